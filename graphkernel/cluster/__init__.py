@@ -1,0 +1,16 @@
+"""The engine of clustering and splitting: which operators become one kernel.
+
+Reading order:
+
+- ``reach``      a graph whose nodes merge: would this merge close a cycle?
+- ``contract``   maximal connected acyclic sets of clusterable operators
+- ``space``      the shape of an iteration: which dims a reduction removes, which a broadcast adds
+- ``area``       Area, Link and FusionPattern: what a fusion pattern sees and says
+- ``partition``  the areas of one cluster, their links, and merging
+- ``model``      per-target limits and the order of the patterns
+- ``cost``       bytes moved, parallelism, live arguments: vetoes with figures
+- ``grow``       the loop: propose, check, merge, until nothing changes
+- ``naming``     kernel names that are true to content
+- ``extract``    groups of nodes -> fused nodes, and back
+- ``ops_lists``  which operators are clusterable on which target, at which level
+"""

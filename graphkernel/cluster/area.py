@@ -1,0 +1,145 @@
+"""What a fusion pattern sees (areas and their links) and says (which neighbours it wants in one kernel).
+
+A pattern is one small function on an area. It never checks for cycles, limits or costs and never merges: the engine
+(:mod:`graphkernel.cluster.grow`) does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Protocol
+
+from graphkernel.cluster.model import Limits
+from graphkernel.cluster.space import Space
+from graphkernel.ir.graph import Node, Value
+from graphkernel.ir.opdef import Kind
+from graphkernel.ir.types import Dim
+
+
+class Mode(Enum):
+    """What becomes of an area that stays alone."""
+
+    BASIC = "basic"  # goes back to the graph as an ordinary operator: a reshape is a view, not a kernel
+    COMPOSITE = "composite"  # becomes a kernel
+
+
+class Direction(Enum):
+    """Whether a pattern draws producers into the area or the area into its users; merging itself is symmetric."""
+
+    FORWARD = "forward"
+    BACKWARD = "backward"
+
+
+class Neighbours(Protocol):
+    """Where an area finds the areas around it: :class:`graphkernel.cluster.partition.Partition`."""
+
+    def inputs(self, area: Area) -> tuple[Link, ...]:
+        """The areas that make its operands."""
+        ...
+
+    def users(self, area: Area) -> tuple[Link, ...]:
+        """The areas that use its results."""
+        ...
+
+    def siblings(self, area: Area) -> tuple[Area, ...]:
+        """The areas that read an operand that it reads too and are not linked to it."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Area:
+    """A connected set of operators that will share a kernel; ``number`` names it among the living areas.
+
+    ``kind`` is the greatest kind in it, ``elements`` the number of elements its dominant operator makes,
+    ``spaces`` the spaces of its reductions, ``reads`` the parameters and constants that it reads element by element.
+    """
+
+    number: int
+    nodes: tuple[Node, ...]
+    kind: Kind
+    elements: Dim
+    spaces: frozenset[Space]
+    reads: frozenset[Value]
+    is_output: bool
+    mode: Mode
+    neighbours: Neighbours = field(repr=False)
+
+    @property
+    def size(self) -> int:
+        """The number of operators."""
+        return len(self.nodes)
+
+    @property
+    def inputs(self) -> tuple[Link, ...]:
+        """The areas that make its operands."""
+        return self.neighbours.inputs(self)
+
+    @property
+    def users(self) -> tuple[Link, ...]:
+        """The areas that use its results."""
+        return self.neighbours.users(self)
+
+    @property
+    def siblings(self) -> tuple[Area, ...]:
+        """The areas that read an operand that it reads too and are not linked to it."""
+        return self.neighbours.siblings(self)
+
+    @property
+    def has_one_user(self) -> bool:
+        """True when a single area uses it and the outside does not."""
+        return len(self.users) == 1 and not self.is_output
+
+    @property
+    def space(self) -> Space | None:
+        """The one space of all its reductions; None when there is none, or several."""
+        return next(iter(self.spaces)) if len(self.spaces) == 1 else None
+
+    def holds_only(self, *operators: str) -> bool:
+        """True when every operator of the area is one of these."""
+        return all(node.op.name in operators for node in self.nodes)
+
+    def opaque(self) -> tuple[Node, ...]:
+        """Its operators of unknown dependence."""
+        return tuple(node for node in self.nodes if node.op.kind is Kind.OPAQUE)
+
+
+@dataclass(frozen=True)
+class Link:
+    """A neighbouring area, and the spaces over which the user broadcasts the producer's values."""
+
+    area: Area
+    spreads: frozenset[Space]
+
+    @property
+    def is_injective(self) -> bool:
+        """True when each element is read where it is needed once: no value is broadcast."""
+        return not self.spreads
+
+
+Proposal = Callable[[Area, Limits], Iterable[Area]]
+
+
+@dataclass(frozen=True)
+class FusionPattern:
+    """A named proposal. ``whole``: all proposed areas merge, or none does."""
+
+    name: str
+    direction: Direction
+    propose: Proposal
+    whole: bool = False
+
+    @property
+    def doc(self) -> str:
+        """What it fuses."""
+        return self.propose.__doc__ or ""
+
+
+def fusion(direction: Direction, *, whole: bool = False) -> Callable[[Proposal], FusionPattern]:
+    """Declares a fusion pattern named like the function; :mod:`graphkernel.cluster.model` gives it its turn."""
+
+    def declare(propose: Proposal) -> FusionPattern:
+        return FusionPattern(propose.__name__, direction, propose, whole)
+
+    return declare

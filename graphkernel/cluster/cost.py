@@ -1,0 +1,114 @@
+"""What a merge is worth, in bytes, and what speaks against it.
+
+A merge never recomputes anything, so it always saves traffic: a value that passes inside a kernel is not read again, and
+not written either when nobody else needs it. What can speak against it: a reshape outside kernels is free but inside may
+become a copy; and a reduction whose result is spread over the same points again makes two phases of one kernel, which
+pays when the rows between them stay in cache and there are rows enough to share among the cores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from graphkernel.cluster.area import Area, Mode
+from graphkernel.cluster.model import Limits
+from graphkernel.cluster.space import Space
+from graphkernel.ir.graph import Graph, Node, Value
+from graphkernel.ir.opdef import Kind
+from graphkernel.ir.types import Dim
+
+
+@dataclass(frozen=True)
+class Objection:
+    """Why a merge is refused: a reason code of :mod:`graphkernel.decisions` and the figures."""
+
+    code: str
+    message: str
+
+
+def byte_size(value: Value) -> Dim:
+    """Bytes of a tensor; a polynomial when its shape has symbols."""
+    return value.type.size * value.type.dtype.itemsize
+
+
+def traffic_saved(graph: Graph, areas: Collection[Area]) -> Dim:
+    """Bytes that need not be read or written when the areas share a kernel; a view outside kernels moves none."""
+    areas = [area for area in areas if area.mode is Mode.COMPOSITE]
+    home = {node: area.number for area in areas for node in area.nodes}
+    passed: dict[Value, None] = {}
+    for node, number in home.items():
+        passed.update((arg, None) for arg in node.args if home.get(arg.node, number) != number)
+    saved: Dim = 0
+    for value in passed:
+        stays_inside = all(user in home for user in graph.users[value.node]) and value.node not in graph.output_nodes
+        saved = saved + byte_size(value) * (2 if stays_inside else 1)
+    for leaf in _shared_leaves(areas):
+        saved = saved + byte_size(leaf)
+    return saved
+
+
+def _shared_leaves(areas: Collection[Area]) -> Iterator[Value]:
+    """Each leaf once for every area beyond the first that reads it."""
+    seen: set[Value] = set()
+    for area in areas:
+        yield from sorted(area.reads & seen, key=lambda leaf: leaf.node.name)
+        seen |= area.reads
+
+
+def objection(graph: Graph, areas: Collection[Area], limits: Limits) -> Objection | None:
+    """The first thing that speaks against merging the areas; None when nothing does."""
+    size = sum(area.size for area in areas)
+    if size > limits.composite_op_limit_size:
+        return Objection(
+            "not-fused-limit", f"{size} operators are more than composite_op_limit_size={limits.composite_op_limit_size}"
+        )
+    return _copies(graph, areas) or _phases(areas, limits)
+
+
+def _copies(graph: Graph, areas: Collection[Area]) -> Objection | None:
+    """A reshape whose operand and result both stay visible is a copy in a kernel and a view outside."""
+    if all(area.kind is not Kind.RESHAPE for area in areas):
+        return None
+    home = {node for area in areas for node in area.nodes}
+
+    def is_visible(node: Node) -> bool:
+        return node not in home or node in graph.output_nodes or any(user not in home for user in graph.users[node])
+
+    for node in (node for area in areas for node in area.nodes if node.op.kind is Kind.RESHAPE):
+        if is_visible(node) and is_visible(node.args[0].node):
+            return Objection("not-fused-cost", f"{node.name} would become a copy of {human(byte_size(node.outs[0]))}")
+    return None
+
+
+def _phases(areas: Collection[Area], limits: Limits) -> Objection | None:
+    """Two phases over many points need rows: contiguous, and as many as the cores can share."""
+    inside = {area.number for area in areas}
+    for area in areas:
+        for link in area.users:
+            if link.area.number in inside and (space := next(iter(area.spaces & link.spreads), None)) is not None:
+                if (found := _phase_objection(area, space, limits)) is not None:
+                    return found
+    return None
+
+
+def _phase_objection(area: Area, space: Space, limits: Limits) -> Objection | None:
+    itemsize = max(node.args[0].type.dtype.itemsize for node in area.nodes if node.op.kind is Kind.REDUCE)
+    size = space.total * itemsize
+    if isinstance(size, int) and size <= limits.cached_bytes:
+        return None
+    if not space.is_rowwise:
+        return Objection("not-fused-cost", f"the reduction {space} leaves the inner dim: {human(size)} stay in no cache")
+    if isinstance(space.kept, int) and space.kept < limits.parallel_rows:
+        return Objection("not-fused-cost", f"only {space.kept} rows in {space} to share among cores")
+    return None
+
+
+def human(size: Dim) -> str:
+    """``1.5 MiB``; a symbolic size is printed as its polynomial."""
+    if not isinstance(size, int):
+        return f"({size}) bytes"
+    for unit, scale in (("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if size >= scale:
+            return f"{size / scale:.4g} {unit}"
+    return f"{size} bytes"

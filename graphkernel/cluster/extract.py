@@ -1,0 +1,124 @@
+"""Groups of nodes become fused nodes, and fused nodes become their operators again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from graphlib import TopologicalSorter
+
+from graphkernel.ir.graph import CONSTANT, LEAVES, PARAMETER, Builder, Graph, Node, Value, keep
+
+Name = Callable[[Graph], str]
+
+
+def extract(graph: Graph, groups: Iterable[Sequence[Node]], name: Name) -> Graph:
+    """The graph in which each group is one fused node, named by what it holds; other nodes stay.
+
+    Groups are disjoint, in topological order inside, and acyclic as wholes (``graphlib.CycleError`` otherwise).
+    Constants of one element stay inside the body, larger ones become operands.
+    """
+    units = _in_order(graph, [tuple(group) for group in groups])
+    needed = _needed_outside(graph, units)
+    labels = Builder()
+    replaced: dict[Value, Value] = {value: value for node in graph.nodes if node.op in LEAVES for value in node.outs}
+    for unit in units:
+        if isinstance(unit, Node):
+            node = keep(unit, tuple(replaced[arg] for arg in unit.args))
+            replaced.update(zip(unit.outs, node.outs, strict=True))
+        else:
+            results = tuple(value for node in unit for value in node.outs if value in needed)
+            body, operands = _body(unit, results)
+            body = replace(body, name=name(body))
+            label = results[0].node.name if len(results) == 1 else body.name
+            call = labels.fused(body, (replaced[value] for value in operands), label)
+            replaced.update(zip(results, call.outs, strict=True))
+    return with_unique_labels(graph.with_outputs(tuple(replaced[value] for value in graph.outputs)))
+
+
+def _in_order(graph: Graph, groups: Sequence[tuple[Node, ...]]) -> list[Node | tuple[Node, ...]]:
+    """Groups and single nodes such that each comes after what it needs."""
+    unit_of: dict[Node, Node | tuple[Node, ...]] = {node: node for node in graph.operators}
+    unit_of.update((node, group) for group in groups for node in group)
+    sorter: TopologicalSorter[Node | tuple[Node, ...]] = TopologicalSorter()
+    for node in graph.operators:
+        unit = unit_of[node]
+        producers = dict.fromkeys(unit_of[arg.node] for arg in node.args if arg.node in unit_of)
+        sorter.add(unit, *(producer for producer in producers if producer is not unit))
+    return list(sorter.static_order())
+
+
+def _needed_outside(graph: Graph, units: Sequence[Node | tuple[Node, ...]]) -> Collection[Value]:
+    """The values that graph outputs or other units use."""
+    needed = dict.fromkeys(graph.outputs)
+    for unit in units:
+        members = (unit,) if isinstance(unit, Node) else unit
+        inside = set(members)
+        needed.update((arg, None) for node in members for arg in node.args if arg.node not in inside)
+    return needed
+
+
+def _body(group: Sequence[Node], results: Sequence[Value]) -> tuple[Graph, tuple[Value, ...]]:
+    """The group as a graph of its own, and the values that it takes as operands."""
+    inside = set(group)
+    builder = Builder()
+    parameters: dict[Value, Value] = {}
+    replaced: dict[Value, Value] = {}
+    for node in group:
+        for arg in node.args:
+            if is_scalar_constant(arg):
+                replaced[arg] = arg
+            elif arg.node not in inside and arg not in parameters:
+                label = arg.node.name if len(arg.node.types) == 1 else f"{arg.node.name}_{arg.index}"
+                parameters[arg] = builder.parameter(label, arg.type)
+        moved = keep(node, tuple(parameters.get(arg) or replaced[arg] for arg in node.args))
+        replaced.update(zip(node.outs, moved.outs, strict=True))
+    body = Graph("body", tuple(parameters.values()), tuple(replaced[value] for value in results))
+    return with_unique_labels(body), tuple(parameters)
+
+
+def is_scalar_constant(value: Value) -> bool:
+    """True for a constant of one element, which kernels hold inside."""
+    return value.op is CONSTANT and value.type.size == 1
+
+
+def inline(graph: Graph, bodies: Mapping[Node, Graph]) -> Graph:
+    """Replaces calls of fused nodes by the operators of the given bodies (their own, or rewritten ones)."""
+
+    def rewrite(node: Node, args: tuple[Value, ...]) -> Sequence[Value]:
+        return splice(bodies[node], args) if node in bodies else keep(node, args).outs
+
+    return with_unique_labels(graph.rebuild(rewrite))
+
+
+def splice(body: Graph, args: Sequence[Value]) -> tuple[Value, ...]:
+    """The results of a body applied to operands."""
+    replaced = dict(zip(body.inputs, args, strict=True))
+    for node in body.nodes:
+        if node.op is CONSTANT:
+            replaced[node.out] = node.out
+        elif node.op is not PARAMETER:
+            moved = keep(node, tuple(replaced[arg] for arg in node.args))
+            replaced.update(zip(node.outs, moved.outs, strict=True))
+    return tuple(replaced[value] for value in body.outputs)
+
+
+def with_unique_labels(graph: Graph) -> Graph:
+    """Numbers labels that occur twice; the same graph when none does."""
+    taken = {node.name for node in graph.nodes if node.op is PARAMETER}
+    counts: dict[str, int] = {}
+    replaced: dict[Value, Value] = {}
+    for node in graph.nodes:
+        label = node.name if node.op is PARAMETER else _free(node.name, taken, counts)
+        taken.add(label)
+        args = tuple(replaced[arg] for arg in node.args)
+        made = node if label == node.name and args == node.args else replace(node, args=args, name=label)
+        replaced.update(zip(node.outs, made.outs, strict=True))
+    return graph.with_outputs(tuple(replaced[value] for value in graph.outputs))
+
+
+def _free(wish: str, taken: Collection[str], counts: dict[str, int]) -> str:
+    label = wish
+    while label in taken:
+        counts[wish] = counts.get(wish, 0) + 1
+        label = f"{wish}_{counts[wish]}"
+    return label

@@ -1,0 +1,67 @@
+"""Kernel names: ``Fused_<operators>_<suffix>`` as MindSpore writes them, but unique in a graph and true to content.
+
+Kernels of equal content share a name; a different kernel with the same operators gets a number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field, replace
+
+from graphkernel.cluster.extract import with_unique_labels
+from graphkernel.ir.graph import Graph, Node, Value, keep
+
+LONGEST = 60  # characters of operator names before the rest is cut to "more"
+FUSION, SPLIT = "fusion", "split"
+
+
+def kernel_name(body: Graph, suffix: str) -> str:
+    """``Fused_Mul_Add_fusion``; a long list ends in ``_more``."""
+    names: list[str] = []
+    for node in body.operators:
+        if sum(map(len, names)) + len(names) + len(node.op.name) > LONGEST:
+            names.append("more")
+            break
+        names.append(node.op.name)
+    return "_".join(["Fused", *names, suffix])
+
+
+def content(body: Graph) -> Hashable:
+    """Equal for bodies that compute the same in the same way, whatever their labels."""
+    position = {node: index for index, node in enumerate(body.nodes)}
+
+    def of_node(node: Node) -> Hashable:
+        operands = tuple((position[arg.node], arg.index) for arg in node.args)
+        data = node.data.digest if node.data is not None else ""
+        return node.op.name, operands, node.attrs, node.types, data
+
+    results = tuple((position[value.node], value.index) for value in body.outputs)
+    return tuple(map(of_node, body.nodes)), len(body.inputs), results, body.aliases
+
+
+@dataclass
+class Names:
+    """Gives out names: the same for the same content, a new one otherwise."""
+
+    _given: dict[str, dict[Hashable, str]] = field(default_factory=dict)
+
+    def name(self, body: Graph, suffix: str) -> str:
+        """The name of a body."""
+        base = kernel_name(body, suffix)
+        given = self._given.setdefault(base, {})
+        return given.setdefault(content(body), base if not given else f"{base}_{len(given)}")
+
+
+def rename_kernels(graph: Graph) -> Graph:
+    """Names every kernel anew from what it holds; a kernel that was cut out of a larger one stays a ``split``."""
+    names = Names()
+
+    def rewrite(node: Node, args: tuple[Value, ...]) -> Sequence[Value]:
+        if node.body is not None:
+            name = names.name(node.body, SPLIT if f"_{SPLIT}" in node.body.name else FUSION)
+            if name != node.body.name:
+                label = name if node.name.startswith(node.body.name) else node.name
+                node = replace(node, body=replace(node.body, name=name), name=label)
+        return keep(node, args).outs
+
+    return with_unique_labels(graph.rebuild(rewrite))

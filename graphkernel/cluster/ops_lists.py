@@ -1,0 +1,67 @@
+"""Which operators kernels may hold: a list for each target, in levels that ``fusion_ops_level`` admits.
+
+The lists up to the marked entries are MindSpore's. Its CPU list is short because AKG's CPU back end was: Select and Less
+are in it, Greater is not. Ours adds what kernelgen compiles on the CPU, since a kernel with a hole (a gelu cut in two at
+its Erf) costs two trips through memory: comparisons, logic, classification, rounding, trigonometry, Div, Erf, BroadcastTo
+and all reductions but Argmax and Argmin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+Levels = tuple[frozenset[str], ...]
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_EVERYWHERE: Levels = (
+    _names("Abs Add Cast Equal Exp Log Maximum Minimum Mul Neg Pow RealDiv Reciprocal Round Rsqrt Sqrt Sub Tanh"),
+    _names("ReduceSum Reshape Transpose"),
+    frozenset(),
+)
+_CPU: Levels = (_names("LogicalNot Mod Select Less LessEqual"), _names("ReduceMax"), frozenset())
+_CPU_OURS: Levels = (
+    _names(
+        "ACos Acosh Asin Asinh Atan Atan2 Atanh BroadcastTo Ceil Cos Cosh Div Erf Expm1 Floor FloorDiv FloorMod "
+        "Greater GreaterEqual IsFinite IsInf IsNan Log1p LogicalAnd LogicalOr NotEqual Sign Sin Sinh Square Tan TensorMove "
+        "Trunc"
+    ),
+    _names("ReduceAll ReduceAny ReduceMin ReduceProd"),
+    frozenset(),
+)
+_GPU: Levels = (
+    _names(
+        "ACos Acosh Asin Asinh Assign Atan Atan2 Cos Div Erf Expm1 Floor FloorDiv FloorMod Greater GreaterEqual IsFinite "
+        "IsInf IsNan Less LessEqual LogicalAnd LogicalNot LogicalOr Mod NotEqual Select Sign Sin StridedSlice"
+    ),
+    _names("CumSum OneHot ReduceMax ReduceMin"),
+    _names("Argmax Argmin"),
+)
+_ASCEND: Levels = (
+    _names(
+        "Abs Add Assign BroadcastTo Cast Ceil Div Equal Exp Floor Greater GreaterEqual IsFinite Less LessEqual Log "
+        "LogicalAnd LogicalNot LogicalOr Maximum Minimum Mul Neg NotEqual Pow RealDiv Reciprocal ReduceSum Rsqrt Select "
+        "Sqrt Sub Transpose Trunc"
+    ),
+    _names("Reshape"),
+    frozenset(),
+)
+
+
+def _union(*lists: Levels) -> Levels:
+    return tuple(frozenset().union(*level) for level in zip(*lists, strict=True))
+
+
+CLUSTER_OPS: Mapping[str, Levels] = {
+    "cpu": _union(_EVERYWHERE, _CPU, _CPU_OURS),
+    "gpu": _union(_EVERYWHERE, _GPU),
+    "ascend": _ASCEND,
+}
+
+
+def cluster_ops(target: str, level: int) -> frozenset[str]:
+    """The operators of a target up to and including a level (0 to 2)."""
+    return frozenset().union(*CLUSTER_OPS[target][: level + 1])

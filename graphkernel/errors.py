@@ -1,0 +1,65 @@
+"""Every exception that graphkernel raises, under one base class.
+
+What the user did wrong: says what, where, and what to do. What we did wrong: says which invariant broke.
+"Does not apply" is a value with a reason, never an exception.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class GraphKernelError(Exception):
+    """Base class of every error of this package."""
+
+
+class VerifyError(GraphKernelError):
+    """A graph breaks a numbered invariant of :mod:`graphkernel.ir.verify`."""
+
+    def __init__(self, invariant: str, message: str) -> None:
+        super().__init__(f"invariant {invariant}: {message}")
+        self.invariant = invariant
+
+
+class ParseError(GraphKernelError):
+    """Text IR that cannot be read; ``line`` and ``column`` count from 1."""
+
+    def __init__(self, message: str, line: int, column: int) -> None:
+        super().__init__(f"line {line}, column {column}: {message}")
+        self.line = line
+        self.column = column
+
+
+class TypeRuleError(GraphKernelError, TypeError):
+    """Operands do not fit an operator's type rule."""
+
+
+class InputError(GraphKernelError, ValueError):
+    """Arrays given to a graph do not fit its inputs: number, name, data type, shape, or a symbol bound to two values."""
+
+
+class OptionError(GraphKernelError, ValueError):
+    """A flag, option or name that does not exist or has a bad value."""
+
+
+class PassError(GraphKernelError):
+    """A pass failed; the cause is chained and the message names pass, graph and dump."""
+
+
+class CatalogueError(GraphKernelError):
+    """Two catalogue entries share a name, or an entry is malformed."""
+
+
+class FrontendError(GraphKernelError):
+    """A model cannot be imported; names the node and what to do."""
+
+
+class RuntimeFailure(GraphKernelError):
+    """An executable failed on its inputs, or ``strict=True`` met a fallback."""
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """`` (did you mean 'x'?)`` with the closest known name, or an empty text."""
+    close = difflib.get_close_matches(name, list(known), n=1)
+    return f" (did you mean {close[0]!r}?)" if close else ""

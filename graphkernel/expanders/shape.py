@@ -1,0 +1,54 @@
+"""Operators that only change the shape, or fill one."""
+
+from __future__ import annotations
+
+from graphkernel import ops
+from graphkernel.expanders.base import Declined, Expander, Expansion, expander
+from graphkernel.ir.opdef import OpDef
+from graphkernel.ir.types import Attrs, product
+from graphkernel.ops import Tensor
+from graphkernel.ops.shape import EXPAND_DIMS, FLATTEN, SQUEEZE
+
+
+def _as_reshape(op: OpDef) -> Expander:
+    """A Reshape to the shape that the operator's type rule gives."""
+
+    def function(x: Tensor, *, attrs: Attrs) -> Tensor:
+        (result,) = op.infer((x.type,), attrs)
+        return ops.reshape(x, result.shape)
+
+    function.__doc__ = f"reshape(x, the shape of {op.name})"
+    return Expander(op.name, function, wide=False)
+
+
+EXPAND_DIMS_AS_RESHAPE = _as_reshape(EXPAND_DIMS)
+SQUEEZE_AS_RESHAPE = _as_reshape(SQUEEZE)
+FLATTEN_AS_RESHAPE = _as_reshape(FLATTEN)
+
+
+@expander("Tile", wide=False)
+def tile(x: Tensor, *, attrs: Attrs) -> Expansion:
+    """broadcast_to(x), where only axes of extent 1 are repeated"""
+    multiples = attrs.dims("multiples")
+    shape = (1,) * (len(multiples) - x.ndim) + x.shape
+    for axis, (dim, multiple) in enumerate(zip(shape, multiples, strict=True)):
+        if dim != 1 and multiple != 1:
+            return Declined(f"axis {axis} of extent {dim} is repeated {multiple} times, which is not a broadcast")
+    return ops.broadcast_to(x, tuple(product(pair) for pair in zip(shape, multiples, strict=True)))
+
+
+@expander("OnesLike", wide=False)
+def ones_like(x: Tensor, *, attrs: Attrs) -> Tensor:
+    """broadcast_to(1)"""
+    return _filled_like(x, 1)
+
+
+@expander("ZerosLike", wide=False)
+def zeros_like(x: Tensor, *, attrs: Attrs) -> Tensor:
+    """broadcast_to(0)"""
+    return _filled_like(x, 0)
+
+
+def _filled_like(x: Tensor, number: int) -> Tensor:
+    value = Tensor(x.builder.constant(number, x.dtype), x.builder)
+    return ops.broadcast_to(value, x.shape)

@@ -1,0 +1,95 @@
+"""The grammar of the flag string: ``--key=value`` tokens between blanks.
+
+``--key`` is true; a list is split at commas; of a repeated key the first stays; ``--path=FILE.json`` makes the JSON
+object in the file the only source. What is wrong goes to ``complain``, which raises or warns.
+Source: MindSpore's reading of ``MS_DEV_GRAPH_KERNEL_FLAGS``.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import get_args, get_origin
+
+from graphkernel.errors import nearest
+
+Complain = Callable[[str], None]
+LOGGER = logging.getLogger("graphkernel.options")
+
+TRUE = frozenset({"", "true", "True", "on", "1"})
+FALSE = frozenset({"false", "False", "off", "0"})
+
+
+def warn(message: str) -> None:
+    """Logs a WARNING: how the environment variable's mistakes are told."""
+    LOGGER.warning("%s", message)
+
+
+def with_hint(message: str, name: str, known: Iterable[str]) -> str:
+    """The message with the nearest known name and where to see all."""
+    return f"{message}{nearest(name, known)}; `graphkernel flags` lists all"
+
+
+def tokens_of(text: str, complain: Complain) -> dict[str, object]:
+    """Key to raw value for each well-formed token; a key without value maps to True."""
+    found: dict[str, object] = {}
+    for token in text.split():
+        match = re.fullmatch(r"--([^=]+)(?:=([^=]+))?", token)
+        if match is None:
+            complain(f"flag {token!r} is not understood; write --key=value or --key, blanks only between flags")
+            continue
+        key, value = match.groups()
+        if key == "path":
+            return _read_json(Path(value or ""), complain)
+        if key in found:
+            warn(f"flag --{key} is repeated; the first one, --{key}={found[key]}, stays")
+            continue
+        found[key] = True if value is None else value
+    return found
+
+
+def flag_value(raw: object, annotation: object) -> object:
+    """The raw text (or Python value) as the field's type; ``ValueError`` says what would be valid."""
+    if not isinstance(raw, str):
+        return tuple(raw) if isinstance(raw, list | tuple | set | frozenset) else raw
+    if annotation is bool:
+        return _bool(raw)
+    if annotation is int or int in get_args(annotation):
+        return _integer(raw)
+    if get_origin(annotation) is tuple:
+        return _names(raw)
+    return raw
+
+
+def _bool(raw: str) -> bool:
+    if raw not in TRUE | FALSE:
+        raise ValueError("a switch takes true, on, 1 or false, off, 0")
+    return raw in TRUE
+
+
+def _integer(raw: str) -> int:
+    if not re.fullmatch(r"[+-]?\d+", raw):
+        raise ValueError("a whole number is needed")
+    return int(raw)
+
+
+def _names(raw: str) -> tuple[str, ...]:
+    names = tuple(piece for piece in raw.split(",") if piece)
+    if not names:
+        raise ValueError("a list needs at least one name; separate names with commas")
+    return names
+
+
+def _read_json(path: Path, complain: Complain) -> dict[str, object]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        complain(f"flag --path={path}: cannot read flags from it: {error}")
+        return {}
+    if not isinstance(content, dict):
+        complain(f"flag --path={path}: the file must hold one JSON object of flag names to values")
+        return {}
+    return {str(key): value for key, value in content.items()}

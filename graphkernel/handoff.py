@@ -1,0 +1,177 @@
+"""The only door to kernelgen: a kernel body becomes a KernelDesc, and a KernelDesc becomes a graph.
+
+Operator names and attributes are the same on both sides (MindSpore's primitives are AKG's composite vocabulary), so the
+handoff is a renaming of values: operands ``input_0, input_1, ...``, results ``output_<result>_<operator>``, and constants
+of one element become inline values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from graphkernel.errors import FrontendError, GraphKernelError, nearest
+from graphkernel.ir.graph import PARAMETER, Alias, Builder, Graph, Node, Value
+from graphkernel.ir.types import Attrs, TensorType
+from graphkernel.ops import OPS
+from graphkernel.ops.effects import ASSIGN
+from graphkernel.ops.shape import BROADCAST_TO
+from kernelgen.desc import KernelDesc, OpDesc, TensorDesc
+
+PROCESS: Mapping[str, str] = {"cpu": "cpu", "gpu": "cuda", "ascend": "aicore"}
+FROM_AKG: Mapping[str, str] = {"TensorAdd": "Add", "ReducePrd": "ReduceProd", "EquivFormat": "TensorMove"}
+
+
+def to_desc(kernel: Node | Graph, target: str = "cpu") -> KernelDesc:
+    """The description of a fused node or of a body; inputs and outputs in the body's order.
+
+    An output that is a parameter, a constant or another output again is copied. Raises ``GraphKernelError`` for what a
+    kernel cannot hold: a nested kernel, or a constant with more than one element.
+    """
+    body = kernel.body if isinstance(kernel, Node) else kernel
+    if body is None:
+        raise GraphKernelError(f"{kernel!r} is not a kernel; only fused nodes and graphs have a description")
+    writer = _Writer()
+    inputs = tuple(writer.name(value, f"input_{position}") for position, value in enumerate(body.inputs))
+    for node in body.operators:
+        writer.operator(node)
+    outputs: list[TensorDesc] = []
+    for value in body.outputs:
+        outputs.append(writer.output(value, taken={tensor.name for tensor in (*inputs, *outputs)}))
+    for alias in body.aliases:
+        writer.emit("Assign", (inputs[alias.input], outputs[alias.output]), (body.inputs[alias.input].type,))
+    return KernelDesc(body.name, inputs, tuple(outputs), tuple(writer.ops), PROCESS[target])
+
+
+@dataclass
+class _Writer:
+    """Operators written so far, and the tensor that stands for each value."""
+
+    ops: list[OpDesc] = field(default_factory=list)
+    constants: int = 0
+    _tensors: dict[Value, TensorDesc] = field(default_factory=dict)
+
+    def name(self, value: Value, name: str) -> TensorDesc:
+        """Gives a value its tensor."""
+        self._tensors[value] = _tensor(name, value.type)
+        return self._tensors[value]
+
+    def operator(self, node: Node) -> None:
+        """One operator of the body, as it is."""
+        if node.body is not None:
+            raise GraphKernelError(f"kernel {node.name!r} inside a kernel; inline it first")
+        outputs = self.emit(node.op.name, tuple(map(self.read, node.args)), node.types, node.attrs)
+        self._tensors.update(zip(node.outs, outputs, strict=True))
+
+    def emit(
+        self, name: str, inputs: tuple[TensorDesc, ...], types: tuple[TensorType, ...], attrs: Attrs | None = None
+    ) -> tuple[TensorDesc, ...]:
+        """Appends an operator; its results are named after its position."""
+        outputs = tuple(_tensor(f"output_{index}_{len(self.ops)}", type_) for index, type_ in enumerate(types))
+        self.ops.append(OpDesc(name, inputs, outputs, attrs or Attrs()))
+        return outputs
+
+    def read(self, value: Value) -> TensorDesc:
+        """The tensor of an operand; a constant carries its value."""
+        if value in self._tensors:
+            return self._tensors[value]
+        if value.constant is None or value.constant.size != 1:
+            raise GraphKernelError(f"{value.node.name} of type {value.type} cannot be inside a kernel; make it an operand")
+        tensor = self.name(value, f"constant_{self.constants}")
+        self.constants += 1
+        self._tensors[value] = replace(tensor, value=value.constant.reshape(()).item())
+        return self._tensors[value]
+
+    def output(self, value: Value, taken: set[str]) -> TensorDesc:
+        """The tensor of a result, a copy when the value is no result of its own."""
+        tensor = self.read(value)
+        if tensor.value is None and tensor.name not in taken:
+            return tensor
+        return self.emit("Reshape", (tensor,), (value.type,), Attrs.of(shape=value.type.shape))[0]
+
+
+def _tensor(name: str, type_: TensorType) -> TensorDesc:
+    return TensorDesc(name, type_.shape, type_.dtype, type_.layout)
+
+
+def from_desc(desc: KernelDesc) -> Graph:
+    """The graph that a description means; in-place operators become aliases.
+
+    Raises :class:`FrontendError` for an operator that graphkernel does not declare.
+    """
+    reader = _Reader()
+    inputs = tuple(reader.parameter(tensor) for tensor in desc.inputs)
+    for position, op in enumerate(desc.ops):
+        reader.operator(position, op)
+    outputs = [reader.values[tensor.name] for tensor in desc.outputs]
+    aliases: list[Alias] = []
+    for position, tensor in enumerate(desc.inputs):
+        if tensor.name in reader.stored:
+            aliases.append(Alias(len(outputs), position))
+            outputs.append(reader.stored[tensor.name])
+    return Graph(desc.name, inputs, tuple(outputs), tuple(aliases))
+
+
+@dataclass
+class _Reader:
+    """The value that each tensor name stands for now, and what in-place operators stored into inputs."""
+
+    builder: Builder = field(default_factory=Builder)
+    values: dict[str, Value] = field(default_factory=dict)
+    stored: dict[str, Value] = field(default_factory=dict)
+
+    def parameter(self, tensor: TensorDesc) -> Value:
+        """An input of the graph."""
+        self.values[tensor.name] = self.builder.parameter(tensor.name, _type(tensor))
+        return self.values[tensor.name]
+
+    def operator(self, position: int, op: OpDesc) -> None:
+        """One operator of the description."""
+        args = tuple(map(self.read, op.inputs))
+        if op.name in ("Assign", "InplaceAssign"):
+            self.assign(op, args)
+            return
+        name = FROM_AKG.get(op.name, op.name)
+        if name not in OPS:
+            raise FrontendError(f"operator {position}: {op.name!r} is not declared{nearest(name, OPS)}")
+        declared = OPS[name]
+        kept = {key: value for key, value in _attributes(name, op).items() if key in declared.attributes}
+        node = self.builder.node(declared, args, Attrs.of(kept), op.outputs[0].name)
+        for tensor, value in zip(op.outputs, node.outs, strict=True):
+            if value.type != _type(tensor):
+                raise FrontendError(f"operator {position}: {name} gives {value.type}, the description says {_type(tensor)}")
+            self.values[tensor.name] = value
+
+    def assign(self, op: OpDesc, args: tuple[Value, ...]) -> None:
+        """``Assign(target, source)`` gives the source, ``InplaceAssign(target, source, result)`` its third operand."""
+        target, source, *result = args
+        if source.type != target.type:
+            source = self.builder.emit(BROADCAST_TO, source, shape=target.type.shape)
+        assigned = self.builder.emit(ASSIGN, target, source) if target.op is PARAMETER else source
+        self.stored[op.inputs[0].name] = assigned
+        self.values[op.inputs[0].name] = assigned
+        for tensor in op.outputs:
+            self.values[tensor.name] = result[0] if result else assigned
+
+    def read(self, tensor: TensorDesc) -> Value:
+        """The value of an operand; an inline value becomes a constant."""
+        if tensor.value is None:
+            return self.values[tensor.name]
+        if any(dim != 1 for dim in tensor.shape):
+            raise FrontendError(f"{tensor.name!r} has the value {tensor.value} and the shape {tensor.shape}")
+        return self.builder.constant(np.full((1,) * len(tensor.shape), tensor.value), tensor.dtype)
+
+
+def _type(tensor: TensorDesc) -> TensorType:
+    return TensorType(tensor.shape, tensor.dtype, tensor.format)
+
+
+def _attributes(name: str, op: OpDesc) -> Mapping[str, object]:
+    """The attributes, with those that follow from the result taken from it: AKG's files may lack or garble them."""
+    if name in ("Reshape", "BroadcastTo"):
+        return {**op.attrs, "shape": op.output.shape}
+    if name == "Cast":
+        return {"dst_type": op.output.dtype.name}
+    return op.attrs

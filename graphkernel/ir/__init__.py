@@ -1,0 +1,7 @@
+"""The graph: what passes between all rooms.
+
+Reading order: ``types`` (dims, data types, tensor types), ``opdef`` (what an operator is), ``graph`` (nodes, values,
+graphs, the builder), ``compare`` (structural equality), ``text`` (the text form: grammar; ``printer`` writes it,
+``scanner`` and ``parser`` read it, ``literals`` spells numbers), ``verify`` (numbered invariants), ``evaluate`` (the
+numpy meaning).
+"""

@@ -1,0 +1,79 @@
+"""Symbols get their values from the shapes of the arrays given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from graphkernel.errors import InputError
+from graphkernel.ir.graph import Value
+from graphkernel.ir.types import Attrs, AttrValue, Dim, Shape, Sym, dtype, evaluate, solve
+from numpy import ndarray
+
+
+def bind_symbols(inputs: Sequence[Value], arrays: Sequence[ndarray]) -> dict[str, int]:
+    """The value of every symbol in the inputs' shapes; ``InputError`` names the input that does not fit.
+
+    Linear occurrences are solved, in any order; others are checked once their symbols are known.
+    """
+    if len(inputs) != len(arrays):
+        raise InputError(f"the graph takes {len(inputs)} inputs ({', '.join(_names(inputs))}), got {len(arrays)}")
+    for value, array in zip(inputs, arrays, strict=True):
+        _check_kind(value, array)
+    pairs = [(d, int(e)) for v, a in zip(inputs, arrays, strict=True) for d, e in zip(v.type.shape, a.shape, strict=True)]
+    known: dict[str, int] = {}
+    progress = True
+    while progress:
+        before = len(known)
+        for dim, extent in pairs:
+            known.update(solve(dim, extent, known) or {})
+        progress = len(known) > before
+    for value, array in zip(inputs, arrays, strict=True):
+        _check_shape(value, array, known)
+    return known
+
+
+def concrete_shape(shape: Shape, symbols: Mapping[str, int]) -> tuple[int, ...]:
+    """The extents when the symbols have these values."""
+    return tuple(_concrete(dim, symbols) for dim in shape)
+
+
+def concrete_attrs(attrs: Attrs, symbols: Mapping[str, int]) -> Attrs:
+    """The attributes with every symbolic dim replaced by its value."""
+    if not any(_has_symbol(value) for value in attrs.values()):
+        return attrs
+    return Attrs(tuple((name, _concrete_value(value, symbols)) for name, value in attrs.items()))
+
+
+def _names(inputs: Sequence[Value]) -> list[str]:
+    return [f"{value.node.name}: {value.type}" for value in inputs]
+
+
+def _check_kind(value: Value, array: ndarray) -> None:
+    if dtype(array.dtype) != value.type.dtype:
+        raise InputError(f"input {value.node.name} is {value.type.dtype.name}, got an array of {array.dtype}")
+    if array.ndim != value.type.rank:
+        raise InputError(f"input {value.node.name} is {value.type}, got an array of shape {array.shape}")
+
+
+def _check_shape(value: Value, array: ndarray, known: Mapping[str, int]) -> None:
+    try:
+        expected = concrete_shape(value.type.shape, known)
+    except KeyError as error:
+        raise InputError(f"the shapes of the inputs do not tell the value of symbol {error.args[0]}") from error
+    if expected != array.shape:
+        bound = ", ".join(f"{name} = {extent}" for name, extent in sorted(known.items()))
+        raise InputError(f"input {value.node.name} is {value.type}, got shape {array.shape}{bound and f' with {bound}'}")
+
+
+def _concrete(dim: Dim, symbols: Mapping[str, int]) -> int:
+    return evaluate(dim, symbols)
+
+
+def _has_symbol(value: AttrValue) -> bool:
+    return isinstance(value, Sym) or (isinstance(value, tuple) and any(map(_has_symbol, value)))
+
+
+def _concrete_value(value: AttrValue, symbols: Mapping[str, int]) -> AttrValue:
+    if isinstance(value, tuple):
+        return tuple(_concrete_value(item, symbols) for item in value)
+    return evaluate(value, symbols) if isinstance(value, Sym) else value

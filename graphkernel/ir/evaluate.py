@@ -1,0 +1,65 @@
+"""The numpy meaning of a graph: the oracle that every pass and every kernel is held against."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from graphkernel.errors import InputError, VerifyError, nearest
+from graphkernel.ir.bind import bind_symbols, concrete_attrs, concrete_shape
+from graphkernel.ir.graph import Graph, Node, Value
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+def evaluate(graph: Graph, arrays: Sequence[object] | Mapping[str, object]) -> tuple[Array, ...]:
+    """The outputs for the given inputs, in order or by name. Symbols are bound from the shapes.
+
+    Nothing is written: an aliased output comes back as an array of its own.
+    Raises ``InputError`` when the arrays do not fit the inputs, and ``VerifyError`` when an operator's meaning gives
+    another type than its type rule promised.
+    """
+    inputs = tuple(np.asarray(array) for array in _in_order(graph, arrays))
+    symbols = bind_symbols(graph.inputs, inputs)
+    with np.errstate(all="ignore"):
+        return _run(graph, inputs, symbols)
+
+
+def _in_order(graph: Graph, arrays: Sequence[object] | Mapping[str, object]) -> Sequence[object]:
+    if not isinstance(arrays, Mapping):
+        return arrays
+    names = [value.node.name for value in graph.inputs]
+    for name in arrays:
+        if name not in names:
+            raise InputError(f"the graph has no input {name!r}{nearest(str(name), names)}")
+    missing = [name for name in names if name not in arrays]
+    if missing:
+        raise InputError(f"no array is given for input {', '.join(missing)}")
+    return [arrays[name] for name in names]
+
+
+def _run(graph: Graph, inputs: Sequence[Array], symbols: Mapping[str, int]) -> tuple[Array, ...]:
+    known: dict[Value, Array] = dict(zip(graph.inputs, inputs, strict=True))
+    for node in graph.nodes:
+        if node.outs[:1] and node.outs[0] not in known:
+            results = _node_results(node, [known[arg] for arg in node.args], symbols)
+            known.update(zip(node.outs, results, strict=True))
+    return tuple(known[value] for value in graph.outputs)
+
+
+def _node_results(node: Node, operands: Sequence[Array], symbols: Mapping[str, int]) -> tuple[Array, ...]:
+    if node.data is not None:
+        if node.data.array is None:
+            raise InputError(f"the content of constant {node.name} is unknown; give it to parse as weights")
+        return (node.data.array,)
+    if node.body is not None:
+        return _run(node.body, operands, symbols)
+    found = node.op.meaning(*operands, attrs=concrete_attrs(node.attrs, symbols))
+    results = tuple(map(np.asarray, found)) if isinstance(found, tuple) else (np.asarray(found),)
+    promised = [(concrete_shape(type_.shape, symbols), type_.dtype.numpy) for type_ in node.types]
+    if [(result.shape, result.dtype) for result in results] != promised:
+        given = ", ".join(f"{result.dtype}{list(result.shape)}" for result in results)
+        raise VerifyError("meaning", f"{node.op.name} {node.name} gave {given}, its type is {', '.join(map(str, node.types))}")
+    return results

@@ -1,0 +1,264 @@
+"""The graph: immutable nodes, values that name their results, and a builder.
+
+A pass takes a Graph and returns a Graph, the same object when nothing changed. Nodes are compared by identity;
+two graphs are equal when they have the same structure (:mod:`graphkernel.ir.compare`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+
+from graphkernel.ir.compare import difference
+from graphkernel.ir.opdef import Kind, OpDef
+from graphkernel.ir.printer import show
+from graphkernel.ir.types import Attrs, Shape, Sym, TensorType, dtype
+
+
+@dataclass(frozen=True, eq=False)
+class ConstantData:
+    """The content of a constant. ``array`` is None when only the digest is known (text without its weights)."""
+
+    digest: str
+    array: np.ndarray | None
+
+    @staticmethod
+    def of(array: np.ndarray) -> ConstantData:
+        """Freezes an array: the copy is read-only and row-major."""
+        frozen = np.array(array, order="C", copy=True)
+        frozen.setflags(write=False)
+        content = hashlib.sha256(f"{frozen.dtype.name}{frozen.shape}".encode())
+        content.update(frozen.tobytes())
+        return ConstantData(content.hexdigest()[:32], frozen)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Node:
+    """An operator applied to values. ``name`` is a label, never looked up; ``body`` is set on fused nodes only."""
+
+    op: OpDef
+    args: tuple[Value, ...]
+    attrs: Attrs
+    types: tuple[TensorType, ...]
+    name: str
+    body: Graph | None = None
+    data: ConstantData | None = None
+
+    @property
+    def out(self) -> Value:
+        """The only result; ``ValueError`` when there are several."""
+        (_,) = self.types
+        return Value(self, 0)
+
+    @property
+    def outs(self) -> tuple[Value, ...]:
+        """All results."""
+        return tuple(Value(self, index) for index in range(len(self.types)))
+
+    def __repr__(self) -> str:
+        return f"<{self.op.name} {self.name}>"
+
+
+@dataclass(frozen=True)
+class Value:
+    """Result ``index`` of a node. Equal when it is the same result of the same node."""
+
+    node: Node
+    index: int
+
+    @property
+    def type(self) -> TensorType:
+        """Shape, data type and layout."""
+        return self.node.types[self.index]
+
+    @property
+    def op(self) -> OpDef:
+        """The operator that makes it."""
+        return self.node.op
+
+    @property
+    def is_parameter(self) -> bool:
+        """True for an input of a graph."""
+        return self.node.op is PARAMETER
+
+    @property
+    def constant(self) -> np.ndarray | None:
+        """The content, if this is a constant whose content is known."""
+        return self.node.data.array if self.node.data is not None else None
+
+
+@dataclass(frozen=True)
+class Alias:
+    """Output ``output`` is written into the buffer of input ``input``: how effects such as Assign are told."""
+
+    output: int
+    input: int
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Graph:
+    """A named function from inputs to outputs. ``inputs`` are results of Parameter nodes."""
+
+    name: str
+    inputs: tuple[Value, ...]
+    outputs: tuple[Value, ...]
+    aliases: tuple[Alias, ...] = ()
+
+    @cached_property
+    def nodes(self) -> tuple[Node, ...]:
+        """All nodes that outputs need, operands before users, leaves included; a fixed order for a fixed graph."""
+        order: list[Node] = []
+        seen: set[Node] = {value.node for value in self.inputs}
+        order.extend(value.node for value in self.inputs)
+        for output in self.outputs:
+            _visit(output.node, seen, order)
+        return tuple(order)
+
+    @cached_property
+    def operators(self) -> tuple[Node, ...]:
+        """The nodes that compute: no parameters, no constants."""
+        return tuple(node for node in self.nodes if node.op not in LEAVES)
+
+    @cached_property
+    def users(self) -> Mapping[Node, tuple[Node, ...]]:
+        """For each node the nodes that use a result of it, each once, in topological order."""
+        table: dict[Node, list[Node]] = {node: [] for node in self.nodes}
+        for node in self.nodes:
+            for producer in dict.fromkeys(value.node for value in node.args):
+                table[producer].append(node)
+        return {node: tuple(found) for node, found in table.items()}
+
+    @cached_property
+    def output_nodes(self) -> frozenset[Node]:
+        """The nodes of which a result is a graph output."""
+        return frozenset(value.node for value in self.outputs)
+
+    def rebuild(self, rewrite: Callable[[Node, tuple[Value, ...]], Sequence[Value]]) -> Graph:
+        """Maps every operator node bottom-up; ``rewrite(node, new_args)`` gives the values that replace its results.
+
+        Returning ``keep(node, new_args).outs`` leaves the node as it is. The same graph object comes back
+        when no value changed.
+        """
+        replaced: dict[Value, Value] = {value: value for node in self.nodes if node.op in LEAVES for value in node.outs}
+        for node in self.operators:
+            results = rewrite(node, tuple(replaced[arg] for arg in node.args))
+            replaced.update(zip(node.outs, results, strict=True))
+        return self.with_outputs(tuple(replaced[value] for value in self.outputs))
+
+    def with_outputs(self, outputs: tuple[Value, ...]) -> Graph:
+        """The same function boundary over other outputs; the same object when they are the same."""
+        return self if outputs == self.outputs else replace(self, outputs=outputs)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Graph) and difference(self, other) is None
+
+    def __hash__(self) -> int:
+        return hash((self.name, tuple(value.type for value in self.inputs + self.outputs), len(self.nodes)))
+
+    def __str__(self) -> str:
+        return show(self)
+
+    def __repr__(self) -> str:
+        return f"<Graph {self.name}: {len(self.operators)} operators>"
+
+
+def keep(node: Node, args: tuple[Value, ...]) -> Node:
+    """The node over other operands; itself when they are the same. The result types are taken over."""
+    return node if args == node.args else replace(node, args=args)
+
+
+def _visit(root: Node, seen: set[Node], order: list[Node]) -> None:
+    """Depth-first post-order without recursion, so that long chains are fine."""
+    stack: list[tuple[Node, int]] = [(root, 0)]
+    while stack:
+        node, position = stack.pop()
+        if position == 0 and node in seen:
+            continue
+        seen.add(node)
+        if position < len(node.args):
+            stack.append((node, position + 1))
+            if node.args[position].node not in seen:
+                stack.append((node.args[position].node, 0))
+        else:
+            order.append(node)
+
+
+def _no_operands(operands: tuple[TensorType, ...], attrs: Attrs) -> tuple[TensorType, ...]:
+    raise TypeError("leaves and fused nodes carry their types; they are not inferred")
+
+
+def _no_meaning(*arrays: np.ndarray, attrs: Attrs) -> np.ndarray:
+    raise TypeError("leaves and fused nodes are evaluated by graphkernel.ir.evaluate")
+
+
+PARAMETER = OpDef("Parameter", Kind.VIRTUAL, 0, _no_operands, _no_meaning, doc="An input of the graph.")
+CONSTANT = OpDef("Constant", Kind.VIRTUAL, 0, _no_operands, _no_meaning, doc="A tensor known when the graph is built.")
+FUSED = OpDef("Fused", Kind.OPAQUE, None, _no_operands, _no_meaning, doc="One kernel; `body` is what it computes.")
+LEAVES = frozenset({PARAMETER, CONSTANT})
+
+
+@dataclass
+class Builder:
+    """Makes nodes with checked types and unique labels. With ``intern=True`` equal nodes are made once.
+
+    ``effects`` lists (input, value written into it) in order; whoever makes the graph turns them into aliases.
+    Nodes are immutable; only the builder's own tables grow.
+    """
+
+    intern: bool = False
+    effects: list[tuple[Value, Value]] = field(default_factory=list)
+    _labels: dict[str, int] = field(default_factory=dict)
+    _interned: dict[object, Node] = field(default_factory=dict)
+
+    def parameter(self, name: str, type_: TensorType) -> Value:
+        """An input of the graph."""
+        return Node(PARAMETER, (), Attrs(), (type_,), self.label(name)).out
+
+    def constant(self, array: object, of: object = None) -> Value:
+        """A constant from anything numpy takes; ``of`` is its data type (default: as numpy says, floats are float32)."""
+        raw = np.asarray(array)
+        if of is None and isinstance(array, float):
+            of = "float32"
+        content = raw if of is None else raw.astype(dtype(of).numpy)  # type: ignore[arg-type]
+        data = ConstantData.of(content)
+        key = ("constant", data.digest)
+        if not (self.intern and key in self._interned):
+            type_ = TensorType(tuple(int(d) for d in content.shape), dtype(content.dtype))
+            self._interned[key] = Node(CONSTANT, (), Attrs(), (type_,), self.label("c"), data=data)
+        return self._interned[key].out
+
+    def emit(self, op: OpDef, *args: Value, name: str = "", **attrs: object) -> Value:
+        """Applies an operator with one result; raises ``TypeRuleError`` when the operands do not fit."""
+        return self.node(op, args, Attrs.of(attrs), name).out
+
+    def node(self, op: OpDef, args: Iterable[Value], attrs: Attrs = Attrs(), name: str = "") -> Node:  # noqa: B008  # frozen
+        """Applies an operator with any number of results."""
+        operands = tuple(args)
+        key = (op, operands, repr(attrs))  # as text, because 1 == True == 1.0 and 0.0 == -0.0
+        if self.intern and key in self._interned:
+            return self._interned[key]
+        types = op.infer(tuple(value.type for value in operands), attrs)
+        made = Node(op, operands, attrs, types, self.label(name or "t"))
+        self._interned[key] = made
+        return made
+
+    def fused(self, body: Graph, args: Iterable[Value], name: str = "") -> Node:
+        """A call of a kernel body."""
+        types = tuple(value.type for value in body.outputs)
+        return Node(FUSED, tuple(args), Attrs(), types, self.label(name or body.name), body=body)
+
+    def label(self, wish: str) -> str:
+        """The wish, made unique by a number; ``t`` and ``c`` are always numbered."""
+        count = self._labels.get(wish, 0)
+        self._labels[wish] = count + 1
+        return wish if count == 0 and wish not in ("t", "c") else f"{wish}{count}" if wish in ("t", "c") else f"{wish}_{count}"
+
+
+def static_shape(value: Value) -> tuple[int, ...] | None:
+    """The shape when all dims are ints, else None."""
+    shape: Shape = value.type.shape
+    return None if any(isinstance(dim, Sym) for dim in shape) else tuple(int(dim) for dim in shape)  # type: ignore[arg-type]

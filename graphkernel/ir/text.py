@@ -1,0 +1,25 @@
+"""The text form of graphs: :func:`show` writes it, :func:`parse` reads it, and ``parse(show(g), ops) == g``.
+
+::
+
+    text       = { "kernel" block } "graph" block
+    block      = name "(" [ typed { "," typed } ] ")" "{" { statement } "return" [ output { "," output } ] "}"
+    typed      = name ":" type                          x: f32[N, 2*M + 1]@NHWC
+    statement  = "const" typed "=" ( "[" elements "]" | digest )
+               | typed { "," typed } "=" name "(" [ argument { "," argument } ] ")"
+    argument   = name | literal [ ":" dtype ] | name "=" attribute      operands stand before attributes
+    output     = ( name | literal ":" dtype ) [ "->" name ]             written into the buffer of that input
+    attribute  = number | dim polynomial | "text" | True | False | None | "(" [ attribute { "," attribute } ] ")"
+    name       = letters, digits, "_" and "."; anything else in double quotes
+
+The name before the parenthesis of a statement is a kernel above or an operator. A scalar constant stands where it is
+used; without suffix it has the data type of the first named operand. Other constants of at most 16 elements are
+written out in row-major order, larger ones by digest (``sha256:...``); ``parse`` takes their content as ``weights``.
+Floats are the shortest decimals that read back to the same bits; ``inf``, ``-inf``, ``nan``, and a NaN with other bits
+as ``nan(0x7fc00001)``. Line breaks mean nothing; ``#`` starts a comment.
+"""
+
+from graphkernel.ir.parser import parse
+from graphkernel.ir.printer import show
+
+__all__ = ["parse", "show"]

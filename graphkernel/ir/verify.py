@@ -1,0 +1,146 @@
+"""The invariants of graphs, numbered. Passes may rely on them and must keep them.
+
+That graphs have no cycles needs no check: nodes are immutable and made after their operands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from graphkernel.errors import TypeRuleError, VerifyError
+from graphkernel.ir.compare import difference
+from graphkernel.ir.graph import CONSTANT, FUSED, LEAVES, PARAMETER, Graph, Node
+from graphkernel.ir.literals import RESERVED
+from graphkernel.ir.types import TensorType, dtype, symbols_of
+
+INVARIANTS: dict[str, str] = {
+    "G1": "inputs are results of distinct Parameter nodes with distinct names",
+    "G2": "every Parameter in use is an input",
+    "G3": "operands and outputs name a result that their node has",
+    "G4": "result types are those that the operator's type rule infers",
+    "G5": "a constant, and nothing else, has content, and its type is the content's",
+    "G6": "a fused node, and nothing else, has a body; its operands and results have the types of the body's boundary",
+    "G7": "an alias joins an output and an input of one type; each output and each input is in one alias at most",
+    "G8": "kernels of one name are identical, and no kernel has the name of an operator in use",
+    "G9": "every symbol occurs in the shape of an input and is not a word of the text form; extents are not negative",
+}
+
+
+def verify(graph: Graph) -> None:
+    """Raises :class:`VerifyError` with the number of the first broken invariant."""
+    for number, message in broken(graph):
+        raise VerifyError(number, f"{message} in graph {graph.name!r} ({INVARIANTS[number]})")
+
+
+def broken(graph: Graph) -> Iterator[tuple[str, str]]:
+    """All broken invariants with what breaks them; the bodies of fused nodes are included."""
+    yield from _inputs(graph)
+    yield from _references(graph)
+    for node in graph.nodes:
+        yield from _types(node)
+        yield from _content(node)
+        yield from _body(node)
+    yield from _aliases(graph)
+    yield from _kernel_names(graph)
+    yield from _symbols(graph)
+
+
+def _inputs(graph: Graph) -> Iterator[tuple[str, str]]:
+    for value in graph.inputs:
+        if value.node.op is not PARAMETER or value.index != 0:
+            yield "G1", f"input {value.node.name} is a result of {value.op.name}"
+    for name in _repeated(value.node.name for value in graph.inputs):
+        yield "G1", f"two inputs are named {name!r}"
+    given = {value.node for value in graph.inputs}
+    for node in graph.nodes:
+        if node.op is PARAMETER and node not in given:
+            yield "G2", f"parameter {node.name} is used but is no input"
+
+
+def _references(graph: Graph) -> Iterator[tuple[str, str]]:
+    users = [(f"operand of {node.name}", value) for node in graph.nodes for value in node.args]
+    for place, value in [*users, *(("output", value) for value in graph.outputs)]:
+        if not 0 <= value.index < len(value.node.types):
+            yield "G3", f"{place} is result {value.index} of {value.node.name}, which has {len(value.node.types)}"
+
+
+def _types(node: Node) -> Iterator[tuple[str, str]]:
+    if node.op in LEAVES or node.op is FUSED or any(value.index >= len(value.node.types) for value in node.args):
+        return
+    try:
+        inferred = node.op.infer(tuple(value.type for value in node.args), node.attrs)
+    except TypeRuleError as error:
+        yield "G4", f"{node.name}: {error}"
+        return
+    if inferred != node.types:
+        yield "G4", f"{node.op.name} {node.name} has {_text(node.types)}, its rule gives {_text(inferred)}"
+
+
+def _content(node: Node) -> Iterator[tuple[str, str]]:
+    if (node.data is not None) != (node.op is CONSTANT):
+        yield "G5", f"{node.op.name} {node.name} {'has' if node.data is not None else 'lacks'} content"
+    elif node.data is not None and node.data.array is not None:
+        array = node.data.array
+        if (TensorType(tuple(array.shape), dtype(array.dtype), node.types[0].layout),) != node.types:
+            yield "G5", f"constant {node.name} has the type {_text(node.types)}, its content {array.dtype}{list(array.shape)}"
+
+
+def _body(node: Node) -> Iterator[tuple[str, str]]:
+    if (node.body is not None) != (node.op is FUSED):
+        yield "G6", f"{node.op.name} {node.name} {'has' if node.body is not None else 'lacks'} a body"
+    if node.body is None:
+        return
+    operands, taken = tuple(value.type for value in node.args), tuple(value.type for value in node.body.inputs)
+    if operands != taken:
+        yield "G6", f"{node.name} has the operands {_text(operands)}, its body takes {_text(taken)}"
+    given = tuple(value.type for value in node.body.outputs if value.index < len(value.node.types))
+    if node.types != given:
+        yield "G6", f"{node.name} has {_text(node.types)}, its body gives {_text(given)}"
+    for number, message in broken(node.body):
+        yield number, f"{message}, in kernel {node.body.name!r}"
+
+
+def _aliases(graph: Graph) -> Iterator[tuple[str, str]]:
+    for alias in graph.aliases:
+        if not (0 <= alias.output < len(graph.outputs) and 0 <= alias.input < len(graph.inputs)):
+            yield "G7", f"{alias} is out of range"
+        elif graph.outputs[alias.output].type != graph.inputs[alias.input].type:
+            yield "G7", f"{alias} joins {graph.outputs[alias.output].type} and {graph.inputs[alias.input].type}"
+    for output in _repeated(alias.output for alias in graph.aliases):
+        yield "G7", f"output {output} is in two aliases"
+    for position in _repeated(alias.input for alias in graph.aliases):
+        yield "G7", f"input {position} is in two aliases"
+
+
+def _kernel_names(graph: Graph) -> Iterator[tuple[str, str]]:
+    operators = {node.op.name for node in graph.nodes}
+    kernels: dict[str, Graph] = {}
+    for node in graph.nodes:
+        if node.body is None:
+            continue
+        if node.body.name in operators:
+            yield "G8", f"kernel {node.body.name!r} has the name of an operator"
+        found = difference(kernels.setdefault(node.body.name, node.body), node.body)
+        if found:
+            yield "G8", f"two kernels are named {node.body.name!r}: {found}"
+
+
+def _symbols(graph: Graph) -> Iterator[tuple[str, str]]:
+    known = {name for value in graph.inputs for name in symbols_of(value.type.shape)}
+    for node in graph.nodes:
+        for type_ in node.types:
+            for name in symbols_of(type_.shape):
+                if name not in known or name in RESERVED:
+                    why = "is a reserved word" if name in RESERVED else "is in no input's shape"
+                    yield "G9", f"symbol {name} of {node.name}: {type_} {why}"
+            if any(isinstance(dim, int) and dim < 0 for dim in type_.shape):
+                yield "G9", f"{node.name}: {type_} has a negative extent"
+
+
+def _repeated(items: Iterable[object]) -> list[object]:
+    seen = list(items)
+    return [item for item in dict.fromkeys(seen) if seen.count(item) > 1]
+
+
+def _text(types: Iterable[TensorType]) -> str:
+    return f"({', '.join(map(str, types))})"

@@ -1,0 +1,23 @@
+"""Conversion between data types."""
+
+from __future__ import annotations
+
+from graphkernel.ir.opdef import Kind
+from graphkernel.ir.types import Attrs, TensorType, dtype
+from graphkernel.ops.families import Array, declare, widened
+
+
+def _cast_type(types: tuple[TensorType, ...], attrs: Attrs) -> tuple[TensorType, ...]:
+    (x,) = types
+    return (TensorType(x.shape, dtype(attrs.str("dst_type")), x.layout),)
+
+
+def _cast(x: Array, *, attrs: Attrs) -> Array:
+    target = dtype(attrs.str("dst_type"))
+    return (widened(x) != 0) if target.name == "bool" else x.astype(target.numpy)
+
+
+CAST = declare(
+    "Cast", Kind.ELEMWISE, 1, _cast_type, _cast, attributes=("dst_type",),
+    doc="To the data type named by dst_type; floats truncate towards zero, bool tests != 0.",
+)  # fmt: skip

@@ -1,0 +1,71 @@
+"""Arithmetic and transcendental operators, one line each."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from graphkernel.ops.families import Array, binary, predicate, unary
+from graphkernel.ops.type_rules import any_dtype, floating, number, real
+
+
+def erf(x: Array) -> Array:
+    """The error function, which numpy lacks, to double precision."""
+    return np.asarray(np.vectorize(math.erf, otypes=[np.float64])(x)).astype(x.dtype)
+
+
+def _truncated_quotient(x: Array, y: Array) -> Any:  # noqa: ANN401  # numpy gives array or scalar
+    """C's division: true division of floats, integers round towards zero."""
+    if np.issubdtype(x.dtype, np.integer):
+        quotient = x // y
+        return quotient + ((quotient < 0) & (quotient * y != x)).astype(x.dtype)
+    return x / y
+
+
+ADD = binary("Add", np.add, commutative=True)
+SUB = binary("Sub", np.subtract)
+MUL = binary("Mul", np.multiply, commutative=True)
+REAL_DIV = binary("RealDiv", np.divide, floating, doc="True division.")
+DIV = binary("Div", _truncated_quotient, real, doc="Division; of integers it rounds towards zero, as C and ONNX do.")
+FLOOR_DIV = binary("FloorDiv", np.floor_divide, real)
+MOD = binary("Mod", np.fmod, real, doc="Remainder with the sign of the dividend.")
+FLOOR_MOD = binary("FloorMod", np.mod, real, doc="Remainder with the sign of the divisor.")
+POW = binary("Pow", np.power, real)
+MAXIMUM = binary("Maximum", np.maximum, real, commutative=True, doc="NaN wins.")
+MINIMUM = binary("Minimum", np.minimum, real, commutative=True, doc="NaN wins.")
+ATAN2 = binary("Atan2", np.arctan2, floating)
+
+NEG = unary("Neg", np.negative, number)
+ABS = unary("Abs", np.abs, real)
+SIGN = unary("Sign", np.sign, real)
+FLOOR = unary("Floor", np.floor)
+CEIL = unary("Ceil", np.ceil)
+TRUNC = unary("Trunc", np.trunc)
+ROUND = unary("Round", np.rint, doc="To nearest, ties to even.")
+SQRT = unary("Sqrt", np.sqrt)
+RSQRT = unary("Rsqrt", lambda x: 1 / np.sqrt(x))
+RECIPROCAL = unary("Reciprocal", lambda x: 1 / x)
+EXP = unary("Exp", np.exp)
+EXPM1 = unary("Expm1", np.expm1)
+LOG = unary("Log", np.log)
+LOG1P = unary("Log1p", np.log1p)
+TANH = unary("Tanh", np.tanh)
+ERF = unary("Erf", erf)
+SIN = unary("Sin", np.sin)
+COS = unary("Cos", np.cos)
+TAN = unary("Tan", np.tan)
+SINH = unary("Sinh", np.sinh)
+COSH = unary("Cosh", np.cosh)
+ASIN = unary("Asin", np.arcsin)
+ACOS = unary("ACos", np.arccos)
+ATAN = unary("Atan", np.arctan)
+ASINH = unary("Asinh", np.arcsinh)
+ACOSH = unary("Acosh", np.arccosh)
+ATANH = unary("Atanh", np.arctanh)
+TENSOR_MOVE = unary("TensorMove", np.copy, any_dtype, doc="A copy.")
+
+IS_NAN = predicate("IsNan", 1, np.isnan, floating)
+IS_INF = predicate("IsInf", 1, np.isinf, floating)
+IS_FINITE = predicate("IsFinite", 1, np.isfinite, floating)

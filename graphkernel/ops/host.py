@@ -1,0 +1,84 @@
+"""``Onnx``: any ONNX operator that has no operator of ours. It always runs on the host library.
+
+Its attributes carry everything: ``op_type``, ``domain``, ``opset``, ``attributes`` (JSON of the ONNX attributes),
+``result_types`` (texts such as ``"f32[1, 8]"``) and ``present`` (which optional operands are there; default all).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from graphkernel.errors import TypeRuleError
+from graphkernel.ir.opdef import Kind
+from graphkernel.ir.types import Attrs, TensorType, parse_type
+from graphkernel.ops.families import Array, declare
+
+if TYPE_CHECKING:
+    from onnx import AttributeProto, NodeProto
+
+Types = tuple[TensorType, ...]
+
+
+def onnx_node(attrs: Attrs, operands: Iterable[str], results: Iterable[str]) -> NodeProto:
+    """The ONNX node of an ``Onnx`` operator over named operands; absent optional operands become ``""``."""
+    from onnx import NodeProto  # the extra "onnx" is needed only when such a node is met
+
+    names = iter(tuple(operands))
+    given = tuple(names) if "present" not in attrs else tuple(next(names) if there else "" for there in attrs.ints("present"))
+    node = NodeProto(op_type=attrs.str("op_type"), domain=attrs.str("domain", ""), input=given, output=tuple(results))
+    node.attribute.extend(attributes_from_json(attrs.str("attributes", "[]")))
+    return node
+
+
+def attributes_to_json(attributes: Iterable[AttributeProto]) -> str:
+    """ONNX attributes as JSON text, sorted by name so that equal attributes give equal text."""
+    from google.protobuf.json_format import MessageToDict
+
+    ordered = sorted(attributes, key=lambda attribute: attribute.name)
+    return json.dumps([MessageToDict(attribute) for attribute in ordered], sort_keys=True)
+
+
+def attributes_from_json(text: str) -> list[AttributeProto]:
+    """The inverse of :func:`attributes_to_json`."""
+    from google.protobuf.json_format import ParseDict
+    from onnx import AttributeProto
+
+    return [ParseDict(entry, AttributeProto()) for entry in json.loads(text)]
+
+
+def _stated_types(types: Types, attrs: Attrs) -> Types:
+    texts = attrs.get("result_types")
+    if not isinstance(texts, tuple) or not texts:
+        raise TypeRuleError("result_types must be a tuple of types such as ('f32[1, 8]',)")
+    return tuple(parse_type(str(text)) for text in texts)
+
+
+def _run(*arrays: Array, attrs: Attrs) -> Any:  # noqa: ANN401  # one array, or a tuple of several
+    """The meaning by onnx's own reference evaluator."""
+    from onnx import helper
+    from onnx.reference import ReferenceEvaluator
+
+    operands = [f"x{i}" for i in range(len(arrays))]
+    results = [f"y{i}" for i in range(len(_stated_types((), attrs)))]
+    node = onnx_node(attrs, operands, results)
+    inputs = [
+        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
+        for name, array in zip(operands, arrays, strict=True)
+    ]
+    graph = helper.make_graph([node], "host", inputs, [helper.make_empty_tensor_value_info(name) for name in results])
+    opset = helper.make_opsetid(attrs.str("domain", ""), attrs.int("opset"))
+    found = ReferenceEvaluator(helper.make_model(graph, opset_imports=[opset])).run(
+        None, dict(zip(operands, arrays, strict=True))
+    )
+    values = tuple(np.asarray(value) for value in found)  # pyright: ignore[reportGeneralTypeIssues]
+    return values if len(values) > 1 else values[0]
+
+
+ONNX = declare(
+    "Onnx", Kind.OPAQUE, None, _stated_types, _run,
+    attributes=("op_type", "domain", "opset", "attributes", "result_types", "present"), composite=True,
+)  # fmt: skip

@@ -1,0 +1,49 @@
+"""Matrix products."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from graphkernel.errors import TypeRuleError
+from graphkernel.ir.opdef import Kind
+from graphkernel.ir.types import Attrs, Shape, TensorType
+from graphkernel.ops.families import Array, declare, rounded
+from graphkernel.ops.type_rules import broadcast_shapes, expect_dtype, real
+
+ATTRIBUTES = ("transpose_a", "transpose_b")
+
+
+def _product_type(types: tuple[TensorType, ...], attrs: Attrs) -> tuple[TensorType, ...]:
+    a, b = types
+    shared = expect_dtype(real, a, b)
+    if a.rank < 2 or b.rank < 2:
+        raise TypeRuleError(f"operands need two dims at least, got rank {a.rank} and {b.rank}")
+    rows, inner_a = _matrix(a.shape, attrs.bool("transpose_a", False))
+    inner_b, columns = _matrix(b.shape, attrs.bool("transpose_b", False))
+    if inner_a != inner_b:
+        raise TypeRuleError(f"inner extents {inner_a} and {inner_b} must be equal")
+    batch = broadcast_shapes((a.shape[:-2], b.shape[:-2]))
+    return (TensorType((*batch, rows, columns), shared),)
+
+
+def _matrix(shape: Shape, transposed: bool) -> Shape:
+    return (shape[-1], shape[-2]) if transposed else shape[-2:]
+
+
+def _matmul_type(types: tuple[TensorType, ...], attrs: Attrs) -> tuple[TensorType, ...]:
+    if any(type_.rank != 2 for type_ in types):
+        raise TypeRuleError("expects matrices of rank 2; use BatchMatMul for more dims")
+    return _product_type(types, attrs)
+
+
+def _product(a: Array, b: Array, *, attrs: Attrs) -> Array:
+    left = np.swapaxes(a, -1, -2) if attrs.bool("transpose_a", False) else a
+    right = np.swapaxes(b, -1, -2) if attrs.bool("transpose_b", False) else b
+    return rounded(np.matmul)(left, right)
+
+
+MATMUL = declare("MatMul", Kind.OPAQUE, 2, _matmul_type, _product, attributes=ATTRIBUTES)
+BATCH_MATMUL = declare(
+    "BatchMatMul", Kind.OPAQUE, 2, _product_type, _product, attributes=ATTRIBUTES,
+    doc="Products of the last two dims; the dims before them broadcast.",
+)  # fmt: skip

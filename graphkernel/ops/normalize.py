@@ -1,0 +1,171 @@
+"""Softmax, normalisations, means and biases: composite operators that reduce or broadcast."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from graphkernel.errors import TypeRuleError
+from graphkernel.ir.opdef import Kind
+from graphkernel.ir.types import Attrs, TensorType
+from graphkernel.ops.families import Array, declare, reduction, rounded, widened
+from graphkernel.ops.type_rules import axes_of, axis_of, expect_dtype, floating, number, reduced_shape, shape_text
+
+Types = tuple[TensorType, ...]
+
+REDUCE_MEAN = reduction("ReduceMean", np.mean, floating, composite=True)
+
+
+def _softmax_type(types: Types, attrs: Attrs) -> Types:
+    (x,) = types
+    expect_dtype(floating, x)
+    axes_of(attrs.ints("axis", (-1,)), x.rank)
+    return (x,)
+
+
+def _softmax(x: Array, *, attrs: Attrs) -> Array:
+    axes = attrs.ints("axis", (-1,))
+
+    def compute(wide: Array) -> Array:
+        e = np.exp(wide - wide.max(axis=axes, keepdims=True))
+        return e / e.sum(axis=axes, keepdims=True)
+
+    return rounded(compute)(x)
+
+
+def _log_softmax(x: Array, *, attrs: Attrs) -> Array:
+    axes = attrs.ints("axis", (-1,))
+
+    def compute(wide: Array) -> Array:
+        shifted = wide - wide.max(axis=axes, keepdims=True)
+        return shifted - np.log(np.exp(shifted).sum(axis=axes, keepdims=True))
+
+    return rounded(compute)(x)
+
+
+SOFTMAX = declare("Softmax", Kind.OPAQUE, 1, _softmax_type, _softmax, attributes=("axis",), composite=True)
+LOG_SOFTMAX = declare("LogSoftmax", Kind.OPAQUE, 1, _softmax_type, _log_softmax, attributes=("axis",), composite=True)
+
+
+def _layer_norm_type(types: Types, attrs: Attrs) -> Types:
+    x, gamma, beta = types
+    expect_dtype(floating, x, gamma, beta)
+    norm = axis_of(attrs.int("begin_norm_axis", -1), x.rank)
+    params = axis_of(attrs.int("begin_params_axis", -1), x.rank)
+    for parameter in (gamma, beta):
+        if parameter.shape != x.shape[params:]:
+            raise TypeRuleError(
+                f"gamma and beta need the shape {shape_text(x.shape[params:])}, got {shape_text(parameter.shape)}"
+            )
+    statistics = TensorType(reduced_shape(x.shape, range(norm, x.rank), keep_dims=True), x.dtype)
+    return (x, statistics, statistics)
+
+
+def _layer_norm(x: Array, gamma: Array, beta: Array, *, attrs: Attrs) -> tuple[Array, Array, Array]:
+    wide = x.astype(np.float64)
+    axes = tuple(range(attrs.int("begin_norm_axis", -1) % x.ndim, x.ndim))
+    mean = wide.mean(axis=axes, keepdims=True)
+    variance = np.square(wide - mean).mean(axis=axes, keepdims=True)
+    y = (wide - mean) / np.sqrt(variance + attrs.float("epsilon", 1e-7)) * gamma + beta
+    return y.astype(x.dtype), mean.astype(x.dtype), variance.astype(x.dtype)
+
+
+LAYER_NORM = declare(
+    "LayerNorm", Kind.OPAQUE, 3, _layer_norm_type, _layer_norm,
+    attributes=("begin_norm_axis", "begin_params_axis", "epsilon"), composite=True,
+    doc="(x, gamma, beta) -> (y, mean, variance) over the axes from begin_norm_axis on.",
+)  # fmt: skip
+
+
+def _rms_norm_type(types: Types, attrs: Attrs) -> Types:
+    x, gamma = types
+    expect_dtype(floating, x, gamma)
+    if gamma.rank > x.rank or gamma.shape != x.shape[x.rank - gamma.rank :]:
+        raise TypeRuleError(f"gamma must have the last dims of {shape_text(x.shape)}, got {shape_text(gamma.shape)}")
+    axes = range(x.rank - gamma.rank, x.rank)
+    return (x, TensorType(reduced_shape(x.shape, axes, keep_dims=True), x.dtype))
+
+
+def _rms_norm(x: Array, gamma: Array, *, attrs: Attrs) -> tuple[Array, Array]:
+    wide = x.astype(np.float64)
+    axes = tuple(range(x.ndim - gamma.ndim, x.ndim))
+    rstd = 1 / np.sqrt(np.square(wide).mean(axis=axes, keepdims=True) + attrs.float("epsilon", 1e-6))
+    return (wide * rstd * gamma).astype(x.dtype), rstd.astype(x.dtype)
+
+
+RMS_NORM = declare(
+    "RmsNorm", Kind.OPAQUE, 2, _rms_norm_type, _rms_norm, attributes=("epsilon",), composite=True,
+    doc="(x, gamma) -> (y, rstd) over the dims of gamma.",
+)  # fmt: skip
+
+
+def _channel_axis(rank: int, attrs: Attrs) -> int:
+    """The axis of the channels: the last of NHWC, otherwise the second (the last of a matrix)."""
+    data_format = attrs.str("data_format", "NCHW")
+    if data_format not in ("NCHW", "NHWC"):
+        raise TypeRuleError(f"data_format must be 'NCHW' or 'NHWC', got {data_format!r}")
+    return rank - 1 if data_format == "NHWC" else 1
+
+
+def _bias_add_type(types: Types, attrs: Attrs) -> Types:
+    x, bias = types
+    expect_dtype(number, x, bias)
+    if x.rank < 2 or bias.shape != (x.shape[_channel_axis(x.rank, attrs)],):
+        raise TypeRuleError(f"bias must have the shape of the channel axis of {shape_text(x.shape)}")
+    return (x,)
+
+
+def _bias_add(x: Array, bias: Array, *, attrs: Attrs) -> Array:
+    channel = _channel_axis(x.ndim, attrs)
+    return rounded(np.add)(x, bias.reshape([-1 if axis == channel else 1 for axis in range(x.ndim)]))
+
+
+BIAS_ADD = declare(
+    "BiasAdd", Kind.BROADCAST, 2, _bias_add_type, _bias_add, attributes=("data_format",), composite=True
+)
+
+
+def _bias_add_grad_type(types: Types, attrs: Attrs) -> Types:
+    (dy,) = types
+    expect_dtype(number, dy)
+    if dy.rank < 2:
+        raise TypeRuleError("expects rank 2 at least")
+    return (TensorType((dy.shape[_gradient_axis(dy.rank, attrs)],), dy.dtype),)
+
+
+def _gradient_axis(rank: int, attrs: Attrs) -> int:
+    """MindSpore reduces all but the last axis of rank 2 and 3 tensors whatever the format says."""
+    return rank - 1 if rank <= 3 else _channel_axis(rank, attrs)
+
+
+def _bias_add_grad(dy: Array, *, attrs: Attrs) -> Array:
+    channel = _gradient_axis(dy.ndim, attrs)
+    axes = tuple(axis for axis in range(dy.ndim) if axis != channel)
+    return np.asarray(widened(dy).sum(axis=axes)).astype(dy.dtype)
+
+
+BIAS_ADD_GRAD = declare(
+    "BiasAddGrad", Kind.REDUCE, 1, _bias_add_grad_type, _bias_add_grad, attributes=("data_format",), composite=True
+)
+
+
+def _batch_norm_type(types: Types, attrs: Attrs) -> Types:
+    x, *parameters = types
+    expect_dtype(floating, x)
+    expect_dtype(floating, *parameters)
+    if x.rank < 2 or any(parameter.shape != (x.shape[1],) for parameter in parameters):
+        raise TypeRuleError(f"scale, bias, mean and variance need the shape of axis 1 of {shape_text(x.shape)}")
+    return (x,)
+
+
+def _batch_norm(x: Array, scale: Array, bias: Array, mean: Array, variance: Array, *, attrs: Attrs) -> Array:
+    def per_channel(values: Array) -> Array:
+        return widened(values).reshape([-1 if axis == 1 else 1 for axis in range(x.ndim)])
+
+    factor = per_channel(scale) / np.sqrt(per_channel(variance) + attrs.float("epsilon", 1e-5))
+    return ((widened(x) - per_channel(mean)) * factor + per_channel(bias)).astype(x.dtype)
+
+
+BATCH_NORM = declare(
+    "BatchNorm", Kind.OPAQUE, 5, _batch_norm_type, _batch_norm, attributes=("epsilon",), composite=True,
+    doc="Inference: (x, scale, bias, mean, variance) -> y, channels on axis 1.",
+)  # fmt: skip

@@ -1,0 +1,55 @@
+"""Reductions over axes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from graphkernel.ir.opdef import Kind, OpDef
+from graphkernel.ir.types import Attrs, TensorType, dtype
+from graphkernel.ops.families import Array, ArrayFunction, declare, is_floating, reduction
+from graphkernel.ops.type_rules import axis_of, boolean, expect_dtype, number, real, reduced_shape
+
+REDUCE_SUM = reduction("ReduceSum", np.sum)
+REDUCE_PROD = reduction("ReduceProd", np.prod)
+REDUCE_MAX = reduction("ReduceMax", np.max, real)
+REDUCE_MIN = reduction("ReduceMin", np.min, real)
+REDUCE_ALL = reduction("ReduceAll", np.all, boolean)
+REDUCE_ANY = reduction("ReduceAny", np.any, boolean)
+
+
+def _arg_reduction(name: str, function: ArrayFunction) -> OpDef:
+    def rule(types: tuple[TensorType, ...], attrs: Attrs) -> tuple[TensorType, ...]:
+        (x,) = types
+        expect_dtype(real, x)
+        shape = reduced_shape(x.shape, (axis_of(attrs.int("axis"), x.rank),), keep_dims=False)
+        return (TensorType(shape, dtype(attrs.str("output_type", "int32"))),)
+
+    def meaning(x: Array, *, attrs: Attrs) -> Array:
+        index = np.asarray(function(x, axis=attrs.int("axis")))
+        return index.astype(dtype(attrs.str("output_type", "int32")).numpy)
+
+    return declare(name, Kind.REDUCE, 1, rule, meaning, attributes=("axis", "output_type"))
+
+
+ARGMAX = _arg_reduction("Argmax", np.argmax)
+ARGMIN = _arg_reduction("Argmin", np.argmin)
+
+
+def _cumsum_type(types: tuple[TensorType, ...], attrs: Attrs) -> tuple[TensorType, ...]:
+    (x,) = types
+    expect_dtype(number, x)
+    axis_of(attrs.int("axis"), x.rank)
+    return (x,)
+
+
+def _cumsum(x: Array, *, attrs: Attrs) -> Array:
+    axis = attrs.int("axis")
+    ordered = np.flip(x, axis) if attrs.bool("reverse", False) else x
+    sums = np.cumsum(ordered.astype(np.float64) if is_floating(x) else ordered, axis)
+    if attrs.bool("exclusive", False):
+        sums = np.roll(sums, 1, axis)
+        np.moveaxis(sums, axis, 0)[:1] = 0
+    return (np.flip(sums, axis) if attrs.bool("reverse", False) else sums).astype(x.dtype)
+
+
+CUM_SUM = declare("CumSum", Kind.OPAQUE, 1, _cumsum_type, _cumsum, attributes=("axis", "exclusive", "reverse"))

@@ -1,0 +1,261 @@
+"""Operators that move, repeat, cut or join elements without computing."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from graphkernel.errors import TypeRuleError
+from graphkernel.ir.opdef import Kind
+from graphkernel.ir.types import Attrs, Dim, Shape, Sym, TensorType, product
+from graphkernel.ops.families import Array, declare
+from graphkernel.ops.type_rules import any_dtype, axes_of, axis_of, broadcast_shapes, expect_dtype, shape_text, static, surely_nonnegative
+
+Types = tuple[TensorType, ...]
+
+
+def _of_shape(x: TensorType, shape: Shape) -> Types:
+    return (TensorType(shape, x.dtype),)
+
+
+def _reshape_type(types: Types, attrs: Attrs) -> Types:
+    (x,) = types
+    shape = attrs.dims("shape")
+    if product(shape) != x.size:
+        raise TypeRuleError(f"cannot give {x.size} elements the shape {shape_text(shape)} of {product(shape)} elements")
+    return _of_shape(x, shape)
+
+
+def _reshape(x: Array, *, attrs: Attrs) -> Array:
+    return x.reshape(attrs.ints("shape"))
+
+
+RESHAPE = declare(
+    "Reshape", Kind.RESHAPE, 1, _reshape_type, _reshape, attributes=("shape",),
+    doc="The same elements in row-major order; every extent of shape is given (no -1).",
+)  # fmt: skip
+
+
+def _expand_dims_type(types: Types, attrs: Attrs) -> Types:
+    (x,) = types
+    axes = axes_of(attrs.ints("axis"), x.rank + len(attrs.ints("axis")), empty_means_all=False)
+    rest = iter(x.shape)
+    return _of_shape(x, tuple(1 if axis in axes else next(rest) for axis in range(x.rank + len(axes))))
+
+
+def _expand_dims(x: Array, *, attrs: Attrs) -> Array:
+    return np.expand_dims(x, attrs.ints("axis"))
+
+
+EXPAND_DIMS = declare(
+    "ExpandDims", Kind.RESHAPE, 1, _expand_dims_type, _expand_dims, attributes=("axis",), composite=True
+)
+
+
+def _squeeze_axes(shape: Shape, attrs: Attrs) -> tuple[int, ...]:
+    axes = attrs.ints("axis", ())
+    return axes_of(axes, len(shape)) if axes else tuple(axis for axis, dim in enumerate(shape) if dim == 1)
+
+
+def _squeeze_type(types: Types, attrs: Attrs) -> Types:
+    (x,) = types
+    axes = _squeeze_axes(x.shape, attrs)
+    for axis in axes:
+        if x.shape[axis] != 1:
+            raise TypeRuleError(f"axis {axis} has extent {x.shape[axis]}, only extents of 1 can be squeezed")
+    return _of_shape(x, tuple(dim for axis, dim in enumerate(x.shape) if axis not in axes))
+
+
+def _squeeze(x: Array, *, attrs: Attrs) -> Array:
+    return np.squeeze(x, _squeeze_axes(x.shape, attrs))
+
+
+SQUEEZE = declare("Squeeze", Kind.RESHAPE, 1, _squeeze_type, _squeeze, attributes=("axis",), composite=True)
+
+
+def _flatten_shape(shape: Shape, axis: int) -> Shape:
+    split = axis if axis == len(shape) else axis_of(axis, len(shape))
+    return (product(shape[:split]), product(shape[split:]))
+
+
+def _flatten_type(types: Types, attrs: Attrs) -> Types:
+    (x,) = types
+    return _of_shape(x, _flatten_shape(x.shape, attrs.int("axis", 1)))
+
+
+def _flatten(x: Array, *, attrs: Attrs) -> Array:
+    split = attrs.int("axis", 1) % (x.ndim + 1) if attrs.int("axis", 1) >= 0 else attrs.int("axis", 1) % x.ndim
+    return x.reshape(int(np.prod(x.shape[:split])), int(np.prod(x.shape[split:])))
+
+
+FLATTEN = declare(
+    "Flatten", Kind.RESHAPE, 1, _flatten_type, _flatten, attributes=("axis",), composite=True,
+    doc="To two dims: those before axis and those from axis on.",
+)  # fmt: skip
+
+
+def _transpose_type(types: Types, attrs: Attrs) -> Types:
+    (x,) = types
+    perm = attrs.ints("perm")
+    if sorted(axis % max(x.rank, 1) for axis in perm) != list(range(x.rank)):
+        raise TypeRuleError(f"perm {perm} is not a permutation of {x.rank} axes")
+    return _of_shape(x, tuple(x.shape[axis] for axis in perm))
+
+
+def _transpose(x: Array, *, attrs: Attrs) -> Array:
+    return np.transpose(x, attrs.ints("perm"))
+
+
+TRANSPOSE = declare(
+    "Transpose", Kind.OPAQUE, 1, _transpose_type, _transpose, attributes=("perm",),
+    doc="Result axis i is operand axis perm[i].",
+)  # fmt: skip
+
+
+def _broadcast_to_type(types: Types, attrs: Attrs) -> Types:
+    (x,) = types
+    shape = attrs.dims("shape")
+    if x.rank > len(shape) or broadcast_shapes((x.shape, shape)) != shape:
+        raise TypeRuleError(f"{shape_text(x.shape)} does not broadcast to {shape_text(shape)}")
+    return _of_shape(x, shape)
+
+
+def _broadcast_to(x: Array, *, attrs: Attrs) -> Array:
+    return np.broadcast_to(x, attrs.ints("shape"))
+
+
+BROADCAST_TO = declare("BroadcastTo", Kind.BROADCAST, 1, _broadcast_to_type, _broadcast_to, attributes=("shape",))
+
+
+def _tile_type(types: Types, attrs: Attrs) -> Types:
+    (x,) = types
+    multiples = attrs.dims("multiples")
+    if len(multiples) < x.rank:
+        raise TypeRuleError(f"multiples {shape_text(multiples)} are fewer than the {x.rank} axes")
+    shape = (1,) * (len(multiples) - x.rank) + x.shape
+    return _of_shape(x, tuple(product(pair) for pair in zip(shape, multiples, strict=True)))
+
+
+def _tile(x: Array, *, attrs: Attrs) -> Array:
+    return np.tile(x, attrs.ints("multiples"))
+
+
+TILE = declare("Tile", Kind.BROADCAST, 1, _tile_type, _tile, attributes=("multiples",), composite=True)
+
+
+def _concat_type(types: Types, attrs: Attrs) -> Types:
+    if not types:
+        raise TypeRuleError("needs at least one operand")
+    expect_dtype(any_dtype, *types)
+    first = types[0]
+    axis = axis_of(attrs.int("axis"), first.rank)
+    total: Dim = 0
+    for type_ in types:
+        others = tuple(dim for a, dim in enumerate(type_.shape) if a != axis)
+        if type_.rank != first.rank or others != tuple(dim for a, dim in enumerate(first.shape) if a != axis):
+            raise TypeRuleError(f"operands may differ in axis {axis} only")
+        total = total + type_.shape[axis]
+    return _of_shape(first, (*first.shape[:axis], total, *first.shape[axis + 1 :]))
+
+
+def _concat(*arrays: Array, attrs: Attrs) -> Array:
+    return np.concatenate(arrays, attrs.int("axis"))
+
+
+CONCAT = declare("Concat", Kind.OPAQUE, None, _concat_type, _concat, attributes=("axis",))
+
+
+def _split_type(types: Types, attrs: Attrs) -> Types:
+    (x,) = types
+    axis, sizes = axis_of(attrs.int("axis"), x.rank), attrs.ints("size_splits")
+    extent = static(x.shape[axis], f"the extent of axis {axis}")
+    if sum(sizes) != extent:
+        raise TypeRuleError(f"size_splits {sizes} add up to {sum(sizes)}, axis {axis} has extent {extent}")
+    return tuple(TensorType((*x.shape[:axis], size, *x.shape[axis + 1 :]), x.dtype) for size in sizes)
+
+
+def _split(x: Array, *, attrs: Attrs) -> tuple[Array, ...]:
+    return tuple(np.split(x, np.cumsum(attrs.ints("size_splits"))[:-1], attrs.int("axis")))
+
+
+SPLIT = declare(
+    "Split", Kind.OPAQUE, 1, _split_type, _split, attributes=("axis", "size_splits"),
+    doc="As many results as there are size_splits; equal parts are spelled out.",
+)  # fmt: skip
+
+
+def _strided_slice_type(types: Types, attrs: Attrs) -> Types:
+    (x,) = types
+    begin, end, strides = attrs.dims("begin"), attrs.dims("end"), attrs.ints("strides")
+    if not len(begin) == len(end) == len(strides) == x.rank:
+        raise TypeRuleError(f"begin, end and strides need one entry for each of the {x.rank} axes")
+    return _of_shape(x, tuple(_slice_extent(*part) for part in zip(x.shape, begin, end, strides, strict=True)))
+
+
+def _slice_extent(extent: Dim, begin: Dim, end: Dim, stride: int) -> Dim:
+    """The number of elements of ``begin:end:stride`` when both ends lie within the extent."""
+    if stride == 0:
+        raise TypeRuleError("a stride must not be 0")
+    if isinstance(extent, Sym) or isinstance(begin, Sym) or isinstance(end, Sym):
+        if stride != 1 or not all(surely_nonnegative(dim) for dim in (begin, end - begin, extent - end)):
+            raise TypeRuleError(f"slice {begin}:{end}:{stride} may leave the symbolic extent {extent}")
+        return end - begin
+    lowest = -1 if stride < 0 else 0
+    if not (0 <= begin <= extent and lowest <= end <= extent):
+        raise TypeRuleError(f"slice {begin}:{end}:{stride} leaves the extent {extent}; clamp it and count from the front")
+    return max(0, -(-(end - begin) // stride))
+
+
+def _strided_slice(x: Array, *, attrs: Attrs) -> Array:
+    parts = zip(attrs.ints("begin"), attrs.ints("end"), attrs.ints("strides"), strict=True)
+    return x[tuple(slice(begin, None if end < 0 else end, stride) for begin, end, stride in parts)]
+
+
+STRIDED_SLICE = declare(
+    "StridedSlice", Kind.OPAQUE, 1, _strided_slice_type, _strided_slice, attributes=("begin", "end", "strides"),
+    doc="begin:end:stride for every axis, counted from the front and in bounds; end -1 is one before the first element.",
+)  # fmt: skip
+
+
+def _slice_type(types: Types, attrs: Attrs) -> Types:
+    (x,) = types
+    begin, size = attrs.ints("begin"), attrs.dims("size")
+    if not len(begin) == len(size) == x.rank:
+        raise TypeRuleError(f"begin and size need one entry for each of the {x.rank} axes")
+    for extent, first, count in zip(x.shape, begin, size, strict=True):
+        inside = isinstance(extent, int) and isinstance(count, int) and 0 <= first and first + count <= extent
+        if not (inside or (first == 0 and count == extent)):
+            raise TypeRuleError(f"{count} elements from {first} leave the extent {extent}")
+    return _of_shape(x, size)
+
+
+def _slice(x: Array, *, attrs: Attrs) -> Array:
+    parts = zip(attrs.ints("begin"), attrs.ints("size"), strict=True)
+    return x[tuple(slice(begin, begin + size) for begin, size in parts)]
+
+
+SLICE = declare("Slice", Kind.OPAQUE, 1, _slice_type, _slice, attributes=("begin", "size"))
+
+
+def _pad_type(types: Types, attrs: Attrs) -> Types:
+    (x,) = types
+    paddings = _pairs(attrs)
+    if len(paddings) != x.rank:
+        raise TypeRuleError(f"paddings need a pair for each of the {x.rank} axes")
+    if min((amount for pair in paddings for amount in pair), default=0) < 0:
+        raise TypeRuleError("paddings must not be negative; use StridedSlice to cut")
+    return _of_shape(x, tuple(dim + sum(pair) for dim, pair in zip(x.shape, paddings, strict=True)))
+
+
+def _pad(x: Array, *, attrs: Attrs) -> Array:
+    return np.pad(x, _pairs(attrs), constant_values=np.asarray(attrs.float("value", 0.0)).astype(x.dtype))
+
+
+def _pairs(attrs: Attrs) -> tuple[tuple[int, int], ...]:
+    flat = attrs.ints("paddings")
+    return tuple(zip(flat[0::2], flat[1::2], strict=True))
+
+
+PAD = declare(
+    "Pad", Kind.OPAQUE, 1, _pad_type, _pad, attributes=("paddings", "value"),
+    doc="paddings is (before, after) of each axis, flattened; the new elements are value.",
+)  # fmt: skip

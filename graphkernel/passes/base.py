@@ -1,0 +1,158 @@
+"""What a pass is, where it stands in the pipeline, and the loop that runs the steps.
+
+A pass is a pure function ``(graph, context) -> graph``; the same object back means that nothing changed.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, overload
+
+from graphkernel.decisions import DecisionLog
+from graphkernel.errors import GraphKernelError, PassError
+from graphkernel.ir.graph import Graph, Node, Value, keep
+from graphkernel.options import Options
+
+if TYPE_CHECKING:
+    from graphkernel.cluster.area import FusionPattern
+    from graphkernel.expanders.base import Expander
+    from graphkernel.patterns.language import Rule
+
+LOGGER = logging.getLogger("graphkernel.passes")
+
+
+@dataclass(frozen=True)
+class Context:
+    """All that a pass may know besides the graph: options, the declared data it applies, and the log it writes to."""
+
+    options: Options = field(default_factory=Options)
+    rules: tuple[Rule, ...] = ()
+    expanders: Mapping[str, Expander] = field(default_factory=dict[str, "Expander"])
+    fusion_patterns: tuple[FusionPattern, ...] = ()
+    log: DecisionLog = field(default_factory=DecisionLog)
+
+
+Transform = Callable[[Graph, Context], Graph]
+Hook = Callable[["Step", Graph, Graph], None]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a pass of a third-party package runs: behind ``after`` ("stage.pass"), from opt_level ``level`` on."""
+
+    after: str
+    level: int = 2
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Pass:
+    """A named transformation. ``place`` is None for passes that the pipeline table places."""
+
+    name: str
+    run: Transform
+    doc: str = ""
+    place: Place | None = None
+
+    def __call__(self, graph: Graph, context: Context | None = None) -> Graph:
+        """Runs the pass alone, with default options unless a context is given."""
+        return self.run(graph, context or Context())
+
+
+@overload
+def graph_pass(transform: Transform, /) -> Pass: ...
+@overload
+def graph_pass(*, after: str, level: int = 2, why: str = "") -> Callable[[Transform], Pass]: ...
+def graph_pass(
+    transform: Transform | None = None, /, *, after: str = "", level: int = 2, why: str = ""
+) -> Pass | Callable[[Transform], Pass]:
+    """Declares a pass; its name is the function's, its documentation the docstring.
+
+    ``@graph_pass`` alone for passes of the pipeline table; ``@graph_pass(after="highlevelopt1.arithmetic_simplify")``
+    for passes of other packages, which say where they run.
+    """
+    if transform is not None:
+        return Pass(transform.__name__, transform, transform.__doc__ or "")
+    place = Place(after, level, why)
+    return lambda function: Pass(function.__name__, function, function.__doc__ or "", place)
+
+
+def always(options: Options) -> bool:
+    """The predicate of steps that do not depend on target or flags."""
+    return True
+
+
+@dataclass(frozen=True)
+class Step:
+    """One row of the pipeline: a pass, its stage, the number and opt_level there, and why it stands where it stands.
+
+    ``number`` is stable: a step keeps it whatever is switched off or added, so that ``disable_pass=2.3`` stays true.
+    """
+
+    pass_: Pass
+    stage: str
+    number: int
+    level: int
+    why: str
+    when: Callable[[Options], bool] = always
+    stage_number: int = 0
+    enabled: bool = True
+
+    @property
+    def name(self) -> str:
+        """``stage2_highlevelopt1_3_arithmetic_simplify``, as MindSpore writes it."""
+        return f"stage{self.stage_number}_{self.stage}_{self.number}_{self.pass_.name}"
+
+    @property
+    def spellings(self) -> tuple[str, str, str]:
+        """How enable_pass and disable_pass may call it: by numbers, by stage and name, by name alone."""
+        return (f"{self.stage_number}.{self.number}", f"{self.stage}.{self.pass_.name}", self.pass_.name)
+
+
+def run_steps(graph: Graph, steps: Iterable[Step], context: Context, hooks: Iterable[Hook] = ()) -> Graph:
+    """Runs the enabled steps in order; after each, every hook is called with ``(step, before, after)``.
+
+    Raises :class:`PassError`, which names pass and graph and chains the cause, when a pass or a hook fails.
+    """
+    watchers = tuple(hooks)
+    for step in steps:
+        if not step.enabled:
+            LOGGER.info("graph kernel pass %s is disabled.", step.name)
+            continue
+        LOGGER.info("graph kernel pass %s is enabled.", step.name)
+        start = time.perf_counter()
+        after = _run(step, graph, context)
+        LOGGER.info("Run graph kernel pass %s in %.2f us", step.name, (time.perf_counter() - start) * 1e6)
+        if after is not graph:
+            LOGGER.info("graph kernel pass %s changed.", step.name)
+        for hook in watchers:
+            hook(step, graph, after)
+        graph = after
+    return graph
+
+
+def _run(step: Step, graph: Graph, context: Context) -> Graph:
+    try:
+        return step.pass_.run(graph, context)
+    except Exception as error:
+        detail = str(error) if isinstance(error, GraphKernelError) else f"{type(error).__name__}: {error}"
+        raise PassError(
+            f"pass {step.name} failed on graph {graph.name!r}: {detail}; "
+            f"disable_pass={step.spellings[1]} goes on without it, a dump_dir keeps the graph before it"
+        ) from error
+
+
+def map_bodies(graph: Graph, transform: Callable[[Graph], Graph]) -> Graph:
+    """Applies a transformation to the body of every fused node; the same graph when no body changed."""
+    bodies = {node: transform(node.body) for node in graph.operators if node.body is not None}
+    if all(body is node.body for node, body in bodies.items()):
+        return graph
+
+    def with_new_body(node: Node, args: tuple[Value, ...]) -> tuple[Value, ...]:
+        body = bodies.get(node)
+        return keep(node, args).outs if body is node.body else replace(node, args=args, body=body).outs
+
+    return graph.rebuild(with_new_body)

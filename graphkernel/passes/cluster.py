@@ -1,0 +1,88 @@
+"""The pass graph_kernel_cluster: every maximal connected set of clusterable operators becomes one fused node."""
+
+from __future__ import annotations
+
+from graphkernel.cluster.contract import clusters
+from graphkernel.cluster.extract import extract
+from graphkernel.cluster.naming import FUSION, Names
+from graphkernel.cluster.ops_lists import cluster_ops
+from graphkernel.decisions import DecisionLog
+from graphkernel.ir.graph import Graph, Node, Value
+from graphkernel.ir.opdef import Kind
+from graphkernel.options import Options
+from graphkernel.passes.base import Context, graph_pass
+
+PASS_NAME = "graph_kernel_cluster"
+NEVER_ALONE = frozenset({"Reshape", "Assign"})
+
+
+@graph_pass
+def graph_kernel_cluster(graph: Graph, context: Context) -> Graph:
+    """Draws clusters as large as they can be; the splitter cuts them into kernels that pay.
+
+    A single operator becomes a kernel too, because a kernel call is cheaper than a host call; a lone Reshape is a view.
+    """
+    listed = _listed(context.options)
+    refusals = {node: _refusal(node, listed, context.options) for node in graph.operators}
+    groups = [group for group in clusters(graph, lambda node: refusals[node] is None) if _is_worth_a_kernel(group)]
+    _record(refusals, groups, context.log)
+    if not groups:
+        return graph
+    names = Names()
+    return extract(graph, groups, lambda body: names.name(body, FUSION))
+
+
+def _listed(options: Options) -> frozenset[str]:
+    """The names that may be clustered: ``enable_cluster_ops_only`` rules the other lists out, disabling beats enabling."""
+    if options.enable_cluster_ops_only:
+        return frozenset(options.enable_cluster_ops_only)
+    default = cluster_ops(options.target, options.ops_level)
+    return (default | set(options.enable_cluster_ops)) - set(options.disable_cluster_ops)
+
+
+def _refusal(node: Node, listed: frozenset[str], options: Options) -> tuple[str, str] | None:
+    """Why a node cannot be in a kernel, as reason code and message; None when it can."""
+    name = node.op.name
+    if node.body is not None:
+        return "not-fused-opaque", "it is a kernel already"
+    if name not in listed:
+        return _unlisted(node, options)
+    for value in (*node.outs, *node.args):
+        if (reason := _unfit(value)) is not None:
+            return reason
+    return None
+
+
+def _unlisted(node: Node, options: Options) -> tuple[str, str]:
+    name = node.op.name
+    if options.enable_cluster_ops_only or name in options.disable_cluster_ops:
+        return "not-fused-disabled", f"{name} is excluded by a cluster_ops flag"
+    if node.op.composite or node.op.kind is Kind.OPAQUE:
+        return "not-fused-opaque", f"kernels do not compute {name} on {options.target}"
+    return "not-fused-unlisted", f"{name} is not in the list of {options.target} at fusion_ops_level={options.ops_level}"
+
+
+def _unfit(value: Value) -> tuple[str, str] | None:
+    """Why a tensor cannot be an operand or result of a kernel."""
+    type_ = value.type
+    if type_.dtype.name.startswith("complex"):
+        return "not-fused-dtype", f"{value.node.name} is {type_}"
+    if type_.size == 0:
+        return "not-fused-empty", f"{value.node.name} is {type_}"
+    return None
+
+
+def _is_worth_a_kernel(group: tuple[Node, ...]) -> bool:
+    return any(node.op.name not in NEVER_ALONE for node in group)
+
+
+def _record(refusals: dict[Node, tuple[str, str] | None], groups: list[tuple[Node, ...]], log: DecisionLog) -> None:
+    for node, refusal in refusals.items():
+        if refusal is not None:
+            log.add(PASS_NAME, refusal[0], node.name, message=refusal[1])
+    for group in groups:
+        first, *others = group
+        if not others:
+            log.add(PASS_NAME, "fused-single", first.name)
+        for node in others:
+            log.add(PASS_NAME, "fused-cluster", first.name, node.name)

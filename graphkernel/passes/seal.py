@@ -1,0 +1,14 @@
+"""The pass graph_kernel_seal: kernels get the boundary and the names that the kernel generator will see."""
+
+from __future__ import annotations
+
+from graphkernel.cluster.boundary import tidy_boundaries
+from graphkernel.cluster.naming import rename_kernels
+from graphkernel.ir.graph import Graph
+from graphkernel.passes.base import Context, graph_pass
+
+
+@graph_pass
+def graph_kernel_seal(graph: Graph, context: Context) -> Graph:
+    """Tensor constants become operands, redundant operands and results go, names say what kernels hold now."""
+    return rename_kernels(tidy_boundaries(graph))

@@ -1,0 +1,89 @@
+"""The pass graph_kernel_splitter: clusters are cut into the kernels that the fusion patterns grow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from graphkernel.cluster.area import Area, FusionPattern, Mode
+from graphkernel.cluster.extract import extract, splice, with_unique_labels
+from graphkernel.cluster.grow import grow
+from graphkernel.cluster.model import MODELS, Limits
+from graphkernel.cluster.naming import FUSION, SPLIT, Names
+from graphkernel.ir.graph import Builder, Graph, Node, Value, keep
+from graphkernel.options import Options
+from graphkernel.passes.base import Context, graph_pass
+
+PASS_NAME = "graph_kernel_splitter"
+
+
+@graph_pass
+def graph_kernel_splitter(graph: Graph, context: Context) -> Graph:
+    """Replaces each fused node by its parts: composite areas as kernels, basic areas as ordinary operators."""
+    splitter = _Splitter(context)
+    parts = {node: splitter.parts(node.body) for node in graph.operators if node.body is not None}
+    if all(part is None for part in parts.values()):
+        return graph
+
+    def rewrite(node: Node, args: tuple[Value, ...]) -> Sequence[Value]:
+        part = parts.get(node)
+        return keep(node, args).outs if part is None else splice(part, args)
+
+    return with_unique_labels(graph.rebuild(rewrite))
+
+
+def enabled_patterns(patterns: Sequence[FusionPattern], options: Options) -> tuple[FusionPattern, ...]:
+    """The patterns in the order of the target's model, without those switched off.
+
+    As in MindSpore a part of a name is enough: ``reduce`` means every pattern with "reduce" in its name.
+    """
+    order = {name: turn for turn, name in enumerate(MODELS[options.target].patterns)}
+    ordered = sorted(patterns, key=lambda pattern: (order.get(pattern.name, len(order)), pattern.name))
+    return tuple(pattern for pattern in ordered if _is_enabled(pattern.name, options))
+
+
+def _is_enabled(name: str, options: Options) -> bool:
+    if options.enable_fusion_pattern_only:
+        return any(part in name for part in options.enable_fusion_pattern_only)
+    return not any(part in name for part in options.disable_fusion_pattern)
+
+
+def limits_of(options: Options) -> Limits:
+    """The limits of the target with those that flags set."""
+    limits = MODELS[options.target].limits
+    depth = limits.reduce_fuse_depth if options.reduce_fuse_depth < 0 else options.reduce_fuse_depth
+    return replace(limits, composite_op_limit_size=options.composite_op_limit_size, reduce_fuse_depth=depth)
+
+
+class _Splitter:
+    """Cuts bodies; kernel names are unique over all of them."""
+
+    def __init__(self, context: Context) -> None:
+        self._patterns = enabled_patterns(context.fusion_patterns, context.options)
+        self._disabled = tuple(pattern for pattern in context.fusion_patterns if pattern not in self._patterns)
+        self._limits = limits_of(context.options)
+        self._log = context.log
+        self._names = Names()
+
+    def parts(self, body: Graph) -> Graph | None:
+        """The body over kernels and ordinary operators; None when it stays the kernel that it is."""
+        areas = grow(body, self._patterns, self._limits, self._log, self._disabled)
+        kernels = [area for area in areas if area.mode is Mode.COMPOSITE]
+        self._record(areas)
+        if len(areas) == 1 and kernels:
+            return self._whole(body)
+        return extract(body, [area.nodes for area in kernels], lambda part: self._names.name(part, SPLIT))
+
+    def _whole(self, body: Graph) -> Graph | None:
+        """The body as one kernel named by what it holds now; None when that is its name already."""
+        name = self._names.name(body, FUSION)
+        if name == body.name:
+            return None
+        call = Builder().fused(replace(body, name=name), body.inputs)
+        return replace(body, outputs=call.outs)
+
+    def _record(self, areas: Sequence[Area]) -> None:
+        for area in areas:
+            if area.mode is Mode.BASIC:
+                for node in area.nodes:
+                    self._log.add(PASS_NAME, "inlined-basic", node.name)

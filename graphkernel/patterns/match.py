@@ -1,0 +1,155 @@
+"""Matching a rule against a node, and building its right side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from graphkernel.errors import TypeRuleError
+from graphkernel.ir.graph import LEAVES, Builder, Node, Value
+from graphkernel.ir.types import Attrs, Sym, TensorType
+from graphkernel.ops.shape import BROADCAST_TO
+from graphkernel.patterns.language import Apply, Attributes, Literal, Rule, Term, Variable
+
+Binding = Value | Attrs
+
+
+@dataclass(frozen=True)
+class Match:
+    """Where the left side of a rule stands in a graph: ``root``, the nodes below it, and what the variables are bound to."""
+
+    root: Node
+    nodes: frozenset[Node]
+    bindings: Mapping[str, Binding]
+
+    def value(self, name: str) -> Value:
+        """The value of a term variable."""
+        found = self.bindings[name]
+        assert isinstance(found, Value), f"{name} is bound to attributes"
+        return found
+
+    def type(self, name: str) -> TensorType:
+        """The type of a term variable."""
+        return self.value(name).type
+
+    def array(self, name: str) -> np.ndarray:
+        """The content of a constant variable."""
+        content = self.value(name).constant
+        assert content is not None, f"{name} is not a constant"
+        return content
+
+    def attributes(self, name: str) -> Attrs:
+        """What an attribute variable is bound to."""
+        found = self.bindings[name]
+        assert isinstance(found, Attrs), f"{name} is bound to a value"
+        return found
+
+    @property
+    def result(self) -> TensorType:
+        """The type that the left side has and the right side must have."""
+        return self.root.types[0]
+
+
+def matches(rule: Rule, root: Node) -> Iterator[Match]:
+    """Every way in which the left side stands at ``root`` and the condition holds.
+
+    Both orders of commutative operators are tried at every level, with backtracking.
+    """
+    for bindings, nodes in _match_node(rule.equation.left, root, {}):
+        found = Match(root, nodes, bindings)
+        if rule.equation.when is None or rule.equation.when(found):
+            yield found
+
+
+Partial = tuple[dict[str, Binding], frozenset[Node]]
+
+
+def _match(pattern: Term, value: Value, bindings: dict[str, Binding]) -> Iterator[Partial]:
+    match pattern:
+        case Variable(name, constant):
+            if (not constant or value.constant is not None) and bindings.get(name, value) == value:
+                yield {**bindings, name: value}, frozenset()
+        case Literal():
+            if value.constant is not None and pattern.matches(value.constant):
+                yield bindings, frozenset()
+        case Apply():
+            yield from _match_node(pattern, value.node, bindings)
+        case _:
+            raise AssertionError(f"{pattern} is no term")
+
+
+def _match_node(pattern: Apply, node: Node, bindings: dict[str, Binding]) -> Iterator[Partial]:
+    if node.op is not pattern.op or len(node.args) != len(pattern.args):
+        return
+    if isinstance(pattern.attributes, Attributes):
+        name = pattern.attributes.name
+        if bindings.get(name, node.attrs) != node.attrs:
+            return
+        bindings = {**bindings, name: node.attrs}
+    for args in _orders(node):
+        for found, nodes in _match_all(pattern.args, args, bindings):
+            yield found, nodes | {node}
+
+
+def _orders(node: Node) -> Iterator[tuple[Value, ...]]:
+    yield node.args
+    if node.op.commutative:
+        yield node.args[::-1]
+
+
+def _match_all(patterns: tuple[Term, ...], args: tuple[Value, ...], bindings: dict[str, Binding]) -> Iterator[Partial]:
+    if not patterns:
+        yield bindings, frozenset()
+        return
+    for bound, nodes in _match(patterns[0], args[0], bindings):
+        for all_bound, more in _match_all(patterns[1:], args[1:], bound):
+            yield all_bound, nodes | more
+
+
+def build(rule: Rule, found: Match, substitution: Mapping[Value, Value], builder: Builder) -> Value | None:
+    """The right side over ``substitution`` of the bound values; None when it cannot have the type of the left side.
+
+    Operators whose operands are all constants are computed at once. A literal is broadcast to the result's shape.
+    """
+    try:
+        made = _build(rule.equation.right, found, substitution, builder)
+    except TypeRuleError:
+        return None
+    if isinstance(rule.equation.right, Literal) and made.type.shape != found.result.shape:
+        made = builder.emit(BROADCAST_TO, made, shape=found.result.shape)
+    return made if made.type == found.result else None
+
+
+def _build(right: Term, found: Match, substitution: Mapping[Value, Value], builder: Builder) -> Value:
+    match right:
+        case Variable(name):
+            return substitution.get(found.value(name), found.value(name))
+        case Literal(number):
+            return builder.constant(number, found.result.dtype)
+        case Apply(op, terms, attributes):
+            args = tuple(_build(term, found, substitution, builder) for term in terms)
+            made = builder.node(op, args, _attributes(attributes, found))
+            return folded(made, builder) if all(arg.node.op in LEAVES and arg.constant is not None for arg in args) else made.out
+        case _:
+            raise AssertionError(f"{right} is no term")
+
+
+def _attributes(given: object, found: Match) -> Attrs:
+    if isinstance(given, Attributes):
+        return found.attributes(given.name)
+    return given(found) if callable(given) else Attrs()
+
+
+def folded(node: Node, builder: Builder) -> Value:
+    """The value of a node on constants, as a constant."""
+    arrays = [arg.constant for arg in node.args]
+    with np.errstate(all="ignore"):
+        result = np.asarray(node.op.meaning(*arrays, attrs=node.attrs))
+    return builder.constant(result, node.types[0].dtype)
+
+
+def is_static(attrs: Attrs) -> bool:
+    """True when no attribute holds a symbolic dim."""
+    return not any(isinstance(item, Sym) for value in attrs.values() for item in (value if isinstance(value, tuple) else (value,)))

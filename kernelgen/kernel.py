@@ -1,0 +1,125 @@
+"""Kernel: a compiled description, called with arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from kernelgen.desc import KernelDesc, TensorDesc
+from kernelgen.dims import evaluate, solve
+from kernelgen.errors import ArgumentError
+from kernelgen.nest.nodes import Nest, Space
+from kernelgen.poly.proof import Proof
+from kernelgen.stages import Lowered
+from kernelgen.targets.base import Entry
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What a kernel takes: milliseconds of compilation by stage, bytes of arguments and workspaces (None if symbolic)."""
+
+    milliseconds: Mapping[str, float]
+    argument_bytes: int | None
+    workspace_bytes: int | None
+
+    @property
+    def compile_ms(self) -> float:
+        """All stages together."""
+        return sum(self.milliseconds.values())
+
+
+@dataclass(frozen=True, eq=False)
+class Kernel:
+    """``kernel(*inputs, out=None) -> tuple of outputs``: numpy arrays in the order of the description.
+
+    Inputs that the description assigns to (``desc.updated_inputs``) are changed in place. ``out`` gives the output arrays.
+    ``source`` is the target's text, ``proof`` the certificate, ``stages`` the text of every stage by name.
+    """
+
+    desc: KernelDesc
+    target: str
+    source: str
+    lowered: Lowered
+    entry: Entry = field(repr=False)
+    resources: Resources
+
+    @property
+    def nest(self) -> Nest:
+        """The loop nest that the source prints."""
+        return self.lowered.nest
+
+    @property
+    def proof(self) -> Proof:
+        """What was proved about the schedule: legality, bounds, parallel and vector loops."""
+        return self.lowered.proof
+
+    @cached_property
+    def stages(self) -> Mapping[str, str]:
+        """Stage name -> text, in order; ends with the source."""
+        return {**{name: text() for name, text in self.lowered.stages.items()}, "source": self.source}
+
+    def __call__(self, *inputs: Any, out: Sequence[Any] | None = None) -> tuple[np.ndarray, ...]:
+        """Runs the kernel. Raises ArgumentError when an array does not fit the description."""
+        if len(inputs) != len(self.desc.inputs):
+            raise ArgumentError(f"{self.desc.name} takes {len(self.desc.inputs)} arrays, {len(inputs)} were given")
+        symbols = self.bind([np.shape(array) for array in inputs])
+        arrays = [self.input(k, array, symbols) for k, array in enumerate(inputs)]
+        outputs = self.outputs(out, symbols)
+        values = tuple(symbols[name] for name in self.nest.symbols)
+        self.entry((*arrays, *outputs, *self.workspaces(symbols)), values)
+        return tuple(outputs)
+
+    def bind(self, shapes: Sequence[tuple[int, ...]]) -> dict[str, int]:
+        """The values of the size symbols, from the shapes of the inputs."""
+        symbols: dict[str, int] = {}
+        for tensor, shape in zip(self.desc.inputs, shapes, strict=True):
+            if len(shape) != len(tensor.shape):
+                if prod(shape) == 1 and all(dim == 1 for dim in tensor.shape):
+                    continue
+                raise ArgumentError(f"{tensor.name} has rank {len(shape)}, expected {list(tensor.shape)}")
+            for dim, extent in zip(tensor.shape, shape, strict=True):
+                found = solve(dim, int(extent), symbols)
+                if found is None:
+                    raise ArgumentError(f"{tensor.name} has shape {list(shape)}, expected {list(tensor.shape)} with {symbols}")
+                symbols.update(found)
+        return symbols
+
+    def input(self, position: int, array: Any, symbols: Mapping[str, int]) -> np.ndarray:
+        """A row-major array of the declared dtype; arrays that are updated in place must be so already."""
+        tensor = self.desc.inputs[position]
+        given = np.asarray(array)
+        if given.dtype != tensor.dtype.numpy:
+            raise ArgumentError(f"{tensor.name} has dtype {given.dtype}, expected {tensor.dtype.name}")
+        if position in self.desc.updated_inputs:
+            if not (given is array and given.flags.c_contiguous and given.flags.writeable):
+                raise ArgumentError(f"{tensor.name} is updated in place: give a writeable, C-contiguous numpy array")
+            return given
+        return np.ascontiguousarray(given).reshape(_shape(tensor, symbols))
+
+    def outputs(self, out: Sequence[Any] | None, symbols: Mapping[str, int]) -> list[np.ndarray]:
+        """The arrays to write: those given, checked, or new ones."""
+        if out is None:
+            return [np.empty(_shape(tensor, symbols), tensor.dtype.numpy) for tensor in self.desc.outputs]
+        if len(out) != len(self.desc.outputs):
+            raise ArgumentError(f"{self.desc.name} has {len(self.desc.outputs)} outputs, out= holds {len(out)}")
+        for tensor, array in zip(self.desc.outputs, out, strict=True):
+            fits = isinstance(array, np.ndarray) and array.flags.c_contiguous and array.flags.writeable
+            if not fits or array.shape != _shape(tensor, symbols) or array.dtype != tensor.dtype.numpy:
+                raise ArgumentError(
+                    f"out for {tensor.name} must be a writeable, C-contiguous {tensor.dtype.name} array of {list(tensor.shape)}"
+                )
+        return list(out)
+
+    def workspaces(self, symbols: Mapping[str, int]) -> list[np.ndarray]:
+        """Scratch arrays for temporaries that do not fit a stack."""
+        wanted = (b for b in self.nest.buffers if b.space is Space.WORKSPACE)
+        return [np.empty([evaluate(dim, symbols) for dim in b.shape], b.dtype.numpy) for b in wanted]
+
+
+def _shape(tensor: TensorDesc, symbols: Mapping[str, int]) -> tuple[int, ...]:
+    return tuple(evaluate(dim, symbols) for dim in tensor.shape)

@@ -1,0 +1,137 @@
+"""Shrinks temporaries to what is alive at a time, and makes the small ones local.
+
+    workspace e[M, N]                         parallel for i:
+    parallel for i:                             alloc e[N]
+      for j: e[i, j] = exp(x[i, j])     ->      for j: e[j] = exp(x[i, j])
+      for j: y[i, j] = e[i, j] / s[i]           for j: y[i, j] = e[j] / s
+
+Let B be the innermost block that holds all accesses of a temporary. A dim that all of them address by the variable of one
+loop around B needs one element only: every access of an iteration of that loop has the same index there, so no
+value passes between iterations. The temporary then belongs to an iteration of that loop and is allocated in B.
+Storage is decided here, after scheduling, because before it nobody knows which loops are shared.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from kernelgen.dims import Sym, product
+from kernelgen.nest.nodes import (
+    Accumulate,
+    Alloc,
+    Block,
+    Buffer,
+    Expr,
+    For,
+    If,
+    Index,
+    Let,
+    Load,
+    LoopKind,
+    Nest,
+    Space,
+    Statement,
+    Store,
+    Var,
+)
+from kernelgen.nest.walk import loads_of, map_expression, statements
+
+LOCAL_BYTES = 64 * 1024  # of one temporary on the stack of a thread
+
+
+def contract(nest: Nest) -> Nest:
+    """The nest with each temporary as small as its accesses allow."""
+    body = nest.body
+    kept: list[Buffer] = []
+    for buffer in nest.buffers:
+        if buffer.space is not Space.WORKSPACE:
+            kept.append(buffer)
+            continue
+        home = _home(body, buffer.name, (), ())
+        local = _local_form(buffer, home)
+        if local is None:
+            kept.append(buffer)
+        else:
+            body = _allocate(_replace(body, buffer.name, local), home.path, local.buffer)
+    return replace(nest, buffers=tuple(kept), body=body)
+
+
+@dataclass(frozen=True)
+class _Home:
+    """The innermost block that holds all accesses: the way to it, the loops around it, the accesses."""
+
+    path: tuple[int, ...]
+    loops: tuple[For, ...]
+    block: Block
+    indices: tuple[tuple[Index, ...], ...]
+
+
+@dataclass(frozen=True)
+class _Local:
+    """A temporary without the dims that stay constant."""
+
+    buffer: Buffer
+    dims: tuple[int, ...]  # the original dims that are kept
+
+
+def _home(block: Block, name: str, path: tuple[int, ...], loops: tuple[For, ...]) -> _Home:
+    holders = [k for k, part in enumerate(block.statements) if _accesses(part, name)]
+    if len(holders) == 1 and isinstance(part := block.statements[holders[0]], For | If):
+        inner = (*loops, part) if isinstance(part, For) else loops
+        return _home(part.body, name, (*path, holders[0]), inner)
+    return _Home(path, loops, block, tuple(_accesses(block, name)))
+
+
+def _accesses(root: Statement, name: str) -> list[tuple[Index, ...]]:
+    found: list[tuple[Index, ...]] = []
+    for statement in statements(root):
+        found += [load.index for load in loads_of(statement) if load.buffer.name == name]
+        if isinstance(statement, Store | Accumulate) and statement.buffer.name == name:
+            found.append(statement.index)
+    return found
+
+
+def _local_form(buffer: Buffer, home: _Home) -> _Local | None:
+    """The local temporary, or None when it is too large for a stack or shared between parallel iterations."""
+    variables = {Var(loop.var) for loop in home.loops}
+    dims: list[int] = []
+    for dim in range(len(buffer.shape)):
+        addressed = {index[dim] for index in home.indices}
+        if not (len(addressed) == 1 and addressed <= variables):
+            dims.append(dim)
+    shape = tuple(buffer.shape[dim] for dim in dims)
+    size = product(shape)
+    if isinstance(size, Sym) or size * buffer.dtype.itemsize > LOCAL_BYTES:
+        return None
+    if any(isinstance(s, For) and s.kind is LoopKind.PARALLEL for s in statements(home.block)):
+        return None
+    return _Local(Buffer(buffer.name, buffer.dtype, shape, Space.LOCAL), tuple(dims))
+
+
+def _replace(root: Block, name: str, local: _Local) -> Block:
+    return Block(tuple(_replaced(part, name, local) for part in root.statements))
+
+
+def _replaced(part: Statement, name: str, local: _Local) -> Statement:
+    def shrink(expr: Expr) -> Expr:
+        if isinstance(expr, Load) and expr.buffer.name == name:
+            return Load(local.buffer, tuple(expr.index[d] for d in local.dims))
+        return expr
+
+    if isinstance(part, For | If):
+        return replace(part, body=_replace(part.body, name, local))
+    if isinstance(part, Let | Store | Accumulate):
+        part = replace(part, value=map_expression(part.value, shrink))
+    if isinstance(part, Store | Accumulate) and part.buffer.name == name:
+        return replace(part, buffer=local.buffer, index=tuple(part.index[d] for d in local.dims))
+    return part
+
+
+def _allocate(root: Block, path: tuple[int, ...], buffer: Buffer) -> Block:
+    if not path:
+        return Block((Alloc(buffer), *root.statements))
+    parts = list(root.statements)
+    part = parts[path[0]]
+    if isinstance(part, For | If):
+        parts[path[0]] = replace(part, body=_allocate(part.body, path[1:], buffer))
+    return Block(tuple(parts))

@@ -1,0 +1,110 @@
+"""Puts the neutral element into every accumulator just before its reduction starts.
+
+    for i:                          for i:
+      for k: s[i] += x[i, k]          s[i] = 0
+                                      for k: s[i] += x[i, k]
+
+    for k:                          for j: s[j] = 0
+      for j: s[j] += x[k, j]        for k:
+                                      for j: s[j] += x[k, j]
+
+The reduction starts at the outermost loop around the accumulation that does not help to address the target: its variable
+occurs neither in the index nor, transitively, in the bounds of a loop whose variable does. Inner loops that do address the
+target are repeated around the store.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from kernelgen.dtypes import DType
+from kernelgen.errors import NestError
+from kernelgen.nest.index import variables
+from kernelgen.nest.nodes import Accumulate, Block, For, If, Index, Literal, Nest, Statement, Store
+
+
+def initialize(nest: Nest) -> Nest:
+    """The nest with all accumulators initialised."""
+    return replace(nest, body=_block(nest.body, ()))
+
+
+def neutral_element(function: str, dtype: DType) -> Literal:
+    """The value that changes nothing: 0, 1, the lowest or the greatest value of the dtype."""
+    match function:
+        case "add" | "logical_or":
+            return Literal(False if dtype.name == "bool" else 0.0 if dtype.is_float else 0, dtype)
+        case "mul" | "logical_and":
+            return Literal(True if dtype.name == "bool" else 1.0 if dtype.is_float else 1, dtype)
+        case "maximum" | "minimum":
+            return Literal(_extreme(dtype, lowest=function == "maximum"), dtype)
+        case _:
+            raise NestError(f"{function!r} has no neutral element")
+
+
+def _extreme(dtype: DType, lowest: bool) -> bool | int | float:
+    if dtype.is_float:
+        return -math.inf if lowest else math.inf
+    if dtype.name == "bool":
+        return not lowest
+    signed = dtype.category.value == "int"
+    if lowest:
+        return -(2 ** (dtype.bits - 1)) if signed else 0
+    return 2 ** (dtype.bits - 1) - 1 if signed else 2**dtype.bits - 1
+
+
+def _block(block: Block, around: tuple[For, ...]) -> Block:
+    parts: list[Statement] = []
+    for part in block.statements:
+        for path, accumulation in _accumulations(part, ()):
+            if _start(path, accumulation) == 0 and not _starts_outside(around, path, accumulation):
+                parts.extend(_store(path, accumulation))
+        if isinstance(part, For):
+            parts.append(replace(part, body=_block(part.body, (*around, part))))
+        elif isinstance(part, If):
+            parts.append(replace(part, body=_block(part.body, around)))
+        else:
+            parts.append(part)
+    return Block(tuple(parts))
+
+
+def _accumulations(part: Statement, path: tuple[For, ...]) -> list[tuple[tuple[For, ...], Accumulate]]:
+    """Each accumulation inside with the loops that lead to it."""
+    if isinstance(part, Accumulate):
+        return [(path, part)]
+    if isinstance(part, For):
+        return [found for inner in part.body.statements for found in _accumulations(inner, (*path, part))]
+    if isinstance(part, If) and any(_accumulations(inner, path) for inner in part.body.statements):
+        raise NestError("a reduction under a guard cannot be initialised")
+    return []
+
+
+def _addressing(path: tuple[For, ...], index: tuple[Index, ...]) -> frozenset[str]:
+    """The variables that the index depends on, directly or through loop bounds."""
+    found = frozenset(name for i in index for name in variables(i))
+    for loop in reversed(path):
+        if loop.var in found:
+            found |= variables(loop.lower) | variables(loop.upper)
+    return found
+
+
+def _start(path: tuple[For, ...], accumulation: Accumulate) -> int | None:
+    """The position of the first loop that does not address the target."""
+    addressing = _addressing(path, accumulation.index)
+    return next((k for k, loop in enumerate(path) if loop.var not in addressing), None)
+
+
+def _starts_outside(around: tuple[For, ...], path: tuple[For, ...], accumulation: Accumulate) -> bool:
+    """Whether a loop further out already belongs to the reduction."""
+    addressing = _addressing((*around, *path), accumulation.index)
+    return any(loop.var not in addressing for loop in around)
+
+
+def _store(path: tuple[For, ...], accumulation: Accumulate) -> tuple[Statement, ...]:
+    value = neutral_element(accumulation.function, accumulation.buffer.dtype)
+    body: Statement = Store(accumulation.buffer, accumulation.index, value)
+    addressing = _addressing(path, accumulation.index)
+    for loop in reversed(path):
+        if loop.var in addressing:
+            body = replace(loop, body=Block((body,)))
+    return (body,)

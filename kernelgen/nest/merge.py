@@ -1,0 +1,74 @@
+"""Merges accumulations into one element that stand in one block.
+
+    s[j] += v0                             let m0 = v0 + v1
+    s[j] += v1                             let m1 = v2 + v3
+    s[j] += v2                     ->      let m2 = m0 + m1
+    s[j] += v3                             s[j] += m2
+
+The element is loaded and stored once. Legality: the function is associative and commutative (a reduction promises that),
+and nothing else in the block touches the buffer. Values are combined as a balanced tree, which also rounds less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from kernelgen.nest.nodes import Accumulate, Block, Call, Expr, Let, Nest, Ref, Statement, Store
+from kernelgen.nest.walk import loads_of, map_blocks, statements
+
+
+def merge_accumulations(nest: Nest) -> Nest:
+    """The nest with such accumulations merged."""
+    counter = iter(range(1 << 30))
+    return replace(nest, body=map_blocks(nest.body, lambda block: _block(block, counter)))
+
+
+def _block(block: Block, counter) -> Block:  # noqa: ANN001  # an iterator of numbers for fresh names
+    groups: dict[object, list[int]] = {}
+    for position, part in enumerate(block.statements):
+        if isinstance(part, Accumulate):
+            groups.setdefault((part.buffer, part.index, part.function), []).append(position)
+    parts: list[Statement | None] = list(block.statements)
+    for positions in groups.values():
+        if len(positions) < 2 or not _only_these(block, positions):
+            continue
+        for position in positions:
+            parts[position] = None
+        last = block.statements[positions[-1]]
+        if isinstance(last, Accumulate):
+            parts[positions[-1]] = Block(tuple(_combined(block, positions, last, counter)))
+    return Block(tuple(_spliced(parts)))
+
+
+def _only_these(block: Block, positions: Sequence[int]) -> bool:
+    """Nothing else in the block reads or writes the buffer."""
+    first = block.statements[positions[0]]
+    name = first.buffer.name if isinstance(first, Accumulate) else ""
+    for position, part in enumerate(block.statements):
+        for inner in statements(part):
+            if any(load.buffer.name == name for load in loads_of(inner)):
+                return False
+            if isinstance(inner, Store | Accumulate) and inner.buffer.name == name and position not in positions:
+                return False
+    return True
+
+
+def _combined(block: Block, positions: Sequence[int], last: Accumulate, counter) -> list[Statement]:  # noqa: ANN001
+    values: list[Expr] = [part.value for k in positions if isinstance(part := block.statements[k], Accumulate)]
+    bindings: list[Statement] = []
+    while len(values) > 1:
+        paired: list[Expr] = []
+        for left, right in zip(values[::2], values[1::2], strict=False):
+            name = f"m{next(counter)}"
+            bindings.append(Let(name, Call(last.function, (left, right), last.buffer.dtype)))
+            paired.append(Ref(name, last.buffer.dtype))
+        values = paired + ([values[-1]] if len(values) % 2 else [])
+    return [*bindings, replace(last, value=values[0])]
+
+
+def _spliced(parts: Sequence[Statement | None]) -> list[Statement]:
+    flat: list[Statement] = []
+    for part in parts:
+        flat.extend(part.statements if isinstance(part, Block) else () if part is None else (part,))
+    return flat

@@ -1,0 +1,245 @@
+"""Loop nests: the language between the polyhedral side and every target. Pure frozen data, no isl.
+
+A Nest is a function over buffers. Index expressions are exact integers; scalar expressions are typed.
+
+    nest softmax(x: f32[64, 128]) -> (y: f32[64, 128]) {
+      parallel for i in 0..64 {
+        alloc m: f32[]
+        m[] = -inf
+        vector for j in 0..128 { m[] max= x[i, j] }
+        ...
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from kernelgen.dims import Shape
+from kernelgen.dtypes import DType
+
+# ---------------------------------------------------------------- index expressions (int64, exact)
+
+
+@dataclass(frozen=True)
+class Num:
+    """An integer literal."""
+
+    value: int
+
+
+@dataclass(frozen=True)
+class Var:
+    """A loop variable or a size symbol, by name."""
+
+    name: str
+
+
+class IndexOp(Enum):
+    """Operators on indices. DIV and MOD round towards minus infinity; their right side is positive."""
+
+    ADD = "+"
+    SUB = "-"
+    MUL = "*"
+    DIV = "/"
+    MOD = "%"
+    MIN = "min"
+    MAX = "max"
+
+
+@dataclass(frozen=True)
+class IndexBinary:
+    """A binary operation on indices. Build with :mod:`kernelgen.nest.index`, which simplifies."""
+
+    op: IndexOp
+    left: Index
+    right: Index
+
+
+Index = Num | Var | IndexBinary
+
+# ---------------------------------------------------------------- scalar expressions (typed)
+
+
+@dataclass(frozen=True)
+class Literal:
+    """A typed constant."""
+
+    value: bool | int | float
+    dtype: DType
+
+
+@dataclass(frozen=True)
+class Load:
+    """The element of a buffer at an index."""
+
+    buffer: Buffer
+    index: tuple[Index, ...]
+
+    @property
+    def dtype(self) -> DType:
+        """The buffer's element type."""
+        return self.buffer.dtype
+
+
+@dataclass(frozen=True)
+class Ref:
+    """The value bound by a :class:`Let` of that name."""
+
+    name: str
+    dtype: DType
+
+
+@dataclass(frozen=True)
+class IndexValue:
+    """An index as a scalar of an integer dtype."""
+
+    index: Index
+    dtype: DType
+
+
+@dataclass(frozen=True)
+class Call:
+    """A scalar function of :mod:`kernelgen.nest.scalars`: ``function`` is its name there.
+
+    All arithmetic functions take operands of one dtype; ``cast`` changes it; comparisons return bool;
+    ``select(condition, a, b)`` takes a bool and two operands of the result's dtype.
+    """
+
+    function: str
+    args: tuple[Expr, ...]
+    dtype: DType
+
+
+Expr = Literal | Load | Ref | IndexValue | Call
+
+# ---------------------------------------------------------------- buffers
+
+
+class Space(Enum):
+    """Where a buffer lives."""
+
+    INPUT = "input"
+    OUTPUT = "output"
+    INOUT = "inout"
+    WORKSPACE = "workspace"  # given by the caller's side, one for the whole kernel
+    LOCAL = "local"  # allocated in the nest, private to the iteration that allocates it
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """A dense row-major array of ``shape``; rank 0 is one element."""
+
+    name: str
+    dtype: DType
+    shape: Shape
+    space: Space
+
+
+# ---------------------------------------------------------------- statements
+
+
+class LoopKind(Enum):
+    """What is promised about a loop.
+
+    SERIAL: nothing. PARALLEL: iterations touch disjoint memory, except locals allocated inside.
+    VECTOR: innermost; iterations are independent but for :class:`Accumulate`, so that lanes may run at once
+    and reductions may be reassociated. UNROLL: serial, with a small constant trip count.
+    """
+
+    SERIAL = "serial"
+    PARALLEL = "parallel"
+    VECTOR = "vector"
+    UNROLL = "unroll"
+
+
+@dataclass(frozen=True)
+class For:
+    """``for var in lower..upper`` (upper excluded), by ``step``."""
+
+    var: str
+    lower: Index
+    upper: Index
+    body: Block
+    kind: LoopKind = LoopKind.SERIAL
+    step: int = 1
+
+
+@dataclass(frozen=True)
+class Compare:
+    """``left < right``, ``left <= right`` or ``left == right`` on indices."""
+
+    op: str
+    left: Index
+    right: Index
+
+
+@dataclass(frozen=True)
+class If:
+    """The body runs where all conditions hold."""
+
+    conditions: tuple[Compare, ...]
+    body: Block
+
+
+@dataclass(frozen=True)
+class Let:
+    """Binds a scalar for the rest of the block. Names are unique in a nest."""
+
+    name: str
+    value: Expr
+
+
+@dataclass(frozen=True)
+class Store:
+    """``buffer[index] = value``."""
+
+    buffer: Buffer
+    index: tuple[Index, ...]
+    value: Expr
+
+
+@dataclass(frozen=True)
+class Accumulate:
+    """``buffer[index] = function(buffer[index], value)`` with an associative, commutative function.
+
+    ``function`` is ``add``, ``mul``, ``maximum``, ``minimum``, ``logical_and`` or ``logical_or``.
+    """
+
+    buffer: Buffer
+    index: tuple[Index, ...]
+    function: str
+    value: Expr
+
+
+@dataclass(frozen=True)
+class Alloc:
+    """Makes a LOCAL buffer that lives to the end of the enclosing block. Its content is undefined."""
+
+    buffer: Buffer
+
+
+@dataclass(frozen=True)
+class Block:
+    """Statements in order."""
+
+    statements: tuple[Statement, ...] = ()
+
+
+Statement = For | If | Let | Store | Accumulate | Alloc | Block
+
+
+@dataclass(frozen=True)
+class Nest:
+    """A kernel body. ``buffers`` are the arguments in calling order: inputs, outputs, workspaces.
+
+    ``symbols`` are the size symbols, bound from the shapes of the arguments, each >= 1.
+    A buffer's ``shape`` is the one that the body indexes; callers see ``argument_shapes`` (one per buffer, same number of
+    elements, same row-major order): dims may have been split or folded, and extents of 1 dropped.
+    """
+
+    name: str
+    symbols: tuple[str, ...]
+    buffers: tuple[Buffer, ...]
+    body: Block
+    argument_shapes: tuple[Shape, ...] = ()

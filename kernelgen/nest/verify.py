@@ -1,0 +1,191 @@
+"""The invariants of a nest, numbered. A pass or a builder that breaks one is wrong; targets rely on all of them.
+
+ 1. Variables and size symbols are bound where they are used, and never bound twice in one scope.
+ 2. A Let is read only after it, in its block or inside; its name is unique in the nest.
+ 3. Buffers are arguments, or locals read and written only in the block of their Alloc; names are unique.
+ 4. An element has as many indices as its buffer has dims.
+ 5. A scalar function exists, has the right number of operands, of one dtype, and the right result.
+ 6. Stored and accumulated values have the buffer's dtype; inputs are never written.
+ 7. Vector loops have no loop inside.
+ 8. Shapes of locals are numbers or polynomials over the size symbols.
+ 9. There is one argument shape for each buffer, or none at all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NoReturn
+
+from kernelgen.dims import product, symbols_of
+from kernelgen.dtypes import BOOL, DType
+from kernelgen.errors import NestError
+from kernelgen.nest.index import variables
+from kernelgen.nest.nodes import (
+    Accumulate,
+    Alloc,
+    Block,
+    Buffer,
+    Call,
+    Expr,
+    For,
+    If,
+    Index,
+    IndexValue,
+    Let,
+    Load,
+    LoopKind,
+    Nest,
+    Ref,
+    Space,
+    Statement,
+    Store,
+)
+from kernelgen.nest.scalars import REDUCTIONS, SCALARS, Result
+from kernelgen.nest.text import show_expression, show_statement
+from kernelgen.nest.walk import statements
+
+
+def verify(nest: Nest) -> None:
+    """Raises ``NestError`` with the number of the broken invariant and the statement."""
+    _check_names(nest)
+    _check_shapes(nest)
+    scope = _Scope(frozenset(nest.symbols), frozenset(nest.buffers), {})
+    _block(nest.body, scope, nest)
+
+
+@dataclass(frozen=True)
+class _Scope:
+    variables: frozenset[str]
+    buffers: frozenset[Buffer]
+    bindings: dict[str, DType]
+
+
+def _broken(number: int, message: str, where: Statement | None = None) -> NoReturn:
+    place = f" in `{show_statement(where).splitlines()[0]}`" if where is not None else ""
+    raise NestError(f"invariant {number}: {message}{place}")
+
+
+def _check_names(nest: Nest) -> None:
+    parts = tuple(statements(nest.body))
+    lets = [part.name for part in parts if isinstance(part, Let)]
+    buffers = [b.name for b in nest.buffers] + [part.buffer.name for part in parts if isinstance(part, Alloc)]
+    for number, kind, names in ((2, "binding", lets), (3, "buffer", buffers)):
+        repeated = sorted({name for name in names if names.count(name) > 1})
+        if repeated:
+            _broken(number, f"{kind} {repeated[0]!r} is made twice")
+
+
+def _check_shapes(nest: Nest) -> None:
+    shapes = nest.argument_shapes
+    if shapes and len(shapes) != len(nest.buffers):
+        _broken(9, f"{len(shapes)} argument shapes for {len(nest.buffers)} buffers")
+    for buffer, shape in zip(nest.buffers, shapes, strict=False):
+        if product(buffer.shape) != product(shape):
+            _broken(9, f"argument shape {list(shape)} has another size than {buffer.name} {list(buffer.shape)}")
+
+
+def _block(block: Block, scope: _Scope, nest: Nest) -> None:
+    for statement in block.statements:
+        scope = _statement(statement, scope, nest)
+
+
+def _statement(statement: Statement, scope: _Scope, nest: Nest) -> _Scope:
+    """Checks one statement; returns the scope of those after it."""
+    match statement:
+        case Block():
+            _block(statement, scope, nest)
+        case For():
+            _loop(statement, scope, nest)
+        case If(conditions, body):
+            for condition in conditions:
+                _indices((condition.left, condition.right), scope, statement)
+            _block(body, scope, nest)
+        case Let(name, value):
+            _expression(value, scope, statement)
+            return replace(scope, bindings={**scope.bindings, name: value.dtype})
+        case Alloc(buffer):
+            _local(buffer, nest, statement)
+            return replace(scope, buffers=scope.buffers | {buffer})
+        case Store() | Accumulate():
+            _write(statement, scope)
+    return scope
+
+
+def _loop(loop: For, scope: _Scope, nest: Nest) -> None:
+    _indices((loop.lower, loop.upper), scope, loop)
+    if loop.var in scope.variables:
+        _broken(1, f"variable {loop.var!r} is bound again", loop)
+    if loop.step < 1:
+        _broken(1, f"the step is {loop.step}", loop)
+    if loop.kind is LoopKind.VECTOR and any(isinstance(part, For) for part in statements(loop.body)):
+        _broken(7, "a vector loop has a loop inside", loop)
+    _block(loop.body, replace(scope, variables=scope.variables | {loop.var}), nest)
+
+
+def _local(buffer: Buffer, nest: Nest, where: Statement) -> None:
+    if buffer.space is not Space.LOCAL:
+        _broken(3, f"{buffer.name} is allocated but lives in {buffer.space.value}", where)
+    unknown = set(symbols_of(buffer.shape)) - set(nest.symbols)
+    if unknown:
+        _broken(8, f"the shape of {buffer.name} needs {sorted(unknown)}", where)
+
+
+def _write(statement: Store | Accumulate, scope: _Scope) -> None:
+    buffer = statement.buffer
+    _element(buffer, statement.index, scope, statement)
+    _expression(statement.value, scope, statement)
+    if buffer.space is Space.INPUT:
+        _broken(6, f"input {buffer.name} is written", statement)
+    if statement.value.dtype != buffer.dtype:
+        _broken(6, f"a {statement.value.dtype} goes to {buffer.name} of {buffer.dtype}", statement)
+    if isinstance(statement, Accumulate) and statement.function not in REDUCTIONS:
+        _broken(5, f"{statement.function!r} is no reduction", statement)
+
+
+def _element(buffer: Buffer, index: tuple[Index, ...], scope: _Scope, where: Statement) -> None:
+    if buffer not in scope.buffers:
+        _broken(3, f"buffer {buffer.name!r} is not in scope", where)
+    if len(index) != len(buffer.shape):
+        _broken(4, f"{buffer.name} has {len(buffer.shape)} dims and is addressed by {len(index)} indices", where)
+    _indices(index, scope, where)
+
+
+def _indices(index: tuple[Index, ...], scope: _Scope, where: Statement) -> None:
+    for each in index:
+        unbound = variables(each) - scope.variables
+        if unbound:
+            _broken(1, f"variable {min(unbound)!r} is not bound", where)
+
+
+def _expression(expr: Expr, scope: _Scope, where: Statement) -> None:
+    match expr:
+        case Ref(name, dtype):
+            if scope.bindings.get(name) != dtype:
+                found = f"is a {scope.bindings[name]}" if name in scope.bindings else "is not bound"
+                _broken(2, f"{name!r}, read as {dtype}, {found}", where)
+        case Load(buffer, index):
+            _element(buffer, index, scope, where)
+        case IndexValue(index):
+            _indices((index,), scope, where)
+        case Call():
+            _call(expr, where)
+            for argument in expr.args:
+                _expression(argument, scope, where)
+        case _:
+            pass
+
+
+def _call(call: Call, where: Statement) -> None:
+    function = SCALARS.get(call.function)
+    if function is None:
+        _broken(5, f"there is no scalar function {call.function!r}", where)
+    if len(call.args) != function.arity:
+        _broken(5, f"{call.function} takes {function.arity} operands, not {len(call.args)}", where)
+    operands = [argument.dtype for argument in call.args]
+    if call.function == "select" and operands.pop(0) != BOOL:
+        _broken(5, f"the condition of `{show_expression(call)}` is no bool", where)
+    if len(set(operands)) != 1:
+        _broken(5, f"operands of `{show_expression(call)}` are {', '.join(map(str, operands))}", where)
+    expected = {Result.SAME: operands[0], Result.BOOL: BOOL, Result.GIVEN: call.dtype}[function.result]
+    if call.dtype != expected:
+        _broken(5, f"`{show_expression(call)}` is a {expected}, not a {call.dtype}", where)

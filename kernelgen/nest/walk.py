@@ -1,0 +1,72 @@
+"""Walking and rebuilding nests: the one place that knows which statements hold others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from kernelgen.nest.nodes import Accumulate, Block, Call, Expr, For, If, Let, Load, Statement, Store
+
+
+def statements(root: Statement) -> Iterator[Statement]:
+    """The statement and everything inside, in order."""
+    yield root
+    if isinstance(root, Block):
+        for part in root.statements:
+            yield from statements(part)
+    elif isinstance(root, For | If):
+        yield from statements(root.body)
+
+
+def loads(expr: Expr) -> Iterator[Load]:
+    """All loads in an expression."""
+    if isinstance(expr, Load):
+        yield expr
+    elif isinstance(expr, Call):
+        for arg in expr.args:
+            yield from loads(arg)
+
+
+def loads_of(statement: Statement) -> Iterator[Load]:
+    """The loads that a statement itself evaluates, not those of statements inside it."""
+    if isinstance(statement, Let | Store | Accumulate):
+        yield from loads(statement.value)
+
+
+def stored_buffers(root: Statement) -> frozenset[str]:
+    """The names of the buffers that are written anywhere inside."""
+    return frozenset(s.buffer.name for s in statements(root) if isinstance(s, Store | Accumulate))
+
+
+def map_blocks(root: Block, edit: Callable[[Block], Block]) -> Block:
+    """Applies ``edit`` to every block, inner ones first."""
+    parts: list[Statement] = []
+    for part in root.statements:
+        if isinstance(part, For | If):
+            parts.append(replace(part, body=map_blocks(part.body, edit)))
+        elif isinstance(part, Block):
+            parts.append(map_blocks(part, edit))
+        else:
+            parts.append(part)
+    return edit(Block(tuple(parts)))
+
+
+def map_expressions(root: Statement, edit: Callable[[Expr], Expr]) -> Statement:
+    """Rewrites every expression bottom-up."""
+    match root:
+        case Block(parts):
+            return Block(tuple(map_expressions(part, edit) for part in parts))
+        case For() | If():
+            body = map_expressions(root.body, edit)
+            return replace(root, body=body) if isinstance(body, Block) else root
+        case Let() | Store() | Accumulate():
+            return replace(root, value=map_expression(root.value, edit))
+        case _:
+            return root
+
+
+def map_expression(expr: Expr, edit: Callable[[Expr], Expr]) -> Expr:
+    """Rewrites an expression bottom-up."""
+    if isinstance(expr, Call):
+        expr = replace(expr, args=tuple(map_expression(arg, edit) for arg in expr.args))
+    return edit(expr)

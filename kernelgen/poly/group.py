@@ -1,0 +1,145 @@
+"""Merges each group of statements into one, and decides which values are stored between groups.
+
+    A[i]: t[i] = exp(x[i])                       G0[i]: v0 = x[i]; v1 = exp(v0); t[i] = v1; s[] += v1
+    B[i]: s[] += t[i]                      ->
+    C[i]: y[i] = t[i] / s[]                      G1[i]: v2 = t[i]; v3 = s[]; v4 = v2 / v3; y[i] = v4
+
+A value that a later group needs is computed again there when that is cheaper than memory, else it is stored in a
+temporary; :mod:`kernelgen.nest.contract` later shrinks the temporary to what is alive at a time. Values of a group are
+bound on demand, so what nobody needs is never computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from kernelgen.dims import Dim, Sym, product
+from kernelgen.nest import index as ix
+from kernelgen.nest.nodes import Accumulate, Call, Expr, Index, Let, Literal, Load, Ref, Space, Store, Var
+from kernelgen.nest.scalars import SCALARS
+from kernelgen.poly.partition import box, effect, is_identity, partition, producers_of
+from kernelgen.poly.scop import BodyStatement, Scop, Statement, loads
+
+RECOMPUTE_LIMIT = 0.16  # ns per element; about what storing a float to cache and loading it back costs
+RECOMPUTE_PER_POINT_LIMIT = 0.05  # the same when the consumer has more points than the producer: casts and copies
+
+
+def group(scop: Scop) -> Scop:
+    """One statement per group. Every statement of the operand must hold exactly one store or accumulation."""
+    groups = partition(scop.statements)
+    producers = producers_of(scop.statements)
+    costs = _recompute_costs(scop.statements)
+    stored = {b.name for b in scop.buffers if b.space is not Space.WORKSPACE}
+    stored |= {effect(s).buffer.name for s in scop.statements if isinstance(effect(s), Accumulate)}
+    while True:  # storing a value may make its operands needed at home: repeat until nothing new is loaded
+        emitter = _Emitter(producers, costs, frozenset(stored))
+        statements = tuple(emitter.merge(f"G{number}", members) for number, members in enumerate(groups))
+        loaded = {access.buffer.name for s in statements for access in s.reads}
+        if loaded <= stored:
+            break
+        stored |= loaded
+    alive = {access.buffer.name for s in statements for access in (*s.reads, *s.writes)}
+    buffers = tuple(b for b in scop.buffers if b.space is not Space.WORKSPACE or b.name in alive)
+    return replace(scop, buffers=buffers, statements=tuple(s for s in statements if s.body))
+
+
+def _recompute_costs(statements: Sequence[Statement]) -> Mapping[str, float]:
+    """For every value that is cheap enough to be computed where it is needed: the cost in ns per element."""
+    costs: dict[str, float] = {}
+    for statement in statements:
+        part = effect(statement)
+        if not isinstance(part, Store) or not is_identity(statement, part.index):
+            continue
+        sources = list(loads(part.value))
+        if any(load.buffer.space is Space.INOUT for load in sources):
+            continue  # the buffer may have been overwritten when the consumer runs
+        cost = _cost(part.value) + sum(costs.get(load.buffer.name, 0.0) for load in sources)
+        if cost <= RECOMPUTE_LIMIT:
+            costs[part.buffer.name] = cost
+    return costs
+
+
+def _cost(expr: Expr) -> float:
+    if isinstance(expr, Call):
+        return SCALARS[expr.function].cost + sum(map(_cost, expr.args))
+    return 0.0
+
+
+def _has_more_points(left: tuple[Dim, ...], right: tuple[Dim, ...]) -> bool:
+    a, b = product(left), product(right)
+    return a != b if isinstance(a, Sym) or isinstance(b, Sym) else a > b
+
+
+@dataclass
+class _Emitter:
+    producers: Mapping[str, Statement]
+    costs: Mapping[str, float]
+    stored: frozenset[str]
+    counter: int = 0
+    body: list[BodyStatement] = field(default_factory=list)
+    bound: dict[tuple[str, tuple[Index, ...]], Expr] = field(default_factory=dict)
+    point: tuple[Index, ...] = ()
+    box: tuple[Dim, ...] = ()
+    inside: frozenset[str] = frozenset()
+
+    def merge(self, name: str, members: Sequence[Statement]) -> Statement:
+        """The members as one statement over their common box. In-place updates come last: all reads see old content."""
+        iterators = members[0].iterators
+        self.body, self.bound = [], {}
+        self.point = tuple(Var(iterator.name) for iterator in iterators)
+        self.box = box(members[0])
+        self.inside = frozenset(effect(m).buffer.name for m in members if isinstance(effect(m), Store))
+        updates: list[Store] = []
+        for member in members:
+            part = effect(member)
+            if part.buffer.name not in self.stored:
+                continue
+            rename = dict(zip((it.name for it in member.iterators), self.point, strict=True))
+            index = tuple(ix.substitute(i, rename) for i in part.index)
+            value = self.value(part.value, rename)
+            if isinstance(part, Accumulate):
+                self.body.append(Accumulate(part.buffer, index, part.function, value))
+            elif part.buffer.space is Space.INOUT:
+                updates.append(Store(part.buffer, index, self.atom(value)))
+            else:
+                self.bound[part.buffer.name, index] = self.atom(value)
+                self.body.append(Store(part.buffer, index, self.bound[part.buffer.name, index]))
+        return Statement(name, iterators, (*self.body, *updates))
+
+    def value(self, expr: Expr, rename: Mapping[str, Index]) -> Expr:
+        """An expression at a point of the group's box; its loads become references to bound values."""
+        if isinstance(expr, Call):
+            return Call(expr.function, tuple(self.value(arg, rename) for arg in expr.args), expr.dtype)
+        if not isinstance(expr, Load):
+            return expr
+        index = tuple(ix.substitute(i, rename) for i in expr.index)
+        key = (expr.buffer.name, index)
+        if key not in self.bound:
+            self.bound[key] = self.atom(self.element(expr, index))
+        return self.bound[key]
+
+    def element(self, load: Load, index: tuple[Index, ...]) -> Expr:
+        """The element of a buffer: computed here when it belongs to this group or is cheap, else loaded."""
+        name = load.buffer.name
+        producer = self.producers.get(name)
+        if producer is None or not (self.is_own(name, index) or self.is_cheap(name, producer)):
+            return Load(load.buffer, index)
+        at = dict(zip((it.name for it in producer.iterators), index, strict=True))
+        return self.value(effect(producer).value, at)
+
+    def is_own(self, name: str, index: tuple[Index, ...]) -> bool:
+        return name in self.inside and index == self.point
+
+    def is_cheap(self, name: str, producer: Statement) -> bool:
+        limit = RECOMPUTE_PER_POINT_LIMIT if _has_more_points(self.box, box(producer)) else RECOMPUTE_LIMIT
+        return self.costs.get(name, limit + 1) <= limit
+
+    def atom(self, value: Expr) -> Expr:
+        """A literal or a reference, binding the value when it is neither."""
+        if isinstance(value, Literal | Ref):
+            return value
+        name = f"v{self.counter}"
+        self.counter += 1
+        self.body.append(Let(name, value))
+        return Ref(name, value.dtype)

@@ -1,0 +1,194 @@
+"""Mapping to a CPU: which loops run on several cores, which one runs on vector lanes, what is tiled for the cache.
+
+For every innermost band the member whose vector loop touches memory most contiguously becomes the innermost loop and
+is marked ``vector``; for every outermost band the first coincident member comes first and is marked ``parallel``.
+
+    colsum: [j (coincident), i]  ->  parallel j by 1024; i by 8; vector j; i unrolled     rows are read as they lie, sums
+                                                                                         stay in L1 for eight rows
+    transpose: [i, j]            ->  parallel i by 32; j by 32; i; vector j
+    y = f(x) over one axis       ->  parallel i by 8192; vector i
+
+A permutable band may be reordered and tiled: no dependence has a negative component on any of its members. A member may
+be ``vector`` when it is coincident, or when only reductions cross it (lanes then keep partial results).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import islpy as isl
+
+from kernelgen.dims import Dim, Sym
+from kernelgen.nest.index import stride
+from kernelgen.nest.nodes import Index
+from kernelgen.poly.relations import Relations
+from kernelgen.poly.scop import Scop, Statement
+from kernelgen.poly.tree import Loop, Member, Node, edit_bands, has_band_below, members, replace_band, tiled
+
+PARALLEL, VECTOR = "parallel", "vector"
+
+
+@dataclass(frozen=True)
+class CpuPlan:
+    """The choices of the mapping, all sizes in elements."""
+
+    chunk: int = 8192  # of a single long loop: one parallel iteration
+    strip: int = 1024  # of a vector loop inside a serial reduction: its partial results stay in L1
+    tile: int = 32  # of both loops of a transposed access
+    rows: int = 8  # that a column reduction adds up before it touches its partial results; halved until it divides
+
+
+def map_cpu(schedule: isl.Schedule, scop: Scop, whole: Relations, plan: CpuPlan) -> isl.Schedule:
+    """The schedule with loops reordered, tiled and marked."""
+    mapper = _Mapper({s.name: s for s in scop.statements}, whole, plan)
+    root = schedule.get_root()
+    return edit_bands(root.child(0), mapper.edit).get_schedule() if root.n_children() else schedule
+
+
+@dataclass(frozen=True)
+class _Mapper:
+    statements: dict[str, Statement]
+    whole: Relations
+    plan: CpuPlan
+
+    def edit(self, band: Node, outermost: bool) -> Node:
+        """One band as marked loops."""
+        found = members(band)
+        if has_band_below(band):
+            return replace_band(band, self.outer(found, outermost))
+        order = self.vector_last(found, bool(band.band_get_permutable()))
+        last = order[-1]
+        vector = last.coincident or self.only_reductions_cross(band, last)
+        loops = [Loop(member) for member in order[:-1]] + [Loop(last, VECTOR if vector else "")]
+        if len(loops) == 1:
+            loops = self.chunked(loops[0]) if outermost else loops
+        elif band.band_get_permutable():
+            loops = self.blocked(loops)
+        return replace_band(band, self.parallel(loops) if outermost else loops)
+
+    def outer(self, found: list[Member], outermost: bool) -> list[Loop]:
+        """Row loops: coincident members first."""
+        loops = [Loop(member) for member in found]
+        return self.parallel(loops) if outermost else loops
+
+    def parallel(self, loops: list[Loop]) -> list[Loop]:
+        """The first coincident loop that is not the vector loop, moved to the front and marked."""
+        for position, loop in enumerate(loops):
+            if loop.member.coincident and not loop.mark:
+                return [Loop(loop.member, PARALLEL), *loops[:position], *loops[position + 1 :]]
+        return loops
+
+    def chunked(self, loop: Loop) -> list[Loop]:
+        """A single long loop in pieces, so that there is something to run in parallel."""
+        long = loop.member.coincident and self.longer_than(loop.member, 2 * self.plan.chunk)
+        return [Loop(tiled(loop.member, self.plan.chunk)), loop] if long else [loop]
+
+    def blocked(self, loops: list[Loop]) -> list[Loop]:
+        """Adds tile loops where they pay: around vector loops inside reductions, and for transposed accesses."""
+        last = loops[-1].member
+        if last.coincident and not any(loop.member.coincident for loop in loops[:-1]):
+            long = self.longer_than(last, 2 * self.plan.strip)
+            return [*([Loop(tiled(last, self.plan.strip))] if long else []), *self.several_rows(loops)]
+        partner = self.transposed_partner(loops)
+        if partner is None:
+            return loops
+        rest = [loop for loop in loops[:-1] if loop is not partner]
+        tiles = [Loop(tiled(partner.member, self.plan.tile)), Loop(tiled(last, self.plan.tile))]
+        return [*rest, *tiles, partner, loops[-1]]
+
+    def several_rows(self, loops: list[Loop]) -> list[Loop]:
+        """``i; vector j`` as ``i by rows; vector j; i unrolled``, when the rows divide the loop."""
+        row, rows = loops[-2].member, self.plan.rows
+        extent = self.extent(row)
+        if extent is None:
+            return loops
+        while extent % rows:
+            rows //= 2
+        if rows < 2:
+            return loops
+        return [*loops[:-2], Loop(tiled(row, rows)), loops[-1], Loop(row, unroll=True)]
+
+    def extent(self, member: Member) -> int | None:
+        """The constant number of iterations of a loop of one statement, else None."""
+        pairs = self.iterator_of(member)
+        if len(pairs) != 1:
+            return None
+        (statement, name), = pairs
+        extent = next(it.extent for it in statement.iterators if it.name == name)
+        return None if isinstance(extent, Sym) else extent
+
+    def vector_last(self, found: list[Member], permutable: bool) -> list[Member]:
+        """The members with the best vector loop last, the others in order."""
+        if not permutable:
+            return found
+        best = max(range(len(found)), key=lambda k: (self.contiguity(found[k]), k))
+        return [*found[:best], *found[best + 1 :], found[best]]
+
+    def contiguity(self, member: Member) -> int:
+        """How well memory is touched when this member is the vector loop: +2 contiguous, +1 the same, -3 strided."""
+        score = 0
+        for statement, name in self.iterator_of(member):
+            for access in (*statement.reads, *statement.writes, *statement.writes):
+                step = element_stride(access.index, access.buffer.shape, name)
+                score += {0: 1, 1: 2}.get(step if step is not None else -1, -3)
+        return score
+
+    def transposed_partner(self, loops: list[Loop]) -> Loop | None:
+        """The coincident loop along which an access is contiguous that is strided along the vector loop."""
+        vector = dict((s.name, name) for s, name in self.iterator_of(loops[-1].member))
+        for loop in loops[:-1]:
+            for statement, name in self.iterator_of(loop.member):
+                for access in (*statement.reads, *statement.writes):
+                    along = element_stride(access.index, access.buffer.shape, name)
+                    across = element_stride(access.index, access.buffer.shape, vector.get(statement.name, ""))
+                    if along == 1 and across not in (0, 1) and loop.member.coincident:
+                        return loop
+        return None
+
+    def iterator_of(self, member: Member) -> list[tuple[Statement, str]]:
+        """For each statement the iterator that the member follows; statements that do not move with it are left out."""
+        pairs: list[tuple[Statement, str]] = []
+        found = member.time.get_pw_aff_list()
+        for k in range(found.n_pw_aff()):
+            piece = found.get_at(k)
+            statement = self.statements[piece.get_tuple_id(isl.dim_type.in_).get_name()]
+            used = [d for d in range(len(statement.iterators)) if piece.involves_dims(isl.dim_type.in_, d, 1)]
+            pairs += [(statement, statement.iterators[used[0]].name)] if len(used) == 1 else []
+        return pairs
+
+    def longer_than(self, member: Member, limit: int) -> bool:
+        """Whether the loop has more iterations; a symbolic loop counts as long."""
+        for statement, name in self.iterator_of(member):
+            extent = next(it.extent for it in statement.iterators if it.name == name)
+            if isinstance(extent, Sym) or extent > limit:
+                return True
+        return False
+
+    def only_reductions_cross(self, band: Node, member: Member) -> bool:
+        """No flow dependence between instances that the loops around the band run together crosses the member."""
+        flow = self.whole.flow.intersect_domain(band.get_domain()).intersect_range(band.get_domain())
+        around = band.get_prefix_schedule_union_map()
+        flow = flow.intersect(around.apply_range(around.reverse()))
+        time = isl.UnionMap.from_union_pw_aff(member.time)
+        return bool(flow.apply_domain(time).apply_range(time).is_subset(_identity_of(time)))
+
+
+def _identity_of(time: isl.UnionMap) -> isl.UnionMap:
+    return isl.UnionMap.read_from_str(time.get_ctx(), "{ [t] -> [t] }")
+
+
+def element_stride(index: tuple[Index, ...], shape: tuple[Dim, ...], name: str) -> int | None:
+    """By how many elements an access moves when iterator ``name`` grows by 1; None when that is not constant."""
+    steps = [stride(i, name) for i in index]
+    if any(step is None for step in steps):
+        return None
+    if not any(steps):
+        return 0
+    total: int = 0
+    scale: Dim = 1
+    for step, dim in zip(reversed(steps), reversed(shape), strict=True):
+        if step and isinstance(scale, Sym):
+            return None
+        total += int(step or 0) * (int(scale) if isinstance(scale, int) else 0)
+        scale = scale * dim
+    return total

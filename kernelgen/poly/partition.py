@@ -1,0 +1,98 @@
+"""Which statements run point by point together.
+
+A statement joins an earlier group of the same box when every dependence between them is the identity on iterators,
+``{ A[i] -> B[i] }``: both then run at the same instant and the value stays in a register. A dependence of any other
+form (a finished reduction, a transposed read) separates groups. What is left for isl is one statement per phase: a
+softmax is three (maximum; exponential and sum; division).
+
+Legality: a statement goes to a group at or after the groups of everything that it depends on (flow, and anti for
+buffers updated in place), strictly after when the dependence is not the identity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from kernelgen.dims import Dim
+from kernelgen.nest.nodes import Accumulate, Index, Let, Space, Store, Var
+from kernelgen.poly.scop import Statement, loads
+
+Groups = tuple[tuple[Statement, ...], ...]
+
+
+def partition(statements: Sequence[Statement]) -> Groups:
+    """The groups in an order that respects all dependences; members keep their program order."""
+    groups: list[list[Statement]] = []
+    number: dict[str, int] = {}
+    producers = producers_of(statements)
+    for statement in statements:
+        earliest = max(
+            _after_producers(statement, producers, number),
+            _after_readers(statement, [s for s in statements if s.name in number], number),
+        )
+        home = next((g for g in range(earliest, len(groups)) if _belongs(statement, groups[g])), len(groups))
+        if home == len(groups):
+            groups.append([])
+        groups[home].append(statement)
+        number[statement.name] = home
+    return tuple(map(tuple, groups))
+
+
+def effect(statement: Statement) -> Store | Accumulate:
+    """The one store or accumulation of an ungrouped statement."""
+    (part,) = statement.body
+    if isinstance(part, Let):
+        raise TypeError("grouping starts from statements with one store or accumulation")
+    return part
+
+
+def producers_of(statements: Sequence[Statement]) -> Mapping[str, Statement]:
+    """The statement that makes each temporary or output. In-place updates are not producers: nobody reads them back."""
+    return {effect(s).buffer.name: s for s in statements if effect(s).buffer.space is not Space.INOUT}
+
+
+def box(statement: Statement) -> tuple[Dim, ...]:
+    """The extents of the iterators."""
+    return tuple(iterator.extent for iterator in statement.iterators)
+
+
+def is_identity(statement: Statement, index: tuple[Index, ...]) -> bool:
+    """Whether the index is just the iterators in order."""
+    return index == tuple(Var(iterator.name) for iterator in statement.iterators)
+
+
+def _after_producers(statement: Statement, producers: Mapping[str, Statement], number: Mapping[str, int]) -> int:
+    earliest = 0
+    for load in loads(effect(statement).value):
+        producer = producers.get(load.buffer.name)
+        if producer is None:
+            continue
+        made = effect(producer)
+        pointwise = isinstance(made, Store) and is_identity(producer, made.index) and is_identity(statement, load.index)
+        pointwise = pointwise and box(producer) == box(statement)
+        earliest = max(earliest, number[producer.name] + (0 if pointwise else 1))
+    return earliest
+
+
+def _after_readers(statement: Statement, earlier: Sequence[Statement], number: Mapping[str, int]) -> int:
+    """An in-place update follows everything that reads the old content."""
+    target = effect(statement)
+    if target.buffer.space is not Space.INOUT:
+        return 0
+    earliest = 0
+    for reader in earlier:
+        for load in loads(effect(reader).value):
+            if load.buffer != target.buffer:
+                continue
+            same_point = is_identity(reader, load.index) and is_identity(statement, target.index)
+            same_point = same_point and box(reader) == box(statement)
+            earliest = max(earliest, number[reader.name] + (0 if same_point else 1))
+    return earliest
+
+
+def _belongs(statement: Statement, members: Sequence[Statement]) -> bool:
+    """Same box, and something in common: an operand or a result."""
+    if box(statement) != box(members[0]):
+        return False
+    touched = {access.buffer.name for access in (*statement.reads, *statement.writes)}
+    return any(touched & {access.buffer.name for access in (*m.reads, *m.writes)} for m in members)

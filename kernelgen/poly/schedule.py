@@ -1,0 +1,101 @@
+"""Scheduling: when each instance runs.
+
+The forest of shared outer loops comes from :mod:`kernelgen.poly.align`; below them each statement is scheduled by isl's
+Pluto-like scheduler on the dims that are left to it: validity is empty (the instances of one statement have no order),
+coincidence is the order in which it accumulates. Parametric statements are scheduled at representative sizes and the
+tree is transplanted onto the parametric domain. Nothing here is trusted: the proof checks the finished schedule.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import islpy as isl
+
+from kernelgen.poly.align import Forest, Leaf, Shared, align
+from kernelgen.poly.relations import Relations, relations
+from kernelgen.poly.scop import Scop, Statement
+
+REPRESENTATIVE_SIZES = (101, 103, 107, 109, 113, 127, 131, 137, 139, 149, 151, 157)
+
+
+def schedule(scop: Scop, whole: Relations) -> isl.Schedule:
+    """A schedule tree over ``whole.domain``; bands know which members are coincident and whether they may be permuted."""
+    static = whole
+    if whole.parameters:
+        sizes = {name: REPRESENTATIVE_SIZES[k % len(REPRESENTATIVE_SIZES)] for k, name in enumerate(scop.symbols)}
+        static = relations(scop, sizes, whole.context)
+    return _Scheduler(scop, whole, static).sequence(align(scop))
+
+
+@dataclass(frozen=True)
+class _Scheduler:
+    scop: Scop
+    whole: Relations
+    static: Relations
+
+    def sequence(self, forest: Forest) -> isl.Schedule:
+        """The parts one after the other."""
+        parts = [self.shared(part) if isinstance(part, Shared) else self.leaf(part) for part in forest]
+        result = parts[0]
+        for part in parts[1:]:
+            result = result.sequence(part)
+        return result
+
+    def shared(self, part: Shared) -> isl.Schedule:
+        """The parts in sequence inside one band of coincident, permutable loops ``{ S[i] -> [i_k] }``."""
+        statements = {s.name: s for s in self.scop.statements}
+        depth = len(next(iter(part.iterators.values())))
+        members = [
+            "{ " + "; ".join(_coordinates(statements[name], it[k : k + 1]) for name, it in part.iterators.items()) + " }"
+            for k in range(depth)
+        ]
+        outer = isl.MultiUnionPwAff.read_from_str(self.whole.context, f"[{', '.join(members)}]")
+        band = self.sequence(part.parts).insert_partial_schedule(outer).get_root().child(0).band_set_permutable(1)
+        for k in range(depth):
+            band = band.band_member_set_coincident(k, 1)
+        return band.get_schedule()
+
+    def leaf(self, part: Leaf) -> isl.Schedule:
+        """One statement over the dims that are left to it: isl's schedule of its projection, pulled back."""
+        domain = _domain_of(part.statement, self.whole)
+        if not part.iterators:
+            return isl.Schedule.from_domain(domain)
+        projection = isl.UnionPwMultiAff.read_from_str(
+            self.whole.context, "{ " + _coordinates(part.statement, part.iterators, part.statement.name) + " }"
+        )
+        as_map = isl.UnionMap.from_union_pw_multi_aff(projection)
+        found = self.scheduled(as_map, part.statement)
+        if self.whole.parameters:
+            found = transplant(found, domain.apply(as_map))
+        return found.pullback_union_pw_multi_aff(projection).intersect_domain(domain)
+
+    def scheduled(self, projection: isl.UnionMap, statement: Statement) -> isl.Schedule:
+        """isl's schedule of the projected statement at static sizes."""
+        domain = _domain_of(statement, self.static).apply(projection)
+        order = self.static.reduction.intersect_domain(_domain_of(statement, self.static))
+        order = order.apply_domain(projection).apply_range(projection)
+        return isl.ScheduleConstraints.on_domain(domain).set_coincidence(order).compute_schedule()
+
+
+def transplant(static: isl.Schedule, domain: isl.UnionSet) -> isl.Schedule:
+    """The same tree over another domain: filters and partial schedules name statements without bounds."""
+    text = re.sub(r'domain: "[^"]*"', lambda _: f'domain: "{domain}"', static.to_str(), count=1)
+    return isl.Schedule.read_from_str(domain.get_ctx(), text)
+
+
+def _domain_of(statement: Statement, whole: Relations) -> isl.UnionSet:
+    universe = isl.UnionSet.read_from_str(whole.context, "{ " + _instance(statement) + " }")
+    return whole.domain.intersect(universe)
+
+
+def _instance(statement: Statement) -> str:
+    return f"{statement.name}[{', '.join(it.name for it in statement.iterators)}]"
+
+
+def _coordinates(statement: Statement, positions: Sequence[int], name: str = "") -> str:
+    """``S[i0, i1] -> name[i1]``."""
+    chosen = ", ".join(f"({statement.iterators[k].name})" for k in positions)
+    return f"{_instance(statement)} -> {name}[{chosen}]"

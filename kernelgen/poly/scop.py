@@ -1,0 +1,82 @@
+"""The static control part: statements over boxes of integers, in program order, reading and writing buffers.
+
+A statement is ``for all (i, j, ...) in box: body``, where the body is a sequence of scalar bindings, stores and
+accumulations in the language of :mod:`kernelgen.nest.nodes` with the iterators as variables. The instances of one
+statement have no order among themselves: a statement that needs one is two statements.
+Building, folding, forwarding and grouping map Scop to Scop; :mod:`kernelgen.poly.relations` gives the isl view.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator as Iteration
+from dataclasses import dataclass
+
+from kernelgen.dims import Dim, Shape
+from kernelgen.nest.nodes import Accumulate, Buffer, Call, Expr, Index, Let, Load, Store
+
+BodyStatement = Let | Store | Accumulate
+
+
+@dataclass(frozen=True)
+class Iterator:
+    """``0 <= name < extent``."""
+
+    name: str
+    extent: Dim
+
+
+@dataclass(frozen=True)
+class Access:
+    """An element of a buffer, addressed over the iterators of its statement."""
+
+    buffer: Buffer
+    index: tuple[Index, ...]
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One box of instances of one body. ``Let`` names are unique in the whole scop."""
+
+    name: str
+    iterators: tuple[Iterator, ...]
+    body: tuple[BodyStatement, ...]
+
+    @property
+    def reads(self) -> tuple[Access, ...]:
+        """What the body loads; the target of an accumulation counts as written only."""
+        return tuple(Access(load.buffer, load.index) for part in self.body for load in loads(part.value))
+
+    @property
+    def writes(self) -> tuple[Access, ...]:
+        """What the body stores or accumulates into."""
+        return tuple(Access(part.buffer, part.index) for part in self.body if not isinstance(part, Let))
+
+    @property
+    def accumulations(self) -> tuple[Accumulate, ...]:
+        """The reductions in the body."""
+        return tuple(part for part in self.body if isinstance(part, Accumulate))
+
+
+@dataclass(frozen=True)
+class Scop:
+    """A kernel as statements in program order. ``buffers`` are arguments first (inputs, outputs), then temporaries."""
+
+    name: str
+    symbols: tuple[str, ...]
+    buffers: tuple[Buffer, ...]
+    statements: tuple[Statement, ...]
+    argument_shapes: tuple[Shape, ...]
+
+    def __str__(self) -> str:
+        from kernelgen.poly.text import show_scop
+
+        return show_scop(self)
+
+
+def loads(expr: Expr) -> Iteration[Load]:
+    """All loads in an expression, left to right."""
+    if isinstance(expr, Load):
+        yield expr
+    elif isinstance(expr, Call):
+        for arg in expr.args:
+            yield from loads(arg)

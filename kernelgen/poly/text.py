@@ -1,0 +1,20 @@
+"""Scops as text, for dumps and golden tests."""
+
+from __future__ import annotations
+
+from kernelgen.nest.text import show_buffer, show_statement
+from kernelgen.poly.scop import Scop, Statement
+
+
+def show_scop(scop: Scop) -> str:
+    """The buffers, then each statement with its box and body."""
+    lines = [f"scop {scop.name}[{', '.join(scop.symbols)}]"]
+    lines += [f"  {buffer.space.value} {show_buffer(buffer)}" for buffer in scop.buffers]
+    for statement in scop.statements:
+        lines += _show(statement)
+    return "\n".join(lines) + "\n"
+
+
+def _show(statement: Statement) -> list[str]:
+    header = ", ".join(f"{it.name} < {it.extent}" for it in statement.iterators)
+    return [f"  {statement.name}[{header}]:", *(f"    {show_statement(part)}" for part in statement.body)]

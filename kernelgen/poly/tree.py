@@ -1,0 +1,86 @@
+"""Editing schedule trees: bands taken apart into members and put together again, with marks.
+
+isl nodes are values: every edit returns the node at the same place in a new tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import islpy as isl
+
+Node = isl.ScheduleNode
+BAND = isl.schedule_node_type.band
+
+
+@dataclass(frozen=True)
+class Member:
+    """One dim of a band: ``time`` maps instances to a number, ``coincident`` promises that no dependence crosses it."""
+
+    time: isl.UnionPwAff
+    coincident: bool
+
+
+def is_band(node: Node) -> bool:
+    """Whether the node is a band with at least one member."""
+    return node.get_type() == BAND and node.band_n_member() > 0
+
+
+def members(band: Node) -> list[Member]:
+    """The members of a band, outermost first."""
+    partial = band.band_get_partial_schedule()
+    return [
+        Member(partial.get_at(k), bool(band.band_member_get_coincident(k))) for k in range(band.band_n_member())
+    ]
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A member that shall become a loop of its own, with a mark for code generation or none; or be unrolled away."""
+
+    member: Member
+    mark: str = ""
+    unroll: bool = False
+
+
+def replace_band(band: Node, loops: Sequence[Loop]) -> Node:
+    """The band replaced by single-member bands, outermost first, each below its mark; the node is the outermost one."""
+    node = band.delete()
+    for loop in reversed(loops):
+        node = node.insert_partial_schedule(isl.MultiUnionPwAff.from_union_pw_aff(loop.member.time))
+        node = node.band_set_permutable(1).band_member_set_coincident(0, int(loop.member.coincident))
+        if loop.unroll:
+            node = node.band_member_set_ast_loop_type(0, isl.ast_loop_type.unroll)
+        if loop.mark:
+            node = node.insert_mark(isl.Id(loop.mark, context=node.get_ctx()))
+    return node
+
+
+def tiled(member: Member, size: int) -> Member:
+    """``{ S[i] -> size * floor(time / size) }``: the first point of the tile."""
+    value = isl.Val(size, context=member.time.get_ctx())
+    return Member(member.time.scale_down_val(value).floor().scale_val(value), member.coincident)
+
+
+def edit_bands(node: Node, edit: Callable[[Node, bool], Node], outermost: bool = True) -> Node:
+    """Applies ``edit(band, is outermost)`` to every band, innermost first; returns the node at the same place.
+
+    ``edit`` may insert nodes above the band as long as it returns the topmost one.
+    """
+    below = outermost and not is_band(node)
+    for k in range(node.n_children()):
+        node = edit_bands(node.child(k), edit, below).parent()
+    return edit(node, outermost) if is_band(node) else node
+
+
+def descendants(node: Node) -> Iterator[Node]:
+    """The node and all below it."""
+    yield node
+    for k in range(node.n_children()):
+        yield from descendants(node.child(k))
+
+
+def has_band_below(band: Node) -> bool:
+    """Whether another band lies below."""
+    return any(is_band(node) for k in range(band.n_children()) for node in descendants(band.child(k)))

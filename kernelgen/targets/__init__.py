@@ -1,0 +1,33 @@
+"""Back ends, the only room that imports llvmlite: base (what a target is), python (the reference), cpu (LLVM).
+
+A target is a module (or package) here that defines ``TARGET``; a third party's is named by its dotted module name.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+
+from kernelgen.errors import BackendUnavailable
+from kernelgen.targets.base import Entry, Target
+
+__all__ = ["Entry", "Target", "find_target", "target_names"]
+
+
+def target_names() -> tuple[str, ...]:
+    """The names of the targets in this directory."""
+    return tuple(sorted(module.name for module in pkgutil.iter_modules(__path__) if module.name != "base"))
+
+
+def find_target(name: str | Target) -> Target:
+    """The target of that name; a dotted name is imported. Raises BackendUnavailable with the known names."""
+    if isinstance(name, Target):
+        return name
+    module_name = name if "." in name else f"{__name__}.{name}"
+    if "." not in name and name not in target_names():
+        raise BackendUnavailable(f"unknown target {name!r}; known: {', '.join(target_names())}, or a dotted module name")
+    module = importlib.import_module(module_name)
+    found = getattr(module, "TARGET", None)
+    if not isinstance(found, Target):
+        raise BackendUnavailable(f"module {module_name} defines no TARGET of class kernelgen.targets.Target")
+    return found

@@ -1,0 +1,182 @@
+"""Loads and stores: the stride along the vector variable decides between vector, splat and gather."""
+
+from __future__ import annotations
+
+from kernelgen.nest import index as index_algebra
+from kernelgen.nest.nodes import Buffer, Index, Num
+from kernelgen.targets.cpu.formats import from_memory, memory_kind, to_memory
+from kernelgen.targets.cpu.frame import Frame, Memory
+from kernelgen.targets.cpu.indices import index_value
+from kernelgen.targets.cpu.values import Value, constant, iota, type_suffix, vector_type
+
+
+def flat_index(buffer: Buffer, index: tuple[Index, ...]) -> Index:
+    """The row-major position of an element."""
+    total: Index = Num(0)
+    for position, extent in zip(index, buffer.shape, strict=True):
+        total = index_algebra.add(index_algebra.multiply(total, index_algebra.from_dim(extent)), position)
+    return total
+
+
+def vector_stride(frame: Frame, flat: Index) -> int | None:
+    """Elements between neighbouring lanes; 0 outside of vector loops, None when not constant."""
+    if frame.lanes is None:
+        return 0
+    return index_algebra.stride(flat, frame.lanes.variable)
+
+
+def load(frame: Frame, buffer: Buffer, index: tuple[Index, ...]) -> Value:
+    """An element, or one per lane when the index varies along the lanes."""
+    memory = frame.memory[buffer.name]
+    kind = memory_kind(buffer.dtype, frame.host)
+    if memory.lanes > 1:
+        return from_memory(_plain_load(frame, memory.pointer, kind, memory.lanes), buffer.dtype)
+    flat = flat_index(buffer, index)
+    stride = vector_stride(frame, flat)
+    if stride == 0 and not frame.guarded:
+        return from_memory(_plain_load(frame, pointer(frame, memory, flat), kind, 1), buffer.dtype)
+    if stride == 1:
+        return from_memory(_vector_load(frame, pointer(frame, memory, flat), kind), buffer.dtype)
+    if frame.lanes is None:
+        return from_memory(_plain_load(frame, pointer(frame, memory, flat), kind, 1), buffer.dtype)
+    return from_memory(_gather(frame, lane_pointers(frame, memory, flat), kind), buffer.dtype)
+
+
+def store(frame: Frame, buffer: Buffer, index: tuple[Index, ...], value: Value, streaming: bool = False) -> None:
+    """Stores a register value; ``streaming`` writes past the caches, the address must then be aligned to the vector."""
+    memory = frame.memory[buffer.name]
+    stored = to_memory(value, buffer.dtype, frame.host)
+    if memory.lanes > 1:
+        _masked_update(frame, memory.pointer, stored.splat(memory.lanes))
+        return
+    flat = flat_index(buffer, index)
+    if frame.lanes is None:
+        _plain_store(frame, pointer(frame, memory, flat), stored)
+    elif vector_stride(frame, flat) == 1:
+        _vector_store(frame, pointer(frame, memory, flat), stored.splat(frame.lanes.count), streaming)
+    else:
+        _scatter(frame, lane_pointers(frame, memory, flat), stored.splat(frame.lanes.count))
+
+
+def pointer(frame: Frame, memory: Memory, flat: Index) -> str:
+    """The address of an element; of lane 0's when the index grows by one from lane to lane."""
+    kind = memory_kind(memory.buffer.dtype, frame.host)
+    if frame.lanes is None or frame.lanes.variable not in index_algebra.variables(flat):
+        return _offset(frame, memory.pointer, kind, flat)
+    return _element(frame, _row_pointer(frame, memory, kind, flat, frame.lanes.variable), kind, frame.lanes.start)
+
+
+def row_key(buffer: Buffer, flat: Index, variable: str) -> tuple[str, Index]:
+    """What identifies the invariant part of an address in :attr:`Known.pointers`."""
+    return buffer.name, index_algebra.substitute(flat, {variable: Num(0)})
+
+
+def row_pointer(frame: Frame, memory: Memory, invariant: Index) -> str:
+    """The address of the element at an index that does not vary along the lanes."""
+    return _offset(frame, memory.pointer, memory_kind(memory.buffer.dtype, frame.host), invariant)
+
+
+def lane_pointers(frame: Frame, memory: Memory, flat: Index) -> Value:
+    """One address per lane."""
+    assert frame.lanes is not None
+    kind, lanes = memory_kind(memory.buffer.dtype, frame.host), frame.lanes
+    step = index_algebra.stride(flat, lanes.variable)
+    if step is None:
+        base, offsets = memory.pointer, index_value(frame, flat)
+    else:
+        base = _row_pointer(frame, memory, kind, flat, lanes.variable)
+        offsets = (lanes.start + iota(frame.function, "i64", lanes.count)) * step
+    offsets = offsets.splat(lanes.count)
+    text = frame.function.assign(f"getelementptr {kind}, ptr {base}, {offsets.typed}")
+    return Value(frame.function, text, "ptr", lanes.count)
+
+
+def _row_pointer(frame: Frame, memory: Memory, kind: str, flat: Index, variable: str) -> str:
+    key = row_key(memory.buffer, flat, variable)
+    return frame.known.pointers.get(key) or _offset(frame, memory.pointer, kind, key[1])
+
+
+def _offset(frame: Frame, base: str, kind: str, flat: Index) -> str:
+    return base if flat == Num(0) else _element(frame, base, kind, index_value(frame, flat))
+
+
+def _element(frame: Frame, base: str, kind: str, offset: Value) -> str:
+    return frame.function.assign(f"getelementptr {kind}, ptr {base}, {offset.typed}")
+
+
+def _plain_load(frame: Frame, address: str, kind: str, lanes: int) -> Value:
+    text = frame.function.assign(f"load {vector_type(kind, lanes)}, ptr {address}, align {_alignment(kind)}")
+    return Value(frame.function, text, kind, lanes)
+
+
+def _vector_load(frame: Frame, address: str, kind: str) -> Value:
+    assert frame.lanes is not None
+    lanes = frame.lanes.count
+    if frame.mask is None:
+        return _plain_load(frame, address, kind, lanes)
+    whole = vector_type(kind, lanes)
+    mask = frame.mask.splat(lanes)
+    name = frame.function.module.declare(
+        f"llvm.masked.load.{type_suffix(kind, lanes)}.p0", whole, f"ptr, {mask.type}, {whole}"
+    )  # fmt: skip
+    text = frame.function.assign(
+        f"call {whole} {name}(ptr align {_alignment(kind)} {address}, {mask.typed}, {whole} zeroinitializer)"
+    )
+    return Value(frame.function, text, kind, lanes)
+
+
+def _gather(frame: Frame, addresses: Value, kind: str) -> Value:
+    lanes = addresses.lanes
+    whole, mask = vector_type(kind, lanes), _full_mask(frame, lanes)
+    name = frame.function.module.declare(
+        f"llvm.masked.gather.{type_suffix(kind, lanes)}.v{lanes}p0", whole, f"{addresses.type}, {mask.type}, {whole}"
+    )
+    text = frame.function.assign(
+        f"call {whole} {name}({addresses.type} align {_alignment(kind)} {addresses.text}, {mask.typed}, "
+        f"{whole} zeroinitializer)"
+    )
+    return Value(frame.function, text, kind, lanes)
+
+
+def _plain_store(frame: Frame, address: str, value: Value, alignment: int = 0, metadata: str = "") -> None:
+    align = alignment or _alignment(value.kind)
+    frame.function.perform(f"store {value.typed}, ptr {address}, align {align}{metadata}")
+
+
+def _vector_store(frame: Frame, address: str, value: Value, streaming: bool) -> None:
+    if frame.mask is None:
+        alignment = value.lanes * _alignment(value.kind) if streaming else 0
+        _plain_store(frame, address, value, alignment, ", !nontemporal !0" if streaming else "")
+        return
+    mask = frame.mask.splat(value.lanes)
+    name = frame.function.module.declare(
+        f"llvm.masked.store.{type_suffix(value.kind, value.lanes)}.p0", "void", f"{value.type}, ptr, {mask.type}"
+    )
+    frame.function.perform(f"call void {name}({value.typed}, ptr align {_alignment(value.kind)} {address}, {mask.typed})")
+
+
+def _scatter(frame: Frame, addresses: Value, value: Value) -> None:
+    mask = _full_mask(frame, value.lanes)
+    name = frame.function.module.declare(
+        f"llvm.masked.scatter.{type_suffix(value.kind, value.lanes)}.v{value.lanes}p0",
+        "void",
+        f"{value.type}, {addresses.type}, {mask.type}",
+    )
+    frame.function.perform(
+        f"call void {name}({value.typed}, {addresses.type} align {_alignment(value.kind)} {addresses.text}, {mask.typed})"
+    )
+
+
+def _masked_update(frame: Frame, address: str, value: Value) -> None:
+    if frame.guarded and frame.mask is not None:
+        value = frame.mask.select(value, _plain_load(frame, address, value.kind, value.lanes))
+    _plain_store(frame, address, value)
+
+
+def _full_mask(frame: Frame, lanes: int) -> Value:
+    mask = frame.mask if frame.mask is not None else constant(frame.function, True, "i1")
+    return mask.splat(lanes)
+
+
+def _alignment(kind: str) -> int:
+    return {"i8": 1, "i16": 2, "half": 2, "i32": 4, "float": 4}.get(kind, 8)

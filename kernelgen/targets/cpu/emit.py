@@ -1,0 +1,43 @@
+"""A nest as the text of one LLVM module with the entry ``void kernel(ptr arguments, ptr symbols)``.
+
+``arguments`` is an array of the buffers' addresses, ``symbols`` one of 64-bit sizes, both in the nest's order.
+"""
+
+from __future__ import annotations
+
+from kernelgen.nest.nodes import Nest
+from kernelgen.targets.cpu.builder import Function, Module
+from kernelgen.targets.cpu.formats import register_kind
+from kernelgen.targets.cpu.frame import Frame, Memory
+from kernelgen.targets.cpu.host import Host
+from kernelgen.targets.cpu.loops import block
+from kernelgen.targets.cpu.outline import captured, outlined
+from kernelgen.targets.cpu.values import Value
+
+ENTRY = "kernel"
+
+
+def emit_for(nest: Nest, host: Host) -> str:
+    """The module for a processor; ``UnsupportedError`` when a data type has no arithmetic here."""
+    for buffer in nest.buffers:
+        register_kind(buffer.dtype)
+    module = Module(host)
+    function = Function(module, module.unique(ENTRY), "ptr %arguments, ptr %symbols")
+    memory = {
+        buffer.name: Memory(buffer, _load(function, "ptr", "%arguments", number))
+        for number, buffer in enumerate(nest.buffers)
+    }
+    sizes = {
+        name: Value(function, _load(function, "i64", "%symbols", number), "i64")
+        for number, name in enumerate(nest.symbols)
+    }
+    frame = Frame(function, sizes, {}, memory, nonnegative=frozenset(nest.symbols))
+    body = outlined(frame, "body", (), lambda inner, _: block(inner, nest.body))
+    function.perform(f"call void {body}({', '.join(f'{type_} {text}' for type_, text in captured(frame))})")
+    function.finish()
+    return f"; {nest.name}\n{module.text()}"
+
+
+def _load(function: Function, type_: str, array: str, number: int) -> str:
+    address = function.assign(f"getelementptr i64, ptr {array}, i64 {number}")
+    return function.assign(f"load {type_}, ptr {address}")

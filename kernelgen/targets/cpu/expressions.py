@@ -1,0 +1,54 @@
+"""Typed scalar expressions as SSA values."""
+
+from __future__ import annotations
+
+from kernelgen.dtypes import BFLOAT16, BOOL, FLOAT16, DType
+from kernelgen.nest.nodes import Call, Expr, IndexValue, Literal, Load, Ref
+from kernelgen.targets.cpu import access, arithmetic
+from kernelgen.targets.cpu.casts import cast
+from kernelgen.targets.cpu.formats import register_kind, rounded
+from kernelgen.targets.cpu.frame import Frame
+from kernelgen.targets.cpu.indices import index_value
+from kernelgen.targets.cpu.values import Value, constant
+
+_UNROUNDED = frozenset(("neg", "abs", "sign", "floor", "ceil", "trunc", "round", "maximum", "minimum", "select"))
+
+
+def expression(frame: Frame, expr: Expr) -> Value:
+    """The value of an expression: a scalar, or a vector when it varies along the lanes."""
+    if frame.known.values and expr in frame.known.values:
+        return frame.known.values[expr]
+    match expr:
+        case Literal(value, dtype):
+            return literal(frame, value, dtype)
+        case Load(buffer, index):
+            return access.load(frame, buffer, index)
+        case Ref(name):
+            return frame.bindings[name]
+        case IndexValue(index, dtype):
+            return _converted_index(index_value(frame, index), dtype)
+        case Call():
+            return _call(frame, expr)
+
+
+def literal(frame: Frame, value: float, dtype: DType) -> Value:
+    """A constant, rounded to the dtype."""
+    if dtype in (FLOAT16, BFLOAT16):
+        value = float(dtype.numpy.type(value))
+    return constant(frame.function, value, register_kind(dtype))
+
+
+def _converted_index(value: Value, dtype: DType) -> Value:
+    kind = register_kind(dtype)
+    return value.convert("sitofp", kind) if dtype.is_float else value.convert("trunc", kind)
+
+
+def _call(frame: Frame, call: Call) -> Value:
+    operands = [expression(frame, argument) for argument in call.args]
+    operand_dtype = call.args[-1].dtype
+    if call.function == "cast":
+        return cast(operands[0], operand_dtype, call.dtype, frame.host)
+    result = arithmetic.emitter(call.function)(operand_dtype, *operands)
+    if call.dtype == BOOL or call.function in _UNROUNDED:
+        return result
+    return rounded(result, call.dtype, frame.host)

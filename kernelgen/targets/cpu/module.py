@@ -1,0 +1,95 @@
+"""llvmlite: text to machine code to addresses. The only importer of llvmlite."""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import llvmlite.binding as llvm
+
+from kernelgen.errors import CodegenError
+from kernelgen.targets.cpu.host import Host
+
+LLVM_VERSION = ".".join(str(part) for part in llvm.llvm_version_info)
+_link_names = (f"kernel{number}" for number in itertools.count())
+
+
+@dataclass(frozen=True)
+class Library:
+    """Linked machine code. It stays loaded as long as this object lives."""
+
+    addresses: Mapping[str, int]
+    tracker: Any
+
+
+@cache
+def host() -> Host:
+    """The processor that this process runs on."""
+    _initialize()
+    features = llvm.get_host_cpu_features()
+    return Host(llvm.get_host_cpu_name(), frozenset(name for name, present in features.items() if present))
+
+
+def compile_object(source: str, host: Host) -> bytes:
+    """LLVM assembly to a relocatable object; ``CodegenError`` with the source when LLVM rejects it."""
+    _initialize()
+    machine = _machine(host)
+    try:
+        module = llvm.parse_assembly(source)
+        module.triple = llvm.get_process_triple()
+        module.data_layout = str(machine.target_data)
+        module.verify()
+    except RuntimeError as error:
+        raise CodegenError(f"LLVM rejected the module: {error}", source) from error
+    _optimize(module, machine)
+    return machine.emit_object(module)
+
+
+def link(image: bytes, exports: tuple[str, ...], symbols: Mapping[str, int]) -> Library:
+    """Loads an object; ``symbols`` are the external functions that the process does not export itself."""
+    _initialize()
+    builder = llvm.JITLibraryBuilder().add_current_process().add_object_img(image)
+    for name, address in symbols.items():
+        builder = builder.import_symbol(name, address)
+    for name in exports:
+        builder = builder.export_symbol(name)
+    tracker = builder.link(_linker(), next(_link_names))
+    return Library({name: tracker[name] for name in exports}, tracker)
+
+
+def function_address(function: Any) -> int:  # noqa: ANN401  # any ctypes function pointer
+    """Where a ctypes function lies."""
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
+
+
+def _optimize(module: Any, machine: Any) -> None:  # noqa: ANN401  # llvmlite has no types
+    """The few passes that explicit vector code needs: promote slots, simplify, share."""
+    builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=2))
+    passes = llvm.create_new_module_pass_manager()
+    passes.add_sroa_pass()
+    passes.add_instruction_combine_pass()
+    passes.add_new_gvn_pass()
+    passes.add_simplify_cfg_pass()
+    passes.run(module, builder)
+
+
+@cache
+def _initialize() -> None:
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+
+
+@cache
+def _machine(host: Host) -> Any:  # noqa: ANN401  # llvmlite has no types
+    features = ",".join(f"+{name}" for name in sorted(host.features))
+    target = llvm.Target.from_default_triple()
+    return target.create_target_machine(cpu=host.cpu, features=features, opt=3, reloc="pic", codemodel="small")
+
+
+@cache
+def _linker() -> Any:  # noqa: ANN401  # llvmlite has no types
+    return llvm.create_lljit_compiler()

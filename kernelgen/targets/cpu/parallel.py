@@ -1,0 +1,138 @@
+"""Parallel loops: the body becomes a function that threads run on chunks of the iterations, first come first served.
+
+``GOMP_parallel`` and ``omp_get_num_threads`` are bound when the kernel is loaded: to an OpenMP library when there is
+one, else to stand-ins that run everything on the calling thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from kernelgen.nest.index import add, floor_divide, maximum, multiply, substitute, subtract
+from kernelgen.nest.nodes import Block, Call, Expr, For, If, Index, Num, Statement, Var
+from kernelgen.nest.scalars import SCALARS
+from kernelgen.targets.cpu.builder import Function
+from kernelgen.targets.cpu.frame import Frame
+from kernelgen.targets.cpu.indices import index_value
+from kernelgen.targets.cpu.outline import captured, outlined
+from kernelgen.targets.cpu.values import Value, constant
+from kernelgen.targets.cpu.vector_plan import expressions_of, subexpressions
+
+MIN_WORK_NANOSECONDS = 10_000
+"""Below this, waking threads costs more than they save."""
+
+CHUNKS_PER_THREAD = 8
+
+_MEMORY_COST = 0.1
+_SCALE = 100
+
+
+def worth_threads(loop: For) -> bool:
+    """False when the loop is certainly too short for threads; symbolic sizes are tested when the kernel runs."""
+    work = _work(loop, {})
+    return not isinstance(work, Num) or work.value >= MIN_WORK_NANOSECONDS * _SCALE
+
+
+def parallel_loop(frame: Frame, loop: For, serial: Callable[[Frame, For], None]) -> None:
+    """Prints the loop as a region for threads; ``serial`` prints a piece of it."""
+    lower, upper = index_value(frame, loop.lower), index_value(frame, loop.upper)
+    body = outlined(frame, f"{frame.function.name}.piece", ("lower", "upper"), lambda f, b: _piece(f, loop, b, serial))
+    fields = captured(frame)
+    region = _region(frame, loop, body, [type_ for type_, _ in fields])
+    context = _context(frame, fields, lower, upper)
+    function = frame.function
+    start = function.module.declare("GOMP_parallel", "void", "ptr, ptr, i32, i32")
+    function.perform(f"call void {start}(ptr {region}, ptr {context}, i32 {_threads(frame, loop)}, i32 0)")
+
+
+def _piece(frame: Frame, loop: For, bounds: tuple[Value, ...], serial: Callable[[Frame, For], None]) -> None:
+    lower, upper = bounds
+    names = f"{loop.var}.lower", f"{loop.var}.upper"
+    inside = replace(frame, in_parallel=True)
+    inside = inside.with_variable(names[0], lower, is_nonnegative=isinstance(loop.lower, Num) and loop.lower.value >= 0)
+    inside = inside.with_variable(names[1], upper, is_nonnegative=False)
+    serial(inside, replace(loop, lower=Var(names[0]), upper=Var(names[1])))
+
+
+def _context(frame: Frame, fields: list[tuple[str, str]], lower: Value, upper: Value) -> str:
+    """A struct of 8-byte fields on the stack: next iteration, lower and upper bound, then everything in scope."""
+    function = frame.function
+    context = function.slot(f"[{len(fields) + 3} x i64]", "context")
+    bounds = [("i64", lower.text), ("i64", lower.text), ("i64", upper.text)]
+    for number, (type_, text) in enumerate([*bounds, *fields]):
+        function.perform(f"store {type_} {text}, ptr {_field(function, context, number)}")
+    return context
+
+
+def _region(frame: Frame, loop: For, body: str, types: list[str]) -> str:
+    """What every thread runs: takes chunks from the shared counter until none is left."""
+    module = frame.function.module
+    name = module.unique(f"{frame.function.name}.region")
+    function = Function(module, name, "ptr %context", "define internal void")
+    lower, upper = (Value(function, _load_field(function, number, "i64"), "i64") for number in (1, 2))
+    arguments = [f"{type_} {_load_field(function, number, type_)}" for number, type_ in enumerate(types, start=3)]
+    chunk = _chunk(function, upper - lower, loop.step)
+    again, work, done = (function.label(label) for label in ("take", "work", "done"))
+    function.jump(again)
+    function.begin(again)
+    begin = Value(function, function.assign(f"atomicrmw add ptr %context, i64 {chunk.text} monotonic"), "i64")
+    is_left = begin.compare("slt", upper)
+    function.branch(is_left.text, work, done)
+    function.begin(work)
+    end = (begin + chunk).intrinsic("smin", upper)
+    function.perform(f"call void {body}({', '.join([*arguments, begin.typed, end.typed])})")
+    function.jump(again)
+    function.begin(done)
+    function.finish()
+    return f"@{name}"
+
+
+def _chunk(function: Function, iterations: Value, step: int) -> Value:
+    """How many iterations to take at once: a multiple of the step."""
+    count = function.module.declare("omp_get_num_threads", "i32", "")
+    threads = Value(function, function.assign(f"call i32 {count}()"), "i32").convert("sext", "i64")
+    steps = iterations.binary("sdiv", threads * (CHUNKS_PER_THREAD * step))
+    return steps.intrinsic("smax", 1) * step
+
+
+def _field(function: Function, context: str, number: int) -> str:
+    return context if number == 0 else function.assign(f"getelementptr i64, ptr {context}, i64 {number}")
+
+
+def _load_field(function: Function, number: int, type_: str) -> str:
+    return function.assign(f"load {type_}, ptr {_field(function, '%context', number)}")
+
+
+def _threads(frame: Frame, loop: For) -> str:
+    """0 lets OpenMP decide; 1 when the run-time sizes make little work."""
+    work = _work(loop, {})
+    if isinstance(work, Num):
+        return "0"
+    enough = index_value(frame, work).compare("sge", MIN_WORK_NANOSECONDS * _SCALE)
+    return enough.select(constant(frame.function, 0, "i32"), 1).text
+
+
+def _work(statement: Statement, starts: Mapping[str, Index]) -> Index:
+    """An estimate of the time on one core, in hundredths of a nanosecond, over the variables in scope at the loop.
+
+    ``starts`` maps the variables of inner loops to their first value, at which inner bounds are taken.
+    """
+    match statement:
+        case Block(statements):
+            total: Index = Num(0)
+            for inner in statements:
+                total = add(total, _work(inner, starts))
+            return total
+        case If(_, body):
+            return _work(body, starts)
+        case For(var, lower, upper, body):
+            first, last = substitute(lower, starts), substitute(upper, starts)
+            trips = maximum(subtract(last, first), Num(0))
+            return multiply(_work(body, {**starts, var: first}), floor_divide(trips, Num(statement.step)))
+        case _:
+            return Num(int((_MEMORY_COST + sum(_cost(root) for root in expressions_of(statement))) * _SCALE))
+
+
+def _cost(expr: Expr) -> float:
+    return sum(SCALARS[e.function].cost for e in subexpressions(expr) if isinstance(e, Call))

@@ -1,0 +1,108 @@
+"""Straight-line statements: bindings, stores, accumulations, locals. Loops and scalar branches are elsewhere.
+
+Statements run on several frames at once, the copies of an unrolled vector loop: statement by statement, so that the
+stores of one stream lie together and the copies fill each other's latencies.
+"""
+
+from __future__ import annotations
+
+from kernelgen.nest.nodes import Accumulate, Alloc, Block, Buffer, If, Index, Let, Statement, Store
+from kernelgen.targets.cpu import access, arithmetic
+from kernelgen.targets.cpu.expressions import expression
+from kernelgen.targets.cpu.formats import memory_kind, register_kind, rounded
+from kernelgen.targets.cpu.frame import Frame, Memory
+from kernelgen.targets.cpu.indices import condition_value
+from kernelgen.targets.cpu.values import Value, constant, vector_type
+
+Frames = tuple[Frame, ...]
+
+
+def run_block(frames: Frames, block: Block) -> Frames:
+    """Prints a block without loops; conditions become masks."""
+    for statement in block.statements:
+        frames = run(frames, statement)
+    return frames
+
+
+def run(frames: Frames, statement: Statement) -> Frames:
+    """Prints a statement on every frame; returns the frames for the statements that follow."""
+    match statement:
+        case Let(name, value):
+            return tuple(frame.with_binding(name, expression(frame, value)) for frame in frames)
+        case Store():
+            values = [expression(frame, statement.value) for frame in frames]
+            for frame, value in zip(frames, values, strict=True):
+                access.store(frame, statement.buffer, statement.index, value)
+        case Accumulate():
+            for frame in frames:
+                _accumulate(frame, statement)
+        case Alloc(buffer):
+            return tuple(frame.with_memory(_local(frame, buffer)) for frame in frames)
+        case If(conditions, body):
+            run_block(tuple(frame.masked(condition_value(frame, conditions)) for frame in frames), body)
+        case Block():
+            run_block(frames, statement)
+        case _:
+            raise AssertionError(f"{type(statement).__name__} is not a straight-line statement")
+    return frames
+
+
+def update(frame: Frame, buffer: Buffer, index: tuple[Index, ...], function: str, value: Value) -> None:
+    """``buffer[index] = function(buffer[index], value)`` in memory."""
+    current = access.load(frame, buffer, index)
+    result = rounded(arithmetic.combine(function, buffer.dtype, current, value), buffer.dtype, frame.host)
+    access.store(frame, buffer, index, result)
+
+
+def start_accumulator(frame: Frame, statement: Accumulate, lanes: int) -> str:
+    """A stack slot with the neutral element in every lane."""
+    dtype = statement.buffer.dtype
+    neutral = constant(frame.function, arithmetic.identity(statement.function, dtype), register_kind(dtype)).splat(lanes)
+    slot = frame.function.slot(neutral.type, statement.buffer.name)
+    frame.function.perform(f"store {neutral.typed}, ptr {slot}")
+    return slot
+
+
+def finish_accumulator(frame: Frame, statement: Accumulate, slots: list[str], lanes: int) -> None:
+    """Combines the slots of all copies, then the lanes pairwise, and updates the target once."""
+    dtype, kind = statement.buffer.dtype, register_kind(statement.buffer.dtype)
+    parts = [Value(frame.function, _load_slot(frame, slot, kind, lanes), kind, lanes) for slot in slots]
+    while len(parts) > 1:
+        parts = [arithmetic.combine(statement.function, dtype, a, b) for a, b in zip(parts[::2], parts[1::2], strict=True)]
+    total = parts[0]
+    while total.lanes > 1:
+        total = arithmetic.combine(statement.function, dtype, *total.halves())
+    update(frame, statement.buffer, statement.index, statement.function, total)
+
+
+def _accumulate(frame: Frame, statement: Accumulate) -> None:
+    value = expression(frame, statement.value)
+    slot = frame.accumulators.get((statement.buffer.name, statement.index))
+    if slot is None:
+        update(frame, statement.buffer, statement.index, statement.function, value)
+        return
+    assert frame.lanes is not None
+    dtype, lanes = statement.buffer.dtype, frame.lanes.count
+    kind = register_kind(dtype)
+    old = Value(frame.function, _load_slot(frame, slot, kind, lanes), kind, lanes)
+    new = arithmetic.combine(statement.function, dtype, old, value)
+    if frame.mask is not None:
+        new = frame.mask.select(new, old)
+    frame.function.perform(f"store {new.typed}, ptr {slot}")
+
+
+def _load_slot(frame: Frame, slot: str, kind: str, lanes: int) -> str:
+    return frame.function.assign(f"load {vector_type(kind, lanes)}, ptr {slot}")
+
+
+def _local(frame: Frame, buffer: Buffer) -> Memory:
+    """Stack memory for a static local; one element per lane inside of a vector loop."""
+    kind = memory_kind(buffer.dtype, frame.host)
+    if frame.lanes is not None:
+        lanes = frame.lanes.count
+        return Memory(buffer, frame.function.slot(vector_type(kind, lanes), buffer.name), lanes)
+    count = 1
+    for extent in buffer.shape:
+        assert isinstance(extent, int)
+        count *= extent
+    return Memory(buffer, frame.function.slot(kind if not buffer.shape else f"[{count} x {kind}]", buffer.name))

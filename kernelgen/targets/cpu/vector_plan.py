@@ -1,0 +1,167 @@
+"""Whether and how a loop marked VECTOR becomes vectors: lanes, unrolling, register accumulators."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from kernelgen.dtypes import DType
+from kernelgen.nest.index import stride
+from kernelgen.nest.nodes import (
+    Accumulate, Alloc, Block, Call, Expr, For, If, Let, Load, Num, Statement, Store,
+)  # fmt: skip
+from kernelgen.nest.scalars import SCALARS
+from kernelgen.targets.cpu.access import flat_index
+from kernelgen.targets.cpu.host import Host
+
+
+@dataclass(frozen=True)
+class VectorPlan:
+    """``lanes`` iterations at once, ``unroll`` copies of that; ``reductions`` are kept in registers."""
+
+    lanes: int
+    unroll: int
+    reductions: tuple[Accumulate, ...]
+    scalar_tail: bool
+
+
+def vector_plan(loop: For, host: Host) -> VectorPlan | str:
+    """The plan, or why the loop must run one iteration at a time."""
+    trips = _static_trips(loop)
+    if host.vector_bytes == 1:
+        return "the processor has no vectors that are known here"
+    if loop.step != 1:
+        return "the step is not 1"
+    if trips is not None and trips < 2:
+        return "fewer than two iterations"
+    statements = tuple(walk(loop.body))
+    obstacle = _obstacle(loop, statements)
+    if obstacle:
+        return obstacle
+    lanes = _lanes(statements, host)
+    if trips is not None:
+        lanes = min(lanes, 1 << (trips - 1).bit_length())
+    return VectorPlan(
+        lanes=lanes,
+        unroll=_unroll(statements, lanes, trips),
+        reductions=_reductions(loop, statements),
+        scalar_tail=_needs_scalar_tail(statements, host),
+    )
+
+
+def walk(statement: Statement) -> Iterator[Statement]:
+    """All statements in it, itself included, in order."""
+    yield statement
+    match statement:
+        case Block(statements):
+            for inner in statements:
+                yield from walk(inner)
+        case For() | If():
+            yield from walk(statement.body)
+        case _:
+            pass
+
+
+def expressions_of(statement: Statement) -> tuple[Expr, ...]:
+    """The expressions that a statement evaluates itself."""
+    return (statement.value,) if isinstance(statement, Let | Store | Accumulate) else ()
+
+
+def subexpressions(expr: Expr) -> Iterator[Expr]:
+    """The expression and all in it."""
+    yield expr
+    if isinstance(expr, Call):
+        for argument in expr.args:
+            yield from subexpressions(argument)
+
+
+def loads_of(statements: tuple[Statement, ...]) -> Iterator[Load]:
+    """All loads that the statements evaluate themselves."""
+    for statement in statements:
+        for root in expressions_of(statement):
+            yield from (e for e in subexpressions(root) if isinstance(e, Load))
+
+
+def written_buffers(statements: tuple[Statement, ...]) -> frozenset[str]:
+    """Names of the buffers that are stored to, accumulated into or made."""
+    return frozenset(s.buffer.name for s in statements if isinstance(s, Store | Accumulate | Alloc))
+
+
+def _obstacle(loop: For, statements: tuple[Statement, ...]) -> str:
+    private = {s.buffer.name for s in statements if isinstance(s, Alloc)}
+    reductions = _reductions(loop, statements)
+    loaded = {load.buffer.name for load in loads_of(statements)}
+    stored = {s.buffer.name for s in statements if isinstance(s, Store)}
+    targets = {(r.buffer.name, r.index): r.function for r in reductions}
+    for statement in statements:
+        match statement:
+            case For():
+                return "it has a loop inside"
+            case Alloc(buffer) if buffer.shape:
+                return "it makes an array in every iteration"
+            case Store(buffer, index) if buffer.name not in private and _step(loop, statement) == 0:
+                return "all iterations store to one element"
+            case Accumulate(buffer, index, function) if buffer.name not in private:
+                if _step(loop, statement) is None:
+                    return "iterations may accumulate into one element"
+                if targets.get((buffer.name, index), function) != function:
+                    return "two functions accumulate into one element"
+            case _:
+                pass
+    if any(r.buffer.name in loaded | stored for r in reductions):
+        return "a reduced element is read in the loop"
+    return ""
+
+
+def _reductions(loop: For, statements: tuple[Statement, ...]) -> tuple[Accumulate, ...]:
+    """The accumulations whose target stays the same along the loop, one for each target."""
+    private = {s.buffer.name for s in statements if isinstance(s, Alloc)}
+    by_target = {
+        (s.buffer.name, s.index): s
+        for s in statements
+        if isinstance(s, Accumulate) and s.buffer.name not in private and _step(loop, s) == 0
+    }
+    return tuple(by_target.values())
+
+
+def _step(loop: For, statement: Store | Accumulate) -> int | None:
+    return stride(flat_index(statement.buffer, statement.index), loop.var)
+
+
+def _static_trips(loop: For) -> int | None:
+    if isinstance(loop.lower, Num) and isinstance(loop.upper, Num):
+        return max(0, -((loop.lower.value - loop.upper.value) // loop.step))
+    return None
+
+
+def _dtypes(statements: tuple[Statement, ...]) -> frozenset[DType]:
+    computed = {e.dtype for s in statements for root in expressions_of(s) for e in subexpressions(root)}
+    return frozenset(computed | {s.buffer.dtype for s in statements if isinstance(s, Store | Accumulate)})
+
+
+def _lanes(statements: tuple[Statement, ...], host: Host) -> int:
+    """The widest data type fills a register; narrow ones are computed as four bytes or fill half of one."""
+    widest = max((dtype.itemsize for dtype in _dtypes(statements)), default=4)
+    return host.vector_bytes // max(widest, 4)
+
+
+def _unroll(statements: tuple[Statement, ...], lanes: int, trips: int | None) -> int:
+    """Four copies of cheap bodies, two of middling ones; never more than the loop has iterations for."""
+    cost = sum(_cost(root) for s in statements for root in expressions_of(s))
+    copies = 4 if cost < 0.5 else 2 if cost < 4 else 1
+    while trips is not None and copies > 1 and trips < copies * lanes:
+        copies //= 2
+    return copies
+
+
+def _cost(expr: Expr) -> float:
+    return sum(SCALARS[e.function].cost for e in subexpressions(expr) if isinstance(e, Call))
+
+
+def _needs_scalar_tail(statements: tuple[Statement, ...], host: Host) -> bool:
+    """True when some access has no masked instruction; LLVM would print a branch for every lane."""
+    if not host.has_masks:
+        return True
+    accessed = {load.buffer.dtype for load in loads_of(statements)}
+    accessed |= {s.buffer.dtype for s in statements if isinstance(s, Store | Accumulate)}
+    return not host.has_narrow_masks and any(dtype.itemsize < 4 for dtype in accessed)

@@ -1,0 +1,101 @@
+"""From description to nest: what the shape of the loops is, and that the plain-Python target computes the meaning."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from kernel_examples import (
+    column_sum,
+    crossed_reshape,
+    empty_sum,
+    half_sum,
+    layer_norm,
+    momentum,
+    own_transpose,
+    softmax,
+    split_reshape,
+    transpose_add,
+    two_phase_branches,
+)
+
+import kernelgen
+from kernelgen.desc import KernelDesc
+from kernelgen.dims import evaluate, sym
+from kernelgen.driver import compile
+from kernelgen.nest.nodes import For, LoopKind, Nest, Space
+from kernelgen.nest.walk import statements
+from kernelgen.poly.build import to_scop
+from kernelgen.poly.fold import fold
+from kernelgen.poly.group import group
+
+SIZES = {"M": 5, "N": 9}
+
+
+def draw(desc: KernelDesc, seed: int = 0) -> list[np.ndarray]:
+    rng = np.random.default_rng(seed)
+    shapes = [[evaluate(d, SIZES) for d in t.shape] for t in desc.inputs]
+    return [rng.normal(size=s).astype(t.dtype.numpy) for s, t in zip(shapes, desc.inputs, strict=True)]
+
+
+def loops(nest: Nest) -> list[For]:
+    return [s for s in statements(nest.body) if isinstance(s, For)]
+
+
+EVERY = [
+    softmax(), softmax(sym("M"), sym("N")), layer_norm(), layer_norm(sym("M")), column_sum(7, 2100), column_sum(sym("M"), 40),
+    transpose_add(), own_transpose(), split_reshape(), split_reshape(sym("M")), crossed_reshape(), two_phase_branches(),
+    momentum(), half_sum(), empty_sum(),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("desc", EVERY, ids=lambda d: f"{d.name}-{'-'.join(d.symbols) or 'static'}")
+def test_python_target_computes_the_meaning(desc: KernelDesc) -> None:
+    ours, theirs = draw(desc), draw(desc)
+    results = compile(desc, target="python")(*ours)
+    expected = kernelgen.reference(desc)(*theirs)
+    for got, want in zip([*results, *ours], [*expected, *theirs], strict=True):
+        assert got.shape == want.shape
+        np.testing.assert_allclose(got.astype("f8"), want.astype("f8"), rtol=2e-3 if got.dtype == np.float16 else 1e-5, atol=1e-6)
+
+
+def test_softmax_is_one_row_loop_with_three_phases_and_a_row_buffer() -> None:
+    nest = compile(softmax(), "python").nest
+    outer = [s for s in nest.body.statements if isinstance(s, For)]
+    assert [loop.kind for loop in outer] == [LoopKind.PARALLEL]
+    inner = [loop for loop in loops(nest) if loop is not outer[0]]
+    assert [loop.kind for loop in inner] == [LoopKind.VECTOR] * 3
+    assert not [b for b in nest.buffers if b.space is Space.WORKSPACE]
+
+
+def test_symbolic_softmax_has_the_same_loops() -> None:
+    kinds = [loop.kind for loop in loops(compile(softmax(sym("M"), sym("N")), "python").nest)]
+    assert kinds == [LoopKind.PARALLEL, *[LoopKind.VECTOR] * 3]
+
+
+def test_elementwise_dims_fold_into_one_loop() -> None:
+    scop = fold(to_scop(split_reshape()))
+    assert all(len(s.iterators) == 3 for s in scop.statements)  # rows, 4, and 2*3 folded
+    assert max(it.extent for s in scop.statements for it in s.iterators) == 6
+
+
+def test_column_sum_keeps_partial_sums_in_a_strip() -> None:
+    kinds = [(loop.var, loop.kind, loop.step) for loop in loops(compile(column_sum(), "python").nest)]
+    assert ("c0", LoopKind.PARALLEL, 1024) in kinds
+    assert kinds[-1][1] is LoopKind.VECTOR
+
+
+def test_row_and_column_reductions_do_not_share_loops() -> None:
+    nest = compile(two_phase_branches(), "python").nest
+    assert len([s for s in nest.body.statements if isinstance(s, For) and s.kind is not LoopKind.VECTOR]) == 2
+
+
+def test_grouping_leaves_one_statement_per_phase() -> None:
+    assert len(group(fold(to_scop(softmax()))).statements) == 3
+
+
+def test_reading_and_writing_one_buffer_in_place_keeps_the_old_value() -> None:
+    p, m, g = draw(momentum())
+    before = p.copy()
+    _, old = compile(momentum(), "python")(p, m, g)
+    np.testing.assert_array_equal(old, before)
+    assert not np.array_equal(p, before)
