@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
 
 from kernelgen.dims import Dim, Sym
 
 AttrValue = None | bool | int | float | str | Sym | tuple["AttrValue", ...]
+
+# The getters are named after the builtin types, which hides those names inside the class.
+Integer: TypeAlias = int
+Number: TypeAlias = float
+Flag: TypeAlias = bool
+Text: TypeAlias = str
 
 
 @dataclass(frozen=True)
@@ -37,41 +46,41 @@ class Attrs(Mapping[str, AttrValue]):
     def __len__(self) -> int:
         return len(self.items_)
 
-    def int(self, name: str, default: int | None = None) -> int:
+    def int(self, name: Text, default: Integer | None = None) -> Integer:
         """An integer attribute."""
-        return self._typed(name, default, int)
+        return self._typed(name, default, Integer)
 
-    def float(self, name: str, default: float | None = None) -> float:
+    def float(self, name: Text, default: Number | None = None) -> Number:
         """A number as float."""
-        return float(self._typed(name, default, (int, float)))
+        return float(self._typed(name, default, (Integer, Number)))
 
-    def bool(self, name: str, default: bool | None = None) -> bool:
+    def bool(self, name: Text, default: Flag | None = None) -> Flag:
         """A flag; the integers 0 and 1 count, as AKG writes them."""
-        return bool(self._typed(name, default, int))
+        return bool(self._typed(name, default, Integer))
 
-    def str(self, name: str, default: str | None = None) -> str:
+    def str(self, name: Text, default: Text | None = None) -> Text:
         """A text attribute."""
-        return self._typed(name, default, str)
+        return self._typed(name, default, Text)
 
-    def ints(self, name: str, default: tuple[int, ...] | None = None) -> tuple[int, ...]:
+    def ints(self, name: Text, default: tuple[Integer, ...] | None = None) -> tuple[Integer, ...]:
         """A tuple of integers; a single integer counts as a tuple of one."""
-        value = self._typed(name, default, (int, tuple))
+        value = self._typed(name, default, (Integer, tuple))
         return value if isinstance(value, tuple) else (value,)
 
-    def dims(self, name: str, default: tuple[Dim, ...] | None = None) -> tuple[Dim, ...]:
+    def dims(self, name: Text, default: tuple[Dim, ...] | None = None) -> tuple[Dim, ...]:
         """A tuple of dims (integers or symbols)."""
-        value = self._typed(name, default, (int, Sym, tuple))
+        value = self._typed(name, default, (Integer, Sym, tuple))
         return value if isinstance(value, tuple) else (value,)
 
     def with_(self, **changes: object) -> Attrs:
         """A copy in which the named attributes are set."""
         return Attrs.of(self, **changes)
 
-    def without(self, *names: str) -> Attrs:
+    def without(self, *names: Text) -> Attrs:
         """A copy that lacks the named attributes."""
         return Attrs(tuple((key, value) for key, value in self.items_ if key not in names))
 
-    def _typed(self, name, default, kinds):  # noqa: ANN001, ANN202  # the public getters carry the types
+    def _typed(self, name: Text, default: Any, kinds: type | tuple[type, ...]) -> Any:
         value = self.get(name, default)
         if value is None:
             raise KeyError(f"attribute {name!r} is missing; present: {', '.join(self) or 'none'}")
@@ -84,8 +93,8 @@ def freeze(value: object) -> AttrValue:
     """Lists (nested too) and numpy scalars to plain immutable values."""
     if isinstance(value, list | tuple):
         return tuple(freeze(item) for item in value)
-    if hasattr(value, "item") and not isinstance(value, Sym):
-        return freeze(value.item())  # type: ignore[attr-defined]
+    if isinstance(value, np.generic):
+        return freeze(value.item())
     if value is None or isinstance(value, bool | int | float | str | Sym):
         return value
     raise TypeError(f"{type(value).__name__} cannot be an attribute value")

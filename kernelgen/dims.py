@@ -87,7 +87,7 @@ def divide_exactly(dividend: Dim, divisor: Dim) -> Dim | None:
     divisor_terms = _terms(divisor)
     if len(divisor_terms) != 1:
         return 1 if dividend == divisor else None
-    (divisor_symbols, divisor_coefficient), = divisor_terms
+    ((divisor_symbols, divisor_coefficient),) = divisor_terms
     quotient: list[tuple[Monomial, int]] = []
     for symbols, coefficient in _terms(dividend):
         remaining = list(symbols)

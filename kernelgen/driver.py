@@ -13,7 +13,7 @@ from kernelgen.stages import lower
 from kernelgen.targets import Target, find_target
 
 
-def compile(desc: KernelDesc, target: str | Target = "cpu", plan: CpuPlan | None = None) -> Kernel:  # noqa: A001  # the public name
+def compile(desc: KernelDesc, target: str | Target = "cpu", plan: CpuPlan | None = None) -> Kernel:
     """Lowers, proves, prints and loads a description.
 
     ``plan`` overrides the mapping's choices. Raises UnsupportedError (with a reason code) for what the target cannot

@@ -21,7 +21,7 @@ from kernelgen.targets.base import Entry
 
 @dataclass(frozen=True)
 class Resources:
-    """What a kernel takes: milliseconds of compilation by stage, bytes of arguments and workspaces (None if symbolic)."""
+    """What a kernel takes: compilation in milliseconds by stage, bytes of arguments and workspaces (None if symbolic)."""
 
     milliseconds: Mapping[str, float]
     argument_bytes: int | None
@@ -37,8 +37,8 @@ class Resources:
 class Kernel:
     """``kernel(*inputs, out=None) -> tuple of outputs``: numpy arrays in the order of the description.
 
-    Inputs that the description assigns to (``desc.updated_inputs``) are changed in place. ``out`` gives the output arrays.
-    ``source`` is the target's text, ``proof`` the certificate, ``stages`` the text of every stage by name.
+    Inputs that the description assigns to (``desc.updated_inputs``) are changed in place. ``out`` gives the output
+    arrays. ``source`` is the target's text, ``proof`` the certificate, ``stages`` the text of every stage by name.
     """
 
     desc: KernelDesc
@@ -85,7 +85,9 @@ class Kernel:
             for dim, extent in zip(tensor.shape, shape, strict=True):
                 found = solve(dim, int(extent), symbols)
                 if found is None:
-                    raise ArgumentError(f"{tensor.name} has shape {list(shape)}, expected {list(tensor.shape)} with {symbols}")
+                    raise ArgumentError(
+                        f"{tensor.name} has shape {list(shape)}, expected {list(tensor.shape)} with {symbols}"
+                    )
                 symbols.update(found)
         return symbols
 
@@ -111,7 +113,8 @@ class Kernel:
             fits = isinstance(array, np.ndarray) and array.flags.c_contiguous and array.flags.writeable
             if not fits or array.shape != _shape(tensor, symbols) or array.dtype != tensor.dtype.numpy:
                 raise ArgumentError(
-                    f"out for {tensor.name} must be a writeable, C-contiguous {tensor.dtype.name} array of {list(tensor.shape)}"
+                    f"out for {tensor.name} must be a writeable, C-contiguous {tensor.dtype.name} array "
+                    f"of shape {list(tensor.shape)}"
                 )
         return list(out)
 

@@ -1,6 +1,6 @@
 """The way from a description to a nest, as one table of stages. Each product prints as text.
 
-    desc -> scop -> folded -> grouped -> schedule -> mapped -> (proved) -> nest -> initialized -> contracted -> ...
+desc -> scop -> folded -> grouped -> schedule -> mapped -> (proved) -> nest -> initialized -> contracted -> ...
 """
 
 from __future__ import annotations
@@ -73,7 +73,9 @@ def lower(desc: KernelDesc, plan: CpuPlan) -> Lowered:
         scop = clock.timed(run.__name__, lambda run=run, scop=scop: run(scop))
         texts[run.__name__] = scop.__str__
     if not scop.statements:
-        return Lowered(Nest(scop.name, scop.symbols, scop.buffers, Block(), scop.argument_shapes), Proof(()), texts, clock.ms)
+        return Lowered(
+            Nest(scop.name, scop.symbols, scop.buffers, Block(), scop.argument_shapes), Proof(()), texts, clock.ms
+        )
     whole = clock.timed("relations", lambda: relations(scop))
     found = clock.timed("schedule", lambda: schedule(scop, whole))
     mapped = clock.timed("map", lambda: map_cpu(found, scop, whole, plan))

@@ -7,6 +7,7 @@ arrays (:mod:`kernelgen.meaning`) or typed expressions (:class:`ExprAlgebra`, fo
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Protocol, TypeVar
 
@@ -40,8 +41,19 @@ class Algebra(Protocol[T]):
         ...
 
 
-Rule = Callable[[Algebra[Any], Sequence[Any], OpDesc], Any]
-"""``rule(algebra, operands, op) -> value``; the value may still lack the cast to the data type of the op's output."""
+@dataclass(frozen=True)
+class Elementwise:
+    """``rule(algebra, operands, op) -> value``; the value may still lack the cast to the data type of the op's output.
+
+    ``arity`` is the number of operands, None for any number.
+    """
+
+    arity: int | None
+    compute: Callable[[Algebra[Any], Sequence[Any], OpDesc], Any]
+
+    def __call__(self, algebra: Algebra[T], operands: Sequence[T], op: OpDesc) -> T:
+        """The operator's value for these operands."""
+        return self.compute(algebra, operands, op)
 
 
 class ExprAlgebra:
@@ -100,18 +112,18 @@ def _promoted(dtypes: tuple[DType | None, ...]) -> tuple[DType, ...]:
 # ---------------------------------------------------------------- rules
 
 
-def direct(function: str) -> Rule:
+def direct(function: str) -> Elementwise:
     """The operator is one scalar function of its operands."""
-    return lambda f, operands, op: f.call(function, *operands)
+    return Elementwise(SCALARS[function].arity, lambda f, operands, op: f.call(function, *operands))
 
 
-def floating(function: str) -> Rule:
+def floating(function: str) -> Elementwise:
     """Like :func:`direct`, but integers are computed in float64."""
 
-    def rule(f: Algebra[T], operands: Sequence[T], op: OpDesc) -> T:
+    def compute(f: Algebra[T], operands: Sequence[T], op: OpDesc) -> T:
         return f.call(function, *(x if f.dtype(x).is_float else f.cast(x, FLOAT64) for x in operands))
 
-    return rule
+    return Elementwise(SCALARS[function].arity, compute)
 
 
 def _copy(f: Algebra[T], operands: Sequence[T], op: OpDesc) -> T:
@@ -153,14 +165,14 @@ def _fast_gelu(f: Algebra[T], operands: Sequence[T], op: OpDesc) -> T:
     return f.call("div", numerator, denominator)
 
 
-def _select_by(comparison: str) -> Rule:
+def _select_by(comparison: str) -> Elementwise:
     """``SelectGT(a, b, x, y)``: x where ``a > b``, else y; written by AKG's fusion of a comparison and a Select."""
 
-    def rule(f: Algebra[T], operands: Sequence[T], op: OpDesc) -> T:
+    def compute(f: Algebra[T], operands: Sequence[T], op: OpDesc) -> T:
         a, b, x, y = operands
         return f.call("select", f.call(comparison, a, b), x, y)
 
-    return rule
+    return Elementwise(4, compute)
 
 
 def _divide(f: Algebra[T], operands: Sequence[T], op: OpDesc) -> T:
@@ -176,7 +188,7 @@ def _widened(f: Algebra[T], x: T) -> T:
     return f.cast(x, FLOAT32) if f.dtype(x) in (FLOAT16, BFLOAT16) else x
 
 
-def _elementwise() -> dict[str, Rule]:
+def _elementwise() -> dict[str, Elementwise]:
     names = {
         "add": ("Add", "TensorAdd"), "sub": ("Sub",), "mul": ("Mul",), "pow": ("Pow",), "floor_div": ("FloorDiv",),
         "mod": ("Mod",), "floor_mod": ("FloorMod",), "maximum": ("Maximum",), "minimum": ("Minimum",), "atan2": ("Atan2",),
@@ -192,17 +204,18 @@ def _elementwise() -> dict[str, Rule]:
         "cos": ("Cos",), "tan": ("Tan",), "sinh": ("Sinh",), "cosh": ("Cosh",), "asin": ("Asin",), "acos": ("ACos", "Acos"),
         "atan": ("Atan",), "asinh": ("Asinh",), "acosh": ("Acosh",), "atanh": ("Atanh",),
     }  # fmt: skip
-    table: dict[str, Rule] = {name: direct(function) for function, ops in names.items() for name in ops}
+    table: dict[str, Elementwise] = {name: direct(function) for function, ops in names.items() for name in ops}
     table |= {name: floating(function) for function, ops in real_valued.items() for name in ops}
     return table | {
-        "Cast": _cast, "TensorMove": _copy, "ZerosLike": _zeros_like, "AddN": _add_n, "Square": _square, "Div": _divide,
-        "AddMinValue": _add_min_value, "FastGeLU": _fast_gelu,
+        "Cast": Elementwise(1, _cast), "TensorMove": Elementwise(1, _copy), "ZerosLike": Elementwise(1, _zeros_like),
+        "AddN": Elementwise(None, _add_n), "Square": Elementwise(1, _square), "Div": Elementwise(2, _divide),
+        "AddMinValue": Elementwise(1, _add_min_value), "FastGeLU": Elementwise(1, _fast_gelu),
         "SelectGT": _select_by("greater"), "SelectLT": _select_by("less"),
         "SelectGE": _select_by("greater_equal"), "SelectLE": _select_by("less_equal"),
     }  # fmt: skip
 
 
-ELEMENTWISE: Mapping[str, Rule] = MappingProxyType(_elementwise())
+ELEMENTWISE: Mapping[str, Elementwise] = MappingProxyType(_elementwise())
 """Operator name -> rule. Operands broadcast as in numpy."""
 
 REDUCTIONS: Mapping[str, str] = MappingProxyType({
@@ -210,3 +223,9 @@ REDUCTIONS: Mapping[str, str] = MappingProxyType({
     "ReduceAll": "logical_and", "ReduceAny": "logical_or",
 })  # fmt: skip
 """Operator name -> the associative function that folds the reduced dims (attributes ``axis``, ``keep_dims``)."""
+
+PREDICATES: frozenset[str] = frozenset({
+    "Equal", "NotEqual", "Less", "LessEqual", "Greater", "GreaterEqual", "LogicalAnd", "LogicalOr", "LogicalNot",
+    "IsNan", "IsInf", "IsFinite",
+})  # fmt: skip
+"""The element-wise operators whose result is bool."""

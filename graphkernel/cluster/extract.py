@@ -7,19 +7,19 @@ from dataclasses import replace
 from graphlib import TopologicalSorter
 
 from graphkernel.ir.graph import CONSTANT, LEAVES, PARAMETER, Builder, Graph, Node, Value, keep
+from graphkernel.ir.types import Attrs
 
-Name = Callable[[Graph], str]
+Naming = Callable[[Graph], Graph]
 
 
-def extract(graph: Graph, groups: Iterable[Sequence[Node]], name: Name) -> Graph:
-    """The graph in which each group is one fused node, named by what it holds; other nodes stay.
+def extract(graph: Graph, groups: Iterable[Sequence[Node]], named: Naming) -> Graph:
+    """The graph in which each group is one fused node over a body that ``named`` has given its name; other nodes stay.
 
     Groups are disjoint, in topological order inside, and acyclic as wholes (``graphlib.CycleError`` otherwise).
     Constants of one element stay inside the body, larger ones become operands.
     """
     units = _in_order(graph, [tuple(group) for group in groups])
     needed = _needed_outside(graph, units)
-    labels = Builder()
     replaced: dict[Value, Value] = {value: value for node in graph.nodes if node.op in LEAVES for value in node.outs}
     for unit in units:
         if isinstance(unit, Node):
@@ -28,9 +28,9 @@ def extract(graph: Graph, groups: Iterable[Sequence[Node]], name: Name) -> Graph
         else:
             results = tuple(value for node in unit for value in node.outs if value in needed)
             body, operands = _body(unit, results)
-            body = replace(body, name=name(body))
+            body = named(body)
             label = results[0].node.name if len(results) == 1 else body.name
-            call = labels.fused(body, (replaced[value] for value in operands), label)
+            call = replace(Builder().fused(body, (replaced[value] for value in operands)), name=label)
             replaced.update(zip(results, call.outs, strict=True))
     return with_unique_labels(graph.with_outputs(tuple(replaced[value] for value in graph.outputs)))
 
@@ -60,7 +60,6 @@ def _needed_outside(graph: Graph, units: Sequence[Node | tuple[Node, ...]]) -> C
 def _body(group: Sequence[Node], results: Sequence[Value]) -> tuple[Graph, tuple[Value, ...]]:
     """The group as a graph of its own, and the values that it takes as operands."""
     inside = set(group)
-    builder = Builder()
     parameters: dict[Value, Value] = {}
     replaced: dict[Value, Value] = {}
     for node in group:
@@ -69,7 +68,7 @@ def _body(group: Sequence[Node], results: Sequence[Value]) -> tuple[Graph, tuple
                 replaced[arg] = arg
             elif arg.node not in inside and arg not in parameters:
                 label = arg.node.name if len(arg.node.types) == 1 else f"{arg.node.name}_{arg.index}"
-                parameters[arg] = builder.parameter(label, arg.type)
+                parameters[arg] = Node(PARAMETER, (), Attrs(), (arg.type,), label).out
         moved = keep(node, tuple(parameters.get(arg) or replaced[arg] for arg in node.args))
         replaced.update(zip(node.outs, moved.outs, strict=True))
     body = Graph("body", tuple(parameters.values()), tuple(replaced[value] for value in results))

@@ -43,25 +43,34 @@ def content(body: Graph) -> Hashable:
 class Names:
     """Gives out names: the same for the same content, a new one otherwise."""
 
-    _given: dict[str, dict[Hashable, str]] = field(default_factory=dict)
+    _given: dict[str, dict[Hashable, Graph]] = field(default_factory=dict[str, dict[Hashable, Graph]])
 
-    def name(self, body: Graph, suffix: str) -> str:
-        """The name of a body."""
+    def named(self, body: Graph, suffix: str) -> Graph:
+        """The body under its name; a body of equal content that was named before comes back instead of this one."""
         base = kernel_name(body, suffix)
         given = self._given.setdefault(base, {})
-        return given.setdefault(content(body), base if not given else f"{base}_{len(given)}")
+        key = content(body)
+        if key not in given:
+            name = base if not given else f"{base}_{len(given)}"
+            given[key] = body if body.name == name else replace(body, name=name)
+        return given[key]
+
+
+def suffix_of(body: Graph) -> str:
+    """Whether a kernel is a whole cluster or was cut out of one, as its name says."""
+    return SPLIT if f"_{SPLIT}" in body.name else FUSION
 
 
 def rename_kernels(graph: Graph) -> Graph:
-    """Names every kernel anew from what it holds; a kernel that was cut out of a larger one stays a ``split``."""
+    """Names every kernel anew from what it holds."""
     names = Names()
 
     def rewrite(node: Node, args: tuple[Value, ...]) -> Sequence[Value]:
         if node.body is not None:
-            name = names.name(node.body, SPLIT if f"_{SPLIT}" in node.body.name else FUSION)
-            if name != node.body.name:
-                label = name if node.name.startswith(node.body.name) else node.name
-                node = replace(node, body=replace(node.body, name=name), name=label)
+            body = names.named(node.body, suffix_of(node.body))
+            if body is not node.body:
+                label = body.name if node.name.startswith(node.body.name) else node.name
+                node = replace(node, body=body, name=label)
         return keep(node, args).outs
 
     return with_unique_labels(graph.rebuild(rewrite))

@@ -23,8 +23,7 @@ def evaluate(graph: Graph, arrays: Sequence[object] | Mapping[str, object]) -> t
     """
     inputs = tuple(np.asarray(array) for array in _in_order(graph, arrays))
     symbols = bind_symbols(graph.inputs, inputs)
-    with np.errstate(all="ignore"):
-        return _run(graph, inputs, symbols)
+    return _run(graph, inputs, symbols)
 
 
 def _in_order(graph: Graph, arrays: Sequence[object] | Mapping[str, object]) -> Sequence[object]:

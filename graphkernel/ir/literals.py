@@ -30,9 +30,9 @@ def element_text(element: Any, dtype: DType) -> str:  # noqa: ANN401  # a numpy 
     if not dtype.is_float:
         return str(bool(element)) if dtype.category is Category.BOOL else str(int(element))
     scalar = np.asarray(element, dtype.numpy)
-    if np.isnan(scalar):
-        return "nan" if _bits(scalar) == _bits(np.asarray("nan", dtype.numpy)) else f"nan({_bits(scalar):#x})"
     short = str(scalar[()])
+    if short == "nan":
+        return "nan" if _bits(scalar) == _bits(_from_decimal("nan", dtype)) else f"nan({_bits(scalar):#x})"
     text = short if _bits(_from_decimal(short, dtype)) == _bits(scalar) else repr(float(scalar))
     return text if re.search(r"[.enf]", text) else f"{text}.0"
 

@@ -44,9 +44,12 @@ def declare(
     composite: bool = False,
     doc: str = "",
 ) -> OpDef:
-    """An operator from a plain rule: operand count and attribute names are checked around it."""
+    """An operator from a plain rule: operand count and attribute names are checked around it.
+
+    Infinities and NaN are ordinary results, so the meaning computes without numpy's floating-point warnings.
+    """
     infer = checked(name, arity, attributes, rule)
-    return OpDef(name, kind, arity, infer, meaning, commutative, composite, doc, attributes)
+    return OpDef(name, kind, arity, infer, np.errstate(all="ignore")(meaning), commutative, composite, doc, attributes)
 
 
 def unary(name: str, function: ArrayFunction, accepts: Accepts = floating, *, composite: bool = False, doc: str = "") -> OpDef:

@@ -29,7 +29,7 @@ def graph_kernel_cluster(graph: Graph, context: Context) -> Graph:
     if not groups:
         return graph
     names = Names()
-    return extract(graph, groups, lambda body: names.name(body, FUSION))
+    return extract(graph, groups, lambda body: names.named(body, FUSION))
 
 
 def _listed(options: Options) -> frozenset[str]:

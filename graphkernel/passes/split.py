@@ -9,7 +9,7 @@ from graphkernel.cluster.area import Area, FusionPattern, Mode
 from graphkernel.cluster.extract import extract, splice, with_unique_labels
 from graphkernel.cluster.grow import grow
 from graphkernel.cluster.model import MODELS, Limits
-from graphkernel.cluster.naming import FUSION, SPLIT, Names
+from graphkernel.cluster.naming import FUSION, SPLIT, Names, suffix_of
 from graphkernel.ir.graph import Builder, Graph, Node, Value, keep
 from graphkernel.options import Options
 from graphkernel.passes.base import Context, graph_pass
@@ -21,7 +21,7 @@ PASS_NAME = "graph_kernel_splitter"
 def graph_kernel_splitter(graph: Graph, context: Context) -> Graph:
     """Replaces each fused node by its parts: composite areas as kernels, basic areas as ordinary operators."""
     splitter = _Splitter(context)
-    parts = {node: splitter.parts(node.body) for node in graph.operators if node.body is not None}
+    parts = {node: splitter.parts(node.body) for node in graph.operators if _is_cluster(node)}
     if all(part is None for part in parts.values()):
         return graph
 
@@ -30,6 +30,11 @@ def graph_kernel_splitter(graph: Graph, context: Context) -> Graph:
         return keep(node, args).outs if part is None else splice(part, args)
 
     return with_unique_labels(graph.rebuild(rewrite))
+
+
+def _is_cluster(node: Node) -> bool:
+    """True for a kernel that was not cut before."""
+    return node.body is not None and suffix_of(node.body) == FUSION
 
 
 def enabled_patterns(patterns: Sequence[FusionPattern], options: Options) -> tuple[FusionPattern, ...]:
@@ -72,14 +77,14 @@ class _Splitter:
         self._record(areas)
         if len(areas) == 1 and kernels:
             return self._whole(body)
-        return extract(body, [area.nodes for area in kernels], lambda part: self._names.name(part, SPLIT))
+        return extract(body, [area.nodes for area in kernels], lambda part: self._names.named(part, SPLIT))
 
     def _whole(self, body: Graph) -> Graph | None:
         """The body as one kernel named by what it holds now; None when that is its name already."""
-        name = self._names.name(body, FUSION)
-        if name == body.name:
+        named = self._names.named(body, FUSION)
+        if named is body:
             return None
-        call = Builder().fused(replace(body, name=name), body.inputs)
+        call = Builder().fused(named, body.inputs)
         return replace(body, outputs=call.outs)
 
     def _record(self, areas: Sequence[Area]) -> None:

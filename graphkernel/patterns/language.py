@@ -73,7 +73,7 @@ class Term:
 
 @dataclass(frozen=True)
 class Variable(Term):
-    """Stands for any value, or for constants only."""
+    """Stands for any value, or, as :class:`Const`, for constants only."""
 
     name: str
     constant: bool = False
@@ -82,8 +82,11 @@ class Variable(Term):
         return self.name
 
 
+@dataclass(frozen=True)
 class Const(Variable):
-    """The annotation of variables that match constants only. What the right side computes from them is folded."""
+    """Stands for constants only. What the right side computes from them is folded."""
+
+    constant: bool = True
 
 
 @dataclass(frozen=True)
@@ -173,12 +176,11 @@ def rule(*, safety: Safety, integers: Safety | None = None) -> Callable[[Callabl
 
 
 def _variable(name: str, parameter: inspect.Parameter) -> Variable | Attributes:
-    kind = str(getattr(parameter.annotation, "__name__", parameter.annotation))
-    if kind == "Attributes":
-        return Attributes(name)
-    if kind == "Const":
-        return Const(name, constant=True)
-    return Variable(name)
+    annotation = str(getattr(parameter.annotation, "__name__", parameter.annotation)).rpartition(".")[2]
+    kinds: dict[str, type[Variable | Attributes]] = {"Term": Variable, "Const": Const, "Attributes": Attributes}
+    if annotation not in kinds:
+        raise CatalogueError(f"rule variable {name!r} is annotated {annotation!r}; use Term, Const or Attributes")
+    return kinds[annotation](name)
 
 
 def term(operand: Term | float) -> Term:
@@ -192,5 +194,3 @@ def subterms(root: Term) -> Iterator[Term]:
     if isinstance(root, Apply):
         for arg in root.args:
             yield from subterms(arg)
-
-

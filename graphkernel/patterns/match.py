@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from graphkernel.errors import TypeRuleError
-from graphkernel.ir.graph import LEAVES, Builder, Node, Value
-from graphkernel.ir.types import Attrs, Sym, TensorType
+from graphkernel.ir.graph import Builder, Node, Value
+from graphkernel.ir.types import Attrs, DType, TensorType
 from graphkernel.ops.shape import BROADCAST_TO
+from graphkernel.patterns.folding import folded, is_foldable
 from graphkernel.patterns.language import Apply, Attributes, Literal, Rule, Term, Variable
 
 Binding = Value | Attrs
@@ -127,29 +128,22 @@ def _build(right: Term, found: Match, substitution: Mapping[Value, Value], build
         case Variable(name):
             return substitution.get(found.value(name), found.value(name))
         case Literal(number):
-            return builder.constant(number, found.result.dtype)
+            return _literal(number, found.result.dtype, builder)
         case Apply(op, terms, attributes):
             args = tuple(_build(term, found, substitution, builder) for term in terms)
             made = builder.node(op, args, _attributes(attributes, found))
-            return folded(made, builder) if all(arg.node.op in LEAVES and arg.constant is not None for arg in args) else made.out
+            return folded(made, builder)[0] if args and is_foldable(made) else made.out
         case _:
             raise AssertionError(f"{right} is no term")
+
+
+def _literal(number: float, of: DType, builder: Builder) -> Value:
+    if not of.is_float and number != int(number):
+        raise TypeRuleError(f"{number} is no {of}")
+    return builder.constant(number, of)
 
 
 def _attributes(given: object, found: Match) -> Attrs:
     if isinstance(given, Attributes):
         return found.attributes(given.name)
     return given(found) if callable(given) else Attrs()
-
-
-def folded(node: Node, builder: Builder) -> Value:
-    """The value of a node on constants, as a constant."""
-    arrays = [arg.constant for arg in node.args]
-    with np.errstate(all="ignore"):
-        result = np.asarray(node.op.meaning(*arrays, attrs=node.attrs))
-    return builder.constant(result, node.types[0].dtype)
-
-
-def is_static(attrs: Attrs) -> bool:
-    """True when no attribute holds a symbolic dim."""
-    return not any(isinstance(item, Sym) for value in attrs.values() for item in (value if isinstance(value, tuple) else (value,)))

@@ -5,7 +5,11 @@ from __future__ import annotations
 from typing import Protocol
 
 from graphkernel.ir.opdef import OpDef
-from graphkernel.ops import cast as casts, elemwise, reduce as reductions, select as selections, shape as shapes
+from graphkernel.ops.cast import CAST
+from graphkernel.ops.elemwise import EXP, LOG, MAXIMUM, MINIMUM, POW, RECIPROCAL, RSQRT, SQRT
+from graphkernel.ops.reduce import REDUCE_MAX, REDUCE_MIN, REDUCE_SUM
+from graphkernel.ops.select import EQUAL, GREATER, GREATER_EQUAL, LESS, LESS_EQUAL, LOGICAL_AND, LOGICAL_NOT, LOGICAL_OR, NOT_EQUAL, SELECT
+from graphkernel.ops.shape import BROADCAST_TO, RESHAPE, TRANSPOSE
 from graphkernel.patterns.language import Apply, Attributes, Computed, Term, term
 
 
@@ -26,30 +30,30 @@ def function(op: OpDef) -> TermFunction:
     return apply
 
 
-reciprocal = function(elemwise.RECIPROCAL)
-power = function(elemwise.POW)
-sqrt = function(elemwise.SQRT)
-rsqrt = function(elemwise.RSQRT)
-exp = function(elemwise.EXP)
-log = function(elemwise.LOG)
-maximum = function(elemwise.MAXIMUM)
-minimum = function(elemwise.MINIMUM)
+reciprocal = function(RECIPROCAL)
+power = function(POW)
+sqrt = function(SQRT)
+rsqrt = function(RSQRT)
+exp = function(EXP)
+log = function(LOG)
+maximum = function(MAXIMUM)
+minimum = function(MINIMUM)
 
-select = function(selections.SELECT)
-logical_not = function(selections.LOGICAL_NOT)
-logical_and = function(selections.LOGICAL_AND)
-logical_or = function(selections.LOGICAL_OR)
-equal = function(selections.EQUAL)
-not_equal = function(selections.NOT_EQUAL)
-less = function(selections.LESS)
-less_equal = function(selections.LESS_EQUAL)
-greater = function(selections.GREATER)
-greater_equal = function(selections.GREATER_EQUAL)
+select = function(SELECT)
+logical_not = function(LOGICAL_NOT)
+logical_and = function(LOGICAL_AND)
+logical_or = function(LOGICAL_OR)
+equal = function(EQUAL)
+not_equal = function(NOT_EQUAL)
+less = function(LESS)
+less_equal = function(LESS_EQUAL)
+greater = function(GREATER)
+greater_equal = function(GREATER_EQUAL)
 
-cast = function(casts.CAST)
-reduce_sum = function(reductions.REDUCE_SUM)
-reduce_max = function(reductions.REDUCE_MAX)
-reduce_min = function(reductions.REDUCE_MIN)
-reshape = function(shapes.RESHAPE)
-transpose = function(shapes.TRANSPOSE)
-broadcast_to = function(shapes.BROADCAST_TO)
+cast = function(CAST)
+reduce_sum = function(REDUCE_SUM)
+reduce_max = function(REDUCE_MAX)
+reduce_min = function(REDUCE_MIN)
+reshape = function(RESHAPE)
+transpose = function(TRANSPOSE)
+broadcast_to = function(BROADCAST_TO)

@@ -1,1 +1,4 @@
-"""Loop nests, pure Python, no isl: nodes, scalars, index, then text, verify and the passes initialize, contract, share, merge, scalarize, hoist (walk serves them)."""
+"""Loop nests, pure Python, no isl.
+
+Reading order: nodes, scalars, index, walk; text, verify; the passes initialize, contract, share, merge, scalarize, hoist.
+"""

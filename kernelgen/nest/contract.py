@@ -5,8 +5,8 @@
       for j: e[i, j] = exp(x[i, j])     ->      for j: e[j] = exp(x[i, j])
       for j: y[i, j] = e[i, j] / s[i]           for j: y[i, j] = e[j] / s
 
-Let B be the innermost block that holds all accesses of a temporary. A dim that all of them address by the variable of one
-loop around B needs one element only: every access of an iteration of that loop has the same index there, so no
+Let B be the innermost block that holds all accesses of a temporary. A dim that all of them address by the variable of
+one loop around B needs one element only: every access of an iteration of that loop has the same index there, so no
 value passes between iterations. The temporary then belongs to an iteration of that loop and is allocated in B.
 Storage is decided here, after scheduling, because before it nobody knows which loops are shared.
 """

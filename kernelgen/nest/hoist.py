@@ -2,9 +2,9 @@
 
     for j: let a = mean[i]; let b = x[i, j] - a      ->      let a = mean[i]; for j: let b = x[i, j] - a
 
-Legality: the value depends on no variable or binding of the loop, and the loop writes no buffer that it loads. Loops of a
-nest run at least once for the sizes they are generated for, so nothing is evaluated that was not evaluated before; nothing
-moves out of a guard, or out of a parallel loop (its body is a function of its own).
+Legality: the value depends on no variable or binding of the loop, and the loop writes no buffer that it loads. Loops
+of a nest run at least once for the sizes they are generated for, so nothing is evaluated that was not evaluated
+before; nothing moves out of a guard, or out of a parallel loop (its body is a function of its own).
 """
 
 from __future__ import annotations

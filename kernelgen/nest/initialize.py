@@ -8,9 +8,9 @@
       for j: s[j] += x[k, j]        for k:
                                       for j: s[j] += x[k, j]
 
-The reduction starts at the outermost loop around the accumulation that does not help to address the target: its variable
-occurs neither in the index nor, transitively, in the bounds of a loop whose variable does. Inner loops that do address the
-target are repeated around the store.
+The reduction starts at the outermost loop around the accumulation that does not help to address the target: its
+variable occurs neither in the index nor, transitively, in the bounds of a loop whose variable does. Inner loops that
+do address the target are repeated around the store.
 """
 
 from __future__ import annotations

@@ -5,14 +5,15 @@
     s[j] += v2                     ->      let m2 = m0 + m1
     s[j] += v3                             s[j] += m2
 
-The element is loaded and stored once. Legality: the function is associative and commutative (a reduction promises that),
-and nothing else in the block touches the buffer. Values are combined as a balanced tree, which also rounds less.
+The element is loaded and stored once. Legality: the function is associative and commutative (a reduction promises
+that), and nothing else in the block touches the buffer. Values are combined as a balanced tree, which also rounds less.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import count
 
 from kernelgen.nest.nodes import Accumulate, Block, Call, Expr, Let, Nest, Ref, Statement, Store
 from kernelgen.nest.walk import loads_of, map_blocks, statements
@@ -20,11 +21,11 @@ from kernelgen.nest.walk import loads_of, map_blocks, statements
 
 def merge_accumulations(nest: Nest) -> Nest:
     """The nest with such accumulations merged."""
-    counter = iter(range(1 << 30))
+    counter = count()
     return replace(nest, body=map_blocks(nest.body, lambda block: _block(block, counter)))
 
 
-def _block(block: Block, counter) -> Block:  # noqa: ANN001  # an iterator of numbers for fresh names
+def _block(block: Block, counter: Iterator[int]) -> Block:
     groups: dict[object, list[int]] = {}
     for position, part in enumerate(block.statements):
         if isinstance(part, Accumulate):
@@ -54,7 +55,7 @@ def _only_these(block: Block, positions: Sequence[int]) -> bool:
     return True
 
 
-def _combined(block: Block, positions: Sequence[int], last: Accumulate, counter) -> list[Statement]:  # noqa: ANN001
+def _combined(block: Block, positions: Sequence[int], last: Accumulate, counter: Iterator[int]) -> list[Statement]:
     values: list[Expr] = [part.value for k in positions if isinstance(part := block.statements[k], Accumulate)]
     bindings: list[Statement] = []
     while len(values) > 1:

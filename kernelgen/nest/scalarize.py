@@ -4,8 +4,8 @@
     t = exp(v0)                     ->    y[i] = t_value + 1
     y[i] = t + 1
 
-Only a store that stands directly in the block of the allocation qualifies, with all loads behind it: the binding is then
-in scope wherever the local was read. In a vector loop this is what keeps a value in a register lane by lane.
+Only a store that stands directly in the block of the allocation qualifies, with all loads behind it: the binding is
+then in scope wherever the local was read. In a vector loop this is what keeps a value in a register lane by lane.
 """
 
 from __future__ import annotations
@@ -54,5 +54,10 @@ def _only_store(block: Block, name: str) -> int | None:
     direct = [k for k, s in enumerate(block.statements) if isinstance(s, Store) and s.buffer.name == name]
     if len(writes) != 1 or len(direct) != 1:
         return None
-    early = any(load.buffer.name == name for part in block.statements[: direct[0] + 1] for s in statements(part) for load in loads_of(s))
+    early = any(
+        load.buffer.name == name
+        for part in block.statements[: direct[0] + 1]
+        for s in statements(part)
+        for load in loads_of(s)
+    )
     return None if early else direct[0]

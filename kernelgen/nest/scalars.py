@@ -33,7 +33,7 @@ class ScalarFunction:
     result: Result = Result.SAME
 
 
-def _erf(x: Any) -> Any:  # noqa: ANN401  # numpy arrays and scalars alike
+def _erf(x: Any) -> Any:  # numpy arrays and scalars alike
     from math import erf
 
     return np.vectorize(erf, otypes=[np.float64])(x)

@@ -5,9 +5,10 @@
       for j: e[i, j] = exp(x[i, j]); s += ..       for j: y[i, j] = exp(x[i, j]); s += ..
       for j: y[i, j] = e[i, j] / s         ->      for j: y[i, j] = y[i, j] / s
 
-Legality: the output has one store and no load; where it is stored, the same element of the temporary is loaded before in
-the same iteration; all accesses of the temporary use that index, and none stands behind that block. So an element of the
-output is written when its temporary is dead, and iterations do not meet: they touch the elements they touched before.
+Legality: the output has one store and no load; where it is stored, the same element of the temporary is loaded before
+in the same iteration; all accesses of the temporary use that index, and none stands behind that block. So an element
+of the output is written when its temporary is dead, and iterations do not meet: they touch the elements they touched
+before.
 """
 
 from __future__ import annotations

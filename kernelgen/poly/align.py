@@ -4,7 +4,7 @@ isl's own clustering gives up on phases that are separated by a reduction (a sof
 phases of one row can run inside one parallel row loop. So the shared loops are decided here, and isl schedules what is
 below them. The result is a forest:
 
-    Shared(i; [G0: max over j], [G1: exp, sum over j], [G2: divide])        for i: { for j: G0; for j: G1; for j: G2 }
+    Shared(i; [G0: max over j], [G1: exp, sum over j], [G2: divide])    =    for i: { for j: G0; for j: G1; for j: G2 }
 
 Legality: an axis is shared by statements A and B only when every pair of accesses of them that touch one buffer, one of
 them writing, addresses some dim of it directly by that axis. Every dependence is then ``{ A[.., i, ..] -> B[.., i, ..] }``

@@ -1,7 +1,7 @@
 """Schedule tree -> loop nest, through isl's AST generator.
 
-isl turns the marked tree into loops that visit every instance in schedule order; here its syntax becomes Nest syntax and
-each instance becomes the statement's body with the iterators replaced by what isl computed for them.
+isl turns the marked tree into loops that visit every instance in schedule order; here its syntax becomes Nest syntax
+and each instance becomes the statement's body with the iterators replaced by what isl computed for them.
 """
 
 from __future__ import annotations
@@ -39,9 +39,11 @@ from kernelgen.poly.relations import Relations
 from kernelgen.poly.scop import BodyStatement, Scop
 
 _AST = isl.ast_node_type
+_FOR, _IF = (getattr(_AST, name) for name in ("for_", "if_"))  # the stub lacks the names with an underscore
 _EXPR = isl.ast_expr_type
 _OP = isl.ast_expr_op_type
-_BINARY = {
+_AND = (*(getattr(_OP, name) for name in ("and_",)), _OP.and_then)
+_BINARY: dict[object, IndexOp] = {
     _OP.add: IndexOp.ADD,
     _OP.sub: IndexOp.SUB,
     _OP.mul: IndexOp.MUL,
@@ -53,7 +55,7 @@ _BINARY = {
     _OP.pdiv_r: IndexOp.MOD,
     _OP.zdiv_r: IndexOp.MOD,
 }
-_COMPARISONS = {_OP.le: "<=", _OP.lt: "<", _OP.eq: "==", _OP.ge: ">=", _OP.gt: ">"}
+_COMPARISONS: dict[object, str] = {_OP.le: "<=", _OP.lt: "<", _OP.eq: "==", _OP.ge: ">=", _OP.gt: ">"}
 
 
 def to_nest(scop: Scop, whole: Relations, schedule: isl.Schedule) -> Nest:
@@ -72,23 +74,28 @@ class _Reader:
     copies: dict[str, int] = field(default_factory=dict)
 
     def node(self, node: isl.AstNode, kind: LoopKind) -> NestStatement:
+        if node.get_type() == _FOR:
+            return self.loop(node, kind)
+        if node.get_type() == _IF:
+            return self.guarded(node)
         match node.get_type():
-            case _AST.for_:
-                return self.loop(node, kind)
-            case _AST.if_:
-                conditions = self.conditions(node.if_get_cond())
-                if node.if_has_else_node():
-                    raise NestError("the schedule's syntax tree has an else branch")
-                return If(conditions, _as_block(self.node(node.if_get_then_node(), LoopKind.SERIAL)))
             case _AST.block:
                 children = node.block_get_children()
-                return Block(tuple(self.node(children.get_at(k), LoopKind.SERIAL) for k in range(children.n_ast_node())))
+                return Block(
+                    tuple(self.node(children.get_at(k), LoopKind.SERIAL) for k in range(children.n_ast_node()))
+                )
             case _AST.mark:
                 return self.node(node.mark_get_node(), LoopKind(node.mark_get_id().get_name()))
             case _AST.user:
                 return self.instance(node.user_get_expr())
             case other:
                 raise NestError(f"unexpected node of type {other} in the schedule's syntax tree")
+
+    def guarded(self, node: isl.AstNode) -> If:
+        conditions = self.conditions(node.if_get_cond())
+        if node.if_has_else_node():
+            raise NestError("the schedule's syntax tree has an else branch")
+        return If(conditions, _as_block(self.node(node.if_get_then_node(), LoopKind.SERIAL)))
 
     def loop(self, node: isl.AstNode, kind: LoopKind) -> NestStatement:
         name = node.for_get_iterator().get_id().get_name()
@@ -104,8 +111,8 @@ class _Reader:
         return For(name, lower, _distributed(upper), body, kind, step)
 
     def conditions(self, expr: isl.AstExpr) -> tuple[Compare, ...]:
-        op = expr.get_op_type()
-        if op in (_OP.and_, _OP.and_then):
+        op: object = expr.get_op_type()  # the stub calls it an int
+        if op in _AND:
             return tuple(c for k in range(expr.get_op_n_arg()) for c in self.conditions(expr.get_op_arg(k)))
         if op not in _COMPARISONS:
             raise NestError(f"unsupported guard {expr.to_C_str()} in the schedule's syntax tree")
@@ -121,7 +128,7 @@ class _Reader:
         if expr.get_type() == _EXPR.id:
             name = expr.get_id().get_name()
             return self.parameters.get(name, Var(name))
-        op = expr.get_op_type()
+        op: object = expr.get_op_type()
         args = [self.expression(expr.get_op_arg(k)) for k in range(expr.get_op_n_arg())]
         if op == _OP.minus:
             return ix.multiply(args[0], Num(-1))
@@ -177,7 +184,9 @@ def _statement_at(statement: NestStatement, values: Mapping[str, Index]) -> Nest
             block = Block(tuple(_statement_at(s, inner) for s in body.statements))
             return For(var, ix.substitute(lower, values), ix.substitute(upper, values), block, kind, step)
         case If(conditions, body):
-            changed = tuple(Compare(c.op, ix.substitute(c.left, values), ix.substitute(c.right, values)) for c in conditions)
+            changed = tuple(
+                Compare(c.op, ix.substitute(c.left, values), ix.substitute(c.right, values)) for c in conditions
+            )
             return If(changed, Block(tuple(_statement_at(s, values) for s in body.statements)))
         case Block(statements):
             return Block(tuple(_statement_at(s, values) for s in statements))
@@ -208,5 +217,3 @@ def _as_block(statement: NestStatement) -> Block:
     for part in statement.statements:
         flat.extend(_as_block(part).statements if isinstance(part, Block) else (part,))
     return Block(tuple(flat))
-
-

@@ -20,22 +20,22 @@ class Axis:
 
     extent: Dim
     rigid: bool = False
-    _forward: Axis | None = field(default=None, repr=False)
-    _parts: tuple[Axis, ...] = field(default=(), repr=False)
+    forward: Axis | None = field(default=None, repr=False)
+    parts: tuple[Axis, ...] = field(default=(), repr=False)
 
     @property
     def representative(self) -> Axis:
         """The axis that stands for the class."""
         axis = self
-        while axis._forward is not None:
-            axis = axis._forward
+        while axis.forward is not None:
+            axis = axis.forward
         return axis
 
     @property
     def leaves(self) -> tuple[Axis, ...]:
         """The representatives of the parts that are not split further, outermost first."""
         axis = self.representative
-        return tuple(leaf for part in axis._parts for leaf in part.leaves) if axis._parts else (axis,)
+        return tuple(leaf for part in axis.parts for leaf in part.leaves) if axis.parts else (axis,)
 
 
 def join(left: Axis, right: Axis) -> bool:
@@ -75,11 +75,11 @@ def _expanded(axes: Sequence[Axis]) -> list[Axis]:
 
 def _merge(left: Axis, right: Axis) -> None:
     left.rigid = left.rigid or right.rigid
-    right._forward = left
+    right.forward = left
 
 
 def _split(axis: Axis, outer: Dim, inner: Dim) -> bool:
     if axis.rigid or outer == 1:
         return False
-    axis._parts = (Axis(outer), Axis(inner))
+    axis.parts = (Axis(outer), Axis(inner))
     return True

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from math import prod
 
 from kernelgen import vocabulary
 from kernelgen.desc import KernelDesc, OpDesc, TensorDesc
-from kernelgen.dims import Dim, Sym, product
+from kernelgen.dims import Dim, Sym
 from kernelgen.dtypes import BFLOAT16, FLOAT16, FLOAT32, DType
 from kernelgen.errors import UnsupportedError
 from kernelgen.nest import index as ix
@@ -65,7 +66,9 @@ class _Axes:
         """Joins the dims position by position; an absent axis pairs with anything (it is broadcast)."""
         for a, b in zip(left, right, strict=True):
             if a is not None and b is not None and not (a.extent == b.extent and join(a, b)):
-                raise UnsupportedError("unsupported-layout", f"{op.name}: extents {a.extent} and {b.extent} do not pair up")
+                raise UnsupportedError(
+                    "unsupported-layout", f"{op.name}: extents {a.extent} and {b.extent} do not pair up"
+                )
 
     def regroup_reshapes(self) -> None:
         """Refines dims so that reshapes are the identity on leaves; those that cannot be stay div/mod copies."""
@@ -81,8 +84,8 @@ def _relate(axes: _Axes, op: OpDesc) -> None:
     if op.name in vocabulary.ELEMENTWISE or op.name in BROADCASTS or op.name in ("Assign", "InplaceAssign"):
         for operand in op.inputs:
             shorter = axes.of(operand)
-            if op.name == "Tile" and any(a is not None and a.extent != b.extent for a, b in zip(shorter, result) if b):
-                raise UnsupportedError("unsupported-attr", "Tile that repeats a dim of extent above 1")
+            if op.name == "Tile":
+                _require_broadcast(shorter, result)
             length = min(len(shorter), len(result))
             _require_ones(op, shorter[: len(shorter) - length])
             if operand.value is None and length:
@@ -98,6 +101,13 @@ def _relate(axes: _Axes, op: OpDesc) -> None:
         axes.pair(kept, _sized(op, [a for a in result if a is not None], len(kept)), op)
     else:
         raise UnsupportedError("unsupported-op", f"operator {op.name!r} has no polyhedral form yet")
+
+
+def _require_broadcast(source: DimAxes, result: DimAxes) -> None:
+    """A Tile that repeats a dim of extent above 1 is no broadcast."""
+    for a, b in zip(reversed(source), reversed(result), strict=False):
+        if a is not None and (b is None or a.extent != b.extent):
+            raise UnsupportedError("unsupported-attr", "Tile that repeats a dim of extent above 1")
 
 
 def _require_ones(op: OpDesc, leading: Sequence[Axis | None]) -> None:
@@ -340,11 +350,11 @@ def _flatten(space: _Space) -> Index:
 
 def _unflatten(flat: Index, shape: Sequence[Dim]) -> tuple[Index, ...]:
     """The point with a row-major number. Sizes must be constant: a division by a symbol is not quasi-affine."""
-    if any(isinstance(dim, Sym) for dim in shape):
+    sizes = [dim for dim in shape if not isinstance(dim, Sym)]
+    if len(sizes) < len(shape):
         raise UnsupportedError("unsupported-layout", "a reshape of symbolic sizes that does not line up")
     index: list[Index] = []
-    for position, dim in enumerate(shape):
-        inner = product(shape[position + 1 :])
-        coordinate = ix.floor_divide(flat, Num(int(inner)))  # type: ignore[arg-type]
-        index.append(coordinate if position == 0 else ix.modulo(coordinate, Num(int(dim))))  # type: ignore[arg-type]
+    for position, size in enumerate(sizes):
+        coordinate = ix.floor_divide(flat, Num(prod(sizes[position + 1 :])))
+        index.append(coordinate if position == 0 else ix.modulo(coordinate, Num(size)))
     return tuple(index)

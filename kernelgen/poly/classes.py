@@ -1,7 +1,7 @@
 """Which buffer dims and statement iterators are the same axis: a union-find over places.
 
-An iterator that indexes a buffer dim directly, ``x[.., i, ..]``, is one axis with that dim, and so transitively with the
-iterators of all other statements that index it directly.
+An iterator that indexes a buffer dim directly, ``x[.., i, ..]``, is one axis with that dim, and so transitively with
+the iterators of all other statements that index it directly.
 """
 
 from __future__ import annotations

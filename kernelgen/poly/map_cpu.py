@@ -3,8 +3,8 @@
 For every innermost band the member whose vector loop touches memory most contiguously becomes the innermost loop and
 is marked ``vector``; for every outermost band the first coincident member comes first and is marked ``parallel``.
 
-    colsum: [j (coincident), i]  ->  parallel j by 1024; i by 8; vector j; i unrolled     rows are read as they lie, sums
-                                                                                         stay in L1 for eight rows
+    colsum: [j (coincident), i]  ->  parallel j by 1024; i by 8; vector j; i unrolled
+                                     rows are read as they lie, sums stay in L1 and are touched once for eight rows
     transpose: [i, j]            ->  parallel i by 32; j by 32; i; vector j
     y = f(x) over one axis       ->  parallel i by 8192; vector i
 
@@ -113,7 +113,7 @@ class _Mapper:
         pairs = self.iterator_of(member)
         if len(pairs) != 1:
             return None
-        (statement, name), = pairs
+        ((statement, name),) = pairs
         extent = next(it.extent for it in statement.iterators if it.name == name)
         return None if isinstance(extent, Sym) else extent
 

@@ -91,8 +91,20 @@ def _after_readers(statement: Statement, earlier: Sequence[Statement], number: M
 
 
 def _belongs(statement: Statement, members: Sequence[Statement]) -> bool:
-    """Same box, and something in common: an operand or a result."""
+    """Same box, something in common (an operand or a result), and no reductions that run over different dims.
+
+    A row sum and a column sum of one box have no loop in common that could run in parallel.
+    """
     if box(statement) != box(members[0]):
+        return False
+    kept = {_kept_dims(m) for m in (statement, *members) if isinstance(effect(m), Accumulate)}
+    if len(kept) > 1:
         return False
     touched = {access.buffer.name for access in (*statement.reads, *statement.writes)}
     return any(touched & {access.buffer.name for access in (*m.reads, *m.writes)} for m in members)
+
+
+def _kept_dims(statement: Statement) -> tuple[int, ...]:
+    """The positions of the iterators that address the target."""
+    index = effect(statement).index
+    return tuple(k for k, it in enumerate(statement.iterators) if Var(it.name) in index)

@@ -7,7 +7,7 @@ access lets instances that do not exist overwrite real data, and true dependence
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import islpy as isl
@@ -47,7 +47,9 @@ def relations(scop: Scop, sizes: Mapping[str, int] | None = None, context: isl.C
     names: dict[Dim, str] = {dim: f"n{k}" for k, dim in enumerate(dict.fromkeys(symbolic))}
     writer = _Writer(context, names, {names[d]: value for d, value in _at(names, sizes).items()} if sizes else {})
     domain = writer.set_of(scop)
-    reads = writer.map_of((s, load.buffer.name, load.index) for s in scop.statements for p in s.body for load in loads(p.value))
+    reads = writer.map_of(
+        (s, load.buffer.name, load.index) for s in scop.statements for p in s.body for load in loads(p.value)
+    )
     stores = writer.map_of((s, p.buffer.name, p.index) for s in scop.statements for p in s.body if isinstance(p, Store))
     accumulations = writer.map_of(
         (s, p.buffer.name, p.index) for s in scop.statements for p in s.body if isinstance(p, Accumulate)
@@ -56,11 +58,7 @@ def relations(scop: Scop, sizes: Mapping[str, int] | None = None, context: isl.C
     before = writer.program_order(scop)
     writes = stores.union(accumulations)
     touches = writes.union(reads)
-    flow = (
-        writes.apply_range(touches.reverse())
-        .union(reads.apply_range(writes.reverse()))
-        .intersect(before)
-    )
+    flow = writes.apply_range(touches.reverse()).union(reads.apply_range(writes.reverse())).intersect(before)
     same = accumulations.apply_range(accumulations.reverse())
     reduction = same.intersect(writer.later_instances(scop))
     sharing = reads.apply_range(reads.reverse()).intersect(before)
@@ -105,9 +103,11 @@ class _Writer:
 
     def parameter_bounds(self) -> isl.Set:
         free = [name for name in self.names.values() if name not in self.fixed]
-        return isl.Set.read_from_str(self.context, f"{self.header}{{ : {' and '.join(f'{n} >= 1' for n in free) or 'true'} }}")
+        return isl.Set.read_from_str(
+            self.context, f"{self.header}{{ : {' and '.join(f'{n} >= 1' for n in free) or 'true'} }}"
+        )
 
-    def map_of(self, accesses) -> isl.UnionMap:  # noqa: ANN001  # (statement, buffer name, index) triples
+    def map_of(self, accesses: Iterable[tuple[Statement, str, tuple[Index, ...]]]) -> isl.UnionMap:
         parts = "; ".join(
             f"{self.instance(s)} -> {buffer}[{', '.join(map(index_text, index))}]"
             for s, buffer, index in dict.fromkeys(accesses)
@@ -126,7 +126,9 @@ class _Writer:
         for s in scop.statements:
             left, right = ([f"{it.name}{suffix}" for it in s.iterators] for suffix in ("", "p"))
             less = " or ".join(
-                " and ".join([*(f"{a} = {b}" for a, b in zip(left[:k], right[:k], strict=True)), f"{left[k]} < {right[k]}"])
+                " and ".join(
+                    [*(f"{a} = {b}" for a, b in zip(left[:k], right[:k], strict=True)), f"{left[k]} < {right[k]}"]
+                )
                 for k in range(len(left))
             )
             if less and s.accumulations:

@@ -22,7 +22,7 @@ REPRESENTATIVE_SIZES = (101, 103, 107, 109, 113, 127, 131, 137, 139, 149, 151, 1
 
 
 def schedule(scop: Scop, whole: Relations) -> isl.Schedule:
-    """A schedule tree over ``whole.domain``; bands know which members are coincident and whether they may be permuted."""
+    """A schedule tree over ``whole.domain``; bands know which members are coincident and if they may be permuted."""
     static = whole
     if whole.parameters:
         sizes = {name: REPRESENTATIVE_SIZES[k % len(REPRESENTATIVE_SIZES)] for k, name in enumerate(scop.symbols)}
@@ -49,7 +49,9 @@ class _Scheduler:
         statements = {s.name: s for s in self.scop.statements}
         depth = len(next(iter(part.iterators.values())))
         members = [
-            "{ " + "; ".join(_coordinates(statements[name], it[k : k + 1]) for name, it in part.iterators.items()) + " }"
+            "{ "
+            + "; ".join(_coordinates(statements[name], it[k : k + 1]) for name, it in part.iterators.items())
+            + " }"
             for k in range(depth)
         ]
         outer = isl.MultiUnionPwAff.read_from_str(self.whole.context, f"[{', '.join(members)}]")

@@ -30,9 +30,7 @@ def is_band(node: Node) -> bool:
 def members(band: Node) -> list[Member]:
     """The members of a band, outermost first."""
     partial = band.band_get_partial_schedule()
-    return [
-        Member(partial.get_at(k), bool(band.band_member_get_coincident(k))) for k in range(band.band_n_member())
-    ]
+    return [Member(partial.get_at(k), bool(band.band_member_get_coincident(k))) for k in range(band.band_n_member())]
 
 
 @dataclass(frozen=True)

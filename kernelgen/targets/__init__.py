@@ -25,7 +25,9 @@ def find_target(name: str | Target) -> Target:
         return name
     module_name = name if "." in name else f"{__name__}.{name}"
     if "." not in name and name not in target_names():
-        raise BackendUnavailable(f"unknown target {name!r}; known: {', '.join(target_names())}, or a dotted module name")
+        raise BackendUnavailable(
+            f"unknown target {name!r}; known: {', '.join(target_names())}, or a dotted module name"
+        )
     module = importlib.import_module(module_name)
     found = getattr(module, "TARGET", None)
     if not isinstance(found, Target):

@@ -12,12 +12,14 @@ from kernelgen.nest.nodes import Nest
 class Entry(Protocol):
     """A loaded kernel body.
 
-    Called with one C-contiguous array per buffer of the nest, in order (inputs, outputs, workspaces), each of the buffer's
-    dtype and of ``nest.argument_shapes`` (the buffer's own shape where that is empty), and the values of the nest's symbols
-    in order. It writes outputs in place and returns None.
+    Called with one C-contiguous array per buffer of the nest, in order (inputs, outputs, workspaces), each of the
+    buffer's dtype and of ``nest.argument_shapes`` (the buffer's own shape where that is empty), and the values of the
+    nest's symbols in order. It writes outputs in place and returns None.
     """
 
-    def __call__(self, arrays: tuple[object, ...], symbols: tuple[int, ...]) -> None: ...
+    def __call__(self, arrays: tuple[object, ...], symbols: tuple[int, ...]) -> None:
+        """Runs the kernel."""
+        ...
 
 
 @dataclass(frozen=True)

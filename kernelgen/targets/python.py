@@ -171,4 +171,3 @@ def _call(function: str, kind: str, *args: Any) -> Any:
 
 
 TARGET = Target("python", emit, load)
-

@@ -24,7 +24,9 @@ class Writer:
 
     ops: list[OpDesc] = field(default_factory=list)
 
-    def op(self, name: str, *inputs: TensorDesc, shape: tuple[Dim, ...], dtype: DType | None = None, **attrs: object) -> TensorDesc:
+    def op(
+        self, name: str, *inputs: TensorDesc, shape: tuple[Dim, ...], dtype: DType | None = None, **attrs: object
+    ) -> TensorDesc:
         result = TensorDesc(f"t{len(self.ops)}", shape, dtype or inputs[0].dtype)
         self.ops.append(OpDesc(name, inputs, (result,), Attrs.of(attrs)))
         return result

@@ -97,7 +97,7 @@ def _float_floor_mod(a: Value, b: Value) -> Value:
 
 
 def _fmod(a: Value, b: Value) -> Value:
-    return mathlib.libm("fmod", a, b)
+    return mathlib.library("fmod", a, b)
 
 
 def _float_sign(a: Value) -> Value:

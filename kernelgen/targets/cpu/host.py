@@ -27,6 +27,11 @@ class Host:
         return "f16c" in self.features or "fullfp16" in self.features
 
     @property
+    def has_fma(self) -> bool:
+        """True when multiply and add round once, in one instruction."""
+        return "fma" in self.features or "neon" in self.features
+
+    @property
     def has_narrow_masks(self) -> bool:
         """True when masked loads and stores exist for 8- and 16-bit elements."""
         return "avx512bw" in self.features and "avx512vl" in self.features

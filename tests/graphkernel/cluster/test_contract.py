@@ -30,15 +30,16 @@ def test_what_only_feeds_a_later_cluster_joins_it() -> None:
     assert names(trace(net, spec((4, 4)), spec((4, 4))), "CumSum") == [["Exp"], ["Neg", "Add"]]
 
 
-@pytest.mark.parametrize("excluded", ["Sub", "Mul"])
-def test_reference_chains(excluded: str) -> None:
-    """MindSpore's cluster test: a chain of Sub and Add with one of them disabled."""
+@pytest.mark.parametrize(
+    ("excluded", "expected"), [("Sub", [["Add"], ["Add"]]), ("Mul", [["Sub", "Add", "Sub", "Add"]])]
+)
+def test_reference_chain(excluded: str, expected: list[list[str]]) -> None:
+    """MindSpore's cluster test: a chain of Sub and Add with one operator disabled."""
 
     def net(x, y):
         return ops.add(ops.sub(ops.add(ops.sub(x, y), 1.0), x), y)
 
-    found = names(trace(net, spec((4,)), spec((4,))), excluded)
-    assert found == ([["Add"], ["Add"]] if excluded == "Sub" else [["Sub", "Add", "Sub", "Add"]])
+    assert names(trace(net, spec((4,)), spec((4,))), excluded) == expected
 
 
 def quotient(graph: Graph, groups: tuple[tuple[Node, ...], ...]) -> nx.DiGraph:
@@ -69,8 +70,8 @@ def test_clusters_are_acyclic_connected_and_maximal(seed: int) -> None:
 
 
 def test_ten_thousand_operators_take_seconds() -> None:
-    graph = random_graph(3, 6000, hosts=0.1, reach=200)
-    assert len(graph.operators) > 5000
+    graph = random_graph(3, 14_000, hosts=0.1, reach=200)
+    assert len(graph.operators) > 10_000
     start = time.perf_counter()
     clusters(graph, lambda node: node.op.name != "CumSum")
     assert time.perf_counter() - start < 20

@@ -67,7 +67,7 @@ def test_all_features_read_back():
         ("return t1\n}", "return t1\n", 6, 1, "expected ','"),
         ("graph mynet", "grph mynet", 1, 1, "expected 'graph'"),
         ("return t1\n}\n", "return t1\n}\n}", 6, 1, "expected the end of the text"),
-        ("x: f32[N, 4])", "x: f32[N, 4]) $", 1, 29, "unexpected character '$'"),
+        ("x: f32[N, 4])", "x: f32[N, 4]) $", 1, 27, "unexpected character '$'"),
     ],
 )
 def test_errors_name_line_column_and_what_was_expected(old, new, line, column, message):

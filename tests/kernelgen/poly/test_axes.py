@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+from math import prod
+
 from hypothesis import given
 from hypothesis import strategies as st
-from math import prod
 
 from kernelgen.dims import sym
 from kernelgen.poly.axes import Axis, join, match
@@ -48,7 +50,7 @@ def test_any_two_groupings_of_the_same_factors_match(factors: list[int], data: s
     def grouped() -> list[Axis]:
         cuts = sorted(data.draw(st.sets(st.integers(1, len(factors) - 1)))) if len(factors) > 1 else []
         bounds = [0, *cuts, len(factors)]
-        return [Axis(prod(factors[a:b])) for a, b in zip(bounds, bounds[1:], strict=False)]
+        return [Axis(prod(factors[a:b])) for a, b in pairwise(bounds)]
 
     left, right = grouped(), grouped()
     assert match(left, right)

@@ -42,8 +42,8 @@ def loops(nest: Nest) -> list[For]:
 
 
 EVERY = [
-    softmax(), softmax(sym("M"), sym("N")), layer_norm(), layer_norm(sym("M")), column_sum(7, 2100), column_sum(sym("M"), 40),
-    transpose_add(), own_transpose(), split_reshape(), split_reshape(sym("M")), crossed_reshape(), two_phase_branches(),
+    softmax(), softmax(sym("M"), sym("N")), layer_norm(), layer_norm(sym("M")), column_sum(7, 2100),
+    column_sum(sym("M"), 40), transpose_add(), own_transpose(), split_reshape(), split_reshape(sym("M")), crossed_reshape(), two_phase_branches(),
     momentum(), half_sum(), empty_sum(),
 ]  # fmt: skip
 
@@ -55,7 +55,9 @@ def test_python_target_computes_the_meaning(desc: KernelDesc) -> None:
     expected = kernelgen.reference(desc)(*theirs)
     for got, want in zip([*results, *ours], [*expected, *theirs], strict=True):
         assert got.shape == want.shape
-        np.testing.assert_allclose(got.astype("f8"), want.astype("f8"), rtol=2e-3 if got.dtype == np.float16 else 1e-5, atol=1e-6)
+        np.testing.assert_allclose(
+            got.astype("f8"), want.astype("f8"), rtol=2e-3 if got.dtype == np.float16 else 1e-5, atol=1e-6
+        )
 
 
 def test_softmax_is_one_row_loop_with_three_phases_and_a_row_buffer() -> None:

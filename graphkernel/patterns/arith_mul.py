@@ -1,0 +1,108 @@
+"""Products, quotients and absolute values."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+
+from graphkernel.patterns.language import Const, Rewrite, Safety, Term, rewrite, rule
+from graphkernel.patterns.match import Match
+from graphkernel.patterns.terms import reciprocal
+
+
+def _has_exact_reciprocal(found: Match) -> bool:
+    fraction, _ = np.frexp(found.array("c").astype(np.float64))
+    return bool((np.abs(fraction) == 0.5).all()) and _has_normal_reciprocal(found)
+
+
+def _has_normal_reciprocal(found: Match) -> bool:
+    """True when neither the constant nor its reciprocal is zero, subnormal or infinite in the constant's data type."""
+    constant = found.array("c")
+    magnitude = np.abs(constant.astype(np.float64))
+    smallest = _smallest_normal(constant.dtype)
+    return bool(((magnitude >= smallest) & (magnitude <= 1 / smallest)).all())
+
+
+def _smallest_normal(of: np.dtype) -> float:
+    """The least power of two that is a normal number; its reciprocal is finite in every format."""
+    return float(ml_dtypes.finfo(of).smallest_normal)
+
+
+@rule(safety=Safety.EXACT)
+def mul_one(x: Term) -> Rewrite:
+    return rewrite(x * 1, x)
+
+
+@rule(safety=Safety.EXACT)
+def div_one(x: Term) -> Rewrite:
+    return rewrite(x / 1, x)
+
+
+@rule(safety=Safety.EXACT)
+def one_over(x: Term) -> Rewrite:
+    return rewrite(1 / x, reciprocal(x))
+
+
+@rule(safety=Safety.EXACT)
+def mul_negated_by_constant(x: Term, c: Const) -> Rewrite:
+    return rewrite(-x * c, x * -c)
+
+
+@rule(safety=Safety.EXACT)
+def mul_both_negated(x: Term, y: Term) -> Rewrite:
+    return rewrite(-x * -y, x * y)
+
+
+@rule(safety=Safety.EXACT)
+def div_negated_by_constant(x: Term, c: Const) -> Rewrite:
+    return rewrite(-x / c, x / -c)
+
+
+@rule(safety=Safety.EXACT)
+def abs_of_negated(x: Term) -> Rewrite:
+    return rewrite(abs(-x), abs(x))
+
+
+@rule(safety=Safety.EXACT)
+def abs_of_abs(x: Term) -> Rewrite:
+    return rewrite(abs(abs(x)), abs(x))
+
+
+@rule(safety=Safety.EXACT)
+def mul_of_abs(x: Term, y: Term) -> Rewrite:
+    return rewrite(abs(x) * abs(y), abs(x * y))
+
+
+@rule(safety=Safety.EXACT)
+def div_by_power_of_two(x: Term, c: Const) -> Rewrite:
+    """The reciprocal of a power of two is exact."""
+    return rewrite(x / c, x * reciprocal(c), when=_has_exact_reciprocal)
+
+
+@rule(safety=Safety.ROUNDING)
+def div_by_constant(x: Term, c: Const) -> Rewrite:
+    return rewrite(x / c, x * reciprocal(c), when=_has_normal_reciprocal)
+
+
+@rule(safety=Safety.DOMAIN, integers=Safety.EXACT)
+def mul_two_constants(x: Term, a: Const, b: Const) -> Rewrite:
+    """Needs constants whose product neither overflows nor underflows."""
+    return rewrite((x * a) * b, x * (a * b))
+
+
+@rule(safety=Safety.DOMAIN)
+def mul_by_reciprocal(x: Term, y: Term) -> Rewrite:
+    """Needs a reciprocal that does not overflow."""
+    return rewrite(x * reciprocal(y), x / y)
+
+
+@rule(safety=Safety.DOMAIN)
+def div_of_quotient(x: Term, y: Term, z: Term) -> Rewrite:
+    """Needs a product that does not overflow."""
+    return rewrite((x / y) / z, x / (y * z))
+
+
+@rule(safety=Safety.DOMAIN)
+def div_by_quotient(x: Term, y: Term, z: Term) -> Rewrite:
+    """Needs a product that does not overflow."""
+    return rewrite(x / (y / z), (x * z) / y)

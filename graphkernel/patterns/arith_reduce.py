@@ -1,0 +1,81 @@
+"""Reductions of reductions, of signs and of single elements."""
+
+from __future__ import annotations
+
+from graphkernel.ir.types import Attrs
+from graphkernel.ops.type_rules import axes_of
+from graphkernel.patterns.language import Attributes, Const, Rewrite, Safety, Term, rewrite, rule
+from graphkernel.patterns.layout import to_result_shape
+from graphkernel.patterns.match import Match
+from graphkernel.patterns.terms import reduce_max, reduce_min, reduce_sum, reshape
+
+
+def _keeps_alike(found: Match) -> bool:
+    return found.attributes("inner").bool("keep_dims", False) == found.attributes("outer").bool("keep_dims", False)
+
+
+def _merged(found: Match) -> Attrs:
+    """The axes of both reductions, in the numbering of the operand."""
+    inner, outer = found.attributes("inner"), found.attributes("outer")
+    rank = found.type("x").rank
+    first = axes_of(inner.ints("axis", ()), rank)
+    left = tuple(range(rank)) if inner.bool("keep_dims", False) else tuple(a for a in range(rank) if a not in first)
+    second = tuple(left[axis] for axis in axes_of(outer.ints("axis", ()), len(left)))
+    return outer.with_(axis=tuple(sorted({*first, *second})))
+
+
+def _reduces_ones(found: Match) -> bool:
+    shape = found.type("x").shape
+    return all(shape[axis] == 1 for axis in axes_of(found.attributes("a").ints("axis", ()), len(shape)))
+
+
+def _is_scalar(found: Match) -> bool:
+    return found.type("c").size == 1
+
+
+@rule(safety=Safety.DOMAIN, integers=Safety.EXACT)
+def sum_of_sum(x: Term, inner: Attributes, outer: Attributes) -> Rewrite:
+    """Needs partial sums that do not overflow."""
+    return rewrite(
+        reduce_sum(reduce_sum(x, attributes=inner), attributes=outer), reduce_sum(x, attributes=_merged), when=_keeps_alike
+    )
+
+
+@rule(safety=Safety.EXACT)
+def max_of_max(x: Term, inner: Attributes, outer: Attributes) -> Rewrite:
+    return rewrite(
+        reduce_max(reduce_max(x, attributes=inner), attributes=outer), reduce_max(x, attributes=_merged), when=_keeps_alike
+    )
+
+
+@rule(safety=Safety.EXACT)
+def min_of_min(x: Term, inner: Attributes, outer: Attributes) -> Rewrite:
+    return rewrite(
+        reduce_min(reduce_min(x, attributes=inner), attributes=outer), reduce_min(x, attributes=_merged), when=_keeps_alike
+    )
+
+
+@rule(safety=Safety.ROUNDING, integers=Safety.EXACT)
+def sum_of_negated(x: Term, a: Attributes) -> Rewrite:
+    return rewrite(reduce_sum(-x, attributes=a), -reduce_sum(x, attributes=a))
+
+
+@rule(safety=Safety.DOMAIN, integers=Safety.EXACT)
+def sum_of_scaled(x: Term, c: Const, a: Attributes) -> Rewrite:
+    """Needs sums that do not overflow."""
+    return rewrite(reduce_sum(x * c, attributes=a), reduce_sum(x, attributes=a) * c, when=_is_scalar)
+
+
+@rule(safety=Safety.EXACT)
+def sum_of_one(x: Term, a: Attributes) -> Rewrite:
+    return rewrite(reduce_sum(x, attributes=a), reshape(x, attributes=to_result_shape), when=_reduces_ones)
+
+
+@rule(safety=Safety.EXACT)
+def max_of_one(x: Term, a: Attributes) -> Rewrite:
+    return rewrite(reduce_max(x, attributes=a), reshape(x, attributes=to_result_shape), when=_reduces_ones)
+
+
+@rule(safety=Safety.EXACT)
+def min_of_one(x: Term, a: Attributes) -> Rewrite:
+    return rewrite(reduce_min(x, attributes=a), reshape(x, attributes=to_result_shape), when=_reduces_ones)

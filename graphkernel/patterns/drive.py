@@ -1,0 +1,101 @@
+"""Applies rules until none matches, or a budget is spent.
+
+Each sweep finds matches from the outputs inwards on the graph as it is, no two of which share a node that one of them
+replaces, and rewrites all of them in one rebuild. The order of rules and nodes is fixed, so the result is too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from graphkernel.ir.graph import Builder, Graph, Node, Value, keep
+from graphkernel.patterns.language import Apply, Rule, Safety
+from graphkernel.patterns.match import Match, build, matches
+
+
+@dataclass(frozen=True)
+class Firing:
+    """A rule was applied to the operator labelled ``node``."""
+
+    rule: str
+    node: str
+
+
+@dataclass(frozen=True)
+class Trail:
+    """What :func:`simplify` did: the rewritten graph, every firing in order, and whether the budget ended it."""
+
+    graph: Graph
+    firings: tuple[Firing, ...] = ()
+    exhausted: bool = False
+
+
+def simplify(graph: Graph, rules: Iterable[Rule], allowed: Safety, budget: int | None = None) -> Trail:
+    """Applies rules that promise at least ``allowed`` to a fixpoint. ``budget`` is the most firings (default by size)."""
+    table = _by_root(rules)
+    left = 100 + 10 * len(graph.operators) if budget is None else budget
+    firings: list[Firing] = []
+    while chosen := _choose(graph, table, allowed):
+        if len(chosen) > left - len(firings):
+            return Trail(graph, tuple(firings), exhausted=True)
+        graph = _rewrite(graph, chosen)
+        firings.extend(Firing(rule.name, node.name) for node, (rule, _) in chosen.items())
+    return Trail(graph, tuple(firings))
+
+
+Choice = tuple[Rule, Match]
+
+
+def _by_root(rules: Iterable[Rule]) -> Mapping[str, Sequence[Rule]]:
+    table: dict[str, list[Rule]] = {}
+    for rule in rules:
+        table.setdefault(rule.equation.left.op.name, []).append(rule)
+    return table
+
+
+def _choose(graph: Graph, table: Mapping[str, Sequence[Rule]], allowed: Safety) -> dict[Node, Choice]:
+    chosen: dict[Node, Choice] = {}
+    taken: set[Node] = set()
+    for node in reversed(graph.operators):
+        choice = None if node in taken else _applicable(graph, node, table.get(node.op.name, ()), allowed)
+        if choice is not None:
+            chosen[node] = choice
+            taken |= choice[1].nodes
+    return chosen
+
+
+def _applicable(graph: Graph, node: Node, rules: Sequence[Rule], allowed: Safety) -> Choice | None:
+    """The first rule, in order, that matches, is safe enough, duplicates no work and keeps the type."""
+    for rule in rules:
+        for found in matches(rule, node):
+            safe = promise(rule, found) <= allowed
+            if safe and not _duplicates_work(graph, rule, found) and build(rule, found, {}, Builder()) is not None:
+                return rule, found
+    return None
+
+
+def promise(rule: Rule, found: Match) -> Safety:
+    """What the rule promises for the data types of a match."""
+    return rule.safety_for(value.type.dtype for node in found.nodes for value in (*node.outs, *node.args))
+
+
+def _duplicates_work(graph: Graph, rule: Rule, found: Match) -> bool:
+    """True when an inner node is needed elsewhere, so that rewriting would add to it instead of replacing it."""
+    if not isinstance(rule.equation.right, Apply):
+        return False
+    inner = found.nodes - {found.root}
+    return any(node in graph.output_nodes or not found.nodes.issuperset(graph.users[node]) for node in inner)
+
+
+def _rewrite(graph: Graph, chosen: Mapping[Node, Choice]) -> Graph:
+    builder = Builder()
+    replaced: dict[Value, Value] = {}
+
+    def rewrite(node: Node, args: tuple[Value, ...]) -> tuple[Value, ...]:
+        made = build(*chosen[node], replaced, builder) if node in chosen else None
+        results = keep(node, args).outs if made is None else (made,)
+        replaced.update(zip(node.outs, results, strict=True))
+        return results
+
+    return graph.rebuild(rewrite)

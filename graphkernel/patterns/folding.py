@@ -1,0 +1,28 @@
+"""Computing an operator on constants at compile time, with its numpy meaning."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from graphkernel.ir.graph import Builder, Node, Value
+
+SMALL = 1 << 16
+
+
+def is_foldable(node: Node) -> bool:
+    """True when all operands are known and the results are small, or no larger than the largest operand.
+
+    A broadcast of a scalar stays an operator, a transposed weight is computed once.
+    """
+    if node.body is not None or not node.args or any(arg.constant is None for arg in node.args):
+        return False
+    largest = max(arg.type.size for arg in node.args if isinstance(arg.type.size, int))
+    return all(isinstance(type_.size, int) and type_.size <= max(SMALL, largest) for type_ in node.types)
+
+
+def folded(node: Node, builder: Builder) -> tuple[Value, ...]:
+    """The results of a foldable node as constants."""
+    with np.errstate(all="ignore"):
+        found = node.op.meaning(*(arg.constant for arg in node.args), attrs=node.attrs)
+    arrays = found if isinstance(found, tuple) else (found,)
+    return tuple(builder.constant(np.asarray(array), type_.dtype) for array, type_ in zip(arrays, node.types, strict=True))

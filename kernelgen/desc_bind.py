@@ -1,0 +1,59 @@
+"""Sizes for symbols: bound from the shapes of arrays, put into a description."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from kernelgen.attrs import Attrs, AttrValue
+from kernelgen.desc import KernelDesc, OpDesc, TensorDesc
+from kernelgen.dims import Dim, Sym, solve, substitute
+from kernelgen.errors import ArgumentError
+
+
+def map_tensors(desc: KernelDesc, change: Callable[[TensorDesc], TensorDesc]) -> KernelDesc:
+    """The description with every mention of every tensor changed, inputs first, then the operators in order, then outputs."""
+
+    def op_with(op: OpDesc) -> OpDesc:
+        return replace(op, inputs=tuple(map(change, op.inputs)), outputs=tuple(map(change, op.outputs)))
+
+    inputs = tuple(map(change, desc.inputs))
+    ops = tuple(map(op_with, desc.ops))
+    return replace(desc, inputs=inputs, ops=ops, outputs=tuple(map(change, desc.outputs)))
+
+
+def specialize(desc: KernelDesc, sizes: Mapping[str, int]) -> KernelDesc:
+    """The description with symbols replaced by sizes, in shapes and attributes."""
+    if not desc.symbols:
+        return desc
+
+    def sized(tensor: TensorDesc) -> TensorDesc:
+        return replace(tensor, shape=tuple(substitute(dim, sizes) for dim in tensor.shape))
+
+    fixed = map_tensors(desc, sized)
+    return replace(fixed, ops=tuple(replace(op, attrs=_sized_attrs(op.attrs, sizes)) for op in fixed.ops))
+
+
+def bind(desc: KernelDesc, shapes: Sequence[tuple[int, ...]]) -> dict[str, int]:
+    """The sizes of the symbols, from the shapes of the inputs. Raises ArgumentError when a shape does not fit."""
+    sizes: dict[str, int] = {}
+    for tensor, shape in zip(desc.inputs, shapes, strict=True):
+        if all(dim == 1 for dim in (*shape, *tensor.shape)):
+            continue
+        if len(shape) != len(tensor.shape):
+            raise ArgumentError(f"{tensor.name} has rank {len(shape)}, expected {list(tensor.shape)}")
+        for dim, extent in zip(tensor.shape, shape, strict=True):
+            found = solve(dim, extent, sizes)
+            if found is None:
+                raise ArgumentError(f"{tensor.name} has shape {list(shape)}, expected {list(tensor.shape)} with {sizes}")
+            sizes.update(found)
+    return sizes
+
+
+def _sized_attrs(attrs: Attrs, sizes: Mapping[str, Dim]) -> Attrs:
+    def value_with(value: AttrValue) -> AttrValue:
+        if isinstance(value, tuple):
+            return tuple(map(value_with, value))
+        return substitute(value, sizes) if isinstance(value, Sym) else value
+
+    return Attrs.of({name: value_with(value) for name, value in attrs.items()})

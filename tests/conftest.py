@@ -1,0 +1,48 @@
+"""What every test run shares: a cache folder of its own, device markers, golden files, hypothesis profiles."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+import hypothesis
+import pytest
+
+from tests.support.golden import GoldenFile
+
+NVIDIA_DEVICE = Path("/dev/nvidia0")
+CACHE_VARIABLE = "GRAPHKERNEL_CACHE_DIR"
+
+hypothesis.settings.register_profile("quick", max_examples=25, deadline=None, derandomize=True)
+hypothesis.settings.register_profile("full", max_examples=500, deadline=None)
+hypothesis.settings.load_profile("quick")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-golden", action="store_true", help="write the results into the golden files")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """One kernel cache for the run and its workers, away from the user's; the workers inherit the variable."""
+    if not hasattr(config, "workerinput"):
+        os.environ[CACHE_VARIABLE] = folder = tempfile.mkdtemp(prefix="graphkernel-tests-")
+        config.add_cleanup(lambda: _remove(Path(folder)))
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> GoldenFile | None:
+    return GoldenFile.from_parent(parent, path=file_path) if file_path.suffix == ".gk" else None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if NVIDIA_DEVICE.exists():
+        return
+    for item in items:
+        if item.get_closest_marker("gpu") or item.get_closest_marker("device"):
+            item.add_marker(pytest.mark.skip(reason=f"no CUDA device here ({NVIDIA_DEVICE} is missing)"))
+
+
+def _remove(folder: Path) -> None:
+    for path in sorted(folder.rglob("*"), reverse=True):
+        path.rmdir() if path.is_dir() else path.unlink()
+    folder.rmdir()

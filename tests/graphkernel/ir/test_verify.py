@@ -1,0 +1,95 @@
+"""Mutation tests: for every invariant a graph that breaks it is rejected by that number."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from graphkernel.errors import VerifyError
+from graphkernel.ir.graph import FUSED, Alias, Builder, ConstantData, Graph, Value
+from graphkernel.ir.text import parse
+from graphkernel.ir.types import TensorType, dtype, sym
+from graphkernel.ir.verify import INVARIANTS, broken, verify
+from graphkernel.ops import OPS
+
+TEXT = """kernel K(a: f32[N, 4]) {
+  t0: f32[N, 4] = Neg(a)
+  return t0
+}
+graph g(x: f32[N, 4], y: f32[N, 4]) {
+  const c: f32[4] = [1.0, 2.0, 3.0, 4.0]
+  t0: f32[N, 4] = Add(x, c)
+  t1: f32[N, 4] = K(t0)
+  return t1 -> y, x
+}
+"""
+GOOD = parse(TEXT, OPS)
+X, Y = GOOD.inputs
+CONST, ADD, CALL = GOOD.nodes[2:]
+F32 = dtype("f32")
+
+
+def with_output(value: Value) -> Graph:
+    return replace(GOOD, outputs=(value,), aliases=())
+
+
+def parameter(name: str, *shape: object) -> Value:
+    return Builder().parameter(name, TensorType(shape, F32))
+
+
+def renamed_kernel(name: str, op: str = "Exp") -> Value:
+    inner = Builder()
+    a = inner.parameter("a", X.type)
+    return Builder().fused(Graph(name, (a,), (inner.emit(OPS[op], a),)), [CALL.out]).out
+
+
+MUTANTS = {
+    "an input that is computed": ("G1", replace(GOOD, inputs=(X, ADD.out), aliases=())),
+    "one input twice": ("G1", replace(GOOD, inputs=(X, X), outputs=(X,), aliases=())),
+    "two inputs of one name": ("G1", replace(GOOD, inputs=(*GOOD.inputs, parameter("x", 4)))),
+    "a parameter that is no input": ("G2", with_output(Builder().emit(OPS["Neg"], parameter("z", 4)))),
+    "an output that does not exist": ("G3", with_output(Value(ADD, 1))),
+    "an operand that does not exist": ("G3", with_output(replace(ADD, args=(X, Value(CONST, 1))).out)),
+    "a wrong result shape": ("G4", with_output(replace(ADD, types=(TensorType((4, 4), F32),)).out)),
+    "a wrong result data type": ("G4", with_output(replace(ADD, types=(TensorType(X.type.shape, dtype("f16")),)).out)),
+    "operands that do not fit": ("G4", with_output(replace(ADD, args=(X,)).out)),
+    "an unknown attribute": ("G4", with_output(replace(ADD, attrs=ADD.attrs.with_(axis=1)).out)),
+    "a constant without content": ("G5", with_output(replace(CONST, data=None).out)),
+    "content on an operator": ("G5", with_output(replace(ADD, data=ConstantData.of(np.ones(4))).out)),
+    "content of another shape": ("G5", with_output(replace(CONST, types=(TensorType((5,), F32),)).out)),
+    "content of another data type": ("G5", with_output(replace(CONST, types=(TensorType((4,), dtype("i32")),)).out)),
+    "a fused node without body": ("G6", with_output(replace(CALL, body=None).out)),
+    "a body on an operator": ("G6", with_output(replace(ADD, body=CALL.body).out)),
+    "operands unlike the body's inputs": ("G6", with_output(replace(CALL, args=(CONST.out,)).out)),
+    "results unlike the body's outputs": ("G6", with_output(replace(CALL, types=(TensorType((4, sym("N")), F32),)).out)),
+    "a broken body": ("G4", with_output(replace(CALL, body=replace(CALL.body, outputs=(
+        replace(CALL.body.outputs[0].node, args=()).out,))).out)),
+    "an alias out of range": ("G7", replace(GOOD, aliases=(Alias(2, 0),))),
+    "an alias of two types": ("G7", replace(with_output(CONST.out), aliases=(Alias(0, 0),))),
+    "an output in two aliases": ("G7", replace(GOOD, aliases=(Alias(0, 0), Alias(0, 1)))),
+    "an input in two aliases": ("G7", replace(GOOD, aliases=(Alias(0, 0), Alias(1, 0)))),
+    "two kernels of one name": ("G8", with_output(renamed_kernel("K"))),
+    "a kernel named like an operator": ("G8", with_output(renamed_kernel("Add"))),
+    "a symbol that no input tells": ("G9", with_output(
+        Builder().emit(OPS["BroadcastTo"], CONST.out, shape=(sym("M"), 4)))),
+    "a symbol that is a word": ("G9", Graph("g", (parameter("x", sym("nan")),), ())),
+    "a negative extent": ("G9", Graph("g", (parameter("x", -1),), ())),
+}  # fmt: skip
+
+
+def test_a_good_graph_is_accepted():
+    verify(GOOD)
+    assert list(broken(GOOD)) == []
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_each_fault_is_rejected_by_its_number(name):
+    number, graph = MUTANTS[name]
+    assert number in [found for found, _ in broken(graph)]
+    with pytest.raises(VerifyError, match=r"invariant G\d: .*in graph 'g'"):
+        verify(graph)
+
+
+def test_every_invariant_has_a_mutant():
+    assert {number for number, _ in MUTANTS.values()} == set(INVARIANTS)
+    assert CALL.op is FUSED

@@ -1,0 +1,136 @@
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graphkernel import ops
+from graphkernel.cluster.model import MODELS, ORDER
+from graphkernel.frontends.trace import spec, trace
+from graphkernel.ir.graph import Graph
+from graphkernel.ir.text import show
+from graphkernel.ir.verify import verify
+from graphkernel.passes.cluster import graph_kernel_cluster
+from graphkernel.passes.seal import graph_kernel_seal
+from graphkernel.passes.split import enabled_patterns, graph_kernel_splitter, limits_of
+from tests.support.fusion_nets import (
+    PATTERNS,
+    attention_graph,
+    context,
+    cross_entropy,
+    fused,
+    layer_norm,
+    operators,
+    random_graph,
+    same_numbers,
+    softmax,
+)
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [
+        trace(softmax, spec((128, 768))),
+        trace(softmax, spec(("B", 12, "S", "S"))),
+        trace(layer_norm, spec((4, 128, 768)), spec((768,)), spec((768,))),
+        trace(layer_norm, spec(("N", 768)), spec((768,)), spec((768,))),
+        trace(cross_entropy, spec((512, 1000)), spec((512, 1000))),
+        trace(lambda x, b: ops.log(softmax(x + b)), spec((512, 1000)), spec((1000,))),
+    ],
+    ids=["softmax", "softmax symbolic", "layer norm", "layer norm symbolic", "cross entropy", "bias softmax log"],
+)
+def test_reductions_over_rows_are_one_kernel(graph: Graph) -> None:
+    result = fused(graph)
+    verify(result)
+    assert len(result.operators) == 1
+
+
+def test_one_kernel_between_products() -> None:
+    result = fused(attention_graph())
+    assert [text.split()[0] for text in operators(result)] == ["MatMul", "[Add", "MatMul", "[Mul", "MatMul", "[Add"]
+    same_numbers(attention_graph(), result)
+
+
+def test_bias_gradient_is_apart_from_row_sums() -> None:
+    def net(x, y):
+        product = x * y
+        return ops.reduce_sum(product, axis=0), softmax(product)
+
+    assert len(fused(trace(net, spec((512, 512)), spec((512, 512)))).operators) == 2
+
+
+def test_a_basic_area_goes_back_to_the_graph() -> None:
+    def net(x):
+        a = ops.exp(x)
+        return a, ops.reshape(a, (8,))
+
+    assert operators(fused(trace(net, spec((2, 4))))) == ["[Exp]", "Reshape"]
+
+
+def test_without_patterns_every_operator_is_a_kernel() -> None:
+    """As MindSpore with ``--disable_fusion_pattern=e``."""
+    graph = trace(lambda x, y: ops.reduce_sum(ops.exp((x - y) * 2.0), axis=1), spec((4, 4)), spec((4, 4)))
+    assert operators(fused(graph, disable_fusion_pattern=("e",))) == ["[Sub]", "[Mul]", "[Exp]", "[ReduceSum]"]
+
+
+def test_pattern_switches_match_parts_of_names_and_only_wins() -> None:
+    def names(**options: object) -> list[str]:
+        return [pattern.name for pattern in enabled_patterns(PATTERNS, context(**options).options)]
+
+    assert names() == list(ORDER)
+    assert names(enable_fusion_pattern_only=("reduce_fwd",)) == ["reduce_fwd_depth", "reduce_fwd_width"]
+    assert names(enable_fusion_pattern_only=("reshape",), disable_fusion_pattern=("reshape",)) == [
+        "reshape",
+        "isolate_reshape",
+    ]
+    assert "reduce_fwd_depth" not in names(disable_fusion_pattern=("depth",))
+
+
+def test_flags_set_limits() -> None:
+    assert limits_of(context(composite_op_limit_size=3).options).composite_op_limit_size == 3
+    assert limits_of(context(reduce_fuse_depth=5).options).reduce_fuse_depth == 5
+    assert limits_of(context(target="ascend").options).reduce_fuse_depth == 10
+
+
+def test_every_pattern_has_its_turn() -> None:
+    declared = {pattern.name for pattern in PATTERNS}
+    assert all(set(model.patterns) == declared for model in MODELS.values())
+
+
+def test_a_second_run_changes_nothing() -> None:
+    once = fused(random_graph(5, 60))
+    assert graph_kernel_splitter(once, context()) is once
+
+
+@given(st.integers(0, 10**6), st.sampled_from(["cpu", "gpu", "ascend"]))
+@settings(max_examples=25, deadline=None)
+def test_numbers_stay_and_runs_agree(seed: int, target: str) -> None:
+    graph = random_graph(seed, 50)
+    result = graph_kernel_seal(fused(graph, target=target), context(target=target))
+    verify(result)
+    same_numbers(graph, result)
+    again = graph_kernel_seal(fused(random_graph(seed, 50), target=target), context(target=target))
+    assert show(again) == show(result)
+
+
+def test_kernels_are_few() -> None:
+    graph = random_graph(11, 400, hosts=0.0)
+    kernels = [node for node in fused(graph).operators if node.body is not None]
+    assert len(kernels) < len(graph.operators) / 3
+    assert all(len(node.body.operators) <= 200 for node in kernels)
+
+
+def test_names_follow_content_after_a_change_inside() -> None:
+    graph = graph_kernel_cluster(trace(lambda x: ops.neg(ops.exp(x)), spec((4,))), context())
+    (call,) = graph.operators
+    shorter = graph.rebuild(
+        lambda node, args: ops_without_last(node, args) if node is call else node.outs,
+    )
+    result = graph_kernel_splitter(shorter, context())
+    assert [node.body.name for node in result.operators] == ["Fused_Exp_fusion"]
+
+
+def ops_without_last(node, args):
+    from dataclasses import replace
+
+    body = node.body
+    (output,) = body.outputs
+    return replace(node, args=args, body=replace(body, outputs=(output.node.args[0],))).outs

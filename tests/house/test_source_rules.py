@@ -1,0 +1,76 @@
+"""Rules of the house that can be read off a syntax tree."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tests.support.sources import PACKAGES, Source, sources
+
+ENVIRONMENT_READERS = {"graphkernel/options.py", "kernelgen/options.py"}
+ENVIRONMENT_NAMES = {"environ", "environb", "getenv"}
+
+# Own modules may be imported inside a function only where this keeps a heavy library out of a light import.
+LAZY_IMPORTS: dict[str, str] = {}
+
+
+def test_only_options_reads_the_environment() -> None:
+    readers = {source.path for source in sources() for node in ast.walk(source.tree) if _names_environment(node)}
+    assert readers - ENVIRONMENT_READERS == set()
+
+
+def test_no_global_statement() -> None:
+    places = [_place(source, node) for source in sources() for node in ast.walk(source.tree) if _is_ambient(node)]
+    assert places == []
+
+
+def test_own_modules_are_imported_at_the_top_unless_declared() -> None:
+    inner = {source.path for source in sources() if any(_inner_imports(source))}
+    undeclared = {_place(s, node) for s in sources() if s.path not in LAZY_IMPORTS for node in _inner_imports(s)}
+    assert undeclared == set()
+    assert set(LAZY_IMPORTS) - inner == set(), "these no longer import lazily: take them off the list"
+
+
+def test_every_failure_that_is_swallowed_is_named() -> None:
+    bare = [
+        _place(s, n) for s in sources() for n in ast.walk(s.tree) if isinstance(n, ast.ExceptHandler) and not n.type
+    ]
+    assert bare == []
+
+
+def test_the_rules_find_what_they_forbid() -> None:
+    planted = ast.parse(
+        "import os\ndef f():\n    global x\n    from graphkernel import ir\n    return os.environ['A']\n"
+    )
+    source = Source("planted.py", (), planted)
+    assert any(_names_environment(node) for node in ast.walk(planted))
+    assert any(_is_ambient(node) for node in ast.walk(planted))
+    assert [node.lineno for node in _inner_imports(source)] == [4]
+
+
+def _names_environment(node: ast.AST) -> bool:
+    if isinstance(node, ast.ImportFrom):
+        return node.module == "os" and any(alias.name in ENVIRONMENT_NAMES for alias in node.names)
+    of_os = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "os"
+    return of_os and isinstance(node, ast.Attribute) and node.attr in ENVIRONMENT_NAMES
+
+
+def _is_ambient(node: ast.AST) -> bool:
+    return isinstance(node, ast.Global)
+
+
+def _inner_imports(source: Source) -> Iterator[ast.Import | ast.ImportFrom]:
+    for function in source.functions():
+        for node in ast.walk(function):
+            if isinstance(node, ast.ImportFrom) and _own(node.module or ""):
+                yield node
+            if isinstance(node, ast.Import) and any(_own(alias.name) for alias in node.names):
+                yield node
+
+
+def _own(module: str) -> bool:
+    return module.split(".")[0] in PACKAGES
+
+
+def _place(source: Source, node: ast.AST) -> str:
+    return f"{source.path}:{getattr(node, 'lineno', 0)}"

@@ -1,0 +1,43 @@
+"""The project's sources as syntax trees, for the house tests."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = ("graphkernel", "kernelgen")
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@dataclass(frozen=True)
+class Source:
+    """One file of a package: its path from the root, its lines and its syntax tree."""
+
+    path: str
+    lines: tuple[str, ...]
+    tree: ast.Module
+
+    def functions(self) -> Iterator[Function]:
+        return (node for node in ast.walk(self.tree) if isinstance(node, Function))
+
+
+@cache
+def sources() -> tuple[Source, ...]:
+    """Every Python file of the two packages, sorted by path."""
+    paths = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
+    return tuple(_read(path) for path in paths)
+
+
+@cache
+def rooms() -> tuple[Path, ...]:
+    """Every directory of the two packages that holds Python files."""
+    return tuple(sorted({(ROOT / source.path).parent for source in sources()}))
+
+
+def _read(path: Path) -> Source:
+    text = path.read_text()
+    return Source(str(path.relative_to(ROOT)), tuple(text.splitlines()), ast.parse(text))
