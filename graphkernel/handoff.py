@@ -27,8 +27,9 @@ FROM_AKG: Mapping[str, str] = {"TensorAdd": "Add", "ReducePrd": "ReduceProd", "E
 def to_desc(kernel: Node | Graph, target: str = "cpu") -> KernelDesc:
     """The description of a fused node or of a body; inputs and outputs in the body's order.
 
-    An output that is a parameter, a constant or another output again is copied. Raises ``GraphKernelError`` for what a
-    kernel cannot hold: a nested kernel, or a constant with more than one element.
+    An output that is aliased to an input is no output of the kernel: it is stored into that input. An output that is a
+    parameter, a constant or another output again is copied. Raises ``GraphKernelError`` for what a kernel cannot hold:
+    a nested kernel, or a constant with more than one element.
     """
     body = kernel.body if isinstance(kernel, Node) else kernel
     if body is None:
@@ -37,11 +38,14 @@ def to_desc(kernel: Node | Graph, target: str = "cpu") -> KernelDesc:
     inputs = tuple(writer.name(value, f"input_{position}") for position, value in enumerate(body.inputs))
     for node in body.operators:
         writer.operator(node)
+    stored = {alias.output for alias in body.aliases}
     outputs: list[TensorDesc] = []
-    for value in body.outputs:
-        outputs.append(writer.output(value, taken={tensor.name for tensor in (*inputs, *outputs)}))
+    for position, value in enumerate(body.outputs):
+        if position not in stored:
+            outputs.append(writer.output(value, taken={tensor.name for tensor in (*inputs, *outputs)}))
     for alias in body.aliases:
-        writer.emit("Assign", (inputs[alias.input], outputs[alias.output]), (body.inputs[alias.input].type,))
+        value = body.outputs[alias.output]
+        writer.emit("Assign", (inputs[alias.input], writer.read(value)), (value.type,))
     return KernelDesc(body.name, inputs, tuple(outputs), tuple(writer.ops), PROCESS[target])
 
 
@@ -62,6 +66,9 @@ class _Writer:
         """One operator of the body, as it is."""
         if node.body is not None:
             raise GraphKernelError(f"kernel {node.name!r} inside a kernel; inline it first")
+        if node.op is ASSIGN:  # pure inside a graph; that it is stored is said by the aliases
+            self._tensors[node.out] = self.read(node.args[1])
+            return
         outputs = self.emit(node.op.name, tuple(map(self.read, node.args)), node.types, node.attrs)
         self._tensors.update(zip(node.outs, outputs, strict=True))
 
@@ -78,7 +85,9 @@ class _Writer:
         if value in self._tensors:
             return self._tensors[value]
         if value.constant is None or value.constant.size != 1:
-            raise GraphKernelError(f"{value.node.name} of type {value.type} cannot be inside a kernel; make it an operand")
+            raise GraphKernelError(
+                f"{value.node.name} of type {value.type} cannot be inside a kernel; make it an operand"
+            )
         tensor = self.name(value, f"constant_{self.constants}")
         self.constants += 1
         self._tensors[value] = replace(tensor, value=value.constant.reshape(()).item())
@@ -140,9 +149,13 @@ class _Reader:
         kept = {key: value for key, value in _attributes(name, op).items() if key in declared.attributes}
         node = self.builder.node(declared, args, Attrs.of(kept), op.outputs[0].name)
         for tensor, value in zip(op.outputs, node.outs, strict=True):
-            if value.type != _type(tensor):
-                raise FrontendError(f"operator {position}: {name} gives {value.type}, the description says {_type(tensor)}")
-            self.values[tensor.name] = value
+            self.values[tensor.name] = self.fitted(value, _type(tensor))
+
+    def fitted(self, value: Value, wanted: TensorType) -> Value:
+        """A result as AKG declares it: a Round may give integers there, and a scalar has the shape ``[1]``."""
+        if value.type.dtype != wanted.dtype:
+            value = self.builder.emit(OPS["Cast"], value, dst_type=wanted.dtype.name)
+        return value if value.type == wanted else self.builder.emit(OPS["Reshape"], value, shape=wanted.shape)
 
     def assign(self, op: OpDesc, args: tuple[Value, ...]) -> None:
         """``Assign(target, source)`` gives the source, ``InplaceAssign(target, source, result)`` its third operand."""
@@ -165,7 +178,8 @@ class _Reader:
 
 
 def _type(tensor: TensorDesc) -> TensorType:
-    return TensorType(tensor.shape, tensor.dtype, tensor.format)
+    """Formats are left out: shapes are explicit, and the operators that convert formats are not declared here."""
+    return TensorType(tensor.shape, tensor.dtype)
 
 
 def _attributes(name: str, op: OpDesc) -> Mapping[str, object]:

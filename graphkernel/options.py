@@ -22,6 +22,7 @@ MAX_LEVEL = 3
 Names = tuple[str, ...]
 Target = Literal["cpu", "gpu", "ascend"]
 Numerics = Literal["strict", "fast"]
+Mistakes = Literal["raise", "warn"]
 
 
 class Options(BaseModel):
@@ -50,6 +51,12 @@ class Options(BaseModel):
     composite_op_limit_size: int = Field(200, ge=1, description="most operators in one kernel")
     reduce_fuse_depth: int = Field(-1, description="most operators fused into a reduction; negative: the target's own limit")
     fusion_ops_level: int | None = Field(None, ge=0, le=2, description="which operator lists count; none: 0 on ascend, else 1")
+
+    mistakes: Mistakes = Field("raise", description="what a flag that names nothing known does; the environment only warns")
+
+    def complain(self, message: str) -> None:
+        """Tells the user about a flag that names nothing known: raises :class:`OptionError`, or warns."""
+        (warn if self.mistakes == "warn" else _refuse)(message)
 
     @property
     def ops_level(self) -> int:
@@ -87,7 +94,7 @@ class Options(BaseModel):
         start = start.model_copy(update={"dump_dir": seen.dump_dir}) if seen.dump_dir and not start.dump_dir else start
         start = start.model_copy(update={"dump_as_text": True}) if seen.dump_ir else start
         if seen.flags is not None:
-            return cls._parse(seen.flags, start, warn)
+            return cls._parse(seen.flags, start.model_copy(update={"mistakes": "warn"}), warn)
         return start if flags is None else cls._parse(flags, start, _refuse)
 
     @classmethod
@@ -172,7 +179,7 @@ def _refuse(message: str) -> None:
 
 
 def _type_name(annotation: object) -> str:
-    names = {Names: "list", Target: "cpu|gpu|ascend", Numerics: "strict|fast", int | None: "int"}
+    names = {Names: "list", Target: "cpu|gpu|ascend", Numerics: "strict|fast", Mistakes: "raise|warn", int | None: "int"}
     return next((text for known, text in names.items() if known == annotation), getattr(annotation, "__name__", "text"))
 
 

@@ -1,7 +1,7 @@
 """Composite JSON <-> KernelDesc. Reads versions 0, 1 and 2 of AKG's op-info files, writes what it reads.
 
 Bad input raises DescError with the JSON path. While reading: variadic groups are flattened, old names replaced, constant
-operands turned into attributes, attributes without meaning dropped, unknown extents named.
+operands turned into attributes, attributes without meaning dropped, unknown extents named, changes of layout written out.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from kernelgen.attrs import Attrs, AttrValue, freeze
 from kernelgen.desc import KernelDesc, OpDesc, ParallelFusion, Scalar, TensorDesc
 from kernelgen.desc_check import check
 from kernelgen.desc_cursor import Cursor
+from kernelgen.desc_layouts import write_out_layouts
 from kernelgen.desc_operands import attribute_operands
 from kernelgen.desc_symbols import UNKNOWN, name_unknown_extents
 from kernelgen.dims import Dim, Shape, Sym, parse_dim, substitute
@@ -109,7 +110,7 @@ def _kernel(root: Cursor) -> KernelDesc:
         buffer_stitch=_names(root.key("buffer_stitch").key("stitch_op")) if not root.key("buffer_stitch").missing else (),
         parallel_fusion=_parallel_fusion(root.key("parallel_fusion")),
     )
-    return name_unknown_extents(desc)
+    return write_out_layouts(name_unknown_extents(desc))
 
 
 class _Reader:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 from kernelgen.desc import KernelDesc
 from kernelgen.dims import Sym, product
 from kernelgen.kernel import Kernel, Resources
@@ -21,13 +19,10 @@ def compile(desc: KernelDesc, target: str | Target = "cpu", plan: CpuPlan | None
     """
     found = find_target(target)
     lowered = lower(desc, plan or CpuPlan())
-    start = time.perf_counter()
-    source = found.emit(lowered.nest)
-    printed = time.perf_counter()
-    entry = found.load(source, lowered.nest)
-    loaded = time.perf_counter()
-    times = {**lowered.milliseconds, "emit": (printed - start) * 1e3, "load": (loaded - printed) * 1e3}
-    resources = Resources(times, _bytes(lowered.nest, workspace=False), _bytes(lowered.nest, workspace=True))
+    nest, trail = lowered.nest, lowered.trail
+    source = trail.run("source", lambda: found.emit(nest))
+    entry = trail.run("load", lambda: found.load(source, nest))
+    resources = Resources(trail.milliseconds, _bytes(nest, workspace=False), _bytes(nest, workspace=True))
     return Kernel(desc, found.name, source, lowered, entry, resources)
 
 

@@ -32,10 +32,6 @@ class UnsupportedError(KernelgenError):
         self.code = code
 
 
-class ScheduleError(KernelgenError):
-    """No schedule could be computed within the budget."""
-
-
 class ProofError(KernelgenError):
     """A proof obligation failed. ``check`` names it, ``witness`` is a violating point or pair."""
 
@@ -70,6 +66,7 @@ REASONS: dict[str, str] = {
     "unsupported-dtype": "the target has no arithmetic for this data type",
     "unsupported-layout": "the tensor layout cannot be expressed as an affine access",
     "unsupported-attr": "an attribute value of the operator is outside of what is implemented",
+    "budget": "the polyhedral analysis did not finish within its budget of operations",
     "too-large": "the tensors do not fit the memory budget of this run",
     "defective-input": "the description contradicts itself",
 }

@@ -61,7 +61,7 @@ class Kernel:
     @cached_property
     def stages(self) -> Mapping[str, str]:
         """Stage name -> text, in order; ends with the source."""
-        return {**{name: text() for name, text in self.lowered.stages.items()}, "source": self.source}
+        return {name: text() for name, text in self.lowered.trail.texts.items() if name != "load"}
 
     def __call__(self, *inputs: Any, out: Sequence[Any] | None = None) -> tuple[np.ndarray, ...]:
         """Runs the kernel. Raises ArgumentError when an array does not fit the description."""

@@ -10,6 +10,7 @@ import hypothesis
 import pytest
 
 from tests.support.golden import GoldenFile
+from tests.support.sizes import size_report
 
 NVIDIA_DEVICE = Path("/dev/nvidia0")
 CACHE_VARIABLE = "GRAPHKERNEL_CACHE_DIR"
@@ -40,6 +41,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("gpu") or item.get_closest_marker("device"):
             item.add_marker(pytest.mark.skip(reason=f"no CUDA device here ({NVIDIA_DEVICE} is missing)"))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """A whole run ends with the largest files and functions, as a guide."""
+    if config.args_source is pytest.Config.ArgsSource.TESTPATHS:
+        terminalreporter.section("sizes")
+        terminalreporter.write_line(size_report())
 
 
 def _remove(folder: Path) -> None:

@@ -1,73 +1,47 @@
-"""The boundary of a kernel in its simplest form: what crosses it is computed inside and needed outside, once."""
+"""The operands of a kernel in their simplest form: each that it reads, once, and tensor constants among them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from graphkernel.cluster.extract import is_scalar_constant, with_unique_labels
-from graphkernel.ir.graph import LEAVES, Builder, Graph, Node, Value, keep
+from graphkernel.ir.graph import LEAVES, PARAMETER, Graph, Node, Value, keep
+from graphkernel.ir.types import Attrs
 
 
-def tidy_boundaries(graph: Graph) -> Graph:
-    """Every kernel takes each operand once and only those it reads, and gives each result once and only those used.
+def bind_operands(graph: Graph) -> Graph:
+    """Kernels take no operand twice and none in vain; a constant with several elements becomes an operand.
 
-    A result that is a parameter or a constant is taken around the kernel, a tensor constant becomes an operand.
+    kernel K(x, y) { c = const [1, 2]; t = Add(x, c); return Mul(t, y) }    return K(p, p)
+        ==>
+    kernel K(x, c) { t = Add(x, c); return Mul(t, x) }                      c = const [1, 2]; return K(p, c)
     """
-    while (tidied := _tidied(graph)) is not graph:  # a result dropped here may make one unused further up
-        graph = tidied
-    return graph
-
-
-def _tidied(graph: Graph) -> Graph:
-    used = {arg for node in graph.operators for arg in node.args} | set(graph.outputs)
 
     def rewrite(node: Node, args: tuple[Value, ...]) -> Sequence[Value]:
         if node.body is None or node.body.aliases:
             return keep(node, args).outs
-        return _tidy(keep(node, args), [value in used for value in node.outs])
+        body, operands = _bound(node.body, dict(zip(node.body.inputs, args, strict=True)))
+        return (keep(node, args) if body is node.body else replace(node, args=operands, body=body)).outs
 
     return with_unique_labels(graph.rebuild(rewrite))
 
 
-def _tidy(node: Node, is_used: Sequence[bool]) -> Sequence[Value]:
-    """What replaces the results of a kernel."""
-    body = node.body
-    assert body is not None, "only kernels have a boundary"
-    computed = dict.fromkeys(
-        value for value, used in zip(body.outputs, is_used, strict=True) if used and value.op not in LEAVES
-    )
-    outside = dict(zip(body.inputs, node.args, strict=True))
-    inner, operands = _with_operands(Graph(body.name, body.inputs, tuple(computed)), outside)
-    if inner.inputs == body.inputs and operands == node.args and inner.outputs == body.outputs:
-        return node.outs
-    results: dict[Value, Value] = {}
-    if computed:
-        types = tuple(value.type for value in inner.outputs)
-        call = replace(node, args=operands, types=types, body=inner)
-        results = dict(zip(computed, call.outs, strict=True))
-    return [results.get(value, outside.get(value, value)) for value in body.outputs]
-
-
-def _with_operands(body: Graph, outside: dict[Value, Value]) -> tuple[Graph, tuple[Value, ...]]:
-    """The body over the operands that it reads: none twice, tensor constants among them."""
-    builder = Builder()
+def _bound(body: Graph, outside: Mapping[Value, Value]) -> tuple[Graph, tuple[Value, ...]]:
+    """The body over the operands that it reads, and these; the same body when nothing changes."""
+    read = {arg for node in body.operators for arg in node.args} | set(body.outputs)
     parameters: dict[Value, Value] = {}  # by the value outside
     replaced: dict[Value, Value] = {}
-    read = {arg for node in body.operators for arg in node.args}
-    for value in (value for node in body.nodes for value in node.outs):
-        if value.op not in LEAVES:
-            continue
-        if value not in read or is_scalar_constant(value):
-            replaced[value] = value
-            continue
-        operand = outside.get(value, value)
-        if operand not in parameters:
-            label = builder.label(value.node.name)
-            parameters[operand] = value if value in outside else builder.parameter(label, value.type)
-        replaced[value] = parameters[operand]
+    for leaf in (node.out for node in body.nodes if node.op in LEAVES):
+        if leaf not in read or is_scalar_constant(leaf):
+            replaced[leaf] = leaf
+        else:
+            made = leaf if leaf in outside else Node(PARAMETER, (), Attrs(), (leaf.type,), leaf.node.name).out
+            replaced[leaf] = parameters.setdefault(outside.get(leaf, leaf), made)
+    if tuple(parameters.values()) == body.inputs:
+        return body, tuple(parameters)
     for node in body.operators:
         moved = keep(node, tuple(replaced[arg] for arg in node.args))
         replaced.update(zip(node.outs, moved.outs, strict=True))
     outputs = tuple(replaced[value] for value in body.outputs)
-    return Graph(body.name, tuple(parameters.values()), outputs), tuple(parameters)
+    return replace(body, inputs=tuple(parameters.values()), outputs=outputs), tuple(parameters)

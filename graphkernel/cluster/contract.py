@@ -16,9 +16,7 @@ from graphkernel.ir.graph import Graph, Node
 def edges(nodes: tuple[Node, ...]) -> list[tuple[int, int]]:
     """The data dependences between nodes, as positions ``(producer, user)``."""
     position = {node: index for index, node in enumerate(nodes)}
-    return [
-        (position[arg.node], user) for user, node in enumerate(nodes) for arg in node.args if arg.node in position
-    ]
+    return [(position[arg.node], user) for user, node in enumerate(nodes) for arg in node.args if arg.node in position]
 
 
 def clusters(graph: Graph, clusterable: Callable[[Node], bool]) -> tuple[tuple[Node, ...], ...]:

@@ -36,13 +36,15 @@ def traffic_saved(graph: Graph, areas: Collection[Area]) -> Dim:
     """Bytes that need not be read or written when the areas share a kernel; a view outside kernels moves none."""
     areas = [area for area in areas if area.mode is Mode.COMPOSITE]
     home = {node: area.number for area in areas for node in area.nodes}
-    passed: dict[Value, None] = {}
+    readers: dict[Value, set[int]] = {}
     for node, number in home.items():
-        passed.update((arg, None) for arg in node.args if home.get(arg.node, number) != number)
+        for arg in node.args:
+            if home.get(arg.node, number) != number:
+                readers.setdefault(arg, set()).add(number)
     saved: Dim = 0
-    for value in passed:
+    for value, reading in readers.items():
         stays_inside = all(user in home for user in graph.users[value.node]) and value.node not in graph.output_nodes
-        saved = saved + byte_size(value) * (2 if stays_inside else 1)
+        saved = saved + byte_size(value) * (len(reading) + stays_inside)
     for leaf in _shared_leaves(areas):
         saved = saved + byte_size(leaf)
     return saved
@@ -61,7 +63,8 @@ def objection(graph: Graph, areas: Collection[Area], limits: Limits) -> Objectio
     size = sum(area.size for area in areas)
     if size > limits.composite_op_limit_size:
         return Objection(
-            "not-fused-limit", f"{size} operators are more than composite_op_limit_size={limits.composite_op_limit_size}"
+            "not-fused-limit",
+            f"{size} operators are more than composite_op_limit_size={limits.composite_op_limit_size}",
         )
     return _copies(graph, areas) or _phases(areas, limits)
 
@@ -86,7 +89,7 @@ def _phases(areas: Collection[Area], limits: Limits) -> Objection | None:
     inside = {area.number for area in areas}
     for area in areas:
         for link in area.users:
-            if link.area.number in inside and (space := next(iter(area.spaces & link.spreads), None)) is not None:
+            for space in area.spaces & link.spreads if link.area.number in inside else ():
                 if (found := _phase_objection(area, space, limits)) is not None:
                     return found
     return None
@@ -98,7 +101,9 @@ def _phase_objection(area: Area, space: Space, limits: Limits) -> Objection | No
     if isinstance(size, int) and size <= limits.cached_bytes:
         return None
     if not space.is_rowwise:
-        return Objection("not-fused-cost", f"the reduction {space} leaves the inner dim: {human(size)} stay in no cache")
+        return Objection(
+            "not-fused-cost", f"the reduction {space} leaves the inner dim: {human(size)} stay in no cache"
+        )
     if isinstance(space.kept, int) and space.kept < limits.parallel_rows:
         return Objection("not-fused-cost", f"only {space.kept} rows in {space} to share among cores")
     return None

@@ -7,30 +7,40 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 
 from graphkernel.errors import FrontendError
 from graphkernel.ir.graph import Alias, Builder, Graph, Value
-from graphkernel.ir.types import Dim, DType, Sym, TensorType, dtype, parse_dim
+from graphkernel.ir.types import Dim, DType, Sym, TensorType, parse_dim
+from graphkernel.ir.types import dtype as dtype_of
 from graphkernel.ops.tensor import Tensor
+
+
+class Cell(Protocol):
+    """An object whose ``construct`` computes, as MindSpore's Cell."""
+
+    @property
+    def construct(self) -> Callable[..., Any]:
+        """The function to trace."""
+        ...
 
 
 def spec(shape: int | str | Sequence[Dim | str], dtype: str | DType = "float32") -> TensorType:
     """The type of an argument. Extents are ints or symbols: ``spec(("N", 4))``; equal names are equal extents."""
     dims = (shape,) if isinstance(shape, int | str | Sym) else shape
-    return TensorType(tuple(parse_dim(dim) if isinstance(dim, str) else dim for dim in dims), _dtype(dtype))
+    return TensorType(tuple(parse_dim(dim) if isinstance(dim, str) else dim for dim in dims), dtype_of(dtype))
 
 
-def trace(function: Callable[..., Any], *specs: Any, name: str | None = None) -> Graph:  # noqa: ANN401  # specs nest
+def trace(function: Callable[..., Any] | Cell, *specs: Any, name: str | None = None) -> Graph:  # specs nest
     """The graph of a function.
 
     One spec for each argument: a :func:`spec`, an example array, or a tuple, list or dict of them. Inputs are named
     after the parameters (``x``, or ``x_0``, ``x_key`` inside containers), outputs are flattened in order. What
     ``ops.assign`` wrote into inputs becomes further outputs that alias them. Raises ``FrontendError``.
     """
-    target = getattr(function, "construct", function)
+    target: Callable[..., Any] = getattr(function, "construct", function)
     builder = Builder()
     names = _parameter_names(target, len(specs))
     inputs: list[Value] = []
@@ -42,26 +52,24 @@ def trace(function: Callable[..., Any], *specs: Any, name: str | None = None) ->
     return Graph(name or _function_name(function), tuple(inputs), tuple(outputs), aliases)
 
 
-def _dtype(of: str | DType) -> DType:
-    return dtype(of)
-
-
 def _parameter_names(function: Callable[..., Any], count: int) -> list[str]:
     parameters = list(inspect.signature(function).parameters.values())
     positional = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     rest = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), None)
     required = sum(p.default is p.empty for p in parameters if p.name in positional)
     if count < required or (count > len(positional) and rest is None):
-        raise FrontendError(f"{_function_name(function)} takes the arguments {', '.join(positional)}; {count} specs were given")
+        raise FrontendError(
+            f"{_function_name(function)} takes the arguments {', '.join(positional)}; {count} specs were given"
+        )
     return (positional + [f"{rest}_{i}" for i in range(count - len(positional))])[:count]
 
 
-def _function_name(function: Callable[..., Any]) -> str:
+def _function_name(function: object) -> str:
     name = getattr(function, "__name__", type(function).__name__)
     return name if name.isidentifier() else "main"
 
 
-def _argument(builder: Builder, inputs: list[Value], name: str, given: object) -> Any:  # noqa: ANN401  # Tensors, nested as given
+def _argument(builder: Builder, inputs: list[Value], name: str, given: object) -> Any:  # Tensors, nested as given
     if isinstance(given, Mapping):
         entries = cast("Mapping[str, object]", given)
         return {key: _argument(builder, inputs, f"{name}_{key}", item) for key, item in entries.items()}
@@ -76,7 +84,7 @@ def _type_of(name: str, given: object) -> TensorType:
     if isinstance(given, TensorType):
         return given
     if isinstance(given, np.ndarray):
-        return TensorType(tuple(given.shape), dtype(given.dtype))
+        return TensorType(tuple(given.shape), dtype_of(given.dtype))
     raise FrontendError(f"argument {name}: expected gk.spec(shape, dtype) or an array, got {type(given).__name__}")
 
 
@@ -97,4 +105,6 @@ def _output(builder: Builder, leaf: object) -> Value:
         return leaf.value
     if isinstance(leaf, bool | int | float | np.ndarray | np.generic):
         return builder.constant(leaf)
-    raise FrontendError(f"a traced function returns tensors, arrays or numbers (in tuples, lists, dicts), not {type(leaf).__name__}")
+    raise FrontendError(
+        f"a traced function returns tensors, arrays or numbers (in tuples, lists, dicts), not {type(leaf).__name__}"
+    )

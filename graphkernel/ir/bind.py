@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from numpy import ndarray
+
 from graphkernel.errors import InputError
 from graphkernel.ir.graph import Value
 from graphkernel.ir.types import Attrs, AttrValue, Dim, Shape, Sym, dtype, evaluate, solve
-from numpy import ndarray
 
 
 def bind_symbols(inputs: Sequence[Value], arrays: Sequence[ndarray]) -> dict[str, int]:
@@ -19,7 +20,9 @@ def bind_symbols(inputs: Sequence[Value], arrays: Sequence[ndarray]) -> dict[str
         raise InputError(f"the graph takes {len(inputs)} inputs ({', '.join(_names(inputs))}), got {len(arrays)}")
     for value, array in zip(inputs, arrays, strict=True):
         _check_kind(value, array)
-    pairs = [(d, int(e)) for v, a in zip(inputs, arrays, strict=True) for d, e in zip(v.type.shape, a.shape, strict=True)]
+    pairs = [
+        (d, int(e)) for v, a in zip(inputs, arrays, strict=True) for d, e in zip(v.type.shape, a.shape, strict=True)
+    ]
     known: dict[str, int] = {}
     progress = True
     while progress:
@@ -62,7 +65,9 @@ def _check_shape(value: Value, array: ndarray, known: Mapping[str, int]) -> None
         raise InputError(f"the shapes of the inputs do not tell the value of symbol {error.args[0]}") from error
     if expected != array.shape:
         bound = ", ".join(f"{name} = {extent}" for name, extent in sorted(known.items()))
-        raise InputError(f"input {value.node.name} is {value.type}, got shape {array.shape}{bound and f' with {bound}'}")
+        raise InputError(
+            f"input {value.node.name} is {value.type}, got shape {array.shape}{bound and f' with {bound}'}"
+        )
 
 
 def _concrete(dim: Dim, symbols: Mapping[str, int]) -> int:

@@ -60,5 +60,7 @@ def _node_results(node: Node, operands: Sequence[Array], symbols: Mapping[str, i
     promised = [(concrete_shape(type_.shape, symbols), type_.dtype.numpy) for type_ in node.types]
     if [(result.shape, result.dtype) for result in results] != promised:
         given = ", ".join(f"{result.dtype}{list(result.shape)}" for result in results)
-        raise VerifyError("meaning", f"{node.op.name} {node.name} gave {given}, its type is {', '.join(map(str, node.types))}")
+        raise VerifyError(
+            "meaning", f"{node.op.name} {node.name} gave {given}, its type is {', '.join(map(str, node.types))}"
+        )
     return results

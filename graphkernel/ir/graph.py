@@ -16,7 +16,7 @@ import numpy as np
 from graphkernel.ir.compare import difference
 from graphkernel.ir.opdef import Kind, OpDef
 from graphkernel.ir.printer import show
-from graphkernel.ir.types import Attrs, Shape, Sym, TensorType, dtype
+from graphkernel.ir.types import Attrs, DType, Sym, TensorType, dtype
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,12 +218,12 @@ class Builder:
         """An input of the graph."""
         return Node(PARAMETER, (), Attrs(), (type_,), self.label(name)).out
 
-    def constant(self, array: object, of: object = None) -> Value:
+    def constant(self, array: object, of: DType | str | None = None) -> Value:
         """A constant from anything numpy takes; ``of`` is its data type (default: as numpy says, floats are float32)."""
         raw = np.asarray(array)
         if of is None and isinstance(array, float):
             of = "float32"
-        content = raw if of is None else raw.astype(dtype(of).numpy)  # type: ignore[arg-type]
+        content = raw if of is None else raw.astype(dtype(of).numpy)
         data = ConstantData.of(content)
         key = ("constant", data.digest)
         if not (self.intern and key in self._interned):
@@ -255,10 +255,12 @@ class Builder:
         """The wish, made unique by a number; ``t`` and ``c`` are always numbered."""
         count = self._labels.get(wish, 0)
         self._labels[wish] = count + 1
-        return wish if count == 0 and wish not in ("t", "c") else f"{wish}{count}" if wish in ("t", "c") else f"{wish}_{count}"
+        if wish in ("t", "c"):
+            return f"{wish}{count}"
+        return f"{wish}_{count}" if count else wish
 
 
 def static_shape(value: Value) -> tuple[int, ...] | None:
     """The shape when all dims are ints, else None."""
-    shape: Shape = value.type.shape
-    return None if any(isinstance(dim, Sym) for dim in shape) else tuple(int(dim) for dim in shape)  # type: ignore[arg-type]
+    extents = tuple(dim for dim in value.type.shape if not isinstance(dim, Sym))
+    return extents if len(extents) == value.type.rank else None

@@ -25,7 +25,7 @@ def can_spell(dtype: DType) -> bool:
     return dtype.category is not Category.COMPLEX
 
 
-def element_text(element: Any, dtype: DType) -> str:  # noqa: ANN401  # a numpy scalar or 0-d array
+def element_text(element: Any, dtype: DType) -> str:  # a numpy scalar or 0-d array
     """One element. NaNs other than the usual one show their bits: ``nan(0x7fc00001)``."""
     if not dtype.is_float:
         return str(bool(element)) if dtype.category is Category.BOOL else str(int(element))

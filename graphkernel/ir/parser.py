@@ -83,7 +83,11 @@ class _Block:
         if digest not in self.weights:
             return ConstantData(digest, None)
         data = ConstantData.of(self.weights[digest])
-        if data.digest != digest or data.array is None or (data.array.shape, dtype(data.array.dtype)) != (type_.shape, type_.dtype):
+        if (
+            data.digest != digest
+            or data.array is None
+            or (data.array.shape, dtype(data.array.dtype)) != (type_.shape, type_.dtype)
+        ):
             token.fail(f"the weights given for this digest are other content or not {type_}")
         return data
 
@@ -110,7 +114,13 @@ class _Block:
             self._define(at, result, value)
 
     def _node(
-        self, place: Token, name: str, operands: tuple[Value, ...], attrs: Attrs, types: tuple[TensorType, ...], label: str
+        self,
+        place: Token,
+        name: str,
+        operands: tuple[Value, ...],
+        attrs: Attrs,
+        types: tuple[TensorType, ...],
+        label: str,
     ) -> Node:
         """An operator or kernel call whose inferred result types are those the text says."""
         body = self.kernels.get(name)

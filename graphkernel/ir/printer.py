@@ -83,7 +83,9 @@ def _node_names(graph: Graph) -> dict[Node, str]:
 
 def _unused(wish: str, taken: set[str], results: int = 1) -> str:
     candidate, number = wish, 1
-    while any(name in taken for name in ((candidate,) if results == 1 else (f"{candidate}_{i}" for i in range(results)))):
+    while any(
+        name in taken for name in ((candidate,) if results == 1 else (f"{candidate}_{i}" for i in range(results)))
+    ):
         number += 1
         candidate = f"{wish}_{number}"
     return candidate

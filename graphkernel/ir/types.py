@@ -6,7 +6,19 @@ import re
 from dataclasses import dataclass
 
 from kernelgen.attrs import Attrs, AttrValue
-from kernelgen.dims import Dim, Shape, Sym, divide_exactly, evaluate, parse_dim, product, solve, substitute, sym, symbols_of
+from kernelgen.dims import (
+    Dim,
+    Shape,
+    Sym,
+    divide_exactly,
+    evaluate,
+    parse_dim,
+    product,
+    solve,
+    substitute,
+    sym,
+    symbols_of,
+)
 from kernelgen.dtypes import Category, DType, dtype
 
 __all__ = [

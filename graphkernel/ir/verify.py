@@ -82,7 +82,7 @@ def _content(node: Node) -> Iterator[tuple[str, str]]:
     elif node.data is not None and node.data.array is not None:
         array = node.data.array
         if (TensorType(tuple(array.shape), dtype(array.dtype), node.types[0].layout),) != node.types:
-            yield "G5", f"constant {node.name} has the type {_text(node.types)}, its content {array.dtype}{list(array.shape)}"
+            yield "G5", f"constant {node.name}: {_text(node.types)} has content {array.dtype}{list(array.shape)}"
 
 
 def _body(node: Node) -> Iterator[tuple[str, str]]:

@@ -62,16 +62,16 @@ SOFTPLUS = _unary("Softplus", _softplus, doc="log(1 + exp(x)) without overflow."
 SOFTSIGN = _unary("Softsign", lambda x: x / (1 + np.abs(x)))
 HSIGMOID = _unary("HSigmoid", lambda x: np.clip(x / 6 + 0.5, 0, 1))
 HSWISH = _unary("HSwish", lambda x: x * np.clip(x + 3, 0, 6) / 6)
-ERFC = _unary("Erfc", lambda x: (1 - erf(x.astype(np.float64))))
+ERFC = _unary("Erfc", lambda x: 1 - erf(x.astype(np.float64)))
 ONES_LIKE = _unary("OnesLike", np.ones_like, any_dtype)
 ZEROS_LIKE = _unary("ZerosLike", np.zeros_like, any_dtype)
 SQUARED_DIFFERENCE = _binary("SquaredDifference", lambda x, y: np.square(x - y), commutative=True)
 
-TANH_GRAD = _binary("TanhGrad", lambda y, dy: dy * (1 - y * y), floating, doc="From the result y of Tanh and dy.")
-SIGMOID_GRAD = _binary("SigmoidGrad", lambda y, dy: (1 - y) * y * dy, floating, doc="From the result y of Sigmoid and dy.")
+TANH_GRAD = _binary("TanhGrad", lambda y, dy: dy * (1 - y * y), floating, doc="From the result y and dy.")
+SIGMOID_GRAD = _binary("SigmoidGrad", lambda y, dy: (1 - y) * y * dy, floating, doc="From the result y and dy.")
 RELU_GRAD = _binary("ReluGrad", lambda dy, y: np.where(y > 0, dy, 0), real, doc="dy where the operand is positive.")
-SQRT_GRAD = _binary("SqrtGrad", lambda y, dy: dy / (2 * y), floating, doc="From the result y of Sqrt and dy.")
-RSQRT_GRAD = _binary("RsqrtGrad", lambda y, dy: -0.5 * y * y * y * dy, floating, doc="From the result y of Rsqrt and dy.")
+SQRT_GRAD = _binary("SqrtGrad", lambda y, dy: dy / (2 * y), floating, doc="From the result y and dy.")
+RSQRT_GRAD = _binary("RsqrtGrad", lambda y, dy: -0.5 * y * y * y * dy, floating, doc="From the result y and dy.")
 SILU_GRAD = _binary(
     "SiLUGrad", lambda dy, x: dy * sigmoid(x) * (1 + x * (1 - sigmoid(x))), floating, doc="From dy and the operand."
 )
@@ -89,9 +89,14 @@ def _gelu_gradient(dy: Array, x: Array, *unused: Array, attrs: Attrs) -> Array:
 
 
 GELU_GRAD = declare(
-    "GeLUGrad", Kind.ELEMWISE, None, _gelu_gradient_type, _gelu_gradient, composite=True,
+    "GeLUGrad",
+    Kind.ELEMWISE,
+    None,
+    _gelu_gradient_type,
+    _gelu_gradient,
+    composite=True,
     doc="Gradient of GeLU (tanh form) from dy, x and optionally the result y, which is not needed.",
-)  # fmt: skip
+)
 
 
 def _gelu_type(types: Types, attrs: Attrs) -> Types:
@@ -105,9 +110,15 @@ def _gelu(x: Array, *, attrs: Attrs) -> Array:
 
 
 GELU = declare(
-    "Gelu", Kind.ELEMWISE, 1, _gelu_type, _gelu, attributes=("approximate",), composite=True,
+    "Gelu",
+    Kind.ELEMWISE,
+    1,
+    _gelu_type,
+    _gelu,
+    attributes=("approximate",),
+    composite=True,
     doc="x * Phi(x); approximate='none' uses erf, 'tanh' the tanh form.",
-)  # fmt: skip
+)
 
 
 def _with_slope(name: str, function: ArrayFunction, attribute: str, default: float) -> OpDef:
@@ -135,4 +146,6 @@ def _add_n(*arrays: Array, attrs: Attrs) -> Array:
     return rounded(lambda *parts: sum(parts[1:], start=parts[0]))(*arrays)
 
 
-ADD_N = declare("AddN", Kind.ELEMWISE, None, _add_n_type, _add_n, composite=True, doc="The sum of all operands, left to right.")
+ADD_N = declare(
+    "AddN", Kind.ELEMWISE, None, _add_n_type, _add_n, composite=True, doc="The sum of all operands, left to right."
+)

@@ -18,6 +18,11 @@ def _cast(x: Array, *, attrs: Attrs) -> Array:
 
 
 CAST = declare(
-    "Cast", Kind.ELEMWISE, 1, _cast_type, _cast, attributes=("dst_type",),
+    "Cast",
+    Kind.ELEMWISE,
+    1,
+    _cast_type,
+    _cast,
+    attributes=("dst_type",),
     doc="To the data type named by dst_type; floats truncate towards zero, bool tests != 0.",
-)  # fmt: skip
+)

@@ -16,7 +16,7 @@ def erf(x: Array) -> Array:
     return np.asarray(np.vectorize(math.erf, otypes=[np.float64])(x)).astype(x.dtype)
 
 
-def _truncated_quotient(x: Array, y: Array) -> Any:  # noqa: ANN401  # numpy gives array or scalar
+def _truncated_quotient(x: Array, y: Array) -> Any:  # numpy gives array or scalar
     """C's division: true division of floats, integers round towards zero."""
     if np.issubdtype(x.dtype, np.integer):
         quotient = x // y

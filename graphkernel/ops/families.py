@@ -52,7 +52,9 @@ def declare(
     return OpDef(name, kind, arity, infer, np.errstate(all="ignore")(meaning), commutative, composite, doc, attributes)
 
 
-def unary(name: str, function: ArrayFunction, accepts: Accepts = floating, *, composite: bool = False, doc: str = "") -> OpDef:
+def unary(
+    name: str, function: ArrayFunction, accepts: Accepts = floating, *, composite: bool = False, doc: str = ""
+) -> OpDef:
     """One operand, one result of the same type."""
     meaning = elementwise_meaning(function)
     return declare(name, Kind.ELEMWISE, 1, broadcasting(accepts), meaning, composite=composite, doc=doc)
@@ -74,14 +76,18 @@ def binary(
     )
 
 
-def predicate(name: str, arity: int, function: ArrayFunction, accepts: Accepts = real, *, commutative: bool = False) -> OpDef:
+def predicate(
+    name: str, arity: int, function: ArrayFunction, accepts: Accepts = real, *, commutative: bool = False
+) -> OpDef:
     """Operands that broadcast, a bool result: comparisons, logic and classification."""
     return declare(
         name, Kind.ELEMWISE, arity, broadcasting(accepts, BOOL), result_bool(function), commutative=commutative
     )
 
 
-def reduction(name: str, function: ArrayFunction, accepts: Accepts = number, *, composite: bool = False, doc: str = "") -> OpDef:
+def reduction(
+    name: str, function: ArrayFunction, accepts: Accepts = number, *, composite: bool = False, doc: str = ""
+) -> OpDef:
     """Reduces the axes ``axis`` (none means all). Sums of up to 32-bit floats accumulate in float64."""
 
     def rule(types: tuple[TensorType, ...], attrs: Attrs) -> tuple[TensorType, ...]:

@@ -28,7 +28,8 @@ def onnx_node(attrs: Attrs, operands: Iterable[str], results: Iterable[str]) -> 
     from onnx import NodeProto  # the extra "onnx" is needed only when such a node is met
 
     names = iter(tuple(operands))
-    given = tuple(names) if "present" not in attrs else tuple(next(names) if there else "" for there in attrs.ints("present"))
+    present = attrs.ints("present") if "present" in attrs else None
+    given = tuple(names) if present is None else tuple(next(names) if there else "" for there in present)
     node = NodeProto(op_type=attrs.str("op_type"), domain=attrs.str("domain", ""), input=given, output=tuple(results))
     node.attribute.extend(attributes_from_json(attrs.str("attributes", "[]")))
     return node
@@ -57,7 +58,7 @@ def _stated_types(types: Types, attrs: Attrs) -> Types:
     return tuple(parse_type(str(text)) for text in texts)
 
 
-def _run(*arrays: Array, attrs: Attrs) -> Any:  # noqa: ANN401  # one array, or a tuple of several
+def _run(*arrays: Array, attrs: Attrs) -> Any:  # one array, or a tuple of several
     """The meaning by onnx's own reference evaluator."""
     from onnx import helper
     from onnx.reference import ReferenceEvaluator
@@ -71,14 +72,18 @@ def _run(*arrays: Array, attrs: Attrs) -> Any:  # noqa: ANN401  # one array, or 
     ]
     graph = helper.make_graph([node], "host", inputs, [helper.make_empty_tensor_value_info(name) for name in results])
     opset = helper.make_opsetid(attrs.str("domain", ""), attrs.int("opset"))
-    found = ReferenceEvaluator(helper.make_model(graph, opset_imports=[opset])).run(
-        None, dict(zip(operands, arrays, strict=True))
-    )
-    values = tuple(np.asarray(value) for value in found)  # pyright: ignore[reportGeneralTypeIssues]
-    return values if len(values) > 1 else values[0]
+    evaluator = ReferenceEvaluator(helper.make_model(graph, opset_imports=[opset]))
+    found: list[Any] = list(evaluator.run(None, dict(zip(operands, arrays, strict=True))))
+    values = [np.asarray(value) for value in found]
+    return tuple(values) if len(values) > 1 else values[0]
 
 
 ONNX = declare(
-    "Onnx", Kind.OPAQUE, None, _stated_types, _run,
-    attributes=("op_type", "domain", "opset", "attributes", "result_types", "present"), composite=True,
-)  # fmt: skip
+    "Onnx",
+    Kind.OPAQUE,
+    None,
+    _stated_types,
+    _run,
+    attributes=("op_type", "domain", "opset", "attributes", "result_types", "present"),
+    composite=True,
+)

@@ -25,9 +25,14 @@ def _gather(x: Array, indices: Array, *, attrs: Attrs) -> Array:
 
 
 GATHER = declare(
-    "Gather", Kind.OPAQUE, 2, _gather_type, _gather, attributes=("axis",),
+    "Gather",
+    Kind.OPAQUE,
+    2,
+    _gather_type,
+    _gather,
+    attributes=("axis",),
     doc="The slices of axis at the indices; negative indices count from the end, others out of range are an error.",
-)  # fmt: skip
+)
 
 
 def _one_hot_type(types: Types, attrs: Attrs) -> Types:
@@ -48,6 +53,11 @@ def _one_hot(indices: Array, on_value: Array, off_value: Array, *, attrs: Attrs)
 
 
 ONE_HOT = declare(
-    "OneHot", Kind.OPAQUE, 3, _one_hot_type, _one_hot, attributes=("axis", "depth"),
+    "OneHot",
+    Kind.OPAQUE,
+    3,
+    _one_hot_type,
+    _one_hot,
+    attributes=("axis", "depth"),
     doc="The on value where the position along the new axis equals the index, else the off value.",
-)  # fmt: skip
+)

@@ -44,6 +44,11 @@ def _product(a: Array, b: Array, *, attrs: Attrs) -> Array:
 
 MATMUL = declare("MatMul", Kind.OPAQUE, 2, _matmul_type, _product, attributes=ATTRIBUTES)
 BATCH_MATMUL = declare(
-    "BatchMatMul", Kind.OPAQUE, 2, _product_type, _product, attributes=ATTRIBUTES,
+    "BatchMatMul",
+    Kind.OPAQUE,
+    2,
+    _product_type,
+    _product,
+    attributes=ATTRIBUTES,
     doc="Products of the last two dims; the dims before them broadcast.",
-)  # fmt: skip
+)

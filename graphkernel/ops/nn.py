@@ -138,6 +138,4 @@ CONV2D = declare(
     "Conv2D", Kind.OPAQUE, 2, _conv_type, _conv, attributes=CONV_ATTRIBUTES, doc="NCHW and OIHW; a bias is a BiasAdd."
 )
 MAX_POOL = declare("MaxPool", Kind.OPAQUE, 1, _pool_type, _max_pool, attributes=POOL_ATTRIBUTES)
-AVG_POOL = declare(
-    "AvgPool", Kind.OPAQUE, 1, _pool_type, _avg_pool, attributes=(*POOL_ATTRIBUTES, "count_include_pad")
-)
+AVG_POOL = declare("AvgPool", Kind.OPAQUE, 1, _pool_type, _avg_pool, attributes=(*POOL_ATTRIBUTES, "count_include_pad"))

@@ -70,10 +70,15 @@ def _layer_norm(x: Array, gamma: Array, beta: Array, *, attrs: Attrs) -> tuple[A
 
 
 LAYER_NORM = declare(
-    "LayerNorm", Kind.OPAQUE, 3, _layer_norm_type, _layer_norm,
-    attributes=("begin_norm_axis", "begin_params_axis", "epsilon"), composite=True,
+    "LayerNorm",
+    Kind.OPAQUE,
+    3,
+    _layer_norm_type,
+    _layer_norm,
+    attributes=("begin_norm_axis", "begin_params_axis", "epsilon"),
+    composite=True,
     doc="(x, gamma, beta) -> (y, mean, variance) over the axes from begin_norm_axis on.",
-)  # fmt: skip
+)
 
 
 def _rms_norm_type(types: Types, attrs: Attrs) -> Types:
@@ -93,9 +98,15 @@ def _rms_norm(x: Array, gamma: Array, *, attrs: Attrs) -> tuple[Array, Array]:
 
 
 RMS_NORM = declare(
-    "RmsNorm", Kind.OPAQUE, 2, _rms_norm_type, _rms_norm, attributes=("epsilon",), composite=True,
+    "RmsNorm",
+    Kind.OPAQUE,
+    2,
+    _rms_norm_type,
+    _rms_norm,
+    attributes=("epsilon",),
+    composite=True,
     doc="(x, gamma) -> (y, rstd) over the dims of gamma.",
-)  # fmt: skip
+)
 
 
 def _channel_axis(rank: int, attrs: Attrs) -> int:
@@ -119,9 +130,7 @@ def _bias_add(x: Array, bias: Array, *, attrs: Attrs) -> Array:
     return rounded(np.add)(x, bias.reshape([-1 if axis == channel else 1 for axis in range(x.ndim)]))
 
 
-BIAS_ADD = declare(
-    "BiasAdd", Kind.BROADCAST, 2, _bias_add_type, _bias_add, attributes=("data_format",), composite=True
-)
+BIAS_ADD = declare("BiasAdd", Kind.BROADCAST, 2, _bias_add_type, _bias_add, attributes=("data_format",), composite=True)
 
 
 def _bias_add_grad_type(types: Types, attrs: Attrs) -> Types:
@@ -166,6 +175,12 @@ def _batch_norm(x: Array, scale: Array, bias: Array, mean: Array, variance: Arra
 
 
 BATCH_NORM = declare(
-    "BatchNorm", Kind.OPAQUE, 5, _batch_norm_type, _batch_norm, attributes=("epsilon",), composite=True,
+    "BatchNorm",
+    Kind.OPAQUE,
+    5,
+    _batch_norm_type,
+    _batch_norm,
+    attributes=("epsilon",),
+    composite=True,
     doc="Inference: (x, scale, bias, mean, variance) -> y, channels on axis 1.",
-)  # fmt: skip
+)

@@ -8,7 +8,16 @@ from graphkernel.errors import TypeRuleError
 from graphkernel.ir.opdef import Kind
 from graphkernel.ir.types import Attrs, Dim, Shape, Sym, TensorType, product
 from graphkernel.ops.families import Array, declare
-from graphkernel.ops.type_rules import any_dtype, axes_of, axis_of, broadcast_shapes, expect_dtype, shape_text, static, surely_nonnegative
+from graphkernel.ops.type_rules import (
+    any_dtype,
+    axes_of,
+    axis_of,
+    broadcast_shapes,
+    expect_dtype,
+    shape_text,
+    static,
+    surely_nonnegative,
+)
 
 Types = tuple[TensorType, ...]
 
@@ -30,9 +39,14 @@ def _reshape(x: Array, *, attrs: Attrs) -> Array:
 
 
 RESHAPE = declare(
-    "Reshape", Kind.RESHAPE, 1, _reshape_type, _reshape, attributes=("shape",),
+    "Reshape",
+    Kind.RESHAPE,
+    1,
+    _reshape_type,
+    _reshape,
+    attributes=("shape",),
     doc="The same elements in row-major order; every extent of shape is given (no -1).",
-)  # fmt: skip
+)
 
 
 def _expand_dims_type(types: Types, attrs: Attrs) -> Types:
@@ -88,9 +102,15 @@ def _flatten(x: Array, *, attrs: Attrs) -> Array:
 
 
 FLATTEN = declare(
-    "Flatten", Kind.RESHAPE, 1, _flatten_type, _flatten, attributes=("axis",), composite=True,
+    "Flatten",
+    Kind.RESHAPE,
+    1,
+    _flatten_type,
+    _flatten,
+    attributes=("axis",),
+    composite=True,
     doc="To two dims: those before axis and those from axis on.",
-)  # fmt: skip
+)
 
 
 def _transpose_type(types: Types, attrs: Attrs) -> Types:
@@ -106,9 +126,14 @@ def _transpose(x: Array, *, attrs: Attrs) -> Array:
 
 
 TRANSPOSE = declare(
-    "Transpose", Kind.OPAQUE, 1, _transpose_type, _transpose, attributes=("perm",),
+    "Transpose",
+    Kind.OPAQUE,
+    1,
+    _transpose_type,
+    _transpose,
+    attributes=("perm",),
     doc="Result axis i is operand axis perm[i].",
-)  # fmt: skip
+)
 
 
 def _broadcast_to_type(types: Types, attrs: Attrs) -> Types:
@@ -178,9 +203,14 @@ def _split(x: Array, *, attrs: Attrs) -> tuple[Array, ...]:
 
 
 SPLIT = declare(
-    "Split", Kind.OPAQUE, 1, _split_type, _split, attributes=("axis", "size_splits"),
+    "Split",
+    Kind.OPAQUE,
+    1,
+    _split_type,
+    _split,
+    attributes=("axis", "size_splits"),
     doc="As many results as there are size_splits; equal parts are spelled out.",
-)  # fmt: skip
+)
 
 
 def _strided_slice_type(types: Types, attrs: Attrs) -> Types:
@@ -201,7 +231,7 @@ def _slice_extent(extent: Dim, begin: Dim, end: Dim, stride: int) -> Dim:
         return end - begin
     lowest = -1 if stride < 0 else 0
     if not (0 <= begin <= extent and lowest <= end <= extent):
-        raise TypeRuleError(f"slice {begin}:{end}:{stride} leaves the extent {extent}; clamp it and count from the front")
+        raise TypeRuleError(f"slice {begin}:{end}:{stride} leaves the extent {extent}; count from the front")
     return max(0, -(-(end - begin) // stride))
 
 
@@ -211,9 +241,14 @@ def _strided_slice(x: Array, *, attrs: Attrs) -> Array:
 
 
 STRIDED_SLICE = declare(
-    "StridedSlice", Kind.OPAQUE, 1, _strided_slice_type, _strided_slice, attributes=("begin", "end", "strides"),
-    doc="begin:end:stride for every axis, counted from the front and in bounds; end -1 is one before the first element.",
-)  # fmt: skip
+    "StridedSlice",
+    Kind.OPAQUE,
+    1,
+    _strided_slice_type,
+    _strided_slice,
+    attributes=("begin", "end", "strides"),
+    doc="begin:end:stride of every axis, counted from the front; end -1 lies before the first element.",
+)
 
 
 def _slice_type(types: Types, attrs: Attrs) -> Types:
@@ -222,8 +257,8 @@ def _slice_type(types: Types, attrs: Attrs) -> Types:
     if not len(begin) == len(size) == x.rank:
         raise TypeRuleError(f"begin and size need one entry for each of the {x.rank} axes")
     for extent, first, count in zip(x.shape, begin, size, strict=True):
-        inside = isinstance(extent, int) and isinstance(count, int) and 0 <= first and first + count <= extent
-        if not (inside or (first == 0 and count == extent)):
+        inside = first >= 0 and surely_nonnegative(extent - count - first)
+        if not inside or not surely_nonnegative(count):
             raise TypeRuleError(f"{count} elements from {first} leave the extent {extent}")
     return _of_shape(x, size)
 
@@ -256,6 +291,11 @@ def _pairs(attrs: Attrs) -> tuple[tuple[int, int], ...]:
 
 
 PAD = declare(
-    "Pad", Kind.OPAQUE, 1, _pad_type, _pad, attributes=("paddings", "value"),
+    "Pad",
+    Kind.OPAQUE,
+    1,
+    _pad_type,
+    _pad,
+    attributes=("paddings", "value"),
     doc="paddings is (before, after) of each axis, flattened; the new elements are value.",
-)  # fmt: skip
+)

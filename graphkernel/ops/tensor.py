@@ -1,27 +1,23 @@
-"""Tensor: a value together with the builder that records it, and ``apply``, through which every operator goes.
-
-There is no ambient state: the builder travels in the operands. Without any Tensor among the operands an operator
-computes at once on numpy arrays.
-
-Weak typing of what is not a Tensor: a Python scalar takes the data type of the first tensor operand when it fits
-without loss of kind (no float into an integer tensor, no integer into bool; ``TypeRuleError`` says to cast the tensor).
-A numpy array does so between floats and between integers and keeps its own data type otherwise.
-"""
+"""Tensor: a value together with the builder that records it. There is no ambient state: the builder travels in it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import NoReturn
 
 import numpy as np
 
-from graphkernel.errors import FrontendError, TypeRuleError
+from graphkernel.errors import FrontendError
 from graphkernel.ir.graph import Builder, Value
 from graphkernel.ir.opdef import OpDef
-from graphkernel.ir.types import Attrs, Category, Dim, DType, Shape, TensorType, dtype
+from graphkernel.ir.types import Attrs, Dim, DType, Shape, TensorType, dtype
+from graphkernel.ops.arguments import Axes, IndexItem, index_ranges, normal_axes, resolved_shape
+from graphkernel.ops.cast import CAST
 from graphkernel.ops.elemwise import ABS, ADD, FLOOR_DIV, FLOOR_MOD, MUL, NEG, POW, REAL_DIV, SUB
 from graphkernel.ops.families import Array
 from graphkernel.ops.matmul import BATCH_MATMUL, MATMUL
+from graphkernel.ops.normalize import REDUCE_MEAN
+from graphkernel.ops.reduce import REDUCE_MAX, REDUCE_MIN, REDUCE_SUM
 from graphkernel.ops.select import (
     EQUAL,
     GREATER,
@@ -33,8 +29,9 @@ from graphkernel.ops.select import (
     LOGICAL_OR,
     NOT_EQUAL,
 )
-
-Scalar = bool | int | float
+from graphkernel.ops.shape import RESHAPE, STRIDED_SLICE, TRANSPOSE
+from graphkernel.ops.type_rules import axis_of
+from graphkernel.ops.weak_typing import Scalar, weak_array
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -76,10 +73,55 @@ class Tensor:
         return f"<Tensor {self.type}>"
 
     def __bool__(self) -> bool:
-        raise FrontendError("a traced tensor has no truth value: use ops.select instead of if, and & | ~ instead of and or not")
+        raise FrontendError("a traced tensor has no truth value: use ops.select for if, and & | ~ for and, or, not")
 
-    def __iter__(self) -> Any:  # noqa: ANN401  # never returns
+    def __iter__(self) -> NoReturn:
         raise FrontendError("a traced tensor cannot be iterated over: use ops.split")
+
+    @property
+    def T(self) -> Tensor:  # numpy's name
+        """The axes in reverse order."""
+        return self.transpose()
+
+    def reshape(self, *shape: Dim) -> Tensor:
+        """The same elements in another shape; one extent may be -1."""
+        return record(RESHAPE, self, shape=resolved_shape(self.shape, shape))
+
+    def transpose(self, *perm: int) -> Tensor:
+        """Result axis i is axis ``perm[i]``; without ``perm`` the axes are reversed."""
+        order = tuple(axis_of(axis, self.ndim) for axis in perm) or tuple(reversed(range(self.ndim)))
+        return record(TRANSPOSE, self, perm=order)
+
+    def astype(self, dst_type: str | DType) -> Tensor:
+        """To another data type."""
+        return record(CAST, self, dst_type=dtype(dst_type).name)
+
+    def sum(self, axis: Axes = None, keep_dims: bool = False) -> Tensor:
+        """The sum over axes; None means all."""
+        return self._reduce(REDUCE_SUM, axis, keep_dims)
+
+    def mean(self, axis: Axes = None, keep_dims: bool = False) -> Tensor:
+        """The mean over axes; None means all."""
+        return self._reduce(REDUCE_MEAN, axis, keep_dims)
+
+    def max(self, axis: Axes = None, keep_dims: bool = False) -> Tensor:
+        """The maximum over axes; None means all."""
+        return self._reduce(REDUCE_MAX, axis, keep_dims)
+
+    def min(self, axis: Axes = None, keep_dims: bool = False) -> Tensor:
+        """The minimum over axes; None means all."""
+        return self._reduce(REDUCE_MIN, axis, keep_dims)
+
+    def _reduce(self, op: OpDef, axis: Axes, keep_dims: bool) -> Tensor:
+        return record(op, self, axis=normal_axes(axis, self.ndim), keep_dims=keep_dims)
+
+    def __getitem__(self, key: IndexItem | tuple[IndexItem, ...]) -> Tensor:
+        ranges, kept = index_ranges(self.shape, key if isinstance(key, tuple) else (key,))
+        begin, end, strides = (tuple(part[i] for part in ranges) for i in range(3))
+        whole = all(part == (0, extent, 1) for part, extent in zip(ranges, self.shape, strict=True))
+        cut = self if whole else record(STRIDED_SLICE, self, begin=begin, end=end, strides=strides)
+        shape = tuple(1 if axis is None else cut.shape[axis] for axis in kept)
+        return cut if shape == cut.shape else record(RESHAPE, cut, shape=shape)
 
     def __add__(self, other: Operand) -> Tensor:
         return record(ADD, self, other)
@@ -150,15 +192,14 @@ class Tensor:
     def __ge__(self, other: Operand) -> Tensor:
         return record(GREATER_EQUAL, self, other)
 
-    def __eq__(self, other: Operand) -> Tensor:  # type: ignore[override]  # element by element, as numpy's
+    def __eq__(self, other: Operand) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
         return record(EQUAL, self, other)
 
-    def __ne__(self, other: Operand) -> Tensor:  # type: ignore[override]  # element by element, as numpy's
+    def __ne__(self, other: Operand) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
         return record(NOT_EQUAL, self, other)
 
 
 Operand = Tensor | Array | Scalar
-TensorLike = TypeVar("TensorLike", Tensor, Array)
 
 
 def record(op: OpDef, *operands: Operand, **attrs: object) -> Tensor:
@@ -179,58 +220,13 @@ def record_all(op: OpDef, *operands: Operand, **attrs: object) -> tuple[Tensor, 
     return tuple(Tensor(value, first.builder) for value in node.outs)
 
 
-def compute_all(op: OpDef, *operands: Array | Scalar, **attrs: object) -> tuple[Array, ...]:
-    """Computes an operator on numpy arrays by its meaning, operands checked by its type rule."""
-    array = next((operand for operand in operands if isinstance(operand, np.ndarray | np.generic)), None)
-    like = dtype(array.dtype) if array is not None else dtype("float32")
-    arrays = tuple(x if isinstance(x, np.ndarray) else weak_array(x, like) for x in operands)
-    frozen = Attrs.of(attrs)
-    op.infer(tuple(TensorType(tuple(x.shape), dtype(x.dtype)) for x in arrays), frozen)
-    found = op.meaning(*arrays, attrs=frozen)
-    return tuple(found) if isinstance(found, tuple) else (np.asarray(found),)
-
-
-def apply_all(op: OpDef, *operands: Any, **attrs: object) -> tuple[Any, ...]:  # noqa: ANN401  # Tensors give Tensors, arrays arrays
-    """Records the operator when an operand is a Tensor, otherwise computes it."""
-    traced = any(isinstance(operand, Tensor) for operand in operands)
-    return record_all(op, *operands, **attrs) if traced else compute_all(op, *operands, **attrs)
-
-
-def apply(op: OpDef, *operands: Any, **attrs: object) -> Any:  # noqa: ANN401  # as apply_all
-    """As :func:`apply_all` for an operator with one result."""
-    (result,) = apply_all(op, *operands, **attrs)
-    return result
-
-
 def lift(operand: Operand, like: Tensor) -> Tensor:
-    """The operand as a Tensor of the same trace; scalars and arrays become constants (weak typing, see above)."""
+    """The operand as a Tensor of the same trace; scalars and arrays become constants (weak typing)."""
     if isinstance(operand, Tensor):
         return operand
     return Tensor(like.builder.constant(weak_array(operand, like.dtype)), like.builder)
 
 
-def weak_array(operand: object, like: DType) -> Array:
-    """A Python scalar or array as an array of the data type ``like``, where weak typing allows it."""
-    if isinstance(operand, bool | int | float):
-        return _weak_scalar(operand, like)
-    array = np.asarray(operand)
-    own = dtype(array.dtype)
-    same_kind = (own.is_float and like.is_float) or (own.is_integer and like.is_integer)
-    return array.astype(like.numpy) if same_kind else array
-
-
 def rank_of(operand: Operand) -> int:
     """The number of dims; 0 for a scalar."""
     return operand.ndim if isinstance(operand, Tensor) else np.ndim(operand)
-
-
-def _weak_scalar(scalar: Scalar, like: DType) -> Array:
-    lossy = (isinstance(scalar, float) and like.category in (Category.BOOL, Category.INT, Category.UINT)) or (
-        not isinstance(scalar, bool) and like.category is Category.BOOL
-    )
-    if lossy:
-        raise TypeRuleError(f"the scalar {scalar!r} does not fit a tensor of {like.name}; cast the tensor first (ops.cast)")
-    try:
-        return np.asarray(scalar, like.numpy)
-    except OverflowError as error:
-        raise TypeRuleError(f"the scalar {scalar!r} is out of range for {like.name}") from error

@@ -67,8 +67,10 @@ def checked(name: str, arity: int | None, attributes: tuple[str, ...], rule: Inf
                 raise TypeRuleError(f"takes {arity} operand{'' if arity == 1 else 's'}, got {len(types)}")
             for attribute in attrs:
                 if attribute not in attributes:
-                    known = ", ".join(attributes) or "none"
-                    raise TypeRuleError(f"has no attribute {attribute!r}{nearest(attribute, attributes)}; it has: {known}")
+                    hint = nearest(attribute, attributes)
+                    raise TypeRuleError(
+                        f"has no attribute {attribute!r}{hint}; it has: {', '.join(attributes) or 'none'}"
+                    )
             return rule(types, attrs)
         except (TypeError, KeyError, ValueError) as error:
             message = error.args[0] if error.args else str(error)
@@ -104,7 +106,7 @@ def _broadcast_dim(a: Dim, b: Dim, left: Shape, right: Shape) -> Dim:
     if a == 1:
         return b
     why = "could differ at run time" if isinstance(a, Sym) or isinstance(b, Sym) else "differ and neither is 1"
-    raise TypeRuleError(f"shapes {shape_text(left)} and {shape_text(right)} do not broadcast: extents {a} and {b} {why}")
+    raise TypeRuleError(f"{shape_text(left)} and {shape_text(right)} do not broadcast: extents {a} and {b} {why}")
 
 
 def broadcasting(accepts: Accepts, result: DType | None = None) -> InferRule:

@@ -59,7 +59,10 @@ def _unlisted(node: Node, options: Options) -> tuple[str, str]:
         return "not-fused-disabled", f"{name} is excluded by a cluster_ops flag"
     if node.op.composite or node.op.kind is Kind.OPAQUE:
         return "not-fused-opaque", f"kernels do not compute {name} on {options.target}"
-    return "not-fused-unlisted", f"{name} is not in the list of {options.target} at fusion_ops_level={options.ops_level}"
+    return (
+        "not-fused-unlisted",
+        f"{name} is not in the list of {options.target} at fusion_ops_level={options.ops_level}",
+    )
 
 
 def _unfit(value: Value) -> tuple[str, str] | None:

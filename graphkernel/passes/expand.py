@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from graphkernel.cluster.extract import with_unique_labels
-from graphkernel.errors import OptionError, TypeRuleError, nearest
+from graphkernel.errors import TypeRuleError, nearest
 from graphkernel.expanders.base import Declined, Expander, expand
 from graphkernel.expanders.lists import expand_ops
 from graphkernel.ir.graph import Builder, Graph, Node, Value, keep
@@ -32,14 +32,11 @@ def graph_kernel_expander(graph: Graph, context: Context) -> Graph:
 
 
 def listed_ops(context: Context) -> frozenset[str]:
-    """The names to expand: ``enable_expand_ops_only`` rules the other lists out, disabling beats enabling.
-
-    ``OptionError`` when a flag asks for an operator that has no expander.
-    """
+    """The names to expand: ``enable_expand_ops_only`` rules the other lists out, disabling beats enabling."""
     options = context.options
     for name in (*options.enable_expand_ops, *options.enable_expand_ops_only):
         if name not in context.expanders:
-            raise OptionError(f"cannot expand {name!r}: no expander of that name{nearest(name, context.expanders)}")
+            options.complain(f"cannot expand {name!r}: no expander of that name{nearest(name, context.expanders)}")
     if options.enable_expand_ops_only:
         return frozenset(options.enable_expand_ops_only)
     return (expand_ops(options.target) | set(options.enable_expand_ops)) - set(options.disable_expand_ops)

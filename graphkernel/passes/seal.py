@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graphkernel.cluster.boundary import tidy_boundaries
+from graphkernel.cluster.boundary import bind_operands
 from graphkernel.cluster.naming import rename_kernels
 from graphkernel.ir.graph import Graph
 from graphkernel.passes.base import Context, graph_pass
@@ -10,5 +10,5 @@ from graphkernel.passes.base import Context, graph_pass
 
 @graph_pass
 def graph_kernel_seal(graph: Graph, context: Context) -> Graph:
-    """Tensor constants become operands, redundant operands and results go, names say what kernels hold now."""
-    return rename_kernels(tidy_boundaries(graph))
+    """Tensor constants become operands, no operand is taken twice or in vain, names say what kernels hold now."""
+    return rename_kernels(bind_operands(graph))

@@ -21,7 +21,7 @@ PASS_NAME = "graph_kernel_splitter"
 def graph_kernel_splitter(graph: Graph, context: Context) -> Graph:
     """Replaces each fused node by its parts: composite areas as kernels, basic areas as ordinary operators."""
     splitter = _Splitter(context)
-    parts = {node: splitter.parts(node.body) for node in graph.operators if _is_cluster(node)}
+    parts = {node: splitter.parts(body) for node in graph.operators if (body := _cluster(node)) is not None}
     if all(part is None for part in parts.values()):
         return graph
 
@@ -32,9 +32,9 @@ def graph_kernel_splitter(graph: Graph, context: Context) -> Graph:
     return with_unique_labels(graph.rebuild(rewrite))
 
 
-def _is_cluster(node: Node) -> bool:
-    """True for a kernel that was not cut before."""
-    return node.body is not None and suffix_of(node.body) == FUSION
+def _cluster(node: Node) -> Graph | None:
+    """The body of a kernel that was not cut before."""
+    return node.body if node.body is not None and suffix_of(node.body) == FUSION else None
 
 
 def enabled_patterns(patterns: Sequence[FusionPattern], options: Options) -> tuple[FusionPattern, ...]:

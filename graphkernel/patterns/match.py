@@ -112,10 +112,10 @@ def _match_all(patterns: tuple[Term, ...], args: tuple[Value, ...], bindings: di
 def build(rule: Rule, found: Match, substitution: Mapping[Value, Value], builder: Builder) -> Value | None:
     """The right side over ``substitution`` of the bound values; None when it cannot have the type of the left side.
 
-    Operators whose operands are all constants are computed at once. A literal is broadcast to the result's shape.
+    It takes over the label of the root. Operators whose operands are all constants are computed at once. A literal is broadcast to the result's shape.
     """
     try:
-        made = _build(rule.equation.right, found, substitution, builder)
+        made = _build(rule.equation.right, found, substitution, builder, found.root.name)
     except TypeRuleError:
         return None
     if isinstance(rule.equation.right, Literal) and made.type.shape != found.result.shape:
@@ -123,7 +123,9 @@ def build(rule: Rule, found: Match, substitution: Mapping[Value, Value], builder
     return made if made.type == found.result else None
 
 
-def _build(right: Term, found: Match, substitution: Mapping[Value, Value], builder: Builder) -> Value:
+def _build(
+    right: Term, found: Match, substitution: Mapping[Value, Value], builder: Builder, label: str = ""
+) -> Value:
     match right:
         case Variable(name):
             return substitution.get(found.value(name), found.value(name))
@@ -131,7 +133,7 @@ def _build(right: Term, found: Match, substitution: Mapping[Value, Value], build
             return _literal(number, found.result.dtype, builder)
         case Apply(op, terms, attributes):
             args = tuple(_build(term, found, substitution, builder) for term in terms)
-            made = builder.node(op, args, _attributes(attributes, found))
+            made = builder.node(op, args, _attributes(attributes, found), label)
             return folded(made, builder)[0] if args and is_foldable(made) else made.out
         case _:
             raise AssertionError(f"{right} is no term")

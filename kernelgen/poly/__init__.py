@@ -1,4 +1,5 @@
 """The polyhedral room, the only one that imports islpy.
 
-Reading order: axes, scop, build, fold, partition, group, relations, schedule, tree, map_cpu, proof, astgen, text.
+Reading order: scop, text; axes, build; classes, fold; partition, group; relations; align, schedule; tree, map_cpu; proof;
+astgen; loops (the story in one function).
 """

@@ -1,4 +1,4 @@
-"""Every room has a card, its ``__init__`` docstring, that names each of its files; and the largest files are shown."""
+"""Every room has a card, its ``__init__`` docstring, that names each of its files."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.sources import ROOT, rooms, sources
-
-LARGEST = 8
+from tests.support.sources import ROOT, rooms
 
 
 def unlisted(room: Path) -> set[str]:
@@ -31,21 +29,3 @@ def test_a_missing_name_is_found(tmp_path: Path) -> None:
     (tmp_path / "first.py").touch()
     (tmp_path / "second.py").touch()
     assert unlisted(tmp_path) == {"second"}
-
-
-def test_sizes_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    """A guide, not a limit: about 200 lines a file and 30 a function."""
-    files = sorted(((len(source.lines), source.path) for source in sources()), reverse=True)
-    functions = sorted(
-        (
-            ((node.end_lineno or 0) - node.lineno + 1, f"{source.path}:{node.name}")
-            for source in sources()
-            for node in source.functions()
-        ),
-        reverse=True,
-    )
-    with capsys.disabled():
-        print(f"\n{len(files)} files, {sum(size for size, _ in files)} lines; the largest files and functions:")
-        for (size, path), (length, name) in zip(files[:LARGEST], functions[:LARGEST], strict=False):
-            print(f"  {size:5d} {path:45s} {length:5d} {name}")
-    assert files and functions

@@ -38,8 +38,9 @@ class Block:
     def outcome(self) -> str:
         """The text of the graph that the passes make of ``before`` now."""
         from graphkernel.ir.text import parse
+        from graphkernel.ops import OPS
 
-        return str(transformed(parse(self.before), self.passes, self.flags)).strip()
+        return str(transformed(parse(self.before, OPS), self.passes, self.flags)).strip()
 
 
 def transformed(graph: Graph, names: Iterable[str], flags: str) -> Graph:

@@ -18,6 +18,7 @@ class Memory:
     buffer: Buffer
     pointer: str
     lanes: int = 1
+    is_heap: bool = False
 
 
 @dataclass(frozen=True)

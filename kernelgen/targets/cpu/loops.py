@@ -10,13 +10,13 @@ from kernelgen.targets.cpu.counting import conditional, counted_loop, integer, s
 from kernelgen.targets.cpu.frame import Frame
 from kernelgen.targets.cpu.indices import condition_value, index_value, is_nonnegative
 from kernelgen.targets.cpu.parallel import parallel_loop, worth_threads
-from kernelgen.targets.cpu.statements import run
+from kernelgen.targets.cpu.statements import release, run
 from kernelgen.targets.cpu.values import Value
 from kernelgen.targets.cpu.vector import vector_loop
 from kernelgen.targets.cpu.vector_plan import VectorPlan, vector_plan
 
 MAX_UNROLL = 16
-SUM_BLOCK = 1 << 16
+SUM_BLOCK = 1 << 13
 """Terms that are added in one register before they join the total: long float sums keep their accuracy."""
 
 
@@ -24,6 +24,7 @@ def block(frame: Frame, statements: Block) -> None:
     """Prints a block; its bindings and locals end with it."""
     for statement in statements.statements:
         frame = _statement(frame, statement)
+    release(frame, statements)
 
 
 def _statement(frame: Frame, statement: Statement) -> Frame:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from kernelgen.targets.cpu.builder import Function
-from kernelgen.targets.cpu.frame import Frame, Memory
+from kernelgen.targets.cpu.frame import Frame
 from kernelgen.targets.cpu.values import Value
 
 Slots = list[tuple[str, str]]
@@ -40,7 +40,7 @@ def outlined(frame: Frame, name: str, more: tuple[str, ...], body: Callable[[Fra
 
 def _renamed(frame: Frame, function: Function, names: list[str]) -> Frame:
     remaining = iter(names)
-    memory = {n: Memory(m.buffer, next(remaining), m.lanes) for n, m in frame.memory.items()}
+    memory = {n: replace(m, pointer=next(remaining)) for n, m in frame.memory.items()}
     variables = {n: replace(v, function=function, text=next(remaining)) for n, v in frame.variables.items()}
     bindings = {n: replace(v, function=function, text=next(remaining)) for n, v in frame.bindings.items()}
     return replace(frame, function=function, memory=memory, variables=variables, bindings=bindings)

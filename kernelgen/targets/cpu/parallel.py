@@ -6,32 +6,26 @@ one, else to stand-ins that run everything on the calling thread.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 
-from kernelgen.nest.index import add, floor_divide, maximum, multiply, substitute, subtract
-from kernelgen.nest.nodes import Block, Call, Expr, For, If, Index, Num, Statement, Var
-from kernelgen.nest.scalars import SCALARS
+from kernelgen.nest.nodes import For, Num, Var
 from kernelgen.targets.cpu.builder import Function
 from kernelgen.targets.cpu.frame import Frame
 from kernelgen.targets.cpu.indices import index_value
 from kernelgen.targets.cpu.outline import captured, outlined
 from kernelgen.targets.cpu.values import Value, constant
-from kernelgen.targets.cpu.vector_plan import expressions_of, subexpressions
+from kernelgen.targets.cpu.work import TICKS_PER_NANOSECOND, work
 
 MIN_WORK_NANOSECONDS = 10_000
 """Below this, waking threads costs more than they save."""
 
 CHUNKS_PER_THREAD = 8
 
-_MEMORY_COST = 0.1
-_SCALE = 100
-
-
 def worth_threads(loop: For) -> bool:
     """False when the loop is certainly too short for threads; symbolic sizes are tested when the kernel runs."""
-    work = _work(loop, {})
-    return not isinstance(work, Num) or work.value >= MIN_WORK_NANOSECONDS * _SCALE
+    time = work(loop)
+    return not isinstance(time, Num) or time.value >= MIN_WORK_NANOSECONDS * TICKS_PER_NANOSECOND
 
 
 def parallel_loop(frame: Frame, loop: For, serial: Callable[[Frame, For], None]) -> None:
@@ -106,33 +100,8 @@ def _load_field(function: Function, number: int, type_: str) -> str:
 
 def _threads(frame: Frame, loop: For) -> str:
     """0 lets OpenMP decide; 1 when the run-time sizes make little work."""
-    work = _work(loop, {})
-    if isinstance(work, Num):
+    time = work(loop)
+    if isinstance(time, Num):
         return "0"
-    enough = index_value(frame, work).compare("sge", MIN_WORK_NANOSECONDS * _SCALE)
+    enough = index_value(frame, time).compare("sge", MIN_WORK_NANOSECONDS * TICKS_PER_NANOSECOND)
     return enough.select(constant(frame.function, 0, "i32"), 1).text
-
-
-def _work(statement: Statement, starts: Mapping[str, Index]) -> Index:
-    """An estimate of the time on one core, in hundredths of a nanosecond, over the variables in scope at the loop.
-
-    ``starts`` maps the variables of inner loops to their first value, at which inner bounds are taken.
-    """
-    match statement:
-        case Block(statements):
-            total: Index = Num(0)
-            for inner in statements:
-                total = add(total, _work(inner, starts))
-            return total
-        case If(_, body):
-            return _work(body, starts)
-        case For(var, lower, upper, body):
-            first, last = substitute(lower, starts), substitute(upper, starts)
-            trips = maximum(subtract(last, first), Num(0))
-            return multiply(_work(body, {**starts, var: first}), floor_divide(trips, Num(statement.step)))
-        case _:
-            return Num(int((_MEMORY_COST + sum(_cost(root) for root in expressions_of(statement))) * _SCALE))
-
-
-def _cost(expr: Expr) -> float:
-    return sum(SCALARS[e.function].cost for e in subexpressions(expr) if isinstance(e, Call))

@@ -7,7 +7,7 @@ from graphkernel import ops
 from graphkernel.cluster.contract import clusters
 from graphkernel.frontends.trace import spec, trace
 from graphkernel.ir.graph import Graph, Node
-from tests.support.fusion_nets import random_graph
+from fusion_nets import random_graph
 
 
 def names(graph: Graph, excluded: str) -> list[list[str]]:
@@ -48,7 +48,9 @@ def quotient(graph: Graph, groups: tuple[tuple[Node, ...], ...]) -> nx.DiGraph:
     found = nx.DiGraph()
     for node in graph.operators:
         found.add_node(home[node])
-        found.add_edges_from((home[a.node], home[node]) for a in node.args if a.node in home and home[a.node] != home[node])
+        found.add_edges_from(
+            (home[a.node], home[node]) for a in node.args if a.node in home and home[a.node] != home[node]
+        )
     return found
 
 

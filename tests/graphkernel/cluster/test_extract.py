@@ -10,7 +10,7 @@ from graphkernel.frontends.trace import spec, trace
 from graphkernel.ir.graph import PARAMETER, Builder, Graph
 from graphkernel.ir.verify import verify
 from graphkernel.ops import OPS
-from tests.support.fusion_nets import same_numbers
+from fusion_nets import same_numbers
 
 
 def net(x, y):
@@ -35,7 +35,8 @@ def test_a_group_becomes_a_call_with_what_crosses_its_boundary() -> None:
     result = extract(GRAPH, [named("Mul", "Add")], as_kernel)
     verify(result)
     (call,) = [node for node in result.operators if node.body is not None]
-    assert call.body is not None and call.body.name == "kernel_2_Mul"
+    assert call.body is not None
+    assert call.body.name == "kernel_2_Mul"
     assert [value.op.name for value in call.args] == ["Exp", "Constant"], "a tensor constant is an operand"
     assert [node.op.name for node in call.body.nodes if node.op is not PARAMETER] == ["Constant", "Mul", "Add"], (
         "a scalar constant is inside"

@@ -10,7 +10,7 @@ from graphkernel.decisions import DecisionLog
 from graphkernel.frontends.trace import spec, trace
 from graphkernel.ir.graph import Graph
 from graphkernel.ir.opdef import Kind
-from tests.support.fusion_nets import PATTERNS, layer_norm
+from fusion_nets import PATTERNS, layer_norm
 
 LIMITS = Limits()
 
@@ -39,8 +39,11 @@ def test_a_pattern_sees_kind_size_and_links() -> None:
     add, exp, total = Partition(trace(net, spec((4, 8)), spec((8,)))).areas
     assert [area.kind for area in (add, exp, total)] == [Kind.BROADCAST, Kind.ELEMWISE, Kind.REDUCE]
     assert [area.elements for area in (add, exp, total)] == [32, 32, 4]
-    assert [link.area for link in exp.inputs] == [add] and [link.area for link in exp.users] == [total]
-    assert add.has_one_user and not total.has_one_user and total.is_output
+    assert [link.area for link in exp.inputs] == [add]
+    assert [link.area for link in exp.users] == [total]
+    assert add.has_one_user
+    assert not total.has_one_user
+    assert total.is_output
     assert str(total.space) == "4 | *8"
     assert [value.node.name for value in add.reads] == ["x"], "bias is broadcast, not read element by element"
 
@@ -50,7 +53,8 @@ def test_merging_joins_links_and_takes_the_greater_kind() -> None:
     first, second, third, *_ = partition.areas
     merged = partition.merge([second, third])
     assert [node.op.name for node in merged.nodes] == ["RealDiv", "Sub"]
-    assert merged.kind is Kind.BROADCAST and merged.elements == 32
+    assert merged.kind is Kind.BROADCAST
+    assert merged.elements == 32
     assert [link.area.number for link in first.users] == [merged.number]
     assert {str(space) for link in merged.inputs for space in link.spreads} == set()
 
@@ -77,7 +81,8 @@ def test_the_size_limit_holds() -> None:
         return x
 
     found, log = grown(trace(chain, spec((4,))), everything, limits=Limits(composite_op_limit_size=4))
-    assert max(map(len, found)) == 4 and sum(map(len, found)) == 10
+    assert max(map(len, found)) == 4
+    assert sum(map(len, found)) == 10
     assert len(log.with_code("not-fused-limit")) == len(found) - 1
 
 
@@ -95,7 +100,7 @@ def test_rounds_go_on_until_nothing_merges() -> None:
         return [link.area for link in area.inputs][:1] if area.size == 1 and area.holds_only("Add") else ()
 
     found, _ = grown(trace(diamond, spec((4,))), only_pairs, only_add)
-    assert found == [["Exp", "Neg", "Tanh", "Add"]]
+    assert found == [["Exp"], ["Neg", "Tanh", "Add"]]
 
 
 def test_whole_means_all_or_none() -> None:
@@ -123,8 +128,9 @@ def test_every_dependence_left_has_a_reason() -> None:
 
 def test_a_pattern_that_is_switched_off_is_named() -> None:
     _, log = grown(trace(diamond, spec((4,))), disabled=PATTERNS)
-    messages = {d.message for d in log.with_code("not-fused-pattern-disabled")}
-    assert "elemwise_broadcast_fwd_width is switched off" in messages
+    assert {(d.code, d.message) for d in log} == {
+        ("not-fused-pattern-disabled", "elemwise_broadcast_bwd_width is switched off")
+    }
 
 
 def test_merges_say_what_they_save() -> None:
@@ -135,7 +141,7 @@ def test_merges_say_what_they_save() -> None:
     assert traffic_saved(partition.graph, [neg, add]) == 2 * size, "not written and not read"
     assert traffic_saved(partition.graph, [exp, neg]) == size, "tanh still reads it"
     assert traffic_saved(partition.graph, [neg, tanh]) == 0
-    assert traffic_saved(partition.graph, [exp, neg, tanh, add]) == 6 * size - 2 * size
+    assert traffic_saved(partition.graph, [exp, neg, tanh, add]) == 7 * size, "Exp is read twice"
 
 
 def test_a_shared_operand_is_read_once() -> None:

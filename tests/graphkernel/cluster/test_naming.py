@@ -5,7 +5,7 @@ from graphkernel.cluster.naming import LONGEST, Names, content, kernel_name, ren
 from graphkernel.frontends.trace import spec, trace
 from graphkernel.ir.graph import Graph
 from graphkernel.passes.base import map_bodies
-from tests.support.fusion_nets import attention_graph, fused
+from fusion_nets import attention_graph, fused
 
 
 def body(scale: float, shape=(4,)) -> Graph:
@@ -23,7 +23,8 @@ def test_a_long_list_is_cut() -> None:
         return x
 
     name = kernel_name(trace(chain, spec((4,))), "split")
-    assert name.startswith("Fused_Exp_Neg_") and name.endswith("_more_split")
+    assert name.startswith("Fused_Exp_Neg_")
+    assert name.endswith("_more_split")
     assert len(name) < LONGEST + 25
 
 

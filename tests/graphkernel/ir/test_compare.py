@@ -28,7 +28,12 @@ def read(text: str):
 
 
 def test_inner_labels_and_repeated_constants_do_not_count():
-    renamed = BASE.replace("t0", "first").replace("t2", "last").replace("c: f32", "weights: f32").replace(", c)", ", weights)")
+    renamed = (
+        BASE.replace("t0", "first")
+        .replace("t2", "last")
+        .replace("c: f32", "weights: f32")
+        .replace(", c)", ", weights)")
+    )
     assert difference(read(BASE), read(renamed)) is None
     assert read(BASE) == read(renamed)
     assert hash(read(BASE)) == hash(read(renamed))

@@ -1,10 +1,12 @@
 """The text form: what it looks like, that it reads back, and what its errors say."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from graphkernel.errors import ParseError
-from graphkernel.ir.graph import Alias, Builder, Graph
+from graphkernel.ir.graph import Alias, Builder, ConstantData, Graph
 from graphkernel.ir.text import parse, show
 from graphkernel.ir.types import TensorType, dtype, sym
 from graphkernel.ops import OPS
@@ -79,6 +81,12 @@ def test_errors_name_line_column_and_what_was_expected(old, new, line, column, m
     assert (caught.value.line, caught.value.column) == (line, column)
 
 
+def test_the_example_of_the_documentation_reads_back():
+    page = (Path(__file__).parents[3] / "docs" / "text_ir.md").read_text()
+    example = page.split("```")[1].lstrip()
+    assert show(parse(example, OPS)) == example
+
+
 def test_large_constants_print_by_digest_and_take_their_content_as_weights():
     builder = Builder()
     weight = np.arange(64, dtype=np.float32).reshape(8, 8)
@@ -86,13 +94,15 @@ def test_large_constants_print_by_digest_and_take_their_content_as_weights():
     constant = builder.constant(weight)
     graph = Graph("dense", (x,), (builder.emit(OPS["MatMul"], x, constant),))
     text = show(graph)
+    assert constant.node.data
     digest = constant.node.data.digest
     assert f"const c0: f32[8, 8] = sha256:{digest}" in text
     without = parse(text, OPS)
     assert without == graph
-    assert without.nodes[1].data.array is None
+    assert without.nodes[1].out.constant is None
     filled = parse(text, OPS, {digest: weight})
-    assert np.array_equal(filled.nodes[1].data.array, weight)
+    assert ConstantData.of(weight).digest == digest
+    np.testing.assert_array_equal(np.asarray(filled.nodes[1].out.constant), weight)
     with pytest.raises(ParseError, match="other content"):
         parse(text, OPS, {digest: weight + 1})
 

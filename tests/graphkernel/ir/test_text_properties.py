@@ -1,19 +1,22 @@
 """parse(show(g)) == g for graphs of every data type, odd names, odd numbers and symbolic shapes."""
 
 import numpy as np
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from graphkernel.ir.compare import difference
 from graphkernel.ir.graph import Alias, Builder, Graph, Value
 from graphkernel.ir.literals import attribute_text, element_text, parse_element
 from graphkernel.ir.opdef import Kind, OpDef
 from graphkernel.ir.text import parse, show
-from graphkernel.ir.types import Attrs, Category, TensorType, dtype, sym
+from graphkernel.ir.types import Attrs, Category, TensorType, sym
 from graphkernel.ops import OPS
 from kernelgen.dtypes import DTYPES
 
 SPELLED = [d for d in DTYPES if d.category is not Category.COMPLEX]
-NAMES = st.one_of(st.from_regex(r"\A[a-z_][a-z0-9_.]{0,5}\Z"), st.text(max_size=6), st.sampled_from(["inf", "nan", "return", "t0"]))
+NAMES = st.one_of(
+    st.from_regex(r"\A[a-z_][a-z0-9_.]{0,5}\Z"), st.text(max_size=6), st.sampled_from(["inf", "nan", "return", "t0"])
+)
 EXTENTS = st.sampled_from([0, 1, 2, 3, 5, sym("N"), sym("M") * 2, sym("N") * sym("M") + 1, sym("N") - 1])
 ATTRIBUTES = st.recursive(
     st.one_of(
@@ -58,13 +61,17 @@ def graphs(draw, depth=1):
     names = draw(st.lists(NAMES, min_size=1, max_size=3, unique=True))
     values: list[Value] = []
     for name in names:
-        type_ = TensorType(tuple(draw(st.lists(EXTENTS, max_size=3))), draw(st.sampled_from(DTYPES)), draw(st.sampled_from(["DefaultFormat", "NHWC"])))
+        type_ = TensorType(
+            tuple(draw(st.lists(EXTENTS, max_size=3))),
+            draw(st.sampled_from(DTYPES)),
+            draw(st.sampled_from(["DefaultFormat", "NHWC"])),
+        )
         values.append(builder.parameter(name, type_))
     inputs = tuple(values)
     for _ in range(draw(st.integers(0, 4))):
         choice = draw(st.integers(0, 3 if depth else 2))
         if choice == 0:
-            d, value = draw(elements())
+            _, value = draw(elements())
             count = draw(st.sampled_from([None, 0, 1, 5, 40]))
             values.append(builder.constant(value if count is None else np.repeat(value, count)))
         elif choice <= 2:

@@ -8,7 +8,7 @@ import pytest
 from graphkernel.errors import VerifyError
 from graphkernel.ir.graph import FUSED, Alias, Builder, ConstantData, Graph, Value
 from graphkernel.ir.text import parse
-from graphkernel.ir.types import TensorType, dtype, sym
+from graphkernel.ir.types import Dim, TensorType, dtype, sym
 from graphkernel.ir.verify import INVARIANTS, broken, verify
 from graphkernel.ops import OPS
 
@@ -26,6 +26,7 @@ graph g(x: f32[N, 4], y: f32[N, 4]) {
 GOOD = parse(TEXT, OPS)
 X, Y = GOOD.inputs
 CONST, ADD, CALL = GOOD.nodes[2:]
+BODY = parse(TEXT.replace("kernel", "graph").split("graph g")[0], OPS)
 F32 = dtype("f32")
 
 
@@ -33,7 +34,7 @@ def with_output(value: Value) -> Graph:
     return replace(GOOD, outputs=(value,), aliases=())
 
 
-def parameter(name: str, *shape: object) -> Value:
+def parameter(name: str, *shape: Dim) -> Value:
     return Builder().parameter(name, TensorType(shape, F32))
 
 
@@ -62,8 +63,8 @@ MUTANTS = {
     "a body on an operator": ("G6", with_output(replace(ADD, body=CALL.body).out)),
     "operands unlike the body's inputs": ("G6", with_output(replace(CALL, args=(CONST.out,)).out)),
     "results unlike the body's outputs": ("G6", with_output(replace(CALL, types=(TensorType((4, sym("N")), F32),)).out)),
-    "a broken body": ("G4", with_output(replace(CALL, body=replace(CALL.body, outputs=(
-        replace(CALL.body.outputs[0].node, args=()).out,))).out)),
+    "a broken body": ("G4", with_output(replace(CALL, body=replace(BODY, outputs=(
+        replace(BODY.outputs[0].node, args=()).out,))).out)),
     "an alias out of range": ("G7", replace(GOOD, aliases=(Alias(2, 0),))),
     "an alias of two types": ("G7", replace(with_output(CONST.out), aliases=(Alias(0, 0),))),
     "an output in two aliases": ("G7", replace(GOOD, aliases=(Alias(0, 0), Alias(0, 1)))),

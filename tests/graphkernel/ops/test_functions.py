@@ -6,6 +6,7 @@ import pytest
 from graphkernel import ops
 from graphkernel.errors import FrontendError, TypeRuleError
 from graphkernel.frontends.trace import spec, trace
+from graphkernel.ir.evaluate import evaluate
 from graphkernel.ir.types import sym
 
 ARRAY = np.arange(6, dtype=np.float32).reshape(2, 3)
@@ -21,7 +22,18 @@ def test_every_operator_is_a_function():
         assert callable(getattr(ops, ops.snake_case(name))), name
         assert op.doc or op.name
     names = {ops.snake_case(name) for name in ops.OPS}
-    assert {"add", "reduce_sum", "relu", "silu", "fast_gelu", "matmul", "batch_matmul", "conv2d", "real_div", "acos"} <= names
+    assert {
+        "add",
+        "reduce_sum",
+        "relu",
+        "silu",
+        "fast_gelu",
+        "matmul",
+        "batch_matmul",
+        "conv2d",
+        "real_div",
+        "acos",
+    } <= names
     assert "add" in dir(ops)
 
 
@@ -49,16 +61,22 @@ def test_operators_of_python_are_recorded():
 
 
 def test_arrays_on_the_left_leave_the_operator_to_the_tensor():
-    assert lines(lambda x: np.ones(3) - x, spec((2, 3)))[1] == "t1: f32[2, 3] = Sub(c0, x)"
+    assert lines(lambda x: np.ones(3) - x, spec((2, 3)))[1] == "t0: f32[2, 3] = Sub(c0, x)"
 
 
 def test_axes_and_shapes_are_normalised():
-    assert lines(lambda x: ops.reduce_sum(x, axis=-1), spec((2, 3))) == ["t0: f32[2] = ReduceSum(x, axis=(1,), keep_dims=False)"]
-    assert lines(lambda x: ops.reduce_max(x), spec((2, 3))) == ["t0: f32[] = ReduceMax(x, axis=(0, 1), keep_dims=False)"]
+    assert lines(lambda x: ops.reduce_sum(x, axis=-1), spec((2, 3))) == [
+        "t0: f32[2] = ReduceSum(x, axis=(1,), keep_dims=False)"
+    ]
+    assert lines(lambda x: ops.reduce_max(x), spec((2, 3))) == [
+        "t0: f32[] = ReduceMax(x, axis=(0, 1), keep_dims=False)"
+    ]
     assert lines(lambda x: ops.reshape(x, (-1, 2)), spec(("N", 4))) == ["t0: f32[2*N, 2] = Reshape(x, shape=(2*N, 2))"]
     assert lines(lambda x: ops.broadcast_to(x, (5, -1, 4)), spec(("N", 1)))[0].startswith("t0: f32[5, N, 4]")
     assert lines(lambda x: ops.transpose(x), spec((2, 3, 4))) == ["t0: f32[4, 3, 2] = Transpose(x, perm=(2, 1, 0))"]
-    assert lines(lambda x: ops.split(x, 2, axis=-1)[1], spec((2, 6)))[0].endswith("Split(x, axis=1, size_splits=(3, 3))")
+    assert lines(lambda x: ops.split(x, 2, axis=-1)[1], spec((2, 6)))[0].endswith(
+        "Split(x, axis=1, size_splits=(3, 3))"
+    )
     assert lines(lambda x: ops.squeeze(ops.expand_dims(x, -1)), spec(4))[1] == "t1: f32[4] = Squeeze(t0, axis=(1,))"
 
 
@@ -79,7 +97,11 @@ def test_scalars_take_the_data_type_of_the_tensor(scalar, of, printed):
 
 @pytest.mark.parametrize(
     ("scalar", "of", "message"),
-    [(2.0, "int32", "cast the tensor first"), (1, "bool", "cast the tensor first"), (300, "uint8", "out of range for uint8")],
+    [
+        (2.0, "int32", "cast the tensor first"),
+        (1, "bool", "cast the tensor first"),
+        (300, "uint8", "out of range for uint8"),
+    ],
 )
 def test_scalars_that_do_not_fit_are_refused(scalar, of, message):
     with pytest.raises(TypeRuleError, match=message):
@@ -112,7 +134,13 @@ def test_a_row_and_a_column_sum_do_not_lose_small_addends():
 
 def test_a_tensor_has_a_type_but_no_elements():
     def look(x):
-        assert (x.shape, x.ndim, str(x.dtype), x.size, repr(x)) == ((sym("N"), 4), 2, "f32", sym("N") * 4, "<Tensor f32[N, 4]>")
+        assert (x.shape, x.ndim, str(x.dtype), x.size, repr(x)) == (
+            (sym("N"), 4),
+            2,
+            "f32",
+            sym("N") * 4,
+            "<Tensor f32[N, 4]>",
+        )
         with pytest.raises(FrontendError, match=r"use ops\.select"):
             bool(x)
         return x
@@ -148,3 +176,43 @@ def test_a_tensor_has_a_type_but_no_elements():
 def test_misfits_say_what_is_expected(function, message):
     with pytest.raises((TypeRuleError, ValueError), match=message):
         trace(function, spec((3, 4)))
+
+
+def test_methods_of_tensors():
+    def methods(x):
+        return (
+            x.reshape(-1, 2).T.sum(axis=0).astype("float16"),
+            x.mean(-1, keep_dims=True),
+            x.max(),
+            x.min(0),
+            x.transpose(1, 0),
+        )
+
+    graph = trace(methods, spec((2, 4)))
+    assert [str(value.type) for value in graph.outputs] == ["f16[4]", "f32[2, 1]", "f32[]", "f32[4]", "f32[4, 2]"]
+
+
+INDICES = [
+    0, -1, slice(1, 3), slice(None, None, 2), slice(None, None, -1), slice(10, -1, -2), slice(3, 1), None, Ellipsis,
+    (0, 1), (Ellipsis, 0), (slice(None), None, -2), (0, Ellipsis, None, slice(1, None)), (slice(-2, None), slice(0, -1), 2),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("key", INDICES, ids=str)
+def test_basic_indexing_is_numpys(key):
+    x = np.arange(4 * 3 * 5, dtype=np.float32).reshape(4, 3, 5)
+    (found,) = evaluate(trace(lambda t: t[key], spec(x.shape)), [x])
+    np.testing.assert_array_equal(found, x[key])
+
+
+def test_indexing_of_symbolic_extents():
+    graph = trace(lambda x: (x[1:], x[:-1], x[-1], x[:, 0], x[None]), spec(("N", 4)))
+    types = [str(value.type) for value in graph.outputs]
+    assert types == ["f32[N - 1, 4]", "f32[N - 1, 4]", "f32[4]", "f32[N]", "f32[1, N, 4]"]
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    for found, expected in zip(evaluate(graph, [x]), (x[1:], x[:-1], x[-1], x[:, 0], x[None]), strict=True):
+        np.testing.assert_array_equal(found, expected)
+    with pytest.raises(TypeRuleError, match="may leave the symbolic extent"):
+        trace(lambda x: x[2:], spec(("N", 4)))
+    with pytest.raises(TypeRuleError, match="3 entries for 2 axes"):
+        trace(lambda x: x[0, 0, 0], spec((4, 4)))

@@ -1,6 +1,7 @@
 """Meanings against an independent oracle: the reference evaluator of the onnx package."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -69,7 +70,10 @@ def test_gather_and_one_hot(axis):
     indices = np.array([[0, 2], [-1, 1]])
     close(ops.gather(X, indices, axis=axis), reference("Gather", X, indices, axis=axis))
     flags = np.array([0.0, 1.0], np.float32)
-    close(ops.one_hot(indices % 3, 3, 1.0, 0.0, axis=axis), reference("OneHot", indices % 3, np.array(3), flags, axis=axis))
+    close(
+        ops.one_hot(indices % 3, 3, 1.0, 0.0, axis=axis),
+        reference("OneHot", indices % 3, np.array(3), flags, axis=axis),
+    )
 
 
 def test_conv():
@@ -84,7 +88,7 @@ def test_conv():
 def test_pools(ceil, size):
     x = normal(1, 2, size, size)
     attrs = Attrs.of(kernel_size=(3, 3), stride=(2, 2), pad=(1, 1, 1, 1), ceil_mode=ceil)
-    window = {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1], "ceil_mode": int(ceil)}
+    window: dict[str, Any] = {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1], "ceil_mode": int(ceil)}
     close(MAX_POOL.meaning(x, attrs=attrs), reference("MaxPool", x, **window))
     close(AVG_POOL.meaning(x, attrs=attrs), reference("AveragePool", x, **window))
     included = AVG_POOL.meaning(x, attrs=attrs.with_(count_include_pad=True))

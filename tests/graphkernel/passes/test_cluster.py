@@ -7,7 +7,7 @@ from graphkernel.ir.graph import Graph
 from graphkernel.ir.verify import verify
 from graphkernel.ops import OPS
 from graphkernel.passes.cluster import graph_kernel_cluster
-from tests.support.fusion_nets import attention_graph, context, operators, random_graph, same_numbers
+from fusion_nets import attention_graph, context, operators, random_graph, same_numbers
 
 
 def clustered(graph: Graph, **options: object) -> list[str]:

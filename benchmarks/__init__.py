@@ -1,0 +1,7 @@
+"""Speed as ratios in one run: ours, the peers and the machine's limit, interleaved in one process on one pinned thread.
+
+``python -m benchmarks cpu --json OUT``. Reading order: ``case`` (what a benchmark declares), ``cases/`` (one file each),
+``contestants`` (who runs it), ``measure`` (rounds and ratios), ``machine`` (what is measured on, and its bandwidth limit),
+``cold`` (first call in a fresh process), ``record`` (the JSON and the table). ``results/`` holds the runs that the README
+quotes.
+"""

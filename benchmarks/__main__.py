@@ -1,0 +1,56 @@
+"""``python -m benchmarks cpu --json OUT``: measure and write one JSON file."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "TORCHINDUCTOR_COMPILE_THREADS")
+
+
+def main() -> None:
+    """Parses the command line; starts over with one thread when the libraries would take more."""
+    arguments = _parser().parse_args()
+    if any(os.environ.get(name) != "1" for name in THREADS):
+        os.execve(
+            sys.executable,
+            [sys.executable, "-m", "benchmarks", *sys.argv[1:]],
+            os.environ | dict.fromkeys(THREADS, "1"),
+        )
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    from benchmarks.run import run
+
+    peers = not arguments.no_peers and find_spec("torch") is not None
+    record = run(arguments.case, tiny=arguments.tiny, peers=peers, rounds=arguments.rounds, cold=arguments.cold)
+    record["date"] = datetime.datetime.now(datetime.UTC).date().isoformat()
+    write(Path(arguments.json), json.dumps(record, indent=1) + "\n")
+
+
+def write(path: Path, text: str) -> None:
+    """Writes a whole file or none."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f".{path.name}.unfinished")
+    unfinished.write_text(text)
+    unfinished.replace(path)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("target", choices=["cpu"], help="what the kernels run on")
+    parser.add_argument("--json", required=True, metavar="OUT", help="the file to write")
+    parser.add_argument("--case", action="append", default=[], help="only this case; may be repeated")
+    parser.add_argument("--rounds", type=int, default=15, help="rounds; every contestant runs once in each")
+    parser.add_argument("--cold", type=int, default=3, metavar="N", help="fresh processes for compile times; 0: none")
+    parser.add_argument("--tiny", action="store_true", help="small shapes, to see that it runs")
+    parser.add_argument("--no-peers", action="store_true", help="ours and the machine's limit only")
+    return parser
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,75 @@
+"""Rounds: every contestant runs once a round, in turning order; ratios are taken within a round, so that noise cancels."""
+
+from __future__ import annotations
+
+import gc
+import statistics
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from benchmarks.contestants import Contestant
+
+Times = Mapping[str, Sequence[float]]
+BATCH_SECONDS = 0.02
+LEAST_CALLS = 3
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Median, least and greatest of several rounds."""
+
+    median: float
+    low: float
+    high: float
+
+    @staticmethod
+    def of(values: Sequence[float], scale: float = 1.0) -> Spread:
+        """The spread of scaled values."""
+        scaled = [value * scale for value in values]
+        return Spread(statistics.median(scaled), min(scaled), max(scaled))
+
+    def __str__(self) -> str:
+        return f"{self.median:.4g} ({self.low:.4g}-{self.high:.4g})"
+
+
+def interleaved(contestants: Sequence[Contestant], rounds: int, batch_seconds: float = BATCH_SECONDS) -> Times:
+    """Seconds per call of each contestant in each round."""
+    calls = {contestant.name: _calls(contestant, batch_seconds) for contestant in contestants}
+    times: dict[str, list[float]] = {contestant.name: [] for contestant in contestants}
+    with _no_collector():
+        for turn in range(rounds):
+            start = turn % len(contestants)
+            for contestant in [*contestants[start:], *contestants[:start]]:
+                times[contestant.name].append(_per_call(contestant, calls[contestant.name]))
+    return times
+
+
+def ratio(times: Times, name: str, to: str) -> Spread:
+    """Time of one contestant over that of another, round by round."""
+    return Spread.of([a / b for a, b in zip(times[name], times[to], strict=True)])
+
+
+def _calls(contestant: Contestant, batch_seconds: float) -> int:
+    contestant.run()
+    once = _per_call(contestant, 1)
+    return max(LEAST_CALLS, int(batch_seconds / max(once, 1e-7)))
+
+
+def _per_call(contestant: Contestant, calls: int) -> float:
+    run = contestant.run
+    start = time.perf_counter()
+    for _ in range(calls):
+        run()
+    return (time.perf_counter() - start) / calls
+
+
+@contextmanager
+def _no_collector() -> Iterator[None]:
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()

@@ -1,0 +1,129 @@
+"""Hooks: callables ``(step, before, after)`` that :func:`~graphkernel.passes.base.run_steps` calls after every step."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from graphkernel.errors import PassError, VerifyError
+from graphkernel.ir.evaluate import evaluate
+from graphkernel.ir.graph import Graph, Node
+from graphkernel.ir.verify import verify
+from graphkernel.options import Options
+from graphkernel.passes.base import Step
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+@dataclass(frozen=True)
+class Verify:
+    """Checks the invariants of every new graph; ``PassError`` names the step that broke one."""
+
+    def __call__(self, step: Step, before: Graph, after: Graph) -> None:
+        if after is before:
+            return
+        try:
+            verify(after)
+        except VerifyError as error:
+            raise PassError(f"pass {step.name} left an invalid graph {after.name!r}: {error}") from error
+
+
+@dataclass
+class Dump:
+    """Writes each new graph as ``0003_stage1_cluster_4_graph_kernel_cluster.gk``, readable by ``parse``."""
+
+    folder: Path
+    _count: int = 0
+
+    def __call__(self, step: Step, before: Graph, after: Graph) -> None:
+        if self._count == 0:
+            self._write("input", before)
+        if after is not before:
+            self._write(step.name, after)
+
+    def _write(self, name: str, graph: Graph) -> None:
+        write_atomically(self.folder / f"{self._count:04d}_{name}.gk", str(graph))
+        self._count += 1
+
+
+@dataclass
+class ClusterText:
+    """Appends to ``graph_kernel_cluster_<pid>.txt`` which operators each new kernel holds, as MindSpore's dump_as_text."""
+
+    folder: Path
+
+    def __call__(self, step: Step, before: Graph, after: Graph) -> None:
+        if after is before or step.pass_.name not in ("graph_kernel_cluster", "graph_kernel_splitter"):
+            return
+        text = "".join(_source_nodes(node) for node in after.operators if node.body is not None)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with (self.folder / f"graph_kernel_cluster_{os.getpid()}.txt").open("a", encoding="utf-8") as file:
+            file.write(text)
+
+
+def _source_nodes(node: Node) -> str:
+    assert node.body is not None
+    lines = [f"Source nodes of {node.name} = {_call(node, node.body.name)}"]
+    lines += [f"  {inner.name} = {_call(inner, inner.op.name)}" for inner in node.body.operators]
+    return "\n".join([*lines, "=" * 80, ""])
+
+
+def _call(node: Node, name: str) -> str:
+    return f"{name}({', '.join(value.node.name for value in node.args)})"
+
+
+@dataclass
+class Clock:
+    """Adds up the seconds from one call to the next, per step. The first among the hooks measures passes best."""
+
+    seconds: dict[str, float] = field(default_factory=dict[str, float])
+    _mark: float = field(default_factory=time.perf_counter)
+
+    def __call__(self, step: Step, before: Graph, after: Graph) -> None:
+        now = time.perf_counter()
+        self.seconds[step.name] = self.seconds.get(step.name, 0.0) + now - self._mark
+        self._mark = now
+
+
+@dataclass(frozen=True)
+class SameNumbers:
+    """Evaluates the graph before and after each step on the same arrays; ``PassError`` names the step that differs."""
+
+    arrays: Sequence[Array]
+    relative: float = 1e-5
+    absolute: float = 1e-6
+
+    def __call__(self, step: Step, before: Graph, after: Graph) -> None:
+        if after is before:
+            return
+        pairs = zip(evaluate(before, self.arrays), evaluate(after, self.arrays), strict=True)
+        for index, (expected, got) in enumerate(pairs):
+            if not np.allclose(_wide(got), _wide(expected), self.relative, self.absolute, equal_nan=True):
+                worst = np.nanmax(np.abs(_wide(got) - _wide(expected)))
+                raise PassError(f"pass {step.name} changed output {index} of graph {after.name!r} by up to {worst:g}")
+
+
+def _wide(array: Array) -> Array:
+    return array if array.dtype.kind == "c" else array.astype(np.float64)
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Writes a file that appears whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    unfinished.write_text(text, encoding="utf-8")
+    unfinished.replace(path)
+
+
+def dumps_for(options: Options) -> tuple[Dump | ClusterText, ...]:
+    """The dumps that the options ask for; ``dump_as_text`` means ``graph_kernel_dump/`` in the working folder."""
+    folder = Path(options.dump_dir or "graph_kernel_dump")
+    if options.dump_as_text:
+        return (Dump(folder), ClusterText(folder))
+    return (Dump(folder),) if options.dump_dir else ()

@@ -1,0 +1,38 @@
+"""``apply``: the way every operator function goes. Tensors are recorded, numpy arrays are computed at once."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import numpy as np
+
+from graphkernel.ir.opdef import OpDef
+from graphkernel.ir.types import Attrs, TensorType, dtype
+from graphkernel.ops.families import Array
+from graphkernel.ops.tensor import Tensor, record_all
+from graphkernel.ops.weak_typing import Scalar, weak_array
+
+TensorLike = TypeVar("TensorLike", Tensor, Array)
+
+
+def apply(op: OpDef, *operands: Any, **attrs: object) -> Any:
+    """The result of an operator that has one: a Tensor when an operand is one, otherwise an array."""
+    (result,) = apply_all(op, *operands, **attrs)
+    return result
+
+
+def apply_all(op: OpDef, *operands: Any, **attrs: object) -> tuple[Any, ...]:
+    """All results of an operator: Tensors when an operand is one, otherwise arrays."""
+    traced = any(isinstance(operand, Tensor) for operand in operands)
+    return record_all(op, *operands, **attrs) if traced else compute_all(op, *operands, **attrs)
+
+
+def compute_all(op: OpDef, *operands: Array | Scalar, **attrs: object) -> tuple[Array, ...]:
+    """The operator's meaning on numpy arrays, which its type rule has checked."""
+    array = next((operand for operand in operands if isinstance(operand, np.ndarray | np.generic)), None)
+    like = dtype(array.dtype) if array is not None else dtype("float32")
+    arrays = [x if isinstance(x, np.ndarray) else weak_array(x, like) for x in operands]
+    frozen = Attrs.of(attrs)
+    op.infer(tuple(TensorType(tuple(x.shape), dtype(x.dtype)) for x in arrays), frozen)
+    found = op.meaning(*arrays, attrs=frozen)
+    return tuple(found) if isinstance(found, tuple) else (np.asarray(found),)

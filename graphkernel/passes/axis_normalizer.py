@@ -1,0 +1,44 @@
+"""The pass axis_normalizer: one spelling for the axes of reductions, so that equal reductions look equal.
+
+    ReduceSum(x, axis=(-1, 0))    ==>    ReduceSum(x, axis=(0, 2))         x of rank 3
+    ReduceSum(x, axis=())         ==>    ReduceSum(x, axis=(0, 1, 2))
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from graphkernel.ir.graph import Graph, Node, Value, keep
+from graphkernel.ir.types import Attrs
+from graphkernel.ops.type_rules import axes_of, axis_of
+from graphkernel.passes.base import Context, graph_pass, map_bodies
+
+REDUCTIONS = frozenset({"ReduceSum", "ReduceProd", "ReduceMax", "ReduceMin", "ReduceAll", "ReduceAny", "ReduceMean"})
+INDEX_REDUCTIONS = frozenset({"Argmax", "Argmin"})
+
+
+@graph_pass
+def axis_normalizer(graph: Graph, context: Context) -> Graph:
+    """Makes reduction axes sorted, non-negative and complete, in the graph and inside every kernel body."""
+    return normalized(map_bodies(graph, normalized))
+
+
+def normalized(graph: Graph) -> Graph:
+    """One graph without its bodies."""
+
+    def rewrite(node: Node, args: tuple[Value, ...]) -> tuple[Value, ...]:
+        kept = keep(node, args)
+        attrs = _normal_attrs(node)
+        return kept.outs if attrs == node.attrs else replace(kept, attrs=attrs).outs
+
+    return graph.rebuild(rewrite)
+
+
+def _normal_attrs(node: Node) -> Attrs:
+    name = node.op.name
+    if name in REDUCTIONS:
+        axes = axes_of(node.attrs.ints("axis", ()), node.args[0].type.rank)
+        return node.attrs.with_(axis=axes, keep_dims=node.attrs.bool("keep_dims", False))
+    if name in INDEX_REDUCTIONS:
+        return node.attrs.with_(axis=axis_of(node.attrs.int("axis"), node.args[0].type.rank))
+    return node.attrs

@@ -1,0 +1,70 @@
+"""The pass eliminate_redundant_output: kernels give each value once, and only values that somebody uses.
+
+    kernel K(x, y) { t = Exp(x); u = Log(x); return t, t, x, u }     a, b, c, d = K(p, q); return a, b, c
+        ==>
+    kernel K(x) { t = Exp(x); return t }                             a = K(p); return a, a, p
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from graphkernel.cluster.extract import with_unique_labels
+from graphkernel.ir.graph import CONSTANT, Graph, Node, Value, keep
+from graphkernel.passes.base import Context, graph_pass
+
+
+@graph_pass
+def eliminate_redundant_output(graph: Graph, context: Context) -> Graph:
+    """Drops unused, repeated and passed-through results of fused nodes, and the operands that then nobody needs."""
+    used = {value for node in graph.nodes for value in node.args} | set(graph.outputs)
+    tidied = {node: tidy for node in graph.operators if (tidy := _tidy(node, used)) is not None}
+    if not tidied:
+        return graph
+
+    def rewrite(node: Node, args: tuple[Value, ...]) -> tuple[Value, ...]:
+        return tidied[node].results(node, args) if node in tidied else keep(node, args).outs
+
+    return with_unique_labels(graph.rebuild(rewrite))
+
+
+@dataclass(frozen=True)
+class _Tidy:
+    """A body with fewer results and operands; ``operands`` are the kept positions, ``sources`` where old results come from."""
+
+    body: Graph
+    operands: tuple[int, ...]
+    sources: tuple[Value, ...]
+
+    def results(self, node: Node, args: tuple[Value, ...]) -> tuple[Value, ...]:
+        """What stands for each old result, given the operands of the call."""
+        assert node.body is not None
+        known = dict(zip(node.body.inputs, args, strict=True))
+        if self.body.outputs:
+            types = tuple(value.type for value in self.body.outputs)
+            call = replace(node, args=tuple(args[i] for i in self.operands), types=types, body=self.body)
+            known.update(zip(self.body.outputs, call.outs, strict=True))
+        return tuple(known.get(source, source) for source in self.sources)
+
+
+def _tidy(node: Node, used: set[Value]) -> _Tidy | None:
+    """How a fused node can be smaller; None when it is no fused node, writes into operands or has nothing redundant."""
+    body = node.body
+    if body is None or body.aliases:
+        return None
+    needed = [source for value, source in zip(node.outs, body.outputs, strict=True) if value in used]
+    outputs = tuple(dict.fromkeys(source for source in needed if not _is_given(source, body)))
+    smaller = replace(body, outputs=outputs)
+    reached = {arg.node for inner in smaller.operators for arg in inner.args}
+    kept = tuple(i for i, value in enumerate(body.inputs) if value.node in reached)
+    if len(outputs) == len(body.outputs) and len(kept) == len(body.inputs):
+        return None
+    # unused results still need something to stand for them; nobody looks at it
+    fallback = outputs[0] if outputs else body.inputs[0]
+    sources = tuple(source if _is_given(source, body) or source in outputs else fallback for source in body.outputs)
+    return _Tidy(replace(smaller, inputs=tuple(body.inputs[i] for i in kept)), kept, sources)
+
+
+def _is_given(source: Value, body: Graph) -> bool:
+    """True when the caller has the value already: an operand or a constant."""
+    return source in body.inputs or source.op is CONSTANT

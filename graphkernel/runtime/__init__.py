@@ -1,0 +1,6 @@
+"""Running an optimized graph: kernels, host libraries, buffers.
+
+Reading order: ``arrays`` (what comes in, and the same kind out), ``buffers`` (liveness and one arena), ``steps`` (what
+a plan is made of), ``host`` (which library runs what no kernel computes; numpy), ``onnx_text`` (our operators as ONNX
+nodes), ``regions`` (onnxruntime over whole regions), ``plan`` (graph to steps), ``executable`` (the callable).
+"""

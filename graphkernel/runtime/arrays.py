@@ -1,0 +1,57 @@
+"""Arrays of any library in, the same kind out: numpy inside, DLPack and the array protocols at the border."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from graphkernel.errors import InputError
+
+Array = np.ndarray[Any, np.dtype[Any]]
+CPU_DEVICE = 1  # DLPack's kDLCPU
+PROTOCOLS = ("__array_interface__", "__array__", "__buffer__")
+
+
+def to_numpy(given: object, name: str) -> Array:
+    """The array as numpy, without a copy where the other library allows it. ``name`` is said in errors.
+
+    Raises ``InputError`` for objects that are no arrays and for arrays on another device.
+    """
+    if isinstance(given, np.ndarray):
+        return given
+    if hasattr(given, "__dlpack_device__"):
+        return _from_dlpack(given, name)
+    if isinstance(given, bool | int | float | list | tuple | np.generic) or any(hasattr(given, p) for p in PROTOCOLS):
+        return np.asarray(given)
+    raise InputError(f"input {name}: {type(given).__name__} is no array; give numpy, DLPack or __array_interface__")
+
+
+def wrapper_for(given: Sequence[object]) -> Callable[[Array], Any] | None:
+    """The function that turns a numpy result into the kind of array that came in; None when that is numpy.
+
+    The first argument that is not numpy decides. Nothing is imported: whoever made the argument is imported already.
+    """
+    for array in given:
+        if not isinstance(array, np.ndarray) and hasattr(array, "__dlpack__"):
+            return _dlpack_reader(array)
+    return None
+
+
+def _from_dlpack(given: Any, name: str) -> Array:  # noqa: ANN401  # any library's array
+    kind, _ = given.__dlpack_device__()
+    if kind != CPU_DEVICE:
+        raise InputError(f"input {name} is on another device (DLPack device type {kind}); move it to the CPU")
+    plain = given.detach() if getattr(given, "requires_grad", False) else given
+    try:
+        return np.from_dlpack(plain)
+    except (BufferError, RuntimeError, TypeError) as error:
+        raise InputError(f"input {name}: {type(given).__name__} gives no DLPack array numpy can read: {error}") from error
+
+
+def _dlpack_reader(array: Any) -> Callable[[Array], Any] | None:  # noqa: ANN401  # any library's array
+    if hasattr(array, "__array_namespace__"):
+        return getattr(array.__array_namespace__(), "from_dlpack", None)
+    return getattr(sys.modules.get(type(array).__module__.partition(".")[0]), "from_dlpack", None)

@@ -1,0 +1,55 @@
+"""Host libraries: who computes the operators that no kernel computes. Here numpy; ``regions`` has onnxruntime."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from graphkernel.ir.graph import Node, Value
+from graphkernel.runtime.steps import NumpyStep, Step
+
+
+class HostLibrary(Protocol):
+    """Runs ordinary operators, one at a time or a whole region at once."""
+
+    @property
+    def name(self) -> str:
+        """What the report calls it."""
+        ...
+
+    def group(self, node: Node) -> str | None:
+        """Nodes of one group may share a step; None when the library cannot run the node."""
+        ...
+
+    def why_not(self, node: Node) -> str:
+        """Why ``group`` said None."""
+        ...
+
+    def region(self, name: str, nodes: Sequence[Node], slots: Mapping[Value, int], outputs: Sequence[Value]) -> Step:
+        """One step that runs the nodes (in topological order) and leaves ``outputs`` in their slots."""
+        ...
+
+
+@dataclass(frozen=True)
+class NumpyHost:
+    """No regions: every operator by its numpy meaning."""
+
+    name: str = "numpy"
+
+    def group(self, node: Node) -> str | None:
+        """None: numpy is what is left when no library takes a node."""
+        return None
+
+    def why_not(self, node: Node) -> str:
+        """Nothing to explain: this is the choice."""
+        return "the host library is numpy"
+
+    def region(self, name: str, nodes: Sequence[Node], slots: Mapping[Value, int], outputs: Sequence[Value]) -> Step:
+        """Never asked for, because no node is in a group."""
+        raise NotImplementedError("numpy runs single operators")
+
+
+def numpy_step(node: Node, slots: Mapping[Value, int]) -> NumpyStep:
+    """One operator by its numpy meaning."""
+    return NumpyStep(node, tuple(slots[arg] for arg in node.args), tuple(slots[value] for value in node.outs))

@@ -1,0 +1,221 @@
+"""From a graph to a plan: steps in order over numbered slots, and how long each buffer lives.
+
+What no kernel computes goes to the host library in maximal convex regions. Every operator has a depth: the number of
+changes of hands on the longest path to it. Operators of one hand and one depth form a region: a path that leaves it
+and comes back would have gained depth, so no region waits for itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from graphkernel.errors import RuntimeFailure
+from graphkernel.ir.graph import LEAVES, Graph, Node, Value
+from graphkernel.ir.opdef import Kind
+from graphkernel.runtime.host import HostLibrary, numpy_step
+from graphkernel.runtime.steps import Kernel, KernelStep, Step, ViewStep
+
+KERNEL, NUMPY, NOBODY = "kernel", "numpy", ""
+
+
+@dataclass(frozen=True, eq=False)
+class CompiledKernel:
+    """A kernel as the planner needs it. ``updates`` are the positions of operands that it writes in place."""
+
+    call: Kernel
+    updates: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """Slot ``slot`` needs memory from step ``first`` to step ``last``; ``escapes`` when an output lies in it."""
+
+    slot: int
+    value: Value
+    first: int
+    last: int
+    escapes: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Steps in order, where inputs, constants and outputs are, the buffers in between, and what went to numpy and why."""
+
+    graph: Graph
+    steps: tuple[Step, ...]
+    slots: Mapping[Value, int]
+    buffers: tuple[Buffer, ...]
+    left_to_numpy: Mapping[Node, str]
+
+    @property
+    def slot_count(self) -> int:
+        """How many slots there are."""
+        return len(self.slots)
+
+
+def make_plan(graph: Graph, kernels: Mapping[Node, CompiledKernel], library: HostLibrary) -> Plan:
+    """The plan of a graph. ``kernels`` holds the compiled kernel of every fused node."""
+    slots = {value: index for index, value in enumerate(value for node in graph.nodes for value in node.outs)}
+    hands = _assign_hands(graph, library)
+    steps: list[Step] = []
+    refused: dict[Node, str] = {node: hands[node].why for node in graph.operators if hands[node].who == NUMPY}
+    for members in _regions(graph, hands):
+        steps.extend(_steps_of(graph, members, hands, kernels, library, slots, refused, len(steps)))
+    return Plan(graph, _protected(graph, tuple(steps), kernels, slots), slots, _buffers(graph, steps, slots), refused)
+
+
+@dataclass(frozen=True)
+class _Hand:
+    """Who runs an operator, after how many changes of hands, and why not the library."""
+
+    who: str
+    depth: int
+    why: str = ""
+
+
+def _assign_hands(graph: Graph, library: HostLibrary) -> dict[Node, _Hand]:
+    groups = {node: None if _is_view(node) or node.body is not None else library.group(node) for node in graph.operators}
+    inner = _views_inside(graph, groups, library)
+    hands: dict[Node, _Hand] = {}
+    for node in graph.operators:
+        before = [hands[arg.node] for arg in node.args if arg.node in hands]
+        if _is_view(node) and node not in inner:
+            hands[node] = max(before, key=lambda hand: hand.depth, default=_Hand(NOBODY, 0))
+            continue
+        group = inner.get(node, groups[node])
+        who = KERNEL if node.body is not None else NUMPY if group is None else group
+        depth = max((hand.depth + (hand.who not in (who, NOBODY)) for hand in before), default=0)
+        hands[node] = _Hand(who, depth, library.why_not(node) if who == NUMPY else "")
+    return hands
+
+
+def _is_view(node: Node) -> bool:
+    return node.op.kind is Kind.RESHAPE and len(node.args) == 1
+
+
+def _views_inside(graph: Graph, groups: Mapping[Node, str | None], library: HostLibrary) -> dict[Node, str]:
+    """Views between two operators of one group belong to the region; all others cost nothing outside."""
+    inside: dict[Node, str] = {}
+    for node in graph.operators:
+        if not _is_view(node):
+            continue
+        producer = node.args[0].node
+        group = inside.get(producer) if _is_view(producer) else groups.get(producer)
+        if group is not None and group in _groups_after(graph, node, groups) and library.group(node) is not None:
+            inside[node] = group
+    return inside
+
+
+def _groups_after(graph: Graph, view: Node, groups: Mapping[Node, str | None]) -> set[str | None]:
+    found: set[str | None] = set()
+    waiting = [view]
+    while waiting:
+        for user in graph.users[waiting.pop()]:
+            if _is_view(user):
+                waiting.append(user)
+            else:
+                found.add(groups[user])
+    return found
+
+
+def _regions(graph: Graph, hands: Mapping[Node, _Hand]) -> Iterator[tuple[Node, ...]]:
+    """The operators in an order that respects their needs; those of one library region together."""
+    position = {node: index for index, node in enumerate(graph.operators)}
+    regions: dict[tuple[int, str], list[Node]] = {}
+    singles: list[tuple[int, int, int, tuple[Node, ...]]] = []
+    for node in graph.operators:
+        hand = hands[node]
+        outside = hand.who in (KERNEL, NUMPY, NOBODY)
+        if outside or (_is_view(node) and not _feeds_region(graph, node, hands)):
+            singles.append((hand.depth, 1, position[node], (node,)))
+        else:
+            regions.setdefault((hand.depth, hand.who), []).append(node)
+    whole = [(depth, 0, position[nodes[0]], tuple(nodes)) for (depth, _), nodes in regions.items()]
+    for *_, members in sorted([*whole, *singles], key=lambda entry: entry[:3]):
+        yield members
+
+
+def _feeds_region(graph: Graph, view: Node, hands: Mapping[Node, _Hand]) -> bool:
+    """Whether an operator of the view's own region reads it, directly or through views."""
+    return any(
+        hands[user] == hands[view] and (not _is_view(user) or _feeds_region(graph, user, hands)) for user in graph.users[view]
+    )
+
+
+def _steps_of(
+    graph: Graph,
+    members: tuple[Node, ...],
+    hands: Mapping[Node, _Hand],
+    kernels: Mapping[Node, CompiledKernel],
+    library: HostLibrary,
+    slots: Mapping[Value, int],
+    refused: dict[Node, str],
+    number: int,
+) -> list[Step]:
+    first = members[0]
+    if first.body is not None:
+        return [_kernel_step(first, kernels[first], slots)]
+    if hands[first].who == NUMPY:
+        return [numpy_step(first, slots)]
+    if len(members) == 1 and _is_view(first):
+        return [_view_step(first, slots)]
+    try:
+        return [library.region(f"region_{number}", members, slots, _leaving(graph, members))]
+    except RuntimeFailure as failure:
+        refused.update(dict.fromkeys(members, str(failure)))
+        return [_view_step(node, slots) if _is_view(node) else numpy_step(node, slots) for node in members]
+
+
+def _kernel_step(node: Node, kernel: CompiledKernel, slots: Mapping[Value, int]) -> KernelStep:
+    inputs, outputs = tuple(slots[arg] for arg in node.args), tuple(slots[value] for value in node.outs)
+    return KernelStep(node.name, kernel.call, inputs, outputs, frozenset(kernel.updates))
+
+
+def _view_step(node: Node, slots: Mapping[Value, int]) -> ViewStep:
+    return ViewStep(node.name, (slots[node.args[0]],), (slots[node.out],), node.out.type.shape)
+
+
+def _leaving(graph: Graph, members: Sequence[Node]) -> tuple[Value, ...]:
+    """The results that are needed outside of the region."""
+    inside, outputs = set(members), set(graph.outputs)
+    read = {arg for node in members for user in graph.users[node] if user not in inside for arg in user.args}
+    return tuple(value for node in members for value in node.outs if value in read or value in outputs)
+
+
+def _protected(
+    graph: Graph, steps: tuple[Step, ...], kernels: Mapping[Node, CompiledKernel], slots: Mapping[Value, int]
+) -> tuple[Step, ...]:
+    """Kernels that update operands in place may do so on inputs that the graph says are written, after all their readers."""
+    written = {slots[graph.inputs[alias.input]] for alias in graph.aliases}
+    returned = {slots[value] for value in graph.outputs}
+    found: list[Step] = []
+    for number, step in enumerate(steps):
+        if isinstance(step, KernelStep) and step.private:
+            later = {slot for after in steps[number + 1 :] for slot in after.inputs} | returned
+            own = frozenset(p for p in step.private if step.inputs[p] not in written or step.inputs[p] in later)
+            step = KernelStep(step.name, step.kernel, step.inputs, step.outputs, own)
+        found.append(step)
+    return tuple(found)
+
+
+def _buffers(graph: Graph, steps: Sequence[Step], slots: Mapping[Value, int]) -> tuple[Buffer, ...]:
+    """The memory that buffered steps write into, with the life of all views of it."""
+    values = {slot: value for value, slot in slots.items()}
+    root: dict[int, int] = {}
+    first: dict[int, int] = {}
+    last: dict[int, int] = {}
+    for number, step in enumerate(steps):
+        for slot in step.inputs:
+            last[root.get(slot, slot)] = number
+        for slot in step.outputs:
+            root[slot] = root.get(step.inputs[0], step.inputs[0]) if isinstance(step, ViewStep) else slot
+            if step.buffered:
+                first[slot] = last[slot] = number
+    outside = {root.get(slots[value], slots[value]) for value in graph.outputs}
+    return tuple(Buffer(slot, values[slot], number, last[slot], slot in outside) for slot, number in first.items())
+
+
+def constants_of(graph: Graph) -> Iterator[Value]:
+    """The constants, whose content is held once."""
+    return (node.out for node in graph.nodes if node.op in LEAVES and node.data is not None)

@@ -1,0 +1,184 @@
+"""onnxruntime as host library: whole regions of operators become one ONNX model and one session each."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from graphkernel.errors import RuntimeFailure
+from graphkernel.ir.graph import Node, Value
+from graphkernel.ir.types import TensorType
+from graphkernel.runtime.onnx_text import DEFAULT_OPSET, OLDEST_OPSET, Unwritable, Writer, element_type, result_names, write
+from graphkernel.runtime.steps import Action, Slots
+
+NATIVE_TYPES = frozenset({"float32", "float64", "int32", "int64", "bool"})  # for which onnxruntime has kernels throughout
+
+
+def available() -> bool:
+    """Whether onnx and onnxruntime are installed."""
+    return all(importlib.util.find_spec(name) is not None for name in ("onnx", "onnxruntime"))
+
+
+@dataclass(frozen=True)
+class OnnxRuntimeHost:
+    """Regions on onnxruntime. ``threads`` None leaves the number to it; ``optimize=False`` keeps every node as it is."""
+
+    threads: int | None = None
+    optimize: bool = True
+    name: str = "onnxruntime"
+
+    def group(self, node: Node) -> str | None:
+        """The opset: nodes of one opset may stand in one model. None when the node has no ONNX form."""
+        return None if self.why_not(node) else str(_opset(node))
+
+    def why_not(self, node: Node) -> str:
+        """Why the node cannot be written as ONNX; empty when it can."""
+        types = (*(value.type for value in node.args), *node.types)
+        foreign = sorted({type_.dtype.name for type_ in types} - NATIVE_TYPES)
+        if foreign and node.op.name != "Onnx":
+            return f"onnxruntime computes {node.op.name} in {', '.join(foreign)} nowhere or not everywhere"
+        try:
+            write(Writer(_opset(node)), node, tuple(f"x{index}" for index in range(len(node.args))), "y")
+        except Unwritable as reason:
+            return str(reason)
+        return ""
+
+    def region(self, name: str, nodes: Sequence[Node], slots: Mapping[Value, int], outputs: Sequence[Value]) -> RegionStep:
+        """One session for the nodes. Constants are in its model. Raises ``RuntimeFailure`` when onnxruntime declines."""
+        inside = set(nodes)
+        operands = dict.fromkeys(arg for node in nodes for arg in node.args if arg.node not in inside)
+        inputs = tuple(value for value in operands if value.constant is None)
+        content, names = _model(name, nodes, inputs, tuple(outputs))
+        session = _session(content, self, name)
+        return RegionStep(
+            name, session, tuple(names[value] for value in inputs), tuple(names[value] for value in outputs),
+            tuple(slots[value] for value in inputs), tuple(slots[value] for value in outputs),
+            tuple(value.type for value in inputs), tuple(value.type for value in outputs), tuple(nodes),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class RegionStep:
+    """Runs a session on arrays that are there, without copies: inputs and outputs are bound by address."""
+
+    name: str
+    session: Any = field(repr=False)
+    input_names: tuple[str, ...]
+    output_names: tuple[str, ...]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    input_types: tuple[TensorType, ...]
+    output_types: tuple[TensorType, ...]
+    nodes: tuple[Node, ...]
+    buffered: bool = True
+
+    def bind(self, slots: Slots, symbols: Mapping[str, int]) -> Action:
+        """The action for these symbol values; buffers that are there already are bound once."""
+        binding, session = self.session.io_binding(), self.session
+        inputs = list(zip(self.input_names, self.inputs, map(_element, self.input_types), strict=True))
+        outputs = list(zip(self.output_names, self.outputs, map(_element, self.output_types), strict=True))
+        later_inputs = [entry for entry in inputs if not _bound(binding.bind_input, entry, slots)]
+        later_outputs = [entry for entry in outputs if not _bound(binding.bind_output, entry, slots)]
+        positions = {name: position for position, name in enumerate(self.output_names)}
+
+        def call(slots: Slots) -> None:
+            held: list[np.ndarray] = []  # copies stay alive until the session is done
+            for name, slot, element in later_inputs:
+                array = np.ascontiguousarray(slots[slot]).reshape(slots[slot].shape)
+                held.append(array)
+                binding.bind_input(name, "cpu", 0, element, array.shape, array.ctypes.data)
+            unsized: list[tuple[str, int]] = []
+            for name, slot, element in later_outputs:
+                array = slots[slot]
+                if array is None:
+                    binding.bind_output(name, "cpu")
+                    unsized.append((name, slot))
+                else:
+                    binding.bind_output(name, "cpu", 0, element, array.shape, array.ctypes.data)
+            session.run_with_iobinding(binding)
+            for name, slot in unsized:
+                slots[slot] = binding.get_outputs()[positions[name]].numpy()
+
+        return call
+
+
+def _bound(bind: Any, entry: tuple[str, int, int], slots: Slots) -> bool:  # noqa: ANN401  # a method of onnxruntime
+    name, slot, element = entry
+    array = slots[slot]
+    if array is None or not array.flags.c_contiguous:
+        return False
+    bind(name, "cpu", 0, element, array.shape, array.ctypes.data)
+    return True
+
+
+def _element(type_: TensorType) -> int:
+    return element_type(type_.dtype)
+
+
+def _opset(node: Node) -> int:
+    return node.attrs.int("opset") if node.op.name == "Onnx" and not node.attrs.str("domain", "") else DEFAULT_OPSET
+
+
+def _model(
+    name: str, nodes: Sequence[Node], inputs: tuple[Value, ...], outputs: tuple[Value, ...]
+) -> tuple[bytes, dict[Value, str]]:
+    """The serialized ONNX model of a region and the name of every value in it."""
+    from onnx import helper, numpy_helper
+
+    opset = _opset(nodes[0])
+    writer = Writer(opset)
+    names = {value: f"x{index}" for index, value in enumerate(inputs)}
+    for position, node in enumerate(nodes):
+        for value in node.args:
+            if value not in names and value.constant is not None:
+                names[value] = writer.constant(value.constant)
+        results = result_names(f"v{position}", len(node.types))
+        names.update(zip(node.outs, results, strict=True))
+        write(writer, node, tuple(names[value] for value in node.args), results[0])
+    kept = _needed(writer.nodes, {names[value] for value in outputs})
+    used = {operand for node in kept for operand in node.input}
+    graph = helper.make_graph(
+        kept, name, [_value_info(names[value], value.type) for value in inputs],
+        [_value_info(names[value], value.type) for value in outputs],
+        [numpy_helper.from_array(array, key) for key, array in writer.constants.items() if key in used],
+    )  # fmt: skip
+    domains = {node.domain for node in kept} - {""}
+    imports = [helper.make_opsetid("", opset), *(helper.make_opsetid(domain, 1) for domain in sorted(domains))]
+    model = helper.make_model(graph, opset_imports=imports, ir_version=min(10, helper.find_min_ir_version_for(imports[:1])))
+    return model.SerializeToString(), names
+
+
+def _needed(nodes: Iterable[Any], wanted: set[str]) -> list[Any]:
+    kept: list[Any] = []
+    for node in reversed(list(nodes)):
+        if wanted.intersection(node.output):
+            wanted = wanted.union(node.input)
+            kept.append(node)
+    return kept[::-1]
+
+
+def _value_info(name: str, type_: TensorType) -> Any:  # noqa: ANN401  # an onnx message
+    from onnx import helper
+
+    return helper.make_tensor_value_info(name, element_type(type_.dtype), [d if isinstance(d, int) else None for d in type_.shape])
+
+
+def _session(content: bytes, host: OnnxRuntimeHost, name: str) -> Any:  # noqa: ANN401  # an onnxruntime session
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    level = onnxruntime.GraphOptimizationLevel
+    options.graph_optimization_level = level.ORT_ENABLE_ALL if host.optimize else level.ORT_DISABLE_ALL
+    options.intra_op_num_threads = host.threads or 0
+    options.log_severity_level = 3  # errors only
+    try:
+        return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # onnxruntime raises many classes of its own
+        raise RuntimeFailure(f"onnxruntime cannot run {name}: {error}") from error
+
+
+__all__ = ["OLDEST_OPSET", "OnnxRuntimeHost", "RegionStep", "available"]

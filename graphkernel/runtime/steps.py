@@ -1,0 +1,141 @@
+"""What a plan is made of. A step reads and writes numbered slots; for given symbol values it becomes an action.
+
+``buffered`` steps write into arrays that are there before; the others put arrays of their own into their slots.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from graphkernel.ir.bind import concrete_attrs, concrete_shape
+from graphkernel.ir.graph import Node
+from graphkernel.ir.types import Shape
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Slots = list[Any]  # one array a slot; None while nothing is there
+Action = Callable[[Slots], None]
+
+
+class Kernel(Protocol):
+    """What a compiler gives back: numpy in, the outputs written into ``out``."""
+
+    def __call__(self, *inputs: Any, out: Sequence[Any] | None = None) -> tuple[Any, ...]: ...
+
+
+class Step(Protocol):
+    """One thing to do."""
+
+    @property
+    def name(self) -> str:
+        """What traces and errors call it."""
+        ...
+
+    @property
+    def inputs(self) -> tuple[int, ...]:
+        """The slots it reads."""
+        ...
+
+    @property
+    def outputs(self) -> tuple[int, ...]:
+        """The slots it fills."""
+        ...
+
+    @property
+    def buffered(self) -> bool:
+        """Whether it writes into arrays that are there before."""
+        ...
+
+    def bind(self, slots: Slots, symbols: Mapping[str, int]) -> Action:
+        """The action for these symbol values; what ``slots`` holds already stays the same in every call."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class KernelStep:
+    """Calls a compiled kernel. ``private`` are the operands it updates in place although others still need the old content."""
+
+    name: str
+    kernel: Kernel
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    private: frozenset[int] = frozenset()
+    buffered: bool = True
+
+    def bind(self, slots: Slots, symbols: Mapping[str, int]) -> Action:
+        """The action for these symbol values."""
+        kernel, inputs, outputs, private = self.kernel, self.inputs, self.outputs, self.private
+
+        def call(slots: Slots) -> None:
+            operands = [slots[slot] for slot in inputs]
+            for position in private:
+                operands[position] = operands[position].copy()
+            kernel(*operands, out=[slots[slot] for slot in outputs])
+
+        return call
+
+
+@dataclass(frozen=True, eq=False)
+class ViewStep:
+    """The same memory in another shape."""
+
+    name: str
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    shape: Shape
+    buffered: bool = False
+
+    def bind(self, slots: Slots, symbols: Mapping[str, int]) -> Action:
+        """The action for these symbol values; done at once when the memory is there already."""
+        (source,), (result,), shape = self.inputs, self.outputs, concrete_shape(self.shape, symbols)
+        if slots[source] is not None:
+            slots[result] = slots[source].reshape(shape)
+            return _nothing
+
+        def call(slots: Slots) -> None:
+            slots[result] = slots[source].reshape(shape)
+
+        return call
+
+
+@dataclass(frozen=True, eq=False)
+class NumpyStep:
+    """Computes one operator by its numpy meaning."""
+
+    node: Node
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    buffered: bool = False
+
+    @property
+    def name(self) -> str:
+        """The operator's label."""
+        return self.node.name
+
+    def bind(self, slots: Slots, symbols: Mapping[str, int]) -> Action:
+        """The action for these symbol values."""
+        meaning, attrs = self.node.op.meaning, concrete_attrs(self.node.attrs, symbols)
+        inputs, outputs = self.inputs, self.outputs
+
+        def call(slots: Slots) -> None:
+            operands = [slots[slot] for slot in inputs]
+            with np.errstate(all="ignore"):
+                found = meaning(*operands, attrs=attrs)
+            results = found if isinstance(found, tuple) else (found,)
+            for slot, result in zip(outputs, results, strict=True):
+                slots[slot] = _own(np.asarray(result), operands)
+
+        return call
+
+
+def _own(result: Array, operands: Sequence[Array]) -> Array:
+    """The result in memory of its own, since an operand's buffer may be reused while the result lives."""
+    borrowed = result.base is not None or any(result is operand for operand in operands)
+    return result.copy() if borrowed else result
+
+
+def _nothing(slots: Slots) -> None:
+    """The action of a step that was done when it was bound."""

@@ -1,0 +1,43 @@
+"""kernelgen: fused kernels as native code. Importing it is light; each public name loads its room on first use.
+
+Reading order: errors, dtypes, dims, attrs, desc and options; nest; vocabulary; desc_json (with desc_cursor, desc_operands,
+desc_symbols, desc_layouts), desc_rules, desc_check, desc_bind, meaning, samples; poly and targets; stages, kernel; driver;
+verify; __main__.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kernelgen.desc import KernelDesc, OpDesc, TensorDesc
+    from kernelgen.desc_check import check
+    from kernelgen.desc_json import dump_desc, load_desc
+    from kernelgen.driver import compile
+    from kernelgen.errors import DescError, KernelgenError, UnsupportedError
+    from kernelgen.kernel import Kernel
+    from kernelgen.meaning import reference
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "load_desc", "dump_desc", "check", "compile", "reference",
+    "Kernel", "KernelDesc", "OpDesc", "TensorDesc", "KernelgenError", "DescError", "UnsupportedError",
+]  # fmt: skip
+
+_ROOMS = {
+    "load_desc": "desc_json", "dump_desc": "desc_json", "check": "desc_check", "compile": "driver",
+    "reference": "meaning", "Kernel": "kernel", "KernelDesc": "desc", "OpDesc": "desc",
+    "TensorDesc": "desc", "KernelgenError": "errors", "DescError": "errors", "UnsupportedError": "errors",
+}  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401  # any public object
+    if name not in _ROOMS:
+        raise AttributeError(f"module 'kernelgen' has no attribute {name!r}; public: {', '.join(sorted(_ROOMS))}")
+    return getattr(import_module(f"kernelgen.{_ROOMS[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

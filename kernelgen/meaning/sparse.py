@@ -1,0 +1,58 @@
+"""CSR operators: a sparse matrix is ``indptr`` (rows + 1), ``indices`` (columns) and ``values``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from kernelgen.desc import OpDesc
+from kernelgen.meaning.algebra import Array
+from kernelgen.meaning.shape import result_shape
+
+
+def csr_elementwise(operands: Sequence[Array], op: OpDesc) -> Array:
+    """CSRMul and CSRDiv: the stored values times (over) the dense elements at their places; dense rows may broadcast."""
+    indptr, indices, values, dense = operands
+    rows, columns = op.attrs.ints("dense_shape")[:2]
+    met = np.broadcast_to(dense, (rows, columns, *dense.shape[2:]))[_row_numbers(indptr), indices]
+    return values * met if op.name == "CSRMul" else values / met
+
+
+def csr_reduce_sum(operands: Sequence[Array], op: OpDesc) -> Array:
+    """CSRReduceSum: the sum of every row, ``[rows, 1, ...]``."""
+    indptr, _, values = operands
+    return _row_sums(indptr, values)[:, None]
+
+
+def csr_matmul(operands: Sequence[Array], op: OpDesc) -> Array:
+    """CSRMV and CSRMM: the sparse matrix times a dense vector ``[columns, 1]`` or matrix."""
+    indptr, indices, values, dense = operands
+    return _row_sums(indptr, values[:, None].astype(np.float64) * dense[indices])
+
+
+def csr_gather(operands: Sequence[Array], op: OpDesc) -> Array:
+    """CSRGather: the dense elements at the stored places."""
+    indptr, indices, dense = operands
+    return dense[_row_numbers(indptr), indices]
+
+
+def csr_to_coo(operands: Sequence[Array], op: OpDesc) -> Array:
+    """CSR2COO: the row number of every stored element."""
+    return _row_numbers(operands[0])
+
+
+def coo_to_csr(operands: Sequence[Array], op: OpDesc) -> Array:
+    """COO2CSR: the row starts, from sorted row numbers and the ``height``."""
+    height = op.attrs.int("height") if "height" in op.attrs else result_shape(op)[0] - 1
+    return np.searchsorted(operands[0], np.arange(height + 1))
+
+
+def _row_numbers(indptr: Array) -> Array:
+    return np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+
+
+def _row_sums(indptr: Array, values: Array) -> Array:
+    sums = np.zeros((len(indptr) - 1, *values.shape[1:]), np.float64)
+    np.add.at(sums, _row_numbers(indptr), values)
+    return sums

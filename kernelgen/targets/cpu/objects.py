@@ -1,0 +1,14 @@
+"""Source to object code through the disk cache."""
+
+from __future__ import annotations
+
+from kernelgen import options
+from kernelgen.targets.cpu.cache import cache_key, cached
+from kernelgen.targets.cpu.host import Host
+from kernelgen.targets.cpu.module import LLVM_VERSION, compile_object
+
+
+def cached_object(source: str, host: Host) -> bytes:
+    """The object for a module of LLVM assembly; compiled when no process has done so before."""
+    key = cache_key(source, host.cpu, ",".join(sorted(host.features)), LLVM_VERSION)
+    return cached(options.cache_dir() / "cpu", key, lambda: compile_object(source, host))

@@ -1,0 +1,133 @@
+"""Instances of rules: graphs in which the left side stands, and inputs of mixed exponents, zeros, infinities and NaN."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from graphkernel.errors import TypeRuleError
+from graphkernel.ir.graph import Builder, Graph, Value
+from graphkernel.ir.types import Attrs, TensorType, dtype
+from graphkernel.patterns.drive import promise
+from graphkernel.patterns.language import Apply, Attributes, Const, Literal, Rule, Safety, Term, Variable, subterms
+from graphkernel.patterns.match import Match, build, matches
+
+DTYPES = ("float32", "float16", "int32", "bool")
+SHAPES = ((400,), (2, 3, 4), (3, 1, 5), (1, 1))
+CONSTANTS = (2.0, -0.5, 3.0, 1024.0, 0.0, 1e-3, -7.0)
+MOST_INSTANCES = 12
+
+
+@dataclass(frozen=True)
+class Instance:
+    """A graph that is the left side, the graph that is the right side, and what the rule promises here."""
+
+    left: Graph
+    right: Graph
+    promise: Safety
+    match: Match
+
+    @property
+    def types(self) -> tuple[TensorType, ...]:
+        return tuple(value.type for value in self.left.inputs)
+
+
+def instances(rule: Rule) -> Iterator[Instance]:
+    """Up to MOST_INSTANCES instances for each data type."""
+    for name in DTYPES:
+        found = (made for shape in SHAPES for made in _instances(rule, shape, name))
+        yield from itertools.islice(found, MOST_INSTANCES)
+
+
+def _instances(rule: Rule, shape: tuple[int, ...], name: str) -> Iterator[Instance]:
+    constants = [v for v in rule.variables.values() if isinstance(v, Const)]
+    for numbers in itertools.product(CONSTANTS, repeat=len(constants)):
+        builder = Builder()
+        bound: dict[str, Value] = {}
+        for variable in rule.variables.values():
+            if isinstance(variable, Variable) and not isinstance(variable, Const):
+                bound[variable.name] = builder.parameter(variable.name, TensorType(shape, _type_of(rule, variable, name)))
+        for variable, number in zip(constants, numbers, strict=True):
+            bound[variable.name] = builder.constant(np.asarray(number).astype(name if name != "bool" else "float32"))
+        for root in _built(rule.equation.left, bound, builder, name):
+            made = _instance(rule, root, [v for v in bound.values() if v.is_parameter])
+            if made is not None:
+                yield made
+
+
+def _type_of(rule: Rule, variable: Variable, name: str) -> object:
+    """Conditions of Select are bool whatever the data is."""
+    for part in subterms(rule.equation.left):
+        if isinstance(part, Apply) and part.op.name == "Select" and variable in set(subterms(part.args[0])):
+            return dtype("bool")
+    return dtype(name)
+
+
+def _built(term: Term, bound: Mapping[str, Value], builder: Builder, name: str) -> Iterator[Value]:
+    """The term over the bound values, once for each choice of attributes that the type rules accept."""
+    match term:
+        case Variable():
+            yield bound[term.name]
+        case Literal(number):
+            if np.float64(np.asarray(number).astype(name)) == number:
+                yield builder.constant(np.asarray(number).astype(name))
+        case Apply(op, terms, attributes):
+            for args in itertools.product(*(list(_built(part, bound, builder, name)) for part in terms)):
+                choices = _attributes(op.name, args[0].type) if isinstance(attributes, Attributes) else [Attrs()]
+                for attrs in choices:
+                    try:
+                        yield builder.node(op, args, attrs).out
+                    except TypeRuleError:
+                        continue
+        case _:
+            raise AssertionError(term)
+
+
+def _attributes(op: str, operand: TensorType) -> Iterator[Attrs]:
+    rank, shape = operand.rank, operand.shape
+    if op.startswith("Reduce"):
+        for keep, axes in itertools.product((True, False), [*((a,) for a in range(rank)), tuple(range(rank))]):
+            yield Attrs.of(axis=axes, keep_dims=keep)
+    elif op == "Transpose":
+        yield from (Attrs.of(perm=perm) for perm in itertools.permutations(range(rank)))
+    elif op == "Reshape":
+        yield from (Attrs.of(shape=new) for new in (shape, (1, *shape), (operand.size,)))
+    elif op == "BroadcastTo":
+        yield from (Attrs.of(shape=new) for new in (shape, (2, *shape), tuple(3 if d == 1 else d for d in shape)))
+    elif op == "Cast":
+        yield from (Attrs.of(dst_type=new) for new in ("float32", "float64", "float16", "int32"))
+
+
+def _instance(rule: Rule, root: Value, inputs: list[Value]) -> Instance | None:
+    for found in matches(rule, root.node):
+        made = build(rule, found, {}, Builder())
+        if made is not None:
+            left, right = (Graph("side", tuple(inputs), (value,)) for value in (root, made))
+            return Instance(left, right, promise(rule, found), found)
+    return None
+
+
+def wild(type_: TensorType, rng: np.random.Generator) -> np.ndarray:
+    """Both signs, exponents over the whole range of the data type, zeros, infinities, NaN, ties."""
+    size = int(np.prod(type_.shape))
+    if type_.dtype.name == "bool":
+        return rng.integers(0, 2, type_.shape).astype(bool)
+    if type_.dtype.is_integer:
+        return rng.choice([0, 1, -1, 2, 7, -9, 2**31 - 1, -(2**31), 12345], size).reshape(type_.shape).astype(type_.dtype.numpy)
+    limits = np.finfo(type_.dtype.numpy)
+    spread = rng.uniform(1, 2, size) * 2.0 ** rng.integers(limits.minexp - 5, limits.maxexp, size) * rng.choice([1, -1], size)
+    middling = rng.uniform(-8, 8, size)
+    special = rng.choice([0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, limits.max, limits.tiny], size)
+    with np.errstate(all="ignore"):
+        chosen = np.choose(rng.integers(0, 3, size), [spread, middling, special])
+        return chosen.reshape(type_.shape).astype(type_.dtype.numpy)
+
+
+def tame(type_: TensorType, rng: np.random.Generator) -> np.ndarray:
+    """Positive and of like size: inside of every domain that a rule may need."""
+    if not type_.dtype.is_float:
+        return wild(type_, rng)
+    return rng.uniform(0.5, 4, type_.shape).astype(type_.dtype.numpy)
