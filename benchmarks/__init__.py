@@ -2,6 +2,6 @@
 
 ``python -m benchmarks cpu --json OUT``. Reading order: ``case`` (what a benchmark declares), ``cases/`` (one file each),
 ``contestants`` (who runs it), ``measure`` (rounds and ratios), ``machine`` (what is measured on, and its bandwidth limit),
-``cold`` (first call in a fresh process), ``record`` (the JSON and the table). ``results/`` holds the runs that the README
-quotes.
+``cold`` and ``fresh`` (first call in a fresh process), ``record`` (the JSON and the table), ``run`` (all cases).
+``results/`` holds the runs that the README quotes.
 """

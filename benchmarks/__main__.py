@@ -27,7 +27,7 @@ def main() -> None:
     from benchmarks.run import run
 
     peers = not arguments.no_peers and find_spec("torch") is not None
-    record = run(arguments.case, tiny=arguments.tiny, peers=peers, rounds=arguments.rounds, cold=arguments.cold)
+    record = run(arguments.case, tiny=arguments.tiny, with_peers=peers, rounds=arguments.rounds, cold=arguments.cold)
     record["date"] = datetime.datetime.now(datetime.UTC).date().isoformat()
     write(Path(arguments.json), json.dumps(record, indent=1) + "\n")
 

@@ -6,8 +6,10 @@ Ours and torch.compile run twice: into a given output (the quality of the code),
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
 
 import numpy as np
 
@@ -37,16 +39,15 @@ def ours(problem: Problem) -> Iterator[Contestant]:
     yield Contestant(f"{OURS} (fresh output)", lambda: executable(*inputs))
 
 
-def torch(problem: Problem) -> Iterator[Contestant]:
+def peers(problem: Problem) -> Iterator[Contestant]:
     """torch.compile and eager torch, on one thread, over the same input memory."""
-    import torch
-
+    torch = import_module("torch")
     torch.set_num_threads(1)
     function = problem.case.torch(torch)
     inputs = [torch.from_numpy(values) for values in problem.inputs]
     out = torch.from_numpy(output(problem))
 
-    def into(out: torch.Tensor, *inputs: torch.Tensor) -> None:
+    def into(out: Any, *inputs: Any) -> None:  # torch is not installed where types are checked
         out.copy_(function(*inputs))
 
     compiled_into, compiled = torch.compile(into, dynamic=False), torch.compile(function, dynamic=False)
@@ -60,6 +61,9 @@ def limit(problem: Problem) -> Iterator[Contestant]:
     """The machine's own time for the bytes of the case."""
     written = problem.truth.size * 4 / problem.bytes
     yield Contestant(LIMIT, Copy(problem.bytes) if written > WRITE_SHARE else Read(problem.bytes))
+
+
+OFFERS: Mapping[str, Callable[[Problem], Iterator[Contestant]]] = {"ours": ours, "torch": peers, "limit": limit}
 
 
 def output(problem: Problem) -> np.ndarray:

@@ -8,14 +8,16 @@ from __future__ import annotations
 import ctypes
 import os
 import platform
+from collections.abc import Callable
 from functools import cache
 from importlib import metadata
 from pathlib import Path
 
 import numpy as np
 
-from kernelgen.targets.cpu.module import compile_object, host, link
+from kernelgen.targets.cpu.module import Library, compile_object, host, link
 
+Stream = Callable[[int, int, int], None]
 LANES = 8
 STREAMS = 4
 ELEMENTS = LANES * STREAMS
@@ -69,14 +71,15 @@ def _whole(elements: int) -> int:
 
 
 @cache
-def _functions() -> tuple[ctypes._CFuncPtr, ctypes._CFuncPtr]:
+def _functions() -> tuple[Stream, Stream]:
     prototype = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
     library = _library()
     return prototype(library.addresses["copy"]), prototype(library.addresses["read"])
 
 
 @cache
-def _library() -> object:
+def _library() -> Library:
+    """Kept for good: the code goes when the library does."""
     return link(compile_object(_source(), host()), ("copy", "read"), {})
 
 

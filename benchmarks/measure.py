@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import statistics
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -66,7 +66,7 @@ def _per_call(contestant: Contestant, calls: int) -> float:
 
 
 @contextmanager
-def _no_collector() -> Iterator[None]:
+def _no_collector() -> Generator[None]:
     gc.collect()
     gc.disable()
     try:

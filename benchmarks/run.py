@@ -8,7 +8,7 @@ from dataclasses import asdict
 from benchmarks.case import Case, named
 from benchmarks.cases import CASES
 from benchmarks.cold import cold_times
-from benchmarks.contestants import limit, ours, torch
+from benchmarks.contestants import limit, ours, peers
 from benchmarks.machine import describe
 from benchmarks.measure import BATCH_SECONDS, Spread, interleaved
 from benchmarks.record import Record, case_record, table
@@ -16,21 +16,21 @@ from benchmarks.record import Record, case_record, table
 GREATEST_ERROR = 1e-4
 
 
-def run(names: Sequence[str], *, tiny: bool, peers: bool, rounds: int, cold: int) -> Record:
+def run(names: Sequence[str], *, tiny: bool, with_peers: bool, rounds: int, cold: int) -> Record:
     """Measures the named cases (all when none is named), prints a table, returns the record."""
     cases = named(CASES, names)
-    records = {case.name: run_case(case, tiny=tiny, peers=peers, rounds=rounds) for case in cases}
+    records = {case.name: run_case(case, tiny=tiny, with_peers=with_peers, rounds=rounds) for case in cases}
     print(table(records))
     for case in cases if cold and not tiny else ():
-        records[case.name]["cold"] = times = _cold_record(case, ("ours", "torch") if peers else ("ours",), cold)
+        records[case.name]["cold"] = times = _cold_record(case, ("ours", "torch") if with_peers else ("ours",), cold)
         print(f"{case.name:18s} compile ms, empty cache:", *(f"{who} {_first(times[who])}" for who in times))
     return {"machine": describe(), "rounds": rounds, "tiny": tiny, "cases": records}
 
 
-def run_case(case: Case, *, tiny: bool, peers: bool, rounds: int) -> Record:
+def run_case(case: Case, *, tiny: bool, with_peers: bool, rounds: int) -> Record:
     """One case: build all contestants, check their answers, measure. A wrong answer raises ArithmeticError."""
     problem = case.at(tiny)
-    contestants = [*ours(problem), *(torch(problem) if peers else ()), *limit(problem)]
+    contestants = [*ours(problem), *(peers(problem) if with_peers else ()), *limit(problem)]
     for contestant in contestants:
         contestant.run()
         if contestant.answer is not None and not problem.error(contestant.answer()) <= GREATEST_ERROR:

@@ -25,6 +25,7 @@ from kernelgen.poly.loops import to_loops
 from kernelgen.poly.map_cpu import CpuPlan
 from kernelgen.poly.proof import Proof
 from kernelgen.poly.scop import Scop
+from kernelgen.poly.text import show_scop
 from kernelgen.trail import Trail
 
 T = TypeVar("T")
@@ -69,9 +70,9 @@ class Lowered:
 def lower(desc: KernelDesc, plan: CpuPlan) -> Lowered:
     """Runs all stages. Raises UnsupportedError or ProofError."""
     trail = Trail()
-    scop = trail.run("build", lambda: to_scop(desc))
+    scop = trail.run("build", lambda: to_scop(desc), show_scop)
     for stage in SCOP_STAGES:
-        scop = trail.run(stage.name, lambda stage=stage, scop=scop: stage.run(scop))
+        scop = trail.run(stage.name, lambda stage=stage, scop=scop: stage.run(scop), show_scop)
     nest, proof = to_loops(scop, plan, trail)
     for step in NEST_STAGES:
         nest = trail.run(step.name, lambda step=step, nest=nest: step.run(nest), show)

@@ -8,9 +8,10 @@ Reading order:
 - ``area``       Area, Link and FusionPattern: what a fusion pattern sees and says
 - ``partition``  the areas of one cluster, their links, and merging
 - ``model``      per-target limits and the order of the patterns
-- ``cost``       bytes moved, parallelism, live arguments: vetoes with figures
+- ``cost``       bytes moved, copies, rows to share: figures and objections
 - ``grow``       the loop: propose, check, merge, until nothing changes
 - ``naming``     kernel names that are true to content
 - ``extract``    groups of nodes -> fused nodes, and back
+- ``boundary``   operands of kernels: none twice, none in vain, tensor constants among them
 - ``ops_lists``  which operators are clusterable on which target, at which level
 """

@@ -28,9 +28,7 @@ def extract(graph: Graph, groups: Iterable[Sequence[Node]], named: Naming) -> Gr
         else:
             results = tuple(value for node in unit for value in node.outs if value in needed)
             body, operands = _body(unit, results)
-            body = named(body)
-            label = results[0].node.name if len(results) == 1 else body.name
-            call = replace(Builder().fused(body, (replaced[value] for value in operands)), name=label)
+            call = call_of(named(body), [replaced[value] for value in operands])
             replaced.update(zip(results, call.outs, strict=True))
     return with_unique_labels(graph.with_outputs(tuple(replaced[value] for value in graph.outputs)))
 
@@ -73,6 +71,12 @@ def _body(group: Sequence[Node], results: Sequence[Value]) -> tuple[Graph, tuple
         replaced.update(zip(node.outs, moved.outs, strict=True))
     body = Graph("body", tuple(parameters.values()), tuple(replaced[value] for value in results))
     return with_unique_labels(body), tuple(parameters)
+
+
+def call_of(body: Graph, operands: Iterable[Value]) -> Node:
+    """The fused node that applies a body, labelled like the body's result when there is one, else like the body."""
+    label = body.outputs[0].node.name if len(body.outputs) == 1 else body.name
+    return Builder().fused(body, operands, label)
 
 
 def is_scalar_constant(value: Value) -> bool:

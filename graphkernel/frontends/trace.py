@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from graphkernel.ir.types import dtype as dtype_of
 from graphkernel.ops.tensor import Tensor
 
 
+@runtime_checkable
 class Cell(Protocol):
     """An object whose ``construct`` computes, as MindSpore's Cell."""
 
@@ -40,7 +41,7 @@ def trace(function: Callable[..., Any] | Cell, *specs: Any, name: str | None = N
     after the parameters (``x``, or ``x_0``, ``x_key`` inside containers), outputs are flattened in order. What
     ``ops.assign`` wrote into inputs becomes further outputs that alias them. Raises ``FrontendError``.
     """
-    target: Callable[..., Any] = getattr(function, "construct", function)
+    target = function.construct if isinstance(function, Cell) else function
     builder = Builder()
     names = _parameter_names(target, len(specs))
     inputs: list[Value] = []

@@ -16,26 +16,44 @@ if TYPE_CHECKING:
 
 def show(graph: Graph) -> str:
     """The text of a graph, the bodies of its fused nodes above it; each distinct body is printed once."""
-    kernels = _Kernels(_operator_names(graph))
+    kernels = _Kernels(_UniqueNames(_operator_names(graph)))
     kernels.gather(graph)
     blocks = ["\n".join(_block("kernel", body, name, kernels)) for body, name in kernels.names]
     return "\n\n".join([*blocks, "\n".join(_block("graph", graph, graph.name, kernels))]) + "\n"
 
 
 @dataclass
+class _UniqueNames:
+    """Hands out each name once; a second wish for it gets a number."""
+
+    taken: set[str] = field(default_factory=set)
+    numbers: dict[str, int] = field(default_factory=dict)
+
+    def claim(self, wish: str, results: int = 1) -> str:
+        number = self.numbers.get(wish, 1)
+        while self.taken & (claimed := _result_names(f"{wish}_{number}" if number > 1 else wish, results)):
+            number += 1
+        self.numbers[wish] = number
+        self.taken |= claimed
+        return f"{wish}_{number}" if number > 1 else wish
+
+
+def _result_names(name: str, results: int) -> set[str]:
+    return {name} if results == 1 else {f"{name}_{i}" for i in range(results)}
+
+
+@dataclass
 class _Kernels:
     """The distinct bodies in the order of first use, innermost first, each with its printed name."""
 
-    taken: set[str]
+    unique: _UniqueNames
     names: list[tuple[Graph, str]] = field(default_factory=list)
 
     def gather(self, graph: Graph) -> None:
         for node in graph.nodes:
             if node.body is not None and self._find(node.body) is None:
                 self.gather(node.body)
-                unique = _unused(node.body.name, self.taken)
-                self.taken.add(unique)
-                self.names.append((node.body, unique))
+                self.names.append((node.body, self.unique.claim(node.body.name)))
 
     def name_of(self, body: Graph) -> str:
         found = self._find(body)
@@ -71,24 +89,8 @@ def _block(keyword: str, graph: Graph, name: str, kernels: _Kernels) -> Iterator
 
 def _node_names(graph: Graph) -> dict[Node, str]:
     """Printed names: the labels, made unique where two nodes share one."""
-    names: dict[Node, str] = {}
-    taken: set[str] = set()
-    for node in graph.nodes:
-        if not _is_inline(node):
-            unique = _unused(node.name, taken, len(node.types))
-            taken.update((unique,) if len(node.types) == 1 else (f"{unique}_{i}" for i in range(len(node.types))))
-            names[node] = name_text(unique)
-    return names
-
-
-def _unused(wish: str, taken: set[str], results: int = 1) -> str:
-    candidate, number = wish, 1
-    while any(
-        name in taken for name in ((candidate,) if results == 1 else (f"{candidate}_{i}" for i in range(results)))
-    ):
-        number += 1
-        candidate = f"{wish}_{number}"
-    return candidate
+    unique = _UniqueNames()
+    return {node: name_text(unique.claim(node.name, len(node.types))) for node in graph.nodes if not _is_inline(node)}
 
 
 def _is_inline(node: Node) -> bool:

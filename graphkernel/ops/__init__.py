@@ -2,8 +2,9 @@
 
 Reading order:
 ``type_rules`` (operand types to result types), ``families`` (constructors of declarations), then one file a family:
-``elemwise``, ``select``, ``cast``, ``reduce``, ``shape``, ``matmul``, ``indexing`` are primitives; ``activation`` and
-``normalize`` are composites; ``nn`` and ``host`` stay on the host library; ``effects`` write into inputs.
+``elemwise``, ``select``, ``cast``, ``reduce``, ``shape``, ``pieces``, ``matmul``, ``indexing`` are primitives;
+``activation`` and ``normalize`` are composites; ``nn`` and ``host`` stay on the host library; ``effects`` write into
+inputs.
 ``tensor`` is what user functions compute with and ``apply`` records or computes; ``weak_typing`` and ``arguments`` say
 what users may write loosely; ``functions`` and ``functions_shape`` give operators with attributes a Python signature.
 

@@ -71,7 +71,7 @@ def index_ranges(shape: Shape, key: Sequence[IndexItem]) -> tuple[list[tuple[Dim
             kept.append(axis)
             ranges.append(_slice_range(shape[axis], item))
         elif isinstance(item, int):
-            begin = shape[axis] + item if item < 0 else item
+            begin = _from_front(item, shape[axis])
             ranges.append((begin, begin + 1, 1))
     return ranges, kept
 
@@ -82,5 +82,8 @@ def _slice_range(extent: Dim, item: slice) -> tuple[Dim, Dim, int]:
         return item.indices(extent)
     begin = 0 if item.start is None else item.start
     end = extent if item.stop is None else item.stop
-    from_front = (extent + dim if isinstance(dim, int) and dim < 0 else dim for dim in (begin, end))
-    return (*from_front, 1 if item.step is None else item.step)
+    return _from_front(begin, extent), _from_front(end, extent), 1 if item.step is None else item.step
+
+
+def _from_front(position: Dim, extent: Dim) -> Dim:
+    return extent + position if isinstance(position, int) and position < 0 else position

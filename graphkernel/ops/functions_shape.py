@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from graphkernel.ir.types import Dim, dtype
-from graphkernel.ops import indexing
+from graphkernel.ops import indexing, pieces
 from graphkernel.ops import shape as shapes
 from graphkernel.ops.apply import TensorLike, apply, apply_all
 from graphkernel.ops.arguments import Axes, dims, ints, resolved_shape, split_sizes
@@ -61,13 +61,13 @@ def tile(x: TensorLike, multiples: int | Sequence[Dim]) -> TensorLike:
 
 def concat(tensors: Sequence[Any], axis: int = 0) -> Any:  # Tensors give a Tensor, arrays an array
     """Joins along an axis."""
-    return apply(shapes.CONCAT, *tensors, axis=axis_of(axis, rank_of(tensors[0])))
+    return apply(pieces.CONCAT, *tensors, axis=axis_of(axis, rank_of(tensors[0])))
 
 
 def split(x: TensorLike, sizes: int | Sequence[int], axis: int = 0) -> tuple[TensorLike, ...]:
     """Cuts an axis into parts of the given sizes; one int is the number of equal parts."""
     resolved = axis_of(axis, rank_of(x))
-    return apply_all(shapes.SPLIT, x, axis=resolved, size_splits=split_sizes(x.shape[resolved], sizes))
+    return apply_all(pieces.SPLIT, x, axis=resolved, size_splits=split_sizes(x.shape[resolved], sizes))
 
 
 def strided_slice(
@@ -75,17 +75,17 @@ def strided_slice(
 ) -> TensorLike:
     """``begin:end:stride`` of every axis, counted from the front."""
     steps = tuple(strides) if strides is not None else (1,) * len(begin)
-    return apply(shapes.STRIDED_SLICE, x, begin=tuple(begin), end=tuple(end), strides=steps)
+    return apply(pieces.STRIDED_SLICE, x, begin=tuple(begin), end=tuple(end), strides=steps)
 
 
 def slice_(x: TensorLike, begin: Sequence[int], size: Sequence[Dim]) -> TensorLike:
     """``size`` elements from ``begin`` of every axis."""
-    return apply(shapes.SLICE, x, begin=tuple(begin), size=tuple(size))
+    return apply(pieces.SLICE, x, begin=tuple(begin), size=tuple(size))
 
 
 def pad(x: TensorLike, paddings: Sequence[tuple[int, int]], value: float = 0.0) -> TensorLike:
     """Puts ``value`` before and after each axis."""
-    return apply(shapes.PAD, x, paddings=tuple(amount for pair in paddings for amount in pair), value=float(value))
+    return apply(pieces.PAD, x, paddings=tuple(amount for pair in paddings for amount in pair), value=float(value))
 
 
 def gather(x: TensorLike, indices: Operand, axis: int = 0) -> TensorLike:

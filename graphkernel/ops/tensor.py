@@ -17,6 +17,7 @@ from graphkernel.ops.elemwise import ABS, ADD, FLOOR_DIV, FLOOR_MOD, MUL, NEG, P
 from graphkernel.ops.families import Array
 from graphkernel.ops.matmul import BATCH_MATMUL, MATMUL
 from graphkernel.ops.normalize import REDUCE_MEAN
+from graphkernel.ops.pieces import STRIDED_SLICE
 from graphkernel.ops.reduce import REDUCE_MAX, REDUCE_MIN, REDUCE_SUM
 from graphkernel.ops.select import (
     EQUAL,
@@ -29,7 +30,7 @@ from graphkernel.ops.select import (
     LOGICAL_OR,
     NOT_EQUAL,
 )
-from graphkernel.ops.shape import RESHAPE, STRIDED_SLICE, TRANSPOSE
+from graphkernel.ops.shape import RESHAPE, TRANSPOSE
 from graphkernel.ops.type_rules import axis_of
 from graphkernel.ops.weak_typing import Scalar, weak_array
 

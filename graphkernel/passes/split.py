@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from graphkernel.cluster.area import Area, FusionPattern, Mode
-from graphkernel.cluster.extract import extract, splice, with_unique_labels
+from graphkernel.cluster.extract import call_of, extract, splice, with_unique_labels
 from graphkernel.cluster.grow import grow
 from graphkernel.cluster.model import MODELS, Limits
 from graphkernel.cluster.naming import FUSION, SPLIT, Names, suffix_of
-from graphkernel.ir.graph import Builder, Graph, Node, Value, keep
+from graphkernel.ir.graph import Graph, Node, Value, keep
 from graphkernel.options import Options
 from graphkernel.passes.base import Context, graph_pass
 
@@ -84,8 +84,7 @@ class _Splitter:
         named = self._names.named(body, FUSION)
         if named is body:
             return None
-        call = Builder().fused(named, body.inputs)
-        return replace(body, outputs=call.outs)
+        return replace(body, outputs=call_of(named, body.inputs).outs)
 
     def _record(self, areas: Sequence[Area]) -> None:
         for area in areas:

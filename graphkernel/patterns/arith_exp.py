@@ -23,8 +23,9 @@ def log_of_sqrt(x: Term) -> Rewrite:
     return rewrite(log(sqrt(x)), 0.5 * log(x))
 
 
-@rule(safety=Safety.ROUNDING)
+@rule(safety=Safety.DOMAIN)
 def log_of_rsqrt(x: Term) -> Rewrite:
+    """Needs x >= 0 with a plain zero: the root of -0 is -0."""
     return rewrite(log(rsqrt(x)), -0.5 * log(x))
 
 

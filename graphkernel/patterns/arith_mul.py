@@ -16,16 +16,19 @@ def _has_exact_reciprocal(found: Match) -> bool:
 
 
 def _has_normal_reciprocal(found: Match) -> bool:
-    """True when neither the constant nor its reciprocal is zero, subnormal or infinite in the constant's data type."""
-    constant = found.array("c")
-    magnitude = np.abs(constant.astype(np.float64))
-    smallest = _smallest_normal(constant.dtype)
+    return _is_normal(found.array("c"), found.array("c").dtype)
+
+
+def _has_normal_product(found: Match) -> bool:
+    a, b = found.array("a"), found.array("b")
+    return a.dtype.kind in "iu" or _is_normal(a.astype(np.float64) * b.astype(np.float64), a.dtype)
+
+
+def _is_normal(array: np.ndarray, of: np.dtype) -> bool:
+    """True when neither an element nor its reciprocal is zero, subnormal or infinite in a float data type."""
+    magnitude = np.abs(array.astype(np.float64))
+    smallest = float(ml_dtypes.finfo(of).smallest_normal)
     return bool(((magnitude >= smallest) & (magnitude <= 1 / smallest)).all())
-
-
-def _smallest_normal(of: np.dtype) -> float:
-    """The least power of two that is a normal number; its reciprocal is finite in every format."""
-    return float(ml_dtypes.finfo(of).smallest_normal)
 
 
 @rule(safety=Safety.EXACT)
@@ -68,8 +71,9 @@ def abs_of_abs(x: Term) -> Rewrite:
     return rewrite(abs(abs(x)), abs(x))
 
 
-@rule(safety=Safety.EXACT)
+@rule(safety=Safety.EXACT, integers=Safety.DOMAIN)
 def mul_of_abs(x: Term, y: Term) -> Rewrite:
+    """Integers need products that do not wrap around."""
     return rewrite(abs(x) * abs(y), abs(x * y))
 
 
@@ -84,15 +88,13 @@ def div_by_constant(x: Term, c: Const) -> Rewrite:
     return rewrite(x / c, x * reciprocal(c), when=_has_normal_reciprocal)
 
 
-@rule(safety=Safety.DOMAIN, integers=Safety.EXACT)
+@rule(safety=Safety.ROUNDING, integers=Safety.EXACT)
 def mul_two_constants(x: Term, a: Const, b: Const) -> Rewrite:
-    """Needs constants whose product neither overflows nor underflows."""
-    return rewrite((x * a) * b, x * (a * b))
+    return rewrite((x * a) * b, x * (a * b), when=_has_normal_product)
 
 
-@rule(safety=Safety.DOMAIN)
+@rule(safety=Safety.ROUNDING)
 def mul_by_reciprocal(x: Term, y: Term) -> Rewrite:
-    """Needs a reciprocal that does not overflow."""
     return rewrite(x * reciprocal(y), x / y)
 
 

@@ -58,9 +58,8 @@ def div_by_rsqrt(x: Term, y: Term) -> Rewrite:
     return rewrite(x / rsqrt(y), x * sqrt(y))
 
 
-@rule(safety=Safety.DOMAIN)
+@rule(safety=Safety.ROUNDING)
 def sqrt_of_square(x: Term) -> Rewrite:
-    """Needs a square that does not overflow or vanish."""
     return rewrite(sqrt(x * x), abs(x))
 
 

@@ -33,9 +33,8 @@ def _is_scalar(found: Match) -> bool:
     return found.type("c").size == 1
 
 
-@rule(safety=Safety.DOMAIN, integers=Safety.EXACT)
+@rule(safety=Safety.ROUNDING, integers=Safety.EXACT)
 def sum_of_sum(x: Term, inner: Attributes, outer: Attributes) -> Rewrite:
-    """Needs partial sums that do not overflow."""
     return rewrite(
         reduce_sum(reduce_sum(x, attributes=inner), attributes=outer), reduce_sum(x, attributes=_merged), when=_keeps_alike
     )
@@ -68,7 +67,8 @@ def sum_of_scaled(x: Term, c: Const, a: Attributes) -> Rewrite:
 
 @rule(safety=Safety.EXACT)
 def sum_of_one(x: Term, a: Attributes) -> Rewrite:
-    return rewrite(reduce_sum(x, attributes=a), reshape(x, attributes=to_result_shape), when=_reduces_ones)
+    """A sum starts from 0, so that of -0 is 0."""
+    return rewrite(reduce_sum(x, attributes=a), reshape(x, attributes=to_result_shape) + 0.0, when=_reduces_ones)
 
 
 @rule(safety=Safety.EXACT)

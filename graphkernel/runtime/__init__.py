@@ -2,5 +2,6 @@
 
 Reading order: ``arrays`` (what comes in, and the same kind out), ``buffers`` (liveness and one arena), ``steps`` (what
 a plan is made of), ``host`` (which library runs what no kernel computes; numpy), ``onnx_text`` (our operators as ONNX
-nodes), ``regions`` (onnxruntime over whole regions), ``plan`` (graph to steps), ``executable`` (the callable).
+nodes), ``regions`` (onnxruntime over whole regions), ``plan`` (graph to steps), ``frame`` (a plan with its
+buffers for given shapes), ``executable`` (the callable).
 """

@@ -16,7 +16,6 @@ from graphkernel.ir.graph import Node
 from graphkernel.ir.types import DType, Shape, Sym
 
 DEFAULT_OPSET = 17
-OLDEST_OPSET = 13  # before it, axes and splits are attributes and Softmax flattens
 
 
 @dataclass

@@ -8,10 +8,10 @@ and comes back would have gained depth, so no region waits for itself.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from graphkernel.errors import RuntimeFailure
-from graphkernel.ir.graph import LEAVES, Graph, Node, Value
+from graphkernel.ir.graph import Graph, Node, Value
 from graphkernel.ir.opdef import Kind
 from graphkernel.runtime.host import HostLibrary, numpy_step
 from graphkernel.runtime.steps import Kernel, KernelStep, Step, ViewStep
@@ -38,6 +38,14 @@ class Buffer:
     escapes: bool
 
 
+@dataclass(frozen=True)
+class Output:
+    """An output is the content of a slot; ``copy`` when that memory is an input's, a constant's or another output's."""
+
+    slot: int
+    copy: bool
+
+
 @dataclass(frozen=True, eq=False)
 class Plan:
     """Steps in order, where inputs, constants and outputs are, the buffers in between, and what went to numpy and why."""
@@ -45,13 +53,11 @@ class Plan:
     graph: Graph
     steps: tuple[Step, ...]
     slots: Mapping[Value, int]
+    inputs: tuple[int, ...]
+    constants: tuple[Value, ...]
+    outputs: tuple[Output, ...]
     buffers: tuple[Buffer, ...]
     left_to_numpy: Mapping[Node, str]
-
-    @property
-    def slot_count(self) -> int:
-        """How many slots there are."""
-        return len(self.slots)
 
 
 def make_plan(graph: Graph, kernels: Mapping[Node, CompiledKernel], library: HostLibrary) -> Plan:
@@ -62,15 +68,26 @@ def make_plan(graph: Graph, kernels: Mapping[Node, CompiledKernel], library: Hos
     refused: dict[Node, str] = {node: hands[node].why for node in graph.operators if hands[node].who == NUMPY}
     for members in _regions(graph, hands):
         steps.extend(_steps_of(graph, members, hands, kernels, library, slots, refused, len(steps)))
-    return Plan(graph, _protected(graph, tuple(steps), kernels, slots), slots, _buffers(graph, steps, slots), refused)
+    roots = _roots(steps)
+    return Plan(
+        graph,
+        _protected(graph, steps, slots),
+        slots,
+        tuple(slots[value] for value in graph.inputs),
+        tuple(node.out for node in graph.nodes if node.data is not None),
+        _outputs(graph, steps, slots, roots),
+        _buffers(graph, steps, slots, roots),
+        refused,
+    )
 
 
 @dataclass(frozen=True)
 class _Hand:
-    """Who runs an operator, after how many changes of hands, and why not the library."""
+    """Who runs an operator, after how many changes of hands, whether in a region, and if not, why not."""
 
     who: str
     depth: int
+    in_region: bool = False
     why: str = ""
 
 
@@ -81,12 +98,12 @@ def _assign_hands(graph: Graph, library: HostLibrary) -> dict[Node, _Hand]:
     for node in graph.operators:
         before = [hands[arg.node] for arg in node.args if arg.node in hands]
         if _is_view(node) and node not in inner:
-            hands[node] = max(before, key=lambda hand: hand.depth, default=_Hand(NOBODY, 0))
+            hands[node] = replace(before[0], in_region=False) if before else _Hand(NOBODY, 0)
             continue
         group = inner.get(node, groups[node])
         who = KERNEL if node.body is not None else NUMPY if group is None else group
         depth = max((hand.depth + (hand.who not in (who, NOBODY)) for hand in before), default=0)
-        hands[node] = _Hand(who, depth, library.why_not(node) if who == NUMPY else "")
+        hands[node] = _Hand(who, depth, who not in (KERNEL, NUMPY), library.why_not(node) if who == NUMPY else "")
     return hands
 
 
@@ -126,21 +143,13 @@ def _regions(graph: Graph, hands: Mapping[Node, _Hand]) -> Iterator[tuple[Node, 
     singles: list[tuple[int, int, int, tuple[Node, ...]]] = []
     for node in graph.operators:
         hand = hands[node]
-        outside = hand.who in (KERNEL, NUMPY, NOBODY)
-        if outside or (_is_view(node) and not _feeds_region(graph, node, hands)):
-            singles.append((hand.depth, 1, position[node], (node,)))
-        else:
+        if hand.in_region:
             regions.setdefault((hand.depth, hand.who), []).append(node)
+        else:
+            singles.append((hand.depth, 1, position[node], (node,)))
     whole = [(depth, 0, position[nodes[0]], tuple(nodes)) for (depth, _), nodes in regions.items()]
     for *_, members in sorted([*whole, *singles], key=lambda entry: entry[:3]):
         yield members
-
-
-def _feeds_region(graph: Graph, view: Node, hands: Mapping[Node, _Hand]) -> bool:
-    """Whether an operator of the view's own region reads it, directly or through views."""
-    return any(
-        hands[user] == hands[view] and (not _is_view(user) or _feeds_region(graph, user, hands)) for user in graph.users[view]
-    )
 
 
 def _steps_of(
@@ -156,15 +165,13 @@ def _steps_of(
     first = members[0]
     if first.body is not None:
         return [_kernel_step(first, kernels[first], slots)]
-    if hands[first].who == NUMPY:
-        return [numpy_step(first, slots)]
-    if len(members) == 1 and _is_view(first):
-        return [_view_step(first, slots)]
+    if not hands[first].in_region:
+        return [_plain_step(first, slots)]
     try:
         return [library.region(f"region_{number}", members, slots, _leaving(graph, members))]
     except RuntimeFailure as failure:
         refused.update(dict.fromkeys(members, str(failure)))
-        return [_view_step(node, slots) if _is_view(node) else numpy_step(node, slots) for node in members]
+        return [_plain_step(node, slots) for node in members]
 
 
 def _kernel_step(node: Node, kernel: CompiledKernel, slots: Mapping[Value, int]) -> KernelStep:
@@ -172,7 +179,9 @@ def _kernel_step(node: Node, kernel: CompiledKernel, slots: Mapping[Value, int])
     return KernelStep(node.name, kernel.call, inputs, outputs, frozenset(kernel.updates))
 
 
-def _view_step(node: Node, slots: Mapping[Value, int]) -> ViewStep:
+def _plain_step(node: Node, slots: Mapping[Value, int]) -> Step:
+    if not _is_view(node):
+        return numpy_step(node, slots)
     return ViewStep(node.name, (slots[node.args[0]],), (slots[node.out],), node.out.type.shape)
 
 
@@ -183,9 +192,7 @@ def _leaving(graph: Graph, members: Sequence[Node]) -> tuple[Value, ...]:
     return tuple(value for node in members for value in node.outs if value in read or value in outputs)
 
 
-def _protected(
-    graph: Graph, steps: tuple[Step, ...], kernels: Mapping[Node, CompiledKernel], slots: Mapping[Value, int]
-) -> tuple[Step, ...]:
+def _protected(graph: Graph, steps: Sequence[Step], slots: Mapping[Value, int]) -> tuple[Step, ...]:
     """Kernels that update operands in place may do so on inputs that the graph says are written, after all their readers."""
     written = {slots[graph.inputs[alias.input]] for alias in graph.aliases}
     returned = {slots[value] for value in graph.outputs}
@@ -194,28 +201,40 @@ def _protected(
         if isinstance(step, KernelStep) and step.private:
             later = {slot for after in steps[number + 1 :] for slot in after.inputs} | returned
             own = frozenset(p for p in step.private if step.inputs[p] not in written or step.inputs[p] in later)
-            step = KernelStep(step.name, step.kernel, step.inputs, step.outputs, own)
+            step = replace(step, private=own)
         found.append(step)
     return tuple(found)
 
 
-def _buffers(graph: Graph, steps: Sequence[Step], slots: Mapping[Value, int]) -> tuple[Buffer, ...]:
+def _roots(steps: Sequence[Step]) -> dict[int, int]:
+    """For each slot that a step fills, the slot whose memory it is: views lie in the memory of their operand."""
+    roots: dict[int, int] = {}
+    for step in steps:
+        for slot in step.outputs:
+            roots[slot] = roots.get(step.inputs[0], step.inputs[0]) if isinstance(step, ViewStep) else slot
+    return roots
+
+
+def _outputs(
+    graph: Graph, steps: Sequence[Step], slots: Mapping[Value, int], roots: Mapping[int, int]
+) -> tuple[Output, ...]:
+    made = {slot for step in steps for slot in step.outputs if roots[slot] == slot}
+    found: list[Output] = []
+    for value in graph.outputs:
+        root = roots.get(slots[value])
+        found.append(Output(slots[value], root not in made))
+        made.discard(root if root is not None else -1)  # given away: the next output in this memory is copied
+    return tuple(found)
+
+
+def _buffers(
+    graph: Graph, steps: Sequence[Step], slots: Mapping[Value, int], roots: Mapping[int, int]
+) -> tuple[Buffer, ...]:
     """The memory that buffered steps write into, with the life of all views of it."""
     values = {slot: value for value, slot in slots.items()}
-    root: dict[int, int] = {}
-    first: dict[int, int] = {}
-    last: dict[int, int] = {}
+    first = {slot: number for number, step in enumerate(steps) if step.buffered for slot in step.outputs}
+    last = dict(first)
     for number, step in enumerate(steps):
-        for slot in step.inputs:
-            last[root.get(slot, slot)] = number
-        for slot in step.outputs:
-            root[slot] = root.get(step.inputs[0], step.inputs[0]) if isinstance(step, ViewStep) else slot
-            if step.buffered:
-                first[slot] = last[slot] = number
-    outside = {root.get(slots[value], slots[value]) for value in graph.outputs}
+        last.update({roots.get(slot, slot): number for slot in step.inputs})
+    outside = {roots.get(slots[value]) for value in graph.outputs}
     return tuple(Buffer(slot, values[slot], number, last[slot], slot in outside) for slot, number in first.items())
-
-
-def constants_of(graph: Graph) -> Iterator[Value]:
-    """The constants, whose content is held once."""
-    return (node.out for node in graph.nodes if node.op in LEAVES and node.data is not None)

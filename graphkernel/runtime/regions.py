@@ -12,7 +12,7 @@ import numpy as np
 from graphkernel.errors import RuntimeFailure
 from graphkernel.ir.graph import Node, Value
 from graphkernel.ir.types import TensorType
-from graphkernel.runtime.onnx_text import DEFAULT_OPSET, OLDEST_OPSET, Unwritable, Writer, element_type, result_names, write
+from graphkernel.runtime.onnx_text import DEFAULT_OPSET, Unwritable, Writer, element_type, result_names, write
 from graphkernel.runtime.steps import Action, Slots
 
 NATIVE_TYPES = frozenset({"float32", "float64", "int32", "int64", "bool"})  # for which onnxruntime has kernels throughout
@@ -83,7 +83,6 @@ class RegionStep:
         outputs = list(zip(self.output_names, self.outputs, map(_element, self.output_types), strict=True))
         later_inputs = [entry for entry in inputs if not _bound(binding.bind_input, entry, slots)]
         later_outputs = [entry for entry in outputs if not _bound(binding.bind_output, entry, slots)]
-        positions = {name: position for position, name in enumerate(self.output_names)}
 
         def call(slots: Slots) -> None:
             held: list[np.ndarray] = []  # copies stay alive until the session is done
@@ -91,17 +90,9 @@ class RegionStep:
                 array = np.ascontiguousarray(slots[slot]).reshape(slots[slot].shape)
                 held.append(array)
                 binding.bind_input(name, "cpu", 0, element, array.shape, array.ctypes.data)
-            unsized: list[tuple[str, int]] = []
             for name, slot, element in later_outputs:
-                array = slots[slot]
-                if array is None:
-                    binding.bind_output(name, "cpu")
-                    unsized.append((name, slot))
-                else:
-                    binding.bind_output(name, "cpu", 0, element, array.shape, array.ctypes.data)
+                binding.bind_output(name, "cpu", 0, element, slots[slot].shape, slots[slot].ctypes.data)
             session.run_with_iobinding(binding)
-            for name, slot in unsized:
-                slots[slot] = binding.get_outputs()[positions[name]].numpy()
 
         return call
 
@@ -179,6 +170,3 @@ def _session(content: bytes, host: OnnxRuntimeHost, name: str) -> Any:  # noqa: 
         return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # onnxruntime raises many classes of its own
         raise RuntimeFailure(f"onnxruntime cannot run {name}: {error}") from error
-
-
-__all__ = ["OLDEST_OPSET", "OnnxRuntimeHost", "RegionStep", "available"]

@@ -44,4 +44,4 @@ def to_loops(scop: Scop, plan: CpuPlan, trail: Trail) -> tuple[Nest, Proof]:
 
 
 def _tree(schedule_: isl.Schedule) -> str:
-    return str(schedule_.get_root())
+    return schedule_.get_root().to_str().removeprefix("# YOU ARE HERE\n")

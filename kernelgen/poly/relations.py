@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import islpy as isl
 
-from kernelgen.dims import Dim, Sym
+from kernelgen.dims import Dim, Sym, evaluate
 from kernelgen.nest.nodes import Accumulate, Index, IndexBinary, IndexOp, Num, Store, Var
 from kernelgen.poly.scop import Scop, Statement, loads
 
@@ -66,8 +66,6 @@ def relations(scop: Scop, sizes: Mapping[str, int] | None = None, context: isl.C
 
 
 def _at(names: Mapping[Dim, str], sizes: Mapping[str, int] | None) -> dict[Dim, int]:
-    from kernelgen.dims import evaluate
-
     return {dim: evaluate(dim, sizes or {}) for dim in names}
 
 

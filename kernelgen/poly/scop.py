@@ -67,11 +67,6 @@ class Scop:
     statements: tuple[Statement, ...]
     argument_shapes: tuple[Shape, ...]
 
-    def __str__(self) -> str:
-        from kernelgen.poly.text import show_scop
-
-        return show_scop(self)
-
 
 def loads(expr: Expr) -> Iteration[Load]:
     """All loads in an expression, left to right."""

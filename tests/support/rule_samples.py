@@ -52,7 +52,7 @@ def _instances(rule: Rule, shape: tuple[int, ...], name: str) -> Iterator[Instan
                 bound[variable.name] = builder.parameter(variable.name, TensorType(shape, _type_of(rule, variable, name)))
         for variable, number in zip(constants, numbers, strict=True):
             bound[variable.name] = builder.constant(np.asarray(number).astype(name if name != "bool" else "float32"))
-        for root in _built(rule.equation.left, bound, builder, name):
+        for root in _built(rule.equation.left, bound, builder, np.zeros(shape, name)):
             made = _instance(rule, root, [v for v in bound.values() if v.is_parameter])
             if made is not None:
                 yield made
@@ -66,16 +66,17 @@ def _type_of(rule: Rule, variable: Variable, name: str) -> object:
     return dtype(name)
 
 
-def _built(term: Term, bound: Mapping[str, Value], builder: Builder, name: str) -> Iterator[Value]:
+def _built(term: Term, bound: Mapping[str, Value], builder: Builder, like: np.ndarray) -> Iterator[Value]:
     """The term over the bound values, once for each choice of attributes that the type rules accept."""
     match term:
         case Variable():
             yield bound[term.name]
         case Literal(number):
-            if np.float64(np.asarray(number).astype(name)) == number:
-                yield builder.constant(np.asarray(number).astype(name))
+            # not a scalar: numpy's power takes short cuts for scalar exponents
+            if np.float64(np.asarray(number).astype(like.dtype)) == number:
+                yield builder.constant(np.full_like(like, number))
         case Apply(op, terms, attributes):
-            for args in itertools.product(*(list(_built(part, bound, builder, name)) for part in terms)):
+            for args in itertools.product(*(list(_built(part, bound, builder, like)) for part in terms)):
                 choices = _attributes(op.name, args[0].type) if isinstance(attributes, Attributes) else [Attrs()]
                 for attrs in choices:
                     try:
@@ -126,8 +127,20 @@ def wild(type_: TensorType, rng: np.random.Generator) -> np.ndarray:
         return chosen.reshape(type_.shape).astype(type_.dtype.numpy)
 
 
+def extreme(type_: TensorType, rng: np.random.Generator) -> np.ndarray:
+    """Finite values near the ends of the range, so that sums and products overflow or vanish."""
+    if not type_.dtype.is_float:
+        return wild(type_, rng)
+    limits = np.finfo(type_.dtype.numpy)
+    exponents = rng.choice([limits.maxexp - 1, limits.maxexp - 2, limits.minexp, 0], type_.shape)
+    values = rng.uniform(1, 2, type_.shape) * 2.0**exponents * rng.choice([1, -1], type_.shape)
+    return np.clip(values, limits.min, limits.max).astype(type_.dtype.numpy)
+
+
 def tame(type_: TensorType, rng: np.random.Generator) -> np.ndarray:
     """Positive and of like size: inside of every domain that a rule may need."""
+    if type_.dtype.is_integer:
+        return rng.integers(1, 10, type_.shape).astype(type_.dtype.numpy)
     if not type_.dtype.is_float:
         return wild(type_, rng)
     return rng.uniform(0.5, 4, type_.shape).astype(type_.dtype.numpy)

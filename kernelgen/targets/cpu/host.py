@@ -14,7 +14,12 @@ class Host:
 
     @property
     def vector_bytes(self) -> int:
-        """Bytes of the vectors that the emitter writes; 1 means scalar code."""
+        """Bytes of the vectors that the emitter writes; 1 means scalar code.
+
+        64 only where wide vectors do not slow the clock: ``avx512vbmi2`` came with the first such processors.
+        """
+        if self.has_narrow_masks and "avx512vbmi2" in self.features:
+            return 64
         if "avx2" in self.features:
             return 32
         if "sse4.1" in self.features or "neon" in self.features:
@@ -40,6 +45,3 @@ class Host:
     def has_masks(self) -> bool:
         """True when masked loads and stores exist for 32- and 64-bit elements."""
         return "avx2" in self.features
-
-
-GENERIC = Host("generic", frozenset())

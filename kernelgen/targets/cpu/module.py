@@ -27,7 +27,7 @@ class Library:
 
 
 @cache
-def host() -> Host:
+def detect_host() -> Host:
     """The processor that this process runs on."""
     _initialize()
     features = llvm.get_host_cpu_features()
@@ -86,6 +86,8 @@ def _initialize() -> None:
 @cache
 def _machine(host: Host) -> Any:  # noqa: ANN401  # llvmlite has no types
     features = ",".join(f"+{name}" for name in sorted(host.features))
+    if host == detect_host():
+        features = llvm.get_host_cpu_features().flatten()  # says too what this machine lacks of its model's features
     target = llvm.Target.from_default_triple()
     return target.create_target_machine(cpu=host.cpu, features=features, opt=3, reloc="pic", codemodel="small")
 

@@ -1,0 +1,108 @@
+"""The callable: lends every call a frame of buffers, runs the actions, and hands out results of its own."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from graphkernel.errors import InputError
+from graphkernel.ir.bind import bind_symbols
+from graphkernel.ir.graph import Graph
+from graphkernel.report.report import Report
+from graphkernel.runtime.arrays import Array, to_numpy, wrapper_for
+from graphkernel.runtime.buffers import aligned_array
+from graphkernel.runtime.frame import Frame, Layout, make_frame
+from graphkernel.runtime.plan import Plan
+from graphkernel.runtime.steps import Slots
+
+Shapes = tuple[tuple[int, ...], ...]
+KEPT_SHAPES = 8  # sets of input shapes for which buffers are kept
+
+
+@dataclass(eq=False)
+class Executable:
+    """A compiled graph. ``exe(*arrays) -> tuple``: numpy gives numpy, a DLPack array gives arrays of its library.
+
+    ``exe(x, out=(y,))`` writes into given arrays. Inputs that the graph assigns to are changed in place.
+    Several threads may call at once: each call has a frame of its own. ``report`` tells what runs where, and why.
+    """
+
+    plan: Plan
+    report: Report
+    _frames: OrderedDict[Shapes, list[Frame]] = field(default_factory=OrderedDict[Shapes, "list[Frame]"], repr=False)
+
+    @property
+    def graph(self) -> Graph:
+        """The graph that it computes."""
+        return self.plan.graph
+
+    def __call__(self, *arrays: object, out: Sequence[Any] | None = None) -> tuple[Any, ...]:
+        """Runs the graph. Raises ``InputError`` when an array, or one of ``out``, does not fit."""
+        names = [value.node.name for value in self.graph.inputs]
+        if len(arrays) != len(names):
+            raise InputError(f"the graph takes {len(names)} inputs ({', '.join(names)}), got {len(arrays)}")
+        inputs = [to_numpy(array, name) for array, name in zip(arrays, names, strict=True)]
+        key = tuple([array.shape for array in inputs])
+        frame = self._borrow(key, inputs)
+        given = None if out is None else _checked_outputs(out, frame.outputs)
+        results = self._run(frame, inputs, given)
+        self._frames.setdefault(key, []).append(frame)
+        if out is not None:
+            return tuple(out)
+        wrap = wrapper_for(arrays)
+        return results if wrap is None else tuple(map(wrap, results))
+
+    def _borrow(self, key: Shapes, inputs: Sequence[Array]) -> Frame:
+        """A frame that no other call uses: one that is free, or a new one."""
+        for value, array in zip(self.graph.inputs, inputs, strict=True):
+            if array.dtype != value.type.dtype.numpy:
+                raise InputError(f"input {value.node.name} is {value.type.dtype.name}, got an array of {array.dtype}")
+        free = self._frames.get(key)
+        if free:
+            self._frames.move_to_end(key)
+            return free.pop()
+        while len(self._frames) >= KEPT_SHAPES:
+            self._frames.popitem(last=False)
+        return make_frame(self.plan, bind_symbols(self.graph.inputs, inputs))
+
+    def _run(self, frame: Frame, inputs: Sequence[Array], out: Sequence[Array] | None) -> tuple[Array, ...]:
+        slots = frame.slots.copy()
+        for slot, array in zip(self.plan.inputs, inputs, strict=True):
+            slots[slot] = array
+        for buffer in frame.fresh:
+            given = None if out is None or buffer.position is None else out[buffer.position]
+            usable = given is not None and _writable_apart(given, inputs)
+            slots[buffer.slot] = given if usable else aligned_array(*buffer.layout)
+        for action in frame.actions:
+            action(slots)
+        results = tuple([slots[end.slot].copy() if end.copy else slots[end.slot] for end in self.plan.outputs])
+        for target, result in zip(out or (), results, strict=bool(out)):
+            if target is not result:
+                np.copyto(target, result)
+        self._write_aliases(inputs, slots)
+        return results
+
+    def _write_aliases(self, inputs: Sequence[Array], slots: Slots) -> None:
+        """Inputs that the graph assigns to take their new content, unless a kernel wrote it there."""
+        for alias in self.graph.aliases:
+            np.copyto(inputs[alias.input], slots[self.plan.outputs[alias.output].slot])
+
+
+def _checked_outputs(out: Sequence[Any], layouts: Sequence[Layout]) -> list[Array]:
+    if len(out) != len(layouts):
+        raise InputError(f"the graph has {len(layouts)} outputs, out= holds {len(out)}")
+    arrays = [to_numpy(array, f"out[{position}]") for position, array in enumerate(out)]
+    for position, (array, (shape, dtype)) in enumerate(zip(arrays, layouts, strict=True)):
+        if array.shape != shape or array.dtype != dtype or not array.flags.writeable:
+            found = f"{array.dtype}{list(array.shape)}"
+            raise InputError(f"out[{position}] must be a writeable array {dtype}{list(shape)}, got {found}")
+    return arrays
+
+
+def _writable_apart(given: Array, inputs: Sequence[Array]) -> bool:
+    """Whether steps may write into the array at once: it is contiguous and no input lies in it."""
+    return given.flags.c_contiguous and not any(np.may_share_memory(given, array) for array in inputs)

@@ -1,0 +1,72 @@
+"""A frame: everything that a call needs for one set of input shapes, so that calling is only a loop over actions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from graphkernel.errors import InputError
+from graphkernel.ir.bind import concrete_shape
+from graphkernel.ir.types import TensorType
+from graphkernel.runtime.buffers import Lifetime, aligned_bytes, place, view_of
+from graphkernel.runtime.plan import Plan
+from graphkernel.runtime.steps import Action, Slots
+
+Layout = tuple[tuple[int, ...], "np.dtype[Any]"]
+
+
+@dataclass(frozen=True)
+class FreshBuffer:
+    """Memory that every call makes anew, because an output lies in it. ``position``: which output it is, if it is all of it."""
+
+    slot: int
+    layout: Layout
+    position: int | None
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """Actions over slots in which constants and the buffers of intermediates are in place."""
+
+    actions: tuple[Action, ...]
+    slots: Slots
+    fresh: tuple[FreshBuffer, ...]
+    outputs: tuple[Layout, ...]
+    arena_bytes: int
+
+
+def make_frame(plan: Plan, symbols: Mapping[str, int]) -> Frame:
+    """The frame for these symbol values."""
+    slots: Slots = [None] * len(plan.slots)
+    for value in plan.constants:
+        if value.constant is None:
+            raise InputError(f"the content of constant {value.node.name} is unknown; give it to parse as weights")
+        slots[plan.slots[value]] = value.constant
+    arena_bytes = _fill_arena(plan, symbols, slots)
+    actions = tuple(step.bind(slots, symbols) for step in plan.steps)
+    positions = {value: position for position, value in reversed(list(enumerate(plan.graph.outputs)))}
+    fresh = tuple(
+        FreshBuffer(buffer.slot, _layout(buffer.value.type, symbols), positions.get(buffer.value))
+        for buffer in plan.buffers
+        if buffer.escapes
+    )
+    outputs = tuple(_layout(value.type, symbols) for value in plan.graph.outputs)
+    return Frame(actions, slots, fresh, outputs, arena_bytes)
+
+
+def _fill_arena(plan: Plan, symbols: Mapping[str, int], slots: Slots) -> int:
+    inner = [buffer for buffer in plan.buffers if not buffer.escapes]
+    layouts = [_layout(buffer.value.type, symbols) for buffer in inner]
+    sizes = [int(np.prod(shape, dtype=np.int64)) * dtype.itemsize for shape, dtype in layouts]
+    offsets, total = place([Lifetime(size, b.first, b.last) for size, b in zip(sizes, inner, strict=True)])
+    arena = aligned_bytes(total)
+    for buffer, (shape, dtype), offset in zip(inner, layouts, offsets, strict=True):
+        slots[buffer.slot] = view_of(arena, offset, shape, dtype)
+    return total
+
+
+def _layout(type_: TensorType, symbols: Mapping[str, int]) -> Layout:
+    return concrete_shape(type_.shape, symbols), type_.dtype.numpy

@@ -1,0 +1,160 @@
+"""Smaller shapes for kernels that do not fit the memory of a test run: dims that run together shrink together.
+
+    x[361M, 8] * y[1, 8] -> z[361M, 8]        x[352, 8] * y[1, 8] -> z[352, 8]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from kernelgen.desc import IN_PLACE_OPS, KernelDesc, OpDesc, TensorDesc
+from kernelgen.desc_bind import map_tensors
+from kernelgen.desc_check import check
+from kernelgen.desc_rules import reduced_axes
+from kernelgen.dims import Sym
+from kernelgen.errors import DescError
+from kernelgen.vocabulary import ELEMENTWISE, REDUCTIONS
+
+Place = tuple[str, int]
+
+
+def argument_bytes(desc: KernelDesc) -> int:
+    """Bytes of all inputs and outputs; symbols count as 1."""
+    total = 0
+    for tensor in (*desc.inputs, *desc.outputs):
+        count = 1
+        for dim in tensor.shape:
+            count *= 1 if isinstance(dim, Sym) else dim
+        total += count * tensor.dtype.itemsize
+    return total
+
+
+def scale_down(desc: KernelDesc, byte_limit: int) -> KernelDesc | None:
+    """The same kernel with arguments of at most ``byte_limit`` bytes; itself when it fits, None when it cannot shrink.
+
+    Extents are divided by small factors, the largest first; the result passes :func:`kernelgen.desc_check.check`.
+    """
+    while argument_bytes(desc) > byte_limit:
+        smaller = next((s for s in _shrunk_once(desc)), None)
+        if smaller is None:
+            return None
+        desc = smaller
+    return desc
+
+
+def _shrunk_once(desc: KernelDesc) -> Iterator[KernelDesc]:
+    """Descriptions in which one class of dims is divided by a factor, the class of the greatest extent first."""
+    classes = _classes(desc)
+    extents = {(t.name, d): dim for t in _tensors(desc) for d, dim in enumerate(t.shape) if isinstance(dim, int)}
+    ranked = sorted(classes, key=lambda places: (-max((extents.get(p, 0) for p in places), default=0), min(places)))
+    for places in ranked:
+        sizes = {extents[p] for p in places if extents.get(p, 1) != 1}
+        for factor in (2, 3, 5, 7, 11, 13):
+            if sizes and min(sizes) > 16 and all(size % factor == 0 for size in sizes):
+                try:
+                    yield check(_divided(desc, places, factor))
+                except DescError:
+                    continue
+
+
+def _divided(desc: KernelDesc, places: frozenset[Place], factor: int) -> KernelDesc:
+    def smaller(tensor: TensorDesc) -> TensorDesc:
+        shape = (
+            dim // factor if isinstance(dim, int) and dim != 1 and (tensor.name, d) in places else dim
+            for d, dim in enumerate(tensor.shape)
+        )
+        return tensor if tensor.value is not None else replace(tensor, shape=tuple(shape))
+
+    scaled = map_tensors(desc, smaller)
+    return replace(scaled, ops=tuple(_with_shape_attr(op) for op in scaled.ops))
+
+
+def _with_shape_attr(op: OpDesc) -> OpDesc:
+    if op.name in ("Reshape", "BroadcastTo") and "shape" in op.attrs:
+        return replace(op, attrs=op.attrs.with_(shape=op.output.shape))
+    return op
+
+
+# ---------------------------------------------------------------- which dims shrink together
+
+
+def _classes(desc: KernelDesc) -> list[frozenset[Place]]:
+    """The classes of dims that must be divided together; dims of operators that are not understood are left out."""
+    parents: dict[Place, Place] = {}
+
+    def root(place: Place) -> Place:
+        while parents.setdefault(place, place) != place:
+            place = parents[place]
+        return place
+
+    frozen: set[Place] = set()
+    for tensor in _tensors(desc):
+        for d in range(len(tensor.shape)):
+            root((tensor.name, d))
+    for op in desc.ops:
+        pairs = _pairs(op)
+        if pairs is None:
+            frozen |= {(t.name, d) for t in (*op.inputs, *op.outputs) for d in range(len(t.shape))}
+        for left, right in pairs or ():
+            parents[root(left)] = root(right)
+    groups: dict[Place, set[Place]] = {}
+    for place in parents:
+        groups.setdefault(root(place), set()).add(place)
+    return [frozenset(group) for group in groups.values() if not group & frozen]
+
+
+def _pairs(op: OpDesc) -> list[tuple[Place, Place]] | None:
+    """Pairs of dims with one extent; None when the operator is not understood."""
+    result = op.outputs[0]
+    if op.name in ELEMENTWISE or op.name in IN_PLACE_OPS or op.name == "BroadcastTo":
+        return [pair for operand in op.inputs if operand.value is None for pair in _aligned(operand, result)]
+    if op.name in REDUCTIONS:
+        reduced = reduced_axes(op)
+        kept = [d for d, dim in enumerate(op.inputs[0].shape) if d not in reduced and dim != 1]
+        return _zipped(op.inputs[0], kept, result, [d for d, dim in enumerate(result.shape) if dim != 1])
+    if op.name == "Transpose":
+        perm = op.attrs.ints("perm")
+        return _zipped(op.inputs[0], [p % len(perm) for p in perm], result, list(range(len(perm))))
+    if op.name in ("Reshape", "ExpandDims", "Squeeze", "Flatten", "EquivFormat"):
+        return _reshaped(op.inputs[0], result)
+    return None
+
+
+def _aligned(operand: TensorDesc, result: TensorDesc) -> Iterator[tuple[Place, Place]]:
+    shift = len(result.shape) - len(operand.shape)
+    for d in range(max(0, -shift), len(operand.shape)):
+        if operand.shape[d] != 1:
+            yield (operand.name, d), (result.name, d + shift)
+
+
+def _zipped(
+    left: TensorDesc, left_dims: Sequence[int], right: TensorDesc, right_dims: Sequence[int]
+) -> list[tuple[Place, Place]] | None:
+    if len(left_dims) != len(right_dims):
+        return None
+    return [((left.name, a), (right.name, b)) for a, b in zip(left_dims, right_dims, strict=True)]
+
+
+def _reshaped(source: TensorDesc, result: TensorDesc) -> list[tuple[Place, Place]] | None:
+    """Ties the first dims of the groups of dims that hold the same elements: dividing both keeps the counts equal."""
+    pairs: list[tuple[Place, Place]] = []
+    left = [d for d, dim in enumerate(source.shape) if dim != 1]
+    right = [d for d, dim in enumerate(result.shape) if dim != 1]
+    while left and right:
+        pairs.append(((source.name, left[0]), (result.name, right[0])))
+        a, b = source.shape[left.pop(0)], result.shape[right.pop(0)]
+        while a != b:
+            if isinstance(a, Sym) or isinstance(b, Sym) or not (left if a < b else right):
+                return None
+            if a < b:
+                a = a * source.shape[left.pop(0)]
+            else:
+                b = b * result.shape[right.pop(0)]
+    return pairs
+
+
+def _tensors(desc: KernelDesc) -> Iterator[TensorDesc]:
+    for tensor in (*desc.inputs, *(t for op in desc.ops for t in (*op.inputs, *op.outputs)), *desc.outputs):
+        if tensor.value is None:
+            yield tensor

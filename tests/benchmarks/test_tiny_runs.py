@@ -1,0 +1,52 @@
+"""Every benchmark runs once at tiny size without peers, so that none rots."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks.case import Case, named
+from benchmarks.cases import CASES
+from benchmarks.contestants import Contestant
+from benchmarks.measure import interleaved, ratio
+from benchmarks.run import run_case
+from tests.support.sources import ROOT
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_case_runs_and_agrees_with_numpy(case: Case) -> None:
+    record = run_case(case, tiny=True, with_peers=False, rounds=1)
+    assert record["contestants"]["ours"]["largest_error"] < 1e-5
+    assert record["times_of_ours"]["limit"]["median"] > 0
+
+
+def test_command_writes_json(tmp_path: Path) -> None:
+    out = tmp_path / "cpu.json"
+    command = [sys.executable, "-m", "benchmarks", "cpu", "--json", str(out), "--tiny", "--no-peers", "--rounds", "2"]
+    subprocess.run([*command, "--case", "softmax"], cwd=ROOT, check=True, timeout=120, stdout=subprocess.DEVNULL)
+    record = json.loads(out.read_text())
+    assert list(record["cases"]) == ["softmax"]
+    assert record["machine"]["versions"]["numpy"]
+
+
+def test_ratios_are_taken_round_by_round() -> None:
+    times = {"a": [1.0, 10.0, 4.0], "b": [2.0, 20.0, 2.0]}
+    spread = ratio(times, "b", "a")
+    assert (spread.median, spread.low, spread.high) == (2.0, 0.5, 2.0)
+
+
+def test_rounds_interleave() -> None:
+    order: list[str] = []
+    contestants = [Contestant(name, lambda name=name: order.append(name)) for name in "ab"]
+    times = interleaved(contestants, rounds=2, batch_seconds=0.0)
+    assert {name: len(values) for name, values in times.items()} == {"a": 2, "b": 2}
+    assert [name for name, last in zip(order[4:], order[3:], strict=False) if name != last] == ["a", "b", "a"]
+
+
+def test_unknown_case_is_named() -> None:
+    with pytest.raises(ValueError, match="no benchmark sofmax"):
+        named(CASES, ["sofmax"])
