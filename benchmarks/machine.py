@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from kernelgen.targets.cpu.module import Library, compile_object, host, link
+from kernelgen.targets.cpu.module import Library, compile_object, detect_host, link
 
 Stream = Callable[[int, int, int], None]
 LANES = 8
@@ -28,7 +28,7 @@ def describe() -> dict[str, object]:
     """Processor, kernel, Python and the versions of what is compared."""
     return {
         "processor": _processor(),
-        "architecture": host().cpu,
+        "architecture": detect_host().cpu,
         "cores": os.cpu_count(),
         "system": platform.platform(),
         "python": platform.python_version(),
@@ -80,7 +80,7 @@ def _functions() -> tuple[Stream, Stream]:
 @cache
 def _library() -> Library:
     """Kept for good: the code goes when the library does."""
-    return link(compile_object(_source(), host()), ("copy", "read"), {})
+    return link(compile_object(_source(), detect_host()), ("copy", "read"), {})
 
 
 def _source() -> str:

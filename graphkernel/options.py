@@ -150,12 +150,14 @@ class Environment:
     dump_ir: bool = False
     cache_dir: Path | None = None
     log_level: int = logging.WARNING
+    threads: int | None = None
 
     @staticmethod
     def read(environ: Mapping[str, str] | None = None) -> Environment:
         """Reads MS_DEV_GRAPH_KERNEL_FLAGS, GRAPHKERNEL_DUMP_DIR, MS_DEV_DUMP_GRAPH_KERNEL_IR, GRAPHKERNEL_CACHE_DIR,
-        GLOG_v (0 debug ... 4 critical) and GRAPHKERNEL_LOG (a level name, which wins)."""
+        GLOG_v (0 debug ... 4 critical), GRAPHKERNEL_LOG (a level name, which wins) and OMP_NUM_THREADS."""
         source = os.environ if environ is None else environ
+        threads = source.get("OMP_NUM_THREADS", "")
         cache = source.get("GRAPHKERNEL_CACHE_DIR", "")
         return Environment(
             flags=source.get("MS_DEV_GRAPH_KERNEL_FLAGS"),
@@ -163,6 +165,7 @@ class Environment:
             dump_ir=source.get("MS_DEV_DUMP_GRAPH_KERNEL_IR", "").lower() in ("on", "1", "true"),
             cache_dir=Path(cache) if cache else None,
             log_level=_log_level(source.get("GRAPHKERNEL_LOG", ""), source.get("GLOG_v", "")),
+            threads=int(threads) if threads.isdigit() and int(threads) > 0 else None,
         )
 
 

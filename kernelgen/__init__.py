@@ -33,7 +33,7 @@ _ROOMS = {
 }  # fmt: skip
 
 
-def __getattr__(name: str) -> Any:  # noqa: ANN401  # any public object
+def __getattr__(name: str) -> Any:  # any public object
     if name not in _ROOMS:
         raise AttributeError(f"module 'kernelgen' has no attribute {name!r}; public: {', '.join(sorted(_ROOMS))}")
     return getattr(import_module(f"kernelgen.{_ROOMS[name]}"), name)

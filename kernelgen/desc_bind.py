@@ -45,7 +45,9 @@ def bind(desc: KernelDesc, shapes: Sequence[tuple[int, ...]]) -> dict[str, int]:
         for dim, extent in zip(tensor.shape, shape, strict=True):
             found = solve(dim, extent, sizes)
             if found is None:
-                raise ArgumentError(f"{tensor.name} has shape {list(shape)}, expected {list(tensor.shape)} with {sizes}")
+                raise ArgumentError(
+                    f"{tensor.name} has shape {list(shape)}, expected {list(tensor.shape)} with {sizes}"
+                )
             sizes.update(found)
     return sizes
 

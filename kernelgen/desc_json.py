@@ -107,7 +107,9 @@ def _kernel(root: Cursor) -> KernelDesc:
         process="cpu" if root.key("process").missing else root.key("process").text(),
         version=version,
         target_info=_target_info(root),
-        buffer_stitch=_names(root.key("buffer_stitch").key("stitch_op")) if not root.key("buffer_stitch").missing else (),
+        buffer_stitch=_names(root.key("buffer_stitch").key("stitch_op"))
+        if not root.key("buffer_stitch").missing
+        else (),
         parallel_fusion=_parallel_fusion(root.key("parallel_fusion")),
     )
     return write_out_layouts(name_unknown_extents(desc))
@@ -263,11 +265,14 @@ def _attr_value(value: AttrValue) -> tuple[str, Any]:
     if isinstance(value, Sym):
         return "symbol", str(value)
     if not isinstance(value, tuple):
-        return type(value).__name__, value
+        return _kind(value), value
     if any(isinstance(item, Sym) for item in value):
         return "listSymbol", [str(item) for item in value]
-    kind = type(value[0]).__name__.capitalize() if value else "Int"
-    return f"list{kind}", _unfrozen(value)
+    return f"list{_kind(value[0]).capitalize() if value else 'Int'}", _unfrozen(value)
+
+
+def _kind(value: object) -> str:
+    return type(value).__name__
 
 
 def _unfrozen(value: Sequence[AttrValue]) -> list[Any]:

@@ -64,10 +64,10 @@ def _trans_data(op: OpDesc) -> list[OpDesc]:
 def _to_fractal(tensor: TensorDesc, name: str) -> list[OpDesc] | None:
     """``[.., M, N] -> [.., M/16, 16, N/16, 16] -> [.., N/16, M/16, 16, 16]``; None when a block would be padded."""
     *outer, rows, columns = tensor.shape
-    blocks = (_blocks(rows), _blocks(columns))
-    if blocks[0] is None or blocks[1] is None:
+    row_split, column_split = _blocks(rows), _blocks(columns)
+    if row_split is None or column_split is None:
         return None
-    (row_blocks, row), (column_blocks, column) = blocks
+    (row_blocks, row), (column_blocks, column) = row_split, column_split
     result = (*outer, column_blocks, row_blocks, row, column)
     if rows == 1 or columns == 1:
         return [_reshape(tensor, name, result)]

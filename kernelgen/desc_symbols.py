@@ -1,6 +1,6 @@
 """Names for unknown extents: every ``-1`` of the JSON becomes a symbol, extents that operators tie together the same one.
 
-    x[-1, 64] + y[-1, 1] -> z[-1, 64]        x[s0, 64] + y[s0, 1] -> z[s0, 64]
+x[-1, 64] + y[-1, 1] -> z[-1, 64]        x[s0, 64] + y[s0, 1] -> z[s0, 64]
 """
 
 from __future__ import annotations

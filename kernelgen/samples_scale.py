@@ -1,6 +1,6 @@
 """Smaller shapes for kernels that do not fit the memory of a test run: dims that run together shrink together.
 
-    x[361M, 8] * y[1, 8] -> z[361M, 8]        x[352, 8] * y[1, 8] -> z[352, 8]
+x[361M, 8] * y[1, 8] -> z[361M, 8]        x[352, 8] * y[1, 8] -> z[352, 8]
 """
 
 from __future__ import annotations
@@ -17,6 +17,9 @@ from kernelgen.errors import DescError
 from kernelgen.vocabulary import ELEMENTWISE, REDUCTIONS
 
 Place = tuple[str, int]
+FACTORS = (2, 3, 5, 7, 11, 13)
+SMALLEST = 4
+"""No extent becomes smaller: an extent of 1 would hide mistakes, for it broadcasts."""
 
 
 def argument_bytes(desc: KernelDesc) -> int:
@@ -33,10 +36,11 @@ def argument_bytes(desc: KernelDesc) -> int:
 def scale_down(desc: KernelDesc, byte_limit: int) -> KernelDesc | None:
     """The same kernel with arguments of at most ``byte_limit`` bytes; itself when it fits, None when it cannot shrink.
 
-    Extents are divided by small factors, the largest first; the result passes :func:`kernelgen.desc_check.check`.
+    Extents are divided by small factors (rounded down, but where reshapes tie different extents), the largest first; the
+    result passes :func:`kernelgen.desc_check.check`.
     """
     while argument_bytes(desc) > byte_limit:
-        smaller = next((s for s in _shrunk_once(desc)), None)
+        smaller = next(_shrunk_once(desc), None)
         if smaller is None:
             return None
         desc = smaller
@@ -50,8 +54,8 @@ def _shrunk_once(desc: KernelDesc) -> Iterator[KernelDesc]:
     ranked = sorted(classes, key=lambda places: (-max((extents.get(p, 0) for p in places), default=0), min(places)))
     for places in ranked:
         sizes = {extents[p] for p in places if extents.get(p, 1) != 1}
-        for factor in (2, 3, 5, 7, 11, 13):
-            if sizes and min(sizes) > 16 and all(size % factor == 0 for size in sizes):
+        for factor in FACTORS:
+            if sizes and min(sizes) // factor >= SMALLEST and (len(sizes) == 1 or all(s % factor == 0 for s in sizes)):
                 try:
                     yield check(_divided(desc, places, factor))
                 except DescError:
@@ -118,7 +122,10 @@ def _pairs(op: OpDesc) -> list[tuple[Place, Place]] | None:
         return _zipped(op.inputs[0], [p % len(perm) for p in perm], result, list(range(len(perm))))
     if op.name in ("Reshape", "ExpandDims", "Squeeze", "Flatten", "EquivFormat"):
         return _reshaped(op.inputs[0], result)
-    return None
+    if op.name == "PadAkg":
+        around = zip(op.attrs.ints("head"), op.attrs.ints("tail"), strict=True)
+        return [((op.inputs[0].name, d), (result.name, d)) for d, pads in enumerate(around) if pads == (0, 0)]
+    return [] if op.name in ("ElemAny", "ElemAll") else None
 
 
 def _aligned(operand: TensorDesc, result: TensorDesc) -> Iterator[tuple[Place, Place]]:

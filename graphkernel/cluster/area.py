@@ -96,10 +96,6 @@ class Area:
         """The one space of all its reductions; None when there is none, or several."""
         return next(iter(self.spaces)) if len(self.spaces) == 1 else None
 
-    def holds_only(self, *operators: str) -> bool:
-        """True when every operator of the area is one of these."""
-        return all(node.op.name in operators for node in self.nodes)
-
     def opaque(self) -> tuple[Node, ...]:
         """Its operators of unknown dependence."""
         return tuple(node for node in self.nodes if node.op.kind is Kind.OPAQUE)

@@ -109,6 +109,14 @@ def _phase_objection(area: Area, space: Space, limits: Limits) -> Objection | No
     return None
 
 
+def is_greater(left: Dim, right: Dim) -> bool:
+    """True when ``left > right`` for all extents >= 1; False when that is not so or not seen at once."""
+    difference = left - right
+    if isinstance(difference, int):
+        return difference > 0
+    return all(coefficient > 0 for _, coefficient in difference.terms)
+
+
 def human(size: Dim) -> str:
     """``1.5 MiB``; a symbolic size is printed as its polynomial."""
     if not isinstance(size, int):

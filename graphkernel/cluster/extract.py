@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from graphlib import TopologicalSorter
 
-from graphkernel.ir.graph import CONSTANT, LEAVES, PARAMETER, Builder, Graph, Node, Value, keep
+from graphkernel.ir.graph import CONSTANT, FUSED, LEAVES, PARAMETER, Graph, Node, Value, keep
 from graphkernel.ir.types import Attrs
 
 Naming = Callable[[Graph], Graph]
@@ -76,21 +76,12 @@ def _body(group: Sequence[Node], results: Sequence[Value]) -> tuple[Graph, tuple
 def call_of(body: Graph, operands: Iterable[Value]) -> Node:
     """The fused node that applies a body, labelled like the body's result when there is one, else like the body."""
     label = body.outputs[0].node.name if len(body.outputs) == 1 else body.name
-    return Builder().fused(body, operands, label)
+    return Node(FUSED, tuple(operands), Attrs(), tuple(value.type for value in body.outputs), label, body)
 
 
 def is_scalar_constant(value: Value) -> bool:
     """True for a constant of one element, which kernels hold inside."""
     return value.op is CONSTANT and value.type.size == 1
-
-
-def inline(graph: Graph, bodies: Mapping[Node, Graph]) -> Graph:
-    """Replaces calls of fused nodes by the operators of the given bodies (their own, or rewritten ones)."""
-
-    def rewrite(node: Node, args: tuple[Value, ...]) -> Sequence[Value]:
-        return splice(bodies[node], args) if node in bodies else keep(node, args).outs
-
-    return with_unique_labels(graph.rebuild(rewrite))
 
 
 def splice(body: Graph, args: Sequence[Value]) -> tuple[Value, ...]:

@@ -11,11 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from graphkernel.cluster.area import Area, FusionPattern
-from graphkernel.cluster.cost import Objection, human, objection, traffic_saved
+from graphkernel.cluster.cost import Objection, human, is_greater, objection, traffic_saved
 from graphkernel.cluster.model import Limits
 from graphkernel.cluster.partition import Partition
 from graphkernel.decisions import DecisionLog
 from graphkernel.ir.graph import Graph, Node
+from graphkernel.ir.opdef import Kind
 
 PASS_NAME = "graph_kernel_splitter"
 
@@ -71,7 +72,7 @@ class _Growth:
     def attempt(self, pattern: FusionPattern, area: Area, others: Sequence[Area]) -> Area | None:
         """Merges if no cycle closes and nothing speaks against it."""
         together = [area, *others]
-        found = self.obstacle(together)
+        found = self.obstacle(together) or self.rival(together)
         if found is not None:
             for other in others:
                 self.objections[area.number, other.number] = found
@@ -88,6 +89,23 @@ class _Growth:
         if not self.partition.is_acyclic(areas):
             return Objection("not-fused-cycle", "an operator outside needs one of them and is needed by the other")
         return objection(self.partition.graph, areas, self.limits)
+
+    def rival(self, areas: Sequence[Area]) -> Objection | None:
+        """A reduction over another space that a pointwise area should rather join than the reduction among the areas."""
+        chosen = next((area for area in areas if area.kind is Kind.REDUCE), None)
+        if chosen is None:
+            return None
+        for area in (area for area in areas if area.kind < Kind.REDUCE):
+            here = traffic_saved(self.partition.graph, [area, chosen])
+            for link in (*area.inputs, *area.users):
+                if link.area.kind is not Kind.REDUCE or link.area.spaces == chosen.spaces:
+                    continue
+                there = traffic_saved(self.partition.graph, [area, link.area])
+                if is_greater(there, here) and self.obstacle([area, link.area]) is None:
+                    spaces = ", ".join(sorted(map(str, link.area.spaces)))
+                    message = f"joining the reduction over {spaces} saves {human(there)}, this one {human(here)}"
+                    return Objection("not-fused-cost", message)
+        return None
 
     def record_what_stays_apart(self, disabled: Sequence[FusionPattern]) -> None:
         """One decision for each dependence between two areas that did not merge."""

@@ -41,7 +41,8 @@ def _shared_constant(value: Value, first: dict[object, Node]) -> Value:
 
 
 def _key(node: Node) -> object:
-    """Equal for nodes that compute the same. Attributes are compared as text, because 1 == True and 0.0 == -0.0."""
+    """Equal for nodes that compute the same; either order of commutative operands will do. Attributes are compared as text, because 1 == True and 0.0 == -0.0."""
     if node.op is FUSED:
         return (node.body, node.args)
-    return (node.op, node.args, repr(node.attrs), node.types)
+    args = frozenset(node.args) if node.op.commutative else node.args
+    return (node.op, args, repr(node.attrs), node.types)

@@ -21,6 +21,8 @@ def eliminate_redundant_output(graph: Graph, context: Context) -> Graph:
     tidied = {node: tidy for node in graph.operators if (tidy := _tidy(node, used)) is not None}
     if not tidied:
         return graph
+    for value in (value for node in tidied for value in node.outs if value not in used):
+        context.log.add(eliminate_redundant_output.name, "removed-unused", value.node.name, message=f"result {value.index}")
 
     def rewrite(node: Node, args: tuple[Value, ...]) -> tuple[Value, ...]:
         return tidied[node].results(node, args) if node in tidied else keep(node, args).outs

@@ -1,12 +1,12 @@
 """Applies rules until none matches, or a budget is spent.
 
-Each sweep finds matches from the outputs inwards on the graph as it is, no two of which share a node that one of them
-replaces, and rewrites all of them in one rebuild. The order of rules and nodes is fixed, so the result is too.
+Each sweep finds matches on the graph as it is, producers before users, no two of which share a node, and rewrites all of
+them in one rebuild. The order of rules and nodes is fixed, so the result is too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from graphkernel.ir.graph import Builder, Graph, Node, Value, keep
@@ -57,22 +57,22 @@ def _by_root(rules: Iterable[Rule]) -> Mapping[str, Sequence[Rule]]:
 def _choose(graph: Graph, table: Mapping[str, Sequence[Rule]], allowed: Safety) -> dict[Node, Choice]:
     chosen: dict[Node, Choice] = {}
     taken: set[Node] = set()
-    for node in reversed(graph.operators):
-        choice = None if node in taken else _applicable(graph, node, table.get(node.op.name, ()), allowed)
-        if choice is not None:
-            chosen[node] = choice
-            taken |= choice[1].nodes
+    for node in graph.operators:
+        for rule, found in _applicable(graph, node, table.get(node.op.name, ()), allowed):
+            if taken.isdisjoint(found.nodes):
+                chosen[node] = rule, found
+                taken |= found.nodes
+                break
     return chosen
 
 
-def _applicable(graph: Graph, node: Node, rules: Sequence[Rule], allowed: Safety) -> Choice | None:
-    """The first rule, in order, that matches, is safe enough, duplicates no work and keeps the type."""
+def _applicable(graph: Graph, node: Node, rules: Sequence[Rule], allowed: Safety) -> Iterator[Choice]:
+    """The matches at a node, in the order of the rules, that are safe enough, duplicate no work and keep the type."""
     for rule in rules:
         for found in matches(rule, node):
             safe = promise(rule, found) <= allowed
             if safe and not _duplicates_work(graph, rule, found) and build(rule, found, {}, Builder()) is not None:
-                return rule, found
-    return None
+                yield rule, found
 
 
 def promise(rule: Rule, found: Match) -> Safety:

@@ -8,7 +8,18 @@ from graphkernel.ir.opdef import OpDef
 from graphkernel.ops.cast import CAST
 from graphkernel.ops.elemwise import EXP, LOG, MAXIMUM, MINIMUM, POW, RECIPROCAL, RSQRT, SQRT
 from graphkernel.ops.reduce import REDUCE_MAX, REDUCE_MIN, REDUCE_SUM
-from graphkernel.ops.select import EQUAL, GREATER, GREATER_EQUAL, LESS, LESS_EQUAL, LOGICAL_AND, LOGICAL_NOT, LOGICAL_OR, NOT_EQUAL, SELECT
+from graphkernel.ops.select import (
+    EQUAL,
+    GREATER,
+    GREATER_EQUAL,
+    LESS,
+    LESS_EQUAL,
+    LOGICAL_AND,
+    LOGICAL_NOT,
+    LOGICAL_OR,
+    NOT_EQUAL,
+    SELECT,
+)
 from graphkernel.ops.shape import BROADCAST_TO, RESHAPE, TRANSPOSE
 from graphkernel.patterns.language import Apply, Attributes, Computed, Term, term
 

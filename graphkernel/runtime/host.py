@@ -18,6 +18,11 @@ class HostLibrary(Protocol):
         """What the report calls it."""
         ...
 
+    @property
+    def regions(self) -> bool:
+        """Whether it takes regions at all; if so, an operator that it does not take is a fallback."""
+        ...
+
     def group(self, node: Node) -> str | None:
         """Nodes of one group may share a step; None when the library cannot run the node."""
         ...
@@ -36,6 +41,7 @@ class NumpyHost:
     """No regions: every operator by its numpy meaning."""
 
     name: str = "numpy"
+    regions: bool = False
 
     def group(self, node: Node) -> str | None:
         """None: numpy is what is left when no library takes a node."""

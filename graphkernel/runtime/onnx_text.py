@@ -16,6 +16,7 @@ from graphkernel.ir.graph import Node
 from graphkernel.ir.types import DType, Shape, Sym
 
 DEFAULT_OPSET = 17
+OLDEST_OPSET = 13  # that the rules below can write
 
 
 @dataclass

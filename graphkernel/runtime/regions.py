@@ -25,15 +25,21 @@ def available() -> bool:
 
 @dataclass(frozen=True)
 class OnnxRuntimeHost:
-    """Regions on onnxruntime. ``threads`` None leaves the number to it; ``optimize=False`` keeps every node as it is."""
+    """Regions on onnxruntime.
+
+    ``threads`` None leaves the number to it; ``optimize=False`` keeps every node as it is; ``opset`` is what our own
+    operators are written in.
+    """
 
     threads: int | None = None
     optimize: bool = True
+    opset: int = DEFAULT_OPSET
     name: str = "onnxruntime"
+    regions: bool = True
 
     def group(self, node: Node) -> str | None:
         """The opset: nodes of one opset may stand in one model. None when the node has no ONNX form."""
-        return None if self.why_not(node) else str(_opset(node))
+        return None if self.why_not(node) else f"opset {self._opset_of(node)}"
 
     def why_not(self, node: Node) -> str:
         """Why the node cannot be written as ONNX; empty when it can."""
@@ -42,7 +48,7 @@ class OnnxRuntimeHost:
         if foreign and node.op.name != "Onnx":
             return f"onnxruntime computes {node.op.name} in {', '.join(foreign)} nowhere or not everywhere"
         try:
-            write(Writer(_opset(node)), node, tuple(f"x{index}" for index in range(len(node.args))), "y")
+            write(Writer(self._opset_of(node)), node, tuple(f"x{index}" for index in range(len(node.args))), "y")
         except Unwritable as reason:
             return str(reason)
         return ""
@@ -52,13 +58,17 @@ class OnnxRuntimeHost:
         inside = set(nodes)
         operands = dict.fromkeys(arg for node in nodes for arg in node.args if arg.node not in inside)
         inputs = tuple(value for value in operands if value.constant is None)
-        content, names = _model(name, nodes, inputs, tuple(outputs))
+        content, names = _model(name, self._opset_of(nodes[0]), nodes, inputs, tuple(outputs))
         session = _session(content, self, name)
         return RegionStep(
             name, session, tuple(names[value] for value in inputs), tuple(names[value] for value in outputs),
             tuple(slots[value] for value in inputs), tuple(slots[value] for value in outputs),
             tuple(value.type for value in inputs), tuple(value.type for value in outputs), tuple(nodes),
         )  # fmt: skip
+
+    def _opset_of(self, node: Node) -> int:
+        default_domain = node.op.name == "Onnx" and not node.attrs.str("domain", "")
+        return node.attrs.int("opset") if default_domain else self.opset
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,17 +120,12 @@ def _element(type_: TensorType) -> int:
     return element_type(type_.dtype)
 
 
-def _opset(node: Node) -> int:
-    return node.attrs.int("opset") if node.op.name == "Onnx" and not node.attrs.str("domain", "") else DEFAULT_OPSET
-
-
 def _model(
-    name: str, nodes: Sequence[Node], inputs: tuple[Value, ...], outputs: tuple[Value, ...]
+    name: str, opset: int, nodes: Sequence[Node], inputs: tuple[Value, ...], outputs: tuple[Value, ...]
 ) -> tuple[bytes, dict[Value, str]]:
     """The serialized ONNX model of a region and the name of every value in it."""
     from onnx import helper, numpy_helper
 
-    opset = _opset(nodes[0])
     writer = Writer(opset)
     names = {value: f"x{index}" for index, value in enumerate(inputs)}
     for position, node in enumerate(nodes):

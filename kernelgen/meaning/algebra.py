@@ -18,7 +18,9 @@ class ArrayAlgebra:
 
     def call(self, function: str, *args: Array | float) -> Array:
         """The scalar function on every element, operands broadcast."""
-        kinds = operand_dtypes(function, tuple(None if isinstance(a, bool | int | float) else self.dtype(a) for a in args))
+        kinds = operand_dtypes(
+            function, tuple(None if isinstance(a, bool | int | float) else self.dtype(a) for a in args)
+        )
         operands = [self._operand(a, kind) for a, kind in zip(args, kinds, strict=True)]
         result = BOOL if SCALARS[function].result is Result.BOOL else kinds[-1]
         found = np.asarray(SCALARS[function].numpy(*(_widened(x) for x in operands)))

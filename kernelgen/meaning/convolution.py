@@ -63,7 +63,9 @@ def pool2d(operands: Sequence[Array], op: OpDesc) -> Array:
     bottom = max(bottom, (counts[0] - 1) * stride[0] + size[0] - image.shape[1] - top)
     right = max(right, (counts[1] - 1) * stride[1] + size[1] - image.shape[2] - left)
     padded = np.pad(
-        image.astype(np.float64), ((0, 0), (top, bottom), (left, right), (0, 0)), constant_values=-np.inf if is_max else 0
+        image.astype(np.float64),
+        ((0, 0), (top, bottom), (left, right), (0, 0)),
+        constant_values=-np.inf if is_max else 0,
     )
     windows = [w for _, w in _windows(padded, (size[0], size[1]), (counts[0], counts[1]), stride, (1, 1))]
     pooled = np.maximum.reduce(windows) if is_max else np.add.reduce(windows) / len(windows)

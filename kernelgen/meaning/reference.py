@@ -111,7 +111,7 @@ def _sizes(tensor: TensorDesc) -> tuple[int, ...]:
     return tuple(dim for dim in tensor.shape if isinstance(dim, int))
 
 
-def _overwrite(target: Any, value: Array) -> None:  # noqa: ANN401  # the caller's array
+def _overwrite(target: Any, value: Array) -> None:  # the caller's array
     if not isinstance(target, np.ndarray) or not target.flags.writeable:
         raise ArgumentError("arrays that are written must be writeable numpy arrays")
     target[...] = value.reshape(target.shape)

@@ -45,7 +45,9 @@ class _Masks:
 
     @staticmethod
     def of(op: OpDesc) -> _Masks:
-        return _Masks(*(op.attrs.int(f"{kind}_mask", 0) for kind in ("begin", "end", "ellipsis", "new_axis", "shrink_axis")))
+        return _Masks(
+            *(op.attrs.int(f"{kind}_mask", 0) for kind in ("begin", "end", "ellipsis", "new_axis", "shrink_axis"))
+        )
 
 
 def _items(op: OpDesc, rank: int) -> list[Item]:
@@ -63,5 +65,7 @@ def _items(op: OpDesc, rank: int) -> list[Item]:
         elif masks.shrink & bit:
             items.append(begin[i])
         else:
-            items.append(slice(None if masks.begin & bit else begin[i], None if masks.end & bit else end[i], strides[i]))
+            items.append(
+                slice(None if masks.begin & bit else begin[i], None if masks.end & bit else end[i], strides[i])
+            )
     return items

@@ -14,7 +14,7 @@ from graphkernel.ir.graph import Graph, Value
 from graphkernel.ir.types import dtype
 from graphkernel.patterns.arith_add import add_zero
 from graphkernel.patterns.language import Rule, Safety, Term, rewrite, rule
-from graphkernel.patterns.terms import exp, logical_not, less, greater_equal
+from graphkernel.patterns.terms import exp, greater_equal, less, logical_not
 from graphkernel.pipeline import builtin_catalogue
 from tests.support.rule_samples import Instance, extreme, instances, tame, wild
 

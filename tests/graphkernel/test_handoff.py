@@ -20,7 +20,8 @@ F32 = dtype("float32")
 
 def test_names_follow_positions_and_scalars_are_inline() -> None:
     desc = to_desc(trace(lambda x, y: ops.add(ops.mul(x, 2.0), y), spec((4,)), spec((4,)), name="Fused_Mul_Add"))
-    assert desc.name == "Fused_Mul_Add" and desc.process == "cpu"
+    assert desc.name == "Fused_Mul_Add"
+    assert desc.process == "cpu"
     assert [tensor.name for tensor in desc.inputs] == ["input_0", "input_1"]
     assert [tensor.name for tensor in desc.outputs] == ["output_0_1"]
     mul, add = desc.ops

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from graphkernel.cluster.area import FusionPattern
 from graphkernel.decisions import DecisionLog
 from graphkernel.frontends.trace import spec, trace
 from graphkernel.ir.evaluate import evaluate
-from graphkernel.ir.graph import Builder, Graph, Value
+from graphkernel.ir.graph import Builder, Graph, Value, static_shape
 from graphkernel.ops import OPS, Tensor
 from graphkernel.options import Options
 from graphkernel.passes.base import Context
@@ -28,12 +29,12 @@ PATTERNS: tuple[FusionPattern, ...] = tuple(
 )
 
 
-def context(**options: object) -> Context:
+def context(**options: Any) -> Context:
     """A context with the built-in fusion patterns and a log of its own."""
-    return Context(Options(**options), fusion_patterns=PATTERNS, log=DecisionLog())  # type: ignore[arg-type]
+    return Context(Options(**options), fusion_patterns=PATTERNS, log=DecisionLog())
 
 
-def fused(graph: Graph, **options: object) -> Graph:
+def fused(graph: Graph, **options: Any) -> Graph:
     """The graph after clustering and splitting."""
     given = context(**options)
     return graph_kernel_splitter(graph_kernel_cluster(graph, given), given)
@@ -55,9 +56,10 @@ def softmax(x: Tensor, axis: int = -1) -> Tensor:
 
 def layer_norm(x: Tensor, gamma: Tensor, beta: Tensor) -> Tensor:
     """Mean, variance and an affine map over rows."""
-    count = float(x.shape[-1])  # type: ignore[arg-type]
-    centred = x - ops.reduce_sum(x, axis=-1, keep_dims=True) / count
-    variance = ops.reduce_sum(centred * centred, axis=-1, keep_dims=True) / count
+    (count,) = x.shape[-1:]
+    assert isinstance(count, int)
+    centred = x - ops.reduce_sum(x, axis=-1, keep_dims=True) / float(count)
+    variance = ops.reduce_sum(centred * centred, axis=-1, keep_dims=True) / float(count)
     return centred * ops.rsqrt(variance + 1e-5) * gamma + beta
 
 
@@ -90,7 +92,7 @@ def random_graph(seed: int, size: int, *, hosts: float = 0.1, reach: int = 12, s
     def pick() -> Value:
         return values[max(0, len(values) - 1 - int(chance.random() ** 3 * reach))]
 
-    def emit(name: str, *args: Value, **attrs: object) -> Value:
+    def emit(name: str, *args: Value, **attrs: Any) -> Value:
         return builder.emit(OPS[name], *args, **attrs)
 
     while len(values) < size:
@@ -116,6 +118,10 @@ def random_graph(seed: int, size: int, *, hosts: float = 0.1, reach: int = 12, s
 def same_numbers(before: Graph, after: Graph, seed: int = 0) -> None:
     """Asserts that two graphs compute the same bits on random inputs."""
     generator = np.random.default_rng(seed)
-    arrays = [generator.standard_normal(value.type.shape).astype(value.type.dtype.numpy) for value in before.inputs]  # type: ignore[arg-type]
+    arrays: list[np.ndarray] = []
+    for value in before.inputs:
+        shape = static_shape(value)
+        assert shape is not None, "numbers need static shapes"
+        arrays.append(np.asarray(generator.standard_normal(shape)).astype(value.type.dtype.numpy))
     for expected, got in zip(evaluate(before, arrays), evaluate(after, arrays), strict=True):
         np.testing.assert_array_equal(got, expected)

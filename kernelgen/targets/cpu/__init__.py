@@ -7,9 +7,9 @@ from kernelgen.targets.base import Entry, Target
 def emit(nest: Nest) -> str:
     """The nest as LLVM assembly for this machine's processor."""
     from kernelgen.targets.cpu.emit import emit_for
-    from kernelgen.targets.cpu.module import host
+    from kernelgen.targets.cpu.module import detect_host
 
-    return emit_for(nest, host())
+    return emit_for(nest, detect_host())
 
 
 def load(source: str, nest: Nest) -> Entry:

@@ -105,7 +105,7 @@ def _element(frame: Frame, base: str, kind: str, offset: Value) -> str:
 
 
 def _plain_load(frame: Frame, address: str, kind: str, lanes: int) -> Value:
-    text = frame.function.assign(f"load {vector_type(kind, lanes)}, ptr {address}, align {_alignment(kind)}")
+    text = frame.function.assign(f"load {vector_type(kind, lanes)}, ptr {address}, align {alignment(kind)}")
     return Value(frame.function, text, kind, lanes)
 
 
@@ -120,7 +120,7 @@ def _vector_load(frame: Frame, address: str, kind: str) -> Value:
         f"llvm.masked.load.{type_suffix(kind, lanes)}.p0", whole, f"ptr, {mask.type}, {whole}"
     )  # fmt: skip
     text = frame.function.assign(
-        f"call {whole} {name}(ptr align {_alignment(kind)} {address}, {mask.typed}, {whole} zeroinitializer)"
+        f"call {whole} {name}(ptr align {alignment(kind)} {address}, {mask.typed}, {whole} zeroinitializer)"
     )
     return Value(frame.function, text, kind, lanes)
 
@@ -132,27 +132,30 @@ def _gather(frame: Frame, addresses: Value, kind: str) -> Value:
         f"llvm.masked.gather.{type_suffix(kind, lanes)}.v{lanes}p0", whole, f"{addresses.type}, {mask.type}, {whole}"
     )
     text = frame.function.assign(
-        f"call {whole} {name}({addresses.type} align {_alignment(kind)} {addresses.text}, {mask.typed}, "
+        f"call {whole} {name}({addresses.type} align {alignment(kind)} {addresses.text}, {mask.typed}, "
         f"{whole} zeroinitializer)"
     )
     return Value(frame.function, text, kind, lanes)
 
 
-def _plain_store(frame: Frame, address: str, value: Value, alignment: int = 0, metadata: str = "") -> None:
-    align = alignment or _alignment(value.kind)
-    frame.function.perform(f"store {value.typed}, ptr {address}, align {align}{metadata}")
+def _plain_store(frame: Frame, address: str, value: Value) -> None:
+    frame.function.perform(f"store {value.typed}, ptr {address}, align {alignment(value.kind)}")
+
+
+def _streaming_store(frame: Frame, address: str, value: Value) -> None:
+    whole = value.lanes * alignment(value.kind)
+    frame.function.perform(f"store {value.typed}, ptr {address}, align {whole}, !nontemporal !0")
 
 
 def _vector_store(frame: Frame, address: str, value: Value, streaming: bool) -> None:
     if frame.mask is None:
-        alignment = value.lanes * _alignment(value.kind) if streaming else 0
-        _plain_store(frame, address, value, alignment, ", !nontemporal !0" if streaming else "")
+        (_streaming_store if streaming else _plain_store)(frame, address, value)
         return
     mask = frame.mask.splat(value.lanes)
     name = frame.function.module.declare(
         f"llvm.masked.store.{type_suffix(value.kind, value.lanes)}.p0", "void", f"{value.type}, ptr, {mask.type}"
     )
-    frame.function.perform(f"call void {name}({value.typed}, ptr align {_alignment(value.kind)} {address}, {mask.typed})")
+    frame.function.perform(f"call void {name}({value.typed}, ptr align {alignment(value.kind)} {address}, {mask.typed})")
 
 
 def _scatter(frame: Frame, addresses: Value, value: Value) -> None:
@@ -163,7 +166,7 @@ def _scatter(frame: Frame, addresses: Value, value: Value) -> None:
         f"{value.type}, {addresses.type}, {mask.type}",
     )
     frame.function.perform(
-        f"call void {name}({value.typed}, {addresses.type} align {_alignment(value.kind)} {addresses.text}, {mask.typed})"
+        f"call void {name}({value.typed}, {addresses.type} align {alignment(value.kind)} {addresses.text}, {mask.typed})"
     )
 
 
@@ -178,5 +181,6 @@ def _full_mask(frame: Frame, lanes: int) -> Value:
     return mask.splat(lanes)
 
 
-def _alignment(kind: str) -> int:
+def alignment(kind: str) -> int:
+    """The natural alignment of an element, in bytes."""
     return {"i8": 1, "i16": 2, "half": 2, "i32": 4, "float": 4}.get(kind, 8)

@@ -12,6 +12,7 @@ from kernelgen.targets.cpu.frame import Frame, Memory
 from kernelgen.targets.cpu.host import Host
 from kernelgen.targets.cpu.loops import block
 from kernelgen.targets.cpu.outline import captured, outlined
+from kernelgen.targets.cpu.streaming import streamed_buffer
 from kernelgen.targets.cpu.values import Value
 
 ENTRY = "kernel"
@@ -31,7 +32,7 @@ def emit_for(nest: Nest, host: Host) -> str:
         name: Value(function, _load(function, "i64", "%symbols", number), "i64")
         for number, name in enumerate(nest.symbols)
     }
-    frame = Frame(function, sizes, {}, memory, nonnegative=frozenset(nest.symbols))
+    frame = Frame(function, sizes, {}, memory, nonnegative=frozenset(nest.symbols), streamed=streamed_buffer(nest, host))
     body = outlined(frame, "body", (), lambda inner, _: block(inner, nest.body))
     function.perform(f"call void {body}({', '.join(f'{type_} {text}' for type_, text in captured(frame))})")
     function.finish()

@@ -14,7 +14,7 @@ from kernelgen.dims import solve
 from kernelgen.errors import ArgumentError
 from kernelgen.nest.nodes import Nest, Num
 from kernelgen.targets.cpu.emit import ENTRY
-from kernelgen.targets.cpu.module import Library, host, link
+from kernelgen.targets.cpu.module import Library, detect_host, link
 from kernelgen.targets.cpu.objects import cached_object
 from kernelgen.targets.cpu.openmp import runtime
 from kernelgen.targets.cpu.work import TICKS_PER_NANOSECOND, work
@@ -55,7 +55,7 @@ class CpuEntry:
 
 def load_entry(source: str, nest: Nest) -> CpuEntry:
     """Machine code for the source, linked against an OpenMP runtime or, without one, its stand-ins."""
-    image = cached_object(source, host())
+    image = cached_object(source, detect_host())
     threads = (runtime() or stand_ins()) if "@GOMP_parallel" in source else {}
     return CpuEntry(nest, link(image, (ENTRY,), threads))
 

@@ -46,6 +46,7 @@ Target = tuple[str, tuple[Index, ...]]
 class Frame:
     """``accumulators``: stack slots that hold the partial results of a vector loop, one element per lane.
 
+    ``streamed`` is the buffer to store past the caches, ``is_aligned`` says that its vectors are aligned here.
     ``mask`` holds the active lanes (None: all); ``guarded`` says that possibly none of them is.
     """
 
@@ -60,6 +61,8 @@ class Frame:
     known: Known = field(default_factory=Known)
     accumulators: Mapping[Target, str] = field(default_factory=dict)
     in_parallel: bool = False
+    streamed: str | None = None
+    is_aligned: bool = False
 
     @property
     def host(self) -> Host:

@@ -42,6 +42,11 @@ class Host:
         return "avx512bw" in self.features and "avx512vl" in self.features
 
     @property
+    def has_streaming(self) -> bool:
+        """True when whole vectors can be stored past the caches, and ``sfence`` orders them."""
+        return "avx2" in self.features
+
+    @property
     def has_masks(self) -> bool:
         """True when masked loads and stores exist for 32- and 64-bit elements."""
         return "avx2" in self.features

@@ -34,6 +34,8 @@ def outlined(frame: Frame, name: str, more: tuple[str, ...], body: Callable[[Fra
     function = Function(module, unique, ", ".join(parameters), "define internal void")
     inner = _renamed(frame, function, [f"%p{i}" for i in range(len(types))])
     body(inner, tuple(Value(function, f"%{extra}", "i64") for extra in more))
+    if frame.streamed:
+        function.perform(f"call void {module.declare('llvm.x86.sse.sfence', 'void', '')}()")
     function.finish()
     return f"@{unique}"
 

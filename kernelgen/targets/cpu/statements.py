@@ -36,7 +36,8 @@ def run(frames: Frames, statement: Statement) -> Frames:
         case Store():
             values = [expression(frame, statement.value) for frame in frames]
             for frame, value in zip(frames, values, strict=True):
-                access.store(frame, statement.buffer, statement.index, value)
+                streams = frame.is_aligned and statement.buffer.name == frame.streamed
+                access.store(frame, statement.buffer, statement.index, value, streams)
         case Accumulate():
             for frame in frames:
                 _accumulate(frame, statement)

@@ -1,23 +1,29 @@
-"""Vector loops: invariants before the loop, an unrolled main loop, a masked remainder, reductions after it."""
+"""Vector loops: invariants, an unrolled main loop, a masked remainder, then the reductions.
+
+    head   one masked vector up to an aligned address, only where a large output is streamed past the caches
+    main   ``unroll`` vectors at a time
+    rest   one vector at a time, masked where the extent asks for it; or single iterations where masks are slow
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
-from kernelgen.nest.index import stride, variables
-from kernelgen.nest.nodes import (
-    Accumulate, Alloc, Block, Call, Expr, For, If, IndexValue, Let, Literal, Load, Ref, Statement, Store,
-)  # fmt: skip
+from kernelgen.nest.nodes import For, Store
 from kernelgen.targets.cpu import access
 from kernelgen.targets.cpu.counting import conditional, counted_loop, integer, static_trips
-from kernelgen.targets.cpu.expressions import expression
-from kernelgen.targets.cpu.frame import Frame, Known, Lanes
+from kernelgen.targets.cpu.formats import memory_kind
+from kernelgen.targets.cpu.frame import Frame, Lanes, Target
 from kernelgen.targets.cpu.indices import index_value, is_nonnegative
+from kernelgen.targets.cpu.invariants import known_before
 from kernelgen.targets.cpu.statements import finish_accumulator, run_block, start_accumulator
+from kernelgen.targets.cpu.streaming import stream_of
 from kernelgen.targets.cpu.values import Value, iota
-from kernelgen.targets.cpu.vector_plan import (
-    VectorPlan, expressions_of, loads_of, subexpressions, walk, written_buffers,
-)  # fmt: skip
+from kernelgen.targets.cpu.vector_plan import VectorPlan
+
+MIN_STREAMED_VECTORS = 8
+"""Shorter rows spend too much time in head and rest."""
 
 
 def vector_loop(frame: Frame, loop: For, plan: VectorPlan) -> None:
@@ -30,114 +36,88 @@ def vector_loop(frame: Frame, loop: For, plan: VectorPlan) -> None:
 
 
 def _entered(frame: Frame, loop: For, plan: VectorPlan, lower: Value, upper: Value) -> None:
-    function = frame.function
-    inner = replace(frame, known=_known(frame, loop, plan.lanes))
+    function, wide = frame.function, plan.lanes * plan.unroll
+    inner = replace(frame, known=known_before(frame, loop, plan.lanes))
     slots = {
         (r.buffer.name, r.index): [start_accumulator(frame, r, plan.lanes) for _ in range(plan.unroll)]
         for r in plan.reductions
     }
-
-    def copies(start: Value, count: int, limit: Value | None) -> None:
-        run_block(tuple(_copy(inner, loop, plan, slots, start, number, limit) for number in range(count)), loop.body)
-
-    middle = _rounded_down(lower, upper, plan.lanes * plan.unroll)
-    counted_loop(function, lower, middle, plan.lanes * plan.unroll, lambda j: copies(j, plan.unroll, None), "vector")
+    copies = _Copies(inner, loop, plan, slots)
+    stream = _stream(frame, loop, plan, static_trips(lower, upper, 1))
+    start = lower if stream is None else _head(copies, stream, lower)
+    middle = _rounded_down(start, upper, wide)
+    main = copies if stream is None else replace(copies, frame=replace(inner, is_aligned=True))
+    counted_loop(function, start, middle, wide, lambda j: main.run(j, plan.unroll), "main")
     if not plan.scalar_tail:
-        rest = static_trips(middle, upper, 1)
-        limit = None if rest is not None and rest % plan.lanes == 0 else upper
-        counted_loop(function, middle, upper, plan.lanes, lambda j: copies(j, 1, limit), "rest")
+        _rest(copies, middle, upper)
     for reduction in plan.reductions:
         finish_accumulator(frame, reduction, slots[reduction.buffer.name, reduction.index], plan.lanes)
     if plan.scalar_tail:
         counted_loop(function, middle, upper, 1, lambda j: _scalar(frame, loop, j), "tail")
 
 
-def _copy(
-    frame: Frame, loop: For, plan: VectorPlan, slots: dict, start: Value, number: int, limit: Value | None
-) -> Frame:
-    """The frame of one of the unrolled copies; ``limit`` masks the lanes at or beyond it."""
-    if number:
-        start = start + number * plan.lanes
-    lanes = Lanes(loop.var, start, plan.lanes)
-    mask = None if limit is None else _mask(limit - start, plan.lanes)
-    inner = frame.with_variable(loop.var, start, is_nonnegative(frame, loop.lower))
-    return replace(inner, lanes=lanes, mask=mask, accumulators={key: slot[number] for key, slot in slots.items()})
+@dataclass(frozen=True)
+class _Copies:
+    """The loop body for whole vectors; ``slots`` are the accumulators of every copy by target."""
+
+    frame: Frame
+    loop: For
+    plan: VectorPlan
+    slots: Mapping[Target, list[str]]
+
+    def run(self, start: Value, count: int = 1, mask: Value | None = None) -> None:
+        """``count`` vectors from ``start`` on."""
+        run_block(tuple(self._copy(start, number, mask) for number in range(count)), self.loop.body)
+
+    def _copy(self, start: Value, number: int, mask: Value | None) -> Frame:
+        start = start + number * self.plan.lanes if number else start
+        inner = self.frame.with_variable(self.loop.var, start, is_nonnegative(self.frame, self.loop.lower))
+        accumulators = {target: slots[number] for target, slots in self.slots.items()}
+        return replace(inner, lanes=Lanes(self.loop.var, start, self.plan.lanes), mask=mask, accumulators=accumulators)
 
 
-def _mask(remaining: Value, lanes: int) -> Value:
-    """The first ``remaining`` lanes."""
-    return iota(remaining.function, "i32", lanes).compare("slt", remaining.intrinsic("smin", lanes).convert("trunc", "i32"))
+def _rest(copies: _Copies, lower: Value, upper: Value) -> None:
+    lanes, trips = copies.plan.lanes, static_trips(lower, upper, 1)
+    is_whole = trips is not None and trips % lanes == 0
+
+    def body(start: Value) -> None:
+        copies.run(start, mask=None if is_whole else _first_lanes(upper - start, lanes))
+
+    counted_loop(copies.frame.function, lower, upper, lanes, body, "rest")
 
 
 def _scalar(frame: Frame, loop: For, counter: Value) -> None:
     run_block((frame.with_variable(loop.var, counter, is_nonnegative(frame, loop.lower)),), loop.body)
 
 
+def _stream(frame: Frame, loop: For, plan: VectorPlan, trips: int | None) -> Store | None:
+    is_long = trips is not None and trips >= MIN_STREAMED_VECTORS * plan.lanes * plan.unroll
+    return stream_of(loop, frame.streamed) if is_long and not plan.scalar_tail else None
+
+
+def _head(copies: _Copies, stream: Store, lower: Value) -> Value:
+    """Runs the iterations before the first aligned vector, as the upper lanes of one; returns where that vector starts."""
+    frame, lanes = copies.frame, copies.plan.lanes
+    at_lower = replace(frame, lanes=Lanes(copies.loop.var, lower, lanes))
+    flat = access.flat_index(stream.buffer, stream.index)
+    address = access.pointer(at_lower, frame.memory[stream.buffer.name], flat)
+    bits = Value(frame.function, frame.function.assign(f"ptrtoint ptr {address} to i64"), "i64")
+    size = access.alignment(memory_kind(stream.buffer.dtype, frame.host))
+    skipped = (bits & (lanes * size - 1)).binary("udiv", size)
+    is_needed, start = skipped.compare("ne", 0), lower - skipped
+    mask = iota(frame.function, "i32", lanes).compare("sge", skipped.convert("trunc", "i32"))
+    conditional(frame.function, is_needed, lambda: copies.run(start, mask=mask), "head")
+    return is_needed.select(start + lanes, lower)
+
+
+def _first_lanes(count: Value, lanes: int) -> Value:
+    """The mask of the first ``count`` lanes."""
+    return iota(count.function, "i32", lanes).compare("slt", count.intrinsic("smin", lanes).convert("trunc", "i32"))
+
+
 def _rounded_down(lower: Value, upper: Value, step: int) -> Value:
+    """The largest ``lower + k step`` that is at most ``upper``; ``step`` is a power of two."""
     trips = static_trips(lower, upper, 1)
     if trips is not None:
         return integer(lower.function, int(lower.text) + trips // step * step)
     return lower + ((upper - lower) & -step)
-
-
-def _known(frame: Frame, loop: For, lanes: int) -> Known:
-    """Invariant expressions as splatted values, and the invariant parts of addresses."""
-    statements = tuple(walk(loop.body))
-    unconditional = tuple(_unconditional(loop.body))
-    variant = frozenset(s.name for s in statements if isinstance(s, Let))
-    written = written_buffers(statements)
-    values: dict[Expr, Value] = {}
-    for statement in unconditional:
-        for root in expressions_of(statement):
-            for expr in _invariants(root, loop.var, variant, written):
-                if expr not in values:
-                    values[expr] = expression(frame, expr).splat(lanes)
-    return Known(values, _row_pointers(frame, loop, statements, written))
-
-
-def _row_pointers(frame: Frame, loop: For, statements: tuple[Statement, ...], written: frozenset[str]) -> dict:
-    private = {s.buffer.name for s in statements if isinstance(s, Alloc)}
-    accesses = [*loads_of(statements), *(s for s in statements if isinstance(s, Store | Accumulate))]
-    pointers = {}
-    for each in accesses:
-        flat = access.flat_index(each.buffer, each.index)
-        if each.buffer.name in private or stride(flat, loop.var) in (None, 0):
-            continue
-        key = access.row_key(each.buffer, flat, loop.var)
-        if key not in pointers:
-            pointers[key] = access.row_pointer(frame, frame.memory[each.buffer.name], key[1])
-    return pointers
-
-
-def _unconditional(statement: Statement):
-    if isinstance(statement, Block):
-        for inner in statement.statements:
-            yield from _unconditional(inner)
-    elif not isinstance(statement, If):
-        yield statement
-
-
-def _invariants(expr: Expr, variable: str, variant: frozenset[str], written: frozenset[str]):
-    """The largest sub-expressions worth computing before the loop."""
-    if isinstance(expr, Literal | Ref):
-        return
-    if _is_invariant(expr, variable, variant, written):
-        yield expr
-    elif isinstance(expr, Call):
-        for argument in expr.args:
-            yield from _invariants(argument, variable, variant, written)
-
-
-def _is_invariant(expr: Expr, variable: str, variant: frozenset[str], written: frozenset[str]) -> bool:
-    for each in subexpressions(expr):
-        match each:
-            case Ref(name) if name in variant:
-                return False
-            case Load(buffer, index):
-                if buffer.name in written or any(variable in variables(i) for i in index):
-                    return False
-            case IndexValue(index) if variable in variables(index):
-                return False
-            case _:
-                pass
-    return True

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 from kernelgen.dtypes import DType
 from kernelgen.nest.index import stride
-from kernelgen.nest.nodes import (
-    Accumulate, Alloc, Block, Call, Expr, For, If, Let, Load, Num, Statement, Store,
-)  # fmt: skip
+from kernelgen.nest.nodes import Accumulate, Alloc, Call, Expr, For, Let, Num, Statement, Store
 from kernelgen.nest.scalars import SCALARS
+from kernelgen.nest.walk import loads_of, statements
 from kernelgen.targets.cpu.access import flat_index
 from kernelgen.targets.cpu.host import Host
 
@@ -34,32 +33,19 @@ def vector_plan(loop: For, host: Host) -> VectorPlan | str:
         return "the step is not 1"
     if trips is not None and trips < 2:
         return "fewer than two iterations"
-    statements = tuple(walk(loop.body))
-    obstacle = _obstacle(loop, statements)
+    body = tuple(statements(loop.body))
+    obstacle = _obstacle(loop, body)
     if obstacle:
         return obstacle
-    lanes = _lanes(statements, host)
+    lanes = _lanes(body, host)
     if trips is not None:
         lanes = min(lanes, 1 << (trips - 1).bit_length())
     return VectorPlan(
         lanes=lanes,
-        unroll=_unroll(statements, lanes, trips),
-        reductions=_reductions(loop, statements),
-        scalar_tail=_needs_scalar_tail(statements, host),
+        unroll=_unroll(body, lanes, trips),
+        reductions=_reductions(loop, body),
+        scalar_tail=_needs_scalar_tail(body, host),
     )
-
-
-def walk(statement: Statement) -> Iterator[Statement]:
-    """All statements in it, itself included, in order."""
-    yield statement
-    match statement:
-        case Block(statements):
-            for inner in statements:
-                yield from walk(inner)
-        case For() | If():
-            yield from walk(statement.body)
-        case _:
-            pass
 
 
 def expressions_of(statement: Statement) -> tuple[Expr, ...]:
@@ -75,25 +61,13 @@ def subexpressions(expr: Expr) -> Iterator[Expr]:
             yield from subexpressions(argument)
 
 
-def loads_of(statements: tuple[Statement, ...]) -> Iterator[Load]:
-    """All loads that the statements evaluate themselves."""
-    for statement in statements:
-        for root in expressions_of(statement):
-            yield from (e for e in subexpressions(root) if isinstance(e, Load))
-
-
-def written_buffers(statements: tuple[Statement, ...]) -> frozenset[str]:
-    """Names of the buffers that are stored to, accumulated into or made."""
-    return frozenset(s.buffer.name for s in statements if isinstance(s, Store | Accumulate | Alloc))
-
-
-def _obstacle(loop: For, statements: tuple[Statement, ...]) -> str:
-    private = {s.buffer.name for s in statements if isinstance(s, Alloc)}
-    reductions = _reductions(loop, statements)
-    loaded = {load.buffer.name for load in loads_of(statements)}
-    stored = {s.buffer.name for s in statements if isinstance(s, Store)}
+def _obstacle(loop: For, body: tuple[Statement, ...]) -> str:
+    private = {s.buffer.name for s in body if isinstance(s, Alloc)}
+    reductions = _reductions(loop, body)
+    loaded = {load.buffer.name for s in body for load in loads_of(s)}
+    stored = {s.buffer.name for s in body if isinstance(s, Store)}
     targets = {(r.buffer.name, r.index): r.function for r in reductions}
-    for statement in statements:
+    for statement in body:
         match statement:
             case For():
                 return "it has a loop inside"
@@ -113,12 +87,12 @@ def _obstacle(loop: For, statements: tuple[Statement, ...]) -> str:
     return ""
 
 
-def _reductions(loop: For, statements: tuple[Statement, ...]) -> tuple[Accumulate, ...]:
+def _reductions(loop: For, body: tuple[Statement, ...]) -> tuple[Accumulate, ...]:
     """The accumulations whose target stays the same along the loop, one for each target."""
-    private = {s.buffer.name for s in statements if isinstance(s, Alloc)}
+    private = {s.buffer.name for s in body if isinstance(s, Alloc)}
     by_target = {
         (s.buffer.name, s.index): s
-        for s in statements
+        for s in body
         if isinstance(s, Accumulate) and s.buffer.name not in private and _step(loop, s) == 0
     }
     return tuple(by_target.values())
@@ -134,20 +108,20 @@ def _static_trips(loop: For) -> int | None:
     return None
 
 
-def _dtypes(statements: tuple[Statement, ...]) -> frozenset[DType]:
-    computed = {e.dtype for s in statements for root in expressions_of(s) for e in subexpressions(root)}
-    return frozenset(computed | {s.buffer.dtype for s in statements if isinstance(s, Store | Accumulate)})
+def _dtypes(body: tuple[Statement, ...]) -> frozenset[DType]:
+    computed = {e.dtype for s in body for root in expressions_of(s) for e in subexpressions(root)}
+    return frozenset(computed | {s.buffer.dtype for s in body if isinstance(s, Store | Accumulate)})
 
 
-def _lanes(statements: tuple[Statement, ...], host: Host) -> int:
+def _lanes(body: tuple[Statement, ...], host: Host) -> int:
     """The widest data type fills a register; narrow ones are computed as four bytes or fill half of one."""
-    widest = max((dtype.itemsize for dtype in _dtypes(statements)), default=4)
+    widest = max((dtype.itemsize for dtype in _dtypes(body)), default=4)
     return host.vector_bytes // max(widest, 4)
 
 
-def _unroll(statements: tuple[Statement, ...], lanes: int, trips: int | None) -> int:
+def _unroll(body: tuple[Statement, ...], lanes: int, trips: int | None) -> int:
     """Four copies of cheap bodies, two of middling ones; never more than the loop has iterations for."""
-    cost = sum(_cost(root) for s in statements for root in expressions_of(s))
+    cost = sum(_cost(root) for s in body for root in expressions_of(s))
     copies = 4 if cost < 0.5 else 2 if cost < 4 else 1
     while trips is not None and copies > 1 and trips < copies * lanes:
         copies //= 2
@@ -158,10 +132,10 @@ def _cost(expr: Expr) -> float:
     return sum(SCALARS[e.function].cost for e in subexpressions(expr) if isinstance(e, Call))
 
 
-def _needs_scalar_tail(statements: tuple[Statement, ...], host: Host) -> bool:
+def _needs_scalar_tail(body: tuple[Statement, ...], host: Host) -> bool:
     """True when some access has no masked instruction; LLVM would print a branch for every lane."""
     if not host.has_masks:
         return True
-    accessed = {load.buffer.dtype for load in loads_of(statements)}
-    accessed |= {s.buffer.dtype for s in statements if isinstance(s, Store | Accumulate)}
+    accessed = {load.buffer.dtype for s in body for load in loads_of(s)}
+    accessed |= {s.buffer.dtype for s in body if isinstance(s, Store | Accumulate)}
     return not host.has_narrow_masks and any(dtype.itemsize < 4 for dtype in accessed)

@@ -16,7 +16,7 @@ from kernelgen.dtypes import DType
 from kernelgen.errors import ArgumentError
 from kernelgen.nest.nodes import Nest, Space
 from kernelgen.targets.cpu import wrapper_ir
-from kernelgen.targets.cpu.module import Library, host, link
+from kernelgen.targets.cpu.module import Library, detect_host, link
 from kernelgen.targets.cpu.objects import cached_object
 
 METH_FASTCALL = 0x80
@@ -139,6 +139,6 @@ def _method() -> _MethodDefinition:
 
 @cache
 def _library() -> Library:
-    image = cached_object(wrapper_ir.TEXT, host())
+    image = cached_object(wrapper_ir.TEXT, detect_host())
     symbols = {name: ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0 for name in PYTHON_FUNCTIONS}
     return link(image, ("call", "run_region", "one_thread"), symbols)

@@ -2,12 +2,12 @@ import time
 
 import networkx as nx
 import pytest
+from fusion_nets import random_graph
 
 from graphkernel import ops
 from graphkernel.cluster.contract import clusters
 from graphkernel.frontends.trace import spec, trace
 from graphkernel.ir.graph import Graph, Node
-from fusion_nets import random_graph
 
 
 def names(graph: Graph, excluded: str) -> list[list[str]]:

@@ -3,6 +3,7 @@ from graphlib import CycleError
 
 import numpy as np
 import pytest
+from fusion_nets import same_numbers
 
 from graphkernel import ops
 from graphkernel.cluster.extract import extract, splice, with_unique_labels
@@ -10,7 +11,6 @@ from graphkernel.frontends.trace import spec, trace
 from graphkernel.ir.graph import PARAMETER, Builder, Graph
 from graphkernel.ir.verify import verify
 from graphkernel.ops import OPS
-from fusion_nets import same_numbers
 
 
 def net(x, y):

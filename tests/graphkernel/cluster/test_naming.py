@@ -1,11 +1,12 @@
 from dataclasses import replace
 
+from fusion_nets import attention_graph, fused
+
 from graphkernel import ops
 from graphkernel.cluster.naming import LONGEST, Names, content, kernel_name, rename_kernels
 from graphkernel.frontends.trace import spec, trace
 from graphkernel.ir.graph import Graph
 from graphkernel.passes.base import map_bodies
-from fusion_nets import attention_graph, fused
 
 
 def body(scale: float, shape=(4,)) -> Graph:

@@ -1,4 +1,5 @@
 import pytest
+from fusion_nets import attention_graph, context, operators, random_graph, same_numbers
 
 from graphkernel import ops
 from graphkernel.cluster.ops_lists import CLUSTER_OPS, cluster_ops
@@ -7,7 +8,6 @@ from graphkernel.ir.graph import Graph
 from graphkernel.ir.verify import verify
 from graphkernel.ops import OPS
 from graphkernel.passes.cluster import graph_kernel_cluster
-from fusion_nets import attention_graph, context, operators, random_graph, same_numbers
 
 
 def clustered(graph: Graph, **options: object) -> list[str]:

@@ -148,7 +148,7 @@ def test_long_kernels_let_other_threads_run() -> None:
 
 def test_rejected_text_is_attached() -> None:
     with pytest.raises(CodegenError) as error:
-        module.compile_object("define nonsense", module.host())
+        module.compile_object("define nonsense", module.detect_host())
     assert error.value.source == "define nonsense"
 
 

@@ -1,0 +1,1 @@
+"""Documentation: the pages, and ``generate``, which writes those that list what the code declares."""

@@ -1,0 +1,128 @@
+"""``python -m docs.generate``: writes the pages that are tables of what the code declares. A test compares them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from graphkernel.cluster.model import ORDER
+from graphkernel.cluster.ops_lists import CLUSTER_OPS
+from graphkernel.expanders.lists import expand_ops
+from graphkernel.ir.graph import CONSTANT, FUSED, PARAMETER
+from graphkernel.ops import snake_case
+from graphkernel.options import flag_table
+from graphkernel.pipeline import PIPELINE, STAGES, builtin_catalogue
+
+LEAVES = (PARAMETER, CONSTANT, FUSED)  # written by the builder, not by functions
+FOLDER = Path(__file__).parent
+NOTE = "*Written by `make docs` from the code; a test keeps it current.*"
+
+
+def main() -> None:
+    """Writes every generated page."""
+    for name, text in pages().items():
+        (FOLDER / name).write_text(text)
+
+
+def pages() -> Mapping[str, str]:
+    """File name -> text."""
+    return {"flags.md": flags(), "passes.md": passes(), "operators.md": operators(), "rules.md": rules()}
+
+
+def flags() -> str:
+    """MS_DEV_GRAPH_KERNEL_FLAGS, key by key."""
+    rows = [(f"`{flag.name}`", flag.type, flag.default, flag.meaning) for flag in flag_table()]
+    return page(
+        "Flags",
+        'Given as `flags="--key=value --switch"` to `gk.optimize` and the command line, or in the environment variable '
+        "`MS_DEV_GRAPH_KERNEL_FLAGS`, which then replaces them. Lists are separated by commas.",
+        table(("flag", "type", "default", "meaning"), rows),
+    )
+
+
+def passes() -> str:
+    """The pipeline in order."""
+    rows = [
+        (f"{STAGES.index(step.stage)}.{step.number}", f"`{step.stage}.{step.pass_.name}`", str(step.level), step.why)
+        for step in PIPELINE
+    ]
+    patterns = {pattern.name: pattern for pattern in builtin_catalogue().fusion_patterns}
+    ordered = [*(name for name in ORDER if name in patterns), *sorted(set(patterns) - set(ORDER))]
+    fusions = [(f"`{name}`", patterns[name].direction.value, first_line(patterns[name].doc)) for name in ordered]
+    return page(
+        "Passes and fusion patterns",
+        "Passes run in this order, each from its `opt_level` on. `--disable_pass` and `--enable_pass` take the number or "
+        "the name.",
+        table(("number", "pass", "from level", "why it runs here"), rows),
+        "The splitter tries the fusion patterns in this order, again and again until none applies. A pattern says which "
+        "neighbours an area wants in its kernel: producers (forward) or users (backward).",
+        table(("pattern", "direction", "takes in"), fusions),
+    )
+
+
+def operators() -> str:
+    """Every operator."""
+    rows = [
+        (
+            f"`{op.name}`",
+            f"`{call(snake_case(op.name), op.attributes)}`",
+            op.kind.name.lower(),
+            ", ".join(target for target in CLUSTER_OPS if op.name in frozenset().union(*CLUSTER_OPS[target])),
+            ", ".join(target for target in CLUSTER_OPS if op.name in expand_ops(target) and has_expander(op.name)),
+            first_line(op.doc),
+        )
+        for op in sorted(builtin_catalogue().ops, key=lambda op: op.name)
+        if op not in LEAVES
+    ]
+    return page(
+        "Operators",
+        "`fused for`: kernels on these targets may hold it. `expanded for`: it is rewritten into others there. What is "
+        "neither runs on the host library.",
+        table(("operator", "function in `ops`", "kind", "fused for", "expanded for", "remark"), rows),
+    )
+
+
+def rules() -> str:
+    """Every arithmetic rule."""
+    rows = [
+        (f"`{rule.name}`", f"`{rule.equation}`", rule.safety.name, rule.integers.name, first_line(rule.doc))
+        for rule in builtin_catalogue().rules
+    ]
+    return page(
+        "Rules",
+        "EXACT rules give the same bits for every value, infinities and NaN included; ROUNDING rules may round differently "
+        "and fire with `--exact_precision_mode=false`; DOMAIN rules need a fact and fire with `--numerics=fast`.",
+        table(("rule", "equation", "on floats", "on integers", "remark"), rows),
+    )
+
+
+def page(title: str, *parts: str) -> str:
+    """A page with its title and the note where it comes from."""
+    return "\n\n".join([f"# {title}", NOTE, *parts]) + "\n"
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+
+
+def call(function: str, attributes: Sequence[str]) -> str:
+    """How an operator is called, operands left out."""
+    return f"{function}({', '.join(['...', *attributes])})"
+
+
+def first_line(doc: str) -> str:
+    """The first sentence line of a docstring, as Markdown."""
+    line = doc.strip().partition("\n")[0]
+    return re.sub(r":\w+:`~?([^`]*)`|``([^`]*)``", lambda found: f"`{found[1] or found[2]}`", line)
+
+
+def has_expander(name: str) -> bool:
+    """True when the catalogue can rewrite the operator."""
+    return any(entry.name == name for entry in builtin_catalogue().expanders)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,55 @@
+"""graphkernel: fuses tensor graphs into proven kernels.
+
+Rooms, lowest floor first: ``errors``, ``options`` (with ``flag_text``), ``catalogue``, ``decisions``; ``ir``; ``ops``;
+``cluster`` and ``expanders``; ``patterns``; ``passes``; ``pipeline``, ``hooks``, ``handoff``; ``runtime``, ``report``,
+``driver``; ``frontends``; ``cli``. A floor imports only floors below.
+
+Importing the package is light: each public name loads its room on first use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from graphkernel import ops
+    from graphkernel.driver import compile, explain, optimize
+    from graphkernel.errors import GraphKernelError
+    from graphkernel.frontends.jit import jit
+    from graphkernel.frontends.load import load, parse, save
+    from graphkernel.frontends.trace import spec, trace
+    from graphkernel.ir.evaluate import evaluate
+    from graphkernel.ir.graph import Graph
+    from graphkernel.ir.text import show
+    from graphkernel.options import Options
+    from graphkernel.report.explain import Explanation
+    from graphkernel.report.report import Report
+    from graphkernel.runtime.executable import Executable
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "trace", "spec", "load", "save", "parse", "show", "optimize", "explain", "compile", "jit", "evaluate", "ops",
+    "Graph", "Options", "Executable", "Report", "Explanation", "GraphKernelError",
+]  # fmt: skip
+
+_ROOMS: Mapping[str, str] = {
+    "trace": "frontends.trace", "spec": "frontends.trace", "load": "frontends.load", "save": "frontends.load",
+    "parse": "frontends.load", "show": "ir.text", "optimize": "driver", "explain": "driver", "compile": "driver",
+    "jit": "frontends.jit", "evaluate": "ir.evaluate", "Graph": "ir.graph", "Options": "options",
+    "Executable": "runtime.executable", "Report": "report.report", "Explanation": "report.explain", "GraphKernelError": "errors",
+}  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401  # any public object
+    if name == "ops":
+        return import_module("graphkernel.ops")
+    if name not in _ROOMS:
+        raise AttributeError(f"module 'graphkernel' has no attribute {name!r}; public: {', '.join(sorted(__all__))}")
+    return getattr(import_module(f"graphkernel.{_ROOMS[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,193 @@
+"""The story in three functions: a graph is optimized, explained, or compiled and planned.
+
+The compiler and the host library are values: optimizing needs neither islpy nor llvmlite, and tests use stand-ins.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from graphkernel.decisions import DecisionLog
+from graphkernel.errors import OptionError, RuntimeFailure, nearest
+from graphkernel.handoff import KernelDesc, to_desc
+from graphkernel.hooks import Verify, dumps_for
+from graphkernel.ir.graph import Graph, Node, Value, keep
+from graphkernel.ops.host import ONNX
+from graphkernel.options import Environment, Options
+from graphkernel.passes.base import Hook, run_steps
+from graphkernel.pipeline import Catalogue, builtin_catalogue, steps_for
+from graphkernel.report.collect import fallback, host_entries, kernel_entry, left_to_numpy
+from graphkernel.report.explain import Explanation
+from graphkernel.report.report import Fallback, KernelEntry, Report
+from graphkernel.runtime.executable import Executable
+from graphkernel.runtime.host import HostLibrary, NumpyHost
+from graphkernel.runtime.onnx_text import DEFAULT_OPSET, OLDEST_OPSET
+from graphkernel.runtime.plan import CompiledKernel, make_plan
+from graphkernel.runtime.regions import OnnxRuntimeHost, available
+
+Flags = str | Mapping[str, object] | None
+Compiler = Callable[..., Any]
+"""``compiler(desc, target=...)`` gives ``kernel(*inputs, out=...)``: kernelgen.compile, or a stand-in."""
+
+LIBRARY_OPS = frozenset({"MatMul", "BatchMatMul", "Conv2D", "MaxPool", "AvgPool", "Gather", "Onnx"})
+"""Operators for which onnxruntime is worth a region when it is installed; a graph without them runs on numpy."""
+
+
+def optimize(
+    graph: Graph,
+    opt_level: int = 2,
+    target: str = "cpu",
+    flags: Flags = None,
+    *,
+    catalogue: Catalogue | None = None,
+    hooks: Iterable[Hook] = (),
+    log: DecisionLog | None = None,
+) -> Graph:
+    """The graph with its operators fused into kernels: a new graph; the same object when nothing changed.
+
+    ``opt_level``: 0 off, 1 basic fusion, 2 all stable passes, 3 also experimental ones. ``flags`` are MindSpore's graph
+    kernel flags, as text or mapping; ``MS_DEV_GRAPH_KERNEL_FLAGS`` replaces them when set. ``catalogue`` adds operators,
+    rules and passes of other packages, ``hooks`` are called after every step, ``log`` takes the decisions.
+    Raises ``OptionError`` for flags that do not exist and ``PassError`` when a pass fails.
+    """
+    options = _options(opt_level, target, flags)
+    declared = catalogue or builtin_catalogue()
+    watchers = (Verify(), *dumps_for(options), *hooks)
+    return run_steps(graph, steps_for(options, declared), declared.context(options, log), watchers)
+
+
+def explain(graph: Graph, opt_level: int = 2, target: str = "cpu", flags: Flags = None) -> Explanation:
+    """Every decision that :func:`optimize` takes on the graph, with its reason. Prints as text."""
+    log = DecisionLog()
+    return Explanation(graph, optimize(graph, opt_level, target, flags, log=log), tuple(log))
+
+
+def compile(  # noqa: A001  # the public name
+    graph: Graph,
+    opt_level: int | None = None,
+    target: str = "cpu",
+    flags: Flags = None,
+    *,
+    compiler: Compiler | None = None,
+    host: str | HostLibrary = "auto",
+    strict: bool = False,
+) -> Executable:
+    """The callable of a graph, optimized before when ``opt_level`` or ``flags`` are given.
+
+    Every fused node becomes a kernel (equal ones are compiled once); the rest runs on the host library: ``"numpy"``,
+    ``"onnxruntime"``, or ``"auto"``, which is onnxruntime when it is installed and the graph has operators worth it.
+    What cannot be compiled runs there too and stands in ``exe.report.fallbacks``; ``strict=True`` raises
+    ``RuntimeFailure`` instead.
+    """
+    start = time.perf_counter()
+    wanted = opt_level is not None or flags is not None
+    level = 2 if opt_level is None else opt_level
+    fused = optimize(graph, level, target, flags) if wanted else graph
+    optimized = time.perf_counter()
+    build = _build_kernels(fused, target, compiler or _default_compiler())
+    runnable = _inlined(fused, build)
+    library = _host_library(host, runnable)
+    plan = make_plan(runnable, build.compiled, library)
+    fallbacks = (*build.fallbacks, *(left_to_numpy(node, why) for node, why in plan.left_to_numpy.items() if library.regions))
+    if strict and fallbacks:
+        raise RuntimeFailure("strict: " + "\n".join(map(str, fallbacks)))
+    milliseconds = ((optimized - start) * 1e3, (time.perf_counter() - optimized) * 1e3)
+    report = Report(
+        graph.name, target, level if wanted else None, library.name, tuple(build.entries), host_entries(plan, library),
+        fallbacks, *milliseconds,
+    )  # fmt: skip
+    return Executable(plan, report)
+
+
+def _options(opt_level: int, target: str, flags: Flags) -> Options:
+    return Options.resolve(flags, base=Options.parse({"opt_level": opt_level, "target": target}))
+
+
+def _default_compiler() -> Compiler:
+    import kernelgen  # polyhedral and LLVM tools load when the first kernel is compiled
+
+    return kernelgen.compile
+
+
+@dataclass(frozen=True)
+class _Build:
+    """The compiled kernel of each fused node, what the report says of them, and why others have none."""
+
+    compiled: Mapping[Node, CompiledKernel]
+    entries: Sequence[KernelEntry]
+    fallbacks: Sequence[Fallback]
+
+
+def _build_kernels(graph: Graph, target: str, compiler: Compiler) -> _Build:
+    attempts: dict[str, _Attempt] = {}
+    calls: dict[str, list[Node]] = {}
+    for node in graph.operators:
+        if node.body is not None:
+            desc = to_desc(node, target)
+            key = repr(replace(desc, name=""))  # as text, because 1 == True == 1.0 and 0.0 == -0.0
+            calls.setdefault(key, []).append(node)
+            if key not in attempts:
+                attempts[key] = _attempt(desc, target, compiler)
+    good = {key: attempt for key, attempt in attempts.items() if attempt.kernel is not None}
+    return _Build(
+        {node: attempt.kernel for key, attempt in good.items() for node in calls[key] if attempt.kernel is not None},
+        tuple(kernel_entry(calls[key], attempt.result, attempt.milliseconds) for key, attempt in good.items()),
+        tuple(fallback(node, attempt.result) for key, attempt in attempts.items() if key not in good for node in calls[key]),
+    )
+
+
+@dataclass(frozen=True)
+class _Attempt:
+    """What the compiler gave for a description: a kernel, or the exception (``result``) and no kernel."""
+
+    result: Any
+    kernel: CompiledKernel | None
+    milliseconds: float
+
+
+def _attempt(desc: KernelDesc, target: str, compiler: Compiler) -> _Attempt:
+    start = time.perf_counter()
+    try:
+        made = compiler(desc, target=target)
+    except Exception as error:  # whatever a compiler raises, the graph still runs, and the report says why
+        return _Attempt(error, None, 0.0)
+    return _Attempt(made, CompiledKernel(made, desc.updated_inputs), (time.perf_counter() - start) * 1e3)
+
+
+def _inlined(graph: Graph, build: _Build) -> Graph:
+    """The graph in which fused nodes without a kernel are ordinary operators again."""
+
+    def inline(node: Node, args: tuple[Value, ...]) -> tuple[Value, ...]:
+        if node.body is None or node in build.compiled:
+            return keep(node, args).outs
+        inside = dict(zip(node.body.inputs, args, strict=True))
+        for inner in node.body.nodes:
+            if inner.outs[0] not in inside:
+                copy = keep(inner, tuple(inside[arg] for arg in inner.args))
+                inside.update(zip(inner.outs, copy.outs, strict=True))
+        return tuple(inside[value] for value in node.body.outputs)
+
+    return graph.rebuild(inline) if build.fallbacks else graph
+
+
+def _host_library(wanted: str | HostLibrary, graph: Graph) -> HostLibrary:
+    if not isinstance(wanted, str):
+        return wanted
+    choices = ("auto", "numpy", "onnxruntime")
+    if wanted not in choices:
+        raise OptionError(f"host {wanted!r} is none of {', '.join(choices)}{nearest(wanted, choices)}")
+    if wanted == "onnxruntime" and not available():
+        raise RuntimeFailure("host='onnxruntime' needs the packages onnx and onnxruntime: pip install 'graphkernel[onnx]'")
+    worth_it = any(node.op.name in LIBRARY_OPS for node in graph.operators)
+    if wanted == "numpy" or (wanted == "auto" and not (worth_it and available())):
+        return NumpyHost()
+    return OnnxRuntimeHost(threads=Environment.read().threads, opset=_model_opset(graph))
+
+
+def _model_opset(graph: Graph) -> int:
+    """The opset of the graph's ONNX operators, so that they and ours can stand in one model."""
+    given = {node.attrs.int("opset") for node in graph.operators if node.op is ONNX and not node.attrs.str("domain", "")}
+    return max((opset for opset in given if opset >= OLDEST_OPSET), default=DEFAULT_OPSET)

@@ -1,0 +1,106 @@
+"""What a rule is given and what it gives back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from graphkernel.ir.types import Dim, Shape
+from graphkernel.ops.tensor import Tensor
+
+Operand = Any
+"""A Tensor, or a numpy array when the value is known at import; operators take both."""
+
+
+@dataclass(frozen=True)
+class Declined:
+    """The rule does not apply, and why; the node becomes a generic operator."""
+
+    reason: str
+
+
+@dataclass(frozen=True, eq=False)
+class OnnxCall:
+    """One ONNX node with its operands. Absent optional operands are None.
+
+    ``extents`` holds, for each operand that is a shape tensor, its content as dims (an object array), else None.
+    """
+
+    op_type: str
+    opset: int
+    operands: tuple[Operand, ...]
+    extents: tuple[np.ndarray | None, ...]
+    attributes: dict[str, Any]
+    results: int
+
+    def operand(self, position: int) -> Operand:
+        """An operand; None when absent."""
+        return self.operands[position] if position < len(self.operands) else None
+
+    def has(self, position: int) -> bool:
+        """Whether an optional operand is there."""
+        return self.operand(position) is not None
+
+    def attribute(self, name: str, default: Any = None) -> Any:  # noqa: ANN401  # ONNX attributes have many types
+        """An attribute as int, float, text, tuple or array."""
+        return self.attributes.get(name, default)
+
+    def array(self, position: int) -> np.ndarray | None:
+        """An operand's content, when it is known at import."""
+        operand = self.operand(position)
+        return operand if isinstance(operand, np.ndarray) else None
+
+    def dims(self, position: int) -> Shape | None:
+        """An operand's content as dims, symbols included; None when it is not known."""
+        extents = self.extents[position] if position < len(self.extents) else None
+        return None if extents is None else tuple(extents.reshape(-1))
+
+    def ints(self, position: int) -> tuple[int, ...] | None:
+        """An operand's content as ints; None when it is not known or symbolic."""
+        dims = self.dims(position)
+        known = dims is not None and all(isinstance(dim, int) for dim in dims)
+        return tuple(int(dim) for dim in dims) if dims is not None and known else None  # type: ignore[arg-type]
+
+    def axes(self, position: int, since: int) -> tuple[int, ...] | None | Declined:
+        """Axes, which are an attribute before opset ``since`` and an operand from it on; None when absent."""
+        if "axes" in self.attributes:
+            return tuple(self.attributes["axes"])
+        if self.opset < since or not self.has(position):
+            return None
+        found = self.ints(position)
+        return Declined("the axes are computed at run time") if found is None else found
+
+
+Results = Tensor | np.ndarray | Sequence[Any] | Declined
+Convert = Callable[[OnnxCall], Results]
+
+
+@dataclass(frozen=True)
+class OnnxRule:
+    """How one ONNX operator is said in ours."""
+
+    name: str
+    convert: Convert
+
+
+def onnx_op(name: str) -> Callable[[Convert], OnnxRule]:
+    """Declares the rule of an ONNX operator."""
+    return lambda convert: OnnxRule(name, convert)
+
+
+def same(name: str, function: Callable[..., Any]) -> OnnxRule:
+    """A rule for an operator that takes the same operands here as there."""
+    return OnnxRule(name, lambda call: function(*call.operands))
+
+
+def shape_of(operand: Operand) -> Shape:
+    """The extents of a Tensor or array."""
+    return tuple(operand.shape)
+
+
+def is_one(dim: Dim) -> bool:
+    """Whether an extent is the number 1."""
+    return isinstance(dim, int) and dim == 1

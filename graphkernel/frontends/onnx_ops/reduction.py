@@ -1,0 +1,98 @@
+"""Reductions, softmax and normalisations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from graphkernel import ops
+from graphkernel.frontends.onnx_ops.base import Declined, OnnxCall, OnnxRule, Results, onnx_op, shape_of
+from graphkernel.ir.types import dtype
+
+SUM_AXES_OPERAND = 13  # the opset in which ReduceSum's axes became an operand
+AXES_OPERAND = 18  # the same for the other reductions
+
+
+def _reduction(name: str, function: Callable[..., Any], since: int = AXES_OPERAND) -> OnnxRule:
+    def convert(call: OnnxCall) -> Results:
+        x, axes = call.operands[0], call.axes(1, since)
+        if isinstance(axes, Declined):
+            return axes
+        if not axes and call.attribute("noop_with_empty_axes", 0):
+            return Declined("a reduction over no axes")
+        return function(x, axis=axes or None, keep_dims=bool(call.attribute("keepdims", 1)))
+
+    return OnnxRule(name, convert)
+
+
+def _sum_square(x: Any, **where: Any) -> Any:  # noqa: ANN401  # a Tensor or array
+    return ops.reduce_sum(ops.mul(x, x), **where)
+
+
+def _norm2(x: Any, **where: Any) -> Any:  # noqa: ANN401  # a Tensor or array
+    return ops.sqrt(_sum_square(x, **where))
+
+
+def _norm1(x: Any, **where: Any) -> Any:  # noqa: ANN401  # a Tensor or array
+    return ops.reduce_sum(ops.abs(x), **where)
+
+
+REDUCE_SUM = _reduction("ReduceSum", ops.reduce_sum, SUM_AXES_OPERAND)
+REDUCE_MEAN = _reduction("ReduceMean", ops.reduce_mean)
+REDUCE_MAX = _reduction("ReduceMax", ops.reduce_max)
+REDUCE_MIN = _reduction("ReduceMin", ops.reduce_min)
+REDUCE_PROD = _reduction("ReduceProd", ops.reduce_prod)
+REDUCE_SUM_SQUARE = _reduction("ReduceSumSquare", _sum_square)
+REDUCE_L1 = _reduction("ReduceL1", _norm1)
+REDUCE_L2 = _reduction("ReduceL2", _norm2)
+
+
+def _softmax(name: str, function: Callable[..., Any]) -> OnnxRule:
+    """Before opset 13 the operand is taken as a matrix, which is a softmax over all axes from ``axis`` on."""
+
+    def convert(call: OnnxCall) -> Results:
+        x = call.operands[0]
+        rank = len(shape_of(x))
+        if call.opset >= 13:
+            return function(x, axis=call.attribute("axis", -1))
+        return function(x, axis=tuple(range(call.attribute("axis", 1) % rank, rank)))
+
+    return OnnxRule(name, convert)
+
+
+SOFTMAX = _softmax("Softmax", ops.softmax)
+LOG_SOFTMAX = _softmax("LogSoftmax", ops.log_softmax)
+
+
+@onnx_op("LayerNormalization")
+def layer_normalization(call: OnnxCall) -> Results:
+    """Its further results are mean and inverse deviation; MindSpore's are mean and variance, so only the first is taken."""
+    if call.results > 1:
+        return Declined("the statistics are wanted")
+    x, gamma = call.operands[:2]
+    axis = call.attribute("axis", -1) % len(shape_of(x))
+    if shape_of(gamma) != shape_of(x)[axis:]:
+        return Declined("the scale has another shape than the normalised axes")
+    beta = call.operand(2) if call.has(2) else np.zeros(gamma.shape, dtype(gamma.dtype).numpy)
+    epsilon = call.attribute("epsilon", 1e-5)
+    return ops.layer_norm(x, gamma, beta, begin_norm_axis=axis, begin_params_axis=axis, epsilon=epsilon)[0]
+
+
+@onnx_op("BatchNormalization")
+def batch_normalization(call: OnnxCall) -> Results:
+    """Inference only."""
+    if call.results > 1 or call.attribute("training_mode", 0):
+        return Declined("batch normalisation in training")
+    return ops.batch_norm(*call.operands, epsilon=call.attribute("epsilon", 1e-5))
+
+
+@onnx_op("ArgMax")
+def arg_max(call: OnnxCall) -> Results:
+    """The first maximum."""
+    if call.attribute("select_last_index", 0):
+        return Declined("the last of equal maxima is wanted")
+    axis = call.attribute("axis", 0)
+    found = ops.argmax(call.operands[0], axis=axis, output_type="int64")
+    return ops.expand_dims(found, axis % len(shape_of(call.operands[0]))) if call.attribute("keepdims", 1) else found

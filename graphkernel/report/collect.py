@@ -1,0 +1,87 @@
+"""From compiled kernels and plans to the entries of a report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from graphkernel.ir.graph import Graph, Node, Value
+from graphkernel.ir.types import Dim
+from graphkernel.report.report import Fallback, HostEntry, KernelEntry
+from graphkernel.runtime.host import HostLibrary
+from graphkernel.runtime.plan import Plan
+from graphkernel.runtime.regions import RegionStep
+from graphkernel.runtime.steps import NumpyStep
+
+ADVICE: Mapping[str, str] = {
+    "unsupported-op": "keep it out of kernels with disable_cluster_ops",
+    "unsupported-dtype": "cast to float32 around it, or keep it out of kernels with disable_cluster_ops",
+    "host-numpy": "slow but right; give host= a library that has the operator",
+}
+REPORT_IT = "nothing to do; please report the kernel, its text is in the graph"
+
+
+def kernel_entry(calls: Sequence[Node], kernel: Any, milliseconds: float) -> KernelEntry:  # noqa: ANN401  # any compiler's kernel
+    """What a compiled kernel holds; ``calls`` are the fused nodes that run it."""
+    first = calls[0]
+    body = first.body
+    assert body is not None, "only fused nodes are compiled"
+    return KernelEntry(
+        first.name,
+        tuple(node.op.name for node in body.operators),
+        tuple(str(value.type) for value in body.inputs),
+        tuple(str(value.type) for value in body.outputs),
+        tuple(node.name for node in calls),
+        bytes_moved((*first.args, *first.outs)),
+        bytes_unfused(body),
+        milliseconds,
+        bool(getattr(kernel, "cached", False)),
+        str(getattr(kernel, "proof", "")),
+    )
+
+
+def fallback(node: Node, error: Exception) -> Fallback:
+    """A fused node that has no kernel."""
+    code = str(getattr(error, "code", type(error).__name__))
+    body = node.body
+    assert body is not None, "only fused nodes are compiled"
+    held = ", ".join(dict.fromkeys(inner.op.name for inner in body.operators))
+    return Fallback(node.name, held, code, str(error), ADVICE.get(code, REPORT_IT))
+
+
+def left_to_numpy(node: Node, why: str) -> Fallback:
+    """An operator that the host library did not take."""
+    return Fallback(node.name, node.op.name, "host-numpy", why, ADVICE["host-numpy"])
+
+
+def host_entries(plan: Plan, library: HostLibrary) -> tuple[HostEntry, ...]:
+    """The steps that are no kernels."""
+    found: list[HostEntry] = []
+    for step in plan.steps:
+        if isinstance(step, RegionStep):
+            found.append(HostEntry(step.name, library.name, tuple(map(operator_name, step.nodes))))
+        elif isinstance(step, NumpyStep):
+            found.append(HostEntry(step.name, "numpy", (operator_name(step.node),)))
+    return tuple(found)
+
+
+def operator_name(node: Node) -> str:
+    """The operator's name; of a generic ONNX operator its own."""
+    return node.attrs.str("op_type") if node.op.name == "Onnx" else node.op.name
+
+
+def bytes_moved(values: Iterable[Value]) -> Dim:
+    """The bytes of the values, each counted once; constants of one element cost nothing."""
+    total: Dim = 0
+    for value in dict.fromkeys(values):
+        scalar = value.constant is not None and value.constant.size == 1
+        total = total + (0 if scalar else value.type.size * value.type.dtype.itemsize)
+    return total
+
+
+def bytes_unfused(body: Graph) -> Dim:
+    """What the operators of a body would move one by one."""
+    total: Dim = 0
+    for node in body.operators:
+        total = total + bytes_moved((*node.args, *node.outs))
+    return total

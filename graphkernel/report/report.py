@@ -1,0 +1,140 @@
+"""What an executable consists of: kernels and what each holds, host regions, fallbacks with reasons, times."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+
+from graphkernel.ir.types import Dim
+from graphkernel.report import html
+
+SCHEMA = 1  # of to_json; grows when a field changes its meaning
+
+
+@dataclass(frozen=True)
+class KernelEntry:
+    """One compiled kernel. Equal kernels are compiled once: ``calls`` names the fused nodes that run it.
+
+    ``bytes_moved`` counts operands read and results written, ``bytes_unfused`` the same for its operators one by one;
+    both are a number, or a polynomial over the symbols of the shapes.
+    """
+
+    name: str
+    operators: tuple[str, ...]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    calls: tuple[str, ...]
+    bytes_moved: Dim
+    bytes_unfused: Dim
+    compile_ms: float
+    cached: bool = False
+    proof: str = ""
+
+    def __str__(self) -> str:
+        origin = "cached" if self.cached else f"{self.compile_ms:.1f} ms"
+        times = f" x{len(self.calls)}" if len(self.calls) > 1 else ""
+        held = f"{self.name}{times}: {_counted(self.operators)}"
+        return f"{held}; {size_text(self.bytes_moved)} moved, {size_text(self.bytes_unfused)} unfused; {origin}"
+
+
+@dataclass(frozen=True)
+class HostEntry:
+    """A step that a host library runs."""
+
+    name: str
+    library: str
+    operators: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.name} on {self.library}: {_counted(self.operators)}"
+
+
+@dataclass(frozen=True)
+class Fallback:
+    """A node that runs elsewhere than it should: what, where instead, the reason, and what to do about it."""
+
+    node: str
+    operator: str
+    code: str
+    reason: str
+    advice: str
+
+    def __str__(self) -> str:
+        return f"{self.operator} {self.node}: {self.code}: {self.reason}; {self.advice}"
+
+
+@dataclass(frozen=True)
+class Report:
+    """Prints as text; ``to_json()`` for machines, HTML in notebooks."""
+
+    graph: str
+    target: str
+    opt_level: int | None
+    library: str
+    kernels: tuple[KernelEntry, ...]
+    host: tuple[HostEntry, ...]
+    fallbacks: tuple[Fallback, ...]
+    optimize_ms: float
+    compile_ms: float
+
+    @property
+    def kernel_calls(self) -> int:
+        """How many kernels one run of the graph calls."""
+        return sum(len(kernel.calls) for kernel in self.kernels)
+
+    @property
+    def fused_operators(self) -> int:
+        """How many operators these calls stand for."""
+        return sum(len(kernel.calls) * len(kernel.operators) for kernel in self.kernels)
+
+    @property
+    def summary(self) -> str:
+        """One line."""
+        host = sum(len(entry.operators) for entry in self.host)
+        return (
+            f"{self.graph}: {self.fused_operators} operators in {self.kernel_calls} kernel calls "
+            f"({len(self.kernels)} distinct, {sum(kernel.cached for kernel in self.kernels)} cached), {host} operators in "
+            f"{len(self.host)} host steps, {len(self.fallbacks)} fallbacks; optimized in {self.optimize_ms:.0f} ms, "
+            f"compiled in {self.compile_ms:.0f} ms"
+        )
+
+    def __str__(self) -> str:
+        parts: list[tuple[str, Iterable[object]]] = [
+            ("kernels", self.kernels), ("host steps", self.host), ("fallbacks", self.fallbacks)
+        ]  # fmt: skip
+        lines = [f"{title}:\n" + "\n".join(f"  {entry}" for entry in entries) for title, entries in parts if entries]
+        return "\n".join([self.summary, *lines])
+
+    def to_json(self) -> str:
+        """All of it as JSON text; symbolic sizes are texts."""
+        return json.dumps({"schema": SCHEMA, "summary": self.summary, **asdict(self)}, default=str, indent=2)
+
+    def _repr_html_(self) -> str:
+        kernels = [
+            (k.name, len(k.calls), _counted(k.operators), size_text(k.bytes_moved), size_text(k.bytes_unfused), f"{k.compile_ms:.1f}")
+            for k in self.kernels
+        ]
+        fallbacks = [(entry.node, entry.operator, entry.code, entry.reason, entry.advice) for entry in self.fallbacks]
+        host = [(entry.name, entry.library, _counted(entry.operators)) for entry in self.host]
+        return html.section(self.summary, (
+            html.table("kernels", ("kernel", "calls", "operators", "moved", "unfused", "compile ms"), kernels),
+            html.table("host steps", ("step", "library", "operators"), host),
+            html.table("fallbacks", ("node", "operator", "code", "reason", "what to do"), fallbacks),
+        ))  # fmt: skip
+
+
+def size_text(size: Dim) -> str:
+    """A number of bytes as people write it; a polynomial as it is."""
+    if not isinstance(size, int):
+        return f"{size} B"
+    amount, unit = float(size), 0
+    while amount >= 1024 and unit < 4:
+        amount, unit = amount / 1024, unit + 1
+    return f"{amount:.0f} B" if unit == 0 else f"{amount:.1f} {('', 'KiB', 'MiB', 'GiB', 'TiB')[unit]}"
+
+
+def _counted(operators: Iterable[str]) -> str:
+    """``Mul x2, Add``: each operator once, in order of appearance."""
+    return ", ".join(name if count == 1 else f"{name} x{count}" for name, count in Counter(operators).items())

@@ -1,0 +1,132 @@
+"""``python -m kernelgen compile|verify|show FILE_OR_DIR...``."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import sys
+import tempfile
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.progress import Progress
+
+import kernelgen
+from kernelgen import options
+from kernelgen.desc_json import load_desc
+from kernelgen.driver import compile as compile_desc
+from kernelgen.errors import KernelgenError
+from kernelgen.verify import Record, Status, verify_files
+from kernelgen.verify.pool import Job
+from kernelgen.verify.record import summary
+
+SUFFIXES = (".info", ".json", ".info_failed", ".failed")
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, help="The kernel generator on composite JSON files.")
+Files = Annotated[list[Path], typer.Argument(help="composite JSON files, or directories of them", exists=True)]
+TargetName = Annotated[str, typer.Option(help="python, cpu, gpu, ascend, or a dotted module name")]
+Output = Annotated[Path | None, typer.Option("--json", help="write the results to this file")]
+
+
+@app.command()
+def verify(
+    files: Files,
+    target: TargetName = "cpu",
+    jobs: Annotated[int, typer.Option(min=1, help="worker processes")] = options.core_count(),
+    json_out: Output = None,
+    limit_seconds: Annotated[float, typer.Option(min=0.1, help="time limit per file")] = 120.0,
+    memory_mb: Annotated[int, typer.Option(min=1, help="larger kernels are scaled down to this")] = 256,
+    seed: Annotated[int, typer.Option(help="of the drawn inputs")] = 0,
+) -> None:
+    """Compiles each file, runs it, and compares with the reference. Exit code 1 if any file failed."""
+    paths = described_files(files)
+    job = Job(target, seed, limit_seconds, memory_mb << 20, max(1, options.thread_count() // jobs))
+    with Progress(transient=True, disable=not sys.stderr.isatty()) as progress:
+        task = progress.add_task("verify", total=len(paths))
+        records = verify_files(paths, job, jobs, lambda record: progress.advance(task))
+    if json_out:
+        write_atomically(json_out, report(records, target))
+    for record in records:
+        if record.status is Status.FAILED:
+            print(f"{record.name}: {record.reason}: {record.message}")
+    print(summary(records))
+    raise typer.Exit(any(record.status is Status.FAILED for record in records))
+
+
+@app.command(name="compile")
+def compile_files(files: Files, target: TargetName = "cpu", json_out: Output = None) -> None:
+    """Compiles each file and says how long each stage took. Exit code 1 if any was refused."""
+    rows: list[dict[str, Any]] = []
+    for path in described_files(files):
+        try:
+            resources = compile_desc(load_desc(path), target).resources
+            rows.append({"name": path.name, "status": "compiled", "milliseconds": dict(resources.milliseconds)})
+            print(f"{path.name}: {resources.compile_ms:.1f} ms")
+        except KernelgenError as error:
+            rows.append({"name": path.name, "status": "refused", "message": str(error)})
+            print(f"{path.name}: {error}")
+    if json_out:
+        write_atomically(json_out, {"target": target, "versions": versions(), "records": rows})
+    raise typer.Exit(any(row["status"] == "refused" for row in rows))
+
+
+@app.command()
+def show(
+    files: Files,
+    target: TargetName = "cpu",
+    stage: Annotated[str | None, typer.Option(help="print only this stage")] = None,
+) -> None:
+    """Prints every stage of the compilation, from the statements to the source, and the proof."""
+    for path in described_files(files):
+        try:
+            stages = compile_desc(load_desc(path), target).stages
+        except KernelgenError as error:
+            print(f"{path.name}: {error}", file=sys.stderr)
+            raise typer.Exit(1) from error
+        if stage is not None and stage not in stages:
+            print(f"there is no stage {stage!r}; stages: {', '.join(stages)}", file=sys.stderr)
+            raise typer.Exit(1)
+        for name, text in stages.items():
+            if stage in (None, name):
+                print(text if stage else f"---- {name}\n{text}")
+
+
+def described_files(given: Sequence[Path]) -> list[Path]:
+    """The files, and the sorted composite JSON files of the directories."""
+    found: list[Path] = []
+    for path in given:
+        inside = sorted(p for p in path.iterdir() if p.name.endswith(SUFFIXES)) if path.is_dir() else [path]
+        found += inside
+    return found
+
+
+def report(records: Sequence[Record], target: str) -> dict[str, Any]:
+    """The document that ``verify --json`` writes."""
+    return {"target": target, "versions": versions(), "records": [record.to_json() for record in records]}
+
+
+def versions() -> dict[str, str]:
+    """What the results depend on."""
+    packages = {name: version(name) for name in ("numpy", "islpy", "llvmlite")}
+    return {"kernelgen": kernelgen.__version__, "python": platform.python_version(), **packages}
+
+
+def write_atomically(path: Path, document: dict[str, Any]) -> None:
+    """Writes JSON to a file that appears complete or not at all."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as stream:
+            json.dump(document, stream, indent=1)
+            stream.write("\n")
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+if __name__ == "__main__":
+    app()

@@ -1,0 +1,100 @@
+"""What a vector loop computes before it starts: invariant expressions, and the invariant parts of addresses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kernelgen.nest.index import stride, variables
+from kernelgen.nest.nodes import (
+    Accumulate,
+    Alloc,
+    Block,
+    Call,
+    Expr,
+    For,
+    If,
+    Index,
+    IndexValue,
+    Let,
+    Literal,
+    Load,
+    Ref,
+    Statement,
+    Store,
+)
+from kernelgen.nest.walk import loads_of, statements, stored_buffers
+from kernelgen.targets.cpu import access
+from kernelgen.targets.cpu.expressions import expression
+from kernelgen.targets.cpu.frame import Frame, Known
+from kernelgen.targets.cpu.values import Value
+from kernelgen.targets.cpu.vector_plan import expressions_of, subexpressions
+
+
+def known_before(frame: Frame, loop: For, lanes: int) -> Known:
+    """Evaluates everything invariant that the loop computes in each iteration; values are splatted to the lanes."""
+    variant = frozenset(s.name for s in statements(loop.body) if isinstance(s, Let))
+    values: dict[Expr, Value] = {}
+    for statement in _unconditional(loop.body):
+        for root in expressions_of(statement):
+            for expr in _invariants(root, loop.var, variant, _written(loop)):
+                if expr not in values:
+                    values[expr] = expression(frame, expr).splat(lanes)
+    return Known(values, _row_pointers(frame, loop))
+
+
+def _row_pointers(frame: Frame, loop: For) -> dict[tuple[str, Index], str]:
+    """Pointers to where each access would be if the loop variable were 0."""
+    pointers: dict[tuple[str, Index], str] = {}
+    for each in _accesses(loop):
+        flat = access.flat_index(each.buffer, each.index)
+        if each.buffer.name not in frame.memory or stride(flat, loop.var) in (None, 0):
+            continue
+        key = access.row_key(each.buffer, flat, loop.var)
+        if key not in pointers:
+            pointers[key] = access.row_pointer(frame, frame.memory[each.buffer.name], key[1])
+    return pointers
+
+
+def _accesses(loop: For) -> Iterator[Load | Store | Accumulate]:
+    for statement in statements(loop.body):
+        yield from loads_of(statement)
+        if isinstance(statement, Store | Accumulate):
+            yield statement
+
+
+def _written(loop: For) -> frozenset[str]:
+    """Buffers whose content changes in the loop; a local made inside is another one in every iteration."""
+    return stored_buffers(loop) | {s.buffer.name for s in statements(loop.body) if isinstance(s, Alloc)}
+
+
+def _unconditional(statement: Statement) -> Iterator[Statement]:
+    """What runs in every iteration: a guarded load may be out of bounds elsewhere."""
+    if isinstance(statement, Block):
+        for inner in statement.statements:
+            yield from _unconditional(inner)
+    elif not isinstance(statement, If):
+        yield statement
+
+
+def _invariants(expr: Expr, variable: str, variant: frozenset[str], written: frozenset[str]) -> Iterator[Expr]:
+    """The largest sub-expressions worth computing before the loop."""
+    if isinstance(expr, Literal | Ref):
+        return
+    if all(_is_invariant(each, variable, variant, written) for each in subexpressions(expr)):
+        yield expr
+    elif isinstance(expr, Call):
+        for argument in expr.args:
+            yield from _invariants(argument, variable, variant, written)
+
+
+def _is_invariant(expr: Expr, variable: str, variant: frozenset[str], written: frozenset[str]) -> bool:
+    """Of the node alone, not of its operands."""
+    match expr:
+        case Ref(name):
+            return name not in variant
+        case Load(buffer, index):
+            return buffer.name not in written and not any(variable in variables(i) for i in index)
+        case IndexValue(index):
+            return variable not in variables(index)
+        case _:
+            return True

@@ -1,0 +1,11 @@
+"""Does a target compute what a description means?
+
+Reading order: record (what one verification found), compare (tolerances), one (one description), pool (many files in
+worker processes).
+"""
+
+from kernelgen.verify.one import verify, verify_file
+from kernelgen.verify.pool import verify_files
+from kernelgen.verify.record import Record, Status
+
+__all__ = ["Record", "Status", "verify", "verify_file", "verify_files"]

@@ -1,0 +1,81 @@
+"""How far results may be apart: AKG's tolerances, by the precision of what a tensor was computed from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kernelgen.desc import IN_PLACE_OPS, KernelDesc
+from kernelgen.dtypes import BFLOAT16, FLOAT16, DType
+
+Array = np.ndarray[Any, Any]
+
+SINGLE = 1e-4
+HALF = 1e-3
+BRAIN = 1e-2  # bfloat16 has 8 bits of mantissa: one rounding is up to 4e-3
+
+
+@dataclass(frozen=True)
+class Difference:
+    """``error`` is the largest absolute difference; ``fault`` says what is beyond the tolerance, empty when nothing is."""
+
+    error: float
+    fault: str = ""
+
+
+def tolerances(desc: KernelDesc) -> dict[str, float]:
+    """Tensor -> rtol and atol: that of the least precise data type in its derivation."""
+    known: dict[str, float] = {t.name: _own(t.dtype) for t in desc.inputs}
+    for op in desc.ops:
+        inherited = [known[t.name] if t.value is None else _own(t.dtype) for t in op.inputs]
+        for tensor in op.outputs:
+            known[tensor.name] = max(_own(tensor.dtype), *inherited, 0.0)
+        if op.name in IN_PLACE_OPS:
+            known[op.inputs[0].name] = max(inherited)
+    return known
+
+
+def difference(found: Array, expected: Array, tolerance: float) -> Difference:
+    """Compares element by element; NaN and infinities must stand at the same places. Integers and bools must be equal."""
+    if found.shape != expected.shape:
+        return Difference(np.inf, f"shape {found.shape}, expected {expected.shape}")
+    if expected.dtype.kind in "iub":
+        wrong = found != expected
+        return Difference(float(wrong.any()), _fault(wrong, found, expected))
+    wide = np.complex128 if expected.dtype.kind == "c" else np.float64
+    left, right = found.astype(wide), expected.astype(wide)
+    with np.errstate(all="ignore"):
+        apart = np.abs(left - right)
+        same = (left == right) | (np.isnan(left) & np.isnan(right))
+        close = apart <= tolerance + tolerance * np.abs(right)
+    wrong = ~(same | (close & np.isfinite(right)))
+    finite = apart[np.isfinite(apart)]
+    return Difference(float(finite.max()) if finite.size else 0.0, _fault(wrong, found, expected))
+
+
+def compare(desc: KernelDesc, names: Sequence[str], found: Sequence[Array], expected: Sequence[Array]) -> Difference:
+    """The worst difference over results, given with the names of their tensors; the fault is the first."""
+    allowed = tolerances(desc)
+    worst, fault = 0.0, ""
+    for name, one, other in zip(names, found, expected, strict=True):
+        apart = difference(one, other, allowed[name])
+        worst = max(worst, apart.error)
+        fault = fault or (f"{name}: {apart.fault}" if apart.fault else "")
+    return Difference(worst, fault)
+
+
+def _own(kind: DType) -> float:
+    return HALF if kind == FLOAT16 else BRAIN if kind == BFLOAT16 else SINGLE
+
+
+def _fault(wrong: Array, found: Array, expected: Array) -> str:
+    count = int(np.count_nonzero(wrong))
+    if not count:
+        return ""
+    first = tuple(int(i) for i in np.unravel_index(int(np.argmax(wrong)), wrong.shape))
+    return (
+        f"{count} of {wrong.size} elements differ, first at {list(first)}: {found[first]}, expected {expected[first]}"
+    )

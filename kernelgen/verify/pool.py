@@ -1,0 +1,110 @@
+"""Verifies many files in worker processes, so that a crash or a hang costs one record and not the run."""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnProcess
+from pathlib import Path
+
+from kernelgen import options
+from kernelgen.verify.one import BYTE_LIMIT, verify_file
+from kernelgen.verify.record import Record, failed
+
+
+@dataclass(frozen=True)
+class Job:
+    """What every worker needs to know. ``limit_seconds`` is per file."""
+
+    target: str = "cpu"
+    seed: int = 0
+    limit_seconds: float = 120.0
+    byte_limit: int = BYTE_LIMIT
+    threads: int = 1
+
+
+def verify_files(
+    paths: Sequence[Path], job: Job, workers: int, report: Callable[[Record], None] = lambda record: None
+) -> list[Record]:
+    """One record per file, in the order of the files. ``report`` is called with each as it is finished."""
+    records: dict[int, Record] = {}
+    for index, record in _finished(paths, job, min(workers, len(paths))):
+        records[index] = record
+        report(record)
+    return [records[index] for index in range(len(paths))]
+
+
+def _finished(paths: Sequence[Path], job: Job, workers: int) -> Iterator[tuple[int, Record]]:
+    waiting = list(range(len(paths)))[::-1]
+    idle = [_Worker(job) for _ in range(workers)]
+    busy: list[_Worker] = []
+    try:
+        while waiting or busy:
+            while waiting and idle:
+                worker = idle.pop()
+                worker.start(waiting.pop(), paths)
+                busy.append(worker)
+            wait([w.connection for w in busy], timeout=0.2)
+            for worker in list(busy):
+                record = worker.result(paths)
+                if record is None:
+                    continue
+                busy.remove(worker)
+                idle.append(worker if worker.process.is_alive() else _Worker(job))
+                yield worker.index, record
+    finally:
+        for worker in (*idle, *busy):
+            worker.stop()
+
+
+class _Worker:
+    """A process that verifies one file after another."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.index = -1
+        self.deadline = 0.0
+        context = multiprocessing.get_context("spawn")
+        self.connection, far_end = context.Pipe()
+        self.process: SpawnProcess = context.Process(target=_serve, args=(far_end, job), daemon=True)
+        self.process.start()
+        far_end.close()
+
+    def start(self, index: int, paths: Sequence[Path]) -> None:
+        """Hands the worker a file."""
+        self.index = index
+        self.deadline = time.monotonic() + self.job.limit_seconds
+        self.connection.send(str(paths[index]))
+
+    def result(self, paths: Sequence[Path]) -> Record | None:
+        """The record of the file, None while it is not finished. A worker past the limit is killed."""
+        name = paths[self.index].name
+        try:
+            if self.connection.poll():
+                return self.connection.recv()
+        except (EOFError, ConnectionResetError):
+            self.process.join()
+            return failed(name, "crash", f"the worker process ended with code {self.process.exitcode}")
+        if time.monotonic() < self.deadline:
+            return None
+        self.stop()
+        return failed(name, "time-limit", f"not finished after {self.job.limit_seconds:g} s")
+
+    def stop(self) -> None:
+        """Kills the process."""
+        self.process.kill()
+        self.process.join()
+        self.connection.close()
+
+
+def _serve(connection: Connection, job: Job) -> None:
+    options.limit_threads(job.threads)
+    while True:
+        try:
+            path = connection.recv()
+        except EOFError:
+            return
+        connection.send(verify_file(Path(path), job.target, job.seed, byte_limit=job.byte_limit))

@@ -1,0 +1,64 @@
+"""What one verification found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from typing import Any
+
+
+class Status(StrEnum):
+    """How a verification ended."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+
+
+FAILURES: dict[str, str] = {
+    "wrong-answer": "the kernel's result differs from the reference",
+    "bad-description": "the file is no sound description",
+    "exception": "compiling or running raised an exception that is not a refusal",
+    "crash": "the worker process died",
+    "time-limit": "the time limit passed",
+}
+"""Reason codes of failures; those of skipped files are :data:`kernelgen.errors.REASONS`."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """One description on one target.
+
+    Times are milliseconds. ``max_error`` is the largest absolute difference of any element, None when nothing was
+    compared. ``proof`` counts the facts proved per check. ``scaled`` tells that shapes were shrunk to fit the memory.
+    """
+
+    name: str
+    status: Status
+    reason: str = ""
+    message: str = ""
+    times: Mapping[str, float] = field(default_factory=dict[str, float])
+    max_error: float | None = None
+    proof: Mapping[str, int] = field(default_factory=dict[str, int])
+    scaled: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values, keys in the order of the fields."""
+        return asdict(self) | {"status": self.status.value, "times": {k: round(v, 3) for k, v in self.times.items()}}
+
+
+def failed(name: str, reason: str, message: str, **more: Any) -> Record:  # fields of Record
+    """A failure with one of the codes of :data:`FAILURES`."""
+    if reason not in FAILURES:
+        raise ValueError(f"failure code {reason!r} is not declared in FAILURES")
+    return Record(name, Status.FAILED, reason, message, **more)
+
+
+def summary(records: Iterable[Record]) -> str:
+    """``N passed, N failed``, and ``, N skipped`` when any were."""
+    found = [record.status for record in records]
+    skipped = found.count(Status.SKIPPED)
+    return f"{found.count(Status.PASSED)} passed, {found.count(Status.FAILED)} failed" + (
+        f", {skipped} skipped" if skipped else ""
+    )

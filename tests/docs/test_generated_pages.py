@@ -1,0 +1,12 @@
+"""The generated pages are what the code declares."""
+
+from __future__ import annotations
+
+import pytest
+
+from docs.generate import FOLDER, pages
+
+
+@pytest.mark.parametrize("name", sorted(pages()))
+def test_page_is_current(name: str) -> None:
+    assert (FOLDER / name).read_text() == pages()[name], "run `make docs`"

@@ -1,0 +1,47 @@
+"""The README tells the truth: its programs run, its commands and files exist, its numbers are measured."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.sources import ROOT
+
+README = (ROOT / "README.md").read_text()
+PROGRAMS = re.findall(r"^```python\n(.*?)^```$", README, flags=re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=range(len(PROGRAMS)))
+def test_program_runs(program: str) -> None:
+    subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True, timeout=120, stdout=subprocess.DEVNULL)
+
+
+def test_make_targets_exist() -> None:
+    named = set(re.findall(r"`?make ([a-z]+)", README))
+    assert {"demo", "test"} <= named
+    assert named <= set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
+
+
+def test_commands_exist() -> None:
+    lines = re.findall(r"^graphkernel ([a-z| ]+)", README, flags=re.MULTILINE)
+    named = {word for line in lines for word in (line.split("|") if "|" in line else line.split()[:1])}
+    command = [sys.executable, "-m", "graphkernel", "--help"]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60, cwd=ROOT).stdout
+    missing = {name.strip() for name in named if not re.search(rf"\b{name.strip()}\b", shown)}
+    assert named
+    assert missing == set()
+
+
+@pytest.mark.parametrize(
+    "page", sorted({ROOT / "README.md", *(ROOT / "docs").glob("*.md")}), ids=lambda page: page.name
+)
+def test_links_and_rooms_exist(page: Path) -> None:
+    text = page.read_text()
+    links = [link for link in re.findall(r"\]\(([^)#]+)\)", text) if "://" not in link]
+    missing = [link for link in links if not (page.parent / link).exists()]
+    rooms = [name for name in re.findall(r"`((?:graphkernel|kernelgen|tests|docs)/[\w/]+(?:\.\w+)?)`", text)]
+    assert missing + [name for name in rooms if not (ROOT / name).exists()] == []

@@ -1,0 +1,70 @@
+"""Rules to a fixpoint."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from graphkernel.frontends.trace import spec, trace
+from graphkernel.ir.graph import Builder, Graph
+from graphkernel.ir.types import TensorType, dtype
+from graphkernel.ops import Tensor
+from graphkernel.ops.elemwise import ADD, MUL, NEG
+from graphkernel.patterns.arith_add import add_negated, add_zero, double_negation
+from graphkernel.patterns.drive import simplify
+from graphkernel.patterns.language import Rewrite, Safety, Term, rewrite, rule
+from graphkernel.pipeline import builtin_catalogue
+
+
+def test_nothing_to_do_gives_the_same_graph() -> None:
+    graph = trace(lambda x: x * 2.0, spec((4,)))
+    trail = simplify(graph, builtin_catalogue().rules, Safety.DOMAIN)
+    assert trail.graph is graph
+    assert trail.firings == ()
+
+
+def test_the_trail_names_rules_and_nodes() -> None:
+    def net(x: Tensor) -> Tensor:
+        return -(-x) + 0.0
+
+    trail = simplify(trace(net, spec((4,))), (add_zero, double_negation), Safety.ROUNDING)
+    assert [firing.rule for firing in trail.firings] == ["double_negation", "add_zero"]
+    assert trail.graph.operators == ()
+
+
+def test_a_rule_that_promises_too_little_does_not_fire() -> None:
+    graph = trace(lambda x: x + 0.0, spec((4,)))
+    assert simplify(graph, (add_zero,), Safety.EXACT).graph is graph
+
+
+def test_rules_that_undo_each_other_end_at_the_budget() -> None:
+    @rule(safety=Safety.EXACT)
+    def and_back(x: Term, y: Term) -> Rewrite:
+        return rewrite(x - y, x + -y)
+
+    graph = trace(lambda x, y: x - y, spec((4,)), spec((4,)))
+    trail = simplify(graph, (add_negated, and_back), Safety.EXACT, budget=7)
+    assert trail.exhausted
+    assert len(trail.firings) == 7
+
+
+def test_an_inner_node_that_others_need_is_not_computed_twice() -> None:
+    graph = trace(lambda x, y: (x + -y, -y), spec((4,)), spec((4,)))
+    two_uses = graph.with_outputs((graph.outputs[0], graph.outputs[0].node.args[1]))
+    assert simplify(two_uses, (add_negated,), Safety.EXACT).graph is two_uses
+    assert simplify(graph, (add_negated,), Safety.EXACT).graph is not graph
+
+
+def test_a_long_chain_is_quick() -> None:
+    """Ten thousand operators that all cancel: sweeps, not one rebuild for each firing."""
+    b = Builder()
+    x = b.parameter("x", TensorType((4,), dtype("float32")))
+    value = x
+    for _ in range(2500):
+        value = b.emit(MUL, b.emit(NEG, b.emit(NEG, b.emit(MUL, value, b.constant(1.0)))), b.constant(np.float32(1.0)))
+    graph = Graph("chain", (x,), (b.emit(ADD, value, x),))
+    start = time.perf_counter()
+    trail = simplify(graph, builtin_catalogue().rules, Safety.EXACT)
+    assert len(trail.graph.operators) == 1
+    assert time.perf_counter() - start < 20

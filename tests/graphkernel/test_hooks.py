@@ -1,0 +1,101 @@
+"""Hooks between steps."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from graphkernel.errors import PassError
+from graphkernel.frontends.trace import spec, trace
+from graphkernel.hooks import Clock, ClusterText, Dump, SameNumbers, Verify, dumps_for
+from graphkernel.ir.graph import Builder, Graph
+from graphkernel.ir.text import parse
+from graphkernel.ops import OPS, Tensor
+from graphkernel.ops.elemwise import EXP, NEG
+from graphkernel.options import Options
+from graphkernel.passes.base import Context, Hook, Step, graph_pass, run_steps
+from graphkernel.pipeline import builtin_catalogue, steps_for
+
+
+def mynet(x: Tensor) -> Tensor:
+    return -(-(x * 2.0)) + 1.0
+
+
+GRAPH = trace(mynet, spec(("N", 4)))
+
+
+def run(*hooks: Hook, level: int = 2) -> Graph:
+    options = Options(opt_level=level)
+    return run_steps(GRAPH, steps_for(options), builtin_catalogue().context(options), hooks)
+
+
+@graph_pass
+def wrong_numbers(graph: Graph, context: Context) -> Graph:
+    """Computes something else."""
+    return graph.with_outputs((Builder().emit(EXP, graph.outputs[0]),))
+
+
+@graph_pass
+def wrong_type(graph: Graph, context: Context) -> Graph:
+    """Claims a type that the operator does not give."""
+    from dataclasses import replace
+
+    node = Builder().node(NEG, graph.outputs)
+    return graph.with_outputs(replace(node, types=(spec((3,)),)).outs)
+
+
+def only(entry: object) -> tuple[Step, ...]:
+    return (Step(entry, "cluster", 1, level=1, why=""),)  # type: ignore[arg-type]
+
+
+def test_verify_names_the_step_that_left_an_invalid_graph() -> None:
+    run(Verify())
+    with pytest.raises(PassError, match="wrong_type left an invalid graph 'mynet': invariant"):
+        run_steps(GRAPH, only(wrong_type), Context(), (Verify(),))
+
+
+def test_same_numbers_names_the_guilty_step() -> None:
+    arrays = [np.linspace(-1, 1, 8, dtype=np.float32).reshape(2, 4)]
+    run(SameNumbers(arrays))
+    with pytest.raises(PassError, match="wrong_numbers changed output 0 of graph 'mynet' by up to"):
+        run_steps(GRAPH, only(wrong_numbers), Context(), (SameNumbers(arrays),))
+
+
+def test_dumps_are_numbered_and_can_be_read_back(tmp_path: Path) -> None:
+    fused = run(Dump(tmp_path))
+    files = sorted(tmp_path.iterdir())
+    assert [file.name for file in files][:2] == ["0000_input.gk", "0001_stage1_cluster_4_graph_kernel_cluster.gk"]
+    assert parse(files[0].read_text(), OPS) == GRAPH
+    assert parse(files[-1].read_text(), OPS) == fused
+
+
+def test_a_step_that_changed_nothing_writes_nothing(tmp_path: Path) -> None:
+    run(Dump(tmp_path), level=0)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_cluster_text(tmp_path: Path) -> None:
+    run(ClusterText(tmp_path), level=1)
+    text = (tmp_path / f"graph_kernel_cluster_{os.getpid()}.txt").read_text()
+    lines = text.splitlines()
+    assert lines[0].startswith("Source nodes of ")
+    assert "Fused_" in lines[0]
+    assert [line.split(" = ")[1].split("(")[0] for line in lines[1:5]] == ["Mul", "Neg", "Neg", "Add"]
+    assert set(lines[5]) == {"="}
+
+
+def test_the_clock_knows_every_step() -> None:
+    clock = Clock()
+    run(clock)
+    assert set(clock.seconds) == {step.name for step in steps_for(Options()) if step.enabled}
+    assert all(seconds > 0 for seconds in clock.seconds.values())
+
+
+def test_which_dumps_the_options_ask_for(tmp_path: Path) -> None:
+    assert dumps_for(Options()) == ()
+    assert dumps_for(Options(dump_dir=str(tmp_path))) == (Dump(tmp_path),)
+    kept, text = dumps_for(Options(dump_as_text=True))
+    assert (kept, text) == (Dump(Path("graph_kernel_dump")), ClusterText(Path("graph_kernel_dump")))

@@ -1,0 +1,132 @@
+"""Options, the flag grammar and the environment."""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from graphkernel.errors import OptionError
+from graphkernel.options import Environment, Options, flag_table
+
+
+def test_defaults() -> None:
+    options = Options()
+    assert (options.opt_level, options.target, options.composite_op_limit_size) == (2, "cpu", 200)
+    assert options.exact_precision_mode
+    assert options.reduce_fuse_depth == -1
+
+
+def test_options_are_frozen_and_hashable() -> None:
+    assert hash(Options.parse("--opt_level=1")) == hash(Options(opt_level=1))
+    with pytest.raises(ValidationError):
+        Options().opt_level = 3  # type: ignore[misc]
+
+
+def test_grammar() -> None:
+    options = Options.parse("--opt_level=+1   --dump_as_text --enable_pass=a,,b --exact_precision_mode=off")
+    assert options == Options(opt_level=1, dump_as_text=True, enable_pass=("a", "b"), exact_precision_mode=False)
+
+
+@pytest.mark.parametrize("text", ["true", "True", "on", "1"])
+def test_true(text: str) -> None:
+    assert Options.parse(f"--dump_as_text={text}").dump_as_text
+
+
+@pytest.mark.parametrize("text", ["false", "False", "off", "0"])
+def test_false(text: str) -> None:
+    assert not Options.parse({"dump_as_text": text}).dump_as_text
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        ("--opt_lvel=1", "did you mean 'opt_level'"),
+        ("--opt_level=high", "whole number"),
+        ("--opt_level=-1", "greater than or equal to 0"),
+        ("--dump_as_text=maybe", "true, on, 1 or false"),
+        ("--target=tpu", "'cpu', 'gpu' or 'ascend'"),
+        ("--enable_pass=,", "at least one name"),
+        ("--a=b=c", "'--a=b=c' is not understood"),
+        ("--=3", "not understood"),
+        ("opt_level=1", "not understood"),
+        ("--opt_level=", "not understood"),
+        ("--path=/does/not/exist.json", "cannot read flags"),
+    ],
+)
+def test_mistakes_are_refused_with_what_to_do(flags: str, said: str) -> None:
+    with pytest.raises(OptionError, match=said.replace("(", r"\(")):
+        Options.parse(flags)
+
+
+@pytest.mark.parametrize("flags", ["--opt_lvel=1", "--opt_level=high", "--a=b=c", "--path=/does/not/exist.json"])
+def test_mistakes_in_the_environment_warn_and_leave_the_default(flags: str, caplog: pytest.LogCaptureFixture) -> None:
+    options = Options.from_environment({"MS_DEV_GRAPH_KERNEL_FLAGS": f"{flags} --dump_as_text"})
+    assert options.opt_level == 2
+    assert caplog.records
+
+
+def test_the_first_of_a_repeated_flag_stays(caplog: pytest.LogCaptureFixture) -> None:
+    assert Options.parse("--opt_level=1 --opt_level=3").opt_level == 1
+    assert "repeated" in caplog.text
+
+
+def test_levels_above_three_are_clamped(caplog: pytest.LogCaptureFixture) -> None:
+    assert Options.parse("--opt_level=7").opt_level == 3
+    assert "7 is above 3" in caplog.text
+
+
+def test_path_is_the_only_source(tmp_path: Path) -> None:
+    file = tmp_path / "flags.json"
+    file.write_text(json.dumps({"opt_level": "1", "disable_pass": "a,b", "dump_as_text": True}))
+    options = Options.parse(f"--enable_pass=x --path={file} --opt_level=3")
+    assert options == Options(opt_level=1, disable_pass=("a", "b"), dump_as_text=True)
+
+
+def test_the_environment_replaces_the_flags_of_the_call() -> None:
+    environment = Environment.read({"MS_DEV_GRAPH_KERNEL_FLAGS": "--opt_level=1"})
+    options = Options.resolve("--dump_as_text --opt_level=3", environment=environment)
+    assert (options.opt_level, options.dump_as_text, options.mistakes) == (1, False, "warn")
+    assert Options.resolve("--opt_level=3", environment=Environment()).opt_level == 3
+
+
+def test_an_empty_variable_counts_as_set() -> None:
+    options = Options.resolve("--opt_level=3", environment=Environment(flags=""), base=Options(opt_level=1))
+    assert options.opt_level == 1
+
+
+def test_environment() -> None:
+    found = Environment.read({"GRAPHKERNEL_DUMP_DIR": "d", "MS_DEV_DUMP_GRAPH_KERNEL_IR": "on", "GRAPHKERNEL_CACHE_DIR": "c"})
+    assert found == Environment(dump_dir="d", dump_ir=True, cache_dir=Path("c"))
+    options = Options.resolve(environment=found)
+    assert (options.dump_dir, options.dump_as_text) == ("d", True)
+
+
+@pytest.mark.parametrize(
+    ("variables", "level"),
+    [
+        ({}, logging.WARNING),
+        ({"GLOG_v": "1"}, logging.INFO),
+        ({"GLOG_v": "9"}, logging.CRITICAL),
+        ({"GLOG_v": "x"}, logging.WARNING),
+        ({"GLOG_v": "1", "GRAPHKERNEL_LOG": "debug"}, logging.DEBUG),
+    ],
+)
+def test_log_level(variables: dict[str, str], level: int) -> None:
+    assert Environment.read(variables).log_level == level
+
+
+def test_fusion_ops_level_depends_on_the_target() -> None:
+    assert [Options.parse({"target": target}).ops_level for target in ("cpu", "gpu", "ascend")] == [1, 1, 0]
+    assert Options(fusion_ops_level=2).ops_level == 2
+
+
+def test_the_flag_table_tells_every_flag() -> None:
+    table = {flag.name: flag for flag in flag_table()}
+    assert list(table) == list(Options.model_fields)
+    assert all(flag.meaning for flag in table.values())
+    assert (table["opt_level"].type, table["opt_level"].default) == ("int", "2")
+    assert (table["target"].type, table["disable_pass"].type, table["fusion_ops_level"].type) == ("cpu|gpu|ascend", "list", "int")

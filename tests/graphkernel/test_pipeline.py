@@ -1,0 +1,163 @@
+"""The table of steps, the flags that switch them, and the catalogue."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from pathlib import Path
+
+import pytest
+
+from graphkernel.errors import CatalogueError, OptionError, PassError
+from graphkernel.frontends.trace import spec, trace
+from graphkernel.ir.graph import Graph
+from graphkernel.ops import Tensor
+from graphkernel.options import Options
+from graphkernel.passes.base import Context, Pass, Step, graph_pass, run_steps
+from graphkernel.pipeline import PIPELINE, STAGES, Catalogue, builtin_catalogue, steps_for
+
+
+def mynet(x: Tensor) -> Tensor:
+    return x * 2.0 + 1.0
+
+
+GRAPH = trace(mynet, spec((4, 4)))
+
+
+def enabled(options: Options) -> list[str]:
+    return [step.name for step in steps_for(options) if step.enabled]
+
+
+def optimized(graph: Graph, options: Options) -> Graph:
+    return run_steps(graph, steps_for(options), builtin_catalogue().context(options))
+
+
+def test_the_table_is_in_the_order_of_the_stages_and_numbers_are_unique() -> None:
+    stages = [STAGES.index(step.stage) for step in PIPELINE]
+    assert stages == sorted(stages)
+    assert len({(step.stage, step.number) for step in PIPELINE}) == len(PIPELINE)
+    assert all(step.why for step in PIPELINE)
+
+
+def test_every_pass_of_the_project_has_a_step() -> None:
+    assert {entry.name for entry in builtin_catalogue().passes} == {step.pass_.name for step in PIPELINE}
+
+
+def test_level_0_changes_nothing() -> None:
+    assert enabled(Options(opt_level=0)) == []
+    assert optimized(GRAPH, Options(opt_level=0)) is GRAPH
+
+
+@pytest.mark.parametrize("level", [1, 2, 3])
+def test_the_seeds_first_net_is_one_kernel(level: int) -> None:
+    fused = optimized(GRAPH, Options(opt_level=level))
+    assert [node.body is not None for node in fused.operators] == [True]
+
+
+def test_levels_grow() -> None:
+    by_level = [set(enabled(Options(opt_level=level))) for level in range(4)]
+    assert by_level[0] < by_level[1] < by_level[2] <= by_level[3]
+    assert "stage2_highlevelopt1_3_arithmetic_simplify" in by_level[2] - by_level[1]
+
+
+@pytest.mark.parametrize("name", ["2.3", "highlevelopt1.arithmetic_simplify", "arithmetic_simplify"])
+def test_passes_are_switched_by_number_by_stage_and_by_name(name: str) -> None:
+    full = "stage2_highlevelopt1_3_arithmetic_simplify"
+    assert full not in enabled(Options(disable_pass=(name,)))
+    assert full in enabled(Options(opt_level=1, enable_pass=(name,)))
+    assert full not in enabled(Options(opt_level=1, enable_pass=(name,), disable_pass=(name,)))
+
+
+def test_a_bare_name_means_every_step_of_that_pass() -> None:
+    assert not [name for name in enabled(Options(disable_pass=("graph_kernel_cse",))) if name.endswith("cse")]
+    assert len([name for name in enabled(Options(disable_pass=("split.graph_kernel_cse",))) if name.endswith("cse")]) == 2
+
+
+def test_a_name_that_is_no_step_is_told_at_once(caplog: pytest.LogCaptureFixture) -> None:
+    with pytest.raises(OptionError, match="did you mean 'arithmetic_simplify'"):
+        steps_for(Options(disable_pass=("arithmetic_simplfy",)))
+    steps_for(Options(disable_pass=("arithmetic_simplfy",), mistakes="warn"))
+    assert 'graph kernel pass disable flag "arithmetic_simplfy" is not valid!' in caplog.text
+
+
+def test_log_lines_are_those_of_mindspore(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "graphkernel.passes")
+    optimized(GRAPH, Options(opt_level=1))
+    text = caplog.text
+    assert "graph kernel pass stage0_preprocess_7_graph_kernel_cse is disabled." in text
+    assert "graph kernel pass stage1_cluster_4_graph_kernel_cluster is enabled." in text
+    assert "Run graph kernel pass stage1_cluster_4_graph_kernel_cluster in " in text
+    assert "graph kernel pass stage1_cluster_4_graph_kernel_cluster changed." in text
+    assert "graph kernel pass stage1_cluster_3_graph_kernel_expander changed." not in text
+
+
+def test_a_failing_pass_is_named() -> None:
+    @graph_pass
+    def divides_by_zero(graph: Graph, context: Context) -> Graph:
+        raise ZeroDivisionError("by zero")
+
+    step = Step(divides_by_zero, "cluster", 1, level=1, why="")
+    with pytest.raises(PassError, match=r"divides_by_zero failed on graph 'mynet': ZeroDivisionError: by zero") as caught:
+        run_steps(GRAPH, (step,), Context())
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)
+
+
+PLUGIN = '''
+from graphkernel.ops.elemwise import RECIPROCAL
+from graphkernel.passes.base import graph_pass
+from graphkernel.patterns.language import Rewrite, Safety, Term, rewrite, rule
+from graphkernel.patterns.terms import reciprocal
+
+@graph_pass(after="{after}", level=1, why="to be seen")
+def renames_the_graph(graph, context):
+    """Puts a mark on the name."""
+    from dataclasses import replace
+    return replace(graph, name=graph.name + "_seen")
+
+@rule(safety=Safety.ROUNDING)
+def reciprocal_twice(x: Term) -> Rewrite:
+    return rewrite(reciprocal(reciprocal(x)), x)
+'''
+
+
+@pytest.fixture
+def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> str:
+    name = f"plugin_{abs(hash(request.node.name))}"
+    (tmp_path / f"{name}.py").write_text(PLUGIN.format(after=request.param))
+    monkeypatch.syspath_prepend(tmp_path)
+    yield name
+    sys.modules.pop(name, None)
+
+
+@pytest.mark.parametrize("plugin", ["highlevelopt1.arithmetic_simplify"], indirect=True)
+def test_a_package_adds_entries_and_places_its_passes(plugin: str) -> None:
+    catalogue = builtin_catalogue().with_package(plugin)
+    options = Options(opt_level=1)
+    steps = steps_for(options, catalogue)
+    names = [step.name for step in steps]
+    at = names.index("stage2_highlevelopt1_100_renames_the_graph")
+    assert names[at - 1] == "stage2_highlevelopt1_3_arithmetic_simplify"
+    assert run_steps(GRAPH, steps, catalogue.context(options)).name == "mynet_seen"
+    assert "reciprocal_twice" in {entry.name for entry in catalogue.rules}
+    assert "reciprocal_twice" not in {entry.name for entry in builtin_catalogue().rules}
+
+
+@pytest.mark.parametrize("plugin", ["highlevelopt1.arithmetic"], indirect=True)
+def test_a_place_that_does_not_exist_is_refused(plugin: str) -> None:
+    with pytest.raises(CatalogueError, match="no step"):
+        steps_for(Options(), builtin_catalogue().with_package(plugin))
+
+
+def test_a_taken_name_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "takes_a_name.py").write_text(
+        "from graphkernel.passes.base import Pass\ncse = Pass('graph_kernel_cse', lambda graph, context: graph)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(CatalogueError, match="'graph_kernel_cse', which exists already"):
+        builtin_catalogue().with_package("takes_a_name")
+
+
+def test_catalogues_are_values() -> None:
+    assert builtin_catalogue() is builtin_catalogue()
+    assert Catalogue().passes == ()
+    assert all(isinstance(entry, Pass) for entry in builtin_catalogue().passes)

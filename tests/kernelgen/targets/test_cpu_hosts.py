@@ -1,0 +1,105 @@
+"""Code for older processors, run on this one: AVX2, AVX2 without half conversions, SSE4, plain x86-64."""
+
+from __future__ import annotations
+
+import platform
+
+import numpy as np
+import pytest
+
+from kernelgen.dtypes import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, DType, dtype
+from kernelgen.nest.nodes import Call, Nest
+from kernelgen.targets.cpu.emit import ENTRY, emit_for
+from kernelgen.targets.cpu.entry import CpuEntry
+from kernelgen.targets.cpu.host import Host
+from kernelgen.targets.cpu.module import compile_object, detect_host, link
+from kernelgen.targets.cpu.openmp import runtime
+from kernelgen.targets.cpu.wrapper import stand_ins
+from tests.support.nests import call, map_nest, reduce_nest, softmax_nest
+
+HOSTS = {
+    "avx2": Host("x86-64-v3", frozenset(("avx", "avx2", "fma", "f16c", "sse4.1"))),
+    "avx2 without f16c": Host("x86-64-v2", frozenset(("avx", "avx2", "fma", "sse4.1"))),
+    "sse4": Host("x86-64-v2", frozenset(("sse4.1",))),
+    "plain": Host("x86-64", frozenset()),
+}
+
+pytestmark = pytest.mark.skipif(
+    platform.machine() not in ("x86_64", "AMD64") or "avx2" not in detect_host().features,
+    reason="these processors can only be stood in for by an x86-64 one with AVX2",
+)
+
+
+def run_on(host: Host, nest: Nest, *arrays: np.ndarray) -> None:
+    image = compile_object(emit_for(nest, host), host)
+    CpuEntry(nest, link(image, (ENTRY,), runtime() or stand_ins()))(arrays)
+
+
+@pytest.fixture(params=HOSTS)
+def host(request: pytest.FixtureRequest) -> Host:
+    return HOSTS[request.param]
+
+
+def floats(*shape: int) -> np.ndarray:
+    return np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+
+
+@pytest.mark.parametrize("columns", [1, 7, 8, 37])
+def test_softmax(host: Host, columns: int) -> None:
+    x, y = floats(5, columns), np.zeros((5, columns), np.float32)
+    run_on(host, softmax_nest(5, columns), x, y)
+    e = np.exp(x - x.max(axis=1, keepdims=True))
+    np.testing.assert_allclose(y, e / e.sum(axis=1, keepdims=True), rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["exp", "log", "tanh", "erf", "sin", "cos", "tan", "expm1", "log1p", "sinh", "round"])
+def test_math(host: Host, name: str) -> None:
+    x = np.abs(floats(45)) + np.float32(0.1)
+    y = np.zeros_like(x)
+    run_on(host, map_nest(lambda a: call(name, a), 45, FLOAT32), x, y)
+    import math
+
+    exact = [round(v) if name == "round" else getattr(math, name)(v) for v in x.tolist()]
+    np.testing.assert_allclose(y, exact, rtol=1e-6)
+
+
+@pytest.mark.parametrize("type_", [FLOAT16, BFLOAT16, dtype("int8"), BOOL], ids=str)
+def test_narrow_types_have_exact_tails(host: Host, type_: DType) -> None:
+    x, y = (floats(2, 45) * 3).astype(type_.numpy)
+    z = np.zeros_like(x)
+    run_on(host, map_nest(lambda a, b: call("maximum", call("add", a, b), b), 45, type_, type_), x, y, z)
+    wide = np.float32 if type_.is_float else type_.numpy
+    expected = np.maximum((x.astype(wide) + y.astype(wide)).astype(type_.numpy), y)
+    np.testing.assert_array_equal(z.astype(np.float32), expected.astype(np.float32))
+
+
+def test_every_half_converts_exactly(host: Host) -> None:
+    halves = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
+    wide = np.zeros(1 << 16, np.float32)
+    run_on(host, map_nest(lambda a: Call("cast", (a,), FLOAT32), 1 << 16, FLOAT16), halves, wide)
+    np.testing.assert_array_equal(wide, halves.astype(np.float32))
+
+
+@pytest.mark.parametrize("source", [FLOAT32, FLOAT64], ids=str)
+@pytest.mark.parametrize("target", [FLOAT16, BFLOAT16], ids=str)
+def test_narrowing_rounds_to_nearest_even(host: Host, source: DType, target: DType) -> None:
+    with np.errstate(all="ignore"):
+        every = np.arange(1 << 16, dtype=np.uint16).view(target.numpy).astype(source.numpy)
+        every = every[np.isfinite(every)]
+        ties = (np.sort(every)[1:] + np.sort(every)[:-1]) / 2
+        values = np.concatenate([every, ties, np.nextafter(ties, 0), np.nextafter(ties, 9e9), [np.inf, np.nan, 65520.0, 1e38]])
+        values = values.astype(source.numpy)
+        expected = values.astype(target.numpy).astype(np.float32)
+    narrow = np.zeros(len(values), target.numpy)
+    run_on(host, map_nest(lambda a: Call("cast", (a,), target), len(values), source), values, narrow)
+    if (source, target) == (FLOAT64, BFLOAT16):  # ml_dtypes rounds twice there
+        doubly = values.astype(np.float32)
+        expected = np.where(doubly.astype(np.float64) == values, expected, narrow.astype(np.float32))
+    np.testing.assert_array_equal(narrow.astype(np.float32), expected)
+
+
+@pytest.mark.parametrize("function", ["add", "maximum"])
+def test_reductions(host: Host, function: str) -> None:
+    x, y = floats(3, 45), np.zeros(3, np.float32)
+    run_on(host, reduce_nest(function, 3, 45), x, y)
+    np.testing.assert_allclose(y, x.sum(axis=1) if function == "add" else x.max(axis=1), rtol=1e-5, atol=1e-6)
