@@ -46,7 +46,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--json", required=True, metavar="OUT", help="the file to write")
     parser.add_argument("--case", action="append", default=[], help="only this case; may be repeated")
     parser.add_argument("--rounds", type=int, default=15, help="rounds; every contestant runs once in each")
-    parser.add_argument("--cold", type=int, default=3, metavar="N", help="fresh processes for compile times; 0: none")
+    parser.add_argument("--cold", type=int, default=1, metavar="N", help="fresh processes for compile times; 0: none")
     parser.add_argument("--tiny", action="store_true", help="small shapes, to see that it runs")
     parser.add_argument("--no-peers", action="store_true", help="ours and the machine's limit only")
     return parser

@@ -53,11 +53,14 @@ def tokens_of(text: str, complain: Complain) -> dict[str, object]:
 
 def flag_value(raw: object, annotation: object) -> object:
     """The raw text (or Python value) as the field's type; ``ValueError`` says what would be valid."""
+    is_integer = annotation is int or int in get_args(annotation)
+    if isinstance(raw, bool) and annotation is not bool:
+        raise ValueError("a value is needed: write --key=value")
     if not isinstance(raw, str):
-        return tuple(raw) if isinstance(raw, list | tuple | set | frozenset) else raw
+        return tuple(raw) if isinstance(raw, list | tuple) else raw
     if annotation is bool:
         return _bool(raw)
-    if annotation is int or int in get_args(annotation):
+    if is_integer:
         return _integer(raw)
     if get_origin(annotation) is tuple:
         return _names(raw)

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from os import PathLike
+from pathlib import Path
 
 import numpy as np
 
@@ -19,6 +21,7 @@ from graphkernel.ops import OPS
 from graphkernel.ops.effects import ASSIGN
 from graphkernel.ops.shape import BROADCAST_TO
 from kernelgen.desc import KernelDesc, OpDesc, TensorDesc
+from kernelgen.desc_json import load_desc
 
 PROCESS: Mapping[str, str] = {"cpu": "cpu", "gpu": "cuda", "ascend": "aicore"}
 FROM_AKG: Mapping[str, str] = {"TensorAdd": "Add", "ReducePrd": "ReduceProd", "EquivFormat": "TensorMove"}
@@ -189,3 +192,8 @@ def _attributes(name: str, op: OpDesc) -> Mapping[str, object]:
     if name == "Cast":
         return {"dst_type": op.output.dtype.name}
     return op.attrs
+
+
+def load_composite(path: str | PathLike[str]) -> Graph:
+    """The graph of a composite JSON file; ``DescError`` names the JSON path of what is wrong."""
+    return from_desc(load_desc(Path(path)))

@@ -26,6 +26,7 @@ class Verify:
     """Checks the invariants of every new graph; ``PassError`` names the step that broke one."""
 
     def __call__(self, step: Step, before: Graph, after: Graph) -> None:
+        """Checks a new graph."""
         if after is before:
             return
         try:
@@ -42,6 +43,7 @@ class Dump:
     _count: int = 0
 
     def __call__(self, step: Step, before: Graph, after: Graph) -> None:
+        """Writes a new graph; before the first step also the graph as it came."""
         if self._count == 0:
             self._write("input", before)
         if after is not before:
@@ -59,6 +61,7 @@ class ClusterText:
     folder: Path
 
     def __call__(self, step: Step, before: Graph, after: Graph) -> None:
+        """Appends the kernels of a new graph after the passes that make kernels."""
         if after is before or step.pass_.name not in ("graph_kernel_cluster", "graph_kernel_splitter"):
             return
         text = "".join(_source_nodes(node) for node in after.operators if node.body is not None)
@@ -86,6 +89,7 @@ class Clock:
     _mark: float = field(default_factory=time.perf_counter)
 
     def __call__(self, step: Step, before: Graph, after: Graph) -> None:
+        """Counts the time since the last call for the step."""
         now = time.perf_counter()
         self.seconds[step.name] = self.seconds.get(step.name, 0.0) + now - self._mark
         self._mark = now
@@ -100,6 +104,7 @@ class SameNumbers:
     absolute: float = 1e-6
 
     def __call__(self, step: Step, before: Graph, after: Graph) -> None:
+        """Compares the outputs of a new graph with those of the graph before."""
         if after is before:
             return
         pairs = zip(evaluate(before, self.arrays), evaluate(after, self.arrays), strict=True)

@@ -11,7 +11,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -30,29 +30,30 @@ class Options(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    opt_level: int = Field(2, ge=0, le=MAX_LEVEL, description="0 off, 1 basic fusion, 2 all stable passes, 3 experimental")
-    target: Target = Field("cpu", description="what kernels are made for")
-    numerics: Numerics = Field("strict", description="fast: rules that hold only on a domain (x >= 0, finite) may fire unproven")
-    exact_precision_mode: bool = Field(True, description="true: no rule may change rounding, false: it may")
-    dump_as_text: bool = Field(False, description="write graph_kernel_dump/ in the working folder")
-    dump_dir: str = Field("", description="write the graph after every pass that changed it into this folder")
-    enable_pass: Names = Field((), description="passes to force on: stage.pass, stage_id.pass_id or the pass name")
-    disable_pass: Names = Field((), description="passes to switch off, same spelling; beats enable_pass")
-    enable_expand_ops: Names = Field((), description="operators to expand besides the target's list")
-    enable_expand_ops_only: Names = Field((), description="the only operators to expand")
-    disable_expand_ops: Names = Field((), description="operators not to expand")
-    enable_cluster_ops: Names = Field((), description="operators to fuse besides the target's list")
-    enable_cluster_ops_only: Names = Field((), description="the only operators to fuse")
-    disable_cluster_ops: Names = Field((), description="operators not to fuse")
-    enable_fusion_pattern_only: Names = Field((), description="the only fusion patterns to use; part of a name matches")
-    disable_fusion_pattern: Names = Field((), description="fusion patterns not to use; part of a name matches")
-    enable_simplify_exprs_only: Names = Field((), description="the only rules to use, by rule name")
-    disable_simplify_exprs: Names = Field((), description="rules not to use, by rule name")
-    composite_op_limit_size: int = Field(200, ge=1, description="most operators in one kernel")
-    reduce_fuse_depth: int = Field(-1, description="most operators fused into a reduction; negative: the target's own limit")
-    fusion_ops_level: int | None = Field(None, ge=0, le=2, description="which operator lists count; none: 0 on ascend, else 1")
-
-    mistakes: Mistakes = Field("raise", description="what a flag that names nothing known does; the environment only warns")
+    opt_level: int = Field(default=2, ge=0, le=MAX_LEVEL, description="0 off, 1 basic, 2 all stable, 3 experimental")
+    target: Target = Field(default="cpu", description="what kernels are made for")
+    numerics: Numerics = Field(default="strict", description="fast: rules may assume facts such as x >= 0")
+    exact_precision_mode: bool = Field(default=True, description="true: no rule may change rounding, false: it may")
+    dump_as_text: bool = Field(default=False, description="write graph_kernel_dump/ in the working folder")
+    dump_dir: str = Field(default="", description="write the graph after every pass that changed it into this folder")
+    enable_pass: Names = Field(default=(), description="passes to force on: stage.pass, numbers as 2.3, or pass")
+    disable_pass: Names = Field(default=(), description="passes to switch off, same spelling; beats enable_pass")
+    enable_expand_ops: Names = Field(default=(), description="operators to expand besides the target's list")
+    enable_expand_ops_only: Names = Field(default=(), description="the only operators to expand")
+    disable_expand_ops: Names = Field(default=(), description="operators not to expand")
+    enable_cluster_ops: Names = Field(default=(), description="operators to fuse besides the target's list")
+    enable_cluster_ops_only: Names = Field(default=(), description="the only operators to fuse")
+    disable_cluster_ops: Names = Field(default=(), description="operators not to fuse")
+    enable_fusion_pattern_only: Names = Field(default=(), description="the only patterns; part of a name matches")
+    disable_fusion_pattern: Names = Field(default=(), description="fusion patterns not to use; part of a name matches")
+    enable_simplify_exprs_only: Names = Field(default=(), description="the only rules to use, by rule name")
+    disable_simplify_exprs: Names = Field(default=(), description="rules not to use, by rule name")
+    composite_op_limit_size: int = Field(default=200, ge=1, description="most operators in one kernel")
+    reduce_fuse_depth: int = Field(default=-1, description="most operators before a reduction; negative: by target")
+    fusion_ops_level: int | None = Field(
+        default=None, ge=0, le=2, description="operator lists; none: 0 on ascend, else 1"
+    )
+    mistakes: Mistakes = Field(default="raise", description="what a name that does not exist does")
 
     def complain(self, message: str) -> None:
         """Tells the user about a flag that names nothing known: raises :class:`OptionError`, or warns."""
@@ -108,7 +109,7 @@ class Options(BaseModel):
             try:
                 changes[key] = cls._value(key, raw)
             except ValueError as error:
-                complain(f"flag --{key}={raw}: {error}")
+                complain(f"flag --{key}{'' if raw is True else f'={raw}'}: {error}")
         return base.model_copy(update=changes)
 
     @classmethod
@@ -182,8 +183,10 @@ def _refuse(message: str) -> None:
 
 
 def _type_name(annotation: object) -> str:
-    names = {Names: "list", Target: "cpu|gpu|ascend", Numerics: "strict|fast", Mistakes: "raise|warn", int | None: "int"}
-    return next((text for known, text in names.items() if known == annotation), getattr(annotation, "__name__", "text"))
+    if get_origin(annotation) is Literal:
+        return "|".join(get_args(annotation))
+    names = {bool: "bool", int: "int", int | None: "int", str: "text", Names: "list"}
+    return next(text for known, text in names.items() if known == annotation)
 
 
 def _default_text(default: object) -> str:

@@ -46,7 +46,13 @@ PIPELINE = (
     Step(graph_kernel_splitter, "split", 4, level=1, why="kernels are decided here and nowhere else"),
     Step(graph_kernel_cse, "split", 7, level=2, why="two equal kernels on equal operands are one"),
     Step(eliminate_redundant_output, "split", 9, level=1, why="kernels store only what is read"),
-    Step(graph_kernel_seal, "build", 20, level=1, why="the kernel generator sees operands it can take and names that are true"),
+    Step(
+        graph_kernel_seal,
+        "build",
+        20,
+        level=1,
+        why="the kernel generator sees operands it can take and names that are true",
+    ),
 )
 
 
@@ -144,5 +150,7 @@ def _joined(present: tuple[Entry, ...], kind: type[Entry], packages: Iterable[st
     for package in packages:
         for entry in collect(package, kind):
             if found.setdefault(entry.name, entry) is not entry:
-                raise CatalogueError(f"{package} declares the {kind.__name__} {entry.name!r}, which exists already; rename it")
+                raise CatalogueError(
+                    f"{package} declares the {kind.__name__} {entry.name!r}, which exists already; rename it"
+                )
     return tuple(found.values())

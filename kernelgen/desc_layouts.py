@@ -34,11 +34,11 @@ def _explicit(op: OpDesc) -> Iterator[OpDesc]:
         return
     operands: list[TensorDesc] = []
     for operand in op.inputs:
-        if operand.format == FRACTAL or operand.value is not None or len(operand.shape) < 2:
+        if operand.format == FRACTAL or operand.value is not None or not any(dim != 1 for dim in operand.shape):
             operands.append(operand)
             continue
         steps = _to_fractal(operand, f"{operand.name}_in_{op.outputs[0].name}")
-        if steps is None or len(steps[-1].output.shape) != len(op.outputs[0].shape):
+        if steps is None or len(steps[-1].output.shape) > len(op.outputs[0].shape):
             operands.append(operand)
             continue
         yield from steps
@@ -63,7 +63,7 @@ def _trans_data(op: OpDesc) -> list[OpDesc]:
 
 def _to_fractal(tensor: TensorDesc, name: str) -> list[OpDesc] | None:
     """``[.., M, N] -> [.., M/16, 16, N/16, 16] -> [.., N/16, M/16, 16, 16]``; None when a block would be padded."""
-    *outer, rows, columns = tensor.shape
+    *outer, rows, columns = tensor.shape if len(tensor.shape) > 1 else (1, *tensor.shape)
     row_split, column_split = _blocks(rows), _blocks(columns)
     if row_split is None or column_split is None:
         return None

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from math import prod
 from typing import Any
 
@@ -65,6 +65,17 @@ class Kernel:
 
     def __call__(self, *inputs: Any, out: Sequence[Any] | None = None) -> tuple[np.ndarray, ...]:
         """Runs the kernel. Raises ArgumentError when an array does not fit the description."""
+        outputs = self._fresh_outputs() if out is None else out
+        if self._direct is not None and outputs is not None:
+            try:
+                self._direct(*inputs, *outputs)
+                return tuple(outputs)
+            except ArgumentError:
+                pass  # the careful way converts what can be converted and says what does not fit
+        return self._careful(inputs, out)
+
+    def _careful(self, inputs: Sequence[Any], out: Sequence[Any] | None) -> tuple[np.ndarray, ...]:
+        """Checks and converts every argument in Python, binds symbols, makes workspaces."""
         if len(inputs) != len(self.desc.inputs):
             raise ArgumentError(f"{self.desc.name} takes {len(self.desc.inputs)} arrays, {len(inputs)} were given")
         symbols = self.bind([np.shape(array) for array in inputs])
@@ -73,6 +84,23 @@ class Kernel:
         values = tuple(symbols[name] for name in self.nest.symbols)
         self.entry((*arrays, *outputs, *self.workspaces(symbols)), values)
         return tuple(outputs)
+
+    @cached_property
+    def _direct(self) -> Callable[..., None] | None:
+        """The target's own call, which checks its arguments itself; None when the kernel needs workspaces."""
+        needs_workspace = any(buffer.space is Space.WORKSPACE for buffer in self.nest.buffers)
+        return None if needs_workspace else getattr(self.entry, "fast", None)
+
+    @cached_property
+    def _output_makers(self) -> tuple[Callable[[], np.ndarray], ...] | None:
+        if self.nest.symbols:
+            return None
+        return tuple(partial(np.empty, _shape(tensor, {}), tensor.dtype.numpy) for tensor in self.desc.outputs)
+
+    def _fresh_outputs(self) -> tuple[np.ndarray, ...] | None:
+        """New arrays for the outputs of a static kernel."""
+        makers = self._output_makers
+        return None if makers is None else tuple([make() for make in makers])
 
     def bind(self, shapes: Sequence[tuple[int, ...]]) -> dict[str, int]:
         """The values of the size symbols, from the shapes of the inputs."""

@@ -1,5 +1,7 @@
 """The pass axis_normalizer: one spelling for the axes of reductions, so that equal reductions look equal.
 
+Before and after::
+
     ReduceSum(x, axis=(-1, 0))    ==>    ReduceSum(x, axis=(0, 2))         x of rank 3
     ReduceSum(x, axis=())         ==>    ReduceSum(x, axis=(0, 1, 2))
 """

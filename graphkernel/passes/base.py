@@ -76,8 +76,11 @@ def graph_pass(
     """
     if transform is not None:
         return Pass(transform.__name__, transform, transform.__doc__ or "")
-    place = Place(after, level, why)
-    return lambda function: Pass(function.__name__, function, function.__doc__ or "", place)
+
+    def declare(function: Transform) -> Pass:
+        return Pass(function.__name__, function, function.__doc__ or "", Place(after, level, why))
+
+    return declare
 
 
 def always(options: Options) -> bool:

@@ -1,5 +1,7 @@
 """The pass graph_kernel_cse: equal operators on equal operands are computed once.
 
+Before and after::
+
     a = Mul(x, x); b = Mul(x, x); return Add(a, b)    ==>    a = Mul(x, x); return Add(a, a)
 """
 
@@ -41,7 +43,10 @@ def _shared_constant(value: Value, first: dict[object, Node]) -> Value:
 
 
 def _key(node: Node) -> object:
-    """Equal for nodes that compute the same; either order of commutative operands will do. Attributes are compared as text, because 1 == True and 0.0 == -0.0."""
+    """Equal for nodes that compute the same; commutative operands may stand in either order.
+
+    Attributes are compared as text, because 1 == True and 0.0 == -0.0.
+    """
     if node.op is FUSED:
         return (node.body, node.args)
     args = frozenset(node.args) if node.op.commutative else node.args

@@ -1,5 +1,7 @@
 """The pass graph_kernel_expander: composite operators become basic ones where a target's list or a flag says so.
 
+Before and after::
+
     y = Softmax(x)    ==>    m = ReduceMax(x); s = Sub(x, m); e = Exp(s); n = ReduceSum(e); y = RealDiv(e, n)
 """
 

@@ -1,5 +1,7 @@
 """The pass constant_folding: operators on constants are computed at compile time, with their numpy meaning.
 
+Before and after::
+
     c = Sqrt([4, 9]); y = Mul(x, c)    ==>    y = Mul(x, [2, 3])
 
 A folded Exp or Tanh may differ from the device's in the last bit, which is why this starts at level 2.
@@ -7,6 +9,7 @@ A folded Exp or Tanh may differ from the device's in the last bit, which is why 
 
 from __future__ import annotations
 
+from graphkernel.cluster.extract import with_unique_labels
 from graphkernel.ir.graph import Builder, Graph, Node, Value, keep
 from graphkernel.passes.base import Context, graph_pass
 from graphkernel.patterns.folding import folded, is_foldable
@@ -24,4 +27,5 @@ def constant_folding(graph: Graph, context: Context) -> Graph:
         context.log.add(constant_folding.name, "folded", node.name, message=node.op.name)
         return folded(kept, builder)
 
-    return graph.rebuild(rewrite)
+    result = graph.rebuild(rewrite)
+    return result if result is graph else with_unique_labels(result)

@@ -1,5 +1,7 @@
 """The pass eliminate_redundant_output: kernels give each value once, and only values that somebody uses.
 
+Before and after::
+
     kernel K(x, y) { t = Exp(x); u = Log(x); return t, t, x, u }     a, b, c, d = K(p, q); return a, b, c
         ==>
     kernel K(x) { t = Exp(x); return t }                             a = K(p); return a, a, p
@@ -22,7 +24,9 @@ def eliminate_redundant_output(graph: Graph, context: Context) -> Graph:
     if not tidied:
         return graph
     for value in (value for node in tidied for value in node.outs if value not in used):
-        context.log.add(eliminate_redundant_output.name, "removed-unused", value.node.name, message=f"result {value.index}")
+        context.log.add(
+            eliminate_redundant_output.name, "removed-unused", value.node.name, message=f"result {value.index}"
+        )
 
     def rewrite(node: Node, args: tuple[Value, ...]) -> tuple[Value, ...]:
         return tidied[node].results(node, args) if node in tidied else keep(node, args).outs

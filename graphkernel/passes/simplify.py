@@ -1,5 +1,7 @@
 """The pass arithmetic_simplify: the equations of :mod:`graphkernel.patterns`, applied to a fixpoint.
 
+Before and after::
+
     y = Neg(Neg(Mul(x, 1)))    ==>    y = x
 """
 

@@ -36,21 +36,27 @@ def _is_scalar(found: Match) -> bool:
 @rule(safety=Safety.ROUNDING, integers=Safety.EXACT)
 def sum_of_sum(x: Term, inner: Attributes, outer: Attributes) -> Rewrite:
     return rewrite(
-        reduce_sum(reduce_sum(x, attributes=inner), attributes=outer), reduce_sum(x, attributes=_merged), when=_keeps_alike
+        reduce_sum(reduce_sum(x, attributes=inner), attributes=outer),
+        reduce_sum(x, attributes=_merged),
+        when=_keeps_alike,
     )
 
 
 @rule(safety=Safety.EXACT)
 def max_of_max(x: Term, inner: Attributes, outer: Attributes) -> Rewrite:
     return rewrite(
-        reduce_max(reduce_max(x, attributes=inner), attributes=outer), reduce_max(x, attributes=_merged), when=_keeps_alike
+        reduce_max(reduce_max(x, attributes=inner), attributes=outer),
+        reduce_max(x, attributes=_merged),
+        when=_keeps_alike,
     )
 
 
 @rule(safety=Safety.EXACT)
 def min_of_min(x: Term, inner: Attributes, outer: Attributes) -> Rewrite:
     return rewrite(
-        reduce_min(reduce_min(x, attributes=inner), attributes=outer), reduce_min(x, attributes=_merged), when=_keeps_alike
+        reduce_min(reduce_min(x, attributes=inner), attributes=outer),
+        reduce_min(x, attributes=_merged),
+        when=_keeps_alike,
     )
 
 

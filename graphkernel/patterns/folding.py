@@ -25,4 +25,6 @@ def folded(node: Node, builder: Builder) -> tuple[Value, ...]:
     with np.errstate(all="ignore"):
         found = node.op.meaning(*(arg.constant for arg in node.args), attrs=node.attrs)
     arrays = found if isinstance(found, tuple) else (found,)
-    return tuple(builder.constant(np.asarray(array), type_.dtype) for array, type_ in zip(arrays, node.types, strict=True))
+    return tuple(
+        builder.constant(np.asarray(array), type_.dtype) for array, type_ in zip(arrays, node.types, strict=True)
+    )

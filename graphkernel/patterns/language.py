@@ -97,7 +97,9 @@ class Literal(Term):
 
     def matches(self, array: np.ndarray) -> bool:
         """True when every element is the number."""
-        same_sign = self.number != 0 or array.dtype.kind in "biu" or bool((np.signbit(array) == np.signbit(self.number)).all())
+        same_sign = (
+            self.number != 0 or array.dtype.kind in "biu" or bool((np.signbit(array) == np.signbit(self.number)).all())
+        )
         return array.size > 0 and bool((array == self.number).all()) and same_sign
 
     def __str__(self) -> str:
@@ -168,7 +170,9 @@ def rule(*, safety: Safety, integers: Safety | None = None) -> Callable[[Callabl
     """Declares a rule named by its function; ``integers`` is the promise on integers and bools where it is a better one."""
 
     def declare(function: Callable[..., Rewrite]) -> Rule:
-        variables = {name: _variable(name, parameter) for name, parameter in inspect.signature(function).parameters.items()}
+        variables = {
+            name: _variable(name, parameter) for name, parameter in inspect.signature(function).parameters.items()
+        }
         equation = function(**variables)
         return Rule(function.__name__, equation, safety, integers or safety, variables, function.__doc__ or "")
 

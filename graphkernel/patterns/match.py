@@ -12,7 +12,7 @@ from graphkernel.ir.graph import Builder, Node, Value
 from graphkernel.ir.types import Attrs, DType, TensorType
 from graphkernel.ops.shape import BROADCAST_TO
 from graphkernel.patterns.folding import folded, is_foldable
-from graphkernel.patterns.language import Apply, Attributes, Literal, Rule, Term, Variable
+from graphkernel.patterns.language import Apply, Attributes, Computed, Literal, Rule, Term, Variable
 
 Binding = Value | Attrs
 
@@ -112,7 +112,8 @@ def _match_all(patterns: tuple[Term, ...], args: tuple[Value, ...], bindings: di
 def build(rule: Rule, found: Match, substitution: Mapping[Value, Value], builder: Builder) -> Value | None:
     """The right side over ``substitution`` of the bound values; None when it cannot have the type of the left side.
 
-    It takes over the label of the root. Operators whose operands are all constants are computed at once. A literal is broadcast to the result's shape.
+    It takes over the label of the root. Operators whose operands are all constants are computed at once. A literal is
+    broadcast to the result's shape.
     """
     try:
         made = _build(rule.equation.right, found, substitution, builder, found.root.name)
@@ -123,9 +124,7 @@ def build(rule: Rule, found: Match, substitution: Mapping[Value, Value], builder
     return made if made.type == found.result else None
 
 
-def _build(
-    right: Term, found: Match, substitution: Mapping[Value, Value], builder: Builder, label: str = ""
-) -> Value:
+def _build(right: Term, found: Match, substitution: Mapping[Value, Value], builder: Builder, label: str = "") -> Value:
     match right:
         case Variable(name):
             return substitution.get(found.value(name), found.value(name))
@@ -145,7 +144,7 @@ def _literal(number: float, of: DType, builder: Builder) -> Value:
     return builder.constant(number, of)
 
 
-def _attributes(given: object, found: Match) -> Attrs:
-    if isinstance(given, Attributes):
-        return found.attributes(given.name)
-    return given(found) if callable(given) else Attrs()
+def _attributes(given: Attributes | Computed | None, found: Match) -> Attrs:
+    if given is None:
+        return Attrs()
+    return found.attributes(given.name) if isinstance(given, Attributes) else given(found)

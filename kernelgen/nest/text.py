@@ -120,7 +120,8 @@ def _statement(statement: Statement) -> list[str]:
         case Store(buffer, index, value):
             return [f"{_element(buffer, index)} = {show_expression(value)}"]
         case Accumulate(buffer, index, function, value):
-            return [f"{_element(buffer, index)} {UPDATES[function]} {show_expression(value)}"]
+            update = UPDATES.get(function, f"{function}=")
+            return [f"{_element(buffer, index)} {update} {show_expression(value)}"]
         case Alloc(buffer):
             return [f"alloc {show_buffer(buffer)}"]
         case Block():

@@ -1,14 +1,14 @@
 """The invariants of a nest, numbered. A pass or a builder that breaks one is wrong; targets rely on all of them.
 
- 1. Variables and size symbols are bound where they are used, and never bound twice in one scope.
- 2. A Let is read only after it, in its block or inside; its name is unique in the nest.
- 3. Buffers are arguments, or locals read and written only in the block of their Alloc; names are unique.
- 4. An element has as many indices as its buffer has dims.
- 5. A scalar function exists, has the right number of operands, of one dtype, and the right result.
- 6. Stored and accumulated values have the buffer's dtype; inputs are never written.
- 7. Vector loops have no loop inside.
- 8. Shapes of locals are numbers or polynomials over the size symbols.
- 9. There is one argument shape for each buffer, or none at all.
+1. Variables and size symbols are bound where they are used, and never bound twice in one scope.
+2. A Let is read only after it, in its block or inside; its name is unique in the nest.
+3. Buffers are arguments, or locals read and written only in the block of their Alloc; names are unique.
+4. An element has as many indices as its buffer has dims.
+5. A scalar function exists, has the right number of operands, of one dtype, and the right result.
+6. Stored and accumulated values have the buffer's dtype; inputs are never written.
+7. Vector loops have no loop inside.
+8. Shapes of locals are numbers or polynomials over the size symbols.
+9. There is one argument shape for each buffer, or none at all.
 """
 
 from __future__ import annotations

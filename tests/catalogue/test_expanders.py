@@ -15,10 +15,12 @@ from graphkernel.ir.types import Attrs, TensorType, dtype, parse_dim
 from graphkernel.ops import OPS, Tensor
 from graphkernel.pipeline import builtin_catalogue
 
+Dims = tuple[int | str, ...]
+Sample = tuple[Sequence[Dims], dict[str, object]]
 EXPANDERS = builtin_catalogue().expanders
 
-X = ("N", 3, 4)
-SAMPLES: dict[str, Sequence[tuple[Sequence[tuple[object, ...]], dict[str, object]]]] = {
+X: Dims = ("N", 3, 4)
+SAMPLES: dict[str, Sequence[Sample]] = {
     "AddN": [([X, X, X], {}), ([X], {})],
     "GeLUGrad": [([X, X], {}), ([X, X, X], {})],
     "Gelu": [([X], {"approximate": "none"}), ([X], {"approximate": "tanh"})],
@@ -42,12 +44,12 @@ SAMPLES: dict[str, Sequence[tuple[Sequence[tuple[object, ...]], dict[str, object
 }
 
 
-def samples(entry: Expander) -> Sequence[tuple[Sequence[tuple[object, ...]], dict[str, object]]]:
+def samples(entry: Expander) -> Sequence[Sample]:
     """Operands and attributes to try; an operator of fixed arity without attributes needs no entry."""
     return SAMPLES.get(entry.name, [([X] * (OPS[entry.name].arity or 1), {})])
 
 
-def both(entry: Expander, shapes: Sequence[tuple[object, ...]], attributes: dict[str, object], of: str) -> tuple[Graph, Graph]:
+def both(entry: Expander, shapes: Sequence[Dims], attributes: dict[str, object], of: str) -> tuple[Graph, Graph]:
     builder = Builder()
     inputs = tuple(builder.parameter(f"x{i}", tensor_type(shape, of)) for i, shape in enumerate(shapes))
     node = builder.node(OPS[entry.name], inputs, Attrs.of(attributes))
@@ -56,8 +58,8 @@ def both(entry: Expander, shapes: Sequence[tuple[object, ...]], attributes: dict
     return Graph("operator", inputs, node.outs), Graph("expansion", inputs, found)
 
 
-def tensor_type(shape: Sequence[object], of: str) -> TensorType:
-    return TensorType(tuple(parse_dim(dim) for dim in shape), dtype(of))  # type: ignore[arg-type]
+def tensor_type(shape: Dims, of: str) -> TensorType:
+    return TensorType(tuple(parse_dim(dim) for dim in shape), dtype(of))
 
 
 def arrays_for(graph: Graph) -> list[np.ndarray]:
@@ -77,7 +79,9 @@ def entry(request: pytest.FixtureRequest) -> Expander:
     return request.param
 
 
-@pytest.mark.parametrize(("of", "tolerance"), [("float64", 1e-12), ("float32", 2e-6), ("float16", 2e-3), ("bfloat16", 2e-2)])
+@pytest.mark.parametrize(
+    ("of", "tolerance"), [("float64", 1e-12), ("float32", 2e-6), ("float16", 2e-3), ("bfloat16", 2e-2)]
+)
 def test_same_numbers(entry: Expander, of: str, tolerance: float) -> None:
     for shapes, attributes in samples(entry):
         operator, expansion = both(entry, shapes, attributes, of)
@@ -118,7 +122,7 @@ def test_a_wrong_formula_is_found() -> None:
         ("LayerNorm", [(2, "N"), ("N",), ("N",)], {"begin_norm_axis": 1, "begin_params_axis": 1}, "not static"),
     ],
 )
-def test_declined(name: str, shapes: Sequence[tuple[object, ...]], attributes: dict[str, object], reason: str) -> None:
+def test_declined(name: str, shapes: Sequence[Dims], attributes: dict[str, object], reason: str) -> None:
     builder = Builder()
     inputs = tuple(builder.parameter("x", tensor_type(shape, "float32")) for shape in shapes)
     node: Node = builder.node(OPS[name], inputs, Attrs.of(attributes))

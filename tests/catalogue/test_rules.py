@@ -13,7 +13,7 @@ from graphkernel.ir.evaluate import evaluate
 from graphkernel.ir.graph import Graph, Value
 from graphkernel.ir.types import dtype
 from graphkernel.patterns.arith_add import add_zero
-from graphkernel.patterns.language import Rule, Safety, Term, rewrite, rule
+from graphkernel.patterns.language import Rewrite, Rule, Safety, Term, rewrite, rule
 from graphkernel.patterns.terms import exp, greater_equal, less, logical_not
 from graphkernel.pipeline import builtin_catalogue
 from tests.support.rule_samples import Instance, extreme, instances, tame, wild
@@ -51,15 +51,15 @@ def test_a_domain_rule_needs_its_domain(entry: Rule) -> None:
 
 def test_a_rule_that_promises_too_much_is_found() -> None:
     @rule(safety=Safety.EXACT)
-    def not_less(x: Term, y: Term) -> object:
+    def not_less(x: Term, y: Term) -> Rewrite:
         return rewrite(logical_not(less(x, y)), greater_equal(x, y))
 
     @rule(safety=Safety.ROUNDING)
-    def exp_sum(x: Term, y: Term) -> object:
+    def exp_sum(x: Term, y: Term) -> Rewrite:
         return rewrite(exp(x) * exp(y), exp(x + y))
 
     @rule(safety=Safety.DOMAIN)
-    def wrong_sign(x: Term, y: Term, z: Term) -> object:
+    def wrong_sign(x: Term, y: Term, z: Term) -> Rewrite:
         return rewrite(x * y - x * z, x * (z - y))
 
     for entry in (not_less, exp_sum, wrong_sign, overpromised(add_zero)):
@@ -140,6 +140,11 @@ def _constant(value: Value) -> np.ndarray:
     return in_float64(value.constant)
 
 
+def size_of(value: Value) -> int:
+    assert isinstance(value.type.size, int)
+    return value.type.size
+
+
 def cost(graph: Graph) -> int:
     """Elements touched, dear operators counted several times; what only concerns constants is computed once and free."""
     total = 0
@@ -148,6 +153,6 @@ def cost(graph: Graph) -> int:
         if all(arg.constant is not None or arg.node in free for arg in node.args):
             free.add(node)
         else:
-            elements = max(int(np.prod(value.type.shape)) for value in (*node.args, node.out))
+            elements = max(size_of(value) for value in (*node.args, node.out))
             total += COSTS.get(node.op.name, 1) * elements
     return total

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from graphkernel import ops
 from graphkernel.errors import PassError
 from graphkernel.frontends.trace import spec, trace
 from graphkernel.hooks import Clock, ClusterText, Dump, SameNumbers, Verify, dumps_for
@@ -16,12 +17,12 @@ from graphkernel.ir.text import parse
 from graphkernel.ops import OPS, Tensor
 from graphkernel.ops.elemwise import EXP, NEG
 from graphkernel.options import Options
-from graphkernel.passes.base import Context, Hook, Step, graph_pass, run_steps
+from graphkernel.passes.base import Context, Hook, Pass, Step, graph_pass, run_steps
 from graphkernel.pipeline import builtin_catalogue, steps_for
 
 
 def mynet(x: Tensor) -> Tensor:
-    return -(-(x * 2.0)) + 1.0
+    return ops.neg(ops.neg(x * 2.0)) + 1.0
 
 
 GRAPH = trace(mynet, spec(("N", 4)))
@@ -47,8 +48,8 @@ def wrong_type(graph: Graph, context: Context) -> Graph:
     return graph.with_outputs(replace(node, types=(spec((3,)),)).outs)
 
 
-def only(entry: object) -> tuple[Step, ...]:
-    return (Step(entry, "cluster", 1, level=1, why=""),)  # type: ignore[arg-type]
+def only(entry: Pass) -> tuple[Step, ...]:
+    return (Step(entry, "cluster", 1, level=1, why=""),)
 
 
 def test_verify_names_the_step_that_left_an_invalid_graph() -> None:

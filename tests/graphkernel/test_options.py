@@ -23,7 +23,7 @@ def test_defaults() -> None:
 def test_options_are_frozen_and_hashable() -> None:
     assert hash(Options.parse("--opt_level=1")) == hash(Options(opt_level=1))
     with pytest.raises(ValidationError):
-        Options().opt_level = 3  # type: ignore[misc]
+        Options().opt_level = 3
 
 
 def test_grammar() -> None:
@@ -50,6 +50,7 @@ def test_false(text: str) -> None:
         ("--dump_as_text=maybe", "true, on, 1 or false"),
         ("--target=tpu", "'cpu', 'gpu' or 'ascend'"),
         ("--enable_pass=,", "at least one name"),
+        ("--opt_level", "flag --opt_level: a value is needed"),
         ("--a=b=c", "'--a=b=c' is not understood"),
         ("--=3", "not understood"),
         ("opt_level=1", "not understood"),
@@ -99,7 +100,9 @@ def test_an_empty_variable_counts_as_set() -> None:
 
 
 def test_environment() -> None:
-    found = Environment.read({"GRAPHKERNEL_DUMP_DIR": "d", "MS_DEV_DUMP_GRAPH_KERNEL_IR": "on", "GRAPHKERNEL_CACHE_DIR": "c"})
+    found = Environment.read(
+        {"GRAPHKERNEL_DUMP_DIR": "d", "MS_DEV_DUMP_GRAPH_KERNEL_IR": "on", "GRAPHKERNEL_CACHE_DIR": "c"}
+    )
     assert found == Environment(dump_dir="d", dump_ir=True, cache_dir=Path("c"))
     options = Options.resolve(environment=found)
     assert (options.dump_dir, options.dump_as_text) == ("d", True)
@@ -129,4 +132,5 @@ def test_the_flag_table_tells_every_flag() -> None:
     assert list(table) == list(Options.model_fields)
     assert all(flag.meaning for flag in table.values())
     assert (table["opt_level"].type, table["opt_level"].default) == ("int", "2")
-    assert (table["target"].type, table["disable_pass"].type, table["fusion_ops_level"].type) == ("cpu|gpu|ascend", "list", "int")
+    types = [table[name].type for name in ("target", "disable_pass", "fusion_ops_level")]
+    assert types == ["cpu|gpu|ascend", "list", "int"]

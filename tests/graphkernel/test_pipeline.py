@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -70,7 +71,9 @@ def test_passes_are_switched_by_number_by_stage_and_by_name(name: str) -> None:
 
 def test_a_bare_name_means_every_step_of_that_pass() -> None:
     assert not [name for name in enabled(Options(disable_pass=("graph_kernel_cse",))) if name.endswith("cse")]
-    assert len([name for name in enabled(Options(disable_pass=("split.graph_kernel_cse",))) if name.endswith("cse")]) == 2
+    assert (
+        len([name for name in enabled(Options(disable_pass=("split.graph_kernel_cse",))) if name.endswith("cse")]) == 2
+    )
 
 
 def test_a_name_that_is_no_step_is_told_at_once(caplog: pytest.LogCaptureFixture) -> None:
@@ -97,7 +100,9 @@ def test_a_failing_pass_is_named() -> None:
         raise ZeroDivisionError("by zero")
 
     step = Step(divides_by_zero, "cluster", 1, level=1, why="")
-    with pytest.raises(PassError, match=r"divides_by_zero failed on graph 'mynet': ZeroDivisionError: by zero") as caught:
+    with pytest.raises(
+        PassError, match=r"divides_by_zero failed on graph 'mynet': ZeroDivisionError: by zero"
+    ) as caught:
         run_steps(GRAPH, (step,), Context())
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
 
@@ -121,7 +126,7 @@ def reciprocal_twice(x: Term) -> Rewrite:
 
 
 @pytest.fixture
-def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> str:
+def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[str]:
     name = f"plugin_{abs(hash(request.node.name))}"
     (tmp_path / f"{name}.py").write_text(PLUGIN.format(after=request.param))
     monkeypatch.syspath_prepend(tmp_path)

@@ -43,7 +43,7 @@ def test_use_before_definition():
 
 def test_redefinition():
     desc = examples.softmax()
-    rejected(with_op(desc, 1, outputs=desc.ops[0].outputs), "$.op_desc[1]", "")
+    rejected(with_op(desc, 2, outputs=desc.ops[1].outputs), "$.op_desc[2].output_desc[0]", "defined twice")
 
 
 def test_missing_output():

@@ -32,7 +32,8 @@ from kernelgen.nest.scalars import SCALARS, Result
 from kernelgen.nest.verify import verify
 from kernelgen.targets.cpu import TARGET
 
-I, J = Var("i"), Var("j")
+I, J = Var("i"), Var("j")  # noqa: E741  # the loops of these nests
+ZERO = Num(0)
 
 
 def block(*statements: Statement) -> Block:
@@ -51,7 +52,7 @@ def local(name: str, *shape: Dim, dtype: DType = FLOAT32) -> Buffer:
     return Buffer(name, dtype, shape, Space.LOCAL)
 
 
-def loop(var: Var, extent: Dim, *body: Statement, kind: LoopKind = LoopKind.VECTOR, lower: Index = Num(0)) -> For:
+def loop(var: Var, extent: Dim, *body: Statement, kind: LoopKind = LoopKind.VECTOR, lower: Index = ZERO) -> For:
     return For(var.name, lower, from_dim(extent), Block(body), kind)
 
 

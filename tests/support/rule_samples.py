@@ -10,7 +10,7 @@ import numpy as np
 
 from graphkernel.errors import TypeRuleError
 from graphkernel.ir.graph import Builder, Graph, Value
-from graphkernel.ir.types import Attrs, TensorType, dtype
+from graphkernel.ir.types import Attrs, DType, TensorType, dtype
 from graphkernel.patterns.drive import promise
 from graphkernel.patterns.language import Apply, Attributes, Const, Literal, Rule, Safety, Term, Variable, subterms
 from graphkernel.patterns.match import Match, build, matches
@@ -49,7 +49,9 @@ def _instances(rule: Rule, shape: tuple[int, ...], name: str) -> Iterator[Instan
         bound: dict[str, Value] = {}
         for variable in rule.variables.values():
             if isinstance(variable, Variable) and not isinstance(variable, Const):
-                bound[variable.name] = builder.parameter(variable.name, TensorType(shape, _type_of(rule, variable, name)))
+                bound[variable.name] = builder.parameter(
+                    variable.name, TensorType(shape, _type_of(rule, variable, name))
+                )
         for variable, number in zip(constants, numbers, strict=True):
             bound[variable.name] = builder.constant(np.asarray(number).astype(name if name != "bool" else "float32"))
         for root in _built(rule.equation.left, bound, builder, np.zeros(shape, name)):
@@ -58,7 +60,7 @@ def _instances(rule: Rule, shape: tuple[int, ...], name: str) -> Iterator[Instan
                 yield made
 
 
-def _type_of(rule: Rule, variable: Variable, name: str) -> object:
+def _type_of(rule: Rule, variable: Variable, name: str) -> DType:
     """Conditions of Select are bool whatever the data is."""
     for part in subterms(rule.equation.left):
         if isinstance(part, Apply) and part.op.name == "Select" and variable in set(subterms(part.args[0])):
@@ -111,20 +113,33 @@ def _instance(rule: Rule, root: Value, inputs: list[Value]) -> Instance | None:
     return None
 
 
+def extents(type_: TensorType) -> tuple[int, ...]:
+    """The shape of a static type."""
+    return tuple(dim for dim in type_.shape if isinstance(dim, int))
+
+
 def wild(type_: TensorType, rng: np.random.Generator) -> np.ndarray:
     """Both signs, exponents over the whole range of the data type, zeros, infinities, NaN, ties."""
-    size = int(np.prod(type_.shape))
+    size = int(np.prod(extents(type_)))
     if type_.dtype.name == "bool":
-        return rng.integers(0, 2, type_.shape).astype(bool)
+        return rng.integers(0, 2, extents(type_)).astype(bool)
     if type_.dtype.is_integer:
-        return rng.choice([0, 1, -1, 2, 7, -9, 2**31 - 1, -(2**31), 12345], size).reshape(type_.shape).astype(type_.dtype.numpy)
+        return (
+            rng.choice([0, 1, -1, 2, 7, -9, 2**31 - 1, -(2**31), 12345], size)
+            .reshape(extents(type_))
+            .astype(type_.dtype.numpy)
+        )
     limits = np.finfo(type_.dtype.numpy)
-    spread = rng.uniform(1, 2, size) * 2.0 ** rng.integers(limits.minexp - 5, limits.maxexp, size) * rng.choice([1, -1], size)
+    spread = (
+        rng.uniform(1, 2, size)
+        * 2.0 ** rng.integers(limits.minexp - 5, limits.maxexp, size)
+        * rng.choice([1, -1], size)
+    )
     middling = rng.uniform(-8, 8, size)
     special = rng.choice([0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, limits.max, limits.tiny], size)
     with np.errstate(all="ignore"):
         chosen = np.choose(rng.integers(0, 3, size), [spread, middling, special])
-        return chosen.reshape(type_.shape).astype(type_.dtype.numpy)
+        return chosen.reshape(extents(type_)).astype(type_.dtype.numpy)
 
 
 def extreme(type_: TensorType, rng: np.random.Generator) -> np.ndarray:
@@ -132,15 +147,15 @@ def extreme(type_: TensorType, rng: np.random.Generator) -> np.ndarray:
     if not type_.dtype.is_float:
         return wild(type_, rng)
     limits = np.finfo(type_.dtype.numpy)
-    exponents = rng.choice([limits.maxexp - 1, limits.maxexp - 2, limits.minexp, 0], type_.shape)
-    values = rng.uniform(1, 2, type_.shape) * 2.0**exponents * rng.choice([1, -1], type_.shape)
+    exponents = rng.choice([limits.maxexp - 1, limits.maxexp - 2, limits.minexp, 0], extents(type_))
+    values = rng.uniform(1, 2, extents(type_)) * 2.0**exponents * rng.choice([1, -1], extents(type_))
     return np.clip(values, limits.min, limits.max).astype(type_.dtype.numpy)
 
 
 def tame(type_: TensorType, rng: np.random.Generator) -> np.ndarray:
     """Positive and of like size: inside of every domain that a rule may need."""
     if type_.dtype.is_integer:
-        return rng.integers(1, 10, type_.shape).astype(type_.dtype.numpy)
+        return rng.integers(1, 10, extents(type_)).astype(type_.dtype.numpy)
     if not type_.dtype.is_float:
         return wild(type_, rng)
-    return rng.uniform(0.5, 4, type_.shape).astype(type_.dtype.numpy)
+    return rng.uniform(0.5, 4, extents(type_)).astype(type_.dtype.numpy)

@@ -40,4 +40,4 @@ def rooms() -> tuple[Path, ...]:
 
 def _read(path: Path) -> Source:
     text = path.read_text()
-    return Source(str(path.relative_to(ROOT)), tuple(text.splitlines()), ast.parse(text))
+    return Source(str(path.relative_to(ROOT)), tuple(text.splitlines()), ast.parse(text, str(path)))

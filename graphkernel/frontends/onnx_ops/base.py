@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from graphkernel.ir.types import Dim, Shape
+from graphkernel.ir.types import Shape
 from graphkernel.ops.tensor import Tensor
 
 Operand = Any
@@ -20,6 +20,15 @@ class Declined:
     """The rule does not apply, and why; the node becomes a generic operator."""
 
     reason: str
+
+
+@dataclass(frozen=True)
+class OnHost:
+    """The node becomes a generic operator, but the shape of its result is known here (and not to ONNX's inference)."""
+
+    shape: Shape
+    reason: str
+    dtype: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +83,7 @@ class OnnxCall:
         return Declined("the axes are computed at run time") if found is None else found
 
 
-Results = Tensor | np.ndarray | Sequence[Any] | Declined
+Results = Tensor | np.ndarray | Sequence[Any] | Declined | OnHost
 Convert = Callable[[OnnxCall], Results]
 
 
@@ -99,8 +108,3 @@ def same(name: str, function: Callable[..., Any]) -> OnnxRule:
 def shape_of(operand: Operand) -> Shape:
     """The extents of a Tensor or array."""
     return tuple(operand.shape)
-
-
-def is_one(dim: Dim) -> bool:
-    """Whether an extent is the number 1."""
-    return isinstance(dim, int) and dim == 1

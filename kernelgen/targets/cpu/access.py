@@ -155,7 +155,9 @@ def _vector_store(frame: Frame, address: str, value: Value, streaming: bool) -> 
     name = frame.function.module.declare(
         f"llvm.masked.store.{type_suffix(value.kind, value.lanes)}.p0", "void", f"{value.type}, ptr, {mask.type}"
     )
-    frame.function.perform(f"call void {name}({value.typed}, ptr align {alignment(value.kind)} {address}, {mask.typed})")
+    frame.function.perform(
+        f"call void {name}({value.typed}, ptr align {alignment(value.kind)} {address}, {mask.typed})"
+    )
 
 
 def _scatter(frame: Frame, addresses: Value, value: Value) -> None:

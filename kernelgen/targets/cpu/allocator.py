@@ -45,9 +45,9 @@ class Pool:
         block = self._take(_rounded_up(size + STAGGER_BYTES * STAGGERS) + PAGE_BYTES)
         self._leases += 1
         offset = -_address(block) % PAGE_BYTES + self._leases % STAGGERS * STAGGER_BYTES
-        lease = memoryview(block)
-        weakref.finalize(lease, self._give_back, block).atexit = False
-        return np.ndarray(shape, dtype, lease, offset)
+        whole = np.ndarray(len(block), np.uint8, block)
+        weakref.finalize(whole, self._give_back, block).atexit = False  # all views have this array as their base
+        return whole[offset : offset + size].view(dtype).reshape(shape)
 
     def clear(self) -> None:
         """Returns all free blocks to the system."""

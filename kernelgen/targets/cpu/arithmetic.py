@@ -162,6 +162,8 @@ _TABLE: dict[str, Emit] = {
     "logical_not": lambda d, a: ~_truth(d, a),
     "is_nan": _by_family(lambda a: a.compare("uno", a), lambda _, a: a.compare("ne", a)),
     "is_inf": _by_family(lambda a: a.intrinsic("fabs").compare("oeq", float("inf")), lambda _, a: a.compare("ne", a)),
-    "is_finite": _by_family(lambda a: a.intrinsic("fabs").compare("olt", float("inf")), lambda _, a: a.compare("eq", a)),
+    "is_finite": _by_family(
+        lambda a: a.intrinsic("fabs").compare("olt", float("inf")), lambda _, a: a.compare("eq", a)
+    ),
     "select": lambda _, condition, a, b: condition.select(a, b),
 }

@@ -32,7 +32,9 @@ def emit_for(nest: Nest, host: Host) -> str:
         name: Value(function, _load(function, "i64", "%symbols", number), "i64")
         for number, name in enumerate(nest.symbols)
     }
-    frame = Frame(function, sizes, {}, memory, nonnegative=frozenset(nest.symbols), streamed=streamed_buffer(nest, host))
+    frame = Frame(
+        function, sizes, {}, memory, nonnegative=frozenset(nest.symbols), streamed=streamed_buffer(nest, host)
+    )
     body = outlined(frame, "body", (), lambda inner, _: block(inner, nest.body))
     function.perform(f"call void {body}({', '.join(f'{type_} {text}' for type_, text in captured(frame))})")
     function.finish()

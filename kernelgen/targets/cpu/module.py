@@ -61,12 +61,12 @@ def link(image: bytes, exports: tuple[str, ...], symbols: Mapping[str, int]) -> 
     return Library({name: tracker[name] for name in exports}, tracker)
 
 
-def function_address(function: Any) -> int:  # noqa: ANN401  # any ctypes function pointer
+def function_address(function: Any) -> int:  # any ctypes function pointer
     """Where a ctypes function lies."""
     return ctypes.cast(function, ctypes.c_void_p).value or 0
 
 
-def _optimize(module: Any, machine: Any) -> None:  # noqa: ANN401  # llvmlite has no types
+def _optimize(module: Any, machine: Any) -> None:  # llvmlite has no types
     """The few passes that explicit vector code needs: promote slots, simplify, share."""
     builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=2))
     passes = llvm.create_new_module_pass_manager()
@@ -84,7 +84,7 @@ def _initialize() -> None:
 
 
 @cache
-def _machine(host: Host) -> Any:  # noqa: ANN401  # llvmlite has no types
+def _machine(host: Host) -> Any:  # llvmlite has no types
     features = ",".join(f"+{name}" for name in sorted(host.features))
     if host == detect_host():
         features = llvm.get_host_cpu_features().flatten()  # says too what this machine lacks of its model's features
@@ -93,5 +93,5 @@ def _machine(host: Host) -> Any:  # noqa: ANN401  # llvmlite has no types
 
 
 @cache
-def _linker() -> Any:  # noqa: ANN401  # llvmlite has no types
+def _linker() -> Any:  # llvmlite has no types
     return llvm.create_lljit_compiler()

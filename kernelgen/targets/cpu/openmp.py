@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import ctypes.util
 import sys
 from collections.abc import Iterator, Mapping
 from functools import cache

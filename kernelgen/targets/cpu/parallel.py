@@ -22,6 +22,7 @@ MIN_WORK_NANOSECONDS = 10_000
 
 CHUNKS_PER_THREAD = 8
 
+
 def worth_threads(loop: For) -> bool:
     """False when the loop is certainly too short for threads; symbolic sizes are tested when the kernel runs."""
     time = work(loop)

@@ -62,7 +62,9 @@ def update(frame: Frame, buffer: Buffer, index: tuple[Index, ...], function: str
 def start_accumulator(frame: Frame, statement: Accumulate, lanes: int) -> str:
     """A stack slot with the neutral element in every lane."""
     dtype = statement.buffer.dtype
-    neutral = constant(frame.function, arithmetic.identity(statement.function, dtype), register_kind(dtype)).splat(lanes)
+    neutral = constant(frame.function, arithmetic.identity(statement.function, dtype), register_kind(dtype)).splat(
+        lanes
+    )
     slot = frame.function.slot(neutral.type, statement.buffer.name)
     frame.function.perform(f"store {neutral.typed}, ptr {slot}")
     return slot
@@ -73,7 +75,9 @@ def finish_accumulator(frame: Frame, statement: Accumulate, slots: list[str], la
     dtype, kind = statement.buffer.dtype, register_kind(statement.buffer.dtype)
     parts = [Value(frame.function, _load_slot(frame, slot, kind, lanes), kind, lanes) for slot in slots]
     while len(parts) > 1:
-        parts = [arithmetic.combine(statement.function, dtype, a, b) for a, b in zip(parts[::2], parts[1::2], strict=True)]
+        parts = [
+            arithmetic.combine(statement.function, dtype, a, b) for a, b in zip(parts[::2], parts[1::2], strict=True)
+        ]
     total = parts[0]
     while total.lanes > 1:
         total = arithmetic.combine(statement.function, dtype, *total.halves())

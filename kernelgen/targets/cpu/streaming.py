@@ -38,5 +38,6 @@ def stream_of(loop: For, streamed: str | None) -> Store | None:
 
 def _static_bytes(buffer: Buffer) -> int:
     size = product(buffer.shape)
-    is_candidate = buffer.space is Space.OUTPUT and isinstance(size, int)
-    return int(size) * buffer.dtype.itemsize if is_candidate else 0
+    if buffer.space is not Space.OUTPUT or not isinstance(size, int):
+        return 0
+    return size * buffer.dtype.itemsize

@@ -1,8 +1,8 @@
 """Vector loops: invariants, an unrolled main loop, a masked remainder, then the reductions.
 
-    head   one masked vector up to an aligned address, only where a large output is streamed past the caches
-    main   ``unroll`` vectors at a time
-    rest   one vector at a time, masked where the extent asks for it; or single iterations where masks are slow
+head   one masked vector up to an aligned address, only where a large output is streamed past the caches
+main   ``unroll`` vectors at a time
+rest   one vector at a time, masked where the extent asks for it; or single iterations where masks are slow
 """
 
 from __future__ import annotations

@@ -34,8 +34,8 @@ class Argument:
     is_written: bool
 
     def __str__(self) -> str:
-        access = "a writeable" if self.is_written else "a"
-        return f"{self.name}: expected {access} C-contiguous {self.dtype.name} array of shape [{', '.join(map(str, self.shape))}]"
+        access, shape = "a writeable" if self.is_written else "a", ", ".join(map(str, self.shape))
+        return f"{self.name}: expected {access} C-contiguous {self.dtype.name} array of shape [{shape}]"
 
 
 def arguments(nest: Nest) -> tuple[Argument, ...]:
@@ -64,7 +64,9 @@ def fast_function(nest: Nest, library: Library, entry: str, releases_lock: bool)
 @cache
 def layout_is_known() -> bool:
     """Tests the offsets of numpy's array struct on arrays whose fields are known."""
-    return all(_has_known_layout(array) for array in (np.zeros((2, 3), np.float32), np.zeros((4, 1, 2), np.int64)[:, 0]))
+    return all(
+        _has_known_layout(array) for array in (np.zeros((2, 3), np.float32), np.zeros((4, 1, 2), np.int64)[:, 0])
+    )
 
 
 def stand_ins() -> Mapping[str, int]:
@@ -74,7 +76,7 @@ def stand_ins() -> Mapping[str, int]:
 
 
 def _has_known_layout(array: np.ndarray) -> bool:
-    def field(offset: int, kind: Any) -> int:  # noqa: ANN401  # a ctypes integer type
+    def field(offset: int, kind: Any) -> int:  # a ctypes integer type
         return kind.from_address(id(array) + offset).value
 
     extents = field(wrapper_ir.DIMS, ctypes.c_int64)
@@ -96,7 +98,7 @@ def _dim_record(dim: Dim, symbols: tuple[str, ...]) -> tuple[int, int, int] | No
     constant = terms.pop((), 0)
     if len(terms) != 1 or len(next(iter(terms))) != 1:
         return None
-    ((symbol,), factor), = terms.items()
+    (((symbol,), factor),) = terms.items()
     return symbols.index(symbol), factor, constant
 
 
@@ -121,7 +123,12 @@ def _table(header: tuple[int, ...], expected: tuple[Argument, ...], dims: list[t
 
 
 class _MethodDefinition(ctypes.Structure):
-    _fields_ = (("name", ctypes.c_char_p), ("function", ctypes.c_void_p), ("flags", ctypes.c_int), ("doc", ctypes.c_char_p))
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("function", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    )
 
 
 def _python_function(table: bytes, library: Library) -> Callable[..., None]:
@@ -140,5 +147,7 @@ def _method() -> _MethodDefinition:
 @cache
 def _library() -> Library:
     image = cached_object(wrapper_ir.TEXT, detect_host())
-    symbols = {name: ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0 for name in PYTHON_FUNCTIONS}
+    symbols = {
+        name: ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0 for name in PYTHON_FUNCTIONS
+    }
     return link(image, ("call", "run_region", "one_thread"), symbols)

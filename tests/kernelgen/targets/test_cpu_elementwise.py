@@ -120,7 +120,9 @@ def test_casts(source: DType, target: DType) -> None:
     x = sample(source, 70)
     if source.is_float and target.is_integer:
         limits = np.iinfo(target.numpy)
-        x = np.clip(np.nan_to_num(x.astype(np.float64)), max(limits.min, -120), min(limits.max, 120)).astype(source.numpy)
+        x = np.clip(np.nan_to_num(x.astype(np.float64)), max(limits.min, -120), min(limits.max, 120)).astype(
+            source.numpy
+        )
     with np.errstate(all="ignore"):
         expected = (x != 0) if target == BOOL else x.astype(target.numpy)
     assert_same(run_map(lambda a: Call("cast", (a,), target), x), expected)

@@ -11,7 +11,7 @@ import pytest
 from kernelgen.dims import Sym, sym
 from kernelgen.dtypes import FLOAT32
 from kernelgen.errors import ArgumentError, CodegenError
-from kernelgen.nest.nodes import LoopKind, Nest, Store, Load
+from kernelgen.nest.nodes import Load, LoopKind, Nest, Store
 from kernelgen.targets.cpu import TARGET, entry, module, objects, wrapper
 from kernelgen.targets.cpu.cache import cache_key, cached, read_entry
 from tests.support.nests import I, J, block, buffer, call, loop, map_nest, output, softmax_nest
@@ -165,7 +165,9 @@ def test_cache_round_trip(tmp_path: Path) -> None:
     assert [p.suffix for p in tmp_path.rglob("*") if p.is_file()] == [".o"]
 
 
-@pytest.mark.parametrize("damage", [lambda b: b[:-1], lambda b: b[:40] + b"?" + b[41:], lambda b: b"", lambda b: b[:20]])
+@pytest.mark.parametrize(
+    "damage", [lambda b: b[:-1], lambda b: b[:40] + b"?" + b[41:], lambda b: b"", lambda b: b[:20]]
+)
 def test_damaged_entries_are_misses(tmp_path: Path, damage) -> None:
     cached(tmp_path, "key", lambda: b"some longer content")
     (path,) = (p for p in tmp_path.rglob("*") if p.is_file())

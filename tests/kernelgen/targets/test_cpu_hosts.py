@@ -87,7 +87,9 @@ def test_narrowing_rounds_to_nearest_even(host: Host, source: DType, target: DTy
         every = np.arange(1 << 16, dtype=np.uint16).view(target.numpy).astype(source.numpy)
         every = every[np.isfinite(every)]
         ties = (np.sort(every)[1:] + np.sort(every)[:-1]) / 2
-        values = np.concatenate([every, ties, np.nextafter(ties, 0), np.nextafter(ties, 9e9), [np.inf, np.nan, 65520.0, 1e38]])
+        values = np.concatenate(
+            [every, ties, np.nextafter(ties, 0), np.nextafter(ties, 9e9), [np.inf, np.nan, 65520.0, 1e38]]
+        )
         values = values.astype(source.numpy)
         expected = values.astype(target.numpy).astype(np.float32)
     narrow = np.zeros(len(values), target.numpy)

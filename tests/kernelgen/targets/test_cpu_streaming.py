@@ -24,7 +24,10 @@ def test_only_large_outputs_that_are_not_read_again_stream() -> None:
     assert streaming.streamed_buffer(Nest("twice", (), (x, y), twice), HOST) is None
     sums = block(loop(I, LARGE, Accumulate(y, (I,), "add", Load(x, (I,)))))
     assert streaming.streamed_buffer(Nest("sums", (), (x, y), sums), HOST) is None
-    assert streaming.streamed_buffer(map_nest(lambda a: call("neg", a), LARGE, FLOAT32), Host("x86-64", frozenset())) is None
+    assert (
+        streaming.streamed_buffer(map_nest(lambda a: call("neg", a), LARGE, FLOAT32), Host("x86-64", frozenset()))
+        is None
+    )
 
 
 @pytest.mark.skipif(not detect_host().has_streaming, reason="this processor has no stores past the caches")

@@ -1,0 +1,246 @@
+"""ONNX models as graphs. Each node goes through its rule in ``onnx_ops``; what is known at import is computed at import.
+
+Extents keep their names: ``dim_param`` becomes a symbol. A node without a rule becomes the generic ``Onnx`` operator,
+which runs on onnxruntime. Errors name the node.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from graphkernel.catalogue import collect
+from graphkernel.errors import FrontendError, TypeRuleError
+from graphkernel.frontends.onnx_ops.base import Declined, OnHost, OnnxCall, OnnxRule, Operand, Results
+from graphkernel.frontends.onnx_ops.extents import Extents, extents_of_array, known_extents
+from graphkernel.ir.graph import Builder, Graph, Value
+from graphkernel.ir.types import Attrs, Dim, TensorType, dtype, parse_dim, sym
+from graphkernel.ops.host import ONNX, attributes_to_json
+from graphkernel.ops.tensor import Tensor
+
+if TYPE_CHECKING:
+    from onnx import ModelProto, NodeProto, TypeProto, ValueInfoProto
+
+BODY_OPERATORS = frozenset({"If", "Loop", "Scan", "SequenceMap"})
+
+
+def load_onnx(path: str | os.PathLike[str]) -> Graph:
+    """The graph of an ONNX file; its external data is read from the file's folder. Raises ``FrontendError``."""
+    import onnx
+
+    try:
+        model = onnx.load(os.fspath(path))
+    except Exception as error:  # protobuf, the file system and onnx's checks of external data have no common class
+        raise FrontendError(f"{path}: cannot be read as an ONNX model: {error}") from error
+    return import_onnx(model, name=identifier(model.graph.name or Path(path).stem))
+
+
+def import_onnx(model: ModelProto, name: str | None = None) -> Graph:
+    """The graph of a model in memory. Raises ``FrontendError``, which names the node."""
+    from onnx import numpy_helper
+
+    if model.functions:
+        raise FrontendError("the model has functions of its own; inline them first with onnx.inliner.inline_local_functions")
+    importer = _Importer({entry.domain: entry.version for entry in model.opset_import})
+    constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
+    importer.values.update({key: _known(array) for key, array in constants.items()})
+    inputs = [importer.parameter(info) for info in model.graph.input if info.name not in constants]
+    for position, node in enumerate(model.graph.node):
+        importer.node(node, position)
+    outputs = tuple(importer.output(info.name) for info in model.graph.output)
+    return Graph(name or identifier(model.graph.name or "main"), tuple(inputs), outputs)
+
+
+@cache
+def rules() -> dict[str, OnnxRule]:
+    """All rules by ONNX operator."""
+    return {rule.name: rule for rule in collect("graphkernel.frontends.onnx_ops", OnnxRule)}
+
+
+def identifier(name: str) -> str:
+    """A name that prints without quotes: path separators become dots, other signs underscores."""
+    return re.sub(r"[^\w.]", "_", name.strip("/").replace("/", ".")) or "_"
+
+
+@dataclass
+class _OriginBuilder(Builder):
+    """Labels nodes after the ONNX node that they come from."""
+
+    origin: str = ""
+    _taken: dict[str, int] = field(default_factory=dict[str, int])
+
+    def label(self, wish: str) -> str:
+        name = self.origin if self.origin and wish == "t" else wish
+        number = self._taken.get(name, 0)
+        self._taken[name] = number + 1
+        free = name if number == 0 else f"{name}_{number}"
+        return free if number == 0 or free not in self._taken else self.label(free)
+
+
+@dataclass(frozen=True, eq=False)
+class _Imported:
+    """A value: a Tensor, or an array when it is known; and its content as dims when it is a shape tensor."""
+
+    operand: Operand
+    extents: Extents | None = None
+
+
+@dataclass
+class _Importer:
+    """The values so far, by ONNX name."""
+
+    opsets: dict[str, int]
+    builder: _OriginBuilder = field(default_factory=_OriginBuilder)
+    values: dict[str, _Imported] = field(default_factory=dict[str, _Imported])
+
+    def parameter(self, info: ValueInfoProto) -> Value:
+        """An input of the graph."""
+        if not info.type.HasField("tensor_type"):
+            raise FrontendError(f"input {info.name}: only tensors can be inputs")
+        value = self.builder.parameter(identifier(info.name), _type(info.type, f"input {info.name}"))
+        self.values[info.name] = _Imported(Tensor(value, self.builder))
+        return value
+
+    def node(self, node: NodeProto, position: int) -> None:
+        """One node: its rule, or the generic operator."""
+        where = f"node {position} {node.op_type} {node.name or '-> ' + node.output[0]}"
+        if node.op_type in BODY_OPERATORS:
+            raise FrontendError(f"{where}: operators with bodies are not imported; simplify the model or export it without")
+        self.builder.origin = identifier(node.name or node.output[0])
+        call = self._call(node, where)
+        try:
+            results = self._results(call, node, where)
+        except (TypeRuleError, ValueError) as error:
+            raise FrontendError(f"{where}: {error}") from error
+        extents = known_extents(call) if len(results) == 1 else None
+        for name, result in zip(node.output, results, strict=False):
+            self.values[name] = _with_extents(result, extents)
+
+    def output(self, name: str) -> Value:
+        """A graph output; one that is known at import becomes a constant."""
+        if name not in self.values:
+            raise FrontendError(f"output {name}: no node makes it")
+        self.builder.origin = identifier(name)
+        return self._tensor(self.values[name].operand).value
+
+    def _call(self, node: NodeProto, where: str) -> OnnxCall:
+        from onnx import helper
+
+        missing = [name for name in node.input if name and name not in self.values]
+        if missing:
+            raise FrontendError(f"{where}: operand {missing[0]} is made by no node before it")
+        found = [self.values.get(name, _Imported(None)) for name in node.input]
+        attributes = {attribute.name: _attribute(helper.get_attribute_value(attribute)) for attribute in node.attribute}
+        results = max((index + 1 for index, name in enumerate(node.output) if name), default=0)
+        operands = tuple(entry.operand for entry in found)
+        return OnnxCall(node.op_type, self.opsets.get("", 1), operands, tuple(e.extents for e in found), attributes, results)
+
+    def _results(self, call: OnnxCall, node: NodeProto, where: str) -> tuple[Operand, ...]:
+        rule = rules().get(node.op_type) if node.domain in ("", "ai.onnx") else None
+        found: Results = Declined("no rule")
+        if rule is not None:
+            try:
+                found = rule.convert(call)
+            except TypeRuleError as error:  # our operator takes less than ONNX's: the generic one takes it all
+                found = Declined(str(error))
+        if isinstance(found, Declined | OnHost):
+            return self._generic(call, node, where, found)
+        return tuple(found) if isinstance(found, tuple | list) else (found,)
+
+    def _generic(self, call: OnnxCall, node: NodeProto, where: str, reason: Declined | OnHost) -> tuple[Tensor, ...]:
+        tensors = [None if operand is None else self._tensor(operand) for operand in call.operands]
+        present = [tensor for tensor in tensors if tensor is not None]
+        if isinstance(reason, OnHost):
+            of = dtype(reason.dtype or call.operands[0].dtype)
+            types = [TensorType(reason.shape, of)]
+        else:
+            types = _inferred_types(node, tensors, call, self.opsets, where, reason.reason)
+        domain = "" if node.domain == "ai.onnx" else node.domain
+        attrs = Attrs.of(
+            op_type=node.op_type, domain=domain, opset=self.opsets.get(node.domain, self.opsets.get("", 1)),
+            attributes=attributes_to_json(node.attribute), result_types=tuple(map(str, types)),
+            present=tuple(int(tensor is not None) for tensor in tensors),
+        )  # fmt: skip
+        made = self.builder.node(ONNX, [tensor.value for tensor in present], attrs)
+        return tuple(Tensor(value, self.builder) for value in made.outs)
+
+    def _tensor(self, operand: Operand) -> Tensor:
+        if isinstance(operand, Tensor):
+            return operand
+        return Tensor(self.builder.constant(np.asarray(operand)), self.builder)
+
+
+def _known(array: np.ndarray) -> _Imported:
+    return _Imported(array, extents_of_array(array))
+
+
+def _with_extents(result: Operand, extents: Extents | None) -> _Imported:
+    """A shape tensor without symbols is a constant, whatever computes it."""
+    if not isinstance(result, Tensor):
+        return _known(np.asarray(result))
+    if extents is None or any(not isinstance(dim, int) for dim in extents.flat):
+        return _Imported(result, extents)
+    return _Imported(extents.astype(result.dtype.numpy), extents)
+
+
+def _attribute(value: Any) -> Any:  # noqa: ANN401  # ONNX attributes have many types
+    from onnx import TensorProto, numpy_helper
+
+    if isinstance(value, TensorProto):
+        return numpy_helper.to_array(value)
+    if isinstance(value, bytes):
+        return value.decode()
+    return tuple(value) if isinstance(value, Iterable) and not isinstance(value, str) else value
+
+
+def _type(of: TypeProto, where: str) -> TensorType:
+    from onnx import helper
+
+    tensor = of.tensor_type
+    if not tensor.HasField("shape"):
+        raise FrontendError(f"{where}: its shape is unknown, not even the rank; run onnx.shape_inference first")
+    dims = tuple(_dim(dim, f"{where}, axis {axis}") for axis, dim in enumerate(tensor.shape.dim))
+    return TensorType(dims, dtype(helper.tensor_dtype_to_np_dtype(tensor.elem_type)))
+
+
+def _dim(dim: Any, where: str) -> Dim:  # noqa: ANN401  # an onnx message
+    if dim.HasField("dim_value"):
+        return dim.dim_value
+    if not dim.dim_param:
+        raise FrontendError(f"{where}: the extent depends on data or has no name; name it (dim_param) or make it static")
+    polynomial = re.fullmatch(r"[\w\s*+-]+", dim.dim_param) and not re.match(r"\s*\d+\s*\w*[A-Za-z]", dim.dim_param)
+    return parse_dim(dim.dim_param) if polynomial else sym(re.sub(r"\W", "_", f"d_{dim.dim_param}"))
+
+
+def _inferred_types(
+    node: NodeProto, operands: Sequence[Tensor | None], call: OnnxCall, opsets: dict[str, int], where: str, reason: str
+) -> list[TensorType]:
+    """ONNX's own inference for one node over operands of our types."""
+    from onnx import defs, helper, numpy_helper, shape_inference
+
+    domain = "" if node.domain == "ai.onnx" else node.domain
+    version = opsets.get(node.domain, opsets.get("", 1))
+    try:
+        schema = defs.get_schema(node.op_type, version, domain)
+        types = {
+            name: helper.make_tensor_type_proto(helper.np_dtype_to_tensor_dtype(tensor.dtype.numpy), list(map(_onnx_dim, tensor.shape)))
+            for name, tensor in zip(node.input, operands, strict=True)
+            if tensor is not None
+        }
+        data = {name: numpy_helper.from_array(array) for name, array in zip(node.input, call.operands, strict=True) if isinstance(array, np.ndarray)}
+        imports = [helper.make_opsetid(key, value) for key, value in opsets.items()]
+        found = shape_inference.infer_node_outputs(schema, node, types, data, opset_imports=imports)
+    except Exception as error:  # onnx raises several classes of its own
+        raise FrontendError(f"{where}: {reason}, and ONNX cannot tell its result types: {error}") from error
+    return [_type(found[name], f"{where}: {reason}; result {name}") for name in node.output if name]
+
+
+def _onnx_dim(dim: Dim) -> int | str:
+    return dim if isinstance(dim, int) else str(dim)

@@ -1,0 +1,123 @@
+"""What is known of shape tensors: their content as dims, symbols included, carried through the usual arithmetic.
+
+``Shape -> Gather -> Mul -> Concat -> Reshape`` is how models say "flatten the last two axes". Content is an object
+array of ints and symbols; numpy does the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from graphkernel.frontends.onnx_ops.base import OnnxCall, shape_of
+from graphkernel.ir.types import Dim, divide_exactly, product
+
+Extents = np.ndarray
+MOST_ELEMENTS = 64  # shape tensors are small
+
+
+def known_extents(call: OnnxCall) -> Extents | None:
+    """The content of the node's result; None when it does not follow from what is known."""
+    if call.op_type in FROM_SHAPE:
+        return FROM_SHAPE[call.op_type](call)
+    rule = FROM_CONTENT.get(call.op_type)
+    if rule is None or any(content is None for content in call.extents):
+        return None
+    return rule(call, *(content for content in call.extents if content is not None))
+
+
+def extents_of_array(array: np.ndarray) -> Extents | None:
+    """The content of a small constant of integers or booleans."""
+    if array.dtype.kind not in "iub" or array.size > MOST_ELEMENTS:
+        return None
+    return as_extents(array.tolist(), array.shape)
+
+
+def as_extents(dims: object, shape: tuple[int, ...]) -> Extents:
+    """An object array; numpy is kept from looking into symbols."""
+    content = np.empty(shape, object)
+    flat = np.ravel(np.asarray(dims, object)) if not isinstance(dims, tuple) else dims
+    for position, dim in enumerate(flat):
+        content.flat[position] = dim
+    return content
+
+
+def _shape(call: OnnxCall) -> Extents:
+    dims = shape_of(call.operands[0])[call.attribute("start", 0) : call.attribute("end")]
+    return as_extents(tuple(dims), (len(dims),))
+
+
+def _size(call: OnnxCall) -> Extents:
+    return as_extents((product(shape_of(call.operands[0])),), ())
+
+
+def _gather(call: OnnxCall, content: Extents, indices: Extents) -> Extents:
+    return np.asarray(np.take(content, indices.astype(np.int64), call.attribute("axis", 0)), object)
+
+
+def _slice(call: OnnxCall, content: Extents, *unused: Extents) -> Extents | None:
+    starts = call.attribute("starts") or call.ints(1)
+    ends = call.attribute("ends") or call.ints(2)
+    steps = call.ints(4) or (1,)
+    if starts is None or ends is None or content.ndim != 1 or len(starts) != 1:
+        return None
+    return content[slice(starts[0], ends[0], steps[0])]
+
+
+def _expand_dims(call: OnnxCall, content: Extents, *unused: Extents) -> Extents | None:
+    axes = call.axes(1, since=13)
+    return np.expand_dims(content, axes) if isinstance(axes, tuple) else None
+
+
+def _squeeze(call: OnnxCall, content: Extents, *unused: Extents) -> Extents | None:
+    axes = call.axes(1, since=13)
+    return np.squeeze(content, axes) if axes is None or isinstance(axes, tuple) else None
+
+
+def _reshape(call: OnnxCall, content: Extents, *unused: Extents) -> Extents | None:
+    target = call.ints(1)
+    return None if target is None or 0 in target else content.reshape(target)
+
+
+def _divide(call: OnnxCall, dividend: Extents, divisor: Extents) -> Extents | None:
+    shape = np.broadcast_shapes(dividend.shape, divisor.shape)
+    pairs = zip(np.broadcast_to(dividend, shape).flat, np.broadcast_to(divisor, shape).flat, strict=True)
+    quotients = tuple(_quotient(a, b) for a, b in pairs)
+    return None if any(quotient is None for quotient in quotients) else as_extents(quotients, shape)
+
+
+def _quotient(dividend: Dim, divisor: Dim) -> Dim | None:
+    if isinstance(dividend, int) and isinstance(divisor, int):
+        return None if divisor == 0 else int(dividend / divisor)
+    return divide_exactly(dividend, divisor)
+
+
+def _equal(call: OnnxCall, a: Extents, b: Extents) -> Extents:
+    shape = np.broadcast_shapes(a.shape, b.shape)
+    pairs = zip(np.broadcast_to(a, shape).flat, np.broadcast_to(b, shape).flat, strict=True)
+    return as_extents(tuple(x == y for x, y in pairs), shape)  # a symbol is at least 1, and equal to itself alone
+
+
+def _where(call: OnnxCall, condition: Extents, a: Extents, b: Extents) -> Extents:
+    return np.asarray(np.where(condition.astype(bool), a, b), object)
+
+
+def _product(call: OnnxCall, content: Extents, *unused: Extents) -> Extents:
+    kept = (1,) * content.ndim if call.attribute("keepdims", 1) else ()
+    return as_extents((product(content.reshape(-1)),), kept)
+
+
+def _same(call: OnnxCall, content: Extents) -> Extents:
+    return content
+
+
+FROM_SHAPE: Mapping[str, Callable[[OnnxCall], Extents]] = {"Shape": _shape, "Size": _size}
+FROM_CONTENT: Mapping[str, Callable[..., Extents | None]] = {
+    "Identity": _same, "Cast": _same, "Gather": _gather, "Slice": _slice, "Unsqueeze": _expand_dims, "Squeeze": _squeeze,
+    "Reshape": _reshape, "Div": _divide, "Equal": _equal, "Where": _where, "ReduceProd": _product,
+    "Concat": lambda call, *parts: np.concatenate(parts, call.attribute("axis")),
+    "Add": lambda call, a, b: np.asarray(a + b, object),
+    "Sub": lambda call, a, b: np.asarray(a - b, object),
+    "Mul": lambda call, a, b: np.asarray(a * b, object),
+}  # fmt: skip

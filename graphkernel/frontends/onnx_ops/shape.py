@@ -1,0 +1,209 @@
+"""Operators that move, repeat, cut or join elements."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from graphkernel import ops
+from graphkernel.frontends.onnx_ops.base import Declined, OnHost, OnnxCall, Operand, Results, onnx_op, shape_of
+from graphkernel.ir.types import Dim, Shape, Sym, divide_exactly, product
+from graphkernel.ops.type_rules import broadcast_shapes
+
+MOST_FOLDED_ELEMENTS = 1 << 26  # a constant that a small model spells out by its shape alone
+RUN_TIME_SHAPE = Declined("the shape is computed at run time")
+
+
+@onnx_op("Reshape")
+def reshape(call: OnnxCall) -> Results:
+    """0 keeps an extent (unless ``allowzero``), one -1 is worked out."""
+    x, target = call.operands[0], call.dims(1)
+    if target is None:
+        return RUN_TIME_SHAPE
+    have = shape_of(x)
+    keeps_zero = bool(call.attribute("allowzero", 0))
+    dims = tuple(have[i] if d == 0 and not keeps_zero else d for i, d in enumerate(target))
+    if dims.count(-1) == 1:
+        known = product(dim for dim in dims if dim != -1)
+        missing = divide_exactly(product(have), known) if known != 0 else None
+        if missing is None:
+            return Declined(f"the -1 of {dims} cannot be worked out from {have}")
+        dims = tuple(missing if dim == -1 else dim for dim in dims)
+    return ops.reshape(x, dims)
+
+
+@onnx_op("Transpose")
+def transpose(call: OnnxCall) -> Results:
+    """Without ``perm`` the axes are reversed."""
+    return ops.transpose(call.operands[0], call.attribute("perm"))
+
+
+@onnx_op("Unsqueeze")
+def unsqueeze(call: OnnxCall) -> Results:
+    """New axes of extent 1."""
+    axes = call.axes(1, since=13)
+    return axes if isinstance(axes, Declined) else ops.expand_dims(call.operands[0], axes or ())
+
+
+@onnx_op("Squeeze")
+def squeeze(call: OnnxCall) -> Results:
+    """Without axes, all of extent 1 go."""
+    axes = call.axes(1, since=13)
+    return axes if isinstance(axes, Declined) else ops.squeeze(call.operands[0], axes)
+
+
+@onnx_op("Flatten")
+def flatten(call: OnnxCall) -> Results:
+    """To a matrix."""
+    x, axis = call.operands[0], call.attribute("axis", 1)
+    split = axis if axis >= 0 else axis + len(shape_of(x))
+    return ops.reshape(x, (product(shape_of(x)[:split]), product(shape_of(x)[split:])))
+
+
+@onnx_op("Expand")
+def expand(call: OnnxCall) -> Results:
+    """Both shapes broadcast against each other."""
+    target = call.dims(1)
+    if target is None:
+        return RUN_TIME_SHAPE
+    x = call.operands[0]
+    shape = broadcast_shapes((shape_of(x), target))
+    return x if shape == shape_of(x) else ops.broadcast_to(x, shape)
+
+
+@onnx_op("Tile")
+def tile(call: OnnxCall) -> Results:
+    """Repeats along each axis."""
+    repeats = call.dims(1)
+    return RUN_TIME_SHAPE if repeats is None else ops.tile(call.operands[0], repeats)
+
+
+@onnx_op("Concat")
+def concat(call: OnnxCall) -> Results:
+    """Operands without elements add nothing."""
+    return ops.concat(call.operands, axis=call.attribute("axis"))
+
+
+@onnx_op("Split")
+def split(call: OnnxCall) -> Results:
+    """Sizes are an attribute before opset 13; without sizes the parts are equal, the last may be smaller."""
+    x, axis = call.operands[0], call.attribute("axis", 0)
+    sizes = call.attribute("split") if call.opset < 13 else call.ints(1)
+    extent = shape_of(x)[axis]
+    if sizes is None:
+        if call.has(1) or isinstance(extent, Sym):
+            return Declined("the sizes are computed at run time")
+        part = -(-extent // call.results)
+        sizes = tuple(min(part, extent - index * part) for index in range(call.results))
+    return ops.split(x, tuple(sizes), axis=axis)
+
+
+@onnx_op("Slice")
+def cut(call: OnnxCall) -> Results:
+    """Bounds are attributes before opset 10; they count from the end when negative and are cut to the extent."""
+    x = call.operands[0]
+    have = shape_of(x)
+    old = call.opset < 10
+    starts = call.attribute("starts") if old else call.dims(1)
+    ends = call.attribute("ends") if old else call.dims(2)
+    if starts is None or ends is None:
+        return Declined("the bounds are computed at run time")
+    axes = call.attribute("axes") if old else call.ints(3)
+    steps = (None if old else call.ints(4)) or (1,) * len(starts)
+    begin, end, strides = [0] * len(have), list(have), [1] * len(have)
+    for axis, *part in zip(axes or range(len(starts)), starts, ends, steps, strict=True):
+        begin[axis], end[axis], strides[axis] = _clamped(have[axis], *part)
+    if all(_provable(*part) for part in zip(have, begin, end, strict=True)):
+        return ops.strided_slice(x, begin, end, strides)
+    return OnHost(tuple(_extent(*part) for part in zip(begin, end, strict=True)), "a symbolic bound may lie outside")
+
+
+def _clamped(extent: Dim, start: Dim, stop: Dim, step: int) -> tuple[Dim, Dim, int]:
+    """Bounds as ``StridedSlice`` takes them."""
+    if isinstance(extent, int) and isinstance(start, int) and isinstance(stop, int):
+        first, last, _ = slice(start, stop, step).indices(extent)
+        empty = (last - first) * step <= 0
+        return first, first if empty else last, step
+    far = isinstance(stop, int) and stop >= 2**31 - 1
+    last = extent if far else extent + stop if isinstance(stop, int) and stop < 0 else stop
+    return extent + start if isinstance(start, int) and start < 0 else start, last, step
+
+
+def _provable(extent: Dim, begin: Dim, end: Dim) -> bool:
+    """Whether the bounds lie within the extent whatever the symbols are."""
+    if isinstance(begin, int) and isinstance(end, int) and isinstance(extent, int):
+        return True
+    return begin == 0 and end == extent
+
+
+def _extent(begin: Dim, end: Dim) -> Dim:
+    """Exporters write slices that lie within the extent; a run whose bound does not is refused by the host library."""
+    return end - begin
+
+
+@onnx_op("Pad")
+def pad(call: OnnxCall) -> Results:
+    """With a constant, as an attribute before opset 11."""
+    amounts = call.attribute("pads") if call.opset < 11 else call.ints(1)
+    if amounts is None or call.attribute("mode", "constant") != "constant" or call.has(3) or min(amounts) < 0:
+        return Declined("only known, non-negative amounts and a constant are padded")
+    value = call.array(2) if call.has(2) else np.asarray(call.attribute("value", 0.0))
+    if value is None:
+        return Declined("the padding value is computed at run time")
+    rank = len(shape_of(call.operands[0]))
+    return ops.pad(call.operands[0], tuple(zip(amounts[:rank], amounts[rank:], strict=True)), value=float(value))
+
+
+@onnx_op("Shape")
+def shape(call: OnnxCall) -> Results:
+    """Known when the operand's shape is static."""
+    dims = shape_of(call.operands[0])[call.attribute("start", 0) : call.attribute("end")]
+    if any(isinstance(dim, Sym) for dim in dims):
+        return OnHost((len(dims),), "the shape is symbolic", dtype="int64")
+    return np.asarray(dims, np.int64)
+
+
+@onnx_op("Size")
+def size(call: OnnxCall) -> Results:
+    """Known when the operand's shape is static."""
+    count = product(shape_of(call.operands[0]))
+    return OnHost((), "the size is symbolic", dtype="int64") if isinstance(count, Sym) else np.asarray(count, np.int64)
+
+
+@onnx_op("ConstantOfShape")
+def constant_of_shape(call: OnnxCall) -> Results:
+    """A tensor filled with one value."""
+    dims, value = call.dims(0), np.asarray(call.attribute("value", np.zeros(1, np.float32))).reshape(())
+    if dims is None:
+        return RUN_TIME_SHAPE
+    if any(isinstance(dim, Sym) for dim in dims):
+        return OnHost(dims, "the shape is symbolic", dtype=value.dtype.name)
+    return _filled(dims, value)
+
+
+def _filled(dims: Shape, value: np.ndarray) -> Operand | Declined:
+    extents = tuple(int(str(dim)) for dim in dims)
+    if np.prod(extents, dtype=np.float64) > MOST_FOLDED_ELEMENTS:
+        return Declined(f"{extents} is too large for a constant")
+    return np.full(extents, value)
+
+
+@onnx_op("Constant")
+def constant(call: OnnxCall) -> Results:
+    """A tensor, or a number or numbers in attributes of their own."""
+    for name, of in (("value", None), ("value_float", "float32"), ("value_floats", "float32"), ("value_int", "int64"), ("value_ints", "int64")):
+        if name in call.attributes:
+            return np.asarray(call.attributes[name], of)
+    return Declined("a constant of text or sparse data")
+
+
+@onnx_op("Range")
+def value_range(call: OnnxCall) -> Results:
+    """Known when the bounds are."""
+    bounds = [call.array(position) for position in range(3)]
+    if all(bound is not None for bound in bounds):
+        start, limit, delta = (np.asarray(bound).reshape(()) for bound in bounds)
+        return np.arange(start, limit, delta, dtype=start.dtype)
+    begin, end, step = (call.dims(position) for position in range(3))
+    if begin == (0,) and step == (1,) and end is not None:
+        return OnHost(end, "the bounds are symbolic", dtype="int64")
+    return Declined("the bounds are computed at run time")

@@ -1,0 +1,31 @@
+import kernel_examples as examples
+import pytest
+
+from kernelgen.desc_bind import bind, specialize
+from kernelgen.dims import sym
+from kernelgen.errors import ArgumentError
+
+
+def test_symbols_are_bound_from_shapes():
+    assert bind(examples.softmax(sym("R"), sym("C")), [(4, 5)]) == {"R": 4, "C": 5}
+
+
+def test_sizes_that_contradict_each_other_are_refused():
+    desc = examples.split_reshape(sym("N"))
+    assert bind(desc, [(12, 6), (3, 1, 2, 3)]) == {"N": 3}
+    with pytest.raises(ArgumentError, match="q has shape"):
+        bind(desc, [(12, 6), (4, 1, 2, 3)])
+
+
+def test_wrong_ranks_are_refused():
+    with pytest.raises(ArgumentError, match="rank 1"):
+        bind(examples.softmax(), [(6,)])
+
+
+def test_specialised_descriptions_hold_numbers_only():
+    w, x = examples.Writer(), examples.tensor("x", sym("N"))
+    desc = w.desc("k", (x,), w.op("BroadcastTo", x, shape=(3, sym("N")), sizes=(3, sym("N"))))
+    fixed = specialize(desc, {"N": 7})
+    assert not fixed.symbols
+    assert fixed.ops[0].attrs["sizes"] == (3, 7)
+    assert specialize(fixed, {}) is fixed

@@ -1,0 +1,76 @@
+import json
+
+import kernel_examples as examples
+import pytest
+from typer.testing import CliRunner
+
+import kernelgen
+from kernelgen.__main__ import app, described_files, write_atomically
+from kernelgen.desc_json import dump_desc
+
+RUNNER = CliRunner()
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for desc in (examples.softmax(), examples.transpose_add()):
+        (tmp_path / f"{desc.name}.info").write_text(json.dumps(dump_desc(desc)))
+    (tmp_path / "notes.txt").write_text("not a kernel")
+    return tmp_path
+
+
+def test_directories_give_their_composite_files_in_order(folder):
+    assert [p.name for p in described_files([folder])] == ["softmax.info", "transpose_add.info"]
+
+
+def test_verify_ends_with_the_counts_and_writes_records(folder, tmp_path):
+    out = tmp_path / "records.out"
+    found = RUNNER.invoke(app, ["verify", str(folder), "--target", "python", "--jobs", "1", "--json", str(out)])
+    assert found.output.splitlines()[-1] == "2 passed, 0 failed"
+    assert found.exit_code == 0
+    document = json.loads(out.read_text())
+    assert [r["name"] for r in document["records"]] == ["softmax.info", "transpose_add.info"]
+    assert document["target"] == "python"
+    assert document["versions"]["kernelgen"] == kernelgen.__version__
+    assert document["records"][0]["proof"]["legality"] > 0
+
+
+def test_verify_fails_when_a_file_does(folder):
+    (folder / "bad.info").write_text("{}")
+    found = RUNNER.invoke(app, ["verify", str(folder / "bad.info"), "--target", "python", "--jobs", "1"])
+    assert found.exit_code == 1
+    assert "bad.info: bad-description: $.composite" in found.output
+    assert found.output.splitlines()[-1] == "0 passed, 1 failed"
+
+
+def test_show_prints_the_stages(folder):
+    found = RUNNER.invoke(app, ["show", str(folder / "softmax.info"), "--target", "python"])
+    assert found.exit_code == 0
+    assert "---- scop" in found.output
+    assert "---- source" in found.output
+
+
+def test_show_of_one_stage_and_of_none(folder):
+    found = RUNNER.invoke(app, ["show", str(folder / "softmax.info"), "--target", "python", "--stage", "scop"])
+    assert found.output.startswith("scop softmax")
+    found = RUNNER.invoke(app, ["show", str(folder / "softmax.info"), "--target", "python", "--stage", "skop"])
+    assert found.exit_code == 1
+
+
+def test_compile_tells_the_time(folder):
+    found = RUNNER.invoke(app, ["compile", str(folder), "--target", "python"])
+    assert found.exit_code == 0
+    assert found.output.count(" ms") == 2
+
+
+def test_files_appear_complete_or_not_at_all(tmp_path):
+    with pytest.raises(TypeError):
+        write_atomically(tmp_path / "out.json", {"bad": object()})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_public_names_load_on_demand():
+    for name in kernelgen.__all__:
+        assert getattr(kernelgen, name) is not None
+    with pytest.raises(AttributeError, match="load_desc"):
+        kernelgen.nothing
