@@ -34,16 +34,18 @@ def _explicit(op: OpDesc) -> Iterator[OpDesc]:
         return
     operands: list[TensorDesc] = []
     for operand in op.inputs:
-        if operand.format == FRACTAL or operand.value is not None or not any(dim != 1 for dim in operand.shape):
-            operands.append(operand)
-            continue
-        steps = _to_fractal(operand, f"{operand.name}_in_{op.outputs[0].name}")
-        if steps is None or len(steps[-1].output.shape) > len(op.outputs[0].shape):
-            operands.append(operand)
-            continue
+        steps = _like_result(operand, op.outputs[0])
         yield from steps
-        operands.append(steps[-1].output)
+        operands.append(steps[-1].output if steps else operand)
     yield replace(op, inputs=tuple(operands))
+
+
+def _like_result(operand: TensorDesc, result: TensorDesc) -> list[OpDesc]:
+    """The operators that bring a plain operand into the layout of a FRACTAL_NZ result; none when it fits as it is."""
+    if operand.format == FRACTAL or operand.value is not None or all(dim == 1 for dim in operand.shape):
+        return []
+    steps = _to_fractal(operand, f"{operand.name}_in_{result.name}") or []
+    return steps if steps and len(steps[-1].output.shape) <= len(result.shape) else []
 
 
 def _trans_data(op: OpDesc) -> list[OpDesc]:

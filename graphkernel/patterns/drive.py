@@ -32,8 +32,8 @@ class Trail:
 
 
 def simplify(graph: Graph, rules: Iterable[Rule], allowed: Safety, budget: int | None = None) -> Trail:
-    """Applies rules that promise at least ``allowed`` to a fixpoint. ``budget`` is the most firings (default by size)."""
-    table = _by_root(rules)
+    """Applies the rules that promise ``allowed`` or better to a fixpoint. ``budget`` is the most firings (default by size)."""
+    table = _by_root(rule for rule in rules if min(rule.safety, rule.integers) <= allowed)
     left = 100 + 10 * len(graph.operators) if budget is None else budget
     firings: list[Firing] = []
     while chosen := _choose(graph, table, allowed):

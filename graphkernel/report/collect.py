@@ -27,7 +27,7 @@ def kernel_entry(calls: Sequence[Node], kernel: Any, milliseconds: float) -> Ker
     body = first.body
     assert body is not None, "only fused nodes are compiled"
     return KernelEntry(
-        first.name,
+        body.name,
         tuple(node.op.name for node in body.operators),
         tuple(str(value.type) for value in body.inputs),
         tuple(str(value.type) for value in body.outputs),

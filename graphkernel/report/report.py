@@ -111,7 +111,8 @@ class Report:
         """All of it as JSON text; symbolic sizes are texts."""
         return json.dumps({"schema": SCHEMA, "summary": self.summary, **asdict(self)}, default=str, indent=2)
 
-    def _repr_html_(self) -> str:
+    def to_html(self) -> str:
+        """All of it as tables, self-contained."""
         kernels = [
             (k.name, len(k.calls), _counted(k.operators), size_text(k.bytes_moved), size_text(k.bytes_unfused), f"{k.compile_ms:.1f}")
             for k in self.kernels
@@ -123,6 +124,10 @@ class Report:
             html.table("host steps", ("step", "library", "operators"), host),
             html.table("fallbacks", ("node", "operator", "code", "reason", "what to do"), fallbacks),
         ))  # fmt: skip
+
+
+    def _repr_html_(self) -> str:
+        return self.to_html()
 
 
 def size_text(size: Dim) -> str:

@@ -60,8 +60,9 @@ SAME: Mapping[str, str] = {
     "Softplus": "Softplus", "Softsign": "Softsign", "Pow": "Pow", "Equal": "Equal", "Less": "Less", "LessEqual": "LessOrEqual",
     "Greater": "Greater", "GreaterEqual": "GreaterOrEqual", "LogicalAnd": "And", "LogicalOr": "Or", "LogicalNot": "Not",
     "Select": "Where", "IsNan": "IsNaN", "TensorMove": "Identity", "AddN": "Sum",
+    "Maximum": "Max", "Minimum": "Min",
 }  # fmt: skip
-"""Operators whose ONNX counterpart takes the same operands. Maximum and Minimum are not here: ONNX leaves NaN open."""
+"""Operators whose ONNX counterpart takes the same operands. Of NaN in Max and Min ONNX says nothing; onnxruntime keeps it."""
 
 
 def _reshape(writer: Writer, node: Node, x: tuple[str, ...], result: str) -> object:

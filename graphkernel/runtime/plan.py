@@ -17,6 +17,7 @@ from graphkernel.runtime.host import HostLibrary, numpy_step
 from graphkernel.runtime.steps import Kernel, KernelStep, Step, ViewStep
 
 KERNEL, NUMPY, NOBODY = "kernel", "numpy", ""
+BEFORE, REGION, AFTER = range(3)  # at one depth: views of inputs, then the region, then what may read a view of its results
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,8 +147,8 @@ def _regions(graph: Graph, hands: Mapping[Node, _Hand]) -> Iterator[tuple[Node, 
         if hand.in_region:
             regions.setdefault((hand.depth, hand.who), []).append(node)
         else:
-            singles.append((hand.depth, 1, position[node], (node,)))
-    whole = [(depth, 0, position[nodes[0]], tuple(nodes)) for (depth, _), nodes in regions.items()]
+            singles.append((hand.depth, AFTER if hand.who else BEFORE, position[node], (node,)))
+    whole = [(depth, REGION, position[nodes[0]], tuple(nodes)) for (depth, _), nodes in regions.items()]
     for *_, members in sorted([*whole, *singles], key=lambda entry: entry[:3]):
         yield members
 

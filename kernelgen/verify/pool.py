@@ -14,10 +14,15 @@ from kernelgen import options
 from kernelgen.verify.one import BYTE_LIMIT, verify_file
 from kernelgen.verify.record import Record, failed
 
+START_SECONDS = 60.0
+"""A worker that has not started after this has failed."""
+
+READY = "ready"
+
 
 @dataclass(frozen=True)
 class Job:
-    """What every worker needs to know. ``limit_seconds`` is per file."""
+    """What every worker needs to know. ``limit_seconds`` is per file, and counts from when the worker is ready."""
 
     target: str = "cpu"
     seed: int = 0
@@ -61,12 +66,13 @@ def _finished(paths: Sequence[Path], job: Job, workers: int) -> Iterator[tuple[i
 
 
 class _Worker:
-    """A process that verifies one file after another."""
+    """A process that verifies one file after another. It says READY once, then sends a record per file."""
 
     def __init__(self, job: Job) -> None:
         self.job = job
         self.index = -1
         self.deadline = 0.0
+        self.ready = False
         context = multiprocessing.get_context("spawn")
         self.connection, far_end = context.Pipe()
         self.process: SpawnProcess = context.Process(target=_serve, args=(far_end, job), daemon=True)
@@ -76,18 +82,22 @@ class _Worker:
     def start(self, index: int, paths: Sequence[Path]) -> None:
         """Hands the worker a file."""
         self.index = index
-        self.deadline = time.monotonic() + self.job.limit_seconds
+        self.deadline = time.monotonic() + self.job.limit_seconds + (0 if self.ready else START_SECONDS)
         self.connection.send(str(paths[index]))
 
     def result(self, paths: Sequence[Path]) -> Record | None:
         """The record of the file, None while it is not finished. A worker past the limit is killed."""
         name = paths[self.index].name
         try:
-            if self.connection.poll():
-                return self.connection.recv()
+            message = self.connection.recv() if self.connection.poll() else None
         except (EOFError, ConnectionResetError):
             self.process.join()
             return failed(name, "crash", f"the worker process ended with code {self.process.exitcode}")
+        if message == READY:
+            self.ready = True
+            self.deadline = time.monotonic() + self.job.limit_seconds
+        elif message is not None:
+            return message
         if time.monotonic() < self.deadline:
             return None
         self.stop()
@@ -102,6 +112,7 @@ class _Worker:
 
 def _serve(connection: Connection, job: Job) -> None:
     options.limit_threads(job.threads)
+    connection.send(READY)
     while True:
         try:
             path = connection.recv()

@@ -67,7 +67,9 @@ def test_shape_that_differs_from_the_definition():
 
 def test_dtype_that_differs_from_the_definition():
     desc = examples.softmax()
-    rejected(replace(desc, inputs=(tensor("x", 6, 9, dtype=FLOAT16),)), "$.op_desc[0].input_desc[0][0].data_type", "float16")
+    rejected(
+        replace(desc, inputs=(tensor("x", 6, 9, dtype=FLOAT16),)), "$.op_desc[0].input_desc[0][0].data_type", "float16"
+    )
 
 
 def one(name, inputs, shape, dtype=None, **attrs) -> KernelDesc:

@@ -23,7 +23,14 @@ def op(name, inputs, output, attrs=None):
 
 def document(ops, inputs, outputs, **more):
     inputs = [[t] for t in inputs]
-    return {"composite": True, "op": "k", "process": "cpu", "input_desc": inputs, "op_desc": ops, "output_desc": outputs} | more
+    return {
+        "composite": True,
+        "op": "k",
+        "process": "cpu",
+        "input_desc": inputs,
+        "op_desc": ops,
+        "output_desc": outputs,
+    } | more
 
 
 @pytest.fixture

@@ -16,7 +16,12 @@ def test_the_same_seed_draws_the_same():
 
 def test_arrays_have_the_described_shapes_and_types():
     w = Writer()
-    inputs = (tensor("a", 3, dtype=FLOAT16), tensor("b", 4, 5, dtype=INT32), tensor("c", 6, dtype=BOOL), tensor("z", 2, dtype=COMPLEX64))
+    inputs = (
+        tensor("a", 3, dtype=FLOAT16),
+        tensor("b", 4, 5, dtype=INT32),
+        tensor("c", 6, dtype=BOOL),
+        tensor("z", 2, dtype=COMPLEX64),
+    )
     desc = w.desc("k", inputs, w.op("Neg", inputs[0], shape=(3,)))
     for array, described in zip(draw(desc), inputs, strict=True):
         assert (array.shape, array.dtype) == (described.shape, described.dtype.numpy)

@@ -19,7 +19,8 @@ def test_large_kernels_shrink_and_stay_sound(desc):
     assert found is not None
     assert argument_bytes(found) <= limit < argument_bytes(desc)
     assert [op.name for op in check(found).ops] == [op.name for op in desc.ops]
-    assert min(dim for t in found.inputs for dim in t.shape if dim != 1) >= min(SMALLEST, 3, *found.inputs[-1].shape)
+    written = {dim for t in desc.inputs for dim in t.shape}
+    assert all(dim in written or (isinstance(dim, int) and dim >= SMALLEST) for t in found.inputs for dim in t.shape)
 
 
 def test_kernels_that_fit_are_left_alone():
@@ -36,7 +37,7 @@ def test_equal_extents_of_different_axes_may_part_but_one_axis_keeps_one_extent(
 def test_reshapes_that_split_a_dim_shrink_on_both_sides():
     w, x = Writer(), tensor("x", 1 << 20, 6)
     desc = w.desc("k", (x,), w.op("Reshape", x, shape=(1 << 10, 1 << 10, 6)))
-    found = scale_down(desc, 1 << 16)
+    found = scale_down(desc, 1 << 19)
     assert found is not None
     assert check(found).outputs[0].shape[1:] == (1 << 10, 6)
 

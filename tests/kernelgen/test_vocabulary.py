@@ -1,4 +1,5 @@
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -52,10 +53,11 @@ def test_casting_a_literal_makes_a_literal():
 
 def test_condition_of_select_becomes_bool():
     found = ExprAlgebra().call("select", load("c", FLOAT32), load("x"), 0.0)
+    assert isinstance(found, Call)
     assert found.args[0] == Call("cast", (load("c", FLOAT32),), BOOL)
 
 
-def evaluate(name, *values, dtype=np.float32, **kinds):
+def evaluate(name, *values, dtype: Any = np.float32, **kinds):
     arrays = [np.asarray(v, dtype) for v in values]
     return ELEMENTWISE[name](ArrayAlgebra(), arrays, op(name, **kinds))
 
@@ -91,5 +93,3 @@ def test_integers_are_computed_in_float64():
 
 def test_select_by_comparison():
     assert evaluate("SelectGT", [1.0, 2.0], [2.0, 1.0], [10.0, 10.0], [20.0, 20.0]).tolist() == [20, 10]
-
-

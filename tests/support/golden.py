@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from graphkernel.ir.graph import Graph
 
 TITLE = re.compile(r"^== (?P<case>[^|\n]+)\|(?P<passes>[^|\n]+)(?:\|(?P<flags>[^\n]*))?$", re.MULTILINE)
-SEPARATOR = "\n--\n"
+SEPARATOR = re.compile(r"^--$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Block:
 
     def __str__(self) -> str:
         flags = f" | {self.flags}" if self.flags else ""
-        return f"== {self.case} | {', '.join(self.passes)}{flags}\n{self.before}{SEPARATOR}{self.after}\n"
+        return f"== {self.case} | {', '.join(self.passes)}{flags}\n{self.before}\n--\n{self.after}\n"
 
     def outcome(self) -> str:
         """The text of the graph that the passes make of ``before`` now."""
@@ -61,7 +61,7 @@ def blocks(text: str) -> Iterator[Block]:
     titles = list(TITLE.finditer(text))
     ends = [title.start() for title in titles[1:]] + [len(text)]
     for title, end in zip(titles, ends, strict=True):
-        before, _, after = text[title.end() : end].strip("\n").partition(SEPARATOR)
+        before, after = SEPARATOR.split(text[title.end() : end], maxsplit=1)
         passes = tuple(name.strip() for name in title["passes"].split(","))
         yield Block(title["case"].strip(), passes, (title["flags"] or "").strip(), before.strip(), after.strip())
 

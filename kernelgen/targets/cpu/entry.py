@@ -34,7 +34,14 @@ class CpuEntry:
     library: Library = field(repr=False)
 
     def __call__(self, arrays: tuple[Any, ...], symbols: tuple[int, ...] = ()) -> None:
-        """Runs the kernel on arrays that are known to fit."""
+        """Runs the kernel on arrays that are known to fit: the fast way, or where that is too strict through ctypes."""
+        try:
+            self.fast(*arrays)
+        except ArgumentError:
+            self.run_unchecked(arrays, symbols)
+
+    def run_unchecked(self, arrays: tuple[Any, ...], symbols: tuple[int, ...]) -> None:
+        """Runs the kernel on the arrays' memory, whatever they are."""
         addresses = (ctypes.c_void_p * len(arrays))(*(array.ctypes.data for array in arrays))
         sizes = (ctypes.c_int64 * len(symbols))(*symbols)
         self._body(addresses, sizes)
@@ -73,7 +80,7 @@ def _checked_call(entry: CpuEntry, expected: tuple[Argument, ...], *arrays: Any)
     for argument, array in zip(expected, arrays, strict=True):
         if not _fits(argument, array, symbols):
             raise ArgumentError(str(argument))
-    entry(arrays, tuple(symbols[name] for name in entry.nest.symbols))
+    entry.run_unchecked(arrays, tuple(symbols[name] for name in entry.nest.symbols))
 
 
 def _fits(argument: Argument, array: Any, symbols: dict[str, int]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from kernelgen.nest.index import stride, variables
 from kernelgen.nest.nodes import (
@@ -27,16 +28,17 @@ from kernelgen.targets.cpu import access
 from kernelgen.targets.cpu.expressions import expression
 from kernelgen.targets.cpu.frame import Frame, Known
 from kernelgen.targets.cpu.values import Value
-from kernelgen.targets.cpu.vector_plan import expressions_of, subexpressions
+from kernelgen.targets.cpu.vector_plan import expressions_of
 
 
 def known_before(frame: Frame, loop: For, lanes: int) -> Known:
     """Evaluates everything invariant that the loop computes in each iteration; values are splatted to the lanes."""
-    variant = frozenset(s.name for s in statements(loop.body) if isinstance(s, Let))
+    bindings = frozenset(s.name for s in statements(loop.body) if isinstance(s, Let))
+    varying = _Varying(loop.var, bindings, _written(loop))
     values: dict[Expr, Value] = {}
     for statement in _unconditional(loop.body):
         for root in expressions_of(statement):
-            for expr in _invariants(root, loop.var, variant, _written(loop)):
+            for expr in varying.invariant_parts(root):
                 if expr not in values:
                     values[expr] = expression(frame, expr).splat(lanes)
     return Known(values, _row_pointers(frame, loop))
@@ -76,25 +78,38 @@ def _unconditional(statement: Statement) -> Iterator[Statement]:
         yield statement
 
 
-def _invariants(expr: Expr, variable: str, variant: frozenset[str], written: frozenset[str]) -> Iterator[Expr]:
-    """The largest sub-expressions worth computing before the loop."""
-    if isinstance(expr, Literal | Ref):
-        return
-    if all(_is_invariant(each, variable, variant, written) for each in subexpressions(expr)):
-        yield expr
-    elif isinstance(expr, Call):
-        for argument in expr.args:
-            yield from _invariants(argument, variable, variant, written)
+@dataclass(frozen=True)
+class _Varying:
+    """What changes from iteration to iteration: the loop variable, bindings made in the loop, buffers written in it."""
 
+    variable: str
+    bindings: frozenset[str]
+    buffers: frozenset[str]
 
-def _is_invariant(expr: Expr, variable: str, variant: frozenset[str], written: frozenset[str]) -> bool:
-    """Of the node alone, not of its operands."""
-    match expr:
-        case Ref(name):
-            return name not in variant
-        case Load(buffer, index):
-            return buffer.name not in written and not any(variable in variables(i) for i in index)
-        case IndexValue(index):
-            return variable not in variables(index)
-        case _:
-            return True
+    def invariant_parts(self, root: Expr) -> list[Expr]:
+        """The largest sub-expressions worth computing before the loop."""
+        parts, is_invariant = self._parts(root)
+        return [root] if is_invariant and not isinstance(root, Literal | Ref) else parts
+
+    def _parts(self, expr: Expr) -> tuple[list[Expr], bool]:
+        """The largest invariant operands below, and whether the expression is invariant as a whole."""
+        if not isinstance(expr, Call):
+            return [], self._is_fixed(expr)
+        below = [(argument, *self._parts(argument)) for argument in expr.args]
+        if all(is_invariant for _, _, is_invariant in below):
+            return [], True
+        found: list[Expr] = []
+        for argument, parts, is_invariant in below:
+            found += [argument] if is_invariant and not isinstance(argument, Literal | Ref) else parts
+        return found, False
+
+    def _is_fixed(self, leaf: Expr) -> bool:
+        match leaf:
+            case Ref(name):
+                return name not in self.bindings
+            case Load(buffer, index):
+                return buffer.name not in self.buffers and not any(self.variable in variables(i) for i in index)
+            case IndexValue(index):
+                return self.variable not in variables(index)
+            case _:
+                return True

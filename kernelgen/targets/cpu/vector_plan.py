@@ -55,10 +55,12 @@ def expressions_of(statement: Statement) -> tuple[Expr, ...]:
 
 def subexpressions(expr: Expr) -> Iterator[Expr]:
     """The expression and all in it."""
-    yield expr
-    if isinstance(expr, Call):
-        for argument in expr.args:
-            yield from subexpressions(argument)
+    waiting = [expr]
+    while waiting:
+        each = waiting.pop()
+        yield each
+        if isinstance(each, Call):
+            waiting.extend(reversed(each.args))
 
 
 def _obstacle(loop: For, body: tuple[Statement, ...]) -> str:
@@ -120,9 +122,13 @@ def _lanes(body: tuple[Statement, ...], host: Host) -> int:
 
 
 def _unroll(body: tuple[Statement, ...], lanes: int, trips: int | None) -> int:
-    """Four copies of cheap bodies, two of middling ones; never more than the loop has iterations for."""
-    cost = sum(_cost(root) for s in body for root in expressions_of(s))
-    copies = 4 if cost < 0.5 else 2 if cost < 4 else 1
+    """Four copies of cheap bodies, two of middling ones; never more than the loop has iterations for.
+
+    A long body keeps the processor busy by itself, and copies of it only cost compile time.
+    """
+    roots = [root for s in body for root in expressions_of(s)]
+    cost = sum(_cost(root) for root in roots)
+    copies = 4 if cost < 0.5 and len(roots) <= 12 else 2 if cost < 4 and len(roots) <= 24 else 1
     while trips is not None and copies > 1 and trips < copies * lanes:
         copies //= 2
     return copies

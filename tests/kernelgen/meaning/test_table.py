@@ -1,5 +1,7 @@
 """Every operator that is not element-wise, on numbers small enough to follow by hand."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from kernel_examples import Writer, constant, tensor
@@ -10,7 +12,7 @@ from kernelgen.meaning import reference
 from kernelgen.meaning.layout import from_fractal, to_fractal
 
 
-def run(name, *arrays, shape, dtype_=None, formats=(), constants=(), outputs=1, **attrs):
+def run(name, *arrays, shape, dtype_=None, formats=(), constants=(), **attrs: Any):
     """Computes one operator on arrays of float32, int32, bool or complex64."""
     arrays = [np.asarray(a) for a in arrays]
     arrays = [a.astype({"f": np.float32, "i": np.int32}.get(a.dtype.kind, a.dtype)) for a in arrays]
@@ -97,7 +99,12 @@ def test_strided_slices():
 
 
 def test_gather_reads_zero_out_of_range():
-    assert run("Gather", M, [2, -1, 3, 0], shape=(4, 4), axis=0).tolist() == [[8, 9, 10, 11], [0] * 4, [0] * 4, [0, 1, 2, 3]]
+    assert run("Gather", M, [2, -1, 3, 0], shape=(4, 4), axis=0).tolist() == [
+        [8, 9, 10, 11],
+        [0] * 4,
+        [0] * 4,
+        [0, 1, 2, 3],
+    ]
     assert run("Gather", M, [[1], [9]], shape=(3, 2, 1), axis=1)[:, :, 0].tolist() == [[1, 0], [5, 0], [9, 0]]
     assert run("GatherNd", M, [[1, 2], [3, 0]], shape=(2,)).tolist() == [6, 0]
 
@@ -122,7 +129,9 @@ def test_one_hot():
 def test_products_of_matrices():
     right = np.arange(8, dtype=np.float32).reshape(2, 4)
     np.testing.assert_array_equal(run("MatMul", M, right, shape=(3, 2), transpose_b=True), M @ right.T)
-    np.testing.assert_array_equal(run("MatMul", M.T, right.T, [1.0, 2.0], shape=(3, 2), transpose_a=True), M @ right.T + [1, 2])
+    np.testing.assert_array_equal(
+        run("MatMul", M.T, right.T, [1.0, 2.0], shape=(3, 2), transpose_a=True), M @ right.T + [1, 2]
+    )
 
 
 def test_products_of_blocked_matrices():
@@ -174,12 +183,18 @@ def test_sparse_matrices():
     dense = np.asarray([[0, 2, 0], [3, 0, 4]], np.float32)
     indptr, indices, values = [0, 1, 3], [1, 0, 2], [2.0, 3.0, 4.0]
     vector = np.asarray([[1.0], [10.0], [100.0]])
-    np.testing.assert_array_equal(run("CSRMV", indptr, indices, values, vector, shape=(2, 1), dtype_=FLOAT32), dense @ vector)
+    np.testing.assert_array_equal(
+        run("CSRMV", indptr, indices, values, vector, shape=(2, 1), dtype_=FLOAT32), dense @ vector
+    )
     scale = [[5.0, 6.0, 7.0], [8.0, 9.0, 1.0]]
     common = {"dense_shape": (2, 3), "dtype_": FLOAT32}
     assert run("CSRMul", indptr, indices, values, scale, shape=(3,), **common).tolist() == [12, 24, 4]
     assert run("CSRReduceSum", indptr, indices, values, shape=(2, 1), axis=1, **common).tolist() == [[2], [7]]
-    assert run("CSRGather", indptr, indices, scale, shape=(3,), dtype_=FLOAT32, dense_shape=(2, 3)).tolist() == [6, 8, 1]
+    assert run("CSRGather", indptr, indices, scale, shape=(3,), dtype_=FLOAT32, dense_shape=(2, 3)).tolist() == [
+        6,
+        8,
+        1,
+    ]
     assert run("CSR2COO", indptr, shape=(3,), nnz=3).tolist() == [0, 1, 1]
     assert run("COO2CSR", [0, 1, 1], shape=(3,), height=2).tolist() == indptr
 

@@ -119,6 +119,14 @@ def test_argument_shapes_are_what_callers_see() -> None:
     assert (z == 2).all()
 
 
+def test_arrays_that_only_fit_by_size_run_when_the_caller_vouches_for_them() -> None:
+    x, y, z = (a.reshape(2, 3) for a in arrays(6, 6, 6))
+    with pytest.raises(ArgumentError):
+        loaded(STATIC).fast(x, y, z)
+    loaded(STATIC)((x, y, z), ())
+    np.testing.assert_array_equal(z, x + y)
+
+
 def test_references_are_not_leaked() -> None:
     import sys
 

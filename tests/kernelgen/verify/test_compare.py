@@ -1,3 +1,5 @@
+from typing import Any
+
 import kernel_examples as examples
 import numpy as np
 import pytest
@@ -9,8 +11,12 @@ from kernelgen.verify.compare import HALF, SINGLE, compare, difference, toleranc
 NAN, INF = np.nan, np.inf
 
 
-def faulty(found, expected, tolerance=SINGLE, dtype=np.float32):
-    return difference(np.asarray(found, dtype), np.asarray(expected, dtype), tolerance).fault
+def faulty(found: object, expected: object, dtype: object = np.float32) -> str:
+    return difference(array(found, dtype), array(expected, dtype), SINGLE).fault
+
+
+def array(values: Any, dtype: Any = np.float32) -> np.ndarray:
+    return np.asarray(values, dtype)
 
 
 @pytest.mark.parametrize(
@@ -23,7 +29,15 @@ def test_close_results_pass(found, expected):
 
 @pytest.mark.parametrize(
     ("found", "expected"),
-    [([1.0], [1.001]), ([NAN], [1.0]), ([1.0], [NAN]), ([INF], [-INF]), ([1e38], [INF]), ([INF], [1e38]), ([[1.0]], [1.0])],
+    [
+        ([1.0], [1.001]),
+        ([NAN], [1.0]),
+        ([1.0], [NAN]),
+        ([INF], [-INF]),
+        ([1e38], [INF]),
+        ([INF], [1e38]),
+        ([[1.0]], [1.0]),
+    ],
 )
 def test_wrong_results_are_found(found, expected):
     assert faulty(found, expected)
@@ -45,7 +59,7 @@ def test_the_fault_names_the_first_place_and_the_count():
 
 
 def test_the_error_is_the_largest_difference():
-    assert difference(np.float32([1, 2, NAN]), np.float32([1.5, 2.25, NAN]), 1.0).error == 0.5
+    assert difference(array([1, 2, NAN]), array([1.5, 2.25, NAN]), 1.0).error == 0.5
 
 
 def test_half_precision_anywhere_in_the_derivation_loosens():

@@ -44,7 +44,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def test_crashes_and_hangs_are_records_and_the_order_is_that_of_the_files(folder):
-    job = Job("moody_targets.moody", limit_seconds=8)
+    job = Job("moody_targets.moody", limit_seconds=1)
     seen = []
     records = verify_files(sorted(folder.iterdir()), job, 2, seen.append)
     assert [(r.name.split(".")[0], r.status.value, r.reason) for r in records] == [

@@ -1,0 +1,5 @@
+"""``python -m graphkernel``."""
+
+from graphkernel.cli import main
+
+main()
