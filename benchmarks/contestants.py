@@ -43,6 +43,7 @@ def peers(problem: Problem) -> Iterator[Contestant]:
     """torch.compile and eager torch, on one thread, over the same input memory."""
     torch = import_module("torch")
     torch.set_num_threads(1)
+    torch.compiler.reset()  # else the cases count as recompilations of one function, and late ones would run eagerly
     function = problem.case.torch(torch)
     inputs = [torch.from_numpy(values) for values in problem.inputs]
     out = torch.from_numpy(output(problem))
@@ -50,7 +51,7 @@ def peers(problem: Problem) -> Iterator[Contestant]:
     def into(out: Any, *inputs: Any) -> None:  # torch is not installed where types are checked
         out.copy_(function(*inputs))
 
-    compiled_into, compiled = torch.compile(into, dynamic=False), torch.compile(function, dynamic=False)
+    compiled_into, compiled = (torch.compile(one, dynamic=False, fullgraph=True) for one in (into, function))
     inference = torch.inference_mode
     yield Contestant(TORCH, inference()(lambda: compiled_into(out, *inputs)), lambda: out.numpy())
     yield Contestant(f"{TORCH} (fresh output)", inference()(lambda: compiled(*inputs)))

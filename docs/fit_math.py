@@ -24,7 +24,7 @@ def nodes(low: float, high: float, count: int = 4000) -> Array:
 
 def fit(x: Array, target: Array, weight: Array, degree: int, rounds: int = 60) -> Array:
     """Coefficients, lowest power first, of the polynomial in ``x`` with nearly the smallest maximal weighted error."""
-    lawson = np.ones_like(x)
+    lawson, error, solution = np.ones_like(x), np.zeros_like(x), np.zeros(degree + 1)
     scale = np.abs(x).max()
     powers = (x[:, None] / scale) ** np.arange(degree + 1)
     for _ in range(rounds):

@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 import onnx
-from examples.minilm import EPSILON, HEADS, LAYERS, WIDTH, model_folder, read_safetensors
 from onnx import TensorProto, helper, numpy_helper
+
+from examples.minilm import EPSILON, HEADS, LAYERS, WIDTH, model_folder, read_safetensors
 
 OPSET = 17
 FAR_BELOW = float(np.finfo(np.float32).min)
@@ -28,7 +29,7 @@ class Network:
     nodes: list[Any] = field(default_factory=list[Any])
     constants: dict[str, np.ndarray] = field(default_factory=dict[str, np.ndarray])
 
-    def emit(self, op_type: str, *operands: str, name: str = "", **attributes: Any) -> str:  # noqa: ANN401  # as onnx takes them
+    def emit(self, op_type: str, *operands: str, name: str = "", **attributes: Any) -> str:  # as onnx takes them
         """Appends a node."""
         result = name or f"{op_type.lower()}_{len(self.nodes)}"
         self.nodes.append(helper.make_node(op_type, operands, [result], name=result, **attributes))
@@ -100,7 +101,9 @@ class Network:
     def sentence(self, x: str) -> str:
         """The mean of the tokens that are there, at length 1."""
         axis = self.constant((1,), of="int64")
-        mask = self.emit("Cast", self.emit("Unsqueeze", "attention_mask", self.constant((2,), of="int64")), to=TensorProto.FLOAT)
+        mask = self.emit(
+            "Cast", self.emit("Unsqueeze", "attention_mask", self.constant((2,), of="int64")), to=TensorProto.FLOAT
+        )
         total = self.emit("ReduceSum", self.emit("Mul", x, mask), axis, keepdims=0)
         count = self.emit("Clip", self.emit("ReduceSum", mask, axis, keepdims=0), self.constant(1e-9))
         mean = self.emit("Div", total, count)

@@ -85,7 +85,9 @@ class Tokenizer:
         rest = word
         while rest:
             prefix = "##" if pieces else ""
-            found = next((rest[:end] for end in range(len(rest), 0, -1) if prefix + rest[:end] in self.vocabulary), None)
+            found = next(
+                (rest[:end] for end in range(len(rest), 0, -1) if prefix + rest[:end] in self.vocabulary), None
+            )
             if found is None or len(word) > LONGEST_WORD:
                 return ["[UNK]"]
             pieces.append(prefix + found)

@@ -39,11 +39,12 @@ _ROOMS: Mapping[str, str] = {
     "trace": "frontends.trace", "spec": "frontends.trace", "load": "frontends.load", "save": "frontends.load",
     "parse": "frontends.load", "show": "ir.text", "optimize": "driver", "explain": "driver", "compile": "driver",
     "jit": "frontends.jit", "evaluate": "ir.evaluate", "Graph": "ir.graph", "Options": "options",
-    "Executable": "runtime.executable", "Report": "report.report", "Explanation": "report.explain", "GraphKernelError": "errors",
+    "Executable": "runtime.executable", "Report": "report.report", "Explanation": "report.explain",
+    "GraphKernelError": "errors",
 }  # fmt: skip
 
 
-def __getattr__(name: str) -> Any:  # noqa: ANN401  # any public object
+def __getattr__(name: str) -> Any:  # any public object
     if name == "ops":
         return import_module("graphkernel.ops")
     if name not in _ROOMS:

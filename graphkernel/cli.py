@@ -17,24 +17,31 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from graphkernel.driver import compile, explain as explain_graph, optimize as optimize_graph
-from graphkernel.errors import GraphKernelError, InputError, OptionError
+from graphkernel.driver import compile
+from graphkernel.driver import explain as explain_graph
+from graphkernel.driver import optimize as optimize_graph
+from graphkernel.errors import GraphKernelError, OptionError
 from graphkernel.frontends.load import load, save
 from graphkernel.hooks import write_atomically
-from graphkernel.ir.bind import concrete_shape
 from graphkernel.ir.evaluate import evaluate
 from graphkernel.ir.graph import Graph
-from graphkernel.ir.types import TensorType, symbols_of
 from graphkernel.options import Environment, Options, flag_table
 from graphkernel.pipeline import builtin_catalogue, steps_for
+from graphkernel.report.difference import largest_difference, summary
+from graphkernel.report.table import print_table
+from graphkernel.runtime.samples import random_inputs, read_inputs
 
 CHECK_FAILED, WRONG_USE = 1, 2
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
 
 Model = Annotated[Path, typer.Argument(help=".onnx, .gk or .json")]
-Level = Annotated[int, typer.Option("--opt-level", min=0, max=3, help="0 off, 1 basic fusion, 2 all stable passes, 3 more")]
-Flags = Annotated[str, typer.Option(help="graph kernel flags, such as '--disable_pass=highlevelopt1.arithmetic_simplify'")]
+Level = Annotated[
+    int, typer.Option("--opt-level", min=0, max=3, help="0 off, 1 basic fusion, 2 all stable passes, 3 more")
+]
+Flags = Annotated[
+    str, typer.Option(help="graph kernel flags, such as '--disable_pass=highlevelopt1.arithmetic_simplify'")
+]
 Target = Annotated[str, typer.Option(help="cpu, gpu or ascend")]
 Json = Annotated[bool, typer.Option("--json", help="print JSON")]
 
@@ -74,7 +81,9 @@ def explain(
 @app.command()
 def report(
     model: Model,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help=".html or .json; none: text on the terminal")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help=".html or .json; none: text on the terminal")
+    ] = None,
     opt_level: Level = 2,
     flags: Flags = "",
     target: Target = "cpu",
@@ -95,7 +104,9 @@ def report(
 @app.command()
 def run(
     model: Model,
-    inputs: Annotated[Path | None, typer.Option("--input", help="an .npz with an array per input; none: random ones")] = None,
+    inputs: Annotated[
+        Path | None, typer.Option("--input", help="an .npz with an array per input; none: random ones")
+    ] = None,
     dim: Annotated[list[str] | None, typer.Option(help="the extent of a symbol for random inputs, N=8")] = None,
     opt_level: Level = 2,
     flags: Flags = "",
@@ -106,17 +117,24 @@ def run(
 ) -> None:
     """Runs a model, and compares with the same model unfused."""
     graph = load(model)
-    arrays = _arrays(graph, inputs) if inputs is not None else _random_arrays(graph, dim or [], seed)
+    arrays = read_inputs(graph, inputs) if inputs is not None else random_inputs(graph, _extents(dim or []), seed)
     executable = compile(graph, opt_level, target, flags or None)
     outputs = executable(*arrays)
     typer.echo(executable.report.summary, err=True)
     expected = _expected(graph, arrays, against)
     rows: list[tuple[object, ...]] = []
     for value, output, reference in zip(graph.outputs, outputs, expected or outputs, strict=True):
-        difference = _difference(output, reference)
-        rows.append((value.node.name, f"{output.dtype}{list(output.shape)}", _summary(output), f"{difference:.2e}" if expected else ""))
-    _table(("output", "type", "values", f"largest difference to {against}"), rows)
-    if expected and any(not _difference(*pair) <= rtol for pair in zip(outputs, expected, strict=True)):
+        difference = largest_difference(output, reference)
+        rows.append(
+            (
+                value.node.name,
+                f"{output.dtype}{list(output.shape)}",
+                summary(output),
+                f"{difference:.2e}" if expected else "",
+            )
+        )
+    print_table(("output", "type", "values", f"largest difference to {against}"), rows)
+    if expected and any(not largest_difference(*pair) <= rtol for pair in zip(outputs, expected, strict=True)):
         typer.echo(f"the results differ by more than {rtol:g} of the largest value", err=True)
         raise typer.Exit(CHECK_FAILED)
 
@@ -126,13 +144,16 @@ def passes(opt_level: Level = 2, flags: Flags = "", target: Target = "cpu") -> N
     """The pipeline: every step in order, whether it runs, and why it stands there."""
     options = Options.resolve(flags or None, base=Options.parse({"opt_level": opt_level, "target": target}))
     rows = [(step.name, step.level, "on" if step.enabled else "off", step.why) for step in steps_for(options)]
-    _table(("pass", "level", "", "why"), rows)
+    print_table(("pass", "level", "", "why"), rows)
 
 
 @app.command()
 def ops() -> None:
     """The operators."""
-    _table(("operator", "kind", "attributes", ""), [(op.name, op.kind.name, ", ".join(op.attributes), op.doc) for op in builtin_catalogue().ops])
+    print_table(
+        ("operator", "kind", "attributes", ""),
+        [(op.name, op.kind.name, ", ".join(op.attributes), op.doc) for op in builtin_catalogue().ops],
+    )
 
 
 @app.command()
@@ -140,19 +161,25 @@ def patterns() -> None:
     """The fusion patterns and the rewriting rules."""
     catalogue = builtin_catalogue()
     fusion = [(pattern.name, "fusion", _first_line(pattern.doc)) for pattern in catalogue.fusion_patterns]
-    _table(("name", "kind", ""), [*fusion, *((rule.name, f"rule, {rule.safety.name}", str(rule.equation)) for rule in catalogue.rules)])
+    print_table(
+        ("name", "kind", ""),
+        [*fusion, *((rule.name, f"rule, {rule.safety.name}", str(rule.equation)) for rule in catalogue.rules)],
+    )
 
 
 @app.command()
 def expanders() -> None:
     """The operators that are rewritten by basic ones."""
-    _table(("operator", ""), [(entry.name, _first_line(entry.doc)) for entry in builtin_catalogue().expanders])
+    print_table(("operator", ""), [(entry.name, _first_line(entry.doc)) for entry in builtin_catalogue().expanders])
 
 
 @app.command()
 def flags() -> None:
     """The graph kernel flags."""
-    _table(("flag", "type", "default", "meaning"), [(f"--{flag.name}", flag.type, flag.default, flag.meaning) for flag in flag_table()])
+    print_table(
+        ("flag", "type", "default", "meaning"),
+        [(f"--{flag.name}", flag.type, flag.default, flag.meaning) for flag in flag_table()],
+    )
 
 
 @app.command()
@@ -162,9 +189,9 @@ def doctor() -> None:
         "numpy": "everything", "islpy": "kernels", "llvmlite": "kernels on the CPU", "onnx": "reading ONNX models",
         "onnxruntime": "operators that no kernel computes, at speed", "torch": "the torch.compile backend", "cupy": "kernels on GPUs",
     }  # fmt: skip
-    _table(("package", "version", "for"), [(name, _version(name), use) for name, use in needs.items()])
+    print_table(("package", "version", "for"), [(name, _version(name), use) for name, use in needs.items()])
     environment = Environment.read()
-    _table(("setting", "value"), [
+    print_table(("setting", "value"), [
         ("python", platform.python_version()),
         ("machine", f"{platform.machine()} {platform.system()}"),
         ("MS_DEV_GRAPH_KERNEL_FLAGS", environment.flags if environment.flags is not None else "(not set)"),
@@ -174,7 +201,9 @@ def doctor() -> None:
 
 def main() -> None:
     """The entry point: errors of use become one line on stderr."""
-    logging.basicConfig(level=Environment.read().log_level, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
+    logging.basicConfig(
+        level=Environment.read().log_level, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s"
+    )
     try:
         app()
     except GraphKernelError as error:
@@ -182,29 +211,13 @@ def main() -> None:
         raise SystemExit(WRONG_USE) from error
 
 
-def _arrays(graph: Graph, path: Path) -> list[np.ndarray]:
-    with np.load(path, allow_pickle=False) as found:
-        missing = [value.node.name for value in graph.inputs if value.node.name not in found.files]
-        if missing:
-            raise InputError(f"{path} holds {', '.join(found.files)}; no array is called {', '.join(missing)}")
-        return [found[value.node.name] for value in graph.inputs]
-
-
-def _random_arrays(graph: Graph, dims: Iterable[str], seed: int) -> list[np.ndarray]:
-    """Floats are normal; integers and booleans are 0 or 1, which suits masks and is an index that always exists."""
-    given = dict(entry.partition("=")[::2] for entry in dims)
-    names = symbols_of(dim for value in graph.inputs for dim in value.type.shape)
-    unknown = [name for name, extent in given.items() if name not in names or not extent.isdigit()]
-    if unknown:
-        raise OptionError(f"--dim {unknown[0]}: write NAME=EXTENT with one of the symbols {', '.join(names) or '(none)'}")
-    extents = {name: int(given.get(name, 8)) for name in names}
-    generator = np.random.default_rng(seed)
-    return [_random(generator, value.type, concrete_shape(value.type.shape, extents)) for value in graph.inputs]
-
-
-def _random(generator: np.random.Generator, of: TensorType, shape: tuple[int, ...]) -> np.ndarray:
-    drawn = generator.standard_normal(shape) if of.dtype.is_float else generator.integers(0, 2, shape)
-    return drawn.astype(of.dtype.numpy)
+def _extents(dims: Iterable[str]) -> dict[str, int]:
+    """``N=8`` entries as a mapping."""
+    pairs = [(entry, *entry.partition("=")[::2]) for entry in dims]
+    for entry, name, extent in pairs:
+        if not (name and extent.isdigit()):
+            raise OptionError(f"--dim {entry}: write NAME=EXTENT, such as N=8")
+    return {name: int(extent) for _, name, extent in pairs}
 
 
 def _expected(graph: Graph, arrays: Sequence[np.ndarray], against: str) -> tuple[np.ndarray, ...] | None:
@@ -219,24 +232,6 @@ def _expected(graph: Graph, arrays: Sequence[np.ndarray], against: str) -> tuple
             raise OptionError(f"--against {other}: one of unfused, numpy, nothing")
 
 
-def _difference(output: np.ndarray, reference: np.ndarray) -> float:
-    """The largest difference over the largest finite value; infinite where not-a-numbers or infinities disagree."""
-    a, b = output.astype(np.float64), reference.astype(np.float64)
-    finite = np.isfinite(b)
-    if not np.array_equal(a[~finite], b[~finite], equal_nan=True):
-        return float("inf")
-    if not finite.any():
-        return 0.0
-    return float(np.abs(a - b)[finite].max() / max(np.abs(b[finite]).max(), np.finfo(np.float64).tiny))
-
-
-def _summary(array: np.ndarray) -> str:
-    if array.size == 0:
-        return "no elements"
-    wide = array.astype(np.float64)
-    return f"min {wide.min():.6g}, mean {wide.mean():.6g}, max {wide.max():.6g}"
-
-
 def _first_line(doc: str) -> str:
     return doc.strip().partition("\n")[0]
 
@@ -248,22 +243,3 @@ def _version(package: str) -> str:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
         return "installed"
-
-
-def _table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """A table for people on a terminal, tab-separated lines for programs."""
-    texts = [[str(cell) for cell in row] for row in rows]
-    if not sys.stdout.isatty():
-        typer.echo("\n".join("\t".join(row) for row in [list(columns), *texts]))
-        return
-    from rich.console import Console  # only terminals need it
-    from rich.markup import escape
-    from rich.table import Table
-
-    table = Table(*columns)
-    for row in texts:
-        table.add_row(*map(escape, row))
-    Console().print(table)
-
-
-__all__ = ["app", "main"]

@@ -24,7 +24,7 @@ from graphkernel.report.explain import Explanation
 from graphkernel.report.report import Fallback, KernelEntry, Report
 from graphkernel.runtime.executable import Executable
 from graphkernel.runtime.host import HostLibrary, NumpyHost
-from graphkernel.runtime.onnx_text import DEFAULT_OPSET, OLDEST_OPSET
+from graphkernel.runtime.onnx_writer import DEFAULT_OPSET, OLDEST_OPSET
 from graphkernel.runtime.plan import CompiledKernel, make_plan
 from graphkernel.runtime.regions import OnnxRuntimeHost, available
 
@@ -65,7 +65,7 @@ def explain(graph: Graph, opt_level: int = 2, target: str = "cpu", flags: Flags 
     return Explanation(graph, optimize(graph, opt_level, target, flags, log=log), tuple(log))
 
 
-def compile(  # noqa: A001  # the public name
+def compile(  # the public name
     graph: Graph,
     opt_level: int | None = None,
     target: str = "cpu",
@@ -91,7 +91,10 @@ def compile(  # noqa: A001  # the public name
     runnable = _inlined(fused, build)
     library = _host_library(host, runnable)
     plan = make_plan(runnable, build.compiled, library)
-    fallbacks = (*build.fallbacks, *(left_to_numpy(node, why) for node, why in plan.left_to_numpy.items() if library.regions))
+    fallbacks = (
+        *build.fallbacks,
+        *(left_to_numpy(node, why) for node, why in plan.left_to_numpy.items() if library.regions),
+    )
     if strict and fallbacks:
         raise RuntimeFailure("strict: " + "\n".join(map(str, fallbacks)))
     milliseconds = ((optimized - start) * 1e3, (time.perf_counter() - optimized) * 1e3)
@@ -135,7 +138,12 @@ def _build_kernels(graph: Graph, target: str, compiler: Compiler) -> _Build:
     return _Build(
         {node: attempt.kernel for key, attempt in good.items() for node in calls[key] if attempt.kernel is not None},
         tuple(kernel_entry(calls[key], attempt.result, attempt.milliseconds) for key, attempt in good.items()),
-        tuple(fallback(node, attempt.result) for key, attempt in attempts.items() if key not in good for node in calls[key]),
+        tuple(
+            fallback(node, attempt.result)
+            for key, attempt in attempts.items()
+            if key not in good
+            for node in calls[key]
+        ),
     )
 
 
@@ -180,7 +188,9 @@ def _host_library(wanted: str | HostLibrary, graph: Graph) -> HostLibrary:
     if wanted not in choices:
         raise OptionError(f"host {wanted!r} is none of {', '.join(choices)}{nearest(wanted, choices)}")
     if wanted == "onnxruntime" and not available():
-        raise RuntimeFailure("host='onnxruntime' needs the packages onnx and onnxruntime: pip install 'graphkernel[onnx]'")
+        raise RuntimeFailure(
+            "host='onnxruntime' needs the packages onnx and onnxruntime: pip install 'graphkernel[onnx]'"
+        )
     worth_it = any(node.op.name in LIBRARY_OPS for node in graph.operators)
     if wanted == "numpy" or (wanted == "auto" and not (worth_it and available())):
         return NumpyHost()
@@ -189,5 +199,7 @@ def _host_library(wanted: str | HostLibrary, graph: Graph) -> HostLibrary:
 
 def _model_opset(graph: Graph) -> int:
     """The opset of the graph's ONNX operators, so that they and ours can stand in one model."""
-    given = {node.attrs.int("opset") for node in graph.operators if node.op is ONNX and not node.attrs.str("domain", "")}
+    given = {
+        node.attrs.int("opset") for node in graph.operators if node.op is ONNX and not node.attrs.str("domain", "")
+    }
     return max((opset for opset in given if opset >= OLDEST_OPSET), default=DEFAULT_OPSET)

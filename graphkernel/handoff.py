@@ -22,6 +22,7 @@ from graphkernel.ops.effects import ASSIGN
 from graphkernel.ops.shape import BROADCAST_TO
 from kernelgen.desc import KernelDesc, OpDesc, TensorDesc
 from kernelgen.desc_json import load_desc
+from kernelgen.errors import DescError
 
 PROCESS: Mapping[str, str] = {"cpu": "cpu", "gpu": "cuda", "ascend": "aicore"}
 FROM_AKG: Mapping[str, str] = {"TensorAdd": "Add", "ReducePrd": "ReduceProd", "EquivFormat": "TensorMove"}
@@ -195,5 +196,8 @@ def _attributes(name: str, op: OpDesc) -> Mapping[str, object]:
 
 
 def load_composite(path: str | PathLike[str]) -> Graph:
-    """The graph of a composite JSON file; ``DescError`` names the JSON path of what is wrong."""
-    return from_desc(load_desc(Path(path)))
+    """The graph of a composite JSON file; ``FrontendError`` names the JSON path of what is wrong."""
+    try:
+        return from_desc(load_desc(Path(path)))
+    except DescError as error:
+        raise FrontendError(f"{path}: {error}") from error

@@ -1,8 +1,8 @@
 """kernelgen: fused kernels as native code. Importing it is light; each public name loads its room on first use.
 
 Reading order: errors, dtypes, dims, attrs, desc and options; nest; vocabulary; desc_json (with desc_cursor, desc_operands,
-desc_symbols, desc_layouts), desc_rules, desc_check, desc_bind, meaning, samples; poly and targets; stages, kernel; driver;
-verify; __main__.
+desc_symbols, desc_layouts, desc_inplace), desc_write, desc_rules, desc_check, desc_bind, meaning, samples, samples_scale;
+poly and targets; trail, stages, kernel; driver; verify; __main__.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from kernelgen.desc import KernelDesc, OpDesc, TensorDesc
     from kernelgen.desc_check import check
-    from kernelgen.desc_json import dump_desc, load_desc
+    from kernelgen.desc_json import load_desc
+    from kernelgen.desc_write import dump_desc
     from kernelgen.driver import compile
     from kernelgen.errors import DescError, KernelgenError, UnsupportedError
     from kernelgen.kernel import Kernel
@@ -27,7 +28,7 @@ __all__ = [
 ]  # fmt: skip
 
 _ROOMS = {
-    "load_desc": "desc_json", "dump_desc": "desc_json", "check": "desc_check", "compile": "driver",
+    "load_desc": "desc_json", "dump_desc": "desc_write", "check": "desc_check", "compile": "driver",
     "reference": "meaning", "Kernel": "kernel", "KernelDesc": "desc", "OpDesc": "desc",
     "TensorDesc": "desc", "KernelgenError": "errors", "DescError": "errors", "UnsupportedError": "errors",
 }  # fmt: skip

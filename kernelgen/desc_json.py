@@ -1,4 +1,4 @@
-"""Composite JSON <-> KernelDesc. Reads versions 0, 1 and 2 of AKG's op-info files, writes what it reads.
+"""Composite JSON -> KernelDesc: versions 0, 1 and 2 of AKG's op-info files. :mod:`kernelgen.desc_write` is the way back.
 
 Bad input raises DescError with the JSON path. While reading: variadic groups are flattened, old names replaced, constant
 operands turned into attributes, attributes without meaning dropped, unknown extents named, changes of layout written out.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +16,11 @@ from kernelgen.attrs import Attrs, AttrValue, freeze
 from kernelgen.desc import KernelDesc, OpDesc, ParallelFusion, Scalar, TensorDesc
 from kernelgen.desc_check import check
 from kernelgen.desc_cursor import Cursor
+from kernelgen.desc_inplace import drop_dummy_results
 from kernelgen.desc_layouts import write_out_layouts
 from kernelgen.desc_operands import attribute_operands
 from kernelgen.desc_symbols import UNKNOWN, name_unknown_extents
-from kernelgen.dims import Dim, Shape, Sym, parse_dim, substitute
+from kernelgen.dims import Dim, Shape, parse_dim, substitute
 from kernelgen.dtypes import BOOL, DType, dtype
 from kernelgen.errors import DescError
 
@@ -27,9 +28,6 @@ NEWEST_VERSION = 2
 
 ALIASES: Mapping[str, str] = {"TensorAdd": "Add", "ReducePrd": "ReduceProd"}
 """Old operator names -> the names used here."""
-
-VARIADIC = frozenset({"AddN", "Concat"})
-"""Operators that all versions write with their operands in one group."""
 
 MEANINGLESS_ATTRS = frozenset({
     "visited", "pri_format", "is_backed_cast", "is_backend_cast", "SrcT", "DstT", "io_format", "x_shape", "y_shape",
@@ -47,38 +45,6 @@ def load_desc(source: str | os.PathLike[str] | Mapping[str, Any]) -> KernelDesc:
     desc = _kernel(Cursor(_parsed(source)))
     check(desc)
     return desc
-
-
-def dump_desc(desc: KernelDesc) -> dict[str, Any]:
-    """The composite JSON of a description, in the version that it came from; ``load_desc(dump_desc(d)) == d``."""
-    target = dict(desc.target_info)
-    document: dict[str, Any] = {
-        "composite": True,
-        "op": desc.name,
-        "platform": "AKG",
-        "process": desc.process,
-        "input_desc": [[_tensor_json(t)] for t in desc.inputs] or None,
-        "op_desc": [_op_json(op) for op in desc.ops],
-        "output_desc": [_tensor_json(t) for t in desc.outputs],
-    }
-    if desc.version:
-        document["version"] = desc.version
-    if target:
-        document["target_info"] = target
-    if desc.buffer_stitch:
-        document["buffer_stitch"] = {"stitch_op": [list(names) for names in desc.buffer_stitch]}
-    if desc.parallel_fusion:
-        parallel = desc.parallel_fusion
-        document["parallel_fusion"] = {
-            "fusion_type": parallel.fusion_type,
-            "sub_graph": [list(names) for names in parallel.sub_graph],
-            "core_num": list(parallel.core_num),
-            "type_info": [],
-        }
-    return document
-
-
-# ---------------------------------------------------------------- reading
 
 
 def _parsed(source: str | os.PathLike[str] | Mapping[str, Any]) -> Any:  # whatever JSON holds
@@ -112,7 +78,7 @@ def _kernel(root: Cursor) -> KernelDesc:
         else (),
         parallel_fusion=_parallel_fusion(root.key("parallel_fusion")),
     )
-    return write_out_layouts(name_unknown_extents(desc))
+    return drop_dummy_results(write_out_layouts(name_unknown_extents(desc)))
 
 
 class _Reader:
@@ -226,54 +192,3 @@ def _parallel_fusion(at: Cursor) -> ParallelFusion | None:
         return None
     cores = tuple(item.integer() for item in at.key("core_num").items())
     return ParallelFusion(at.key("fusion_type").text(), _names(at.key("sub_graph")), cores)
-
-
-# ---------------------------------------------------------------- writing
-
-
-def _tensor_json(tensor: TensorDesc) -> dict[str, Any]:
-    document: dict[str, Any] = {
-        "tensor_name": tensor.name,
-        "data_type": tensor.dtype.name,
-        "format": tensor.format,
-        "shape": [UNKNOWN if isinstance(dim, Sym) else dim for dim in tensor.shape],
-    }
-    if any(isinstance(dim, Sym) for dim in tensor.shape):
-        document["symbolic_shape"] = [str(dim) for dim in tensor.shape]
-    if tensor.value is not None:
-        document["value"] = tensor.value
-    return document
-
-
-def _op_json(op: OpDesc) -> dict[str, Any]:
-    operands = [{"name": f"input_{i}", **_tensor_json(t)} for i, t in enumerate(op.inputs)]
-    return {
-        "name": op.name,
-        "impl_path": "",
-        "attr": [_attr_json(name, value) for name, value in op.attrs.items()] or None,
-        "input_desc": [operands] if op.name in VARIADIC else [[operand] for operand in operands],
-        "output_desc": [{"name": f"output_{i}", **_tensor_json(t)} for i, t in enumerate(op.outputs)],
-    }
-
-
-def _attr_json(name: str, value: AttrValue) -> dict[str, Any]:
-    kind, plain = _attr_value(value)
-    return {"name": name, "data_type": kind, "value": plain}
-
-
-def _attr_value(value: AttrValue) -> tuple[str, Any]:
-    if isinstance(value, Sym):
-        return "symbol", str(value)
-    if not isinstance(value, tuple):
-        return _kind(value), value
-    if any(isinstance(item, Sym) for item in value):
-        return "listSymbol", [str(item) for item in value]
-    return f"list{_kind(value[0]).capitalize() if value else 'Int'}", _unfrozen(value)
-
-
-def _kind(value: object) -> str:
-    return type(value).__name__
-
-
-def _unfrozen(value: Sequence[AttrValue]) -> list[Any]:
-    return [_unfrozen(item) if isinstance(item, tuple) else item for item in value]

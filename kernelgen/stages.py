@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from kernelgen.desc import KernelDesc
-from kernelgen.nest.contract import contract
+from kernelgen.nest.contract import contract, contract_large
 from kernelgen.nest.hoist import hoist
 from kernelgen.nest.initialize import initialize
 from kernelgen.nest.merge import merge_accumulations
@@ -52,6 +52,7 @@ NEST_STAGES: tuple[Stage[Nest], ...] = (
     Stage(initialize, "accumulators start from their neutral element where their loop starts"),
     Stage(contract, "storage is decided when the loops are known"),
     Stage(share, "a temporary too large for the stack may still need no memory of its own"),
+    Stage(contract_large, "what must have memory of its own has at least no more than is alive"),
     Stage(merge_accumulations, "unrolled rows meet in registers before they touch the partial result"),
     Stage(scalarize, "a local of one element is a register"),
     Stage(hoist, "what does not change in a loop is computed before it"),

@@ -24,7 +24,7 @@ class Jitted:
     options: dict[str, Any]
     executables: dict[Signature, Executable] = field(default_factory=dict[Signature, Executable])
 
-    def __call__(self, *arrays: object, out: Any = None) -> Any:  # noqa: ANN401  # as the arguments: any library's arrays
+    def __call__(self, *arrays: object, out: Any = None) -> Any:  # as the arguments: any library's arrays
         """Runs the executable for these argument types, made at the first call with them."""
         results = self.executable(*arrays)(*arrays, out=out)
         return results[0] if len(results) == 1 else results
@@ -41,9 +41,7 @@ class Jitted:
 @overload
 def jit(function: Callable[..., Any], /, *, opt_level: int = 2, target: str = "cpu", flags: Flags = None) -> Jitted: ...
 @overload
-def jit(
-    *, opt_level: int = 2, target: str = "cpu", flags: Flags = None
-) -> Callable[[Callable[..., Any]], Jitted]: ...
+def jit(*, opt_level: int = 2, target: str = "cpu", flags: Flags = None) -> Callable[[Callable[..., Any]], Jitted]: ...
 def jit(
     function: Callable[..., Any] | None = None, /, *, opt_level: int = 2, target: str = "cpu", flags: Flags = None
 ) -> Jitted | Callable[[Callable[..., Any]], Jitted]:

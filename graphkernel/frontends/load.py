@@ -18,7 +18,8 @@ from graphkernel.handoff import load_composite
 from graphkernel.hooks import write_atomically
 from graphkernel.ir.graph import ConstantData, Graph
 from graphkernel.ir.literals import INLINE_LIMIT
-from graphkernel.ir.text import parse as parse_with, show
+from graphkernel.ir.text import parse as parse_with
+from graphkernel.ir.text import show
 from graphkernel.ops import OPS
 
 EXTENSIONS = (".onnx", ".gk", ".json", ".info")
@@ -63,7 +64,7 @@ def _large_constants(graph: Graph) -> Iterator[ConstantData]:
     for node in graph.nodes:
         if node.body is not None:
             yield from _large_constants(node.body)
-        elif node.data is not None and node.out.type.size > INLINE_LIMIT:  # type: ignore[operator]  # constants are static
+        elif node.data is not None and node.data.array is not None and node.data.array.size > INLINE_LIMIT:
             yield node.data
 
 
@@ -75,7 +76,9 @@ def _weights_beside(file: Path) -> dict[str, np.ndarray]:
         weights = {digest: found[digest] for digest in found.files}
     for digest, array in weights.items():
         if ConstantData.of(array).digest != digest:
-            raise FrontendError(f"{_beside(file)}: the content of {digest} does not fit its digest; save the graph again")
+            raise FrontendError(
+                f"{_beside(file)}: the content of {digest} does not fit its digest; save the graph again"
+            )
     return weights
 
 

@@ -47,7 +47,9 @@ def import_onnx(model: ModelProto, name: str | None = None) -> Graph:
     from onnx import numpy_helper
 
     if model.functions:
-        raise FrontendError("the model has functions of its own; inline them first with onnx.inliner.inline_local_functions")
+        raise FrontendError(
+            "the model has functions of its own; inline them first with onnx.inliner.inline_local_functions"
+        )
     importer = _Importer({entry.domain: entry.version for entry in model.opset_import})
     constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
     importer.values.update({key: _known(array) for key, array in constants.items()})
@@ -112,7 +114,9 @@ class _Importer:
         """One node: its rule, or the generic operator."""
         where = f"node {position} {node.op_type} {node.name or '-> ' + node.output[0]}"
         if node.op_type in BODY_OPERATORS:
-            raise FrontendError(f"{where}: operators with bodies are not imported; simplify the model or export it without")
+            raise FrontendError(
+                f"{where}: operators with bodies are not imported; simplify the model or export it without"
+            )
         self.builder.origin = identifier(node.name or node.output[0])
         call = self._call(node, where)
         try:
@@ -140,7 +144,9 @@ class _Importer:
         attributes = {attribute.name: _attribute(helper.get_attribute_value(attribute)) for attribute in node.attribute}
         results = max((index + 1 for index, name in enumerate(node.output) if name), default=0)
         operands = tuple(entry.operand for entry in found)
-        return OnnxCall(node.op_type, self.opsets.get("", 1), operands, tuple(e.extents for e in found), attributes, results)
+        return OnnxCall(
+            node.op_type, self.opsets.get("", 1), operands, tuple(e.extents for e in found), attributes, results
+        )
 
     def _results(self, call: OnnxCall, node: NodeProto, where: str) -> tuple[Operand, ...]:
         rule = rules().get(node.op_type) if node.domain in ("", "ai.onnx") else None
@@ -190,7 +196,7 @@ def _with_extents(result: Operand, extents: Extents | None) -> _Imported:
     return _Imported(extents.astype(result.dtype.numpy), extents)
 
 
-def _attribute(value: Any) -> Any:  # noqa: ANN401  # ONNX attributes have many types
+def _attribute(value: Any) -> Any:  # ONNX attributes have many types
     from onnx import TensorProto, numpy_helper
 
     if isinstance(value, TensorProto):
@@ -210,11 +216,13 @@ def _type(of: TypeProto, where: str) -> TensorType:
     return TensorType(dims, dtype(helper.tensor_dtype_to_np_dtype(tensor.elem_type)))
 
 
-def _dim(dim: Any, where: str) -> Dim:  # noqa: ANN401  # an onnx message
+def _dim(dim: Any, where: str) -> Dim:  # an onnx message
     if dim.HasField("dim_value"):
         return dim.dim_value
     if not dim.dim_param:
-        raise FrontendError(f"{where}: the extent depends on data or has no name; name it (dim_param) or make it static")
+        raise FrontendError(
+            f"{where}: the extent depends on data or has no name; name it (dim_param) or make it static"
+        )
     polynomial = re.fullmatch(r"[\w\s*+-]+", dim.dim_param) and not re.match(r"\s*\d+\s*\w*[A-Za-z]", dim.dim_param)
     return parse_dim(dim.dim_param) if polynomial else sym(re.sub(r"\W", "_", f"d_{dim.dim_param}"))
 
@@ -230,11 +238,17 @@ def _inferred_types(
     try:
         schema = defs.get_schema(node.op_type, version, domain)
         types = {
-            name: helper.make_tensor_type_proto(helper.np_dtype_to_tensor_dtype(tensor.dtype.numpy), list(map(_onnx_dim, tensor.shape)))
+            name: helper.make_tensor_type_proto(
+                helper.np_dtype_to_tensor_dtype(tensor.dtype.numpy), list(map(_onnx_dim, tensor.shape))
+            )
             for name, tensor in zip(node.input, operands, strict=True)
             if tensor is not None
         }
-        data = {name: numpy_helper.from_array(array) for name, array in zip(node.input, call.operands, strict=True) if isinstance(array, np.ndarray)}
+        data = {
+            name: numpy_helper.from_array(array)
+            for name, array in zip(node.input, call.operands, strict=True)
+            if isinstance(array, np.ndarray)
+        }
         imports = [helper.make_opsetid(key, value) for key, value in opsets.items()]
         found = shape_inference.infer_node_outputs(schema, node, types, data, opset_imports=imports)
     except Exception as error:  # onnx raises several classes of its own

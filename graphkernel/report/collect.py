@@ -21,7 +21,7 @@ ADVICE: Mapping[str, str] = {
 REPORT_IT = "nothing to do; please report the kernel, its text is in the graph"
 
 
-def kernel_entry(calls: Sequence[Node], kernel: Any, milliseconds: float) -> KernelEntry:  # noqa: ANN401  # any compiler's kernel
+def kernel_entry(calls: Sequence[Node], kernel: Any, milliseconds: float) -> KernelEntry:  # any compiler's kernel
     """What a compiled kernel holds; ``calls`` are the fused nodes that run it."""
     first = calls[0]
     body = first.body

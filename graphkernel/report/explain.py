@@ -29,7 +29,9 @@ class Explanation:
         held = sum(len(node.body.operators) for node in kernels if node.body is not None)
         rest = len(self.after.operators) - len(kernels)
         counts = Counter(decision.code for decision in self.decisions)
-        lines = [f"{self.before.name}: {len(self.before.operators)} operators became {len(kernels)} kernels of {held} and {rest} others"]
+        lines = [
+            f"{self.before.name}: {len(self.before.operators)} operators became {len(kernels)} kernels of {held} and {rest} others"
+        ]
         lines += [f"  {count:6} {code}: {REASONS[code]}" for code, count in sorted(counts.items())]
         return "\n".join(lines)
 
@@ -51,9 +53,11 @@ class Explanation:
 
     def _together(self, first: str, second: str) -> str:
         for node in self.after.operators:
-            inside = {name for inner in (node.body.operators if node.body else ()) for name in (inner.name, inner.op.name)}
-            if {first, second} <= inside:
-                return f"{first} and {second} are both in kernel {node.name}"
+            inside = {
+                name for inner in (node.body.operators if node.body else ()) for name in (inner.name, inner.op.name)
+            }
+            if node.body is not None and {first, second} <= inside:
+                return f"{first} and {second} are both in kernel {node.body.name}"
         return f"no kernel holds both {first} and {second}"
 
     def _check_known(self, name: str) -> None:

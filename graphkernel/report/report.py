@@ -114,7 +114,14 @@ class Report:
     def to_html(self) -> str:
         """All of it as tables, self-contained."""
         kernels = [
-            (k.name, len(k.calls), _counted(k.operators), size_text(k.bytes_moved), size_text(k.bytes_unfused), f"{k.compile_ms:.1f}")
+            (
+                k.name,
+                len(k.calls),
+                _counted(k.operators),
+                size_text(k.bytes_moved),
+                size_text(k.bytes_unfused),
+                f"{k.compile_ms:.1f}",
+            )
             for k in self.kernels
         ]
         fallbacks = [(entry.node, entry.operator, entry.code, entry.reason, entry.advice) for entry in self.fallbacks]
@@ -124,7 +131,6 @@ class Report:
             html.table("host steps", ("step", "library", "operators"), host),
             html.table("fallbacks", ("node", "operator", "code", "reason", "what to do"), fallbacks),
         ))  # fmt: skip
-
 
     def _repr_html_(self) -> str:
         return self.to_html()

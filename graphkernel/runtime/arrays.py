@@ -40,7 +40,7 @@ def wrapper_for(given: Sequence[object]) -> Callable[[Array], Any] | None:
     return None
 
 
-def _from_dlpack(given: Any, name: str) -> Array:  # noqa: ANN401  # any library's array
+def _from_dlpack(given: Any, name: str) -> Array:  # any library's array
     kind, _ = given.__dlpack_device__()
     if kind != CPU_DEVICE:
         raise InputError(f"input {name} is on another device (DLPack device type {kind}); move it to the CPU")
@@ -48,10 +48,12 @@ def _from_dlpack(given: Any, name: str) -> Array:  # noqa: ANN401  # any library
     try:
         return np.from_dlpack(plain)
     except (BufferError, RuntimeError, TypeError) as error:
-        raise InputError(f"input {name}: {type(given).__name__} gives no DLPack array numpy can read: {error}") from error
+        raise InputError(
+            f"input {name}: {type(given).__name__} gives no DLPack array numpy can read: {error}"
+        ) from error
 
 
-def _dlpack_reader(array: Any) -> Callable[[Array], Any] | None:  # noqa: ANN401  # any library's array
+def _dlpack_reader(array: Any) -> Callable[[Array], Any] | None:  # any library's array
     if hasattr(array, "__array_namespace__"):
         return getattr(array.__array_namespace__(), "from_dlpack", None)
     return getattr(sys.modules.get(type(array).__module__.partition(".")[0]), "from_dlpack", None)

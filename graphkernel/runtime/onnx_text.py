@@ -1,57 +1,19 @@
 """Our operators as ONNX nodes, for regions that onnxruntime runs.
 
-A rule says how one operator is written: a name when operands and meaning agree, or a function that yields
-(ONNX operator, operands, attributes) triples, of which the last gives the result. The opset is 13 or later.
+A rule says how one operator is written: the ONNX name when operands and meaning agree, or a function.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from graphkernel.ir.graph import Node
-from graphkernel.ir.types import DType, Shape, Sym
-
-DEFAULT_OPSET = 17
-OLDEST_OPSET = 13  # that the rules below can write
-
-
-@dataclass
-class Writer:
-    """Collects the ONNX nodes and constants of one model. Names are made unique by a number."""
-
-    opset: int
-    nodes: list[Any] = field(default_factory=list[Any])
-    constants: dict[str, np.ndarray] = field(default_factory=dict[str, np.ndarray])
-
-    def constant(self, array: np.ndarray) -> str:
-        """The name of a new constant."""
-        name = f"k{len(self.constants)}"
-        self.constants[name] = array
-        return name
-
-    def ints(self, values: tuple[int, ...]) -> str:
-        """The name of a new int64 vector."""
-        return self.constant(np.asarray(values, np.int64))
-
-    def emit(self, op_type: str, *operands: str, result: str = "", **attributes: Any) -> str:  # noqa: ANN401  # as onnx takes them
-        """Appends a node with one result and gives the result's name."""
-        name = result or f"n{len(self.nodes)}"
-        self.append(op_type, operands, [name], **attributes)
-        return name
-
-    def append(self, op_type: str, operands: Sequence[str], results: Sequence[str], **attributes: Any) -> None:  # noqa: ANN401
-        """Appends a node with any number of results."""
-        from onnx import helper  # the extra "onnx" is needed only when a region is built
-
-        self.nodes.append(helper.make_node(op_type, operands, results, **attributes))
-
-
-Write = Callable[[Writer, Node, tuple[str, ...], str], object]
-"""(writer, node, operand names, result name): appends nodes, the last of which makes the result."""
+from graphkernel.ops.host import ONNX, onnx_node
+from graphkernel.runtime.onnx_shapes import SHAPE_WRITERS
+from graphkernel.runtime.onnx_writer import Unwritable, Write, Writer, element_type, result_names
 
 SAME: Mapping[str, str] = {
     "Add": "Add", "Sub": "Sub", "Mul": "Mul", "RealDiv": "Div", "Div": "Div", "Neg": "Neg", "Abs": "Abs", "Sign": "Sign",
@@ -63,51 +25,6 @@ SAME: Mapping[str, str] = {
     "Maximum": "Max", "Minimum": "Min",
 }  # fmt: skip
 """Operators whose ONNX counterpart takes the same operands. Of NaN in Max and Min ONNX says nothing; onnxruntime keeps it."""
-
-
-def _reshape(writer: Writer, node: Node, x: tuple[str, ...], result: str) -> object:
-    return writer.emit("Reshape", x[0], shape_operand(writer, x[0], node.args[0].type.shape, node.out.type.shape), result=result)
-
-
-def shape_operand(writer: Writer, x: str, have: Shape, want: Shape) -> str:
-    """The shape as a tensor: constant when static, with one -1 when that is enough, else taken from the operand's shape."""
-    if sum(isinstance(dim, Sym) for dim in want) <= 1:
-        return writer.ints(tuple(-1 if isinstance(dim, Sym) else dim for dim in want))
-    parts: list[str] = []
-    shape = ""
-    for dim in want:
-        if isinstance(dim, int):
-            parts.append(writer.ints((dim,)))
-            continue
-        shape = shape or writer.emit("Shape", x)
-        parts.append(_dim_operand(writer, shape, have, dim))
-    return writer.emit("Concat", *parts, axis=0)
-
-
-def _dim_operand(writer: Writer, shape: str, have: Shape, want: Sym) -> str:
-    """One symbolic extent as a vector of one element: a sum of products of the operand's extents."""
-    known = {dim.symbols[0]: axis for axis, dim in enumerate(have) if isinstance(dim, Sym) and dim == _symbol(dim)}
-    total = ""
-    for monomial, coefficient in want.terms:
-        factor = writer.ints((coefficient,))
-        for name in monomial:
-            if name not in known:
-                raise Unwritable(f"the extent {want} does not follow from the operand's shape")
-            factor = writer.emit("Mul", factor, writer.emit("Gather", shape, writer.ints((known[name],)), axis=0))
-        total = writer.emit("Add", total, factor) if total else factor
-    return total
-
-
-def _symbol(dim: Sym) -> Sym:
-    return Sym((((dim.symbols[0],), 1),))
-
-
-class Unwritable(Exception):
-    """The operator, with these types and attributes, has no ONNX form; the message says why."""
-
-
-def _transpose(writer: Writer, node: Node, x: tuple[str, ...], result: str) -> object:
-    return writer.emit("Transpose", x[0], result=result, perm=node.attrs.ints("perm"))
 
 
 def _matmul(writer: Writer, node: Node, x: tuple[str, ...], result: str) -> object:
@@ -125,31 +42,6 @@ def _gather(writer: Writer, node: Node, x: tuple[str, ...], result: str) -> obje
 
 def _cast(writer: Writer, node: Node, x: tuple[str, ...], result: str) -> object:
     return writer.emit("Cast", *x, result=result, to=element_type(node.out.type.dtype))
-
-
-def _concat(writer: Writer, node: Node, x: tuple[str, ...], result: str) -> object:
-    return writer.emit("Concat", *x, result=result, axis=node.attrs.int("axis"))
-
-
-def _broadcast_to(writer: Writer, node: Node, x: tuple[str, ...], result: str) -> object:
-    shape = tuple(dim if isinstance(dim, int) else _unwritable(f"the symbolic extent {dim}") for dim in node.out.type.shape)
-    return writer.emit("Expand", x[0], writer.ints(shape), result=result)
-
-
-def _unwritable(what: str) -> Any:  # noqa: ANN401  # never returns
-    raise Unwritable(what)
-
-
-def _slice(writer: Writer, node: Node, x: tuple[str, ...], result: str) -> object:
-    begin, end, strides = (node.attrs.dims(name) for name in ("begin", "end", "strides"))
-    have = node.args[0].type.shape
-    cut = [axis for axis, dim in enumerate(have) if (begin[axis], end[axis], strides[axis]) != (0, dim, 1)]
-    if any(isinstance(begin[axis], Sym) or isinstance(end[axis], Sym) for axis in cut):
-        raise Unwritable("a symbolic slice")
-    stop = tuple(-(2**62) if end[axis] == -1 and strides[axis] == -1 else end[axis] for axis in cut)
-    starts, steps = tuple(begin[axis] for axis in cut), tuple(int(str(strides[axis])) for axis in cut)
-    operands = (writer.ints(part) for part in (starts, stop, tuple(cut), steps))  # type: ignore[arg-type]
-    return writer.emit("Slice", x[0], *operands, result=result)
 
 
 def _conv(writer: Writer, node: Node, x: tuple[str, ...], result: str) -> object:
@@ -241,54 +133,32 @@ def _bias_add(writer: Writer, node: Node, x: tuple[str, ...], result: str) -> ob
     return writer.emit("Add", x[0], bias, result=result)
 
 
-REDUCTIONS: Mapping[str, str] = {
-    "ReduceSum": "ReduceSum", "ReduceMean": "ReduceMean", "ReduceMax": "ReduceMax", "ReduceMin": "ReduceMin", "ReduceProd": "ReduceProd",
-}  # fmt: skip
+REDUCTIONS = ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd")
 
 
 def _reduce(writer: Writer, node: Node, x: tuple[str, ...], result: str) -> object:
     axes = node.attrs.ints("axis", ()) or tuple(range(node.args[0].type.rank))
     keep = {"keepdims": int(node.attrs.bool("keep_dims", False))}
-    name = REDUCTIONS[node.op.name]
+    name = node.op.name
     if writer.opset >= 18 or name == "ReduceSum":
         return writer.emit(name, x[0], writer.ints(axes), result=result, **keep)
     return writer.emit(name, x[0], result=result, axes=axes, **keep)
 
 
-def _split(writer: Writer, node: Node, x: tuple[str, ...], result: str) -> object:
-    sizes = writer.ints(node.attrs.ints("size_splits"))
-    return writer.append("Split", (x[0], sizes), result_names(result, len(node.types)), axis=node.attrs.int("axis"))
-
-
 WRITERS: Mapping[str, Write] = {
-    **dict.fromkeys(("Reshape", "ExpandDims", "Squeeze", "Flatten"), _reshape),
+    **SHAPE_WRITERS,
     **dict.fromkeys(("MatMul", "BatchMatMul"), _matmul),
     **dict.fromkeys(("Softmax", "LogSoftmax"), _softmax),
     **dict.fromkeys(REDUCTIONS, _reduce),
-    "Transpose": _transpose, "Gather": _gather, "Cast": _cast, "Concat": _concat, "BroadcastTo": _broadcast_to,
-    "StridedSlice": _slice, "Split": _split, "Conv2D": _conv, "MaxPool": _max_pool, "AvgPool": _avg_pool,
-    "BatchNorm": _batch_norm, "LayerNorm": _layer_norm, "Gelu": _gelu, "Square": _square, "Rsqrt": _rsqrt, "SiLU": _silu,
-    "LeakyReLU": _leaky_relu, "BiasAdd": _bias_add,
+    "Gather": _gather, "Cast": _cast, "Conv2D": _conv, "MaxPool": _max_pool, "AvgPool": _avg_pool, "BatchNorm": _batch_norm,
+    "LayerNorm": _layer_norm, "Gelu": _gelu, "Square": _square, "Rsqrt": _rsqrt, "SiLU": _silu, "LeakyReLU": _leaky_relu,
+    "BiasAdd": _bias_add,
 }  # fmt: skip
-
-
-def element_type(of: DType) -> int:
-    """ONNX's number of a data type."""
-    from onnx import helper
-
-    return int(helper.np_dtype_to_tensor_dtype(of.numpy))
-
-
-def result_names(result: str, count: int) -> tuple[str, ...]:
-    """The names of a node's results when the first is called ``result``."""
-    return (result, *(f"{result}_{index}" for index in range(1, count)))
 
 
 def write(writer: Writer, node: Node, operands: tuple[str, ...], result: str) -> None:
     """Appends the ONNX form of a node; its results are :func:`result_names`. Raises :class:`Unwritable`."""
-    if node.op.name == "Onnx":
-        from graphkernel.ops.host import onnx_node
-
+    if node.op is ONNX:
         writer.nodes.append(onnx_node(node.attrs, operands, result_names(result, len(node.types))))
     elif node.op.name in SAME:
         writer.emit(SAME[node.op.name], *operands, result=result)

@@ -17,7 +17,9 @@ from graphkernel.runtime.host import HostLibrary, numpy_step
 from graphkernel.runtime.steps import Kernel, KernelStep, Step, ViewStep
 
 KERNEL, NUMPY, NOBODY = "kernel", "numpy", ""
-BEFORE, REGION, AFTER = range(3)  # at one depth: views of inputs, then the region, then what may read a view of its results
+BEFORE, REGION, AFTER = range(
+    3
+)  # at one depth: views of inputs, then the region, then what may read a view of its results
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +95,9 @@ class _Hand:
 
 
 def _assign_hands(graph: Graph, library: HostLibrary) -> dict[Node, _Hand]:
-    groups = {node: None if _is_view(node) or node.body is not None else library.group(node) for node in graph.operators}
+    groups = {
+        node: None if _is_view(node) or node.body is not None else library.group(node) for node in graph.operators
+    }
     inner = _views_inside(graph, groups, library)
     hands: dict[Node, _Hand] = {}
     for node in graph.operators:

@@ -12,10 +12,13 @@ import numpy as np
 from graphkernel.errors import RuntimeFailure
 from graphkernel.ir.graph import Node, Value
 from graphkernel.ir.types import TensorType
-from graphkernel.runtime.onnx_text import DEFAULT_OPSET, Unwritable, Writer, element_type, result_names, write
+from graphkernel.runtime.onnx_text import write
+from graphkernel.runtime.onnx_writer import DEFAULT_OPSET, Unwritable, Writer, element_type, result_names
 from graphkernel.runtime.steps import Action, Slots
 
-NATIVE_TYPES = frozenset({"float32", "float64", "int32", "int64", "bool"})  # for which onnxruntime has kernels throughout
+NATIVE_TYPES = frozenset(
+    {"float32", "float64", "int32", "int64", "bool"}
+)  # for which onnxruntime has kernels throughout
 
 
 def available() -> bool:
@@ -53,7 +56,9 @@ class OnnxRuntimeHost:
             return str(reason)
         return ""
 
-    def region(self, name: str, nodes: Sequence[Node], slots: Mapping[Value, int], outputs: Sequence[Value]) -> RegionStep:
+    def region(
+        self, name: str, nodes: Sequence[Node], slots: Mapping[Value, int], outputs: Sequence[Value]
+    ) -> RegionStep:
         """One session for the nodes. Constants are in its model. Raises ``RuntimeFailure`` when onnxruntime declines."""
         inside = set(nodes)
         operands = dict.fromkeys(arg for node in nodes for arg in node.args if arg.node not in inside)
@@ -107,7 +112,7 @@ class RegionStep:
         return call
 
 
-def _bound(bind: Any, entry: tuple[str, int, int], slots: Slots) -> bool:  # noqa: ANN401  # a method of onnxruntime
+def _bound(bind: Any, entry: tuple[str, int, int], slots: Slots) -> bool:  # a method of onnxruntime
     name, slot, element = entry
     array = slots[slot]
     if array is None or not array.flags.c_contiguous:
@@ -144,7 +149,9 @@ def _model(
     )  # fmt: skip
     domains = {node.domain for node in kept} - {""}
     imports = [helper.make_opsetid("", opset), *(helper.make_opsetid(domain, 1) for domain in sorted(domains))]
-    model = helper.make_model(graph, opset_imports=imports, ir_version=min(10, helper.find_min_ir_version_for(imports[:1])))
+    model = helper.make_model(
+        graph, opset_imports=imports, ir_version=min(10, helper.find_min_ir_version_for(imports[:1]))
+    )
     return model.SerializeToString(), names
 
 
@@ -157,19 +164,22 @@ def _needed(nodes: Iterable[Any], wanted: set[str]) -> list[Any]:
     return kept[::-1]
 
 
-def _value_info(name: str, type_: TensorType) -> Any:  # noqa: ANN401  # an onnx message
+def _value_info(name: str, type_: TensorType) -> Any:  # an onnx message
     from onnx import helper
 
-    return helper.make_tensor_value_info(name, element_type(type_.dtype), [d if isinstance(d, int) else None for d in type_.shape])
+    return helper.make_tensor_value_info(
+        name, element_type(type_.dtype), [d if isinstance(d, int) else None for d in type_.shape]
+    )
 
 
-def _session(content: bytes, host: OnnxRuntimeHost, name: str) -> Any:  # noqa: ANN401  # an onnxruntime session
+def _session(content: bytes, host: OnnxRuntimeHost, name: str) -> Any:  # an onnxruntime session
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     level = onnxruntime.GraphOptimizationLevel
     options.graph_optimization_level = level.ORT_ENABLE_ALL if host.optimize else level.ORT_DISABLE_ALL
     options.intra_op_num_threads = host.threads or 0
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # kernels run between regions
     options.log_severity_level = 3  # errors only
     try:
         return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])

@@ -40,7 +40,19 @@ LOCAL_BYTES = 64 * 1024  # of one temporary on the stack of a thread
 
 
 def contract(nest: Nest) -> Nest:
-    """The nest with each temporary as small as its accesses allow."""
+    """The nest with each temporary that then fits a stack as small as its accesses allow."""
+    return _with_locals(nest, on_heap=False)
+
+
+def contract_large(nest: Nest) -> Nest:
+    """The same for temporaries of any size, symbolic ones too: a target takes them from the heap.
+
+    Only worth it when dims are dropped; a temporary that keeps its full size is better allocated once, as a workspace.
+    """
+    return _with_locals(nest, on_heap=True)
+
+
+def _with_locals(nest: Nest, on_heap: bool) -> Nest:
     body = nest.body
     kept: list[Buffer] = []
     for buffer in nest.buffers:
@@ -48,7 +60,7 @@ def contract(nest: Nest) -> Nest:
             kept.append(buffer)
             continue
         home = _home(body, buffer.name, (), ())
-        local = _local_form(buffer, home)
+        local = _local_form(buffer, home, on_heap)
         if local is None:
             kept.append(buffer)
         else:
@@ -91,8 +103,8 @@ def _accesses(root: Statement, name: str) -> list[tuple[Index, ...]]:
     return found
 
 
-def _local_form(buffer: Buffer, home: _Home) -> _Local | None:
-    """The local temporary, or None when it is too large for a stack or shared between parallel iterations."""
+def _local_form(buffer: Buffer, home: _Home, on_heap: bool) -> _Local | None:
+    """The local temporary, or None when it is too large for its place or shared between parallel iterations."""
     variables = {Var(loop.var) for loop in home.loops}
     dims: list[int] = []
     for dim in range(len(buffer.shape)):
@@ -101,7 +113,8 @@ def _local_form(buffer: Buffer, home: _Home) -> _Local | None:
             dims.append(dim)
     shape = tuple(buffer.shape[dim] for dim in dims)
     size = product(shape)
-    if isinstance(size, Sym) or size * buffer.dtype.itemsize > LOCAL_BYTES:
+    fits_stack = not isinstance(size, Sym) and size * buffer.dtype.itemsize <= LOCAL_BYTES
+    if not fits_stack and not (on_heap and len(shape) < len(buffer.shape)):
         return None
     if any(isinstance(s, For) and s.kind is LoopKind.PARALLEL for s in statements(home.block)):
         return None

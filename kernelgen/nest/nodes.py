@@ -234,8 +234,8 @@ class Nest:
     """A kernel body. ``buffers`` are the arguments in calling order: inputs, outputs, workspaces.
 
     ``symbols`` are the size symbols, bound from the shapes of the arguments, each >= 1.
-    A buffer's ``shape`` is the one that the body indexes; callers see ``argument_shapes`` (one per buffer, same
-    number of elements, same row-major order): dims may have been split or folded, and extents of 1 dropped.
+    A buffer's ``shape`` is the one that the body indexes; callers see ``argument_shapes`` (one per input and
+    output, same number of elements, same row-major order): dims may have been split or folded, and extents of 1 dropped.
     """
 
     name: str

@@ -8,7 +8,7 @@
 6. Stored and accumulated values have the buffer's dtype; inputs are never written.
 7. Vector loops have no loop inside.
 8. Shapes of locals are numbers or polynomials over the size symbols.
-9. There is one argument shape for each buffer, or none at all.
+9. There are argument shapes for all buffers, or for all but the workspaces at the end, or none; sizes agree.
 """
 
 from __future__ import annotations
@@ -77,7 +77,9 @@ def _check_names(nest: Nest) -> None:
 
 def _check_shapes(nest: Nest) -> None:
     shapes = nest.argument_shapes
-    if shapes and len(shapes) != len(nest.buffers):
+    without = nest.buffers[len(shapes) :]
+    is_complete = len(shapes) <= len(nest.buffers) and all(b.space is Space.WORKSPACE for b in without)
+    if shapes and not is_complete:
         _broken(9, f"{len(shapes)} argument shapes for {len(nest.buffers)} buffers")
     for buffer, shape in zip(nest.buffers, shapes, strict=False):
         if product(buffer.shape) != product(shape):

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -74,7 +75,7 @@ def test_load_reads_what_was_written(ending: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("form", [DESC, str(DESC), DESC.read_text(), json.loads(DESC.read_text())], ids=type)
-def test_kernelgen_alone(form: object) -> None:
+def test_kernelgen_alone(form: Any) -> None:
     desc = kernelgen.load_desc(form)
     kernel = kernelgen.compile(desc, target="cpu")
     assert (kernel(X)[0] == kernelgen.reference(desc)(X)[0]).all()

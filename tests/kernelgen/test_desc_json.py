@@ -5,7 +5,8 @@ from pathlib import Path
 import kernel_examples
 import pytest
 
-from kernelgen.desc_json import dump_desc, load_desc
+from kernelgen.desc_json import load_desc
+from kernelgen.desc_write import dump_desc
 from kernelgen.dims import sym
 from kernelgen.errors import DescError
 
@@ -179,6 +180,15 @@ def test_symbolic_shapes_are_read_with_their_expressions():
     y = tensor("y", [-1], symbolic_shape=["m"])
     desc = load_desc(document([op("Reshape", [x], y)], [x], [y], symbol_calc_expr={"m": "4*n"}))
     assert desc.outputs[0].shape == (4 * sym("n"),)
+
+
+def test_dummy_results_of_assignments_are_no_outputs():
+    p, new, dummy = tensor("p", [16, 16]), tensor("new", [16, 16]), tensor("d", [1])
+    fresh = tensor("f", [16, 16])
+    desc = load_desc(document([op("Neg", [new], fresh), op("Assign", [p, fresh], dummy)], [p, new], [dummy]))
+    assert desc.outputs == ()
+    assert desc.updated_inputs == (0,)
+    assert desc.ops[1].output.shape == (16, 16)
 
 
 EXAMPLES = [

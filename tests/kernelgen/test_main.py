@@ -6,7 +6,7 @@ from typer.testing import CliRunner
 
 import kernelgen
 from kernelgen.__main__ import app, described_files, write_atomically
-from kernelgen.desc_json import dump_desc
+from kernelgen.desc_write import dump_desc
 
 RUNNER = CliRunner()
 

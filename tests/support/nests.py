@@ -9,6 +9,7 @@ import numpy as np
 from kernelgen.dims import Dim
 from kernelgen.dtypes import BOOL, FLOAT32, DType, dtype
 from kernelgen.nest.index import from_dim
+from kernelgen.nest.initialize import neutral_element
 from kernelgen.nest.nodes import (
     Accumulate,
     Alloc,
@@ -75,10 +76,7 @@ def reduce_nest(function: str, rows: Dim, columns: Dim, type_: DType = FLOAT32, 
     x, y = buffer("x", rows, columns, dtype=type_), output("y", rows, dtype=type_)
     start = Literal({"add": 0, "mul": 1, "logical_and": True, "logical_or": False}.get(function, 0), type_)
     if function in ("maximum", "minimum"):
-        extreme = np.finfo if type_.is_float else np.iinfo
-        limits = extreme(np.float32 if type_.is_float and type_.bits < 32 else type_.numpy)
-        value = float("inf") if type_.is_float else limits.max
-        start = Literal((-value if type_.is_float else limits.min) if function == "maximum" else value, type_)
+        start = neutral_element(function, type_)
     row = loop(J, columns, Accumulate(y, (I,), function, Load(x, (I, J))))
     body = block(loop(I, rows, Store(y, (I,), start), row, kind=LoopKind.PARALLEL))
     return Nest(f"reduce_{function}", symbols, (x, y), body)

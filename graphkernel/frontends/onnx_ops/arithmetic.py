@@ -56,7 +56,9 @@ def mod(call: OnnxCall) -> Results:
 def power(call: OnnxCall) -> Results:
     """The exponent may have a data type of its own."""
     base, exponent = call.operands
-    return ops.pow(base, exponent if dtype(exponent.dtype) == dtype(base.dtype) else ops.cast(exponent, dtype(base.dtype)))
+    return ops.pow(
+        base, exponent if dtype(exponent.dtype) == dtype(base.dtype) else ops.cast(exponent, dtype(base.dtype))
+    )
 
 
 def _folded(name: str, function_name: str) -> OnnxRule:
@@ -86,9 +88,9 @@ def clip(call: OnnxCall) -> Results:
     return above if high is None else ops.minimum(above, high)
 
 
-def _bound(call: OnnxCall, name: str, like: Any) -> np.ndarray | None:  # noqa: ANN401  # a Tensor or array
+def _bound(call: OnnxCall, name: str, like: Any) -> np.ndarray | None:  # a Tensor or array
     return None if call.attribute(name) is None else _scalar(call.attribute(name), like)
 
 
-def _scalar(value: float, like: Any) -> np.ndarray:  # noqa: ANN401  # a Tensor or array
+def _scalar(value: float, like: Any) -> np.ndarray:  # a Tensor or array
     return np.asarray(value, dtype(like.dtype).numpy)

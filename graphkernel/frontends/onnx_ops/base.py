@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from graphkernel.ir.types import Shape
+from graphkernel.ir.types import Dim, Shape
 from graphkernel.ops.tensor import Tensor
 
 Operand = Any
@@ -53,7 +53,7 @@ class OnnxCall:
         """Whether an optional operand is there."""
         return self.operand(position) is not None
 
-    def attribute(self, name: str, default: Any = None) -> Any:  # noqa: ANN401  # ONNX attributes have many types
+    def attribute(self, name: str, default: Any = None) -> Any:  # ONNX attributes have many types
         """An attribute as int, float, text, tuple or array."""
         return self.attributes.get(name, default)
 
@@ -70,10 +70,9 @@ class OnnxCall:
     def ints(self, position: int) -> tuple[int, ...] | None:
         """An operand's content as ints; None when it is not known or symbolic."""
         dims = self.dims(position)
-        known = dims is not None and all(isinstance(dim, int) for dim in dims)
-        return tuple(int(dim) for dim in dims) if dims is not None and known else None  # type: ignore[arg-type]
+        return None if dims is None else static(dims)
 
-    def axes(self, position: int, since: int) -> tuple[int, ...] | None | Declined:
+    def axes(self, position: int, since: int) -> tuple[int, ...] | Declined | None:
         """Axes, which are an attribute before opset ``since`` and an operand from it on; None when absent."""
         if "axes" in self.attributes:
             return tuple(self.attributes["axes"])
@@ -103,6 +102,13 @@ def onnx_op(name: str) -> Callable[[Convert], OnnxRule]:
 def same(name: str, function: Callable[..., Any]) -> OnnxRule:
     """A rule for an operator that takes the same operands here as there."""
     return OnnxRule(name, lambda call: function(*call.operands))
+
+
+def static(dims: Iterable[Dim]) -> tuple[int, ...] | None:
+    """The extents as ints; None when one is symbolic."""
+    given = tuple(dims)
+    numbers = tuple(dim for dim in given if isinstance(dim, int))
+    return numbers if len(numbers) == len(given) else None
 
 
 def shape_of(operand: Operand) -> Shape:

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from graphkernel import ops
-from graphkernel.frontends.onnx_ops.base import Declined, OnnxCall, Operand, Results, onnx_op, shape_of
-from graphkernel.ir.types import Shape, Sym, dtype
+from graphkernel.frontends.onnx_ops.base import Declined, OnnxCall, Operand, Results, onnx_op, shape_of, static
+from graphkernel.ir.types import Shape, dtype
 
 
 @onnx_op("MatMul")
@@ -107,7 +107,7 @@ def _pooling(call: OnnxCall) -> dict[str, Any] | Declined:
 
 
 def _window(call: OnnxCall, x: Shape, kernel: Shape) -> dict[str, Any] | Declined:
-    """Strides, pads and dilations of two spatial axes; ONNX pads are (top, left, bottom, right), ours (top, bottom, left, right)."""
+    """Strides, pads and dilations of two spatial axes; ONNX pads are (top, left, bottom, right), ours pair by axis."""
     if len(kernel) != 2:
         return Declined(f"{len(kernel)} spatial axes")
     stride, dilation = tuple(call.attribute("strides", (1, 1))), tuple(call.attribute("dilations", (1, 1)))
@@ -118,17 +118,18 @@ def _window(call: OnnxCall, x: Shape, kernel: Shape) -> dict[str, Any] | Decline
     return {"stride": stride, "dilation": dilation, "pad": (top, bottom, left, right)}
 
 
-def _pads(call: OnnxCall, extents: Shape, kernel: Shape, stride: tuple[int, ...], dilation: tuple[int, ...]) -> tuple[int, ...] | Declined:
+def _pads(
+    call: OnnxCall, extents: Shape, kernel: Shape, stride: tuple[int, ...], dilation: tuple[int, ...]
+) -> tuple[int, ...] | Declined:
     automatic = call.attribute("auto_pad", "NOTSET")
     if automatic == "NOTSET":
         return tuple(call.attribute("pads", (0, 0, 0, 0)))
     if automatic == "VALID":
         return (0, 0, 0, 0)
-    if any(isinstance(dim, Sym) for dim in (*extents, *kernel)):
+    have, window = static(extents), static(kernel)
+    if have is None or window is None:
         return Declined(f"auto_pad {automatic} of a symbolic extent")
-    totals = [
-        max(0, (-(-int(str(n)) // s) - 1) * s + d * (int(str(k)) - 1) + 1 - int(str(n)))
-        for n, k, s, d in zip(extents, kernel, stride, dilation, strict=True)
-    ]
+    parts = zip(have, window, stride, dilation, strict=True)
+    totals = [max(0, (-(-n // s) - 1) * s + d * (k - 1) + 1 - n) for n, k, s, d in parts]
     less, more = tuple(total // 2 for total in totals), tuple(total - total // 2 for total in totals)
     return (*less, *more) if automatic == "SAME_UPPER" else (*more, *less)

@@ -27,15 +27,15 @@ def _reduction(name: str, function: Callable[..., Any], since: int = AXES_OPERAN
     return OnnxRule(name, convert)
 
 
-def _sum_square(x: Any, **where: Any) -> Any:  # noqa: ANN401  # a Tensor or array
+def _sum_square(x: Any, **where: Any) -> Any:  # a Tensor or array
     return ops.reduce_sum(ops.mul(x, x), **where)
 
 
-def _norm2(x: Any, **where: Any) -> Any:  # noqa: ANN401  # a Tensor or array
+def _norm2(x: Any, **where: Any) -> Any:  # a Tensor or array
     return ops.sqrt(_sum_square(x, **where))
 
 
-def _norm1(x: Any, **where: Any) -> Any:  # noqa: ANN401  # a Tensor or array
+def _norm1(x: Any, **where: Any) -> Any:  # a Tensor or array
     return ops.reduce_sum(ops.abs(x), **where)
 
 

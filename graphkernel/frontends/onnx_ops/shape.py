@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from math import prod
+
 import numpy as np
 
 from graphkernel import ops
-from graphkernel.frontends.onnx_ops.base import Declined, OnHost, OnnxCall, Operand, Results, onnx_op, shape_of
-from graphkernel.ir.types import Dim, Shape, Sym, divide_exactly, product
+from graphkernel.errors import TypeRuleError
+from graphkernel.frontends.onnx_ops.base import Declined, OnHost, OnnxCall, Results, onnx_op, shape_of, static
+from graphkernel.ir.types import Dim, Sym, divide_exactly, product
 from graphkernel.ops.type_rules import broadcast_shapes
 
 MOST_FOLDED_ELEMENTS = 1 << 26  # a constant that a small model spells out by its shape alone
+BEYOND_EVERY_END = 2**31 - 1  # how exporters spell "to the end"
 RUN_TIME_SHAPE = Declined("the shape is computed at run time")
 
 
@@ -102,42 +106,49 @@ def cut(call: OnnxCall) -> Results:
     """Bounds are attributes before opset 10; they count from the end when negative and are cut to the extent."""
     x = call.operands[0]
     have = shape_of(x)
-    old = call.opset < 10
-    starts = call.attribute("starts") if old else call.dims(1)
-    ends = call.attribute("ends") if old else call.dims(2)
-    if starts is None or ends is None:
-        return Declined("the bounds are computed at run time")
-    axes = call.attribute("axes") if old else call.ints(3)
-    steps = (None if old else call.ints(4)) or (1,) * len(starts)
-    begin, end, strides = [0] * len(have), list(have), [1] * len(have)
-    for axis, *part in zip(axes or range(len(starts)), starts, ends, steps, strict=True):
-        begin[axis], end[axis], strides[axis] = _clamped(have[axis], *part)
-    if all(_provable(*part) for part in zip(have, begin, end, strict=True)):
+    parts = _slice_parts(call)
+    if isinstance(parts, Declined):
+        return parts
+    begin: list[Dim] = [0] * len(have)
+    end, strides = list(have), [1] * len(have)
+    for axis, start, stop, step in parts:
+        begin[axis], end[axis] = _clamped(have[axis], start, stop, step)
+        strides[axis] = step
+    try:
         return ops.strided_slice(x, begin, end, strides)
-    return OnHost(tuple(_extent(*part) for part in zip(begin, end, strict=True)), "a symbolic bound may lie outside")
+    except TypeRuleError as error:  # a symbolic bound may lie outside; exporters write slices that do not
+        extents = tuple(_extent(*part) for part in zip(begin, end, strides, strict=True))
+        return (
+            Declined(str(error)) if None in extents else OnHost(tuple(e for e in extents if e is not None), str(error))
+        )
 
 
-def _clamped(extent: Dim, start: Dim, stop: Dim, step: int) -> tuple[Dim, Dim, int]:
+def _slice_parts(call: OnnxCall) -> list[tuple[int, Dim, Dim, int]] | Declined:
+    """(axis, start, stop, step) of each axis that is cut."""
+    if call.opset < 10:
+        starts, ends, axes, steps = call.attribute("starts"), call.attribute("ends"), call.attribute("axes"), None
+    else:
+        starts, ends, axes, steps = call.dims(1), call.dims(2), call.ints(3), call.ints(4)
+    if starts is None or ends is None or (axes is None and call.has(3)) or (steps is None and call.has(4)):
+        return Declined("the bounds are computed at run time")
+    return list(zip(axes or range(len(starts)), starts, ends, steps or (1,) * len(starts), strict=True))
+
+
+def _clamped(extent: Dim, start: Dim, stop: Dim, step: int) -> tuple[Dim, Dim]:
     """Bounds as ``StridedSlice`` takes them."""
     if isinstance(extent, int) and isinstance(start, int) and isinstance(stop, int):
         first, last, _ = slice(start, stop, step).indices(extent)
-        empty = (last - first) * step <= 0
-        return first, first if empty else last, step
-    far = isinstance(stop, int) and stop >= 2**31 - 1
-    last = extent if far else extent + stop if isinstance(stop, int) and stop < 0 else stop
-    return extent + start if isinstance(start, int) and start < 0 else start, last, step
+        return first, first if (last - first) * step <= 0 else last
+    to_the_end = isinstance(stop, int) and stop >= BEYOND_EVERY_END
+    last = extent if to_the_end else extent + stop if isinstance(stop, int) and stop < 0 else stop
+    return extent + start if isinstance(start, int) and start < 0 else start, last
 
 
-def _provable(extent: Dim, begin: Dim, end: Dim) -> bool:
-    """Whether the bounds lie within the extent whatever the symbols are."""
-    if isinstance(begin, int) and isinstance(end, int) and isinstance(extent, int):
-        return True
-    return begin == 0 and end == extent
-
-
-def _extent(begin: Dim, end: Dim) -> Dim:
-    """Exporters write slices that lie within the extent; a run whose bound does not is refused by the host library."""
-    return end - begin
+def _extent(begin: Dim, end: Dim, step: int) -> Dim | None:
+    """The number of elements; None when that is no polynomial."""
+    if isinstance(begin, int) and isinstance(end, int):
+        return len(range(begin, end, step))
+    return end - begin if step == 1 else None
 
 
 @onnx_op("Pad")
@@ -157,9 +168,10 @@ def pad(call: OnnxCall) -> Results:
 def shape(call: OnnxCall) -> Results:
     """Known when the operand's shape is static."""
     dims = shape_of(call.operands[0])[call.attribute("start", 0) : call.attribute("end")]
-    if any(isinstance(dim, Sym) for dim in dims):
-        return OnHost((len(dims),), "the shape is symbolic", dtype="int64")
-    return np.asarray(dims, np.int64)
+    known = static(dims)
+    return (
+        OnHost((len(dims),), "the shape is symbolic", dtype="int64") if known is None else np.asarray(known, np.int64)
+    )
 
 
 @onnx_op("Size")
@@ -175,14 +187,10 @@ def constant_of_shape(call: OnnxCall) -> Results:
     dims, value = call.dims(0), np.asarray(call.attribute("value", np.zeros(1, np.float32))).reshape(())
     if dims is None:
         return RUN_TIME_SHAPE
-    if any(isinstance(dim, Sym) for dim in dims):
+    extents = static(dims)
+    if extents is None:
         return OnHost(dims, "the shape is symbolic", dtype=value.dtype.name)
-    return _filled(dims, value)
-
-
-def _filled(dims: Shape, value: np.ndarray) -> Operand | Declined:
-    extents = tuple(int(str(dim)) for dim in dims)
-    if np.prod(extents, dtype=np.float64) > MOST_FOLDED_ELEMENTS:
+    if prod(extents) > MOST_FOLDED_ELEMENTS:
         return Declined(f"{extents} is too large for a constant")
     return np.full(extents, value)
 
@@ -190,7 +198,13 @@ def _filled(dims: Shape, value: np.ndarray) -> Operand | Declined:
 @onnx_op("Constant")
 def constant(call: OnnxCall) -> Results:
     """A tensor, or a number or numbers in attributes of their own."""
-    for name, of in (("value", None), ("value_float", "float32"), ("value_floats", "float32"), ("value_int", "int64"), ("value_ints", "int64")):
+    for name, of in (
+        ("value", None),
+        ("value_float", "float32"),
+        ("value_floats", "float32"),
+        ("value_int", "int64"),
+        ("value_ints", "int64"),
+    ):
         if name in call.attributes:
             return np.asarray(call.attributes[name], of)
     return Declined("a constant of text or sparse data")
@@ -199,10 +213,9 @@ def constant(call: OnnxCall) -> Results:
 @onnx_op("Range")
 def value_range(call: OnnxCall) -> Results:
     """Known when the bounds are."""
-    bounds = [call.array(position) for position in range(3)]
-    if all(bound is not None for bound in bounds):
-        start, limit, delta = (np.asarray(bound).reshape(()) for bound in bounds)
-        return np.arange(start, limit, delta, dtype=start.dtype)
+    start, limit, delta = (call.array(position) for position in range(3))
+    if start is not None and limit is not None and delta is not None:
+        return np.arange(start.item(), limit.item(), delta.item(), dtype=start.dtype)
     begin, end, step = (call.dims(position) for position in range(3))
     if begin == (0,) and step == (1,) and end is not None:
         return OnHost(end, "the bounds are symbolic", dtype="int64")

@@ -39,8 +39,9 @@ class Argument:
 
 
 def arguments(nest: Nest) -> tuple[Argument, ...]:
-    """The arrays of a nest in calling order, with the shapes that callers see."""
-    shapes = nest.argument_shapes or tuple(buffer.shape for buffer in nest.buffers)
+    """The arrays of a nest in calling order, with the shapes that callers see; workspaces may have none of those."""
+    own = tuple(buffer.shape for buffer in nest.buffers)
+    shapes = (*nest.argument_shapes, *own[len(nest.argument_shapes) :])
     return tuple(
         Argument(buffer.name, buffer.dtype, shape, buffer.space is not Space.INPUT)
         for buffer, shape in zip(nest.buffers, shapes, strict=True)

@@ -11,6 +11,7 @@ from kernelgen.nest.nodes import (
     Call,
     Compare,
     If,
+    Index,
     IndexBinary,
     IndexOp,
     IndexValue,
@@ -76,8 +77,8 @@ def test_expressions() -> None:
 
 
 def test_indices_keep_their_grouping() -> None:
-    def op(kind: IndexOp, left: object, right: object) -> IndexBinary:
-        return IndexBinary(kind, left, right)  # type: ignore[arg-type]
+    def op(kind: IndexOp, left: Index, right: Index) -> IndexBinary:
+        return IndexBinary(kind, left, right)
 
     assert show_index(op(IndexOp.ADD, op(IndexOp.MUL, I, Num(4)), J)) == "i*4 + j"
     assert show_index(op(IndexOp.MUL, op(IndexOp.ADD, I, Num(4)), J)) == "(i + 4)*j"

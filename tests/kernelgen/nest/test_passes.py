@@ -9,7 +9,20 @@ from kernelgen.nest.contract import LOCAL_BYTES, contract
 from kernelgen.nest.hoist import hoist
 from kernelgen.nest.initialize import initialize, neutral_element
 from kernelgen.nest.merge import merge_accumulations
-from kernelgen.nest.nodes import Accumulate, Alloc, Block, Let, Literal, Load, LoopKind, Nest, Ref, Space, Statement, Store
+from kernelgen.nest.nodes import (
+    Accumulate,
+    Alloc,
+    Block,
+    Let,
+    Literal,
+    Load,
+    LoopKind,
+    Nest,
+    Ref,
+    Space,
+    Statement,
+    Store,
+)
 from kernelgen.nest.scalarize import scalarize
 from kernelgen.nest.share import share
 from kernelgen.nest.walk import statements
@@ -83,7 +96,9 @@ def test_a_temporary_that_crosses_parallel_loops_stays() -> None:
 def test_a_temporary_too_large_for_a_stack_stays() -> None:
     wide = LOCAL_BYTES
     e = buffer("e", 4, wide, space=Space.WORKSPACE)
-    before = nest(rows(columns(Store(e, (I, J), ELEMENT)), columns(Store(Y, (I, J), Load(e, (I, J))))), buffers=(X, Y, e))
+    before = nest(
+        rows(columns(Store(e, (I, J), ELEMENT)), columns(Store(Y, (I, J), Load(e, (I, J))))), buffers=(X, Y, e)
+    )
     assert contract(before) == before
 
 
@@ -99,18 +114,23 @@ def test_a_temporary_read_at_another_row_keeps_its_rows() -> None:
 
 def test_a_dead_temporary_lives_in_the_output() -> None:
     e = buffer("e", 4, 8, space=Space.WORKSPACE)
-    body = rows(columns(Store(e, (I, J), ELEMENT)), columns(Let("v", Load(e, (I, J))), Store(Y, (I, J), Ref("v", FLOAT32))))
+    body = rows(
+        columns(Store(e, (I, J), ELEMENT)), columns(Let("v", Load(e, (I, J))), Store(Y, (I, J), Ref("v", FLOAT32)))
+    )
     after = share(nest(body, buffers=(X, Y, e)))
     assert after.buffers == (X, Y)
     assert after.body == block(
-        rows(columns(Store(Y, (I, J), ELEMENT)), columns(Let("v", Load(Y, (I, J))), Store(Y, (I, J), Ref("v", FLOAT32))))
+        rows(
+            columns(Store(Y, (I, J), ELEMENT)), columns(Let("v", Load(Y, (I, J))), Store(Y, (I, J), Ref("v", FLOAT32)))
+        )
     )
 
 
 def test_a_temporary_that_is_read_again_later_does_not() -> None:
     e = buffer("e", 4, 8, space=Space.WORKSPACE)
     again = columns(Accumulate(ROWS, (I,), "add", Load(e, (I, J))))
-    body = rows(columns(Store(e, (I, J), ELEMENT)), columns(Let("v", Load(e, (I, J))), Store(Y, (I, J), Ref("v", FLOAT32))), again)
+    use = columns(Let("v", Load(e, (I, J))), Store(Y, (I, J), Ref("v", FLOAT32)))
+    body = rows(columns(Store(e, (I, J), ELEMENT)), use, again)
     before = nest(body, buffers=(X, Y, ROWS, e))
     assert share(before) == before
 

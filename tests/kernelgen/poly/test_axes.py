@@ -8,11 +8,11 @@ from math import prod
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelgen.dims import sym
+from kernelgen.dims import Dim, product, sym
 from kernelgen.poly.axes import Axis, join, match
 
 
-def extents(axes: list[Axis]) -> list[object]:
+def extents(axes: list[Axis]) -> list[Dim]:
     return [leaf.extent for axis in axes for leaf in axis.leaves]
 
 
@@ -55,4 +55,4 @@ def test_any_two_groupings_of_the_same_factors_match(factors: list[int], data: s
     left, right = grouped(), grouped()
     assert match(left, right)
     assert extents(left) == extents(right)
-    assert prod(extents(left)) == prod(factors)  # type: ignore[arg-type]
+    assert product(extents(left)) == prod(factors)

@@ -43,8 +43,8 @@ def loops(nest: Nest) -> list[For]:
 
 EVERY = [
     softmax(), softmax(sym("M"), sym("N")), layer_norm(), layer_norm(sym("M")), column_sum(7, 2100),
-    column_sum(sym("M"), 40), transpose_add(), own_transpose(), split_reshape(), split_reshape(sym("M")), crossed_reshape(), two_phase_branches(),
-    momentum(), half_sum(), empty_sum(),
+    column_sum(sym("M"), 40), transpose_add(), own_transpose(), split_reshape(), split_reshape(sym("M")),
+    crossed_reshape(), two_phase_branches(), momentum(), half_sum(), empty_sum(),
 ]  # fmt: skip
 
 
@@ -77,7 +77,7 @@ def test_symbolic_softmax_has_the_same_loops() -> None:
 def test_elementwise_dims_fold_into_one_loop() -> None:
     scop = fold(to_scop(split_reshape()))
     assert all(len(s.iterators) == 3 for s in scop.statements)  # rows, 4, and 2*3 folded
-    assert max(it.extent for s in scop.statements for it in s.iterators) == 6
+    assert {it.extent for s in scop.statements for it in s.iterators} == {5, 4, 6}
 
 
 def test_column_sum_keeps_partial_sums_in_a_strip() -> None:

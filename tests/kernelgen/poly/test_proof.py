@@ -8,6 +8,7 @@ import islpy as isl
 import pytest
 from kernel_examples import column_sum, layer_norm, softmax
 
+from kernelgen.desc import KernelDesc
 from kernelgen.driver import compile
 from kernelgen.errors import ProofError
 from kernelgen.nest import index as ix
@@ -22,8 +23,8 @@ from kernelgen.poly.schedule import schedule
 from kernelgen.poly.scop import Scop
 
 
-def grouped(desc: object) -> tuple[Scop, Relations]:
-    scop = group(fold(to_scop(desc)))  # type: ignore[arg-type]
+def grouped(desc: KernelDesc) -> tuple[Scop, Relations]:
+    scop = group(fold(to_scop(desc)))
     return scop, relations(scop)
 
 

@@ -5,7 +5,7 @@ import json
 import kernel_examples as examples
 import pytest
 
-from kernelgen.desc_json import dump_desc
+from kernelgen.desc_write import dump_desc
 from kernelgen.dims import sym
 from kernelgen.errors import UnsupportedError
 from kernelgen.meaning import reference

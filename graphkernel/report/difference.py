@@ -1,0 +1,30 @@
+"""How far two results are apart, and what an array holds, in a few numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def largest_difference(output: np.ndarray, reference: np.ndarray) -> float:
+    """The largest difference over the largest finite value of the reference.
+
+    Infinite where types, not-a-numbers or infinities disagree; 0.0 only when all elements are equal.
+    """
+    if output.shape != reference.shape or output.dtype != reference.dtype:
+        return float("inf")
+    a, b = output.astype(np.float64), reference.astype(np.float64)
+    finite = np.isfinite(b)
+    if not np.array_equal(a[~finite], b[~finite], equal_nan=True):
+        return float("inf")
+    if np.array_equal(a[finite], b[finite]):
+        return 0.0
+    found = float(np.abs(a - b)[finite].max() / max(np.abs(b[finite]).max(), np.finfo(np.float64).tiny))
+    return found if np.isfinite(found) else float("inf")
+
+
+def summary(array: np.ndarray) -> str:
+    """Least, mean and greatest value."""
+    if array.size == 0:
+        return "no elements"
+    wide = array.astype(np.float64)
+    return f"min {wide.min():.6g}, mean {wide.mean():.6g}, max {wide.max():.6g}"

@@ -1,0 +1,102 @@
+"""Operators that move, repeat, cut or join elements, as ONNX nodes. Symbolic extents are taken from operands at run time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from graphkernel.ir.graph import Node
+from graphkernel.ir.types import Dim, Shape, Sym
+from graphkernel.runtime.onnx_writer import Unwritable, Write, Writer, result_names
+
+BEFORE_THE_FIRST = -(2**62)  # how ONNX spells the end of a slice that runs backwards through element 0
+
+
+def _reshape(writer: Writer, node: Node, x: tuple[str, ...], result: str) -> object:
+    return writer.emit(
+        "Reshape", x[0], shape_operand(writer, x[0], node.args[0].type.shape, node.out.type.shape), result=result
+    )
+
+
+def shape_operand(writer: Writer, x: str, have: Shape, want: Shape) -> str:
+    """The shape as a tensor: constant when static, with one -1 when that is enough, else taken from the operand's shape."""
+    if sum(isinstance(dim, Sym) for dim in want) <= 1:
+        return writer.ints(tuple(-1 if isinstance(dim, Sym) else dim for dim in want))
+    parts: list[str] = []
+    shape = ""
+    for dim in want:
+        if isinstance(dim, int):
+            parts.append(writer.ints((dim,)))
+            continue
+        shape = shape or writer.emit("Shape", x)
+        parts.append(_dim_operand(writer, shape, have, dim))
+    return writer.emit("Concat", *parts, axis=0)
+
+
+def _dim_operand(writer: Writer, shape: str, have: Shape, want: Sym) -> str:
+    """One symbolic extent as a vector of one element: a sum of products of the operand's extents."""
+    known = {dim.symbols[0]: axis for axis, dim in enumerate(have) if isinstance(dim, Sym) and dim == _symbol(dim)}
+    total = ""
+    for monomial, coefficient in want.terms:
+        factor = writer.ints((coefficient,))
+        for name in monomial:
+            if name not in known:
+                raise Unwritable(f"the extent {want} does not follow from the operand's shape")
+            factor = writer.emit("Mul", factor, writer.emit("Gather", shape, writer.ints((known[name],)), axis=0))
+        total = writer.emit("Add", total, factor) if total else factor
+    return total
+
+
+def _symbol(dim: Sym) -> Sym:
+    return Sym((((dim.symbols[0],), 1),))
+
+
+def _transpose(writer: Writer, node: Node, x: tuple[str, ...], result: str) -> object:
+    return writer.emit("Transpose", x[0], result=result, perm=node.attrs.ints("perm"))
+
+
+def _concat(writer: Writer, node: Node, x: tuple[str, ...], result: str) -> object:
+    return writer.emit("Concat", *x, result=result, axis=node.attrs.int("axis"))
+
+
+def _broadcast_to(writer: Writer, node: Node, x: tuple[str, ...], result: str) -> object:
+    shape = tuple(
+        dim if isinstance(dim, int) else _unwritable(f"the symbolic extent {dim}") for dim in node.out.type.shape
+    )
+    return writer.emit("Expand", x[0], writer.ints(shape), result=result)
+
+
+def _slice(writer: Writer, node: Node, x: tuple[str, ...], result: str) -> object:
+    begin, end, strides = _static(node.attrs.dims("begin")), node.attrs.dims("end"), node.attrs.ints("strides")
+    cut = [
+        axis
+        for axis, dim in enumerate(node.args[0].type.shape)
+        if (begin[axis], end[axis], strides[axis]) != (0, dim, 1)
+    ]
+    stops = _static(BEFORE_THE_FIRST if end[axis] == -1 else end[axis] for axis in cut)
+    starts, steps = tuple(begin[axis] for axis in cut), tuple(strides[axis] for axis in cut)
+    operands = [writer.ints(part) for part in (starts, stops, tuple(cut), steps)]
+    return writer.emit("Slice", x[0], *operands, result=result)
+
+
+def _split(writer: Writer, node: Node, x: tuple[str, ...], result: str) -> object:
+    sizes = writer.ints(node.attrs.ints("size_splits"))
+    return writer.append("Split", (x[0], sizes), result_names(result, len(node.types)), axis=node.attrs.int("axis"))
+
+
+def _static(dims: Iterable[Dim]) -> tuple[int, ...]:
+    found: list[int] = []
+    for dim in dims:
+        if isinstance(dim, Sym):
+            raise Unwritable(f"the symbolic extent {dim}")
+        found.append(dim)
+    return tuple(found)
+
+
+SHAPE_WRITERS: Mapping[str, Write] = {
+    **dict.fromkeys(("Reshape", "ExpandDims", "Squeeze", "Flatten"), _reshape),
+    "Transpose": _transpose,
+    "Concat": _concat,
+    "BroadcastTo": _broadcast_to,
+    "StridedSlice": _slice,
+    "Split": _split,
+}

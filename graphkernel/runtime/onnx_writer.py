@@ -1,0 +1,66 @@
+"""What collects the ONNX nodes of a region, and what its rules say and raise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from graphkernel.ir.graph import Node
+from graphkernel.ir.types import DType
+
+DEFAULT_OPSET = 17
+OLDEST_OPSET = 13  # that the rules below can write
+
+
+class Unwritable(Exception):
+    """The operator, with these types and attributes, has no ONNX form; the message says why."""
+
+
+@dataclass
+class Writer:
+    """Collects the ONNX nodes and constants of one model. Names are made unique by a number."""
+
+    opset: int
+    nodes: list[Any] = field(default_factory=list[Any])
+    constants: dict[str, np.ndarray] = field(default_factory=dict[str, np.ndarray])
+
+    def constant(self, array: np.ndarray) -> str:
+        """The name of a new constant."""
+        name = f"k{len(self.constants)}"
+        self.constants[name] = array
+        return name
+
+    def ints(self, values: tuple[int, ...]) -> str:
+        """The name of a new int64 vector."""
+        return self.constant(np.asarray(values, np.int64))
+
+    def emit(self, op_type: str, *operands: str, result: str = "", **attributes: Any) -> str:  # as onnx takes them
+        """Appends a node with one result and gives the result's name."""
+        name = result or f"n{len(self.nodes)}"
+        self.append(op_type, operands, [name], **attributes)
+        return name
+
+    def append(self, op_type: str, operands: Sequence[str], results: Sequence[str], **attributes: Any) -> None:
+        """Appends a node with any number of results."""
+        from onnx import helper  # the extra "onnx" is needed only when a region is built
+
+        self.nodes.append(helper.make_node(op_type, operands, results, **attributes))
+
+
+def element_type(of: DType) -> int:
+    """ONNX's number of a data type."""
+    from onnx import helper
+
+    return int(helper.np_dtype_to_tensor_dtype(of.numpy))
+
+
+def result_names(result: str, count: int) -> tuple[str, ...]:
+    """The names of a node's results when the first is called ``result``."""
+    return (result, *(f"{result}_{index}" for index in range(1, count)))
+
+
+Write = Callable[[Writer, Node, tuple[str, ...], str], object]
+"""(writer, node, operand names, result name): appends nodes, the last of which makes the result."""

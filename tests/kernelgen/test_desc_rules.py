@@ -1,0 +1,59 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from kernel_examples import Writer, tensor
+
+from kernelgen.desc_rules import broadcast, expected_shapes, same_up_to_ones
+from kernelgen.dims import sym
+from kernelgen.meaning import reference
+from kernelgen.meaning.layout import from_fractal, to_fractal
+
+SHAPES = st.lists(st.sampled_from([0, 1, 1, 2, 3, 7]), max_size=4).map(tuple)
+
+
+@given(SHAPES, SHAPES)
+def test_broadcasting_is_that_of_numpy(left, right):
+    try:
+        expected = np.broadcast_shapes(left, right)
+    except ValueError:
+        with pytest.raises(ValueError, match="do not broadcast"):
+            broadcast(left, right)
+    else:
+        assert broadcast(left, right) == expected
+
+
+def test_equal_symbols_are_equal_extents():
+    assert broadcast((sym("N"), 1), (sym("N"), 4)) == (sym("N"), 4)
+    with pytest.raises(ValueError, match="do not broadcast"):
+        broadcast((sym("N"),), (sym("M"),))
+
+
+def test_shapes_may_differ_in_ones():
+    assert same_up_to_ones((1, 3, 1, 4), (3, 4))
+    assert not same_up_to_ones((3, 4), (4, 3))
+
+
+@given(st.data())
+def test_the_reference_agrees_with_the_rule_of_a_reduction(data):
+    shape = data.draw(st.lists(st.integers(0, 4), min_size=1, max_size=4).map(tuple))
+    axes = data.draw(st.sets(st.integers(-len(shape), len(shape) - 1)).map(lambda s: tuple(sorted(s))))
+    keep = data.draw(st.booleans())
+    w, x = Writer(), tensor("x", *shape)
+    w.op("ReduceSum", x, shape=(), axis=axes, keep_dims=keep)
+    rule = expected_shapes(w.ops[0])
+    assert rule is not None
+    described = Writer()
+    y = described.op("ReduceSum", x, shape=rule[0], axis=axes, keep_dims=keep)
+    values = np.random.default_rng(0).integers(-4, 5, shape).astype(np.float32)
+    (found,) = reference(described.desc("k", (x,), y))(values)
+    along = tuple({a % len(shape) for a in axes}) if axes else None
+    np.testing.assert_array_equal(found, values.sum(along, keepdims=keep))
+
+
+@given(st.integers(1, 40), st.integers(1, 40))
+def test_blocks_hold_the_matrix_and_zeros(rows, columns):
+    matrix = np.arange(1, rows * columns + 1, dtype=np.float32).reshape(rows, columns)
+    plain = from_fractal(to_fractal(matrix))
+    np.testing.assert_array_equal(plain[:rows, :columns], matrix)
+    assert plain.sum() == matrix.sum()
