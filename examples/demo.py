@@ -64,22 +64,21 @@ def show(net: Contest) -> bool:
     """Prints the tables of a net; says whether all levels agree with onnxruntime."""
     times = _times(net)
     expected = net.onnxruntime(*net.inputs)
-    before = len(net.graph.operators)
+    operators = len(net.graph.operators)
     rows: list[tuple[object, ...]] = []
     agree = True
     for level, executable in net.levels.items():
         report = executable.report
         difference = largest_difference(executable(*net.inputs)[0], expected)
         agree &= difference <= AGREEMENT
-        rows.append((
-            level, before, report.fused_operators, report.kernel_calls, len(report.kernels), len(report.host), f"{difference:.1e}",
-            f"{times[f'level {level}']:.1f}", f"{times['unfused']:.1f}", f"{times['onnxruntime']:.1f}",
-            f"{report.optimize_ms:.0f}", f"{report.compile_ms:.0f}",
-        ))  # fmt: skip
+        shape = (operators, report.fused_operators, report.kernel_calls, len(report.kernels), len(report.host))
+        measured = (times[f"level {level}"], times["unfused"], times["onnxruntime"])
+        made = (f"{report.optimize_ms:.0f}", f"{report.compile_ms:.0f}")
+        rows.append((level, *shape, f"{difference:.1e}", *measured, *made))
     columns = (
-        "level", "operators", "basic operators in kernels", "kernel calls", "distinct kernels", "host steps", "largest difference",
-        "ours ms", "unfused ms", "onnxruntime ms", "optimize ms", "cold compile ms",
-    )  # fmt: skip
+        *("level", "operators", "basic operators in kernels", "kernel calls", "distinct kernels", "host steps"),
+        *("largest difference", "ours ms", "unfused ms", "onnxruntime ms", "optimize ms", "cold compile ms"),
+    )
     print_table(columns, rows, title=f"{net.graph.name}: {', '.join(str(list(x.shape)) for x in net.inputs)}")
     _show_kernels(net.levels[2], net.inputs)
     return agree
@@ -98,8 +97,8 @@ def _show_kernels(executable: gk.Executable, inputs: Inputs) -> None:
     print_table(("calls", "a kernel that holds", "moves", "unfused", "compile ms"), rows, title="kernels at level 2")
 
 
-def _times(net: Contest) -> dict[str, float]:
-    """Milliseconds of each contestant: the median of rounds in which they take turns."""
+def _times(net: Contest) -> dict[str, str]:
+    """Milliseconds of each contestant, median (least-greatest) of rounds in which they take turns."""
     contestants: dict[str, Callable[..., object]] = {f"level {level}": exe for level, exe in net.levels.items()}
     contestants |= {"unfused": net.unfused, "onnxruntime": net.onnxruntime}
     samples: dict[str, list[float]] = {name: [] for name in contestants}
@@ -108,7 +107,11 @@ def _times(net: Contest) -> dict[str, float]:
             start = time.perf_counter()
             run(*net.inputs)
             samples[name].append((time.perf_counter() - start) * 1e3)
-    return {name: statistics.median(found[1:]) for name, found in samples.items()}  # the first round warms up
+    return {name: _spread(found[1:]) for name, found in samples.items()}  # the first round warms up
+
+
+def _spread(samples: Sequence[float]) -> str:
+    return f"{statistics.median(samples):.1f} ({min(samples):.1f}-{max(samples):.1f})"
 
 
 def encode_sentences(folder: Path) -> bool:

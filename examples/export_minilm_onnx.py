@@ -86,10 +86,13 @@ class Network:
         """Words, positions and token types."""
         length = self.emit("Gather", self.emit("Shape", "input_ids"), self.constant((1,), of="int64"), axis=0)
         zero, one = self.constant((0,), of="int64"), self.constant((1,), of="int64")
-        tables = {name: self.constant(weights[f"embeddings.{name}.weight"], name) for name in ("word_embeddings", "position_embeddings", "token_type_embeddings")}  # fmt: skip
-        words = self.emit("Gather", tables["word_embeddings"], "input_ids", axis=0)
-        kinds = self.emit("Gather", tables["token_type_embeddings"], "token_type_ids", axis=0)
-        places = self.emit("Slice", tables["position_embeddings"], zero, length, zero, one)
+        word_table, place_table, kind_table = (
+            self.constant(weights[f"embeddings.{name}_embeddings.weight"], f"{name}_embeddings")
+            for name in ("word", "position", "token_type")
+        )
+        words = self.emit("Gather", word_table, "input_ids", axis=0)
+        kinds = self.emit("Gather", kind_table, "token_type_ids", axis=0)
+        places = self.emit("Slice", place_table, zero, length, zero, one)
         return self.norm(self.emit("Add", self.emit("Add", words, kinds), places), weights, "embeddings.LayerNorm")
 
     def score_mask(self) -> str:

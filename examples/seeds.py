@@ -16,7 +16,8 @@ from graphkernel import ops
 class MyNet:
     """x * 2 + 1."""
 
-    def construct(self, x: Any) -> Any:  # a tensor
+    def construct(self, x: Any) -> Any:
+        """One tensor to one."""
         a = ops.mul(x, 2.0)
         return ops.add(a, 1.0)
 
@@ -24,7 +25,8 @@ class MyNet:
 class MyOp:
     """An operator made of others: (x - y) * x."""
 
-    def construct(self, x: Any, y: Any) -> Any:  # tensors
+    def construct(self, x: Any, y: Any) -> Any:
+        """Two tensors to one."""
         a = ops.sub(x, y)
         return ops.mul(a, x)
 
@@ -35,7 +37,8 @@ class MyOpNet:
     def __init__(self) -> None:
         self.my_op = MyOp()
 
-    def construct(self, x: Any, y: Any) -> Any:  # tensors
+    def construct(self, x: Any, y: Any) -> Any:
+        """Two tensors to one."""
         a = ops.mul(x, 2.0)
         b = ops.pow(a, 3.0)
         return self.my_op.construct(b, y)
@@ -57,9 +60,8 @@ def main() -> None:
         for level in range(4):
             executable = gk.compile(graph, opt_level=level)
             (result,) = executable(*inputs)
-            print(
-                f"{graph.name} at level {level}: {result[0, 0]:.6f} (expected {expected}), {executable.report.kernel_calls} kernels"
-            )
+            kernels = executable.report.kernel_calls
+            print(f"{graph.name} at level {level}: {result[0, 0]:.6f} (expected {expected}), {kernels} kernels")
         print(gk.optimize(graph))
 
 

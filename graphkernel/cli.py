@@ -33,6 +33,15 @@ from graphkernel.runtime.samples import random_inputs, read_inputs
 
 CHECK_FAILED, WRONG_USE = 1, 2
 
+NEEDS = {
+    "numpy": "everything",
+    "islpy": "kernels",
+    "llvmlite": "kernels on the CPU",
+    "onnx": "reading ONNX models",
+    "onnxruntime": "operators that no kernel computes, at speed",
+}
+"""What doctor looks for, and what it is needed for."""
+
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
 
 Model = Annotated[Path, typer.Argument(help=".onnx, .gk or .json")]
@@ -185,11 +194,7 @@ def flags() -> None:
 @app.command()
 def doctor() -> None:
     """What is installed, what works without it, and the settings in force."""
-    needs = {
-        "numpy": "everything", "islpy": "kernels", "llvmlite": "kernels on the CPU", "onnx": "reading ONNX models",
-        "onnxruntime": "operators that no kernel computes, at speed", "torch": "the torch.compile backend", "cupy": "kernels on GPUs",
-    }  # fmt: skip
-    print_table(("package", "version", "for"), [(name, _version(name), use) for name, use in needs.items()])
+    print_table(("package", "version", "for"), [(name, _version(name), use) for name, use in NEEDS.items()])
     environment = Environment.read()
     print_table(("setting", "value"), [
         ("python", platform.python_version()),

@@ -29,9 +29,8 @@ class Explanation:
         held = sum(len(node.body.operators) for node in kernels if node.body is not None)
         rest = len(self.after.operators) - len(kernels)
         counts = Counter(decision.code for decision in self.decisions)
-        lines = [
-            f"{self.before.name}: {len(self.before.operators)} operators became {len(kernels)} kernels of {held} and {rest} others"
-        ]
+        became = f"{len(self.before.operators)} operators became {len(kernels)} kernels of {held} and {rest} others"
+        lines = [f"{self.before.name}: {became}"]
         lines += [f"  {count:6} {code}: {REASONS[code]}" for code, count in sorted(counts.items())]
         return "\n".join(lines)
 

@@ -1,8 +1,7 @@
 """Running an optimized graph: kernels, host libraries, buffers.
 
-Reading order: ``arrays`` (what comes in, and the same kind out), ``buffers`` (liveness and one arena), ``steps`` (what
-a plan is made of), ``host`` (which library runs what no kernel computes; numpy), ``onnx_writer``, ``onnx_shapes``
-and ``onnx_text`` (our operators as ONNX nodes), ``regions`` (onnxruntime over whole regions), ``plan`` (graph to steps), ``frame`` (a plan with its
-buffers for given shapes), ``executable`` (the callable),
-``samples`` (inputs from files, or random).
+Reading order: ``arrays`` (what comes in, and the same kind out), ``samples`` (inputs from files, or random), ``buffers``
+(liveness and one arena), ``steps`` (what a plan is made of), ``host`` (which library runs what no kernel computes; numpy),
+``onnx_writer``, ``onnx_shapes`` and ``onnx_text`` (our operators as ONNX nodes), ``regions`` (onnxruntime over whole
+regions), ``plan`` (graph to steps), ``frame`` (a plan with its buffers for given shapes), ``executable`` (the callable).
 """

@@ -59,10 +59,7 @@ def _concat(writer: Writer, node: Node, x: tuple[str, ...], result: str) -> obje
 
 
 def _broadcast_to(writer: Writer, node: Node, x: tuple[str, ...], result: str) -> object:
-    shape = tuple(
-        dim if isinstance(dim, int) else _unwritable(f"the symbolic extent {dim}") for dim in node.out.type.shape
-    )
-    return writer.emit("Expand", x[0], writer.ints(shape), result=result)
+    return writer.emit("Expand", x[0], writer.ints(_static(node.out.type.shape)), result=result)
 
 
 def _slice(writer: Writer, node: Node, x: tuple[str, ...], result: str) -> object:

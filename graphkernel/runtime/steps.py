@@ -23,7 +23,9 @@ Action = Callable[[Slots], None]
 class Kernel(Protocol):
     """What a compiler gives back: numpy in, the outputs written into ``out``."""
 
-    def __call__(self, *inputs: Any, out: Sequence[Any] | None = None) -> tuple[Any, ...]: ...
+    def __call__(self, *inputs: Any, out: Sequence[Any] | None = None) -> tuple[Any, ...]:
+        """Runs on arrays."""
+        ...
 
 
 class Step(Protocol):

@@ -3,7 +3,7 @@
 For every innermost band the member whose vector loop touches memory most contiguously becomes the innermost loop and
 is marked ``vector``; for every outermost band the first coincident member comes first and is marked ``parallel``.
 
-    colsum: [j (coincident), i]  ->  parallel j by 1024; i by 8; vector j; i unrolled
+    colsum: [j (coincident), i]  ->  parallel j by 2048; i by 8; vector j; i unrolled
                                      rows are read as they lie, sums stay in L1 and are touched once for eight rows
     transpose: [i, j]            ->  parallel i by 32; j by 32; i; vector j
     y = f(x) over one axis       ->  parallel i by 8192; vector i
@@ -33,7 +33,7 @@ class CpuPlan:
     """The choices of the mapping, all sizes in elements."""
 
     chunk: int = 8192  # of a single long loop: one parallel iteration
-    strip: int = 1024  # of a vector loop inside a serial reduction: its partial results stay in L1
+    strip: int = 2048  # of a vector loop inside a serial reduction: its partial results stay in L1
     tile: int = 32  # of both loops of a transposed access
     rows: int = 8  # that a column reduction adds up before it touches its partial results; halved until it divides
 
@@ -87,7 +87,7 @@ class _Mapper:
         """Adds tile loops where they pay: around vector loops inside reductions, and for transposed accesses."""
         last = loops[-1].member
         if last.coincident and not any(loop.member.coincident for loop in loops[:-1]):
-            long = self.longer_than(last, 2 * self.plan.strip)
+            long = self.longer_than(last, 2 * self.plan.strip - 1)
             return [*([Loop(tiled(last, self.plan.strip))] if long else []), *self.several_rows(loops)]
         partner = self.transposed_partner(loops)
         if partner is None:

@@ -27,6 +27,7 @@ from kernelgen.nest.walk import statements
 from kernelgen.poly.build import to_scop
 from kernelgen.poly.fold import fold
 from kernelgen.poly.group import group
+from kernelgen.poly.map_cpu import CpuPlan
 
 SIZES = {"M": 5, "N": 9}
 
@@ -82,7 +83,7 @@ def test_elementwise_dims_fold_into_one_loop() -> None:
 
 def test_column_sum_keeps_partial_sums_in_a_strip() -> None:
     kinds = [(loop.var, loop.kind, loop.step) for loop in loops(compile(column_sum(), "python").nest)]
-    assert ("c0", LoopKind.PARALLEL, 1024) in kinds
+    assert ("c0", LoopKind.PARALLEL, CpuPlan().strip) in kinds
     assert kinds[-1][1] is LoopKind.VECTOR
 
 
