@@ -1,9 +1,8 @@
 """KernelDesc -> Scop: one statement per operator.
 
-First the axes: every operator says which dims of its operands and results run together, reshapes refine them
-(:mod:`kernelgen.poly.axes`). Then the statements: every tensor is a dense buffer over its leaf axes, dims of extent 1
-have no axis, and every operator is a statement over the leaf axes of its result (of its operand, for a reduction).
-Views are copies here; forwarding removes them.
+Every tensor is a dense buffer over its leaf axes (:mod:`kernelgen.poly.pairing` finds them), dims of extent 1 have no
+axis, and every operator is a statement over the leaf axes of its result (of its operand, for a reduction). Views are
+copies here; grouping removes them.
 """
 
 from __future__ import annotations
@@ -20,120 +19,17 @@ from kernelgen.errors import UnsupportedError
 from kernelgen.nest import index as ix
 from kernelgen.nest.initialize import neutral_element
 from kernelgen.nest.nodes import Accumulate, Buffer, Call, Expr, Index, Literal, Load, Num, Space, Store, Var
-from kernelgen.poly.axes import Axis, join, match
+from kernelgen.poly.axes import Axis
+from kernelgen.poly.pairing import BROADCASTS, COPIES, TensorAxes, permutation, reduced_dims
 from kernelgen.poly.scop import Iterator, Scop, Statement
-
-DimAxes = tuple[Axis | None, ...]
-COPIES = frozenset({"Reshape", "ExpandDims", "Squeeze", "Flatten", "EquivFormat"})
-BROADCASTS = frozenset({"BroadcastTo", "Tile"})
 
 
 def to_scop(desc: KernelDesc) -> Scop:
     """The statements of a checked description. Raises UnsupportedError with a reason code."""
-    axes = _Axes()
-    for op in desc.ops:
-        _relate(axes, op)
-    axes.regroup_reshapes()
-    builder = _Builder(desc, axes)
+    builder = _Builder(desc, TensorAxes.of_ops(desc.ops))
     for position, op in enumerate(desc.ops):
         builder.lower(op, f"{op.name}_{position}")
     return builder.finish()
-
-
-# ---------------------------------------------------------------- first walk: which dims run together
-
-
-@dataclass
-class _Axes:
-    """The axis of every dim of every named tensor; None for an extent of 1."""
-
-    by_name: dict[str, DimAxes] = field(default_factory=dict)
-    reshapes: list[tuple[TensorDesc, TensorDesc]] = field(default_factory=list)
-    opaque: set[tuple[str, str]] = field(default_factory=set)
-
-    def of(self, tensor: TensorDesc) -> DimAxes:
-        known = self.by_name.get(tensor.name)
-        if known is None or len(known) != len(tensor.shape):
-            known = tuple(None if dim == 1 else Axis(dim) for dim in tensor.shape)
-            self.by_name.setdefault(tensor.name, known)
-        return known
-
-    def groups(self, tensor: TensorDesc) -> tuple[tuple[Axis, ...], ...]:
-        """The leaf axes of each dim."""
-        return tuple(() if axis is None else axis.leaves for axis in self.of(tensor))
-
-    def pair(self, left: Sequence[Axis | None], right: Sequence[Axis | None], op: OpDesc) -> None:
-        """Joins the dims position by position; an absent axis pairs with anything (it is broadcast)."""
-        for a, b in zip(left, right, strict=True):
-            if a is not None and b is not None and not (a.extent == b.extent and join(a, b)):
-                raise UnsupportedError(
-                    "unsupported-layout", f"{op.name}: extents {a.extent} and {b.extent} do not pair up"
-                )
-
-    def regroup_reshapes(self) -> None:
-        """Refines dims so that reshapes are the identity on leaves; those that cannot be stay div/mod copies."""
-        for source, result in self.reshapes:
-            left = [axis for axis in self.of(source) if axis is not None]
-            right = [axis for axis in self.of(result) if axis is not None]
-            if not match(left, right):
-                self.opaque.add((source.name, result.name))
-
-
-def _relate(axes: _Axes, op: OpDesc) -> None:
-    result = axes.of(op.outputs[0])
-    if op.name in vocabulary.ELEMENTWISE or op.name in BROADCASTS or op.name in ("Assign", "InplaceAssign"):
-        for operand in op.inputs:
-            shorter = axes.of(operand)
-            if op.name == "Tile":
-                _require_broadcast(shorter, result)
-            length = min(len(shorter), len(result))
-            _require_ones(op, shorter[: len(shorter) - length])
-            if operand.value is None and length:
-                axes.pair(shorter[-length:], result[-length:], op)
-    elif op.name in COPIES:
-        axes.reshapes.append((op.inputs[0], op.output))
-    elif op.name == "Transpose":
-        source = axes.of(op.inputs[0])
-        axes.pair([source[d] for d in _permutation(op)], result, op)
-    elif op.name in vocabulary.REDUCTIONS:
-        reduced = reduced_dims(op)
-        kept = [a for d, a in enumerate(axes.of(op.inputs[0])) if d not in reduced and a is not None]
-        axes.pair(kept, _sized(op, [a for a in result if a is not None], len(kept)), op)
-    else:
-        raise UnsupportedError("unsupported-op", f"operator {op.name!r} has no polyhedral form yet")
-
-
-def _require_broadcast(source: DimAxes, result: DimAxes) -> None:
-    """A Tile that repeats a dim of extent above 1 is no broadcast."""
-    for a, b in zip(reversed(source), reversed(result), strict=False):
-        if a is not None and (b is None or a.extent != b.extent):
-            raise UnsupportedError("unsupported-attr", "Tile that repeats a dim of extent above 1")
-
-
-def _require_ones(op: OpDesc, leading: Sequence[Axis | None]) -> None:
-    if any(axis is not None for axis in leading):
-        raise UnsupportedError("unsupported-layout", f"{op.name}: an operand has more dims than the result")
-
-
-def _sized(op: OpDesc, found: list[Axis], expected: int) -> list[Axis]:
-    if len(found) != expected:
-        raise UnsupportedError("defective-input", f"{op.name}: the result's shape does not fit the reduced dims")
-    return found
-
-
-def _permutation(op: OpDesc) -> tuple[int, ...]:
-    rank = len(op.inputs[0].shape)
-    return tuple(p % rank for p in op.attrs.ints("perm", tuple(reversed(range(rank)))))
-
-
-def reduced_dims(op: OpDesc) -> frozenset[int]:
-    """The dims that a reduction removes, as non-negative numbers; an empty or absent ``axis`` means all."""
-    rank = len(op.inputs[0].shape)
-    axis = op.attrs.ints("axis", ())
-    return frozenset(d % rank for d in axis) if axis and rank else frozenset(range(rank))
-
-
-# ---------------------------------------------------------------- second walk: statements
 
 
 @dataclass(frozen=True)
@@ -163,7 +59,7 @@ class _Space:
 @dataclass
 class _Builder:
     desc: KernelDesc
-    axes: _Axes
+    axes: TensorAxes
     buffers: dict[str, Buffer] = field(default_factory=dict)
     literals: dict[str, Literal] = field(default_factory=dict)
     renamed: dict[str, TensorDesc] = field(default_factory=dict)
@@ -219,7 +115,7 @@ class _Builder:
     def transpose(self, op: OpDesc, name: str) -> None:
         """``out[i_0, ...] = in[...]`` where dim d of the result is dim perm[d] of the operand."""
         space = _Space.over(self.axes.groups(op.output))
-        groups: dict[int, tuple[Index, ...]] = dict(zip(_permutation(op), space.groups, strict=True))
+        groups: dict[int, tuple[Index, ...]] = dict(zip(permutation(op), space.groups, strict=True))
         source = self.resolve(op.inputs[0])
         if self.literal(source) is not None:
             value = self.read(source, space)

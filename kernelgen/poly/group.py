@@ -18,8 +18,9 @@ from kernelgen.dims import Dim, Sym, product
 from kernelgen.nest import index as ix
 from kernelgen.nest.nodes import Accumulate, Call, Expr, Index, Let, Literal, Load, Ref, Space, Store, Var
 from kernelgen.nest.scalars import SCALARS
+from kernelgen.nest.walk import loads
 from kernelgen.poly.partition import box, effect, is_identity, partition, producers_of
-from kernelgen.poly.scop import BodyStatement, Scop, Statement, loads
+from kernelgen.poly.scop import BodyStatement, Scop, Statement
 
 RECOMPUTE_LIMIT = 0.16  # ns per element; about what storing a float to cache and loading it back costs
 RECOMPUTE_PER_POINT_LIMIT = 0.05  # the same when the consumer has more points than the producer: casts and copies

@@ -15,7 +15,8 @@ from collections.abc import Mapping, Sequence
 
 from kernelgen.dims import Dim
 from kernelgen.nest.nodes import Accumulate, Index, Let, Space, Store, Var
-from kernelgen.poly.scop import Statement, loads
+from kernelgen.nest.walk import loads
+from kernelgen.poly.scop import Statement
 
 Groups = tuple[tuple[Statement, ...], ...]
 

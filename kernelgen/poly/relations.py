@@ -14,7 +14,8 @@ import islpy as isl
 
 from kernelgen.dims import Dim, Sym, evaluate
 from kernelgen.nest.nodes import Accumulate, Index, IndexBinary, IndexOp, Num, Store, Var
-from kernelgen.poly.scop import Scop, Statement, loads
+from kernelgen.nest.walk import loads
+from kernelgen.poly.scop import Scop, Statement
 
 
 @dataclass(frozen=True)

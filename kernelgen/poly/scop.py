@@ -8,11 +8,11 @@ Building, folding, forwarding and grouping map Scop to Scop; :mod:`kernelgen.pol
 
 from __future__ import annotations
 
-from collections.abc import Iterator as Iteration
 from dataclasses import dataclass
 
 from kernelgen.dims import Dim, Shape
-from kernelgen.nest.nodes import Accumulate, Buffer, Call, Expr, Index, Let, Load, Store
+from kernelgen.nest.nodes import Accumulate, Buffer, Index, Let, Store
+from kernelgen.nest.walk import loads
 
 BodyStatement = Let | Store | Accumulate
 
@@ -66,12 +66,3 @@ class Scop:
     buffers: tuple[Buffer, ...]
     statements: tuple[Statement, ...]
     argument_shapes: tuple[Shape, ...]
-
-
-def loads(expr: Expr) -> Iteration[Load]:
-    """All loads in an expression, left to right."""
-    if isinstance(expr, Load):
-        yield expr
-    elif isinstance(expr, Call):
-        for arg in expr.args:
-            yield from loads(arg)
