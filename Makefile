@@ -54,6 +54,7 @@ $(VENV)/demo.stamp: $(VENV)/core.stamp
 	$(PIP) --no-deps $(DEMO_WEIGHTS)
 	@touch $@
 
+# PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu spares the download of torch's CUDA libraries.
 $(VENV)/bench.stamp: $(VENV)/core.stamp
 	$(PIP) --group bench
 	@touch $@

@@ -1,10 +1,15 @@
-"""``python -m docs.generate``: writes the pages that are tables of what the code declares. A test compares them."""
+"""``python -m docs.generate``: writes what is generated, the tables of what the code declares and the README's figures.
+
+A test compares them with the files.
+"""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from graphkernel.cluster.model import ORDER
 from graphkernel.cluster.ops_lists import CLUSTER_OPS
@@ -15,19 +20,71 @@ from graphkernel.options import flag_table
 from graphkernel.pipeline import PIPELINE, STAGES, builtin_catalogue
 
 LEAVES = (PARAMETER, CONSTANT, FUSED)  # written by the builder, not by functions
-FOLDER = Path(__file__).parent
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "benchmarks" / "results" / "cpu.json"
+FIGURES = re.compile(r"(<!-- figures: .*? -->\n).*?(<!-- end of figures -->)", re.DOTALL)
 NOTE = "*Written by `make docs` from the code; a test keeps it current.*"
 
 
 def main() -> None:
-    """Writes every generated page."""
+    """Writes every generated page, and the generated part of the README."""
     for name, text in pages().items():
-        (FOLDER / name).write_text(text)
+        (ROOT / name).write_text(text)
 
 
 def pages() -> Mapping[str, str]:
-    """File name -> text."""
-    return {"flags.md": flags(), "passes.md": passes(), "operators.md": operators(), "rules.md": rules()}
+    """File name, from the root -> text."""
+    return {
+        "docs/flags.md": flags(),
+        "docs/passes.md": passes(),
+        "docs/operators.md": operators(),
+        "docs/rules.md": rules(),
+        "README.md": readme(),
+    }
+
+
+def readme() -> str:
+    """The README with the figures of the committed benchmark run, or none where there is no run."""
+    measured = figures(json.loads(RESULTS.read_text())) if RESULTS.exists() else ""
+    return FIGURES.sub(lambda found: found[1] + measured + found[2], (ROOT / "README.md").read_text())
+
+
+def figures(record: Mapping[str, Any]) -> str:
+    """A benchmark run as a table: ours, torch.compile over ours, the machine's limit over ours, compile times."""
+    machine, versions = record["machine"], record["machine"]["versions"]
+    rows = [
+        (
+            f"`{name}` {' x '.join(map(str, next(iter(case['shapes'].values()))))}",
+            f"{case['contestants']['ours']['milliseconds']['median']:.3g}",
+            spread(case["times_of_ours"]["torch.compile"]),
+            f"{case['times_of_ours']['limit']['median']:.0%}",
+            f"{cold(case, 'ours'):.0f}",
+            f"{cold(case, 'torch'):.0f}",
+        )
+        for name, case in record["cases"].items()
+    ]
+    head = (
+        "float32", "ours, ms", "torch.compile takes", "of the machine's speed", "cold compile, ms", "torch's, ms",
+    )  # fmt: skip
+    where = (
+        f"One core of an {machine['processor']} ({machine['architecture']}), outputs given, torch {versions['torch']}, "
+        f"{record['date']}: medians of {record['rounds']} rounds in which all take turns, least and greatest in brackets. "
+        "The machine's speed is a copy (or a read) of as many bytes in the same rounds; a cold compile is the first call in a "
+        "fresh process with empty caches."
+    )
+    return (
+        f"\n## Figures\n\n{where}\n\n{table(head, rows)}\n\n`python -m benchmarks cpu --json OUT` measures again.\n\n"
+    )
+
+
+def spread(times: Mapping[str, float]) -> str:
+    """``1.58 times (1.09-2.05)``."""
+    return f"{times['median']:.2f} times ({times['low']:.2f}-{times['high']:.2f})"
+
+
+def cold(case: Mapping[str, Any], who: str) -> float:
+    """Milliseconds of the first call in a fresh process with an empty cache."""
+    return case["cold"][who]["empty"]["compile"]["median"]
 
 
 def flags() -> str:

@@ -223,8 +223,9 @@ def _dim(dim: Any, where: str) -> Dim:  # an onnx message
         raise FrontendError(
             f"{where}: the extent depends on data or has no name; name it (dim_param) or make it static"
         )
-    polynomial = re.fullmatch(r"[\w\s*+-]+", dim.dim_param) and not re.match(r"\s*\d+\s*\w*[A-Za-z]", dim.dim_param)
-    return parse_dim(dim.dim_param) if polynomial else sym(re.sub(r"\W", "_", f"d_{dim.dim_param}"))
+    factors = [part.strip() for part in re.split(r"[*+-]", dim.dim_param)]
+    polynomial = all(factor.isdigit() or (factor.isidentifier() and factor.isascii()) for factor in factors)
+    return parse_dim(dim.dim_param) if polynomial else sym(re.sub(r"\W", "_", f"d_{dim.dim_param}", flags=re.ASCII))
 
 
 def _inferred_types(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from graphkernel.ir.types import Dim
 from graphkernel.report import html
@@ -109,7 +109,7 @@ class Report:
 
     def to_json(self) -> str:
         """All of it as JSON text; symbolic sizes are texts."""
-        return json.dumps({"schema": SCHEMA, "summary": self.summary, **asdict(self)}, default=str, indent=2)
+        return json.dumps({"schema": SCHEMA, "summary": self.summary, **vars(self)}, default=_plain, indent=2)
 
     def to_html(self) -> str:
         """All of it as tables, self-contained."""
@@ -134,6 +134,11 @@ class Report:
 
     def _repr_html_(self) -> str:
         return self.to_html()
+
+
+def _plain(value: object) -> object:
+    """What JSON has no form for: entries become mappings, symbolic sizes texts."""
+    return vars(value) if isinstance(value, KernelEntry | HostEntry | Fallback) else str(value)
 
 
 def size_text(size: Dim) -> str:

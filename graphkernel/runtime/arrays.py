@@ -12,7 +12,8 @@ from graphkernel.errors import InputError
 
 Array = np.ndarray[Any, np.dtype[Any]]
 CPU_DEVICE = 1  # DLPack's kDLCPU
-PROTOCOLS = ("__array_interface__", "__array__", "__buffer__")
+PROTOCOLS = ("__array_interface__", "__array__")
+PLAIN = (bool, int, float, list, tuple, memoryview, np.generic)
 
 
 def to_numpy(given: object, name: str) -> Array:
@@ -24,7 +25,7 @@ def to_numpy(given: object, name: str) -> Array:
         return given
     if hasattr(given, "__dlpack_device__"):
         return _from_dlpack(given, name)
-    if isinstance(given, bool | int | float | list | tuple | np.generic) or any(hasattr(given, p) for p in PROTOCOLS):
+    if isinstance(given, PLAIN) or any(hasattr(given, p) for p in PROTOCOLS):
         return np.asarray(given)
     raise InputError(f"input {name}: {type(given).__name__} is no array; give numpy, DLPack or __array_interface__")
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from docs.generate import FOLDER, pages
+from docs.generate import ROOT, pages
 
 
 @pytest.mark.parametrize("name", sorted(pages()))
 def test_page_is_current(name: str) -> None:
-    assert (FOLDER / name).read_text() == pages()[name], "run `make docs`"
+    assert (ROOT / name).read_text() == pages()[name], "run `make docs`"

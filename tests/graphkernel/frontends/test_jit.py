@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import graphkernel as gk
+from graphkernel import ops
+
+X = np.arange(6, dtype=np.float32).reshape(2, 3)
+
+
+@gk.jit
+def scaled(x: Any) -> Any:
+    """Twice and one more."""
+    return ops.add(ops.mul(x, 2.0), 1.0)
+
+
+def test_one_executable_for_each_signature() -> None:
+    for x in (X, X + 1, X[:1], X.astype(np.float64)):
+        assert (scaled(x) == x * 2 + 1).all()
+    assert [str(types[0]) for types in scaled.executables] == ["f32[2, 3]", "f32[1, 3]", "f64[2, 3]"]
+    assert scaled.executable(X).report.kernel_calls == 1
+
+
+def test_it_looks_like_the_function() -> None:
+    assert scaled.__name__ == "scaled"
+    assert scaled.__doc__ == "Twice and one more."
+
+
+def test_options_and_several_results() -> None:
+    @gk.jit(opt_level=0)
+    def both(x: Any, y: Any) -> Any:
+        return ops.add(x, y), ops.mul(x, y)
+
+    total, product = both(X, X)
+    assert (total == X * 2).all()
+    assert (product == X * X).all()
+    assert both.executable(X, X).report.kernel_calls == 0
+
+
+def test_out_is_passed_on() -> None:
+    buffer = np.zeros_like(X)
+    assert scaled(X, out=(buffer,)) is buffer
+    assert (buffer == X * 2 + 1).all()

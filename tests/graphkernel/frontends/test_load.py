@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import graphkernel as gk
+from graphkernel import ops
+from graphkernel.errors import FrontendError, ParseError
+
+TABLE = np.arange(40, dtype=np.float32).reshape(10, 4)
+
+
+def net(x: Any) -> Any:
+    return ops.exp(ops.add(ops.mul(x, TABLE), np.array([1.0, 2.0, 3.0, 4.0], np.float32)))
+
+
+GRAPH = gk.trace(net, gk.spec((10, 4)))
+
+
+@pytest.mark.parametrize("level", [0, 2])
+def test_what_is_saved_loads_with_its_constants(level: int, tmp_path: Path) -> None:
+    graph = gk.optimize(GRAPH, level)
+    gk.save(graph, tmp_path / "net.gk")
+    loaded = gk.load(tmp_path / "net.gk")
+    assert loaded == graph
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["net.gk", "net.gk.npz"]
+    np.testing.assert_array_equal(gk.compile(loaded)(TABLE)[0], gk.compile(graph)(TABLE)[0])
+
+
+def test_small_constants_are_in_the_text(tmp_path: Path) -> None:
+    gk.save(gk.trace(lambda x: ops.mul(x, 2.0), gk.spec(3)), tmp_path / "net.gk")
+    assert [path.name for path in tmp_path.iterdir()] == ["net.gk"]
+
+
+def test_changed_constants_are_refused(tmp_path: Path) -> None:
+    gk.save(GRAPH, tmp_path / "net.gk")
+    beside = tmp_path / "net.gk.npz"
+    with np.load(beside) as found:
+        changed = {name: found[name] + 1 for name in found.files}
+    np.savez(beside, **changed)
+    with pytest.raises(FrontendError, match="does not fit its digest"):
+        gk.load(tmp_path / "net.gk")
+
+
+@pytest.mark.parametrize(("name", "content", "error", "message"), [
+    ("net.txt", "x", FrontendError, r"the extension .txt is none of .onnx, .gk, .json, .info"),
+    ("net", "x", FrontendError, r"the extension \(none\)"),
+    ("net.gk", "graph net(x: f32[3]) {\n  y: f32[3] = Mull(x)\n  return y\n}", ParseError, "line 2, column"),
+    ("net.json", '{"composite": true}', FrontendError, r"net.json: \$"),
+])  # fmt: skip
+def test_errors_say_what_is_wrong(name: str, content: str, error: type[Exception], message: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(content)
+    with pytest.raises(error, match=message):
+        gk.load(tmp_path / name)
+
+
+def test_a_missing_file_and_another_ending_are_named(tmp_path: Path) -> None:
+    with pytest.raises(FrontendError, match="there is no such file"):
+        gk.load(tmp_path / "nothing.onnx")
+    with pytest.raises(FrontendError, match=r"graphs are written as .gk, not .onnx"):
+        gk.save(GRAPH, tmp_path / "net.onnx")

@@ -1,0 +1,265 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import ModelProto, NodeProto, TensorProto, helper
+
+import graphkernel as gk
+from graphkernel.errors import FrontendError
+from graphkernel.frontends.onnx import identifier, import_onnx, rules
+from graphkernel.ir.types import sym
+from tests.support.onnx_models import model, run_onnxruntime
+
+Arrays = dict[str, np.ndarray]
+A = np.array([[0.5, -1.5, 2.5, 0.25], [1.0, 3.5, -0.5, 0.75], [2.0, -2.5, 1.5, 4.0]], np.float32)
+B = A[::-1].copy() + 0.5
+UNIT = np.clip(A / 5, -0.9, 0.9)
+INTS = np.array([[7, -7, 3], [-3, 8, 1]], np.int64)
+IMAGE = np.random.default_rng(0).standard_normal((2, 4, 7, 6)).astype(np.float32)
+ONE_OPERAND = (
+    "Neg Abs Sign Floor Ceil Round Sqrt Reciprocal Exp Log Erf Sin Cos Tan Sinh Cosh Atan Asinh Identity Relu Sigmoid Tanh "
+    "Softplus Softsign HardSwish LeakyRelu Elu HardSigmoid IsNaN IsInf Dropout Shape Size Flatten Transpose Softmax LogSoftmax "
+    "ReduceSum ReduceMean ReduceMax ReduceMin ReduceProd ReduceSumSquare ReduceL1 ReduceL2 ArgMax Squeeze"
+).split()
+TWO_OPERANDS = "Add Sub Mul Div Pow Sum Max Min Mean Equal Less LessOrEqual Greater GreaterOrEqual PRelu".split()
+
+
+def node(op_type: str, *inputs: str, outputs: tuple[str, ...] = ("y",), **attributes: Any) -> NodeProto:
+    return helper.make_node(op_type, inputs, outputs, **attributes)
+
+
+def ints(*values: int) -> np.ndarray:
+    return np.array(values, np.int64)
+
+
+def assert_same(made: ModelProto, inputs: Mapping[str, np.ndarray], generic: tuple[str, ...] = ()) -> gk.Graph:
+    """Imported, the model computes what onnxruntime computes, and only ``generic`` operators stay ONNX's."""
+    graph = import_onnx(made)
+    arrays = list(inputs.values())
+    for got, wanted in zip(gk.evaluate(graph, arrays), run_onnxruntime(made, inputs), strict=True):
+        assert got.dtype == wanted.dtype
+        np.testing.assert_allclose(got, wanted, rtol=2e-5, atol=1e-6)
+    assert tuple(found.attrs.str("op_type") for found in graph.operators if found.op.name == "Onnx") == generic
+    return graph
+
+
+@pytest.mark.parametrize("op_type", ONE_OPERAND)
+def test_one_operand(op_type: str) -> None:
+    x = np.abs(A) if op_type in ("Sqrt", "Log") else A
+    assert_same(model([node(op_type, "x")], {"x": x}), {"x": x})
+
+
+@pytest.mark.parametrize("op_type", ["Asin", "Acos", "Atanh", "Acosh"])
+def test_one_operand_of_a_domain(op_type: str) -> None:
+    x = np.abs(A) + 1 if op_type == "Acosh" else UNIT
+    assert_same(model([node(op_type, "x")], {"x": x}), {"x": x})
+
+
+@pytest.mark.parametrize("op_type", TWO_OPERANDS)
+def test_two_operands(op_type: str) -> None:
+    inputs = {"x": np.abs(A) if op_type == "Pow" else A, "z": B[:1] if op_type not in ("Sum", "Mean") else B}
+    assert_same(model([node(op_type, "x", "z")], inputs), inputs)
+
+
+CASES: dict[str, tuple[list[NodeProto], Arrays, Arrays]] = {
+    "integer division": ([node("Div", "x", "k")], {"x": INTS}, {"k": np.array(2)}),
+    "modulo": ([node("Mod", "x", "k")], {"x": INTS}, {"k": np.array(3)}),
+    "modulo of the dividend's sign": ([node("Mod", "x", "k", fmod=1)], {"x": A}, {"k": np.float32(1)}),
+    "integer exponent": ([node("Pow", "x", "k")], {"x": A}, {"k": np.array(3)}),
+    "clip": ([node("Clip", "x", "lo", "hi")], {"x": A}, {"lo": np.float32(-1), "hi": np.float32(1)}),
+    "clip above": ([node("Clip", "x", "", "hi")], {"x": A}, {"hi": np.float32(1)}),
+    "where": ([node("Less", "x", "k", outputs=("c",)), node("Where", "c", "x", "k")], {"x": A}, {"k": np.float32(1)}),
+    "logic": (
+        [node("Less", "x", "k", outputs=("a",)), node("Not", "a", outputs=("b",)), node("And", "a", "b", outputs=("c",)),
+         node("Or", "b", "c", outputs=("d",)), node("Xor", "a", "d")],
+        {"x": A}, {"k": np.float32(1)},
+    ),
+    "cast": ([node("Cast", "x", to=TensorProto.INT32)], {"x": A}, {}),
+    "cast to boolean": ([node("Cast", "x", to=TensorProto.BOOL)], {"x": np.floor(A)}, {}),
+    "cast like": ([node("CastLike", "x", "k")], {"x": A}, {"k": np.zeros(1, np.float64)}),
+    "reshape with zero and minus one": ([node("Reshape", "x", "s")], {"x": IMAGE}, {"s": ints(0, -1, 3)}),
+    "unsqueeze": ([node("Unsqueeze", "x", "s")], {"x": A}, {"s": ints(0, -1)}),
+    "squeeze": ([node("Squeeze", "x", "s")], {"x": A[:1, None]}, {"s": ints(-2)}),
+    "expand": ([node("Expand", "x", "s")], {"x": A[:1]}, {"s": ints(2, 3, 1)}),
+    "tile": ([node("Tile", "x", "s")], {"x": A}, {"s": ints(2, 3)}),
+    "concat": ([node("Concat", "x", "z", axis=-1)], {"x": A, "z": B}, {}),
+    "slice": ([node("Slice", "x", "b", "e", "a", "s")], {"x": IMAGE}, {"b": ints(-1, 1), "e": ints(-9, 2**40), "a": ints(2, -1), "s": ints(-2, 1)}),
+    "empty slice": ([node("Slice", "x", "b", "e")], {"x": A}, {"b": ints(2), "e": ints(1)}),
+    "pad": ([node("Pad", "x", "p", "v")], {"x": A}, {"p": ints(0, 1, 2, 0), "v": np.float32(3)}),
+    "softmax of an axis": ([node("Softmax", "x", axis=1)], {"x": IMAGE}, {}),
+    "layer norm": ([node("LayerNormalization", "x", "g", "b", axis=-2)], {"x": IMAGE}, {"g": IMAGE[0, 0] + 2, "b": IMAGE[1, 1]}),
+    "layer norm without bias": ([node("LayerNormalization", "x", "g")], {"x": A}, {"g": A[0]}),
+    "batch norm": ([node("BatchNormalization", "x", "s", "s", "s", "s", epsilon=1e-3)], {"x": IMAGE}, {"s": np.abs(A[0])}),
+    "reduction over axes": ([node("ReduceMean", "x", axes=[1, -1], keepdims=0)], {"x": IMAGE}, {}),
+    "sum over axes": ([node("ReduceSum", "x", "a", keepdims=0)], {"x": IMAGE}, {"a": ints(0, 2)}),
+    "arg max": ([node("ArgMax", "x", axis=1, keepdims=0)], {"x": A}, {}),
+    "matrix times vector": ([node("MatMul", "x", "v")], {"x": IMAGE, "v": np.ones(6, np.float32)}, {}),
+    "vector times matrix": ([node("MatMul", "v", "x")], {"x": IMAGE, "v": np.ones(7, np.float32)}, {}),
+    "scalar product": ([node("MatMul", "v", "v")], {"v": A[0]}, {}),
+    "gemm": ([node("Gemm", "x", "z", "c", alpha=0.5, beta=2.0, transB=1)], {"x": A, "z": B}, {"c": np.ones(3, np.float32)}),
+    "gemm transposed": ([node("Gemm", "x", "z", transA=1)], {"x": A, "z": B}, {}),
+    "gather": ([node("Gather", "x", "i", axis=1)], {"x": A}, {"i": np.array([[3, -4], [0, 1]])}),
+    "one hot": ([node("OneHot", "i", "d", "v", axis=0)], {"i": ints(0, -1, 2)}, {"d": ints(4), "v": np.array([1.0, 5.0], np.float32)}),
+    "convolution": (
+        [node("Conv", "x", "w", "b", strides=[2, 1], pads=[1, 0, 2, 1], dilations=[1, 2], group=2)],
+        {"x": IMAGE}, {"w": IMAGE[:, :2, :3, :2], "b": np.ones(2, np.float32)},
+    ),
+    "convolution padded alike": ([node("Conv", "x", "w", auto_pad="SAME_UPPER", strides=[2, 2])], {"x": IMAGE}, {"w": IMAGE[:, :, :3, :2]}),
+    "max pool": ([node("MaxPool", "x", kernel_shape=[3, 2], strides=[2, 1], pads=[1, 0, 1, 1], ceil_mode=1)], {"x": IMAGE}, {}),
+    "average pool": ([node("AveragePool", "x", kernel_shape=[2, 2], pads=[1, 1, 0, 0], count_include_pad=1)], {"x": IMAGE}, {}),
+    "global pools": ([node("GlobalAveragePool", "x", outputs=("a",)), node("GlobalMaxPool", "x", outputs=("b",)), node("Add", "a", "b")], {"x": IMAGE}, {}),
+    "constant of shape": ([node("ConstantOfShape", "s", value=helper.make_tensor("v", TensorProto.FLOAT, [1], [2.0]), outputs=("c",)), node("Mul", "x", "c")], {"x": A}, {"s": ints(3, 4)}),
+    "range": ([node("Range", "a", "b", "c", outputs=("r",)), node("Add", "x", "r")], {"x": INTS}, {"a": np.array(1), "b": np.array(7), "c": np.array(2)}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_case(name: str) -> None:
+    nodes, inputs, constants = CASES[name]
+    assert_same(model(nodes, inputs, constants=constants), inputs)
+
+
+@pytest.mark.parametrize(("nodes", "opset", "constants"), [
+    ([node("Softmax", "x")], 11, {}),
+    ([node("Softmax", "x", axis=2)], 9, {}),
+    ([node("Clip", "x", min=-1.0, max=0.5)], 9, {}),
+    ([node("Squeeze", "x", axes=[0])], 11, {}),
+    ([node("Unsqueeze", "x", axes=[0, 3])], 11, {}),
+    ([node("Slice", "x", starts=[1, 0], ends=[9, -1], axes=[2, 3])], 9, {}),
+    ([node("Split", "x", split=[1, 3], axis=1, outputs=("y", "z"))], 11, {}),
+    ([node("Split", "x", num_outputs=3, axis=2, outputs=("y", "z", "v"))], 18, {}),
+    ([node("Pad", "x", pads=[0, 0, 1, 0, 0, 0, 0, 2], value=1.0)], 9, {}),
+    ([node("ReduceMean", "x", "a", keepdims=0)], 18, {"a": ints(1, 2)}),
+    ([node("ReduceMax", "x", "a")], 20, {"a": ints(-1)}),
+    ([node("Gelu", "x")], 20, {}),
+    ([node("Gelu", "x", approximate="tanh")], 20, {}),
+])  # fmt: skip
+def test_every_opset_has_its_own_rules(nodes: list[NodeProto], opset: int, constants: Arrays) -> None:
+    x = IMAGE[:1]
+    assert_same(model(nodes, {"x": x}, tuple(nodes[0].output), constants, opset), {"x": x})
+
+
+def test_every_rule_is_tested() -> None:
+    tested = {*ONE_OPERAND, *TWO_OPERANDS, "Asin", "Acos", "Atanh", "Acosh", "Split", "Gelu", "Constant", "Swish"}
+    tested |= {found.op_type for nodes, *_ in CASES.values() for found in nodes}
+    assert set(rules()) <= tested
+
+
+def test_shape_arithmetic_becomes_symbols() -> None:
+    """Flatten the last two axes the way exporters write it."""
+    nodes = [
+        node("Shape", "x", outputs=("shape",)),
+        node("Gather", "shape", "zero", outputs=("rows",)),
+        node("Gather", "shape", "one", outputs=("n",)),
+        node("Gather", "shape", "two", outputs=("m",)),
+        node("Mul", "n", "m", outputs=("columns",)),
+        node("Unsqueeze", "rows", "axis", outputs=("r",)),
+        node("Unsqueeze", "columns", "axis", outputs=("c",)),
+        node("Concat", "r", "c", axis=0, outputs=("target",)),
+        node("Reshape", "x", "target"),
+    ]
+    constants = {"zero": np.array(0), "one": np.array(1), "two": np.array(2), "axis": ints(0)}
+    x = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+    made = model(nodes, {"x": x}, constants=constants, shapes={"x": ("B", "S", 4)})
+    graph = assert_same(made, {"x": x})
+    assert graph.outputs[0].type.shape == (sym("B"), sym("S") * 4)
+    assert [found.op.name for found in graph.operators] == ["Reshape"]
+
+
+def test_expand_with_minus_ones_as_torch_writes_it() -> None:
+    """Where(shape == -1, ones, shape) is the target of Expand."""
+    nodes = [
+        node("Shape", "x", outputs=("have",)),
+        node("Shape", "asked", outputs=("rank",)),
+        node("ConstantOfShape", "rank", value=helper.make_tensor("v", TensorProto.INT64, [1], [1]), outputs=("ones",)),
+        node("Mul", "ones", "minus", outputs=("minuses",)),
+        node("Equal", "asked", "minuses", outputs=("same",)),
+        node("Where", "same", "ones", "asked", outputs=("target",)),
+        node("Expand", "x", "target"),
+    ]
+    x = A[:, None]
+    made = model(nodes, {"x": x}, constants={"asked": ints(2, -1, 5, -1), "minus": np.array(-1)}, shapes={"x": ("N", 1, 4)})
+    graph = assert_same(made, {"x": x})
+    assert graph.outputs[0].type.shape == (2, sym("N"), 5, 4)
+
+
+def test_slice_of_a_table_by_a_symbol_stays_with_onnxruntime() -> None:
+    nodes = [
+        node("Shape", "x", outputs=("shape",)),
+        node("Gather", "shape", "one", axis=0, outputs=("length",)),
+        node("Slice", "table", "zero", "length", "zero", outputs=("places",)),
+        node("Add", "x", "places"),
+    ]
+    constants = {"table": np.arange(40, dtype=np.float32).reshape(10, 4), "one": ints(1), "zero": ints(0)}
+    x = np.ones((2, 3, 4), np.float32)
+    made = model(nodes, {"x": x}, constants=constants, shapes={"x": ("B", "S", 4)})
+    graph = assert_same(made, {"x": x}, generic=("Shape", "Slice"))
+    exe = gk.compile(graph, opt_level=2)
+    np.testing.assert_array_equal(exe(x)[0], run_onnxruntime(made, {"x": x})[0])
+    np.testing.assert_array_equal(exe(x[:, :2])[0], run_onnxruntime(made, {"x": x[:, :2]})[0])
+
+
+def test_operators_without_a_rule_run_on_onnxruntime() -> None:
+    nodes = [node("Celu", "x", alpha=2.0, outputs=("c",)), node("Add", "c", "x")]
+    graph = assert_same(model(nodes, {"x": A}, shapes={"x": ("N", 4)}), {"x": A}, generic=("Celu",))
+    assert graph.operators[0].attrs.str("attributes")
+    assert gk.parse(str(graph)) == graph
+    np.testing.assert_allclose(gk.compile(graph, opt_level=2)(A)[0], gk.evaluate(graph, [A])[0], rtol=1e-6)
+
+
+def test_optional_operands_stay_absent() -> None:
+    nodes = [node("Resize", "x", "", "scales", mode="nearest")]
+    made = model(nodes, {"x": IMAGE}, constants={"scales": np.array([1, 1, 2, 2], np.float32)})
+    assert_same(made, {"x": IMAGE}, generic=("Resize",))
+
+
+def test_several_results_of_a_generic_operator() -> None:
+    nodes = [node("TopK", "x", "k", outputs=("y", "i"))]
+    assert_same(model(nodes, {"x": A}, ("y", "i"), {"k": ints(2)}), {"x": A}, generic=("TopK",))
+
+
+def test_labels_are_the_nodes_names() -> None:
+    nodes = [helper.make_node("Mul", ["x", "x"], ["m"], name="/layer.0/Mul"), helper.make_node("Add", ["m", "x"], ["y"])]
+    graph = import_onnx(model(nodes, {"x": A}))
+    assert [found.name for found in graph.operators] == ["layer.0.Mul", "y"]
+    assert identifier("/a/b c:0") == "a.b_c_0"
+
+
+def test_outputs_may_be_inputs_or_constants() -> None:
+    made = model([node("Identity", "x")], {"x": A}, ("y", "k"), {"k": ints(1, 2)})
+    graph = import_onnx(made)
+    assert graph.outputs[0].is_parameter
+    assert graph.outputs[1].constant is not None
+
+
+@pytest.mark.parametrize(("nodes", "shapes", "message"), [
+    ([node("If", "x", then_branch=helper.make_graph([], "t", [], []), else_branch=helper.make_graph([], "e", [], []))], None,
+     "node 0 If -> y: operators with bodies are not imported"),
+    ([node("Add", "x", "nobody")], None, "node 0 Add -> y: operand nobody is made by no node before it"),
+    ([node("NonZero", "x")], None, "node 0 NonZero -> y: no rule; result y, axis 1: the extent depends on data"),
+    ([node("Frobnicate", "x")], None, "node 0 Frobnicate -> y: no rule, and ONNX cannot tell its result types"),
+    ([node("Relu", "x", outputs=("z",))], None, "output y: no node makes it"),
+    ([node("Relu", "x")], {"x": (None, 4)}, "input x, axis 0: the extent depends on data or has no name"),
+])  # fmt: skip
+def test_errors_name_the_node(nodes: list[NodeProto], shapes: Any, message: str) -> None:
+    with pytest.raises(FrontendError, match=message):
+        import_onnx(model(nodes, {"x": A}, shapes=shapes))
+
+
+def test_extents_that_are_no_identifiers_become_symbols() -> None:
+    made = model([node("Relu", "x")], {"x": IMAGE}, shapes={"x": ("batch size", "2*heads", "past + 1", "unk::3")})
+    shape = import_onnx(made).inputs[0].type.shape
+    assert shape == (sym("d_batch_size"), sym("heads") * 2, sym("past") + 1, sym("d_unk__3"))
+
+
+def test_a_file_that_is_no_model_is_named(tmp_path: Path) -> None:
+    (tmp_path / "broken.onnx").write_bytes(b"\xff\xff\xff")
+    with pytest.raises(FrontendError, match=r"broken.onnx: cannot be read as an ONNX model"):
+        gk.load(tmp_path / "broken.onnx")
+    onnx.save(model([node("Relu", "x")], {"x": A}), tmp_path / "good.onnx")
+    assert [found.op.name for found in gk.load(tmp_path / "good.onnx").operators] == ["ReLU"]

@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import graphkernel as gk
+from graphkernel import ops
+from graphkernel.ir.types import Attrs, TensorType, dtype
+from graphkernel.ops import OPS
+from graphkernel.ops.host import ONNX
+from graphkernel.runtime.onnx_text import SAME, WRITERS
+from graphkernel.runtime.onnx_writer import OLDEST_OPSET
+from graphkernel.runtime.regions import OnnxRuntimeHost, RegionStep
+
+X = np.array([[0.5, -1.5, 2.5, 0.25], [1.0, 3.5, -0.5, 0.75], [2.0, -2.5, 1.5, 4.0]], np.float32)
+IMAGE = np.random.default_rng(0).standard_normal((2, 4, 6, 5)).astype(np.float32)
+SCALE = np.array([1.0, 2.0, 0.5, 1.5], np.float32)
+INDICES = np.array([[2, 0], [1, 1]], np.int64)
+
+CASES: dict[str, tuple[Callable[..., Any], tuple[np.ndarray, ...]]] = {
+    "MatMul": (lambda x, y: ops.matmul(x, y, transpose_b=True), (X, X)),
+    "BatchMatMul": (lambda x: ops.matmul(x, x, transpose_a=True), (IMAGE,)),
+    "Transpose": (lambda x: ops.transpose(x, (2, 0, 3, 1)), (IMAGE,)),
+    "Reshape": (lambda x: ops.reshape(x, (2, 6)), (X,)),
+    "ExpandDims": (lambda x: ops.expand_dims(x, (0, 2)), (X,)),
+    "Squeeze": (lambda x: ops.squeeze(ops.expand_dims(x, 1)), (X,)),
+    "Flatten": (lambda x: ops.flatten(x, 2), (IMAGE,)),
+    "Concat": (lambda x, y: ops.concat((x, y, x), axis=1), (X, X)),
+    "Split": (lambda x: ops.split(x, (1, 3), axis=1), (X,)),
+    "BroadcastTo": (lambda x: ops.broadcast_to(x, (2, 3, 4)), (X,)),
+    "StridedSlice": (lambda x: ops.strided_slice(x, (2, 1), (-1, 4), (-1, 2)), (X,)),
+    "Gather": (lambda x, i: ops.gather(x, i, axis=1), (X, INDICES)),
+    "Cast": (lambda x: ops.cast(x, "int32"), (X,)),
+    "Softmax": (lambda x: ops.softmax(x, axis=0), (X,)),
+    "LogSoftmax": (lambda x: ops.log_softmax(x, axis=-1), (X,)),
+    "LayerNorm": (lambda x, s: ops.layer_norm(x, s, s, epsilon=1e-5), (X, SCALE)),
+    "BatchNorm": (lambda x, s: ops.batch_norm(x, s, s, s, s), (IMAGE, SCALE)),
+    "Conv2D": (lambda x, w: ops.conv2d(x, w, 2, (1, 0, 1, 2), group=2), (IMAGE, np.ones((6, 2, 3, 2), np.float32))),
+    "MaxPool": (lambda x: ops.max_pool(x, 3, 2, (1, 1, 1, 0), ceil_mode=True), (IMAGE,)),
+    "AvgPool": (lambda x: ops.avg_pool(x, 3, 2, 1, count_include_pad=True), (IMAGE,)),
+    "BiasAdd": (lambda x, s: ops.bias_add(x, s), (IMAGE, SCALE)),
+    "LeakyReLU": (lambda x: ops.leaky_relu(x, 0.2), (X,)),
+    "Gelu": (lambda x: ops.gelu(x), (X,)),
+    "Select": (lambda x, y: ops.select(ops.less(x, 1.0), x, y), (X, X + 1)),
+    "AddN": (lambda x, y: ops.add_n(x, y, x), (X, X)),
+    "IsNan": (lambda x: ops.is_nan(ops.log(x)), (X,)),
+    **{
+        name: (lambda x, name=name: ops.apply(OPS[name], x, axis=(0, 2), keep_dims=True), (IMAGE,))
+        for name in ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd")
+    },
+}
+LOGIC = ("LogicalAnd", "LogicalOr", "LogicalNot")
+
+
+def case_of(name: str) -> tuple[Callable[..., Any], tuple[np.ndarray, ...]]:
+    if name in CASES:
+        return CASES[name]
+    op = OPS[name]
+    operands = (X, X.T.copy().reshape(3, 4) + 1)[: op.arity or 2]
+    return lambda *values: ops.apply(op, *values), tuple(x > 0 for x in operands) if name in LOGIC else operands
+
+
+@pytest.mark.parametrize("opset", [OLDEST_OPSET, 17, 20])
+@pytest.mark.parametrize("name", sorted({*SAME, *WRITERS}))
+def test_onnxruntime_computes_what_the_operator_means(name: str, opset: int) -> None:
+    function, arrays = case_of(name)
+    graph = gk.trace(function, *arrays)
+    assert any(node.op.name == name for node in graph.operators)
+    host = OnnxRuntimeHost(threads=1, opset=opset)
+    if name == "LayerNorm" and opset < 17:
+        assert "opset 17" in host.why_not(graph.operators[0])
+        return
+    exe = gk.compile(graph, host=host, strict=True)
+    assert all(isinstance(step, RegionStep) for step in exe.plan.steps if step.buffered)
+    for got, wanted in zip(exe(*arrays), gk.evaluate(graph, arrays), strict=True):
+        assert got.dtype == wanted.dtype
+        np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(("function", "spec", "reason"), [
+    (lambda x: ops.softmax(x, axis=(0, 1)), gk.spec((3, 4)), "Softmax over several axes"),
+    (lambda x: ops.gelu(x, approximate="tanh"), gk.spec((3, 4)), "GeLU has no ONNX form"),
+    (lambda x: ops.erf(x), gk.spec((3, 4), "float16"), "onnxruntime computes Erf in float16 nowhere or not everywhere"),
+    (lambda x: ops.broadcast_to(x, (3, *x.shape)), gk.spec(("N", 4)), "the symbolic extent N"),
+])  # fmt: skip
+def test_what_cannot_be_written_says_why(function: Any, spec: TensorType, reason: str) -> None:
+    (node,) = gk.trace(function, spec).operators
+    host = OnnxRuntimeHost()
+    assert host.group(node) is None
+    assert host.why_not(node) == reason
+
+
+@pytest.mark.parametrize("shape", [("N", "M", 8), ("N", 2, "M", 4), (2, "N*M", 4)])
+def test_reshape_of_symbolic_extents(shape: tuple[Any, ...]) -> None:
+    graph = gk.trace(lambda x: ops.matmul(ops.reshape(ops.matmul(x, np.eye(8, dtype=np.float32)), gk.spec(shape).shape), 1.0 * np.eye(gk.spec(shape).shape[-1], dtype=np.float32)), gk.spec(("N", "M", 8)))  # fmt: skip
+    x = np.arange(48, dtype=np.float32).reshape(2, 3, 8)
+    exe = gk.compile(graph, host=OnnxRuntimeHost(), strict=True)
+    np.testing.assert_array_equal(exe(x)[0], gk.evaluate(graph, [x])[0])
+
+
+def test_generic_operators_keep_their_opset_apart() -> None:
+    builder = gk.trace(lambda x: ops.mul(x, 2.0), gk.spec((3, 4)))
+    type_ = TensorType((3, 4), dtype("float32"))
+    from graphkernel.ir.graph import Builder, Graph
+
+    made = Builder()
+    x = made.parameter("x", type_)
+    attrs = {"op_type": "Relu", "domain": "", "attributes": "[]", "result_types": ("f32[3, 4]",)}
+    old = made.node(ONNX, (x,), Attrs.of(opset=9, **attrs)).out
+    new = made.node(ONNX, (made.emit(OPS["Neg"], old),), Attrs.of(opset=17, **attrs)).out
+    graph = Graph("net", (x,), (new,))
+    exe = gk.compile(graph, host=OnnxRuntimeHost(opset=17))
+    assert [len(step.nodes) for step in exe.plan.steps if isinstance(step, RegionStep)] == [1, 2]
+    np.testing.assert_array_equal(exe(X)[0], np.maximum(-np.maximum(X, 0), 0))
+    assert builder.inputs
+
+
+def test_a_session_that_fails_falls_back_to_numpy() -> None:
+    from graphkernel.ir.graph import Builder, Graph
+
+    made = Builder()
+    x = made.parameter("x", TensorType((3, 4), dtype("float32")))
+    attrs = Attrs.of(op_type="Relu", domain="nobody", opset=1, attributes="[]", result_types=("f32[3, 4]",))
+    y = made.emit(OPS["Neg"], made.emit(OPS["MatMul"], x, x, transpose_b=True))
+    graph = Graph("net", (x,), (made.node(ONNX, (x,), attrs).out, y))
+    exe = gk.compile(graph, host=OnnxRuntimeHost())
+    assert {entry.code for entry in exe.report.fallbacks} == {"host-numpy"}
+    assert "onnxruntime cannot run region_0" in exe.report.fallbacks[0].reason

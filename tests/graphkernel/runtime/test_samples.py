@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import graphkernel as gk
+from graphkernel import ops
+from graphkernel.errors import InputError, OptionError
+from graphkernel.runtime.samples import random_inputs, read_inputs
+
+GRAPH = gk.trace(lambda x, mask: ops.select(mask, x, 0.0), gk.spec(("N", 4)), gk.spec(("N", 4), "bool"))
+
+
+def test_random_inputs_fit_and_repeat() -> None:
+    x, mask = random_inputs(GRAPH, {"N": 3}, seed=1)
+    assert x.shape == mask.shape == (3, 4)
+    assert (x.dtype, mask.dtype) == (np.float32, np.bool_)
+    assert (random_inputs(GRAPH, {"N": 3}, seed=1)[0] == x).all()
+    assert (random_inputs(GRAPH, {"N": 3}, seed=2)[0] != x).any()
+    assert random_inputs(GRAPH)[0].shape == (8, 4)
+
+
+def test_unknown_symbols_are_named() -> None:
+    with pytest.raises(OptionError, match=r"no input has the symbol 'n' \(did you mean 'N'\?\)|no input has the symbol 'n'"):
+        random_inputs(GRAPH, {"n": 3})
+
+
+def test_inputs_come_from_a_file_by_name(tmp_path: Path) -> None:
+    x, mask = random_inputs(GRAPH)
+    np.savez(tmp_path / "good.npz", mask=mask, x=x)
+    np.savez(tmp_path / "bad.npz", x=x)
+    assert all((a == b).all() for a, b in zip(read_inputs(GRAPH, tmp_path / "good.npz"), (x, mask), strict=True))
+    with pytest.raises(InputError, match=r"bad.npz holds x; no array is called mask"):
+        read_inputs(GRAPH, tmp_path / "bad.npz")

@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import graphkernel as gk
+import kernelgen
+from graphkernel import ops
+from graphkernel.errors import OptionError, RuntimeFailure
+from graphkernel.runtime.host import NumpyHost
+from kernelgen.errors import UnsupportedError
+
+X = np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4)
+
+
+def twice(x: Any) -> Any:
+    """Two equal kernels round a product, and a third one."""
+    first = ops.matmul(ops.add(ops.mul(x, 2.0), 1.0), np.eye(4, dtype=np.float32))
+    second = ops.matmul(ops.add(ops.mul(first, 2.0), 1.0), np.eye(4, dtype=np.float32))
+    return ops.exp(ops.neg(second))
+
+
+GRAPH = gk.trace(twice, gk.spec((3, 4)))
+(EXPECTED,) = gk.evaluate(GRAPH, [X])
+
+
+def reference_compiler(desc: Any, target: str) -> Any:
+    """A stand-in: the numpy meaning, written into ``out``."""
+    meaning = kernelgen.reference(desc)
+
+    def kernel(*inputs: np.ndarray, out: Any) -> Any:
+        for buffer, result in zip(out, meaning(*inputs), strict=True):
+            np.copyto(buffer, result)
+
+    return kernel
+
+
+def refusing_compiler(desc: Any, target: str) -> Any:
+    """A stand-in that compiles no exponential."""
+    if any(op.name == "Exp" for op in desc.ops):
+        raise UnsupportedError("unsupported-op", "Exp is too hard")
+    return reference_compiler(desc, target)
+
+
+@pytest.mark.parametrize("compiler", [None, reference_compiler, refusing_compiler])
+def test_any_compiler_gives_the_same_numbers(compiler: Any) -> None:
+    exe = gk.compile(GRAPH, opt_level=2, compiler=compiler, host=NumpyHost())
+    np.testing.assert_allclose(exe(X)[0], EXPECTED, rtol=1e-5)
+
+
+def test_equal_kernels_are_compiled_once() -> None:
+    made: list[str] = []
+
+    def counting(desc: Any, target: str) -> Any:
+        made.append(desc.name)
+        return reference_compiler(desc, target)
+
+    report = gk.compile(GRAPH, opt_level=2, compiler=counting).report
+    assert len(made) == len(report.kernels) == 2
+    assert sorted(len(kernel.calls) for kernel in report.kernels) == [1, 2]
+    assert report.kernel_calls == 3
+
+
+def test_kernels_that_differ_in_the_sign_of_zero_are_two() -> None:
+    def net(x: Any) -> Any:
+        return ops.matmul(ops.mul(x, -0.0), np.eye(4, dtype=np.float32)), ops.mul(x, 0.0)
+
+    exe = gk.compile(gk.trace(net, gk.spec((3, 4))), opt_level=1)
+    assert (np.signbit(exe(np.ones((3, 4), np.float32))[1]) == False).all()  # noqa: E712  # numpy booleans
+    assert len(exe.report.kernels) == 2
+
+
+def test_what_does_not_compile_runs_elsewhere_and_says_why() -> None:
+    exe = gk.compile(GRAPH, opt_level=2, compiler=refusing_compiler)
+    (found,) = exe.report.fallbacks
+    assert (found.code, found.operator) == ("unsupported-op", "Neg, Exp")
+    assert "Exp is too hard" in found.reason
+    assert "disable_cluster_ops" in found.advice
+    assert found.node in [entry for step in exe.report.host for entry in step.operators] or exe.report.host
+
+
+def test_strict_raises_instead() -> None:
+    with pytest.raises(RuntimeFailure, match="strict: .*Exp is too hard"):
+        gk.compile(GRAPH, opt_level=2, compiler=refusing_compiler, strict=True)
+    assert gk.compile(GRAPH, opt_level=2, strict=True).report.fallbacks == ()
+
+
+def test_flags_alone_optimize() -> None:
+    exe = gk.compile(GRAPH, flags="--opt_level=1")
+    assert exe.report.kernel_calls == 3
+    assert gk.compile(GRAPH).report.kernel_calls == 0
+
+
+def test_unknown_hosts_are_named() -> None:
+    with pytest.raises(OptionError, match="did you mean 'numpy'"):
+        gk.compile(GRAPH, host="nunpy")
+
+
+def test_numpy_is_the_host_of_graphs_without_library_operators() -> None:
+    graph = gk.trace(lambda x: ops.add(ops.mul(x, 2.0), 1.0), gk.spec(4))
+    assert gk.compile(graph).report.library == "numpy"
+    assert gk.compile(GRAPH).report.library == "onnxruntime"
+    assert gk.compile(GRAPH, host="numpy").report.library == "numpy"
+
+
+def test_hooks_and_log_see_every_step() -> None:
+    from graphkernel.decisions import DecisionLog
+
+    seen: list[str] = []
+    log = DecisionLog()
+    gk.optimize(GRAPH, hooks=[lambda step, before, after: seen.append(step.pass_.name)], log=log)
+    assert "graph_kernel_splitter" in seen
+    assert len(log) > 0
