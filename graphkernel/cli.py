@@ -98,16 +98,13 @@ def report(
     target: Target = "cpu",
 ) -> None:
     """Compiles a model and tells its kernels, host steps and fallbacks."""
+    if output is not None and output.suffix not in (".html", ".json"):
+        raise OptionError(f"a report is written as .html or .json, not {output.suffix or 'without an extension'}")
     found = compile(load(model), opt_level, target, flags or None).report
-    match output.suffix if output is not None else "":
-        case "":
-            typer.echo(str(found))
-        case ".html":
-            write_atomically(Path(str(output)), found.to_html())
-        case ".json":
-            write_atomically(Path(str(output)), found.to_json())
-        case other:
-            raise OptionError(f"a report is written as .html or .json, not {other}")
+    if output is None:
+        typer.echo(str(found))
+    else:
+        write_atomically(output, found.to_html() if output.suffix == ".html" else found.to_json())
 
 
 @app.command()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -58,13 +59,13 @@ def aligned_bytes(size: int) -> Array:
 
 def aligned_array(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     """An uninitialised array that starts at a cache line."""
-    size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    size = prod(shape) * dtype.itemsize
     return view_of(aligned_bytes(size), 0, shape, dtype)
 
 
 def view_of(arena: Array, offset: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     """The array at an offset of the arena."""
-    size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    size = prod(shape) * dtype.itemsize
     return arena[offset : offset + size].view(dtype).reshape(shape)
 
 

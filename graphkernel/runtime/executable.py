@@ -19,7 +19,7 @@ from graphkernel.runtime.frame import Frame, Layout, make_frame
 from graphkernel.runtime.plan import Plan
 from graphkernel.runtime.steps import Slots
 
-Shapes = tuple[tuple[int, ...], ...]
+Signature = tuple[tuple[tuple[int, ...], "np.dtype[Any]"], ...]
 KEPT_SHAPES = 8  # sets of input shapes for which buffers are kept
 
 
@@ -33,7 +33,9 @@ class Executable:
 
     plan: Plan
     report: Report
-    _frames: OrderedDict[Shapes, list[Frame]] = field(default_factory=OrderedDict[Shapes, "list[Frame]"], repr=False)
+    _frames: OrderedDict[Signature, list[Frame]] = field(
+        default_factory=OrderedDict[Signature, "list[Frame]"], repr=False
+    )
 
     @property
     def graph(self) -> Graph:
@@ -42,47 +44,50 @@ class Executable:
 
     def __call__(self, *arrays: object, out: Sequence[Any] | None = None) -> tuple[Any, ...]:
         """Runs the graph. Raises ``InputError`` when an array, or one of ``out``, does not fit."""
-        names = [value.node.name for value in self.graph.inputs]
-        if len(arrays) != len(names):
-            raise InputError(f"the graph takes {len(names)} inputs ({', '.join(names)}), got {len(arrays)}")
-        inputs = [to_numpy(array, name) for array, name in zip(arrays, names, strict=True)]
-        key = tuple([array.shape for array in inputs])
+        inputs = [
+            array if isinstance(array, np.ndarray) else self._as_numpy(array, i) for i, array in enumerate(arrays)
+        ]
+        key = tuple([(array.shape, array.dtype) for array in inputs])
         frame = self._borrow(key, inputs)
-        given = None if out is None else _checked_outputs(out, frame.outputs)
-        results = self._run(frame, inputs, given)
+        results = self._run(frame, inputs, None if out is None else _checked_outputs(out, frame.outputs))
         self._frames.setdefault(key, []).append(frame)
         if out is not None:
             return tuple(out)
         wrap = wrapper_for(arrays)
         return results if wrap is None else tuple(map(wrap, results))
 
-    def _borrow(self, key: Shapes, inputs: Sequence[Array]) -> Frame:
+    def _as_numpy(self, array: object, position: int) -> Array:
+        known = self.graph.inputs[position : position + 1]
+        return to_numpy(array, known[0].node.name if known else str(position))
+
+    def _borrow(self, key: Signature, inputs: Sequence[Array]) -> Frame:
         """A frame that no other call uses: one that is free, or a new one."""
-        for value, array in zip(self.graph.inputs, inputs, strict=True):
-            if array.dtype != value.type.dtype.numpy:
-                raise InputError(f"input {value.node.name} is {value.type.dtype.name}, got an array of {array.dtype}")
         free = self._frames.get(key)
         if free:
             self._frames.move_to_end(key)
             return free.pop()
+        symbols = bind_symbols(self.graph.inputs, inputs)
         while len(self._frames) >= KEPT_SHAPES:
             self._frames.popitem(last=False)
-        return make_frame(self.plan, bind_symbols(self.graph.inputs, inputs))
+        return make_frame(self.plan, symbols)
 
     def _run(self, frame: Frame, inputs: Sequence[Array], out: Sequence[Array] | None) -> tuple[Array, ...]:
         slots = frame.slots.copy()
         for slot, array in zip(self.plan.inputs, inputs, strict=True):
             slots[slot] = array
-        for buffer in frame.fresh:
-            given = None if out is None or buffer.position is None else out[buffer.position]
-            usable = given is not None and _writable_apart(given, inputs)
-            slots[buffer.slot] = given if usable else aligned_array(*buffer.layout)
+        if out is not None:
+            for slot, position in frame.results:
+                slots[slot] = out[position] if _writable_apart(out[position], inputs) else None
+        for slot, layout in frame.fresh:
+            if slots[slot] is None:
+                slots[slot] = aligned_array(*layout)
         for action in frame.actions:
             action(slots)
         results = tuple([slots[end.slot].copy() if end.copy else slots[end.slot] for end in self.plan.outputs])
-        for target, result in zip(out or (), results, strict=bool(out)):
-            if target is not result:
-                np.copyto(target, result)
+        if out is not None:
+            for target, result in zip(out, results, strict=True):
+                if target is not result:
+                    np.copyto(target, result)
         self._write_aliases(inputs, slots)
         return results
 

@@ -18,22 +18,18 @@ from graphkernel.runtime.steps import Action, Slots
 Layout = tuple[tuple[int, ...], "np.dtype[Any]"]
 
 
-@dataclass(frozen=True)
-class FreshBuffer:
-    """Memory that every call makes anew, because an output lies in it. ``position``: which output it is, if it is all of it."""
-
-    slot: int
-    layout: Layout
-    position: int | None
-
-
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """Actions over slots in which constants and the buffers of intermediates are in place."""
+    """Actions over slots in which constants and the buffers of intermediates are in place.
+
+    Outputs lie in memory of their own: ``fresh`` are the slots that a call fills with new arrays, ``results`` the slots
+    that an array of ``out=`` may take instead, with its position. ``outputs`` is what every output looks like.
+    """
 
     actions: tuple[Action, ...]
     slots: Slots
-    fresh: tuple[FreshBuffer, ...]
+    fresh: tuple[tuple[int, Layout], ...]
+    results: tuple[tuple[int, int], ...]
     outputs: tuple[Layout, ...]
     arena_bytes: int
 
@@ -47,14 +43,16 @@ def make_frame(plan: Plan, symbols: Mapping[str, int]) -> Frame:
         slots[plan.slots[value]] = value.constant
     arena_bytes = _fill_arena(plan, symbols, slots)
     actions = tuple(step.bind(slots, symbols) for step in plan.steps)
+    escaping = [buffer for buffer in plan.buffers if buffer.escapes]
     positions = {value: position for position, value in reversed(list(enumerate(plan.graph.outputs)))}
-    fresh = tuple(
-        FreshBuffer(buffer.slot, _layout(buffer.value.type, symbols), positions.get(buffer.value))
-        for buffer in plan.buffers
-        if buffer.escapes
+    return Frame(
+        actions,
+        slots,
+        tuple((b.slot, _layout(b.value.type, symbols)) for b in escaping if not b.made_by_kernel),
+        tuple((b.slot, positions[b.value]) for b in escaping if b.value in positions),
+        tuple(_layout(value.type, symbols) for value in plan.graph.outputs),
+        arena_bytes,
     )
-    outputs = tuple(_layout(value.type, symbols) for value in plan.graph.outputs)
-    return Frame(actions, slots, fresh, outputs, arena_bytes)
 
 
 def _fill_arena(plan: Plan, symbols: Mapping[str, int], slots: Slots) -> int:

@@ -32,13 +32,17 @@ class CompiledKernel:
 
 @dataclass(frozen=True)
 class Buffer:
-    """Slot ``slot`` needs memory from step ``first`` to step ``last``; ``escapes`` when an output lies in it."""
+    """Slot ``slot`` needs memory from step ``first`` to step ``last``; ``escapes`` when an output lies in it.
+
+    ``made_by_kernel``: all that its kernel writes escapes, so the kernel may make the arrays itself.
+    """
 
     slot: int
     value: Value
     first: int
     last: int
     escapes: bool
+    made_by_kernel: bool
 
 
 @dataclass(frozen=True)
@@ -242,4 +246,10 @@ def _buffers(
     for number, step in enumerate(steps):
         last.update({roots.get(slot, slot): number for slot in step.inputs})
     outside = {roots.get(slots[value]) for value in graph.outputs}
-    return tuple(Buffer(slot, values[slot], number, last[slot], slot in outside) for slot, number in first.items())
+    kernels = {
+        number for number, step in enumerate(steps) if isinstance(step, KernelStep) and outside.issuperset(step.outputs)
+    }
+    return tuple(
+        Buffer(slot, values[slot], number, last[slot], slot in outside, number in kernels)
+        for slot, number in first.items()
+    )

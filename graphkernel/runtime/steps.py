@@ -58,7 +58,10 @@ class Step(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class KernelStep:
-    """Calls a compiled kernel. ``private`` are the operands it updates in place although others still need the old content."""
+    """Calls a compiled kernel, which makes the output arrays that are not there.
+
+    ``private`` are the operands that it updates in place although others still need the old content.
+    """
 
     name: str
     kernel: Kernel
@@ -75,7 +78,11 @@ class KernelStep:
             operands = [slots[slot] for slot in inputs]
             for position in private:
                 operands[position] = operands[position].copy()
-            kernel(*operands, out=[slots[slot] for slot in outputs])
+            given = [slots[slot] for slot in outputs]
+            if all(array is not None for array in given):
+                kernel(*operands, out=given)
+            else:
+                _fill(slots, outputs, kernel(*operands))
 
         return call
 
@@ -131,6 +138,15 @@ class NumpyStep:
                 slots[slot] = _own(np.asarray(result), operands)
 
         return call
+
+
+def _fill(slots: Slots, outputs: Sequence[int], results: Sequence[Array]) -> None:
+    """Takes over arrays that a kernel made; where one was there already, its content."""
+    for slot, result in zip(outputs, results, strict=True):
+        if slots[slot] is None:
+            slots[slot] = result
+        else:
+            np.copyto(slots[slot], result)
 
 
 def _own(result: Array, operands: Sequence[Array]) -> Array:

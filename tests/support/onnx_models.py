@@ -20,11 +20,15 @@ def model(
 ) -> ModelProto:
     """A model; ``shapes`` names extents (``("N", 4)``) where the example arrays' own are not to be fixed."""
     infos = [
-        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), (shapes or {}).get(name, array.shape))
+        helper.make_tensor_value_info(
+            name, helper.np_dtype_to_tensor_dtype(array.dtype), (shapes or {}).get(name, array.shape)
+        )
         for name, array in inputs.items()
     ]
     initializers = [numpy_helper.from_array(np.asarray(array), name) for name, array in (constants or {}).items()]
-    graph = helper.make_graph(nodes, "net", infos, [helper.make_empty_tensor_value_info(name) for name in outputs], initializers)
+    graph = helper.make_graph(
+        nodes, "net", infos, [helper.make_empty_tensor_value_info(name) for name in outputs], initializers
+    )
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
 
 

@@ -8,17 +8,20 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
+from kernelgen.options import idle_workers_sleep
+
 NAMES = ("GOMP_parallel", "omp_get_num_threads")
 
 
 @cache
 def runtime() -> Mapping[str, int]:
     """Addresses of :data:`NAMES`, empty when there is no OpenMP library."""
-    for library in _candidates():
-        try:
-            return {name: ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0 for name in NAMES}
-        except AttributeError:
-            continue
+    with idle_workers_sleep():
+        for library in _candidates():
+            try:
+                return {name: ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0 for name in NAMES}
+            except AttributeError:
+                continue
     return {}
 
 

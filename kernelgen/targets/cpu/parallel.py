@@ -17,7 +17,7 @@ from kernelgen.targets.cpu.outline import captured, outlined
 from kernelgen.targets.cpu.values import Value, constant
 from kernelgen.targets.cpu.work import TICKS_PER_NANOSECOND, work
 
-MIN_WORK_NANOSECONDS = 10_000
+MIN_WORK_NANOSECONDS = 30_000
 """Below this, waking threads costs more than they save."""
 
 CHUNKS_PER_THREAD = 8

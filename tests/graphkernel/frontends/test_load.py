@@ -51,7 +51,9 @@ def test_changed_constants_are_refused(tmp_path: Path) -> None:
     ("net.gk", "graph net(x: f32[3]) {\n  y: f32[3] = Mull(x)\n  return y\n}", ParseError, "line 2, column"),
     ("net.json", '{"composite": true}', FrontendError, r"net.json: \$"),
 ])  # fmt: skip
-def test_errors_say_what_is_wrong(name: str, content: str, error: type[Exception], message: str, tmp_path: Path) -> None:
+def test_errors_say_what_is_wrong(
+    name: str, content: str, error: type[Exception], message: str, tmp_path: Path
+) -> None:
     (tmp_path / name).write_text(content)
     with pytest.raises(error, match=message):
         gk.load(tmp_path / name)

@@ -15,18 +15,78 @@ from graphkernel.frontends.onnx import identifier, import_onnx, rules
 from graphkernel.ir.types import sym
 from tests.support.onnx_models import model, run_onnxruntime
 
-Arrays = dict[str, np.ndarray]
+Arrays = Mapping[str, Any]
 A = np.array([[0.5, -1.5, 2.5, 0.25], [1.0, 3.5, -0.5, 0.75], [2.0, -2.5, 1.5, 4.0]], np.float32)
 B = A[::-1].copy() + 0.5
 UNIT = np.clip(A / 5, -0.9, 0.9)
 INTS = np.array([[7, -7, 3], [-3, 8, 1]], np.int64)
 IMAGE = np.random.default_rng(0).standard_normal((2, 4, 7, 6)).astype(np.float32)
-ONE_OPERAND = (
-    "Neg Abs Sign Floor Ceil Round Sqrt Reciprocal Exp Log Erf Sin Cos Tan Sinh Cosh Atan Asinh Identity Relu Sigmoid Tanh "
-    "Softplus Softsign HardSwish LeakyRelu Elu HardSigmoid IsNaN IsInf Dropout Shape Size Flatten Transpose Softmax LogSoftmax "
-    "ReduceSum ReduceMean ReduceMax ReduceMin ReduceProd ReduceSumSquare ReduceL1 ReduceL2 ArgMax Squeeze"
-).split()
-TWO_OPERANDS = "Add Sub Mul Div Pow Sum Max Min Mean Equal Less LessOrEqual Greater GreaterOrEqual PRelu".split()
+ONE_OPERAND = [
+    "Neg",
+    "Abs",
+    "Sign",
+    "Floor",
+    "Ceil",
+    "Round",
+    "Sqrt",
+    "Reciprocal",
+    "Exp",
+    "Log",
+    "Erf",
+    "Sin",
+    "Cos",
+    "Tan",
+    "Sinh",
+    "Cosh",
+    "Atan",
+    "Asinh",
+    "Identity",
+    "Relu",
+    "Sigmoid",
+    "Tanh",
+    "Softplus",
+    "Softsign",
+    "HardSwish",
+    "LeakyRelu",
+    "Elu",
+    "HardSigmoid",
+    "IsNaN",
+    "IsInf",
+    "Dropout",
+    "Shape",
+    "Size",
+    "Flatten",
+    "Transpose",
+    "Softmax",
+    "LogSoftmax",
+    "ReduceSum",
+    "ReduceMean",
+    "ReduceMax",
+    "ReduceMin",
+    "ReduceProd",
+    "ReduceSumSquare",
+    "ReduceL1",
+    "ReduceL2",
+    "ArgMax",
+    "Squeeze",
+]
+TWO_OPERANDS = [
+    "Add",
+    "Sub",
+    "Mul",
+    "Div",
+    "Pow",
+    "Sum",
+    "Max",
+    "Min",
+    "Mean",
+    "Equal",
+    "Less",
+    "LessOrEqual",
+    "Greater",
+    "GreaterOrEqual",
+    "PRelu",
+]
 
 
 def node(op_type: str, *inputs: str, outputs: tuple[str, ...] = ("y",), **attributes: Any) -> NodeProto:
@@ -66,7 +126,10 @@ def test_two_operands(op_type: str) -> None:
     assert_same(model([node(op_type, "x", "z")], inputs), inputs)
 
 
-CASES: dict[str, tuple[list[NodeProto], Arrays, Arrays]] = {
+Case = tuple[list[NodeProto], Arrays, Arrays]
+"""Nodes, inputs and constants."""
+
+CASES: dict[str, Case] = {
     "integer division": ([node("Div", "x", "k")], {"x": INTS}, {"k": np.array(2)}),
     "modulo": ([node("Mod", "x", "k")], {"x": INTS}, {"k": np.array(3)}),
     "modulo of the dividend's sign": ([node("Mod", "x", "k", fmod=1)], {"x": A}, {"k": np.float32(1)}),
@@ -88,11 +151,17 @@ CASES: dict[str, tuple[list[NodeProto], Arrays, Arrays]] = {
     "expand": ([node("Expand", "x", "s")], {"x": A[:1]}, {"s": ints(2, 3, 1)}),
     "tile": ([node("Tile", "x", "s")], {"x": A}, {"s": ints(2, 3)}),
     "concat": ([node("Concat", "x", "z", axis=-1)], {"x": A, "z": B}, {}),
-    "slice": ([node("Slice", "x", "b", "e", "a", "s")], {"x": IMAGE}, {"b": ints(-1, 1), "e": ints(-9, 2**40), "a": ints(2, -1), "s": ints(-2, 1)}),
+    "slice": (
+        [node("Slice", "x", "b", "e", "a", "s")],
+        {"x": IMAGE}, {"b": ints(-1, 1), "e": ints(-9, 2**40), "a": ints(2, -1), "s": ints(-2, 1)},
+    ),
     "empty slice": ([node("Slice", "x", "b", "e")], {"x": A}, {"b": ints(2), "e": ints(1)}),
     "pad": ([node("Pad", "x", "p", "v")], {"x": A}, {"p": ints(0, 1, 2, 0), "v": np.float32(3)}),
     "softmax of an axis": ([node("Softmax", "x", axis=1)], {"x": IMAGE}, {}),
-    "layer norm": ([node("LayerNormalization", "x", "g", "b", axis=-2)], {"x": IMAGE}, {"g": IMAGE[0, 0] + 2, "b": IMAGE[1, 1]}),
+    "layer norm": (
+        [node("LayerNormalization", "x", "g", "b", axis=-2)],
+        {"x": IMAGE}, {"g": IMAGE[0, 0] + 2, "b": IMAGE[1, 1]},
+    ),
     "layer norm without bias": ([node("LayerNormalization", "x", "g")], {"x": A}, {"g": A[0]}),
     "batch norm": ([node("BatchNormalization", "x", "s", "s", "s", "s", epsilon=1e-3)], {"x": IMAGE}, {"s": np.abs(A[0])}),
     "reduction over axes": ([node("ReduceMean", "x", axes=[1, -1], keepdims=0)], {"x": IMAGE}, {}),
@@ -104,17 +173,36 @@ CASES: dict[str, tuple[list[NodeProto], Arrays, Arrays]] = {
     "gemm": ([node("Gemm", "x", "z", "c", alpha=0.5, beta=2.0, transB=1)], {"x": A, "z": B}, {"c": np.ones(3, np.float32)}),
     "gemm transposed": ([node("Gemm", "x", "z", transA=1)], {"x": A, "z": B}, {}),
     "gather": ([node("Gather", "x", "i", axis=1)], {"x": A}, {"i": np.array([[3, -4], [0, 1]])}),
-    "one hot": ([node("OneHot", "i", "d", "v", axis=0)], {"i": ints(0, -1, 2)}, {"d": ints(4), "v": np.array([1.0, 5.0], np.float32)}),
+    "one hot": (
+        [node("OneHot", "i", "d", "v", axis=0)],
+        {"i": ints(0, -1, 2)}, {"d": ints(4), "v": np.array([1.0, 5.0], np.float32)},
+    ),
     "convolution": (
         [node("Conv", "x", "w", "b", strides=[2, 1], pads=[1, 0, 2, 1], dilations=[1, 2], group=2)],
         {"x": IMAGE}, {"w": IMAGE[:, :2, :3, :2], "b": np.ones(2, np.float32)},
     ),
-    "convolution padded alike": ([node("Conv", "x", "w", auto_pad="SAME_UPPER", strides=[2, 2])], {"x": IMAGE}, {"w": IMAGE[:, :, :3, :2]}),
+    "convolution padded alike": (
+        [node("Conv", "x", "w", auto_pad="SAME_UPPER", strides=[2, 2])],
+        {"x": IMAGE}, {"w": IMAGE[:, :, :3, :2]},
+    ),
     "max pool": ([node("MaxPool", "x", kernel_shape=[3, 2], strides=[2, 1], pads=[1, 0, 1, 1], ceil_mode=1)], {"x": IMAGE}, {}),
-    "average pool": ([node("AveragePool", "x", kernel_shape=[2, 2], pads=[1, 1, 0, 0], count_include_pad=1)], {"x": IMAGE}, {}),
-    "global pools": ([node("GlobalAveragePool", "x", outputs=("a",)), node("GlobalMaxPool", "x", outputs=("b",)), node("Add", "a", "b")], {"x": IMAGE}, {}),
-    "constant of shape": ([node("ConstantOfShape", "s", value=helper.make_tensor("v", TensorProto.FLOAT, [1], [2.0]), outputs=("c",)), node("Mul", "x", "c")], {"x": A}, {"s": ints(3, 4)}),
-    "range": ([node("Range", "a", "b", "c", outputs=("r",)), node("Add", "x", "r")], {"x": INTS}, {"a": np.array(1), "b": np.array(7), "c": np.array(2)}),
+    "average pool": (
+        [node("AveragePool", "x", kernel_shape=[2, 2], pads=[1, 1, 0, 0], count_include_pad=1)],
+        {"x": IMAGE}, {},
+    ),
+    "global pools": (
+        [node("GlobalAveragePool", "x", outputs=("a",)), node("GlobalMaxPool", "x", outputs=("b",)), node("Add", "a", "b")],
+        {"x": IMAGE}, {},
+    ),
+    "constant of shape": (
+        [node("ConstantOfShape", "s", value=helper.make_tensor("v", TensorProto.FLOAT, [1], [2.0]), outputs=("c",)),
+         node("Mul", "x", "c")],
+        {"x": A}, {"s": ints(3, 4)},
+    ),
+    "range": (
+        [node("Range", "a", "b", "c", outputs=("r",)), node("Add", "x", "r")],
+        {"x": INTS}, {"a": np.array(1), "b": np.array(7), "c": np.array(2)},
+    ),
 }  # fmt: skip
 
 
@@ -183,7 +271,9 @@ def test_expand_with_minus_ones_as_torch_writes_it() -> None:
         node("Expand", "x", "target"),
     ]
     x = A[:, None]
-    made = model(nodes, {"x": x}, constants={"asked": ints(2, -1, 5, -1), "minus": np.array(-1)}, shapes={"x": ("N", 1, 4)})
+    made = model(
+        nodes, {"x": x}, constants={"asked": ints(2, -1, 5, -1), "minus": np.array(-1)}, shapes={"x": ("N", 1, 4)}
+    )
     graph = assert_same(made, {"x": x})
     assert graph.outputs[0].type.shape == (2, sym("N"), 5, 4)
 
@@ -224,7 +314,10 @@ def test_several_results_of_a_generic_operator() -> None:
 
 
 def test_labels_are_the_nodes_names() -> None:
-    nodes = [helper.make_node("Mul", ["x", "x"], ["m"], name="/layer.0/Mul"), helper.make_node("Add", ["m", "x"], ["y"])]
+    nodes = [
+        helper.make_node("Mul", ["x", "x"], ["m"], name="/layer.0/Mul"),
+        helper.make_node("Add", ["m", "x"], ["y"]),
+    ]
     graph = import_onnx(model(nodes, {"x": A}))
     assert [found.name for found in graph.operators] == ["layer.0.Mul", "y"]
     assert identifier("/a/b c:0") == "a.b_c_0"

@@ -41,11 +41,20 @@ def test_proof_is_in_the_report() -> None:
 
 def test_html_escapes_what_comes_from_models() -> None:
     text = section("<b>", [table("t", ("a",), [("<script>",)]), table("none", ("a",), [])])
-    assert text == "<div><p>&lt;b&gt;</p><h4>t</h4><table><tr><th>a</th></tr><tr><td>&lt;script&gt;</td></tr></table></div>"
+    assert (
+        text
+        == "<div><p>&lt;b&gt;</p><h4>t</h4><table><tr><th>a</th></tr><tr><td>&lt;script&gt;</td></tr></table></div>"
+    )
 
 
 def test_sizes_read_as_people_write_them() -> None:
-    assert [size_text(size) for size in (0, 1023, 1536, 3 << 20, 5 << 30)] == ["0 B", "1023 B", "1.5 KiB", "3.0 MiB", "5.0 GiB"]
+    assert [size_text(size) for size in (0, 1023, 1536, 3 << 20, 5 << 30)] == [
+        "0 B",
+        "1023 B",
+        "1.5 KiB",
+        "3.0 MiB",
+        "5.0 GiB",
+    ]
     assert size_text(gk.spec(("N", 4)).size) == "4*N B"
 
 

@@ -1,14 +1,13 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 from graphkernel.runtime.buffers import ALIGNMENT, HUGE_FROM, HUGE_PAGE, Lifetime, aligned_array, place
 
-lifetimes = st.lists(
-    st.builds(lambda size, first, length: Lifetime(size, first, first + length), st.integers(0, 5000), st.integers(0, 20), st.integers(0, 10)),
-    max_size=30,
-)  # fmt: skip
+spans = st.tuples(st.integers(0, 5000), st.integers(0, 20), st.integers(0, 10))
+lifetimes = st.lists(spans.map(lambda span: Lifetime(span[0], span[1], span[1] + span[2])), max_size=30)
 
 
 @given(lifetimes)

@@ -79,11 +79,11 @@ def test_out_may_be_an_input_or_strided() -> None:
 
 
 @pytest.mark.parametrize(("call", "message"), [
-    (lambda exe: exe(), r"the graph takes 1 inputs \(x\), got 0"),
+    (lambda exe: exe(), r"the graph takes 1 inputs \(x: f32\[3, 4\]\), got 0"),
     (lambda exe: exe(X.astype(np.float64)), "input x is float32, got an array of float64"),
     (lambda exe: exe(X[:2]), r"input x is f32\[3, 4\], got shape \(2, 4\)"),
     (lambda exe: exe(X, out=()), "the graph has 1 outputs, out= holds 0"),
-    (lambda exe: exe(X, out=(np.zeros(3, np.float32),)), r"out\[0\] must be a writeable array float32\[3, 4\], got float32\[3\]"),
+    (lambda exe: exe(X, out=(X[0],)), r"out\[0\] must be a writeable array float32\[3, 4\], got float32\[4\]"),
 ])  # fmt: skip
 def test_misfits_are_named(call: Any, message: str) -> None:
     exe = compiled(lambda x: ops.mul(x, 2.0), gk.spec((3, 4)))
@@ -132,5 +132,5 @@ def test_unknown_constants_are_named() -> None:
         return ops.add(x, np.arange(20, dtype=np.float32))
 
     text = str(gk.trace(net, gk.spec(20)))
-    with pytest.raises(InputError, match="the content of constant .* is unknown"):
+    with pytest.raises(InputError, match=r"the content of constant .* is unknown"):
         gk.compile(gk.parse(text))(np.ones(20, np.float32))

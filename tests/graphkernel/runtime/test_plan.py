@@ -3,7 +3,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 import graphkernel as gk
 from graphkernel import ops
@@ -47,7 +48,10 @@ def assert_order(plan: Plan) -> None:
 
 @given(graphs())
 def test_any_mixture_runs_in_order_and_gives_the_meaning(graph: Graph) -> None:
-    arrays = [np.linspace(-1, 1, 9, dtype=np.float32).reshape(3, 3), np.linspace(2, -1, 9, dtype=np.float32).reshape(3, 3)]
+    arrays = [
+        np.linspace(-1, 1, 9, dtype=np.float32).reshape(3, 3),
+        np.linspace(2, -1, 9, dtype=np.float32).reshape(3, 3),
+    ]
     expected = gk.evaluate(graph, arrays)
     for host in (NumpyHost(), OnnxRuntimeHost(threads=1)):
         exe = gk.compile(graph, host=host)

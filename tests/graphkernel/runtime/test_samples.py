@@ -23,7 +23,9 @@ def test_random_inputs_fit_and_repeat() -> None:
 
 
 def test_unknown_symbols_are_named() -> None:
-    with pytest.raises(OptionError, match=r"no input has the symbol 'n' \(did you mean 'N'\?\)|no input has the symbol 'n'"):
+    with pytest.raises(
+        OptionError, match=r"no input has the symbol 'n' \(did you mean 'N'\?\)|no input has the symbol 'n'"
+    ):
         random_inputs(GRAPH, {"n": 3})
 
 
