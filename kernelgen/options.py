@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -34,7 +34,7 @@ def limit_threads(count: int) -> None:
 
 
 @contextmanager
-def idle_workers_sleep() -> Iterator[None]:
+def idle_workers_sleep() -> Generator[None]:
     """A libgomp that is loaded inside lets idle workers sleep at once instead of spinning for some milliseconds.
 
     Spinning workers steal the cores from whatever runs between our kernels: on two cores a transformer whose products
