@@ -144,12 +144,14 @@ class LoopKind(Enum):
 
     SERIAL: nothing. PARALLEL: iterations touch disjoint memory, except locals allocated inside.
     VECTOR: innermost; iterations are independent but for :class:`Accumulate`, so that lanes may run at once
-    and reductions may be reassociated. UNROLL: serial, with a small constant trip count.
+    and reductions may be reassociated. INTERLEAVE: holds one vector loop beside bindings; iterations are independent,
+    so that several of them may run at once together with the lanes. UNROLL: serial, with a small constant trip count.
     """
 
     SERIAL = "serial"
     PARALLEL = "parallel"
     VECTOR = "vector"
+    INTERLEAVE = "interleave"
     UNROLL = "unroll"
 
 

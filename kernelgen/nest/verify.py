@@ -9,6 +9,7 @@
 7. Vector loops have no loop inside.
 8. Shapes of locals are numbers or polynomials over the size symbols.
 9. There are argument shapes for all buffers, or for all but the workspaces at the end, or none; sizes agree.
+10. An interleaved loop holds bindings and, last, one vector loop.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ from kernelgen.nest.nodes import (
 )
 from kernelgen.nest.scalars import REDUCTIONS, SCALARS, Result
 from kernelgen.nest.text import show_expression, show_statement
-from kernelgen.nest.walk import statements
+from kernelgen.nest.walk import statements, vector_loop_of
 
 
 def verify(nest: Nest) -> None:
@@ -121,6 +122,8 @@ def _loop(loop: For, scope: _Scope, nest: Nest) -> None:
         _broken(1, f"the step is {loop.step}", loop)
     if loop.kind is LoopKind.VECTOR and any(isinstance(part, For) for part in statements(loop.body)):
         _broken(7, "a vector loop has a loop inside", loop)
+    if loop.kind is LoopKind.INTERLEAVE and vector_loop_of(loop.body) is None:
+        _broken(10, "an interleaved loop is not bindings and one vector loop", loop)
     _block(loop.body, replace(scope, variables=scope.variables | {loop.var}), nest)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from kernelgen.nest.nodes import Accumulate, Block, Call, Expr, For, If, Let, Load, Statement, Store
+from kernelgen.nest.nodes import Accumulate, Block, Call, Expr, For, If, Let, Load, LoopKind, Statement, Store
 
 
 def statements(root: Statement) -> Iterator[Statement]:
@@ -16,6 +16,13 @@ def statements(root: Statement) -> Iterator[Statement]:
             yield from statements(part)
     elif isinstance(root, For | If):
         yield from statements(root.body)
+
+
+def vector_loop_of(body: Block) -> For | None:
+    """The vector loop that is the last statement of a block behind nothing but bindings, else None."""
+    *before, last = body.statements or (None,)
+    is_vector = isinstance(last, For) and last.kind is LoopKind.VECTOR
+    return last if is_vector and all(isinstance(part, Let) for part in before) else None
 
 
 def loads(expr: Expr) -> Iterator[Load]:

@@ -35,6 +35,7 @@ from kernelgen.nest.nodes import (
     Var,
 )
 from kernelgen.nest.nodes import Statement as NestStatement
+from kernelgen.nest.walk import vector_loop_of
 from kernelgen.poly.relations import Relations
 from kernelgen.poly.scop import BodyStatement, Scop
 
@@ -108,6 +109,8 @@ class _Reader:
         if condition.get_op_type() == _OP.le:
             upper = ix.add(upper, Num(1))
         step = int(node.for_get_inc().get_val().to_python())
+        if kind is LoopKind.INTERLEAVE and vector_loop_of(body) is None:  # it ran once, or isl took it apart
+            kind = LoopKind.SERIAL
         return For(name, lower, _distributed(upper), body, kind, step)
 
     def conditions(self, expr: isl.AstExpr) -> tuple[Compare, ...]:

@@ -5,11 +5,12 @@ is marked ``vector``; for every outermost band the first coincident member comes
 
     colsum: [j (coincident), i]  ->  parallel j by 2048; i by 8; vector j; i unrolled
                                      rows are read as they lie, sums stay in L1 and are touched once for eight rows
-    transpose: [i, j]            ->  parallel i by 32; j by 32; i; vector j
+    transpose: [i, j]            ->  parallel i by 32; j by 32; interleave i; vector j
     y = f(x) over one axis       ->  parallel i by 8192; vector i
 
 A permutable band may be reordered and tiled: no dependence has a negative component on any of its members. A member may
-be ``vector`` when it is coincident, or when only reductions cross it (lanes then keep partial results).
+be ``vector`` when it is coincident, or when only reductions cross it (lanes then keep partial results). The loop around
+a vector loop is marked ``interleave`` when an access is contiguous along it and strided along the vector loop.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from kernelgen.poly.relations import Relations
 from kernelgen.poly.scop import Scop, Statement
 from kernelgen.poly.tree import Loop, Member, Node, edit_bands, has_band_below, members, replace_band, tiled
 
-PARALLEL, VECTOR = "parallel", "vector"
+PARALLEL, VECTOR, INTERLEAVE = "parallel", "vector", "interleave"
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,8 @@ class _Mapper:
             return loops
         rest = [loop for loop in loops[:-1] if loop is not partner]
         tiles = [Loop(tiled(partner.member, self.plan.tile)), Loop(tiled(last, self.plan.tile))]
-        return [*rest, *tiles, partner, loops[-1]]
+        inner = Loop(partner.member, INTERLEAVE if last.coincident else "")
+        return [*rest, *tiles, inner, loops[-1]]
 
     def several_rows(self, loops: list[Loop]) -> list[Loop]:
         """``i; vector j`` as ``i by rows; vector j; i unrolled``, when the rows divide the loop."""

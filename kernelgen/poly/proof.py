@@ -6,6 +6,7 @@ legality    Every dependence runs forward: ``{ time(B[j]) - time(A[i]) : A[i] ->
 parallel    For each loop marked parallel: no dependence, not even of a reduction, connects two of its iterations.
 vector      For each loop marked vector: no flow dependence connects two of its iterations; what crosses is a declared
             reduction.
+interleave  For each loop marked interleave: what is shown for parallel.
 
 The checks look at the finished schedule tree and at the scop alone; how the schedule was found plays no part.
 """
@@ -19,7 +20,7 @@ import islpy as isl
 
 from kernelgen.dims import Sym
 from kernelgen.errors import ProofError
-from kernelgen.poly.map_cpu import PARALLEL, VECTOR
+from kernelgen.poly.map_cpu import INTERLEAVE, PARALLEL, VECTOR
 from kernelgen.poly.relations import Relations
 from kernelgen.poly.scop import Scop
 from kernelgen.poly.tree import Node, descendants, is_band
@@ -34,7 +35,7 @@ class Fact:
     relation: str
 
     def __str__(self) -> str:
-        return f"{self.check:<9} {self.subject}: {self.relation} is empty"
+        return f"{self.check:<10} {self.subject}: {self.relation} is empty"
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class Proof:
         return "\n".join(map(str, self.facts))
 
     def about(self, check: str) -> tuple[Fact, ...]:
-        """The facts of one check: bounds, legality, parallel or vector."""
+        """The facts of one check: bounds, legality, parallel, vector or interleave."""
         return tuple(fact for fact in self.facts if fact.check == check)
 
 
@@ -92,9 +93,9 @@ def _marks(whole: Relations, schedule: isl.Schedule) -> Iterator[Fact]:
         if node.get_type() != isl.schedule_node_type.mark or not is_band(node.child(0)):
             continue
         mark, band = node.mark_get_id().get_name(), node.child(0)
-        if mark not in (PARALLEL, VECTOR):
+        if mark not in (PARALLEL, VECTOR, INTERLEAVE):
             raise ProofError("marks", f"unknown mark {mark!r}")
-        crossing = _crossing(everything if mark == PARALLEL else whole.flow, band)
+        crossing = _crossing(whole.flow if mark == VECTOR else everything, band)
         _require_empty(mark, "dependences between iterations", crossing)
         yield Fact(mark, f"loop {_members(band)}", "{ A -> B : same outer iteration, other iteration of the loop }")
 

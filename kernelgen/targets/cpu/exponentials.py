@@ -30,9 +30,11 @@ def clamped(x: Value, low: float, high: float) -> Value:
 def exp(x: Value, halvings: int = 0) -> Value:
     """``e**x / 2**halvings``: e^r of the remainder r of x by ln 2, times 2^n in two steps so that neither overflows early."""
     x = clamped(x, -105.0, 90.0)
-    n, r = _reduced(x)
+    shifted, r = _reduced(x)
     small = _exp_of_remainder(r)
-    n = n - halvings
+    if scales_in_one_step(x):
+        return scaled(small, _whole(shifted) - halvings)
+    n = _integer(shifted) - halvings
     half = n.binary("ashr", 1)
     return small * _power_of_two(half) * _power_of_two(n - half)
 
@@ -41,9 +43,9 @@ def expm1(x: Value) -> Value:
     """``e**x - 1`` as ``2^n (e^r - 1) + (2^n - 1)``: nothing cancels near 0. Half of it is built, for n up to 128."""
     is_zero = x.compare("oeq", 0.0)
     bounded = clamped(x, -30.0, 90.0)
-    n, r = _reduced(bounded)
+    shifted, r = _reduced(bounded)
     minus_one = (r * r).fma(polynomial(r, coefficients.EXPM1), r)
-    half_scale = _power_of_two(n - 1)
+    half_scale = _power_of_two(_integer(shifted) - 1)
     result = minus_one.fma(half_scale, half_scale - 0.5) * 2.0
     return is_zero.select(x, x.compare("ogt", 89.0).select(x.like(float("inf")), result))
 
@@ -84,11 +86,18 @@ def cosh(x: Value) -> Value:
 
 
 def _reduced(x: Value) -> tuple[Value, Value]:
-    """``n`` (integer) and ``r`` with ``x = n ln 2 + r``, abs(r) <= ln(2)/2."""
+    """``n + ROUNDER`` and ``r`` with ``x = n ln 2 + r``, n whole, abs(r) <= ln(2)/2."""
     shifted = x.fma(LOG2_E, ROUNDER)
-    n = shifted - ROUNDER
-    r = n.fma(-LN2_LOW, n.fma(-LN2_HIGH, x))
-    return shifted.bits() - shifted.like(ROUNDER).bits(), r
+    n = _whole(shifted)
+    return shifted, n.fma(-LN2_LOW, n.fma(-LN2_HIGH, x))
+
+
+def _whole(shifted: Value) -> Value:
+    return shifted - ROUNDER
+
+
+def _integer(shifted: Value) -> Value:
+    return shifted.bits() - shifted.like(ROUNDER).bits()
 
 
 def _exp_of_remainder(r: Value) -> Value:
@@ -97,8 +106,25 @@ def _exp_of_remainder(r: Value) -> Value:
 
 def _small_exp(x: Value) -> Value:
     """exp for arguments whose result is a normal number."""
-    n, r = _reduced(x)
-    return _exp_of_remainder(r) * _power_of_two(n)
+    shifted, r = _reduced(x)
+    if scales_in_one_step(x):
+        return scaled(_exp_of_remainder(r), _whole(shifted))
+    return _exp_of_remainder(r) * _power_of_two(_integer(shifted))
+
+
+def scales_in_one_step(x: Value) -> bool:
+    """Whether the processor multiplies these lanes by a power of two in one instruction, over- and underflow included."""
+    return x.function.module.host.has_scaling and x.lanes in (4, 8, 16) and x.kind == "float"
+
+
+def scaled(x: Value, exponent: Value) -> Value:
+    """``x * 2**exponent`` for a whole float exponent (AVX-512's scalef)."""
+    mask, every = ("i16", -1) if x.lanes == 16 else ("i8", -1)
+    name, rounding = f"llvm.x86.avx512.mask.scalef.ps.{32 * x.lanes}", ", i32 4" if x.lanes == 16 else ""
+    signature = f"{x.type}, {x.type}, {x.type}, {mask}" + (", i32" if rounding else "")
+    callee = x.function.module.declare(name, x.type, signature)
+    operands = f"{x.typed}, {exponent.typed}, {x.typed}, {mask} {every}{rounding}"
+    return Value(x.function, x.function.assign(f"call {x.type} {callee}({operands})"), x.kind, x.lanes)
 
 
 def _power_of_two(n: Value) -> Value:

@@ -37,6 +37,11 @@ class Host:
         return "fma" in self.features or "neon" in self.features
 
     @property
+    def has_scaling(self) -> bool:
+        """True when multiplying by a power of two that is given as a float is one instruction."""
+        return "avx512f" in self.features and "avx512vl" in self.features
+
+    @property
     def has_narrow_masks(self) -> bool:
         """True when masked loads and stores exist for 8- and 16-bit elements."""
         return "avx512bw" in self.features and "avx512vl" in self.features
