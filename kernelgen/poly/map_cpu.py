@@ -6,7 +6,7 @@ is marked ``vector``; for every outermost band the first coincident member comes
     colsum: [j (coincident), i]  ->  parallel j by 2048; i by 8; vector j; i unrolled
                                      rows are read as they lie, sums stay in L1 and are touched once for eight rows
     transpose: [i, j]            ->  parallel i by 32; j by 32; interleave i; vector j
-    y = f(x) over one axis       ->  parallel i by 8192; vector i
+    y = f(x) over one axis       ->  parallel i by 16384; vector i
 
 A permutable band may be reordered and tiled: no dependence has a negative component on any of its members. A member may
 be ``vector`` when it is coincident, or when only reductions cross it (lanes then keep partial results). The loop around
@@ -33,7 +33,7 @@ PARALLEL, VECTOR, INTERLEAVE = "parallel", "vector", "interleave"
 class CpuPlan:
     """The choices of the mapping, all sizes in elements."""
 
-    chunk: int = 8192  # of a single long loop: one parallel iteration
+    chunk: int = 16384  # of a single long loop: one parallel iteration
     strip: int = 2048  # of a vector loop inside a serial reduction: its partial results stay in L1
     tile: int = 32  # of both loops of a transposed access
     rows: int = 8  # that a column reduction adds up before it touches its partial results; halved until it divides

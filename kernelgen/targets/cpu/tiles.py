@@ -1,8 +1,8 @@
 """Interleaved loops: square tiles of iterations, whose transposed accesses are vectors along the outer loop.
 
-    interleave i: vector j: y[i, j] = x[j, i] + b[i]
+    interleave i { let a = b[i]; vector j: y[i, j] = x[j, i] + a }
 
-    b[i .. i+W]                            once, along i
+    a = b[i .. i+W]                        along i, once for a strip of tiles
     x[j+k, i .. i+W] for all k < W         W vectors along i, transposed into W vectors along j
     y[i+r, j .. j+W] for all r < W         the body as in every vector loop, row by row
 
@@ -14,10 +14,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from kernelgen.nest.index import stride, subtract
-from kernelgen.nest.nodes import Block, For, Index, Let, Load, Num, Store, Var
+from kernelgen.nest.index import stride
+from kernelgen.nest.nodes import Block, For, Load, Store, Var
 from kernelgen.targets.cpu import access
-from kernelgen.targets.cpu.counting import conditional, counted_loop, integer
+from kernelgen.targets.cpu.counting import conditional, counted_loop, integer, rounded_down
 from kernelgen.targets.cpu.expressions import expression
 from kernelgen.targets.cpu.formats import from_memory, memory_kind, to_memory
 from kernelgen.targets.cpu.frame import Frame, Known, Lanes
@@ -25,33 +25,123 @@ from kernelgen.targets.cpu.indices import index_value, is_nonnegative
 from kernelgen.targets.cpu.statements import Frames, run
 from kernelgen.targets.cpu.streaming import stream_of
 from kernelgen.targets.cpu.tile_plan import TilePlan
-from kernelgen.targets.cpu.transpose import transposed
-from kernelgen.targets.cpu.values import Value, vector_type
+from kernelgen.targets.cpu.transpose import Square, transposed
+from kernelgen.targets.cpu.values import Value
+from kernelgen.targets.cpu.vector_plan import static_trips_of
 
 CACHE_LINE = 64
+"""Bytes. Streamed tiles write whole lines: parts of lines would go to memory one by one."""
 
 
-def tiled_loops(frame: Frame, loop: For, plan: TilePlan, serial: Callable[[Frame, For], None]) -> None:
-    """Prints both loops as tiles; ``serial`` prints what is left of the outer loop, one iteration at a time."""
-    lower, upper = index_value(frame, loop.lower), index_value(frame, loop.upper)
-    left, right = index_value(frame, plan.vector.lower), index_value(frame, plan.vector.upper)
-    bottom, end = _last_tile(lower, upper, plan.size), _last_tile(left, right, plan.size)
+def tiled_loops(frame: Frame, loop: For, plan: TilePlan, block: Callable[[Frame, Block], None]) -> None:
+    """Prints both loops as tiles; ``block`` prints the body for one iteration of the outer loop, at the edges."""
+    function, vector, size = frame.function, plan.vector, plan.size
+    top, bottom = index_value(frame, loop.lower), index_value(frame, loop.upper)
+    left, right = index_value(frame, vector.lower), index_value(frame, vector.upper)
+    below, beside = rounded_down(top, bottom, size), rounded_down(left, right, size)
     tiles = _Tiles(frame, loop, plan)
-    counted_loop(frame.function, lower, bottom, plan.size, lambda i: tiles.row_of_tiles(i, left, end), "tiles")
-    if not all(_is_multiple(subtract(each.upper, each.lower), plan.size) for each in (loop, plan.vector)):
-        is_left = bottom.compare("slt", upper) | end.compare("slt", right)
-        conditional(frame.function, is_left, lambda: _edges(frame, loop, plan, (bottom, left, end), serial), "edges")
+    counted_loop(function, top, below, size, lambda i: tiles.strip(i, left, beside), "strip")
+    if all((static_trips_of(each) or 1) % size == 0 for each in (loop, vector)):
+        return
+
+    def edge(i: Value) -> None:
+        start = f"{vector.var}.start"
+        row = frame.with_variable(loop.var, i, is_nonnegative(frame, loop.lower))
+        first = i.compare("slt", below).select(beside, left)
+        row = row.with_variable(start, first, is_nonnegative(frame, vector.lower))
+        block(row, Block((*loop.body.statements[:-1], replace(vector, lower=Var(start)))))
+
+    is_left = below.compare("slt", bottom) | beside.compare("slt", right)
+    conditional(function, is_left, lambda: counted_loop(function, top, bottom, 1, edge, "edge"), "edges")
 
 
-def _edges(
-    frame: Frame, loop: For, plan: TilePlan, tiled: tuple[Value, Value, Value], serial: Callable[[Frame, For], None]
-) -> None:
-    """The columns right of the tiles in rows that have tiles, all columns below them."""
-    bottom, left, end = tiled
-    start = f"{plan.vector.var}.start"
+@dataclass(frozen=True)
+class _Tiles:
+    """The whole tiles of two loops. A *column* frame has its lanes along the outer loop, a *row* frame as usual."""
 
-    def row(number: Value) -> None:
-        inner = frame.with_variable(start, number.compare("slt", bottom).select(end, left), is_nonnegative(frame, plan.vector.lower))
-        inner = inner.with_variable(f"{loop.var}.row", number, is_nonnegative(frame, loop.lower))
-        once = replace(loop, lower=Var(f"{loop.var}.row"), upper=Var(f"{loop.var}.row") + 1)
-        serial(inner, once)
+    frame: Frame
+    loop: For
+    plan: TilePlan
+
+    def strip(self, i: Value, left: Value, right: Value) -> None:
+        """The tiles of rows ``i ..``, from column ``left`` to ``right``."""
+        function, size, column = self.frame.function, self.plan.size, self._column(i)
+        if self._may_stream():
+            end = self._is_aligned(i, left).select(right, left)
+            streaming = replace(self, frame=replace(self.frame, is_aligned=True))
+            counted_loop(function, left, end, size, lambda j: streaming.tile(column, i, j), "streamed")
+            left = end
+        counted_loop(function, left, right, size, lambda j: self.tile(column, i, j), "tile")
+
+    def tile(self, column: Frame, i: Value, j: Value) -> None:
+        """The iterations ``i .. i + size`` x ``j .. j + size``."""
+        function, size, count = self.frame.function, self.plan.size, self.plan.rows
+        columns = [self._at_column(column, j + k) for k in range(size)]
+        loaded = {load: self._loaded(columns, load) for load in self.plan.loads}
+        stored = {store: self._square(store) for store in self.plan.stores}
+
+        def rows(first: Value) -> None:
+            numbers = [first + r for r in range(count)]
+            frames = tuple(self._row(column, i, j, number, loaded) for number in numbers)
+            self._body(frames, numbers, stored)
+
+        counted_loop(function, integer(function, 0), integer(function, size), count, rows, "row")
+        for store, square in stored.items():
+            for each, value in zip(columns, transposed(square.rows()), strict=True):
+                access.write_memory(each, store.buffer, store.index, value)
+
+    def _column(self, i: Value) -> Frame:
+        """The outer loop's bindings, evaluated for all rows of a tile at once."""
+        frame = self.frame.with_variable(self.loop.var, i, is_nonnegative(self.frame, self.loop.lower))
+        frames: Frames = (replace(frame, lanes=Lanes(self.loop.var, i, self.plan.size)),)
+        for binding in self.loop.body.statements[:-1]:
+            frames = run(frames, binding)
+        return frames[0]
+
+    def _at_column(self, column: Frame, j: Value) -> Frame:
+        vector = self.plan.vector
+        return column.with_variable(vector.var, j, is_nonnegative(self.frame, vector.lower))
+
+    def _loaded(self, columns: list[Frame], load: Load) -> Square:
+        square = self._square(load)
+        values = transposed([access.read_memory(column, load.buffer, load.index) for column in columns])
+        for number, value in enumerate(values):
+            square.put(integer(value.function, number), value)
+        return square
+
+    def _square(self, each: Load | Store) -> Square:
+        return Square(self.frame.function, memory_kind(each.buffer.dtype, self.frame.host), self.plan.size)
+
+    def _row(self, column: Frame, i: Value, j: Value, number: Value, loaded: Mapping[Load, Square]) -> Frame:
+        """The frame of one row of a tile: what is known along the outer loop becomes one lane of it."""
+        vector, size = self.plan.vector, self.plan.size
+        values = {load: from_memory(square.row(number), load.buffer.dtype) for load, square in loaded.items()}
+        bindings = {name: value.lane(number) for name, value in column.bindings.items()}
+        frame = replace(self.frame, bindings=bindings, known=Known(values), lanes=Lanes(vector.var, j, size))
+        frame = frame.with_variable(self.loop.var, i + number, is_nonnegative(self.frame, self.loop.lower))
+        return frame.with_variable(vector.var, j, is_nonnegative(self.frame, vector.lower))
+
+    def _body(self, frames: Frames, numbers: list[Value], stored: Mapping[Store, Square]) -> None:
+        for statement in self.plan.vector.body.statements:
+            square = stored.get(statement) if isinstance(statement, Store) else None
+            if square is None or not isinstance(statement, Store):
+                frames = run(frames, statement)
+                continue
+            for frame, number in zip(frames, numbers, strict=True):
+                value = expression(frame, statement.value).splat(self.plan.size)
+                square.put(number, to_memory(value, statement.buffer.dtype, frame.host))
+
+    def _may_stream(self) -> bool:
+        """Rows of tiles are whole cache lines, and all are aligned when one is."""
+        store = stream_of(self.plan.vector, self.frame.streamed)
+        if store is None:
+            return False
+        size = store.buffer.dtype.itemsize
+        step = stride(access.flat_index(store.buffer, store.index), self.loop.var)
+        return self.plan.size * size == CACHE_LINE and step is not None and step * size % CACHE_LINE == 0
+
+    def _is_aligned(self, i: Value, j: Value) -> Value:
+        store = stream_of(self.plan.vector, self.frame.streamed)
+        assert store is not None
+        number = integer(i.function, 0)
+        return access.misalignment(self._row(self._column(i), i, j, number, {}), store).compare("eq", 0)

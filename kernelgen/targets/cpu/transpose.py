@@ -46,3 +46,15 @@ def _exchanged(rows: list[Value], distance: int) -> list[Value]:
         high = [lane + distance if not lane & distance else lanes + lane for lane in range(lanes)]
         results[number], results[number + distance] = a.shuffle(b, low), a.shuffle(b, high)
     return results
+
+
+@dataclass(frozen=True)
+class Square:
+    """Room on the stack for as many vectors as they have lanes; LLVM keeps it in registers where rows are constants."""
+
+    function: Function
+    kind: str
+    size: int
+
+    @cached_property
+    def slot(self)-> str: ...
