@@ -54,6 +54,11 @@ class Kernel:
         return self.lowered.nest
 
     @property
+    def cached(self) -> bool:
+        """Whether the machine code came from the cache on disk."""
+        return bool(getattr(self.entry, "from_disk", False))
+
+    @property
     def proof(self) -> Proof:
         """What was proved about the schedule: legality, bounds, parallel and vector loops."""
         return self.lowered.proof

@@ -23,6 +23,8 @@ def subtract(left: Index, right: Index) -> Index:
     """``left - right``."""
     if isinstance(right, Num):
         return add(left, Num(-right.value))
+    if isinstance(left, IndexBinary) and left.op is IndexOp.ADD and left.left == right:
+        return left.right
     return Num(0) if left == right else IndexBinary(IndexOp.SUB, left, right)
 
 

@@ -27,25 +27,36 @@ def vector_stride(frame: Frame, flat: Index) -> int | None:
 
 def load(frame: Frame, buffer: Buffer, index: tuple[Index, ...]) -> Value:
     """An element, or one per lane when the index varies along the lanes."""
+    return from_memory(read_memory(frame, buffer, index), buffer.dtype)
+
+
+def read_memory(frame: Frame, buffer: Buffer, index: tuple[Index, ...]) -> Value:
+    """What :func:`load` gives, as it lies in memory."""
     memory = frame.memory[buffer.name]
     kind = memory_kind(buffer.dtype, frame.host)
     if memory.lanes > 1:
-        return from_memory(_plain_load(frame, memory.pointer, kind, memory.lanes), buffer.dtype)
+        return _plain_load(frame, memory.pointer, kind, memory.lanes)
     flat = flat_index(buffer, index)
     stride = vector_stride(frame, flat)
     if stride == 0 and not frame.guarded:
-        return from_memory(_plain_load(frame, pointer(frame, memory, flat), kind, 1), buffer.dtype)
+        return _plain_load(frame, pointer(frame, memory, flat), kind, 1)
     if stride == 1:
-        return from_memory(_vector_load(frame, pointer(frame, memory, flat), kind), buffer.dtype)
+        return _vector_load(frame, pointer(frame, memory, flat), kind)
     if frame.lanes is None:
-        return from_memory(_plain_load(frame, pointer(frame, memory, flat), kind, 1), buffer.dtype)
-    return from_memory(_gather(frame, lane_pointers(frame, memory, flat), kind), buffer.dtype)
+        return _plain_load(frame, pointer(frame, memory, flat), kind, 1)
+    return _gather(frame, lane_pointers(frame, memory, flat), kind)
 
 
 def store(frame: Frame, buffer: Buffer, index: tuple[Index, ...], value: Value, streaming: bool = False) -> None:
     """Stores a register value; ``streaming`` writes past the caches, the address must then be aligned to the vector."""
+    write_memory(frame, buffer, index, to_memory(value, buffer.dtype, frame.host), streaming)
+
+
+def write_memory(
+    frame: Frame, buffer: Buffer, index: tuple[Index, ...], stored: Value, streaming: bool = False
+) -> None:
+    """Stores a value that is as it shall lie in memory."""
     memory = frame.memory[buffer.name]
-    stored = to_memory(value, buffer.dtype, frame.host)
     if memory.lanes > 1:
         _masked_update(frame, memory.pointer, stored.splat(memory.lanes))
         return
@@ -64,6 +75,15 @@ def pointer(frame: Frame, memory: Memory, flat: Index) -> str:
     if frame.lanes is None or frame.lanes.variable not in index_algebra.variables(flat):
         return _offset(frame, memory.pointer, kind, flat)
     return _element(frame, _row_pointer(frame, memory, kind, flat, frame.lanes.variable), kind, frame.lanes.start)
+
+
+def misaligned_lanes(frame: Frame, buffer: Buffer, index: tuple[Index, ...]) -> Value:
+    """How many elements lie between a vector of a contiguous access and the aligned address before it."""
+    assert frame.lanes is not None
+    address = pointer(frame, frame.memory[buffer.name], flat_index(buffer, index))
+    size = alignment(memory_kind(buffer.dtype, frame.host))
+    bits = Value(frame.function, frame.function.assign(f"ptrtoint ptr {address} to i64"), "i64")
+    return (bits & (frame.lanes.count * size - 1)).binary("udiv", size)
 
 
 def row_key(buffer: Buffer, flat: Index, variable: str) -> tuple[str, Index]:

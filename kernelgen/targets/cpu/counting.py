@@ -57,3 +57,16 @@ def static_trips(lower: Value, upper: Value, step: int) -> int | None:
 def integer(function: Function, value: int) -> Value:
     """A 64-bit constant."""
     return constant(function, value, "i64")
+
+
+def rounded_down(lower: Value, upper: Value, step: int) -> Value:
+    """The largest ``lower + k step`` that is at most ``upper``; ``step`` is a power of two."""
+    trips = static_trips(lower, upper, 1)
+    if trips is not None:
+        return integer(lower.function, int(lower.text) + trips // step * step)
+    return lower + ((upper - lower) & -step)
+
+
+def offset(start: Value, count: int) -> Value:
+    """``start + count``; a constant when the start is one."""
+    return start + count if start.text.startswith("%") else integer(start.function, int(start.text) + count)

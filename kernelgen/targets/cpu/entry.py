@@ -32,6 +32,7 @@ class CpuEntry:
 
     nest: Nest
     library: Library = field(repr=False)
+    from_disk: bool = False
 
     def __call__(self, arrays: tuple[Any, ...], symbols: tuple[int, ...] = ()) -> None:
         """Runs the kernel on arrays that are known to fit: the fast way, or where that is too strict through ctypes."""
@@ -62,9 +63,9 @@ class CpuEntry:
 
 def load_entry(source: str, nest: Nest) -> CpuEntry:
     """Machine code for the source, linked against an OpenMP runtime or, without one, its stand-ins."""
-    image = cached_object(source, detect_host())
+    image, from_disk = cached_object(source, detect_host())
     threads = (runtime() or stand_ins()) if "@GOMP_parallel" in source else {}
-    return CpuEntry(nest, link(image, (ENTRY,), threads))
+    return CpuEntry(nest, link(image, (ENTRY,), threads), from_disk)
 
 
 def _is_long(nest: Nest) -> bool:

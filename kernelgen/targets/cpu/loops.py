@@ -11,6 +11,8 @@ from kernelgen.targets.cpu.frame import Frame
 from kernelgen.targets.cpu.indices import condition_value, index_value, is_nonnegative
 from kernelgen.targets.cpu.parallel import parallel_loop, worth_threads
 from kernelgen.targets.cpu.statements import release, run
+from kernelgen.targets.cpu.tile_plan import TilePlan, tile_plan
+from kernelgen.targets.cpu.tiles import tiled_loops
 from kernelgen.targets.cpu.values import Value
 from kernelgen.targets.cpu.vector import vector_loop
 from kernelgen.targets.cpu.vector_plan import VectorPlan, vector_plan
@@ -45,6 +47,8 @@ def _loop(frame: Frame, loop: For) -> None:
         _vector(frame, loop)
     elif loop.kind is LoopKind.PARALLEL and not frame.in_parallel and worth_threads(loop):
         parallel_loop(frame, loop, _serial)
+    elif loop.kind is LoopKind.INTERLEAVE and isinstance(plan := tile_plan(loop, frame.host), TilePlan):
+        tiled_loops(frame, loop, plan, block)
     elif loop.kind is LoopKind.UNROLL:
         _unrolled(frame, loop)
     else:

@@ -8,7 +8,14 @@ from kernelgen.targets.cpu.host import Host
 from kernelgen.targets.cpu.module import LLVM_VERSION, compile_object
 
 
-def cached_object(source: str, host: Host) -> bytes:
-    """The object for a module of LLVM assembly; compiled when no process has done so before."""
+def cached_object(source: str, host: Host) -> tuple[bytes, bool]:
+    """The object for a module of LLVM assembly, and whether it came from disk."""
+    from_disk = True
+
+    def produce() -> bytes:
+        nonlocal from_disk
+        from_disk = False
+        return compile_object(source, host)
+
     key = cache_key(source, host.cpu, ",".join(sorted(host.features)), LLVM_VERSION)
-    return cached(options.cache_dir() / "cpu", key, lambda: compile_object(source, host))
+    return cached(options.cache_dir() / "cpu", key, produce), from_disk

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from kernelgen.nest.index import stride
 from kernelgen.nest.nodes import Block, For, Load, Store, Var
 from kernelgen.targets.cpu import access
-from kernelgen.targets.cpu.counting import conditional, counted_loop, integer, rounded_down
+from kernelgen.targets.cpu.counting import conditional, counted_loop, integer, offset, rounded_down
 from kernelgen.targets.cpu.expressions import expression
 from kernelgen.targets.cpu.formats import from_memory, memory_kind, to_memory
 from kernelgen.targets.cpu.frame import Frame, Known, Lanes
@@ -25,7 +25,7 @@ from kernelgen.targets.cpu.indices import index_value, is_nonnegative
 from kernelgen.targets.cpu.statements import Frames, run
 from kernelgen.targets.cpu.streaming import stream_of
 from kernelgen.targets.cpu.tile_plan import TilePlan
-from kernelgen.targets.cpu.transpose import Square, transposed
+from kernelgen.targets.cpu.transpose import Square, square, transposed
 from kernelgen.targets.cpu.values import Value
 from kernelgen.targets.cpu.vector_plan import static_trips_of
 
@@ -67,7 +67,7 @@ class _Tiles:
         """The tiles of rows ``i ..``, from column ``left`` to ``right``."""
         function, size, column = self.frame.function, self.plan.size, self._column(i)
         if self._may_stream():
-            end = self._is_aligned(i, left).select(right, left)
+            end = self._is_aligned(column, i, left).select(right, left)
             streaming = replace(self, frame=replace(self.frame, is_aligned=True))
             counted_loop(function, left, end, size, lambda j: streaming.tile(column, i, j), "streamed")
             left = end
@@ -81,13 +81,14 @@ class _Tiles:
         stored = {store: self._square(store) for store in self.plan.stores}
 
         def rows(first: Value) -> None:
-            numbers = [first + r for r in range(count)]
+            numbers = [offset(first, r) for r in range(count)]
             frames = tuple(self._row(column, i, j, number, loaded) for number in numbers)
             self._body(frames, numbers, stored)
 
         counted_loop(function, integer(function, 0), integer(function, size), count, rows, "row")
-        for store, square in stored.items():
-            for each, value in zip(columns, transposed(square.rows()), strict=True):
+        for store, room in stored.items():
+            values = [room.row(integer(function, number)) for number in range(size)]
+            for each, value in zip(columns, transposed(values), strict=True):
                 access.write_memory(each, store.buffer, store.index, value)
 
     def _column(self, i: Value) -> Frame:
@@ -103,19 +104,19 @@ class _Tiles:
         return column.with_variable(vector.var, j, is_nonnegative(self.frame, vector.lower))
 
     def _loaded(self, columns: list[Frame], load: Load) -> Square:
-        square = self._square(load)
+        room = self._square(load)
         values = transposed([access.read_memory(column, load.buffer, load.index) for column in columns])
         for number, value in enumerate(values):
-            square.put(integer(value.function, number), value)
-        return square
+            room.put(integer(value.function, number), value)
+        return room
 
     def _square(self, each: Load | Store) -> Square:
-        return Square(self.frame.function, memory_kind(each.buffer.dtype, self.frame.host), self.plan.size)
+        return square(self.frame.function, memory_kind(each.buffer.dtype, self.frame.host), self.plan.size)
 
     def _row(self, column: Frame, i: Value, j: Value, number: Value, loaded: Mapping[Load, Square]) -> Frame:
         """The frame of one row of a tile: what is known along the outer loop becomes one lane of it."""
         vector, size = self.plan.vector, self.plan.size
-        values = {load: from_memory(square.row(number), load.buffer.dtype) for load, square in loaded.items()}
+        values = {load: from_memory(room.row(number), load.buffer.dtype) for load, room in loaded.items()}
         bindings = {name: value.lane(number) for name, value in column.bindings.items()}
         frame = replace(self.frame, bindings=bindings, known=Known(values), lanes=Lanes(vector.var, j, size))
         frame = frame.with_variable(self.loop.var, i + number, is_nonnegative(self.frame, self.loop.lower))
@@ -123,13 +124,13 @@ class _Tiles:
 
     def _body(self, frames: Frames, numbers: list[Value], stored: Mapping[Store, Square]) -> None:
         for statement in self.plan.vector.body.statements:
-            square = stored.get(statement) if isinstance(statement, Store) else None
-            if square is None or not isinstance(statement, Store):
+            room = stored.get(statement) if isinstance(statement, Store) else None
+            if room is None or not isinstance(statement, Store):
                 frames = run(frames, statement)
                 continue
             for frame, number in zip(frames, numbers, strict=True):
                 value = expression(frame, statement.value).splat(self.plan.size)
-                square.put(number, to_memory(value, statement.buffer.dtype, frame.host))
+                room.put(number, to_memory(value, statement.buffer.dtype, frame.host))
 
     def _may_stream(self) -> bool:
         """Rows of tiles are whole cache lines, and all are aligned when one is."""
@@ -140,8 +141,8 @@ class _Tiles:
         step = stride(access.flat_index(store.buffer, store.index), self.loop.var)
         return self.plan.size * size == CACHE_LINE and step is not None and step * size % CACHE_LINE == 0
 
-    def _is_aligned(self, i: Value, j: Value) -> Value:
+    def _is_aligned(self, column: Frame, i: Value, j: Value) -> Value:
         store = stream_of(self.plan.vector, self.frame.streamed)
         assert store is not None
-        number = integer(i.function, 0)
-        return access.misalignment(self._row(self._column(i), i, j, number, {}), store).compare("eq", 0)
+        first = self._row(column, i, j, integer(i.function, 0), {})
+        return access.misaligned_lanes(first, store.buffer, store.index).compare("eq", 0)

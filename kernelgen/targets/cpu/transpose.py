@@ -6,7 +6,10 @@ vectors; processors have single instructions for both, at every width.
 
 from __future__ import annotations
 
-from kernelgen.targets.cpu.values import Value, bit_width
+from dataclasses import dataclass
+
+from kernelgen.targets.cpu.builder import Function
+from kernelgen.targets.cpu.values import Value, bit_width, vector_type
 
 BLOCK_BITS = 128
 
@@ -14,7 +17,7 @@ BLOCK_BITS = 128
 def transposed(rows: list[Value]) -> list[Value]:
     """``result[i]`` lane ``j`` is ``rows[j]`` lane ``i``; as many vectors as lanes, a power of two."""
     if rows[0].kind == "half":
-        return [row.convert("bitcast", "half") for row in transposed([row.bits() for row in rows])]
+        return [row.as_float() for row in transposed([row.bits() for row in rows])]
     size = len(rows)
     block = min(size, BLOCK_BITS // bit_width(rows[0].kind))
     for _ in range(block.bit_length() - 1):
@@ -50,11 +53,28 @@ def _exchanged(rows: list[Value], distance: int) -> list[Value]:
 
 @dataclass(frozen=True)
 class Square:
-    """Room on the stack for as many vectors as they have lanes; LLVM keeps it in registers where rows are constants."""
+    """As many vectors as they have lanes, on the stack; LLVM keeps them in registers when all rows are constants."""
 
     function: Function
+    pointer: str
     kind: str
     size: int
 
-    @cached_property
-    def slot(self)-> str: ...
+    def put(self, row: Value, vector: Value) -> None:
+        """Sets a row."""
+        self.function.perform(f"store {vector.typed}, ptr {self._address(row)}")
+
+    def row(self, number: Value) -> Value:
+        """A row."""
+        type_ = vector_type(self.kind, self.size)
+        text = self.function.assign(f"load {type_}, ptr {self._address(number)}")
+        return Value(self.function, text, self.kind, self.size)
+
+    def _address(self, row: Value) -> str:
+        type_ = vector_type(self.kind, self.size)
+        return self.function.assign(f"getelementptr {type_}, ptr {self.pointer}, {row.typed}")
+
+
+def square(function: Function, kind: str, size: int) -> Square:
+    """Room for a square of elements."""
+    return Square(function, function.slot(f"[{size} x {vector_type(kind, size)}]", "square"), kind, size)

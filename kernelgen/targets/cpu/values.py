@@ -131,16 +131,23 @@ class Value:
             lanes,
         )
 
-    def lane(self, number: int) -> Value:
+    def lane(self, number: Value | int) -> Value:
         """One lane as a scalar."""
         if self.lanes == 1:
             return self
-        return Value(self.function, self.function.assign(f"extractelement {self.typed}, i64 {number}"), self.kind)
+        position = number.text if isinstance(number, Value) else number
+        return Value(self.function, self.function.assign(f"extractelement {self.typed}, i64 {position}"), self.kind)
 
     def halves(self) -> tuple[Value, Value]:
         """The lower and the upper half of the lanes."""
         half = self.lanes // 2
         return self._lane_range(0, half), self._lane_range(half, half)
+
+    def shuffle(self, other: Value, lanes: list[int]) -> Value:
+        """The numbered lanes of two vectors; the other one's follow this one's."""
+        order = ", ".join(f"i32 {lane}" for lane in lanes)
+        text = self.function.assign(f"shufflevector {self.typed}, {other.typed}, <{len(lanes)} x i32> <{order}>")
+        return Value(self.function, text, self.kind, len(lanes))
 
     def _lane_range(self, start: int, count: int) -> Value:
         order = ", ".join(f"i32 {start + i}" for i in range(count))

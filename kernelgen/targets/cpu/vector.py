@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 
 from kernelgen.nest.nodes import For, Store
 from kernelgen.targets.cpu import access
-from kernelgen.targets.cpu.counting import conditional, counted_loop, integer, static_trips
-from kernelgen.targets.cpu.formats import memory_kind
+from kernelgen.targets.cpu.counting import conditional, counted_loop, rounded_down, static_trips
 from kernelgen.targets.cpu.frame import Frame, Lanes, Target
 from kernelgen.targets.cpu.indices import index_value, is_nonnegative
 from kernelgen.targets.cpu.invariants import known_before
@@ -45,7 +44,7 @@ def _entered(frame: Frame, loop: For, plan: VectorPlan, lower: Value, upper: Val
     copies = _Copies(inner, loop, plan, slots)
     stream = _stream(frame, loop, plan, static_trips(lower, upper, 1))
     start = lower if stream is None else _head(copies, stream, lower)
-    middle = _rounded_down(start, upper, wide)
+    middle = rounded_down(start, upper, wide)
     main = copies if stream is None else replace(copies, frame=replace(inner, is_aligned=True))
     counted_loop(function, start, middle, wide, lambda j: main.run(j, plan.unroll), "main")
     if not plan.scalar_tail:
@@ -99,11 +98,7 @@ def _head(copies: _Copies, stream: Store, lower: Value) -> Value:
     """Runs the iterations before the first aligned vector, as the upper lanes of one; returns where that vector starts."""
     frame, lanes = copies.frame, copies.plan.lanes
     at_lower = replace(frame, lanes=Lanes(copies.loop.var, lower, lanes))
-    flat = access.flat_index(stream.buffer, stream.index)
-    address = access.pointer(at_lower, frame.memory[stream.buffer.name], flat)
-    bits = Value(frame.function, frame.function.assign(f"ptrtoint ptr {address} to i64"), "i64")
-    size = access.alignment(memory_kind(stream.buffer.dtype, frame.host))
-    skipped = (bits & (lanes * size - 1)).binary("udiv", size)
+    skipped = access.misaligned_lanes(at_lower, stream.buffer, stream.index)
     is_needed, start = skipped.compare("ne", 0), lower - skipped
     mask = iota(frame.function, "i32", lanes).compare("sge", skipped.convert("trunc", "i32"))
     conditional(frame.function, is_needed, lambda: copies.run(start, mask=mask), "head")
@@ -113,11 +108,3 @@ def _head(copies: _Copies, stream: Store, lower: Value) -> Value:
 def _first_lanes(count: Value, lanes: int) -> Value:
     """The mask of the first ``count`` lanes."""
     return iota(count.function, "i32", lanes).compare("slt", count.intrinsic("smin", lanes).convert("trunc", "i32"))
-
-
-def _rounded_down(lower: Value, upper: Value, step: int) -> Value:
-    """The largest ``lower + k step`` that is at most ``upper``; ``step`` is a power of two."""
-    trips = static_trips(lower, upper, 1)
-    if trips is not None:
-        return integer(lower.function, int(lower.text) + trips // step * step)
-    return lower + ((upper - lower) & -step)

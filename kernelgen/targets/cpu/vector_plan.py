@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kernelgen.dtypes import DType
-from kernelgen.nest.index import stride
+from kernelgen.nest.index import stride, subtract
 from kernelgen.nest.nodes import Accumulate, Alloc, Call, Expr, For, Let, Num, Statement, Store
 from kernelgen.nest.scalars import SCALARS
 from kernelgen.nest.walk import loads_of, statements
@@ -26,7 +26,7 @@ class VectorPlan:
 
 def vector_plan(loop: For, host: Host) -> VectorPlan | str:
     """The plan, or why the loop must run one iteration at a time."""
-    trips = _static_trips(loop)
+    trips = static_trips_of(loop)
     if host.vector_bytes == 1:
         return "the processor has no vectors that are known here"
     if loop.step != 1:
@@ -46,6 +46,12 @@ def vector_plan(loop: For, host: Host) -> VectorPlan | str:
         reductions=_reductions(loop, body),
         scalar_tail=_needs_scalar_tail(body, host),
     )
+
+
+def static_trips_of(loop: For) -> int | None:
+    """How often the loop runs, when the distance of its bounds is a constant."""
+    extent = subtract(loop.upper, loop.lower)
+    return max(0, -(-extent.value // loop.step)) if isinstance(extent, Num) else None
 
 
 def expressions_of(statement: Statement) -> tuple[Expr, ...]:
@@ -104,12 +110,6 @@ def _step(loop: For, statement: Store | Accumulate) -> int | None:
     return stride(flat_index(statement.buffer, statement.index), loop.var)
 
 
-def _static_trips(loop: For) -> int | None:
-    if isinstance(loop.lower, Num) and isinstance(loop.upper, Num):
-        return max(0, -((loop.lower.value - loop.upper.value) // loop.step))
-    return None
-
-
 def _dtypes(body: tuple[Statement, ...]) -> frozenset[DType]:
     computed = {e.dtype for s in body for root in expressions_of(s) for e in subexpressions(root)}
     return frozenset(computed | {s.buffer.dtype for s in body if isinstance(s, Store | Accumulate)})
@@ -122,16 +122,21 @@ def _lanes(body: tuple[Statement, ...], host: Host) -> int:
 
 
 def _unroll(body: tuple[Statement, ...], lanes: int, trips: int | None) -> int:
-    """Four copies of cheap bodies, two of middling ones; never more than the loop has iterations for.
+    """The copies that a body is worth, never more than the loop has iterations for."""
+    count = copies(body)
+    while trips is not None and count > 1 and trips < count * lanes:
+        count //= 2
+    return count
+
+
+def copies(body: tuple[Statement, ...]) -> int:
+    """Four copies of cheap bodies, two of middling ones, one of others.
 
     A long body keeps the processor busy by itself, and copies of it only cost compile time.
     """
     roots = [root for s in body for root in expressions_of(s)]
     cost = sum(_cost(root) for root in roots)
-    copies = 4 if cost < 0.5 and len(roots) <= 12 else 2 if cost < 4 and len(roots) <= 24 else 1
-    while trips is not None and copies > 1 and trips < copies * lanes:
-        copies //= 2
-    return copies
+    return 4 if cost < 0.5 and len(roots) <= 12 else 2 if cost < 4 and len(roots) <= 24 else 1
 
 
 def _cost(expr: Expr) -> float:

@@ -147,7 +147,7 @@ def _method() -> _MethodDefinition:
 
 @cache
 def _library() -> Library:
-    image = cached_object(wrapper_ir.TEXT, detect_host())
+    image, _ = cached_object(wrapper_ir.TEXT, detect_host())
     symbols = {
         name: ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0 for name in PYTHON_FUNCTIONS
     }

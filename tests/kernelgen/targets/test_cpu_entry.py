@@ -11,7 +11,7 @@ import pytest
 from kernelgen.dims import Sym, sym
 from kernelgen.dtypes import FLOAT32
 from kernelgen.errors import ArgumentError, CodegenError
-from kernelgen.nest.nodes import Load, LoopKind, Nest, Store
+from kernelgen.nest.nodes import Literal, Load, LoopKind, Nest, Store
 from kernelgen.targets.cpu import TARGET, entry, module, objects, wrapper
 from kernelgen.targets.cpu.cache import cache_key, cached, read_entry
 from tests.support.nests import I, J, block, buffer, call, loop, map_nest, output, softmax_nest
@@ -204,3 +204,8 @@ def test_a_cached_kernel_is_not_compiled_again(tmp_path: Path, monkeypatch: pyte
     x, y, z = arrays(6, 6, 6)
     kernel((x, y, z), ())
     np.testing.assert_array_equal(z, x + y)
+
+
+def test_an_entry_says_whether_its_code_came_from_disk() -> None:
+    nest = map_nest(lambda x: call("add", x, Literal(0.123456, FLOAT32)), 5, FLOAT32)
+    assert (loaded(nest).from_disk, loaded(nest).from_disk) == (False, True)
