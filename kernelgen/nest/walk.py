@@ -20,9 +20,10 @@ def statements(root: Statement) -> Iterator[Statement]:
 
 def vector_loop_of(body: Block) -> For | None:
     """The vector loop that is the last statement of a block behind nothing but bindings, else None."""
-    *before, last = body.statements or (None,)
-    is_vector = isinstance(last, For) and last.kind is LoopKind.VECTOR
-    return last if is_vector and all(isinstance(part, Let) for part in before) else None
+    last = body.statements[-1] if body.statements else None
+    if not isinstance(last, For) or last.kind is not LoopKind.VECTOR:
+        return None
+    return last if all(isinstance(part, Let) for part in body.statements[:-1]) else None
 
 
 def loads(expr: Expr) -> Iterator[Load]:

@@ -5,7 +5,7 @@ is marked ``vector``; for every outermost band the first coincident member comes
 
     colsum: [j (coincident), i]  ->  parallel j by 2048; i by 8; vector j; i unrolled
                                      rows are read as they lie, sums stay in L1 and are touched once for eight rows
-    transpose: [i, j]            ->  parallel i by 32; j by 32; interleave i; vector j
+    transpose: [i, j]            ->  parallel i by 64; j by 64; interleave i; vector j
     y = f(x) over one axis       ->  parallel i by 16384; vector i
 
 A permutable band may be reordered and tiled: no dependence has a negative component on any of its members. A member may
@@ -35,7 +35,7 @@ class CpuPlan:
 
     chunk: int = 16384  # of a single long loop: one parallel iteration
     strip: int = 2048  # of a vector loop inside a serial reduction: its partial results stay in L1
-    tile: int = 32  # of both loops of a transposed access
+    tile: int = 64  # of both loops of a transposed access
     rows: int = 8  # that a column reduction adds up before it touches its partial results; halved until it divides
 
 
@@ -94,7 +94,8 @@ class _Mapper:
         if partner is None:
             return loops
         rest = [loop for loop in loops[:-1] if loop is not partner]
-        tiles = [Loop(tiled(partner.member, self.plan.tile)), Loop(tiled(last, self.plan.tile))]
+        size = self.plan.tile
+        tiles = [Loop(tiled(member, size)) for member in (partner.member, last) if self.longer_than(member, size)]
         inner = Loop(partner.member, INTERLEAVE if last.coincident else "")
         return [*rest, *tiles, inner, loops[-1]]
 

@@ -3,8 +3,9 @@
 Reading order: host (what is known of the processor), builder (text of functions), values (instructions as arithmetic);
 formats, casts, integers, arithmetic (scalar functions), then coefficients, exponentials, logarithms, trigonometry, mathlib
 (transcendental ones); frame (what is in scope), indices, access (loads and stores), expressions, statements; counting,
-vector_plan, invariants, streaming, vector (vector loops); transpose, tile_plan, tiles (interleaved loops); work, outline, parallel, loops, emit (the whole nest); module
-(llvmlite), cache, objects, openmp, wrapper_ir, wrapper, entry (loaded kernels); allocator (memory for large outputs).
+vector_plan, invariants, streaming, vector (vector loops); transpose, tile_plan, tiles (interleaved loops); work, outline,
+parallel, loops, emit (the whole nest); module (llvmlite), cache, objects, openmp, wrapper_ir, wrapper, entry (loaded
+kernels); allocator (memory for large outputs).
 """
 
 from kernelgen.nest.nodes import Nest

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from kernelgen.nest.index import stride
-from kernelgen.nest.nodes import Block, For, Load, Store, Var
+from kernelgen.nest.nodes import Block, Expr, For, Load, Store, Var
 from kernelgen.targets.cpu import access
 from kernelgen.targets.cpu.counting import conditional, counted_loop, integer, offset, rounded_down
 from kernelgen.targets.cpu.expressions import expression
@@ -116,7 +116,9 @@ class _Tiles:
     def _row(self, column: Frame, i: Value, j: Value, number: Value, loaded: Mapping[Load, Square]) -> Frame:
         """The frame of one row of a tile: what is known along the outer loop becomes one lane of it."""
         vector, size = self.plan.vector, self.plan.size
-        values = {load: from_memory(room.row(number), load.buffer.dtype) for load, room in loaded.items()}
+        values: dict[Expr, Value] = {
+            load: from_memory(room.row(number), load.buffer.dtype) for load, room in loaded.items()
+        }
         bindings = {name: value.lane(number) for name, value in column.bindings.items()}
         frame = replace(self.frame, bindings=bindings, known=Known(values), lanes=Lanes(vector.var, j, size))
         frame = frame.with_variable(self.loop.var, i + number, is_nonnegative(self.frame, self.loop.lower))

@@ -65,6 +65,18 @@ FAULTS = {
     "local before its allocation": (3, rows(Store(T, (), ONE), Alloc(T))),
     "local outside of its block": (3, nest(Block((Alloc(T),)), Store(T, (), ONE))),
     "buffer made twice": (3, nest(Alloc(T), Alloc(T))),
+    "loops beside an interleaved vector loop": (
+        10,
+        nest(loop(I, 4, loop(J, 4), loop(Var("k"), 4), kind=LoopKind.INTERLEAVE)),
+    ),
+    "a store beside an interleaved vector loop": (
+        10,
+        nest(loop(I, 4, Store(Y, AT, ONE), loop(J, 4), kind=LoopKind.INTERLEAVE)),
+    ),
+    "an interleaved loop of serial ones": (
+        10,
+        nest(loop(I, 4, loop(J, 4, kind=LoopKind.SERIAL), kind=LoopKind.INTERLEAVE)),
+    ),
     "output allocated": (3, nest(Alloc(output("z", 4)))),
     "too few indices": (4, rows(Store(Y, (), ONE))),
     "too many indices": (4, rows(Store(Y, AT, Load(X, (I, I))))),

@@ -18,7 +18,7 @@ CASES = {
     "softmax_symbolic": softmax(sym("M"), sym("N")),
     "layer_norm": layer_norm(64, 128),
     "column_sum": column_sum(),
-    "transpose_add": transpose_add(),
+    "transpose_add": transpose_add(100, 200),
     "split_reshape": split_reshape(),
     "crossed_reshape": crossed_reshape(),
     "momentum": momentum(),

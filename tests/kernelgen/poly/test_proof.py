@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import islpy as isl
 import pytest
-from kernel_examples import column_sum, layer_norm, softmax
+from kernel_examples import column_sum, layer_norm, softmax, transpose_add
 
 from kernelgen.desc import KernelDesc
 from kernelgen.driver import compile
@@ -88,6 +88,25 @@ def test_a_parallel_reduction_loop_is_rejected() -> None:
     over_rows = flat(whole, "[{ G0[i, j] -> [(i)] }]")
     with pytest.raises(ProofError, match="parallel"):
         prove(scop, whole, marked(over_rows, "parallel"))
+
+
+def test_an_interleaved_reduction_loop_is_rejected() -> None:
+    scop, whole = grouped(column_sum(4, 5))
+    over_rows = flat(whole, "[{ G0[i, j] -> [(i)] }]")
+    with pytest.raises(ProofError, match="interleave"):
+        prove(scop, whole, marked(over_rows, "interleave"))
+
+
+def test_an_interleaved_loop_across_a_true_dependence_is_rejected() -> None:
+    scop, whole = grouped(softmax())
+    phases = flat(whole, "[{ G0[i, j] -> [(0)]; G1[i, j] -> [(1)]; G2[i, j] -> [(2)] }]")
+    with pytest.raises(ProofError, match="interleave"):
+        prove(scop, whole, marked(phases, "interleave"))
+
+
+def test_the_interleaved_loop_of_a_transpose_is_proved() -> None:
+    proof = compile(transpose_add(), "python").proof
+    assert len(proof.about("interleave")) == 1
 
 
 def test_a_vector_loop_across_a_true_dependence_is_rejected() -> None:
