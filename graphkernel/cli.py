@@ -127,6 +127,8 @@ def run(
     executable = compile(graph, opt_level, target, flags or None)
     outputs = executable(*arrays)
     typer.echo(executable.report.summary, err=True)
+    if executable.report.fallbacks:
+        typer.echo("`graphkernel report` says why operators have no kernel", err=True)
     expected = _expected(graph, arrays, against)
     rows: list[tuple[object, ...]] = []
     for value, output, reference in zip(graph.outputs, outputs, expected or outputs, strict=True):

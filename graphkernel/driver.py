@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from graphkernel.decisions import DecisionLog
-from graphkernel.errors import OptionError, RuntimeFailure, nearest
+from graphkernel.errors import FrontendError, OptionError, RuntimeFailure, nearest
 from graphkernel.handoff import KernelDesc, to_desc
 from graphkernel.hooks import Verify, dumps_for
 from graphkernel.ir.graph import Graph, Node, Value, keep
@@ -53,10 +53,7 @@ def optimize(
     rules and passes of other packages, ``hooks`` are called after every step, ``log`` takes the decisions.
     Raises ``OptionError`` for flags that do not exist and ``PassError`` when a pass fails.
     """
-    options = _options(opt_level, target, flags)
-    declared = catalogue or builtin_catalogue()
-    watchers = (Verify(), *dumps_for(options), *hooks)
-    return run_steps(graph, steps_for(options, declared), declared.context(options, log), watchers)
+    return _optimized(graph, _options(opt_level, target, flags), catalogue or builtin_catalogue(), hooks, log)
 
 
 def explain(graph: Graph, opt_level: int = 2, target: str = "cpu", flags: Flags = None) -> Explanation:
@@ -85,9 +82,10 @@ def compile(  # the public name
     start = time.perf_counter()
     wanted = opt_level is not None or flags is not None
     level = 2 if opt_level is None else opt_level
-    fused = optimize(graph, level, target, flags) if wanted else graph
+    options = _options(level, target, flags) if wanted else Options.parse({"target": target})
+    fused = _optimized(graph, options, builtin_catalogue()) if wanted else _graph(graph)
     optimized = time.perf_counter()
-    build = _build_kernels(fused, target, compiler or _default_compiler())
+    build = _build_kernels(fused, options.target, compiler or _default_compiler())
     runnable = _inlined(fused, build)
     library = _host_library(host, runnable)
     plan = make_plan(runnable, build.compiled, library)
@@ -99,14 +97,31 @@ def compile(  # the public name
         raise RuntimeFailure("strict: " + "\n".join(map(str, fallbacks)))
     milliseconds = ((optimized - start) * 1e3, (time.perf_counter() - optimized) * 1e3)
     report = Report(
-        graph.name, target, level if wanted else None, library.name, tuple(build.entries), host_entries(plan, library),
-        fallbacks, *milliseconds,
+        graph.name, options.target, options.opt_level if wanted else None, library.name, tuple(build.entries),
+        host_entries(plan, library), fallbacks, *milliseconds,
     )  # fmt: skip
     return Executable(plan, report)
 
 
 def _options(opt_level: int, target: str, flags: Flags) -> Options:
     return Options.resolve(flags, base=Options.parse({"opt_level": opt_level, "target": target}))
+
+
+def _optimized(
+    graph: Graph, options: Options, catalogue: Catalogue, hooks: Iterable[Hook] = (), log: DecisionLog | None = None
+) -> Graph:
+    watchers = (Verify(), *dumps_for(options), *hooks)
+    return run_steps(_graph(graph), steps_for(options, catalogue), catalogue.context(options, log), watchers)
+
+
+def _graph(given: object) -> Graph:
+    """The argument, when it is a graph: functions and paths are easily given instead."""
+    if isinstance(given, Graph):
+        return given
+    raise FrontendError(
+        f"a Graph is needed, got {type(given).__name__}: "
+        "gk.trace(function, gk.spec(...)), gk.load(path) and gk.parse(text) make one"
+    )
 
 
 def _default_compiler() -> Compiler:

@@ -23,10 +23,11 @@ class VerifyError(GraphKernelError):
 
 
 class ParseError(GraphKernelError):
-    """Text IR that cannot be read; ``line`` and ``column`` count from 1."""
+    """Text IR that cannot be read; ``line`` and ``column`` count from 1, ``file`` is empty for a text."""
 
-    def __init__(self, message: str, line: int, column: int) -> None:
-        super().__init__(f"line {line}, column {column}: {message}")
+    def __init__(self, message: str, line: int, column: int, file: str = "") -> None:
+        super().__init__(f"{file and f'{file}: '}line {line}, column {column}: {message}")
+        self.message = message
         self.line = line
         self.column = column
 

@@ -88,6 +88,7 @@ class Options(BaseModel):
     ) -> Options:
         """The options in force: the environment variable, as soon as it is set, replaces ``flags``; both go over ``base``.
 
+        What the caller asked for and does not get because of the variable is told by a warning.
         Source: the precedence of MindSpore, where the context switch only gives the default level (here ``base``).
         """
         seen = environment or Environment.read()
@@ -95,7 +96,9 @@ class Options(BaseModel):
         start = start.model_copy(update={"dump_dir": seen.dump_dir}) if seen.dump_dir and not start.dump_dir else start
         start = start.model_copy(update={"dump_as_text": True}) if seen.dump_ir else start
         if seen.flags is not None:
-            return cls._parse(seen.flags, start.model_copy(update={"mistakes": "warn"}), warn)
+            found = cls._parse(seen.flags, start.model_copy(update={"mistakes": "warn"}), warn)
+            _tell_replaced(flags, base, found)
+            return found
         return start if flags is None else cls._parse(flags, start, _refuse)
 
     @classmethod
@@ -176,6 +179,17 @@ def _log_level(name: str, glog: str) -> int:
     if name.upper() in by_name:
         return by_name[name.upper()]
     return by_number[min(int(glog), len(by_number) - 1)] if glog.isdigit() else logging.WARNING
+
+
+def _tell_replaced(flags: str | Mapping[str, object] | None, base: Options | None, found: Options) -> None:
+    """Warns of every argument that the environment variable overrules."""
+    variable = "MS_DEV_GRAPH_KERNEL_FLAGS"
+    if flags:
+        warn(f"{variable} is set and wins: flags {flags!r} are ignored; unset it to use them")
+    for name in ("opt_level", "target"):
+        asked, got = getattr(base, name, None), getattr(found, name)
+        if asked is not None and asked != got:
+            warn(f"{variable} is set and wins: {name} is {got}, not {asked}")
 
 
 def _refuse(message: str) -> None:

@@ -19,14 +19,21 @@ import kernelgen
 from kernelgen import options
 from kernelgen.desc_json import load_desc
 from kernelgen.driver import compile as compile_desc
-from kernelgen.errors import KernelgenError
+from kernelgen.errors import ArgumentError, BackendUnavailable, KernelgenError
+from kernelgen.targets import find_target
 from kernelgen.verify import Record, Status, verify_files
 from kernelgen.verify.pool import Job
 from kernelgen.verify.record import summary
 
+WRONG_USE = 2
 SUFFIXES = (".info", ".json", ".info_failed", ".failed")
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, help="The kernel generator on composite JSON files.")
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="The kernel generator on composite JSON files.",
+)
 Files = Annotated[list[Path], typer.Argument(help="composite JSON files, or directories of them", exists=True)]
 TargetName = Annotated[str, typer.Option(help="python, cpu, gpu, ascend, or a dotted module name")]
 Output = Annotated[Path | None, typer.Option("--json", help="write the results to this file")]
@@ -43,6 +50,7 @@ def verify(
     seed: Annotated[int, typer.Option(help="of the drawn inputs")] = 0,
 ) -> None:
     """Compiles each file, runs it, and compares with the reference. Exit code 1 if any file failed."""
+    check_before(target, json_out)
     paths = described_files(files)
     job = Job(target, seed, limit_seconds, memory_mb << 20, max(1, options.thread_count() // jobs))
     with Progress(transient=True, disable=not sys.stderr.isatty()) as progress:
@@ -60,6 +68,7 @@ def verify(
 @app.command(name="compile")
 def compile_files(files: Files, target: TargetName = "cpu", json_out: Output = None) -> None:
     """Compiles each file and says how long each stage took. Exit code 1 if any was refused."""
+    check_before(target, json_out)
     rows: list[dict[str, Any]] = []
     for path in described_files(files):
         try:
@@ -95,11 +104,20 @@ def show(
                 print(text if stage else f"---- {name}\n{text}")
 
 
+def check_before(target: str, json_out: Path | None) -> None:
+    """Refuses a target or a result file that cannot be, before hours of work go into it."""
+    find_target(target)
+    if json_out and not json_out.parent.is_dir():
+        raise ArgumentError(f"--json {json_out}: there is no folder {json_out.parent}")
+
+
 def described_files(given: Sequence[Path]) -> list[Path]:
     """The files, and the sorted composite JSON files of the directories."""
     found: list[Path] = []
     for path in given:
         inside = sorted(p for p in path.iterdir() if p.name.endswith(SUFFIXES)) if path.is_dir() else [path]
+        if not inside:
+            raise ArgumentError(f"{path} holds no composite JSON files ({', '.join(SUFFIXES)})")
         found += inside
     return found
 
@@ -128,5 +146,14 @@ def write_atomically(path: Path, document: dict[str, Any]) -> None:
         raise
 
 
+def main() -> None:
+    """The entry point: errors of use become one line on stderr."""
+    try:
+        app()
+    except (ArgumentError, BackendUnavailable) as error:
+        print(f"error: {error}", file=sys.stderr)
+        raise SystemExit(WRONG_USE) from error
+
+
 if __name__ == "__main__":
-    app()
+    main()

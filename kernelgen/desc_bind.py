@@ -45,8 +45,9 @@ def bind(desc: KernelDesc, shapes: Sequence[tuple[int, ...]]) -> dict[str, int]:
         for dim, extent in zip(tensor.shape, shape, strict=True):
             found = solve(dim, extent, sizes)
             if found is None:
+                known = ", ".join(f"{name}={size}" for name, size in sizes.items())
                 raise ArgumentError(
-                    f"{tensor.name} has shape {list(shape)}, expected {list(tensor.shape)} with {sizes}"
+                    f"{tensor.name} has shape {list(shape)}, expected {list(tensor.shape)}{known and f' with {known}'}"
                 )
             sizes.update(found)
     return sizes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kernelgen.desc import KernelDesc
 from kernelgen.dims import Sym, product
+from kernelgen.errors import ArgumentError
 from kernelgen.kernel import Kernel, Resources
 from kernelgen.nest.nodes import Nest, Space
 from kernelgen.poly.map_cpu import CpuPlan
@@ -17,6 +18,8 @@ def compile(desc: KernelDesc, target: str | Target = "cpu", plan: CpuPlan | None
     ``plan`` overrides the mapping's choices. Raises UnsupportedError (with a reason code) for what the target cannot
     do, ProofError when a proof fails, BackendUnavailable when the target needs something that is not installed.
     """
+    if not isinstance(desc, KernelDesc):  # pyright: ignore[reportUnnecessaryIsInstance]  # a path is easily given
+        raise ArgumentError(f"compile takes a KernelDesc, got {type(desc).__name__}; kernelgen.load_desc reads one")
     found = find_target(target)
     lowered = lower(desc, plan or CpuPlan())
     nest, trail = lowered.nest, lowered.trail

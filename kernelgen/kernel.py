@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from math import prod
 from typing import Any
 
 import numpy as np
 
 from kernelgen.desc import KernelDesc, TensorDesc
-from kernelgen.dims import evaluate, solve
+from kernelgen.desc_bind import bind
+from kernelgen.dims import evaluate
 from kernelgen.errors import ArgumentError
 from kernelgen.nest.nodes import Nest, Space
 from kernelgen.poly.proof import Proof
@@ -47,6 +47,9 @@ class Kernel:
     lowered: Lowered
     entry: Entry = field(repr=False)
     resources: Resources
+
+    def __repr__(self) -> str:
+        return f"<Kernel {self.desc.name} for {self.target}: {', '.join(op.name for op in self.desc.ops)}>"
 
     @property
     def nest(self) -> Nest:
@@ -109,20 +112,7 @@ class Kernel:
 
     def bind(self, shapes: Sequence[tuple[int, ...]]) -> dict[str, int]:
         """The values of the size symbols, from the shapes of the inputs."""
-        symbols: dict[str, int] = {}
-        for tensor, shape in zip(self.desc.inputs, shapes, strict=True):
-            if len(shape) != len(tensor.shape):
-                if prod(shape) == 1 and all(dim == 1 for dim in tensor.shape):
-                    continue
-                raise ArgumentError(f"{tensor.name} has rank {len(shape)}, expected {list(tensor.shape)}")
-            for dim, extent in zip(tensor.shape, shape, strict=True):
-                found = solve(dim, int(extent), symbols)
-                if found is None:
-                    raise ArgumentError(
-                        f"{tensor.name} has shape {list(shape)}, expected {list(tensor.shape)} with {symbols}"
-                    )
-                symbols.update(found)
-        return symbols
+        return bind(self.desc, shapes)
 
     def input(self, position: int, array: Any, symbols: Mapping[str, int]) -> np.ndarray:
         """A row-major array of the declared dtype; arrays that are updated in place must be so already."""
@@ -140,6 +130,8 @@ class Kernel:
         """The arrays to write: those given, checked, or new ones."""
         if out is None:
             return [np.empty(_shape(tensor, symbols), tensor.dtype.numpy) for tensor in self.desc.outputs]
+        if isinstance(out, np.ndarray):
+            raise ArgumentError("out= takes a tuple of arrays, one for each output: out=(array,)")
         if len(out) != len(self.desc.outputs):
             raise ArgumentError(f"{self.desc.name} has {len(self.desc.outputs)} outputs, out= holds {len(out)}")
         for tensor, array in zip(self.desc.outputs, out, strict=True):

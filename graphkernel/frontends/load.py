@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from graphkernel.errors import FrontendError
+from graphkernel.errors import FrontendError, ParseError
 from graphkernel.frontends.onnx import load_onnx
 from graphkernel.handoff import load_composite
 from graphkernel.hooks import write_atomically
@@ -29,16 +29,25 @@ def load(path: str | os.PathLike[str]) -> Graph:
     """The graph in a file. Raises ``FrontendError`` (or ``ParseError``, with line and column) saying what is wrong where."""
     file = Path(path)
     if not file.is_file():
-        raise FrontendError(f"{file}: there is no such file")
+        raise FrontendError(f"{file}: {'not a file' if file.exists() else 'there is no such file'}")
     match file.suffix:
         case ".onnx":
             return load_onnx(file)
         case ".gk":
-            return parse(file.read_text(encoding="utf-8"), _weights_beside(file))
+            return _load_text(file)
         case ".json" | ".info":
             return load_composite(file)
         case other:
             raise FrontendError(f"{file}: the extension {other or '(none)'} is none of {', '.join(EXTENSIONS)}")
+
+
+def _load_text(file: Path) -> Graph:
+    try:
+        return parse(file.read_text(encoding="utf-8"), _weights_beside(file))
+    except ParseError as error:
+        raise ParseError(error.message, error.line, error.column, str(file)) from error
+    except UnicodeDecodeError as error:
+        raise FrontendError(f"{file}: not a text in UTF-8: {error}") from error
 
 
 def parse(text: str, weights: Mapping[str, np.ndarray] | None = None) -> Graph:

@@ -31,7 +31,10 @@ class Cell(Protocol):
 def spec(shape: int | str | Sequence[Dim | str], dtype: str | DType = "float32") -> TensorType:
     """The type of an argument. Extents are ints or symbols: ``spec(("N", 4))``; equal names are equal extents."""
     dims = (shape,) if isinstance(shape, int | str | Sym) else shape
-    return TensorType(tuple(parse_dim(dim) if isinstance(dim, str) else dim for dim in dims), dtype_of(dtype))
+    extents = tuple(parse_dim(dim) if isinstance(dim, str) else dim for dim in dims)
+    if any(isinstance(extent, int) and extent < 0 for extent in extents):
+        raise FrontendError(f"spec: negative extent in {extents}; an extent that is not known has a name, such as 'N'")
+    return TensorType(extents, dtype_of(dtype))
 
 
 def trace(function: Callable[..., Any] | Cell, *specs: Any, name: str | None = None) -> Graph:  # specs nest

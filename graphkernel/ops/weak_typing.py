@@ -7,6 +7,9 @@ and between integers and keeps its own data type otherwise.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import cast
+
 import numpy as np
 
 from graphkernel.errors import TypeRuleError
@@ -21,9 +24,19 @@ def weak_array(operand: object, like: DType) -> Array:
     if isinstance(operand, bool | int | float):
         return _weak_scalar(operand, like)
     array = np.asarray(operand)
+    if array.dtype.kind in "OUS":
+        raise TypeRuleError(f"{_described(operand)} is no operand: give a tensor, an array or a number")
     own = dtype(array.dtype)
     same_kind = (own.is_float and like.is_float) or (own.is_integer and like.is_integer)
     return array.astype(like.numpy) if same_kind else array
+
+
+def _described(operand: object) -> str:
+    """What was given instead of an operand; several tensors are the results of an operator that has several."""
+    if not isinstance(operand, tuple | list):
+        return f"{operand!r} ({type(operand).__name__})"
+    inside = ", ".join(type(item).__name__ for item in cast("Sequence[object]", operand))
+    return f"a {type(operand).__name__} ({inside}), perhaps all results of an operator (choose one, as in y[0]),"
 
 
 def _weak_scalar(scalar: Scalar, like: DType) -> Array:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, overload
 
 from graphkernel.decisions import DecisionLog
-from graphkernel.errors import GraphKernelError, PassError
+from graphkernel.errors import GraphKernelError, OptionError, PassError
 from graphkernel.ir.graph import Graph, Node, Value, keep
 from graphkernel.options import Options
 
@@ -140,6 +140,8 @@ def run_steps(graph: Graph, steps: Iterable[Step], context: Context, hooks: Iter
 def _run(step: Step, graph: Graph, context: Context) -> Graph:
     try:
         return step.pass_.run(graph, context)
+    except OptionError:
+        raise  # a flag names what does not exist: no fault of the pass
     except Exception as error:
         detail = str(error) if isinstance(error, GraphKernelError) else f"{type(error).__name__}: {error}"
         raise PassError(

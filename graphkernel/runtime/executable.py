@@ -37,6 +37,9 @@ class Executable:
         default_factory=OrderedDict[Signature, "list[Frame]"], repr=False
     )
 
+    def __repr__(self) -> str:
+        return f"<Executable {self.report.summary}>"
+
     @property
     def graph(self) -> Graph:
         """The graph that it computes."""
@@ -98,12 +101,14 @@ class Executable:
 
 
 def _checked_outputs(out: Sequence[Any], layouts: Sequence[Layout]) -> list[Array]:
+    if isinstance(out, np.ndarray):
+        raise InputError("out= takes a tuple of arrays, one for each output: out=(array,)")
     if len(out) != len(layouts):
         raise InputError(f"the graph has {len(layouts)} outputs, out= holds {len(out)}")
     arrays = [to_numpy(array, f"out[{position}]") for position, array in enumerate(out)]
     for position, (array, (shape, dtype)) in enumerate(zip(arrays, layouts, strict=True)):
         if array.shape != shape or array.dtype != dtype or not array.flags.writeable:
-            found = f"{array.dtype}{list(array.shape)}"
+            found = f"{array.dtype}{list(array.shape)}{'' if array.flags.writeable else ', not writeable'}"
             raise InputError(f"out[{position}] must be a writeable array {dtype}{list(shape)}, got {found}")
     return arrays
 

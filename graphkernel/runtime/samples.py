@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -17,6 +18,8 @@ DEFAULT_EXTENT = 8
 
 def read_inputs(graph: Graph, path: Path) -> list[np.ndarray]:
     """The arrays of an .npz file that are called like the inputs; ``InputError`` names those that are not there."""
+    if not (path.is_file() and zipfile.is_zipfile(path)):
+        raise InputError(f"{path}: {'not an .npz file' if path.exists() else 'there is no such file'}")
     with np.load(path, allow_pickle=False) as found:
         missing = [value.node.name for value in graph.inputs if value.node.name not in found.files]
         if missing:

@@ -31,7 +31,8 @@ def reduction(operands: Sequence[Array], op: OpDesc) -> Array:
         return value
     more: dict[str, Any] = {} if initial is None else {"initial": initial}
     kind = value.dtype if not function.startswith("logical_") else None
-    return UFUNCS[function].reduce(value, axis=axes, keepdims=op.attrs.bool("keep_dims", False), dtype=kind, **more)
+    keep = op.attrs.bool("keep_dims", False)
+    return np.asarray(UFUNCS[function].reduce(value, axis=axes, keepdims=keep, dtype=kind, **more))  # no numpy scalars
 
 
 def any_positive(operands: Sequence[Array], op: OpDesc) -> Array:

@@ -34,11 +34,16 @@ class Reference:
         desc = specialize(self.desc, bind(self.desc, [array.shape for array in arrays]))
         values = _computed(desc, arrays)
         outputs = tuple(_shaped(values[t.name], t).copy() for t in desc.outputs)
-        for position in desc.updated_inputs:
-            _overwrite(inputs[position], values[desc.inputs[position].name])
-        for target, found in zip(out or (), outputs, strict=bool(out)):
+        updates = {k: values[desc.inputs[k].name].copy() for k in desc.updated_inputs}  # values may be views of inputs
+        for position, value in updates.items():
+            _overwrite(inputs[position], value)
+        if out is None:
+            return outputs
+        if isinstance(out, np.ndarray) or len(out) != len(outputs):
+            raise ArgumentError(f"out= takes a tuple of {len(outputs)} arrays, one for each output")
+        for target, found in zip(out, outputs, strict=True):
             _overwrite(target, found)
-        return tuple(out) if out else outputs
+        return tuple(out)
 
 
 def reference(desc: KernelDesc) -> Reference:
@@ -93,14 +98,14 @@ def _operand(tensor: TensorDesc, values: Mapping[str, Array]) -> Array:
 
 
 def _shaped(value: Array, tensor: TensorDesc) -> Array:
-    """The value in the described shape: broadcast, or reshaped when only extents of 1 differ."""
+    """The value in the described shape: reshaped when only extents of 1 differ, else broadcast less surplus leading dims."""
     shape = _sizes(tensor)
     if value.shape == shape:
         return value
     if [d for d in value.shape if d != 1] == [d for d in shape if d != 1]:
         return value.reshape(shape)
     try:
-        return np.broadcast_to(value, shape)
+        return np.broadcast_to(value.reshape(value.shape[max(value.ndim - len(shape), 0) :]), shape)
     except ValueError:
         raise DescError(f"{tensor.name!r} has shape {list(value.shape)}, described as {list(shape)}") from None
 

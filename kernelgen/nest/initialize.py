@@ -10,7 +10,8 @@
 
 The reduction starts at the outermost loop around the accumulation that does not help to address the target: its
 variable occurs neither in the index nor, transitively, in the bounds of a loop whose variable does. Inner loops that
-do address the target are repeated around the store.
+do address the target are repeated around the store. Where no loop is left, because the reduction is unrolled as a whole,
+its first term is stored instead of accumulated.
 """
 
 from __future__ import annotations
@@ -55,6 +56,7 @@ def _extreme(dtype: DType, lowest: bool) -> bool | int | float:
 
 def _block(block: Block, around: tuple[For, ...]) -> Block:
     parts: list[Statement] = []
+    started: set[tuple[str, tuple[Index, ...]]] = set()
     for part in block.statements:
         for path, accumulation in _accumulations(part, ()):
             if _start(path, accumulation) == 0 and not _starts_outside(around, path, accumulation):
@@ -63,6 +65,10 @@ def _block(block: Block, around: tuple[For, ...]) -> Block:
             parts.append(replace(part, body=_block(part.body, (*around, part))))
         elif isinstance(part, If):
             parts.append(replace(part, body=_block(part.body, around)))
+        elif isinstance(part, Accumulate) and not _starts_outside(around, (), part):
+            target = (part.buffer.name, part.index)
+            parts.append(part if target in started else Store(part.buffer, part.index, part.value))
+            started.add(target)
         else:
             parts.append(part)
     return Block(tuple(parts))

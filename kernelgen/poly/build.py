@@ -64,7 +64,7 @@ class _Builder:
     literals: dict[str, Literal] = field(default_factory=dict)
     renamed: dict[str, TensorDesc] = field(default_factory=dict)
     statements: list[Statement] = field(default_factory=list)
-    assigned: list[Statement] = field(default_factory=list)
+    assigned: dict[str, Statement] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         updated = self.desc.updated_inputs
@@ -144,17 +144,31 @@ class _Builder:
 
     def assign(self, op: OpDesc, name: str) -> None:
         """The destination is written after everything else has read it; the result is the named operand's value."""
-        destination, source = op.inputs[0], op.inputs[1]
+        destination = op.inputs[0]
         target = self.buffers.get(destination.name)
         if target is None or target.space is not Space.INOUT:
             raise UnsupportedError("defective-input", f"{op.name}: {destination.name!r} is not an input of the kernel")
+        fresh = self.standing_for(destination, op.inputs[1], f"{name}_value")
         space = _Space.over(self.axes.groups(destination))
-        value = _cast(self.read(source, space), target.dtype)
+        self.assigned.pop(destination.name, None)  # an earlier value is not seen any more
         if not _is_empty(space.iterators):
-            self.assigned.append(Statement(name, space.iterators, (Store(target, space.index, value),)))
-        result = op.inputs[2] if op.name == "InplaceAssign" else source
+            store = Store(target, space.index, self.read(fresh, space))
+            self.assigned[destination.name] = Statement(name, space.iterators, (store,))
+        result = op.inputs[2] if op.name == "InplaceAssign" else fresh
         self.renamed[op.output.name] = self.resolve(result)
-        self.renamed[destination.name] = self.resolve(source)
+        self.renamed[destination.name] = fresh
+
+    def standing_for(self, tensor: TensorDesc, source: TensorDesc, name: str) -> TensorDesc:
+        """The source itself, or a copy as the tensor that it stands for where it differs or its buffer is updated too."""
+        found = self.resolve(source)
+        updated = found.value is None and self.source(found).space is Space.INOUT
+        if not updated and (found.shape, found.dtype) == (tensor.shape, tensor.dtype):
+            return found
+        copy = replace(tensor, name=name)
+        self.axes.by_name[name] = self.axes.of(tensor)
+        space = _Space.over(self.axes.groups(copy))
+        self.define(copy, space, self.read(source, space), name)
+        return copy
 
     def define(self, tensor: TensorDesc, space: _Space, value: Expr, name: str) -> None:
         target = self.target(tensor)
@@ -211,7 +225,7 @@ class _Builder:
         names = {buffer.name for buffer in arguments}
         temporaries = [b for b in self.buffers.values() if b.name not in names]
         shapes = tuple(tensor.shape for tensor in (*self.desc.inputs, *self.desc.outputs))
-        statements = (*self.statements, *self.assigned)
+        statements = (*self.statements, *self.assigned.values())
         return Scop(self.desc.name, self.desc.symbols, (*arguments, *temporaries), statements, shapes)
 
     def output(self, tensor: TensorDesc, position: int, taken: set[str]) -> Buffer:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from kernelgen import vocabulary
 from kernelgen.desc import OpDesc, TensorDesc
+from kernelgen.dims import product
 from kernelgen.errors import UnsupportedError
 from kernelgen.poly.axes import Axis, join, match
 
@@ -59,6 +60,8 @@ class TensorAxes:
     def regroup_reshapes(self) -> None:
         """Refines dims so that reshapes are the identity on leaves; those that cannot be stay div/mod copies."""
         for source, result in self.reshapes:
+            if product(source.shape) == 0:
+                continue  # there is no element to find, and an extent of 0 splits without end
             left = [axis for axis in self.of(source) if axis is not None]
             right = [axis for axis in self.of(result) if axis is not None]
             if not match(left, right):
@@ -68,15 +71,11 @@ class TensorAxes:
 def _relate(axes: TensorAxes, op: OpDesc) -> None:
     """What one operator says about the dims of its operands and its result."""
     result = axes.of(op.outputs[0])
-    if op.name in vocabulary.ELEMENTWISE or op.name in BROADCASTS or op.name in ("Assign", "InplaceAssign"):
-        for operand in op.inputs:
-            shorter = axes.of(operand)
-            if op.name == "Tile":
-                _require_broadcast(shorter, result)
-            length = min(len(shorter), len(result))
-            _require_ones(op, shorter[: len(shorter) - length])
-            if operand.value is None and length:
-                axes.pair(shorter[-length:], result[-length:], op)
+    if op.name == "InplaceAssign":  # the result stands for operand 2, which need not fit the destination
+        _broadcast(axes, op, op.inputs[1:2], axes.of(op.inputs[0]))
+        _broadcast(axes, op, op.inputs[2:], result)
+    elif op.name in vocabulary.ELEMENTWISE or op.name in BROADCASTS or op.name == "Assign":
+        _broadcast(axes, op, op.inputs, result)
     elif op.name in COPIES:
         axes.reshapes.append((op.inputs[0], op.output))
     elif op.name == "Transpose":
@@ -88,6 +87,18 @@ def _relate(axes: TensorAxes, op: OpDesc) -> None:
         axes.pair(kept, _sized(op, [a for a in result if a is not None], len(kept)), op)
     else:
         raise UnsupportedError("unsupported-op", f"operator {op.name!r} has no polyhedral form yet")
+
+
+def _broadcast(axes: TensorAxes, op: OpDesc, operands: Sequence[TensorDesc], result: DimAxes) -> None:
+    """Operands pair with the result from the right."""
+    for operand in operands:
+        shorter = axes.of(operand)
+        if op.name == "Tile":
+            _require_broadcast(shorter, result)
+        length = min(len(shorter), len(result))
+        _require_ones(op, shorter[: len(shorter) - length])
+        if operand.value is None and length:
+            axes.pair(shorter[-length:], result[-length:], op)
 
 
 def _require_broadcast(source: DimAxes, result: DimAxes) -> None:

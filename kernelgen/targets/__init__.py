@@ -28,7 +28,10 @@ def find_target(name: str | Target) -> Target:
         raise BackendUnavailable(
             f"unknown target {name!r}; known: {', '.join(target_names())}, or a dotted module name"
         )
-    module = importlib.import_module(module_name)
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        raise BackendUnavailable(f"target {name!r}: {error}") from error
     found = getattr(module, "TARGET", None)
     if not isinstance(found, Target):
         raise BackendUnavailable(f"module {module_name} defines no TARGET of class kernelgen.targets.Target")

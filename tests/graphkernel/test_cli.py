@@ -94,6 +94,9 @@ def test_passes_show_what_is_off() -> None:
 
 @pytest.mark.parametrize(("arguments", "message"), [
     (["explain", "nothing.gk"], "nothing.gk: there is no such file"),
+    (["run", "{path}", "--input", "no.npz"], "no.npz: there is no such file"),
+    (["run", "{path}", "--input", "{path}"], "not an .npz file"),
+    (["explain", "."], ".: not a file"),
     (["run", "{path}", "--dim", "N"], "--dim N: write NAME=EXTENT"),
     (["optimize", "{path}", "-o", "x.gk", "--flags", "--opt_levle=1"], "opt_level"),
     (["report", "{path}", "-o", "x.pdf"], "a report is written as .html or .json, not .pdf"),

@@ -8,7 +8,7 @@ import pytest
 import graphkernel as gk
 import kernelgen
 from graphkernel import ops
-from graphkernel.errors import OptionError, RuntimeFailure
+from graphkernel.errors import FrontendError, OptionError, RuntimeFailure
 from graphkernel.runtime.host import NumpyHost
 from kernelgen.errors import UnsupportedError
 
@@ -115,3 +115,29 @@ def test_hooks_and_log_see_every_step() -> None:
     gk.optimize(GRAPH, hooks=[lambda step, before, after: seen.append(step.pass_.name)], log=log)
     assert "graph_kernel_splitter" in seen
     assert len(log) > 0
+
+
+@pytest.mark.parametrize("function", [gk.optimize, gk.compile, gk.explain])
+def test_what_is_no_graph_is_refused_with_what_makes_one(function: Any) -> None:
+    with pytest.raises(FrontendError, match=r"a Graph is needed, got function: gk.trace"):
+        function(twice)
+
+
+def test_the_report_tells_level_and_target_in_force(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MS_DEV_GRAPH_KERNEL_FLAGS", "--opt_level=0 --target=gpu")
+    report = gk.compile(gk.trace(twice, gk.spec((4, 4))), opt_level=2).report
+    assert (report.opt_level, report.target) == (0, "gpu")
+
+
+def test_targets_that_do_not_exist_are_refused_at_once() -> None:
+    with pytest.raises(OptionError, match="target"):
+        gk.compile(gk.trace(twice, gk.spec((4, 4))), target="cup")
+
+
+def test_flags_that_name_nothing_do_not_blame_the_pass() -> None:
+    with pytest.raises(OptionError, match=r"^cannot expand 'Tanhh'"):
+        gk.optimize(gk.trace(twice, gk.spec((4, 4))), flags="--enable_expand_ops=Tanhh")
+
+
+def test_executables_print_in_one_line() -> None:
+    assert str(gk.compile(gk.trace(twice, gk.spec((4, 4))), 2)).startswith("<Executable twice: ")

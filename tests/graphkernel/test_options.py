@@ -134,3 +134,15 @@ def test_the_flag_table_tells_every_flag() -> None:
     assert (table["opt_level"].type, table["opt_level"].default) == ("int", "2")
     types = [table[name].type for name in ("target", "disable_pass", "fusion_ops_level")]
     assert types == ["cpu|gpu|ascend", "list", "int"]
+
+
+def test_what_the_environment_overrules_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    seen = Environment(flags="--opt_level=1")
+    Options.resolve("--disable_pass=2.3", environment=seen, base=Options.parse({"opt_level": 3}))
+    assert "MS_DEV_GRAPH_KERNEL_FLAGS is set and wins: flags '--disable_pass=2.3' are ignored" in caplog.text
+    assert "opt_level is 1, not 3" in caplog.text
+
+
+def test_an_environment_that_agrees_is_not_told(caplog: pytest.LogCaptureFixture) -> None:
+    Options.resolve(environment=Environment(flags="--opt_level=1"), base=Options.parse({"opt_level": 1}))
+    assert not caplog.text

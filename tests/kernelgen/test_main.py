@@ -1,12 +1,17 @@
 import json
+import subprocess
+import sys
+from typing import Any
 
 import kernel_examples as examples
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 import kernelgen
-from kernelgen.__main__ import app, described_files, write_atomically
+from kernelgen.__main__ import WRONG_USE, app, described_files, write_atomically
 from kernelgen.desc_write import dump_desc
+from kernelgen.errors import ArgumentError
 
 RUNNER = CliRunner()
 
@@ -75,3 +80,33 @@ def test_public_names_load_on_demand():
     unknown = "nothing"
     with pytest.raises(AttributeError, match="load_desc"):
         getattr(kernelgen, unknown)
+
+
+@pytest.mark.parametrize(("arguments", "message"), [
+    (["verify", "{folder}", "--target", "cup"], "unknown target 'cup'"),
+    (["compile", "{folder}", "--target", "no.such"], "target 'no.such': No module named 'no'"),
+    (["verify", "{folder}", "--json", "{folder}/no/x.json"], "there is no folder"),
+    (["verify", "{folder}/empty"], "holds no composite JSON files"),
+])  # fmt: skip
+def test_wrong_use_is_one_line_before_any_work(arguments, message, folder):
+    (folder / "empty").mkdir()
+    filled = [argument.format(folder=folder) for argument in arguments]
+    command = [sys.executable, "-m", "kernelgen", *filled]
+    found = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert found.returncode == WRONG_USE
+    assert message in found.stderr
+    assert "Traceback" not in found.stderr
+
+
+def test_a_kernel_prints_in_one_line_and_refuses_a_bare_output():
+    kernel = kernelgen.compile(examples.softmax(), target="python")
+    bare: Any = np.empty((6, 9), np.float32)
+    assert repr(kernel).startswith("<Kernel softmax for python: ")
+    with pytest.raises(ArgumentError, match="a tuple of arrays"):
+        kernel(np.ones((6, 9), np.float32), out=bare)
+
+
+def test_compile_says_how_a_path_becomes_a_description():
+    path: Any = "kernel.info"
+    with pytest.raises(ArgumentError, match=r"got str; kernelgen\.load_desc reads one"):
+        kernelgen.compile(path)

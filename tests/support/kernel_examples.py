@@ -117,3 +117,35 @@ def half_sum(rows: int = 5, columns: int = 300) -> KernelDesc:
 def empty_sum() -> KernelDesc:
     w, x = Writer(), tensor("x", 3, 0)
     return w.desc("empty_sum", (x,), w.op("ReduceSum", x, shape=(3,), axis=(1,)))
+
+
+def two_rows_minimum() -> KernelDesc:
+    """A reduction short enough to be unrolled as a whole: no loop is left to initialise before."""
+    w, x = Writer(), tensor("x", 2, 16)
+    return w.desc("two_rows_minimum", (x,), w.op("ReduceMin", x, shape=(16,), axis=(0,)))
+
+
+def assigned_twice(size: int = 7) -> KernelDesc:
+    """The last assignment is the one that stays."""
+    w, x = Writer(), tensor("x", size)
+    full = (size,)
+    old = w.op("Neg", x, shape=full)
+    first = w.op("Assign", x, w.op("ZerosLike", x, shape=full), shape=full)
+    w.op("Assign", x, old, shape=full)
+    return w.desc("assigned_twice", (x,), first)
+
+
+def exchange(size: int = 7) -> KernelDesc:
+    """x and y change places; the result of an InplaceAssign stands for the old x and has another shape than p."""
+    w, x, y, p, q = Writer(), tensor("x", size), tensor("y", size), tensor("p", 2, 3), tensor("q", 1)
+    old = w.op("InplaceAssign", p, q, x, shape=(size,))
+    w.op("Assign", x, y, shape=(size,))
+    return w.desc("exchange", (x, y, p, q), w.op("Assign", y, old, shape=(size,)))
+
+
+def empty_reshape() -> KernelDesc:
+    """There is no element to move, however the dims split."""
+    w, x = Writer(), tensor("x", 7, 0)
+    turned = w.op("Transpose", x, shape=(0, 7), perm=(1, 0))
+    back = w.op("Reshape", turned, shape=(7, 0))
+    return w.desc("empty_reshape", (x,), w.op("Add", back, x, shape=(7, 0)))

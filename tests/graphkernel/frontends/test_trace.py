@@ -86,6 +86,7 @@ def test_assignments_become_aliased_outputs():
         (lambda x: x if x > 0 else -x, "no truth value"),
         (lambda x: [y for y in x], "cannot be iterated"),  # iterating is the point
         (lambda x: None, "not NoneType"),
+        (lambda x: x + spec((-1,)).rank, "negative extent"),
         (lambda x: ops.assign(x + 1.0, x), "only an input of the graph"),
         (lambda x, y: x, "takes the arguments x, y; 1 specs"),
         (lambda: 1.0, "takes the arguments ; 1 specs"),
@@ -108,3 +109,13 @@ def test_tensors_of_two_traces_do_not_mix():
 def test_a_spec_is_a_type_or_an_array():
     with pytest.raises(FrontendError, match=r"argument x: expected gk\.spec"):
         trace(lambda x: x, 3)
+
+
+@pytest.mark.parametrize(("operand", "message"), [
+    (lambda x: ops.layer_norm(x, x, x), r"a tuple \(Tensor, Tensor, Tensor\), perhaps all results .*choose one"),
+    (lambda x: "a", r"'a' \(str\) is no operand"),
+    (lambda x: None, r"None \(NoneType\) is no operand"),
+])  # fmt: skip
+def test_what_is_no_operand_is_told(operand, message):
+    with pytest.raises(TypeRuleError, match=message):
+        trace(lambda x: ops.add(x, operand(x)), spec(4))

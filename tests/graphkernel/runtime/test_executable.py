@@ -83,6 +83,8 @@ def test_out_may_be_an_input_or_strided() -> None:
     (lambda exe: exe(X.astype(np.float64)), "input x is float32, got an array of float64"),
     (lambda exe: exe(X[:2]), r"input x is f32\[3, 4\], got shape \(2, 4\)"),
     (lambda exe: exe(X, out=()), "the graph has 1 outputs, out= holds 0"),
+    (lambda exe: exe(X, out=np.empty_like(X)), r"out= takes a tuple of arrays"),
+    (lambda exe: exe(X, out=(np.broadcast_to(X[0], (3, 4)),)), r"got float32\[3, 4\], not writeable"),
     (lambda exe: exe(X, out=(X[0],)), r"out\[0\] must be a writeable array float32\[3, 4\], got float32\[4\]"),
 ])  # fmt: skip
 def test_misfits_are_named(call: Any, message: str) -> None:

@@ -1,10 +1,12 @@
+from typing import Any
+
 import kernel_examples as examples
 import numpy as np
 import pytest
 from kernel_examples import Writer, constant, tensor
 
 from kernelgen.dims import sym
-from kernelgen.dtypes import BFLOAT16, BOOL, FLOAT16, INT32
+from kernelgen.dtypes import BFLOAT16, BOOL, FLOAT16, FLOAT64, INT32
 from kernelgen.errors import ArgumentError, DescError, UnsupportedError
 from kernelgen.meaning import reference
 
@@ -50,6 +52,28 @@ def test_inplace_assign_gives_its_third_operand():
     (found,) = reference(desc)(target, source)
     np.testing.assert_array_equal(target, source)
     np.testing.assert_array_equal(found, 2 * source)
+
+
+def test_inputs_can_change_places():
+    x, y = np.zeros(7, np.float32), np.ones(7, np.float32)
+    p = np.zeros((2, 3), np.float32)
+    reference(examples.exchange())(x, y, p, np.full(1, 5, np.float32))
+    assert (x == 1).all()
+    assert (y == 0).all()
+    assert (p == 5).all()
+
+
+def test_an_operator_on_a_total_keeps_its_data_type():
+    w, x = Writer(), tensor("x", 3, dtype=FLOAT64)
+    total = w.op("ReduceSum", x, shape=(), axis=())
+    (found,) = reference(w.desc("k", (x,), w.op("Atan", total, shape=())))(np.ones(3))
+    np.testing.assert_allclose(found, np.arctan(3.0))
+
+
+def test_surplus_ones_of_an_assigned_value_are_dropped():
+    w, x, s = Writer(), tensor("x", 4), tensor("s", 1, 1)
+    (found,) = reference(w.desc("k", (x, s), w.op("Assign", x, s, shape=(4,))))(draw(4), np.full((1, 1), 2, np.float32))
+    np.testing.assert_array_equal(found, np.full(4, 2))
 
 
 def test_half_sums_do_not_lose_terms():
@@ -106,6 +130,10 @@ def test_wrong_arguments_are_refused():
         run(np.ones((6, 9)))
     with pytest.raises(ArgumentError, match="expected \\[6, 9\\]"):
         run(np.ones((6, 8), np.float32))
+    bare: Any = np.empty((6, 9), np.float32)
+    for out in ((), bare):
+        with pytest.raises(ArgumentError, match="a tuple of 1 arrays"):
+            run(np.ones((6, 9), np.float32), out=out)
     fixed = np.ones(37, np.float32)
     fixed.flags.writeable = False
     with pytest.raises(ArgumentError, match="writeable"):

@@ -5,9 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from kernel_examples import (
+    assigned_twice,
     column_sum,
     crossed_reshape,
+    empty_reshape,
     empty_sum,
+    exchange,
     half_sum,
     layer_norm,
     momentum,
@@ -16,6 +19,7 @@ from kernel_examples import (
     split_reshape,
     transpose_add,
     two_phase_branches,
+    two_rows_minimum,
 )
 
 import kernelgen
@@ -46,6 +50,7 @@ EVERY = [
     softmax(), softmax(sym("M"), sym("N")), layer_norm(), layer_norm(sym("M")), column_sum(7, 2100),
     column_sum(sym("M"), 40), transpose_add(), own_transpose(), split_reshape(), split_reshape(sym("M")),
     crossed_reshape(), two_phase_branches(), momentum(), half_sum(), empty_sum(),
+    two_rows_minimum(), assigned_twice(), exchange(), empty_reshape(),
 ]  # fmt: skip
 
 
