@@ -38,7 +38,8 @@ class Kernel:
     """``kernel(*inputs, out=None) -> tuple of outputs``: numpy arrays in the order of the description.
 
     Inputs that the description assigns to (``desc.updated_inputs``) are changed in place. ``out`` gives the output
-    arrays. ``source`` is the target's text, ``proof`` the certificate, ``stages`` the text of every stage by name.
+    arrays, which must not overlap inputs. ``source`` is the target's text, ``proof`` the certificate, ``stages`` the
+    text of every stage by name.
     """
 
     desc: KernelDesc
@@ -86,7 +87,7 @@ class Kernel:
         """Checks and converts every argument in Python, binds symbols, makes workspaces."""
         if len(inputs) != len(self.desc.inputs):
             raise ArgumentError(f"{self.desc.name} takes {len(self.desc.inputs)} arrays, {len(inputs)} were given")
-        symbols = self.bind([np.shape(array) for array in inputs])
+        symbols = bind(self.desc, [np.shape(array) for array in inputs])
         arrays = [self.input(k, array, symbols) for k, array in enumerate(inputs)]
         outputs = self.outputs(out, symbols)
         values = tuple(symbols[name] for name in self.nest.symbols)
@@ -109,10 +110,6 @@ class Kernel:
         """New arrays for the outputs of a static kernel."""
         makers = self._output_makers
         return None if makers is None else tuple([make() for make in makers])
-
-    def bind(self, shapes: Sequence[tuple[int, ...]]) -> dict[str, int]:
-        """The values of the size symbols, from the shapes of the inputs."""
-        return bind(self.desc, shapes)
 
     def input(self, position: int, array: Any, symbols: Mapping[str, int]) -> np.ndarray:
         """A row-major array of the declared dtype; arrays that are updated in place must be so already."""

@@ -17,24 +17,18 @@ from dataclasses import dataclass, replace
 
 from kernelgen.dims import Sym, product
 from kernelgen.nest.nodes import (
-    Accumulate,
     Alloc,
     Block,
     Buffer,
-    Expr,
     For,
     If,
     Index,
-    Let,
-    Load,
     LoopKind,
     Nest,
     Space,
-    Statement,
-    Store,
     Var,
 )
-from kernelgen.nest.walk import loads_of, map_expression, statements
+from kernelgen.nest.walk import accesses, map_accesses, statements
 
 LOCAL_BYTES = 64 * 1024  # of one temporary on the stack of a thread
 
@@ -64,7 +58,7 @@ def _with_locals(nest: Nest, on_heap: bool) -> Nest:
         if local is None:
             kept.append(buffer)
         else:
-            body = _allocate(_replace(body, buffer.name, local), home.path, local.buffer)
+            body = _allocate(map_accesses(body, buffer.name, local.buffer, local.dims), home.path, local.buffer)
     return replace(nest, buffers=tuple(kept), body=body)
 
 
@@ -87,20 +81,11 @@ class _Local:
 
 
 def _home(block: Block, name: str, path: tuple[int, ...], loops: tuple[For, ...]) -> _Home:
-    holders = [k for k, part in enumerate(block.statements) if _accesses(part, name)]
+    holders = [k for k, part in enumerate(block.statements) if any(True for _ in accesses(part, name))]
     if len(holders) == 1 and isinstance(part := block.statements[holders[0]], For | If):
         inner = (*loops, part) if isinstance(part, For) else loops
         return _home(part.body, name, (*path, holders[0]), inner)
-    return _Home(path, loops, block, tuple(_accesses(block, name)))
-
-
-def _accesses(root: Statement, name: str) -> list[tuple[Index, ...]]:
-    found: list[tuple[Index, ...]] = []
-    for statement in statements(root):
-        found += [load.index for load in loads_of(statement) if load.buffer.name == name]
-        if isinstance(statement, Store | Accumulate) and statement.buffer.name == name:
-            found.append(statement.index)
-    return found
+    return _Home(path, loops, block, tuple(index for _, index in accesses(block, name)))
 
 
 def _local_form(buffer: Buffer, home: _Home, on_heap: bool) -> _Local | None:
@@ -119,25 +104,6 @@ def _local_form(buffer: Buffer, home: _Home, on_heap: bool) -> _Local | None:
     if any(isinstance(s, For) and s.kind is LoopKind.PARALLEL for s in statements(home.block)):
         return None
     return _Local(Buffer(buffer.name, buffer.dtype, shape, Space.LOCAL), tuple(dims))
-
-
-def _replace(root: Block, name: str, local: _Local) -> Block:
-    return Block(tuple(_replaced(part, name, local) for part in root.statements))
-
-
-def _replaced(part: Statement, name: str, local: _Local) -> Statement:
-    def shrink(expr: Expr) -> Expr:
-        if isinstance(expr, Load) and expr.buffer.name == name:
-            return Load(local.buffer, tuple(expr.index[d] for d in local.dims))
-        return expr
-
-    if isinstance(part, For | If):
-        return replace(part, body=_replace(part.body, name, local))
-    if isinstance(part, Let | Store | Accumulate):
-        part = replace(part, value=map_expression(part.value, shrink))
-    if isinstance(part, Store | Accumulate) and part.buffer.name == name:
-        return replace(part, buffer=local.buffer, index=tuple(part.index[d] for d in local.dims))
-    return part
 
 
 def _allocate(root: Block, path: tuple[int, ...], buffer: Buffer) -> Block:

@@ -58,9 +58,12 @@ def _block(block: Block, around: tuple[For, ...]) -> Block:
     parts: list[Statement] = []
     started: set[tuple[str, tuple[Index, ...]]] = set()
     for part in block.statements:
-        for path, accumulation in _accumulations(part, ()):
-            if _start(path, accumulation) == 0 and not _starts_outside(around, path, accumulation):
-                parts.extend(_store(path, accumulation))
+        starts = (
+            _store(path, accumulation)
+            for path, accumulation in _accumulations(part, ())
+            if _start(path, accumulation) == 0 and not _starts_outside(around, path, accumulation)
+        )
+        parts.extend(dict.fromkeys(starts))  # unrolled rows accumulate into one target: it starts once
         if isinstance(part, For):
             parts.append(replace(part, body=_block(part.body, (*around, part))))
         elif isinstance(part, If):
@@ -106,11 +109,11 @@ def _starts_outside(around: tuple[For, ...], path: tuple[For, ...], accumulation
     return any(loop.var not in addressing for loop in around)
 
 
-def _store(path: tuple[For, ...], accumulation: Accumulate) -> tuple[Statement, ...]:
+def _store(path: tuple[For, ...], accumulation: Accumulate) -> Statement:
     value = neutral_element(accumulation.function, accumulation.buffer.dtype)
     body: Statement = Store(accumulation.buffer, accumulation.index, value)
     addressing = _addressing(path, accumulation.index)
     for loop in reversed(path):
         if loop.var in addressing:
             body = replace(loop, body=Block((body,)))
-    return (body,)
+    return body

@@ -20,18 +20,13 @@ from kernelgen.nest.nodes import (
     Accumulate,
     Block,
     Buffer,
-    Expr,
     For,
     If,
-    Index,
-    Let,
-    Load,
     Nest,
     Space,
-    Statement,
     Store,
 )
-from kernelgen.nest.walk import loads_of, map_expression, statements
+from kernelgen.nest.walk import accesses, loads_of, map_accesses, statements
 
 
 def share(nest: Nest) -> Nest:
@@ -42,7 +37,9 @@ def share(nest: Nest) -> Nest:
             if output.space is Space.OUTPUT and output.name not in taken and _fits(nest.body, temporary, output):
                 taken.add(output.name)
                 kept = tuple(b for b in nest.buffers if b is not temporary)
-                nest = replace(nest, buffers=kept, body=_renamed(nest.body, temporary.name, output))
+                nest = replace(
+                    nest, buffers=kept, body=map_accesses(nest.body, temporary.name, output, range(len(output.shape)))
+                )
                 break
     return nest
 
@@ -53,41 +50,14 @@ def _fits(body: Block, temporary: Buffer, output: Buffer) -> bool:
     stores = [s for s in statements(body) if isinstance(s, Store | Accumulate) and s.buffer.name == output.name]
     if len(stores) != 1 or any(load.buffer.name == output.name for s in statements(body) for load in loads_of(s)):
         return False
-    if {index for _, index in _accesses(body, temporary.name)} != {stores[0].index}:
+    if {index for _, index in accesses(body, temporary.name)} != {stores[0].index}:
         return False
     home = next(block for block in _blocks(body) if any(part is stores[0] for part in block.statements))
     position = next(k for k, part in enumerate(home.statements) if part is stores[0])
-    inside = [k for k, part in enumerate(home.statements) if any(True for _ in _accesses(part, temporary.name))]
-    last = [part for part, _ in _accesses(body, temporary.name)][-1]
+    inside = [k for k, part in enumerate(home.statements) if any(True for _ in accesses(part, temporary.name))]
+    last = [part for part, _ in accesses(body, temporary.name)][-1]
     return bool(inside) and inside[-1] < position and any(part is last for part in home.statements)
-
-
-def _accesses(root: Statement, name: str) -> Iterator[tuple[Statement, tuple[Index, ...]]]:
-    """The statements that touch a buffer, in textual order, with the index they use."""
-    for statement in statements(root):
-        for load in loads_of(statement):
-            if load.buffer.name == name:
-                yield statement, load.index
-        if isinstance(statement, Store | Accumulate) and statement.buffer.name == name:
-            yield statement, statement.index
 
 
 def _blocks(root: Block) -> Iterator[Block]:
     return (s.body if isinstance(s, For | If) else s for s in statements(root) if isinstance(s, For | If | Block))
-
-
-def _renamed(root: Block, name: str, output: Buffer) -> Block:
-    return Block(tuple(_renamed_statement(part, name, output) for part in root.statements))
-
-
-def _renamed_statement(part: Statement, name: str, output: Buffer) -> Statement:
-    def rename(expr: Expr) -> Expr:
-        return replace(expr, buffer=output) if isinstance(expr, Load) and expr.buffer.name == name else expr
-
-    if isinstance(part, For | If):
-        return replace(part, body=_renamed(part.body, name, output))
-    if isinstance(part, Let | Store | Accumulate):
-        part = replace(part, value=map_expression(part.value, rename))
-    if isinstance(part, Store | Accumulate) and part.buffer.name == name:
-        return replace(part, buffer=output)
-    return part

@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from kernelgen.nest.nodes import Accumulate, Block, Call, Expr, For, If, Let, Load, LoopKind, Statement, Store
+from kernelgen.nest.nodes import (
+    Accumulate,
+    Block,
+    Buffer,
+    Call,
+    Expr,
+    For,
+    If,
+    Index,
+    Let,
+    Load,
+    LoopKind,
+    Statement,
+    Store,
+)
 
 
 def statements(root: Statement) -> Iterator[Statement]:
@@ -44,6 +58,37 @@ def loads_of(statement: Statement) -> Iterator[Load]:
 def stored_buffers(root: Statement) -> frozenset[str]:
     """The names of the buffers that are written anywhere inside."""
     return frozenset(s.buffer.name for s in statements(root) if isinstance(s, Store | Accumulate))
+
+
+def accesses(root: Statement, name: str) -> Iterator[tuple[Statement, tuple[Index, ...]]]:
+    """The statements that load or write a buffer, in textual order, each with the index it uses."""
+    for statement in statements(root):
+        for load in loads_of(statement):
+            if load.buffer.name == name:
+                yield statement, load.index
+        if isinstance(statement, Store | Accumulate) and statement.buffer.name == name:
+            yield statement, statement.index
+
+
+def map_accesses(root: Block, name: str, buffer: Buffer, dims: Sequence[int]) -> Block:
+    """The block with every access of a buffer led to another one, at the given dims of its index."""
+
+    def load(expr: Expr) -> Expr:
+        if isinstance(expr, Load) and expr.buffer.name == name:
+            return Load(buffer, tuple(expr.index[dim] for dim in dims))
+        return expr
+
+    def write(block: Block) -> Block:
+        return Block(tuple(_moved(part, name, buffer, dims) for part in block.statements))
+
+    mapped = map_expressions(root, load)
+    return map_blocks(mapped, write) if isinstance(mapped, Block) else root
+
+
+def _moved(part: Statement, name: str, buffer: Buffer, dims: Sequence[int]) -> Statement:
+    if isinstance(part, Store | Accumulate) and part.buffer.name == name:
+        return replace(part, buffer=buffer, index=tuple(part.index[dim] for dim in dims))
+    return part
 
 
 def map_blocks(root: Block, edit: Callable[[Block], Block]) -> Block:

@@ -30,7 +30,6 @@ from kernelgen.nest.nodes import (
     Nest,
     Num,
     Ref,
-    Space,
     Store,
     Var,
 )
@@ -43,7 +42,7 @@ _AST = isl.ast_node_type
 _FOR, _IF = (getattr(_AST, name) for name in ("for_", "if_"))  # the stub lacks the names with an underscore
 _EXPR = isl.ast_expr_type
 _OP = isl.ast_expr_op_type
-_AND = (*(getattr(_OP, name) for name in ("and_",)), _OP.and_then)
+_AND = tuple(getattr(_OP, name) for name in ("and_", "and_then"))
 _BINARY: dict[object, IndexOp] = {
     _OP.add: IndexOp.ADD,
     _OP.sub: IndexOp.SUB,
@@ -64,8 +63,7 @@ def to_nest(scop: Scop, whole: Relations, schedule: isl.Schedule) -> Nest:
     build = isl.AstBuild.from_context(whole.domain.params())
     reader = _Reader(scop, {name: ix.from_dim(dim) for dim, name in whole.parameters.items()})
     body = reader.node(build.node_from_schedule(schedule), LoopKind.SERIAL)
-    buffers = tuple(b for b in scop.buffers if b.space is not Space.LOCAL)
-    return Nest(scop.name, scop.symbols, buffers, _as_block(body), scop.argument_shapes)
+    return Nest(scop.name, scop.symbols, scop.buffers, _as_block(body), scop.argument_shapes)
 
 
 @dataclass

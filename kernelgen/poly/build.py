@@ -14,14 +14,16 @@ from math import prod
 from kernelgen import vocabulary
 from kernelgen.desc import KernelDesc, OpDesc, TensorDesc
 from kernelgen.dims import Dim, Sym
-from kernelgen.dtypes import BFLOAT16, FLOAT16, FLOAT32, DType
+from kernelgen.dtypes import BFLOAT16, FLOAT16, FLOAT32
 from kernelgen.errors import UnsupportedError
 from kernelgen.nest import index as ix
 from kernelgen.nest.initialize import neutral_element
-from kernelgen.nest.nodes import Accumulate, Buffer, Call, Expr, Index, Literal, Load, Num, Space, Store, Var
+from kernelgen.nest.nodes import Accumulate, Buffer, Expr, Index, Literal, Load, Num, Space, Store, Var
 from kernelgen.poly.axes import Axis
 from kernelgen.poly.pairing import BROADCASTS, COPIES, TensorAxes, permutation, reduced_dims
 from kernelgen.poly.scop import Iterator, Scop, Statement
+
+ALGEBRA = vocabulary.ExprAlgebra()
 
 
 def to_scop(desc: KernelDesc) -> Scop:
@@ -61,7 +63,6 @@ class _Builder:
     desc: KernelDesc
     axes: TensorAxes
     buffers: dict[str, Buffer] = field(default_factory=dict)
-    literals: dict[str, Literal] = field(default_factory=dict)
     renamed: dict[str, TensorDesc] = field(default_factory=dict)
     statements: list[Statement] = field(default_factory=list)
     assigned: dict[str, Statement] = field(default_factory=dict)
@@ -97,7 +98,7 @@ class _Builder:
             value = self.read(op.inputs[0], space)
         else:
             operands = [self.read(operand, space) for operand in op.inputs]
-            value = vocabulary.ELEMENTWISE[op.name](vocabulary.ExprAlgebra(), operands, op)
+            value = vocabulary.ELEMENTWISE[op.name](ALGEBRA, operands, op)
         self.define(op.output, space, value, name)
 
     def reshape(self, op: OpDesc, name: str) -> None:
@@ -134,13 +135,13 @@ class _Builder:
         wide = op.output.dtype in (FLOAT16, BFLOAT16) and function in ("add", "mul")
         if not wide:
             target = self.target(op.output)
-            self.emit(name, space, Accumulate(target, kept, function, _cast(value, target.dtype)))
+            self.emit(name, space, Accumulate(target, kept, function, ALGEBRA.cast(value, target.dtype)))
             return
-        partial = replace(self.target(op.output, temporary=True), name=f"{op.output.name}_f32", dtype=FLOAT32)
+        partial = replace(self.buffer(op.output, Space.WORKSPACE, f"{op.output.name}_f32"), dtype=FLOAT32)
         self.buffers[partial.name] = partial
-        self.emit(name, space, Accumulate(partial, kept, function, _cast(value, FLOAT32)))
+        self.emit(name, space, Accumulate(partial, kept, function, ALGEBRA.cast(value, FLOAT32)))
         result = _Space.over(self.axes.groups(op.output))
-        self.define(op.output, result, _cast(Load(partial, result.index), op.output.dtype), f"{name}_cast")
+        self.define(op.output, result, ALGEBRA.cast(Load(partial, result.index), op.output.dtype), f"{name}_cast")
 
     def assign(self, op: OpDesc, name: str) -> None:
         """The destination is written after everything else has read it; the result is the named operand's value."""
@@ -172,7 +173,7 @@ class _Builder:
 
     def define(self, tensor: TensorDesc, space: _Space, value: Expr, name: str) -> None:
         target = self.target(tensor)
-        self.emit(name, space, Store(target, space.index, _cast(value, target.dtype)))
+        self.emit(name, space, Store(target, space.index, ALGEBRA.cast(value, target.dtype)))
 
     def emit(self, name: str, space: _Space, body: Store | Accumulate) -> None:
         """Adds a statement. An empty box computes nothing; an empty reduction is its neutral element."""
@@ -185,10 +186,9 @@ class _Builder:
         if not _is_empty(iterators):
             self.statements.append(Statement(name, iterators, (body,)))
 
-    def target(self, tensor: TensorDesc, temporary: bool = False) -> Buffer:
+    def target(self, tensor: TensorDesc) -> Buffer:
         """The buffer that an operator's result is written to."""
-        is_output = tensor.name in self.outputs and not temporary
-        made = self.buffer(tensor, Space.OUTPUT if is_output else Space.WORKSPACE)
+        made = self.buffer(tensor, Space.OUTPUT if tensor.name in self.outputs else Space.WORKSPACE)
         self.buffers[tensor.name] = made
         return made
 
@@ -235,19 +235,13 @@ class _Builder:
             return computed
         target = self.buffer(tensor, Space.OUTPUT, f"{tensor.name}_out{position}")
         space = _Space.over(self.axes.groups(tensor))
-        value = _cast(self.read(tensor, space), target.dtype)
+        value = ALGEBRA.cast(self.read(tensor, space), target.dtype)
         self.emit(f"Output_{position}", space, Store(target, space.index, value))
         return target
 
 
 def _is_empty(iterators: Sequence[Iterator]) -> bool:
     return any(iterator.extent == 0 for iterator in iterators)
-
-
-def _cast(value: Expr, dtype: DType) -> Expr:
-    if value.dtype == dtype:
-        return value
-    return Literal(value.value, dtype) if isinstance(value, Literal) else Call("cast", (value,), dtype)
 
 
 def _flatten(space: _Space) -> Index:

@@ -25,8 +25,7 @@ class Relations:
     ``domain`` = { S[i] : 0 <= i < extent };
     ``reads``, ``stores``, ``accumulations`` = { S[i] -> buffer[index] : i in domain };
     ``flow`` = { A[i] -> B[j] : A before B in program order, same element, at least one of them writes };
-    ``reduction`` = { A[i] -> A[j] : i lexicographically before j, both accumulate into one element };
-    ``sharing`` = { A[i] -> B[j] : A before B, both read one element through bijective accesses }.
+    ``reduction`` = { A[i] -> A[j] : i lexicographically before j, both accumulate into one element }.
     """
 
     context: isl.Context
@@ -37,7 +36,6 @@ class Relations:
     accumulations: isl.UnionMap
     flow: isl.UnionMap
     reduction: isl.UnionMap
-    sharing: isl.UnionMap
 
 
 def relations(scop: Scop, sizes: Mapping[str, int] | None = None, context: isl.Context | None = None) -> Relations:
@@ -62,8 +60,7 @@ def relations(scop: Scop, sizes: Mapping[str, int] | None = None, context: isl.C
     flow = writes.apply_range(touches.reverse()).union(reads.apply_range(writes.reverse())).intersect(before)
     same = accumulations.apply_range(accumulations.reverse())
     reduction = same.intersect(writer.later_instances(scop))
-    sharing = reads.apply_range(reads.reverse()).intersect(before)
-    return Relations(context, names, domain, reads, stores, accumulations, flow, reduction, sharing)
+    return Relations(context, names, domain, reads, stores, accumulations, flow, reduction)
 
 
 def _at(names: Mapping[Dim, str], sizes: Mapping[str, int] | None) -> dict[Dim, int]:

@@ -64,6 +64,13 @@ def test_a_column_sum_starts_before_the_row_loop_over_all_columns() -> None:
     assert after == block(columns(lowest), rows(columns(total), kind=LoopKind.SERIAL))
 
 
+def test_unrolled_rows_start_their_target_once() -> None:
+    total = Accumulate(COLUMNS, (J,), "add", ELEMENT)
+    after = initialize(nest(rows(columns(total, total), kind=LoopKind.SERIAL))).body
+    zero = Store(COLUMNS, (J,), Literal(0.0, FLOAT32))
+    assert after == block(columns(zero), rows(columns(total, total), kind=LoopKind.SERIAL))
+
+
 def test_neutral_elements_change_nothing() -> None:
     assert neutral_element("mul", FLOAT32).value == 1.0
     assert neutral_element("minimum", FLOAT32).value == float("inf")
