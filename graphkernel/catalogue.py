@@ -28,7 +28,7 @@ Entry = TypeVar("Entry", bound=Named)
 
 
 def collect(package: str, kind: type[Entry]) -> tuple[Entry, ...]:
-    """All module-level values of class ``kind`` in a package (or single module), in sorted module order.
+    """All module-level values of class ``kind`` in a package with its inner packages (or in a module), in sorted order.
 
     Within a module the order is that of the text. A value that one module imports from another counts once.
     Raises :class:`CatalogueError` when two different entries share a name or the package cannot be imported.
@@ -52,7 +52,7 @@ def _modules(package: str) -> Iterator[ModuleType]:
     yield root
     for name in sorted(found.name for found in pkgutil.iter_modules(cast("list[str]", getattr(root, "__path__", [])))):
         if name != "__main__":
-            yield _import(f"{package}.{name}")
+            yield from _modules(f"{package}.{name}")
 
 
 def _import(name: str) -> ModuleType:
