@@ -206,10 +206,12 @@ class Builder:
     """Makes nodes with checked types and unique labels. With ``intern=True`` equal nodes are made once.
 
     ``effects`` lists (input, value written into it) in order; whoever makes the graph turns them into aliases.
+    ``origin`` is the label of the node that the new ones stand for: they are called ``origin.0``, ``origin.1``, ...
     Nodes are immutable; only the builder's own tables grow.
     """
 
     intern: bool = False
+    origin: str = ""
     effects: list[tuple[Value, Value]] = field(default_factory=list)
     _labels: dict[str, int] = field(default_factory=dict)
     _interned: dict[object, Node] = field(default_factory=dict)
@@ -252,11 +254,11 @@ class Builder:
         return Node(FUSED, tuple(args), Attrs(), types, self.label(name or body.name), body=body)
 
     def label(self, wish: str) -> str:
-        """The wish, made unique by a number; ``t`` and ``c`` are always numbered."""
+        """The wish, made unique by a number; ``t`` and ``c`` are always numbered, behind the origin if there is one."""
         count = self._labels.get(wish, 0)
         self._labels[wish] = count + 1
         if wish in ("t", "c"):
-            return f"{wish}{count}"
+            return f"{self.origin}.{'' if wish == 't' else wish}{count}" if self.origin else f"{wish}{count}"
         return f"{wish}_{count}" if count else wish
 
 

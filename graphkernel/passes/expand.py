@@ -21,11 +21,10 @@ PASS_NAME = "graph_kernel_expander"
 def graph_kernel_expander(graph: Graph, context: Context) -> Graph:
     """Replaces each listed composite operator by its expansion; a declined expansion leaves the operator and says why."""
     listed = listed_ops(context)
-    builder = Builder()
 
     def rewrite(node: Node, args: tuple[Value, ...]) -> tuple[Value, ...]:
         entry = context.expanders.get(node.op.name)
-        found = _expanded(entry, node, args, builder) if entry and node.op.name in listed else None
+        found = _expanded(entry, node, args, Builder(origin=node.name)) if entry and node.op.name in listed else None
         _record(found, node, context)
         return found if isinstance(found, tuple) else keep(node, args).outs
 
