@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import asdict, dataclass
 
 from graphkernel.decisions import REASONS, Decision
 from graphkernel.errors import GraphKernelError, nearest
 from graphkernel.ir.graph import Graph
+from graphkernel.report.origin import origin_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,35 +39,34 @@ class Explanation:
     def why(self, first: str, second: str) -> str:
         """What was decided about two nodes, operators or kernels; decisions about both come alone when there are any.
 
-        Raises ``GraphKernelError`` with the nearest name when a name occurs nowhere.
+        An operator that was expanded is followed into what it became. Raises ``GraphKernelError`` with the nearest name
+        when a name occurs nowhere.
         """
-        self._check_known(first)
-        self._check_known(second)
-        about = [[decision for decision in self.decisions if _concerns(decision, name)] for name in (first, second)]
+        named = [self._labels(name) for name in (first, second)]
+        about = [[found for found in self.decisions if {found.subject, found.other} & labels] for labels in named]
         both = [decision for decision in about[0] if decision in about[1]]
         found = both or [*about[0], *(decision for decision in about[1] if decision not in about[0])]
-        return "\n".join([self._together(first, second), *map(str, dict.fromkeys(found))])
+        return "\n".join([self._together(first, second, *named), *map(str, dict.fromkeys(found))])
 
     def to_json(self) -> str:
         """Every decision as JSON text."""
         return json.dumps({"schema": 1, "decisions": [asdict(decision) for decision in self.decisions]}, indent=2)
 
-    def _together(self, first: str, second: str) -> str:
+    def _labels(self, name: str) -> frozenset[str]:
+        """The name itself, the labels of the nodes that it means, and of what was made from them."""
+        bodies = [node.body for node in self.after.operators if node.body is not None]
+        nodes = [node for graph in (self.before, self.after, *bodies) for node in graph.nodes]
+        labels = {label for found in self.decisions for label in (found.subject, found.other)}
+        labels.update(node.name for node in nodes)
+        meant = {node.name for node in nodes if name in (node.name, node.op.name)} | ({name} & labels)
+        if not meant:
+            operators = {node.op.name for node in nodes}
+            raise GraphKernelError(f"nothing is called {name!r}{nearest(name, labels | operators)}")
+        return frozenset({name, *meant, *(label for label in labels if origin_of(label, meant) is not None)})
+
+    def _together(self, first: str, second: str, left: Collection[str], right: Collection[str]) -> str:
         for node in self.after.operators:
-            inside = {
-                name for inner in (node.body.operators if node.body else ()) for name in (inner.name, inner.op.name)
-            }
-            if node.body is not None and {first, second} <= inside:
+            inside = {inner.name for inner in node.body.operators} if node.body is not None else set[str]()
+            if node.body is not None and inside & set(left) and inside & set(right):
                 return f"{first} and {second} are both in kernel {node.body.name}"
         return f"no kernel holds both {first} and {second}"
-
-    def _check_known(self, name: str) -> None:
-        graphs = [self.before, self.after, *(node.body for node in self.after.operators if node.body is not None)]
-        known = {label for graph in graphs for node in graph.nodes for label in (node.name, node.op.name)}
-        known |= {label for decision in self.decisions for label in (decision.subject, decision.other)}
-        if name not in known:
-            raise GraphKernelError(f"nothing is called {name!r}{nearest(name, known)}")
-
-
-def _concerns(decision: Decision, name: str) -> bool:
-    return name in (decision.subject, decision.other)

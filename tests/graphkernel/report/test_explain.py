@@ -9,6 +9,7 @@ import graphkernel as gk
 from graphkernel import ops
 from graphkernel.decisions import REASONS
 from graphkernel.errors import GraphKernelError
+from graphkernel.report.origin import origin_of
 
 
 def net(x: Any, w: Any) -> Any:
@@ -38,3 +39,18 @@ def test_why_together_and_why_not() -> None:
 def test_unknown_names_get_the_nearest() -> None:
     with pytest.raises(GraphKernelError, match=r"nothing is called 'MatNul' \(did you mean 'MatMul'\?\)"):
         EXPLANATION.why("MatNul", "Exp")
+
+
+def test_an_expanded_operator_is_followed() -> None:
+    explained = gk.explain(gk.trace(lambda x: ops.softmax(x + 1.0) * 2.0, gk.spec((3, 4))))
+    told = explained.why("Softmax", "Add")
+    assert told.startswith("Softmax and Add are both in kernel Fused_Add_ReduceMax_Sub_Exp_ReduceSum_RealDiv_Mul")
+    assert "t0 -> t1.0: fused-pattern: reduce_fwd_depth" in told
+
+
+@pytest.mark.parametrize(
+    ("label", "origin"),
+    [("t2", "t2"), ("t2_1", "t2"), ("t2.0", "t2"), ("t2.0_3", "t2"), ("t2.c1", "t2"), ("a.b.7", "a.b"), ("t3", None)],
+)
+def test_origins(label: str, origin: str | None) -> None:
+    assert origin_of(label, {"t2", "a.b"}) == origin
