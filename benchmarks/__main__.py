@@ -1,4 +1,4 @@
-"""``python -m benchmarks cpu --json OUT``: measure and write one JSON file."""
+"""``python -m benchmarks cpu|networks|scale --json OUT``: measure and write one JSON file."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import os
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "TORCHINDUCTOR_COMPILE_THREADS")
 
@@ -24,12 +25,25 @@ def main() -> None:
         )
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    record = _kernels(arguments) if arguments.what == "cpu" else _graphs(arguments)
+    record["date"] = datetime.datetime.now(datetime.UTC).date().isoformat()
+    write(Path(arguments.json), json.dumps(record, indent=1) + "\n")
+
+
+def _kernels(arguments: argparse.Namespace) -> dict[str, Any]:
     from benchmarks.run import run
 
     peers = not arguments.no_peers and find_spec("torch") is not None
-    record = run(arguments.case, tiny=arguments.tiny, with_peers=peers, rounds=arguments.rounds, cold=arguments.cold)
-    record["date"] = datetime.datetime.now(datetime.UTC).date().isoformat()
-    write(Path(arguments.json), json.dumps(record, indent=1) + "\n")
+    return run(arguments.case, tiny=arguments.tiny, with_peers=peers, rounds=arguments.rounds, cold=arguments.cold)
+
+
+def _graphs(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The graph level: whole networks, or how the time grows with the graph."""
+    from benchmarks import networks, scale
+    from benchmarks.machine import describe
+
+    measure = networks if arguments.what == "networks" else scale
+    return {"machine": describe(), "tiny": arguments.tiny, "cases": measure.run(arguments.case, tiny=arguments.tiny)}
 
 
 def write(path: Path, text: str) -> None:
@@ -42,7 +56,7 @@ def write(path: Path, text: str) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("target", choices=["cpu"], help="what the kernels run on")
+    parser.add_argument("what", choices=["cpu", "networks", "scale"], help="kernels on the cpu, or the graph level")
     parser.add_argument("--json", required=True, metavar="OUT", help="the file to write")
     parser.add_argument("--case", action="append", default=[], help="only this case; may be repeated")
     parser.add_argument("--rounds", type=int, default=15, help="rounds; every contestant runs once in each")

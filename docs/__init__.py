@@ -1,1 +1,4 @@
-"""Documentation: the pages, and ``generate``, which writes those that list what the code declares."""
+"""Documentation: the pages, and ``generate``, which writes those that list what the code declares.
+
+``markdown`` makes pages and tables, ``measured`` the pages of committed runs at the graph level.
+"""

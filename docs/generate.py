@@ -6,24 +6,29 @@ A test compares them with the files.
 from __future__ import annotations
 
 import json
+import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from graphkernel.cluster.model import ORDER
+from docs import measured
+from docs.markdown import page, table
+from graphkernel.cluster.model import MODELS
 from graphkernel.cluster.ops_lists import CLUSTER_OPS
 from graphkernel.expanders.lists import expand_ops
 from graphkernel.ir.graph import CONSTANT, FUSED, PARAMETER
 from graphkernel.ops import snake_case
-from graphkernel.options import flag_table
-from graphkernel.pipeline import PIPELINE, STAGES, builtin_catalogue
+from graphkernel.options import VARIABLES, Options, flag_table
+from graphkernel.patterns.ancestor_ids import RULES_BY_ID
+from graphkernel.patterns.language import Rule
+from graphkernel.patterns.ranges import Range
+from graphkernel.pipeline import builtin_catalogue, steps_for
 
 LEAVES = (PARAMETER, CONSTANT, FUSED)  # written by the builder, not by functions
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results" / "cpu.json"
 FIGURES = re.compile(r"(<!-- figures: .*? -->\n).*?(<!-- end of figures -->)", re.DOTALL)
-NOTE = "*Written by `make docs` from the code; a test keeps it current.*"
 
 
 def main() -> None:
@@ -39,6 +44,9 @@ def pages() -> Mapping[str, str]:
         "docs/passes.md": passes(),
         "docs/operators.md": operators(),
         "docs/rules.md": rules(),
+        "docs/expanders.md": expanders(),
+        **measured.networks(),
+        **measured.scale(),
         "README.md": readme(),
     }
 
@@ -93,29 +101,61 @@ def flags() -> str:
     return page(
         "Flags",
         'Given as `flags="--key=value --switch"` to `gk.optimize` and the command line, or in the environment variable '
-        "`MS_DEV_GRAPH_KERNEL_FLAGS`, which then replaces them. Lists are separated by commas.",
+        "`MS_DEV_GRAPH_KERNEL_FLAGS`, which then replaces them. `--key` alone is `--key=true`, lists are separated by "
+        "commas, flags by blanks, and the first of two equal keys stays. `--path=FILE.json` takes all flags from a JSON "
+        "object of texts. What is wrong in the variable is a warning, and the default stays; elsewhere it is an error.",
         table(("flag", "type", "default", "meaning"), rows),
+        "## Environment",
+        table(("variable", "meaning"), [(f"`{name}`", meaning) for name, meaning in VARIABLES.items()]),
     )
 
 
 def passes() -> str:
     """The pipeline in order."""
+    steps = steps_for(Options())
     rows = [
-        (f"{STAGES.index(step.stage)}.{step.number}", f"`{step.stage}.{step.pass_.name}`", str(step.level), step.why)
-        for step in PIPELINE
+        (
+            step.spellings[-1] if step.stage_number is not None else str(step.number),
+            f"`{step.stage}.{step.pass_.name}`",
+            str(step.level),
+            step.when.text,
+            step.why,
+        )
+        for step in steps
+        if not step.pass_.absorbed
     ]
+    absorbed: dict[str, list[str]] = {}
+    for step in steps:
+        if step.pass_.absorbed:
+            absorbed.setdefault(step.pass_.name, []).append(step.spellings[-1])
+    reasons = {step.pass_.name: step.pass_.doc for step in steps}
+    idle = [(", ".join(numbers), f"`{name}`", first_line(reasons[name])) for name, numbers in absorbed.items()]
     patterns = {pattern.name: pattern for pattern in builtin_catalogue().fusion_patterns}
-    ordered = [*(name for name in ORDER if name in patterns), *sorted(set(patterns) - set(ORDER))]
-    fusions = [(f"`{name}`", patterns[name].direction.value, first_line(patterns[name].doc)) for name in ordered]
+    ordered = list(dict.fromkeys((*(name for model in MODELS.values() for name in model.patterns), *sorted(patterns))))
+    fusions = [
+        (f"`{name}`", _targets_of(name), patterns[name].direction.value, first_line(patterns[name].doc))
+        for name in ordered
+    ]
     return page(
         "Passes and fusion patterns",
-        "Passes run in this order, each from its `opt_level` on. `--disable_pass` and `--enable_pass` take the number or "
-        "the name.",
-        table(("number", "pass", "from level", "why it runs here"), rows),
-        "The splitter tries the fusion patterns in this order, again and again until none applies. A pattern says which "
-        "neighbours an area wants in its kernel: producers (forward) or users (backward).",
-        table(("pattern", "direction", "takes in"), fusions),
+        "Passes run in this order, each from its `opt_level` on and where its condition holds. `--disable_pass` and "
+        "`--enable_pass` take `stage.pass`, the number (but for the fusion group), or the pass's name for all its steps. "
+        "Numbers below 20 are those of MindSpore 2.10, and so are the conditions: `kernel_generator` is DVM on Ascend "
+        "unless given.",
+        table(("number", "pass", "from level", "only when", "why it runs here"), rows),
+        "## Passes of MindSpore without work here\n\nThey keep their numbers, and flags may name them.",
+        table(("number", "pass", "why there is nothing to do"), idle),
+        "## Fusion patterns",
+        "The splitter tries the fusion patterns of its target in order (`graphkernel/cluster/model.py`), again and again "
+        "until none applies. A pattern says which neighbours an area wants in its kernel: producers (forward) or users "
+        "(backward).",
+        table(("pattern", "targets", "direction", "takes in"), fusions),
     )
+
+
+def _targets_of(pattern: str) -> str:
+    """The targets in whose order a pattern stands."""
+    return " ".join(target for target, model in MODELS.items() if pattern in model.patterns)
 
 
 def operators() -> str:
@@ -142,27 +182,66 @@ def operators() -> str:
 
 def rules() -> str:
     """Every arithmetic rule."""
+    ids: dict[str, list[str]] = {}
+    for number, names in RULES_BY_ID.items():
+        for name in names if "." in number else ():
+            ids.setdefault(name, []).append(number)
     rows = [
-        (f"`{rule.name}`", f"`{rule.equation}`", rule.safety.name, rule.integers.name, first_line(rule.doc))
+        (
+            f"`{rule.name}`",
+            f"`{rule.equation}`",
+            rule.safety.name,
+            rule.integers.name,
+            given_fact(rule),
+            " ".join(ids.get(rule.name, ())),
+            first_line(rule.doc),
+        )
         for rule in builtin_catalogue().rules
     ]
     return page(
         "Rules",
-        "EXACT rules give the same bits for every value, infinities and NaN included; ROUNDING rules may round differently "
-        "and fire with `--exact_precision_mode=false`; DOMAIN rules need a fact and fire with `--numerics=fast`.",
-        table(("rule", "equation", "on floats", "on integers", "remark"), rows),
+        "EXACT rules give the same bits for every value, infinities and NaN included, or the correctly rounded value of what "
+        "the left side only approximates; ROUNDING rules may round differently and fire with `--exact_precision_mode=false`; "
+        "DOMAIN rules need a fact, and fire with `--numerics=fast` or where range analysis proves the fact named under "
+        "`given`, which makes them what stands there.",
+        "Flags take a rule's name, or the id that MindSpore gives it: `tier.index` of the newest generation, or the plain "
+        "number of the first. MindSpore's mistakes are not repeated: 2.4 has a wrong sign there, 1.26 to 1.29 fail for NaN.",
+        table(("rule", "equation", "on floats", "on integers", "given", "MindSpore's id", "remark"), rows),
     )
 
 
-def page(title: str, *parts: str) -> str:
-    """A page with its title and the note where it comes from."""
-    return "\n\n".join([f"# {title}", NOTE, *parts]) + "\n"
+def given_fact(rule: Rule) -> str:
+    """``ROUNDING: 0 <= x``."""
+    if rule.given is None:
+        return ""
+    facts = ", ".join(f"{name} {describe(range_)}" for name, range_ in rule.given.ranges.items())
+    return f"{rule.given.promise.name}: {facts}"
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A Markdown table."""
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+def describe(range_: Range) -> str:
+    """A range in words."""
+    low = f">= {range_.low:g}" if math.isfinite(range_.low) else ""
+    high = f"<= {range_.high:g}" if math.isfinite(range_.high) else ""
+    nan = "" if range_.nan else "no NaN"
+    return " and ".join(filter(None, (low, high, nan)))
+
+
+def expanders() -> str:
+    """Every expander: what it makes of its operator, and where it is on by default."""
+    rows = [
+        (
+            f"`{entry.name}`",
+            ", ".join(target for target in CLUSTER_OPS if entry.name in expand_ops(target)) or "by flag",
+            first_line(entry.doc),
+        )
+        for entry in sorted(builtin_catalogue().expanders, key=lambda entry: entry.name)
+    ]
+    return page(
+        "Expanders",
+        "What composite operators become. `on` names the targets that expand an operator by default; "
+        "`--enable_expand_ops=NAME` does so elsewhere, `--disable_expand_ops=NAME` stops it.",
+        table(("operator", "on", "formula"), rows),
+    )
 
 
 def call(function: str, attributes: Sequence[str]) -> str:

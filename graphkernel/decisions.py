@@ -5,7 +5,7 @@ Passes append to the log that their context holds; ``explain`` and the report re
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from graphkernel.errors import CatalogueError, nearest
@@ -21,15 +21,48 @@ REASONS: Mapping[str, str] = {
     "folded": "an operator on constants was computed at compile time",
     "merged-equal": "two equal operators became one",
     "removed-unused": "nobody uses the result of the kernel",
+    "recomputed": "a kernel is computed again where its values are read last, so that they need not live until then",
+    "not-recomputed": "recomputing would free less memory than the thresholds ask for, or exceed the size limit",
+    "reduction-reused": "a reduction over the same elements in another shape is computed once",
+    "assigned-value-read": "readers of the value read what was assigned, so that it is stored once",
+    "in-place": "a result is written over an operand that nobody reads afterwards",
+    "not-in-place": "no operand of the kernel can take a result",
+    "atomic-add": "the blocks of a reduction add their sums into a cleared result",
+    "not-atomic-add": "the reduction gains nothing from being spread over blocks, or cannot be",
+    "combined-products": "products with one shared operand became one",
+    "not-combined-products": "one product would not move fewer bytes than several, or their types do not agree",
+    "fused-parallel": "independent kernels became one that computes them side by side",
+    "not-fused-parallel": "the kernels side by side gain nothing, or exceed a limit",
+    "reordered-liveness": "operands are computed in another order, which lowers the peak of live bytes",
+    "not-reordered-liveness": "no other order of operands lowers the peak of live bytes, or sizes are not known",
+    "precision-raised": "narrow floats are computed in float32 and rounded once",
+    "precision-lowered": "enable_low_precision lets float32 values be float16",
+    "cast-moved": "an operator that does not care about the data type runs on the narrower one",
+    "transforms-reduced": "another format needs fewer transposes or reshapes",
+    "absorbed-cast": "the product takes the bias as it was before it was rounded",
+    "absorbed-transpose": "the product reads the operand transposed",
+    "idiom-recognised": "several operators are one that has a name",
+    "cloned": "each user has its own copy of an operator that costs nothing",
+    "shape-from-other": "another value has the same shape and exists anyway",
+    "padded": "extents became whole tiles",
+    "not-padded": "the product is left to a library",
     "fused-cluster": "the operator joined a cluster of connected operators",
     "fused-pattern": "a fusion pattern merged two areas",
+    "copied-cheap": "a cheap value is computed in each kernel that needs it, so that it need not be stored",
     "fused-single": "the operator became a kernel by itself",
     "inlined-basic": "the area is left as ordinary operators because a kernel would not pay",
+    "fused-named": "a named fusion pass made one operator of several",
+    "not-fused-named": "a named fusion pass saw its pattern, but a condition does not hold",
+    "packed": "the arithmetic on shapes that an operator waits for became part of it",
+    "not-packed": "an operator waits for arithmetic on shapes that cannot become part of it",
     "not-fused-unlisted": "the operator is not in the cluster list of the target; add it with enable_cluster_ops",
     "not-fused-disabled": "disable_cluster_ops or enable_cluster_ops_only excludes the operator",
     "not-fused-opaque": "no kernel can compute the operator; the host library runs it",
     "not-fused-dtype": "kernels of the target have no arithmetic for this data type",
     "not-fused-empty": "a tensor without elements needs no kernel",
+    "not-fused-shape": "kernels of the target do not take this shape or attribute",
+    "not-fused-symbol": "a kernel would have no operand that tells it a symbolic extent",
+    "not-fused-kept": "an attribute of the operator keeps it out of kernels",
     "not-fused-cycle": "merging would make a kernel wait for its own result",
     "not-fused-limit": "the kernel would exceed composite_op_limit_size or a depth limit of the target",
     "not-fused-cost": "the cost model expects two kernels to be faster than one",
@@ -70,6 +103,10 @@ class DecisionLog:
     def add(self, pass_name: str, code: str, subject: str, other: str = "", message: str = "") -> None:
         """Appends one decision; ``CatalogueError`` when the code is not in REASONS."""
         self._decisions.append(Decision(pass_name, code, subject, other, message))
+
+    def extend(self, decisions: Iterable[Decision]) -> None:
+        """Appends decisions that were taken elsewhere."""
+        self._decisions.extend(decisions)
 
     def with_code(self, prefix: str) -> tuple[Decision, ...]:
         """The decisions whose code starts with ``prefix``, such as ``"not-fused"``."""

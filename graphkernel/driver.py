@@ -15,6 +15,7 @@ from graphkernel.errors import FrontendError, OptionError, RuntimeFailure, neare
 from graphkernel.handoff import KernelDesc, to_desc
 from graphkernel.hooks import Verify, dumps_for
 from graphkernel.ir.graph import Graph, Node, Value, keep
+from graphkernel.logs import follow
 from graphkernel.ops.host import ONNX
 from graphkernel.options import Environment, Options
 from graphkernel.passes.base import Hook, run_steps
@@ -86,9 +87,9 @@ def compile(  # the public name
     fused = _optimized(graph, options, builtin_catalogue()) if wanted else _graph(graph)
     optimized = time.perf_counter()
     build = _build_kernels(fused, options.target, compiler or _default_compiler())
-    runnable = _inlined(fused, build)
+    runnable, kernels = _inlined(fused, build)
     library = _host_library(host, runnable)
-    plan = make_plan(runnable, build.compiled, library)
+    plan = make_plan(runnable, kernels, library)
     fallbacks = (
         *build.fallbacks,
         *(left_to_numpy(node, why) for node, why in plan.left_to_numpy.items() if library.regions),
@@ -103,8 +104,16 @@ def compile(  # the public name
     return Executable(plan, report)
 
 
+def check_options(opt_level: int, target: str, flags: Flags) -> None:
+    """Raises ``OptionError`` for what :func:`optimize` would refuse, whatever the environment says; runs nothing."""
+    steps_for(Options.parse(flags or {}, Options.parse({"opt_level": opt_level, "target": target})))
+
+
 def _options(opt_level: int, target: str, flags: Flags) -> Options:
-    return Options.resolve(flags, base=Options.parse({"opt_level": opt_level, "target": target}))
+    environment = Environment.read()
+    follow(environment.log_level)
+    base = Options.parse({"opt_level": opt_level, "target": target})
+    return Options.resolve(flags, environment=environment, base=base)
 
 
 def _optimized(
@@ -180,12 +189,16 @@ def _attempt(desc: KernelDesc, target: str, compiler: Compiler) -> _Attempt:
     return _Attempt(made, CompiledKernel(made, desc.updated_inputs), (time.perf_counter() - start) * 1e3)
 
 
-def _inlined(graph: Graph, build: _Build) -> Graph:
-    """The graph in which fused nodes without a kernel are ordinary operators again."""
+def _inlined(graph: Graph, build: _Build) -> tuple[Graph, Mapping[Node, CompiledKernel]]:
+    """The graph in which fused nodes without a kernel are ordinary operators again, and the kernels of its others."""
+    kernels: dict[Node, CompiledKernel] = {}
 
     def inline(node: Node, args: tuple[Value, ...]) -> tuple[Value, ...]:
         if node.body is None or node in build.compiled:
-            return keep(node, args).outs
+            kept = keep(node, args)  # another node where an operand was inlined
+            if node in build.compiled:
+                kernels[kept] = build.compiled[node]
+            return kept.outs
         inside = dict(zip(node.body.inputs, args, strict=True))
         for inner in node.body.nodes:
             if inner.outs[0] not in inside:
@@ -193,7 +206,7 @@ def _inlined(graph: Graph, build: _Build) -> Graph:
                 inside.update(zip(inner.outs, copy.outs, strict=True))
         return tuple(inside[value] for value in node.body.outputs)
 
-    return graph.rebuild(inline) if build.fallbacks else graph
+    return (graph.rebuild(inline), kernels) if build.fallbacks else (graph, build.compiled)
 
 
 def _host_library(wanted: str | HostLibrary, graph: Graph) -> HostLibrary:

@@ -61,6 +61,9 @@ class RuntimeFailure(GraphKernelError):
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """`` (did you mean 'x'?)`` with the closest known name, or an empty text."""
-    close = difflib.get_close_matches(name, list(known), n=1)
+    """`` (did you mean 'x'?)`` with the closest known name, or an empty text; one that differs in case is closest."""
+    names = list(known)
+    close = [other for other in names if other.casefold() == name.casefold()] or difflib.get_close_matches(
+        name, names, 1
+    )
     return f" (did you mean {close[0]!r}?)" if close else ""

@@ -1,7 +1,7 @@
 """The grammar of the flag string: ``--key=value`` tokens between blanks.
 
 ``--key`` is true; a list is split at commas; of a repeated key the first stays; ``--path=FILE.json`` makes the JSON
-object in the file the only source. What is wrong goes to ``complain``, which raises or warns.
+object in the file, of flag names to texts, the only source. What is wrong goes to ``complain``, which raises or warns.
 Source: MindSpore's reading of ``MS_DEV_GRAPH_KERNEL_FLAGS``.
 """
 
@@ -35,15 +35,18 @@ def with_hint(message: str, name: str, known: Iterable[str]) -> str:
 
 def tokens_of(text: str, complain: Complain) -> dict[str, object]:
     """Key to raw value for each well-formed token; a key without value maps to True."""
+    tokens = [token for token in text.split(" ") if token]
+    sources = [token for token in tokens if token.partition("=")[0] == "--path"]
+    if sources:
+        _tell_ignored(tokens, sources[0])
+        return _read_json(sources[0].partition("=")[2], complain)
     found: dict[str, object] = {}
-    for token in text.split():
-        match = re.fullmatch(r"--([^=]+)(?:=([^=]+))?", token)
+    for token in tokens:
+        match = re.fullmatch(r"--([^=\s]+)(?:=([^=\s]+))?", token)
         if match is None:
-            complain(f"flag {token!r} is not understood; write --key=value or --key, blanks only between flags")
+            complain(f"flag {token!r} is not understood; write --key=value or --key, with blanks only between flags")
             continue
         key, value = match.groups()
-        if key == "path":
-            return _read_json(Path(value or ""), complain)
         if key in found:
             warn(f"flag --{key} is repeated; the first one, --{key}={found[key]}, stays")
             continue
@@ -54,17 +57,23 @@ def tokens_of(text: str, complain: Complain) -> dict[str, object]:
 def flag_value(raw: object, annotation: object) -> object:
     """The raw text (or Python value) as the field's type; ``ValueError`` says what would be valid."""
     is_integer = annotation is int or int in get_args(annotation)
-    if isinstance(raw, bool) and annotation is not bool:
+    is_switch = annotation is bool or bool in get_args(annotation)
+    if isinstance(raw, bool) and not is_switch:
         raise ValueError("a value is needed: write --key=value")
     if not isinstance(raw, str):
         return tuple(raw) if isinstance(raw, list | tuple) else raw
-    if annotation is bool:
+    if is_switch:
         return _bool(raw)
     if is_integer:
         return _integer(raw)
     if get_origin(annotation) is tuple:
         return _names(raw)
     return raw
+
+
+def unsigned(value: int) -> int:
+    """A whole number as MindSpore reads it into 32 bits without sign: -1 is the largest, what is too large as well."""
+    return value % 2**32 if value < 0 else min(value, 2**32 - 1)
 
 
 def _bool(raw: str) -> bool:
@@ -86,13 +95,35 @@ def _names(raw: str) -> tuple[str, ...]:
     return names
 
 
-def _read_json(path: Path, complain: Complain) -> dict[str, object]:
+def _tell_ignored(tokens: list[str], source: str) -> None:
+    """Warns of the flags beside the first ``--path``: the file is the only source."""
+    others = list(tokens)
+    others.remove(source)
+    if others:
+        warn(f"flag {source} makes the file the only source: {' '.join(others)} is ignored")
+
+
+def _read_json(path: str, complain: Complain) -> dict[str, object]:
+    if not path:
+        complain("flag --path: a file is needed: write --path=FILE.json")
+        return {}
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         complain(f"flag --path={path}: cannot read flags from it: {error}")
         return {}
     if not isinstance(content, dict):
         complain(f"flag --path={path}: the file must hold one JSON object of flag names to values")
         return {}
-    return {str(key): value for key, value in content.items()}
+    texts: dict[str, object] = {str(key): value for key, value in content.items() if isinstance(value, str)}
+    for key, value in content.items():
+        if not isinstance(value, str):
+            complain(f'flag --path={path}: the value of {key!r} must be a text, as in "{key}": "{_spelled(value)}"')
+    return texts
+
+
+def _spelled(value: object) -> str:
+    """A JSON value as the text that was meant."""
+    if isinstance(value, list):
+        return ",".join(map(str, value))
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -7,7 +7,7 @@ of one element become inline values.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
@@ -16,11 +16,12 @@ import numpy as np
 
 from graphkernel.errors import FrontendError, GraphKernelError, nearest
 from graphkernel.ir.graph import PARAMETER, Alias, Builder, Graph, Node, Value
+from graphkernel.ir.opdef import Kind
 from graphkernel.ir.types import Attrs, TensorType
 from graphkernel.ops import OPS
 from graphkernel.ops.effects import ASSIGN
 from graphkernel.ops.shape import BROADCAST_TO
-from kernelgen.desc import KernelDesc, OpDesc, TensorDesc
+from kernelgen.desc import KernelDesc, OpDesc, ParallelFusion, TensorDesc
 from kernelgen.desc_json import load_desc
 from kernelgen.errors import DescError
 
@@ -43,14 +44,65 @@ def to_desc(kernel: Node | Graph, target: str = "cpu") -> KernelDesc:
     for node in body.operators:
         writer.operator(node)
     stored = {alias.output for alias in body.aliases}
+    positions = [position for position in range(len(body.outputs)) if position not in stored]
     outputs: list[TensorDesc] = []
-    for position, value in enumerate(body.outputs):
-        if position not in stored:
-            outputs.append(writer.output(value, taken={tensor.name for tensor in (*inputs, *outputs)}))
+    for position in positions:
+        taken = {tensor.name for tensor in (*inputs, *outputs)}
+        outputs.append(writer.output(body.outputs[position], taken))
     for alias in body.aliases:
         value = body.outputs[alias.output]
         writer.emit("Assign", (inputs[alias.input], writer.read(value)), (value.type,))
-    return KernelDesc(body.name, inputs, tuple(outputs), tuple(writer.ops), PROCESS[target])
+    marks = kernel.attrs if isinstance(kernel, Node) else Attrs()
+    ops = _with_atomic_sums(writer.ops) if marks.get("composite_type") == "atomic_add" else tuple(writer.ops)
+    stitched = _stitched(body) if target == "gpu" else ()
+    return KernelDesc(
+        body.name,
+        inputs,
+        tuple(outputs),
+        ops,
+        PROCESS[target],
+        buffer_stitch=tuple((writer.read(value).name,) for value in stitched),
+        parallel_fusion=_parallel(marks, dict(zip(positions, outputs, strict=True))),
+    )
+
+
+def _stitched(body: Graph) -> tuple[Value, ...]:
+    """The reductions that later phases of the kernel read: on a gpu they pass through shared memory."""
+    return tuple(node.out for node in body.operators if node.op.kind is Kind.REDUCE and body.users[node])
+
+
+def _parallel(marks: Attrs, outputs: Mapping[int, TensorDesc]) -> ParallelFusion | None:
+    """Which results each member of a parallel kernel makes, and in how many blocks, from the marks of parallel_fusion."""
+    if marks.get("composite_type") != "parallel_fusion":
+        return None
+    members: dict[int, list[str]] = {}
+    blocks: dict[int, int] = {}
+    for position, (member, count) in enumerate(_pairs(marks, "parallel_dim_info")):
+        if position in outputs:
+            members.setdefault(member, []).append(outputs[position].name)
+            blocks[member] = count
+    numbers = sorted(members)
+    groups = tuple(tuple(members[number]) for number in numbers)
+    return ParallelFusion(marks.str("parallel_fusion_type"), groups, tuple(blocks[number] for number in numbers))
+
+
+def _pairs(marks: Attrs, name: str) -> Iterator[tuple[int, int]]:
+    """An attribute that is a tuple of pairs of integers."""
+    found = marks[name]
+    for entry in found if isinstance(found, tuple) else ():
+        first, second = Attrs.of(pair=entry).ints("pair")
+        yield first, second
+
+
+def _with_atomic_sums(ops: Sequence[OpDesc]) -> tuple[OpDesc, ...]:
+    """The reductions whose result is assigned to an operand add into it atomically, as AKG's ``enable_atomic_add`` says."""
+    assigned = {op.inputs[1].name for op in ops if op.name == "Assign"}
+    return tuple(
+        replace(op, attrs=op.attrs.with_(enable_atomic_add=True))
+        if op.name == "ReduceSum" and op.output.name in assigned
+        else op
+        for op in ops
+    )
 
 
 @dataclass

@@ -1,6 +1,7 @@
 """Options: MindSpore's graph kernel flags as one frozen model, and the only reader of the environment.
 
 A flag is one field of :class:`Options`; its parsing, its range check, ``flag_table`` and the documentation follow from it.
+A field that is None takes its value from others (``opt_level``, ``target``): :meth:`Options.effective` fills it in.
 Source: ``GraphKernelFlags`` of MindSpore, and the grammar of ``MS_DEV_GRAPH_KERNEL_FLAGS``.
 """
 
@@ -8,17 +9,19 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, get_args, get_origin
+from typing import Literal, cast, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from graphkernel.errors import OptionError
-from graphkernel.flag_text import Complain, flag_value, tokens_of, warn, with_hint
+from graphkernel.errors import OptionError, nearest
+from graphkernel.flag_text import Complain, flag_value, tokens_of, unsigned, warn, with_hint
 
 MAX_LEVEL = 3
+UNSIGNED = frozenset({"opt_level", "parallel_ops_level", "online_tuning", "cpu_refer_thread_num"})
+GENERATORS = ("AKG", "AKG_V2", "AKG_MLIR", "DVM")
 Names = tuple[str, ...]
 Target = Literal["cpu", "gpu", "ascend"]
 Numerics = Literal["strict", "fast"]
@@ -34,8 +37,8 @@ class Options(BaseModel):
     target: Target = Field(default="cpu", description="what kernels are made for")
     numerics: Numerics = Field(default="strict", description="fast: rules may assume facts such as x >= 0")
     exact_precision_mode: bool = Field(default=True, description="true: no rule may change rounding, false: it may")
-    dump_as_text: bool = Field(default=False, description="write graph_kernel_dump/ in the working folder")
-    dump_dir: str = Field(default="", description="write the graph after every pass that changed it into this folder")
+    enable_low_precision: bool = Field(default=False, description="move and compute in 16 bits where a kernel may")
+
     enable_pass: Names = Field(default=(), description="passes to force on: stage.pass, numbers as 2.3, or pass")
     disable_pass: Names = Field(default=(), description="passes to switch off, same spelling; beats enable_pass")
     enable_expand_ops: Names = Field(default=(), description="operators to expand besides the target's list")
@@ -44,25 +47,100 @@ class Options(BaseModel):
     enable_cluster_ops: Names = Field(default=(), description="operators to fuse besides the target's list")
     enable_cluster_ops_only: Names = Field(default=(), description="the only operators to fuse")
     disable_cluster_ops: Names = Field(default=(), description="operators not to fuse")
+    enable_packet_ops_only: Names = Field(default=(), description="the only operators that start a kernel packet")
+    disable_packet_ops: Names = Field(default=(), description="operators that start no kernel packet")
     enable_fusion_pattern_only: Names = Field(default=(), description="the only patterns; part of a name matches")
     disable_fusion_pattern: Names = Field(default=(), description="fusion patterns not to use; part of a name matches")
     enable_simplify_exprs_only: Names = Field(default=(), description="the only rules to use, by rule name")
     disable_simplify_exprs: Names = Field(default=(), description="rules not to use, by rule name")
-    composite_op_limit_size: int = Field(default=200, ge=1, description="most operators in one kernel")
-    reduce_fuse_depth: int = Field(default=-1, description="most operators before a reduction; negative: by target")
+
     fusion_ops_level: int | None = Field(
-        default=None, ge=0, le=2, description="operator lists; none: 0 on ascend, else 1"
+        default=None, ge=0, le=2, description="how many levels of the operator lists count"
     )
+    composite_op_limit_size: int = Field(default=200, description="most operators in one kernel; below 1 counts as 1")
+    reduce_fuse_depth: int = Field(default=-1, description="most operators before a reduction; negative: by target")
+    enable_recompute_fusion: bool | None = Field(
+        default=None, description="a cheap value that two kernels need is computed in both"
+    )
+    enable_stitch_fusion: bool | None = Field(
+        default=None, description="kernels joined behind a reduction through memory of the block"
+    )
+    enable_parallel_fusion: bool | None = Field(default=None, description="independent kernels side by side in one")
+    parallel_ops_level: int = Field(
+        default=0, ge=0, description="where parallel fusion looks: 0 around one value, 1 in the whole graph"
+    )
+    enable_horizontal_fusion: bool = Field(
+        default=False, description="areas that read the same tensors join though neither feeds the other"
+    )
+    enable_parallel_op_combine: bool = Field(default=False, description="equal MatMuls of one operand become one")
+    enable_csr_fusion: bool = Field(default=False, description="fuse sparse (CSR) operators")
+    enable_dynamic_shape_fusion: bool | None = Field(
+        default=None, description="chooses AKG_V2 off ascend; extents may be symbols in every kernel, asked or not"
+    )
+    enable_dynamic_batch: bool = Field(
+        default=False, description="without effect: an extent may be a symbol in every kernel"
+    )
+    enable_auto_tensor_inplace: bool = Field(default=False, description="write results over operands that end there")
+    recompute_increment_threshold: int = Field(
+        default=0, description="bytes that recomputing must save in the long run to be worth it; 0: no recomputing"
+    )
+    recompute_peak_threshold: int = Field(
+        default=0, description="bytes that recomputing must save at the peak to be worth it; 0: no recomputing"
+    )
+    enable_kernel_packet: bool | None = Field(
+        default=None, description="small shape computations join the kernel they feed; MS_DEV_ENABLE_KERNEL_PACKET"
+    )
+    disable_matmul_post_fusion: bool = Field(default=False, description="nothing joins a matrix product behind it")
+    enable_allreduce_prologue_fusion: bool = Field(default=True, description="what feeds an AllReduce may join it")
+    enable_allreduce_epilogue_fusion: bool = Field(default=True, description="what uses an AllReduce may join it")
+
+    kernel_generator: str | None = Field(
+        default=None, description="whose passes and lists to follow: AKG, AKG_V2 or DVM; kernelgen makes all kernels"
+    )
+    enable_vectorization: bool = Field(default=True, description="without effect: kernelgen decides by cost")
+    online_tuning: int = Field(default=0, ge=0, description="without effect: nothing is measured at compile time")
+    repository_path: str = Field(default="", description="without effect: there is no repository of tuned kernels")
+    cpu_refer_thread_num: int = Field(default=8, ge=0, description="without effect: kernels ask OpenMP when they run")
+    target_os: str = Field(default="linux", description="without effect: kernels are made for the machine at hand")
+    cpu_arch: str = Field(default="", description="without effect: as target_os")
+    cpu_feature: str = Field(default="", description="without effect: as target_os")
+    cpu_type: str = Field(default="", description="without effect: as target_os")
+    enable_lite_conv_tuning: bool = Field(default=False, description="without effect: belongs to MindSpore Lite")
+    enable_debug_mode: bool = Field(
+        default=False, description="without effect: kernels of a CPU fail where they are called"
+    )
+    enable_cce_lib: bool = Field(default=False, description="without effect: there is no CCE library")
+    enable_cce_lib_ops: Names = Field(default=(), description="without effect: as enable_cce_lib")
+    enable_cce_lib_ops_only: Names = Field(default=(), description="without effect: as enable_cce_lib")
+    disable_cce_lib_ops: Names = Field(default=(), description="without effect: as enable_cce_lib")
+
+    dump_as_text: bool = Field(default=False, description="write graph_kernel_dump/ in the working folder")
+    dump_dir: str = Field(default="", description="write the graph after every pass that changed it into this folder")
     mistakes: Mistakes = Field(default="raise", description="what a name that does not exist does")
 
     def complain(self, message: str) -> None:
         """Tells the user about a flag that names nothing known: raises :class:`OptionError`, or warns."""
         (warn if self.mistakes == "warn" else _refuse)(message)
 
+    def effective(self, name: str) -> object:
+        """A flag's value, filled in from the level and the target where it was not given."""
+        return DERIVED[name].value(self) if name in DERIVED else getattr(self, name)
+
+    def is_on(self, name: str) -> bool:
+        """True when the effective value of a switch is true, or that of a number above 0."""
+        return cast("int", self.effective(name)) > 0
+
     @property
     def ops_level(self) -> int:
         """``fusion_ops_level`` with the target's default filled in."""
         return self.fusion_ops_level if self.fusion_ops_level is not None else int(self.target != "ascend")
+
+    @property
+    def generator(self) -> str:
+        """``kernel_generator`` with its default; asking for dynamic shapes off Ascend means AKG_V2, as in MindSpore."""
+        if self.enable_dynamic_shape_fusion and self.target != "ascend":
+            return "AKG_V2"
+        return self.kernel_generator or ("DVM" if self.target == "ascend" else "AKG")
 
     @classmethod
     def parse(cls, flags: str | Mapping[str, object], base: Options | None = None) -> Options:
@@ -71,7 +149,7 @@ class Options(BaseModel):
         ``--path=FILE.json`` reads all flags from a JSON object instead. Levels above 3 and repeated keys only warn;
         an unknown key or a bad value raises :class:`OptionError` with the nearest valid name.
         """
-        return cls._parse(flags, base or cls(), _refuse)
+        return cls._parse(flags, base or cls())
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str] | None = None, base: Options | None = None) -> Options:
@@ -95,36 +173,96 @@ class Options(BaseModel):
         start = base or cls()
         start = start.model_copy(update={"dump_dir": seen.dump_dir}) if seen.dump_dir and not start.dump_dir else start
         start = start.model_copy(update={"dump_as_text": True}) if seen.dump_ir else start
+        if seen.kernel_packet is not None:
+            start = start.model_copy(update={"enable_kernel_packet": seen.kernel_packet})
         if seen.flags is not None:
-            found = cls._parse(seen.flags, start.model_copy(update={"mistakes": "warn"}), warn)
+            found = cls._parse(seen.flags, start.model_copy(update={"mistakes": "warn"}))
             _tell_replaced(flags, base, found)
             return found
-        return start if flags is None else cls._parse(flags, start, _refuse)
+        return start if flags is None else cls._parse(flags, start)
 
     @classmethod
-    def _parse(cls, flags: str | Mapping[str, object], base: Options, complain: Complain) -> Options:
-        given = tokens_of(flags, complain) if isinstance(flags, str) else flags
+    def _parse(cls, flags: str | Mapping[str, object], base: Options) -> Options:
+        complain = base.complain
+        given = tokens_of(flags, complain) if isinstance(flags, str) else _mapping(flags)
         changes: dict[str, object] = {}
         for key, raw in given.items():
             if key not in cls.model_fields:
                 complain(with_hint(f"unknown flag {key!r}", key, cls.model_fields))
                 continue
             try:
-                changes[key] = cls._value(key, raw)
+                changes[key] = cls._value(key, raw, base.mistakes == "warn")
             except ValueError as error:
                 complain(f"flag --{key}{'' if raw is True else f'={raw}'}: {error}")
-        return base.model_copy(update=changes)
+        found = base.model_copy(update=changes)
+        _check_together(found, changes.keys(), complain)
+        return found
 
     @classmethod
-    def _value(cls, key: str, raw: object) -> object:
-        value = flag_value(raw, cls.model_fields[key].annotation)
+    def _value(cls, key: str, raw: object, wraps: bool) -> object:
+        field = cls.model_fields[key]
+        value = flag_value(raw, field.annotation)
+        if wraps and isinstance(value, int) and key in UNSIGNED:
+            value = unsigned(value)
         if key == "opt_level" and isinstance(value, int) and value > MAX_LEVEL:
-            warn(f"opt_level {value} is above {MAX_LEVEL}; {MAX_LEVEL} is used")
+            warn(f"opt_level {raw} is outside 0 to {MAX_LEVEL}; {MAX_LEVEL} is used")
             value = MAX_LEVEL
         try:
             return getattr(cls.model_validate({key: value}), key)
         except ValidationError as error:
-            raise ValueError(error.errors()[0]["msg"]) from error
+            hint = nearest(str(value), get_args(field.annotation)) if get_origin(field.annotation) is Literal else ""
+            raise ValueError(error.errors()[0]["msg"] + hint) from error
+
+
+def _mapping(flags: object) -> Mapping[str, object]:
+    if isinstance(flags, Mapping):
+        return cast("Mapping[str, object]", flags)
+    raise OptionError(f"flags are a text such as '--opt_level=2' or a mapping, not {type(flags).__name__}")
+
+
+@dataclass(frozen=True)
+class Derived:
+    """How a flag that was not given gets its value; ``text`` says it to the reader."""
+
+    text: str
+    value: Callable[[Options], object]
+
+
+def _given_or(name: str, text: str, otherwise: Callable[[Options], object]) -> Derived:
+    """The flag itself when it was given."""
+
+    def value(options: Options) -> object:
+        given = getattr(options, name)
+        return otherwise(options) if given is None else given
+
+    return Derived(text, value)
+
+
+DERIVED: Mapping[str, Derived] = {
+    "fusion_ops_level": Derived("0 on ascend, else 1", lambda options: options.ops_level),
+    "enable_recompute_fusion": _given_or(
+        "enable_recompute_fusion", "true from opt_level 2 on", lambda options: options.opt_level >= 2
+    ),
+    "enable_stitch_fusion": _given_or(
+        "enable_stitch_fusion",
+        "true at opt_level 3 on gpu",
+        lambda options: options.opt_level >= 3 and options.target == "gpu",
+    ),
+    "enable_parallel_fusion": _given_or(
+        "enable_parallel_fusion", "true at opt_level 3", lambda options: options.opt_level >= 3
+    ),
+    "enable_kernel_packet": _given_or(
+        "enable_kernel_packet", "true from opt_level 1 on", lambda options: options.opt_level >= 1
+    ),
+    "enable_dynamic_shape_fusion": _given_or(
+        "enable_dynamic_shape_fusion", "true with DVM", lambda options: options.generator == "DVM"
+    ),
+    "enable_auto_tensor_inplace": Derived(
+        "false, on ascend always", lambda options: options.enable_auto_tensor_inplace and options.target != "ascend"
+    ),
+    "kernel_generator": Derived("DVM on ascend, else AKG", lambda options: options.generator),
+}
+"""The flags whose value depends on the level, the target or each other."""
 
 
 @dataclass(frozen=True)
@@ -138,11 +276,38 @@ class Flag:
 
 
 def flag_table() -> tuple[Flag, ...]:
-    """Every flag with type, default and meaning, for the command line and the documentation."""
+    """Every flag with type, default (or what sets it) and meaning, for the command line and the documentation."""
     return tuple(
-        Flag(name, _type_name(field.annotation), _default_text(field.default), field.description or "")
+        Flag(
+            name,
+            _type_name(field.annotation),
+            DERIVED[name].text if name in DERIVED else _default_text(field.default),
+            field.description or "",
+        )
         for name, field in Options.model_fields.items()
     )
+
+
+def _check_together(options: Options, given: Iterable[str], complain: Complain) -> None:
+    """Tells of flags that other flags or the target make void."""
+    if "enable_auto_tensor_inplace" in given and options.enable_auto_tensor_inplace and options.target == "ascend":
+        complain("flag --enable_auto_tensor_inplace: there is no such pass for ascend; it stays off")
+    generator = options.kernel_generator
+    if "kernel_generator" in given and generator is not None and generator not in GENERATORS:
+        complain(f"flag --kernel_generator={generator}: one of {', '.join(GENERATORS)}{nearest(generator, GENERATORS)}")
+
+
+VARIABLES: Mapping[str, str] = {
+    "MS_DEV_GRAPH_KERNEL_FLAGS": "flags; as soon as it is set, even to nothing, it replaces those of the call",
+    "MS_DEV_DUMP_GRAPH_KERNEL_IR": "on: as --dump_as_text",
+    "MS_DEV_ENABLE_KERNEL_PACKET": "on or off: as --enable_kernel_packet",
+    "GLOG_v": "what is logged to stderr: 0 debug, 1 info (each pass), 2 warnings, 3 errors, 4 nearly nothing",
+    "GRAPHKERNEL_LOG": "the same by name, such as info; wins over GLOG_v",
+    "GRAPHKERNEL_DUMP_DIR": "as --dump_dir",
+    "GRAPHKERNEL_CACHE_DIR": "where compiled kernels are kept",
+    "OMP_NUM_THREADS": "how many threads a kernel may use; set it to the number of cores at most",
+}
+"""What the environment may say; :class:`Environment` reads it."""
 
 
 @dataclass(frozen=True)
@@ -152,14 +317,14 @@ class Environment:
     flags: str | None = None
     dump_dir: str = ""
     dump_ir: bool = False
+    kernel_packet: bool | None = None
     cache_dir: Path | None = None
-    log_level: int = logging.WARNING
+    log_level: int | None = None
     threads: int | None = None
 
     @staticmethod
     def read(environ: Mapping[str, str] | None = None) -> Environment:
-        """Reads MS_DEV_GRAPH_KERNEL_FLAGS, GRAPHKERNEL_DUMP_DIR, MS_DEV_DUMP_GRAPH_KERNEL_IR, GRAPHKERNEL_CACHE_DIR,
-        GLOG_v (0 debug ... 4 critical), GRAPHKERNEL_LOG (a level name, which wins) and OMP_NUM_THREADS."""
+        """Reads what VARIABLES lists."""
         source = os.environ if environ is None else environ
         threads = source.get("OMP_NUM_THREADS", "")
         cache = source.get("GRAPHKERNEL_CACHE_DIR", "")
@@ -167,18 +332,20 @@ class Environment:
             flags=source.get("MS_DEV_GRAPH_KERNEL_FLAGS"),
             dump_dir=source.get("GRAPHKERNEL_DUMP_DIR", ""),
             dump_ir=source.get("MS_DEV_DUMP_GRAPH_KERNEL_IR", "").lower() in ("on", "1", "true"),
+            kernel_packet={"on": True, "off": False}.get(source.get("MS_DEV_ENABLE_KERNEL_PACKET", "")),
             cache_dir=Path(cache) if cache else None,
             log_level=_log_level(source.get("GRAPHKERNEL_LOG", ""), source.get("GLOG_v", "")),
             threads=int(threads) if threads.isdigit() and int(threads) > 0 else None,
         )
 
 
-def _log_level(name: str, glog: str) -> int:
+def _log_level(name: str, glog: str) -> int | None:
+    """The level that the user asks for; None when neither variable says one."""
     by_name = logging.getLevelNamesMapping()
     by_number = (logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR, logging.CRITICAL)
     if name.upper() in by_name:
         return by_name[name.upper()]
-    return by_number[min(int(glog), len(by_number) - 1)] if glog.isdigit() else logging.WARNING
+    return by_number[min(int(glog), len(by_number) - 1)] if glog.isdigit() else None
 
 
 def _tell_replaced(flags: str | Mapping[str, object] | None, base: Options | None, found: Options) -> None:
@@ -199,7 +366,9 @@ def _refuse(message: str) -> None:
 def _type_name(annotation: object) -> str:
     if get_origin(annotation) is Literal:
         return "|".join(get_args(annotation))
-    names = {bool: "bool", int: "int", int | None: "int", str: "text", Names: "list"}
+    names = {
+        bool: "bool", bool | None: "bool", int: "int", int | None: "int", str: "text", str | None: "text", Names: "list"
+    }  # fmt: skip
     return next(text for known, text in names.items() if known == annotation)
 
 

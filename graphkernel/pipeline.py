@@ -6,9 +6,10 @@ at 20 where it has not, so that ``--disable_pass=2.3`` means the same there and 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from importlib.metadata import EntryPoint, entry_points
 from typing import TypeVar
 
 from graphkernel.catalogue import collect
@@ -16,44 +17,209 @@ from graphkernel.cluster.area import FusionPattern
 from graphkernel.decisions import DecisionLog
 from graphkernel.errors import CatalogueError, nearest
 from graphkernel.expanders.base import Expander
+from graphkernel.flag_text import warn
 from graphkernel.ir.opdef import OpDef
 from graphkernel.options import Options
+from graphkernel.passes.absorbed import (
+    add_attr,
+    bind_value_to_graph,
+    convert_attr_to_input,
+    convert_call_to_prim,
+    convert_input_to_attr,
+    convert_mix_type,
+    deal_with_side_effect,
+    depend_edge_elimination,
+    depend_elimination,
+    dyn_graph_kernel_splitter,
+    extend_output_for_update_state,
+    fold_updatestates,
+    generated_depend_elimination,
+    getitem_tuple,
+    graph_kernel_build,
+    graph_kernel_cluster_for_dynshape,
+    merge_output_for_update_state,
+    reduce_fake_output_memory,
+    rewrite_output_shape,
+    save_output_shape,
+    set_infershape_funtor,
+    shrink_update_state,
+    split_assign,
+    spread_update_state,
+    symbol_engine_builder,
+    symbol_engine_extender,
+)
+from graphkernel.passes.atomic_clean import atomic_clean
 from graphkernel.passes.axis_normalizer import axis_normalizer
-from graphkernel.passes.base import Context, Pass, Step
+from graphkernel.passes.base import LOGGER, Context, Pass, Step, dvm, flag, level, not_dvm, on
+from graphkernel.passes.cast_matmul_fusion import cast_matmul_fusion
 from graphkernel.passes.cluster import graph_kernel_cluster
-from graphkernel.passes.cse import graph_kernel_cse
+from graphkernel.passes.compact_tensor_liveness import compact_tensor_liveness
+from graphkernel.passes.convert_bfloat16 import convert_bfloat16
+from graphkernel.passes.cse import cse1, graph_kernel_cse
+from graphkernel.passes.csr_atomic_add_process import csr_atomic_add_process
+from graphkernel.passes.decrease_compute_precision import decrease_compute_precision
+from graphkernel.passes.decrease_transfer_precision import decrease_transfer_precision
 from graphkernel.passes.expand import graph_kernel_expander
+from graphkernel.passes.floatstatus_addn_fusion import floatstatus_addn_fusion
+from graphkernel.passes.floatstatus_fusion import floatstatus_fusion
 from graphkernel.passes.fold import constant_folding
+from graphkernel.passes.fusion_group import FUSION_GROUP
+from graphkernel.passes.graph_kernel_op_combiner import graph_kernel_op_combiner
+from graphkernel.passes.graph_kernel_recompute import graph_kernel_recompute
+from graphkernel.passes.insert_pad_ops import insert_pad_ops
+from graphkernel.passes.kernel_packet import kernel_packet
+from graphkernel.passes.optimize_assign import optimize_assign
+from graphkernel.passes.parallel_fusion import parallel_fusion
+from graphkernel.passes.raise_reduction_precision import raise_reduction_precision
 from graphkernel.passes.redundant_output import eliminate_redundant_output
+from graphkernel.passes.reorder_ops import reorder_ops
 from graphkernel.passes.seal import graph_kernel_seal
+from graphkernel.passes.shape_ops_splitter import shape_ops_splitter
+from graphkernel.passes.shrink_only_shape_needed import shrink_only_shape_needed
 from graphkernel.passes.simplify import arithmetic_simplify
 from graphkernel.passes.split import graph_kernel_splitter
+from graphkernel.passes.stitch_atomic_clean import stitch_atomic_clean
+from graphkernel.passes.tensor_inplace import tensor_inplace
+from graphkernel.passes.transform_op_optimizer import transform_op_optimizer
+from graphkernel.passes.transpose_matmul_fusion import transpose_matmul_fusion
 from graphkernel.patterns.language import Rule
 
 Entry = TypeVar("Entry", OpDef, Rule, Expander, FusionPattern, Pass)
 
-STAGES = ("preprocess", "cluster", "highlevelopt1", "split", "highlevelopt2", "combine", "build", "postprocess")
+STAGES = (
+    "preprocess", "cluster", "highlevelopt1", "split", "highlevelopt2", "combine", "build", "postprocess", "kernelpacket"
+)  # fmt: skip
+"""The numbered stages, as in MindSpore; the table may hold others, whose steps are called by name only."""
 
+FUSION_GROUP_STAGE = "fusion_group"
+"""The stage of the named fusions. It runs first: what it looks for is expanded afterwards."""
+
+PLUGINS = "graphkernel.plugins"
+
+RECOMPUTES = flag("recompute_increment_threshold") | flag("recompute_peak_threshold") | flag("enable_csr_fusion")
+
+PACKETS = on("ascend") & flag("enable_kernel_packet")
+
+# fmt: off
 PIPELINE = (
-    Step(graph_kernel_cse, "preprocess", 7, level=2, why="what the model says twice is expanded and fused once"),
+    *(Step(entry, FUSION_GROUP_STAGE, number, level=1, when=on("ascend"),
+           why="what the device has one operator for is recognised before it is expanded")
+      for number, entry in enumerate(FUSION_GROUP)),
+
+    Step(getitem_tuple, "preprocess", 0, level=1, why="operands are values before anything looks at them"),
+    Step(convert_input_to_attr, "preprocess", 1, level=1, why="later steps read axes and shapes in one place"),
+    Step(depend_elimination, "preprocess", 2, level=1, why="order that nobody needs must not split clusters"),
+    Step(cse1, "preprocess", 3, level=1, why="what the model says twice is expanded and fused once"),
+    Step(save_output_shape, "preprocess", 4, level=1, when=on("gpu"), why="postprocess gives them back"),
+    Step(split_assign, "preprocess", 5, level=1, when=on("gpu", "cpu") | dvm, why="a store must not hide its value"),
+    Step(spread_update_state, "preprocess", 6, level=1, why="an effect must depend on what it reads, not on a tuple"),
+    Step(graph_kernel_cse, "preprocess", 7, level=1, why="what the model says twice is expanded and fused once"),
+
+    Step(transpose_matmul_fusion, "cluster", 0, level=2, when=on("ascend"),
+         why="a product reads its operands either way round: the transposition costs nothing"),
+    Step(transpose_matmul_fusion, "cluster", 22, level=2, when=on("cpu", "gpu"),
+         why="the same pays for the libraries of other targets, where MindSpore leaves it out"),
+    Step(floatstatus_fusion, "cluster", 1, level=2, when=dvm,
+         why="the idiom is known as long as its operators stand alone"),
+    Step(floatstatus_addn_fusion, "cluster", 2, level=2, when=on("gpu") | dvm,
+         why="a status that is added up joins the kernels around it"),
     Step(graph_kernel_expander, "cluster", 3, level=1, why="basic operators are all that the later steps know"),
+    Step(graph_kernel_op_combiner, "cluster", 21, level=1, when=flag("enable_parallel_op_combine"),
+         why="before folding, which joins weights, and before clusters, which take the slices"),
     Step(constant_folding, "cluster", 20, level=2, why="what is known at compile time needs no kernel"),
     Step(graph_kernel_cluster, "cluster", 4, level=1, why="clusters as large as can be leave the splitter all choices"),
+    Step(convert_mix_type, "cluster", 5, level=1, why="kernels compute in one data type"),
     Step(eliminate_redundant_output, "cluster", 6, level=1, why="later steps must not keep alive what nobody uses"),
+
+    Step(reorder_ops, "highlevelopt1", 0, level=2, why="moving a narrow tensor is cheaper than moving a wide one"),
     Step(axis_normalizer, "highlevelopt1", 1, level=1, why="one spelling of axes halves the rules and the patterns"),
+    Step(insert_pad_ops, "highlevelopt1", 2, level=1, when=on("gpu"), why="tensor cores want whole tiles"),
     Step(arithmetic_simplify, "highlevelopt1", 3, level=2, why="whole clusters show what cancels, before they are cut"),
+    Step(cast_matmul_fusion, "highlevelopt1", 20, level=2, when=on("ascend"),
+         why="2.3 gives products their bias"),
+    Step(convert_bfloat16, "highlevelopt1", 4, level=1, when=dvm, why="the vector unit has no bfloat16 arithmetic"),
+    Step(raise_reduction_precision, "highlevelopt1", 5, level=2, why="sums of many 16-bit numbers lose what they add"),
     Step(graph_kernel_cse, "highlevelopt1", 6, level=2, why="expansion and simplification make equal sub-expressions"),
+    Step(transform_op_optimizer, "highlevelopt1", 7, level=2,
+         why="transpositions that meet cancel before the clusters are cut around them"),
+
+    Step(extend_output_for_update_state, "split", 0, level=1, why="the splitter must not cut an effect from its order"),
+    Step(shape_ops_splitter, "split", 1, level=1, why="fusion patterns want reshapes with one user"),
+    Step(symbol_engine_builder, "split", 2, level=1, when=dvm, why="the splitter compares extents"),
+    Step(shrink_only_shape_needed, "split", 3, level=1, when=dvm,
+         why="nobody computes a tensor to learn its shape"),
     Step(graph_kernel_splitter, "split", 4, level=1, why="kernels are decided here and nowhere else"),
-    Step(graph_kernel_cse, "split", 7, level=2, why="two equal kernels on equal operands are one"),
+    Step(getitem_tuple, "split", 5, level=1, why="kernels with several outputs are new"),
+    Step(merge_output_for_update_state, "split", 6, level=1, why="what 3.0 spread is one again"),
+    Step(graph_kernel_cse, "split", 7, level=1, why="two equal kernels on equal operands are one"),
+    Step(depend_edge_elimination, "split", 8, level=1, when=dvm, why="kernels need no order beyond their operands"),
     Step(eliminate_redundant_output, "split", 9, level=1, why="kernels store only what is read"),
-    Step(
-        graph_kernel_seal,
-        "build",
-        20,
-        level=1,
-        why="the kernel generator sees operands it can take and names that are true",
-    ),
+
+    Step(graph_kernel_recompute, "highlevelopt2", 0, level=1, when=RECOMPUTES,
+         why="only between final kernels is it known how long a value lives"),
+    Step(atomic_clean, "highlevelopt2", 1, level=2, when=on("gpu") | (on("ascend") & not_dvm),
+         why="wide sums are spread over blocks, which must start from zero"),
+    Step(stitch_atomic_clean, "highlevelopt2", 2, level=1, when=on("gpu") & flag("enable_stitch_fusion"),
+         why="sums over the rows of stitched kernels meet in memory"),
+    Step(tensor_inplace, "highlevelopt2", 3, level=1, when=flag("enable_auto_tensor_inplace"),
+         why="after the sums have their operands, whose memory is taken"),
+    Step(csr_atomic_add_process, "highlevelopt2", 4, level=1, when=on("gpu"),
+         why="scattered sums need zeros where nothing is added"),
+    Step(optimize_assign, "highlevelopt2", 5, level=2, why="what is assigned need not be stored a second time"),
+    Step(decrease_transfer_precision, "highlevelopt2", 20, level=1, when=flag("enable_low_precision"),
+         why="kernels are known now, and so is what is carried between them"),
+    Step(decrease_compute_precision, "highlevelopt2", 21, level=1, when=flag("enable_low_precision"),
+         why="what is carried in 16 bits is computed in 16 bits"),
+    Step(extend_output_for_update_state, "highlevelopt2", 6, level=1, when=level(2) | RECOMPUTES,
+         why="recomputing may drop an output that an effect hangs on"),
+    Step(merge_output_for_update_state, "highlevelopt2", 7, level=1, when=level(2) | RECOMPUTES,
+         why="what 4.6 spread is one again"),
+    Step(eliminate_redundant_output, "highlevelopt2", 8, level=1, when=level(2) | RECOMPUTES,
+         why="what is recomputed or written in place need not be stored as well"),
+
+    Step(fold_updatestates, "combine", 0, level=1, when=on("gpu", "ascend") & flag("enable_parallel_fusion"),
+         why="effects in a row would keep kernels apart"),
+    Step(spread_update_state, "combine", 1, level=1, when=flag("enable_parallel_fusion"),
+         why="an effect must depend on what it reads, not on a tuple"),
+    Step(parallel_fusion, "combine", 2, level=1, when=on("gpu", "ascend") & flag("enable_parallel_fusion"),
+         why="all kernels are known: those that leave the device idle are launched together"),
+    Step(compact_tensor_liveness, "combine", 3, level=2, when=on("gpu", "ascend"),
+         why="the last step that moves kernels; clearing memory early would keep it alive"),
+
+    Step(extend_output_for_update_state, "build", 0, level=1, when=not_dvm,
+         why="descriptions must hold what effects depend on"),
+    Step(reduce_fake_output_memory, "build", 1, level=1, when=not_dvm, why="an output nobody reads needs no memory"),
+    Step(graph_kernel_cluster_for_dynshape, "build", 2, level=1,
+         when=on("cpu", "gpu") & flag("enable_dynamic_shape_fusion"), why="what was left out for its shape gets a turn"),
+    Step(symbol_engine_builder, "build", 3, level=1, when=on("cpu", "gpu") & flag("enable_dynamic_shape_fusion"),
+         why="such kernels compute their shapes"),
+    Step(dyn_graph_kernel_splitter, "build", 4, level=1, when=on("gpu") & flag("enable_dynamic_shape_fusion"),
+         why="such clusters are cut into kernels"),
+    Step(graph_kernel_seal, "build", 20, level=1,
+         why="the kernel generator sees operands it can take and names that are true"),
+    Step(graph_kernel_build, "build", 5, level=1, when=not_dvm, why="all kernels are decided: they are compiled"),
+    Step(generated_depend_elimination, "build", 6, level=2, when=on("gpu") | (on("ascend") & not_dvm),
+         why="order that was only needed while kernels were decided goes"),
+    Step(getitem_tuple, "build", 7, level=1, when=not_dvm, why="kernels with several outputs are final"),
+    Step(merge_output_for_update_state, "build", 8, level=1, when=not_dvm, why="what 6.0 spread is one again"),
+
+    Step(shrink_update_state, "postprocess", 0, level=1, why="effects depend on as little as they may"),
+    Step(getitem_tuple, "postprocess", 1, level=1, why="operands are values again"),
+    Step(rewrite_output_shape, "postprocess", 2, level=1, when=on("gpu"), why="users see the shapes they asked for"),
+    Step(set_infershape_funtor, "postprocess", 3, level=1, when=not_dvm & flag("enable_dynamic_shape_fusion"),
+         why="the runtime asks kernels for their shapes"),
+    Step(convert_attr_to_input, "postprocess", 4, level=1, why="users see the operators as they wrote them"),
+    Step(bind_value_to_graph, "postprocess", 5, level=1, why="new constants are known to the runtime"),
+    Step(deal_with_side_effect, "postprocess", 6, level=1, when=dvm | on("gpu"), why="effects name their operands"),
+    Step(add_attr, "postprocess", 7, level=1, why="the runtime finds kernels by their attributes"),
+    Step(convert_call_to_prim, "postprocess", 8, level=1, when=dvm, why="the runtime launches primitives only"),
+
+    Step(kernel_packet, "kernelpacket", 20, level=0, when=PACKETS,
+         why="the operators that stay outside of kernels take their small computations along"),
+    Step(symbol_engine_extender, "kernelpacket", 0, level=0, when=PACKETS, why="packets compute their own shapes"),
+    Step(convert_call_to_prim, "kernelpacket", 1, level=0, when=PACKETS, why="the runtime launches primitives only"),
 )
+# fmt: on
 
 
 @dataclass(frozen=True)
@@ -85,40 +251,89 @@ class Catalogue:
 
 @cache
 def builtin_catalogue() -> Catalogue:
-    """What this project declares."""
-    return Catalogue().with_package(
+    """What this project declares, and what the installed plugins do."""
+    own = Catalogue().with_package(
         "graphkernel.ops", "graphkernel.patterns", "graphkernel.expanders", "graphkernel.passes"
     )
+    return with_plugins(own, plugins())
+
+
+def plugins() -> tuple[EntryPoint, ...]:
+    """The entry points of the group ``graphkernel.plugins``, by name; each names a package or module to read."""
+    return tuple(sorted(entry_points(group=PLUGINS), key=lambda plugin: (plugin.name, plugin.value)))
+
+
+def with_plugins(catalogue: Catalogue, found: Iterable[EntryPoint]) -> Catalogue:
+    """The catalogue with what plugins declare. ``CatalogueError`` names the plugin that cannot be read."""
+    for plugin in found:
+        try:
+            catalogue = catalogue.with_package(plugin.module)
+        except Exception as error:  # whatever a plugin does when it is imported
+            origin = f" of {plugin.dist.name}" if plugin.dist is not None else ""
+            raise CatalogueError(
+                f"plugin {plugin.name!r} ({plugin.value}{origin}) cannot be used: {error}; mend or uninstall it"
+            ) from error
+    return catalogue
 
 
 def steps_for(options: Options, catalogue: Catalogue | None = None) -> tuple[Step, ...]:
-    """Every step in order, each enabled or not; at level 0 none is.
+    """Every step in order, each enabled or not; at level 0 only those of level 0 may be.
 
-    A step is on when its level and target fit, unless ``disable_pass`` names it; ``enable_pass`` forces it on. Entries
-    that name no step are told to the user at once. Passes of the catalogue that say their own place are put there.
+    A step is on when its level and its condition fit, unless ``disable_pass`` names it; ``enable_pass`` forces it on.
+    Entries that name no step, or change nothing, are told to the user at once. Passes of the catalogue that say their own
+    place are put there.
     """
     steps = _numbered(_placed(PIPELINE, (catalogue or builtin_catalogue()).passes))
     _check_names(options, steps)
+    named = [step.pass_.name for step in steps if step.stage == FUSION_GROUP_STAGE and _fits(step, options)]
+    if named:
+        LOGGER.info("graph kernel passes: %s.", ",".join(named))
     return tuple(replace(step, enabled=_is_enabled(step, options)) for step in steps)
 
 
 def _is_enabled(step: Step, options: Options) -> bool:
-    if options.opt_level == 0 or set(step.spellings) & set(options.disable_pass):
+    named = set(step.spellings)
+    if named & set(options.disable_pass):
         return False
-    fits = step.level <= options.opt_level and step.when(options)
-    return fits or bool(set(step.spellings) & set(options.enable_pass))
+    return _fits(step, options) or (options.opt_level > 0 and bool(named & set(options.enable_pass)))
 
 
-def _check_names(options: Options, steps: Iterable[Step]) -> None:
+def _fits(step: Step, options: Options) -> bool:
+    """True when the step runs though no flag names it."""
+    return step.level <= options.opt_level and step.when(options)
+
+
+def _check_names(options: Options, steps: Sequence[Step]) -> None:
+    """Tells of entries of enable_pass and disable_pass that name nothing, and of those without effect."""
     known = {spelling for step in steps for spelling in step.spellings}
-    for flag in ("enable", "disable"):
-        for name in getattr(options, f"{flag}_pass"):
-            if name not in known:
-                options.complain(f'graph kernel pass {flag} flag "{name}" is not valid!{nearest(name, known)}')
+    done = {step for step in steps if not (_fits(step, options) or set(step.spellings) & set(options.enable_pass))}
+    for name in options.disable_pass:
+        meant = {step for step in steps if name in step.spellings}
+        if not meant:
+            options.complain(f'graph kernel pass disable flag "{name}" is not valid!{nearest(name, known)}')
+        elif meant <= done:
+            warn(f'graph kernel pass disable flag "{name}" is not valid! What it names is off without it')
+        done |= meant
+    for name in options.enable_pass:
+        meant = {step for step in steps if name in step.spellings}
+        if not meant:
+            options.complain(f'graph kernel pass enable flag "{name}" is not valid!{nearest(name, known)}')
+        elif all(_fits(step, options) or not _is_enabled(step, options) for step in meant):
+            warn(f'graph kernel pass enable flag "{name}" is not valid! {_no_effect(meant, options)}')
+
+
+def _no_effect(meant: Iterable[Step], options: Options) -> str:
+    """Why an entry of enable_pass switches nothing on."""
+    if options.opt_level == 0:
+        return "At opt_level 0 no pass runs"
+    beaten = any(set(step.spellings) & set(options.disable_pass) for step in meant)
+    return "disable_pass names it too, and wins" if beaten else "What it names is on without it"
 
 
 def _numbered(steps: Iterable[Step]) -> tuple[Step, ...]:
-    return tuple(replace(step, stage_number=STAGES.index(step.stage)) for step in steps)
+    return tuple(
+        replace(step, stage_number=STAGES.index(step.stage)) if step.stage in STAGES else step for step in steps
+    )
 
 
 def _placed(steps: tuple[Step, ...], passes: Iterable[Pass]) -> tuple[Step, ...]:

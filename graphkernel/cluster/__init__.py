@@ -9,9 +9,13 @@ Reading order:
 - ``partition``  the areas of one cluster, their links, and merging
 - ``model``      per-target limits and the order of the patterns
 - ``cost``       bytes moved, copies, rows to share: figures and objections
+- ``recompute``  cheap values that are computed in each kernel that needs them
 - ``grow``       the loop: propose, check, merge, until nothing changes
 - ``naming``     kernel names that are true to content
 - ``extract``    groups of nodes -> fused nodes, and back
 - ``boundary``   operands of kernels: none twice, none in vain, tensor constants among them
+- ``liveness``   bytes that are alive between operators, and which values share memory
+- ``parallel_cost``  what kernels weigh side by side: blocks, and bytes a block
 - ``ops_lists``  which operators are clusterable on which target, at which level
+- ``ascend_checks``  data types, ranks and attributes that Ascend kernels take, for each operator
 """

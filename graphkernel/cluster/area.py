@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cached_property
 from typing import Protocol
 
 from graphkernel.cluster.model import Limits
@@ -43,8 +44,16 @@ class Neighbours(Protocol):
         """The areas that use its results."""
         ...
 
+    def user_count(self, area: Area) -> int:
+        """How many areas use its results."""
+        ...
+
     def siblings(self, area: Area) -> tuple[Area, ...]:
-        """The areas that read an operand that it reads too and are not linked to it."""
+        """The areas nearby that read an operand that it reads too and are not linked to it."""
+        ...
+
+    def outputs(self, area: Area) -> tuple[Value, ...]:
+        """The results that other areas or the outside use."""
         ...
 
 
@@ -53,7 +62,7 @@ class Area:
     """A connected set of operators that will share a kernel; ``number`` names it among the living areas.
 
     ``kind`` is the greatest kind in it, ``elements`` the number of elements its dominant operator makes,
-    ``spaces`` the spaces of its reductions, ``reads`` the parameters and constants that it reads element by element.
+    ``spaces`` the spaces of its reductions, ``reads`` the values from outside that it reads element by element.
     """
 
     number: int
@@ -83,13 +92,18 @@ class Area:
 
     @property
     def siblings(self) -> tuple[Area, ...]:
-        """The areas that read an operand that it reads too and are not linked to it."""
+        """The areas nearby that read an operand that it reads too and are not linked to it."""
         return self.neighbours.siblings(self)
+
+    @cached_property
+    def outputs(self) -> tuple[Value, ...]:
+        """The results that other areas or the outside use."""
+        return self.neighbours.outputs(self)
 
     @property
     def has_one_user(self) -> bool:
         """True when a single area uses it and the outside does not."""
-        return len(self.users) == 1 and not self.is_output
+        return not self.is_output and self.neighbours.user_count(self) == 1
 
     @property
     def space(self) -> Space | None:
@@ -99,6 +113,10 @@ class Area:
     def opaque(self) -> tuple[Node, ...]:
         """Its operators of unknown dependence."""
         return tuple(node for node in self.nodes if node.op.kind is Kind.OPAQUE)
+
+    def lone(self, *names: str) -> Node | None:
+        """Its only operator, when it is one of those named."""
+        return self.nodes[0] if len(self.nodes) == 1 and self.nodes[0].op.name in names else None
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ pays when the rows between them stay in cache and there are rows enough to share
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from graphkernel.cluster.area import Area, Mode
@@ -17,6 +17,12 @@ from graphkernel.cluster.space import Space
 from graphkernel.ir.graph import Graph, Node, Value
 from graphkernel.ir.opdef import Kind
 from graphkernel.ir.types import Dim
+
+DEAR = frozenset(
+    {"ACos", "Acosh", "Asin", "Asinh", "Atan", "Atan2", "Atanh", "Cos", "Cosh", "Erf", "Erfc"}
+    | {"Exp", "Expm1", "Log", "Log1p", "Pow", "Sin", "Sinh", "Tan", "Tanh"}
+)
+"""Operators that cost more than reading their result from memory."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +38,11 @@ def byte_size(value: Value) -> Dim:
     return value.type.size * value.type.dtype.itemsize
 
 
+def is_cheap(node: Node) -> bool:
+    """True when computing an operator again costs no more than reading its result."""
+    return node.op.kind <= Kind.BROADCAST and node.op.name not in DEAR
+
+
 def traffic_saved(graph: Graph, areas: Collection[Area]) -> Dim:
     """Bytes that need not be read or written when the areas share a kernel; a view outside kernels moves none."""
     areas = [area for area in areas if area.mode is Mode.COMPOSITE]
@@ -45,28 +56,58 @@ def traffic_saved(graph: Graph, areas: Collection[Area]) -> Dim:
     for value, reading in readers.items():
         stays_inside = all(user in home for user in graph.users[value.node]) and value.node not in graph.output_nodes
         saved = saved + byte_size(value) * (len(reading) + stays_inside)
-    for leaf in _shared_leaves(areas):
-        saved = saved + byte_size(leaf)
+    for value in _read_again(areas):
+        if value.node not in home:
+            saved = saved + byte_size(value)
     return saved
 
 
-def _shared_leaves(areas: Collection[Area]) -> Iterator[Value]:
-    """Each leaf once for every area beyond the first that reads it."""
+def figures(graph: Graph, areas: Collection[Area]) -> str:
+    """What a merge gives, for the log: traffic saved, bytes that the kernel touches, iterations that need no other."""
+    saved = traffic_saved(graph, areas)
+    touched = boundary_bytes(areas) - saved
+    return f"saves {human(saved)} of memory traffic; {human(touched)} live, {independent(areas)} points in parallel"
+
+
+def independent(areas: Collection[Area]) -> Dim:
+    """How many iterations of a kernel wait for no other: the rows of its reductions, fewest first, or its elements."""
+    kept = [space.kept for area in areas for space in area.spaces]
+    if not kept:
+        return max(areas, key=lambda area: area.kind).elements
+    return min(kept, key=lambda dim: (not isinstance(dim, int), dim if isinstance(dim, int) else str(dim)))
+
+
+def boundary_bytes(areas: Iterable[Area]) -> Dim:
+    """Bytes that the areas read and store when each is a kernel."""
+    total: Dim = 0
+    for area in areas:
+        inside = frozenset(area.nodes)
+        read = dict.fromkeys(arg for node in area.nodes for arg in node.args if arg.node not in inside)
+        for value in (*read, *area.outputs):
+            total = total + byte_size(value)
+    return total
+
+
+def _read_again(areas: Collection[Area]) -> Iterator[Value]:
+    """Each value from outside once for every area beyond the first that reads it."""
     seen: set[Value] = set()
     for area in areas:
-        yield from sorted(area.reads & seen, key=lambda leaf: leaf.node.name)
+        yield from area.reads & seen
         seen |= area.reads
 
 
 def objection(graph: Graph, areas: Collection[Area], limits: Limits) -> Objection | None:
-    """The first thing that speaks against merging the areas; None when nothing does."""
-    size = sum(area.size for area in areas)
-    if size > limits.composite_op_limit_size:
-        return Objection(
-            "not-fused-limit",
-            f"{size} operators are more than composite_op_limit_size={limits.composite_op_limit_size}",
-        )
+    """What the costs say against merging the areas; None when they say nothing."""
     return _copies(graph, areas) or _phases(areas, limits)
+
+
+def too_large(areas: Collection[Area], limits: Limits) -> Objection | None:
+    """An objection when the areas together have more operators than a kernel may."""
+    size = sum(area.size for area in areas)
+    if size <= limits.composite_op_limit_size:
+        return None
+    message = f"{size} operators are more than composite_op_limit_size={limits.composite_op_limit_size}"
+    return Objection("not-fused-limit", message)
 
 
 def _copies(graph: Graph, areas: Collection[Area]) -> Objection | None:
@@ -87,7 +128,7 @@ def _copies(graph: Graph, areas: Collection[Area]) -> Objection | None:
 def _phases(areas: Collection[Area], limits: Limits) -> Objection | None:
     """Two phases over many points need rows: contiguous, and as many as the cores can share."""
     inside = {area.number for area in areas}
-    for area in areas:
+    for area in (area for area in areas if area.spaces):
         for link in area.users:
             for space in area.spaces & link.spreads if link.area.number in inside else ():
                 if (found := _phase_objection(area, space, limits)) is not None:

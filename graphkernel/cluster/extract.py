@@ -18,7 +18,7 @@ def extract(graph: Graph, groups: Iterable[Sequence[Node]], named: Naming) -> Gr
     Groups are disjoint, in topological order inside, and acyclic as wholes (``graphlib.CycleError`` otherwise).
     Constants of one element stay inside the body, larger ones become operands.
     """
-    units = _in_order(graph, [tuple(group) for group in groups])
+    units = in_order(graph, [tuple(group) for group in groups])
     needed = _needed_outside(graph, units)
     replaced: dict[Value, Value] = {value: value for node in graph.nodes if node.op in LEAVES for value in node.outs}
     for unit in units:
@@ -27,13 +27,13 @@ def extract(graph: Graph, groups: Iterable[Sequence[Node]], named: Naming) -> Gr
             replaced.update(zip(unit.outs, node.outs, strict=True))
         else:
             results = tuple(value for node in unit for value in node.outs if value in needed)
-            body, operands = _body(unit, results)
+            body, operands = body_of(unit, results)
             call = call_of(named(body), [replaced[value] for value in operands])
             replaced.update(zip(results, call.outs, strict=True))
     return with_unique_labels(graph.with_outputs(tuple(replaced[value] for value in graph.outputs)))
 
 
-def _in_order(graph: Graph, groups: Sequence[tuple[Node, ...]]) -> list[Node | tuple[Node, ...]]:
+def in_order(graph: Graph, groups: Sequence[tuple[Node, ...]]) -> list[Node | tuple[Node, ...]]:
     """Groups and single nodes such that each comes after what it needs."""
     unit_of: dict[Node, Node | tuple[Node, ...]] = {node: node for node in graph.operators}
     unit_of.update((node, group) for group in groups for node in group)
@@ -55,8 +55,8 @@ def _needed_outside(graph: Graph, units: Sequence[Node | tuple[Node, ...]]) -> C
     return needed
 
 
-def _body(group: Sequence[Node], results: Sequence[Value]) -> tuple[Graph, tuple[Value, ...]]:
-    """The group as a graph of its own, and the values that it takes as operands."""
+def body_of(group: Sequence[Node], results: Sequence[Value]) -> tuple[Graph, tuple[Value, ...]]:
+    """Nodes in topological order as a graph of their own, and the values that it takes as operands."""
     inside = set(group)
     parameters: dict[Value, Value] = {}
     replaced: dict[Value, Value] = {}

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from graphkernel.cluster.area import Area, FusionPattern
-from graphkernel.cluster.cost import Objection, human, is_greater, objection, traffic_saved
+from graphkernel.cluster.cost import Objection, figures, human, is_greater, objection, too_large, traffic_saved
 from graphkernel.cluster.model import Limits
 from graphkernel.cluster.partition import Partition
 from graphkernel.decisions import DecisionLog
@@ -77,15 +77,16 @@ class _Growth:
             for other in others:
                 self.objections[area.number, other.number] = found
             return None
-        saved = human(traffic_saved(self.partition.graph, together))
+        message = f"{pattern.name}: {figures(self.partition.graph, together)}"
         for other in others:
             subject, user = _ends(area, other)
-            message = f"{pattern.name}: saves {saved} of memory traffic"
             self.log.add(PASS_NAME, "fused-pattern", subject.name, user.name, message)
         return self.partition.merge(together)
 
     def obstacle(self, areas: Sequence[Area]) -> Objection | None:
-        """A cycle, a limit or a cost."""
+        """A limit, a cycle or a cost."""
+        if (found := too_large(areas, self.limits)) is not None:
+            return found
         if not self.partition.is_acyclic(areas):
             return Objection("not-fused-cycle", "an operator outside needs one of them and is needed by the other")
         return objection(self.partition.graph, areas, self.limits)
@@ -118,7 +119,8 @@ class _Growth:
             for link in area.users:
                 producer, user = _ends(area, link.area)
                 found = self.objection_between(area, link.area)
-                self.log.add(PASS_NAME, found.code, producer.name, user.name, found.message)
+                message = f"{found.message}; merging {figures(self.partition.graph, (area, link.area))}"
+                self.log.add(PASS_NAME, found.code, producer.name, user.name, message)
 
     def objection_between(self, producer: Area, user: Area) -> Objection:
         """What was objected in the last round, whichever side proposed; else that nobody proposed."""

@@ -1,9 +1,10 @@
 """The split model of each target as data: the order of the patterns and the limits that they and the costs obey.
 
-The order and the figures are MindSpore's (CPU and GPU 20 operators, Ascend 10 and 6), with ours put in: ``reduce_bwd`` and
-``reduce_chain`` run before ``reduce_fwd_*``, so that what lies between two reductions over different spaces stays with
-the first, whose rows it completes (a layer norm before a pooling). A pattern that is in no table runs last, by name, so
-that a third party's needs no entry here.
+Order and figures are MindSpore's: its CPU model, its GPU model for static shapes, and its two Ascend models in one. Ours
+are put in: ``reduce_bwd`` and ``reduce_chain`` run before ``reduce_fwd_*``, so that what lies between two reductions over
+different spaces stays with the first, whose rows it completes (a layer norm before a pooling); what joins areas side by
+side, or reductions that share no loop, runs last. A pattern that is in no table runs last, by name, so that a third
+party's needs no entry here.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ class Limits:
 
     ``cached_bytes``: what two phases of a kernel can pass to each other without going to memory.
     ``parallel_rows``: how many independent rows a kernel needs before its phases are worth being one parallel loop.
+    ``product_outputs``, ``sibling_outputs``: most results of a matrix product with its epilogue, of areas side by side.
+    ``stitch_elements``: what a reduction must read before its results are worth being passed on inside a kernel.
     """
 
     composite_op_limit_size: int = 200
@@ -26,6 +29,10 @@ class Limits:
     transpose_fuse_depth: int = 6
     cached_bytes: int = 256 * 1024
     parallel_rows: int = 4
+    product_outputs: int = 5
+    sibling_outputs: int = 8
+    horizontal_size: int = 64
+    stitch_elements: int = 12 * 1024
 
 
 @dataclass(frozen=True)
@@ -36,7 +43,7 @@ class SplitModel:
     limits: Limits
 
 
-ORDER = (
+FIRST = (
     "bind_virtual_node",
     "reshape",
     "elemwise_broadcast_fwd_depth",
@@ -47,13 +54,47 @@ ORDER = (
     "reduce_fwd_width",
     "elemwise_broadcast_bwd_depth",
     "elemwise_broadcast_bwd_width",
-    "reduce_sibling",
-    "transpose",
-    "isolate_reshape",
+)
+PRODUCTS = ("matmul_depth", "matmul_prologue")
+INDICES = ("strided_slice", "onehot_fwd", "onehot_bwd", "gather_output")
+LAST = ("elemwise_sibling", "reduce_crossed")
+
+CPU = (*FIRST, "reduce_sibling", "transpose", *INDICES, *PRODUCTS, "isolate_reshape", *LAST)
+GPU = (
+    *(
+        *FIRST[:4],
+        "broadcast_tot",
+        "link_csr",
+        *FIRST[4:],
+        *INDICES,
+        "reduce_output",
+        "reduce_stitch",
+        "reduce_sibling",
+    ),
+    *("transpose", "injective_output", *PRODUCTS, "isolate_reshape", "h_broadcast", "h_reduce", "h_opaque"),
+    *("elemwise_elemany", *LAST),
+)
+ASCEND = (
+    *(*FIRST, "reduce_sibling", "elemany_addn", "slice", *PRODUCTS, "transdata", "allreduce_fwd", "allreduce_bwd"),
+    *("transpose", "isolate_reshape", *LAST),
 )
 
 MODELS: Mapping[str, SplitModel] = {
-    "cpu": SplitModel(ORDER, Limits()),
-    "gpu": SplitModel(ORDER, Limits(parallel_rows=128)),
-    "ascend": SplitModel(ORDER, Limits(reduce_fuse_depth=10, backward_fuse_depth=6, parallel_rows=32)),
+    "cpu": SplitModel(CPU, Limits()),
+    "gpu": SplitModel(GPU, Limits(parallel_rows=128)),
+    "ascend": SplitModel(ASCEND, Limits(reduce_fuse_depth=10, backward_fuse_depth=6, parallel_rows=32)),
 }
+
+NEEDS: Mapping[str, str] = {
+    "allreduce_fwd": "enable_allreduce_prologue_fusion",
+    "allreduce_bwd": "enable_allreduce_epilogue_fusion",
+    "h_broadcast": "enable_horizontal_fusion",
+    "h_reduce": "enable_horizontal_fusion",
+    "h_opaque": "enable_horizontal_fusion",
+    "link_csr": "enable_csr_fusion",
+    "reduce_stitch": "enable_stitch_fusion",
+}
+"""The patterns that run only when a flag is on."""
+
+BARRED: Mapping[str, str] = {"matmul_depth": "disable_matmul_post_fusion"}
+"""The patterns that a flag of their own switches off."""

@@ -5,6 +5,7 @@ Kernels of equal content share a name; a different kernel with the same operator
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -12,7 +13,9 @@ from graphkernel.cluster.extract import with_unique_labels
 from graphkernel.ir.graph import Graph, Node, Value, keep
 
 LONGEST = 60  # characters of operator names before the rest is cut to "more"
-FUSION, SPLIT = "fusion", "split"
+FUSION, SPLIT, RECOMPUTE = "fusion", "split", "recompute"
+PARALLEL, ATOMIC_ADD, ATOMIC_CLEAN = "parallel", "atomic_add", "atomic_clean"
+SUFFIXES = (FUSION, SPLIT, RECOMPUTE, PARALLEL, ATOMIC_ADD, ATOMIC_CLEAN)
 
 
 def kernel_name(body: Graph, suffix: str) -> str:
@@ -41,9 +44,16 @@ def content(body: Graph) -> Hashable:
 
 @dataclass
 class Names:
-    """Gives out names: the same for the same content, a new one otherwise."""
+    """Gives out names: the same for the same content, a new one otherwise. ``_taken`` holds the content behind each name."""
 
     _given: dict[str, dict[Hashable, Graph]] = field(default_factory=dict[str, dict[Hashable, Graph]])
+    _taken: dict[str, Hashable] = field(default_factory=dict[str, Hashable])
+
+    @staticmethod
+    def beside(graph: Graph) -> Names:
+        """Names for new kernels of a graph that keeps those it has."""
+        bodies = (node.body for node in graph.operators if node.body is not None)
+        return Names(_taken={body.name: content(body) for body in bodies})
 
     def named(self, body: Graph, suffix: str) -> Graph:
         """The body under its name; a body of equal content that was named before comes back instead of this one."""
@@ -51,14 +61,18 @@ class Names:
         given = self._given.setdefault(base, {})
         key = content(body)
         if key not in given:
-            name = base if not given else f"{base}_{len(given)}"
+            number = len(given)
+            while self._taken.get(name := f"{base}_{number}" if number else base, key) != key:
+                number += 1
+            self._taken[name] = key
             given[key] = body if body.name == name else replace(body, name=name)
         return given[key]
 
 
 def suffix_of(body: Graph) -> str:
-    """Whether a kernel is a whole cluster or was cut out of one, as its name says."""
-    return SPLIT if f"_{SPLIT}" in body.name else FUSION
+    """What made a kernel, as its name says: whether it is a whole cluster, was cut out of one, or joined from several."""
+    found = re.search(rf"_({'|'.join(SUFFIXES)})(_\d+)?$", body.name)
+    return found[1] if found else SPLIT if f"_{SPLIT}" in body.name else FUSION
 
 
 def rename_kernels(graph: Graph) -> Graph:

@@ -3,7 +3,9 @@
 The lists up to the marked entries are MindSpore's. Its CPU list is short because AKG's CPU back end was: Select and Less
 are in it, Greater is not. Ours adds what kernelgen compiles on the CPU, since a kernel with a hole (a gelu cut in two at
 its Erf) costs two trips through memory: comparisons, logic, classification, rounding, trigonometry, Div, Erf, BroadcastTo
-and all reductions but Argmax and Argmin.
+and all reductions but Argmax and Argmin. On the GPU it adds the same where MindSpore has gaps, and matrix products, which
+MindSpore admits on one generation of devices only: a product stays with the library unless an epilogue joins it. On Ascend
+it adds the other reductions, without which a softmax falls in two.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ _EVERYWHERE: Levels = (
 _CPU: Levels = (_names("LogicalNot Mod Select Less LessEqual"), _names("ReduceMax"), frozenset())
 _CPU_OURS: Levels = (
     _names(
-        "ACos Acosh Asin Asinh Atan Atan2 Atanh BroadcastTo Ceil Cos Cosh Div Erf Expm1 Floor FloorDiv FloorMod "
+        "ACos Acosh Asin Asinh Assign Atan Atan2 Atanh BroadcastTo Ceil Cos Cosh Div Erf Expm1 Floor FloorDiv FloorMod "
         "Greater GreaterEqual IsFinite IsInf IsNan Log1p LogicalAnd LogicalOr NotEqual Sign Sin Sinh Square Tan TensorMove "
         "Trunc"
     ),
@@ -35,10 +37,15 @@ _CPU_OURS: Levels = (
 _GPU: Levels = (
     _names(
         "ACos Acosh Asin Asinh Assign Atan Atan2 Cos Div Erf Expm1 Floor FloorDiv FloorMod Greater GreaterEqual IsFinite "
-        "IsInf IsNan Less LessEqual LogicalAnd LogicalNot LogicalOr Mod NotEqual Select Sign Sin StridedSlice"
+        "IsInf IsNan Less LessEqual LogicalAnd LogicalNot LogicalOr Mod NotEqual Select Sign Sin StridedSlice Trunc"
     ),
     _names("CumSum OneHot ReduceMax ReduceMin"),
     _names("Argmax Argmin"),
+)
+_GPU_OURS: Levels = (
+    _names("Atanh BroadcastTo Ceil Cosh Log1p Sinh Square Tan TensorMove"),
+    _names("BatchMatMul MatMul ReduceAll ReduceAny ReduceProd"),
+    frozenset(),
 )
 _ASCEND: Levels = (
     _names(
@@ -46,9 +53,10 @@ _ASCEND: Levels = (
         "LogicalAnd LogicalNot LogicalOr Maximum Minimum Mul Neg NotEqual Pow RealDiv Reciprocal ReduceSum Rsqrt Select "
         "Sqrt Sub Transpose Trunc"
     ),
-    _names("Reshape"),
-    frozenset(),
+    _names("BatchMatMul GroupedMatmul MatMul Reshape TransData"),
+    _names("TensorMove"),
 )
+_ASCEND_OURS: Levels = (_names("ReduceMax ReduceMin"), frozenset(), frozenset())
 
 
 def _union(*lists: Levels) -> Levels:
@@ -57,8 +65,8 @@ def _union(*lists: Levels) -> Levels:
 
 CLUSTER_OPS: Mapping[str, Levels] = {
     "cpu": _union(_EVERYWHERE, _CPU, _CPU_OURS),
-    "gpu": _union(_EVERYWHERE, _GPU),
-    "ascend": _ASCEND,
+    "gpu": _union(_EVERYWHERE, _GPU, _GPU_OURS),
+    "ascend": _union(_ASCEND, _ASCEND_OURS),
 }
 
 

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from bisect import bisect_right
+from collections.abc import Collection, Iterator
+from itertools import islice
 
 from graphkernel.cluster.area import Area, Link, Mode
 from graphkernel.cluster.contract import edges
 from graphkernel.cluster.reach import Reach
 from graphkernel.cluster.space import Space, reduction_space, spread_of_operand
-from graphkernel.ir.graph import LEAVES, Graph, Node, Value
+from graphkernel.ir.graph import Graph, Node, Value
 from graphkernel.ir.opdef import Kind
 
-BASIC_OPERATORS = frozenset({"Reshape", "Assign"})
+BASIC_OPERATORS = frozenset({"AllReduce", "Assign", "BatchMatMul", "GroupedMatmul", "MatMul", "Reshape", "TransData"})
+"""Operators that are no kernels by themselves: views, names of buffers, and what libraries do better."""
+NEAREST = 16
+"""How many of the readers of one tensor an area sees as siblings."""
 
 
 class Partition:
@@ -23,14 +28,18 @@ class Partition:
         dependences = edges(nodes)
         self._reach = Reach(len(nodes), dependences)
         self._areas = {number: _single(number, node, graph, self) for number, node in enumerate(nodes)}
+        self._home = list(range(len(nodes)))
         self._spreads: dict[tuple[int, int], frozenset[Space]] = {}
         for producer, user in dependences:
             self._spreads[producer, user] = _spreads(nodes[producer], nodes[user])
+        self._outputs = frozenset(graph.outputs)
         self._position = {node: number for number, node in enumerate(nodes)}
-        self._readers: dict[Value, set[int]] = {}
+        self._readers: dict[Value, list[int]] = {}
         for area in self._areas.values():
-            for leaf in area.reads:
-                self._readers.setdefault(leaf, set()).add(area.number)
+            for value in area.reads:
+                self._readers.setdefault(value, []).append(area.number)
+        self._inputs: dict[int, tuple[Link, ...]] = {}
+        self._users: dict[int, tuple[Link, ...]] = {}
 
     @property
     def areas(self) -> tuple[Area, ...]:
@@ -43,20 +52,51 @@ class Partition:
 
     def inputs(self, area: Area) -> tuple[Link, ...]:
         """The areas that make operands of an area, producers before users."""
-        producers = self._reach.producers(area.number)
-        return tuple(Link(self._areas[p], self._spreads[p, area.number]) for p in producers)
+        number = area.number
+        if number not in self._inputs:
+            producers = self._reach.producers(number)
+            self._inputs[number] = tuple(Link(self._areas[p], self._spreads[p, number]) for p in producers)
+        return self._inputs[number]
 
     def users(self, area: Area) -> tuple[Link, ...]:
         """The areas that use results of an area, producers before users."""
-        users = self._reach.users(area.number)
-        return tuple(Link(self._areas[u], self._spreads[area.number, u]) for u in users)
+        number = area.number
+        if number not in self._users:
+            users = self._reach.users(number)
+            self._users[number] = tuple(Link(self._areas[u], self._spreads[number, u]) for u in users)
+        return self._users[number]
+
+    def user_count(self, area: Area) -> int:
+        """The number of areas that use results of an area."""
+        return self._reach.user_count(area.number)
 
     def siblings(self, area: Area) -> tuple[Area, ...]:
-        """The areas that read what this area reads, a leaf or another area's result, and are not linked to it."""
-        producers, users = self._reach.producers(area.number), self._reach.users(area.number)
-        found = {number for leaf in area.reads for number in self._readers[leaf]}
-        found.update(user for producer in producers for user in self._reach.users(producer))
-        return tuple(self._areas[number] for number in sorted(found - {area.number, *producers, *users}))
+        """The areas that read what this area reads and are not linked to it.
+
+        A tensor may have ten thousand readers: of each ``NEAREST`` on either side of the area's first operator are seen.
+        """
+        linked = {area.number, *self._reach.producers(area.number), *self._reach.users(area.number)}
+        found = {number for value in area.reads for number in self._readers_around(value, area)}
+        return tuple(self._areas[number] for number in sorted(found - linked))
+
+    def _readers_around(self, value: Value, area: Area) -> Iterator[int]:
+        readers = self._readers[value]
+        start = bisect_right(readers, self._position[area.nodes[0]])
+        for side in (range(start, len(readers)), range(start - 1, -1, -1)):
+            others = (self._home[readers[index]] for index in side)
+            yield from islice((number for number in others if number != area.number), NEAREST)
+
+    def outputs(self, area: Area) -> tuple[Value, ...]:
+        """The results of an area that other areas or the graph's outputs use, in order."""
+        inside = frozenset(area.nodes)
+        return tuple(value for node in area.nodes for value in node.outs if self._is_needed(value, inside))
+
+    def _is_needed(self, value: Value, inside: Collection[Node]) -> bool:
+        if value in self._outputs:
+            return True
+        several = len(value.node.types) > 1
+        users = (user for user in self.graph.users[value.node] if user not in inside)
+        return any(not several or value in user.args for user in users)
 
     def is_acyclic(self, areas: Collection[Area]) -> bool:
         """True when the areas can merge without closing a cycle."""
@@ -64,52 +104,55 @@ class Partition:
 
     def merge(self, areas: Collection[Area]) -> Area:
         """Makes the areas one; the caller has asked :meth:`is_acyclic`."""
-        kind = self._merged_kind(areas)
         dominant = max(areas, key=lambda area: (area.kind, self._position[area.nodes[-1]]))
         numbers = {area.number for area in areas}
-        merged = self._reach.merge(numbers)
-        self._relink(numbers, merged)
+        stays = self._reach.representative(numbers)
+        kind = max(area.kind for area in areas)
+        if self._relink(numbers, stays) and kind is Kind.ELEMWISE:
+            kind = Kind.BROADCAST
+        nodes = tuple(sorted((node for area in areas for node in area.nodes), key=self._position.__getitem__))
+        inside = frozenset(nodes)
         area = Area(
-            number=merged,
-            nodes=tuple(sorted((node for area in areas for node in area.nodes), key=self._position.__getitem__)),
+            number=self._reach.merge(numbers),
+            nodes=nodes,
             kind=kind,
             elements=dominant.elements,
             spaces=frozenset().union(*(area.spaces for area in areas)),
-            reads=frozenset().union(*(area.reads for area in areas)),
+            reads=frozenset(value for area in areas for value in area.reads if value.node not in inside),
             is_output=any(area.is_output for area in areas),
             mode=Mode.COMPOSITE if kind > Kind.RESHAPE else Mode.BASIC,
             neighbours=self,
         )
-        for number in numbers:
-            del self._areas[number]
-        self._areas[merged] = area
-        for leaf in area.reads:
-            self._readers[leaf] = (self._readers[leaf] - numbers) | {merged}
+        self._settle(area, areas)
         return area
 
-    def _merged_kind(self, areas: Collection[Area]) -> Kind:
-        """The greatest kind; element-wise areas that broadcast to each other are a broadcast."""
-        inside = {area.number for area in areas}
-        broadcasts = any(
-            not link.is_injective for area in areas for link in self.users(area) if link.area.number in inside
-        )
-        greatest = max(area.kind for area in areas)
-        return Kind.BROADCAST if broadcasts and greatest is Kind.ELEMWISE else greatest
+    def _settle(self, merged: Area, areas: Collection[Area]) -> None:
+        """Puts the merged area in the place of its parts; links that neighbours know are forgotten."""
+        for area in areas:
+            del self._areas[area.number]
+            if area.number != merged.number:
+                for node in area.nodes:
+                    self._home[self._position[node]] = merged.number
+        self._areas[merged.number] = merged
+        for number in (*(area.number for area in areas), *self._reach.neighbours(merged.number)):
+            self._inputs.pop(number, None)
+            self._users.pop(number, None)
 
-    def _relink(self, numbers: set[int], merged: int) -> None:
-        """Links to and from the merged areas become links of the one that is left."""
-        inner = [pair for a in numbers for b in numbers if (pair := (a, b)) in self._spreads]
-        for pair in inner:
-            del self._spreads[pair]
+    def _relink(self, numbers: Collection[int], stays: int) -> bool:
+        """Links of the areas become links of the one that stays; True when one of them broadcasts to another."""
+        broadcasts = False
         for old in sorted(numbers):
-            for producer in self._reach.producers(merged):
-                self._move((producer, old), (producer, merged))
-            for user in self._reach.users(merged):
-                self._move((old, user), (merged, user))
-
-    def _move(self, old: tuple[int, int], new: tuple[int, int]) -> None:
-        if old != new and old in self._spreads:
-            self._spreads[new] = self._spreads.get(new, frozenset()) | self._spreads.pop(old)
+            if old == stays:
+                continue
+            for neighbour in self._reach.neighbours(old):
+                for pair in ((neighbour, old), (old, neighbour)):
+                    spread = self._spreads.pop(pair, None)
+                    if spread is not None and neighbour in numbers:
+                        broadcasts = broadcasts or bool(spread)
+                    elif spread is not None:
+                        new = (neighbour, stays) if pair[1] == old else (stays, neighbour)
+                        self._spreads[new] = self._spreads.get(new, frozenset()) | spread
+        return broadcasts
 
 
 def _single(number: int, node: Node, graph: Graph, partition: Partition) -> Area:
@@ -138,9 +181,7 @@ def _kind(node: Node) -> Kind:
 
 def _reads(node: Node) -> frozenset[Value]:
     return frozenset(
-        arg
-        for index, arg in enumerate(node.args)
-        if arg.op in LEAVES and arg.type.size != 1 and spread_of_operand(node, index) is None
+        arg for index, arg in enumerate(node.args) if arg.type.size != 1 and spread_of_operand(node, index) is None
     )
 
 

@@ -42,6 +42,17 @@ class Space:
         """The number of points when the marked dims are gone."""
         return product(run.extent for run in self.runs if not run.marked)
 
+    def crosses(self, other: Space) -> bool:
+        """True when both are the same points: equally many, and one of them is divided into runs where the other is."""
+        if self.total != other.total:
+            return False
+        mine, others = self._starts(), other._starts()
+        return mine <= others or others <= mine
+
+    def _starts(self) -> frozenset[Dim]:
+        """Where the runs begin: for each the number of points in it and in those inside of it."""
+        return frozenset(product(run.extent for run in self.runs[index:]) for index in range(len(self.runs)))
+
     @property
     def is_rowwise(self) -> bool:
         """True when the marked dims are the innermost ones: each row of memory is one group."""

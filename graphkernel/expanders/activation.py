@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 
 from graphkernel import ops
-from graphkernel.expanders.base import expander
+from graphkernel.expanders.accurate import erf_by_fraction
+from graphkernel.expanders.base import Declined, Expansion, expander
 from graphkernel.ir.types import Attrs
 from graphkernel.ops import Tensor
 from graphkernel.ops.activation import FAST_GELU_SCALE, GELU_CUBIC, GELU_SCALE
@@ -45,18 +46,6 @@ def relu6(x: Tensor, *, attrs: Attrs) -> Tensor:
     return clipped(x, 0, 6)
 
 
-@expander("LeakyReLU")
-def leaky_relu(x: Tensor, *, attrs: Attrs) -> Tensor:
-    """x where x >= 0, else alpha * x"""
-    return ops.select(x < 0, attrs.float("alpha", 0.01) * x, x)
-
-
-@expander("Elu")
-def elu(x: Tensor, *, attrs: Attrs) -> Tensor:
-    """x where x >= 0, else alpha * (exp(x) - 1)"""
-    return ops.select(x < 0, attrs.float("alpha", 1.0) * ops.expm1(ops.minimum(x, 0)), x)
-
-
 @expander("Sigmoid")
 def sigmoid(x: Tensor, *, attrs: Attrs) -> Tensor:
     """1 / (1 + exp(-x))"""
@@ -81,13 +70,25 @@ def hswish(x: Tensor, *, attrs: Attrs) -> Tensor:
     return x * clipped(x + 3.0, 0, 6) / 6.0
 
 
-@expander("GeLU")
+def gelu_by_exp(x: Tensor, *, attrs: Attrs) -> Tensor:
+    """x / (1 + exp(-2 * sqrt(2 / pi) * (x + 0.044715 * x^3))), which is the same without a tanh"""
+    return x / (1.0 + ops.exp(-2.0 * GELU_SCALE * (x + GELU_CUBIC * x * x * x)))
+
+
+@expander("GeLU", special={"ascend": gelu_by_exp})
 def gelu_of_mindspore(x: Tensor, *, attrs: Attrs) -> Tensor:
     """0.5 * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)))"""
     return 0.5 * x * (1.0 + tanh_of_gelu(x))
 
 
-@expander("Gelu")
+def gelu_without_erf(x: Tensor, *, attrs: Attrs) -> Expansion:
+    """The erf by a fraction, the tanh form by exp"""
+    if attrs.str("approximate", "none") == "tanh":
+        return gelu_by_exp(x, attrs=attrs)
+    return only_float32(x) or 0.5 * x * (1.0 + erf_by_fraction(x * math.sqrt(0.5)))
+
+
+@expander("Gelu", special={"ascend": gelu_without_erf})
 def gelu(x: Tensor, *, attrs: Attrs) -> Tensor:
     """0.5 * x * (1 + erf(x / sqrt(2))), or the tanh form when the attribute asks for it"""
     if attrs.str("approximate", "none") == "tanh":
@@ -95,16 +96,13 @@ def gelu(x: Tensor, *, attrs: Attrs) -> Tensor:
     return 0.5 * x * (1.0 + ops.erf(x * math.sqrt(0.5)))
 
 
-@expander("FastGeLU")
-def fast_gelu(x: Tensor, *, attrs: Attrs) -> Tensor:
+def _fast_gelu(x: Tensor, *, attrs: Attrs) -> Tensor:
     """x / (1 + exp(-1.702 * x))"""
     return x / (1.0 + ops.exp(-FAST_GELU_SCALE * x))
 
 
-@expander("Softplus")
-def softplus(x: Tensor, *, attrs: Attrs) -> Tensor:
-    """max(x, 0) + log(1 + exp(-|x|)), which does not overflow"""
-    return ops.maximum(x, 0) + ops.log1p(ops.exp(-abs(x)))
+FAST_GELU = expander("FastGeLU")(_fast_gelu)
+FAST_GELU_LOWER = expander("FastGelu")(_fast_gelu)
 
 
 @expander("Softsign")
@@ -113,7 +111,12 @@ def softsign(x: Tensor, *, attrs: Attrs) -> Tensor:
     return x / (1.0 + abs(x))
 
 
-@expander("Erfc")
+def erfc_by_fraction(x: Tensor, *, attrs: Attrs) -> Expansion:
+    """1 - erf(x), the erf by a fraction"""
+    return only_float32(x) or 1.0 - erf_by_fraction(x)
+
+
+@expander("Erfc", special={"ascend": erfc_by_fraction})
 def erfc(x: Tensor, *, attrs: Attrs) -> Tensor:
     """1 - erf(x); accurate to the rounding of 1, as MindSpore's"""
     return 1.0 - ops.erf(x)
@@ -132,3 +135,8 @@ def tanh_of_gelu(x: Tensor) -> Tensor:
 def clipped(x: Tensor, low: float, high: float) -> Tensor:
     """min(max(x, low), high)"""
     return ops.minimum(ops.maximum(x, low), high)
+
+
+def only_float32(x: Tensor) -> Declined | None:
+    """A fraction with float32 coefficients is no double precision erf."""
+    return Declined("the fraction for erf is accurate to float32 only") if x.dtype.bits > 32 else None

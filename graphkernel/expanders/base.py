@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 
 from graphkernel import ops
 from graphkernel.ir.graph import Builder, Node, Value
-from graphkernel.ir.types import DType, TensorType, dtype
+from graphkernel.ir.types import Category, DType, TensorType, dtype
 from graphkernel.ops import Tensor
 
 FLOAT32 = dtype("float32")
@@ -29,30 +29,56 @@ class Expander:
     """How the operator called ``name`` is made of others: ``function(*operands, attrs=...)``.
 
     With ``wide`` narrow float operands are cast to float32 before and the results back after, as the operators' own
-    meanings compute; without, the function sees them as they are.
+    meanings compute; without, the function sees them as they are. ``special`` holds other formulas for single targets,
+    where the general one would need operators that the target's kernels lack. With ``targets`` the operator is expanded
+    on these only. With ``with_builder`` the function gets the builder as a keyword: an operator without operands has no
+    Tensor to record with.
     """
 
     name: str
     function: ExpanderFunction
     wide: bool = True
+    special: Mapping[str, ExpanderFunction] = field(default_factory=dict[str, ExpanderFunction])
+    targets: frozenset[str] = frozenset()
+    with_builder: bool = False
 
     @property
     def doc(self) -> str:
-        """The formula."""
-        return self.function.__doc__ or ""
+        """The formula: the first line of the function's documentation."""
+        return (self.function.__doc__ or "").partition("\n")[0]
+
+    def formula(self, target: str) -> ExpanderFunction:
+        """The function for a target."""
+        return self.special.get(target, self.function)
 
 
-def expander(operator: str, *, wide: bool = True) -> Callable[[ExpanderFunction], Expander]:
+def expander(
+    operator: str,
+    *,
+    wide: bool = True,
+    special: Mapping[str, ExpanderFunction] | None = None,
+    targets: Iterable[str] = (),
+    with_builder: bool = False,
+) -> Callable[[ExpanderFunction], Expander]:
     """Declares the expander of an operator, named as MindSpore names it."""
-    return lambda function: Expander(operator, function, wide)
+    return lambda function: Expander(
+        operator, function, wide, dict(special or {}), frozenset(targets), with_builder=with_builder
+    )
 
 
-def expand(entry: Expander, node: Node, args: tuple[Value, ...], builder: Builder) -> tuple[Value, ...] | Declined:
+def expand(
+    entry: Expander, node: Node, args: tuple[Value, ...], builder: Builder, target: str = "cpu"
+) -> tuple[Value, ...] | Declined:
     """The results of ``node`` over ``args`` by other operators, of exactly the node's types; or why not."""
+    if entry.targets and target not in entry.targets:
+        return Declined(
+            f"{entry.name} is one instruction on {target}; it is expanded on {', '.join(sorted(entry.targets))} only"
+        )
     operands = tuple(Tensor(value, builder) for value in args)
     if entry.wide:
         operands = tuple(ops.cast(x, FLOAT32) if is_narrow(x.dtype) else x for x in operands)
-    found = entry.function(*operands, attrs=node.attrs)
+    more = {"builder": builder} if entry.with_builder else {}
+    found = entry.formula(target)(*operands, attrs=node.attrs, **more)
     if isinstance(found, Declined):
         return found
     results = tuple(_rounded(x, type_) for x, type_ in zip(_as_tuple(found), node.types, strict=True))
@@ -60,6 +86,12 @@ def expand(entry: Expander, node: Node, args: tuple[Value, ...], builder: Builde
         if result.type != type_:
             return Declined(f"the expansion is {result.type}, the operator gives {type_}")
     return tuple(result.value for result in results)
+
+
+def entry_name(node: Node) -> str:
+    """The name that a node's expander has: the operator's, with a C before it for arithmetic on complex numbers."""
+    on_complex = any(value.type.dtype.category is Category.COMPLEX for value in node.args)
+    return f"C{node.op.name}" if on_complex and f"C{node.op.name}" in ops.OPS else node.op.name
 
 
 def is_narrow(d: DType) -> bool:

@@ -1,7 +1,8 @@
 """Which operators each target expands unless flags say otherwise.
 
 ANCESTOR is MindSpore's list. OURS adds what MindSpore leaves to library kernels on the target and we fuse into one
-kernel with its neighbours: softmax and layer norm are single kernels here, so expanding them pays.
+kernel with its neighbours: softmax, layer norm, their gradients, losses and optimizer steps are single kernels here, so
+expanding them pays.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ ANCESTOR: Mapping[str, frozenset[str]] = {
         "Softplus SoftplusGrad SqrtGrad Square TanhGrad Tile"
     ),
     "gpu": _names(
-        "AdamWeightDecay AddN ArgMaxWithValue ArgMinWithValue AssignAdd BiasAdd BiasAddGrad Dropout DropoutGrad EqualCount "
-        "Erfc ExpandDims GeLU GeLUGrad Gelu IdentityMath LayerNorm LayerNormGrad LogSoftmax LogSoftmaxGrad MaximumGrad "
-        "MinimumGrad OnesLike ReLU ReduceMean ReluGrad Sigmoid SigmoidCrossEntropyWithLogits "
+        "AdamWeightDecay AddN ArgMaxWithValue ArgMinWithValue AssignAdd BatchMatMul BiasAdd BiasAddGrad Dropout DropoutGrad "
+        "EqualCount Erfc ExpandDims GeLU GeLUGrad Gelu IdentityMath LayerNorm LayerNormGrad LogSoftmax LogSoftmaxGrad MatMul "
+        "MaximumGrad MinimumGrad OnesLike ReLU ReduceMean ReluGrad Sigmoid SigmoidCrossEntropyWithLogits "
         "SigmoidCrossEntropyWithLogitsGrad SigmoidGrad Slice Softmax SoftmaxCrossEntropyWithLogits SqrtGrad Square "
         "SquareSumAll SquaredDifference Squeeze StandardNormal Tile"
     ),
@@ -36,12 +37,29 @@ ANCESTOR: Mapping[str, frozenset[str]] = {
 }
 
 OURS: frozenset[str] = _names(
-    "BatchNorm Elu Erfc ExpandDims FastGeLU Flatten HSigmoid HSwish LayerNorm LeakyReLU LogSoftmax ReLU6 ReduceMean ReluGrad "
-    "RmsNorm RsqrtGrad SiLU SiLUGrad Sigmoid SigmoidGrad Softmax Softplus SoftplusGrad Softsign SquaredDifference Squeeze "
-    "TanhGrad ZerosLike"
+    "AcoshExt Adam AdamApplyOneWithDecay AdamApplyOneWithDecayAssign AdamWeightDecay Addcmul AddExt ApplyMomentum "
+    "ArgMaxWithValue ArgMinWithValue AsinhExt BatchMatMul BatchNorm BatchNormGrad BCEWithLogitsLoss "
+    "BinaryCrossEntropy CAbs CAdd CDiv ClampScalar ClipByNorm ClipByNormNoDivSum CMul ConstantOfShape CRealDiv CSub "
+    "DivMod Dropout DropoutGrad DynamicQuant DynamicReshape Elu EluExt EqualCount Erfc ExpandDims FastGelu FastGeLU "
+    "FastGeLUGrad FastGeluGrad FillV2 Flatten FloatStatus FusedMulAdd HShrink HSigmoid HSwish IdentityMath "
+    "LambApplyOptimizerAssign LambApplyWeightAssign LayerNorm LayerNormExt LayerNormGrad LayerNormV3 LeakyReLU "
+    "LeakyReLUExt LogicalXor LogSoftmax LogSoftmaxGrad MatMul MaximumGrad MeanExt MinimumGrad Muls QuantV2 "
+    "ReduceMean ReLU6 ReluGrad RepeatInterleaveInt RmsNorm RmsNormGrad RsqrtGrad Sigmoid "
+    "SigmoidCrossEntropyWithLogits SigmoidCrossEntropyWithLogitsGrad SigmoidGrad SiLU SiLUGrad Softmax "
+    "SoftmaxBackward SoftmaxCrossEntropyWithLogits SoftmaxGrad SoftmaxGradExt Softplus SoftplusExt SoftplusGrad "
+    "SoftplusGradExt Softsign SplitWithSize SqrtGrad SquaredDifference SquareSumAll Squeeze StandardNormal SubExt "
+    "SumExt TanhGrad ZerosLike ZerosLikeExt"
+)
+
+# The products of the named fusion passes and what they start from: Ascend has kernels for these, other targets do not.
+NATIVE_ON_ASCEND: frozenset[str] = _names(
+    "AddLayerNorm AddLayerNormV2 AddRmsNorm AddRmsNormDynamicQuant AddRmsNormQuantV2 FusedMatmulElemBinary "
+    "FusedMatmulElemUnary MatMulAllReduce MatmulBiasSplitOut2 MatmulBiasSplitOut3 MatmulBiasSplitSiluOut2 "
+    "MatmulSplitOut2 MatmulSplitOut3 MatmulSplitSiluOut2 PromptFlashAttention QuantBatchMatmul "
+    "QuantbatchmatmulSplitOut2 QuantbatchmatmulSplitOut3 QuantbatchmatmulSplitSiluOut2 ReshapeExt RmsNormQuant Swiglu"
 )
 
 
 def expand_ops(target: str) -> frozenset[str]:
     """The operators that a target expands by default."""
-    return ANCESTOR[target] | OURS
+    return ANCESTOR[target] | OURS | (NATIVE_ON_ASCEND if target != "ascend" else frozenset())

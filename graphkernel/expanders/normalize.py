@@ -1,54 +1,70 @@
-"""Means, normalisations and biases."""
+"""Means, layer norms and biases, and their gradients."""
 
 from __future__ import annotations
 
 from graphkernel import ops
-from graphkernel.expanders.base import Declined, Expansion, expander
-from graphkernel.ir.types import Attrs, Dim, product
+from graphkernel.expanders.base import expander
+from graphkernel.expanders.means import mean_of, sum_over
+from graphkernel.ir.types import Attrs
 from graphkernel.ops import Tensor
+from graphkernel.ops.batch_normalization import channel_axis
 
 
-@expander("ReduceMean")
-def reduce_mean(x: Tensor, *, attrs: Attrs) -> Expansion:
+def _mean(x: Tensor, *, attrs: Attrs) -> Tensor:
     """sum(x) / count"""
     axes = attrs.ints("axis", ()) or tuple(range(x.ndim))
-    count = product(x.shape[axis] for axis in axes)
-    if not isinstance(count, int):
-        return symbolic(count)
-    return ops.reduce_sum(x, axes, attrs.bool("keep_dims", False)) / float(count)
+    return mean_of(x, axes, attrs.bool("keep_dims", False)) if axes else ops.tensor_move(x)
+
+
+REDUCE_MEAN = expander("ReduceMean")(_mean)
+MEAN_EXT = expander("MeanExt")(_mean)
 
 
 @expander("LayerNorm")
-def layer_norm(x: Tensor, gamma: Tensor, beta: Tensor, *, attrs: Attrs) -> Expansion:
+def layer_norm(x: Tensor, gamma: Tensor, beta: Tensor, *, attrs: Attrs) -> tuple[Tensor, Tensor, Tensor]:
     """(d / sqrt(variance + epsilon) * gamma + beta, mean, variance) with d = x - mean"""
     axes = tuple(range(attrs.int("begin_norm_axis", -1) % x.ndim, x.ndim))
-    count = product(x.shape[axis] for axis in axes)
-    if not isinstance(count, int):
-        return symbolic(count)
-    mean = ops.reduce_sum(x, axes, keep_dims=True) / float(count)
+    mean = mean_of(x, axes)
     deviation = x - mean
-    variance = ops.reduce_sum(deviation * deviation, axes, keep_dims=True) / float(count)
+    variance = mean_of(deviation * deviation, axes)
     y = deviation * ops.rsqrt(variance + attrs.float("epsilon", 1e-7)) * gamma + beta
     return y, mean, variance
 
 
+@expander("LayerNormGrad")
+def layer_norm_grad(
+    x: Tensor, dy: Tensor, variance: Tensor, mean: Tensor, gamma: Tensor, *, attrs: Attrs
+) -> tuple[Tensor, Tensor, Tensor]:
+    """(r * (t - mean(t) - n * mean(t * n)), sum(dy * n), sum(dy)) with t = dy * gamma, n = (x - mean) * r
+
+    r is 1 / sqrt(variance + epsilon). Axes may count from the end, which MindSpore's expander gets wrong; the means are
+    taken of t itself, where MindSpore sums products with r^3, which overflow for a small variance.
+    """
+    axes = tuple(range(attrs.int("begin_norm_axis", -1) % x.ndim, x.ndim))
+    others = tuple(range(attrs.int("begin_params_axis", -1) % x.ndim))
+    rstd = ops.rsqrt(variance + attrs.float("epsilon", 1e-12))
+    normalized, scaled = (x - mean) * rstd, dy * gamma
+    dx = rstd * (scaled - mean_of(scaled, axes) - normalized * mean_of(scaled * normalized, axes))
+    return dx, sum_over(dy * normalized, others), sum_over(dy, others)
+
+
 @expander("RmsNorm")
-def rms_norm(x: Tensor, gamma: Tensor, *, attrs: Attrs) -> Expansion:
+def rms_norm(x: Tensor, gamma: Tensor, *, attrs: Attrs) -> tuple[Tensor, Tensor]:
     """(x * r * gamma, r) with r = 1 / sqrt(mean(x^2) + epsilon)"""
     axes = tuple(range(x.ndim - gamma.ndim, x.ndim))
-    count = product(x.shape[axis] for axis in axes)
-    if not isinstance(count, int):
-        return symbolic(count)
-    mean_square = ops.reduce_sum(x * x, axes, keep_dims=True) / float(count)
-    rstd = ops.rsqrt(mean_square + attrs.float("epsilon", 1e-6))
+    square = x * x
+    rstd = ops.rsqrt((mean_of(square, axes) if axes else square) + attrs.float("epsilon", 1e-6))
     return x * rstd * gamma, rstd
 
 
-@expander("BatchNorm")
-def batch_norm(x: Tensor, scale: Tensor, bias: Tensor, mean: Tensor, variance: Tensor, *, attrs: Attrs) -> Tensor:
-    """(x - mean) * (scale / sqrt(variance + epsilon)) + bias, channels on axis 1"""
-    factor = scale / ops.sqrt(variance + attrs.float("epsilon", 1e-5))
-    return (x - along(mean, 1, x.ndim)) * along(factor, 1, x.ndim) + along(bias, 1, x.ndim)
+@expander("RmsNormGrad")
+def rms_norm_grad(dy: Tensor, x: Tensor, rstd: Tensor, gamma: Tensor, *, attrs: Attrs) -> tuple[Tensor, Tensor]:
+    """(r * (t - n * mean(t * n)), sum(dy * n)) with t = dy * gamma, n = x * r"""
+    axes, others = tuple(range(x.ndim - gamma.ndim, x.ndim)), tuple(range(x.ndim - gamma.ndim))
+    normalized, scaled = x * rstd, dy * gamma
+    product = scaled * normalized
+    dx = rstd * (scaled - normalized * (mean_of(product, axes) if axes else product))
+    return dx, sum_over(dy * normalized, others)
 
 
 @expander("BiasAdd", wide=False)
@@ -64,17 +80,7 @@ def bias_add_grad(dy: Tensor, *, attrs: Attrs) -> Tensor:
     return ops.reduce_sum(dy, tuple(axis for axis in range(dy.ndim) if axis != channel))
 
 
-def channel_axis(rank: int, attrs: Attrs) -> int:
-    """The last axis of NHWC, otherwise the second."""
-    return rank - 1 if attrs.str("data_format", "NCHW") == "NHWC" else 1
-
-
 def along(vector: Tensor, axis: int, rank: int) -> Tensor:
     """The vector shaped so that it broadcasts along one axis of a tensor."""
     following = rank - 1 - axis
     return vector if following == 0 else ops.reshape(vector, (*vector.shape, *(1,) * following))
-
-
-def symbolic(count: Dim) -> Declined:
-    """A mean over a symbolic number of elements has no constant to divide by."""
-    return Declined(f"the number of averaged elements, {count}, is not static")

@@ -1,4 +1,4 @@
-"""Softmax and its logarithm."""
+"""Softmax, its logarithm, and their gradients."""
 
 from __future__ import annotations
 
@@ -22,3 +22,27 @@ def log_softmax(x: Tensor, *, attrs: Attrs) -> Tensor:
     axes = attrs.ints("axis", (-1,))
     shifted = x - ops.reduce_max(x, axes, keep_dims=True)
     return shifted - ops.log(ops.reduce_sum(ops.exp(shifted), axes, keep_dims=True))
+
+
+@expander("SoftmaxGrad")
+def softmax_grad(y: Tensor, dy: Tensor, *, attrs: Attrs) -> Tensor:
+    """y * (dy - sum(y * dy))"""
+    return y * (dy - ops.reduce_sum(y * dy, attrs.ints("axis", (-1,)), keep_dims=True))
+
+
+@expander("SoftmaxBackward")
+def softmax_backward(dy: Tensor, y: Tensor, *, attrs: Attrs) -> Tensor:
+    """y * (dy - sum(y * dy))"""
+    return y * (dy - ops.reduce_sum(y * dy, attrs.ints("dim", (-1,)), keep_dims=True))
+
+
+@expander("SoftmaxGradExt")
+def softmax_grad_ext(dy: Tensor, y: Tensor, scale: Tensor, *, attrs: Attrs) -> Tensor:
+    """(dy - sum(dy * y)) * y * scale"""
+    return (dy - ops.reduce_sum(dy * y, attrs.ints("axis", (-1,)), keep_dims=True)) * y * scale
+
+
+@expander("LogSoftmaxGrad")
+def log_softmax_grad(y: Tensor, dy: Tensor, *, attrs: Attrs) -> Tensor:
+    """dy - exp(y) * sum(dy)"""
+    return dy - ops.exp(y) * ops.reduce_sum(dy, attrs.ints("axis", (-1,)), keep_dims=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import update_wrapper
 from typing import Any, overload
 
-from graphkernel.driver import Flags, compile
+from graphkernel.driver import Flags, check_options, compile
 from graphkernel.frontends.trace import spec, trace
 from graphkernel.ir.types import TensorType
 from graphkernel.runtime.arrays import to_numpy
@@ -47,8 +47,10 @@ def jit(
 ) -> Jitted | Callable[[Callable[..., Any]], Jitted]:
     """Makes a function that traces, optimizes and compiles itself; also ``@jit`` and ``@jit(opt_level=3)``.
 
-    Executables are kept on the returned object, one for each set of shapes and data types.
+    Executables are kept on the returned object, one for each set of shapes and data types. Flags that do not exist are
+    an ``OptionError`` here, not at the first call.
     """
+    check_options(opt_level, target, flags)
 
     def wrapped(plain: Callable[..., Any]) -> Jitted:
         jitted = Jitted(plain, {"opt_level": opt_level, "target": target, "flags": flags})

@@ -60,6 +60,8 @@ def save(graph: Graph, path: str | os.PathLike[str]) -> None:
     file = Path(path)
     if file.suffix != ".gk":
         raise FrontendError(f"{file}: graphs are written as .gk, not {file.suffix or 'without an extension'}")
+    if not file.parent.is_dir():
+        raise FrontendError(f"{file}: there is no folder {file.parent}")
     large = {data.digest: data.array for data in _large_constants(graph) if data.array is not None}
     if large:
         beside = _beside(file)

@@ -11,9 +11,9 @@ from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
 
-from graphkernel.errors import FrontendError
+from graphkernel.errors import FrontendError, nearest
 from graphkernel.ir.graph import Alias, Builder, Graph, Value
-from graphkernel.ir.types import Dim, DType, Sym, TensorType, parse_dim
+from graphkernel.ir.types import DTYPES, Dim, DType, Sym, TensorType, parse_dim
 from graphkernel.ir.types import dtype as dtype_of
 from graphkernel.ops.tensor import Tensor
 
@@ -34,7 +34,10 @@ def spec(shape: int | str | Sequence[Dim | str], dtype: str | DType = "float32")
     extents = tuple(parse_dim(dim) if isinstance(dim, str) else dim for dim in dims)
     if any(isinstance(extent, int) and extent < 0 for extent in extents):
         raise FrontendError(f"spec: negative extent in {extents}; an extent that is not known has a name, such as 'N'")
-    return TensorType(extents, dtype_of(dtype))
+    try:
+        return TensorType(extents, dtype_of(dtype))
+    except ValueError as error:
+        raise FrontendError(f"spec: {error}{nearest(str(dtype), [known.name for known in DTYPES])}") from error
 
 
 def trace(function: Callable[..., Any] | Cell, *specs: Any, name: str | None = None) -> Graph:  # specs nest

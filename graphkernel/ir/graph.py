@@ -57,6 +57,8 @@ class Node:
     @property
     def outs(self) -> tuple[Value, ...]:
         """All results."""
+        if len(self.types) == 1:
+            return (Value(self, 0),)
         return tuple(Value(self, index) for index in range(len(self.types)))
 
     def __repr__(self) -> str:
@@ -233,7 +235,7 @@ class Builder:
             self._interned[key] = Node(CONSTANT, (), Attrs(), (type_,), self.label("c"), data=data)
         return self._interned[key].out
 
-    def emit(self, op: OpDef, *args: Value, name: str = "", **attrs: object) -> Value:
+    def emit(self, op: OpDef, /, *args: Value, name: str = "", **attrs: object) -> Value:
         """Applies an operator with one result; raises ``TypeRuleError`` when the operands do not fit."""
         return self.node(op, args, Attrs.of(attrs), name).out
 

@@ -19,10 +19,10 @@ from kernelgen.dims import (
     sym,
     symbols_of,
 )
-from kernelgen.dtypes import Category, DType, dtype
+from kernelgen.dtypes import DTYPES, Category, DType, dtype
 
 __all__ = [
-    "AttrValue", "Attrs", "Category", "DType", "Dim", "Shape", "Sym", "TensorType",
+    "DTYPES", "AttrValue", "Attrs", "Category", "DType", "Dim", "Shape", "Sym", "TensorType",
     "divide_exactly", "dtype", "evaluate", "parse_dim", "parse_type", "product", "solve", "substitute", "sym", "symbols_of",
 ]  # fmt: skip
 

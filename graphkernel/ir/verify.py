@@ -5,6 +5,7 @@ That graphs have no cycles needs no check: nodes are immutable and made after th
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from graphkernel.errors import TypeRuleError, VerifyError
@@ -138,8 +139,7 @@ def _symbols(graph: Graph) -> Iterator[tuple[str, str]]:
 
 
 def _repeated(items: Iterable[object]) -> list[object]:
-    seen = list(items)
-    return [item for item in dict.fromkeys(seen) if seen.count(item) > 1]
+    return [item for item, count in Counter(items).items() if count > 1]
 
 
 def _text(types: Iterable[TensorType]) -> str:

@@ -3,10 +3,19 @@
 Reading order:
 ``type_rules`` (operand types to result types), ``families`` (constructors of declarations), then one file a family:
 ``elemwise``, ``select``, ``cast``, ``reduce``, ``shape``, ``pieces``, ``matmul``, ``indexing`` are primitives;
-``activation`` and ``normalize`` are composites; ``nn`` and ``host`` stay on the host library; ``effects`` write into
-inputs.
+``activation``, ``activation_ext`` and ``normalize`` are composites, and so is what training adds (``losses``,
+``optimizers``, ``clipping``, ``batch_normalization``, ``gradients``, ``norm_gradients``, ``softmax_gradients``), built with
+``exact``; ``extents`` makes a symbolic dim a number; ``nn``, ``conv_gradients`` and ``host`` stay on the host library;
+``effects`` write into inputs.
+Other families: ``arithmetic`` (short formulas), ``complex_numbers``, ``sums``, ``status``, ``extremes``, ``scan``;
+``creation`` and ``split_sizes``; ``slice_masks``; ``padding`` and ``layout``; ``scatter`` and ``csr`` (sparse rows);
+``pool``, ``grouped_products``, ``linear_algebra``, ``attention_cache``; ``random`` on ``counter_random``;
+``communication`` between devices.
+``fused`` declares operators that are compositions of others, what named fusion passes make: ``fused_norm``,
+``fused_quant``, ``fused_matmul``, ``fused_transformer``, ``fused_shape``.
 ``tensor`` is what user functions compute with and ``apply`` records or computes; ``weak_typing`` and ``arguments`` say
-what users may write loosely; ``functions`` and ``functions_shape`` give operators with attributes a Python signature.
+what users may write loosely; ``functions``, ``functions_shape``, ``functions_storage``, ``functions_device``,
+``functions_fused`` and ``functions_training`` give operators with attributes a Python signature.
 
 ``OPS`` maps each name to its declaration; a declaration anywhere in this directory is in it. Every operator is also a
 function here under its snake_case name: ``ops.add(ops.mul(x, 2.0), 1.0)``, ``ops.reduce_sum(x, axis=-1)``.
@@ -23,7 +32,14 @@ from typing import Any
 from graphkernel.catalogue import collect
 from graphkernel.errors import nearest
 from graphkernel.ir.opdef import OpDef
-from graphkernel.ops import functions, functions_shape
+from graphkernel.ops import (
+    functions,
+    functions_device,
+    functions_fused,
+    functions_shape,
+    functions_storage,
+    functions_training,
+)
 from graphkernel.ops.apply import apply, apply_all
 from graphkernel.ops.tensor import Tensor
 
@@ -36,19 +52,22 @@ select = functions.select
 
 def snake_case(name: str) -> str:
     """The Python name of an operator: ``ReduceSum`` is ``reduce_sum``, ``ReLU`` is ``relu``."""
-    words = re.sub(r"(ReLU|GeLU|SiLU|MatMul|ACos)", lambda match: match.group().capitalize(), name)
+    if name == "Shape":
+        return "shape_of"  # the module of shape operators has the shorter name
+    words = re.sub(
+        r"(ReLU|GeLU|SiLU|MatMul|ACos|BCE|CSR(?=[A-Z])|Conv2D)", lambda match: match.group().capitalize(), name
+    )
     return re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[0-9])(?=[A-Z][a-z])", "_", words).lower()
 
 
+_WRITTEN = (functions, functions_shape, functions_storage, functions_device, functions_training, functions_fused)
 _BY_FUNCTION: Mapping[str, OpDef] = MappingProxyType({snake_case(name): op for name, op in OPS.items()})
 
 
 def __getattr__(name: str) -> Callable[..., Any]:
     if name.startswith("__") or name not in _BY_FUNCTION:
         raise AttributeError(f"no operator function {name!r}{nearest(name, _BY_FUNCTION)}")
-    written = (
-        getattr(module, f"{name}_" if name == "slice" else name, None) for module in (functions, functions_shape)
-    )
+    written = (getattr(module, f"{name}_" if name == "slice" else name, None) for module in _WRITTEN)
     return next((function for function in written if function is not None), partial(apply, _BY_FUNCTION[name]))
 
 

@@ -15,19 +15,19 @@ from graphkernel.ops.weak_typing import Scalar, weak_array
 TensorLike = TypeVar("TensorLike", Tensor, Array)
 
 
-def apply(op: OpDef, *operands: Any, **attrs: object) -> Any:
+def apply(op: OpDef, /, *operands: Any, **attrs: object) -> Any:
     """The result of an operator that has one: a Tensor when an operand is one, otherwise an array."""
     (result,) = apply_all(op, *operands, **attrs)
     return result
 
 
-def apply_all(op: OpDef, *operands: Any, **attrs: object) -> tuple[Any, ...]:
+def apply_all(op: OpDef, /, *operands: Any, **attrs: object) -> tuple[Any, ...]:
     """All results of an operator: Tensors when an operand is one, otherwise arrays."""
     traced = any(isinstance(operand, Tensor) for operand in operands)
     return record_all(op, *operands, **attrs) if traced else compute_all(op, *operands, **attrs)
 
 
-def compute_all(op: OpDef, *operands: Array | Scalar, **attrs: object) -> tuple[Array, ...]:
+def compute_all(op: OpDef, /, *operands: Array | Scalar, **attrs: object) -> tuple[Array, ...]:
     """The operator's meaning on numpy arrays, which its type rule has checked."""
     array = next((operand for operand in operands if isinstance(operand, np.ndarray | np.generic)), None)
     like = dtype(array.dtype) if array is not None else dtype("float32")

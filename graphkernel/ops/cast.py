@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from graphkernel.ir.opdef import Kind
-from graphkernel.ir.types import Attrs, TensorType, dtype
+from graphkernel.ir.types import Attrs, Category, TensorType, dtype
 from graphkernel.ops.families import Array, declare, widened
 
 
@@ -14,7 +16,10 @@ def _cast_type(types: tuple[TensorType, ...], attrs: Attrs) -> tuple[TensorType,
 
 def _cast(x: Array, *, attrs: Attrs) -> Array:
     target = dtype(attrs.str("dst_type"))
-    return (widened(x) != 0) if target.name == "bool" else x.astype(target.numpy)
+    if target.name == "bool":
+        return widened(x) != 0
+    kept = x if target.category is Category.COMPLEX else np.real(x)
+    return np.asarray(kept.astype(target.numpy))
 
 
 CAST = declare(
@@ -24,5 +29,6 @@ CAST = declare(
     _cast_type,
     _cast,
     attributes=("dst_type",),
-    doc="To the data type named by dst_type; floats truncate towards zero, bool tests != 0.",
+    doc="To the data type named by dst_type; floats truncate towards zero, bool tests != 0, of complex numbers the real "
+    "part is taken.",
 )

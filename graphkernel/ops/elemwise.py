@@ -16,7 +16,7 @@ def erf(x: Array) -> Array:
     return np.asarray(np.vectorize(math.erf, otypes=[np.float64])(x)).astype(x.dtype)
 
 
-def _truncated_quotient(x: Array, y: Array) -> Any:  # numpy gives array or scalar
+def truncated_quotient(x: Array, y: Array) -> Any:  # numpy gives array or scalar
     """C's division: true division of floats, integers round towards zero."""
     if np.issubdtype(x.dtype, np.integer):
         quotient = x // y
@@ -28,7 +28,7 @@ ADD = binary("Add", np.add, commutative=True)
 SUB = binary("Sub", np.subtract)
 MUL = binary("Mul", np.multiply, commutative=True)
 REAL_DIV = binary("RealDiv", np.divide, floating, doc="True division.")
-DIV = binary("Div", _truncated_quotient, real, doc="Division; of integers it rounds towards zero, as C and ONNX do.")
+DIV = binary("Div", truncated_quotient, real, doc="Division; of integers it rounds towards zero, as C and ONNX do.")
 FLOOR_DIV = binary("FloorDiv", np.floor_divide, real)
 MOD = binary("Mod", np.fmod, real, doc="Remainder with the sign of the dividend.")
 FLOOR_MOD = binary("FloorMod", np.mod, real, doc="Remainder with the sign of the divisor.")

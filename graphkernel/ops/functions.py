@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from graphkernel.errors import FrontendError
 from graphkernel.ir.opdef import OpDef
 from graphkernel.ir.types import DType, dtype
-from graphkernel.ops import activation, effects, nn, normalize, reduce
+from graphkernel.ops import activation, effects, nn, normalize, reduce, scan
 from graphkernel.ops.apply import TensorLike, apply, apply_all
 from graphkernel.ops.arguments import Axes, normal_axes, repeated
 from graphkernel.ops.cast import CAST
@@ -86,7 +86,7 @@ def argmin(x: TensorLike, axis: int = -1, output_type: str | DType = "int32") ->
 
 def cum_sum(x: TensorLike, axis: int, exclusive: bool = False, reverse: bool = False) -> TensorLike:
     """The running sum along an axis."""
-    return apply(reduce.CUM_SUM, x, axis=axis_of(axis, rank_of(x)), exclusive=exclusive, reverse=reverse)
+    return apply(scan.CUM_SUM, x, axis=axis_of(axis, rank_of(x)), exclusive=exclusive, reverse=reverse)
 
 
 def matmul(a: TensorLike, b: Operand, transpose_a: bool = False, transpose_b: bool = False) -> TensorLike:
@@ -157,13 +157,6 @@ def bias_add(x: TensorLike, bias: Operand, data_format: str = "NCHW") -> TensorL
 def bias_add_grad(dy: TensorLike, data_format: str = "NCHW") -> TensorLike:
     """The sum over all axes but that of the channels."""
     return apply(normalize.BIAS_ADD_GRAD, dy, data_format=data_format)
-
-
-def batch_norm(
-    x: TensorLike, scale: Operand, bias: Operand, mean: Operand, variance: Operand, epsilon: float = 1e-5
-) -> TensorLike:
-    """Batch normalisation with known statistics, channels on axis 1."""
-    return apply(normalize.BATCH_NORM, x, scale, bias, mean, variance, epsilon=float(epsilon))
 
 
 def conv2d(

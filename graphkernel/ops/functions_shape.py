@@ -12,6 +12,7 @@ from graphkernel.ops import indexing, pieces
 from graphkernel.ops import shape as shapes
 from graphkernel.ops.apply import TensorLike, apply, apply_all
 from graphkernel.ops.arguments import Axes, dims, ints, resolved_shape, split_sizes
+from graphkernel.ops.slice_masks import masked_key
 from graphkernel.ops.tensor import Operand, Tensor, rank_of
 from graphkernel.ops.type_rules import axes_of, axis_of
 from graphkernel.ops.weak_typing import weak_array
@@ -71,11 +72,21 @@ def split(x: TensorLike, sizes: int | Sequence[int], axis: int = 0) -> tuple[Ten
 
 
 def strided_slice(
-    x: TensorLike, begin: Sequence[Dim], end: Sequence[Dim], strides: Sequence[int] | None = None
+    x: TensorLike, begin: Sequence[Dim], end: Sequence[Dim], strides: Sequence[int] | None = None, **masks: int
 ) -> TensorLike:
-    """``begin:end:stride`` of every axis, counted from the front."""
+    """``begin:end:stride`` of every axis, counted from the front; with masks as MindSpore's StridedSlice reads them.
+
+    The masks are ``begin_mask``, ``end_mask``, ``ellipsis_mask``, ``new_axis_mask`` and ``shrink_axis_mask``: bit i is
+    about entry i. With any of them (0 counts) negative positions count from the end and axes without an entry stay whole.
+    """
     steps = tuple(strides) if strides is not None else (1,) * len(begin)
+    if masks:
+        return _indexed(x, masked_key(begin, end, steps, masks))
     return apply(pieces.STRIDED_SLICE, x, begin=tuple(begin), end=tuple(end), strides=steps)
+
+
+def _indexed(x: Any, key: Any) -> Any:  # a Tensor gives a Tensor, an array an array
+    return x[key] if isinstance(x, Tensor) else np.asarray(x[key])
 
 
 def slice_(x: TensorLike, begin: Sequence[int], size: Sequence[Dim]) -> TensorLike:

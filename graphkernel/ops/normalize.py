@@ -1,4 +1,4 @@
-"""Softmax, normalisations, means and biases: composite operators that reduce or broadcast."""
+"""Softmax, layer norms, means and biases: composite operators that reduce or broadcast."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ import numpy as np
 from graphkernel.errors import TypeRuleError
 from graphkernel.ir.opdef import Kind
 from graphkernel.ir.types import Attrs, TensorType
+from graphkernel.ops.batch_normalization import channel_axis
 from graphkernel.ops.families import Array, declare, reduction, rounded, widened
 from graphkernel.ops.type_rules import axes_of, axis_of, expect_dtype, floating, number, reduced_shape, shape_text
 
 Types = tuple[TensorType, ...]
 
 REDUCE_MEAN = reduction("ReduceMean", np.mean, floating, composite=True)
+MEAN_EXT = reduction("MeanExt", np.mean, floating, composite=True, doc="ReduceMean, as mint.mean calls it.")
 
 
 def _softmax_type(types: Types, attrs: Attrs) -> Types:
@@ -109,24 +111,16 @@ RMS_NORM = declare(
 )
 
 
-def _channel_axis(rank: int, attrs: Attrs) -> int:
-    """The axis of the channels: the last of NHWC, otherwise the second (the last of a matrix)."""
-    data_format = attrs.str("data_format", "NCHW")
-    if data_format not in ("NCHW", "NHWC"):
-        raise TypeRuleError(f"data_format must be 'NCHW' or 'NHWC', got {data_format!r}")
-    return rank - 1 if data_format == "NHWC" else 1
-
-
 def _bias_add_type(types: Types, attrs: Attrs) -> Types:
     x, bias = types
     expect_dtype(number, x, bias)
-    if x.rank < 2 or bias.shape != (x.shape[_channel_axis(x.rank, attrs)],):
+    if x.rank < 2 or bias.shape != (x.shape[channel_axis(x.rank, attrs)],):
         raise TypeRuleError(f"bias must have the shape of the channel axis of {shape_text(x.shape)}")
     return (x,)
 
 
 def _bias_add(x: Array, bias: Array, *, attrs: Attrs) -> Array:
-    channel = _channel_axis(x.ndim, attrs)
+    channel = channel_axis(x.ndim, attrs)
     return rounded(np.add)(x, bias.reshape([-1 if axis == channel else 1 for axis in range(x.ndim)]))
 
 
@@ -143,7 +137,7 @@ def _bias_add_grad_type(types: Types, attrs: Attrs) -> Types:
 
 def _gradient_axis(rank: int, attrs: Attrs) -> int:
     """MindSpore reduces all but the last axis of rank 2 and 3 tensors whatever the format says."""
-    return rank - 1 if rank <= 3 else _channel_axis(rank, attrs)
+    return rank - 1 if rank <= 3 else channel_axis(rank, attrs)
 
 
 def _bias_add_grad(dy: Array, *, attrs: Attrs) -> Array:
@@ -154,33 +148,4 @@ def _bias_add_grad(dy: Array, *, attrs: Attrs) -> Array:
 
 BIAS_ADD_GRAD = declare(
     "BiasAddGrad", Kind.REDUCE, 1, _bias_add_grad_type, _bias_add_grad, attributes=("data_format",), composite=True
-)
-
-
-def _batch_norm_type(types: Types, attrs: Attrs) -> Types:
-    x, *parameters = types
-    expect_dtype(floating, x)
-    expect_dtype(floating, *parameters)
-    if x.rank < 2 or any(parameter.shape != (x.shape[1],) for parameter in parameters):
-        raise TypeRuleError(f"scale, bias, mean and variance need the shape of axis 1 of {shape_text(x.shape)}")
-    return (x,)
-
-
-def _batch_norm(x: Array, scale: Array, bias: Array, mean: Array, variance: Array, *, attrs: Attrs) -> Array:
-    def per_channel(values: Array) -> Array:
-        return widened(values).reshape([-1 if axis == 1 else 1 for axis in range(x.ndim)])
-
-    factor = per_channel(scale) / np.sqrt(per_channel(variance) + attrs.float("epsilon", 1e-5))
-    return ((widened(x) - per_channel(mean)) * factor + per_channel(bias)).astype(x.dtype)
-
-
-BATCH_NORM = declare(
-    "BatchNorm",
-    Kind.OPAQUE,
-    5,
-    _batch_norm_type,
-    _batch_norm,
-    attributes=("epsilon",),
-    composite=True,
-    doc="Inference: (x, scale, bias, mean, variance) -> y, channels on axis 1.",
 )

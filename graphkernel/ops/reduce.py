@@ -6,8 +6,8 @@ import numpy as np
 
 from graphkernel.ir.opdef import Kind, OpDef
 from graphkernel.ir.types import Attrs, TensorType, dtype
-from graphkernel.ops.families import Array, ArrayFunction, declare, is_floating, reduction
-from graphkernel.ops.type_rules import axis_of, boolean, expect_dtype, number, real, reduced_shape
+from graphkernel.ops.families import Array, ArrayFunction, declare, reduction
+from graphkernel.ops.type_rules import axis_of, boolean, expect_dtype, real, reduced_shape
 
 REDUCE_SUM = reduction("ReduceSum", np.sum)
 REDUCE_PROD = reduction("ReduceProd", np.prod)
@@ -33,23 +33,3 @@ def _arg_reduction(name: str, function: ArrayFunction) -> OpDef:
 
 ARGMAX = _arg_reduction("Argmax", np.argmax)
 ARGMIN = _arg_reduction("Argmin", np.argmin)
-
-
-def _cumsum_type(types: tuple[TensorType, ...], attrs: Attrs) -> tuple[TensorType, ...]:
-    (x,) = types
-    expect_dtype(number, x)
-    axis_of(attrs.int("axis"), x.rank)
-    return (x,)
-
-
-def _cumsum(x: Array, *, attrs: Attrs) -> Array:
-    axis = attrs.int("axis")
-    ordered = np.flip(x, axis) if attrs.bool("reverse", False) else x
-    sums = np.cumsum(ordered.astype(np.float64) if is_floating(x) else ordered, axis)
-    if attrs.bool("exclusive", False):
-        sums = np.roll(sums, 1, axis)
-        np.moveaxis(sums, axis, 0)[:1] = 0
-    return (np.flip(sums, axis) if attrs.bool("reverse", False) else sums).astype(x.dtype)
-
-
-CUM_SUM = declare("CumSum", Kind.OPAQUE, 1, _cumsum_type, _cumsum, attributes=("axis", "exclusive", "reverse"))

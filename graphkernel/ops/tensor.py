@@ -203,13 +203,13 @@ class Tensor:
 Operand = Tensor | Array | Scalar
 
 
-def record(op: OpDef, *operands: Operand, **attrs: object) -> Tensor:
+def record(op: OpDef, /, *operands: Operand, **attrs: object) -> Tensor:
     """Applies an operator with one result, at least one operand being a Tensor."""
     (result,) = record_all(op, *operands, **attrs)
     return result
 
 
-def record_all(op: OpDef, *operands: Operand, **attrs: object) -> tuple[Tensor, ...]:
+def record_all(op: OpDef, /, *operands: Operand, **attrs: object) -> tuple[Tensor, ...]:
     """Applies an operator with any number of results, at least one operand being a Tensor."""
     first = next((operand for operand in operands if isinstance(operand, Tensor)), None)
     if first is None:

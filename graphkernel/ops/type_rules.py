@@ -57,6 +57,19 @@ _EXPECTATIONS: dict[Accepts, str] = {
     boolean: "bool",
 }
 
+KEEP_BASIC = frozenset(
+    {
+        "keep_basic",
+        "skip",
+        "inplace_group",
+        "inplace_algo",
+        "inplace_output_index",
+        "aggregate",
+        "aggregate_input_index",
+    }
+)
+"""Attributes that any operator may have; they say of one application that no kernel may hold it."""
+
 
 def checked(name: str, arity: int | None, attributes: tuple[str, ...], rule: InferRule) -> InferRule:
     """The rule with operand count and attribute names checked first and a message that names operator and operands."""
@@ -66,7 +79,7 @@ def checked(name: str, arity: int | None, attributes: tuple[str, ...], rule: Inf
             if arity is not None and len(types) != arity:
                 raise TypeRuleError(f"takes {arity} operand{'' if arity == 1 else 's'}, got {len(types)}")
             for attribute in attrs:
-                if attribute not in attributes:
+                if attribute not in attributes and attribute not in KEEP_BASIC:
                     hint = nearest(attribute, attributes)
                     raise TypeRuleError(
                         f"has no attribute {attribute!r}{hint}; it has: {', '.join(attributes) or 'none'}"

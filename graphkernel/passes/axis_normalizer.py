@@ -4,6 +4,11 @@ Before and after::
 
     ReduceSum(x, axis=(-1, 0))    ==>    ReduceSum(x, axis=(0, 2))         x of rank 3
     ReduceSum(x, axis=())         ==>    ReduceSum(x, axis=(0, 1, 2))
+    ReduceSum(x, axis=-1)         ==>    ReduceSum(x, axis=(2,))
+    CumSum(x, axis=-1)            ==>    CumSum(x, axis=2)
+
+MindSpore's pass of this name leaves the single negative integer as it is. Ranks are always known here, so nothing is
+skipped; a tensor of rank 0 has no axes, and ``axis=()`` is right for it.
 """
 
 from __future__ import annotations
@@ -16,12 +21,15 @@ from graphkernel.ops.type_rules import axes_of, axis_of
 from graphkernel.passes.base import Context, graph_pass, map_bodies
 
 REDUCTIONS = frozenset({"ReduceSum", "ReduceProd", "ReduceMax", "ReduceMin", "ReduceAll", "ReduceAny", "ReduceMean"})
-INDEX_REDUCTIONS = frozenset({"Argmax", "Argmin"})
+ONE_AXIS = frozenset(
+    {"Argmax", "Argmin", "ArgMaxWithValue", "ArgMinWithValue", "CumSum", "CumProd", "Concat", "Split", "Gather"}
+)
+"""The operators whose only axis is one of their first operand's."""
 
 
 @graph_pass
 def axis_normalizer(graph: Graph, context: Context) -> Graph:
-    """Makes reduction axes sorted, non-negative and complete, in the graph and inside every kernel body."""
+    """Makes reduction axes sorted, non-negative and complete, and single axes non-negative, kernels included."""
     return normalized(map_bodies(graph, normalized))
 
 
@@ -41,6 +49,6 @@ def _normal_attrs(node: Node) -> Attrs:
     if name in REDUCTIONS:
         axes = axes_of(node.attrs.ints("axis", ()), node.args[0].type.rank)
         return node.attrs.with_(axis=axes, keep_dims=node.attrs.bool("keep_dims", False))
-    if name in INDEX_REDUCTIONS:
+    if name in ONE_AXIS and "axis" in node.attrs:
         return node.attrs.with_(axis=axis_of(node.attrs.int("axis"), node.args[0].type.rank))
     return node.attrs

@@ -50,12 +50,16 @@ class Place:
 
 @dataclass(frozen=True)
 class Pass:
-    """A named transformation. ``place`` is None for passes that the pipeline table places."""
+    """A named transformation. ``place`` is None for passes that the pipeline table places.
+
+    An ``absorbed`` pass has nothing to do here, where MindSpore has work for it; its documentation says why.
+    """
 
     name: str
     run: Transform
     doc: str = ""
     place: Place | None = None
+    absorbed: bool = False
 
     def __call__(self, graph: Graph, context: Context | None = None) -> Graph:
         """Runs the pass alone, with default options unless a context is given."""
@@ -83,9 +87,51 @@ def graph_pass(
     return declare
 
 
-def always(options: Options) -> bool:
-    """The predicate of steps that do not depend on target or flags."""
-    return True
+@dataclass(frozen=True)
+class Condition:
+    """When a step may run, besides its level: a predicate of the options, with the words that say it."""
+
+    text: str
+    holds: Callable[[Options], bool]
+
+    def __call__(self, options: Options) -> bool:
+        """True when the step may run."""
+        return self.holds(options)
+
+    def __and__(self, other: Condition) -> Condition:
+        """Both must hold."""
+        text = " and ".join(f"({part})" if " or " in part else part for part in (self.text, other.text))
+        return Condition(text, lambda options: self(options) and other(options))
+
+    def __or__(self, other: Condition) -> Condition:
+        """One must hold."""
+        text = " or ".join(f"({part})" if " and " in part else part for part in (self.text, other.text))
+        return Condition(text, lambda options: self(options) or other(options))
+
+
+always = Condition("", lambda options: True)
+"""The condition of steps that do not depend on target or flags."""
+
+dvm = Condition("kernel_generator DVM", lambda options: options.generator == "DVM")
+"""Steps that MindSpore runs for its own kernels of Ascend."""
+
+not_dvm = Condition("kernel_generator not DVM", lambda options: options.generator != "DVM")
+"""Steps that those kernels do not need."""
+
+
+def on(*targets: str) -> Condition:
+    """Holds for these targets."""
+    return Condition(" or ".join(targets), lambda options: options.target in targets)
+
+
+def flag(name: str) -> Condition:
+    """Holds when the flag is true, or above 0, whether it was given or follows from the level."""
+    return Condition(name, lambda options: options.is_on(name))
+
+
+def level(least: int) -> Condition:
+    """Holds from this opt_level on; for steps that a flag brings in at lower levels."""
+    return Condition(f"opt_level {least}", lambda options: options.opt_level >= least)
 
 
 @dataclass(frozen=True)
@@ -100,19 +146,21 @@ class Step:
     number: int
     level: int
     why: str
-    when: Callable[[Options], bool] = always
-    stage_number: int = 0
+    when: Condition = always
+    stage_number: int | None = None
     enabled: bool = True
 
     @property
     def name(self) -> str:
-        """``stage2_highlevelopt1_3_arithmetic_simplify``, as MindSpore writes it."""
-        return f"stage{self.stage_number}_{self.stage}_{self.number}_{self.pass_.name}"
+        """``stage2_highlevelopt1_3_arithmetic_simplify`` or ``fusion_group_0_FlashAttentionFusionV1``, as in MindSpore."""
+        stage = self.stage if self.stage_number is None else f"stage{self.stage_number}_{self.stage}"
+        return f"{stage}_{self.number}_{self.pass_.name}"
 
     @property
-    def spellings(self) -> tuple[str, str, str]:
-        """How enable_pass and disable_pass may call it: by numbers, by stage and name, by name alone."""
-        return (f"{self.stage_number}.{self.number}", f"{self.stage}.{self.pass_.name}", self.pass_.name)
+    def spellings(self) -> tuple[str, ...]:
+        """How enable_pass and disable_pass may call it: by stage and name, by name alone, by numbers if it has them."""
+        numbers = () if self.stage_number is None else (f"{self.stage_number}.{self.number}",)
+        return (f"{self.stage}.{self.pass_.name}", self.pass_.name, *numbers)
 
 
 def run_steps(graph: Graph, steps: Iterable[Step], context: Context, hooks: Iterable[Hook] = ()) -> Graph:
@@ -146,7 +194,7 @@ def _run(step: Step, graph: Graph, context: Context) -> Graph:
         detail = str(error) if isinstance(error, GraphKernelError) else f"{type(error).__name__}: {error}"
         raise PassError(
             f"pass {step.name} failed on graph {graph.name!r}: {detail}; "
-            f"disable_pass={step.spellings[1]} goes on without it, a dump_dir keeps the graph before it"
+            f"disable_pass={step.spellings[0]} goes on without it, a dump_dir keeps the graph before it"
         ) from error
 
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from graphkernel.cluster.ascend_checks import refusal as ascend_refusal
 from graphkernel.cluster.contract import clusters
 from graphkernel.cluster.extract import extract
 from graphkernel.cluster.naming import FUSION, Names
 from graphkernel.cluster.ops_lists import cluster_ops
+from graphkernel.cluster.partition import BASIC_OPERATORS
 from graphkernel.decisions import DecisionLog
 from graphkernel.ir.graph import Graph, Node, Value
 from graphkernel.ir.opdef import Kind
+from graphkernel.ir.types import symbols_of
+from graphkernel.ops.type_rules import KEEP_BASIC
 from graphkernel.options import Options
 from graphkernel.passes.base import Context, graph_pass
 
 PASS_NAME = "graph_kernel_cluster"
-NEVER_ALONE = frozenset({"Reshape", "Assign"})
 
 
 @graph_pass
@@ -50,7 +53,25 @@ def _refusal(node: Node, listed: frozenset[str], options: Options) -> tuple[str,
     for value in (*node.outs, *node.args):
         if (reason := _unfit(value)) is not None:
             return reason
-    return None
+    return _kept(node) or _brings_symbol(node) or (_unfit_for_ascend(node) if options.target == "ascend" else None)
+
+
+def _kept(node: Node) -> tuple[str, str] | None:
+    """An attribute that asks for an ordinary operator: of the user (``keep_basic``), or of in-place schemes."""
+    found = next((key for key in node.attrs if key in KEEP_BASIC and node.attrs[key] is not False), None)
+    return None if found is None else ("not-fused-kept", f"{node.name} has the attribute {found}")
+
+
+def _brings_symbol(node: Node) -> tuple[str, str] | None:
+    """A symbolic extent that no operand has: a kernel reads its extents off its operands, and might have none with it."""
+    known = symbols_of(dim for value in node.args for dim in value.type.shape)
+    strange = [name for name in symbols_of(dim for type_ in node.types for dim in type_.shape) if name not in known]
+    return ("not-fused-symbol", f"no operand of {node.name} has the extent {strange[0]}") if strange else None
+
+
+def _unfit_for_ascend(node: Node) -> tuple[str, str] | None:
+    found = ascend_refusal(node)
+    return None if found is None else (found.code, found.message)
 
 
 def _unlisted(node: Node, options: Options) -> tuple[str, str]:
@@ -76,7 +97,10 @@ def _unfit(value: Value) -> tuple[str, str] | None:
 
 
 def _is_worth_a_kernel(group: tuple[Node, ...]) -> bool:
-    return any(node.op.name not in NEVER_ALONE for node in group)
+    """False for views, and for a product or another library operator alone."""
+    if len(group) > 1 and any(node.op.kind is Kind.OPAQUE for node in group):
+        return True
+    return any(node.op.name not in BASIC_OPERATORS for node in group)
 
 
 def _record(refusals: dict[Node, tuple[str, str] | None], groups: list[tuple[Node, ...]], log: DecisionLog) -> None:

@@ -1,36 +1,64 @@
-"""The pass graph_kernel_cse: equal operators on equal operands are computed once.
+"""The passes cse1 and graph_kernel_cse: equal operators on equal operands are computed once.
 
 Before and after::
 
     a = Mul(x, x); b = Mul(x, x); return Add(a, b)    ==>    a = Mul(x, x); return Add(a, a)
+
+    a = ReduceSum(x, axis=1); b = ReduceSum(Reshape(x, [6, 4]), axis=1)              x of shape [2, 3, 4], axis 2 for a
+        ==>
+    a = ReduceSum(x, axis=2); b = Reshape(a, [6])
+
+The second form is graph_kernel_cse's alone: two reductions are equal when they reduce the same elements in the same runs of
+memory, whatever reshapes stand before them and whether they keep the reduced dims. MindSpore alternates CSE with a pass
+that moves reshapes behind reductions, until neither changes anything; one walk over final operands finds the same.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from graphkernel.cluster.space import reduction_space
 from graphkernel.ir.graph import CONSTANT, FUSED, Graph, Node, Value, keep
+from graphkernel.ir.types import Attrs
+from graphkernel.ops.shape import RESHAPE
 from graphkernel.passes.base import Context, graph_pass, map_bodies
+
+REDUCTIONS = frozenset({"ReduceSum", "ReduceProd", "ReduceMax", "ReduceMin", "ReduceAll", "ReduceAny", "ReduceMean"})
+
+
+@graph_pass
+def cse1(graph: Graph, context: Context) -> Graph:
+    """Merges operators with the same name, operands and attributes; kernels are not looked into."""
+    return merge_equal(graph, context, cse1.name)
 
 
 @graph_pass
 def graph_kernel_cse(graph: Graph, context: Context) -> Graph:
-    """Merges operators with the same name, operands and attributes, in the graph and inside every kernel body."""
+    """Merges equal operators, and reductions over the same elements, in the graph and inside every kernel body."""
 
     def merge(body: Graph) -> Graph:
-        return merge_equal(body, context)
+        return merge_equal(body, context, graph_kernel_cse.name, reductions=True)
 
     return merge(map_bodies(graph, merge))
 
 
-def merge_equal(graph: Graph, context: Context) -> Graph:
-    """One graph without its bodies: rebuilt with one node for each distinct computation."""
+def merge_equal(graph: Graph, context: Context, pass_name: str, *, reductions: bool = False) -> Graph:
+    """One graph without its bodies: rebuilt with one node for each distinct computation, optionally for each reduction."""
     first: dict[object, Node] = {}
+    reduced: dict[object, Node] = {}
 
     def rewrite(node: Node, args: tuple[Value, ...]) -> tuple[Value, ...]:
         kept = keep(node, tuple(_shared_constant(arg, first) for arg in args))
         known = first.setdefault(_key(kept), kept)
         if known is not kept:
-            context.log.add(graph_kernel_cse.name, "merged-equal", node.name, known.name)
-        return known.outs
+            context.log.add(pass_name, "merged-equal", node.name, known.name)
+        if not reductions or known.op.name not in REDUCTIONS:
+            return known.outs
+        same = reduced.setdefault(_reduction_key(known), known)
+        if same is known:
+            return known.outs
+        context.log.add(pass_name, "reduction-reused", node.name, same.name)
+        return _reshaped(same, known, first).outs
 
     return graph.rebuild(rewrite)
 
@@ -48,6 +76,22 @@ def _key(node: Node) -> object:
     Attributes are compared as text, because 1 == True and 0.0 == -0.0.
     """
     if node.op is FUSED:
-        return (node.body, node.args)
+        return (node.body, node.args, repr(node.attrs))
     args = frozenset(node.args) if node.op.commutative else node.args
     return (node.op, args, repr(node.attrs), node.types)
+
+
+def _reduction_key(node: Node) -> object:
+    """Equal for reductions that reduce the same elements in the same runs of memory."""
+    source = node.args[0]
+    while source.op is RESHAPE:
+        source = source.node.args[0]
+    return (node.op, source, reduction_space(node), repr(node.attrs.without("axis", "keep_dims")), node.out.type.dtype)
+
+
+def _reshaped(same: Node, node: Node, first: dict[object, Node]) -> Node:
+    """The reduction's result in the shape that the node gives it."""
+    if same.types == node.types:
+        return same
+    made = replace(node, op=RESHAPE, args=(same.out,), attrs=Attrs.of(shape=node.out.type.shape))
+    return first.setdefault(_key(made), made)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from graphkernel.cluster.extract import with_unique_labels
 from graphkernel.errors import TypeRuleError, nearest
-from graphkernel.expanders.base import Declined, Expander, expand
+from graphkernel.expanders.base import Declined, Expander, entry_name, expand
 from graphkernel.expanders.lists import expand_ops
 from graphkernel.ir.graph import Builder, Graph, Node, Value, keep
 from graphkernel.passes.base import Context, graph_pass
@@ -23,8 +23,13 @@ def graph_kernel_expander(graph: Graph, context: Context) -> Graph:
     listed = listed_ops(context)
 
     def rewrite(node: Node, args: tuple[Value, ...]) -> tuple[Value, ...]:
-        entry = context.expanders.get(node.op.name)
-        found = _expanded(entry, node, args, Builder(origin=node.name)) if entry and node.op.name in listed else None
+        name = entry_name(node)
+        entry = context.expanders.get(name)
+        found = (
+            _expanded(entry, node, args, Builder(origin=node.name), context.options.target)
+            if entry and name in listed
+            else None
+        )
         _record(found, node, context)
         return found if isinstance(found, tuple) else keep(node, args).outs
 
@@ -43,16 +48,18 @@ def listed_ops(context: Context) -> frozenset[str]:
     return (expand_ops(options.target) | set(options.enable_expand_ops)) - set(options.disable_expand_ops)
 
 
-def _expanded(entry: Expander, node: Node, args: tuple[Value, ...], builder: Builder) -> tuple[Value, ...] | Declined:
+def _expanded(
+    entry: Expander, node: Node, args: tuple[Value, ...], builder: Builder, target: str
+) -> tuple[Value, ...] | Declined:
     try:
-        return expand(entry, node, args, builder)
+        return expand(entry, node, args, builder, target)
     except TypeRuleError as error:
         return Declined(f"the expansion does not type-check: {error}")
 
 
 def _record(found: tuple[Value, ...] | Declined | None, node: Node, context: Context) -> None:
     """Logs what became of a node; operators that are basic anyway are not worth a decision."""
-    name = node.op.name
+    name = entry_name(node)
     if isinstance(found, tuple):
         context.log.add(PASS_NAME, "expanded", node.name, message=f"{name}: {context.expanders[name].doc}")
     elif found is not None:

@@ -4,28 +4,51 @@ Before and after::
 
     c = Sqrt([4, 9]); y = Mul(x, c)    ==>    y = Mul(x, [2, 3])
 
-A folded Exp or Tanh may differ from the device's in the last bit, which is why this starts at level 2.
+Every operator folds by its own meaning; a division by zero gives what numpy gives. Large results of small operands stay
+operators (:data:`graphkernel.patterns.folding.SMALL`), and so does what has no meaning for these numbers, such as an
+integer to a negative power. A folded Exp or Tanh may differ from the device's in the last bit, which is why this starts at
+level 2.
 """
 
 from __future__ import annotations
 
 from graphkernel.cluster.extract import with_unique_labels
 from graphkernel.ir.graph import Builder, Graph, Node, Value, keep
-from graphkernel.passes.base import Context, graph_pass
+from graphkernel.passes.base import Context, graph_pass, map_bodies
 from graphkernel.patterns.folding import folded, is_foldable
+
+PASS_NAME = "constant_folding"
 
 
 @graph_pass
 def constant_folding(graph: Graph, context: Context) -> Graph:
-    """Replaces operators whose operands are all known by their results, unless these are large and the operands are not."""
+    """Replaces operators whose operands are all known by their results, in the graph and inside every kernel body."""
+
+    def fold(body: Graph) -> Graph:
+        return _folded(body, context)
+
+    return fold(map_bodies(graph, fold))
+
+
+def _folded(graph: Graph, context: Context) -> Graph:
+    """One graph without its bodies."""
     builder = Builder()
 
     def rewrite(node: Node, args: tuple[Value, ...]) -> tuple[Value, ...]:
         kept = keep(node, args)
-        if not is_foldable(kept):
+        results = _results(kept, builder) if is_foldable(kept) else None
+        if results is None:
             return kept.outs
-        context.log.add(constant_folding.name, "folded", node.name, message=node.op.name)
-        return folded(kept, builder)
+        context.log.add(PASS_NAME, "folded", node.name, message=node.op.name)
+        return results
 
     result = graph.rebuild(rewrite)
     return result if result is graph else with_unique_labels(result)
+
+
+def _results(node: Node, builder: Builder) -> tuple[Value, ...] | None:
+    """The results as constants; None when the meaning refuses these numbers."""
+    try:
+        return folded(node, builder)
+    except (ValueError, ArithmeticError):
+        return None

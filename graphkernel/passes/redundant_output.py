@@ -12,7 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from graphkernel.cluster.extract import with_unique_labels
-from graphkernel.ir.graph import CONSTANT, Graph, Node, Value, keep
+from graphkernel.ir.graph import CONSTANT, Alias, Graph, Node, Value, keep
+from graphkernel.ir.types import Attrs
 from graphkernel.passes.base import Context, graph_pass
 
 
@@ -48,27 +49,44 @@ class _Tidy:
         known = dict(zip(node.body.inputs, args, strict=True))
         if self.body.outputs:
             types = tuple(value.type for value in self.body.outputs)
-            call = replace(node, args=tuple(args[i] for i in self.operands), types=types, body=self.body)
+            operands = tuple(args[i] for i in self.operands)
+            call = replace(node, args=operands, types=types, body=self.body, attrs=self.marks(node))
             known.update(zip(self.body.outputs, call.outs, strict=True))
         return tuple(known.get(source, source) for source in self.sources)
 
+    def marks(self, node: Node) -> Attrs:
+        """The attributes of the call; what parallel_fusion says of each result is said of those that are left."""
+        info = node.attrs.get("parallel_dim_info")
+        if not isinstance(info, tuple):
+            return node.attrs
+        first = {source: index for index, source in reversed(list(enumerate(self.sources)))}
+        return node.attrs.with_(parallel_dim_info=tuple(info[first[value]] for value in self.body.outputs))
+
 
 def _tidy(node: Node, used: set[Value]) -> _Tidy | None:
-    """How a fused node can be smaller; None when it is no fused node, writes into operands or has nothing redundant."""
+    """How a fused node can be smaller; None when it is no fused node or has nothing redundant."""
     body = node.body
-    if body is None or body.aliases:
+    if body is None:
         return None
+    stored = {body.outputs[alias.output]: alias.input for alias in body.aliases}
+    if len(stored) < len(body.aliases) or any(_is_given(source, body) for source in stored):
+        return None  # one value stored twice, or an operand stored elsewhere: copies that are meant
     needed = [source for value, source in zip(node.outs, body.outputs, strict=True) if value in used]
     outputs = tuple(dict.fromkeys(source for source in needed if not _is_given(source, body)))
-    smaller = replace(body, outputs=outputs)
+    smaller = replace(body, outputs=outputs, aliases=())
     reached = {arg.node for inner in smaller.operators for arg in inner.args}
+    reached.update(body.inputs[stored[source]].node for source in outputs if source in stored)
     kept = tuple(i for i, value in enumerate(body.inputs) if value.node in reached)
     if len(outputs) == len(body.outputs) and len(kept) == len(body.inputs):
         return None
     # unused results still need something to stand for them; nobody looks at it
     fallback = outputs[0] if outputs else body.inputs[0]
     sources = tuple(source if _is_given(source, body) or source in outputs else fallback for source in body.outputs)
-    return _Tidy(replace(smaller, inputs=tuple(body.inputs[i] for i in kept)), kept, sources)
+    aliases = tuple(
+        Alias(index, kept.index(stored[source])) for index, source in enumerate(outputs) if source in stored
+    )
+    inputs = tuple(body.inputs[i] for i in kept)
+    return _Tidy(replace(smaller, inputs=inputs, aliases=aliases), kept, sources)
 
 
 def _is_given(source: Value, body: Graph) -> bool:

@@ -7,22 +7,29 @@ Before and after::
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 from graphkernel.cluster.extract import with_unique_labels
 from graphkernel.errors import nearest
 from graphkernel.ir.graph import Graph
 from graphkernel.options import Options
 from graphkernel.passes.base import Context, graph_pass, map_bodies
+from graphkernel.patterns.ancestor_ids import RULES_BY_ID, rule_names
 from graphkernel.patterns.drive import simplify
 from graphkernel.patterns.language import Rule, Safety
+
+# Outside of kernels a bias is better left to the kernel that takes what follows it.
+MATMUL_BIAS = frozenset({"matmul_with_bias", "batch_matmul_with_bias"})
 
 
 @graph_pass
 def arithmetic_simplify(graph: Graph, context: Context) -> Graph:
     """Applies the rules that the options allow, in the graph and inside every kernel body."""
-    rules = enabled_rules(context.rules, context.options)
+    inside = enabled_rules(context.rules, context.options)
+    outside = tuple(rule for rule in inside if rule.name not in MATMUL_BIAS)
     allowed = allowed_safety(context.options)
 
-    def simplified(body: Graph) -> Graph:
+    def simplified(body: Graph, rules: Sequence[Rule] = inside) -> Graph:
         trail = simplify(body, rules, allowed)
         for firing in trail.firings:
             context.log.add(arithmetic_simplify.name, "rule-fired", firing.node, message=firing.rule)
@@ -30,7 +37,7 @@ def arithmetic_simplify(graph: Graph, context: Context) -> Graph:
             context.log.add(arithmetic_simplify.name, "rule-budget", body.name)
         return trail.graph if trail.graph is body else with_unique_labels(trail.graph)
 
-    return simplified(map_bodies(graph, simplified))
+    return simplified(map_bodies(graph, simplified), outside)
 
 
 def allowed_safety(options: Options) -> Safety:
@@ -41,11 +48,21 @@ def allowed_safety(options: Options) -> Safety:
 
 
 def enabled_rules(rules: tuple[Rule, ...], options: Options) -> tuple[Rule, ...]:
-    """The rules that the flags leave on; a name that no rule has is a mistake of the user."""
+    """The rules that the flags leave on, named by name or by MindSpore's id; what names no rule is a mistake of the user."""
     names = [rule.name for rule in rules]
-    for name in (*options.enable_simplify_exprs_only, *options.disable_simplify_exprs):
-        if name not in names:
-            options.complain(f"no rule is named {name!r}{nearest(name, names)}")
+    only = _named(options.enable_simplify_exprs_only, names, options)
+    off = _named(options.disable_simplify_exprs, names, options)
+    if options.disable_matmul_post_fusion:
+        off |= MATMUL_BIAS
     if options.enable_simplify_exprs_only:
-        return tuple(rule for rule in rules if rule.name in options.enable_simplify_exprs_only)
-    return tuple(rule for rule in rules if rule.name not in options.disable_simplify_exprs)
+        return tuple(rule for rule in rules if rule.name in only)
+    return tuple(rule for rule in rules if rule.name not in off)
+
+
+def _named(entries: Iterable[str], names: Sequence[str], options: Options) -> set[str]:
+    found: set[str] = set()
+    for entry in entries:
+        if entry not in RULES_BY_ID and entry not in names:
+            options.complain(f"no rule is named {entry!r}{nearest(entry, [*names, *RULES_BY_ID])}")
+        found.update(rule_names(entry))
+    return found

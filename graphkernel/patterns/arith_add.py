@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from graphkernel.patterns.language import Const, Rewrite, Safety, Term, rewrite, rule
+from graphkernel.patterns.language import Const, Rewrite, Safety, Term, given, rewrite, rule
+from graphkernel.patterns.ranges import bounded
+
+FINITE = bounded(-60000.0, 60000.0)
+MODERATE = bounded(-100.0, 100.0)
 
 
 @rule(safety=Safety.EXACT)
@@ -47,7 +51,7 @@ def negated_difference(x: Term, y: Term) -> Rewrite:
     return rewrite(-(x - y), y - x)
 
 
-@rule(safety=Safety.DOMAIN, integers=Safety.EXACT)
+@rule(safety=Safety.DOMAIN, integers=Safety.EXACT, given=given(Safety.EXACT, x=FINITE))
 def sub_itself(x: Term) -> Rewrite:
     """Needs finite values: inf - inf is NaN."""
     return rewrite(x - x, 0)
@@ -64,13 +68,19 @@ def add_two_constants(x: Term, a: Const, b: Const) -> Rewrite:
     return rewrite((x + a) + b, x + (a + b))
 
 
-@rule(safety=Safety.DOMAIN, integers=Safety.EXACT)
+@rule(safety=Safety.DOMAIN, integers=Safety.EXACT, given=given(Safety.ROUNDING, x=MODERATE, y=MODERATE, z=MODERATE))
 def add_common_factor(x: Term, y: Term, z: Term) -> Rewrite:
     """Needs products that do not overflow."""
     return rewrite(x * y + x * z, x * (y + z))
 
 
-@rule(safety=Safety.DOMAIN, integers=Safety.EXACT)
+@rule(safety=Safety.DOMAIN, integers=Safety.EXACT, given=given(Safety.ROUNDING, x=MODERATE, y=MODERATE, z=MODERATE))
 def sub_common_factor(x: Term, y: Term, z: Term) -> Rewrite:
     """Needs products that do not overflow. MindSpore's rule 2.4 has the sign of this one wrong."""
     return rewrite(x * y - x * z, x * (y - z))
+
+
+@rule(safety=Safety.DOMAIN, integers=Safety.EXACT)
+def add_and_sub_same(x: Term, y: Term, z: Term) -> Rewrite:
+    """Needs values of like size: the sums may have lost the others."""
+    return rewrite((x + y) + (z - x), y + z)

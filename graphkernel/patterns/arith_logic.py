@@ -5,7 +5,8 @@ The complement of an order (``not x > y`` as ``x <= y``) is wrong for NaN, thoug
 
 from __future__ import annotations
 
-from graphkernel.patterns.language import Rewrite, Safety, Term, rewrite, rule
+from graphkernel.patterns.language import Rewrite, Safety, Term, given, rewrite, rule
+from graphkernel.patterns.ranges import NO_NAN
 from graphkernel.patterns.terms import (
     equal,
     greater,
@@ -47,22 +48,22 @@ def not_unequal(x: Term, y: Term) -> Rewrite:
     return rewrite(logical_not(not_equal(x, y)), equal(x, y))
 
 
-@rule(safety=Safety.DOMAIN, integers=Safety.EXACT)
+@rule(safety=Safety.DOMAIN, integers=Safety.EXACT, given=given(Safety.EXACT, x=NO_NAN, y=NO_NAN))
 def not_greater(x: Term, y: Term) -> Rewrite:
     return rewrite(logical_not(greater(x, y)), less_equal(x, y))
 
 
-@rule(safety=Safety.DOMAIN, integers=Safety.EXACT)
+@rule(safety=Safety.DOMAIN, integers=Safety.EXACT, given=given(Safety.EXACT, x=NO_NAN, y=NO_NAN))
 def not_less_equal(x: Term, y: Term) -> Rewrite:
     return rewrite(logical_not(less_equal(x, y)), greater(x, y))
 
 
-@rule(safety=Safety.DOMAIN, integers=Safety.EXACT)
+@rule(safety=Safety.DOMAIN, integers=Safety.EXACT, given=given(Safety.EXACT, x=NO_NAN, y=NO_NAN))
 def not_less(x: Term, y: Term) -> Rewrite:
     return rewrite(logical_not(less(x, y)), greater_equal(x, y))
 
 
-@rule(safety=Safety.DOMAIN, integers=Safety.EXACT)
+@rule(safety=Safety.DOMAIN, integers=Safety.EXACT, given=given(Safety.EXACT, x=NO_NAN, y=NO_NAN))
 def not_greater_equal(x: Term, y: Term) -> Rewrite:
     return rewrite(logical_not(greater_equal(x, y)), less(x, y))
 

@@ -93,7 +93,7 @@ def mul_two_constants(x: Term, a: Const, b: Const) -> Rewrite:
     return rewrite((x * a) * b, x * (a * b), when=_has_normal_product)
 
 
-@rule(safety=Safety.ROUNDING)
+@rule(safety=Safety.EXACT)
 def mul_by_reciprocal(x: Term, y: Term) -> Rewrite:
     return rewrite(x * reciprocal(y), x / y)
 
@@ -108,3 +108,27 @@ def div_of_quotient(x: Term, y: Term, z: Term) -> Rewrite:
 def div_by_quotient(x: Term, y: Term, z: Term) -> Rewrite:
     """Needs a product that does not overflow."""
     return rewrite(x / (y / z), (x * z) / y)
+
+
+@rule(safety=Safety.DOMAIN)
+def quotient_of_quotients(w: Term, x: Term, y: Term, z: Term) -> Rewrite:
+    """Needs products that do not overflow."""
+    return rewrite((w / x) / (y / z), (w * z) / (x * y))
+
+
+@rule(safety=Safety.DOMAIN, integers=Safety.EXACT)
+def mul_constants_apart(x: Term, y: Term, a: Const, b: Const) -> Rewrite:
+    """Needs a product that does not overflow."""
+    return rewrite((x * a) * (y * b), (x * y) * (a * b), when=_has_normal_product)
+
+
+@rule(safety=Safety.DOMAIN)
+def mul_of_abs_within(x: Term, y: Term, z: Term) -> Rewrite:
+    """Needs a product that does not overflow."""
+    return rewrite((abs(x) * z) * abs(y), abs(x * y) * z)
+
+
+@rule(safety=Safety.DOMAIN)
+def mul_of_abs_within_both(w: Term, x: Term, y: Term, z: Term) -> Rewrite:
+    """Needs a product that does not overflow."""
+    return rewrite((abs(x) * w) * (abs(y) * z), abs(x * y) * (w * z))

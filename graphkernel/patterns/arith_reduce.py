@@ -29,11 +29,18 @@ def _reduces_ones(found: Match) -> bool:
     return all(shape[axis] == 1 for axis in axes_of(found.attributes("a").ints("axis", ()), len(shape)))
 
 
-def _is_scalar(found: Match) -> bool:
-    return found.type("c").size == 1
+def _leaves_the_sum(found: Match) -> bool:
+    """True when the constant is the same for all that one sum adds, and does not broadcast the operand."""
+    operand, constant = found.type("x"), found.type("c")
+    missing = operand.rank - constant.rank
+    reduced = axes_of(found.attributes("a").ints("axis", ()), operand.rank)
+    return missing >= 0 and all(
+        extent == 1 or (extent == operand.shape[missing + axis] and missing + axis not in reduced)
+        for axis, extent in enumerate(constant.shape)
+    )
 
 
-@rule(safety=Safety.ROUNDING, integers=Safety.EXACT)
+@rule(safety=Safety.EXACT)
 def sum_of_sum(x: Term, inner: Attributes, outer: Attributes) -> Rewrite:
     return rewrite(
         reduce_sum(reduce_sum(x, attributes=inner), attributes=outer),
@@ -68,7 +75,13 @@ def sum_of_negated(x: Term, a: Attributes) -> Rewrite:
 @rule(safety=Safety.DOMAIN, integers=Safety.EXACT)
 def sum_of_scaled(x: Term, c: Const, a: Attributes) -> Rewrite:
     """Needs sums that do not overflow."""
-    return rewrite(reduce_sum(x * c, attributes=a), reduce_sum(x, attributes=a) * c, when=_is_scalar)
+    return rewrite(reduce_sum(x * c, attributes=a), reduce_sum(x, attributes=a) * c, when=_leaves_the_sum)
+
+
+@rule(safety=Safety.DOMAIN)
+def sum_of_quotient(x: Term, c: Const, a: Attributes) -> Rewrite:
+    """Needs sums that do not overflow."""
+    return rewrite(reduce_sum(x / c, attributes=a), reduce_sum(x, attributes=a) / c, when=_leaves_the_sum)
 
 
 @rule(safety=Safety.EXACT)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from graphkernel.ir.graph import Builder, Graph, Node, Value, keep
 from graphkernel.patterns.language import Apply, Rule, Safety
 from graphkernel.patterns.match import Match, build, matches
+from graphkernel.patterns.ranges import Ranges
 
 
 @dataclass(frozen=True)
@@ -33,10 +34,11 @@ class Trail:
 
 def simplify(graph: Graph, rules: Iterable[Rule], allowed: Safety, budget: int | None = None) -> Trail:
     """Applies the rules that promise ``allowed`` or better to a fixpoint. ``budget`` is the most firings (default by size)."""
-    table = _by_root(rule for rule in rules if min(rule.safety, rule.integers) <= allowed)
+    table = _by_root(rule for rule in rules if rule.best <= allowed)
     left = 100 + 10 * len(graph.operators) if budget is None else budget
     firings: list[Firing] = []
-    while chosen := _choose(graph, table, allowed):
+    ranges = Ranges()
+    while chosen := _choose(graph, table, allowed, ranges):
         if len(chosen) > left - len(firings):
             return Trail(graph, tuple(firings), exhausted=True)
         graph = _rewrite(graph, chosen)
@@ -54,11 +56,11 @@ def _by_root(rules: Iterable[Rule]) -> Mapping[str, Sequence[Rule]]:
     return table
 
 
-def _choose(graph: Graph, table: Mapping[str, Sequence[Rule]], allowed: Safety) -> dict[Node, Choice]:
+def _choose(graph: Graph, table: Mapping[str, Sequence[Rule]], allowed: Safety, ranges: Ranges) -> dict[Node, Choice]:
     chosen: dict[Node, Choice] = {}
     taken: set[Node] = set()
     for node in graph.operators:
-        for rule, found in _applicable(graph, node, table.get(node.op.name, ()), allowed):
+        for rule, found in _applicable(graph, node, table.get(node.op.name, ()), allowed, ranges):
             if taken.isdisjoint(found.nodes):
                 chosen[node] = rule, found
                 taken |= found.nodes
@@ -66,18 +68,22 @@ def _choose(graph: Graph, table: Mapping[str, Sequence[Rule]], allowed: Safety) 
     return chosen
 
 
-def _applicable(graph: Graph, node: Node, rules: Sequence[Rule], allowed: Safety) -> Iterator[Choice]:
+def _applicable(graph: Graph, node: Node, rules: Sequence[Rule], allowed: Safety, ranges: Ranges) -> Iterator[Choice]:
     """The matches at a node, in the order of the rules, that are safe enough, duplicate no work and keep the type."""
     for rule in rules:
         for found in matches(rule, node):
-            safe = promise(rule, found) <= allowed
+            safe = promise(rule, found, ranges) <= allowed
             if safe and not _duplicates_work(graph, rule, found) and build(rule, found, {}, Builder()) is not None:
                 yield rule, found
 
 
-def promise(rule: Rule, found: Match) -> Safety:
-    """What the rule promises for the data types of a match."""
-    return rule.safety_for(value.type.dtype for node in found.nodes for value in (*node.outs, *node.args))
+def promise(rule: Rule, found: Match, ranges: Ranges) -> Safety:
+    """What the rule promises for the data types of a match, and for the ranges that its values are known to be in."""
+    plain = rule.safety_for(value.type.dtype for node in found.nodes for value in (*node.outs, *node.args))
+    if rule.given is None or plain <= rule.given.promise:
+        return plain
+    proved = all(ranges.of(found.value(name)) in range_ for name, range_ in rule.given.ranges.items())
+    return rule.given.promise if proved else plain
 
 
 def _duplicates_work(graph: Graph, rule: Rule, found: Match) -> bool:

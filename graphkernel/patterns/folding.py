@@ -17,7 +17,9 @@ def is_foldable(node: Node) -> bool:
     if node.body is not None or not node.args or any(arg.constant is None for arg in node.args):
         return False
     largest = max(arg.type.size for arg in node.args if isinstance(arg.type.size, int))
-    return all(isinstance(type_.size, int) and type_.size <= max(SMALL, largest) for type_ in node.types)
+    return all(
+        type_.is_static and isinstance(type_.size, int) and type_.size <= max(SMALL, largest) for type_ in node.types
+    )  # no elements are not enough: f32[N, 0] has the size 0
 
 
 def folded(node: Node, builder: Builder) -> tuple[Value, ...]:

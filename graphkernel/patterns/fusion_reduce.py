@@ -1,8 +1,10 @@
 """Reductions: what they read, what reads them, and several of them in one kernel.
 
 A kernel holds several reductions when they run over the same space (:mod:`graphkernel.cluster.space`): a softmax, a
-layer norm or a cross entropy by rows is one kernel, while sums over rows and over columns of one tensor stay two.
-``reduce_fwd_*`` are MindSpore's; the others go beyond its CPU model, which ends a kernel at its first reduction.
+layer norm or a cross entropy by rows is one kernel. Sums over rows and over columns of one tensor (the gradient of a layer
+norm) share it too, last of all: they share no loop, but what lies between them is not stored for the second.
+``reduce_fwd_*``, ``reduce_output`` and ``reduce_stitch`` are MindSpore's (the last two of its GPU model); the others go
+beyond its CPU model, which ends a kernel at its first reduction.
 """
 
 from __future__ import annotations
@@ -10,8 +12,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from graphkernel.cluster.area import Area, Direction, Link, fusion
+from graphkernel.cluster.cost import is_greater
 from graphkernel.cluster.model import Limits
+from graphkernel.cluster.space import Space
 from graphkernel.ir.opdef import Kind
+from graphkernel.ir.types import Dim
 
 
 @fusion(Direction.FORWARD)
@@ -58,10 +63,59 @@ def reduce_chain(area: Area, limits: Limits) -> Iterable[Area]:
 
 @fusion(Direction.FORWARD)
 def reduce_sibling(area: Area, limits: Limits) -> Iterable[Area]:
-    """Reductions over the same space that read the same tensor: it is read once."""
+    """What reads the same tensor, which is then read once: reductions over the same space, pointwise areas over its points."""
     if area.kind is not Kind.REDUCE or area.space is None:
         return ()
-    return [other for other in area.siblings if _same_space(area, other)]
+    points = area.space.total
+    return [other for other in area.siblings if _same_space(area, other) or _is_over(other, points)]
+
+
+def _is_over(area: Area, points: Dim) -> bool:
+    return Kind.RESHAPE < area.kind < Kind.REDUCE and area.elements == points
+
+
+@fusion(Direction.FORWARD)
+def reduce_crossed(area: Area, limits: Limits) -> Iterable[Area]:
+    """Reductions over other dims of the same points, which make what it reduces or read what it reads."""
+    if area.kind is not Kind.REDUCE:
+        return ()
+    makers = [link.area for link in area.inputs if link.is_injective and _same_points(area, link.area)]
+    return makers or [other for other in area.siblings if _same_points(area, other)][:1]
+
+
+def _same_points(area: Area, other: Area) -> bool:
+    """True when all reductions of both run over the same points and leave some: a sum of all is faster alone."""
+    spaces = sorted(area.spaces | other.spaces, key=str)
+    leaves_some = all(space.kept != 1 for space in spaces)
+    return other.kind is Kind.REDUCE and leaves_some and all(space.crosses(spaces[0]) for space in spaces)
+
+
+@fusion(Direction.BACKWARD)
+def reduce_output(area: Area, limits: Limits) -> Iterable[Area]:
+    """Pointwise users of a single reduction, when few elements go into each result."""
+    reductions = [node for node in area.nodes if node.op.kind is Kind.REDUCE]
+    if area.kind is not Kind.REDUCE or len(reductions) != 1:
+        return ()
+    if area.elements == 1 and is_greater(reductions[0].args[0].type.size, limits.stitch_elements):
+        return ()
+    return [link.area for link in area.users if link.area.kind <= Kind.BROADCAST and _follows(area, link)]
+
+
+@fusion(Direction.BACKWARD)
+def reduce_stitch(area: Area, limits: Limits) -> Iterable[Area]:
+    """Users that have only the rows in common with a large reduction: its results wait for them in the block's memory."""
+    space = area.space
+    if area.kind is not Kind.REDUCE or space is None or not space.is_rowwise or area.elements == 1:
+        return ()
+    if not is_greater(space.total, limits.stitch_elements - 1):
+        return ()
+    return [link.area for link in area.users if link.area.kind <= Kind.REDUCE and _has_rows(link, space)]
+
+
+def _has_rows(link: Link, space: Space) -> bool:
+    """True when the user spreads results, and reduces if at all, along the same rows."""
+    spaces = link.spreads | link.area.spaces
+    return len(link.area.spaces) < 2 and all(s.is_rowwise and s.kept == space.kept for s in spaces)
 
 
 def _same_space(area: Area, other: Area) -> bool:

@@ -19,6 +19,7 @@ from graphkernel.errors import CatalogueError
 from graphkernel.ir.opdef import OpDef
 from graphkernel.ir.types import Attrs, DType
 from graphkernel.ops.elemwise import ABS, ADD, MUL, NEG, REAL_DIV, SUB
+from graphkernel.patterns.ranges import Range
 
 if TYPE_CHECKING:
     from graphkernel.patterns.match import Match
@@ -140,16 +141,38 @@ class Rewrite:
         return f"{self.left} = {self.right}"
 
 
+@dataclass(frozen=True)
+class Given:
+    """What a rule promises when its variables are known to be within ranges."""
+
+    promise: Safety
+    ranges: Mapping[str, Range]
+
+
+def given(promise: Safety, **ranges: Range) -> Given:
+    """``given(Safety.ROUNDING, x=NON_NEGATIVE)``: the better promise where x is proved not to be negative."""
+    return Given(promise, ranges)
+
+
 @dataclass(frozen=True, eq=False)
 class Rule:
-    """A named equation with its promises: ``integers`` holds where no matched value is a float, ``safety`` elsewhere."""
+    """A named equation with its promises: ``integers`` holds where no matched value is a float, ``safety`` elsewhere.
+
+    ``given`` is a better promise that needs a fact; it counts where range analysis proves the fact.
+    """
 
     name: str
     equation: Rewrite
     safety: Safety
     integers: Safety
+    given: Given | None = None
     variables: Mapping[str, Variable | Attributes] = field(default_factory=dict[str, "Variable | Attributes"])
     doc: str = ""
+
+    @property
+    def best(self) -> Safety:
+        """The best of its promises."""
+        return min(self.safety, self.integers, self.given.promise if self.given is not None else self.safety)
 
     def safety_for(self, dtypes: Iterator[DType]) -> Safety:
         """The promise for a match whose values have these data types."""
@@ -166,15 +189,21 @@ def rewrite(left: Term, right: Term | float, when: Callable[[Match], bool] | Non
     return Rewrite(left, term(right), when)
 
 
-def rule(*, safety: Safety, integers: Safety | None = None) -> Callable[[Callable[..., Rewrite]], Rule]:
-    """Declares a rule named by its function; ``integers`` is the promise on integers and bools where it is a better one."""
+def rule(
+    *, safety: Safety, integers: Safety | None = None, given: Given | None = None
+) -> Callable[[Callable[..., Rewrite]], Rule]:
+    """Declares a rule named by its function.
+
+    ``integers`` is the promise on integers and bools where it is a better one, ``given`` the one for values in a range.
+    """
 
     def declare(function: Callable[..., Rewrite]) -> Rule:
         variables = {
             name: _variable(name, parameter) for name, parameter in inspect.signature(function).parameters.items()
         }
         equation = function(**variables)
-        return Rule(function.__name__, equation, safety, integers or safety, variables, function.__doc__ or "")
+        doc = function.__doc__ or ""
+        return Rule(function.__name__, equation, safety, integers or safety, given, variables, doc)
 
     return declare
 

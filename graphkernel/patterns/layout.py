@@ -1,11 +1,13 @@
-"""Reshape, Transpose, BroadcastTo and Cast: those that do nothing, and those that follow one another."""
+"""Reshape, Transpose, LayoutTransform, BroadcastTo, StridedSlice and Cast: those that do nothing, and those in a row."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from graphkernel.ir.types import Attrs, DType, dtype
 from graphkernel.patterns.language import Attributes, Rewrite, Safety, Term, rewrite, rule
 from graphkernel.patterns.match import Match
-from graphkernel.patterns.terms import broadcast_to, cast, reshape, transpose
+from graphkernel.patterns.terms import broadcast_to, cast, layout_transform, reshape, strided_slice, transpose
 
 
 def to_result_shape(found: Match) -> Attrs:
@@ -15,6 +17,14 @@ def to_result_shape(found: Match) -> Attrs:
 
 def _is_no_change(found: Match) -> bool:
     return found.type("x") == found.result
+
+
+def _in_a_row(found: Match) -> bool:
+    return found.attributes("inner").str("dst_format") == found.attributes("outer").str("src_format")
+
+
+def _all(*conditions: Callable[[Match], bool]) -> Callable[[Match], bool]:
+    return lambda found: all(condition(found) for condition in conditions)
 
 
 @rule(safety=Safety.EXACT)
@@ -65,6 +75,40 @@ def transpose_as_reshape(x: Term, a: Attributes) -> Rewrite:
         return moved == sorted(moved)
 
     return rewrite(transpose(x, attributes=a), reshape(x, attributes=to_result_shape), when=moves_only_ones)
+
+
+@rule(safety=Safety.EXACT)
+def layout_and_back(x: Term, inner: Attributes, outer: Attributes) -> Rewrite:
+    def returns(found: Match) -> bool:
+        return found.attributes("outer").str("dst_format") == found.attributes("inner").str("src_format")
+
+    return rewrite(
+        layout_transform(layout_transform(x, attributes=inner), attributes=outer), x, when=_all(_in_a_row, returns)
+    )
+
+
+@rule(safety=Safety.EXACT)
+def layout_of_layout(x: Term, inner: Attributes, outer: Attributes) -> Rewrite:
+    def direct(found: Match) -> Attrs:
+        return found.attributes("outer").with_(src_format=found.attributes("inner").str("src_format"))
+
+    return rewrite(
+        layout_transform(layout_transform(x, attributes=inner), attributes=outer),
+        layout_transform(x, attributes=direct),
+        when=_in_a_row,
+    )
+
+
+@rule(safety=Safety.EXACT)
+def slice_of_all(x: Term, a: Attributes) -> Rewrite:
+    """A slice that starts at 0, steps by 1 and ends at the extent is the tensor itself."""
+
+    def takes_all(found: Match) -> bool:
+        a, operand = found.attributes("a"), found.type("x")
+        begins, steps = a.ints("begin"), a.ints("strides", (1,) * operand.rank)
+        return found.result.shape == operand.shape and set(begins) <= {0} and set(steps) <= {1}
+
+    return rewrite(strided_slice(x, attributes=a), x, when=takes_all)
 
 
 @rule(safety=Safety.EXACT)

@@ -6,7 +6,11 @@ from typing import Protocol
 
 from graphkernel.ir.opdef import OpDef
 from graphkernel.ops.cast import CAST
+from graphkernel.ops.complex_numbers import C_IMAG, C_REAL, COMPLEX
 from graphkernel.ops.elemwise import EXP, LOG, MAXIMUM, MINIMUM, POW, RECIPROCAL, RSQRT, SQRT
+from graphkernel.ops.layout import LAYOUT_TRANSFORM
+from graphkernel.ops.matmul import BATCH_MATMUL, MATMUL
+from graphkernel.ops.pieces import STRIDED_SLICE
 from graphkernel.ops.reduce import REDUCE_MAX, REDUCE_MIN, REDUCE_SUM
 from graphkernel.ops.select import (
     EQUAL,
@@ -68,3 +72,12 @@ reduce_min = function(REDUCE_MIN)
 reshape = function(RESHAPE)
 transpose = function(TRANSPOSE)
 broadcast_to = function(BROADCAST_TO)
+layout_transform = function(LAYOUT_TRANSFORM)
+strided_slice = function(STRIDED_SLICE)
+
+complex_of = function(COMPLEX)
+real_part = function(C_REAL)
+imaginary_part = function(C_IMAG)
+
+matmul = function(MATMUL)
+batch_matmul = function(BATCH_MATMUL)

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from graphkernel.decisions import REASONS, Decision
 from graphkernel.errors import GraphKernelError, nearest
 from graphkernel.ir.graph import Graph
+from graphkernel.report.counted import counted
 from graphkernel.report.origin import origin_of
 
 
@@ -31,7 +32,8 @@ class Explanation:
         held = sum(len(node.body.operators) for node in kernels if node.body is not None)
         rest = len(self.after.operators) - len(kernels)
         counts = Counter(decision.code for decision in self.decisions)
-        became = f"{len(self.before.operators)} operators became {len(kernels)} kernels of {held} and {rest} others"
+        before = counted(len(self.before.operators), "operator")
+        became = f"{before} became {counted(len(kernels), 'kernel')} of {held} and {counted(rest, 'other')}"
         lines = [f"{self.before.name}: {became}"]
         lines += [f"  {count:6} {code}: {REASONS[code]}" for code, count in sorted(counts.items())]
         return "\n".join(lines)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from graphkernel.ir.types import Dim
 from graphkernel.report import html
+from graphkernel.report.counted import counted
 
 SCHEMA = 1  # of to_json; grows when a field changes its meaning
 
@@ -94,9 +95,10 @@ class Report:
         """One line."""
         host = sum(len(entry.operators) for entry in self.host)
         return (
-            f"{self.graph}: {self.fused_operators} operators in {self.kernel_calls} kernel calls "
-            f"({len(self.kernels)} distinct, {sum(kernel.cached for kernel in self.kernels)} cached), {host} operators in "
-            f"{len(self.host)} host steps, {len(self.fallbacks)} fallbacks; optimized in {self.optimize_ms:.0f} ms, "
+            f"{self.graph}: {counted(self.fused_operators, 'operator')} in {counted(self.kernel_calls, 'kernel call')} "
+            f"({len(self.kernels)} distinct, {sum(kernel.cached for kernel in self.kernels)} cached), "
+            f"{counted(host, 'operator')} in {counted(len(self.host), 'host step')}, "
+            f"{counted(len(self.fallbacks), 'fallback')}; optimized in {self.optimize_ms:.0f} ms, "
             f"compiled in {self.compile_ms:.0f} ms"
         )
 

@@ -33,7 +33,11 @@ def _matmul(writer: Writer, node: Node, x: tuple[str, ...], result: str) -> obje
         if node.attrs.bool(flag, False):
             rank = node.args[position].type.rank
             operands[position] = writer.emit("Transpose", x[position], perm=(*range(rank - 2), rank - 1, rank - 2))
-    return writer.emit("MatMul", *operands, result=result)
+    if len(operands) == 2:
+        return writer.emit("MatMul", *operands, result=result)
+    if node.args[2].type.dtype != node.out.type.dtype:
+        operands[2] = writer.emit("Cast", operands[2], to=element_type(node.out.type.dtype))
+    return writer.emit("Add", writer.emit("MatMul", *operands[:2]), operands[2], result=result)
 
 
 def _gather(writer: Writer, node: Node, x: tuple[str, ...], result: str) -> object:

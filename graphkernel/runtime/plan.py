@@ -75,10 +75,11 @@ def make_plan(graph: Graph, kernels: Mapping[Node, CompiledKernel], library: Hos
     refused: dict[Node, str] = {node: hands[node].why for node in graph.operators if hands[node].who == NUMPY}
     for members in _regions(graph, hands):
         steps.extend(_steps_of(graph, members, hands, kernels, library, slots, refused, len(steps)))
+    steps = list(_protected(graph, steps, slots))
     roots = _roots(steps)
     return Plan(
         graph,
-        _protected(graph, steps, slots),
+        tuple(steps),
         slots,
         tuple(slots[value] for value in graph.inputs),
         tuple(node.out for node in graph.nodes if node.data is not None),
@@ -185,7 +186,9 @@ def _steps_of(
 
 def _kernel_step(node: Node, kernel: CompiledKernel, slots: Mapping[Value, int]) -> KernelStep:
     inputs, outputs = tuple(slots[arg] for arg in node.args), tuple(slots[value] for value in node.outs)
-    return KernelStep(node.name, kernel.call, inputs, outputs, frozenset(kernel.updates))
+    aliases = node.body.aliases if node.body is not None else ()
+    stored = tuple((outputs[alias.output], alias.input) for alias in aliases)
+    return KernelStep(node.name, kernel.call, inputs, outputs, frozenset(kernel.updates), stored)
 
 
 def _plain_step(node: Node, slots: Mapping[Value, int]) -> Step:
@@ -202,25 +205,63 @@ def _leaving(graph: Graph, members: Sequence[Node]) -> tuple[Value, ...]:
 
 
 def _protected(graph: Graph, steps: Sequence[Step], slots: Mapping[Value, int]) -> tuple[Step, ...]:
-    """Kernels that update operands in place may do so on inputs that the graph says are written, after all their readers."""
+    """Kernels update operands in place where that memory is theirs to write and nobody reads the old content later.
+
+    Memory is theirs when a step made it, or when it is an input that the graph says is written. Elsewhere the kernel is
+    given a copy.
+    """
     written = {slots[graph.inputs[alias.input]] for alias in graph.aliases}
-    returned = {slots[value] for value in graph.outputs}
+    last_read = {slot: number for number, step in enumerate(steps) for slot in step.inputs}
+    last_read.update((slots[value], len(steps)) for value in graph.outputs)
+    made: set[int] = set()
+    holders: dict[int, set[int]] = {}  # the slots with the content that a piece of memory has at this step
+    roots: dict[int, int] = {}
     found: list[Step] = []
     for number, step in enumerate(steps):
         if isinstance(step, KernelStep) and step.private:
-            later = {slot for after in steps[number + 1 :] for slot in after.inputs} | returned
-            own = frozenset(p for p in step.private if step.inputs[p] not in written or step.inputs[p] in later)
+            own = frozenset(
+                p
+                for p in step.private
+                if (root := roots.get(step.inputs[p], step.inputs[p])) not in made | written
+                or any(
+                    last_read[slot] > number
+                    for slot in (*holders.get(root, ()), root, step.inputs[p])
+                    if slot in last_read
+                )
+                or _is_read_twice(step, p, roots)
+            )
             step = replace(step, private=own)
+        for slot, root in _memory(step, roots).items():
+            roots[slot] = root
+            if root == slot:
+                made.add(slot)
+            holders[root] = holders.get(root, set()) | {slot} if isinstance(step, ViewStep) else {slot}
         found.append(step)
     return tuple(found)
 
 
+def _is_read_twice(step: KernelStep, position: int, roots: Mapping[int, int]) -> bool:
+    """Whether another operand lies in the memory of this one."""
+    memory = [roots.get(slot, slot) for slot in step.inputs]
+    return memory.count(memory[position]) > 1
+
+
+def _memory(step: Step, roots: Mapping[int, int]) -> dict[int, int]:
+    """For each slot that a step fills the slot whose memory it is: of an operand, or its own."""
+    if isinstance(step, ViewStep):
+        return {slot: roots.get(step.inputs[0], step.inputs[0]) for slot in step.outputs}
+    memory = {slot: slot for slot in step.outputs}
+    if isinstance(step, KernelStep):
+        shared = {slot: step.inputs[position] for slot, position in step.stored if position not in step.private}
+        memory.update((slot, roots.get(operand, operand)) for slot, operand in shared.items())
+    return memory
+
+
 def _roots(steps: Sequence[Step]) -> dict[int, int]:
-    """For each slot that a step fills, the slot whose memory it is: views lie in the memory of their operand."""
+    """For each slot that a step fills, the slot whose memory it is: views and updates lie in the memory of their operand."""
     roots: dict[int, int] = {}
     for step in steps:
-        for slot in step.outputs:
-            roots[slot] = roots.get(step.inputs[0], step.inputs[0]) if isinstance(step, ViewStep) else slot
+        roots.update(_memory(step, roots))
     return roots
 
 
@@ -241,15 +282,20 @@ def _buffers(
 ) -> tuple[Buffer, ...]:
     """The memory that buffered steps write into, with the life of all views of it."""
     values = {slot: value for value, slot in slots.items()}
-    first = {slot: number for number, step in enumerate(steps) if step.buffered for slot in step.outputs}
+    first = {slot: number for number, step in enumerate(steps) for slot in _buffered(step)}
     last = dict(first)
     for number, step in enumerate(steps):
         last.update({roots.get(slot, slot): number for slot in step.inputs})
     outside = {roots.get(slots[value]) for value in graph.outputs}
     kernels = {
-        number for number, step in enumerate(steps) if isinstance(step, KernelStep) and outside.issuperset(step.outputs)
+        number for number, step in enumerate(steps) if isinstance(step, KernelStep) and outside.issuperset(step.made)
     }
     return tuple(
         Buffer(slot, values[slot], number, last[slot], slot in outside, number in kernels)
         for slot, number in first.items()
     )
+
+
+def _buffered(step: Step) -> tuple[int, ...]:
+    """The slots that need an array before the step runs."""
+    return step.made if isinstance(step, KernelStep) else step.outputs if step.buffered else ()

@@ -61,6 +61,7 @@ class KernelStep:
     """Calls a compiled kernel, which makes the output arrays that are not there.
 
     ``private`` are the operands that it updates in place although others still need the old content.
+    ``stored`` are the results that lie in the memory of an updated operand: slot and position of the operand.
     """
 
     name: str
@@ -68,11 +69,18 @@ class KernelStep:
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     private: frozenset[int] = frozenset()
+    stored: tuple[tuple[int, int], ...] = ()
     buffered: bool = True
+
+    @property
+    def made(self) -> tuple[int, ...]:
+        """The slots of the results that have memory of their own."""
+        elsewhere = {slot for slot, _ in self.stored}
+        return tuple(slot for slot in self.outputs if slot not in elsewhere)
 
     def bind(self, slots: Slots, symbols: Mapping[str, int]) -> Action:
         """The action for these symbol values."""
-        kernel, inputs, outputs, private = self.kernel, self.inputs, self.outputs, self.private
+        kernel, inputs, outputs, private, stored = self.kernel, self.inputs, self.made, self.private, self.stored
 
         def call(slots: Slots) -> None:
             operands = [slots[slot] for slot in inputs]
@@ -83,6 +91,8 @@ class KernelStep:
                 kernel(*operands, out=given)
             else:
                 _fill(slots, outputs, kernel(*operands))
+            for slot, position in stored:
+                slots[slot] = operands[position]
 
         return call
 

@@ -9,6 +9,7 @@ below them. The result is a forest:
 Legality: an axis is shared by statements A and B only when every pair of accesses of them that touch one buffer, one of
 them writing, addresses some dim of it directly by that axis. Every dependence is then ``{ A[.., i, ..] -> B[.., i, ..] }``
 on the axis, which makes the loop parallel; and no statement that is in the loop accumulates over the axis.
+Cost: a shared loop never leaves an outer axis of a statement to the inside, since column sums are fast row by row.
 The proof checks the finished schedule, independently of this reasoning.
 """
 
@@ -108,7 +109,14 @@ def _shared_axes(
     for member in cluster.statements:
         for first, second in _conflicts(member, statement):
             candidates &= _agreeing(member, first, statement, second, classes)
-    return candidates
+    walks_rows = all(_leads(s, candidates, classes) for s in (*cluster.statements, statement))
+    return candidates if walks_rows else frozenset()
+
+
+def _leads(statement: Statement, axes: frozenset[Place], classes: AxisClasses) -> bool:
+    """False when loops over the axes would leave an outer axis to the inside: the statement would walk columns."""
+    own = _axes(statement, classes)
+    return not own or own[0] in axes or not axes.intersection(own[1:])
 
 
 def _agreeing(a: Statement, first: Access, b: Statement, second: Access, classes: AxisClasses) -> frozenset[Place]:

@@ -2,76 +2,77 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
+from graphkernel import ops
+from graphkernel.errors import TypeRuleError
 from graphkernel.expanders.base import Declined, Expander, expand, expander
 from graphkernel.expanders.lists import ANCESTOR, OURS, expand_ops
 from graphkernel.ir.evaluate import evaluate
-from graphkernel.ir.graph import Builder, Graph, Node
-from graphkernel.ir.types import Attrs, TensorType, dtype, parse_dim
+from graphkernel.ir.graph import Builder, Graph, Node, Value
+from graphkernel.ir.types import Attrs, parse_type
+from graphkernel.ir.verify import verify
 from graphkernel.ops import OPS, Tensor
 from graphkernel.pipeline import builtin_catalogue
+from tests.support.operator_samples import Case, cases
+from tests.support.operator_values import Values, hard, mixed, positive
 
-Dims = tuple[int | str, ...]
-Sample = tuple[Sequence[Dims], dict[str, object]]
 EXPANDERS = builtin_catalogue().expanders
-
-X: Dims = ("N", 3, 4)
-SAMPLES: dict[str, Sequence[Sample]] = {
-    "AddN": [([X, X, X], {}), ([X], {})],
-    "GeLUGrad": [([X, X], {}), ([X, X, X], {})],
-    "Gelu": [([X], {"approximate": "none"}), ([X], {"approximate": "tanh"})],
-    "LeakyReLU": [([X], {"alpha": 0.2})],
-    "Elu": [([X], {"alpha": 0.7})],
-    "Softmax": [([X], {"axis": (-1,)}), ([X], {"axis": (1, 2)})],
-    "LogSoftmax": [([X], {"axis": (2,)}), ([X], {"axis": (1,)})],
-    "ReduceMean": [([X], {"axis": (1, 2), "keep_dims": True}), ([(2, 3)], {"axis": ()})],
-    "LayerNorm": [
-        ([X, (4,), (4,)], {"begin_norm_axis": 2, "begin_params_axis": 2, "epsilon": 1e-5}),
-        ([X, (3, 4), (3, 4)], {"begin_norm_axis": 1, "begin_params_axis": 1, "epsilon": 1e-2}),
-    ],
-    "RmsNorm": [([X, (4,)], {"epsilon": 1e-5}), ([X, (3, 4)], {})],
-    "BatchNorm": [([("N", 3, 2, 4), (3,), (3,), (3,), (3,)], {"epsilon": 1e-3}), ([X, *[(3,)] * 4], {})],
-    "BiasAdd": [([X, (3,)], {}), ([X, (4,)], {"data_format": "NHWC"}), ([("N", 3), (3,)], {})],
-    "BiasAddGrad": [([X], {}), ([("N", 3, 2, 4)], {}), ([("N", 3, 2, 4)], {"data_format": "NHWC"})],
-    "ExpandDims": [([X], {"axis": (0, 2)})],
-    "Squeeze": [([("N", 1, 3, 1)], {"axis": (1,)}), ([("N", 1, 3, 1)], {})],
-    "Flatten": [([X], {"axis": 1}), ([X], {"axis": 2})],
-    "Tile": [([("N", 1, 3)], {"multiples": (1, 5, 1)}), ([(1, 3)], {"multiples": (2, 4, 1)})],
+TOLERANCE = {
+    "float64": 1e-12,
+    "float32": 3e-6,
+    "float16": 2e-3,
+    "bfloat16": 2e-2,
+    "complex64": 3e-6,
+    "complex128": 1e-12,
 }
+APPROXIMATE = {"Erf": 2e-6, "Erfc": 2e-6, "Gelu": 4e-6}  # by a fraction with float32 coefficients
 
 
-def samples(entry: Expander) -> Sequence[Sample]:
-    """Operands and attributes to try; an operator of fixed arity without attributes needs no entry."""
-    return SAMPLES.get(entry.name, [([X] * (OPS[entry.name].arity or 1), {})])
+@dataclass(frozen=True)
+class Expansion:
+    """One case of an operator beside its expansion for a target."""
+
+    case: Case
+    target: str
+    operator: Graph
+    expansion: Graph
+
+    def __str__(self) -> str:
+        return f"{self.case} on {self.target}"
 
 
-def both(entry: Expander, shapes: Sequence[Dims], attributes: dict[str, object], of: str) -> tuple[Graph, Graph]:
-    builder = Builder()
-    inputs = tuple(builder.parameter(f"x{i}", tensor_type(shape, of)) for i, shape in enumerate(shapes))
-    node = builder.node(OPS[entry.name], inputs, Attrs.of(attributes))
-    found = expand(entry, node, inputs, builder)
-    assert not isinstance(found, Declined), f"{entry.name}: {found.reason}"
-    return Graph("operator", inputs, node.outs), Graph("expansion", inputs, found)
+def expanded(entry: Expander) -> Iterator[Expansion]:
+    """All cases that do not decline, for one target of each formula."""
+    for target in sorted(entry.targets) or ["cpu", *entry.special]:
+        for case in cases(OPS[entry.name]):
+            builder = Builder()
+            inputs = tuple(builder.parameter(f"x{i}", type_) for i, type_ in enumerate(case.types))
+            node = builder.node(case.op, inputs, attrs_of(case, inputs))
+            found = expansion_of(entry, node, inputs, builder, target)
+            if not isinstance(found, Declined):
+                graphs = (Graph(name, inputs, outs) for name, outs in (("operator", node.outs), ("expansion", found)))
+                yield Expansion(case, target, *graphs)
 
 
-def tensor_type(shape: Dims, of: str) -> TensorType:
-    return TensorType(tuple(parse_dim(dim) for dim in shape), dtype(of))
+def expansion_of(
+    entry: Expander, node: Node, inputs: tuple[Value, ...], builder: Builder, target: str
+) -> tuple[Value, ...] | Declined:
+    """As the pass does: an expansion that does not type-check is declined."""
+    try:
+        return expand(entry, node, inputs, builder, target)
+    except TypeRuleError as error:
+        return Declined(str(error))
 
 
-def arrays_for(graph: Graph) -> list[np.ndarray]:
-    """Mixed signs and magnitudes; positive where an operand must be (variances, results of roots)."""
-    rng = np.random.default_rng(7)
-    shapes = [tuple(2 if not isinstance(dim, int) else dim for dim in value.type.shape) for value in graph.inputs]
-    positive = {"BatchNorm": {4}, "SqrtGrad": {0}, "RsqrtGrad": {0}}.get(graph.outputs[0].op.name, set())
-    arrays = [rng.standard_normal(shape) * rng.choice([0.1, 1, 4], shape) for shape in shapes]
-    return [
-        (np.abs(array) + 0.25 if i in positive else array).astype(value.type.dtype.numpy)
-        for i, (array, value) in enumerate(zip(arrays, graph.inputs, strict=True))
-    ]
+def attrs_of(case: Case, inputs: Sequence[Value]) -> Attrs:
+    """Symbolic attributes as they are, or static ones where the operands do not tell the symbols."""
+    told = {name for value in inputs for dim in value.type.shape if not isinstance(dim, int) for name in dim.symbols}
+    return case.sample.attrs if told else case.attrs
 
 
 @pytest.fixture(params=EXPANDERS, ids=lambda entry: entry.name)
@@ -79,29 +80,59 @@ def entry(request: pytest.FixtureRequest) -> Expander:
     return request.param
 
 
-@pytest.mark.parametrize(
-    ("of", "tolerance"), [("float64", 1e-12), ("float32", 2e-6), ("float16", 2e-3), ("bfloat16", 2e-2)]
-)
-def test_same_numbers(entry: Expander, of: str, tolerance: float) -> None:
-    for shapes, attributes in samples(entry):
-        operator, expansion = both(entry, shapes, attributes, of)
-        arrays = arrays_for(operator)
-        for expected, got in zip(evaluate(operator, arrays), evaluate(expansion, arrays), strict=True):
-            wide = expected.astype(np.float64)
-            scale = max(1.0, float(np.abs(wide).max(initial=0)))
-            np.testing.assert_allclose(got.astype(np.float64), wide, rtol=tolerance, atol=tolerance * scale)
+@pytest.mark.parametrize("values", [positive, mixed])
+def test_same_numbers(entry: Expander, values: Values) -> None:
+    tried = list(expanded(entry))
+    assert tried, f"{entry.name} declines every sample"
+    for found in tried:
+        arrays = found.case.arrays(values)
+        results = zip(evaluate(found.operator, arrays), evaluate(found.expansion, arrays), strict=True)
+        for expected, got in results:
+            assert_close(got, expected, tolerance(entry, found), found)
 
 
-def test_the_expansion_is_basic(entry: Expander) -> None:
-    for shapes, attributes in samples(entry):
-        _, expansion = both(entry, shapes, attributes, "float32")
-        assert not [node.op.name for node in expansion.operators if node.op.composite]
+def tolerance(entry: Expander, found: Expansion) -> float:
+    """That of the coarsest data type in play."""
+    types = [value.type.dtype.name for value in (*found.operator.inputs, *found.operator.outputs)]
+    usual = max((TOLERANCE.get(name, 0.0) for name in types), default=0.0)
+    return max(usual, APPROXIMATE.get(entry.name, 0.0)) if found.target == "ascend" else usual
+
+
+def assert_close(got: np.ndarray, expected: np.ndarray, tolerance: float, what: object) -> None:
+    """Within the tolerance of the largest number; infinities and NaN in the same places."""
+    if expected.dtype.kind in "biu":
+        np.testing.assert_array_equal(got, expected, err_msg=str(what))
+        return
+    wide = np.complex128 if expected.dtype.kind == "c" else np.float64
+    got, expected = got.astype(wide), expected.astype(wide)
+    scale = max(1.0, float(np.abs(expected[np.isfinite(expected)]).max(initial=0)))
+    np.testing.assert_allclose(got, expected, rtol=tolerance, atol=tolerance * scale, err_msg=str(what))
+
+
+def test_infinities_and_nan(entry: Expander) -> None:
+    """Operands with infinities, NaN, zeros of both signs and the ends of the range; in float64, or exact integers."""
+    for found in expanded(entry):
+        if found.case.of.name != "float64":
+            continue
+        arrays = found.case.arrays(hard)
+        for expected, got in zip(evaluate(found.operator, arrays), evaluate(found.expansion, arrays), strict=True):
+            np.testing.assert_allclose(got, expected, rtol=1e-9, err_msg=str(found))
+
+
+def test_the_expansion_is_basic_and_verifies(entry: Expander) -> None:
+    for found in expanded(entry):
+        verify(found.expansion)
+        assert not [node.op.name for node in found.expansion.operators if node.op.composite]
+
+
+def test_the_formula_is_one_line(entry: Expander) -> None:
+    assert entry.doc.strip(), f"{entry.name} has no formula in its documentation"
 
 
 def test_the_default_lists_name_every_expander() -> None:
-    """An expander that no target uses by default is dead weight; the list of a target may name operators we lack."""
-    for entry in EXPANDERS:
-        assert any(entry.name in expand_ops(target) for target in ANCESTOR), entry.name
+    """An expander that no target uses by default is dead weight."""
+    unused = [entry.name for entry in EXPANDERS if not any(entry.name in expand_ops(target) for target in ANCESTOR)]
+    assert not unused
     assert {entry.name for entry in EXPANDERS} >= OURS
 
 
@@ -111,22 +142,37 @@ def test_a_wrong_formula_is_found() -> None:
         return x * 0.5
 
     with pytest.raises(AssertionError):
-        test_same_numbers(half, "float64", 1e-12)
+        test_same_numbers(half, mixed)
+
+
+def test_a_formula_that_is_wrong_at_infinity_is_found() -> None:
+    @expander("Sigmoid")
+    def naive(x: Tensor, *, attrs: Attrs) -> Tensor:
+        return ops.exp(x) / (1.0 + ops.exp(x))
+
+    test_same_numbers(naive, positive)
+    with pytest.raises(AssertionError):
+        test_infinities_and_nan(naive)
 
 
 @pytest.mark.parametrize(
-    ("name", "shapes", "attributes", "reason"),
+    ("name", "target", "types", "attributes", "reason"),
     [
-        ("Tile", [(3,)], {"multiples": (2,)}, "not a broadcast"),
-        ("ReduceMean", [("N", 2)], {"axis": (0,)}, "N, is not static"),
-        ("LayerNorm", [(2, "N"), ("N",), ("N",)], {"begin_norm_axis": 1, "begin_params_axis": 1}, "not static"),
+        ("Tile", "cpu", ["f32[3]"], {"multiples": (2,)}, "not a broadcast"),
+        ("Tanh", "cpu", ["f32[3]"], {}, "expanded on ascend only"),
+        ("Erf", "gpu", ["f32[3]"], {}, "expanded on ascend only"),
+        ("Erf", "ascend", ["f64[3]"], {}, "accurate to float32 only"),
+        ("Tanh", "ascend", ["f64[3]"], {}, "accurate to float32 only"),
+        ("Sinh", "ascend", ["f64[3]"], {}, "accurate to float32 only"),
+        ("Erfc", "ascend", ["f64[3]"], {}, "accurate to float32 only"),
+        ("Gelu", "ascend", ["f64[3]"], {}, "accurate to float32 only"),
     ],
 )
-def test_declined(name: str, shapes: Sequence[Dims], attributes: dict[str, object], reason: str) -> None:
+def test_declined(name: str, target: str, types: Sequence[str], attributes: dict[str, object], reason: str) -> None:
     builder = Builder()
-    inputs = tuple(builder.parameter("x", tensor_type(shape, "float32")) for shape in shapes)
-    node: Node = builder.node(OPS[name], inputs, Attrs.of(attributes))
+    inputs = tuple(builder.parameter(f"x{i}", parse_type(text)) for i, text in enumerate(types))
+    node = builder.node(OPS[name], inputs, Attrs.of(attributes))
     (entry,) = (entry for entry in EXPANDERS if entry.name == name)
-    found = expand(entry, node, inputs, builder)
+    found = expand(entry, node, inputs, builder, target)
     assert isinstance(found, Declined)
     assert reason in found.reason

@@ -14,9 +14,10 @@ from graphkernel.ir.graph import Graph, Value
 from graphkernel.ir.types import dtype
 from graphkernel.patterns.arith_add import add_zero
 from graphkernel.patterns.language import Rewrite, Rule, Safety, Term, rewrite, rule
+from graphkernel.patterns.ranges import ANYTHING
 from graphkernel.patterns.terms import exp, greater_equal, less, logical_not
 from graphkernel.pipeline import builtin_catalogue
-from tests.support.rule_samples import Instance, extreme, instances, tame, wild
+from tests.support.rule_samples import Instance, extreme, instances, tame, wild, within
 
 RULES = builtin_catalogue().rules
 COSTS = {"Exp": 8, "Log": 8, "Pow": 10, "RealDiv": 4, "Sqrt": 4, "Rsqrt": 4, "Reciprocal": 4, "Reshape": 0}
@@ -49,6 +50,31 @@ def test_a_domain_rule_needs_its_domain(entry: Rule) -> None:
         assert any(broken_promise(instance, Safety.ROUNDING) for instance in domain), "ROUNDING would be true of it"
 
 
+def test_a_rounding_rule_rounds(entry: Rule) -> None:
+    """A rule that never changes a bit must say so, otherwise it does not fire by default."""
+    rounding = [instance for instance in instances(entry) if instance.promise is Safety.ROUNDING]
+    if rounding:
+        assert any(broken_promise(instance, Safety.EXACT) for instance in rounding), "EXACT would be true of it"
+
+
+def test_a_given_fact_keeps_the_better_promise(entry: Rule) -> None:
+    if entry.given is None:
+        return
+    assert entry.given.promise < entry.safety
+    tried = 0
+    for instance in instances(entry):
+        if instance.promise <= entry.given.promise:
+            continue
+        rng = np.random.default_rng(len(str(instance.left)))
+        named = {value.node.name: value.type for value in instance.left.inputs}
+        for _ in range(4):
+            arrays = [within(entry.given.ranges.get(name, ANYTHING), type_, rng) for name, type_ in named.items()]
+            fault = disagreement(instance, entry.given.promise, arrays)
+            assert fault is None, f"{instance.left}{instance.right}{fault}"
+            tried += 1
+    assert tried, "no instance needs the fact"
+
+
 def test_a_rule_that_promises_too_much_is_found() -> None:
     @rule(safety=Safety.EXACT)
     def not_less(x: Term, y: Term) -> Rewrite:
@@ -74,17 +100,24 @@ def broken_promise(instance: Instance, promise: Safety) -> str | None:
     """What is wrong on some input, if anything."""
     rng = np.random.default_rng(zlib.crc32(str(instance.left).encode()))
     for sample in (tame,) if promise is Safety.DOMAIN else (wild, wild, extreme, extreme):
-        arrays = [sample(type_, rng) for type_ in instance.types]
-        (left,), (right,) = evaluate(instance.left, arrays), evaluate(instance.right, arrays)
-        wide, reach = true_value(instance.left, arrays)
-        agrees = same_bits(left, right) | same_bits(rounded_to(wide, left.dtype), right)
-        if promise is not Safety.EXACT:
-            agrees |= close(left, right, wide, reach)
-        if not agrees.all():
-            where = np.flatnonzero(~agrees.reshape(-1))[0]
-            operands = [array.reshape(-1)[where] if array.shape == left.shape else "..." for array in arrays]
-            return f"{operands}: left {left.reshape(-1)[where]!r}, right {right.reshape(-1)[where]!r}"
+        fault = disagreement(instance, promise, [sample(type_, rng) for type_ in instance.types])
+        if fault is not None:
+            return fault
     return None
+
+
+def disagreement(instance: Instance, promise: Safety, arrays: Sequence[np.ndarray]) -> str | None:
+    """Where the two sides differ by more than the promise allows, if anywhere."""
+    (left,), (right,) = evaluate(instance.left, arrays), evaluate(instance.right, arrays)
+    wide, reach = true_value(instance.left, arrays)
+    agrees = same_bits(left, right) | same_bits(rounded_to(wide, left.dtype), right)
+    if promise is not Safety.EXACT:
+        agrees |= close(left, right, wide, reach)
+    if agrees.all():
+        return None
+    where = np.flatnonzero(~agrees.reshape(-1))[0]
+    operands = [array.reshape(-1)[where] if array.shape == left.shape else "..." for array in arrays]
+    return f"{operands}: left {left.reshape(-1)[where]!r}, right {right.reshape(-1)[where]!r}"
 
 
 def same_bits(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -103,7 +136,8 @@ def close(left: np.ndarray, right: np.ndarray, wide: np.ndarray, reach: np.ndarr
     with np.errstate(all="ignore"):
         true = rounded_to(wide, left.dtype).astype(np.float64)
         rounding = ROUNDINGS * (limits.eps * np.maximum(np.abs(true), reach) + float(limits.smallest_subnormal))
-        allowed = rounding + 4 * np.abs(left.astype(np.float64) - true)
+        error = np.abs(left.astype(np.float64) - true)
+        allowed = rounding + 4 * np.where(np.isfinite(error), error, 0)
         near = np.isfinite(allowed) & (np.abs(right.astype(np.float64) - true) <= allowed)
     return (near & np.isfinite(true)) | (right == true) | (is_nan(right) & is_nan(true))
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from typer.testing import CliRunner
 import graphkernel as gk
 from graphkernel import ops
 from graphkernel.cli import CHECK_FAILED, WRONG_USE, app
+from graphkernel.passes.cluster import graph_kernel_cluster
+from graphkernel.pipeline import PIPELINE
 
 RUNNER = CliRunner()
 
@@ -70,7 +73,7 @@ def test_run_takes_arrays_from_a_file(path: Path, tmp_path: Path) -> None:
 
 
 def test_run_fails_when_results_differ(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("graphkernel.cli.evaluate", lambda graph, arrays: (np.zeros((8, 4), np.float32),))
+    monkeypatch.setattr("graphkernel.cli.compiling.evaluate", lambda graph, arrays: (np.zeros((8, 4), np.float32),))
     found = RUNNER.invoke(app, ["run", str(path), "--against", "numpy"])
     assert found.exit_code == CHECK_FAILED
     assert "the results differ" in found.output
@@ -92,6 +95,38 @@ def test_passes_show_what_is_off() -> None:
     assert "graph_kernel_cse\t2\toff" in call("passes", "--opt-level", "1")
 
 
+def test_passes_without_work_say_why() -> None:
+    assert "stage0_preprocess_0_getitem_tuple\t1\ton\t\tnothing to do: " in call("passes")
+
+
+def test_a_level_above_the_last_is_the_last_as_in_the_library(path: Path) -> None:
+    assert call("explain", path, "--opt-level", "7") == call("explain", path, "--opt-level", "3")
+
+
+def test_check_tells_every_level(path: Path) -> None:
+    head, *rows = [line.split("\t") for line in call("check", path, "--dim", "N=3").splitlines()]
+    assert head == ["level", "steps", "changed", "kernels", "largest difference", "verdict"]
+    assert [(row[0], row[-1]) for row in rows] == [("0", "good"), ("1", "good"), ("2", "good"), ("3", "good")]
+    assert rows[0][1:4] == ["0", "0", "0"]
+
+
+def test_check_of_one_level(path: Path) -> None:
+    assert len(call("check", path, "--flags", "--opt_level=1").splitlines()) == 2
+
+
+def test_check_names_a_step_that_changes_numbers(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    planted = replace(graph_kernel_cluster, run=lambda graph, context: graph.with_outputs(graph.inputs[:1]))
+    table = [replace(step, pass_=planted) if step.pass_ is graph_kernel_cluster else step for step in PIPELINE]
+    monkeypatch.setattr("graphkernel.pipeline.PIPELINE", tuple(table))
+    found = RUNNER.invoke(app, ["check", str(path)])
+    assert found.exit_code == CHECK_FAILED
+    assert "pass stage1_cluster_4_graph_kernel_cluster changed output 0" in found.output
+
+
+def test_bisect_of_a_right_model(path: Path) -> None:
+    assert call("bisect", path) == "every step, every kernel and the whole run keep the numbers\n"
+
+
 @pytest.mark.parametrize(("arguments", "message"), [
     (["explain", "nothing.gk"], "nothing.gk: there is no such file"),
     (["run", "{path}", "--input", "no.npz"], "no.npz: there is no such file"),
@@ -99,6 +134,10 @@ def test_passes_show_what_is_off() -> None:
     (["explain", "."], ".: not a file"),
     (["run", "{path}", "--dim", "N"], "--dim N: write NAME=EXTENT"),
     (["optimize", "{path}", "-o", "x.gk", "--flags", "--opt_levle=1"], "opt_level"),
+    (["optimize", "{path}", "-o", "nodir/x.gk"], "nodir/x.gk: there is no folder nodir"),
+    (["report", "{path}", "-o", "nodir/x.html"], "nodir/x.html: there is no folder nodir"),
+    (["explain", "{path}", "--opt-level", "-1"], "flag --opt_level=-1: Input should be greater than or equal to 0"),
+    (["explain", "{path}", "--target", "cpuu"], "(did you mean 'cpu'?)"),
     (["report", "{path}", "-o", "x.pdf"], "a report is written as .html or .json, not .pdf"),
 ])  # fmt: skip
 def test_wrong_use_is_one_line(arguments: list[str], message: str, path: Path) -> None:

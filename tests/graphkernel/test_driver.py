@@ -66,11 +66,11 @@ def test_equal_kernels_are_compiled_once() -> None:
 
 
 def test_kernels_that_differ_in_the_sign_of_zero_are_two() -> None:
-    def net(x: Any) -> Any:
-        return ops.matmul(ops.mul(x, -0.0), np.eye(4, dtype=np.float32)), ops.mul(x, 0.0)
+    def net(x: Any, y: Any) -> Any:
+        return ops.matmul(ops.mul(x, -0.0), np.eye(4, dtype=np.float32)), ops.mul(y, 0.0)
 
-    exe = gk.compile(gk.trace(net, gk.spec((3, 4))), opt_level=1)
-    assert (np.signbit(exe(np.ones((3, 4), np.float32))[1]) == False).all()  # noqa: E712  # numpy booleans
+    exe = gk.compile(gk.trace(net, gk.spec((3, 4)), gk.spec((3, 4))), opt_level=1)
+    assert (np.signbit(exe(*[np.ones((3, 4), np.float32)] * 2)[1]) == False).all()  # noqa: E712  # numpy booleans
     assert len(exe.report.kernels) == 2
 
 
@@ -81,6 +81,15 @@ def test_what_does_not_compile_runs_elsewhere_and_says_why() -> None:
     assert "Exp is too hard" in found.reason
     assert "disable_cluster_ops" in found.advice
     assert found.node in [entry for step in exe.report.host for entry in step.operators] or exe.report.host
+
+
+def test_kernels_behind_one_that_does_not_compile_stay_kernels() -> None:
+    graph = gk.trace(
+        lambda x: ops.neg(ops.matmul(ops.exp(x) + 1.0, np.eye(4, dtype=np.float32))) * 2.0, gk.spec((3, 4))
+    )
+    exe = gk.compile(graph, opt_level=2, compiler=refusing_compiler)
+    assert (len(exe.report.fallbacks), exe.report.kernel_calls) == (1, 1)
+    np.testing.assert_allclose(exe(X)[0], gk.evaluate(graph, [X])[0], rtol=1e-5)
 
 
 def test_strict_raises_instead() -> None:

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from graphkernel import ops
+from graphkernel.driver import optimize
 from graphkernel.errors import PassError
 from graphkernel.frontends.trace import spec, trace
-from graphkernel.hooks import Clock, ClusterText, Dump, SameNumbers, Verify, dumps_for
+from graphkernel.hooks import Clock, ClusterText, Dump, SameNumbers, Trail, Verify, dumps_for
 from graphkernel.ir.graph import Builder, Graph
 from graphkernel.ir.text import parse
 from graphkernel.ops import OPS, Tensor
@@ -100,3 +101,31 @@ def test_which_dumps_the_options_ask_for(tmp_path: Path) -> None:
     assert dumps_for(Options(dump_dir=str(tmp_path))) == (Dump(tmp_path),)
     kept, text = dumps_for(Options(dump_as_text=True))
     assert (kept, text) == (Dump(Path("graph_kernel_dump")), ClusterText(Path("graph_kernel_dump")))
+
+
+def test_same_numbers_lets_16_bits_round() -> None:
+    narrow = np.array([1000.0, 1.0], np.float16)
+    check = SameNumbers([narrow])
+    rounded, wrong = (trace(lambda x, by=by: x + by, spec((2,), "float16")) for by in (1.0, 8.0))
+    same = trace(lambda x: x, spec((2,), "float16"))
+    step = only(wrong_numbers)[0]
+    check(step, same, rounded)
+    with pytest.raises(PassError, match="changed output 0"):
+        check(step, same, wrong)
+
+
+def test_a_trail_counts() -> None:
+    trail = Trail()
+    run(trail, level=1)
+    assert trail.steps == len([step for step in steps_for(Options(opt_level=1)) if step.enabled])
+    assert 0 < trail.changed < trail.steps
+
+
+def test_a_variable_asks_for_dumps_that_can_be_read_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MS_DEV_DUMP_GRAPH_KERNEL_IR", "on")
+    fused = optimize(GRAPH)
+    graphs = sorted((tmp_path / "graph_kernel_dump").glob("*.gk"))
+    assert [parse(file.read_text(), OPS) for file in graphs][:: len(graphs) - 1] == [GRAPH, fused]
+    assert [file.name[:4] for file in graphs] == [f"{number:04d}" for number in range(len(graphs))]
+    assert len(list((tmp_path / "graph_kernel_dump").glob("graph_kernel_cluster_*.txt"))) == 1

@@ -56,6 +56,13 @@ def test_false(text: str) -> None:
         ("opt_level=1", "not understood"),
         ("--opt_level=", "not understood"),
         ("--path=/does/not/exist.json", "cannot read flags"),
+        ("--path", "a file is needed: write --path=FILE.json"),
+        ("--opt_level=1\n--dump_as_text", "not understood"),
+        ("--OPT_LEVEL=1", "did you mean 'opt_level'"),
+        ("--target=gpuu", "did you mean 'gpu'"),
+        ("--kernel_generator=AGK", "did you mean 'AKG'"),
+        ("--online_tuning=-1", "greater than or equal to 0"),
+        ("--enable_auto_tensor_inplace --target=ascend", "no such pass for ascend"),
     ],
 )
 def test_mistakes_are_refused_with_what_to_do(flags: str, said: str) -> None:
@@ -77,14 +84,64 @@ def test_the_first_of_a_repeated_flag_stays(caplog: pytest.LogCaptureFixture) ->
 
 def test_levels_above_three_are_clamped(caplog: pytest.LogCaptureFixture) -> None:
     assert Options.parse("--opt_level=7").opt_level == 3
-    assert "7 is above 3" in caplog.text
+    assert "opt_level 7 is outside 0 to 3; 3 is used" in caplog.text
 
 
 def test_path_is_the_only_source(tmp_path: Path) -> None:
     file = tmp_path / "flags.json"
-    file.write_text(json.dumps({"opt_level": "1", "disable_pass": "a,b", "dump_as_text": True}))
+    file.write_text(json.dumps({"opt_level": "1", "disable_pass": "a,b", "dump_as_text": "on"}))
     options = Options.parse(f"--enable_pass=x --path={file} --opt_level=3")
     assert options == Options(opt_level=1, disable_pass=("a", "b"), dump_as_text=True)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("", "cannot read flags from it"),
+        ('{"opt_level": "1",', "cannot read flags from it"),
+        ('["opt_level"]', "must hold one JSON object"),
+        ('{"dump_as_text": true}', r'the value of \'dump_as_text\' must be a text, as in "dump_as_text": "true"'),
+        ('{"disable_pass": ["a", "b"]}', '"disable_pass": "a,b"'),
+        ('{"path": "y.json"}', "unknown flag 'path'"),
+    ],
+)
+def test_a_file_that_cannot_be_taken_is_refused_or_left_out(
+    content: str, said: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = tmp_path / "flags.json"
+    file.write_text(content)
+    with pytest.raises(OptionError, match=said):
+        Options.parse(f"--path={file}")
+    assert Options.from_environment({"MS_DEV_GRAPH_KERNEL_FLAGS": f"--path={file}"}) == Options(mistakes="warn")
+    assert len(caplog.messages) == 1
+
+
+def test_the_first_of_two_files_counts(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    first, second = tmp_path / "x.json", tmp_path / "y.json"
+    first.write_text('{"opt_level": "1"}')
+    second.write_text('{"opt_level": "3"}')
+    assert Options.parse(f"--path={first} --path={second}").opt_level == 1
+    assert f"--path={second} is ignored" in caplog.text
+
+
+def test_numbers_without_sign_wrap_in_the_environment_as_in_mindspore() -> None:
+    options = Options.from_environment({"MS_DEV_GRAPH_KERNEL_FLAGS": "--opt_level=-1 --online_tuning=-1"})
+    assert (options.opt_level, options.online_tuning) == (3, 2**32 - 1)
+
+
+def test_flags_that_follow_from_others() -> None:
+    def value(name: str, flags: str) -> object:
+        return Options.parse(flags).effective(name)
+
+    assert [value("enable_stitch_fusion", f"--opt_level=3 --target={target}") for target in ("cpu", "gpu")] == [
+        False, True
+    ]  # fmt: skip
+    assert value("enable_stitch_fusion", "--enable_stitch_fusion --opt_level=1") is True
+    assert value("enable_recompute_fusion", "--enable_recompute_fusion=off") is False
+    assert value("kernel_generator", "--target=ascend") == "DVM"
+    assert value("enable_dynamic_shape_fusion", "--target=ascend") is True
+    assert value("kernel_generator", "--enable_dynamic_shape_fusion --kernel_generator=DVM") == "AKG_V2"
+    assert value("enable_auto_tensor_inplace", "--enable_auto_tensor_inplace") is True
 
 
 def test_the_environment_replaces_the_flags_of_the_call() -> None:
@@ -111,14 +168,14 @@ def test_environment() -> None:
 @pytest.mark.parametrize(
     ("variables", "level"),
     [
-        ({}, logging.WARNING),
+        ({}, None),
         ({"GLOG_v": "1"}, logging.INFO),
         ({"GLOG_v": "9"}, logging.CRITICAL),
-        ({"GLOG_v": "x"}, logging.WARNING),
+        ({"GLOG_v": "x"}, None),
         ({"GLOG_v": "1", "GRAPHKERNEL_LOG": "debug"}, logging.DEBUG),
     ],
 )
-def test_log_level(variables: dict[str, str], level: int) -> None:
+def test_log_level(variables: dict[str, str], level: int | None) -> None:
     assert Environment.read(variables).log_level == level
 
 

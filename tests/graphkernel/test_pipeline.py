@@ -13,9 +13,22 @@ from graphkernel.errors import CatalogueError, OptionError, PassError
 from graphkernel.frontends.trace import spec, trace
 from graphkernel.ir.graph import Graph
 from graphkernel.ops import Tensor
-from graphkernel.options import Options
-from graphkernel.passes.base import Context, Pass, Step, graph_pass, run_steps
-from graphkernel.pipeline import PIPELINE, STAGES, Catalogue, builtin_catalogue, steps_for
+from graphkernel.options import Environment, Options
+from graphkernel.passes.base import Context, Pass, Step, dvm, flag, graph_pass, level, on, run_steps
+from graphkernel.pipeline import (
+    FUSION_GROUP_STAGE,
+    PIPELINE,
+    STAGES,
+    Catalogue,
+    builtin_catalogue,
+    plugins,
+    steps_for,
+    with_plugins,
+)
+
+NAMES = Path(__file__).parents[3] / "shared" / "mindspore_reference" / "pass_names.txt"
+FIRST_OF_OURS = 20  # numbers from here on are not MindSpore's
+ELSEWHERE = ("stage8_", "fusion_group_")  # not in a run on a CPU
 
 
 def mynet(x: Tensor) -> Tensor:
@@ -34,10 +47,42 @@ def optimized(graph: Graph, options: Options) -> Graph:
 
 
 def test_the_table_is_in_the_order_of_the_stages_and_numbers_are_unique() -> None:
-    stages = [STAGES.index(step.stage) for step in PIPELINE]
+    stages = [(FUSION_GROUP_STAGE, *STAGES).index(step.stage) for step in PIPELINE]
     assert stages == sorted(stages)
     assert len({(step.stage, step.number) for step in PIPELINE}) == len(PIPELINE)
     assert all(step.why for step in PIPELINE)
+
+
+def reference() -> dict[str, list[bool]]:
+    """The pass names of MindSpore 2.10 in order, and whether each runs at level 1, 2, 3 on a CPU."""
+    lines = [line.split() for line in NAMES.read_text().splitlines() if not line.startswith("#")]
+    return {name: [mark == "E" for mark in marks] for name, *marks in lines}
+
+
+@pytest.mark.skipif(not NAMES.exists(), reason=f"no MindSpore reference at {NAMES}")
+def test_stages_numbers_names_and_levels_are_those_of_mindspore() -> None:
+    ours = {step.name: step.number for step in steps_for(Options())}
+    numbered = [name for name, number in ours.items() if number < FIRST_OF_OURS and not name.startswith(ELSEWHERE)]
+    assert numbered == list(reference())
+    states = [{step.name: step.enabled for step in steps_for(Options(opt_level=level))} for level in (1, 2, 3)]
+    assert {name: [state[name] for state in states] for name in reference()} == reference()
+
+
+@pytest.mark.parametrize("target", ["cpu", "gpu", "ascend"])
+def test_absorbed_passes_say_why_and_leave_graphs_alone(target: str) -> None:
+    absorbed = [step for step in steps_for(Options.parse({"target": target})) if step.pass_.absorbed]
+    assert len(absorbed) > 20
+    for step in absorbed:
+        assert step.pass_.doc
+        assert step.pass_(GRAPH) is GRAPH
+
+
+def test_conditions_say_what_they_ask() -> None:
+    asked = on("gpu") & flag("enable_csr_fusion") | level(3)
+    assert asked.text == "(gpu and enable_csr_fusion) or opt_level 3"
+    assert (on("cpu", "gpu") & dvm).text == "(cpu or gpu) and kernel_generator DVM"
+    given = ("--target=gpu", "--target=gpu --enable_csr_fusion", "--opt_level=3", "--enable_csr_fusion")
+    assert [asked(Options.parse(flags)) for flags in given] == [False, True, True, False]
 
 
 def test_every_pass_of_the_project_has_a_step() -> None:
@@ -83,11 +128,58 @@ def test_a_name_that_is_no_step_is_told_at_once(caplog: pytest.LogCaptureFixture
     assert 'graph kernel pass disable flag "arithmetic_simplfy" is not valid!' in caplog.text
 
 
+@pytest.mark.parametrize(("flags", "said"), [
+    ("--disable_pass=2.2", "off without it"),
+    ("--disable_pass=2.3,highlevelopt1.arithmetic_simplify", "off without it"),
+    ("--enable_pass=1.4", "on without it"),
+    ("--enable_pass=2.3 --disable_pass=2.3 --opt_level=1", "disable_pass names it too, and wins"),
+    ("--enable_pass=2.3 --opt_level=0", "At opt_level 0 no pass runs"),
+])  # fmt: skip
+def test_an_entry_without_effect_is_told(flags: str, said: str, caplog: pytest.LogCaptureFixture) -> None:
+    steps_for(Options.parse(flags))
+    assert len(caplog.messages) == 1
+    assert "is not valid!" in caplog.text
+    assert said in caplog.text
+
+
+def test_entries_with_an_effect_are_not_told(caplog: pytest.LogCaptureFixture) -> None:
+    steps_for(Options.parse("--disable_pass=2.3,eliminate_redundant_output --enable_pass=2.2"))
+    assert caplog.messages == []
+
+
+def test_the_fusion_group_runs_first_on_ascend_and_is_named_without_a_stage_number(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO, "graphkernel.passes")
+    steps = [step for step in steps_for(Options.parse({"target": "ascend"})) if step.stage == FUSION_GROUP_STAGE]
+    assert steps[0].name == "fusion_group_0_FlashAttentionFusionV1"
+    assert steps_for(Options.parse({"target": "ascend"}))[0] == steps[0]
+    assert all(step.enabled for step in steps)
+    assert f"graph kernel passes: {','.join(step.pass_.name for step in steps)}." in caplog.messages
+    name = "FlashAttentionFusionV1"
+    assert f"fusion_group_0_{name}" not in enabled(Options(opt_level=3))
+    assert f"fusion_group_0_{name}" in enabled(Options(enable_pass=(name,)))
+    assert f"fusion_group_0_{name}" not in enabled(Options.parse({"target": "ascend", "disable_pass": name}))
+
+
+def test_kernel_packets_follow_their_variable() -> None:
+    packet = "stage8_kernelpacket_0_symbol_engine_extender"
+    base = Options.parse({"target": "ascend"})
+
+    def state(level: int, variable: str) -> bool:
+        seen = Environment.read({"MS_DEV_ENABLE_KERNEL_PACKET": variable})
+        return packet in enabled(Options.resolve(environment=seen, base=base.model_copy(update={"opt_level": level})))
+
+    assert [state(level, variable) for level in (0, 2) for variable in ("", "on", "off")] == [
+        False, True, False, True, True, False
+    ]  # fmt: skip
+
+
 def test_log_lines_are_those_of_mindspore(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "graphkernel.passes")
     optimized(GRAPH, Options(opt_level=1))
     text = caplog.text
-    assert "graph kernel pass stage0_preprocess_7_graph_kernel_cse is disabled." in text
+    assert "graph kernel pass stage2_highlevelopt1_6_graph_kernel_cse is disabled." in text
     assert "graph kernel pass stage1_cluster_4_graph_kernel_cluster is enabled." in text
     assert "Run graph kernel pass stage1_cluster_4_graph_kernel_cluster in " in text
     assert "graph kernel pass stage1_cluster_4_graph_kernel_cluster changed." in text
@@ -105,6 +197,27 @@ def test_a_failing_pass_is_named() -> None:
     ) as caught:
         run_steps(GRAPH, (step,), Context())
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
+
+
+def test_plugins_are_read_from_entry_points_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "plug-1.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: plug\nVersion: 1\n")
+    (folder / "entry_points.txt").write_text("[graphkernel.plugins]\nzeta = plug_zeta\nalpha = plug_broken\n")
+    (tmp_path / "plug_zeta.py").write_text(
+        "from graphkernel.passes.base import Pass, Place\n"
+        "mine = Pass('mine', lambda graph, context: graph, 'Mine.', Place('cluster.constant_folding'))\n"
+    )
+    (tmp_path / "plug_broken.py").write_text("1 / 0\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    broken, good = plugins()
+    assert (broken.name, good.name) == ("alpha", "zeta")
+    found = with_plugins(builtin_catalogue(), [good])
+    assert "stage1_cluster_100_mine" in {step.name for step in steps_for(Options(), found)}
+    with pytest.raises(
+        CatalogueError, match=r"plugin 'alpha' \(plug_broken of plug\) cannot be used: division by zero"
+    ):
+        with_plugins(builtin_catalogue(), [broken])
 
 
 PLUGIN = '''

@@ -20,13 +20,8 @@ from graphkernel.options import Options
 from graphkernel.passes.base import Context
 from graphkernel.passes.cluster import graph_kernel_cluster
 from graphkernel.passes.split import graph_kernel_splitter
-from graphkernel.patterns import fusion_elemwise, fusion_reduce, fusion_reshape
 
-PATTERNS: tuple[FusionPattern, ...] = tuple(
-    pattern
-    for module in (fusion_elemwise, fusion_reduce, fusion_reshape)
-    for pattern in collect(module.__name__, FusionPattern)
-)
+PATTERNS: tuple[FusionPattern, ...] = tuple(collect("graphkernel.patterns", FusionPattern))
 
 
 def context(**options: Any) -> Context:

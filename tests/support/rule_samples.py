@@ -14,10 +14,11 @@ from graphkernel.ir.types import Attrs, DType, TensorType, dtype
 from graphkernel.patterns.drive import promise
 from graphkernel.patterns.language import Apply, Attributes, Const, Literal, Rule, Safety, Term, Variable, subterms
 from graphkernel.patterns.match import Match, build, matches
+from graphkernel.patterns.ranges import Range, Ranges
 
 DTYPES = ("float32", "float16", "int32", "bool")
-SHAPES = ((400,), (2, 3, 4), (3, 1, 5), (1, 1))
-CONSTANTS = (2.0, -0.5, 3.0, 1024.0, 0.0, 1e-3, -7.0)
+SHAPES = ((400,), (2, 3, 4), (3, 1, 5), (1, 1), (5, 5), (2, 16, 2, 3))
+CONSTANTS = (3.0, 1e-3, -0.5, 2.0, 1024.0, 0.0, -7.0)
 MOST_INSTANCES = 12
 
 
@@ -49,15 +50,20 @@ def _instances(rule: Rule, shape: tuple[int, ...], name: str) -> Iterator[Instan
         bound: dict[str, Value] = {}
         for variable in rule.variables.values():
             if isinstance(variable, Variable) and not isinstance(variable, Const):
-                bound[variable.name] = builder.parameter(
-                    variable.name, TensorType(shape, _type_of(rule, variable, name))
-                )
+                type_ = TensorType(_shape_of(rule, variable, shape), _type_of(rule, variable, name))
+                bound[variable.name] = builder.parameter(variable.name, type_)
         for variable, number in zip(constants, numbers, strict=True):
             bound[variable.name] = builder.constant(np.asarray(number).astype(name if name != "bool" else "float32"))
         for root in _built(rule.equation.left, bound, builder, np.zeros(shape, name)):
             made = _instance(rule, root, [v for v in bound.values() if v.is_parameter])
             if made is not None:
                 yield made
+
+
+def _shape_of(rule: Rule, variable: Variable, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The bias of a product is a vector."""
+    of_product = variable in rule.equation.left.args and "bias" in rule.name
+    return shape[-1:] if of_product else shape
 
 
 def _type_of(rule: Rule, variable: Variable, name: str) -> DType:
@@ -100,6 +106,14 @@ def _attributes(op: str, operand: TensorType) -> Iterator[Attrs]:
         yield from (Attrs.of(shape=new) for new in (shape, (1, *shape), (operand.size,)))
     elif op == "BroadcastTo":
         yield from (Attrs.of(shape=new) for new in (shape, (2, *shape), tuple(3 if d == 1 else d for d in shape)))
+    elif op in ("MatMul", "BatchMatMul"):
+        yield from (Attrs.of(transpose_a=a, transpose_b=b) for a, b in itertools.product((False, True), repeat=2))
+    elif op == "LayoutTransform":
+        pairs = itertools.permutations(("NCHW", "NHWC", "NC1HWC0"), 2)
+        yield from (Attrs.of(src_format=source, dst_format=target) for source, target in pairs)
+    elif op == "StridedSlice":
+        for end in (shape, tuple(max(extent - 1, 1) for extent in extents(operand))):
+            yield Attrs.of(begin=(0,) * rank, end=end, strides=(1,) * rank)
     elif op == "Cast":
         yield from (Attrs.of(dst_type=new) for new in ("float32", "float64", "float16", "int32"))
 
@@ -109,7 +123,7 @@ def _instance(rule: Rule, root: Value, inputs: list[Value]) -> Instance | None:
         made = build(rule, found, {}, Builder())
         if made is not None:
             left, right = (Graph("side", tuple(inputs), (value,)) for value in (root, made))
-            return Instance(left, right, promise(rule, found), found)
+            return Instance(left, right, promise(rule, found, Ranges()), found)
     return None
 
 
@@ -159,3 +173,17 @@ def tame(type_: TensorType, rng: np.random.Generator) -> np.ndarray:
     if not type_.dtype.is_float:
         return wild(type_, rng)
     return rng.uniform(0.5, 4, extents(type_)).astype(type_.dtype.numpy)
+
+
+def within(range_: Range, type_: TensorType, rng: np.random.Generator) -> np.ndarray:
+    """Values of a range: wild ones where they are in it, its ends, and others in between."""
+    drawn = wild(type_, rng)
+    if not type_.dtype.is_float:
+        return drawn
+    limits = np.finfo(type_.dtype.numpy)
+    low, high = max(range_.low, float(limits.min)), min(range_.high, float(limits.max))
+    between = rng.uniform(max(low, -1e3), min(high, 1e3), drawn.shape)
+    ends = rng.choice([range_.low, range_.high, *(() if not range_.nan else (np.nan,))], drawn.shape)
+    with np.errstate(all="ignore"):
+        inside = (drawn >= range_.low) & (drawn <= range_.high) | (np.isnan(drawn) & range_.nan)
+        return np.where(inside, drawn, np.where(rng.random(drawn.shape) < 0.1, ends, between)).astype(drawn.dtype)

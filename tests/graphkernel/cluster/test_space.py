@@ -53,3 +53,21 @@ def test_rows_and_columns() -> None:
     assert (columns.kept, columns.total, columns.is_rowwise) == (8, 32, False)
     assert space_of((4, 8), {0, 1}).is_rowwise
     assert space_of((4, 1), {1}).is_rowwise
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "same"),
+    [
+        (((4, 8), {1}), ((4, 8), {0}), True),
+        (((4, 8), {1}), ((2, 2, 8), {0, 1}), True),
+        (((4, 8), {1}), ((8, 4), {0}), False),
+        (((4, 8), {1}), ((4, 9), {0}), False),
+        ((("N", 8), {1}), (("N", 8), {0}), True),
+        (((4, 8), {0, 1}), ((4, 8), {0}), True),
+    ],
+)
+def test_spaces_cross_when_they_mark_the_same_points_otherwise(left, right, same) -> None:
+    def space(shape, marked):
+        return space_of(tuple(sym(dim) if isinstance(dim, str) else dim for dim in shape), marked)
+
+    assert space(*left).crosses(space(*right)) is space(*right).crosses(space(*left)) is same

@@ -3,9 +3,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 
 import graphkernel as gk
 from graphkernel import ops
+from graphkernel.errors import OptionError
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 
@@ -43,3 +45,11 @@ def test_out_is_passed_on() -> None:
     buffer = np.zeros_like(X)
     assert scaled(X, out=(buffer,)) is buffer
     assert (buffer == X * 2 + 1).all()
+
+
+@pytest.mark.parametrize("options", [{"flags": "--opt_lvel=1"}, {"target": "tpu"}, {"flags": "--disable_pass=nothing"}])
+def test_wrong_options_are_refused_where_they_are_written(options: dict[str, Any]) -> None:
+    with pytest.raises(OptionError):
+        gk.jit(**options)(lambda x: x)
+    with pytest.raises(OptionError):
+        gk.jit(lambda x: x, **options)

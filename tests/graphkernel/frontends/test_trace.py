@@ -119,3 +119,8 @@ def test_a_spec_is_a_type_or_an_array():
 def test_what_is_no_operand_is_told(operand, message):
     with pytest.raises(TypeRuleError, match=message):
         trace(lambda x: ops.add(x, operand(x)), spec(4))
+
+
+def test_a_data_type_that_does_not_exist_is_refused_with_the_nearest() -> None:
+    with pytest.raises(FrontendError, match=r"unknown data type 'float33'.*did you mean 'float32'"):
+        spec((4,), "float33")

@@ -4,7 +4,8 @@ from fusion_nets import attention_graph, context, operators, random_graph, same_
 from graphkernel import ops
 from graphkernel.cluster.ops_lists import CLUSTER_OPS, cluster_ops
 from graphkernel.frontends.trace import spec, trace
-from graphkernel.ir.graph import Graph
+from graphkernel.ir.graph import Builder, Graph
+from graphkernel.ir.types import Attrs
 from graphkernel.ir.verify import verify
 from graphkernel.ops import OPS
 from graphkernel.passes.cluster import graph_kernel_cluster
@@ -63,6 +64,24 @@ def test_complex_and_empty_tensors_stay_outside() -> None:
     assert clustered(trace(ops.neg, spec((4, 0)))) == ["Neg"]
 
 
+@pytest.mark.parametrize("name", ["keep_basic", "skip", "inplace_algo"])
+def test_attributes_keep_an_operator_out(name: str) -> None:
+    builder = Builder()
+    x = builder.parameter("x", spec((4,)))
+    kept = builder.node(OPS["Exp"], (x,), Attrs.of({name: True}))
+    free = builder.node(OPS["Neg"], (kept.out,), Attrs.of({name: False}))
+    given = context()
+    assert operators(graph_kernel_cluster(Graph("g", (x,), free.outs), given)) == ["Exp", "[Neg]"]
+    assert [d.message for d in given.log.with_code("not-fused-kept")] == [f"{kept.name} has the attribute {name}"]
+
+
+def test_ascend_refuses_what_its_kernels_do_not_take() -> None:
+    graph = trace(lambda x: ops.exp(ops.cast(x + x, "float32")), spec((4,), "int64"))
+    given = context(target="ascend")
+    assert operators(graph_kernel_cluster(graph, given)) == ["Add", "Cast", "[Exp]"]
+    assert len(given.log.with_code("not-fused-dtype")) == 2
+
+
 def test_reasons_are_recorded() -> None:
     given = context(disable_cluster_ops=("Sub",))
     graph_kernel_cluster(CHAIN, given)
@@ -95,5 +114,23 @@ def test_lists_name_operators_that_exist(target: str) -> None:
 
 def test_everything_listed_for_the_cpu_has_a_kernel() -> None:
     vocabulary = pytest.importorskip("kernelgen.vocabulary")
-    known = {*vocabulary.ELEMENTWISE, *vocabulary.REDUCTIONS, "Reshape", "Transpose", "BroadcastTo", "TensorMove"}
+    known = {
+        *vocabulary.ELEMENTWISE,
+        *vocabulary.REDUCTIONS,
+        "Reshape",
+        "Transpose",
+        "BroadcastTo",
+        "TensorMove",
+        "Assign",
+    }
     assert cluster_ops("cpu", 1) - known == set()
+
+
+def test_an_extent_that_no_operand_has_stays_outside() -> None:
+    """A kernel reads symbolic extents off its operands."""
+    graph = trace(lambda x, y: ops.broadcast_to(ops.reduce_max(y), x.shape), spec(("N", "M")), spec((3,)))
+    given = context(target="ascend")
+    result = graph_kernel_cluster(graph, given)
+    verify(result)
+    assert operators(result)[-1] == "BroadcastTo"
+    assert "not-fused-symbol" in {decision.code for decision in given.log}

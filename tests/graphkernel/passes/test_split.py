@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from graphkernel import ops
 from graphkernel.cluster.area import Area, Direction, fusion
-from graphkernel.cluster.model import MODELS, ORDER, Limits
+from graphkernel.cluster.model import CPU, MODELS, Limits
 from graphkernel.frontends.trace import spec, trace
 from graphkernel.ir.graph import Graph
 from graphkernel.ir.text import show
@@ -61,12 +61,22 @@ def test_one_kernel_between_products() -> None:
     same_numbers(attention_graph(), result)
 
 
-def test_bias_gradient_is_apart_from_row_sums() -> None:
+def test_a_bias_gradient_shares_a_kernel_with_row_sums() -> None:
     def net(x, y):
         product = x * y
         return ops.reduce_sum(product, axis=0), softmax(product)
 
-    assert len(fused(trace(net, spec((512, 512)), spec((512, 512)))).operators) == 2
+    graph = trace(net, spec((512, 512)), spec((512, 512)))
+    assert len(fused(graph).operators) == 1
+    assert len(fused(graph, disable_fusion_pattern=("reduce_crossed",)).operators) == 2
+
+
+def test_a_sum_of_all_elements_stays_apart() -> None:
+    def net(x):
+        exponential = ops.exp(x)
+        return ops.reduce_sum(exponential), ops.reduce_sum(exponential, axis=1)
+
+    assert len(fused(trace(net, spec((512, 512)))).operators) == 2
 
 
 def test_a_basic_area_goes_back_to_the_graph() -> None:
@@ -87,13 +97,60 @@ def test_pattern_switches_match_parts_of_names_and_only_wins() -> None:
     def names(**options: object) -> list[str]:
         return [pattern.name for pattern in enabled_patterns(PATTERNS, context(**options).options)]
 
-    assert names() == list(ORDER)
+    assert names() == list(CPU)
     assert names(enable_fusion_pattern_only=("reduce_fwd",)) == ["reduce_fwd_depth", "reduce_fwd_width"]
     assert names(enable_fusion_pattern_only=("reshape",), disable_fusion_pattern=("reshape",)) == [
         "reshape",
         "isolate_reshape",
     ]
     assert "reduce_fwd_depth" not in names(disable_fusion_pattern=("depth",))
+
+
+def test_the_log_says_which_patterns_are_on(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level("INFO", "graphkernel.passes"):
+        enabled_patterns(PATTERNS, context(disable_fusion_pattern=("depth",)).options)
+        enabled_patterns(PATTERNS, context(enable_fusion_pattern_only=("transpose",)).options)
+    assert "Disable pattern by disable flag: reduce_fwd_depth" in caplog.messages
+    assert "Enable pattern: reduce_fwd_width" in caplog.messages
+    assert "Disable pattern by only flag: reduce_fwd_width" in caplog.messages
+    assert caplog.messages.count("Enable pattern: transpose") == 2
+
+
+@pytest.mark.parametrize(
+    ("flag", "names", "target"),
+    [
+        ("enable_horizontal_fusion", {"h_broadcast", "h_reduce", "h_opaque"}, "gpu"),
+        ("enable_csr_fusion", {"link_csr"}, "gpu"),
+        ("enable_stitch_fusion", {"reduce_stitch"}, "gpu"),
+        ("enable_allreduce_prologue_fusion", {"allreduce_fwd"}, "ascend"),
+        ("enable_allreduce_epilogue_fusion", {"allreduce_bwd"}, "ascend"),
+    ],
+)
+def test_patterns_with_a_flag_of_their_own(flag: str, names: set[str], target: str) -> None:
+    on, off = (
+        {p.name for p in enabled_patterns(PATTERNS, context(target=target, **{flag: value}).options)}
+        for value in (True, False)
+    )
+    assert on - off == names
+
+
+def test_matmul_depth_is_switched_off_by_its_flag() -> None:
+    on, off = (
+        {p.name for p in enabled_patterns(PATTERNS, context(disable_matmul_post_fusion=value).options)}
+        for value in (False, True)
+    )
+    assert on - off == {"matmul_depth"}
+
+
+def test_documented_patterns_stand_on_their_targets() -> None:
+    everywhere = {f"elemwise_broadcast_{way}_{how}" for way in ("fwd", "bwd") for how in ("depth", "width")}
+    everywhere |= {"reduce_fwd_depth", "reduce_fwd_width", "reshape"}
+    for target, more in (
+        ("cpu", set[str]()),
+        ("gpu", set[str]()),
+        ("ascend", {"slice", "elemany_addn", "matmul_depth"}),
+    ):
+        assert everywhere | more <= set(MODELS[target].patterns)
 
 
 def test_a_pattern_in_no_table_runs_last() -> None:
@@ -103,7 +160,7 @@ def test_a_pattern_in_no_table_runs_last() -> None:
         return []
 
     found = enabled_patterns([a_new_one, *PATTERNS], context().options)
-    assert [pattern.name for pattern in found] == [*ORDER, "a_new_one"]
+    assert [pattern.name for pattern in found] == [*CPU, "a_new_one"]
 
 
 def test_flags_set_limits() -> None:
@@ -114,7 +171,8 @@ def test_flags_set_limits() -> None:
 
 def test_every_pattern_has_its_turn() -> None:
     declared = {pattern.name for pattern in PATTERNS}
-    assert all(set(model.patterns) == declared for model in MODELS.values())
+    assert {name for model in MODELS.values() for name in model.patterns} == declared
+    assert all(len(set(model.patterns)) == len(model.patterns) for model in MODELS.values())
 
 
 def test_a_second_run_changes_nothing() -> None:

@@ -32,7 +32,7 @@ def test_forms_tell_the_same() -> None:
     assert data["kernels"][0]["bytes_moved"] == str(REPORT.kernels[0].bytes_moved)
     assert all(kernel.name in str(REPORT) and kernel.name in REPORT.to_html() for kernel in REPORT.kernels)
     assert REPORT.summary.startswith("net: 3 operators in 2 kernel calls (2 distinct, ")
-    assert "1 operators in 1 host steps, 0 fallbacks" in REPORT.summary
+    assert "1 operator in 1 host step, 0 fallbacks" in REPORT.summary
 
 
 def test_proof_is_in_the_report() -> None:

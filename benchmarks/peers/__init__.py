@@ -1,0 +1,5 @@
+"""Programs that run with another framework's interpreter, and whose result files are committed.
+
+``mindspore_counts`` counts what MindSpore launches for the networks of ``examples.networks``, which ``mindspore_nets``
+builds from its layers; ``saved_graph`` reads the graphs that it saves.
+"""

@@ -1,0 +1,138 @@
+"""What Ascend kernels can take of each operator: data types, ranks, sizes and attributes, as a table.
+
+Source: the checks that MindSpore makes before its Ascend generator (DVM) sees an operator. Its rule that a Reshape must
+stand behind a matrix product is left out: a reshape inside our kernels is a change of indices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from graphkernel.ir.graph import Node
+from graphkernel.ir.types import DEFAULT_LAYOUT
+
+FLOATS = frozenset({"float16", "bfloat16", "float32"})
+NUMBERS = FLOATS | {"int32"}
+BOOLS = frozenset({"bool"})
+LARGEST_DIM = 65535 - 255  # of a matrix product; what is left is lost to the alignment of addresses
+SMALL_PRODUCT = 512
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why Ascend kernels do not take an operator: a reason code of :mod:`graphkernel.decisions` and the particulars."""
+
+    code: str
+    message: str
+
+
+Check = Callable[[Node], str]
+"""What is wrong with an operator; an empty text when nothing is."""
+
+
+@dataclass(frozen=True)
+class Takes:
+    """Data types of the operands and of the result, whether they must all be the same, and further checks."""
+
+    operands: frozenset[str] = FLOATS
+    results: frozenset[str] = FLOATS
+    alike: bool = True
+    checks: tuple[Check, ...] = ()
+
+
+def refusal(node: Node) -> Refusal | None:
+    """The first thing that keeps an operator out of Ascend kernels; None when nothing does."""
+    takes = TABLE.get(node.op.name, Takes())
+    wrong = _wrong_types(node, takes)
+    if wrong:
+        return Refusal("not-fused-dtype", f"{node.op.name} on ascend: {wrong}")
+    for check in (_one_layout, *takes.checks):
+        if wrong := check(node):
+            return Refusal("not-fused-shape", f"{node.op.name} on ascend: {wrong}")
+    return None
+
+
+def _wrong_types(node: Node, takes: Takes) -> str:
+    operands = [arg.type.dtype.name for arg in node.args]
+    results = [type_.dtype.name for type_ in node.types]
+    for role, found, allowed in (("operand", operands, takes.operands), ("result", results, takes.results)):
+        for name in found:
+            if name not in allowed:
+                return f"its {role} is {name}, not {_either(allowed)}"
+    if takes.alike and len({*operands, *results}) > 1:
+        return f"its data types differ: {', '.join((*operands, *results))}"
+    return ""
+
+
+def _either(names: Iterable[str]) -> str:
+    return " or ".join(sorted(names))
+
+
+def _one_layout(node: Node) -> str:
+    layouts = sorted({arg.type.layout for arg in node.args} | {type_.layout for type_ in node.types})
+    mixed = len(layouts) > 1 and node.op.name != "TransData"
+    symbolic = layouts != [DEFAULT_LAYOUT] and not all(type_.is_static for type_ in node.types)
+    return f"layouts {', '.join(layouts)} are mixed or have symbolic extents" if mixed or symbolic else ""
+
+
+def _inner_slice(node: Node) -> str:
+    """At most four dims, all but the last three whole, every step 1."""
+    operand, result = node.args[0].type, node.types[0]
+    if operand.rank > 4:
+        return f"rank {operand.rank} is more than 4"
+    if operand.shape[:-3] != result.shape[: operand.rank - 3] and operand.rank > 3:
+        return "it cuts more than the last three dims"
+    return "its steps are not all 1" if any(step != 1 for step in node.attrs.ints("strides", ())) else ""
+
+
+def _product(node: Node) -> str:
+    """Static, at most LARGEST_DIM wide, rank 4 at most, and not so small that the library is faster."""
+    result = node.types[0]
+    if not (result.is_static and all(arg.type.is_static for arg in node.args)):
+        return "a matrix product needs static extents"
+    if any(_exceeds(type_.shape[-1:], LARGEST_DIM) for type_ in (result, *(arg.type for arg in node.args))):
+        return f"a matrix is wider than {LARGEST_DIM}"
+    if result.rank > 4:
+        return f"rank {result.rank} is more than 4"
+    small = node.op.name == "MatMul" and not _exceeds(result.shape[-2:], SMALL_PRODUCT)
+    return f"{SMALL_PRODUCT} x {SMALL_PRODUCT} or less is left to the library" if small else ""
+
+
+def _exceeds(shape: Iterable[object], bound: int) -> bool:
+    return any(isinstance(dim, int) and dim > bound for dim in shape)
+
+
+def _grouped(node: Node) -> str:
+    split, group = node.attrs.int("split_item", 0), node.attrs.int("group_type", -1)
+    return "" if split == 3 and group in (0, 2) else f"split_item {split} and group_type {group} are not 3 and 0 or 2"
+
+
+def _several(node: Node) -> str:
+    return "one element needs no kernel" if node.types[0].size == 1 else ""
+
+
+_HALF = frozenset({"float16", "bfloat16"})
+_PLAIN = frozenset({"float16", "float32"})
+_CAST = frozenset({*NUMBERS, "bool"})
+_NUMBERS = Takes(NUMBERS, NUMBERS)
+_COMPARES = Takes(NUMBERS, BOOLS, alike=False)
+_SLICE = Takes(NUMBERS, NUMBERS, checks=(_inner_slice,))
+_MATRICES = Takes(_HALF, _HALF, checks=(_product,))
+
+TABLE: Mapping[str, Takes] = {
+    **dict.fromkeys(("Add", "Sub", "Mul", "Maximum", "Minimum", "Neg", "Abs", "Assign", "BroadcastTo"), _NUMBERS),
+    **dict.fromkeys(("Equal", "NotEqual", "Greater", "GreaterEqual", "Less", "LessEqual"), _COMPARES),
+    **dict.fromkeys(("LogicalAnd", "LogicalOr", "LogicalNot"), Takes(BOOLS, BOOLS)),
+    **dict.fromkeys(("Slice", "StridedSlice"), _SLICE),
+    **dict.fromkeys(("MatMul", "BatchMatMul"), _MATRICES),
+    "AllReduce": Takes(_PLAIN, _PLAIN, checks=(_several,)),
+    "Cast": Takes(_CAST, _CAST, alike=False),
+    "ElemAny": Takes(NUMBERS | BOOLS, FLOATS, alike=False),
+    "GroupedMatmul": Takes(_HALF | {"int64", "int32"}, _HALF, alike=False, checks=(_grouped,)),
+    "IsFinite": Takes(FLOATS, BOOLS, alike=False),
+    "Select": Takes(FLOATS | BOOLS, FLOATS, alike=False),
+    "TransData": Takes(_PLAIN, _PLAIN),
+    "Transpose": Takes(_PLAIN, _PLAIN),
+}
+"""Operators that are not named take floats of one data type."""

@@ -1,0 +1,119 @@
+"""Cheap values that two kernels need are computed in both, when that moves fewer bytes.
+
+    c = Cast(x); kernel_1(c); kernel_2(c)    ==>    kernel_1(Cast(x)); kernel_2(Cast(x))
+
+The cast value is then neither stored nor read; the operand is read once more, in the smaller type. Source: the recompute
+fusion of MindSpore's GPU split model, which copies chains of at most ten operators when what they read is no larger than
+what they make.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from graphkernel.cluster.area import Area
+from graphkernel.cluster.cost import byte_size, human, is_cheap, is_greater
+from graphkernel.cluster.extract import with_unique_labels
+from graphkernel.ir.graph import LEAVES, Graph, Node, Value, keep
+from graphkernel.ir.opdef import Kind
+from graphkernel.ir.types import Dim
+
+LONGEST = 10
+"""Most operators that are computed again for one value."""
+
+
+@dataclass(frozen=True)
+class Copy:
+    """A value, the operators that make it from outside its area, and the users in another area that get a copy."""
+
+    value: Value
+    region: tuple[Node, ...]
+    users: tuple[Node, ...]
+    message: str
+
+
+def copies(graph: Graph, areas: Sequence[Area]) -> tuple[Copy, ...]:
+    """What to compute again, at most one value for each area that uses it."""
+    found: dict[int, Copy] = {}
+    for area in areas:
+        if area.kind > Kind.RESHAPE and not area.has_one_user:
+            for link in area.users:
+                if link.area.kind > Kind.RESHAPE and link.area.number not in found:
+                    found.update((link.area.number, copy) for copy in _between(graph, area, link.area))
+    return tuple(found.values())
+
+
+def _between(graph: Graph, producer: Area, user: Area) -> Iterator[Copy]:
+    """The copy of the only value that passes between two areas, if it is worth it."""
+    inside = frozenset(producer.nodes)
+    passed = dict.fromkeys(arg for node in user.nodes for arg in node.args if arg.node in inside)
+    if len(passed) != 1:
+        return
+    (value,) = passed
+    region = _region(value, producer)
+    if not region:
+        return
+    cost, size = _bytes_read(region, producer, user), byte_size(value)
+    homes = inside.union(user.nodes)
+    needed = value.node in graph.output_nodes or any(node not in homes for node in graph.users[value.node])
+    saved = size if needed else size * 2
+    if is_greater(saved, cost):
+        users = tuple(node for node in user.nodes if value in node.args)
+        message = f"computing {len(region)} operators again moves {human(cost)} instead of {human(saved)}"
+        yield Copy(value, region, users, message)
+
+
+def _region(value: Value, area: Area) -> tuple[Node, ...]:
+    """The cheap operators of an area that make a value, operands first; what is dear among its makers stays outside."""
+    inside = frozenset(area.nodes)
+    found: set[Node] = set()
+    pending = [value.node]
+    while pending and len(found) < LONGEST:
+        node = pending.pop()
+        if node in inside and is_cheap(node):
+            found.add(node)
+            pending.extend(arg.node for arg in node.args)
+    return tuple(node for node in area.nodes if node in found)
+
+
+def _bytes_read(region: Sequence[Node], producer: Area, user: Area) -> Dim:
+    """Bytes that the copy makes the user read, and the producer store, that they did not before."""
+    inside, makers = frozenset(region), frozenset(producer.nodes)
+    operands = dict.fromkeys(
+        arg for node in region for arg in node.args if arg.node not in inside and arg.type.size != 1
+    )
+    total: Dim = 0
+    for value in operands:
+        if value not in user.reads:
+            is_new = value.node in makers and value not in producer.outputs
+            total = total + byte_size(value) * (1 + is_new)
+    return total
+
+
+def with_copies(graph: Graph, wanted: Sequence[Copy]) -> Graph:
+    """The graph in which each copy's users read operators of their own."""
+    copy_for = {node: copy for copy in wanted for node in copy.users}
+    replaced: dict[Value, Value] = {value: value for node in graph.nodes if node.op in LEAVES for value in node.outs}
+    made: dict[Copy, Value] = {}
+
+    def copied(copy: Copy) -> Value:
+        """The copy's value, made when its first user is reached: its operands are there by then."""
+        if copy not in made:
+            own: dict[Value, Value] = {}
+            for node in copy.region:
+                operands = tuple(own.get(arg, replaced[arg]) for arg in node.args)
+                own[node.out] = replace(node, args=operands).out
+            made[copy] = own[copy.value]
+        return made[copy]
+
+    def rewrite(node: Node, args: tuple[Value, ...]) -> Sequence[Value]:
+        copy = copy_for.get(node)
+        if copy is not None:
+            own = copied(copy)
+            args = tuple(own if old == copy.value else new for old, new in zip(node.args, args, strict=True))
+        results = keep(node, args).outs
+        replaced.update(zip(node.outs, results, strict=True))
+        return results
+
+    return with_unique_labels(graph.rebuild(rewrite))

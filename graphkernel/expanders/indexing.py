@@ -1,0 +1,40 @@
+"""Operators that pick elements: slices, pieces, and extremes with their places."""
+
+from __future__ import annotations
+
+from graphkernel import ops
+from graphkernel.expanders.base import expander
+from graphkernel.ir.types import Attrs
+from graphkernel.ops import Tensor
+from graphkernel.ops.extremes import value_attrs
+
+
+@expander("Slice", wide=False)
+def slice_(x: Tensor, *, attrs: Attrs) -> Tensor:
+    """strided_slice(x, begin, begin + size)"""
+    begin, size = attrs.ints("begin"), attrs.dims("size")
+    return ops.strided_slice(x, begin, tuple(first + count for first, count in zip(begin, size, strict=True)))
+
+
+@expander("SplitWithSize", wide=False)
+def split_with_size(x: Tensor, *, attrs: Attrs) -> tuple[Tensor, ...]:
+    """split(x, sizes)"""
+    return ops.split(x, attrs.ints("split_sizes"), attrs.int("axis", 0))
+
+
+@expander("ArgMaxWithValue", wide=False)
+def arg_max_with_value(x: Tensor, *, attrs: Attrs) -> tuple[Tensor, Tensor]:
+    """(argmax(x), max(x))
+
+    MindSpore declines where both results are used, since its library computes both at once. Here no library does, and
+    a result that nobody uses is dead.
+    """
+    value = ops.reduce_max(x, value_attrs(attrs).ints("axis"), attrs.bool("keep_dims", False))
+    return ops.reshape(ops.argmax(x, attrs.int("axis", 0)), value.shape), value
+
+
+@expander("ArgMinWithValue", wide=False)
+def arg_min_with_value(x: Tensor, *, attrs: Attrs) -> tuple[Tensor, Tensor]:
+    """(argmin(x), min(x)); see ArgMaxWithValue"""
+    value = ops.reduce_min(x, value_attrs(attrs).ints("axis"), attrs.bool("keep_dims", False))
+    return ops.reshape(ops.argmin(x, attrs.int("axis", 0)), value.shape), value

@@ -1,0 +1,40 @@
+"""Random operators: what they draw is UniformReal, which stays one operator; what they compute from it is not random."""
+
+from __future__ import annotations
+
+from math import pi
+
+from graphkernel import ops
+from graphkernel.expanders.base import expander
+from graphkernel.ir.graph import Builder
+from graphkernel.ir.types import Attrs, Dim
+from graphkernel.ops import Tensor
+from graphkernel.ops.random import ANGLE_STREAM, UNIFORM_REAL
+
+
+@expander("StandardNormal", with_builder=True)
+def standard_normal(*steps: Tensor, attrs: Attrs, builder: Builder) -> Tensor:
+    """sqrt(-2 * log(1 - u)) * cos(2 * pi * v), u and v two streams of UniformReal"""
+    shape, seed, seed2 = attrs.dims("shape"), attrs.int("seed", 0), attrs.int("seed2", 0)
+    radius = ops.sqrt(-2.0 * ops.log(1.0 - _uniform(shape, (seed, seed2), steps, builder)))
+    return radius * ops.cos(2 * pi * _uniform(shape, (seed, seed2 ^ ANGLE_STREAM), steps, builder))
+
+
+@expander("Dropout")
+def dropout(x: Tensor, *steps: Tensor, attrs: Attrs) -> tuple[Tensor, Tensor]:
+    """(x * (1 / keep_prob) * mask, mask) with mask = cast(u < keep_prob), u of UniformReal"""
+    keep = attrs.float("keep_prob", 0.5)
+    drawn = _uniform(x.shape, (attrs.int("Seed0", 0), attrs.int("Seed1", 0)), steps, x.builder)
+    mask = ops.cast(drawn < keep, x.dtype)
+    return x * (1 / keep) * mask, mask
+
+
+@expander("DropoutGrad")
+def dropout_grad(dy: Tensor, mask: Tensor, *, attrs: Attrs) -> Tensor:
+    """dy * (1 / keep_prob) * mask"""
+    return dy * (1 / attrs.float("keep_prob", 0.5)) * mask
+
+
+def _uniform(shape: tuple[Dim, ...], seeds: tuple[int, int], steps: tuple[Tensor, ...], builder: Builder) -> Tensor:
+    values = tuple(step.value for step in steps)
+    return Tensor(builder.emit(UNIFORM_REAL, *values, shape=shape, seed=seeds[0], seed2=seeds[1]), builder)

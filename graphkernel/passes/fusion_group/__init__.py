@@ -1,0 +1,49 @@
+"""The named fusion passes: several operators become one that Ascend has a kernel for.
+
+Each matches one idiom of transformer networks, checks all constants and shapes that the product takes for granted, and
+says why where a condition fails. A product has an expander, so that it runs on every target (:mod:`graphkernel.ops.fused`).
+
+Reading order: ``fuse`` (how a found fusion is checked and applied), ``look`` (what finders look at), then the passes by
+family: ``attention``, ``layer_norm``, ``swiglu``, ``matmul_split``, ``shape_reshape``, ``quant``, ``rms_norm``, ``matmul``,
+``split_concat``, ``quant_bias``.
+
+``FUSION_GROUP`` is their order in the pipeline, the one that MindSpore logs: longer patterns come before their parts.
+"""
+
+from __future__ import annotations
+
+from graphkernel.passes.base import Pass
+from graphkernel.passes.fusion_group.attention import flash_attention_fusion_v1, flash_attention_fusion_v2
+from graphkernel.passes.fusion_group.layer_norm import (
+    add_layer_norm_ext_fusion,
+    add_layer_norm_fusion,
+    add_layer_norm_v3_fusion,
+)
+from graphkernel.passes.fusion_group.matmul import matmul_all_reduce, matmul_elemwise_fusion
+from graphkernel.passes.fusion_group.matmul_split import inference_matmul_split_fusion
+from graphkernel.passes.fusion_group.quant import add_rms_norm_quant_fusion, rms_norm_quant_fusion
+from graphkernel.passes.fusion_group.quant_bias import inference_qbmm_add_fusion, inference_qbmm_allreduce_add_fusion
+from graphkernel.passes.fusion_group.rms_norm import add_cast_rms_norm_cast_fusion, add_rms_norm_fusion
+from graphkernel.passes.fusion_group.shape_reshape import shape_reshape
+from graphkernel.passes.fusion_group.split_concat import split_concat_fusion
+from graphkernel.passes.fusion_group.swiglu import inference_swiglu_fusion
+
+FUSION_GROUP: tuple[Pass, ...] = (
+    flash_attention_fusion_v1,
+    flash_attention_fusion_v2,
+    add_layer_norm_fusion,
+    add_layer_norm_v3_fusion,
+    add_layer_norm_ext_fusion,
+    inference_swiglu_fusion,
+    inference_matmul_split_fusion,
+    shape_reshape,
+    add_rms_norm_quant_fusion,
+    rms_norm_quant_fusion,
+    add_rms_norm_fusion,
+    add_cast_rms_norm_cast_fusion,
+    matmul_all_reduce,
+    split_concat_fusion,
+    matmul_elemwise_fusion,
+    inference_qbmm_add_fusion,
+    inference_qbmm_allreduce_add_fusion,
+)

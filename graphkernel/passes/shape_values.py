@@ -1,0 +1,102 @@
+"""Tensors that say shapes: whole numbers computed from the extents of other tensors, and nothing else.
+
+Such a tensor is known as soon as the shapes are: its elements are dims, polynomials of symbols. Operators that only move
+elements are computed by their own meaning, on arrays of dims.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, cast
+
+import numpy as np
+
+from graphkernel.ir.graph import CONSTANT, Node, Value
+from graphkernel.ir.types import Dim, divide_exactly
+
+MOVING = frozenset(
+    {
+        "Concat", "Split", "SplitWithSize", "Reshape", "ExpandDims", "Squeeze", "Flatten", "StridedSlice", "Slice", "Gather",
+        "Transpose", "Tile",
+    }
+)  # fmt: skip
+ARITHMETIC = frozenset({"Add", "Sub", "Mul", "ReduceProd", "ReduceSum", "Neg"})
+DIVISIONS = frozenset({"FloorDiv", "Div"})
+SOURCES = frozenset({"Shape", "Extent"})
+
+Dims = np.ndarray[Any, np.dtype[np.object_]]
+
+
+def shape_value(value: Value) -> Dims | None:
+    """The elements of a tensor that says a shape, as an array of dims; None for every other tensor."""
+    if not value.type.dtype.is_integer or not value.type.is_static:
+        return None
+    if value.op is CONSTANT:
+        return None if value.constant is None else value.constant.astype(object)
+    if not _is_host_operator(value.node):
+        return None
+    if value.op.name == "Shape":
+        return _of(value.node.args[0].type.shape)
+    if value.op.name == "Extent":
+        return np.array(value.node.attrs["value"], dtype=object)
+    operands = [shape_value(arg) for arg in value.node.args]
+    known = [operand for operand in operands if operand is not None]
+    return _computed(value, known) if len(known) == len(operands) else None
+
+
+def asked_shapes(value: Value) -> tuple[Value, ...]:
+    """The tensors whose shapes a tensor is computed from, each once, in the order of the operands."""
+    asked = (node.args[0] for node in host_nodes(value) if node.op.name == "Shape")
+    return tuple(dict.fromkeys(asked))
+
+
+def host_nodes(value: Value) -> tuple[Node, ...]:
+    """The operators that compute a tensor that says a shape, operands first."""
+    return tuple(dict.fromkeys(_host_nodes(value)))
+
+
+def _host_nodes(value: Value) -> Iterator[Node]:
+    if not _is_host_operator(value.node):
+        return
+    if value.op.name not in SOURCES:
+        for arg in value.node.args:
+            yield from _host_nodes(arg)
+    yield value.node
+
+
+def _is_host_operator(node: Node) -> bool:
+    return node.op.name in SOURCES | MOVING | ARITHMETIC | DIVISIONS | {"Cast"}
+
+
+def _computed(value: Value, operands: Sequence[Dims]) -> Dims | None:
+    name = value.op.name
+    if name == "Cast":
+        return operands[0]
+    if name in DIVISIONS:
+        return _quotients(*operands)
+    if name == "Gather":
+        return _gathered(*operands, axis=value.node.attrs.int("axis", 0))
+    found = value.op.meaning(*operands, attrs=value.node.attrs)
+    result = found[value.index] if isinstance(found, tuple) else found
+    return np.asarray(result, dtype=object)
+
+
+def _quotients(dividends: Dims, divisors: Dims) -> Dims | None:
+    """Elementwise; None when a quotient is no polynomial."""
+    left, right = np.broadcast_arrays(dividends, divisors)
+    quotients = [divide_exactly(a, b) if b != 0 else None for a, b in zip(left.flat, right.flat, strict=True)]
+    return None if None in quotients else _of(quotients).reshape(left.shape)
+
+
+def _gathered(x: Dims, indices: Dims, *, axis: int) -> Dims | None:
+    """The elements at known indices; None where one is a symbol or out of range."""
+    extent, wanted = x.shape[axis], cast("list[Dim]", indices.ravel().tolist())
+    if not all(isinstance(index, int) and -extent <= index < extent for index in wanted):
+        return None
+    return np.take(x, indices.astype(np.int64), axis)
+
+
+def _of(dims: Sequence[Dim | None]) -> Dims:
+    found = np.empty(len(dims), dtype=object)
+    found[:] = dims
+    return found

@@ -1,0 +1,140 @@
+"""Operators that pick elements by position or by index: slices, one-hot, gathers and scatters, sparse rows.
+
+What makes their operand, or works on what they picked, joins them when it has as many elements: then the picking is a
+change of indices in the loop that is there anyway. Source: ``slice`` of MindSpore's DVM model and ``strided_slice``,
+``onehot_fwd``, ``onehot_bwd``, ``gather_output``, ``broadcast_tot``, ``link_csr`` and ``injective_output`` of its GPU model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+
+from graphkernel.cluster.area import Area, Direction, Link, fusion
+from graphkernel.cluster.model import Limits
+from graphkernel.ir.graph import Node, Value
+from graphkernel.ir.opdef import Kind
+from graphkernel.ops.type_rules import axes_of
+
+SLICES = frozenset({"Slice", "StridedSlice"})
+GATHERS = frozenset({"Gather", "GatherNd", "CSRGather"})
+SCATTERS = ("TensorScatterAdd", "UnsortedSegmentSum")
+MOVES = frozenset({"Transpose", "StridedSlice"})
+
+
+@fusion(Direction.BACKWARD)
+def slice(area: Area, limits: Limits) -> Iterable[Area]:  # the name that MindSpore's flags know
+    """Element-wise users of what was sliced."""
+    if not _opaque_only(area, SLICES):
+        return ()
+    return [link.area for link in area.users if link.area.kind < Kind.BROADCAST and link.is_injective]
+
+
+@fusion(Direction.FORWARD)
+def strided_slice(area: Area, limits: Limits) -> Iterable[Area]:
+    """What makes the operand of a slice, when nobody else needs it: only the part that is picked is computed."""
+    return _pointwise_producers(area) if _opaque_only(area, frozenset({"StridedSlice"})) else ()
+
+
+@fusion(Direction.FORWARD)
+def onehot_fwd(area: Area, limits: Limits) -> Iterable[Area]:
+    """What makes the indices of a one-hot, when nobody else needs it."""
+    return _pointwise_producers(area) if _opaque_only(area, frozenset({"OneHot"})) else ()
+
+
+@fusion(Direction.BACKWARD)
+def onehot_bwd(area: Area, limits: Limits) -> Iterable[Area]:
+    """Pointwise users of a one-hot, which is then never stored."""
+    if not _opaque_only(area, frozenset({"OneHot"})):
+        return ()
+    return [link.area for link in area.users if link.area.kind <= Kind.BROADCAST]
+
+
+def _pointwise_producers(area: Area) -> list[Area]:
+    return [link.area for link in area.inputs if link.area.kind <= Kind.BROADCAST and link.area.has_one_user]
+
+
+@fusion(Direction.BACKWARD)
+def gather_output(area: Area, limits: Limits) -> Iterable[Area]:
+    """The first user that works on the gathered elements: pointwise, a sum over other axes, or a scatter of them."""
+    if not _opaque_only(area, GATHERS):
+        return ()
+    return [link.area for link in area.users if _takes_gathered(area, link)][:1]
+
+
+def _takes_gathered(area: Area, link: Link) -> bool:
+    user = link.area
+    if user.lone(*SCATTERS) is not None:
+        return True
+    if not link.is_injective:
+        return False
+    if user.kind <= Kind.BROADCAST:
+        return user.elements == area.elements
+    return user.kind is Kind.REDUCE and all(_keeps_gathered_axes(area, node) for node in _reductions(user))
+
+
+def _reductions(area: Area) -> Iterator[Node]:
+    return (node for node in area.nodes if node.op.kind is Kind.REDUCE)
+
+
+def _keeps_gathered_axes(area: Area, reduction: Node) -> bool:
+    """True when a reduction works on the gathered shape and not over the axes along which was gathered."""
+    reduced = reduction.args[0].type
+    axes = set(axes_of(reduction.attrs.ints("axis", ()), reduced.rank))
+    return all(node.types[0].shape == reduced.shape and axes.isdisjoint(_gathered_axes(node)) for node in area.opaque())
+
+
+def _gathered_axes(node: Node) -> Collection[int]:
+    """The axes of the result that the indices make; of a CSRGather the one of the stored elements."""
+    indices = node.args[1].type.rank
+    if node.op.name == "Gather":
+        axis = node.attrs.int("axis", 0) % node.args[0].type.rank
+        return range(axis, axis + indices)
+    return range(max(indices - 1, 1))
+
+
+@fusion(Direction.FORWARD)
+def broadcast_tot(area: Area, limits: Limits) -> Iterable[Area]:
+    """The first that makes what a scatter adds or its indices, or another scatter of the same operands."""
+    node = area.lone(*SCATTERS)
+    if node is None:
+        return ()
+    added = node.args[1:] if node.op.name == "TensorScatterAdd" else node.args[:2]
+    return [*_makers(area, added), *_alike_beside(area, node.op.name)][:1]
+
+
+@fusion(Direction.FORWARD)
+def link_csr(area: Area, limits: Limits) -> Iterable[Area]:
+    """The first that makes what a sparse operator reads per stored element, or a gather of the same rows."""
+    node = area.lone("CSRReduceSum", "CSRGather")
+    if node is None:
+        return ()
+    read = node.args[1:3] if node.op.name == "CSRReduceSum" else node.args[2:3]
+    return [*_makers(area, read), *_alike_beside(area, "CSRGather")][:1]
+
+
+def _makers(area: Area, values: Collection[Value]) -> list[Area]:
+    """The pointwise areas that make one of the values."""
+    wanted = {value.node for value in values}
+    return [
+        link.area for link in area.inputs if link.area.kind <= Kind.BROADCAST and not wanted.isdisjoint(link.area.nodes)
+    ]
+
+
+def _alike_beside(area: Area, name: str) -> list[Area]:
+    return [other for other in area.siblings if other.lone(name) is not None]
+
+
+@fusion(Direction.BACKWARD)
+def injective_output(area: Area, limits: Limits) -> Iterable[Area]:
+    """The only user of what a transpose or slice moved, if it is short: it reads the elements where they were."""
+    if not _opaque_only(area, MOVES) or not area.has_one_user:
+        return ()
+    (user,) = (link.area for link in area.users)
+    fits = user.kind <= Kind.REDUCE or _opaque_only(user, MOVES)
+    return (user,) if fits and user.size <= limits.transpose_fuse_depth else ()
+
+
+def _opaque_only(area: Area, names: frozenset[str]) -> bool:
+    """True when all that is opaque in the area, and something is, is one of the operators named."""
+    found = area.opaque() if area.kind is Kind.OPAQUE else ()
+    return bool(found) and all(node.op.name in names for node in found)

@@ -1,0 +1,108 @@
+"""Matrix products and what stands before and behind them in one kernel.
+
+An epilogue works on the product while it is in registers, a prologue on an operand while it is loaded. A product alone
+is better off in the library (:data:`graphkernel.cluster.partition.BASIC_OPERATORS`). Source: ``matmul_depth``,
+``transdata``, ``allreduce_fwd`` and ``allreduce_bwd`` of MindSpore's Ascend models; the prologue is ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from graphkernel.cluster.area import Area, Direction, Link, fusion
+from graphkernel.cluster.cost import is_cheap
+from graphkernel.cluster.model import Limits
+from graphkernel.ir.graph import Node
+from graphkernel.ir.opdef import Kind
+from graphkernel.ir.types import TensorType
+
+PRODUCTS = ("MatMul", "BatchMatMul", "GroupedMatmul")
+
+
+@fusion(Direction.BACKWARD)
+def matmul_depth(area: Area, limits: Limits) -> Iterable[Area]:
+    """Pointwise users of a product, those with fewest results first, as long as the kernel has few enough."""
+    product = _product(area)
+    if product is None or product.types[0].shape[-1:] == (1,):
+        return ()
+    results = sum(value.node is not product for value in area.outputs)
+    chosen: list[Area] = []
+    for user in sorted((link.area for link in area.users), key=lambda user: len(user.outputs)):
+        results += len(user.outputs)
+        if results > limits.product_outputs:
+            break
+        if _is_epilogue(product, area, user):
+            chosen.append(user)
+    return chosen
+
+
+def _is_epilogue(product: Node, area: Area, user: Area) -> bool:
+    """Pointwise over the product's elements; a broadcast cannot follow a reshape, and a reshape alone is a view."""
+    greatest = Kind.ELEMWISE if any(node.op.kind is Kind.RESHAPE for node in area.nodes) else Kind.BROADCAST
+    same = all(value.type.size == product.types[0].size for value in user.outputs)
+    return user.lone("Reshape") is None and user.kind <= greatest and same
+
+
+@fusion(Direction.FORWARD)
+def matmul_prologue(area: Area, limits: Limits) -> Iterable[Area]:
+    """Cheap pointwise producers of a product's operands, or of what its epilogue reads, that nobody else needs."""
+    product = _product(area)
+    if product is None:
+        return ()
+    points = {arg.type.size for arg in product.args} | {product.types[0].size}
+    return [link.area for link in area.inputs if link.area.elements in points and _is_prologue(link, limits)]
+
+
+def _is_prologue(link: Link, limits: Limits) -> bool:
+    maker = link.area
+    short = maker.kind <= Kind.BROADCAST and maker.size <= limits.transpose_fuse_depth
+    return short and maker.has_one_user and link.is_injective and all(map(is_cheap, maker.nodes))
+
+
+def _product(area: Area) -> Node | None:
+    """The product of an area whose other operators are pointwise; None when it has none, or another opaque operator."""
+    found = area.opaque() if area.kind is Kind.OPAQUE else ()
+    return found[0] if len(found) == 1 and found[0].op.name in PRODUCTS else None
+
+
+@fusion(Direction.FORWARD)
+def transdata(area: Area, limits: Limits) -> Iterable[Area]:
+    """What makes the operand of a layout change that pads nothing: a product, pointwise areas, or a lone Cast."""
+    node = area.lone("TransData")
+    if node is None or not _is_whole(node):
+        return ()
+    to_fractal = node.attrs.str("dst_format", "") == "FRACTAL_NZ"
+    return [link.area for link in area.inputs if _suits_layout(link.area, to_fractal)]
+
+
+def _suits_layout(maker: Area, to_fractal: bool) -> bool:
+    if _product(maker) is not None:
+        return True
+    if to_fractal:
+        return maker.lone("Cast") is not None and maker.has_one_user
+    return maker.kind <= Kind.BROADCAST
+
+
+def _is_whole(node: Node) -> bool:
+    """True when both sides are whole blocks of 16 x 16, so that no element is padding."""
+
+    def blocks(type_: TensorType) -> bool:
+        return type_.rank >= 2 and all(isinstance(dim, int) and dim % 16 == 0 for dim in type_.shape[-2:])
+
+    return blocks(node.args[0].type) and blocks(node.types[0])
+
+
+@fusion(Direction.FORWARD)
+def allreduce_fwd(area: Area, limits: Limits) -> Iterable[Area]:
+    """The product whose parts a lone AllReduce adds up, when nobody else needs them."""
+    if area.lone("AllReduce") is None:
+        return ()
+    return [link.area for link in area.inputs if link.area.lone("MatMul") is not None and link.area.has_one_user]
+
+
+@fusion(Direction.BACKWARD)
+def allreduce_bwd(area: Area, limits: Limits) -> Iterable[Area]:
+    """Element-wise users of what was added up over devices."""
+    if all(node.op.name != "AllReduce" for node in area.opaque()):
+        return ()
+    return [link.area for link in area.users if link.area.kind < Kind.BROADCAST]

@@ -1,0 +1,39 @@
+from fusion_nets import PATTERNS, same_numbers
+
+from graphkernel import ops
+from graphkernel.cluster.cost import boundary_bytes
+from graphkernel.cluster.grow import grow
+from graphkernel.cluster.model import Limits
+from graphkernel.cluster.recompute import copies, with_copies
+from graphkernel.decisions import DecisionLog
+from graphkernel.frontends.trace import spec, trace
+from graphkernel.ir.verify import verify
+
+FORWARD = [pattern for pattern in PATTERNS if pattern.name in ("reduce_fwd_depth", "reduce_fwd_width")]
+
+
+def two_sums(x):
+    wide = ops.cast(x, "float32")
+    return ops.reduce_sum(wide, axis=0), ops.reduce_sum(wide, axis=1)
+
+
+def test_a_copy_keeps_numbers_and_moves_fewer_bytes() -> None:
+    graph = trace(two_sums, spec((8, 4), "float16"))
+    areas = grow(graph, FORWARD, Limits(), DecisionLog())
+    wanted = copies(graph, areas)
+    assert [copy.value.node.op.name for copy in wanted] == ["Cast"]
+    assert wanted[0].message == "computing 1 operators again moves 64 bytes instead of 256 bytes"
+    copied = with_copies(graph, wanted)
+    verify(copied)
+    same_numbers(graph, copied)
+    assert [node.op.name for node in copied.operators].count("Cast") == 2
+    after = grow(copied, FORWARD, Limits(), DecisionLog())
+    assert boundary_bytes(after) == boundary_bytes(areas) - 256 + 64
+    assert copies(copied, after) == ()
+
+
+def test_symbolic_sizes_are_compared_where_they_can_be() -> None:
+    graph = trace(two_sums, spec(("N", 4), "float16"))
+    assert len(copies(graph, grow(graph, FORWARD, Limits(), DecisionLog()))) == 1
+    graph = trace(lambda x: two_sums(ops.exp(x)), spec(("N", 4), "float32"))
+    assert copies(graph, grow(graph, FORWARD, Limits(), DecisionLog())) == ()

@@ -1,0 +1,131 @@
+"""A tensor of a random kernel with bounds of its size and error, and a kernel with its inputs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kernelgen.desc import KernelDesc, TensorDesc
+from kernelgen.dims import Shape
+from kernelgen.dtypes import (
+    BFLOAT16,
+    BOOL,
+    FLOAT16,
+    FLOAT32,
+    FLOAT64,
+    INT8,
+    INT16,
+    INT32,
+    INT64,
+    UINT8,
+    UINT16,
+    UINT32,
+    UINT64,
+    Category,
+    DType,
+)
+
+Array = np.ndarray[Any, Any]
+
+DTYPES = (
+    FLOAT32, FLOAT32, FLOAT16, BFLOAT16, FLOAT64, BOOL, INT8, INT16, INT32, INT64, UINT8, UINT16, UINT32, UINT64,
+)  # fmt: skip
+LARGEST = 8.0
+"""Floats beyond are clipped before they go on."""
+SIGNIFICANT = 3.0
+"""The largest magnitude of an input."""
+ROUNDING = {FLOAT16: 2.0**-10, BFLOAT16: 2.0**-7, FLOAT32: 2.0**-20, FLOAT64: 2.0**-20}
+MOST_ERROR = 0.05
+"""Values of less certainty are not used again."""
+
+
+@dataclass(frozen=True)
+class Value:
+    """A tensor, the largest magnitude of its elements, and how far they may be from those of another evaluation."""
+
+    tensor: TensorDesc
+    bound: float
+    error: float = 0.0
+
+    @property
+    def shape(self) -> Shape:
+        return self.tensor.shape
+
+    @property
+    def dtype(self) -> DType:
+        return self.tensor.dtype
+
+    @property
+    def is_number(self) -> bool:
+        """Neither a truth value nor complex."""
+        return self.dtype.is_float or self.dtype.is_integer
+
+    @property
+    def is_complex(self) -> bool:
+        return self.dtype.category is Category.COMPLEX
+
+    @property
+    def is_exact(self) -> bool:
+        """Every evaluation gives the same bits, so that a comparison or a rounding of it may follow."""
+        return self.error == 0
+
+    @property
+    def rounding(self) -> float:
+        """Enough for an inexact operator on a float; 0 for integers."""
+        return ROUNDING[self.dtype] * max(self.bound, 1) if self.dtype.is_float else 0.0
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A kernel, inputs for it, and how far each named tensor may be from the reference."""
+
+    desc: KernelDesc
+    inputs: tuple[Array, ...]
+    errors: dict[str, float]
+
+    def __repr__(self) -> str:
+        """One line per operator, for the report of a failure."""
+        lines = [
+            f"{', '.join(f'{t.name}: {_text(t)}' for t in op.outputs)} = "
+            f"{op.name}({', '.join(map(_operand_text, op.inputs))}) {dict(op.attrs) or ''}".rstrip()
+            for op in self.desc.ops
+        ]
+        inputs = ", ".join(
+            f"{t.name}: {_text(t)} of {list(x.shape)}" for t, x in zip(self.desc.inputs, self.inputs, strict=True)
+        )
+        return "\n".join([f"({inputs})", *lines, f"-> {', '.join(t.name for t in self.desc.outputs)}"])
+
+
+def _text(tensor: TensorDesc) -> str:
+    return f"{tensor.dtype}{list(tensor.shape)}"
+
+
+def _operand_text(tensor: TensorDesc) -> str:
+    return tensor.name if tensor.value is None else f"{tensor.value}: {_text(tensor)}"
+
+
+def wrapped(bound: float, dtype: DType, signed: bool = False) -> float:
+    """Integers wrap around: what may leave the range has the range as its bound; below 0 an unsigned type is left at once."""
+    if not dtype.is_integer:
+        return bound
+    limit = float(np.iinfo(dtype.numpy).max) + 1
+    return limit if bound >= limit or (signed and dtype.category is Category.UINT) else bound
+
+
+def mixed_numbers(kind: DType, shape: tuple[int, ...], random: np.random.Generator) -> Array:
+    """Both signs, magnitudes up to :data:`SIGNIFICANT`, half of them spread over ten powers of two; some zeros."""
+    if kind == BOOL:
+        return random.integers(0, 2, shape).astype(bool)
+    if kind.is_integer:
+        return random.integers(0 if kind.category is Category.UINT else -3, 4, shape).astype(kind.numpy)
+    if kind.category is Category.COMPLEX:
+        return (_reals(shape, random) + 1j * _reals(shape, random)).astype(kind.numpy)
+    return _reals(shape, random).astype(kind.numpy)
+
+
+def _reals(shape: tuple[int, ...], random: np.random.Generator) -> Array:
+    even = random.uniform(-SIGNIFICANT, SIGNIFICANT, shape)
+    spread = np.exp2(random.uniform(-10, 0, shape))
+    return np.asarray(np.where(random.random(shape) < 0.5, even, even * spread) * (random.random(shape) > 0.02))
