@@ -7,6 +7,7 @@ Source: ``GraphKernelFlags`` of MindSpore, and the grammar of ``MS_DEV_GRAPH_KER
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 from collections.abc import Callable, Iterable, Mapping
@@ -17,7 +18,7 @@ from typing import Literal, cast, get_args, get_origin
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from graphkernel.errors import OptionError, nearest
-from graphkernel.flag_text import Complain, flag_value, tokens_of, unsigned, warn, with_hint
+from graphkernel.flag_text import LOGGER, Complain, flag_value, tokens_of, unsigned, warn, with_hint
 
 MAX_LEVEL = 3
 UNSIGNED = frozenset({"opt_level", "parallel_ops_level", "online_tuning", "cpu_refer_thread_num"})
@@ -126,6 +127,10 @@ class Options(BaseModel):
         """A flag's value, filled in from the level and the target where it was not given."""
         return DERIVED[name].value(self) if name in DERIVED else getattr(self, name)
 
+    def to_json(self) -> str:
+        """Every flag with its effective value as one line of JSON: what the log shows."""
+        return json.dumps({name: self.effective(name) for name in type(self).model_fields})
+
     def is_on(self, name: str) -> bool:
         """True when the effective value of a switch is true, or that of a number above 0."""
         return cast("int", self.effective(name)) > 0
@@ -178,8 +183,12 @@ class Options(BaseModel):
         if seen.flags is not None:
             found = cls._parse(seen.flags, start.model_copy(update={"mistakes": "warn"}))
             _tell_replaced(flags, base, found)
-            return found
-        return start if flags is None else cls._parse(flags, start)
+        else:
+            found = start if flags is None else cls._parse(flags, start)
+        if found.opt_level > 0:
+            given = flags if seen.flags is None else seen.flags
+            LOGGER.info("graph_kernel_flags = %r, all flags: %s", given or "", found.to_json())
+        return found
 
     @classmethod
     def _parse(cls, flags: str | Mapping[str, object], base: Options) -> Options:

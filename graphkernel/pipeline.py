@@ -98,6 +98,14 @@ PLUGINS = "graphkernel.plugins"
 
 RECOMPUTES = flag("recompute_increment_threshold") | flag("recompute_peak_threshold") | flag("enable_csr_fusion")
 
+OPERATOR_LISTS = (
+    "enable_cluster_ops", "enable_cluster_ops_only", "disable_cluster_ops", "disable_expand_ops", "enable_packet_ops_only",
+    "disable_packet_ops",
+)  # fmt: skip
+"""The flags whose entries name operators. Names to expand and rules are checked by the passes that look them up."""
+
+PATTERN_LISTS = ("enable_fusion_pattern_only", "disable_fusion_pattern")
+
 PACKETS = on("ascend") & flag("enable_kernel_packet")
 
 # fmt: off
@@ -280,11 +288,13 @@ def steps_for(options: Options, catalogue: Catalogue | None = None) -> tuple[Ste
     """Every step in order, each enabled or not; at level 0 only those of level 0 may be.
 
     A step is on when its level and its condition fit, unless ``disable_pass`` names it; ``enable_pass`` forces it on.
-    Entries that name no step, or change nothing, are told to the user at once. Passes of the catalogue that say their own
-    place are put there.
+    Entries of flags that name no step, operator or pattern, or change nothing, are told to the user at once. Passes of
+    the catalogue that say their own place are put there.
     """
-    steps = _numbered(_placed(PIPELINE, (catalogue or builtin_catalogue()).passes))
+    declared = catalogue or builtin_catalogue()
+    steps = _numbered(_placed(PIPELINE, declared.passes))
     _check_names(options, steps)
+    _check_lists(options, declared)
     named = [step.pass_.name for step in steps if step.stage == FUSION_GROUP_STAGE and _fits(step, options)]
     if named:
         LOGGER.info("graph kernel passes: %s.", ",".join(named))
@@ -320,6 +330,20 @@ def _check_names(options: Options, steps: Sequence[Step]) -> None:
             options.complain(f'graph kernel pass enable flag "{name}" is not valid!{nearest(name, known)}')
         elif all(_fits(step, options) or not _is_enabled(step, options) for step in meant):
             warn(f'graph kernel pass enable flag "{name}" is not valid! {_no_effect(meant, options)}')
+
+
+def _check_lists(options: Options, catalogue: Catalogue) -> None:
+    """Tells of entries of the operator and pattern lists that name nothing: MindSpore passes over them in silence."""
+    operators = dict.fromkeys(entry.name for entry in (*catalogue.ops, *catalogue.expanders))
+    patterns = [pattern.name for pattern in catalogue.fusion_patterns]
+    for flag_name in OPERATOR_LISTS:
+        for name in getattr(options, flag_name):
+            if name not in operators:
+                options.complain(f"flag --{flag_name}: there is no operator {name!r}{nearest(name, operators)}")
+    for flag_name in PATTERN_LISTS:
+        for part in getattr(options, flag_name):
+            if not any(part in name for name in patterns):
+                options.complain(f"flag --{flag_name}: no pattern has {part!r} in its name{nearest(part, patterns)}")
 
 
 def _no_effect(meant: Iterable[Step], options: Options) -> str:

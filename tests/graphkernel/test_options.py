@@ -203,3 +203,14 @@ def test_what_the_environment_overrules_is_told(caplog: pytest.LogCaptureFixture
 def test_an_environment_that_agrees_is_not_told(caplog: pytest.LogCaptureFixture) -> None:
     Options.resolve(environment=Environment(flags="--opt_level=1"), base=Options.parse({"opt_level": 1}))
     assert not caplog.text
+
+
+def test_the_log_shows_every_flag_with_its_effective_value(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, "graphkernel.options"):
+        Options.resolve("--opt_level=3 --disable_cluster_ops=Mul,Add", environment=Environment())
+        Options.resolve("--opt_level=0", environment=Environment())
+    (line,) = [message for message in caplog.messages if "all flags" in message]
+    assert line.startswith("graph_kernel_flags = '--opt_level=3 --disable_cluster_ops=Mul,Add', all flags: ")
+    told = json.loads(line.partition("all flags: ")[2])
+    assert set(told) == set(Options.model_fields)
+    assert (told["enable_parallel_fusion"], told["disable_cluster_ops"]) == (True, ["Mul", "Add"])

@@ -142,6 +142,25 @@ def test_an_entry_without_effect_is_told(flags: str, said: str, caplog: pytest.L
     assert said in caplog.text
 
 
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        ("--disable_cluster_ops=Mull", "flag --disable_cluster_ops: there is no operator 'Mull' (did you mean 'Mul'?)"),
+        ("--disable_packet_ops=reshape", "there is no operator 'reshape' (did you mean 'Reshape'?)"),
+        ("--disable_expand_ops=Softmx", "flag --disable_expand_ops: there is no operator 'Softmx'"),
+        ("--disable_fusion_pattern=redoce", "flag --disable_fusion_pattern: no pattern has 'redoce' in its name"),
+    ],
+)
+def test_an_entry_of_a_list_that_names_nothing_is_told_at_once(
+    flags: str, said: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with pytest.raises(OptionError) as raised:
+        steps_for(Options.parse(flags))
+    assert said in str(raised.value)
+    steps_for(Options.resolve(environment=Environment(flags=flags)))
+    assert said in caplog.text
+
+
 def test_entries_with_an_effect_are_not_told(caplog: pytest.LogCaptureFixture) -> None:
     steps_for(Options.parse("--disable_pass=2.3,eliminate_redundant_output --enable_pass=2.2"))
     assert caplog.messages == []

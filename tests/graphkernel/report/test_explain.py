@@ -48,6 +48,18 @@ def test_an_expanded_operator_is_followed() -> None:
     assert "t0 -> t1.0: fused-pattern: reduce_fwd_depth" in told
 
 
+def test_a_label_that_looks_like_one_made_from_another_is_its_own() -> None:
+    text = """graph g(x: f32[3, 4], w: f32[4, 4]) {
+  t1: f32[3, 4] = MatMul(x, w, transpose_a=False, transpose_b=False)
+  t1_1: f32[3, 4] = Softmax(t1, axis=(-1,))
+  t1_2: f32[3, 4] = Exp(t1_1)
+  return t1_2
+}"""
+    explained = gk.explain(gk.parse(text))
+    assert explained.why("MatMul", "Exp").startswith("no kernel holds both MatMul and Exp")
+    assert explained.why("Softmax", "Exp").startswith("Softmax and Exp are both in kernel")
+
+
 @pytest.mark.parametrize(
     ("label", "origin"),
     [("t2", "t2"), ("t2_1", "t2"), ("t2.0", "t2"), ("t2.0_3", "t2"), ("t2.c1", "t2"), ("a.b.7", "a.b"), ("t3", None)],

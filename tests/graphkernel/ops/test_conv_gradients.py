@@ -1,0 +1,34 @@
+"""The gradients of the convolution are its adjoints: <conv(x, w), dy> = <x, dx> = <w, dw>."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from graphkernel import ops
+from graphkernel.errors import TypeRuleError
+
+WINDOWS = [
+    {},
+    {"stride": (2, 1), "pad": (1, 0, 2, 1), "dilation": (1, 2)},
+    {"stride": (3, 2), "pad": (0, 2, 1, 1), "group": 2},  # windows that leave a rim unread
+]
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+def test_adjoint_identities(window: dict[str, object]) -> None:
+    generator = np.random.default_rng(0)
+    group = int(str(window.get("group", 1)))
+    x, weight = generator.standard_normal((2, 4, 9, 8)), generator.standard_normal((6, 4 // group, 3, 2))
+    y = ops.apply(ops.OPS["Conv2D"], x, weight, **window)
+    dy = generator.standard_normal(y.shape)
+    dx = ops.conv2d_backprop_input(dy, weight, input_size=x.shape, **window)
+    dweight = ops.conv2d_backprop_filter(dy, x, filter_size=weight.shape, **window)
+    np.testing.assert_allclose(np.vdot(x, dx), np.vdot(y, dy))
+    np.testing.assert_allclose(np.vdot(weight, dweight), np.vdot(y, dy))
+
+
+def test_a_size_that_does_not_fit_is_refused() -> None:
+    dy, weight = np.ones((1, 2, 3, 3)), np.ones((2, 1, 3, 3))
+    with pytest.raises(TypeRuleError, match="the convolution gives"):
+        ops.conv2d_backprop_input(dy, weight, input_size=(1, 1, 6, 6))
