@@ -1,4 +1,4 @@
-"""``python -m benchmarks cpu|networks|scale --json OUT``: measure and write one JSON file."""
+"""``python -m benchmarks cpu|compile|dynamic|networks|scale --json OUT``: measure and write one JSON file."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ def _kernels(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _graphs(arguments: argparse.Namespace) -> dict[str, Any]:
-    """The graph level: whole networks, or how the time grows with the graph."""
-    from benchmarks import networks, scale
+    """The graph level: whole networks, or how the time grows with the graph; compile times, and kernels for all sizes."""
+    from benchmarks import compile_time, dynamic, networks, scale
     from benchmarks.machine import describe
 
-    measure = networks if arguments.what == "networks" else scale
+    measure = {"networks": networks, "scale": scale, "compile": compile_time, "dynamic": dynamic}[arguments.what]
     return {"machine": describe(), "tiny": arguments.tiny, "cases": measure.run(arguments.case, tiny=arguments.tiny)}
 
 
@@ -56,7 +56,11 @@ def write(path: Path, text: str) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("what", choices=["cpu", "networks", "scale"], help="kernels on the cpu, or the graph level")
+    parser.add_argument(
+        "what",
+        choices=["cpu", "compile", "dynamic", "networks", "scale"],
+        help="kernels on the cpu, their compile times, those for all sizes, or the graph level",
+    )
     parser.add_argument("--json", required=True, metavar="OUT", help="the file to write")
     parser.add_argument("--case", action="append", default=[], help="only this case; may be repeated")
     parser.add_argument("--rounds", type=int, default=15, help="rounds; every contestant runs once in each")

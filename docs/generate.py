@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from docs import measured
+from docs.compile_times import compile_times
 from docs.markdown import page, table
 from graphkernel.cluster.model import MODELS
 from graphkernel.cluster.ops_lists import CLUSTER_OPS
@@ -47,6 +48,7 @@ def pages() -> Mapping[str, str]:
         "docs/expanders.md": expanders(),
         **measured.networks(),
         **measured.scale(),
+        **compile_times(),
         "README.md": readme(),
     }
 

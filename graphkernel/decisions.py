@@ -14,7 +14,7 @@ REASONS: Mapping[str, str] = {
     "expanded": "the operator was replaced by basic operators",
     "not-expanded-unlisted": "the operator is not in the expander list of the target; add it with enable_expand_ops",
     "not-expanded-disabled": "disable_expand_ops or enable_expand_ops_only excludes the operator",
-    "not-expanded-unknown": "no expander is declared for the operator",
+    "not-expanded-undeclared": "no expander is declared for the operator",
     "not-expanded-declined": "the expander declined these operands or attributes",
     "rule-fired": "an equation rewrote an operator",
     "rule-budget": "the rewriting budget ran out; what is left is correct but may be simplified further",

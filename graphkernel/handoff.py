@@ -105,6 +105,17 @@ def _with_atomic_sums(ops: Sequence[OpDesc]) -> tuple[OpDesc, ...]:
     )
 
 
+def _as_akg(node: Node) -> Attrs:
+    """Attributes as AKG reads them. An end of -1 before a step back is "before the first" here and "the last" there."""
+    if node.op.name != "StridedSlice":
+        return node.attrs
+    ends = zip(node.attrs.ints("end"), node.attrs.ints("strides"), node.args[0].type.shape, strict=False)
+    before_first = tuple(
+        -extent - 1 if end == -1 and step < 0 and isinstance(extent, int) else end for end, step, extent in ends
+    )
+    return node.attrs.with_(end=before_first)
+
+
 @dataclass
 class _Writer:
     """Operators written so far, and the tensor that stands for each value."""
@@ -125,7 +136,7 @@ class _Writer:
         if node.op is ASSIGN:  # pure inside a graph; that it is stored is said by the aliases
             self._tensors[node.out] = self.read(node.args[1])
             return
-        outputs = self.emit(node.op.name, tuple(map(self.read, node.args)), node.types, node.attrs)
+        outputs = self.emit(node.op.name, tuple(map(self.read, node.args)), node.types, _as_akg(node))
         self._tensors.update(zip(node.outs, outputs, strict=True))
 
     def emit(

@@ -15,7 +15,7 @@ import numpy as np
 from graphkernel.errors import PassError, VerifyError
 from graphkernel.ir.evaluate import evaluate
 from graphkernel.ir.graph import Graph, Node
-from graphkernel.ir.verify import verify
+from graphkernel.ir.verify import Checked, verify
 from graphkernel.options import Options
 from graphkernel.passes.base import Step
 
@@ -23,16 +23,18 @@ Array = np.ndarray[Any, np.dtype[Any]]
 NARROW_STEPS = 4
 
 
-@dataclass(frozen=True)
+@dataclass
 class Verify:
     """Checks the invariants of every new graph; ``PassError`` names the step that broke one."""
+
+    _checked: Checked = field(default_factory=Checked)
 
     def __call__(self, step: Step, before: Graph, after: Graph) -> None:
         """Checks a new graph."""
         if after is before:
             return
         try:
-            verify(after)
+            self._checked = verify(after, self._checked)
         except VerifyError as error:
             raise PassError(f"pass {step.name} left an invalid graph {after.name!r}: {error}") from error
 

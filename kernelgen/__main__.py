@@ -1,4 +1,4 @@
-"""``python -m kernelgen compile|verify|show FILE_OR_DIR...``."""
+"""``python -m kernelgen compile|verify|show|certify FILE_OR_DIR...``."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from rich.progress import Progress
 
 import kernelgen
 from kernelgen import options
+from kernelgen.checker import Certificate
+from kernelgen.checker import certify as certificate_of
 from kernelgen.desc_json import load_desc
 from kernelgen.driver import compile as compile_desc
 from kernelgen.errors import ArgumentError, BackendUnavailable, KernelgenError
@@ -48,11 +50,14 @@ def verify(
     limit_seconds: Annotated[float, typer.Option(min=0.1, help="time limit per file")] = 120.0,
     memory_mb: Annotated[int, typer.Option(min=1, help="larger kernels are scaled down to this")] = 256,
     seed: Annotated[int, typer.Option(help="of the drawn inputs")] = 0,
+    check: Annotated[
+        bool, typer.Option("--check", help="look at the finished nests with the independent checker")
+    ] = False,
 ) -> None:
     """Compiles each file, runs it, and compares with the reference. Exit code 1 if any file failed."""
     check_before(target, json_out)
     paths = described_files(files)
-    job = Job(target, seed, limit_seconds, memory_mb << 20, max(1, options.thread_count() // jobs))
+    job = Job(target, seed, limit_seconds, memory_mb << 20, max(1, options.thread_count() // jobs), check)
     with Progress(transient=True, disable=not sys.stderr.isatty()) as progress:
         task = progress.add_task("verify", total=len(paths))
         records = verify_files(paths, job, jobs, lambda record: progress.advance(task))
@@ -102,6 +107,25 @@ def show(
         for name, text in stages.items():
             if stage in (None, name):
                 print(text if stage else f"---- {name}\n{text}")
+
+
+@app.command()
+def certify(files: Files, target: TargetName = "cpu", json_out: Output = None) -> None:
+    """Prints each kernel's certificate: what was proved, and what the independent checker found. Exit code 1 for a fault."""
+    check_before(target, json_out)
+    certificates: list[Certificate] = []
+    for path in described_files(files):
+        try:
+            desc = load_desc(path)
+            kernel = compile_desc(desc, target)
+        except KernelgenError as error:
+            print(f"{path.name}: {error}", file=sys.stderr)
+            raise typer.Exit(1) from error
+        certificates.append(certificate_of(kernel.nest, kernel.proof.facts, desc))
+        print(certificates[-1])
+    if json_out:
+        write_atomically(json_out, {"target": target, "certificates": [each.to_json() for each in certificates]})
+    raise typer.Exit(any(certificate.fault for certificate in certificates))
 
 
 def check_before(target: str, json_out: Path | None) -> None:

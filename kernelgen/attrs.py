@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -33,6 +34,11 @@ class Attrs(Mapping[str, AttrValue]):
         """Attributes from a mapping and keywords; lists are frozen to tuples."""
         merged = {**(values or {}), **more}
         return Attrs(tuple(sorted((name, freeze(value)) for name, value in merged.items())))
+
+    @cached_property
+    def text(self) -> Text:
+        """What ``repr`` gives: unlike ``==`` it tells 1 from True and from 1.0, and 0.0 from -0.0."""
+        return repr(self)
 
     def __getitem__(self, name: str) -> AttrValue:
         for key, value in self.items_:

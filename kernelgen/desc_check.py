@@ -12,10 +12,12 @@ from kernelgen.vocabulary import ELEMENTWISE, PREDICATES, REDUCTIONS
 
 ARITIES: Mapping[str, int] = {
     "Assign": 2, "InplaceAssign": 3, "Complex": 2, "Gather": 2, "GatherNd": 2, "UnsortedSegmentSum": 2, "OneHot": 3,
-    "TensorScatterAdd": 3,
+    "TensorScatterAdd": 3, "StandardNormal": 0, "CSRReduceSum": 3, "CSRGather": 3,
+    **dict.fromkeys(("CSRMul", "CSRDiv", "CSRMV", "CSRMM"), 4),
     **dict.fromkeys(
         (*REDUCTIONS, "Reshape", "ExpandDims", "Squeeze", "Flatten", "EquivFormat", "Transpose", "BroadcastTo", "Tile",
-         "Split", "CReal", "CImag", "PadAkg", "UnPadAkg", "ElemAny", "ElemAll", "TransData", "CumSum", "CumProd"),
+         "Split", "CReal", "CImag", "PadAkg", "UnPadAkg", "ElemAny", "ElemAll", "TransData", "LayoutTransform", "CumSum",
+         "CumProd", "Argmax", "Argmin", "StridedSlice", "StridedSliceV2", "Slice", "Pool2D", "CSR2COO", "COO2CSR"),
         1,
     ),
 }  # fmt: skip
@@ -75,7 +77,7 @@ def _check_mention(tensor: TensorDesc, known: Mapping[str, TensorDesc], path: st
 def _check_arity(op: OpDesc, path: str) -> None:
     rule = ELEMENTWISE.get(op.name)
     arity = rule.arity if rule else ARITIES.get(op.name)
-    if not op.inputs and (rule or op.name in ARITIES):
+    if not op.inputs and (rule or arity):
         raise DescError(f"{op.name} has no operands", f"{path}.input_desc")
     if arity is not None and len(op.inputs) != arity:
         raise DescError(f"{op.name} takes {arity} operands, found {len(op.inputs)}", f"{path}.input_desc")

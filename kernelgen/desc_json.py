@@ -42,7 +42,10 @@ def load_desc(source: str | os.PathLike[str] | Mapping[str, Any]) -> KernelDesc:
 
     Raises DescError, with the JSON path, for what does not fit; OSError for a file that cannot be read.
     """
-    desc = _kernel(Cursor(_parsed(source)))
+    try:
+        desc = _kernel(Cursor(_parsed(source)))
+    except RecursionError:
+        raise DescError("nested deeper than any description") from None
     check(desc)
     return desc
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from kernelgen.attrs import Attrs
 from kernelgen.desc import KernelDesc, OpDesc, TensorDesc
-from kernelgen.dims import Dim, Shape, divide_exactly
+from kernelgen.dims import Dim, Shape, divide_exactly, product
 from kernelgen.vocabulary import ELEMENTWISE
 
 FRACTAL = "FRACTAL_NZ"
@@ -77,9 +77,11 @@ def _to_fractal(tensor: TensorDesc, name: str) -> list[OpDesc] | None:
     return [split, _transpose(split.output, name, (2, 0, 1, 3), result)]
 
 
-def _from_fractal(tensor: TensorDesc, name: str, shape: Shape) -> list[OpDesc]:
-    """``[.., N/16, M/16, 16, 16] -> [.., M/16, 16, N/16, 16] -> [.., M, N]``."""
+def _from_fractal(tensor: TensorDesc, name: str, shape: Shape) -> list[OpDesc] | None:
+    """``[.., N/16, M/16, 16, 16] -> [.., M/16, 16, N/16, 16] -> [.., M, N]``; None when a block was padded."""
     *outer, column_blocks, row_blocks, row, column = tensor.shape
+    if product(tensor.shape) != product(shape):
+        return None
     turned = _transpose(tensor, f"{name}_split", (1, 2, 0, 3), (*outer, row_blocks, row, column_blocks, column))
     return [turned, _reshape(turned.output, name, shape)]
 

@@ -8,7 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
+from kernelgen import desc_sparse, desc_windows
 from kernelgen.desc import OpDesc
+from kernelgen.desc_axes import broadcast, normal_axis, reduced_axes
+from kernelgen.desc_slices import sliced_shape
 from kernelgen.dims import Dim, Shape, product
 from kernelgen.vocabulary import ELEMENTWISE, REDUCTIONS
 
@@ -19,31 +22,6 @@ def expected_shapes(op: OpDesc) -> tuple[Shape, ...] | None:
     """The shapes of the results, None when no rule is known. Raises ValueError for operands that do not fit."""
     rule = SHAPE_RULES.get(op.name)
     return rule(op) if rule else None
-
-
-def broadcast(*shapes: Shape) -> Shape:
-    """numpy's broadcasting over dims; equal symbols are equal extents. Raises ValueError."""
-    result: list[Dim] = []
-    for place in range(1, max(map(len, shapes), default=0) + 1):
-        extents = {shape[-place] for shape in shapes if len(shape) >= place} - {1}
-        if len(extents) > 1:
-            raise ValueError(f"shapes {' and '.join(str(list(s)) for s in shapes)} do not broadcast")
-        result.append(extents.pop() if extents else 1)
-    return tuple(reversed(result))
-
-
-def reduced_axes(op: OpDesc) -> tuple[int, ...]:
-    """The dims that a reduction removes, sorted and non-negative; an absent or empty ``axis`` means all."""
-    rank = len(op.inputs[0].shape)
-    axes = op.attrs.ints("axis", ())
-    return tuple(sorted({normal_axis(a, rank) for a in axes})) if axes else tuple(range(rank))
-
-
-def normal_axis(axis: int, rank: int) -> int:
-    """The axis counted from the front. Raises ValueError when there is none of that number."""
-    if not -rank <= axis < max(rank, 1):
-        raise ValueError(f"axis {axis} does not exist in a tensor of rank {rank}")
-    return axis % rank if rank else 0
 
 
 # ---------------------------------------------------------------- rules
@@ -136,23 +114,9 @@ def _unpad(op: OpDesc) -> tuple[Shape, ...]:
     return (tuple(dim - t for dim, t in zip(shape, tail, strict=True)),)
 
 
-def _gather(op: OpDesc) -> tuple[Shape, ...]:
-    data, ids = op.inputs[0].shape, op.inputs[1].shape
-    axis = normal_axis(op.attrs.int("axis", 0), len(data))
-    return ((*data[:axis], *ids, *data[axis + 1 :]),)
-
-
-def _segment_sum(op: OpDesc) -> tuple[Shape, ...]:
-    data, ids = op.inputs[0].shape, op.inputs[1].shape
-    if data[: len(ids)] != ids:
-        raise ValueError(f"the ids' shape {list(ids)} must begin the data's shape {list(data)}")
-    return ((*op.attrs.dims("num_segments"), *data[len(ids) :]),)
-
-
-def _one_hot(op: OpDesc) -> tuple[Shape, ...]:
-    ids = op.inputs[0].shape
-    axis = normal_axis(op.attrs.int("axis", -1), len(ids) + 1)
-    return ((*ids[:axis], *op.attrs.dims("depth"), *ids[axis:]),)
+def _described(op: OpDesc) -> tuple[Shape, ...]:
+    """StandardNormal: the attribute ``shape`` repeats the result's."""
+    return (op.attrs.dims("shape", op.outputs[0].shape),)
 
 
 def _matmul(op: OpDesc) -> tuple[Shape, ...]:
@@ -181,12 +145,20 @@ def same_up_to_ones(left: Shape, right: Shape) -> bool:
 
 SHAPE_RULES: Mapping[str, ShapeRule] = MappingProxyType({
     **dict.fromkeys((*ELEMENTWISE, "BroadcastTo", "Complex"), _elementwise),
-    **dict.fromkeys(("CReal", "CImag", "CumSum", "CumProd", "TensorScatterAdd"), _same),
+    **dict.fromkeys(("CReal", "CImag", "CumSum", "CumProd"), _same),
     **dict.fromkeys(REDUCTIONS, _reduce),
     **dict.fromkeys(("Reshape", "ExpandDims", "Squeeze", "Flatten", "EquivFormat"), _reshape),
     **dict.fromkeys(("ElemAny", "ElemAll"), _single),
     **dict.fromkeys(("MatMul", "BatchMatMul"), _matmul),
     **dict.fromkeys(("Assign", "InplaceAssign"), _assign),
     "Transpose": _transpose, "Tile": _tile, "Concat": _concat, "Split": _split, "PadAkg": _pad, "UnPadAkg": _unpad,
-    "Gather": _gather, "UnsortedSegmentSum": _segment_sum, "OneHot": _one_hot,
+    **dict.fromkeys(("StridedSlice", "StridedSliceV2", "Slice"), sliced_shape),
+    **dict.fromkeys(("Argmax", "Argmin"), desc_sparse.extreme_position_shape),
+    **dict.fromkeys(("CSRMul", "CSRDiv"), desc_sparse.csr_elementwise_shape),
+    **dict.fromkeys(("CSRMV", "CSRMM"), desc_sparse.csr_matmul_shape),
+    "Gather": desc_sparse.gather_shape, "GatherNd": desc_sparse.gather_nd_shape, "OneHot": desc_sparse.one_hot_shape,
+    "TensorScatterAdd": desc_sparse.scatter_shape, "UnsortedSegmentSum": desc_sparse.segment_sum_shape,
+    "CSRGather": desc_sparse.csr_gather_shape, "CSRReduceSum": desc_sparse.csr_reduce_sum_shape,
+    "CSR2COO": desc_sparse.csr_to_coo_shape, "COO2CSR": desc_sparse.coo_to_csr_shape,
+    "Conv2D": desc_windows.conv2d_shape, "Pool2D": desc_windows.pool2d_shape, "StandardNormal": _described,
 })  # fmt: skip

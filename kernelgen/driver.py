@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import sys
+
 from kernelgen.desc import KernelDesc
+from kernelgen.desc_limits import within_limits
 from kernelgen.dims import Sym, product
-from kernelgen.errors import ArgumentError
+from kernelgen.errors import ArgumentError, UnsupportedError
 from kernelgen.kernel import Kernel, Resources
 from kernelgen.nest.nodes import Nest, Space
 from kernelgen.poly.map_cpu import CpuPlan
-from kernelgen.stages import lower
+from kernelgen.stages import Lowered, lower
 from kernelgen.targets import Target, find_target
+
+DEEP = 20_000
+"""Python frames; enough for a chain of as many operators as :mod:`kernelgen.desc_limits` lets through."""
 
 
 def compile(desc: KernelDesc, target: str | Target = "cpu", plan: CpuPlan | None = None) -> Kernel:
@@ -20,13 +26,30 @@ def compile(desc: KernelDesc, target: str | Target = "cpu", plan: CpuPlan | None
     """
     if not isinstance(desc, KernelDesc):  # pyright: ignore[reportUnnecessaryIsInstance]  # a path is easily given
         raise ArgumentError(f"compile takes a KernelDesc, got {type(desc).__name__}; kernelgen.load_desc reads one")
+    within_limits(desc)
     found = find_target(target)
-    lowered = lower(desc, plan or CpuPlan())
+    lowered = _lowered(desc, plan or CpuPlan())
     nest, trail = lowered.nest, lowered.trail
     source = trail.run("source", lambda: found.emit(nest))
     entry = trail.run("load", lambda: found.load(source, nest))
     resources = Resources(trail.milliseconds, _bytes(nest, workspace=False), _bytes(nest, workspace=True))
     return Kernel(desc, found.name, source, lowered, entry, resources)
+
+
+def _lowered(desc: KernelDesc, plan: CpuPlan) -> Lowered:
+    """Long chains of operators nest deeper than Python's usual limit: they get a second try with a higher one."""
+    try:
+        return lower(desc, plan)
+    except RecursionError:
+        usual = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(usual, DEEP))
+    try:
+        return lower(desc, plan)
+    except RecursionError:
+        message = f"{desc.name}: expressions of its {len(desc.ops)} operators nest too deeply; split the kernel"
+        raise UnsupportedError("budget", message) from None
+    finally:
+        sys.setrecursionlimit(usual)
 
 
 def _bytes(nest: Nest, workspace: bool) -> int | None:

@@ -91,7 +91,7 @@ class Kernel:
         arrays = [self.input(k, array, symbols) for k, array in enumerate(inputs)]
         outputs = self.outputs(out, symbols)
         values = tuple(symbols[name] for name in self.nest.symbols)
-        self.entry((*arrays, *outputs, *self.workspaces(symbols)), values)
+        self.entry((*map(_as_real, arrays), *map(_as_real, outputs), *self.workspaces(symbols)), values)
         return tuple(outputs)
 
     @cached_property
@@ -148,3 +148,10 @@ class Kernel:
 
 def _shape(tensor: TensorDesc, symbols: Mapping[str, int]) -> tuple[int, ...]:
     return tuple(evaluate(dim, symbols) for dim in tensor.shape)
+
+
+def _as_real(array: np.ndarray) -> np.ndarray:
+    """A complex array as its real and imaginary parts, which is how the nest addresses it: a view."""
+    if array.dtype.kind != "c":
+        return array
+    return array.reshape(-1).view(f"f{array.itemsize // 2}").reshape(*array.shape, 2)

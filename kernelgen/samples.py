@@ -6,16 +6,19 @@ run on scalars comes near 0.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from kernelgen.desc import IN_PLACE_OPS, KernelDesc, OpDesc, TensorDesc
+from kernelgen.desc import IN_PLACE_OPS, KernelDesc, OpDesc
 from kernelgen.desc_bind import specialize
 from kernelgen.dims import product
 from kernelgen.dtypes import BOOL, Category, DType
 from kernelgen.meaning.algebra import Array, ArrayAlgebra
+from kernelgen.samples_index import index_inputs
 from kernelgen.vocabulary import ELEMENTWISE, REDUCTIONS
+
+Numbers = Callable[[DType, tuple[int, ...], np.random.Generator], Array]
 
 SIGMA = 0.1
 MEANS = range(1, 21)
@@ -31,25 +34,42 @@ DENOMINATORS: Mapping[str, int] = {
 INVERSES = frozenset({"ACos", "Acos", "Asin", "Atanh"})
 """Operators whose operand must stay inside (-1, 1)."""
 
-INDEX_OPERANDS: Mapping[str, int] = {
-    "Gather": 1, "GatherNd": 1, "TensorScatterAdd": 1, "UnsortedSegmentSum": 1, "OneHot": 0,
+FACTORS: Mapping[str, tuple[int, int]] = {
+    **dict.fromkeys(("MatMul", "BatchMatMul", "Conv2D"), (0, 1)), **dict.fromkeys(("CSRMul", "CSRMV", "CSRMM"), (2, 3)),
 }  # fmt: skip
-"""Operator -> the operand that holds indices."""
+"""Operator -> the operands whose elements are multiplied, for the dry run."""
 
-PRUDENT = frozenset({"GatherNd", "TensorScatterAdd", "UnsortedSegmentSum"})
-"""Operators that are also given indices out of range, a tenth of them."""
+PASSED: Mapping[str, int] = {"OneHot": 1, "CSRDiv": 2, "CSRReduceSum": 2, "CSRGather": 2}
+"""Operator -> the operand whose values its result has, where that is not the first."""
 
 ATOMIC_OPS = frozenset({"UnsortedSegmentSum", "CSRReduceSum", "ElemAny"})
 
 
-def draw(desc: KernelDesc, seed: int = 0) -> list[Array]:
-    """One array per input; symbols get the sizes of :func:`bind_symbols`. The same seed draws the same arrays."""
-    desc = specialize(desc, bind_symbols(desc))
+def draw(
+    desc: KernelDesc, seed: int = 0, sizes: Mapping[str, int] | None = None, numbers: Numbers | None = None
+) -> list[Array]:
+    """One array per input; the same seed draws the same arrays.
+
+    Symbols get ``sizes``, else those of :func:`bind_symbols`. ``numbers(data type, shape, random)`` draws the inputs that are
+    neither indices nor cleared targets, else they are ordinary numbers.
+    """
+    desc = specialize(desc, bind_symbols(desc) if sizes is None else sizes)
     random = np.random.default_rng(seed)
-    mean = safe_mean(desc)
-    limits = _index_limits(desc)
+    indices = index_inputs(desc, random)
     cleared = _atomic_targets(desc)
-    return [_array(t, random, mean, limits.get(t.name), t.name in cleared) for t in desc.inputs]
+    mean = safe_mean(desc) if numbers is None else 0.0
+    drawn: list[Array] = []
+    for tensor in desc.inputs:
+        shape = tuple(int(dim) for dim in tensor.shape)  # pyright: ignore[reportArgumentType]  # specialised
+        if tensor.name in indices:
+            drawn.append(indices[tensor.name])
+        elif tensor.name in cleared:
+            drawn.append(np.zeros(shape, tensor.dtype.numpy))
+        else:
+            drawn.append(
+                numbers(tensor.dtype, shape, random) if numbers else _numbers(tensor.dtype, shape, random, mean)
+            )
+    return drawn
 
 
 def bind_symbols(desc: KernelDesc) -> dict[str, int]:
@@ -99,21 +119,27 @@ def _scalar_result(op: OpDesc, operands: Sequence[Array]) -> Array:
     if REDUCTIONS.get(op.name) == "add" and op.inputs[0].dtype.is_float:
         shares = int(product(op.inputs[0].shape)) / max(int(product(op.output.shape)), 1)  # pyright: ignore[reportArgumentType]
         return operands[0].astype(np.float64) * shares
+    if op.name in FACTORS:
+        left, right = (operands[place].astype(np.float64) for place in FACTORS[op.name])
+        return left * right * _terms(op)
+    if op.name in PASSED:
+        return operands[PASSED[op.name]]
     if not operands:
         return np.asarray(0.0)
     return operands[-1] if op.name in IN_PLACE_OPS else operands[0]
 
 
+def _terms(op: OpDesc) -> float:
+    """How many products an element of a matrix product or convolution sums."""
+    if op.name in ("MatMul", "BatchMatMul"):
+        return float(op.inputs[0].shape[-2 if op.attrs.bool("transpose_a", False) else -1])  # pyright: ignore[reportArgumentType]
+    if op.name == "Conv2D":
+        weights = op.inputs[1].shape
+        return float(product(weights)) / max(float(weights[0]), 1.0)  # pyright: ignore[reportArgumentType]
+    return 1.0
+
+
 # ---------------------------------------------------------------- arrays
-
-
-def _array(tensor: TensorDesc, random: np.random.Generator, mean: float, limit: int | None, cleared: bool) -> Array:
-    shape = tuple(int(dim) for dim in tensor.shape)  # pyright: ignore[reportArgumentType]  # specialised
-    if cleared:
-        return np.zeros(shape, tensor.dtype.numpy)
-    if limit is not None:
-        return random.integers(0, max(limit, 1), shape).astype(tensor.dtype.numpy)
-    return _numbers(tensor.dtype, shape, random, mean)
 
 
 def _numbers(kind: DType, shape: tuple[int, ...], random: np.random.Generator, mean: float) -> Array:
@@ -125,40 +151,6 @@ def _numbers(kind: DType, shape: tuple[int, ...], random: np.random.Generator, m
     if kind.category is Category.COMPLEX:
         drawn = drawn + 1j * (random.standard_normal(shape, np.float32) * np.float32(SIGMA) + np.float32(mean))
     return np.asarray(drawn).astype(kind.numpy)
-
-
-def _index_limits(desc: KernelDesc) -> dict[str, int]:
-    """Input -> the number of values that its indices may take; for scatters a tenth more than there are places."""
-    producers = {t.name: op for op in desc.ops for t in op.outputs}
-    limits: dict[str, int] = {}
-    for op in desc.ops:
-        if op.name not in INDEX_OPERANDS:
-            continue
-        limit = _places(op)
-        if op.name in PRUDENT:
-            limit += max(1, limit // 10)
-        for name in _sources(op.inputs[INDEX_OPERANDS[op.name]].name, producers):
-            limits[name] = min(limit, limits.get(name, limit))
-    return limits
-
-
-def _places(op: OpDesc) -> int:
-    """How many places the indices of an operator can name."""
-    if op.name == "OneHot":
-        return op.attrs.int("depth", 2)
-    if op.name == "UnsortedSegmentSum":
-        return int(op.output.shape[0])  # pyright: ignore[reportArgumentType]
-    axis = op.attrs.int("axis", 0) if op.name == "Gather" else 0
-    return int(op.inputs[0].shape[axis])  # pyright: ignore[reportArgumentType]
-
-
-def _sources(name: str, producers: Mapping[str, OpDesc]) -> Iterator[str]:
-    """The kernel inputs that a tensor is computed from, through operators that keep values."""
-    op = producers.get(name)
-    if op is None:
-        yield name
-    elif op.name in ("Cast", "Reshape", "ExpandDims", "Transpose", "BroadcastTo"):
-        yield from _sources(op.inputs[0].name, producers)
 
 
 def _atomic_targets(desc: KernelDesc) -> set[str]:

@@ -1,23 +1,40 @@
 """The way from a description to a nest, as tables of stages that each say why they stand where they do.
 
-desc -> build -> fold -> group -> relations -> schedule -> mapped -> proof -> loops -> initialize -> ... -> hoist
+desc -> drop_dead -> ... -> legalize_types
+     -> build -> fold -> group -> relations -> schedule -> mapped -> proof -> loops -> initialize -> ... -> hoist
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 from kernelgen.desc import KernelDesc
 from kernelgen.nest.contract import contract, contract_large
 from kernelgen.nest.hoist import hoist
 from kernelgen.nest.initialize import initialize
+from kernelgen.nest.jam import jam_rows
 from kernelgen.nest.merge import merge_accumulations
 from kernelgen.nest.nodes import Nest
+from kernelgen.nest.registers import registers
 from kernelgen.nest.scalarize import scalarize
 from kernelgen.nest.share import share
 from kernelgen.nest.text import show
+from kernelgen.normalise.axes import normal_axes
+from kernelgen.normalise.boundary import reshape_arguments
+from kernelgen.normalise.broadcasts import write_out_broadcasts
+from kernelgen.normalise.constants import fold_constants
+from kernelgen.normalise.copies import propagate_copies
+from kernelgen.normalise.dead import drop_dead
+from kernelgen.normalise.implied import imply_broadcasts
+from kernelgen.normalise.names import canonical_names
+from kernelgen.normalise.outputs import name_outputs
+from kernelgen.normalise.reshapes import drop_reshapes
+from kernelgen.normalise.subexpressions import share_subexpressions
+from kernelgen.normalise.text import show_desc
+from kernelgen.normalise.three_address import three_address
+from kernelgen.normalise.types import legal_types
 from kernelgen.poly.build import to_scop
 from kernelgen.poly.fold import fold
 from kernelgen.poly.group import group
@@ -33,7 +50,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Stage(Generic[T]):
-    """A pass of a scop or a nest onto itself."""
+    """A pass of a description, a scop or a nest onto itself."""
 
     run: Callable[[T], T]
     why: str
@@ -44,15 +61,32 @@ class Stage(Generic[T]):
         return self.run.__name__
 
 
+DESC_STAGES: tuple[Stage[KernelDesc], ...] = (
+    Stage(drop_dead, "what nobody reads must not decide anything"),
+    Stage(canonical_names, "the passes below know one name for each meaning"),
+    Stage(normal_axes, "equal reductions are written alike, and what moves nothing is a reshape"),
+    Stage(three_address, "parts of compound operators can be shared, and targets need not know the compounds"),
+    Stage(fold_constants, "a constant that was broadcast is an operand, and hides no reshape or copy"),
+    Stage(write_out_broadcasts, "from here on shapes say which operators broadcast"),
+    Stage(imply_broadcasts, "a broadcast that its reader does anyway would keep families of shapes apart"),
+    Stage(propagate_copies, "equal operands must have equal names before anything is compared"),
+    Stage(drop_reshapes, "element-wise operators have no shape of their own"),
+    Stage(share_subexpressions, "every pass above makes more operators equal"),
+    Stage(reshape_arguments, "what reshapes are left at inputs and outputs cost nothing"),
+    Stage(name_outputs, "the three passes above leave copies where an output has to have its name"),
+    Stage(legal_types("cpu"), "types are the target's: what it computes with is known, and only Casts are added"),
+)
 SCOP_STAGES: tuple[Stage[Scop], ...] = (
     Stage(fold, "fewer and longer loops before anything depends on their number"),
     Stage(group, "one statement per phase keeps isl fast and values in registers"),
 )
 NEST_STAGES: tuple[Stage[Nest], ...] = (
     Stage(initialize, "accumulators start from their neutral element where their loop starts"),
+    Stage(registers, "a block of results stays put while its reduction runs"),
     Stage(contract, "storage is decided when the loops are known"),
     Stage(share, "a temporary too large for the stack may still need no memory of its own"),
     Stage(contract_large, "what must have memory of its own has at least no more than is alive"),
+    Stage(jam_rows, "rows whose number the mapping could not divide are worth as much"),
     Stage(merge_accumulations, "unrolled rows meet in registers before they touch the partial result"),
     Stage(scalarize, "a local of one element is a register"),
     Stage(hoist, "what does not change in a loop is computed before it"),
@@ -71,7 +105,10 @@ class Lowered:
 def lower(desc: KernelDesc, plan: CpuPlan) -> Lowered:
     """Runs all stages. Raises UnsupportedError or ProofError."""
     trail = Trail()
-    scop = trail.run("build", lambda: to_scop(desc), show_scop)
+    shapes = tuple(tensor.shape for tensor in (*desc.inputs, *desc.outputs))
+    for rule in DESC_STAGES:
+        desc = trail.run(rule.name, lambda rule=rule, desc=desc: rule.run(desc), show_desc)
+    scop = trail.run("build", lambda: replace(to_scop(desc), argument_shapes=shapes), show_scop)
     for stage in SCOP_STAGES:
         scop = trail.run(stage.name, lambda stage=stage, scop=scop: stage.run(scop), show_scop)
     nest, proof = to_loops(scop, plan, trail)

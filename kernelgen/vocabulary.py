@@ -121,9 +121,14 @@ def floating(function: str) -> Elementwise:
     """Like :func:`direct`, but integers are computed in float64."""
 
     def compute(f: Algebra[T], operands: Sequence[T], op: OpDesc) -> T:
-        return f.call(function, *(x if f.dtype(x).is_float else f.cast(x, FLOAT64) for x in operands))
+        return f.call(function, *(f.cast(x, FLOAT64) if _is_counted(f.dtype(x)) else x for x in operands))
 
     return Elementwise(SCALARS[function].arity, compute)
+
+
+def _is_counted(kind: DType) -> bool:
+    """Integers and bools."""
+    return kind.is_integer or kind == BOOL
 
 
 def _copy(f: Algebra[T], operands: Sequence[T], op: OpDesc) -> T:
@@ -178,7 +183,7 @@ def _select_by(comparison: str) -> Elementwise:
 def _divide(f: Algebra[T], operands: Sequence[T], op: OpDesc) -> T:
     """Floats divide; integers round towards zero, as in C."""
     x, y = operands
-    if f.dtype(x).is_float:
+    if not _is_counted(f.dtype(x)):
         return f.call("div", x, y)
     return f.call("trunc", f.call("div", f.cast(x, FLOAT64), f.cast(y, FLOAT64)))
 

@@ -1,9 +1,10 @@
-"""The command line: ``graphkernel optimize|explain|report|run|check|bisect MODEL``, the catalogues, and ``doctor``.
+"""The command line: ``graphkernel optimize|explain|report|run|bench|profile|check|bisect MODEL``, the catalogues, and more.
 
 Models are .onnx, .gk or .json files. Progress and errors go to stderr. Exit codes: 0 fine, 1 results differ, 2 wrong use.
 
 One file for each family of commands: ``base`` (the app, the arguments that commands share), ``compiling`` (optimize, explain,
-report, run), ``checking`` (check, bisect), ``catalogues`` (passes, ops, patterns, expanders, flags), ``doctor``.
+report, run), ``converting`` (convert, as MindSpore Lite's converter), ``measuring`` (bench, profile), ``checking`` (check,
+bisect), ``catalogues`` (passes, ops, patterns, expanders, flags), ``caching`` (cache ls, verify, prune, path), ``doctor``.
 """
 
 from __future__ import annotations
@@ -13,13 +14,16 @@ import sys
 
 import typer
 
-from graphkernel.cli import catalogues, checking, compiling, doctor
+from graphkernel.cli import caching, catalogues, checking, compiling, converting, doctor, measuring
 from graphkernel.cli.base import CHECK_FAILED, WRONG_USE, app
 from graphkernel.errors import GraphKernelError
 from graphkernel.logs import FORMAT, follow
 from graphkernel.options import Environment
 
-__all__ = ["CHECK_FAILED", "WRONG_USE", "app", "catalogues", "checking", "compiling", "doctor", "main"]
+COMMANDS = (compiling, converting, measuring, checking, catalogues, caching, doctor)
+"""The files whose commands the app has; importing them declares these."""
+
+__all__ = ["CHECK_FAILED", "COMMANDS", "WRONG_USE", "app", "main"]
 
 
 def main() -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import Enum
-from functools import cached_property
 from typing import Protocol
 
 from graphkernel.cluster.model import Limits
@@ -52,8 +51,8 @@ class Neighbours(Protocol):
         """The areas nearby that read an operand that it reads too and are not linked to it."""
         ...
 
-    def outputs(self, area: Area) -> tuple[Value, ...]:
-        """The results that other areas or the outside use."""
+    def home(self, node: Node) -> int | None:
+        """The number of the area that holds a node; None for what is no operator."""
         ...
 
 
@@ -62,7 +61,8 @@ class Area:
     """A connected set of operators that will share a kernel; ``number`` names it among the living areas.
 
     ``kind`` is the greatest kind in it, ``elements`` the number of elements its dominant operator makes,
-    ``spaces`` the spaces of its reductions, ``reads`` the values from outside that it reads element by element.
+    ``spaces`` the spaces of its reductions, ``operands`` the values from outside that it reads, ``reads`` those that it
+    reads element by element, ``outputs`` the results that other areas or the outside use.
     """
 
     number: int
@@ -70,7 +70,9 @@ class Area:
     kind: Kind
     elements: Dim
     spaces: frozenset[Space]
+    operands: frozenset[Value]
     reads: frozenset[Value]
+    outputs: tuple[Value, ...]
     is_output: bool
     mode: Mode
     neighbours: Neighbours = field(repr=False)
@@ -95,10 +97,9 @@ class Area:
         """The areas nearby that read an operand that it reads too and are not linked to it."""
         return self.neighbours.siblings(self)
 
-    @cached_property
-    def outputs(self) -> tuple[Value, ...]:
-        """The results that other areas or the outside use."""
-        return self.neighbours.outputs(self)
+    def home(self, node: Node) -> int | None:
+        """The number of the area, this or another, that holds a node; None for what is no operator."""
+        return self.neighbours.home(node)
 
     @property
     def has_one_user(self) -> bool:

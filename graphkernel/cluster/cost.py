@@ -8,6 +8,7 @@ pays when the rows between them stay in cache and there are rows enough to share
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
@@ -27,7 +28,7 @@ DEAR = frozenset(
 
 @dataclass(frozen=True)
 class Objection:
-    """Why a merge is refused: a reason code of :mod:`graphkernel.decisions` and the figures."""
+    """Why a merge is refused: a reason code of :mod:`graphkernel.decisions` and the figures, without labels of nodes."""
 
     code: str
     message: str
@@ -46,20 +47,21 @@ def is_cheap(node: Node) -> bool:
 def traffic_saved(graph: Graph, areas: Collection[Area]) -> Dim:
     """Bytes that need not be read or written when the areas share a kernel; a view outside kernels moves none."""
     areas = [area for area in areas if area.mode is Mode.COMPOSITE]
-    home = {node: area.number for area in areas for node in area.nodes}
-    readers: dict[Value, set[int]] = {}
-    for node, number in home.items():
-        for arg in node.args:
-            if home.get(arg.node, number) != number:
-                readers.setdefault(arg, set()).add(number)
+    inside = {area.number for area in areas}
+    readers = Counter(value for area in areas for value in area.operands if area.home(value.node) in inside)
     saved: Dim = 0
     for value, reading in readers.items():
-        stays_inside = all(user in home for user in graph.users[value.node]) and value.node not in graph.output_nodes
-        saved = saved + byte_size(value) * (len(reading) + stays_inside)
+        saved = saved + byte_size(value) * (reading + _stays_inside(value, graph, areas[0], inside))
     for value in _read_again(areas):
-        if value.node not in home:
+        if value not in readers:
             saved = saved + byte_size(value)
     return saved
+
+
+def _stays_inside(value: Value, graph: Graph, area: Area, inside: Collection[int]) -> bool:
+    """True when only the areas of these numbers use results of the node that makes a value."""
+    node = value.node
+    return node not in graph.output_nodes and all(area.home(user) in inside for user in graph.users[node])
 
 
 def figures(graph: Graph, areas: Collection[Area]) -> str:
@@ -81,9 +83,7 @@ def boundary_bytes(areas: Iterable[Area]) -> Dim:
     """Bytes that the areas read and store when each is a kernel."""
     total: Dim = 0
     for area in areas:
-        inside = frozenset(area.nodes)
-        read = dict.fromkeys(arg for node in area.nodes for arg in node.args if arg.node not in inside)
-        for value in (*read, *area.outputs):
+        for value in (*area.operands, *area.outputs):
             total = total + byte_size(value)
     return total
 
@@ -121,7 +121,8 @@ def _copies(graph: Graph, areas: Collection[Area]) -> Objection | None:
 
     for node in (node for area in areas for node in area.nodes if node.op.kind is Kind.RESHAPE):
         if is_visible(node) and is_visible(node.args[0].node):
-            return Objection("not-fused-cost", f"{node.name} would become a copy of {human(byte_size(node.outs[0]))}")
+            size = human(byte_size(node.outs[0]))
+            return Objection("not-fused-cost", f"{node.op.name} to {node.types[0]} would become a copy of {size}")
     return None
 
 

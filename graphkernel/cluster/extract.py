@@ -35,14 +35,17 @@ def extract(graph: Graph, groups: Iterable[Sequence[Node]], named: Naming) -> Gr
 
 def in_order(graph: Graph, groups: Sequence[tuple[Node, ...]]) -> list[Node | tuple[Node, ...]]:
     """Groups and single nodes such that each comes after what it needs."""
-    unit_of: dict[Node, Node | tuple[Node, ...]] = {node: node for node in graph.operators}
-    unit_of.update((node, group) for group in groups for node in group)
-    sorter: TopologicalSorter[Node | tuple[Node, ...]] = TopologicalSorter()
+    units: list[Node | tuple[Node, ...]] = list(groups)
+    number = {node: index for index, group in enumerate(groups) for node in group}
     for node in graph.operators:
-        unit = unit_of[node]
-        producers = dict.fromkeys(unit_of[arg.node] for arg in node.args if arg.node in unit_of)
-        sorter.add(unit, *(producer for producer in producers if producer is not unit))
-    return list(sorter.static_order())
+        if number.setdefault(node, len(units)) == len(units):
+            units.append(node)
+    sorter: TopologicalSorter[int] = TopologicalSorter()  # of numbers: the hash of a group looks at all its nodes
+    for node in graph.operators:
+        unit = number[node]
+        producers = dict.fromkeys([number[arg.node] for arg in node.args if arg.node in number])
+        sorter.add(unit, *(producer for producer in producers if producer != unit))
+    return [units[index] for index in sorter.static_order()]
 
 
 def _needed_outside(graph: Graph, units: Sequence[Node | tuple[Node, ...]]) -> Collection[Value]:
@@ -98,6 +101,8 @@ def splice(body: Graph, args: Sequence[Value]) -> tuple[Value, ...]:
 
 def with_unique_labels(graph: Graph) -> Graph:
     """Numbers labels that occur twice; the same graph when none does."""
+    if len({node.name for node in graph.nodes}) == len(graph.nodes):
+        return graph
     taken = {node.name for node in graph.nodes if node.op is PARAMETER}
     counts: dict[str, int] = {}
     replaced: dict[Value, Value] = {}

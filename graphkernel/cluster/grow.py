@@ -60,8 +60,10 @@ class _Growth:
     def apply(self, pattern: FusionPattern, area: Area) -> Area | None:
         """The area after the merges that the pattern wants and that are allowed; None when there is none."""
         wanted = list(pattern.propose(area, self.limits))
+        if not wanted:
+            return None
         if pattern.whole:
-            return self.attempt(pattern, area, wanted) if wanted else None
+            return self.attempt(pattern, area, wanted)
         result: Area | None = None
         for other in sorted(wanted, key=lambda other: other.size):
             living = self.partition.area(other.number)
@@ -141,9 +143,9 @@ def _no_pattern(producer: Area, user: Area) -> Objection:
 def _ends(left: Area, right: Area) -> tuple[Node, Node]:
     """The first dependence between two areas, producer first; for siblings their last operators."""
     for producers, users in ((left, right), (right, left)):
-        inside = set(producers.nodes)
-        for node in users.nodes:
+        passed = {value for value in users.operands if users.home(value.node) == producers.number}
+        for node in users.nodes if passed else ():
             for arg in node.args:
-                if arg.node in inside:
+                if arg in passed:
                     return arg.node, node
     return left.nodes[-1], right.nodes[-1]

@@ -9,7 +9,7 @@ import re
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 
-from graphkernel.cluster.extract import with_unique_labels
+from graphkernel.cluster.extract import splice, with_unique_labels
 from graphkernel.ir.graph import Graph, Node, Value, keep
 
 LONGEST = 60  # characters of operator names before the rest is cut to "more"
@@ -56,7 +56,7 @@ class Names:
         return Names(_taken={body.name: content(body) for body in bodies})
 
     def named(self, body: Graph, suffix: str) -> Graph:
-        """The body under its name; a body of equal content that was named before comes back instead of this one."""
+        """The body under its name; where a body of equal content was named before, under its name and input names."""
         base = kernel_name(body, suffix)
         given = self._given.setdefault(base, {})
         key = content(body)
@@ -66,7 +66,16 @@ class Names:
                 number += 1
             self._taken[name] = key
             given[key] = body if body.name == name else replace(body, name=name)
-        return given[key]
+        return _like(given[key], body)
+
+
+def _like(first: Graph, body: Graph) -> Graph:
+    """A body that equals another also as text: name and input names are the same, the labels of operators stay its own."""
+    labels = [value.node.name for value in first.inputs]
+    if body.name == first.name and labels == [value.node.name for value in body.inputs]:
+        return body
+    inputs = tuple(replace(own.node, name=label).out for own, label in zip(body.inputs, labels, strict=True))
+    return with_unique_labels(Graph(first.name, inputs, splice(body, inputs), body.aliases))
 
 
 def suffix_of(body: Graph) -> str:

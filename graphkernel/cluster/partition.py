@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
 
 from graphkernel.cluster.area import Area, Link, Mode
@@ -15,6 +15,9 @@ from graphkernel.ir.opdef import Kind
 
 BASIC_OPERATORS = frozenset({"AllReduce", "Assign", "BatchMatMul", "GroupedMatmul", "MatMul", "Reshape", "TransData"})
 """Operators that are no kernels by themselves: views, names of buffers, and what libraries do better."""
+Spreads = Sequence[Space | None]
+"""For each operand of an operator the space over which it is broadcast."""
+
 NEAREST = 16
 """How many of the readers of one tensor an area sees as siblings."""
 
@@ -27,13 +30,15 @@ class Partition:
         nodes = graph.operators
         dependences = edges(nodes)
         self._reach = Reach(len(nodes), dependences)
-        self._areas = {number: _single(number, node, graph, self) for number, node in enumerate(nodes)}
-        self._home = list(range(len(nodes)))
-        self._spreads: dict[tuple[int, int], frozenset[Space]] = {}
-        for producer, user in dependences:
-            self._spreads[producer, user] = _spreads(nodes[producer], nodes[user])
         self._outputs = frozenset(graph.outputs)
         self._position = {node: number for number, node in enumerate(nodes)}
+        self._home = list(range(len(nodes)))
+        spreads = [tuple(spread_of_operand(node, index) for index in range(len(node.args))) for node in nodes]
+        self._areas = {number: self._single(number, node, spreads[number]) for number, node in enumerate(nodes)}
+        self._order: tuple[Area, ...] | None = None
+        self._spreads = {
+            (producer, user): _between(nodes[producer], nodes[user], spreads[user]) for producer, user in dependences
+        }
         self._readers: dict[Value, list[int]] = {}
         for area in self._areas.values():
             for value in area.reads:
@@ -44,7 +49,14 @@ class Partition:
     @property
     def areas(self) -> tuple[Area, ...]:
         """The living areas, producers before users."""
-        return tuple(self._areas[number] for number in self._reach.nodes)
+        if self._order is None:
+            self._order = tuple(self._areas[number] for number in self._reach.nodes)
+        return self._order
+
+    def home(self, node: Node) -> int | None:
+        """The number of the area that holds a node; None for what is no operator."""
+        position = self._position.get(node)
+        return None if position is None else self._home[position]
 
     def area(self, number: int) -> Area | None:
         """The living area of that number, if there is one."""
@@ -86,16 +98,11 @@ class Partition:
             others = (self._home[readers[index]] for index in side)
             yield from islice((number for number in others if number != area.number), NEAREST)
 
-    def outputs(self, area: Area) -> tuple[Value, ...]:
-        """The results of an area that other areas or the graph's outputs use, in order."""
-        inside = frozenset(area.nodes)
-        return tuple(value for node in area.nodes for value in node.outs if self._is_needed(value, inside))
-
-    def _is_needed(self, value: Value, inside: Collection[Node]) -> bool:
+    def _is_needed(self, value: Value, inside: Collection[int]) -> bool:
         if value in self._outputs:
             return True
         several = len(value.node.types) > 1
-        users = (user for user in self.graph.users[value.node] if user not in inside)
+        users = (user for user in self.graph.users[value.node] if self.home(user) not in inside)
         return any(not several or value in user.args for user in users)
 
     def is_acyclic(self, areas: Collection[Area]) -> bool:
@@ -110,15 +117,19 @@ class Partition:
         kind = max(area.kind for area in areas)
         if self._relink(numbers, stays) and kind is Kind.ELEMWISE:
             kind = Kind.BROADCAST
-        nodes = tuple(sorted((node for area in areas for node in area.nodes), key=self._position.__getitem__))
-        inside = frozenset(nodes)
+        nodes = sorted([node for area in areas for node in area.nodes], key=self._position.__getitem__)
+        operands = frozenset().union(*[area.operands for area in areas])
+        reads = frozenset().union(*[area.reads for area in areas])
+        results = [value for area in areas for value in area.outputs if self._is_needed(value, numbers)]
         area = Area(
             number=self._reach.merge(numbers),
-            nodes=nodes,
+            nodes=tuple(nodes),
             kind=kind,
             elements=dominant.elements,
             spaces=frozenset().union(*(area.spaces for area in areas)),
-            reads=frozenset(value for area in areas for value in area.reads if value.node not in inside),
+            operands=frozenset([value for value in operands if self.home(value.node) not in numbers]),
+            reads=frozenset([value for value in reads if self.home(value.node) not in numbers]),
+            outputs=tuple(sorted(results, key=lambda value: (self._position[value.node], value.index))),
             is_output=any(area.is_output for area in areas),
             mode=Mode.COMPOSITE if kind > Kind.RESHAPE else Mode.BASIC,
             neighbours=self,
@@ -128,6 +139,7 @@ class Partition:
 
     def _settle(self, merged: Area, areas: Collection[Area]) -> None:
         """Puts the merged area in the place of its parts; links that neighbours know are forgotten."""
+        self._order = None
         for area in areas:
             del self._areas[area.number]
             if area.number != merged.number:
@@ -154,37 +166,31 @@ class Partition:
                         self._spreads[new] = self._spreads.get(new, frozenset()) | spread
         return broadcasts
 
+    def _single(self, number: int, node: Node, spreads: Spreads) -> Area:
+        tensors = [(arg, space) for arg, space in zip(node.args, spreads, strict=True) if arg.type.size != 1]
+        return Area(
+            number=number,
+            nodes=(node,),
+            kind=_kind(node, [space for _, space in tensors]),
+            elements=node.types[0].size,
+            spaces=frozenset({reduction_space(node)} if node.op.kind is Kind.REDUCE else ()),
+            operands=frozenset(node.args),
+            reads=frozenset([arg for arg, space in tensors if space is None]),
+            outputs=tuple(value for value in node.outs if self._is_needed(value, {number})),
+            is_output=node in self.graph.output_nodes,
+            mode=Mode.BASIC if node.op.name in BASIC_OPERATORS else Mode.COMPOSITE,
+            neighbours=self,
+        )
 
-def _single(number: int, node: Node, graph: Graph, partition: Partition) -> Area:
-    return Area(
-        number=number,
-        nodes=(node,),
-        kind=_kind(node),
-        elements=node.types[0].size,
-        spaces=frozenset({reduction_space(node)} if node.op.kind is Kind.REDUCE else ()),
-        reads=_reads(node),
-        is_output=node in graph.output_nodes,
-        mode=Mode.BASIC if node.op.name in BASIC_OPERATORS else Mode.COMPOSITE,
-        neighbours=partition,
-    )
 
-
-def _kind(node: Node) -> Kind:
+def _kind(node: Node, spreads: Spreads) -> Kind:
     """The operator's kind; an element-wise operator that broadcasts a tensor is a broadcast, a scalar does not count."""
     if node.op.kind is not Kind.ELEMWISE:
         return node.op.kind
-    broadcasts = any(
-        arg.type.size != 1 and spread_of_operand(node, index) is not None for index, arg in enumerate(node.args)
-    )
-    return Kind.BROADCAST if broadcasts else Kind.ELEMWISE
+    return Kind.ELEMWISE if all(space is None for space in spreads) else Kind.BROADCAST
 
 
-def _reads(node: Node) -> frozenset[Value]:
-    return frozenset(
-        arg for index, arg in enumerate(node.args) if arg.type.size != 1 and spread_of_operand(node, index) is None
-    )
-
-
-def _spreads(producer: Node, user: Node) -> frozenset[Space]:
-    found = (spread_of_operand(user, index) for index, arg in enumerate(user.args) if arg.node is producer)
-    return frozenset(space for space in found if space is not None)
+def _between(producer: Node, user: Node, spreads: Spreads) -> frozenset[Space]:
+    """The spaces over which a user broadcasts what a producer makes."""
+    found = zip(user.args, spreads, strict=True)
+    return frozenset([space for arg, space in found if space is not None and arg.node is producer])

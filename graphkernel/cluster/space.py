@@ -75,6 +75,8 @@ def space_of(shape: Shape, marked: Collection[int]) -> Space:
 
 def spread(operand: TensorType, result: TensorType) -> Space | None:
     """The space over which an operand is broadcast (numpy's rule), its new dims marked; None when it is read as it is."""
+    if operand.shape == result.shape:
+        return None
     missing = result.rank - operand.rank
     marked = [
         position

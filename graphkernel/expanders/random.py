@@ -9,15 +9,15 @@ from graphkernel.expanders.base import expander
 from graphkernel.ir.graph import Builder
 from graphkernel.ir.types import Attrs, Dim
 from graphkernel.ops import Tensor
-from graphkernel.ops.random import ANGLE_STREAM, UNIFORM_REAL
+from graphkernel.ops.random import LEAST, UNIFORM_REAL
 
 
 @expander("StandardNormal", with_builder=True)
 def standard_normal(*steps: Tensor, attrs: Attrs, builder: Builder) -> Tensor:
-    """sqrt(-2 * log(1 - u)) * cos(2 * pi * v), u and v two streams of UniformReal"""
-    shape, seed, seed2 = attrs.dims("shape"), attrs.int("seed", 0), attrs.int("seed2", 0)
-    radius = ops.sqrt(-2.0 * ops.log(1.0 - _uniform(shape, (seed, seed2), steps, builder)))
-    return radius * ops.cos(2 * pi * _uniform(shape, (seed, seed2 ^ ANGLE_STREAM), steps, builder))
+    """sqrt(-2 * log(u + 2^-24)) * cos(2 * pi * v), u and v two words of UniformReal"""
+    shape, seeds = attrs.dims("shape"), (attrs.int("seed", 0), attrs.int("seed2", 0))
+    u, v = (_uniform(shape, seeds, steps, builder, word) for word in (0, 1))
+    return ops.sqrt(-2.0 * ops.log(u + LEAST)) * ops.cos(2 * pi * v)
 
 
 @expander("Dropout")
@@ -35,6 +35,9 @@ def dropout_grad(dy: Tensor, mask: Tensor, *, attrs: Attrs) -> Tensor:
     return dy * (1 / attrs.float("keep_prob", 0.5)) * mask
 
 
-def _uniform(shape: tuple[Dim, ...], seeds: tuple[int, int], steps: tuple[Tensor, ...], builder: Builder) -> Tensor:
+def _uniform(
+    shape: tuple[Dim, ...], seeds: tuple[int, int], steps: tuple[Tensor, ...], builder: Builder, word: int = 0
+) -> Tensor:
     values = tuple(step.value for step in steps)
-    return Tensor(builder.emit(UNIFORM_REAL, *values, shape=shape, seed=seeds[0], seed2=seeds[1]), builder)
+    drawn = builder.emit(UNIFORM_REAL, *values, shape=shape, seed=seeds[0], seed2=seeds[1], word=word)
+    return Tensor(drawn, builder)

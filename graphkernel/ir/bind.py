@@ -8,7 +8,7 @@ from numpy import ndarray
 
 from graphkernel.errors import InputError
 from graphkernel.ir.graph import Value
-from graphkernel.ir.types import Attrs, AttrValue, Dim, Shape, Sym, dtype, evaluate, solve
+from graphkernel.ir.types import Attrs, AttrValue, Dim, Shape, Sym, evaluate, solve
 
 
 def bind_symbols(inputs: Sequence[Value], arrays: Sequence[ndarray]) -> dict[str, int]:
@@ -52,7 +52,7 @@ def _names(inputs: Sequence[Value]) -> list[str]:
 
 
 def _check_kind(value: Value, array: ndarray) -> None:
-    if dtype(array.dtype) != value.type.dtype:
+    if array.dtype != value.type.dtype.numpy:  # numbers in the other byte order are another type to numpy
         raise InputError(f"input {value.node.name} is {value.type.dtype.name}, got an array of {array.dtype}")
     if array.ndim != value.type.rank:
         raise InputError(f"input {value.node.name} is {value.type}, got an array of shape {array.shape}")

@@ -88,7 +88,7 @@ class _Pairing:
 def _nodes(a: Node, b: Node) -> str | None:
     if a.op is not b.op:
         return f"operators: {a.op.name} ({a.name}) and {b.op.name} ({b.name})"
-    if repr(a.attrs) != repr(b.attrs):  # as text: NaN equals itself, 0.0 is not -0.0 and 1 is not True
+    if a.attrs.text != b.attrs.text:  # as text: NaN equals itself, 0.0 is not -0.0 and 1 is not True
         return f"attributes of {a.op.name} {a.name}: {_attributes(a)} and {_attributes(b)}"
     if a.types != b.types:
         return f"types of {a.op.name} {a.name}: {', '.join(map(str, a.types))} and {', '.join(map(str, b.types))}"

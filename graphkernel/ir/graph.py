@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -65,12 +66,14 @@ class Node:
         return f"<{self.op.name} {self.name}>"
 
 
-@dataclass(frozen=True)
-class Value:
-    """Result ``index`` of a node. Equal when it is the same result of the same node."""
+class Value(NamedTuple):
+    """Result ``index`` of a node. Equal when it is the same result of the same node.
+
+    A tuple, because values are the keys of most tables and tuples hash and compare fast.
+    """
 
     node: Node
-    index: int
+    index: int  # pyright: ignore[reportIncompatibleMethodOverride]  # nobody searches this tuple
 
     @property
     def type(self) -> TensorType:
@@ -130,7 +133,7 @@ class Graph:
         """For each node the nodes that use a result of it, each once, in topological order."""
         table: dict[Node, list[Node]] = {node: [] for node in self.nodes}
         for node in self.nodes:
-            for producer in dict.fromkeys(value.node for value in node.args):
+            for producer in dict.fromkeys([value.node for value in node.args]):
                 table[producer].append(node)
         return {node: tuple(found) for node, found in table.items()}
 
@@ -145,11 +148,13 @@ class Graph:
         Returning ``keep(node, new_args).outs`` leaves the node as it is. The same graph object comes back
         when no value changed.
         """
-        replaced: dict[Value, Value] = {value: value for node in self.nodes if node.op in LEAVES for value in node.outs}
+        changed: dict[Value, Value] = {}
         for node in self.operators:
-            results = rewrite(node, tuple(replaced[arg] for arg in node.args))
-            replaced.update(zip(node.outs, results, strict=True))
-        return self.with_outputs(tuple(replaced[value] for value in self.outputs))
+            args = tuple([changed.get(arg, arg) for arg in node.args]) if changed else node.args
+            for old, new in zip(node.outs, rewrite(node, args), strict=True):
+                if new != old:
+                    changed[old] = new
+        return self.with_outputs(tuple(changed.get(value, value) for value in self.outputs))
 
     def with_outputs(self, outputs: tuple[Value, ...]) -> Graph:
         """The same function boundary over other outputs; the same object when they are the same."""
@@ -170,23 +175,27 @@ class Graph:
 
 def keep(node: Node, args: tuple[Value, ...]) -> Node:
     """The node over other operands; itself when they are the same. The result types are taken over."""
-    return node if args == node.args else replace(node, args=args)
+    if args == node.args:
+        return node
+    return Node(node.op, args, node.attrs, node.types, node.name, node.body, node.data)
 
 
 def _visit(root: Node, seen: set[Node], order: list[Node]) -> None:
     """Depth-first post-order without recursion, so that long chains are fine."""
-    stack: list[tuple[Node, int]] = [(root, 0)]
+    if root in seen:
+        return
+    seen.add(root)
+    stack = [(root, iter(root.args))]
     while stack:
-        node, position = stack.pop()
-        if position == 0 and node in seen:
-            continue
-        seen.add(node)
-        if position < len(node.args):
-            stack.append((node, position + 1))
-            if node.args[position].node not in seen:
-                stack.append((node.args[position].node, 0))
+        node, operands = stack[-1]
+        for value in operands:
+            if value.node not in seen:
+                seen.add(value.node)
+                stack.append((value.node, iter(value.node.args)))
+                break
         else:
             order.append(node)
+            stack.pop()
 
 
 def _no_operands(operands: tuple[TensorType, ...], attrs: Attrs) -> tuple[TensorType, ...]:
@@ -230,10 +239,12 @@ class Builder:
         content = raw if of is None else raw.astype(dtype(of).numpy)
         data = ConstantData.of(content)
         key = ("constant", data.digest)
-        if not (self.intern and key in self._interned):
-            type_ = TensorType(tuple(int(d) for d in content.shape), dtype(content.dtype))
-            self._interned[key] = Node(CONSTANT, (), Attrs(), (type_,), self.label("c"), data=data)
-        return self._interned[key].out
+        if self.intern and key in self._interned:
+            return self._interned[key].out
+        type_ = TensorType(tuple(int(d) for d in content.shape), dtype(content.dtype))
+        made = Node(CONSTANT, (), Attrs(), (type_,), self.label("c"), data=data)
+        self._interned[key] = made
+        return made.out
 
     def emit(self, op: OpDef, /, *args: Value, name: str = "", **attrs: object) -> Value:
         """Applies an operator with one result; raises ``TypeRuleError`` when the operands do not fit."""
@@ -242,13 +253,16 @@ class Builder:
     def node(self, op: OpDef, args: Iterable[Value], attrs: Attrs = Attrs(), name: str = "") -> Node:  # noqa: B008  # frozen
         """Applies an operator with any number of results."""
         operands = tuple(args)
-        key = (op, operands, repr(attrs))  # as text, because 1 == True == 1.0 and 0.0 == -0.0
-        if self.intern and key in self._interned:
-            return self._interned[key]
-        types = op.infer(tuple(value.type for value in operands), attrs)
-        made = Node(op, operands, attrs, types, self.label(name or "t"))
-        self._interned[key] = made
-        return made
+        if not self.intern:
+            return self._made(op, operands, attrs, name)
+        key = (op, operands, attrs.text)  # as text, because 1 == True == 1.0 and 0.0 == -0.0
+        if key not in self._interned:
+            self._interned[key] = self._made(op, operands, attrs, name)
+        return self._interned[key]
+
+    def _made(self, op: OpDef, operands: tuple[Value, ...], attrs: Attrs, name: str) -> Node:
+        types = op.infer(tuple([value.type for value in operands]), attrs)
+        return Node(op, operands, attrs, types, self.label(name or "t"))
 
     def fused(self, body: Graph, args: Iterable[Value], name: str = "") -> Node:
         """A call of a kernel body."""

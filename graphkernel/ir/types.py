@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cached_property
 
 from kernelgen.attrs import Attrs, AttrValue
 from kernelgen.dims import (
@@ -38,6 +39,9 @@ class TensorType:
     dtype: DType
     layout: str = DEFAULT_LAYOUT
 
+    def __hash__(self) -> int:
+        return hash((self.shape, self.dtype.name, self.layout))
+
     def __str__(self) -> str:
         layout = "" if self.layout == DEFAULT_LAYOUT else f"@{self.layout}"
         return f"{self.dtype}[{', '.join(map(str, self.shape))}]{layout}"
@@ -47,10 +51,15 @@ class TensorType:
         """The number of dims."""
         return len(self.shape)
 
-    @property
+    @cached_property
     def size(self) -> Dim:
         """The number of elements."""
         return product(self.shape)
+
+    @cached_property
+    def symbols(self) -> tuple[str, ...]:
+        """The names of the symbols in the shape, sorted."""
+        return symbols_of(self.shape)
 
     @property
     def is_static(self) -> bool:

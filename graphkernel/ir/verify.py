@@ -6,12 +6,14 @@ That graphs have no cycles needs no check: nodes are immutable and made after th
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from graphkernel.errors import TypeRuleError, VerifyError
 from graphkernel.ir.compare import difference
-from graphkernel.ir.graph import CONSTANT, FUSED, LEAVES, PARAMETER, Graph, Node
+from graphkernel.ir.graph import CONSTANT, FUSED, LEAVES, PARAMETER, Graph, Node, Value
 from graphkernel.ir.literals import RESERVED
+from graphkernel.ir.opdef import OpDef
 from graphkernel.ir.types import TensorType, dtype, symbols_of
 
 INVARIANTS: dict[str, str] = {
@@ -27,23 +29,68 @@ INVARIANTS: dict[str, str] = {
 }
 
 
-def verify(graph: Graph) -> None:
-    """Raises :class:`VerifyError` with the number of the first broken invariant."""
-    for number, message in broken(graph):
+Types = tuple[TensorType, ...]
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What earlier calls found: good nodes, by the symbols that they may use, and what type rules inferred.
+
+    Nodes never change and rules are functions, so neither needs a second look. Attributes count as text.
+    """
+
+    nodes: Mapping[tuple[str, ...], Collection[Node]] = field(default_factory=dict[tuple[str, ...], Collection[Node]])
+    inferred: dict[tuple[OpDef, Types, str], Types] = field(default_factory=dict[tuple[OpDef, Types, str], Types])
+
+    def rule_of(self, node: Node) -> Types:
+        """The result types that the rule of a node's operator infers."""
+        operands = tuple([value.type for value in node.args])
+        key = (node.op, operands, node.attrs.text)
+        if key not in self.inferred:
+            self.inferred[key] = node.op.infer(operands, node.attrs)
+        return self.inferred[key]
+
+
+def verify(graph: Graph, checked: Checked | None = None) -> Checked:
+    """Raises :class:`VerifyError` with the number of the first broken invariant.
+
+    Returns what it found. A later call that is given it looks only at the nodes that are new since.
+    """
+    checked = checked or Checked()
+    for number, message in broken(graph, checked):
         raise VerifyError(number, f"{message} in graph {graph.name!r} ({INVARIANTS[number]})")
+    found: dict[tuple[str, ...], set[Node]] = {}
+    for part in _with_bodies(graph):
+        found.setdefault(_known_symbols(part), set()).update(part.nodes)
+    return Checked(found, checked.inferred)
 
 
-def broken(graph: Graph) -> Iterator[tuple[str, str]]:
+def broken(graph: Graph, checked: Checked | None = None) -> Iterator[tuple[str, str]]:
     """All broken invariants with what breaks them; the bodies of fused nodes are included."""
+    checked = checked or Checked()
+    known = _known_symbols(graph)
+    good = checked.nodes.get(known, ())
+    nodes = [node for node in graph.nodes if node not in good]
     yield from _inputs(graph)
-    yield from _references(graph)
-    for node in graph.nodes:
-        yield from _types(node)
+    yield from _references(graph, nodes)
+    for node in nodes:
+        yield from _types(node, checked)
         yield from _content(node)
-        yield from _body(node)
+        yield from _body(node, checked)
     yield from _aliases(graph)
     yield from _kernel_names(graph)
-    yield from _symbols(graph)
+    yield from _symbols(nodes, known)
+
+
+def _with_bodies(graph: Graph) -> Iterator[Graph]:
+    yield graph
+    for node in graph.nodes:
+        if node.body is not None:
+            yield from _with_bodies(node.body)
+
+
+def _known_symbols(graph: Graph) -> tuple[str, ...]:
+    return symbols_of(dim for value in graph.inputs for dim in value.type.shape)
 
 
 def _inputs(graph: Graph) -> Iterator[tuple[str, str]]:
@@ -58,18 +105,24 @@ def _inputs(graph: Graph) -> Iterator[tuple[str, str]]:
             yield "G2", f"parameter {node.name} is used but is no input"
 
 
-def _references(graph: Graph) -> Iterator[tuple[str, str]]:
-    users = [(f"operand of {node.name}", value) for node in graph.nodes for value in node.args]
-    for place, value in [*users, *(("output", value) for value in graph.outputs)]:
-        if not 0 <= value.index < len(value.node.types):
-            yield "G3", f"{place} is result {value.index} of {value.node.name}, which has {len(value.node.types)}"
+def _references(graph: Graph, nodes: Sequence[Node]) -> Iterator[tuple[str, str]]:
+    for node in nodes:
+        for value in node.args:
+            yield from _reference(value, "operand of ", node.name)
+    for value in graph.outputs:
+        yield from _reference(value, "output")
 
 
-def _types(node: Node) -> Iterator[tuple[str, str]]:
+def _reference(value: Value, place: str, user: str = "") -> Iterator[tuple[str, str]]:
+    if not 0 <= value.index < len(value.node.types):
+        yield "G3", f"{place}{user} is result {value.index} of {value.node.name}, which has {len(value.node.types)}"
+
+
+def _types(node: Node, checked: Checked) -> Iterator[tuple[str, str]]:
     if node.op in LEAVES or node.op is FUSED or any(value.index >= len(value.node.types) for value in node.args):
         return
     try:
-        inferred = node.op.infer(tuple(value.type for value in node.args), node.attrs)
+        inferred = checked.rule_of(node)
     except TypeRuleError as error:
         yield "G4", f"{node.name}: {error}"
         return
@@ -86,7 +139,7 @@ def _content(node: Node) -> Iterator[tuple[str, str]]:
             yield "G5", f"constant {node.name}: {_text(node.types)} has content {array.dtype}{list(array.shape)}"
 
 
-def _body(node: Node) -> Iterator[tuple[str, str]]:
+def _body(node: Node, checked: Checked) -> Iterator[tuple[str, str]]:
     if (node.body is not None) != (node.op is FUSED):
         yield "G6", f"{node.op.name} {node.name} {'has' if node.body is not None else 'lacks'} a body"
     if node.body is None:
@@ -97,7 +150,7 @@ def _body(node: Node) -> Iterator[tuple[str, str]]:
     given = tuple(value.type for value in node.body.outputs if value.index < len(value.node.types))
     if node.types != given:
         yield "G6", f"{node.name} has {_text(node.types)}, its body gives {_text(given)}"
-    for number, message in broken(node.body):
+    for number, message in broken(node.body, checked):
         yield number, f"{message}, in kernel {node.body.name!r}"
 
 
@@ -126,11 +179,10 @@ def _kernel_names(graph: Graph) -> Iterator[tuple[str, str]]:
             yield "G8", f"two kernels are named {node.body.name!r}: {found}"
 
 
-def _symbols(graph: Graph) -> Iterator[tuple[str, str]]:
-    known = {name for value in graph.inputs for name in symbols_of(value.type.shape)}
-    for node in graph.nodes:
+def _symbols(nodes: Sequence[Node], known: Collection[str]) -> Iterator[tuple[str, str]]:
+    for node in nodes:
         for type_ in node.types:
-            for name in symbols_of(type_.shape):
+            for name in type_.symbols:
                 if name not in known or name in RESERVED:
                     why = "is a reserved word" if name in RESERVED else "is in no input's shape"
                     yield "G9", f"symbol {name} of {node.name}: {type_} {why}"

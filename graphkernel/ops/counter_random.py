@@ -34,9 +34,11 @@ def philox(counter: Words, key: tuple[int, int]) -> Words:
     return a, b, c, d
 
 
-def uniform(count: int, seed: int, seed2: int, step: int) -> Array:
-    """``count`` float32 numbers in [0, 1), multiples of 2^-24. Each step is a stream of its own."""
+def uniform(count: int, seeds: tuple[int, int], step: int, word: int = 0) -> Array:
+    """``count`` float32 numbers in [0, 1), multiples of 2^-24. Steps, and the four words of a place, are streams apart."""
     places = np.arange(count, dtype=np.uint64)
     steps = np.full(count, step & (2**64 - 1), np.uint64)
-    words = philox((places & LOW, places >> HALF, steps & LOW, steps >> HALF), (seed & int(LOW), seed2 & int(LOW)))
-    return ((words[0] >> np.uint64(8)).astype(np.float32)) * np.float32(2.0**-24)
+    words = philox(
+        (places & LOW, places >> HALF, steps & LOW, steps >> HALF), (seeds[0] & int(LOW), seeds[1] & int(LOW))
+    )
+    return ((words[word] >> np.uint64(8)).astype(np.float32)) * np.float32(2.0**-24)

@@ -12,7 +12,7 @@ import numpy as np
 from graphkernel.errors import TypeRuleError
 from graphkernel.ir.opdef import Kind, OpDef
 from graphkernel.ir.types import Attrs, Dim, TensorType
-from graphkernel.ops.families import Array, ArrayFunction, declare, is_floating, rounded
+from graphkernel.ops.families import Array, ArrayFunction, declare, in_float64, rounded
 from graphkernel.ops.type_rules import (
     Accepts,
     any_dtype,
@@ -91,10 +91,6 @@ def _row_sums(indptr: Array, values: Array) -> Array:
     return sums
 
 
-def _exact(x: Array) -> Array:
-    return x.astype(np.float64) if is_floating(x) else x
-
-
 CSR_MUL = _elementwise(
     "CSRMul", np.multiply, number, "(indptr, indices, values, dense): the stored values times the dense elements there."
 )
@@ -136,7 +132,7 @@ def _reduce_type(types: Types, attrs: Attrs) -> Types:
 
 
 def _reduce(indptr: Array, indices: Array, values: Array, *, attrs: Attrs) -> Array:
-    return _row_sums(indptr, _exact(values))[:, None].astype(values.dtype)
+    return _row_sums(indptr, in_float64(values))[:, None].astype(values.dtype)
 
 
 CSR_REDUCE_SUM = declare(
@@ -163,7 +159,7 @@ def _product_type(types: Types, attrs: Attrs) -> Types:
 
 
 def _product(indptr: Array, indices: Array, values: Array, dense: Array, *, attrs: Attrs) -> Array:
-    products = _exact(values)[:, None] * _exact(dense)[indices]
+    products = in_float64(values)[:, None] * in_float64(dense)[indices]
     return _row_sums(indptr, products).astype(dense.dtype)
 
 

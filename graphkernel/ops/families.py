@@ -140,6 +140,11 @@ def widened(x: Array) -> Array:
     return x.astype(np.float32) if is_floating(x) and x.dtype.itemsize == _FLOAT16.itemsize else x
 
 
+def in_float64(x: Array) -> Array:
+    """Floats as float64, in which sums hardly round; everything else as it is."""
+    return x.astype(np.float64) if is_floating(x) else x
+
+
 def is_floating(x: Array) -> bool:
     """True for real floats, bfloat16 included (which numpy itself does not know as a float)."""
     return bool(np.issubdtype(x.dtype, np.floating)) or x.dtype.name == "bfloat16"

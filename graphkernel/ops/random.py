@@ -20,7 +20,7 @@ from graphkernel.ops.type_rules import expect_dtype, floating, integer, surely_n
 Types = tuple[TensorType, ...]
 
 FLOAT32 = dtype("float32")
-ANGLE_STREAM = 0x5EED  # what sets the second uniform number of StandardNormal apart from the first
+LEAST = 2.0**-24  # what uniform numbers are multiples of
 
 
 def _checked_step(steps: Types) -> None:
@@ -40,13 +40,14 @@ def _drawn_type(types: Types, attrs: Attrs) -> Types:
     return (TensorType(shape, FLOAT32),)
 
 
-def _drawn(shape: tuple[int, ...], seeds: tuple[int, int], steps: tuple[Array, ...]) -> Array:
+def _drawn(shape: tuple[int, ...], seeds: tuple[int, int], steps: tuple[Array, ...], word: int = 0) -> Array:
     step = int(steps[0].reshape(())) if steps else 0
-    return uniform(int(np.prod(shape)), *seeds, step).reshape(shape)
+    return uniform(int(np.prod(shape)), seeds, step, word).reshape(shape)
 
 
 def _uniform(*steps: Array, attrs: Attrs) -> Array:
-    return _drawn(attrs.ints("shape"), (attrs.int("seed", 0), attrs.int("seed2", 0)), steps)
+    word = attrs.int("word", 0)
+    return _drawn(attrs.ints("shape"), (attrs.int("seed", 0), attrs.int("seed2", 0)), steps, word)
 
 
 UNIFORM_REAL = declare(
@@ -55,15 +56,15 @@ UNIFORM_REAL = declare(
     None,
     _drawn_type,
     _uniform,
-    attributes=("shape", "seed", "seed2"),
-    doc="([step]): float32 numbers in [0, 1), multiples of 2^-24, from Philox4x32-10.",
+    attributes=("shape", "seed", "seed2", "word"),
+    doc="([step]): float32 numbers in [0, 1), multiples of 2^-24, from one word (0 to 3) of Philox4x32-10.",
 )
 
 
 def _normal(*steps: Array, attrs: Attrs) -> Array:
-    shape, seed, seed2 = attrs.ints("shape"), attrs.int("seed", 0), attrs.int("seed2", 0)
-    radius = np.sqrt(np.float32(-2) * np.log(np.float32(1) - _drawn(shape, (seed, seed2), steps)))
-    return radius * np.cos(np.float32(2 * pi) * _drawn(shape, (seed, seed2 ^ ANGLE_STREAM), steps))
+    shape, seeds = attrs.ints("shape"), (attrs.int("seed", 0), attrs.int("seed2", 0))
+    u, v = (_drawn(shape, seeds, steps, word).astype(np.float64) for word in (0, 1))
+    return (np.sqrt(-2 * np.log(u + LEAST)) * np.cos(2 * pi * v)).astype(np.float32)
 
 
 STANDARD_NORMAL = declare(
@@ -74,7 +75,7 @@ STANDARD_NORMAL = declare(
     _normal,
     attributes=("shape", "seed", "seed2"),
     composite=True,
-    doc="([step]): normal float32 numbers, mean 0 and variance 1, by Box and Muller's transform of two UniformReal.",
+    doc="([step]): normal float32 numbers, mean 0 and variance 1, by Box and Muller's transform of two words.",
 )
 
 

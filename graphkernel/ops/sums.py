@@ -7,7 +7,7 @@ import numpy as np
 from graphkernel.errors import TypeRuleError
 from graphkernel.ir.opdef import Kind
 from graphkernel.ir.types import Attrs, Category, DType, TensorType, dtype
-from graphkernel.ops.families import Array, declare, is_floating, widened
+from graphkernel.ops.families import Array, declare, in_float64, widened
 from graphkernel.ops.type_rules import axes_of, expect_dtype, real, reduced_shape
 
 Types = tuple[TensorType, ...]
@@ -19,7 +19,7 @@ def _square_sum_type(types: Types, attrs: Attrs) -> Types:
 
 
 def _square_sum(x: Array, y: Array, *, attrs: Attrs) -> tuple[Array, Array]:
-    first, second = (np.asarray(np.square(_exact(operand)).sum()).astype(operand.dtype) for operand in (x, y))
+    first, second = (np.asarray(np.square(in_float64(operand)).sum()).astype(operand.dtype) for operand in (x, y))
     return first, second
 
 
@@ -71,7 +71,7 @@ def _sum_ext_type(types: Types, attrs: Attrs) -> Types:
 
 def _sum_ext(x: Array, *, attrs: Attrs) -> Array:
     result = summed_dtype(dtype(x.dtype), attrs).numpy
-    exact = _exact(x.astype(result))
+    exact = in_float64(x.astype(result))
     axes = axes_of(attrs.ints("axis", ()), x.ndim)
     return np.asarray(exact.sum(axis=axes, keepdims=attrs.bool("keep_dims", False), dtype=exact.dtype)).astype(result)
 
@@ -93,7 +93,3 @@ SUM_EXT = declare(
     composite=True,
     doc="The sum over axes (none means all) in another data type: dtype, else int64 for bool and integers.",
 )
-
-
-def _exact(x: Array) -> Array:
-    return x.astype(np.float64) if is_floating(x) else x

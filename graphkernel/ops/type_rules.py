@@ -96,7 +96,7 @@ def expect_dtype(accepts: Accepts, *types: TensorType) -> DType:
     """The data type that all operands share and that is accepted."""
     first = types[0].dtype
     for type_ in types:
-        if type_.dtype != first:
+        if type_.dtype is not first and type_.dtype != first:
             raise TypeRuleError(f"operands must have one data type, got {first} and {type_.dtype}; Cast one of them")
     if not accepts(first):
         raise TypeRuleError(f"expects {_EXPECTATIONS[accepts]}, got {first}")
@@ -107,6 +107,8 @@ def broadcast_shapes(shapes: Iterable[Shape]) -> Shape:
     """Numpy's broadcasting for dims that may be symbols."""
     result: Shape = ()
     for shape in shapes:
+        if not shape or shape == result:
+            continue
         rank = max(len(result), len(shape))
         left, right = (1,) * (rank - len(result)) + result, (1,) * (rank - len(shape)) + shape
         result = tuple(_broadcast_dim(a, b, result, shape) for a, b in zip(left, right, strict=True))

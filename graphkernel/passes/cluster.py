@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from graphkernel.cluster.ascend_checks import refusal as ascend_refusal
 from graphkernel.cluster.contract import clusters
 from graphkernel.cluster.extract import extract
@@ -11,7 +13,6 @@ from graphkernel.cluster.partition import BASIC_OPERATORS
 from graphkernel.decisions import DecisionLog
 from graphkernel.ir.graph import Graph, Node, Value
 from graphkernel.ir.opdef import Kind
-from graphkernel.ir.types import symbols_of
 from graphkernel.ops.type_rules import KEEP_BASIC
 from graphkernel.options import Options
 from graphkernel.passes.base import Context, graph_pass
@@ -27,8 +28,9 @@ def graph_kernel_cluster(graph: Graph, context: Context) -> Graph:
     """
     listed = _listed(context.options)
     refusals = {node: _refusal(node, listed, context.options) for node in graph.operators}
-    groups = [group for group in clusters(graph, lambda node: refusals[node] is None) if _is_worth_a_kernel(group)]
-    _record(refusals, groups, context.log)
+    found = clusters(graph, lambda node: refusals[node] is None)
+    groups = [group for group in found if _is_worth_a_kernel(group)]
+    _record(refusals, found, context.log)
     if not groups:
         return graph
     names = Names()
@@ -64,8 +66,8 @@ def _kept(node: Node) -> tuple[str, str] | None:
 
 def _brings_symbol(node: Node) -> tuple[str, str] | None:
     """A symbolic extent that no operand has: a kernel reads its extents off its operands, and might have none with it."""
-    known = symbols_of(dim for value in node.args for dim in value.type.shape)
-    strange = [name for name in symbols_of(dim for type_ in node.types for dim in type_.shape) if name not in known]
+    known = {name for value in node.args for name in value.type.symbols}
+    strange = sorted({name for type_ in node.types for name in type_.symbols}.difference(known))
     return ("not-fused-symbol", f"no operand of {node.name} has the extent {strange[0]}") if strange else None
 
 
@@ -103,13 +105,22 @@ def _is_worth_a_kernel(group: tuple[Node, ...]) -> bool:
     return any(node.op.name not in BASIC_OPERATORS for node in group)
 
 
-def _record(refusals: dict[Node, tuple[str, str] | None], groups: list[tuple[Node, ...]], log: DecisionLog) -> None:
+def _record(refusals: dict[Node, tuple[str, str] | None], found: Sequence[tuple[Node, ...]], log: DecisionLog) -> None:
     for node, refusal in refusals.items():
         if refusal is not None:
             log.add(PASS_NAME, refusal[0], node.name, message=refusal[1])
-    for group in groups:
+    for group in found:
         first, *others = group
-        if not others:
+        if not _is_worth_a_kernel(group):
+            for node in group:
+                log.add(PASS_NAME, "inlined-basic", node.name)
+        elif not others:
             log.add(PASS_NAME, "fused-single", first.name)
-        for node in others:
-            log.add(PASS_NAME, "fused-cluster", first.name, node.name)
+        else:
+            for node in others:
+                log.add(PASS_NAME, "fused-cluster", first.name, node.name)
+    home = {node: number for number, group in enumerate(found) for node in group}
+    for node, number in home.items():  # clusters are maximal: nothing but a cycle keeps neighbours apart
+        for producer in dict.fromkeys(arg.node for arg in node.args):
+            if home.get(producer, number) != number:
+                log.add(PASS_NAME, "not-fused-cycle", producer.name, node.name)

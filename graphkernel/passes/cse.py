@@ -76,9 +76,9 @@ def _key(node: Node) -> object:
     Attributes are compared as text, because 1 == True and 0.0 == -0.0.
     """
     if node.op is FUSED:
-        return (node.body, node.args, repr(node.attrs))
+        return (node.body, node.args, node.attrs.text)
     args = frozenset(node.args) if node.op.commutative else node.args
-    return (node.op, args, repr(node.attrs), node.types)
+    return (node.op, args, node.attrs.text, node.types)
 
 
 def _reduction_key(node: Node) -> object:
@@ -86,7 +86,7 @@ def _reduction_key(node: Node) -> object:
     source = node.args[0]
     while source.op is RESHAPE:
         source = source.node.args[0]
-    return (node.op, source, reduction_space(node), repr(node.attrs.without("axis", "keep_dims")), node.out.type.dtype)
+    return (node.op, source, reduction_space(node), node.attrs.without("axis", "keep_dims").text, node.out.type.dtype)
 
 
 def _reshaped(same: Node, node: Node, first: dict[object, Node]) -> Node:

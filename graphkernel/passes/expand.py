@@ -71,6 +71,6 @@ def _record(found: tuple[Value, ...] | Declined | None, node: Node, context: Con
 def _reason(name: str, context: Context) -> str:
     """The code for a composite operator that was not tried."""
     if name not in context.expanders:
-        return "not-expanded-unknown"
+        return "not-expanded-undeclared"
     excluded = context.options.enable_expand_ops_only or name in context.options.disable_expand_ops
     return "not-expanded-disabled" if excluded else "not-expanded-unlisted"

@@ -31,14 +31,13 @@ def floatstatus_addn_fusion(graph: Graph, context: Context) -> Graph:
 
 def with_elem_any(graph: Graph, context: Context) -> Graph:
     """One graph without its bodies."""
-    builder = Builder()
     summed = {arg.node for node in graph.operators if _adds_statuses(node) for arg in node.args}
 
     def rewrite(node: Node, args: tuple[Value, ...]) -> tuple[Value, ...]:
         if node not in summed:
             return keep(node, args).outs
         context.log.add(floatstatus_addn_fusion.name, "expanded", node.name, message="FloatStatus under AddN")
-        broken = ops.logical_not(ops.is_finite(Tensor(args[0], builder)))
+        broken = ops.logical_not(ops.is_finite(Tensor(args[0], Builder(origin=node.name))))
         return (ops.elem_any(ops.cast(broken, "float32")).value,)
 
     result = graph.rebuild(rewrite)

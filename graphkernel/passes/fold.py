@@ -25,9 +25,9 @@ def constant_folding(graph: Graph, context: Context) -> Graph:
     """Replaces operators whose operands are all known by their results, in the graph and inside every kernel body."""
 
     def fold(body: Graph) -> Graph:
-        return _folded(body, context)
+        return _folded(body, context) if body.inputs else body  # without operands it is there to fill memory
 
-    return fold(map_bodies(graph, fold))
+    return _folded(map_bodies(graph, fold), context)
 
 
 def _folded(graph: Graph, context: Context) -> Graph:

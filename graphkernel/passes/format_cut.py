@@ -80,7 +80,7 @@ def _swapped(
 
     def side(value: Value | None, format: Format) -> Vertex | None:
         """The vertex of a free root, else the end that stands for the format; None for a third format."""
-        if value in vertex:
+        if value is not None and value in vertex:
             return vertex[value]
         return SOURCE if format == first else SINK if format == second else None
 

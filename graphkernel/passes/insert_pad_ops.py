@@ -36,7 +36,6 @@ def insert_pad_ops(graph: Graph, context: Context) -> Graph:
 
 def padded(graph: Graph, context: Context) -> Graph:
     """One graph without its bodies. A product that has the attribute Akg was dealt with before."""
-    builder = Builder()
 
     def rewrite(node: Node, args: tuple[Value, ...]) -> tuple[Value, ...]:
         kept = keep(node, args)
@@ -47,7 +46,7 @@ def padded(graph: Graph, context: Context) -> Graph:
             context.log.add(insert_pad_ops.name, "not-padded", node.name, message=refusal)
             return replace(kept, attrs=node.attrs.with_(Akg=False)).outs
         context.log.add(insert_pad_ops.name, "padded", node.name)
-        return (_padded_product(kept, builder),)
+        return (_padded_product(kept, Builder(origin=node.name)),)
 
     result = graph.rebuild(rewrite)
     return result if result is graph else with_unique_labels(result)

@@ -23,6 +23,7 @@ from dataclasses import dataclass, field, replace
 
 from graphkernel.cluster.contract import edges
 from graphkernel.cluster.extract import extract, splice, with_unique_labels
+from graphkernel.cluster.liveness import is_view
 from graphkernel.cluster.naming import PARALLEL, Names
 from graphkernel.cluster.parallel_cost import PARAMETERS, Load, gain, load_of
 from graphkernel.cluster.reach import Reach
@@ -231,7 +232,7 @@ class _Links:
         self.users: Mapping[Node, tuple[Node, ...]] = {node: tuple(found) for node, found in users.items()}
 
     def _real_nodes(self) -> Iterator[Node]:
-        return (node for node in self.graph.operators if not _is_view(node))
+        return (node for node in self.graph.operators if not is_view(node))
 
     def stream_groups(self, kernels: Mapping[Node, Load]) -> Iterator[tuple[Stream, ...]]:
         """Streams that end in one operator or nowhere, then those that start at one or at none; groups of one are left out."""
@@ -276,13 +277,9 @@ def _is_stitched(body: Graph) -> bool:
     return any(node.op.kind is Kind.REDUCE and body.users[node] for node in body.operators)
 
 
-def _is_view(node: Node) -> bool:
-    return node.op.kind is Kind.RESHAPE and len(node.args) == 1
-
-
 def _behind_views(value: Value) -> Node:
     """The node that really computes a value."""
     node = value.node
-    while _is_view(node):
+    while is_view(node):
         node = node.args[0].node
     return node

@@ -31,11 +31,11 @@ def raise_reduction_precision(graph: Graph, context: Context) -> Graph:
 
 def raised(graph: Graph, context: Context) -> Graph:
     """One graph without its bodies."""
-    builder = Builder()
     unrounded: dict[Value, Value] = {}
 
     def rewrite(node: Node, args: tuple[Value, ...]) -> tuple[Value, ...]:
         if node.op.name == "ReduceSum" and node.out.type.dtype in NARROW:
+            builder = Builder(origin=node.name)
             addends = builder.emit(CAST, args[0], dst_type=WIDE.name)
             total = builder.node(node.op, (addends,), node.attrs, node.name).out
             rounded = builder.node(CAST, (total,), Attrs.of(dst_type=node.out.type.dtype.name)).out

@@ -33,7 +33,6 @@ class _Recast:
     stored: DType
     computed: DType
     role: Callable[[Node], Role]
-    builder: Builder = field(default_factory=Builder)
     twins: dict[Value, Value] = field(default_factory=dict[Value, Value])
 
     def rewrite(self, node: Node, args: tuple[Value, ...]) -> tuple[Value, ...]:
@@ -43,7 +42,7 @@ class _Recast:
         if not self._concerns(node) or not self._computes(node, args):
             return kept.outs
         try:
-            made = self.builder.node(node.op, tuple(map(self._twin, args)), node.attrs, node.name)
+            made = Builder().node(node.op, tuple(map(self._twin, args)), node.attrs, node.name)
         except TypeRuleError:
             return kept.outs  # the operator does not exist in the computed type
         return tuple(
@@ -81,17 +80,21 @@ class _Recast:
         ):
             return value.node.args[0]
         if value.constant is None:
-            return self.builder.node(CAST, (value,), Attrs.of(dst_type=self.computed.name)).out
+            return _cast(value, self.computed)
         with np.errstate(all="ignore"):
-            return self.builder.constant(value.constant, self.computed)
+            return Builder(origin=value.node.name).constant(value.constant, self.computed)
 
     def _stored(self, twin: Value) -> Value:
         """The result as it is stored; nothing remains of the Cast when only operators that compute use it."""
         if twin.type.dtype != self.computed:
             return twin
-        rounded = self.builder.node(CAST, (twin,), Attrs.of(dst_type=self.stored.name)).out
+        rounded = _cast(twin, self.stored)
         self.twins[rounded] = twin
         return rounded
+
+
+def _cast(value: Value, to: DType) -> Value:
+    return Builder(origin=value.node.name).node(CAST, (value,), Attrs.of(dst_type=to.name)).out
 
 
 def computed_in(graph: Graph, stored: DType, computed: DType, role: Callable[[Node], Role]) -> Graph:

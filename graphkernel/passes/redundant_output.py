@@ -80,7 +80,7 @@ def _tidy(node: Node, used: set[Value]) -> _Tidy | None:
     if len(outputs) == len(body.outputs) and len(kept) == len(body.inputs):
         return None
     # unused results still need something to stand for them; nobody looks at it
-    fallback = outputs[0] if outputs else body.inputs[0]
+    fallback = (*outputs, *needed)[0]
     sources = tuple(source if _is_given(source, body) or source in outputs else fallback for source in body.outputs)
     aliases = tuple(
         Alias(index, kept.index(stored[source])) for index, source in enumerate(outputs) if source in stored

@@ -57,7 +57,6 @@ def narrowed_earlier(graph: Graph, context: Context) -> Graph:
     targets = _targets(graph)
     if not targets:
         return graph
-    builder = Builder()
 
     def rewrite(node: Node, args: tuple[Value, ...]) -> tuple[Value, ...]:
         if _narrows(node) and node.args[0].node in targets:
@@ -66,6 +65,7 @@ def narrowed_earlier(graph: Graph, context: Context) -> Graph:
         if target is None:
             return keep(node, args).outs
         context.log.add(reorder_ops.name, "cast-moved", node.name, message=f"{target.name} before {node.op.name}")
+        builder = Builder(origin=node.name)
         narrow = [_cast(arg, target, builder) if i in _data(node) else arg for i, arg in enumerate(args)]
         return builder.node(node.op, narrow, node.attrs, node.name).outs
 
@@ -88,13 +88,13 @@ def _targets(graph: Graph) -> Mapping[Node, DType]:
 
 def widened_later(graph: Graph, context: Context) -> Graph:
     """Operators on values cast from one narrower float compute in that one and cast their results."""
-    builder = Builder()
 
     def rewrite(node: Node, args: tuple[Value, ...]) -> tuple[Value, ...]:
         source = _common_source(graph, node, args) if node.op.name in INSENSITIVE else None
         if source is None:
             return keep(node, args).outs
         context.log.add(reorder_ops.name, "cast-moved", node.name, message=f"{source.name} through {node.op.name}")
+        builder = Builder(origin=node.name)
         narrow = [_cast(arg, source, builder) if i in _data(node) else arg for i, arg in enumerate(args)]
         result = builder.node(node.op, narrow, node.attrs, node.name).out
         return (builder.node(CAST, (result,), Attrs.of(dst_type=node.out.type.dtype.name)).out,)

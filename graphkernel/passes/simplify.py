@@ -15,7 +15,7 @@ from graphkernel.ir.graph import Graph
 from graphkernel.options import Options
 from graphkernel.passes.base import Context, graph_pass, map_bodies
 from graphkernel.patterns.ancestor_ids import RULES_BY_ID, rule_names
-from graphkernel.patterns.drive import simplify
+from graphkernel.patterns.drive import Table, apply_rules, by_root
 from graphkernel.patterns.language import Rule, Safety
 
 # Outside of kernels a bias is better left to the kernel that takes what follows it.
@@ -25,12 +25,13 @@ MATMUL_BIAS = frozenset({"matmul_with_bias", "batch_matmul_with_bias"})
 @graph_pass
 def arithmetic_simplify(graph: Graph, context: Context) -> Graph:
     """Applies the rules that the options allow, in the graph and inside every kernel body."""
-    inside = enabled_rules(context.rules, context.options)
-    outside = tuple(rule for rule in inside if rule.name not in MATMUL_BIAS)
+    rules = enabled_rules(context.rules, context.options)
     allowed = allowed_safety(context.options)
+    inside = by_root(rules, allowed)
+    outside = by_root((rule for rule in rules if rule.name not in MATMUL_BIAS), allowed)
 
-    def simplified(body: Graph, rules: Sequence[Rule] = inside) -> Graph:
-        trail = simplify(body, rules, allowed)
+    def simplified(body: Graph, table: Table = inside) -> Graph:
+        trail = apply_rules(body, table, allowed)
         for firing in trail.firings:
             context.log.add(arithmetic_simplify.name, "rule-fired", firing.node, message=firing.rule)
         if trail.exhausted:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from graphkernel.cluster.area import Area, FusionPattern, Mode
 from graphkernel.cluster.cost import boundary_bytes, is_greater
 from graphkernel.cluster.extract import call_of, extract, splice, with_unique_labels
 from graphkernel.cluster.grow import grow
 from graphkernel.cluster.model import BARRED, MODELS, NEEDS, Limits
-from graphkernel.cluster.naming import FUSION, SPLIT, Names, suffix_of
+from graphkernel.cluster.naming import FUSION, SPLIT, Names, content, suffix_of
 from graphkernel.cluster.recompute import copies, with_copies
-from graphkernel.decisions import DecisionLog
+from graphkernel.decisions import Decision, DecisionLog
 from graphkernel.ir.graph import Graph, Node, Value, keep
 from graphkernel.options import Options
 from graphkernel.passes.base import Context, graph_pass
@@ -84,6 +84,38 @@ def limits_of(options: Options) -> Limits:
     return replace(limits, composite_op_limit_size=options.composite_op_limit_size, reduce_fuse_depth=depth)
 
 
+@dataclass(frozen=True)
+class _Part:
+    """An area of a body: its operators by position, and what becomes of it."""
+
+    positions: tuple[int, ...]
+    mode: Mode
+
+
+@dataclass(frozen=True)
+class _Cut:
+    """The parts of a body and the decisions on them, good for all bodies of the same content: layers repeat.
+
+    ``labels`` are those that the decisions name, by position.
+    """
+
+    parts: tuple[_Part, ...]
+    decisions: tuple[Decision, ...]
+    labels: tuple[str, ...]
+
+    @staticmethod
+    def of(body: Graph, areas: Sequence[Area], decisions: Iterable[Decision]) -> _Cut:
+        """What was decided on a body."""
+        position = {node: index for index, node in enumerate(body.operators)}
+        parts = tuple(_Part(tuple(position[node] for node in area.nodes), area.mode) for area in areas)
+        return _Cut(parts, tuple(decisions), tuple(node.name for node in body.operators))
+
+    def decisions_on(self, body: Graph) -> Iterable[Decision]:
+        """The same decisions on another body, by the labels that its operators have."""
+        labels = dict(zip(self.labels, (node.name for node in body.operators), strict=True))
+        return (replace(made, subject=labels[made.subject], other=labels[made.other]) for made in self.decisions)
+
+
 class _Splitter:
     """Cuts bodies; kernel names are unique over all of them."""
 
@@ -95,18 +127,32 @@ class _Splitter:
         self._recomputes = context.options.is_on("enable_recompute_fusion")
         self._log = context.log
         self._names = Names()
+        self._known: dict[Hashable, _Cut] = {}
 
     def parts(self, body: Graph) -> Graph | None:
         """The body over kernels and ordinary operators; None when it stays the kernel that it is."""
-        body, areas = self._grown(body)
-        kernels = [area for area in areas if area.mode is Mode.COMPOSITE]
-        self._record(areas)
-        if len(areas) == 1 and kernels:
+        body, cut = self._cut(body)
+        self._log.extend(cut.decisions_on(body))
+        kernels = [part for part in cut.parts if part.mode is Mode.COMPOSITE]
+        self._record(body, cut.parts)
+        if len(cut.parts) == 1 and kernels:
             return self._whole(body)
-        return extract(body, [area.nodes for area in kernels], lambda part: self._names.named(part, SPLIT))
+        groups = [[body.operators[position] for position in part.positions] for part in kernels]
+        return extract(body, groups, lambda part: self._names.named(part, SPLIT))
 
-    def _grown(self, body: Graph) -> tuple[Graph, Sequence[Area]]:
-        """The body and its areas; with cheap values copied into their users when that moves fewer bytes."""
+    def _cut(self, body: Graph) -> tuple[Graph, _Cut]:
+        """The body, perhaps with copies in it, and how it is cut; bodies of one content are looked at once."""
+        key = content(body)
+        if key in self._known:
+            return body, self._known[key]
+        grown, areas, log = self._grown(body)
+        cut = _Cut.of(grown, areas, log)
+        if grown is body:
+            self._known[key] = cut
+        return grown, cut
+
+    def _grown(self, body: Graph) -> tuple[Graph, Sequence[Area], DecisionLog]:
+        """The body, its areas and why they are so; with cheap values copied into their users when that moves fewer bytes."""
         log = DecisionLog()
         areas = grow(body, self._patterns, self._limits, log, self._disabled)
         while self._recomputes and (wanted := copies(body, areas)):
@@ -117,8 +163,7 @@ class _Splitter:
             body, areas, log = copied, fewer, again
             for copy in wanted:
                 self._log.add(PASS_NAME, "copied-cheap", copy.value.node.name, copy.users[0].name, copy.message)
-        self._log.extend(log)
-        return body, areas
+        return body, areas, log
 
     def _whole(self, body: Graph) -> Graph | None:
         """The body as one kernel named by what it holds now; None when that is its name already."""
@@ -127,8 +172,8 @@ class _Splitter:
             return None
         return replace(body, outputs=call_of(named, body.inputs).outs)
 
-    def _record(self, areas: Sequence[Area]) -> None:
-        for area in areas:
-            if area.mode is Mode.BASIC:
-                for node in area.nodes:
-                    self._log.add(PASS_NAME, "inlined-basic", node.name)
+    def _record(self, body: Graph, parts: Sequence[_Part]) -> None:
+        for part in parts:
+            if part.mode is Mode.BASIC:
+                for position in part.positions:
+                    self._log.add(PASS_NAME, "inlined-basic", body.operators[position].name)

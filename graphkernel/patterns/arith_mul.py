@@ -5,6 +5,7 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 
+from graphkernel.ir.types import Category
 from graphkernel.patterns.language import Const, Rewrite, Safety, Term, rewrite, rule
 from graphkernel.patterns.match import Match
 from graphkernel.patterns.terms import reciprocal
@@ -22,6 +23,10 @@ def _has_normal_reciprocal(found: Match) -> bool:
 def _has_normal_product(found: Match) -> bool:
     a, b = found.array("a"), found.array("b")
     return a.dtype.kind in "iu" or _is_normal(a.astype(np.float64) * b.astype(np.float64), a.dtype)
+
+
+def _is_signed(found: Match) -> bool:
+    return found.type("x").dtype.category is not Category.UINT
 
 
 def _is_normal(array: np.ndarray, of: np.dtype) -> bool:
@@ -63,7 +68,8 @@ def div_negated_by_constant(x: Term, c: Const) -> Rewrite:
 
 @rule(safety=Safety.EXACT)
 def abs_of_negated(x: Term) -> Rewrite:
-    return rewrite(abs(-x), abs(x))
+    """Not of unsigned integers: their negation wraps around."""
+    return rewrite(abs(-x), abs(x), when=_is_signed)
 
 
 @rule(safety=Safety.EXACT)

@@ -32,12 +32,11 @@ def _reduces_ones(found: Match) -> bool:
 def _leaves_the_sum(found: Match) -> bool:
     """True when the constant is the same for all that one sum adds, and does not broadcast the operand."""
     operand, constant = found.type("x"), found.type("c")
+    if found.root.args[0].type.shape != operand.shape:
+        return False
     missing = operand.rank - constant.rank
     reduced = axes_of(found.attributes("a").ints("axis", ()), operand.rank)
-    return missing >= 0 and all(
-        extent == 1 or (extent == operand.shape[missing + axis] and missing + axis not in reduced)
-        for axis, extent in enumerate(constant.shape)
-    )
+    return all(extent == 1 or missing + axis not in reduced for axis, extent in enumerate(constant.shape))
 
 
 @rule(safety=Safety.EXACT)

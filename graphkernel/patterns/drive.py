@@ -10,8 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from graphkernel.ir.graph import Builder, Graph, Node, Value, keep
+from graphkernel.ir.opdef import OpDef
 from graphkernel.patterns.language import Apply, Rule, Safety
-from graphkernel.patterns.match import Match, build, matches
+from graphkernel.patterns.match import Match, build, makers, matches
 from graphkernel.patterns.ranges import Ranges
 
 
@@ -34,7 +35,24 @@ class Trail:
 
 def simplify(graph: Graph, rules: Iterable[Rule], allowed: Safety, budget: int | None = None) -> Trail:
     """Applies the rules that promise ``allowed`` or better to a fixpoint. ``budget`` is the most firings (default by size)."""
-    table = _by_root(rule for rule in rules if rule.best <= allowed)
+    return apply_rules(graph, by_root(rules, allowed), allowed, budget)
+
+
+Table = Mapping[OpDef, Sequence[tuple[frozenset[OpDef], Rule]]]
+"""Rules by the operator that their left side has on top, each with the operators that must make its operands."""
+
+
+def by_root(rules: Iterable[Rule], allowed: Safety) -> Table:
+    """The rules that promise ``allowed`` or better, in their order."""
+    table: dict[OpDef, list[tuple[frozenset[OpDef], Rule]]] = {}
+    for rule in rules:
+        if rule.best <= allowed:
+            table.setdefault(rule.equation.left.op, []).append((makers(rule), rule))
+    return table
+
+
+def apply_rules(graph: Graph, table: Table, allowed: Safety, budget: int | None = None) -> Trail:
+    """:func:`simplify` with a table that is made once for many graphs."""
     left = 100 + 10 * len(graph.operators) if budget is None else budget
     firings: list[Firing] = []
     ranges = Ranges()
@@ -49,18 +67,13 @@ def simplify(graph: Graph, rules: Iterable[Rule], allowed: Safety, budget: int |
 Choice = tuple[Rule, Match]
 
 
-def _by_root(rules: Iterable[Rule]) -> Mapping[str, Sequence[Rule]]:
-    table: dict[str, list[Rule]] = {}
-    for rule in rules:
-        table.setdefault(rule.equation.left.op.name, []).append(rule)
-    return table
-
-
-def _choose(graph: Graph, table: Mapping[str, Sequence[Rule]], allowed: Safety, ranges: Ranges) -> dict[Node, Choice]:
+def _choose(graph: Graph, table: Table, allowed: Safety, ranges: Ranges) -> dict[Node, Choice]:
     chosen: dict[Node, Choice] = {}
     taken: set[Node] = set()
     for node in graph.operators:
-        for rule, found in _applicable(graph, node, table.get(node.op.name, ()), allowed, ranges):
+        present = {value.node.op for value in node.args}
+        rules = [rule for needed, rule in table.get(node.op, ()) if needed <= present]
+        for rule, found in _applicable(graph, node, rules, allowed, ranges):
             if taken.isdisjoint(found.nodes):
                 chosen[node] = rule, found
                 taken |= found.nodes
@@ -95,11 +108,10 @@ def _duplicates_work(graph: Graph, rule: Rule, found: Match) -> bool:
 
 
 def _rewrite(graph: Graph, chosen: Mapping[Node, Choice]) -> Graph:
-    builder = Builder()
     replaced: dict[Value, Value] = {}
 
     def rewrite(node: Node, args: tuple[Value, ...]) -> tuple[Value, ...]:
-        made = build(*chosen[node], replaced, builder) if node in chosen else None
+        made = build(*chosen[node], replaced, Builder(origin=node.name)) if node in chosen else None
         results = keep(node, args).outs if made is None else (made,)
         replaced.update(zip(node.outs, results, strict=True))
         return results

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from graphkernel.errors import TypeRuleError
-from graphkernel.ir.graph import Builder, Node, Value
+from graphkernel.ir.graph import CONSTANT, Builder, Node, Value
+from graphkernel.ir.opdef import OpDef
 from graphkernel.ir.types import Attrs, DType, TensorType
 from graphkernel.ops.shape import BROADCAST_TO
 from graphkernel.patterns.folding import folded, is_foldable
@@ -51,6 +52,17 @@ class Match:
     def result(self) -> TensorType:
         """The type that the left side has and the right side must have."""
         return self.root.types[0]
+
+
+def makers(rule: Rule) -> frozenset[OpDef]:
+    """The operators that make operands wherever the rule matches: most rules can be passed over for lack of one."""
+    found: set[OpDef] = set()
+    for pattern in rule.equation.left.args:
+        if isinstance(pattern, Apply):
+            found.add(pattern.op)
+        elif isinstance(pattern, Literal) or (isinstance(pattern, Variable) and pattern.constant):
+            found.add(CONSTANT)
+    return frozenset(found)
 
 
 def matches(rule: Rule, root: Node) -> Iterator[Match]:
@@ -120,7 +132,7 @@ def build(rule: Rule, found: Match, substitution: Mapping[Value, Value], builder
     except TypeRuleError:
         return None
     if isinstance(rule.equation.right, Literal) and made.type.shape != found.result.shape:
-        made = builder.emit(BROADCAST_TO, made, shape=found.result.shape)
+        made = builder.emit(BROADCAST_TO, made, name=found.root.name, shape=found.result.shape)
     return made if made.type == found.result else None
 
 

@@ -64,7 +64,9 @@ class Explanation:
         if not meant:
             operators = {node.op.name for node in nodes}
             raise GraphKernelError(f"nothing is called {name!r}{nearest(name, labels | operators)}")
-        known = meant | {node.name for node in self.before.nodes}  # a label may look like one that was made from another
+        known = meant | {
+            node.name for node in self.before.nodes
+        }  # a label may look like one that was made from another
         return frozenset({name, *meant, *(label for label in labels if origin_of(label, known) in meant)})
 
     def _together(self, first: str, second: str, left: Collection[str], right: Collection[str]) -> str:

@@ -50,9 +50,11 @@ class Executable:
         inputs = [
             array if isinstance(array, np.ndarray) else self._as_numpy(array, i) for i, array in enumerate(arrays)
         ]
+        for alias in self.graph.aliases:
+            _check_writeable(self.graph.inputs[alias.input].node.name, inputs[alias.input : alias.input + 1])
         key = tuple([(array.shape, array.dtype) for array in inputs])
         frame = self._borrow(key, inputs)
-        results = self._run(frame, inputs, None if out is None else _checked_outputs(out, frame.outputs))
+        results = self.run_in(frame, inputs, None if out is None else _checked_outputs(out, frame.outputs))
         self._frames.setdefault(key, []).append(frame)
         if out is not None:
             return tuple(out)
@@ -74,7 +76,8 @@ class Executable:
             self._frames.popitem(last=False)
         return make_frame(self.plan, symbols)
 
-    def _run(self, frame: Frame, inputs: Sequence[Array], out: Sequence[Array] | None) -> tuple[Array, ...]:
+    def run_in(self, frame: Frame, inputs: Sequence[Array], out: Sequence[Array] | None = None) -> tuple[Array, ...]:
+        """Runs in a frame that nobody else uses meanwhile."""
         slots = frame.slots.copy()
         for slot, array in zip(self.plan.inputs, inputs, strict=True):
             slots[slot] = array
@@ -98,6 +101,12 @@ class Executable:
         """Inputs that the graph assigns to take their new content, unless a kernel wrote it there."""
         for alias in self.graph.aliases:
             np.copyto(inputs[alias.input], slots[self.plan.outputs[alias.output].slot])
+
+
+def _check_writeable(name: str, given: Sequence[Array]) -> None:
+    """Refuses an input that the graph assigns to and that cannot be written; too few inputs are told of elsewhere."""
+    if given and not given[0].flags.writeable:
+        raise InputError(f"input {name} is assigned to by the graph, but its array is not writeable; give a copy")
 
 
 def _checked_outputs(out: Sequence[Any], layouts: Sequence[Layout]) -> list[Array]:

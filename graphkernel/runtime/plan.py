@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from graphkernel.cluster.liveness import is_view
 from graphkernel.errors import RuntimeFailure
 from graphkernel.ir.graph import Graph, Node, Value
-from graphkernel.ir.opdef import Kind
 from graphkernel.runtime.host import HostLibrary, numpy_step
 from graphkernel.runtime.steps import Kernel, KernelStep, Step, ViewStep
 
@@ -100,14 +100,12 @@ class _Hand:
 
 
 def _assign_hands(graph: Graph, library: HostLibrary) -> dict[Node, _Hand]:
-    groups = {
-        node: None if _is_view(node) or node.body is not None else library.group(node) for node in graph.operators
-    }
+    groups = {node: None if is_view(node) or node.body is not None else library.group(node) for node in graph.operators}
     inner = _views_inside(graph, groups, library)
     hands: dict[Node, _Hand] = {}
     for node in graph.operators:
         before = [hands[arg.node] for arg in node.args if arg.node in hands]
-        if _is_view(node) and node not in inner:
+        if is_view(node) and node not in inner:
             hands[node] = replace(before[0], in_region=False) if before else _Hand(NOBODY, 0)
             continue
         group = inner.get(node, groups[node])
@@ -117,18 +115,14 @@ def _assign_hands(graph: Graph, library: HostLibrary) -> dict[Node, _Hand]:
     return hands
 
 
-def _is_view(node: Node) -> bool:
-    return node.op.kind is Kind.RESHAPE and len(node.args) == 1
-
-
 def _views_inside(graph: Graph, groups: Mapping[Node, str | None], library: HostLibrary) -> dict[Node, str]:
     """Views between two operators of one group belong to the region; all others cost nothing outside."""
     inside: dict[Node, str] = {}
     for node in graph.operators:
-        if not _is_view(node):
+        if not is_view(node):
             continue
         producer = node.args[0].node
-        group = inside.get(producer) if _is_view(producer) else groups.get(producer)
+        group = inside.get(producer) if is_view(producer) else groups.get(producer)
         if group is not None and group in _groups_after(graph, node, groups) and library.group(node) is not None:
             inside[node] = group
     return inside
@@ -139,7 +133,7 @@ def _groups_after(graph: Graph, view: Node, groups: Mapping[Node, str | None]) -
     waiting = [view]
     while waiting:
         for user in graph.users[waiting.pop()]:
-            if _is_view(user):
+            if is_view(user):
                 waiting.append(user)
             else:
                 found.add(groups[user])
@@ -192,7 +186,7 @@ def _kernel_step(node: Node, kernel: CompiledKernel, slots: Mapping[Value, int])
 
 
 def _plain_step(node: Node, slots: Mapping[Value, int]) -> Step:
-    if not _is_view(node):
+    if not is_view(node):
         return numpy_step(node, slots)
     return ViewStep(node.name, (slots[node.args[0]],), (slots[node.out],), node.out.type.shape)
 

@@ -7,21 +7,45 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from kernelgen.desc import OpDesc
-from kernelgen.errors import UnsupportedError
+from kernelgen.desc_windows import pooled_dims
 from kernelgen.meaning.algebra import Array
 from kernelgen.meaning.matmul import wide_type
+from kernelgen.meaning.shape import result_shape
 
 
 def conv2d(operands: Sequence[Array], op: OpDesc) -> Array:
-    """Weights are ``[O, kh, kw, C/group]`` for NHWC, ``[O, C/group, kh, kw]`` else; padding has been applied by PadAkg."""
-    last = op.inputs[0].format == "NHWC"
-    if not last and operands[0].ndim != 4:
-        raise UnsupportedError("unsupported-layout", f"Conv2D of {op.inputs[0].format} with rank {operands[0].ndim}")
-    image, weights = (x if last else np.moveaxis(x, 1, -1) for x in operands[:2])
-    groups = op.attrs.int("group", op.attrs.int("groups", 1))
+    """Weights are ``[O, kh, kw, C/group]`` for NHWC, ``[O, C/group, kh, kw]`` else; padding has been applied by PadAkg.
+
+    Images of five dims are NCHWc, ``[N, C/c, H, W, c]`` with weights ``[O/o, C/c, kh, kw, c, o]``: AKG's direct
+    convolution on a CPU. ``is_depth_wise`` has weights ``[C/c, 1, kh, kw, 1, c]``. An optional third operand is added.
+    """
+    if operands[0].ndim == 5:
+        result = _blocked_conv2d(operands, op)
+    else:
+        last = op.inputs[0].format == "NHWC"
+        image, weights = (x if last else np.moveaxis(x, 1, -1) for x in operands[:2])
+        groups = op.attrs.int("group", op.attrs.int("groups", 1))
+        result = _grouped(image, weights, groups, op)
+        result = result if last else np.moveaxis(result, -1, 1)
+    return result if len(operands) == 2 else result + operands[2]
+
+
+def _blocked_conv2d(operands: Sequence[Array], op: OpDesc) -> Array:
+    """NCHWc through NHWC and back."""
+    image, weights = operands[:2]
+    batch, blocks, height, width, block = image.shape
+    plain = np.moveaxis(image, 1, 3).reshape(batch, height, width, blocks * block)
+    outer, inner, rows, columns, channels, lanes = weights.shape
+    kernels = np.transpose(weights, (0, 5, 2, 3, 1, 4)).reshape(outer * lanes, rows, columns, inner * channels)
+    groups = blocks * block if op.attrs.bool("is_depth_wise", False) else 1
+    result = _grouped(plain, kernels, groups, op)
+    return np.moveaxis(result.reshape(*result.shape[:3], outer, lanes), 3, 1)
+
+
+def _grouped(image: Array, weights: Array, groups: int, op: OpDesc) -> Array:
+    """NHWC, every group of output channels from its own group of input channels."""
     parts = zip(np.split(image, groups, -1), np.split(weights, groups, 0), strict=True)
-    result = np.concatenate([_convolved(x, w, op) for x, w in parts], axis=-1)
-    return result if last else np.moveaxis(result, -1, 1)
+    return np.concatenate([_convolved(x, w, op) for x, w in parts], axis=-1)
 
 
 def _convolved(image: Array, weights: Array, op: OpDesc) -> Array:
@@ -48,25 +72,31 @@ def _windows(
 
 
 def pool2d(operands: Sequence[Array], op: OpDesc) -> Array:
-    """NCHW; ``pool_type`` max or avg, ``global``, ``kernel_size``, ``strides``, ``pad`` (top, left, bottom, right).
+    """``pool_type`` max or avg, ``global``, ``kernel_size``, ``strides``, ``pad`` (top, left, bottom, right).
 
-    An average counts the padding. ``round_mode`` ceil widens the bottom and right so that the last window fits.
+    ``data_layout`` (else the tensor's format, else NCHW) says which dims are rows and columns. An average counts the
+    padding. ``round_mode`` ceil widens the bottom and right so that the last window fits.
     """
-    image = np.moveaxis(operands[0], 1, -1)
+    places = pooled_dims(op)
+    image = np.moveaxis(operands[0], places, (-2, -1)).astype(np.float64)
     is_max = op.attrs.str("pool_type") == "max"
     if op.attrs.bool("global", False):
-        pooled = image.max((1, 2), keepdims=True) if is_max else image.mean((1, 2), keepdims=True, dtype=np.float64)
-        return np.moveaxis(pooled, -1, 1)
+        pooled = image.max((-2, -1), keepdims=True) if is_max else image.mean((-2, -1), keepdims=True)
+        return np.moveaxis(pooled, (-2, -1), places)
     size, stride = op.attrs.ints("kernel_size"), op.attrs.ints("strides")
-    top, left, bottom, right = op.attrs.ints("pad", (0, 0, 0, 0))
-    counts = tuple(int(n) for n in op.output.shape[2:4])  # pyright: ignore[reportArgumentType]  # specialised
-    bottom = max(bottom, (counts[0] - 1) * stride[0] + size[0] - image.shape[1] - top)
-    right = max(right, (counts[1] - 1) * stride[1] + size[1] - image.shape[2] - left)
-    padded = np.pad(
-        image.astype(np.float64),
-        ((0, 0), (top, bottom), (left, right), (0, 0)),
-        constant_values=-np.inf if is_max else 0,
-    )
-    windows = [w for _, w in _windows(padded, (size[0], size[1]), (counts[0], counts[1]), stride, (1, 1))]
+    before = op.attrs.ints("pad", (0, 0, 0, 0))[:2]
+    counts = [result_shape(op)[place] for place in places]
+    reach = [(counts[d] - 1) * stride[d] + size[d] for d in (0, 1)]
+    margins = [(before[d], max(0, reach[d] - image.shape[d - 2] - before[d])) for d in (0, 1)]
+    around = [(0, 0)] * (image.ndim - 2) + margins
+    padded = np.pad(image, around, constant_values=-np.inf if is_max else 0)
+    windows = [
+        padded[
+            ...,
+            y : y + (counts[0] - 1) * stride[0] + 1 : stride[0],
+            x : x + (counts[1] - 1) * stride[1] + 1 : stride[1],
+        ]
+        for y, x in np.ndindex(*size)
+    ]
     pooled = np.maximum.reduce(windows) if is_max else np.add.reduce(windows) / len(windows)
-    return np.moveaxis(pooled, -1, 1)
+    return np.moveaxis(pooled, (-2, -1), places)

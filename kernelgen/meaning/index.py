@@ -16,7 +16,9 @@ def gather(operands: Sequence[Array], op: OpDesc) -> Array:
     """Slices of the data along ``axis`` at the ids."""
     data, ids = operands
     axis = normal_axis(op.attrs.int("axis", 0), data.ndim)
-    found = np.take(data, np.clip(ids, 0, max(data.shape[axis] - 1, 0)), axis=axis)
+    if data.shape[axis] == 0:
+        return np.zeros(result_shape(op), data.dtype)
+    found = np.take(data, np.clip(ids, 0, data.shape[axis] - 1), axis=axis)
     inside = _inside(ids, data.shape[axis]).reshape((1,) * axis + ids.shape + (1,) * (data.ndim - axis - 1))
     return np.where(inside, found, np.zeros((), data.dtype))
 
@@ -24,8 +26,10 @@ def gather(operands: Sequence[Array], op: OpDesc) -> Array:
 def gather_nd(operands: Sequence[Array], op: OpDesc) -> Array:
     """The last dim of the ids addresses the first dims of the data."""
     data, ids = operands
+    if data.size == 0:
+        return np.zeros(result_shape(op), data.dtype)
     places, inside = _addresses(ids, data.shape)
-    found = data[places]
+    found = data[places] if places else np.broadcast_to(data, (*inside.shape, *data.shape))
     return np.where(inside.reshape(inside.shape + (1,) * (found.ndim - inside.ndim)), found, np.zeros((), data.dtype))
 
 
@@ -33,7 +37,7 @@ def tensor_scatter_add(operands: Sequence[Array], op: OpDesc) -> Array:
     """The data plus the updates at the ids; repeated ids add up."""
     data, ids, updates = operands
     places, inside = _addresses(ids, data.shape)
-    result = data.astype(_wide(data))
+    result = data.astype(wide_sum(data))
     np.add.at(result, tuple(place[inside] for place in places), updates[inside])
     return result
 
@@ -41,7 +45,7 @@ def tensor_scatter_add(operands: Sequence[Array], op: OpDesc) -> Array:
 def unsorted_segment_sum(operands: Sequence[Array], op: OpDesc) -> Array:
     """``result[ids[i], ...] += data[i, ...]`` where i runs over all dims of the ids."""
     data, ids = operands
-    result = np.zeros(result_shape(op), _wide(data))
+    result = np.zeros(result_shape(op), wide_sum(data))
     inside = _inside(ids, result.shape[0])
     np.add.at(result, ids[inside], data[inside])
     return result
@@ -63,9 +67,12 @@ def _inside(ids: Array, extent: int) -> Array:
 def _addresses(ids: Array, shape: tuple[int, ...]) -> tuple[tuple[Array, ...], Array]:
     """One index array per addressed dim, clipped into range, and where all of them were in range."""
     depth = ids.shape[-1]
-    inside = np.logical_and.reduce([_inside(ids[..., d], shape[d]) for d in range(depth)])
+    inside = np.ones(ids.shape[:-1], bool)
+    for d in range(depth):
+        inside &= _inside(ids[..., d], shape[d])
     return tuple(np.clip(ids[..., d], 0, shape[d] - 1) for d in range(depth)), inside
 
 
-def _wide(data: Array) -> type:
-    return np.float64 if data.dtype.kind not in "iub" else data.dtype.type
+def wide_sum(data: Array) -> np.dtype:
+    """The data type that elements of an array are added up in: floats in float64, all else in its own."""
+    return data.dtype if data.dtype.kind in "biuc" else np.dtype(np.float64)

@@ -9,6 +9,7 @@ import numpy as np
 from kernelgen.desc import OpDesc
 from kernelgen.meaning.algebra import Array
 from kernelgen.meaning.layout import from_fractal, to_fractal
+from kernelgen.meaning.shape import result_shape
 
 FRACTAL = "FRACTAL_NZ"
 
@@ -20,7 +21,10 @@ def matmul(operands: Sequence[Array], op: OpDesc) -> Array:
     product = np.matmul(left, right)
     if len(operands) == 3:
         product = product + operands[2]
-    return to_fractal(product) if op.output.format == FRACTAL else product
+    if op.output.format == FRACTAL:
+        return to_fractal(product)
+    rows, columns = result_shape(op)[-2:]
+    return product[..., :rows, :columns]  # blocks of operands may be padded
 
 
 def _matrix(value: Array, op: OpDesc, place: int, layout: str, transposed: str) -> Array:

@@ -46,18 +46,19 @@ def all_positive(operands: Sequence[Array], op: OpDesc) -> Array:
 
 
 def extreme_position(operands: Sequence[Array], op: OpDesc) -> Array:
-    """Argmax and Argmin: the first position of the extreme along ``axis``."""
+    """Argmax and Argmin: the first position of the extreme along ``axis``; the first NaN is an extreme."""
     find = np.argmax if op.name == "Argmax" else np.argmin
-    return np.asarray(find(operands[0], axis=normal_axis(op.attrs.int("axis", -1), operands[0].ndim)))
+    value = _accumulated(operands[0], op.inputs[0].dtype)
+    return np.asarray(find(value, axis=normal_axis(op.attrs.ints("axis", (-1,))[0], value.ndim)))
 
 
 def scan(operands: Sequence[Array], op: OpDesc) -> Array:
     """CumSum and CumProd along ``axis``; ``exclusive`` leaves the element itself out, ``reverse`` runs from the end."""
     axis = normal_axis(op.attrs.ints("axis", (0,))[0], operands[0].ndim)
-    value = _accumulated(operands[0], op.output.dtype)
+    value = np.atleast_1d(_accumulated(operands[0], op.output.dtype))
     if op.attrs.bool("reverse", False):
         value = np.flip(value, axis)
-    running = np.cumsum(value, axis) if op.name == "CumSum" else np.cumprod(value, axis)
+    running = (np.add if op.name == "CumSum" else np.multiply).accumulate(value, axis, dtype=value.dtype)
     if op.attrs.bool("exclusive", False):
         running = np.roll(running, 1, axis)
         first = [slice(None)] * value.ndim

@@ -7,34 +7,40 @@ from collections.abc import Sequence
 import numpy as np
 
 from kernelgen.desc import OpDesc
-from kernelgen.meaning.algebra import Array
+from kernelgen.meaning.algebra import Array, ArrayAlgebra
+from kernelgen.meaning.index import wide_sum
 from kernelgen.meaning.shape import result_shape
+from kernelgen.vocabulary import ELEMENTWISE
 
 
 def csr_elementwise(operands: Sequence[Array], op: OpDesc) -> Array:
-    """CSRMul and CSRDiv: the stored values times (over) the dense elements at their places; dense rows may broadcast."""
+    """CSRMul and CSRDiv: the stored values times (over) the dense elements at their places.
+
+    Dense operands broadcast to ``dense_shape``; dense elements may be rows of further dims, as values may be.
+    """
     indptr, indices, values, dense = operands
-    rows, columns = op.attrs.ints("dense_shape")[:2]
-    met = np.broadcast_to(dense, (rows, columns, *dense.shape[2:]))[_row_numbers(indptr), indices]
-    return values * met if op.name == "CSRMul" else values / met
+    met = _met(indptr, indices, dense, op)
+    operation = ELEMENTWISE["Mul" if op.name == "CSRMul" else "Div"]
+    return operation(ArrayAlgebra(), [values, met], op)
 
 
 def csr_reduce_sum(operands: Sequence[Array], op: OpDesc) -> Array:
     """CSRReduceSum: the sum of every row, ``[rows, 1, ...]``."""
     indptr, _, values = operands
-    return _row_sums(indptr, values)[:, None]
+    return _row_sums(indptr, values.astype(wide_sum(values)))[:, None]
 
 
 def csr_matmul(operands: Sequence[Array], op: OpDesc) -> Array:
-    """CSRMV and CSRMM: the sparse matrix times a dense vector ``[columns, 1]`` or matrix."""
+    """CSRMV and CSRMM: the sparse matrix times a dense vector ``[columns]``, ``[columns, 1]`` or matrix."""
     indptr, indices, values, dense = operands
-    return _row_sums(indptr, values[:, None].astype(np.float64) * dense[indices])
+    kind = wide_sum(values)
+    return _row_sums(indptr, values.reshape(-1, *(1,) * (dense.ndim - 1)).astype(kind) * dense[indices].astype(kind))
 
 
 def csr_gather(operands: Sequence[Array], op: OpDesc) -> Array:
     """CSRGather: the dense elements at the stored places."""
     indptr, indices, dense = operands
-    return dense[_row_numbers(indptr), indices]
+    return _met(indptr, indices, dense, op)
 
 
 def csr_to_coo(operands: Sequence[Array], op: OpDesc) -> Array:
@@ -48,11 +54,17 @@ def coo_to_csr(operands: Sequence[Array], op: OpDesc) -> Array:
     return np.searchsorted(operands[0], np.arange(height + 1))
 
 
+def _met(indptr: Array, indices: Array, dense: Array, op: OpDesc) -> Array:
+    """The dense element (or row of further dims) at every stored place."""
+    rows, columns = op.attrs.ints("dense_shape", dense.shape[:2])[:2]
+    return np.broadcast_to(dense, (rows, columns, *dense.shape[2:]))[_row_numbers(indptr), indices]
+
+
 def _row_numbers(indptr: Array) -> Array:
     return np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
 
 
 def _row_sums(indptr: Array, values: Array) -> Array:
-    sums = np.zeros((len(indptr) - 1, *values.shape[1:]), np.float64)
+    sums = np.zeros((len(indptr) - 1, *values.shape[1:]), values.dtype)
     np.add.at(sums, _row_numbers(indptr), values)
     return sums

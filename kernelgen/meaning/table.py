@@ -8,8 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
+import numpy as np
+
 from kernelgen.desc import OpDesc
-from kernelgen.meaning import convolution, index, layout, matmul, reduce, shape, slice, sparse
+from kernelgen.errors import UnsupportedError
+from kernelgen.meaning import convolution, index, layout, matmul, random, reduce, shape, slice, sparse
 from kernelgen.meaning.algebra import Array, ArrayAlgebra
 from kernelgen.vocabulary import ELEMENTWISE, REDUCTIONS
 
@@ -25,7 +28,16 @@ def meaning_of(name: str) -> Meaning | None:
 
 
 def _complex(operands: Sequence[Array], op: OpDesc) -> Array:
-    return operands[0] + 1j * operands[1]
+    """Part by part: ``re + 1j * im`` would spread a NaN or an infinity."""
+    real, imaginary = np.broadcast_arrays(*operands)
+    result = np.empty(real.shape, op.output.dtype.numpy)
+    result.real, result.imag = real, imaginary
+    return result
+
+
+def _custom(operands: Sequence[Array], op: OpDesc) -> Array:
+    """Refused: Custom carries Python source in a file's attributes, and a description is data, not a program."""
+    raise UnsupportedError("unsupported-op", f"{op.name} holds source code, which is not run; write it in operators")
 
 
 MEANINGS: Mapping[str, Meaning] = MappingProxyType({
@@ -42,8 +54,10 @@ MEANINGS: Mapping[str, Meaning] = MappingProxyType({
     "StridedSlice": slice.strided_slice, "StridedSliceV2": slice.strided_slice_v2, "Slice": slice.plain_slice,
     "Gather": index.gather, "GatherNd": index.gather_nd, "TensorScatterAdd": index.tensor_scatter_add,
     "UnsortedSegmentSum": index.unsorted_segment_sum, "OneHot": index.one_hot,
-    "TransData": layout.trans_data, "Conv2D": convolution.conv2d, "Pool2D": convolution.pool2d,
+    "TransData": layout.trans_data, "LayoutTransform": layout.trans_data,
+    "Conv2D": convolution.conv2d, "Pool2D": convolution.pool2d,
     "Complex": _complex, "CReal": lambda operands, op: operands[0].real, "CImag": lambda operands, op: operands[0].imag,
     "CSRReduceSum": sparse.csr_reduce_sum, "CSRGather": sparse.csr_gather, "CSR2COO": sparse.csr_to_coo,
-    "COO2CSR": sparse.coo_to_csr,
+    "COO2CSR": sparse.coo_to_csr, "StandardNormal": random.standard_normal,
+    **dict.fromkeys(("Custom", "UserDefined"), _custom),
 })  # fmt: skip

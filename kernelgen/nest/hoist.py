@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kernelgen.nest.index import variables
+from kernelgen.nest.index import references, variables
 from kernelgen.nest.nodes import Block, Call, Expr, For, IndexValue, Let, Literal, Load, LoopKind, Nest, Ref, Statement
 from kernelgen.nest.walk import map_blocks, stored_buffers
 
@@ -55,6 +55,7 @@ def _is_invariant(expr: Expr, var: str, inside: set[str], written: frozenset[str
         case IndexValue(index):
             return var not in variables(index)
         case Load(buffer, index):
-            return buffer.name not in written and not any(var in variables(i) for i in index)
+            moves = any(var in variables(i) or references(i) & inside for i in index)
+            return buffer.name not in written and not moves
         case Call(_, args):
             return all(_is_invariant(arg, var, inside, written) for arg in args)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 
 from kernelgen.dims import Dim, Sym
-from kernelgen.nest.nodes import Index, IndexBinary, IndexOp, Num, Var
+from kernelgen.nest.nodes import Call, Expr, Index, IndexBinary, IndexOp, IndexValue, Load, Num, Ref, ValueIndex, Var
 
 
 def add(left: Index, right: Index) -> Index:
@@ -103,8 +104,67 @@ def substitute(index: Index, values: Mapping[str, Index]) -> Index:
             return values.get(name, index)
         case IndexBinary(op, left, right):
             return binary(op, substitute(left, values), substitute(right, values))
+        case ValueIndex(value):
+            return ValueIndex(substitute_in(value, values))
         case _:
             return index
+
+
+def substitute_in(expr: Expr, values: Mapping[str, Index]) -> Expr:
+    """Replaces variables in all indices of a scalar expression."""
+    match expr:
+        case Load(buffer, index):
+            return Load(buffer, tuple(substitute(i, values) for i in index))
+        case IndexValue(index, dtype):
+            return IndexValue(substitute(index, values), dtype)
+        case Call(_, args):
+            return replace(expr, args=tuple(substitute_in(arg, values) for arg in args))
+        case _:
+            return expr
+
+
+def clamp(index: Index, extent: Dim) -> Index:
+    """The nearest index inside ``0 <= index < extent``; the extent is at least 1."""
+    return minimum(maximum(index, Num(0)), subtract(from_dim(extent), Num(1)))
+
+
+def values(index: Index) -> Iterator[Expr]:
+    """The scalars that decide the index."""
+    match index:
+        case ValueIndex(value):
+            yield value
+        case IndexBinary(_, left, right):
+            yield from values(left)
+            yield from values(right)
+        case _:
+            pass
+
+
+def map_values(index: Index, edit: Callable[[Expr], Expr]) -> Index:
+    """The index with the scalars that decide it rewritten."""
+    match index:
+        case ValueIndex(value):
+            return ValueIndex(edit(value))
+        case IndexBinary(op, left, right):
+            return binary(op, map_values(left, edit), map_values(right, edit))
+        case _:
+            return index
+
+
+def settle(index: Index, places: Mapping[Expr, Index]) -> Index:
+    """The index with scalars that decide it replaced by indices."""
+    match index:
+        case ValueIndex(value):
+            return places.get(value, index)
+        case IndexBinary(op, left, right):
+            return binary(op, settle(left, places), settle(right, places))
+        case _:
+            return index
+
+
+def references(index: Index) -> frozenset[str]:
+    """The bindings whose values decide the index."""
+    return frozenset(value.name for value in values(index) if isinstance(value, Ref))
 
 
 def variables(index: Index) -> frozenset[str]:
@@ -114,12 +174,29 @@ def variables(index: Index) -> frozenset[str]:
             return frozenset((name,))
         case IndexBinary(_, left, right):
             return variables(left) | variables(right)
+        case ValueIndex(value):
+            return _variables_in(value)
+        case _:
+            return frozenset()
+
+
+def _variables_in(expr: Expr) -> frozenset[str]:
+    match expr:
+        case Load(_, index):
+            return frozenset(name for i in index for name in variables(i))
+        case IndexValue(index):
+            return variables(index)
+        case Call(_, args):
+            return frozenset(name for arg in args for name in _variables_in(arg))
         case _:
             return frozenset()
 
 
 def stride(index: Index, variable: str) -> int | None:
-    """By how much the index grows when ``variable`` grows by 1: a constant, or None when it is not constant."""
+    """By how much the index grows when ``variable`` grows by 1: a constant, or None when it is not constant.
+
+    An index that data decides is None: a binding it names may change with the variable.
+    """
     match index:
         case Var(name):
             return int(name == variable)
@@ -132,6 +209,8 @@ def stride(index: Index, variable: str) -> int | None:
             a = stride(left, variable)
             return None if a is None else a * factor
         case IndexBinary():
-            return 0 if variable not in variables(index) else None
+            return 0 if variable not in variables(index) and not any(True for _ in values(index)) else None
+        case ValueIndex():
+            return None
         case _:
             return 0

@@ -11,23 +11,26 @@
 The reduction starts at the outermost loop around the accumulation that does not help to address the target: its
 variable occurs neither in the index nor, transitively, in the bounds of a loop whose variable does. Inner loops that
 do address the target are repeated around the store. Where no loop is left, because the reduction is unrolled as a whole,
-its first term is stored instead of accumulated.
+its first term is stored instead of accumulated. A buffer that the nest stores to already starts from what is there.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 
 from kernelgen.dtypes import DType
 from kernelgen.errors import NestError
 from kernelgen.nest.index import variables
 from kernelgen.nest.nodes import Accumulate, Block, For, If, Index, Literal, Nest, Statement, Store
+from kernelgen.nest.walk import loads_of, statements
 
 
 def initialize(nest: Nest) -> Nest:
     """The nest with all accumulators initialised."""
-    return replace(nest, body=_block(nest.body, ()))
+    started = frozenset(s.buffer.name for s in statements(nest.body) if isinstance(s, Store))
+    return replace(nest, body=_block(nest.body, (), started))
 
 
 def neutral_element(function: str, dtype: DType) -> Literal:
@@ -54,20 +57,23 @@ def _extreme(dtype: DType, lowest: bool) -> bool | int | float:
     return 2 ** (dtype.bits - 1) - 1 if signed else 2**dtype.bits - 1
 
 
-def _block(block: Block, around: tuple[For, ...]) -> Block:
-    parts: list[Statement] = []
-    started: set[tuple[str, tuple[Index, ...]]] = set()
+def _block(block: Block, around: tuple[For, ...], running: frozenset[str]) -> Block:
+    """``running`` names the buffers that have their first values."""
+    parts: list[Statement] = list(_read_first(block, around, running))
+    started = {(part.buffer.name, part.index) for part in parts if isinstance(part, Store)}
     for part in block.statements:
         starts = (
             _store(path, accumulation)
-            for path, accumulation in _accumulations(part, ())
+            for path, accumulation in _accumulations(part, (), running)
             if _start(path, accumulation) == 0 and not _starts_outside(around, path, accumulation)
         )
         parts.extend(dict.fromkeys(starts))  # unrolled rows accumulate into one target: it starts once
         if isinstance(part, For):
-            parts.append(replace(part, body=_block(part.body, (*around, part))))
+            parts.append(replace(part, body=_block(part.body, (*around, part), running)))
         elif isinstance(part, If):
-            parts.append(replace(part, body=_block(part.body, around)))
+            parts.append(replace(part, body=_block(part.body, around, running)))
+        elif isinstance(part, Accumulate) and part.buffer.name in running:
+            parts.append(part)
         elif isinstance(part, Accumulate) and not _starts_outside(around, (), part):
             target = (part.buffer.name, part.index)
             parts.append(part if target in started else Store(part.buffer, part.index, part.value))
@@ -77,13 +83,29 @@ def _block(block: Block, around: tuple[For, ...]) -> Block:
     return Block(tuple(parts))
 
 
-def _accumulations(part: Statement, path: tuple[For, ...]) -> list[tuple[tuple[For, ...], Accumulate]]:
-    """Each accumulation inside with the loops that lead to it."""
+def _read_first(block: Block, around: tuple[For, ...], running: frozenset[str]) -> Iterator[Store]:
+    """Starts for the targets of unrolled reductions that are read before their first term: exclusive scans."""
+    begun: set[tuple[str, tuple[Index, ...]]] = set()
+    loaded: set[str] = set()
+    for part in block.statements:
+        loaded |= {load.buffer.name for inner in statements(part) for load in loads_of(inner)}
+        if not isinstance(part, Accumulate) or part.buffer.name in running or _starts_outside(around, (), part):
+            continue
+        target = (part.buffer.name, part.index)
+        if target not in begun and part.buffer.name in loaded:
+            yield Store(part.buffer, part.index, neutral_element(part.function, part.buffer.dtype))
+        begun.add(target)
+
+
+def _accumulations(
+    part: Statement, path: tuple[For, ...], running: frozenset[str]
+) -> list[tuple[tuple[For, ...], Accumulate]]:
+    """Each accumulation inside that must be started, with the loops that lead to it."""
     if isinstance(part, Accumulate):
-        return [(path, part)]
+        return [(path, part)] if part.buffer.name not in running else []
     if isinstance(part, For):
-        return [found for inner in part.body.statements for found in _accumulations(inner, (*path, part))]
-    if isinstance(part, If) and any(_accumulations(inner, path) for inner in part.body.statements):
+        return [found for inner in part.body.statements for found in _accumulations(inner, (*path, part), running)]
+    if isinstance(part, If) and any(_accumulations(inner, path, running) for inner in part.body.statements):
         raise NestError("a reduction under a guard cannot be initialised")
     return []
 

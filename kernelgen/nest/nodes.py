@@ -56,7 +56,17 @@ class IndexBinary:
     right: Index
 
 
-Index = Num | Var | IndexBinary
+@dataclass(frozen=True)
+class ValueIndex:
+    """An integer scalar as an index: data decides where an access goes.
+
+    It stands in accesses only, and whoever makes it clamps it into the buffer. In a nest the value is a :class:`Ref`.
+    """
+
+    value: Expr
+
+
+Index = Num | Var | IndexBinary | ValueIndex
 
 # ---------------------------------------------------------------- scalar expressions (typed)
 

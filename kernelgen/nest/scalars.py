@@ -55,6 +55,7 @@ _TABLE = (
     _f("maximum", 2, np.maximum, 0.08),  # NaN wins
     _f("minimum", 2, np.minimum, 0.08),
     _f("atan2", 2, np.arctan2, 4.0),
+    _f("bitwise_xor", 2, np.bitwise_xor, 0.05),  # integers only
     _f("neg", 1, np.negative, 0.05),
     _f("abs", 1, np.abs, 0.05),
     _f("sign", 1, np.sign, 0.1),

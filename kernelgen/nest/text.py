@@ -11,6 +11,7 @@
           let e: f32 = exp(x[i, j] - m[])
 
 Literals and index values of a dtype other than f32 say it: ``2:i32``, ``[i + 1]:i64``; casts do as ``cast<f16>(x)``.
+An index that data decides is ``@v0``.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from kernelgen.nest.nodes import (
     Ref,
     Statement,
     Store,
+    ValueIndex,
     Var,
 )
 
@@ -96,6 +98,8 @@ def show_index(index: Index) -> str:
             return str(value)
         case Var(name):
             return name
+        case ValueIndex(value):
+            return f"@{_operand(value)}"
         case IndexBinary(IndexOp.MIN | IndexOp.MAX as op, left, right):
             return f"{op.value}({show_index(left)}, {show_index(right)})"
         case IndexBinary(IndexOp.ADD, left, Num(value)) if value < 0:

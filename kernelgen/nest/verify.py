@@ -10,6 +10,8 @@
 8. Shapes of locals are numbers or polynomials over the size symbols.
 9. There are argument shapes for all buffers, or for all but the workspaces at the end, or none; sizes agree.
 10. An interleaved loop holds bindings and, last, one vector loop.
+11. A place that data decides is a bound integer, and stands in an access.
+12. A buffer that the caller does not fill is stored to before it is accumulated into.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from typing import NoReturn
 from kernelgen.dims import product, symbols_of
 from kernelgen.dtypes import BOOL, DType
 from kernelgen.errors import NestError
-from kernelgen.nest.index import variables
+from kernelgen.nest.index import values, variables
 from kernelgen.nest.nodes import (
     Accumulate,
     Alloc,
@@ -52,6 +54,7 @@ def verify(nest: Nest) -> None:
     _check_shapes(nest)
     scope = _Scope(frozenset(nest.symbols), frozenset(nest.buffers), {})
     _block(nest.body, scope, nest)
+    _check_starts(nest)
 
 
 @dataclass(frozen=True)
@@ -87,6 +90,15 @@ def _check_shapes(nest: Nest) -> None:
             _broken(9, f"argument shape {list(shape)} has another size than {buffer.name} {list(buffer.shape)}")
 
 
+def _check_starts(nest: Nest) -> None:
+    started = {buffer.name for buffer in nest.buffers if buffer.space in (Space.INPUT, Space.INOUT)}
+    for part in statements(nest.body):
+        if isinstance(part, Store):
+            started.add(part.buffer.name)
+        elif isinstance(part, Accumulate) and part.buffer.name not in started:
+            _broken(12, f"{part.buffer.name} is not started", part)
+
+
 def _block(block: Block, scope: _Scope, nest: Nest) -> None:
     for statement in block.statements:
         scope = _statement(statement, scope, nest)
@@ -101,7 +113,7 @@ def _statement(statement: Statement, scope: _Scope, nest: Nest) -> _Scope:
             _loop(statement, scope, nest)
         case If(conditions, body):
             for condition in conditions:
-                _indices((condition.left, condition.right), scope, statement)
+                _plain_indices((condition.left, condition.right), scope, statement)
             _block(body, scope, nest)
         case Let(name, value):
             _expression(value, scope, statement)
@@ -115,7 +127,7 @@ def _statement(statement: Statement, scope: _Scope, nest: Nest) -> _Scope:
 
 
 def _loop(loop: For, scope: _Scope, nest: Nest) -> None:
-    _indices((loop.lower, loop.upper), scope, loop)
+    _plain_indices((loop.lower, loop.upper), scope, loop)
     if loop.var in scope.variables:
         _broken(1, f"variable {loop.var!r} is bound again", loop)
     if loop.step < 1:
@@ -160,6 +172,16 @@ def _indices(index: tuple[Index, ...], scope: _Scope, where: Statement) -> None:
         unbound = variables(each) - scope.variables
         if unbound:
             _broken(1, f"variable {min(unbound)!r} is not bound", where)
+        for value in values(each):
+            if not (isinstance(value, Ref) and value.dtype.is_integer):
+                _broken(11, f"`{show_expression(value)}` is no bound integer", where)
+            _expression(value, scope, where)
+
+
+def _plain_indices(index: tuple[Index, ...], scope: _Scope, where: Statement) -> None:
+    _indices(index, scope, where)
+    if any(True for each in index for _ in values(each)):
+        _broken(11, "data decides a bound or a value", where)
 
 
 def _expression(expr: Expr, scope: _Scope, where: Statement) -> None:
@@ -171,7 +193,7 @@ def _expression(expr: Expr, scope: _Scope, where: Statement) -> None:
         case Load(buffer, index):
             _element(buffer, index, scope, where)
         case IndexValue(index):
-            _indices((index,), scope, where)
+            _plain_indices((index,), scope, where)
         case Call():
             _call(expr, where)
             for argument in expr.args:

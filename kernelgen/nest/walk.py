@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
+from kernelgen.nest.index import map_values, values
 from kernelgen.nest.nodes import (
     Accumulate,
     Block,
@@ -14,6 +15,7 @@ from kernelgen.nest.nodes import (
     For,
     If,
     Index,
+    IndexValue,
     Let,
     Load,
     LoopKind,
@@ -41,18 +43,30 @@ def vector_loop_of(body: Block) -> For | None:
 
 
 def loads(expr: Expr) -> Iterator[Load]:
-    """All loads in an expression."""
+    """All loads in an expression, those in indices of loads too."""
     if isinstance(expr, Load):
         yield expr
+        yield from loads_in(expr.index)
     elif isinstance(expr, Call):
         for arg in expr.args:
             yield from loads(arg)
+    elif isinstance(expr, IndexValue):
+        yield from loads_in((expr.index,))
+
+
+def loads_in(index: Sequence[Index]) -> Iterator[Load]:
+    """The loads that decide where an access goes."""
+    for each in index:
+        for value in values(each):
+            yield from loads(value)
 
 
 def loads_of(statement: Statement) -> Iterator[Load]:
     """The loads that a statement itself evaluates, not those of statements inside it."""
     if isinstance(statement, Let | Store | Accumulate):
         yield from loads(statement.value)
+    if isinstance(statement, Store | Accumulate):
+        yield from loads_in(statement.index)
 
 
 def stored_buffers(root: Statement) -> frozenset[str]:
@@ -112,8 +126,10 @@ def map_expressions(root: Statement, edit: Callable[[Expr], Expr]) -> Statement:
         case For() | If():
             body = map_expressions(root.body, edit)
             return replace(root, body=body) if isinstance(body, Block) else root
-        case Let() | Store() | Accumulate():
-            return replace(root, value=map_expression(root.value, edit))
+        case Let(_, value):
+            return replace(root, value=map_expression(value, edit))
+        case Store() | Accumulate():
+            return replace(root, index=_map_index(root.index, edit), value=map_expression(root.value, edit))
         case _:
             return root
 
@@ -122,4 +138,12 @@ def map_expression(expr: Expr, edit: Callable[[Expr], Expr]) -> Expr:
     """Rewrites an expression bottom-up."""
     if isinstance(expr, Call):
         expr = replace(expr, args=tuple(map_expression(arg, edit) for arg in expr.args))
+    elif isinstance(expr, Load):
+        expr = replace(expr, index=_map_index(expr.index, edit))
+    elif isinstance(expr, IndexValue):
+        expr = replace(expr, index=_map_index((expr.index,), edit)[0])
     return edit(expr)
+
+
+def _map_index(index: tuple[Index, ...], edit: Callable[[Expr], Expr]) -> tuple[Index, ...]:
+    return tuple(map_values(each, lambda value: map_expression(value, edit)) for each in index)

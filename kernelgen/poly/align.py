@@ -9,7 +9,8 @@ below them. The result is a forest:
 Legality: an axis is shared by statements A and B only when every pair of accesses of them that touch one buffer, one of
 them writing, addresses some dim of it directly by that axis. Every dependence is then ``{ A[.., i, ..] -> B[.., i, ..] }``
 on the axis, which makes the loop parallel; and no statement that is in the loop accumulates over the axis.
-Cost: a shared loop never leaves an outer axis of a statement to the inside, since column sums are fast row by row.
+Cost: a shared loop never leaves an outer axis of a statement to the inside, since column sums are fast row by row; a
+matrix product shares no loop, since blocks of its results stay in registers.
 The proof checks the finished schedule, independently of this reasoning.
 """
 
@@ -20,6 +21,7 @@ from dataclasses import dataclass, field
 
 from kernelgen.nest.nodes import Var
 from kernelgen.poly.classes import AxisClasses, Place, axis_classes
+from kernelgen.poly.reuse import is_product
 from kernelgen.poly.scop import Access, Scop, Statement
 
 
@@ -104,6 +106,8 @@ def _shared_axes(
 ) -> frozenset[Place]:
     """The axes that all members and the statement can share; empty when there is none or no data in common."""
     if not any(_touched(member) & _touched(statement) for member in cluster.statements):
+        return frozenset()
+    if any(map(is_product, (*cluster.statements, statement))):
         return frozenset()
     candidates = cluster.axes & own
     for member in cluster.statements:

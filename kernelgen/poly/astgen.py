@@ -156,13 +156,18 @@ def _at(part: BodyStatement, values: Mapping[str, Index], suffix: str) -> BodySt
     value = _expr_at(part.value, values, suffix)
     if isinstance(part, Let):
         return Let(part.name + suffix, value)
-    return replace(part, index=tuple(ix.substitute(i, values) for i in part.index), value=value)
+    return replace(part, index=_index_at(part.index, values, suffix), value=value)
+
+
+def _index_at(index: tuple[Index, ...], values: Mapping[str, Index], suffix: str) -> tuple[Index, ...]:
+    moved = (ix.substitute(i, values) for i in index)
+    return tuple(ix.map_values(i, lambda value: _expr_at(value, {}, suffix)) for i in moved)
 
 
 def _expr_at(expr: Expr, values: Mapping[str, Index], suffix: str) -> Expr:
     match expr:
         case Load(buffer, index):
-            return Load(buffer, tuple(ix.substitute(i, values) for i in index))
+            return Load(buffer, _index_at(index, values, suffix))
         case Call(function, args, dtype):
             return Call(function, tuple(_expr_at(arg, values, suffix) for arg in args), dtype)
         case Ref(name, dtype):

@@ -14,7 +14,8 @@ from collections import Counter
 from dataclasses import replace
 
 from kernelgen.dims import Dim, product
-from kernelgen.nest.nodes import Buffer, Call, Expr, Let, Load, Var
+from kernelgen.nest.index import map_values
+from kernelgen.nest.nodes import Buffer, Call, Expr, Index, Let, Load, Var
 from kernelgen.poly.classes import AxisClasses, Place, axis_classes
 from kernelgen.poly.scop import BodyStatement, Iterator, Scop, Statement
 
@@ -104,14 +105,19 @@ def _rewrite(part: BodyStatement, dropped: set[str], buffers: dict[str, Buffer])
     value = _rewrite_value(part.value, dropped, buffers)
     if isinstance(part, Let):
         return replace(part, value=value)
-    index = tuple(i for i in part.index if not (isinstance(i, Var) and i.name in dropped))
-    return replace(part, buffer=buffers[part.buffer.name], index=index, value=value)
+    return replace(
+        part, buffer=buffers[part.buffer.name], index=_rewrite_index(part.index, dropped, buffers), value=value
+    )
+
+
+def _rewrite_index(index: tuple[Index, ...], dropped: set[str], buffers: dict[str, Buffer]) -> tuple[Index, ...]:
+    kept = (i for i in index if not (isinstance(i, Var) and i.name in dropped))
+    return tuple(map_values(i, lambda value: _rewrite_value(value, dropped, buffers)) for i in kept)
 
 
 def _rewrite_value(value: Expr, dropped: set[str], buffers: dict[str, Buffer]) -> Expr:
     if isinstance(value, Load):
-        index = tuple(i for i in value.index if not (isinstance(i, Var) and i.name in dropped))
-        return Load(buffers[value.buffer.name], index)
+        return Load(buffers[value.buffer.name], _rewrite_index(value.index, dropped, buffers))
     if isinstance(value, Call):
         return replace(value, args=tuple(_rewrite_value(arg, dropped, buffers) for arg in value.args))
     return value

@@ -16,7 +16,21 @@ from dataclasses import dataclass, field, replace
 
 from kernelgen.dims import Dim, Sym, product
 from kernelgen.nest import index as ix
-from kernelgen.nest.nodes import Accumulate, Call, Expr, Index, Let, Literal, Load, Ref, Space, Store, Var
+from kernelgen.nest.nodes import (
+    Accumulate,
+    Call,
+    Expr,
+    Index,
+    IndexValue,
+    Let,
+    Literal,
+    Load,
+    Num,
+    Ref,
+    Space,
+    Store,
+    Var,
+)
 from kernelgen.nest.scalars import SCALARS
 from kernelgen.nest.walk import loads
 from kernelgen.poly.partition import box, effect, is_identity, partition, producers_of
@@ -27,12 +41,12 @@ RECOMPUTE_PER_POINT_LIMIT = 0.05  # the same when the consumer has more points t
 
 
 def group(scop: Scop) -> Scop:
-    """One statement per group. Every statement of the operand must hold exactly one store or accumulation."""
+    """One statement per group. Every statement of the operand must hold one store or accumulation, or be ordered."""
     groups = partition(scop.statements)
     producers = producers_of(scop.statements)
     costs = _recompute_costs(scop.statements)
     stored = {b.name for b in scop.buffers if b.space is not Space.WORKSPACE}
-    stored |= {effect(s).buffer.name for s in scop.statements if isinstance(effect(s), Accumulate)}
+    stored |= {part.buffer.name for s in scop.statements for part in s.accumulations}
     while True:  # storing a value may make its operands needed at home: repeat until nothing new is loaded
         emitter = _Emitter(producers, costs, frozenset(stored))
         statements = tuple(emitter.merge(f"G{number}", members) for number, members in enumerate(groups))
@@ -50,7 +64,7 @@ def _recompute_costs(statements: Sequence[Statement]) -> Mapping[str, float]:
     costs: dict[str, float] = {}
     for statement in statements:
         part = effect(statement)
-        if not isinstance(part, Store) or not is_identity(statement, part.index):
+        if not isinstance(part, Store) or statement.ordered or not is_identity(statement, part.index):
             continue
         sources = list(loads(part.value))
         if any(load.buffer.space is Space.INOUT for load in sources):
@@ -83,6 +97,7 @@ class _Emitter:
     point: tuple[Index, ...] = ()
     box: tuple[Dim, ...] = ()
     inside: frozenset[str] = frozenset()
+    changing: frozenset[str] = frozenset()
 
     def merge(self, name: str, members: Sequence[Statement]) -> Statement:
         """The members as one statement over their common box. In-place updates come last: all reads see old content."""
@@ -90,32 +105,51 @@ class _Emitter:
         self.body, self.bound = [], {}
         self.point = tuple(Var(iterator.name) for iterator in iterators)
         self.box = box(members[0])
-        self.inside = frozenset(effect(m).buffer.name for m in members if isinstance(effect(m), Store))
+        self.inside = frozenset(effect(m).buffer.name for m in members)
+        self.changing = frozenset(part.buffer.name for m in members for part in m.accumulations if m.ordered)
         updates: list[Store] = []
         for member in members:
-            part = effect(member)
-            if part.buffer.name not in self.stored:
-                continue
             rename = dict(zip((it.name for it in member.iterators), self.point, strict=True))
-            index = tuple(ix.substitute(i, rename) for i in part.index)
-            value = self.value(part.value, rename)
-            if isinstance(part, Accumulate):
-                self.body.append(Accumulate(part.buffer, index, part.function, value))
-            elif part.buffer.space is Space.INOUT:
-                updates.append(Store(part.buffer, index, self.atom(value)))
-            else:
-                self.bound[part.buffer.name, index] = self.atom(value)
-                self.body.append(Store(part.buffer, index, self.bound[part.buffer.name, index]))
-        return Statement(name, iterators, (*self.body, *updates))
+            for part in member.body:
+                if not isinstance(part, Let) and part.buffer.name in self.stored:
+                    updates += self.emit(part, rename)
+        return Statement(name, iterators, (*self.body, *updates), members[0].ordered)
+
+    def emit(self, part: Store | Accumulate, rename: Mapping[str, Index]) -> list[Store]:
+        """Appends a store or accumulation; an in-place update is given back instead."""
+        index = self.place(part.index, rename)
+        value = self.value(part.value, rename)
+        if isinstance(part, Accumulate):
+            self.body.append(Accumulate(part.buffer, index, part.function, value))
+        elif part.buffer.space is Space.INOUT:
+            return [Store(part.buffer, index, self.atom(value))]
+        else:
+            self.bound[part.buffer.name, index] = self.atom(value)
+            self.body.append(Store(part.buffer, index, self.bound[part.buffer.name, index]))
+        return []
+
+    def place(self, index: tuple[Index, ...], rename: Mapping[str, Index]) -> tuple[Index, ...]:
+        """An index at a point of the group's box; what decides it is bound."""
+        return tuple(self.decided(ix.substitute(i, rename)) for i in index)
+
+    def decided(self, index: Index) -> Index:
+        """An index that data decides refers to bound values; a constant is itself."""
+        bound = ix.map_values(index, lambda value: self.atom(self.value(value, {})))
+        literals: dict[Expr, Index] = {v: Num(int(v.value)) for v in ix.values(bound) if isinstance(v, Literal)}
+        return ix.settle(bound, literals) if literals else bound
 
     def value(self, expr: Expr, rename: Mapping[str, Index]) -> Expr:
         """An expression at a point of the group's box; its loads become references to bound values."""
         if isinstance(expr, Call):
             return Call(expr.function, tuple(self.value(arg, rename) for arg in expr.args), expr.dtype)
+        if isinstance(expr, IndexValue):
+            return IndexValue(ix.substitute(expr.index, rename), expr.dtype)
         if not isinstance(expr, Load):
             return expr
-        index = tuple(ix.substitute(i, rename) for i in expr.index)
+        index = self.place(expr.index, rename)
         key = (expr.buffer.name, index)
+        if expr.buffer.name in self.changing:
+            return self.atom(Load(expr.buffer, index))
         if key not in self.bound:
             self.bound[key] = self.atom(self.element(expr, index))
         return self.bound[key]

@@ -7,6 +7,9 @@ is marked ``vector``; for every outermost band the first coincident member comes
                                      rows are read as they lie, sums stay in L1 and are touched once for eight rows
     transpose: [i, j]            ->  parallel i by 64; j by 64; interleave i; vector j
     y = f(x) over one axis       ->  parallel i by 16384; vector i
+    matmul: [i, j, k]            ->  parallel j by 32; i by 8; k; vector j; i unrolled
+                                     32 x 8 results stay in registers while k runs; what no whole block covers
+                                     is a piece of its own
 
 A permutable band may be reordered and tiled: no dependence has a negative component on any of its members. A member may
 be ``vector`` when it is coincident, or when only reductions cross it (lanes then keep partial results). The loop around
@@ -23,10 +26,13 @@ from kernelgen.dims import Dim, Sym
 from kernelgen.nest.index import stride
 from kernelgen.nest.nodes import Index
 from kernelgen.poly.relations import Relations
+from kernelgen.poly.reuse import is_product, moves
 from kernelgen.poly.scop import Scop, Statement
-from kernelgen.poly.tree import Loop, Member, Node, edit_bands, has_band_below, members, replace_band, tiled
+from kernelgen.poly.tree import Loop, Member, Node, edit_bands, has_band_below, members, replace_band, split_band, tiled
 
 PARALLEL, VECTOR, INTERLEAVE = "parallel", "vector", "interleave"
+Piece = tuple[isl.UnionSet, list[Loop]]
+"""A part of a band's domain, and its loops."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +43,8 @@ class CpuPlan:
     strip: int = 2048  # of a vector loop inside a serial reduction: its partial results stay in L1
     tile: int = 64  # of both loops of a transposed access
     rows: int = 8  # that a column reduction adds up before it touches its partial results; halved until it divides
+    block: tuple[int, int] = (8, 32)  # rows and columns of a matrix product's results that registers hold
+    points: tuple[int, int] = (4, 4)  # the same where the lanes are terms of the sum
 
 
 def map_cpu(schedule: isl.Schedule, scop: Scop, whole: Relations, plan: CpuPlan) -> isl.Schedule:
@@ -59,6 +67,9 @@ class _Mapper:
             return replace_band(band, self.outer(found, outermost))
         order = self.vector_last(found, bool(band.band_get_permutable()))
         last = order[-1]
+        pieces = self.product_pieces(band, order) if band.band_get_permutable() else None
+        if pieces is not None:
+            return split_band(band, [(piece, self.parallel(ls) if outermost else ls) for piece, ls in pieces])
         vector = last.coincident or self.only_reductions_cross(band, last)
         loops = [Loop(member) for member in order[:-1]] + [Loop(last, VECTOR if vector else "")]
         if len(loops) == 1:
@@ -98,6 +109,47 @@ class _Mapper:
         tiles = [Loop(tiled(member, size)) for member in (partner.member, last) if self.longer_than(member, size)]
         inner = Loop(partner.member, INTERLEAVE if last.coincident else "")
         return [*rest, *tiles, inner, loops[-1]]
+
+    def product_pieces(self, band: Node, order: list[Member]) -> list[Piece] | None:
+        """The blocks of a matrix product's results, and what is left of its rows and columns; None for other bands.
+
+        The lanes are columns, or terms of the sum where that is how memory lies: then a block is of single results.
+        """
+        last = order[-1]
+        along_sum = not last.coincident
+        if along_sum and not self.only_reductions_cross(band, last):
+            return None
+        sides = self.sides(order, [last] if last.coincident else order)
+        if sides is None:
+            return None
+        row, column = sides
+        rows, columns = self.plan.points if along_sum else self.plan.block
+        rest = [Loop(m) for m in order if m.coincident and m is not row and m is not column]
+        sums = [Loop(m) for m in order if not m.coincident and m is not last] + [Loop(last, VECTOR)]
+        single = [Loop(column)] if along_sum else []
+        both = [Loop(row, unroll=True), *([Loop(column, unroll=True)] if along_sum else [])]
+        domain = band.get_domain()
+        whole_rows = domain.intersect(_whole_tiles(row, domain, rows))
+        whole = whole_rows.intersect(_whole_tiles(column, domain, columns))
+        return [
+            (whole, [*rest, Loop(tiled(column, columns)), Loop(tiled(row, rows)), *sums, *both]),
+            (whole_rows.subtract(whole), [*rest, Loop(tiled(row, rows)), *single, *sums, Loop(row, unroll=True)]),
+            (domain.subtract(whole_rows), [*rest, Loop(row), *single, *sums]),
+        ]
+
+    def sides(self, order: list[Member], columns: list[Member]) -> tuple[Member, Member] | None:
+        """The innermost row and column of a matrix product: a read moves with the column and stays along the row."""
+        for column in reversed(columns):
+            pairs = self.iterator_of(column)
+            if len(pairs) != 1 or not column.coincident or not is_product(pairs[0][0]):
+                continue
+            statement, name = pairs[0]
+            reads = [read for read in map(moves, statement.reads) if name in read]
+            for row in reversed(order):
+                stays = any(other not in read for _, other in self.iterator_of(row) for read in reads)
+                if row.coincident and row is not column and stays:
+                    return row, column
+        return None
 
     def several_rows(self, loops: list[Loop]) -> list[Loop]:
         """``i; vector j`` as ``i by rows; vector j; i unrolled``, when the rows divide the loop."""
@@ -174,6 +226,20 @@ class _Mapper:
         flow = flow.intersect(around.apply_range(around.reverse()))
         time = isl.UnionMap.from_union_pw_aff(member.time)
         return bool(flow.apply_domain(time).apply_range(time).is_subset(_identity_of(time)))
+
+
+def _whole_tiles(member: Member, domain: isl.UnionSet, size: int) -> isl.UnionSet:
+    """``{ S[i] : time(S[i]) < size * floor(end / size) }``, where loops run from 0 to ``end``.
+
+    The bound is a number over the parameters: so what is left is a loop from there on, without guards.
+    """
+    context = domain.get_ctx()
+    time = isl.UnionMap.from_union_pw_aff(member.time).intersect_domain(domain)
+    last = isl.Set.from_union_set(time.range()).dim_max(0)
+    tiles = last.add_constant_val(isl.Val(1, context)).scale_down_val(isl.Val(size, context)).floor()
+    end = isl.Set.from_pw_aff(tiles.scale_val(isl.Val(size, context)))
+    before = isl.Map.read_from_str(context, "{ [t] -> [end] : t < end }").intersect_range(end).domain()
+    return time.intersect_range(isl.UnionSet.from_set(before)).domain()
 
 
 def _identity_of(time: isl.UnionMap) -> isl.UnionMap:

@@ -6,16 +6,19 @@ form (a finished reduction, a transposed read) separates groups. What is left fo
 softmax is three (maximum; exponential and sum; division).
 
 Legality: a statement goes to a group at or after the groups of everything that it depends on (flow, and anti for
-buffers updated in place), strictly after when the dependence is not the identity.
+buffers updated in place), strictly after when the dependence is not the identity or when both write the buffer. An
+ordered statement keeps a group of its own.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from kernelgen.dims import Dim
+from kernelgen.nest.index import variables
 from kernelgen.nest.nodes import Accumulate, Index, Let, Space, Store, Var
-from kernelgen.nest.walk import loads
+from kernelgen.nest.walk import loads_of
 from kernelgen.poly.scop import Statement
 
 Groups = tuple[tuple[Statement, ...], ...]
@@ -25,10 +28,10 @@ def partition(statements: Sequence[Statement]) -> Groups:
     """The groups in an order that respects all dependences; members keep their program order."""
     groups: list[list[Statement]] = []
     number: dict[str, int] = {}
-    producers = producers_of(statements)
+    writers: dict[str, list[Statement]] = {}
     for statement in statements:
         earliest = max(
-            _after_producers(statement, producers, number),
+            _after_writers(statement, writers, number),
             _after_readers(statement, [s for s in statements if s.name in number], number),
         )
         home = next((g for g in range(earliest, len(groups)) if _belongs(statement, groups[g])), len(groups))
@@ -36,20 +39,34 @@ def partition(statements: Sequence[Statement]) -> Groups:
             groups.append([])
         groups[home].append(statement)
         number[statement.name] = home
+        for access in statement.writes:
+            writers.setdefault(access.buffer.name, []).append(statement)
     return tuple(map(tuple, groups))
 
 
 def effect(statement: Statement) -> Store | Accumulate:
-    """The one store or accumulation of an ungrouped statement."""
-    (part,) = statement.body
+    """The last store or accumulation of an ungrouped statement: the only one, but for ordered statements."""
+    part = statement.body[-1]
     if isinstance(part, Let):
-        raise TypeError("grouping starts from statements with one store or accumulation")
+        raise TypeError("grouping starts from statements that end with a store or accumulation")
     return part
 
 
 def producers_of(statements: Sequence[Statement]) -> Mapping[str, Statement]:
-    """The statement that makes each temporary or output. In-place updates are not producers: nobody reads them back."""
-    return {effect(s).buffer.name: s for s in statements if effect(s).buffer.space is not Space.INOUT}
+    """For each temporary or output that one statement stores point by point, that statement.
+
+    In-place updates are no producers: nobody reads them back.
+    """
+    writers = Counter(access.buffer.name for s in statements for access in s.writes)
+    return {
+        part.buffer.name: s
+        for s in statements
+        if isinstance(part := effect(s), Store)
+        and not s.ordered
+        and part.buffer.space is not Space.INOUT
+        and writers[part.buffer.name] == 1
+        and is_identity(s, part.index)
+    }
 
 
 def box(statement: Statement) -> tuple[Dim, ...]:
@@ -62,16 +79,23 @@ def is_identity(statement: Statement, index: tuple[Index, ...]) -> bool:
     return index == tuple(Var(iterator.name) for iterator in statement.iterators)
 
 
-def _after_producers(statement: Statement, producers: Mapping[str, Statement], number: Mapping[str, int]) -> int:
+def _after_writers(statement: Statement, writers: Mapping[str, list[Statement]], number: Mapping[str, int]) -> int:
+    """A statement follows all that wrote what it reads or writes; point by point it may run together with them.
+
+    The parts of one buffer that several statements store, a concatenation, do not overlap and have no order.
+    """
     earliest = 0
-    for load in loads(effect(statement).value):
-        producer = producers.get(load.buffer.name)
-        if producer is None:
-            continue
-        made = effect(producer)
-        pointwise = isinstance(made, Store) and is_identity(producer, made.index) and is_identity(statement, load.index)
-        pointwise = pointwise and box(producer) == box(statement)
-        earliest = max(earliest, number[producer.name] + (0 if pointwise else 1))
+    for load in (load for part in statement.body for load in loads_of(part)):
+        if load.buffer.space is Space.INOUT:
+            continue  # updates come last and nobody reads them back
+        for writer in writers.get(load.buffer.name, ()):
+            made = effect(writer)
+            pointwise = isinstance(made, Store) and not writer.ordered and is_identity(writer, made.index)
+            pointwise = pointwise and is_identity(statement, load.index) and box(writer) == box(statement)
+            earliest = max(earliest, number[writer.name] + (0 if pointwise else 1))
+    for target in (part for part in statement.body if isinstance(part, Accumulate)):
+        for writer in writers.get(target.buffer.name, ()):
+            earliest = max(earliest, number[writer.name] + 1)
     return earliest
 
 
@@ -82,7 +106,7 @@ def _after_readers(statement: Statement, earlier: Sequence[Statement], number: M
         return 0
     earliest = 0
     for reader in earlier:
-        for load in loads(effect(reader).value):
+        for load in (load for part in reader.body for load in loads_of(part)):
             if load.buffer != target.buffer:
                 continue
             same_point = is_identity(reader, load.index) and is_identity(statement, target.index)
@@ -96,7 +120,7 @@ def _belongs(statement: Statement, members: Sequence[Statement]) -> bool:
 
     A row sum and a column sum of one box have no loop in common that could run in parallel.
     """
-    if box(statement) != box(members[0]):
+    if box(statement) != box(members[0]) or statement.ordered or members[0].ordered:
         return False
     kept = {_kept_dims(m) for m in (statement, *members) if isinstance(effect(m), Accumulate)}
     if len(kept) > 1:
@@ -108,4 +132,4 @@ def _belongs(statement: Statement, members: Sequence[Statement]) -> bool:
 def _kept_dims(statement: Statement) -> tuple[int, ...]:
     """The positions of the iterators that address the target."""
     index = effect(statement).index
-    return tuple(k for k, it in enumerate(statement.iterators) if Var(it.name) in index)
+    return tuple(k for k, it in enumerate(statement.iterators) if any(it.name in variables(i) for i in index))

@@ -18,10 +18,9 @@ from dataclasses import dataclass
 
 import islpy as isl
 
-from kernelgen.dims import Sym
 from kernelgen.errors import ProofError
 from kernelgen.poly.map_cpu import INTERLEAVE, PARALLEL, VECTOR
-from kernelgen.poly.relations import Relations
+from kernelgen.poly.relations import Relations, extent_text
 from kernelgen.poly.scop import Scop
 from kernelgen.poly.tree import Node, descendants, is_band
 
@@ -70,7 +69,7 @@ def _boxes(scop: Scop, whole: Relations) -> isl.UnionSet:
     parts: list[str] = []
     for buffer in scop.buffers:
         dims = [f"d{k}" for k in range(len(buffer.shape))]
-        extents = [whole.parameters[d] if isinstance(d, Sym) else str(d) for d in buffer.shape]
+        extents = [extent_text(d, whole.parameters) for d in buffer.shape]
         bounds = " and ".join(f"0 <= {d} < {e}" for d, e in zip(dims, extents, strict=True)) or "true"
         parts.append(f"{buffer.name}[{', '.join(dims)}] : {bounds}")
     header = f"[{', '.join(whole.parameters.values())}] -> "

@@ -1,8 +1,9 @@
 """A scop as isl sets and relations, and its dependences.
 
-Sizes that are not constant become isl parameters, one per distinct extent (equal polynomials are one parameter), each
-at least 1. Every access relation is intersected with the domain of its statement here, in one place: an unrestricted
-access lets instances that do not exist overwrite real data, and true dependences vanish silently.
+Size symbols become isl parameters, each at least 1, and extents are affine expressions over them; an extent that is a
+product of symbols is a parameter of its own. Every access relation is intersected with the domain of its statement here,
+in one place: an unrestricted access lets instances that do not exist overwrite real data, and true dependences vanish
+silently.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ from dataclasses import dataclass
 
 import islpy as isl
 
-from kernelgen.dims import Dim, Sym, evaluate
-from kernelgen.nest.nodes import Accumulate, Index, IndexBinary, IndexOp, Num, Store, Var
-from kernelgen.nest.walk import loads
+from kernelgen.dims import Dim, Sym, evaluate, sym
+from kernelgen.nest.index import substitute, values, variables
+from kernelgen.nest.nodes import Accumulate, Expr, Index, IndexBinary, IndexOp, Num, Store, ValueIndex, Var
+from kernelgen.nest.walk import loads_of
 from kernelgen.poly.scop import Scop, Statement
 
 
@@ -24,7 +26,8 @@ class Relations:
 
     ``domain`` = { S[i] : 0 <= i < extent };
     ``reads``, ``stores``, ``accumulations`` = { S[i] -> buffer[index] : i in domain };
-    ``flow`` = { A[i] -> B[j] : A before B in program order, same element, at least one of them writes };
+    ``flow`` = { A[i] -> B[j] : A before B in program order, or A is B, ordered, and i lexicographically before j;
+    same element, at least one of them writes };
     ``reduction`` = { A[i] -> A[j] : i lexicographically before j, both accumulate into one element }.
     """
 
@@ -41,26 +44,49 @@ class Relations:
 def relations(scop: Scop, sizes: Mapping[str, int] | None = None, context: isl.Context | None = None) -> Relations:
     """The relations of a scop; with ``sizes``, at those values of its symbols (for a parameter-free schedule)."""
     context = context or isl.Context()
-    symbolic = sorted({it.extent for s in scop.statements for it in s.iterators if isinstance(it.extent, Sym)}, key=str)
-    symbolic += [d for b in scop.buffers for d in b.shape if isinstance(d, Sym) and d not in symbolic]
-    names: dict[Dim, str] = {dim: f"n{k}" for k, dim in enumerate(dict.fromkeys(symbolic))}
+    names = _parameters(scop)
     writer = _Writer(context, names, {names[d]: value for d, value in _at(names, sizes).items()} if sizes else {})
     domain = writer.set_of(scop)
     reads = writer.map_of(
-        (s, load.buffer.name, load.index) for s in scop.statements for p in s.body for load in loads(p.value)
+        (s, load.buffer.name, load.index) for s in scop.statements for p in s.body for load in loads_of(p)
     )
     stores = writer.map_of((s, p.buffer.name, p.index) for s in scop.statements for p in s.body if isinstance(p, Store))
     accumulations = writer.map_of(
         (s, p.buffer.name, p.index) for s in scop.statements for p in s.body if isinstance(p, Accumulate)
     )
     reads, stores, accumulations = (m.intersect_domain(domain) for m in (reads, stores, accumulations))
-    before = writer.program_order(scop)
+    before = writer.program_order(scop).union(writer.later_instances(s for s in scop.statements if s.ordered))
     writes = stores.union(accumulations)
     touches = writes.union(reads)
     flow = writes.apply_range(touches.reverse()).union(reads.apply_range(writes.reverse())).intersect(before)
     same = accumulations.apply_range(accumulations.reverse())
-    reduction = same.intersect(writer.later_instances(scop))
+    reduction = same.intersect(writer.later_instances(s for s in scop.statements if s.accumulations))
     return Relations(context, names, domain, reads, stores, accumulations, flow, reduction)
+
+
+def _parameters(scop: Scop) -> dict[Dim, str]:
+    """The parameter of every symbol and of every extent that is not affine in the symbols."""
+    symbolic = sorted({it.extent for s in scop.statements for it in s.iterators if isinstance(it.extent, Sym)}, key=str)
+    symbolic += [d for b in scop.buffers for d in b.shape if isinstance(d, Sym)]
+    used = {name for s in scop.statements for x in (*s.reads, *s.writes) for i in x.index for name in variables(i)}
+    symbols = {name for dim in symbolic if _is_affine(dim) for name in dim.symbols} | used.intersection(scop.symbols)
+    names: dict[Dim, str] = {sym(name): f"n_{name}" for name in sorted(symbols)}
+    products = dict.fromkeys(dim for dim in symbolic if not _is_affine(dim))
+    return names | {dim: f"n{k}" for k, dim in enumerate(products)}
+
+
+def _is_affine(dim: Sym) -> bool:
+    return all(len(symbols) <= 1 for symbols, _ in dim.terms)
+
+
+def extent_text(dim: Dim, parameters: Mapping[Dim, str]) -> str:
+    """An extent in isl's notation, over the parameters."""
+    if not isinstance(dim, Sym):
+        return str(dim)
+    if dim in parameters:
+        return parameters[dim]
+    terms = ((parameters[sym(symbols[0])] if symbols else "1", factor) for symbols, factor in dim.terms)
+    return "(" + " + ".join(f"{factor}*{name}" for name, factor in terms) + ")"
 
 
 def _at(names: Mapping[Dim, str], sizes: Mapping[str, int] | None) -> dict[Dim, int]:
@@ -81,10 +107,7 @@ class _Writer:
         return f"[{', '.join(free)}] -> "
 
     def extent(self, dim: Dim) -> str:
-        if not isinstance(dim, Sym):
-            return str(dim)
-        name = self.names[dim]
-        return str(self.fixed.get(name, name))
+        return extent_text(dim, {each: str(self.fixed.get(name, name)) for each, name in self.names.items()})
 
     def instance(self, statement: Statement, suffix: str = "") -> str:
         return f"{statement.name}[{', '.join(it.name + suffix for it in statement.iterators)}]"
@@ -104,8 +127,10 @@ class _Writer:
         )
 
     def map_of(self, accesses: Iterable[tuple[Statement, str, tuple[Index, ...]]]) -> isl.UnionMap:
+        symbols = [dim for dim in self.names if isinstance(dim, Sym) and _is_affine(dim)]
+        sizes: dict[str, Index] = {dim.symbols[0]: Var(self.extent(dim)) for dim in symbols}
         parts = "; ".join(
-            f"{self.instance(s)} -> {buffer}[{', '.join(map(index_text, index))}]"
+            f"{self.instance(s)} -> {_access_text(buffer, tuple(substitute(i, sizes) for i in index))}"
             for s, buffer, index in dict.fromkeys(accesses)
         )
         return isl.UnionMap.read_from_str(self.context, f"{self.header}{{ {parts} }}")
@@ -116,10 +141,10 @@ class _Writer:
         position = isl.UnionMap.read_from_str(self.context, f"{self.header}{{ {order} }}")
         return position.lex_lt_union_map(position)
 
-    def later_instances(self, scop: Scop) -> isl.UnionMap:
+    def later_instances(self, statements: Iterable[Statement]) -> isl.UnionMap:
         """{ A[i] -> A[j] : i lexicographically before j }."""
         parts = []
-        for s in scop.statements:
+        for s in statements:
             left, right = ([f"{it.name}{suffix}" for it in s.iterators] for suffix in ("", "p"))
             less = " or ".join(
                 " and ".join(
@@ -127,26 +152,43 @@ class _Writer:
                 )
                 for k in range(len(left))
             )
-            if less and s.accumulations:
+            if less:
                 parts.append(f"{self.instance(s)} -> {self.instance(s, 'p')} : {less}")
         return isl.UnionMap.read_from_str(self.context, f"{self.header}{{ {'; '.join(parts)} }}")
+
+
+def _access_text(buffer: str, index: tuple[Index, ...]) -> str:
+    """``x[i, j]``; ``x[d0, j] : exists v0 : d0 = min(max(v0, 0), 9)`` where data decides the place.
+
+    What the data may hold is not known, so the element may be any in the range of the index: more dependences than
+    there are, never fewer, and bounds that are proved hold for all data.
+    """
+    unknown: dict[Expr, str] = {value: f"v{k}" for k, value in enumerate(v for i in index for v in values(i))}
+    if not unknown:
+        return f"{buffer}[{', '.join(map(index_text, index))}]"
+    texts = [index_text(i, unknown) for i in index]
+    places = [f"d{k}" for k in range(len(index))]
+    equal = " and ".join(f"{place} = {text}" for place, text in zip(places, texts, strict=True))
+    return f"{buffer}[{', '.join(places)}] : exists {', '.join(unknown.values())} : {equal}"
 
 
 _SIGNS = {IndexOp.ADD: "+", IndexOp.SUB: "-", IndexOp.MUL: "*"}
 
 
-def index_text(index: Index) -> str:
-    """An index in isl's notation."""
+def index_text(index: Index, unknown: Mapping[Expr, str] | None = None) -> str:
+    """An index in isl's notation; ``unknown`` names the values that decide it."""
     match index:
+        case ValueIndex(value):
+            return (unknown or {})[value]
         case Num(value):
             return str(value)
         case Var(name):
             return name
         case IndexBinary(IndexOp.DIV, left, right):
-            return f"floor(({index_text(left)})/{index_text(right)})"
+            return f"floor(({index_text(left, unknown)})/{index_text(right, unknown)})"
         case IndexBinary(IndexOp.MOD, left, right):
-            return f"(({index_text(left)}) mod {index_text(right)})"
+            return f"(({index_text(left, unknown)}) mod {index_text(right, unknown)})"
         case IndexBinary(IndexOp.MIN | IndexOp.MAX as op, left, right):
-            return f"{op.value}({index_text(left)}, {index_text(right)})"
+            return f"{op.value}({index_text(left, unknown)}, {index_text(right, unknown)})"
         case IndexBinary(op, left, right):
-            return f"({index_text(left)} {_SIGNS[op]} {index_text(right)})"
+            return f"({index_text(left, unknown)} {_SIGNS[op]} {index_text(right, unknown)})"

@@ -1,9 +1,10 @@
 """Scheduling: when each instance runs.
 
 The forest of shared outer loops comes from :mod:`kernelgen.poly.align`; below them each statement is scheduled by isl's
-Pluto-like scheduler on the dims that are left to it: validity is empty (the instances of one statement have no order),
-coincidence is the order in which it accumulates. Parametric statements are scheduled at representative sizes and the
-tree is transplanted onto the parametric domain. Nothing here is trusted: the proof checks the finished schedule.
+Pluto-like scheduler on the dims that are left to it: validity is the order of an ordered statement (the instances of
+others have none), coincidence is also the order in which it accumulates. Parametric statements are scheduled at
+representative sizes and the tree is transplanted onto the parametric domain. Nothing here is trusted: the proof checks
+the finished schedule.
 """
 
 from __future__ import annotations
@@ -76,10 +77,15 @@ class _Scheduler:
 
     def scheduled(self, projection: isl.UnionMap, statement: Statement) -> isl.Schedule:
         """isl's schedule of the projected statement at static sizes."""
-        domain = _domain_of(statement, self.static).apply(projection)
-        order = self.static.reduction.intersect_domain(_domain_of(statement, self.static))
+        own = _domain_of(statement, self.static)
+        constraints = isl.ScheduleConstraints.on_domain(own.apply(projection))
+        order = self.static.reduction.intersect_domain(own)
+        if statement.ordered:
+            fixed = self.static.flow.intersect_domain(own).intersect_range(own)
+            order = order.union(fixed)
+            constraints = constraints.set_validity(fixed.apply_domain(projection).apply_range(projection))
         order = order.apply_domain(projection).apply_range(projection)
-        return isl.ScheduleConstraints.on_domain(domain).set_coincidence(order).compute_schedule()
+        return constraints.set_coincidence(order).compute_schedule()
 
 
 def transplant(static: isl.Schedule, domain: isl.UnionSet) -> isl.Schedule:

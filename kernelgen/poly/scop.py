@@ -2,7 +2,9 @@
 
 A statement is ``for all (i, j, ...) in box: body``, where the body is a sequence of scalar bindings, stores and
 accumulations in the language of :mod:`kernelgen.nest.nodes` with the iterators as variables. The instances of one
-statement have no order among themselves: a statement that needs one is two statements.
+statement have no order among themselves, but for an ordered statement (a scan), whose instances that touch one element
+run in increasing order of the iterators. A buffer that is stored to by one statement and accumulated into by a later one
+starts from what was stored; an accumulator that nobody stores to starts from its neutral element.
 Building, folding, forwarding and grouping map Scop to Scop; :mod:`kernelgen.poly.relations` gives the isl view.
 """
 
@@ -12,7 +14,7 @@ from dataclasses import dataclass
 
 from kernelgen.dims import Dim, Shape
 from kernelgen.nest.nodes import Accumulate, Buffer, Index, Let, Store
-from kernelgen.nest.walk import loads
+from kernelgen.nest.walk import loads_of
 
 BodyStatement = Let | Store | Accumulate
 
@@ -40,11 +42,12 @@ class Statement:
     name: str
     iterators: tuple[Iterator, ...]
     body: tuple[BodyStatement, ...]
+    ordered: bool = False
 
     @property
     def reads(self) -> tuple[Access, ...]:
         """What the body loads; the target of an accumulation counts as written only."""
-        return tuple(Access(load.buffer, load.index) for part in self.body for load in loads(part.value))
+        return tuple(Access(load.buffer, load.index) for part in self.body for load in loads_of(part))
 
     @property
     def writes(self) -> tuple[Access, ...]:

@@ -17,4 +17,5 @@ def show_scop(scop: Scop) -> str:
 
 def _show(statement: Statement) -> list[str]:
     header = ", ".join(f"{it.name} < {it.extent}" for it in statement.iterators)
-    return [f"  {statement.name}[{header}]:", *(f"    {show_statement(part)}" for part in statement.body)]
+    order = " in order" if statement.ordered else ""
+    return [f"  {statement.name}[{header}]{order}:", *(f"    {show_statement(part)}" for part in statement.body)]

@@ -44,7 +44,25 @@ class Loop:
 
 def replace_band(band: Node, loops: Sequence[Loop]) -> Node:
     """The band replaced by single-member bands, outermost first, each below its mark; the node is the outermost one."""
-    node = band.delete()
+    return insert_loops(band.delete(), loops)
+
+
+def split_band(band: Node, pieces: Sequence[tuple[isl.UnionSet, Sequence[Loop]]]) -> Node:
+    """The band replaced by a sequence: loops of their own for each piece of its domain. Empty pieces are left out."""
+    parts = [(piece, loops) for piece, loops in pieces if not piece.is_empty()]
+    if len(parts) == 1:
+        return replace_band(band, parts[0][1])
+    filters = isl.UnionSetList.alloc(band.get_ctx(), len(parts))
+    for piece, _ in parts:
+        filters = filters.add(piece)
+    node = band.delete().insert_sequence(filters)
+    for k, (_, loops) in enumerate(parts):
+        node = insert_loops(node.child(k).child(0), loops).ancestor(2)
+    return node
+
+
+def insert_loops(node: Node, loops: Sequence[Loop]) -> Node:
+    """Loops around a node, outermost first."""
     for loop in reversed(loops):
         node = node.insert_partial_schedule(isl.MultiUnionPwAff.from_union_pw_aff(loop.member.time))
         node = node.band_set_permutable(1).band_member_set_coincident(0, int(loop.member.coincident))

@@ -1,4 +1,5 @@
-"""Back ends, the only room that imports llvmlite: base (what a target is), python (the reference), cpu (LLVM).
+"""Back ends, the only room that imports llvmlite: base (what a target is), python (the reference), cpu (LLVM);
+gpu has a compiler and an interpreter for CUDA text, and no printer yet.
 
 A target is a module (or package) here that defines ``TARGET``; a third party's is named by its dotted module name.
 """
@@ -11,12 +12,14 @@ import pkgutil
 from kernelgen.errors import BackendUnavailable
 from kernelgen.targets.base import Entry, Target
 
+NO_TARGETS = ("base", "gpu")
+
 __all__ = ["Entry", "Target", "find_target", "target_names"]
 
 
 def target_names() -> tuple[str, ...]:
     """The names of the targets in this directory."""
-    return tuple(sorted(module.name for module in pkgutil.iter_modules(__path__) if module.name != "base"))
+    return tuple(sorted(module.name for module in pkgutil.iter_modules(__path__) if module.name not in NO_TARGETS))
 
 
 def find_target(name: str | Target) -> Target:

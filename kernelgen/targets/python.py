@@ -34,6 +34,7 @@ from kernelgen.nest.nodes import (
     Ref,
     Statement,
     Store,
+    ValueIndex,
     Var,
 )
 from kernelgen.nest.scalars import SCALARS, Result
@@ -77,6 +78,8 @@ def eval_index(index: Index, values: dict[str, int]) -> int:
             return value
         case Var(name):
             return values[name]
+        case ValueIndex():
+            raise ValueError("data decides this index")
         case IndexBinary(op, left, right):
             a, b = eval_index(left, values), eval_index(right, values)
             return {
@@ -134,6 +137,8 @@ def _index(index: Index) -> str:
             return str(value)
         case Var(name):
             return name
+        case ValueIndex(value):
+            return f"int({_expr(value)})"
         case IndexBinary(IndexOp.MIN | IndexOp.MAX as op, left, right):
             return f"{op.value}({_index(left)}, {_index(right)})"
         case IndexBinary(op, left, right):

@@ -1,7 +1,7 @@
 """Does a target compute what a description means?
 
-Reading order: record (what one verification found), compare (tolerances), one (one description), pool (many files in
-worker processes).
+Reading order: record (what one verification found), compare (tolerances), examine (the independent
+checker on a kernel), one (one description), pool (many files in worker processes).
 """
 
 from kernelgen.verify.one import verify, verify_file

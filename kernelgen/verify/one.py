@@ -20,6 +20,7 @@ from kernelgen.meaning import reference
 from kernelgen.samples import bind_symbols, draw
 from kernelgen.samples_scale import argument_bytes, scale_down
 from kernelgen.verify.compare import compare
+from kernelgen.verify.examine import examined
 from kernelgen.verify.record import Record, Status, failed
 
 Array = np.ndarray[Any, Any]
@@ -30,9 +31,16 @@ BYTE_LIMIT = 256 << 20
 
 
 def verify(
-    desc: KernelDesc, target: str = "cpu", seed: int = 0, compiler: Compiler = compile, byte_limit: int = BYTE_LIMIT
+    desc: KernelDesc,
+    target: str = "cpu",
+    seed: int = 0,
+    compiler: Compiler = compile,
+    byte_limit: int = BYTE_LIMIT,
+    checked: bool = False,
 ) -> Record:
     """Compiles the description for a target and compares a run with :func:`kernelgen.reference`.
+
+    With ``checked`` the finished nest also goes through :func:`kernelgen.checker.check`.
 
     Refusals (UnsupportedError) are skipped with their reason code; a wrong answer or any other exception is a failure.
     """
@@ -41,6 +49,8 @@ def verify(
         return Record(desc.name, Status.SKIPPED, "too-large", f"{argument_bytes(desc) >> 20} MB of arguments")
     try:
         record = _verified(scaled or desc, target, seed, compiler)
+        if checked and record.status is Status.PASSED:
+            record = examined(record, scaled or desc, lambda smaller: compiler(smaller, target))
     except UnsupportedError as refusal:
         record = Record(desc.name, Status.SKIPPED, refusal.code, str(refusal))
     except Exception as error:
@@ -49,14 +59,19 @@ def verify(
 
 
 def verify_file(
-    path: Path, target: str = "cpu", seed: int = 0, compiler: Compiler = compile, byte_limit: int = BYTE_LIMIT
+    path: Path,
+    target: str = "cpu",
+    seed: int = 0,
+    compiler: Compiler = compile,
+    byte_limit: int = BYTE_LIMIT,
+    checked: bool = False,
 ) -> Record:
     """:func:`verify` of a file; the record has the file's name."""
     try:
         desc = load_desc(path)
     except (DescError, OSError, UnicodeDecodeError) as error:
         return failed(path.name, "bad-description", str(error))
-    return replace(verify(desc, target, seed, compiler, byte_limit), name=path.name)
+    return replace(verify(desc, target, seed, compiler, byte_limit, checked), name=path.name)
 
 
 def _verified(desc: KernelDesc, target: str, seed: int, compiler: Compiler) -> Record:

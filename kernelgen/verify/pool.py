@@ -29,6 +29,7 @@ class Job:
     limit_seconds: float = 120.0
     byte_limit: int = BYTE_LIMIT
     threads: int = 1
+    check: bool = False
 
 
 def verify_files(
@@ -118,4 +119,4 @@ def _serve(connection: Connection, job: Job) -> None:
             path = connection.recv()
         except EOFError:
             return
-        connection.send(verify_file(Path(path), job.target, job.seed, byte_limit=job.byte_limit))
+        connection.send(verify_file(Path(path), job.target, job.seed, byte_limit=job.byte_limit, checked=job.check))

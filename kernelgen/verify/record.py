@@ -20,6 +20,7 @@ FAILURES: dict[str, str] = {
     "wrong-answer": "the kernel's result differs from the reference",
     "bad-description": "the file is no sound description",
     "exception": "compiling or running raised an exception that is not a refusal",
+    "checker": "the independent checker found a fault in the finished nest",
     "crash": "the worker process died",
     "time-limit": "the time limit passed",
 }
@@ -32,6 +33,8 @@ class Record:
 
     Times are milliseconds. ``max_error`` is the largest absolute difference of any element, None when nothing was
     compared. ``proof`` counts the facts proved per check. ``scaled`` tells that shapes were shrunk to fit the memory.
+    ``checked`` names what :mod:`kernelgen.checker` has shown about the kernel, and about a ``small`` one of the same
+    operators where the kernel is too large for a run of all iterations.
     """
 
     name: str
@@ -42,6 +45,7 @@ class Record:
     max_error: float | None = None
     proof: Mapping[str, int] = field(default_factory=dict[str, int])
     scaled: bool = False
+    checked: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
 
     def to_json(self) -> dict[str, Any]:
         """Plain values, keys in the order of the fields."""

@@ -6,6 +6,7 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import replace
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -122,7 +123,7 @@ def disagreement(instance: Instance, promise: Safety, arrays: Sequence[np.ndarra
 
 def same_bits(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Element by element; one NaN is as good as another."""
-    return (a == b) & (np.signbit(a) == np.signbit(b)) | is_nan(a) & is_nan(b) if a.dtype.kind == "f" else a == b
+    return (a == b) & (np.signbit(a) == np.signbit(b)) | is_nan(a) & is_nan(b) if is_float(a) else a == b
 
 
 def close(left: np.ndarray, right: np.ndarray, wide: np.ndarray, reach: np.ndarray) -> np.ndarray:
@@ -130,12 +131,12 @@ def close(left: np.ndarray, right: np.ndarray, wide: np.ndarray, reach: np.ndarr
 
     Signs of zeros do not count.
     """
-    if left.dtype.kind != "f":
+    if not is_float(left):
         return left == right
-    limits = np.finfo(left.dtype)
+    limits = ml_dtypes.finfo(left.dtype)
     with np.errstate(all="ignore"):
         true = rounded_to(wide, left.dtype).astype(np.float64)
-        rounding = ROUNDINGS * (limits.eps * np.maximum(np.abs(true), reach) + float(limits.smallest_subnormal))
+        rounding = ROUNDINGS * (float(limits.eps) * np.maximum(np.abs(true), reach) + float(limits.smallest_subnormal))
         error = np.abs(left.astype(np.float64) - true)
         allowed = rounding + 4 * np.where(np.isfinite(error), error, 0)
         near = np.isfinite(allowed) & (np.abs(right.astype(np.float64) - true) <= allowed)
@@ -143,7 +144,11 @@ def close(left: np.ndarray, right: np.ndarray, wide: np.ndarray, reach: np.ndarr
 
 
 def is_nan(array: np.ndarray) -> np.ndarray:
-    return np.isnan(array) if array.dtype.kind == "f" else np.zeros(array.shape, bool)
+    return np.isnan(array) if is_float(array) else np.zeros(array.shape, bool)
+
+
+def is_float(array: np.ndarray) -> bool:
+    return dtype(array.dtype).is_float
 
 
 def rounded_to(wide: np.ndarray, to: np.dtype) -> np.ndarray:
@@ -161,12 +166,12 @@ def true_value(graph: Graph, arrays: Sequence[np.ndarray]) -> tuple[np.ndarray, 
         with np.errstate(all="ignore"):
             known[node.out] = np.asarray(node.op.meaning(*operands, attrs=attrs))
     result = known[graph.outputs[0]]
-    on_the_way = [np.abs(array) for array in known.values() if array.shape == result.shape and array.dtype.kind == "f"]
+    on_the_way = [np.abs(array) for array in known.values() if array.shape == result.shape and is_float(array)]
     return result, np.max([np.where(np.isfinite(array), array, 0) for array in on_the_way] or [np.zeros(())], axis=0)
 
 
 def in_float64(array: np.ndarray) -> np.ndarray:
-    return array.astype(np.float64) if array.dtype.kind == "f" else array
+    return array.astype(np.float64) if is_float(array) else array
 
 
 def _constant(value: Value) -> np.ndarray:

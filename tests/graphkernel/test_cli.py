@@ -72,6 +72,20 @@ def test_run_takes_arrays_from_a_file(path: Path, tmp_path: Path) -> None:
     assert "min 1, mean 1, max 1" in call("run", path, "--input", tmp_path / "in.npz")
 
 
+def test_bench_takes_turns_fused_and_unfused(path: Path) -> None:
+    head, fused, unfused = call("bench", path, "--dim", "N=3", "--rounds", "2").splitlines()
+    assert head == "\tms\tleast\tgreatest\tof the fused time"
+    assert (fused.split("\t")[0], fused.split("\t")[-1]) == ("fused", "1.00")
+    assert unfused.split("\t")[0] == "unfused"
+
+
+def test_profile_shares_the_time_out(path: Path) -> None:
+    head, *rows = call("profile", path, "--rounds", "2").splitlines()
+    assert head == "step\tkind\tms\tleast\tgreatest\tshare"
+    assert [row.split("\t")[1] for row in rows] == ["kernel", "host", "kernel"]
+    assert sum(int(row.split("\t")[-1].rstrip("%")) for row in rows) in range(98, 103)
+
+
 def test_run_fails_when_results_differ(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("graphkernel.cli.compiling.evaluate", lambda graph, arrays: (np.zeros((8, 4), np.float32),))
     found = RUNNER.invoke(app, ["run", str(path), "--against", "numpy"])

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from fusion_nets import attention_graph, fused, layer_norm, random_graph, same_numbers, softmax
 
+import kernelgen
 from graphkernel import ops
 from graphkernel.errors import FrontendError, GraphKernelError
 from graphkernel.frontends.trace import spec, trace
@@ -136,3 +137,9 @@ def test_unknown_operators_are_named() -> None:
     kernel = KernelDesc("k", (tensor("x"),), (tensor("y"),), (OpDesc("Adz", (tensor("x"),), (tensor("y"),)),))
     with pytest.raises(FrontendError, match=r"operator 0: 'Adz' is not declared \(did you mean 'Add'\?\)"):
         from_desc(kernel)
+
+
+def test_a_slice_that_ends_before_the_first_element() -> None:
+    body = trace(lambda x: ops.exp(ops.strided_slice(x, (4,), (-1,), (-1,))), spec((5,)), name="kernel")
+    x = np.arange(5, dtype=np.float32)
+    np.testing.assert_allclose(kernelgen.reference(to_desc(body))(x)[0], np.exp(x[::-1]), rtol=1e-6)

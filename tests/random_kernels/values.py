@@ -79,11 +79,15 @@ class Value:
 
 @dataclass(frozen=True)
 class Sample:
-    """A kernel, inputs for it, and how far each named tensor may be from the reference."""
+    """A kernel, inputs for it, and how far each named tensor may be from the reference.
+
+    ``others`` are inputs of other sizes of the symbols: one compiled kernel must serve them all.
+    """
 
     desc: KernelDesc
     inputs: tuple[Array, ...]
     errors: dict[str, float]
+    others: tuple[tuple[Array, ...], ...] = ()
 
     def __repr__(self) -> str:
         """One line per operator, for the report of a failure."""
@@ -115,14 +119,29 @@ def wrapped(bound: float, dtype: DType, signed: bool = False) -> float:
 
 
 def mixed_numbers(kind: DType, shape: tuple[int, ...], random: np.random.Generator) -> Array:
-    """Both signs, magnitudes up to :data:`SIGNIFICANT`, half of them spread over ten powers of two; some zeros."""
+    """Both signs, magnitudes up to :data:`SIGNIFICANT`, half of them spread over ten powers of two; some zeros.
+
+    Half of the integer arrays have small numbers, the others all that there are.
+    """
     if kind == BOOL:
         return random.integers(0, 2, shape).astype(bool)
     if kind.is_integer:
-        return random.integers(0 if kind.category is Category.UINT else -3, 4, shape).astype(kind.numpy)
+        info = np.iinfo(kind.numpy)
+        low, high = (max(int(info.min), -3), 4) if random.random() < 0.5 else (int(info.min), int(info.max))
+        return np.asarray(random.integers(low, high, shape, kind.numpy, endpoint=True))
     if kind.category is Category.COMPLEX:
         return (_reals(shape, random) + 1j * _reals(shape, random)).astype(kind.numpy)
     return _reals(shape, random).astype(kind.numpy)
+
+
+def special_numbers(kind: DType, shape: tuple[int, ...], random: np.random.Generator) -> Array:
+    """:func:`mixed_numbers` with a tenth of NaN, infinities, subnormal numbers and zeros of either sign among the floats."""
+    drawn = mixed_numbers(kind, shape, random)
+    if not kind.is_float:
+        return drawn
+    tiny = 2.0**-24 if kind == FLOAT16 else 2.0**-130
+    special = random.choice(np.asarray([np.nan, np.inf, -np.inf, 0.0, -0.0, tiny, -tiny]), shape)
+    return np.where(random.random(shape) < 0.1, special.astype(kind.numpy), drawn)
 
 
 def _reals(shape: tuple[int, ...], random: np.random.Generator) -> Array:

@@ -8,6 +8,8 @@ from math import inf, prod
 from random import Random
 from typing import Any, TypeVar
 
+import numpy as np
+
 from kernelgen.attrs import Attrs
 from kernelgen.desc import OpDesc, TensorDesc
 from kernelgen.desc_axes import broadcast
@@ -17,15 +19,20 @@ from kernelgen.dtypes import BOOL, Category, DType
 from tests.random_kernels.values import LARGEST, MOST_ERROR, ROUNDING, SIGNIFICANT, Value
 
 T = TypeVar("T")
+PLAIN = "DefaultFormat"
 
 
 @dataclass
 class Writer:
-    """The kernel so far. ``protected`` inputs are not assigned to: operators rely on what they hold."""
+    """The kernel so far. ``protected`` inputs are not assigned to: operators rely on what they hold.
+
+    ``special`` says that floats may be NaN or infinite: they are then not converted to integers.
+    """
 
     random: Random
     sizes: dict[str, int]
     elements: int
+    special: bool = False
     inputs: list[TensorDesc] = field(default_factory=list)
     ops: list[OpDesc] = field(default_factory=list)
     values: list[Value] = field(default_factory=list)
@@ -35,11 +42,13 @@ class Writer:
 
     # ------------------------------------------------------------ writing
 
-    def parameter(self, shape: Shape, dtype: DType, bound: float | None = None, protected: bool = False) -> Value:
+    def parameter(
+        self, shape: Shape, dtype: DType, bound: float | None = None, protected: bool = False, layout: str = PLAIN
+    ) -> Value:
         """A new input."""
-        tensor = TensorDesc(f"x{len(self.inputs)}", shape, dtype)
+        tensor = TensorDesc(f"x{len(self.inputs)}", shape, dtype, layout)
         self.inputs.append(tensor)
-        size = (1 if dtype == BOOL else SIGNIFICANT * 1.5) if bound is None else bound
+        size = _size(dtype) if bound is None else bound
         value = Value(tensor, size)
         self.values.append(value)
         if protected:
@@ -53,7 +62,7 @@ class Writer:
         result: tuple[Shape, DType],
         bound: float,
         error: float = 0.0,
-        layout: str = "DefaultFormat",
+        layout: str = PLAIN,
         **attrs: Any,
     ) -> Value:
         """Appends an operator; the rounding of its result is added to the error when the error is not 0."""
@@ -67,7 +76,7 @@ class Writer:
         results: Sequence[tuple[Shape, DType]],
         bound: float,
         error: float = 0.0,
-        layout: str = "DefaultFormat",
+        layout: str = PLAIN,
         **attrs: Any,
     ) -> list[Value]:
         """Appends an operator of several results, all with the same bounds."""
@@ -80,7 +89,7 @@ class Writer:
         self.ops.append(OpDesc(name, tuple(v.tensor for v in operands), tensors, Attrs.of(attrs)))
         for value in made:
             self.errors[value.tensor.name] = value.error
-            if value.error <= MOST_ERROR and layout == "DefaultFormat":
+            if value.error <= MOST_ERROR and layout != "FRACTAL_NZ":
                 self.values.append(value)
         return made
 
@@ -153,9 +162,11 @@ class Writer:
         return (self.pick(suits) if self.number(0, 4) else None) or self.constant(wanted)
 
     def tame(self, value: Value, limit: float = LARGEST) -> Value:
-        """The value itself, or clipped to [-4, 4] when it is large (floats) or may have wrapped around (integers)."""
-        if value.bound <= limit or not value.is_number:
-            return value
+        """The value itself, or clipped to [-4, 4] when it is a large float. Integers wrap around, which is exact."""
+        return self.clipped(value) if value.dtype.is_float and value.bound > limit else value
+
+    def clipped(self, value: Value) -> Value:
+        """The value clipped to [-4, 4]."""
         kind = value.dtype
         for name, end in (("Minimum", 4), ("Maximum", 0 if kind.category is Category.UINT else -4)):
             number = float(end) if kind.is_float else end
@@ -175,3 +186,10 @@ class Writer:
     def is_finite(self, value: Value) -> bool:
         """False for the neutral elements of empty reductions."""
         return value.bound < inf
+
+
+def _size(kind: DType) -> float:
+    """The largest magnitude of an input that is drawn as its data type allows."""
+    if kind == BOOL:
+        return 1.0
+    return float(np.iinfo(kind.numpy).max) + 1 if kind.is_integer else SIGNIFICANT * 1.5

@@ -157,7 +157,7 @@ def stored_not_accumulated(part: Statement, nest: Nest) -> Iterator[tuple[Statem
 
 
 def lost_last_iteration(part: Statement, nest: Nest) -> Iterator[tuple[Statement, ...]]:
-    if isinstance(part, For):
+    if isinstance(part, For) and part.step == 1:
         yield (replace(part, upper=ix.subtract(part.upper, ONE)),)
 
 
@@ -167,7 +167,8 @@ def lost_first_iteration(part: Statement, nest: Nest) -> Iterator[tuple[Statemen
 
 
 def one_iteration_too_many(part: Statement, nest: Nest) -> Iterator[tuple[Statement, ...]]:
-    if isinstance(part, For):
+    """A tile too many is empty, so only loops over elements count."""
+    if isinstance(part, For) and part.step == 1:
         yield (replace(part, upper=ix.add(part.upper, ONE)),)
 
 
@@ -196,7 +197,7 @@ def phases_exchanged(part: Statement, nest: Nest) -> Iterator[tuple[Statement, .
 
 
 def _exchanged(block: Block) -> Iterator[Block]:
-    """The first two loops of a block in the other order."""
+    """The first two loops of a block in the other order; the second one needs what the first one made."""
     loops = [k for k, inner in enumerate(block.statements) if isinstance(inner, For)]
     if len(loops) > 1:
         parts = list(block.statements)

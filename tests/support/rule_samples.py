@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+import ml_dtypes
 import numpy as np
 
 from graphkernel.errors import TypeRuleError
@@ -16,7 +17,7 @@ from graphkernel.patterns.language import Apply, Attributes, Const, Literal, Rul
 from graphkernel.patterns.match import Match, build, matches
 from graphkernel.patterns.ranges import Range, Ranges
 
-DTYPES = ("float32", "float16", "int32", "bool")
+DTYPES = ("float32", "float16", "bfloat16", "int32", "uint8", "bool")
 SHAPES = ((400,), (2, 3, 4), (3, 1, 5), (1, 1), (5, 5), (2, 16, 2, 3))
 CONSTANTS = (3.0, 1e-3, -0.5, 2.0, 1024.0, 0.0, -7.0)
 MOST_INSTANCES = 12
@@ -143,14 +144,14 @@ def wild(type_: TensorType, rng: np.random.Generator) -> np.ndarray:
             .reshape(extents(type_))
             .astype(type_.dtype.numpy)
         )
-    limits = np.finfo(type_.dtype.numpy)
+    limits = ml_dtypes.finfo(type_.dtype.numpy)
     spread = (
         rng.uniform(1, 2, size)
         * 2.0 ** rng.integers(limits.minexp - 5, limits.maxexp, size)
         * rng.choice([1, -1], size)
     )
     middling = rng.uniform(-8, 8, size)
-    special = rng.choice([0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, limits.max, limits.tiny], size)
+    special = rng.choice([0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, float(limits.max), float(limits.tiny)], size)
     with np.errstate(all="ignore"):
         chosen = np.choose(rng.integers(0, 3, size), [spread, middling, special])
         return chosen.reshape(extents(type_)).astype(type_.dtype.numpy)
@@ -160,10 +161,10 @@ def extreme(type_: TensorType, rng: np.random.Generator) -> np.ndarray:
     """Finite values near the ends of the range, so that sums and products overflow or vanish."""
     if not type_.dtype.is_float:
         return wild(type_, rng)
-    limits = np.finfo(type_.dtype.numpy)
+    limits = ml_dtypes.finfo(type_.dtype.numpy)
     exponents = rng.choice([limits.maxexp - 1, limits.maxexp - 2, limits.minexp, 0], extents(type_))
     values = rng.uniform(1, 2, extents(type_)) * 2.0**exponents * rng.choice([1, -1], extents(type_))
-    return np.clip(values, limits.min, limits.max).astype(type_.dtype.numpy)
+    return np.clip(values, float(limits.min), float(limits.max)).astype(type_.dtype.numpy)
 
 
 def tame(type_: TensorType, rng: np.random.Generator) -> np.ndarray:
@@ -180,7 +181,7 @@ def within(range_: Range, type_: TensorType, rng: np.random.Generator) -> np.nda
     drawn = wild(type_, rng)
     if not type_.dtype.is_float:
         return drawn
-    limits = np.finfo(type_.dtype.numpy)
+    limits = ml_dtypes.finfo(type_.dtype.numpy)
     low, high = max(range_.low, float(limits.min)), min(range_.high, float(limits.max))
     between = rng.uniform(max(low, -1e3), min(high, 1e3), drawn.shape)
     ends = rng.choice([range_.low, range_.high, *(() if not range_.nan else (np.nan,))], drawn.shape)

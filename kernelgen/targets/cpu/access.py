@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kernelgen.nest import index as index_algebra
-from kernelgen.nest.nodes import Buffer, Index, Num
+from kernelgen.nest.nodes import Buffer, Expr, Index, Num, Ref
 from kernelgen.targets.cpu.formats import from_memory, memory_kind, to_memory
 from kernelgen.targets.cpu.frame import Frame, Memory
 from kernelgen.targets.cpu.indices import index_value
@@ -22,7 +22,12 @@ def vector_stride(frame: Frame, flat: Index) -> int | None:
     """Elements between neighbouring lanes; 0 outside of vector loops, None when not constant."""
     if frame.lanes is None:
         return 0
-    return index_algebra.stride(flat, frame.lanes.variable)
+    shared: dict[Expr, Index] = {
+        value: Num(0)
+        for value in index_algebra.values(flat)
+        if isinstance(value, Ref) and frame.bindings[value.name].lanes == 1
+    }
+    return index_algebra.stride(index_algebra.settle(flat, shared), frame.lanes.variable)
 
 
 def load(frame: Frame, buffer: Buffer, index: tuple[Index, ...]) -> Value:
@@ -100,7 +105,7 @@ def lane_pointers(frame: Frame, memory: Memory, flat: Index) -> Value:
     """One address per lane."""
     assert frame.lanes is not None
     kind, lanes = memory_kind(memory.buffer.dtype, frame.host), frame.lanes
-    step = index_algebra.stride(flat, lanes.variable)
+    step = vector_stride(frame, flat)
     if step is None:
         base, offsets = memory.pointer, index_value(frame, flat)
     else:

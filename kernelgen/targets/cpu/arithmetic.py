@@ -135,6 +135,7 @@ _TABLE: dict[str, Emit] = {
     "sub": lambda _, a, b: a - b,
     "mul": lambda _, a, b: a * b,
     "div": lambda _, a, b: a / b,
+    "bitwise_xor": lambda _, a, b: a ^ b,
     "floor_div": _by_family(_float_floor_div, lambda d, a, b: integers.floor_quotient(a, b, d)),
     "mod": _by_family(_fmod, lambda d, a, b: integers.truncated_remainder(a, b, d)),
     "floor_mod": _by_family(_float_floor_mod, lambda d, a, b: integers.floor_remainder(a, b, d)),

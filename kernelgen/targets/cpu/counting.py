@@ -9,10 +9,16 @@ from kernelgen.targets.cpu.values import Value, constant
 
 
 def counted_loop(
-    function: Function, lower: Value, upper: Value, step: int, body: Callable[[Value], None], hint: str = "loop"
+    function: Function,
+    lower: Value,
+    upper: Value,
+    step: int,
+    body: Callable[[Value], None],
+    hint: str = "loop",
+    trips: int | None = None,
 ) -> None:
-    """Runs ``body`` for ``lower, lower + step, ...`` below ``upper``; constant bounds need no entry test."""
-    trips = static_trips(lower, upper, step)
+    """Runs ``body`` for ``lower, lower + step, ...`` below ``upper``; a known number of trips needs no entry test."""
+    trips = static_trips(lower, upper, step) if trips is None else trips
     if trips == 0:
         return
     if trips == 1:

@@ -5,14 +5,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from kernelgen.nest.nodes import Nest
 from kernelgen.targets.cpu.builder import Function, Module
 from kernelgen.targets.cpu.formats import register_kind
 from kernelgen.targets.cpu.frame import Frame, Memory
 from kernelgen.targets.cpu.host import Host
+from kernelgen.targets.cpu.indices import condition_value
 from kernelgen.targets.cpu.loops import block
 from kernelgen.targets.cpu.outline import captured, outlined
-from kernelgen.targets.cpu.streaming import streamed_buffer
+from kernelgen.targets.cpu.streaming import IS_LARGE, streamed_buffer, streaming_conditions
 from kernelgen.targets.cpu.values import Value
 
 ENTRY = "kernel"
@@ -32,13 +35,23 @@ def emit_for(nest: Nest, host: Host) -> str:
         name: Value(function, _load(function, "i64", "%symbols", number), "i64")
         for number, name in enumerate(nest.symbols)
     }
-    frame = Frame(
-        function, sizes, {}, memory, nonnegative=frozenset(nest.symbols), streamed=streamed_buffer(nest, host)
-    )
+    frame = _with_streaming(Frame(function, sizes, {}, memory, nonnegative=frozenset(nest.symbols)), nest)
     body = outlined(frame, "body", (), lambda inner, _: block(inner, nest.body))
     function.perform(f"call void {body}({', '.join(f'{type_} {text}' for type_, text in captured(frame))})")
     function.finish()
     return f"; {nest.name}\n{module.text()}"
+
+
+def _with_streaming(frame: Frame, nest: Nest) -> Frame:
+    """The frame that knows which output goes past the caches, and where sizes decide it, whether these sizes say so."""
+    streamed = streamed_buffer(nest, frame.host)
+    if streamed is None:
+        return frame
+    frame = replace(frame, streamed=streamed)
+    conditions = streaming_conditions(nest, streamed)
+    if not conditions:
+        return frame
+    return frame.with_variable(IS_LARGE, condition_value(frame, conditions).convert("zext", "i64"), True)
 
 
 def _load(function: Function, type_: str, array: str, number: int) -> str:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from kernelgen.nest.index import variables
-from kernelgen.nest.nodes import Compare, Index, IndexBinary, IndexOp, Num, Var
+from kernelgen.nest.nodes import Compare, Index, IndexBinary, IndexOp, Num, Ref, ValueIndex, Var
 from kernelgen.targets.cpu.frame import Frame
+from kernelgen.targets.cpu.integers import is_signed
 from kernelgen.targets.cpu.values import Value, constant, iota
 
 _PREDICATES = {"<": "slt", "<=": "sle", "==": "eq"}
@@ -17,6 +18,10 @@ def index_value(frame: Frame, index: Index) -> Value:
             return constant(frame.function, value, "i64")
         case Var(name):
             return _variable(frame, name)
+        case ValueIndex(Ref(name, dtype)):
+            return frame.bindings[name].convert("sext" if is_signed(dtype) else "zext", "i64")
+        case ValueIndex():
+            raise AssertionError("a place that data decides is a bound integer")
         case IndexBinary(op, left, right):
             return _binary(frame, op, left, right)
 
@@ -43,6 +48,10 @@ def is_nonnegative(frame: Frame, index: Index) -> bool:
             return False
         case IndexBinary(IndexOp.MOD):
             return True
+        case IndexBinary(IndexOp.MAX, left, right):
+            return is_nonnegative(frame, left) or is_nonnegative(frame, right)
+        case ValueIndex():
+            return False
         case IndexBinary(_, left, right):
             return is_nonnegative(frame, left) and is_nonnegative(frame, right)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kernelgen.nest.index import stride, variables
+from kernelgen.nest.index import references, stride, variables
 from kernelgen.nest.nodes import (
     Accumulate,
     Alloc,
@@ -108,7 +108,8 @@ class _Varying:
             case Ref(name):
                 return name not in self.bindings
             case Load(buffer, index):
-                return buffer.name not in self.buffers and not any(self.variable in variables(i) for i in index)
+                moves = any(self.variable in variables(i) or references(i) & self.bindings for i in index)
+                return buffer.name not in self.buffers and not moves
             case IndexValue(index):
                 return self.variable not in variables(index)
             case _:

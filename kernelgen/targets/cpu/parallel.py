@@ -11,10 +11,11 @@ from dataclasses import replace
 
 from kernelgen.nest.nodes import For, Num, Var
 from kernelgen.targets.cpu.builder import Function
+from kernelgen.targets.cpu.counting import conditional
 from kernelgen.targets.cpu.frame import Frame
 from kernelgen.targets.cpu.indices import index_value
 from kernelgen.targets.cpu.outline import captured, outlined
-from kernelgen.targets.cpu.values import Value, constant
+from kernelgen.targets.cpu.values import Value
 from kernelgen.targets.cpu.work import TICKS_PER_NANOSECOND, work
 
 MIN_WORK_NANOSECONDS = 30_000
@@ -35,10 +36,23 @@ def parallel_loop(frame: Frame, loop: For, serial: Callable[[Frame, For], None])
     body = outlined(frame, f"{frame.function.name}.piece", ("lower", "upper"), lambda f, b: _piece(f, loop, b, serial))
     fields = captured(frame)
     region = _region(frame, loop, body, [type_ for type_, _ in fields])
-    context = _context(frame, fields, lower, upper)
     function = frame.function
-    start = function.module.declare("GOMP_parallel", "void", "ptr, ptr, i32, i32")
-    function.perform(f"call void {start}(ptr {region}, ptr {context}, i32 {_threads(frame, loop)}, i32 0)")
+
+    def threads() -> None:
+        context = _context(frame, fields, lower, upper)
+        start = function.module.declare("GOMP_parallel", "void", "ptr, ptr, i32, i32")
+        function.perform(f"call void {start}(ptr {region}, ptr {context}, i32 0, i32 0)")
+
+    def alone() -> None:
+        arguments = [f"{type_} {text}" for type_, text in fields]
+        function.perform(f"call void {body}({', '.join([*arguments, lower.typed, upper.typed])})")
+
+    is_enough = _is_enough(frame, loop)
+    if is_enough is None:
+        threads()
+        return
+    conditional(function, is_enough, threads, "threads")
+    conditional(function, ~is_enough, alone, "alone")
 
 
 def _piece(frame: Frame, loop: For, bounds: tuple[Value, ...], serial: Callable[[Frame, For], None]) -> None:
@@ -99,10 +113,9 @@ def _load_field(function: Function, number: int, type_: str) -> str:
     return function.assign(f"load {type_}, ptr {_field(function, '%context', number)}")
 
 
-def _threads(frame: Frame, loop: For) -> str:
-    """0 lets OpenMP decide; 1 when the run-time sizes make little work."""
+def _is_enough(frame: Frame, loop: For) -> Value | None:
+    """Whether the run-time sizes make enough work for threads; None where this is known."""
     time = work(loop)
     if isinstance(time, Num):
-        return "0"
-    enough = index_value(frame, time).compare("sge", MIN_WORK_NANOSECONDS * TICKS_PER_NANOSECOND)
-    return enough.select(constant(frame.function, 0, "i32"), 1).text
+        return None
+    return index_value(frame, time).compare("sge", MIN_WORK_NANOSECONDS * TICKS_PER_NANOSECOND)

@@ -7,8 +7,9 @@ stores of one stream lie together and the copies fill each other's latencies.
 from __future__ import annotations
 
 from kernelgen.dims import product
+from kernelgen.dtypes import FLOAT32, FLOAT64
 from kernelgen.nest.index import from_dim
-from kernelgen.nest.nodes import Accumulate, Alloc, Block, Buffer, If, Index, Let, Statement, Store
+from kernelgen.nest.nodes import Accumulate, Alloc, Block, Buffer, Call, If, Index, Let, Statement, Store
 from kernelgen.targets.cpu import access, arithmetic
 from kernelgen.targets.cpu.expressions import expression
 from kernelgen.targets.cpu.formats import memory_kind, register_kind, rounded
@@ -85,19 +86,30 @@ def finish_accumulator(frame: Frame, statement: Accumulate, slots: list[str], la
 
 
 def _accumulate(frame: Frame, statement: Accumulate) -> None:
-    value = expression(frame, statement.value)
     slot = frame.accumulators.get((statement.buffer.name, statement.index))
     if slot is None:
-        update(frame, statement.buffer, statement.index, statement.function, value)
+        old = access.load(frame, statement.buffer, statement.index)
+        result = rounded(_joined(frame, statement, old), statement.buffer.dtype, frame.host)
+        access.store(frame, statement.buffer, statement.index, result)
         return
     assert frame.lanes is not None
     dtype, lanes = statement.buffer.dtype, frame.lanes.count
     kind = register_kind(dtype)
     old = Value(frame.function, _load_slot(frame, slot, kind, lanes), kind, lanes)
-    new = arithmetic.combine(statement.function, dtype, old, value)
+    new = _joined(frame, statement, old)
     if frame.mask is not None:
         new = frame.mask.select(new, old)
     frame.function.perform(f"store {new.typed}, ptr {slot}")
+
+
+def _joined(frame: Frame, statement: Accumulate, old: Value) -> Value:
+    """The old value and the new one; a product that is added takes one instruction and is not rounded by itself."""
+    value, dtype = statement.value, statement.buffer.dtype
+    fuses = statement.function == "add" and dtype in (FLOAT32, FLOAT64) and frame.host.has_fma
+    if fuses and isinstance(value, Call) and value.function == "mul" and value not in frame.known.values:
+        left, right = (expression(frame, factor) for factor in value.args)
+        return left.fma(right, old)
+    return arithmetic.combine(statement.function, dtype, old, expression(frame, value))
 
 
 def _load_slot(frame: Frame, slot: str, kind: str, lanes: int) -> str:

@@ -3,14 +3,14 @@
 A large output that the kernel does not read again costs a read of every line before it is written; non-temporal stores
 save that (1.3 to 2 times faster). They pay when all that the kernel moves does not fit the last cache anyway; what does
 would be missed there by the next kernel. Several such streams at once collide in the write-combining buffers, so only the
-largest output is streamed.
+largest output is streamed. A kernel for all sizes asks once, when it starts, whether its sizes are worth it.
 """
 
 from __future__ import annotations
 
-from kernelgen.dims import product
-from kernelgen.nest.index import stride
-from kernelgen.nest.nodes import Accumulate, Buffer, For, Nest, Space, Store
+from kernelgen.dims import Dim, Sym, product
+from kernelgen.nest.index import from_dim, stride
+from kernelgen.nest.nodes import Accumulate, Buffer, Compare, For, Nest, Num, Space, Store
 from kernelgen.nest.walk import loads_of, statements
 from kernelgen.targets.cpu.access import flat_index
 from kernelgen.targets.cpu.host import Host
@@ -20,16 +20,27 @@ MIN_MOVED_BYTES = 32 << 20
 """The size of a usual last cache."""
 
 
+IS_LARGE = "is.large"
+"""The variable of a kernel for all sizes that is 1 where it streams, else 0; no symbol can have this name."""
+
+
 def streamed_buffer(nest: Nest, host: Host) -> str | None:
     """The name of the output to stream, or None."""
-    if not host.has_streaming or sum(map(_static_bytes, nest.buffers)) < MIN_MOVED_BYTES:
+    if not host.has_streaming or not _may_reach(_bytes_moved(nest), MIN_MOVED_BYTES):
         return None
     everything = tuple(statements(nest.body))
     read_again = {load.buffer.name for statement in everything for load in loads_of(statement)}
     read_again |= {statement.buffer.name for statement in everything if isinstance(statement, Accumulate)}
     outputs = [b for b in nest.buffers if b.space is Space.OUTPUT and b.name not in read_again]
-    large = [b for b in outputs if _static_bytes(b) >= MIN_STREAMED_BYTES]
-    return max(large, key=_static_bytes).name if large else None
+    large = [b for b in outputs if _may_reach(_bytes(b), MIN_STREAMED_BYTES)]
+    return max(large, key=_growth).name if large else None
+
+
+def streaming_conditions(nest: Nest, streamed: str) -> tuple[Compare, ...]:
+    """What must hold of the sizes so that streaming pays; nothing when it always does."""
+    (buffer,) = (b for b in nest.buffers if b.name == streamed)
+    asked = ((MIN_STREAMED_BYTES, _bytes(buffer)), (MIN_MOVED_BYTES, _bytes_moved(nest)))
+    return tuple(Compare("<=", Num(least), from_dim(found)) for least, found in asked if isinstance(found, Sym))
 
 
 def stream_of(loop: For, streamed: str | None) -> Store | None:
@@ -40,6 +51,19 @@ def stream_of(loop: For, streamed: str | None) -> Store | None:
     return None
 
 
-def _static_bytes(buffer: Buffer) -> int:
-    size = product(buffer.shape)
-    return size * buffer.dtype.itemsize if isinstance(size, int) else 0
+def _bytes(buffer: Buffer) -> Dim:
+    return product(buffer.shape) * buffer.dtype.itemsize
+
+
+def _bytes_moved(nest: Nest) -> Dim:
+    return sum((_bytes(buffer) for buffer in nest.buffers), start=0)
+
+
+def _may_reach(found: Dim, least: int) -> bool:
+    return isinstance(found, Sym) or found >= least
+
+
+def _growth(buffer: Buffer) -> tuple[int, int]:
+    """Orders buffers by size: first by how many symbols are multiplied, then by the factor."""
+    found = _bytes(buffer)
+    return max((len(m), factor) for m, factor in found.terms) if isinstance(found, Sym) else (0, found)

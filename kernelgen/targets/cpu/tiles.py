@@ -23,7 +23,7 @@ from kernelgen.targets.cpu.formats import from_memory, memory_kind, to_memory
 from kernelgen.targets.cpu.frame import Frame, Known, Lanes
 from kernelgen.targets.cpu.indices import index_value, is_nonnegative
 from kernelgen.targets.cpu.statements import Frames, run
-from kernelgen.targets.cpu.streaming import stream_of
+from kernelgen.targets.cpu.streaming import IS_LARGE, stream_of
 from kernelgen.targets.cpu.tile_plan import TilePlan
 from kernelgen.targets.cpu.transpose import Square, square, transposed
 from kernelgen.targets.cpu.values import Value
@@ -46,7 +46,7 @@ def tiled_loops(frame: Frame, loop: For, plan: TilePlan, block: Callable[[Frame,
 
     def edge(i: Value) -> None:
         start = f"{vector.var}.start"
-        row = frame.with_variable(loop.var, i, is_nonnegative(frame, loop.lower))
+        row = replace(frame, streamed=None).with_variable(loop.var, i, is_nonnegative(frame, loop.lower))
         first = i.compare("slt", below).select(beside, left)
         row = row.with_variable(start, first, is_nonnegative(frame, vector.lower))
         block(row, Block((*loop.body.statements[:-1], replace(vector, lower=Var(start)))))
@@ -67,7 +67,7 @@ class _Tiles:
         """The tiles of rows ``i ..``, from column ``left`` to ``right``."""
         function, size, column = self.frame.function, self.plan.size, self._column(i)
         if self._may_stream():
-            end = self._is_aligned(column, i, left).select(right, left)
+            end = self._streams(column, i, left).select(right, left)
             streaming = replace(self, frame=replace(self.frame, is_aligned=True))
             counted_loop(function, left, end, size, lambda j: streaming.tile(column, i, j), "streamed")
             left = end
@@ -135,16 +135,23 @@ class _Tiles:
                 room.put(number, to_memory(value, statement.buffer.dtype, frame.host))
 
     def _may_stream(self) -> bool:
-        """Rows of tiles are whole cache lines, and all are aligned when one is."""
+        """Rows of tiles are whole cache lines and evenly apart: two neighbours that are aligned show that all are."""
         store = stream_of(self.plan.vector, self.frame.streamed)
-        if store is None:
+        if store is None or self.plan.size * store.buffer.dtype.itemsize != CACHE_LINE:
             return False
-        size = store.buffer.dtype.itemsize
+        if any(stride(index, self.loop.var) is None for index in store.index):
+            return False
         step = stride(access.flat_index(store.buffer, store.index), self.loop.var)
-        return self.plan.size * size == CACHE_LINE and step is not None and step * size % CACHE_LINE == 0
+        return step is None or step * store.buffer.dtype.itemsize % CACHE_LINE == 0
 
-    def _is_aligned(self, column: Frame, i: Value, j: Value) -> Value:
+    def _streams(self, column: Frame, i: Value, j: Value) -> Value:
+        """Whether the rows of a strip are aligned, and the kernel is large enough where sizes decide."""
         store = stream_of(self.plan.vector, self.frame.streamed)
         assert store is not None
-        first = self._row(column, i, j, integer(i.function, 0), {})
-        return access.misaligned_lanes(first, store.buffer, store.index).compare("eq", 0)
+        skipped = [
+            access.misaligned_lanes(self._row(column, i, j, integer(i.function, number), {}), store.buffer, store.index)
+            for number in (0, 1)
+        ]
+        is_aligned = (skipped[0] | skipped[1]).compare("eq", 0)
+        is_large = self.frame.variables.get(IS_LARGE)
+        return is_aligned if is_large is None else is_aligned & is_large.compare("ne", 0)

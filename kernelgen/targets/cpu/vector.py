@@ -1,7 +1,7 @@
 """Vector loops: invariants, an unrolled main loop, a masked remainder, then the reductions.
 
 head   one masked vector up to an aligned address, only where a large output is streamed past the caches
-main   ``unroll`` vectors at a time
+main   ``unroll`` vectors at a time; twice, streamed and not, where the sizes decide
 rest   one vector at a time, masked where the extent asks for it; or single iterations where masks are slow
 """
 
@@ -12,14 +12,17 @@ from dataclasses import dataclass, replace
 
 from kernelgen.nest.nodes import For, Store
 from kernelgen.targets.cpu import access
-from kernelgen.targets.cpu.counting import conditional, counted_loop, rounded_down, static_trips
+from kernelgen.targets.cpu.counting import conditional, counted_loop, offset, rounded_down, static_trips
 from kernelgen.targets.cpu.frame import Frame, Lanes, Target
 from kernelgen.targets.cpu.indices import index_value, is_nonnegative
 from kernelgen.targets.cpu.invariants import known_before
 from kernelgen.targets.cpu.statements import finish_accumulator, run_block, start_accumulator
-from kernelgen.targets.cpu.streaming import stream_of
-from kernelgen.targets.cpu.values import Value, iota
-from kernelgen.targets.cpu.vector_plan import VectorPlan
+from kernelgen.targets.cpu.streaming import IS_LARGE, stream_of
+from kernelgen.targets.cpu.values import Value, constant, iota
+from kernelgen.targets.cpu.vector_plan import VectorPlan, static_trips_of
+
+TOGETHER = (1, 2, 4)
+"""How many vectors of one loop are written out; partial results are combined in pairs."""
 
 MIN_STREAMED_VECTORS = 8
 """Shorter rows spend too much time in head and rest."""
@@ -28,31 +31,46 @@ MIN_STREAMED_VECTORS = 8
 def vector_loop(frame: Frame, loop: For, plan: VectorPlan) -> None:
     """Prints a loop by its plan. When the bounds are unknown, nothing is evaluated unless it runs at least once."""
     lower, upper = index_value(frame, loop.lower), index_value(frame, loop.upper)
-    if static_trips(lower, upper, 1) is None:
+    if (count := _few(loop, plan)) is not None:
+        _together(frame, loop, plan, lower, count)
+    elif static_trips(lower, upper, 1) is None:
         conditional(frame.function, lower.compare("slt", upper), lambda: _entered(frame, loop, plan, lower, upper))
     else:
         _entered(frame, loop, plan, lower, upper)
 
 
+def _few(loop: For, plan: VectorPlan) -> int | None:
+    """The number of vectors of a loop that is a few whole ones, else None."""
+    count, rest = divmod(static_trips_of(loop) or 0, plan.lanes)
+    return count if count in TOGETHER and not rest else None
+
+
+def _together(frame: Frame, loop: For, plan: VectorPlan, lower: Value, count: int) -> None:
+    """A few vectors side by side, without a loop: addresses differ by constants, and registers hold what stays."""
+    inner = replace(frame, known=known_before(frame, loop, plan.lanes))
+    slots = {
+        (r.buffer.name, r.index): [start_accumulator(frame, r, plan.lanes) for _ in range(count)]
+        for r in plan.reductions
+    }
+    _Copies(inner, loop, plan, slots).run(lower, count)
+    for reduction in plan.reductions:
+        finish_accumulator(frame, reduction, slots[reduction.buffer.name, reduction.index], plan.lanes)
+
+
 def _entered(frame: Frame, loop: For, plan: VectorPlan, lower: Value, upper: Value) -> None:
-    function, wide = frame.function, plan.lanes * plan.unroll
     inner = replace(frame, known=known_before(frame, loop, plan.lanes))
     slots = {
         (r.buffer.name, r.index): [start_accumulator(frame, r, plan.lanes) for _ in range(plan.unroll)]
         for r in plan.reductions
     }
     copies = _Copies(inner, loop, plan, slots)
-    stream = _stream(frame, loop, plan, static_trips(lower, upper, 1))
-    start = lower if stream is None else _head(copies, stream, lower)
-    middle = rounded_down(start, upper, wide)
-    main = copies if stream is None else replace(copies, frame=replace(inner, is_aligned=True))
-    counted_loop(function, start, middle, wide, lambda j: main.run(j, plan.unroll), "main")
+    middle = _main(copies, lower, upper)
     if not plan.scalar_tail:
         _rest(copies, middle, upper)
     for reduction in plan.reductions:
         finish_accumulator(frame, reduction, slots[reduction.buffer.name, reduction.index], plan.lanes)
     if plan.scalar_tail:
-        counted_loop(function, middle, upper, 1, lambda j: _scalar(frame, loop, j), "tail")
+        counted_loop(frame.function, middle, upper, 1, lambda j: _scalar(frame, loop, j), "tail")
 
 
 @dataclass(frozen=True)
@@ -69,7 +87,7 @@ class _Copies:
         run_block(tuple(self._copy(start, number, mask) for number in range(count)), self.loop.body)
 
     def _copy(self, start: Value, number: int, mask: Value | None) -> Frame:
-        start = start + number * self.plan.lanes if number else start
+        start = offset(start, number * self.plan.lanes) if number else start
         inner = self.frame.with_variable(self.loop.var, start, is_nonnegative(self.frame, self.loop.lower))
         accumulators = {target: slots[number] for target, slots in self.slots.items()}
         return replace(inner, lanes=Lanes(self.loop.var, start, self.plan.lanes), mask=mask, accumulators=accumulators)
@@ -89,17 +107,51 @@ def _scalar(frame: Frame, loop: For, counter: Value) -> None:
     run_block((frame.with_variable(loop.var, counter, is_nonnegative(frame, loop.lower)),), loop.body)
 
 
-def _stream(frame: Frame, loop: For, plan: VectorPlan, trips: int | None) -> Store | None:
-    is_long = trips is not None and trips >= MIN_STREAMED_VECTORS * plan.lanes * plan.unroll
-    return stream_of(loop, frame.streamed) if is_long and not plan.scalar_tail else None
+def _main(copies: _Copies, lower: Value, upper: Value) -> Value:
+    """The groups of whole vectors; returns where the rest starts."""
+    stream = None if copies.plan.scalar_tail else stream_of(copies.loop, copies.frame.streamed)
+    pays = None if stream is None else _pays(copies, lower, upper)
+    if stream is None or pays is None:
+        return _groups(copies, lower, upper)
+    streaming = replace(copies, frame=replace(copies.frame, is_aligned=True))
+    start = _head(copies, stream, lower, pays)
+    if not pays.text.startswith("%"):
+        return _groups(streaming, start, upper)
+    start = _groups(streaming, start, pays.select(upper, start), "streamed")
+    return _groups(copies, start, upper)
 
 
-def _head(copies: _Copies, stream: Store, lower: Value) -> Value:
+def _groups(copies: _Copies, lower: Value, upper: Value, hint: str = "main") -> Value:
+    unroll = copies.plan.unroll
+    wide = unroll * copies.plan.lanes
+    middle = rounded_down(lower, upper, wide)
+    counted_loop(copies.frame.function, lower, middle, wide, lambda j: copies.run(j, unroll), hint)
+    return middle
+
+
+def _pays(copies: _Copies, lower: Value, upper: Value) -> Value | None:
+    """Whether the loop is long and the kernel large enough to stream: None for never, else a condition or ``true``."""
+    function = copies.frame.function
+    least, trips = MIN_STREAMED_VECTORS * copies.plan.lanes * copies.plan.unroll, static_trips(lower, upper, 1)
+    if trips is not None and trips < least:
+        return None
+    pays = constant(function, True, "i1")
+    if IS_LARGE in copies.frame.variables:
+        pays = copies.frame.variables[IS_LARGE].compare("ne", 0)
+    if trips is not None:
+        return pays
+    is_long = (upper - lower).compare("sge", least)
+    return pays & is_long if pays.text.startswith("%") else is_long
+
+
+def _head(copies: _Copies, stream: Store, lower: Value, pays: Value) -> Value:
     """Runs the iterations before the first aligned vector, as the upper lanes of one; returns where that vector starts."""
     frame, lanes = copies.frame, copies.plan.lanes
     at_lower = replace(frame, lanes=Lanes(copies.loop.var, lower, lanes))
     skipped = access.misaligned_lanes(at_lower, stream.buffer, stream.index)
     is_needed, start = skipped.compare("ne", 0), lower - skipped
+    if pays.text.startswith("%"):
+        is_needed = is_needed & pays
     mask = iota(frame.function, "i32", lanes).compare("sge", skipped.convert("trunc", "i32"))
     conditional(frame.function, is_needed, lambda: copies.run(start, mask=mask), "head")
     return is_needed.select(start + lanes, lower)

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kernelgen.dtypes import DType
-from kernelgen.nest.index import stride, subtract
-from kernelgen.nest.nodes import Accumulate, Alloc, Call, Expr, For, Let, Num, Statement, Store
+from kernelgen.nest.index import settle, stride, subtract, values
+from kernelgen.nest.nodes import Accumulate, Alloc, Call, Expr, For, Index, Let, Num, Ref, Statement, Store
 from kernelgen.nest.scalars import SCALARS
 from kernelgen.nest.walk import loads_of, statements
 from kernelgen.targets.cpu.access import flat_index
@@ -107,7 +107,11 @@ def _reductions(loop: For, body: tuple[Statement, ...]) -> tuple[Accumulate, ...
 
 
 def _step(loop: For, statement: Store | Accumulate) -> int | None:
-    return stride(flat_index(statement.buffer, statement.index), loop.var)
+    """By how many elements the target moves from iteration to iteration; what is bound before the loop is constant."""
+    inside = {s.name for s in statements(loop.body) if isinstance(s, Let)}
+    flat = flat_index(statement.buffer, statement.index)
+    fixed: dict[Expr, Index] = {v: Num(0) for v in values(flat) if isinstance(v, Ref) and v.name not in inside}
+    return stride(settle(flat, fixed), loop.var)
 
 
 def _dtypes(body: tuple[Statement, ...]) -> frozenset[DType]:

@@ -1,5 +1,7 @@
 import pytest
-from fusion_nets import PATTERNS, layer_norm
+from fusion_nets import PATTERNS, layer_norm, random_graph
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from graphkernel import ops
 from graphkernel.cluster.area import Area, Direction, Mode, fusion
@@ -170,6 +172,19 @@ def test_a_shared_operand_is_read_once() -> None:
 @pytest.mark.parametrize(("size", "text"), [(12, "12 bytes"), (2048, "2 KiB"), (3 << 19, "1.5 MiB")])
 def test_sizes_read_well(size, text) -> None:
     assert human(size) == text
+
+
+@given(st.integers(0, 10**6))
+@settings(max_examples=25, deadline=None)
+def test_areas_know_their_boundary(seed: int) -> None:
+    graph = random_graph(seed, 40)
+    for area in grow(graph, PATTERNS, LIMITS, DecisionLog()):
+        inside = set(area.nodes)
+        others = [arg for node in graph.operators if node not in inside for arg in node.args]
+        assert area.operands == {arg for node in area.nodes for arg in node.args if arg.node not in inside}
+        results = [value for node in area.nodes for value in node.outs]
+        assert area.outputs == tuple(value for value in results if value in others or value in graph.outputs)
+        assert {area.home(node) for node in area.nodes} == {area.number}
 
 
 def test_a_lone_reshape_is_basic() -> None:

@@ -94,3 +94,30 @@ def test_each_fault_is_rejected_by_its_number(name):
 def test_every_invariant_has_a_mutant():
     assert {number for number, _ in MUTANTS.values()} == set(INVARIANTS)
     assert CALL.op is FUSED
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_fault_is_found_beside_nodes_that_were_checked(name):
+    number, graph = MUTANTS[name]
+    assert number in [found for found, _ in broken(graph, verify(GOOD))]
+
+
+def test_checked_nodes_are_not_looked_at_again():
+    def infer(*_: object) -> tuple[TensorType, ...]:
+        asked.append(1)
+        return (X.type,)
+
+    asked: list[int] = []
+    node = replace(ADD, op=replace(ADD.op, infer=infer))
+    graph = with_output(node.out)
+    checked = verify(graph)
+    verify(graph, checked)
+    verify(with_output(Builder().emit(OPS["Neg"], node.out)), checked)
+    assert asked == [1]
+
+
+def test_other_symbols_need_another_look():
+    n, m = parameter("x", sym("N")), parameter("y", sym("M"))
+    node = Builder().emit(OPS["Neg"], n)
+    checked = verify(Graph("g", (n, m), (node,)))
+    assert [number for number, _ in broken(Graph("g", (m,), (node,)), checked)] == ["G2", "G9", "G9"]

@@ -75,6 +75,11 @@ def test_only_gpu_and_ascend_do_it() -> None:
     assert "atomic" not in str(gk.optimize(graph, target="gpu", opt_level=1))
 
 
+def test_optimizing_it_again_leaves_the_cleared_memory_to_its_kernel() -> None:
+    graph = gk.optimize(gk.trace(column_sums, gk.spec((64, 40))), target="gpu")
+    assert gk.optimize(graph, target="gpu") == graph
+
+
 def test_a_stitched_kernel_names_the_sums_that_pass_through_shared_memory() -> None:
     graph = gk.parse(
         "kernel K(x: f32[64, 8], d: f32[64, 8]) { r: f32[64, 1] = ReduceSum(x, axis=(1,), keep_dims=True)\n"

@@ -1,3 +1,4 @@
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -19,6 +20,7 @@ from hypothesis import strategies as st
 from graphkernel import ops
 from graphkernel.cluster.area import Area, Direction, fusion
 from graphkernel.cluster.model import CPU, MODELS, Limits
+from graphkernel.decisions import Decision
 from graphkernel.frontends.trace import spec, trace
 from graphkernel.ir.graph import Graph
 from graphkernel.ir.text import show
@@ -173,6 +175,24 @@ def test_every_pattern_has_its_turn() -> None:
     declared = {pattern.name for pattern in PATTERNS}
     assert {name for model in MODELS.values() for name in model.patterns} == declared
     assert all(len(set(model.patterns)) == len(model.patterns) for model in MODELS.values())
+
+
+def test_equal_bodies_are_cut_alike_and_the_log_names_the_operators_of_each() -> None:
+    def layer(x):
+        return ops.reduce_sum(ops.exp(ops.transpose(x, (1, 0))), axis=0)
+
+    def decided(*, layers: int) -> list[Decision]:
+        given = context()
+        graph = trace(lambda *inputs: [layer(x) for x in inputs], *[spec((512, 1024))] * layers)
+        graph_kernel_splitter(graph_kernel_cluster(graph, given), given)
+        return list(given.log.with_code("fused-pattern")) + list(given.log.with_code("not-fused"))
+
+    one, three = decided(layers=1), decided(layers=3)
+    assert len(one) > 0
+    assert Counter((made.code, made.message) for made in three) == Counter(
+        (made.code, made.message) for made in one * 3
+    )
+    assert len({made.subject for made in three}) == 3 * len({made.subject for made in one})
 
 
 def test_a_second_run_changes_nothing() -> None:

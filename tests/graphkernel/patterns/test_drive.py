@@ -69,3 +69,8 @@ def test_a_long_chain_is_quick() -> None:
     trail = simplify(graph, builtin_catalogue().rules, Safety.EXACT)
     assert len(trail.graph.operators) == 1
     assert time.perf_counter() - start < 20
+
+
+def test_a_constant_that_broadcasts_the_operand_stays_in_the_sum() -> None:
+    graph = trace(lambda x: ops.reduce_sum(x * np.ones((2, 3, 4), np.float32), axis=(0, 2)), spec((4,)))
+    assert simplify(graph, builtin_catalogue().rules, Safety.DOMAIN).graph.operators[-1].op.name == "ReduceSum"

@@ -60,6 +60,23 @@ def test_a_label_that_looks_like_one_made_from_another_is_its_own() -> None:
     assert explained.why("Softmax", "Exp").startswith("Softmax and Exp are both in kernel")
 
 
+def test_operators_of_a_kernel_that_is_called_twice_keep_their_labels() -> None:
+    text = """graph g(x: f32[4, 4], w: f32[4, 4]) {
+  a: f32[4, 4] = Exp(x)
+  b: f32[4, 4] = Neg(a)
+  m: f32[4, 4] = MatMul(b, w, transpose_a=False, transpose_b=False)
+  c: f32[4, 4] = Exp(m)
+  d: f32[4, 4] = Neg(c)
+  return d
+}"""
+    explained = gk.explain(gk.parse(text))
+    assert [node.name for node in explained.after.operators] == ["b", "m", "d"]
+    assert len({node.body.name for node in explained.after.operators if node.body is not None}) == 1
+    assert explained.why("c", "d").startswith("c and d are both in kernel Fused_Exp_Neg_fusion")
+    assert explained.why("a", "d").startswith("no kernel holds both a and d")
+    assert gk.parse(str(explained.after)) == explained.after
+
+
 @pytest.mark.parametrize(
     ("label", "origin"),
     [("t2", "t2"), ("t2_1", "t2"), ("t2.0", "t2"), ("t2.0_3", "t2"), ("t2.c1", "t2"), ("a.b.7", "a.b"), ("t3", None)],

@@ -81,6 +81,7 @@ def test_out_may_be_an_input_or_strided() -> None:
 @pytest.mark.parametrize(("call", "message"), [
     (lambda exe: exe(), r"the graph takes 1 inputs \(x: f32\[3, 4\]\), got 0"),
     (lambda exe: exe(X.astype(np.float64)), "input x is float32, got an array of float64"),
+    (lambda exe: exe(X.astype(X.dtype.newbyteorder())), "input x is float32, got an array of >f4"),
     (lambda exe: exe(X[:2]), r"input x is f32\[3, 4\], got shape \(2, 4\)"),
     (lambda exe: exe(X, out=()), "the graph has 1 outputs, out= holds 0"),
     (lambda exe: exe(X, out=np.empty_like(X)), r"out= takes a tuple of arrays"),
@@ -105,6 +106,15 @@ def test_assignment_reaches_the_caller_after_all_readers(level: int) -> None:
     assert (weight == 0).all()
     assert (results[0] == 1).all()
     np.testing.assert_allclose(results[1], np.full((3, 4), np.e), rtol=1e-6)  # the content before
+
+
+def test_an_input_that_is_assigned_to_must_be_writeable() -> None:
+    exe = compiled(lambda weight: ops.assign(weight, ops.mul(weight, 2.0)), gk.spec((3, 4)))
+    fixed = X.copy()
+    fixed.setflags(write=False)
+    with pytest.raises(InputError, match="input weight is assigned to by the graph, but its array is not writeable"):
+        exe(fixed)
+    assert (fixed == X).all()
 
 
 def test_threads_do_not_share_buffers() -> None:

@@ -8,6 +8,7 @@ from kernel_examples import Writer, constant, tensor
 
 from kernelgen.desc import OpDesc, TensorDesc
 from kernelgen.dtypes import BOOL, COMPLEX64, FLOAT32, INT32, dtype
+from kernelgen.errors import UnsupportedError
 from kernelgen.meaning import reference
 from kernelgen.meaning.layout import from_fractal, to_fractal
 
@@ -202,3 +203,67 @@ def test_sparse_matrices():
 def test_predicates_may_have_float_results():
     assert run("LessEqual", [1.0, 2.0], [1.0, 1.0], shape=(2,), dtype_=FLOAT32).tolist() == [1, 0]
     assert run("LessEqual", [1.0, 2.0], [1.0, 1.0], shape=(2,), dtype_=BOOL).tolist() == [True, False]
+
+
+def test_code_in_a_description_is_refused():
+    with pytest.raises(UnsupportedError, match="holds source code"):
+        run("Custom", M, shape=(3, 4), func_source_str="def f(a): ...")
+
+
+def test_complex_parts_do_not_mix():
+    found = run("Complex", [np.nan, 1.0], [2.0, np.inf], shape=(2,), dtype_=COMPLEX64)
+    assert (found.imag[0], found.real[1]) == (2, 1)
+
+
+def test_scattered_complex_numbers_keep_their_imaginary_part():
+    data = np.asarray([1 + 2j, 3j], np.complex64)
+    found = run("TensorScatterAdd", data, [[1]], np.asarray([1 + 1j], np.complex64), shape=(2,))
+    assert found.tolist() == [1 + 2j, 1 + 4j]
+
+
+def test_nothing_can_be_gathered_from_nothing():
+    empty = np.zeros((0, 2), np.float32)
+    assert run("Gather", empty, [0, 1], shape=(2, 2), axis=0).tolist() == [[0, 0], [0, 0]]
+    assert run("GatherNd", empty, [[0, 1]], shape=(1,)).tolist() == [0]
+
+
+def test_a_scan_of_a_single_number():
+    assert run("CumSum", np.float32(3), shape=(1,), axis=0).tolist() == [3]
+    assert run("CumSum", np.float32(3), shape=(1,), axis=0, exclusive=True).tolist() == [0]
+
+
+def test_a_blocked_product_may_have_a_plain_result():
+    left, right = np.arange(5 * 7, dtype=np.float32).reshape(5, 7), np.ones((7, 3), np.float32)
+    nz, plain = "FRACTAL_NZ", np.dot(left, right)
+    found = run("MatMul", to_fractal(left), to_fractal(right), shape=(5, 3), formats=(nz, nz))
+    np.testing.assert_array_equal(found, plain)
+
+
+def blocked(x, dim, block):
+    """Dim ``dim`` split into blocks, the elements of a block last."""
+    shape = (*x.shape[:dim], x.shape[dim] // block, block, *x.shape[dim + 1 :])
+    return np.ascontiguousarray(np.moveaxis(x.reshape(shape), dim + 1, -1))
+
+
+def test_a_blocked_convolution_is_the_plain_one():
+    random = np.random.default_rng(0)
+    image, weights = (random.integers(0, 5, s).astype(np.float32) for s in ((2, 8, 5, 6), (12, 8, 3, 2)))
+    plain = run("Conv2D", image, weights, shape=(2, 12, 3, 5), stride=(1, 1))
+    turned = blocked(blocked(weights, 1, 4), 0, 6)  # [O/o, C/c, kh, kw, c, o]
+    found = run("Conv2D", blocked(image, 1, 4), turned, shape=(2, 2, 3, 5, 6), stride=(1, 1))
+    np.testing.assert_array_equal(found, blocked(plain, 1, 6))
+
+
+def test_a_depth_wise_convolution_has_a_kernel_per_channel():
+    random = np.random.default_rng(0)
+    image, weights = (random.integers(0, 5, s).astype(np.float32) for s in ((1, 8, 5, 5), (8, 1, 3, 3)))
+    plain = run("Conv2D", image, weights, shape=(1, 8, 3, 3), stride=(1, 1), group=8)
+    turned = np.moveaxis(weights.reshape(2, 4, 1, 3, 3), 1, -1)[..., None, :]  # [C/c, 1, kh, kw, 1, c]
+    found = run("Conv2D", blocked(image, 1, 4), turned, shape=(1, 2, 3, 3, 4), stride=(1, 1), is_depth_wise=True)
+    np.testing.assert_array_equal(found, blocked(plain, 1, 4))
+
+
+def test_layouts_that_are_none_are_refused():
+    for source, target in (("NCHW", "NCWH4x"), ("NHW", "NCHW"), ("NCHW", "OIHW")):
+        with pytest.raises(UnsupportedError, match="unsupported-layout"):
+            run("LayoutTransform", np.zeros((1, 2, 3, 4)), shape=(1, 2, 3, 4), src_format=source, dst_format=target)

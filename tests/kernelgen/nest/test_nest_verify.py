@@ -28,6 +28,7 @@ from kernelgen.nest.nodes import (
     Space,
     Statement,
     Store,
+    ValueIndex,
     Var,
 )
 from kernelgen.nest.verify import verify
@@ -48,6 +49,15 @@ def rows(*body: Statement) -> Nest:
 
 
 FAULTS = {
+    "accumulation into nothing": (12, rows(Accumulate(Y, AT, "add", ONE))),
+    "started too late": (12, rows(Accumulate(Y, AT, "add", ONE), Store(Y, AT, ONE))),
+    "a place from an unbound value": (2, rows(Store(Y, (ValueIndex(Ref("a", INT32)),), ONE))),
+    "a place from a float": (11, rows(Let("a", ONE), Store(Y, (ValueIndex(Ref("a", FLOAT32)),), ONE))),
+    "a place from an expression": (11, rows(Store(Y, (ValueIndex(Literal(1, INT32)),), ONE))),
+    "data in a bound": (
+        11,
+        nest(Let("a", Literal(1, INT32)), replace(loop(I, 4), upper=ValueIndex(Ref("a", INT32)))),
+    ),
     "unbound variable": (1, rows(Store(Y, (J,), ONE))),
     "variable outside of its loop": (1, nest(loop(I, 4), Store(Y, AT, ONE))),
     "unbound variable in a bound": (1, nest(loop(I, sym("M"), Store(Y, AT, ONE)))),
@@ -115,7 +125,8 @@ def test_good_nests_pass() -> None:
     verify(map_nest(lambda a, b: call("select", call("less", a, b), a, b), 7, FLOAT32, FLOAT32))
     verify(replace(nest(), argument_shapes=((2, 2), (4, 1))))
     verify(nest(Alloc(local("t", sym("N"))), loop(I, 4, loop(J, 4, Store(Y, (J,), ONE)), kind=LoopKind.SERIAL)))
-    verify(rows(Let("a", ONE), Alloc(T), Store(T, (), Ref("a", FLOAT32)), Accumulate(Y, AT, "add", Load(T, ()))))
+    update = Accumulate(Y, AT, "add", Load(T, ()))
+    verify(rows(Store(Y, AT, ONE), Let("a", ONE), Alloc(T), Store(T, (), Ref("a", FLOAT32)), update))
 
 
 def test_the_message_shows_the_statement() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from kernel_examples import own_transpose
@@ -9,7 +11,21 @@ from kernel_examples import own_transpose
 import kernelgen
 from kernelgen.dims import Dim, sym
 from kernelgen.dtypes import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, DType, dtype
-from kernelgen.nest.nodes import Accumulate, Block, Compare, For, If, Let, Load, LoopKind, Nest, Ref, Statement, Store
+from kernelgen.nest.nodes import (
+    Accumulate,
+    Block,
+    Compare,
+    For,
+    If,
+    Let,
+    Load,
+    LoopKind,
+    Nest,
+    Ref,
+    Space,
+    Statement,
+    Store,
+)
 from kernelgen.targets.cpu import TARGET, streaming
 from kernelgen.targets.cpu.emit import ENTRY, emit_for
 from kernelgen.targets.cpu.entry import CpuEntry
@@ -116,7 +132,7 @@ def test_bindings_of_the_outer_loop_and_bodies_of_every_cost(function: str) -> N
 
 
 def test_guards_accumulations_and_repeated_stores_stay_as_they_are() -> None:
-    x, y, z = buffer("x", 40, 50), output("y", 50, 40), output("z", 40, 50)
+    x, y, z = buffer("x", 40, 50), replace(output("y", 50, 40), space=Space.INOUT), output("z", 40, 50)
     guarded = If((Compare("<", J, I),), Block((Store(z, (J, I), Load(x, (J, I))),)))
     body = interleaved(
         50, 40, Store(z, (J, I), call("neg", Load(x, (J, I)))), guarded, Accumulate(y, (I, J), "add", Load(x, (J, I)))

@@ -1,0 +1,66 @@
+"""Commands that measure: bench compares a fused model with itself unfused, profile tells where the time goes."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Annotated
+
+import typer
+
+from graphkernel.cli.base import Dims, Flags, Inputs, Level, Model, Seed, Target, app, arrays_for
+from graphkernel.driver import compile
+from graphkernel.frontends.load import load
+from graphkernel.report.table import print_table
+from graphkernel.runtime.measure import Spread, compare
+from graphkernel.runtime.measure import profile as profile_steps
+
+Rounds = Annotated[int, typer.Option(min=1, help="how often everything is measured; the middle one counts")]
+
+
+@app.command()
+def bench(
+    model: Model,
+    inputs: Inputs = None,
+    dims: Dims = None,
+    opt_level: Level = 2,
+    flags: Flags = "",
+    target: Target = "cpu",
+    rounds: Rounds = 15,
+    seed: Seed = 0,
+) -> None:
+    """Times a model fused and unfused, in turns on the same inputs."""
+    graph = load(model)
+    executables = {"fused": compile(graph, opt_level, target, flags or None), "unfused": compile(graph)}
+    calls = {name: partial(exe, *arrays_for(graph, inputs, dims, seed)) for name, exe in executables.items()}
+    found = compare(calls, rounds)
+    typer.echo(executables["fused"].report.summary, err=True)
+    rows = [
+        (name, *_milliseconds(spread), f"{spread.median / found['fused'].median:.2f}") for name, spread in found.items()
+    ]
+    print_table(("", "ms", "least", "greatest", "of the fused time"), rows)
+
+
+@app.command()
+def profile(
+    model: Model,
+    inputs: Inputs = None,
+    dims: Dims = None,
+    opt_level: Level = 2,
+    flags: Flags = "",
+    target: Target = "cpu",
+    rounds: Rounds = 15,
+    seed: Seed = 0,
+) -> None:
+    """Times every kernel and host step of a fused model."""
+    graph = load(model)
+    executable = compile(graph, opt_level, target, flags or None)
+    times = profile_steps(executable, arrays_for(graph, inputs, dims, seed), rounds)
+    total = sum(step.seconds.median for step in times) or 1.0
+    rows = [
+        (step.name, step.kind, *_milliseconds(step.seconds), f"{step.seconds.median / total:.0%}") for step in times
+    ]
+    print_table(("step", "kind", "ms", "least", "greatest", "share"), rows)
+
+
+def _milliseconds(seconds: Spread) -> list[str]:
+    return [f"{1e3 * each:.4g}" for each in (seconds.median, seconds.least, seconds.greatest)]

@@ -1,0 +1,85 @@
+"""How long calls and steps take: rounds in which all contestants take turns, since the speed of a machine drifts."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from graphkernel.ir.bind import bind_symbols
+from graphkernel.runtime.arrays import Array
+from graphkernel.runtime.executable import Executable
+from graphkernel.runtime.frame import make_frame
+from graphkernel.runtime.steps import Action, KernelStep, Slots, Step, ViewStep
+
+LEAST_SECONDS = 2e-3  # of one measurement: a short call is made so often that the clock can tell
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Seconds of one call: the middle, the least and the greatest of the rounds."""
+
+    median: float
+    least: float
+    greatest: float
+
+
+@dataclass(frozen=True)
+class StepTime:
+    """How long a step of a plan takes. ``kind``: kernel, view or host."""
+
+    name: str
+    kind: str
+    seconds: Spread
+
+
+def compare(calls: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, Spread]:
+    """The seconds of each call, measured in turns. Every call is made once before, unmeasured."""
+    often = {name: _how_often(call) for name, call in calls.items()}
+    seconds: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(rounds):
+        for name, call in calls.items():
+            start = time.perf_counter()
+            for _ in range(often[name]):
+                call()
+            seconds[name].append((time.perf_counter() - start) / often[name])
+    return {name: _spread(found) for name, found in seconds.items()}
+
+
+def profile(executable: Executable, arrays: Sequence[Array], rounds: int) -> tuple[StepTime, ...]:
+    """The seconds of every step of the executable's plan on these inputs, in the order of the plan."""
+    plan = executable.plan
+    frame = make_frame(plan, bind_symbols(plan.graph.inputs, arrays))
+    seconds: list[list[float]] = [[] for _ in plan.steps]
+    timed = replace(frame, actions=tuple(map(_timed, frame.actions, seconds)))
+    executable.run_in(frame, arrays)
+    for _ in range(rounds):
+        executable.run_in(timed, arrays)
+    return tuple(
+        StepTime(step.name, _kind(step), _spread(found)) for step, found in zip(plan.steps, seconds, strict=True)
+    )
+
+
+def _how_often(call: Callable[[], object]) -> int:
+    call()
+    start = time.perf_counter()
+    call()
+    return 1 + int(LEAST_SECONDS / max(time.perf_counter() - start, 1e-7))
+
+
+def _timed(action: Action, seconds: list[float]) -> Action:
+    def call(slots: Slots) -> None:
+        start = time.perf_counter()
+        action(slots)
+        seconds.append(time.perf_counter() - start)
+
+    return call
+
+
+def _kind(step: Step) -> str:
+    return "kernel" if isinstance(step, KernelStep) else "view" if isinstance(step, ViewStep) else "host"
+
+
+def _spread(seconds: Sequence[float]) -> Spread:
+    return Spread(statistics.median(seconds), min(seconds), max(seconds))

@@ -1,0 +1,86 @@
+"""The certificate of a kernel: the relations that were proved empty, and what the checker found without them.
+
+It is plain data: it prints as text, goes to JSON and comes back equal. :func:`recheck` holds it against a nest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from kernelgen.checker.run import Checked, check
+from kernelgen.desc import KernelDesc
+from kernelgen.nest.nodes import Nest
+from kernelgen.nest.text import show
+
+
+class Claim(Protocol):
+    """A fact of a proof: ``relation`` is empty."""
+
+    @property
+    def check(self) -> str:
+        """The kind of fact."""
+        ...
+
+    @property
+    def subject(self) -> str:
+        """What it is about."""
+        ...
+
+    @property
+    def relation(self) -> str:
+        """The relation that is empty."""
+        ...
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """``nest`` is the SHA-256 of the nest's text, ``claims`` are (check, subject, relation), ``runs`` what was looked at."""
+
+    kernel: str
+    nest: str
+    claims: tuple[tuple[str, str, str], ...]
+    shown: tuple[str, ...]
+    runs: tuple[str, ...]
+    fault: str = ""
+
+    def __str__(self) -> str:
+        head = [f"kernel {self.kernel}", f"nest {self.nest}"]
+        proved = [f"proved  {check:<10} {subject}: {relation} is empty" for check, subject, relation in self.claims]
+        return "\n".join([*head, *proved, *(f"checked {run}" for run in self.runs)])
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values, keys in the order of the fields."""
+        return {
+            "kernel": self.kernel, "nest": self.nest, "claims": [list(claim) for claim in self.claims],
+            "shown": list(self.shown), "runs": list(self.runs), "fault": self.fault,
+        }  # fmt: skip
+
+    @staticmethod
+    def from_json(document: Mapping[str, Any]) -> Certificate:
+        """The certificate that :meth:`to_json` wrote."""
+        check_, subject, relation = range(3)
+        claims = tuple((claim[check_], claim[subject], claim[relation]) for claim in document["claims"])
+        return Certificate(
+            document["kernel"], document["nest"], claims, tuple(document["shown"]), tuple(document["runs"]),
+            document["fault"],
+        )  # fmt: skip
+
+
+def certify(nest: Nest, claims: Iterable[Claim], desc: KernelDesc | None = None) -> Certificate:
+    """Checks the nest and writes down what was found next to what had been proved."""
+    return _written(nest, tuple((claim.check, claim.subject, claim.relation) for claim in claims), check(nest, desc))
+
+
+def recheck(certificate: Certificate, nest: Nest, desc: KernelDesc | None = None) -> bool:
+    """Whether the certificate belongs to this nest and a new look finds the same, without a fault."""
+    return not certificate.fault and _written(nest, certificate.claims, check(nest, desc)) == certificate
+
+
+def _written(nest: Nest, claims: tuple[tuple[str, str, str], ...], found: Checked) -> Certificate:
+    digest = hashlib.sha256(show(nest).encode()).hexdigest()
+    return Certificate(
+        nest.name, digest, claims, found.shown, tuple(map(str, found.runs)), str(found.fault or "")
+    )  # fmt: skip

@@ -1,0 +1,113 @@
+"""Takes several rows of a column reduction at once where their number is not known or divides badly.
+
+    for i in 0..N:                         for i in 0..N / 8 * 8 step 8:
+      vector for j:                          vector for j:
+        s[j] += x[i, j]            ->          s[j] += x[i, j]; s[j] += x[i + 1, j]; ... s[j] += x[i + 7, j]
+                                           for i in N / 8 * 8..N:
+                                             vector for j: s[j] += x[i, j]
+
+:func:`kernelgen.nest.merge.merge_accumulations` then adds the rows up in registers, so that the partial results are
+touched once for eight rows. Mapping does the same for rows whose number it can divide.
+Legality: the two loops together run the same instances, and the body only binds values and accumulates into buffers that
+it does not load, so that any order of instances is as good: a reduction promises that. Which is Allen and Kennedy's
+unroll-and-jam.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kernelgen.nest import index as ix
+from kernelgen.nest.nodes import (
+    Accumulate,
+    Block,
+    Expr,
+    For,
+    Index,
+    IndexValue,
+    Let,
+    Load,
+    LoopKind,
+    Nest,
+    Num,
+    Ref,
+    Statement,
+    Var,
+)
+from kernelgen.nest.walk import loads_of, map_blocks, map_expression
+
+ROWS = 8
+
+
+def jam_rows(nest: Nest) -> Nest:
+    """The nest with such loops taken apart."""
+    return replace(nest, body=map_blocks(nest.body, _block))
+
+
+def _block(block: Block) -> Block:
+    parts: list[Statement] = []
+    for part in block.statements:
+        columns = _columns(part)
+        if isinstance(part, For) and columns is not None:
+            parts += _jammed(part, columns)
+        else:
+            parts.append(part)
+    return Block(tuple(parts))
+
+
+def _columns(part: Statement) -> For | None:
+    """The vector loop of a loop over rows that may be taken apart, else None."""
+    if not isinstance(part, For) or part.kind is not LoopKind.SERIAL or part.step != 1:
+        return None
+    trips = ix.subtract(part.upper, part.lower)
+    if isinstance(trips, Num) and trips.value < 2 * ROWS:
+        return None
+    body = part.body.statements
+    if len(body) != 1 or not isinstance(body[0], For) or body[0].kind is not LoopKind.VECTOR:
+        return None
+    columns = body[0]
+    is_rectangle = part.var not in ix.variables(columns.lower) | ix.variables(columns.upper)
+    return columns if is_rectangle and _only_accumulates(columns.body, part.var) else None
+
+
+def _only_accumulates(body: Block, row: str) -> bool:
+    """Bindings and accumulations alone, none into what is loaded and all into elements that the rows share."""
+    sums = [s for s in body.statements if isinstance(s, Accumulate)]
+    if not sums or not all(isinstance(s, Let | Accumulate) for s in body.statements):
+        return False
+    loaded = {load.buffer.name for s in body.statements for load in loads_of(s)}
+    return all(
+        s.buffer.name not in loaded and not any(row in ix.variables(i) or ix.references(i) for i in s.index)
+        for s in sums
+    )
+
+
+def _jammed(rows: For, columns: For) -> list[Statement]:
+    whole = ix.multiply(ix.floor_divide(ix.subtract(rows.upper, rows.lower), Num(ROWS)), Num(ROWS))
+    middle = ix.add(whole, rows.lower)
+    copies = [
+        s for number in range(ROWS) for s in _row(columns.body, rows.var, ix.add(Var(rows.var), Num(number)), number)
+    ]
+    jammed = replace(rows, upper=middle, step=ROWS, body=Block((replace(columns, body=Block(tuple(copies))),)))
+    rest = Block(tuple(_row(columns.body, rows.var, Var(rows.var), ROWS)))
+    return [jammed, replace(rows, lower=middle, body=Block((replace(columns, body=rest),)))]
+
+
+def _row(body: Block, variable: str, place: Index, number: int) -> list[Statement]:
+    """The body at another row, its bindings named anew."""
+    suffix = f"_row{number}" if number else ""
+
+    def moved(expr: Expr) -> Expr:
+        if isinstance(expr, Ref) and expr.name in bound:
+            return replace(expr, name=expr.name + suffix)
+        return ix.substitute_in(expr, {variable: place}) if isinstance(expr, Load | IndexValue) else expr
+
+    bound = {s.name for s in body.statements if isinstance(s, Let)}
+    found: list[Statement] = []
+    for part in body.statements:
+        if isinstance(part, Let):
+            found.append(Let(part.name + suffix, map_expression(part.value, moved)))
+        elif isinstance(part, Accumulate):
+            index = tuple(ix.map_values(each, moved) for each in part.index)
+            found.append(replace(part, index=index, value=map_expression(part.value, moved)))
+    return found

@@ -1,0 +1,261 @@
+"""The scop under construction: buffers, statements, and how a tensor's element is read and written.
+
+Every tensor is a dense buffer over its leaf axes (:mod:`kernelgen.poly.pairing` finds them), dims of extent 1 have no
+axis. A lowering function says what an operator computes at the points of its result, or where it accumulates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from kernelgen import vocabulary
+from kernelgen.desc import KernelDesc, TensorDesc
+from kernelgen.dims import Dim
+from kernelgen.dtypes import BFLOAT16, FLOAT16, FLOAT32, INT32, INT64, DType
+from kernelgen.errors import UnsupportedError
+from kernelgen.nest import index as ix
+from kernelgen.nest.index import variables
+from kernelgen.nest.initialize import neutral_element
+from kernelgen.nest.nodes import (
+    Accumulate,
+    Buffer,
+    Expr,
+    Index,
+    IndexValue,
+    Literal,
+    Load,
+    Space,
+    Store,
+    ValueIndex,
+)
+from kernelgen.poly.lower.points import Place, Points, unflatten
+from kernelgen.poly.pairing import TensorAxes
+from kernelgen.poly.scop import Scop, Statement
+
+ALGEBRA = vocabulary.ExprAlgebra()
+
+
+@dataclass
+class Builder:
+    """Collects buffers and statements; ``axes`` relates the dims of all tensors."""
+
+    desc: KernelDesc
+    axes: TensorAxes
+    buffers: dict[str, Buffer] = field(default_factory=dict)
+    renamed: dict[str, TensorDesc] = field(default_factory=dict)
+    statements: list[Statement] = field(default_factory=list)
+    assigned: dict[str, Statement] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        updated = self.desc.updated_inputs
+        for position, tensor in enumerate(self.desc.inputs):
+            space = Space.INOUT if position in updated else Space.INPUT
+            self.buffers[tensor.name] = self.buffer(tensor, space)
+        self.outputs = {tensor.name for tensor in self.desc.outputs} - set(self.buffers)
+
+    # ------------------------------------------------------------ buffers
+
+    def buffer(self, tensor: TensorDesc, space: Space, name: str = "") -> Buffer:
+        """The dense buffer of a tensor over its leaf axes."""
+        shape = tuple(axis.extent for group in self.axes.groups(tensor) for axis in group)
+        return Buffer(name or tensor.name, tensor.dtype, shape, space)
+
+    def target(self, tensor: TensorDesc) -> Buffer:
+        """The buffer that an operator's result is written to."""
+        made = self.buffer(tensor, Space.OUTPUT if tensor.name in self.outputs else Space.WORKSPACE)
+        self.buffers[tensor.name] = made
+        return made
+
+    def temporary(self, name: str, dtype: DType, shape: Sequence[Dim]) -> Buffer:
+        """A buffer that only this operator knows; extents of 1 are dropped."""
+        made = Buffer(name, dtype, tuple(dim for dim in shape if dim != 1), Space.WORKSPACE)
+        self.buffers[name] = made
+        return made
+
+    def resolve(self, tensor: TensorDesc) -> TensorDesc:
+        """Follows the results of assignments to the value they stand for."""
+        return self.renamed.get(tensor.name, tensor)
+
+    def literal(self, tensor: TensorDesc) -> Literal | None:
+        """The constant of an inline tensor."""
+        if tensor.value is None:
+            return None
+        return Literal(tensor.value, tensor.dtype)
+
+    def source(self, tensor: TensorDesc) -> Buffer:
+        """The buffer that holds a computed tensor."""
+        if tensor.name not in self.buffers:
+            raise UnsupportedError("defective-input", f"tensor {tensor.name!r} is used before it is computed")
+        return self.buffers[tensor.name]
+
+    # ------------------------------------------------------------ reading
+
+    def points(self, tensor: TensorDesc) -> Points:
+        """All elements of a tensor."""
+        return Points.over(self.axes.groups(tensor))
+
+    def read(self, tensor: TensorDesc, points: Points) -> Expr:
+        """A tensor at a point of an iteration space, aligned on the last dims; dims of extent 1 are broadcast."""
+        tensor = self.resolve(tensor)
+        if (literal := self.literal(tensor)) is not None:
+            return literal
+        groups = self.axes.groups(tensor)
+        aligned = points.groups[len(points.groups) - len(groups) :] if len(groups) <= len(points.groups) else None
+        if aligned is None:  # more dims than the result: the leading ones are 1
+            groups, aligned = groups[len(groups) - len(points.groups) :], points.groups
+        index = tuple(i for group, indices in zip(groups, aligned, strict=True) if group for i in indices)
+        return Load(self.source(tensor), index)
+
+    def at(self, tensor: TensorDesc, places: Sequence[Place]) -> Expr:
+        """A tensor at a place, one for each dim."""
+        tensor = self.resolve(tensor)
+        literal = self.literal(tensor)
+        return literal if literal is not None else Load(self.source(tensor), self.index(tensor, places))
+
+    def index(self, tensor: TensorDesc, places: Sequence[Place]) -> tuple[Index, ...]:
+        """The index of a place over the leaf axes."""
+        index: list[Index] = []
+        for group, place in zip(self.axes.groups(tensor), places, strict=True):
+            extents = [axis.extent for axis in group]
+            index += (place if group else ()) if isinstance(place, tuple) else unflatten(place, extents)
+        return tuple(index)
+
+    def within(self, tensor: TensorDesc, places: Sequence[Place], dims: Sequence[int], otherwise: float) -> Expr:
+        """A tensor at a place, or a constant where one of those dims is left: the place itself is clamped."""
+        if any(tensor.shape[dim] == 0 for dim in dims):
+            return ALGEBRA.literal(otherwise, tensor.dtype)
+        held = list(places)
+        conditions: list[Expr] = []
+        for dim in dims:
+            place = places[dim]
+            assert not isinstance(place, tuple)
+            conditions.append(inside(place, tensor.shape[dim]))
+            held[dim] = ix.clamp(place, tensor.shape[dim])
+        return where(conditions, self.at(tensor, held), ALGEBRA.literal(otherwise, tensor.dtype))
+
+    # ------------------------------------------------------------ writing
+
+    def define(self, tensor: TensorDesc, points: Points, value: Expr, name: str) -> None:
+        """``tensor[points] = value``."""
+        target = self.target(tensor)
+        self.store(target, points, points.index, value, name)
+
+    def store(self, target: Buffer, points: Points, index: tuple[Index, ...], value: Expr, name: str) -> None:
+        """``target[index] = value`` at all points; none where there is no point."""
+        if not points.is_empty:
+            body = Store(target, index, ALGEBRA.cast(value, target.dtype))
+            self.statements.append(Statement(name, points.iterators, (body,)))
+
+    def accumulate(
+        self, target: Buffer, points: Points, index: tuple[Index, ...], function: str, value: Expr, name: str
+    ) -> None:
+        """``target[index] = f(target[index], value)`` from the neutral element on.
+
+        A reduction over nothing is the neutral element; one over a single term is that term.
+        """
+        kept = {each for i in index for each in variables(i)}
+        value = ALGEBRA.cast(value, target.dtype)
+        if points.is_empty or len(kept) == len(points.iterators):
+            if points.is_empty:
+                value = neutral_element(function, target.dtype)
+            points = replace(points, iterators=tuple(it for it in points.iterators if it.name in kept))
+            self.store(target, points, index, value, name)
+        else:
+            self.statements.append(Statement(name, points.iterators, (Accumulate(target, index, function, value),)))
+
+    def reduce(
+        self,
+        tensor: TensorDesc,
+        points: Points,
+        places: Sequence[Place],
+        value: tuple[str, Expr, DType],
+        name: str,
+        finish: Callable[[Expr], Expr] | None = None,
+    ) -> None:
+        """A result that is accumulated: ``value`` is the function, its terms and the data type that it runs in.
+
+        Where that is not the result's, or where ``finish`` makes something of the total, the total has a buffer of its own.
+        """
+        function, term, wide = value
+        index = self.index(tensor, places)
+        if finish is None and wide == tensor.dtype:
+            self.accumulate(self.target(tensor), points, index, function, term, name)
+            return
+        partial = replace(self.buffer(tensor, Space.WORKSPACE, f"{tensor.name}_{wide.short}"), dtype=wide)
+        self.buffers[partial.name] = partial
+        self.accumulate(partial, points, index, function, term, name)
+        result = self.points(tensor)
+        total: Expr = Load(partial, result.index)
+        self.define(tensor, result, finish(total) if finish else total, f"{name}_cast")
+
+    def scatter(
+        self,
+        tensor: TensorDesc,
+        start: Callable[[Points], Expr],
+        points: Points,
+        places: Sequence[Place],
+        term: tuple[Sequence[Expr], Expr],
+        name: str,
+    ) -> None:
+        """``tensor = start; tensor[places] += term`` where all conditions hold, which are the first of the pair."""
+        wide = wide_type(tensor.dtype)
+        result, conditions, value = self.points(tensor), *term
+        partial = replace(self.buffer(tensor, Space.WORKSPACE, f"{tensor.name}_{wide.short}"), dtype=wide)
+        target = self.target(tensor) if wide == tensor.dtype else partial
+        self.buffers[target.name] = target
+        self.store(target, result, result.index, start(result), f"{name}_start")
+        if not points.is_empty and not result.is_empty:
+            added = where(conditions, ALGEBRA.cast(value, wide), ALGEBRA.literal(0, wide))
+            body = Accumulate(target, self.index(tensor, places), "add", added)
+            self.statements.append(Statement(name, points.iterators, (body,)))
+        if wide != tensor.dtype:
+            self.define(tensor, result, Load(partial, result.index), f"{name}_cast")
+
+    # ------------------------------------------------------------ the whole
+
+    def finish(self) -> Scop:
+        """The scop of all statements; updates of inputs come last."""
+        arguments = [self.buffers[tensor.name] for tensor in self.desc.inputs]
+        for position, tensor in enumerate(self.desc.outputs):
+            arguments.append(self.output(tensor, position, {b.name for b in arguments}))
+        names = {buffer.name for buffer in arguments}
+        temporaries = [b for b in self.buffers.values() if b.name not in names]
+        shapes = tuple(tensor.shape for tensor in (*self.desc.inputs, *self.desc.outputs))
+        statements = (*self.statements, *self.assigned.values())
+        return Scop(self.desc.name, self.desc.symbols, (*arguments, *temporaries), statements, shapes)
+
+    def output(self, tensor: TensorDesc, position: int, taken: set[str]) -> Buffer:
+        """The buffer of a kernel output; an output that is an input, a constant or repeated is copied."""
+        computed = self.buffers.get(tensor.name)
+        if computed is not None and computed.space is Space.OUTPUT and computed.name not in taken:
+            return computed
+        target = self.buffer(tensor, Space.OUTPUT, f"{tensor.name}_out{position}")
+        points = self.points(tensor)
+        self.store(target, points, points.index, self.read(tensor, points), f"Output_{position}")
+        return target
+
+
+def wide_type(dtype: DType) -> DType:
+    """What sums and products of a data type run in: half precision in float32, as in AKG."""
+    return FLOAT32 if dtype in (FLOAT16, BFLOAT16) else dtype
+
+
+def where(conditions: Sequence[Expr], value: Expr, otherwise: Expr) -> Expr:
+    """The value where all conditions hold."""
+    if not conditions:
+        return value
+    both = conditions[0]
+    for condition in conditions[1:]:
+        both = ALGEBRA.call("logical_and", both, condition)
+    return ALGEBRA.call("select", both, value, otherwise)
+
+
+def inside(place: Index, extent: Dim) -> Expr:
+    """``0 <= place < extent``."""
+    values = list(ix.values(place))
+    number = values[0] if values and place == ValueIndex(values[0]) else IndexValue(place, INT64)
+    if number.dtype not in (INT32, INT64):
+        number = ALGEBRA.cast(number, INT64)
+    limit = IndexValue(ix.from_dim(extent), number.dtype) if not isinstance(extent, int) else extent
+    return ALGEBRA.call("logical_and", ALGEBRA.call("greater_equal", number, 0), ALGEBRA.call("less", number, limit))

@@ -1,0 +1,31 @@
+"""Element-wise operators and broadcasts: ``out[i] = f(operands at the broadcast of i)``."""
+
+from __future__ import annotations
+
+from kernelgen import vocabulary
+from kernelgen.desc import OpDesc
+from kernelgen.poly.lower.builder import ALGEBRA, Builder
+from kernelgen.poly.lower.lowering import Lowering
+from kernelgen.poly.pairing import TensorAxes
+
+
+def relate_broadcast(axes: TensorAxes, op: OpDesc) -> None:
+    """All operands pair with the result from the right."""
+    axes.broadcast(op, op.inputs, axes.of(op.output))
+
+
+def lower_pointwise(builder: Builder, op: OpDesc, name: str) -> None:
+    """The operator's rule on its operands."""
+    points = builder.points(op.output)
+    operands = [builder.read(operand, points) for operand in op.inputs]
+    builder.define(op.output, points, vocabulary.ELEMENTWISE[op.name](ALGEBRA, operands, op), name)
+
+
+def lower_broadcast(builder: Builder, op: OpDesc, name: str) -> None:
+    """The operand itself."""
+    points = builder.points(op.output)
+    builder.define(op.output, points, builder.read(op.inputs[0], points), name)
+
+
+POINTWISE = Lowering(relate_broadcast, lower_pointwise)
+BROADCAST = Lowering(relate_broadcast, lower_broadcast)

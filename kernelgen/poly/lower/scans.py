@@ -1,0 +1,54 @@
+"""CumSum and CumProd: ``acc[a, b] = f(acc[a, b], in[a, i, b]); out[a, i, b] = acc[a, b]``, in order of i."""
+
+from __future__ import annotations
+
+from kernelgen.desc import OpDesc
+from kernelgen.desc_axes import normal_axis
+from kernelgen.nest import index as ix
+from kernelgen.nest.initialize import neutral_element
+from kernelgen.nest.nodes import Accumulate, Load, Num, Store
+from kernelgen.poly.lower.builder import ALGEBRA, Builder, wide_type
+from kernelgen.poly.lower.lowering import Lowering
+from kernelgen.poly.lower.points import Place
+from kernelgen.poly.pairing import TensorAxes
+from kernelgen.poly.scop import BodyStatement, Statement
+
+FUNCTIONS = {"CumSum": "add", "CumProd": "mul"}
+
+
+def _axis(op: OpDesc) -> int:
+    return normal_axis(op.attrs.ints("axis", (0,))[0], len(op.inputs[0].shape))
+
+
+def _relate(axes: TensorAxes, op: OpDesc) -> None:
+    axes.pair(axes.of(op.inputs[0]), axes.of(op.output), op)
+    if op.inputs[0].shape:
+        axes.hold(axes.of(op.output)[_axis(op)])
+
+
+def _scan(builder: Builder, op: OpDesc, name: str) -> None:
+    """``exclusive`` stores before it accumulates; ``reverse`` counts the axis from its end."""
+    source, result, axis = op.inputs[0], op.output, _axis(op)
+    points, function = builder.points(result), FUNCTIONS[op.name]
+    wide = wide_type(result.dtype)
+    exclusive = op.attrs.bool("exclusive", False)
+    extent = result.shape[axis] if result.shape else 1
+    if extent == 1:
+        start = neutral_element(function, result.dtype)
+        builder.define(result, points, start if exclusive else builder.read(source, points), name)
+        return
+    places: list[Place] = list(points.groups)
+    if op.attrs.bool("reverse", False):
+        places[axis] = ix.subtract(ix.subtract(ix.from_dim(extent), Num(1)), points.position(axis))
+    kept = tuple(i for d, group in enumerate(points.groups) if d != axis for i in group)
+    shape = [dim for d, dim in enumerate(builder.axes.groups(result)) if d != axis for dim in (a.extent for a in dim)]
+    running = builder.temporary(f"{result.name}_running", wide, shape)
+    target = builder.target(result)
+    step = Accumulate(running, kept, function, ALGEBRA.cast(builder.at(source, places), wide))
+    keep = Store(target, builder.index(result, places), ALGEBRA.cast(Load(running, kept), target.dtype))
+    body: tuple[BodyStatement, ...] = (keep, step) if exclusive else (step, keep)
+    if not points.is_empty:
+        builder.statements.append(Statement(name, points.iterators, body, ordered=True))
+
+
+SCAN = Lowering(_relate, _scan)

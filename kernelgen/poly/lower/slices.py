@@ -1,0 +1,170 @@
+"""Slices, Split, Concat, pads and Tile: results and operands meet at shifted, strided or repeated places."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from kernelgen.desc import OpDesc, TensorDesc
+from kernelgen.desc_axes import normal_axis
+from kernelgen.desc_slices import Cut, cuts
+from kernelgen.dims import Dim, Sym
+from kernelgen.errors import UnsupportedError
+from kernelgen.nest import index as ix
+from kernelgen.nest.nodes import Index, Num
+from kernelgen.poly.lower.builder import Builder
+from kernelgen.poly.lower.lowering import Lowering
+from kernelgen.poly.lower.points import Place
+from kernelgen.poly.pairing import TensorAxes
+
+
+def _cuts(op: OpDesc) -> dict[int, Cut]:
+    """What a slice takes of each dim of its operand."""
+    if op.name == "UnPadAkg":
+        tails = zip(op.inputs[0].shape, op.attrs.ints("tail"), strict=True)
+        return {d: Cut(d, count=dim - tail) for d, (dim, tail) in enumerate(tails)}
+    try:
+        return {cut.axis: cut for cut in cuts(op) if cut.axis is not None}
+    except ValueError as error:
+        raise UnsupportedError("unsupported-attr", f"{op.name}: {error}") from error
+
+
+def _is_whole(cut: Cut, extent: Dim) -> bool:
+    return (cut.start, cut.step, cut.count) == (0, 1, extent)
+
+
+def _place(cut: Cut, position: Index) -> Index:
+    return ix.add(ix.multiply(position, Num(cut.step)), ix.from_dim(cut.start))
+
+
+def _result_dims(op: OpDesc, taken: Mapping[int, Cut]) -> dict[int, int]:
+    """The dim of the result for each dim of the operand that more than one element is taken of."""
+    wanted = [d for d, cut in taken.items() if cut.count != 1]
+    found = [d for d, extent in enumerate(op.output.shape) if extent != 1]
+    if [taken[d].count for d in wanted] != [op.output.shape[d] for d in found]:
+        counts = [str(cut.count) for cut in taken.values()]
+        raise UnsupportedError("defective-input", f"{op.name} takes {counts}, described as {list(op.output.shape)}")
+    return dict(zip(wanted, found, strict=True))
+
+
+def _relate_slice(axes: TensorAxes, op: OpDesc) -> None:
+    taken = _cuts(op)
+    source, result = axes.of(op.inputs[0]), axes.of(op.output)
+    places = _result_dims(op, taken)
+    for d, cut in taken.items():
+        if d in places and _is_whole(cut, op.inputs[0].shape[d]):
+            axes.pair((source[d],), (result[places[d]],), op)
+        else:
+            axes.hold(source[d], result[places[d]] if d in places else None)
+
+
+def _slice(builder: Builder, op: OpDesc, name: str) -> None:
+    """``out[i] = in[start + step * i]``."""
+    taken, points = _cuts(op), builder.points(op.output)
+    results = _result_dims(op, taken)
+    places: list[Place] = []
+    for d, extent in enumerate(op.inputs[0].shape):
+        if d in results and _is_whole(taken[d], extent):
+            places.append(points.groups[results[d]])
+        else:
+            places.append(_place(taken[d], points.position(results[d]) if d in results else Num(0)))
+    builder.define(op.output, points, builder.at(op.inputs[0], places), name)
+
+
+# ---------------------------------------------------------------- Split and Concat
+
+
+def _axis(op: OpDesc) -> int:
+    return normal_axis(op.attrs.int("axis", 0), len(op.inputs[0].shape))
+
+
+def _relate_parts(axes: TensorAxes, op: OpDesc, whole: TensorDesc, parts: Sequence[TensorDesc]) -> None:
+    for part in parts:
+        for d, (a, b) in enumerate(zip(axes.of(part), axes.of(whole), strict=True)):
+            if d != _axis(op) or part.shape == whole.shape:
+                axes.pair((a,), (b,), op)
+            else:
+                axes.hold(a, b)
+
+
+def _relate_split(axes: TensorAxes, op: OpDesc) -> None:
+    _relate_parts(axes, op, op.inputs[0], op.outputs)
+
+
+def _split(builder: Builder, op: OpDesc, name: str) -> None:
+    """``part[i] = in[offset + i]`` along the axis."""
+    axis, offset = _axis(op), 0
+    for number, part in enumerate(op.outputs):
+        points = builder.points(part)
+        places: list[Place] = list(points.groups)
+        if part.shape != op.inputs[0].shape:
+            places[axis] = ix.add(points.position(axis), ix.from_dim(offset))
+        builder.define(part, points, builder.at(op.inputs[0], places), f"{name}_{number}")
+        offset = offset + part.shape[axis]
+
+
+def _relate_concat(axes: TensorAxes, op: OpDesc) -> None:
+    _relate_parts(axes, op, op.output, op.inputs)
+
+
+def _concat(builder: Builder, op: OpDesc, name: str) -> None:
+    """``out[offset + i] = part[i]`` along the axis: the parts of the result do not overlap."""
+    axis, offset = _axis(op), 0
+    target = builder.target(op.output)
+    for number, part in enumerate(op.inputs):
+        points = builder.points(part)
+        places: list[Place] = list(points.groups)
+        if part.shape != op.output.shape:
+            places[axis] = ix.add(points.position(axis), ix.from_dim(offset))
+        builder.store(target, points, builder.index(op.output, places), builder.read(part, points), f"{name}_{number}")
+        offset = offset + part.shape[axis]
+
+
+# ---------------------------------------------------------------- pads and Tile
+
+
+def _relate_pad(axes: TensorAxes, op: OpDesc) -> None:
+    for a, b in zip(axes.of(op.inputs[0]), axes.of(op.output), strict=True):
+        if a is not None and b is not None and a.extent == b.extent:
+            axes.pair((a,), (b,), op)
+        else:
+            axes.hold(a, b)
+
+
+def _pad(builder: Builder, op: OpDesc, name: str) -> None:
+    """``out[i] = in[i - head]`` inside, else ``pad_val``."""
+    source, points = op.inputs[0], builder.points(op.output)
+    places: list[Place] = list(points.groups)
+    padded = [d for d, dim in enumerate(source.shape) if dim != op.output.shape[d]]
+    for d in padded:
+        places[d] = ix.subtract(points.position(d), Num(op.attrs.ints("head")[d]))
+    value = builder.within(source, places, padded, op.attrs.float("pad_val", 0.0))
+    builder.define(op.output, points, value, name)
+
+
+def _relate_tile(axes: TensorAxes, op: OpDesc) -> None:
+    source, result = axes.of(op.inputs[0]), axes.of(op.output)
+    for a, b in zip(reversed(source), reversed(result), strict=False):
+        if a is not None and b is not None and a.extent == b.extent:
+            axes.pair((a,), (b,), op)
+        elif a is not None:
+            axes.hold(a, b)
+
+
+def _tile(builder: Builder, op: OpDesc, name: str) -> None:
+    """``out[i] = in[i mod extent]``; an operand of fewer dims is repeated as a whole."""
+    points, source = builder.points(op.output), op.inputs[0]
+    first = len(op.output.shape) - len(source.shape)
+    places: list[Place] = list(points.groups[first:])
+    for d, dim in enumerate(source.shape):
+        if dim != 1 and dim != op.output.shape[first + d]:
+            if isinstance(dim, Sym):
+                raise UnsupportedError("unsupported-attr", f"Tile that repeats the symbolic extent {dim}")
+            places[d] = ix.modulo(points.position(first + d), Num(dim))
+    builder.define(op.output, points, builder.at(source, places), name)
+
+
+SLICE = Lowering(_relate_slice, _slice)
+SPLIT = Lowering(_relate_split, _split)
+CONCAT = Lowering(_relate_concat, _concat)
+PAD = Lowering(_relate_pad, _pad)
+TILE = Lowering(_relate_tile, _tile)

@@ -1,0 +1,77 @@
+"""The commands of the kernel cache, on files that kernelgen wrote."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import graphkernel as gk
+from graphkernel import ops
+from graphkernel.cli import CHECK_FAILED, app
+from graphkernel.runtime.kernel_cache import cache_folder, cached_kernels
+from kernelgen.options import cache_dir
+
+RUNNER = CliRunner()
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("GRAPHKERNEL_CACHE_DIR", str(tmp_path))
+    for number in (1.0, 2.0):
+        gk.compile(gk.trace(lambda x, by=number: ops.exp(x * by), gk.spec((3, 4))), 2)(np.ones((3, 4), np.float32))
+    return tmp_path
+
+
+def call(*arguments: str, exit_code: int = 0) -> str:
+    found = RUNNER.invoke(app, ["cache", *arguments], catch_exceptions=False)
+    assert found.exit_code == exit_code, found.output
+    return found.stdout
+
+
+def test_both_packages_mean_the_same_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert cache_folder() == cache_dir() == folder
+    assert call("path") == f"{folder}\n"
+    monkeypatch.delenv("GRAPHKERNEL_CACHE_DIR")
+    assert cache_folder() == cache_dir()
+
+
+def test_kernels_are_listed_and_whole(folder: Path) -> None:
+    entries = cached_kernels(folder)
+    assert [entry.target for entry in entries] == ["cpu", "cpu"]
+    head, *rows = call("ls").splitlines()
+    assert head == "kernel\ttarget\tbytes\twritten"
+    assert [row.split("\t")[0] for row in rows] == [entry.path.stem for entry in entries]
+    assert call("verify") == "2 whole, 0 damaged\n"
+
+
+def test_a_damaged_kernel_is_named_removed_and_compiled_again(folder: Path) -> None:
+    entry, _ = cached_kernels(folder)
+    entry.path.write_bytes(entry.path.read_bytes()[:-1] + b"?")
+    assert f"damaged: {entry.path}" in call("verify", exit_code=CHECK_FAILED)
+    assert call("prune").startswith("removed 1 kernel, ")
+    assert call("verify") == "1 whole, 0 damaged\n"
+
+
+def test_the_oldest_go_until_the_rest_is_small_enough(folder: Path) -> None:
+    entry, other = cached_kernels(folder)
+    os.utime(entry.path, (0, 0))
+    with other.path.open("r+b") as file:
+        file.truncate(0)  # not whole: it goes whatever the limit is
+    assert "1 kernel, 0 B" in call("prune")
+    assert [left.path for left in cached_kernels(folder)] == [entry.path]
+    assert call("prune", "--max-size", "0").startswith("removed 1 kernel")
+    assert cached_kernels(folder) == ()
+
+
+def test_what_a_stopped_process_left_goes_when_it_is_old(folder: Path) -> None:
+    entry, _ = cached_kernels(folder)
+    old, new = entry.path.with_name("old.part"), entry.path.with_name("new.part")
+    old.touch()
+    new.touch()
+    os.utime(old, (0, 0))
+    call("prune")
+    assert (old.exists(), new.exists()) == (False, True)

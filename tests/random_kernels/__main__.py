@@ -1,0 +1,106 @@
+"""``python -m tests.random_kernels --count 1000 --target cpu --seed 0 --json OUT``: random kernels agree with the reference.
+
+Each failure is made small, printed, and written into a folder as JSON (``--faults``); ``--again FILE`` runs such a file.
+The record counts kernels, operators, refusals by reason and operator, and lists the failures. Ends with status 1 when
+there was one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from tests.random_kernels.check import Kind, check
+from tests.random_kernels.generate import FAMILIES
+from tests.random_kernels.pool import Job, Result, run
+from tests.random_kernels.stored import from_json
+
+CACHE_VARIABLE = "GRAPHKERNEL_CACHE_DIR"
+
+
+def main() -> None:
+    """Checks the seeds in processes, with a line of progress."""
+    arguments = _arguments()
+    if arguments.again:
+        outcome = check(from_json(Path(arguments.again)), arguments.target)
+        print(f"{outcome.kind} {outcome.reason} {outcome.message}")
+        sys.exit(outcome.kind is Kind.FAILED)
+    families = tuple(arguments.families.split(",")) if arguments.families else None
+    job = Job(arguments.target, arguments.elements, arguments.steps, families)
+    start = time.perf_counter()
+    with tempfile.TemporaryDirectory(prefix="random-kernels-") as folder:
+        os.environ[CACHE_VARIABLE] = folder  # for the processes that start now
+        record = _checked(range(arguments.seed, arguments.seed + arguments.count), job, arguments)
+    record |= {"seconds": round(time.perf_counter() - start), "date": str(datetime.datetime.now(datetime.UTC).date())}
+    if arguments.json:
+        Path(arguments.json).write_text(json.dumps(record, indent=1) + "\n")
+    print(f"{record['passed']} passed, {record['skipped']} skipped, {record['failed']} failed in {record['seconds']} s")
+    for what, count in record["refusals"].items():
+        print(f"  {count:6} {what} (first seed {record['first_seed_refused'][what]})")
+    sys.exit(record["failed"] > 0)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.random_kernels", description=__doc__)
+    parser.add_argument("--count", type=int, default=1000)
+    parser.add_argument("--target", default="cpu")
+    parser.add_argument("--seed", type=int, default=0, help="the first seed; the others follow")
+    parser.add_argument("--json", metavar="OUT", help="where the record goes")
+    parser.add_argument("--faults", metavar="FOLDER", help="where failures go, one JSON file each")
+    parser.add_argument("--again", metavar="FILE", help="checks the kernel of such a file")
+    parser.add_argument("--families", help=f"all of these take part, else some are drawn: {','.join(FAMILIES)}")
+    parser.add_argument("--elements", type=int, default=400, help="the size of most tensors")
+    parser.add_argument("--steps", type=int, default=40, help="the most steps of a kernel")
+    parser.add_argument("--processes", type=int, default=2)
+    return parser.parse_args()
+
+
+def _checked(seeds: range, job: Job, arguments: argparse.Namespace) -> dict[str, Any]:
+    """The record of a run."""
+    kinds: Counter[str] = Counter()
+    operators: Counter[str] = Counter()
+    refusals: Counter[str] = Counter()
+    refused: dict[str, int] = {}
+    failures: list[dict[str, Any]] = []
+    for result in run(seeds, job, arguments.processes):
+        kinds[result.outcome.kind.value] += 1
+        if result.outcome.kind is Kind.PASSED:
+            operators.update(result.operators)
+        elif result.outcome.kind is Kind.SKIPPED:
+            what = f"{result.outcome.reason} {result.outcome.subject}"
+            refusals[what] += 1
+            refused.setdefault(what, result.seed)
+        if result.fault is not None:
+            failures.append(result.fault)
+            _report(result, arguments.faults)
+        done = sum(kinds.values())
+        if done % 25 == 0 or done == len(seeds):
+            print(f"\r{done} of {len(seeds)}: {dict(kinds)}", end="", file=sys.stderr, flush=True)
+    print(file=sys.stderr)
+    return {
+        "target": job.target, "seed": seeds.start, "kernels": len(seeds), **{kind.value: kinds[kind.value] for kind in Kind},
+        "operators": sum(operators.values()), "by_operator": dict(operators.most_common()),
+        "refusals": dict(refusals.most_common()), "first_seed_refused": refused, "failures": failures,
+    }  # fmt: skip
+
+
+def _report(result: Result, folder: str | None) -> None:
+    assert result.fault is not None
+    print(f"\nseed {result.seed}: {result.fault['reason']}: {result.fault['message']}")
+    print("\n".join(f"    {line}" for line in result.fault["text"]), flush=True)
+    if folder:
+        place = Path(folder)
+        place.mkdir(parents=True, exist_ok=True)
+        (place / f"{result.fault['target']}_{result.seed}.json").write_text(json.dumps(result.fault, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

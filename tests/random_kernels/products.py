@@ -1,0 +1,171 @@
+"""Steps that append matrix products, convolutions and pools."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kernelgen.dims import Shape
+from kernelgen.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INT32, DType
+from tests.random_kernels.values import Value, wrapped
+from tests.random_kernels.writer import PLAIN, Writer
+
+KINDS = (FLOAT32, FLOAT32, FLOAT16, BFLOAT16, FLOAT64, INT32)
+NZ = "FRACTAL_NZ"
+EXTENTS = (1, 2, 3, 4, 5, 7, 8, 16, 17)
+
+
+def _operand(w: Writer, shape: Shape, kind: DType, layout: str = PLAIN) -> Value:
+    """A value of that shape, or a new input."""
+
+    def suits(v: Value) -> bool:
+        same = (v.shape, v.dtype, v.tensor.format) == (shape, kind, layout)
+        return same and (v.bound <= 8 or kind.is_integer)
+
+    return w.pick(suits) or w.parameter(shape, kind, layout=layout)
+
+
+def _product(
+    w: Writer, name: str, operands: list[Value], shape: Shape, terms: int, layout: str = PLAIN, **attrs: Any
+) -> None:
+    """Appends an operator that sums ``terms`` products of its first two operands, and a bias."""
+    x, y = operands[:2]
+    bound = max(terms * x.bound * y.bound, 1) + sum(v.bound for v in operands[2:])
+    error = terms * (x.bound * y.error + y.bound * x.error) + bound * x.rounding + sum(v.error for v in operands[2:])
+    if (bound < 30000 or x.dtype.is_integer) and w.fits(shape):
+        w.op(name, operands, (shape, x.dtype), wrapped(bound, x.dtype), error, layout, **attrs)
+
+
+def matmul(w: Writer) -> None:
+    """MatMul and BatchMatMul: all transposes, broadcast batches, a bias."""
+    kind = w.one(KINDS)
+    rows, columns, inner = (w.one(EXTENTS) for _ in range(3))
+    batch: tuple[int, ...] = tuple(w.one((1, 2, 3)) for _ in range(w.number(1, 2))) if w.chance() else ()
+    other = () if batch and w.chance(4) else tuple(1 if w.chance(4) else b for b in batch)
+    shape = (*batch, rows, columns)
+    if not w.fits(shape) or w.size(shape) * inner > 20 * w.elements:
+        return
+    turned: dict[str, Any] = {"transpose_a": w.chance(), "transpose_b": w.chance()}
+    left = _operand(w, (*batch, *((inner, rows) if turned["transpose_a"] else (rows, inner))), kind)
+    right = _operand(w, (*other, *((columns, inner) if turned["transpose_b"] else (inner, columns))), kind)
+    operands = [left, right]
+    if w.chance(3):
+        operands.append(_operand(w, (columns,), kind))
+    _product(w, "BatchMatMul" if batch else w.one(("MatMul", "BatchMatMul")), operands, shape, inner, **turned)
+
+
+def fractal_matmul(w: Writer) -> None:
+    """MatMul of FRACTAL_NZ operands, padded to blocks, with a plain or a blocked result."""
+    kind = w.one((FLOAT16, FLOAT32))
+    rows, columns, inner = (w.one((1, 5, 16, 17, 32)) for _ in range(3))
+    turned: dict[str, Any] = {"transpose_a": w.chance(), "transpose_b": w.chance()}
+    left = _operand(w, (inner, rows) if turned["transpose_a"] else (rows, inner), kind)
+    right = _operand(w, (columns, inner) if turned["transpose_b"] else (inner, columns), kind)
+    operands = [_to_blocks(w, x) for x in (left, right)]
+    bound = max(inner * left.bound * right.bound, 1)
+    error = inner * (left.bound * right.error + right.bound * left.error) + bound * left.rounding
+    if w.chance():
+        w.op("MatMul", operands, ((rows, columns), kind), bound, error, left_format=NZ, right_format=NZ, **turned)
+        return
+    blocks = (_blocks(columns), _blocks(rows), 16, 16)
+    product = w.op("MatMul", operands, (blocks, kind), bound, error, NZ, left_format=NZ, right_format=NZ, **turned)
+    w.op(
+        "TransData",
+        (product,),
+        ((rows, columns), kind),
+        bound,
+        product.error,
+        src_format=NZ,
+        dst_format="DefaultFormat",
+    )
+
+
+def _to_blocks(w: Writer, x: Value) -> Value:
+    rows, columns = (w.extent(dim) for dim in x.shape)
+    shape = (_blocks(columns), _blocks(rows), 16, 16)
+    return w.op("TransData", (x,), (shape, x.dtype), x.bound, x.error, NZ, src_format="DefaultFormat", dst_format=NZ)
+
+
+def _blocks(extent: int) -> int:
+    return -(-extent // 16)
+
+
+def conv2d(w: Writer) -> None:
+    """Conv2D in NCHW and NHWC, with strides, dilations and groups."""
+    kind = w.one((FLOAT32, FLOAT32, FLOAT16))
+    groups = w.one((1, 1, 2, 3))
+    inner, outer = groups * w.number(1, 3), groups * w.number(1, 3)
+    window = _Window(w)
+    batch = w.number(1, 2)
+    if w.chance(3):
+        image = _operand(w, (batch, *window.extents, inner), kind, "NHWC")
+        weights = _operand(w, (outer, *window.kernel, inner // groups), kind, "NHWC")
+        shape, layout = (batch, *window.counts, outer), "NHWC"
+    else:
+        image = _operand(w, (batch, inner, *window.extents), kind)
+        weights = _operand(w, (outer, inner // groups, *window.kernel), kind)
+        shape, layout = (batch, outer, *window.counts), PLAIN
+    terms = window.kernel[0] * window.kernel[1] * (inner // groups)
+    _product(w, "Conv2D", [image, weights], shape, terms, layout, **window.attrs, group=groups)
+
+
+def blocked_conv2d(w: Writer) -> None:
+    """Conv2D of NCHWc images, depth-wise too."""
+    window, block, blocks, batch = _Window(w), w.one((2, 4)), w.number(1, 2), w.number(1, 2)
+    layout = f"NCHW{block}c"
+    image = _operand(w, (batch, blocks, *window.extents, block), FLOAT32, layout)
+    if w.chance():
+        weights = _operand(w, (blocks, 1, *window.kernel, 1, block), FLOAT32)
+        shape, terms, attrs = (batch, blocks, *window.counts, block), 1, {"is_depth_wise": True}
+    else:
+        outer, lanes = w.number(1, 2), w.one((2, 4))
+        weights = _operand(w, (outer, blocks, *window.kernel, block, lanes), FLOAT32)
+        shape, terms, attrs = (batch, outer, *window.counts, lanes), blocks * block, {"is_depth_wise": False}
+    terms *= window.kernel[0] * window.kernel[1]
+    _product(w, "Conv2D", [image, weights], shape, terms, layout, **window.attrs, **attrs)
+
+
+class _Window:
+    """The kernel, strides and dilations of a convolution, and extents that they fit."""
+
+    def __init__(self, w: Writer) -> None:
+        self.kernel, stride, dilation = (tuple(w.number(1, most) for _ in range(2)) for most in (3, 2, 2))
+        self.counts = tuple(w.number(1, 5) for _ in range(2))
+        self.extents = tuple(
+            (c - 1) * s + (k - 1) * d + 1 + w.number(0, s - 1)
+            for c, s, k, d in zip(self.counts, stride, self.kernel, dilation, strict=True)
+        )
+        self.attrs: dict[str, Any] = {
+            "stride": (1, 1, *stride), "dilation": (1, 1, *dilation), "kernel_size": self.kernel, "pad_mode": "VALID",
+            "pad_list": (0, 0, 0, 0),
+        }  # fmt: skip
+
+
+def pool2d(w: Writer) -> None:
+    """Pool2D of both kinds, global too, with padding and either rounding."""
+    kind = w.one((FLOAT32, FLOAT32, FLOAT16, FLOAT64))
+    x = w.pick(lambda v: len(v.shape) == 4 and w.static(v) and w.size(v.shape) > 0 and v.dtype.is_float)
+    x = w.tame(x or w.parameter(tuple(w.number(1, 7) for _ in range(4)), kind))
+    size = tuple(w.number(1, 3) for _ in range(2))
+    layout = w.one(("NCHW", "NCHW", "NHWC"))
+    is_max = w.chance()
+    attrs: dict[str, Any] = {
+        "pool_type": "max" if is_max else "avg", "global": w.chance(4), "kernel_size": size,
+        "strides": tuple(w.number(1, 3) for _ in range(2)), "round_mode": w.one(("floor", "ceil")), "data_layout": layout,
+        "pad": tuple(w.number(0, k - 1) for k in (*size, *size)),
+    }  # fmt: skip
+    shape = w.shape_of("Pool2D", (x,), **attrs)
+    if shape is None or not w.fits(shape) or _has_empty_window(w, x, shape, attrs):
+        return
+    w.op("Pool2D", (x,), (shape, x.dtype), x.bound, x.error if is_max else x.error + x.rounding, **attrs)
+
+
+def _has_empty_window(w: Writer, x: Value, shape: Shape, attrs: dict[str, Any]) -> bool:
+    """A window that starts beyond the elements, as rounding up may give: its maximum is minus infinity."""
+    if attrs["global"]:
+        return False
+    places = (2, 3) if attrs["data_layout"] == "NCHW" else (1, 2)
+    starts = (
+        (w.extent(shape[p]) - 1) * s - before
+        for p, s, before in zip(places, attrs["strides"], attrs["pad"][:2], strict=True)
+    )
+    return any(start >= w.extent(x.shape[p]) for p, start in zip(places, starts, strict=True))

@@ -1,0 +1,48 @@
+"""A sample as JSON: what a failure is reported and kept as."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kernelgen.desc_json import load_desc
+from kernelgen.desc_write import dump_desc
+from kernelgen.dtypes import dtype
+from tests.random_kernels.values import Array, Sample
+
+
+def to_json(sample: Sample, **more: Any) -> dict[str, Any]:
+    """The description as composite JSON, the inputs as nested lists, the errors, and a text to read."""
+    inputs = [_array_json(array) for array in sample.inputs]
+    return {
+        **more,
+        "text": repr(sample).split("\n"),
+        "desc": dump_desc(sample.desc),
+        "inputs": inputs,
+        "errors": sample.errors,
+    }
+
+
+def from_json(source: Path | dict[str, Any]) -> Sample:
+    """The sample in a file or an object."""
+    document = json.loads(source.read_text()) if isinstance(source, Path) else source
+    inputs = tuple(_array(item) for item in document["inputs"])
+    return Sample(load_desc(document["desc"]), inputs, document["errors"])
+
+
+def _array_json(array: Array) -> dict[str, Any]:
+    """Complex numbers as pairs."""
+    plain = np.stack([array.real, array.imag], -1) if array.dtype.kind == "c" else array
+    wide = plain.astype(np.float64) if plain.dtype.kind not in "biu" else plain
+    return {"dtype": dtype(array.dtype).name, "shape": list(array.shape), "values": wide.reshape(-1).tolist()}
+
+
+def _array(document: dict[str, Any]) -> Array:
+    kind = dtype(document["dtype"]).numpy
+    if kind.kind == "c":
+        pairs = np.asarray(document["values"], np.float64).reshape(-1, 2)
+        return (pairs[:, 0] + 1j * pairs[:, 1]).astype(kind).reshape(document["shape"])
+    return np.asarray(document["values"]).astype(kind).reshape(document["shape"])
