@@ -27,10 +27,12 @@ class ArrayAlgebra:
         return found if found.dtype == result.numpy else found.astype(result.numpy)
 
     def cast(self, value: Array, target: DType) -> Array:
-        """Floats truncate towards zero, bool tests != 0."""
+        """Floats truncate towards zero, complex numbers to reals keep the real part, bool tests != 0."""
         if self.dtype(value) == target:
             return value
         wide = _widened(value)
+        if np.iscomplexobj(wide) and target != BOOL and not np.issubdtype(target.numpy, np.complexfloating):
+            wide = wide.real
         return wide != 0 if target == BOOL else wide.astype(target.numpy)
 
     def literal(self, value: float, target: DType) -> Array:
