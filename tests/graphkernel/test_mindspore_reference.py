@@ -10,10 +10,15 @@ from typing import Any
 
 import pytest
 
+from graphkernel.options import Options
+from graphkernel.passes.base import run_steps
+from graphkernel.pipeline import builtin_catalogue, steps_for
 from tests.mindspore_reference.__main__ import check, main, records
-from tests.mindspore_reference.blocks import blocks
+from tests.mindspore_reference.blocks import blocks, places
 from tests.mindspore_reference.checks import Check
 from tests.mindspore_reference.literals import literal, tensor, types
+from tests.mindspore_reference.nets import check_kept_out
+from tests.mindspore_reference.rebuild import rebuild
 
 FOLDER = Path(__file__).parents[3] / "shared" / "mindspore_reference"
 RECORDS = dict(records(FOLDER)) if FOLDER.is_dir() else {}
@@ -78,6 +83,17 @@ def test_a_planted_fault_is_found(name: str, fault: Callable[[Record], None], fo
     record = dict(copy.deepcopy(RECORDS[name]))
     fault(record)
     assert found in {outcome.check for outcome in check(record, name).outcomes if outcome.is_failure}
+
+
+@needs_records
+def test_an_operator_that_a_flag_keeps_out_is_missed_in_a_kernel() -> None:
+    record = RECORDS["nets/single_op.json"]
+    graph = rebuild(record["graph"], "net")
+    after = run_steps(graph, steps_for(Options()), builtin_catalogue().context(Options()))
+    where = places(graph, after)
+    assert not list(check_kept_out(record, Options(), graph, where))
+    (found,) = check_kept_out(record, Options(disable_cluster_ops=("Exp",)), graph, where)
+    assert found.is_failure
 
 
 @needs_records

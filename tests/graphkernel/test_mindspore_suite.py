@@ -193,7 +193,7 @@ CASES: dict[str, Case] = {
 
 
 def graph_of(name: str) -> Graph:
-    """The net; large extents are halved until the numpy meaning is quick, the decisions stay the same."""
+    """The net as its operands' types give it."""
     function, operands, _, _ = CASES[name]
     return trace(function, *operands, name=name)
 

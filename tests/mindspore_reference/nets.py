@@ -109,10 +109,9 @@ def check_kept_out(record: Record, options: Options, graph: Graph, where: Places
     for node in graph.operators:
         only, name = options.enable_cluster_ops_only, node.op.name
         is_out = name not in only if only else name in options.disable_cluster_ops
-        if is_out and where.of(node.name) - {OUTSIDE} and len(where.pieces[node.name]) == 1:
-            inner = next(iter(where.pieces[node.name]))
-            if inner == node.name:
-                yield Outcome.failure(Check.OUTSIDE, f"{name} {node.name} is in {sorted(where.of(node.name))}")
+        itself = where.pieces.get(node.name, {}).get(node.name, frozenset())  # not what an expansion made of it
+        if is_out and itself - {OUTSIDE}:
+            yield Outcome.failure(Check.OUTSIDE, f"{name} {node.name} is in {sorted(itself)}")
 
 
 def check_launches(record: Record, after: Graph) -> Iterator[Outcome]:
