@@ -10,7 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
-from kernelgen.desc import KernelDesc
+from kernelgen.desc import KernelDesc, TensorDesc
+from kernelgen.dims import Shape
+from kernelgen.dtypes import Category
 from kernelgen.nest.contract import contract, contract_large
 from kernelgen.nest.hoist import hoist
 from kernelgen.nest.initialize import initialize
@@ -105,7 +107,7 @@ class Lowered:
 def lower(desc: KernelDesc, plan: CpuPlan) -> Lowered:
     """Runs all stages. Raises UnsupportedError or ProofError."""
     trail = Trail()
-    shapes = tuple(tensor.shape for tensor in (*desc.inputs, *desc.outputs))
+    shapes = tuple(_shape_of_parts(tensor) for tensor in (*desc.inputs, *desc.outputs))
     for rule in DESC_STAGES:
         desc = trail.run(rule.name, lambda rule=rule, desc=desc: rule.run(desc), show_desc)
     scop = trail.run("build", lambda: replace(to_scop(desc), argument_shapes=shapes), show_scop)
@@ -115,3 +117,8 @@ def lower(desc: KernelDesc, plan: CpuPlan) -> Lowered:
     for step in NEST_STAGES:
         nest = trail.run(step.name, lambda step=step, nest=nest: step.run(nest), show)
     return Lowered(nest, proof, trail)
+
+
+def _shape_of_parts(tensor: TensorDesc) -> Shape:
+    """The shape that callers pass; a complex array is passed as its real and imaginary parts."""
+    return (*tensor.shape, 2) if tensor.dtype.category is Category.COMPLEX else tensor.shape
