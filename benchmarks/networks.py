@@ -18,9 +18,9 @@ from examples.networks.bert import Bert
 from examples.networks.llama import Llama
 from examples.networks.resnet import Bottleneck, ResNet
 from examples.networks.weights import draw
+from graphkernel.declarations import builtin_catalogue
 from graphkernel.ir.graph import Graph
 from graphkernel.ir.opdef import Kind
-from graphkernel.pipeline import builtin_catalogue
 from graphkernel.report.collect import bytes_moved
 from graphkernel.report.difference import largest_difference
 

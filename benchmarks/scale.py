@@ -19,11 +19,11 @@ import numpy as np
 
 import graphkernel as gk
 from graphkernel import ops
+from graphkernel.declarations import builtin_catalogue
 from graphkernel.hooks import Clock
 from graphkernel.ir.graph import Builder, Graph
 from graphkernel.ir.types import TensorType, dtype
 from graphkernel.ops import Tensor
-from graphkernel.pipeline import builtin_catalogue
 
 SIZES = (1_000, 3_000, 10_000, 30_000, 50_000)
 TINY_SIZES = (100, 200)

@@ -17,6 +17,7 @@ from docs.compile_times import compile_times
 from docs.markdown import page, table
 from graphkernel.cluster.model import MODELS
 from graphkernel.cluster.ops_lists import CLUSTER_OPS
+from graphkernel.declarations import builtin_catalogue
 from graphkernel.expanders.lists import expand_ops
 from graphkernel.ir.graph import CONSTANT, FUSED, PARAMETER
 from graphkernel.ops import snake_case
@@ -24,7 +25,7 @@ from graphkernel.options import VARIABLES, Options, flag_table
 from graphkernel.patterns.ancestor_ids import RULES_BY_ID
 from graphkernel.patterns.language import Rule
 from graphkernel.patterns.ranges import Range
-from graphkernel.pipeline import builtin_catalogue, steps_for
+from graphkernel.pipeline import steps_for
 
 LEAVES = (PARAMETER, CONSTANT, FUSED)  # written by the builder, not by functions
 ROOT = Path(__file__).parents[1]

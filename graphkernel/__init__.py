@@ -1,8 +1,8 @@
 """graphkernel: fuses tensor graphs into proven kernels.
 
 Rooms, lowest floor first: ``errors``, ``options`` (with ``flag_text``), ``catalogue``, ``decisions``, ``logs``; ``ir``;
-``ops``; ``cluster`` and ``expanders``; ``patterns``; ``passes``; ``pipeline``, ``hooks``, ``handoff``; ``runtime``,
-``report``, ``driver``; ``bisect``; ``frontends``; ``cli``. A floor imports only floors below.
+``ops``; ``cluster`` and ``expanders``; ``patterns``; ``passes``; ``declarations``; ``pipeline``, ``hooks``, ``handoff``;
+``runtime``, ``report``, ``driver``; ``bisect``; ``frontends``; ``cli``. A floor imports only floors below.
 
 Importing the package is light: each public name loads its room on first use.
 """

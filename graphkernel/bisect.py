@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from graphkernel.decisions import DecisionLog
+from graphkernel.declarations import Catalogue, builtin_catalogue
 from graphkernel.driver import Compiler, compile
 from graphkernel.errors import PassError
 from graphkernel.hooks import SameNumbers, Verify
@@ -25,7 +26,7 @@ from graphkernel.ir.evaluate import evaluate
 from graphkernel.ir.graph import Graph
 from graphkernel.options import Options
 from graphkernel.passes.base import Step, run_steps
-from graphkernel.pipeline import Catalogue, builtin_catalogue, steps_for
+from graphkernel.pipeline import steps_for
 from graphkernel.report.difference import largest_difference
 
 Arrays = Sequence[np.ndarray[Any, Any]]

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from graphkernel.decisions import DecisionLog
+from graphkernel.declarations import Catalogue, builtin_catalogue
 from graphkernel.errors import FrontendError, OptionError, RuntimeFailure, nearest
 from graphkernel.handoff import KernelDesc, to_desc
 from graphkernel.hooks import Verify, dumps_for
@@ -19,7 +20,7 @@ from graphkernel.logs import follow
 from graphkernel.ops.host import ONNX
 from graphkernel.options import Environment, Options
 from graphkernel.passes.base import Hook, run_steps
-from graphkernel.pipeline import Catalogue, builtin_catalogue, steps_for
+from graphkernel.pipeline import steps_for
 from graphkernel.report.collect import fallback, host_entries, kernel_entry, left_to_numpy
 from graphkernel.report.explain import Explanation
 from graphkernel.report.report import Fallback, KernelEntry, Report

@@ -1,4 +1,4 @@
-"""The pipeline: which pass runs where, from which level on, and why; and the catalogue of all that is declared.
+"""The pipeline: which pass runs where, from which level on, and why.
 
 The order of this table is the order of the passes. Numbers are those of MindSpore 2.10 where it has the pass and start
 at 20 where it has not, so that ``--disable_pass=2.3`` means the same there and here.
@@ -7,18 +7,11 @@ at 20 where it has not, so that ``--disable_pass=2.3`` means the same there and 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from functools import cache
-from importlib.metadata import EntryPoint, entry_points
-from typing import TypeVar
+from dataclasses import replace
 
-from graphkernel.catalogue import collect
-from graphkernel.cluster.area import FusionPattern
-from graphkernel.decisions import DecisionLog
+from graphkernel.declarations import Catalogue, builtin_catalogue
 from graphkernel.errors import CatalogueError, nearest
-from graphkernel.expanders.base import Expander
 from graphkernel.flag_text import warn
-from graphkernel.ir.opdef import OpDef
 from graphkernel.options import Options
 from graphkernel.passes.absorbed import (
     add_attr,
@@ -50,7 +43,7 @@ from graphkernel.passes.absorbed import (
 )
 from graphkernel.passes.atomic_clean import atomic_clean
 from graphkernel.passes.axis_normalizer import axis_normalizer
-from graphkernel.passes.base import LOGGER, Context, Pass, Step, dvm, flag, level, not_dvm, on
+from graphkernel.passes.base import LOGGER, Pass, Step, dvm, flag, level, not_dvm, on
 from graphkernel.passes.cast_matmul_fusion import cast_matmul_fusion
 from graphkernel.passes.cluster import graph_kernel_cluster
 from graphkernel.passes.compact_tensor_liveness import compact_tensor_liveness
@@ -82,9 +75,6 @@ from graphkernel.passes.stitch_atomic_clean import stitch_atomic_clean
 from graphkernel.passes.tensor_inplace import tensor_inplace
 from graphkernel.passes.transform_op_optimizer import transform_op_optimizer
 from graphkernel.passes.transpose_matmul_fusion import transpose_matmul_fusion
-from graphkernel.patterns.language import Rule
-
-Entry = TypeVar("Entry", OpDef, Rule, Expander, FusionPattern, Pass)
 
 STAGES = (
     "preprocess", "cluster", "highlevelopt1", "split", "highlevelopt2", "combine", "build", "postprocess", "kernelpacket"
@@ -93,8 +83,6 @@ STAGES = (
 
 FUSION_GROUP_STAGE = "fusion_group"
 """The stage of the named fusions. It runs first: what it looks for is expanded afterwards."""
-
-PLUGINS = "graphkernel.plugins"
 
 RECOMPUTES = flag("recompute_increment_threshold") | flag("recompute_peak_threshold") | flag("enable_csr_fusion")
 
@@ -230,60 +218,6 @@ PIPELINE = (
 # fmt: on
 
 
-@dataclass(frozen=True)
-class Catalogue:
-    """All that is declared: operators, rules, expanders, fusion patterns and passes, in a fixed order."""
-
-    ops: tuple[OpDef, ...] = ()
-    rules: tuple[Rule, ...] = ()
-    expanders: tuple[Expander, ...] = ()
-    fusion_patterns: tuple[FusionPattern, ...] = ()
-    passes: tuple[Pass, ...] = ()
-
-    def with_package(self, *names: str) -> Catalogue:
-        """The catalogue with what the modules of further packages declare; ``CatalogueError`` when a name is taken."""
-        return replace(
-            self,
-            ops=_joined(self.ops, OpDef, names),
-            rules=_joined(self.rules, Rule, names),
-            expanders=_joined(self.expanders, Expander, names),
-            fusion_patterns=_joined(self.fusion_patterns, FusionPattern, names),
-            passes=_joined(self.passes, Pass, names),
-        )
-
-    def context(self, options: Options, log: DecisionLog | None = None) -> Context:
-        """What passes are given: options, declarations and a log."""
-        expanders = {entry.name: entry for entry in self.expanders}
-        return Context(options, self.rules, expanders, self.fusion_patterns, DecisionLog() if log is None else log)
-
-
-@cache
-def builtin_catalogue() -> Catalogue:
-    """What this project declares, and what the installed plugins do."""
-    own = Catalogue().with_package(
-        "graphkernel.ops", "graphkernel.patterns", "graphkernel.expanders", "graphkernel.passes"
-    )
-    return with_plugins(own, plugins())
-
-
-def plugins() -> tuple[EntryPoint, ...]:
-    """The entry points of the group ``graphkernel.plugins``, by name; each names a package or module to read."""
-    return tuple(sorted(entry_points(group=PLUGINS), key=lambda plugin: (plugin.name, plugin.value)))
-
-
-def with_plugins(catalogue: Catalogue, found: Iterable[EntryPoint]) -> Catalogue:
-    """The catalogue with what plugins declare. ``CatalogueError`` names the plugin that cannot be read."""
-    for plugin in found:
-        try:
-            catalogue = catalogue.with_package(plugin.module)
-        except Exception as error:  # whatever a plugin does when it is imported
-            origin = f" of {plugin.dist.name}" if plugin.dist is not None else ""
-            raise CatalogueError(
-                f"plugin {plugin.name!r} ({plugin.value}{origin}) cannot be used: {error}; mend or uninstall it"
-            ) from error
-    return catalogue
-
-
 def steps_for(options: Options, catalogue: Catalogue | None = None) -> tuple[Step, ...]:
     """Every step in order, each enabled or not; at level 0 only those of level 0 may be.
 
@@ -381,15 +315,3 @@ def _insert(steps: tuple[Step, ...], entry: Pass) -> tuple[Step, ...]:
     stage = steps[index].stage
     number = 1 + max(max(step.number for step in steps if step.stage == stage), 99)
     return (*steps[: index + 1], Step(entry, stage, number, place.level, place.why), *steps[index + 1 :])
-
-
-def _joined(present: tuple[Entry, ...], kind: type[Entry], packages: Iterable[str]) -> tuple[Entry, ...]:
-    """The entries present and those of further packages; a value that is imported from elsewhere counts once."""
-    found = {entry.name: entry for entry in present}
-    for package in packages:
-        for entry in collect(package, kind):
-            if found.setdefault(entry.name, entry) is not entry:
-                raise CatalogueError(
-                    f"{package} declares the {kind.__name__} {entry.name!r}, which exists already; rename it"
-                )
-    return tuple(found.values())

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from graphkernel.cli.base import Flags, Level, Target, app, first_line, options_of
+from graphkernel.declarations import builtin_catalogue
 from graphkernel.options import flag_table
 from graphkernel.passes.base import Step
-from graphkernel.pipeline import builtin_catalogue, steps_for
+from graphkernel.pipeline import steps_for
 from graphkernel.report.table import print_table
 
 

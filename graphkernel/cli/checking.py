@@ -22,6 +22,7 @@ from graphkernel.cli.base import (
     arrays_for,
     options_of,
 )
+from graphkernel.declarations import builtin_catalogue
 from graphkernel.errors import PassError
 from graphkernel.frontends.load import load
 from graphkernel.hooks import SameNumbers, Trail, Verify
@@ -29,7 +30,7 @@ from graphkernel.ir.evaluate import evaluate
 from graphkernel.ir.graph import Graph
 from graphkernel.options import MAX_LEVEL, Options
 from graphkernel.passes.base import run_steps
-from graphkernel.pipeline import builtin_catalogue, steps_for
+from graphkernel.pipeline import steps_for
 from graphkernel.report.difference import largest_difference
 from graphkernel.report.table import print_table
 

@@ -7,8 +7,8 @@ import importlib.util
 import platform
 
 from graphkernel.cli.base import app
+from graphkernel.declarations import plugins
 from graphkernel.options import Environment
-from graphkernel.pipeline import plugins
 from graphkernel.report.table import print_table
 
 NEEDS = {

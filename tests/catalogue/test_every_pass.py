@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 
+from graphkernel.declarations import builtin_catalogue
 from graphkernel.hooks import SameNumbers, Verify
 from graphkernel.ir.graph import Graph
 from graphkernel.ir.text import parse
 from graphkernel.ops import OPS
 from graphkernel.options import Options
 from graphkernel.passes.base import Pass, Step, run_steps
-from graphkernel.pipeline import builtin_catalogue, steps_for
+from graphkernel.pipeline import steps_for
 from tests.support.random_programs import programs
 
 Program = tuple[Graph, list[np.ndarray[Any, Any]]]

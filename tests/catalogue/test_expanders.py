@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from graphkernel import ops
+from graphkernel.declarations import builtin_catalogue
 from graphkernel.errors import TypeRuleError
 from graphkernel.expanders.base import Declined, Expander, expand, expander
 from graphkernel.expanders.lists import ANCESTOR, OURS, expand_ops
@@ -17,7 +18,6 @@ from graphkernel.ir.graph import Builder, Graph, Node, Value
 from graphkernel.ir.types import Attrs, parse_type
 from graphkernel.ir.verify import verify
 from graphkernel.ops import OPS, Tensor
-from graphkernel.pipeline import builtin_catalogue
 from tests.support.operator_samples import Case, cases
 from tests.support.operator_values import Values, hard, mixed, positive
 

@@ -10,11 +10,11 @@ from onnx import FunctionProto, NodeProto, TensorProto, defs, helper
 from onnx.reference import ReferenceEvaluator
 
 from graphkernel import ops
+from graphkernel.declarations import builtin_catalogue
 from graphkernel.expanders.base import Declined, expand
 from graphkernel.ir.evaluate import evaluate
 from graphkernel.ir.graph import Builder, Graph
 from graphkernel.ir.types import Attrs, TensorType, dtype
-from graphkernel.pipeline import builtin_catalogue
 
 EXPANDERS = {entry.name: entry for entry in builtin_catalogue().expanders}
 X, ROW = (3, 4, 5), (5,)

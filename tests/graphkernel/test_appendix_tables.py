@@ -12,10 +12,11 @@ import pytest
 
 from graphkernel.cluster.model import MODELS
 from graphkernel.cluster.ops_lists import cluster_ops
+from graphkernel.declarations import builtin_catalogue
 from graphkernel.expanders.lists import expand_ops
 from graphkernel.ops import OPS
 from graphkernel.options import Options
-from graphkernel.pipeline import builtin_catalogue, steps_for
+from graphkernel.pipeline import steps_for
 
 FOLDER = Path(__file__).parents[3] / "shared" / "seeds"
 PAGES = sorted(FOLDER.glob("003*.txt"))

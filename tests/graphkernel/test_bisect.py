@@ -11,6 +11,7 @@ import pytest
 import kernelgen
 from graphkernel import ops
 from graphkernel.bisect import bisect
+from graphkernel.declarations import builtin_catalogue
 from graphkernel.frontends.trace import spec, trace
 from graphkernel.ir.graph import Builder, Graph
 from graphkernel.ops import Tensor
@@ -18,7 +19,6 @@ from graphkernel.ops.elemwise import EXP
 from graphkernel.options import Options
 from graphkernel.passes.base import Context, Pass, Place
 from graphkernel.patterns.language import Rewrite, Safety, Term, rewrite, rule
-from graphkernel.pipeline import builtin_catalogue
 
 
 def net(x: Tensor) -> Tensor:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 
 from graphkernel.decisions import REASONS, DecisionLog
+from graphkernel.declarations import builtin_catalogue
 from graphkernel.ir.graph import Graph
 from graphkernel.ir.text import parse
 from graphkernel.ops import OPS
@@ -19,7 +20,7 @@ from graphkernel.passes.base import run_steps
 from graphkernel.passes.cluster import graph_kernel_cluster
 from graphkernel.patterns.drive import simplify
 from graphkernel.patterns.language import Safety
-from graphkernel.pipeline import builtin_catalogue, steps_for
+from graphkernel.pipeline import steps_for
 from tests.support.golden import blocks
 from tests.support.random_programs import programs
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from graphkernel import ops
+from graphkernel.declarations import builtin_catalogue
 from graphkernel.driver import optimize
 from graphkernel.errors import PassError
 from graphkernel.frontends.trace import spec, trace
@@ -19,7 +20,7 @@ from graphkernel.ops import OPS, Tensor
 from graphkernel.ops.elemwise import EXP, NEG
 from graphkernel.options import Options
 from graphkernel.passes.base import Context, Hook, Pass, Step, graph_pass, run_steps
-from graphkernel.pipeline import builtin_catalogue, steps_for
+from graphkernel.pipeline import steps_for
 
 
 def mynet(x: Tensor) -> Tensor:

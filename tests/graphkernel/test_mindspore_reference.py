@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
+from graphkernel.declarations import builtin_catalogue
 from graphkernel.options import Options
 from graphkernel.passes.base import run_steps
-from graphkernel.pipeline import builtin_catalogue, steps_for
+from graphkernel.pipeline import steps_for
 from tests.mindspore_reference.__main__ import check, main, records
 from tests.mindspore_reference.blocks import blocks, places
 from tests.mindspore_reference.checks import Check

@@ -13,13 +13,14 @@ import numpy as np
 import pytest
 
 from graphkernel import ops
+from graphkernel.declarations import builtin_catalogue
 from graphkernel.frontends.trace import spec, trace
 from graphkernel.hooks import SameNumbers, Verify
 from graphkernel.ir.graph import Graph
 from graphkernel.ir.types import TensorType
 from graphkernel.options import Options
 from graphkernel.passes.base import run_steps
-from graphkernel.pipeline import builtin_catalogue, steps_for
+from graphkernel.pipeline import steps_for
 
 Net = Callable[..., Any]
 Case = tuple[

@@ -11,12 +11,13 @@ import pytest
 import graphkernel as gk
 from graphkernel import ops
 from graphkernel.decisions import DecisionLog
+from graphkernel.declarations import builtin_catalogue
 from graphkernel.ir.evaluate import evaluate
 from graphkernel.ir.graph import Graph
 from graphkernel.ir.types import TensorType
 from graphkernel.options import Options, Target
 from graphkernel.passes.base import run_steps
-from graphkernel.pipeline import builtin_catalogue, steps_for
+from graphkernel.pipeline import steps_for
 
 TARGETS: tuple[Target, ...] = ("cpu", "gpu", "ascend")
 X, COLUMN, ROW, SCALAR = (64, 128), (64, 1), (128,), ()

@@ -9,22 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from graphkernel.declarations import Catalogue, builtin_catalogue, plugins, with_plugins
 from graphkernel.errors import CatalogueError, OptionError, PassError
 from graphkernel.frontends.trace import spec, trace
 from graphkernel.ir.graph import Graph
 from graphkernel.ops import Tensor
 from graphkernel.options import Environment, Options
 from graphkernel.passes.base import Context, Pass, Step, dvm, flag, graph_pass, level, on, run_steps
-from graphkernel.pipeline import (
-    FUSION_GROUP_STAGE,
-    PIPELINE,
-    STAGES,
-    Catalogue,
-    builtin_catalogue,
-    plugins,
-    steps_for,
-    with_plugins,
-)
+from graphkernel.pipeline import FUSION_GROUP_STAGE, PIPELINE, STAGES, steps_for
 
 NAMES = Path(__file__).parents[3] / "shared" / "mindspore_reference" / "pass_names.txt"
 FIRST_OF_OURS = 20  # numbers from here on are not MindSpore's

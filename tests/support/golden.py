@@ -45,8 +45,8 @@ class Block:
 
 def transformed(graph: Graph, names: Iterable[str], flags: str) -> Graph:
     """The graph after the named passes, with everything that the project declares at their disposal."""
+    from graphkernel.declarations import builtin_catalogue
     from graphkernel.options import Options
-    from graphkernel.pipeline import builtin_catalogue
 
     catalogue = builtin_catalogue()
     passes = {entry.name: entry for entry in catalogue.passes}

@@ -17,13 +17,14 @@ from graph_moves import ALWAYS, EXACT, LARGEST, NOT_EMPTY, Entry, Made, Pool
 
 import graphkernel as gk
 from graphkernel import ops
+from graphkernel.declarations import builtin_catalogue
 from graphkernel.errors import TypeRuleError
 from graphkernel.ir.graph import Alias, Builder, Graph, Value
 from graphkernel.ir.types import Dim, TensorType, dtype, sym
 from graphkernel.ir.verify import verify
 from graphkernel.ops import Tensor
 from graphkernel.options import Options
-from graphkernel.pipeline import builtin_catalogue, steps_for
+from graphkernel.pipeline import steps_for
 
 Array = np.ndarray[Any, Any]
 TARGETS = ("cpu", "gpu", "ascend")

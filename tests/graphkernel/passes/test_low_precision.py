@@ -8,6 +8,7 @@ from fusion_nets import fused, random_graph
 from pass_runs import checked
 
 from graphkernel import ops
+from graphkernel.declarations import builtin_catalogue
 from graphkernel.frontends.trace import spec, trace
 from graphkernel.ir.evaluate import evaluate
 from graphkernel.ir.graph import Alias, Graph
@@ -16,7 +17,7 @@ from graphkernel.options import Options
 from graphkernel.passes.base import Pass, run_steps
 from graphkernel.passes.decrease_compute_precision import decrease_compute_precision
 from graphkernel.passes.decrease_transfer_precision import decrease_transfer_precision
-from graphkernel.pipeline import builtin_catalogue, steps_for
+from graphkernel.pipeline import steps_for
 
 PASSES = (decrease_transfer_precision, decrease_compute_precision)
 

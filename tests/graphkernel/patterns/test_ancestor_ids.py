@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from graphkernel.declarations import builtin_catalogue
 from graphkernel.errors import OptionError
 from graphkernel.options import Options
 from graphkernel.passes.simplify import enabled_rules
 from graphkernel.patterns.ancestor_ids import RULES_BY_ID
-from graphkernel.pipeline import builtin_catalogue
 
 RULES = builtin_catalogue().rules
 SPEC = Path(__file__).parents[4] / "shared" / "spec" / "graph-kernel.md"

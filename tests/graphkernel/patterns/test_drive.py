@@ -7,6 +7,7 @@ import time
 import numpy as np
 
 from graphkernel import ops
+from graphkernel.declarations import builtin_catalogue
 from graphkernel.frontends.trace import spec, trace
 from graphkernel.ir.graph import Builder, Graph
 from graphkernel.ir.types import TensorType, dtype
@@ -15,7 +16,6 @@ from graphkernel.ops.elemwise import ADD, MUL, NEG
 from graphkernel.patterns.arith_add import add_negated, add_zero, double_negation
 from graphkernel.patterns.drive import simplify
 from graphkernel.patterns.language import Rewrite, Safety, Term, rewrite, rule
-from graphkernel.pipeline import builtin_catalogue
 
 
 def test_nothing_to_do_gives_the_same_graph() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import graphkernel as gk
+from graphkernel.declarations import builtin_catalogue
 from graphkernel.expanders.lists import NATIVE_ON_ASCEND
 from graphkernel.ir.evaluate import evaluate
 from graphkernel.ir.graph import Graph
@@ -15,7 +16,6 @@ from graphkernel.ops import OPS
 from graphkernel.options import Options
 from graphkernel.passes.expand import graph_kernel_expander
 from graphkernel.passes.fusion_group import FUSION_GROUP
-from graphkernel.pipeline import builtin_catalogue
 from tests.support.fusion_cases import CASES, PASSES, arrays_for, assert_near, fused
 from tests.support.golden import Block
 

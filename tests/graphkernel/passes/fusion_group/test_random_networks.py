@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphkernel import ops
+from graphkernel.declarations import builtin_catalogue
 from graphkernel.ir.evaluate import evaluate
 from graphkernel.ir.graph import Builder, Graph
 from graphkernel.ir.text import parse
@@ -19,7 +20,6 @@ from graphkernel.ops import OPS, Tensor
 from graphkernel.options import Options
 from graphkernel.passes.expand import graph_kernel_expander
 from graphkernel.passes.fusion_group import FUSION_GROUP
-from graphkernel.pipeline import builtin_catalogue
 
 ROWS, COLUMNS = 6, 8
 Step = Callable[[Tensor, Tensor, Tensor], Tensor]
