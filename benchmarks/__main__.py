@@ -1,4 +1,4 @@
-"""``python -m benchmarks cpu|compile|dynamic|networks|scale --json OUT``: measure and write one JSON file."""
+"""``python -m benchmarks cpu|gpu|compile|dynamic|networks|scale --json OUT``: measure and write one JSON file."""
 
 from __future__ import annotations
 
@@ -17,6 +17,9 @@ THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "TORCHI
 def main() -> None:
     """Parses the command line; starts over with one thread when the libraries would take more."""
     arguments = _parser().parse_args()
+    if arguments.what == "gpu":
+        _finish(arguments, _device(arguments))
+        return
     if any(os.environ.get(name) != "1" for name in THREADS):
         os.execve(
             sys.executable,
@@ -26,8 +29,23 @@ def main() -> None:
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     record = _kernels(arguments) if arguments.what == "cpu" else _graphs(arguments)
-    record["date"] = datetime.datetime.now(datetime.UTC).date().isoformat()
-    write(Path(arguments.json), json.dumps(record, indent=1) + "\n")
+    _finish(arguments, record)
+
+
+def _finish(arguments: argparse.Namespace, record: dict[str, Any]) -> None:
+    """Writes what there is, with the date."""
+    dated = record | {"date": datetime.datetime.now(datetime.UTC).date().isoformat()}
+    write(Path(arguments.json), json.dumps(dated, indent=1) + "\n")
+
+
+def _device(arguments: argparse.Namespace) -> dict[str, Any]:
+    """All of it on a CUDA device; the file grows as parts are done. torch compiles there on all cores, as users have it."""
+    from benchmarks.gpu.run import Request, run
+
+    peers = not arguments.no_peers and find_spec("torch") is not None
+    corpus = None if arguments.corpus is None else Path(arguments.corpus)
+    request = Request(arguments.case, corpus, arguments.tiny, peers)
+    return run(request, lambda record: _finish(arguments, record))
 
 
 def _kernels(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -58,14 +76,15 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument(
         "what",
-        choices=["cpu", "compile", "dynamic", "networks", "scale"],
-        help="kernels on the cpu, their compile times, those for all sizes, or the graph level",
+        choices=["cpu", "gpu", "compile", "dynamic", "networks", "scale"],
+        help="kernels on the cpu or on a CUDA device, their compile times, those for all sizes, or the graph level",
     )
     parser.add_argument("--json", required=True, metavar="OUT", help="the file to write")
     parser.add_argument("--case", action="append", default=[], help="only this case; may be repeated")
     parser.add_argument("--rounds", type=int, default=15, help="rounds; every contestant runs once in each")
     parser.add_argument("--cold", type=int, default=1, metavar="N", help="fresh processes for compile times; 0: none")
     parser.add_argument("--tiny", action="store_true", help="small shapes, to see that it runs")
+    parser.add_argument("--corpus", metavar="FOLDER", help="gpu: composites of which 200 are verified on the device")
     parser.add_argument("--no-peers", action="store_true", help="ours and the machine's limit only")
     return parser
 

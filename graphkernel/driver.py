@@ -24,6 +24,9 @@ from graphkernel.pipeline import steps_for
 from graphkernel.report.collect import fallback, host_entries, kernel_entry, left_to_numpy
 from graphkernel.report.explain import Explanation
 from graphkernel.report.report import Fallback, KernelEntry, Report
+from graphkernel.runtime.cupy_host import CupyHost
+from graphkernel.runtime.device import Device, DeviceMemory, NoDevice, find_device
+from graphkernel.runtime.device_executable import DeviceExecutable
 from graphkernel.runtime.executable import Executable
 from graphkernel.runtime.host import HostLibrary, NumpyHost
 from graphkernel.runtime.onnx_writer import DEFAULT_OPSET, OLDEST_OPSET
@@ -78,6 +81,7 @@ def compile(  # the public name
 
     Every fused node becomes a kernel (equal ones are compiled once); the rest runs on the host library: ``"numpy"``,
     ``"onnxruntime"``, or ``"auto"``, which is onnxruntime when it is installed and the graph has operators worth it.
+    With ``target="gpu"`` and a CUDA device all of it runs there, the rest on cupy; without one, kernels are interpreted.
     What cannot be compiled runs there too and stands in ``exe.report.fallbacks``; ``strict=True`` raises
     ``RuntimeFailure`` instead.
     """
@@ -89,7 +93,8 @@ def compile(  # the public name
     optimized = time.perf_counter()
     build = _build_kernels(fused, options.target, compiler or _default_compiler())
     runnable, kernels = _inlined(fused, build)
-    library = _host_library(host, runnable)
+    device = find_device() if options.target == "gpu" else NoDevice("")
+    library = _host_library(host, runnable, device)
     plan = make_plan(runnable, kernels, library)
     fallbacks = (
         *build.fallbacks,
@@ -102,7 +107,10 @@ def compile(  # the public name
         graph.name, options.target, options.opt_level if wanted else None, library.name, tuple(build.entries),
         host_entries(plan, library), fallbacks, *milliseconds,
     )  # fmt: skip
-    return Executable(plan, report)
+    if isinstance(device, NoDevice):
+        return Executable(plan, report)
+    memory = DeviceMemory(device, options.enable_debug_mode)
+    return DeviceExecutable(plan, report, memory, device=memory)
 
 
 def check_options(opt_level: int, target: str, flags: Flags) -> None:
@@ -210,9 +218,11 @@ def _inlined(graph: Graph, build: _Build) -> tuple[Graph, Mapping[Node, Compiled
     return (graph.rebuild(inline), kernels) if build.fallbacks else (graph, build.compiled)
 
 
-def _host_library(wanted: str | HostLibrary, graph: Graph) -> HostLibrary:
+def _host_library(wanted: str | HostLibrary, graph: Graph, device: Device | NoDevice) -> HostLibrary:
     if not isinstance(wanted, str):
         return wanted
+    if isinstance(device, Device) and wanted == "auto":
+        return CupyHost(device.cupy)
     choices = ("auto", "numpy", "onnxruntime")
     if wanted not in choices:
         raise OptionError(f"host {wanted!r} is none of {', '.join(choices)}{nearest(wanted, choices)}")

@@ -108,7 +108,7 @@ class Options(BaseModel):
     cpu_type: str = Field(default="", description="without effect: as target_os")
     enable_lite_conv_tuning: bool = Field(default=False, description="without effect: belongs to MindSpore Lite")
     enable_debug_mode: bool = Field(
-        default=False, description="without effect: kernels of a CPU fail where they are called"
+        default=False, description="on a CUDA device: wait after every kernel, so that a failure names it"
     )
     enable_cce_lib: bool = Field(default=False, description="without effect: there is no CCE library")
     enable_cce_lib_ops: Names = Field(default=(), description="without effect: as enable_cce_lib")

@@ -1,9 +1,9 @@
 """kernelgen: fused kernels as native code. Importing it is light; each public name loads its room on first use.
 
-Reading order: errors, dtypes, dims, attrs, desc and options; nest; vocabulary; desc_json (with desc_cursor, desc_operands,
-desc_symbols, desc_layouts, desc_inplace), desc_write, desc_rules (with desc_axes, desc_slices, desc_windows, desc_sparse),
-desc_check, desc_bind, desc_limits, meaning, samples, samples_scale (with samples_index); normalise, poly, targets and checker;
-trail, stages, kernel; driver, hot_sizes; verify; __main__.
+Reading order: errors, dtypes, dims, attrs, desc and options; nest, plan (with strict_json); vocabulary; desc_json (with
+desc_cursor, desc_operands, desc_symbols, desc_layouts, desc_inplace), desc_write, desc_rules (with desc_axes, desc_slices,
+desc_windows, desc_sparse), desc_check, desc_bind, desc_limits, meaning, samples, samples_scale (with samples_index);
+normalise, poly, targets and checker; trail, stages, kernel; driver, hot_sizes, tune; verify; __main__.
 """
 
 from __future__ import annotations
@@ -21,17 +21,19 @@ if TYPE_CHECKING:
     from kernelgen.hot_sizes import HotSizes
     from kernelgen.kernel import Kernel
     from kernelgen.meaning import reference
+    from kernelgen.plan import Plan
 
 __version__ = "0.1.0"
 
 __all__ = [
     "load_desc", "dump_desc", "check", "compile", "reference",
-    "HotSizes", "Kernel", "KernelDesc", "OpDesc", "TensorDesc", "KernelgenError", "DescError", "UnsupportedError",
+    "HotSizes", "Kernel", "KernelDesc", "OpDesc", "TensorDesc", "Plan",
+    "KernelgenError", "DescError", "UnsupportedError",
 ]  # fmt: skip
 
 _ROOMS = {
     "load_desc": "desc_json", "dump_desc": "desc_write", "check": "desc_check", "compile": "driver",
-    "reference": "meaning", "HotSizes": "hot_sizes", "Kernel": "kernel", "KernelDesc": "desc", "OpDesc": "desc",
+    "reference": "meaning", "HotSizes": "hot_sizes", "Kernel": "kernel", "KernelDesc": "desc", "OpDesc": "desc", "Plan": "plan",
     "TensorDesc": "desc", "KernelgenError": "errors", "DescError": "errors", "UnsupportedError": "errors",
 }  # fmt: skip
 

@@ -22,6 +22,7 @@ from kernelgen.checker import certify as certificate_of
 from kernelgen.desc_json import load_desc
 from kernelgen.driver import compile as compile_desc
 from kernelgen.errors import ArgumentError, BackendUnavailable, KernelgenError
+from kernelgen.plan import Plan
 from kernelgen.targets import find_target
 from kernelgen.verify import Record, Status, verify_files
 from kernelgen.verify.pool import Job
@@ -71,13 +72,27 @@ def verify(
 
 
 @app.command(name="compile")
-def compile_files(files: Files, target: TargetName = "cpu", json_out: Output = None) -> None:
+def compile_files(
+    files: Files,
+    target: TargetName = "cpu",
+    json_out: Output = None,
+    plan: Annotated[Path | None, typer.Option(help="follow the choices in this file", exists=True)] = None,
+    dump_plan: Annotated[Path | None, typer.Option(help="write the choices that were followed to this file")] = None,
+) -> None:
     """Compiles each file and says how long each stage took. Exit code 1 if any was refused."""
     check_before(target, json_out)
+    paths = described_files(files)
+    check_folder("--dump-plan", dump_plan)
+    if len(paths) > 1 and (plan or dump_plan):
+        raise ArgumentError(f"a plan is one kernel's, {len(paths)} files were given")
+    given = read_plan(plan) if plan else None
     rows: list[dict[str, Any]] = []
-    for path in described_files(files):
+    for path in paths:
         try:
-            resources = compile_desc(load_desc(path), target).resources
+            kernel = compile_desc(load_desc(path), target, given)
+            resources = kernel.resources
+            if dump_plan:
+                write_atomically(dump_plan, kernel.plan.to_json())
             rows.append({"name": path.name, "status": "compiled", "milliseconds": dict(resources.milliseconds)})
             print(f"{path.name}: {resources.compile_ms:.1f} ms")
         except KernelgenError as error:
@@ -131,8 +146,21 @@ def certify(files: Files, target: TargetName = "cpu", json_out: Output = None) -
 def check_before(target: str, json_out: Path | None) -> None:
     """Refuses a target or a result file that cannot be, before hours of work go into it."""
     find_target(target)
-    if json_out and not json_out.parent.is_dir():
-        raise ArgumentError(f"--json {json_out}: there is no folder {json_out.parent}")
+    check_folder("--json", json_out)
+
+
+def check_folder(option: str, path: Path | None) -> None:
+    """Refuses a file to write in a folder that is not there."""
+    if path and not path.parent.is_dir():
+        raise ArgumentError(f"{option} {path}: there is no folder {path.parent}")
+
+
+def read_plan(path: Path) -> Plan:
+    """The plan in a file. Raises ArgumentError with the path of what is wrong."""
+    try:
+        return Plan.from_json(json.loads(path.read_text(encoding="utf-8")))
+    except (json.JSONDecodeError, ArgumentError) as error:
+        raise ArgumentError(f"{path}: {error}") from error
 
 
 def described_files(given: Sequence[Path]) -> list[Path]:

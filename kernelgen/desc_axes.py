@@ -1,9 +1,12 @@
-"""Axes as operators name them: negative ones count from the back, reductions without axes take all, shapes broadcast."""
+"""Axes as operators name them: negative ones count from the back, reductions without axes take all, shapes broadcast.
+
+And how large a dim is at least.
+"""
 
 from __future__ import annotations
 
 from kernelgen.desc import OpDesc
-from kernelgen.dims import Dim, Shape
+from kernelgen.dims import Dim, Shape, Sym, evaluate
 
 
 def broadcast(*shapes: Shape) -> Shape:
@@ -29,3 +32,11 @@ def normal_axis(axis: int, rank: int) -> int:
     if not -rank <= axis < max(rank, 1):
         raise ValueError(f"axis {axis} does not exist in a tensor of rank {rank}")
     return axis % rank if rank else 0
+
+
+def least_extent(dim: Dim) -> int:
+    """What the extent is at least for all sizes of its symbols, which are 1 or more; 0 when that cannot be told."""
+    if not isinstance(dim, Sym):
+        return dim
+    falls = any(symbols and factor < 0 for symbols, factor in dim.terms)
+    return 0 if falls else max(evaluate(dim, dict.fromkeys(dim.symbols, 1)), 0)

@@ -35,22 +35,36 @@ def specialize(desc: KernelDesc, sizes: Mapping[str, int]) -> KernelDesc:
 
 
 def bind(desc: KernelDesc, shapes: Sequence[tuple[int, ...]]) -> dict[str, int]:
-    """The sizes of the symbols, from the shapes of the inputs. Raises ArgumentError when a shape does not fit."""
+    """The sizes of the symbols, from the shapes of the inputs. Raises ArgumentError when a shape does not fit.
+
+    A sum or product of symbols tells one of them as soon as the others are known, which may be later ones.
+    """
     sizes: dict[str, int] = {}
-    for tensor, shape in zip(desc.inputs, shapes, strict=True):
-        if all(dim == 1 for dim in (*shape, *tensor.shape)):
-            continue
-        if len(shape) != len(tensor.shape):
-            raise ArgumentError(f"{tensor.name} has rank {len(shape)}, expected {list(tensor.shape)}")
-        for dim, extent in zip(tensor.shape, shape, strict=True):
-            found = solve(dim, extent, sizes)
-            if found is None:
-                known = ", ".join(f"{name}={size}" for name, size in sizes.items())
-                raise ArgumentError(
-                    f"{tensor.name} has shape {list(shape)}, expected {list(tensor.shape)}{known and f' with {known}'}"
-                )
-            sizes.update(found)
+    known = -1
+    while known < len(sizes):  # the last round finds nothing new, and compares every extent
+        known = len(sizes)
+        for tensor, shape in zip(desc.inputs, shapes, strict=True):
+            _bind_one(tensor, shape, sizes)
+    unknown = [name for name in desc.symbols if name not in sizes]
+    if unknown:
+        raise ArgumentError(f"{desc.name}: the shapes of the inputs do not tell {', '.join(unknown)}")
     return sizes
+
+
+def _bind_one(tensor: TensorDesc, shape: tuple[int, ...], sizes: dict[str, int]) -> None:
+    """Adds what an input's shape tells. Raises ArgumentError when it contradicts its description or what is known."""
+    if all(dim == 1 for dim in (*shape, *tensor.shape)):
+        return
+    if len(shape) != len(tensor.shape):
+        raise ArgumentError(f"{tensor.name} has rank {len(shape)}, expected {list(tensor.shape)}")
+    for dim, extent in zip(tensor.shape, shape, strict=True):
+        found = solve(dim, extent, sizes)
+        if found is None:
+            known = ", ".join(f"{name}={size}" for name, size in sizes.items())
+            raise ArgumentError(
+                f"{tensor.name} has shape {list(shape)}, expected {list(tensor.shape)}{known and f' with {known}'}"
+            )
+        sizes.update(found)
 
 
 def _sized_attrs(attrs: Attrs, sizes: Mapping[str, Dim]) -> Attrs:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from kernelgen.desc import OpDesc
-from kernelgen.desc_axes import normal_axis
+from kernelgen.desc_axes import least_extent, normal_axis
 from kernelgen.dims import Dim, Shape, Sym
 
 L = TypeVar("L")
@@ -97,6 +97,8 @@ def _strided(op: OpDesc) -> Iterator[Cut]:
 def _element(axis: int, extent: Dim, position: int) -> Cut:
     if isinstance(extent, int) and not -extent <= position < extent:
         raise ValueError(f"there is no element {position} in a dim of extent {extent}")
+    if isinstance(extent, Sym) and not -least_extent(extent) <= position < least_extent(extent):
+        raise ValueError(f"whether there is an element {position} in a dim of extent {extent} depends on its size")
     return Cut(axis, position if position >= 0 else extent + position, dropped=True)
 
 
@@ -110,13 +112,18 @@ def _cut(axis: int, extent: Dim, begin: int | None, end: int | None, step: int) 
 
 
 def _symbolic(axis: int, extent: Sym, begin: int | None, end: int | None, step: int) -> Cut:
-    """All elements forwards or backwards, or the first one: what holds for every size of at least 1."""
-    if end is None and begin in (None, 0) and step == 1:
-        return Cut(axis, 0, 1, extent)
+    """All elements forwards or backwards, some at an end, all but these: what holds for every size."""
+    least, first = least_extent(extent), begin or 0
     if end is None and begin in (None, -1) and step == -1:
         return Cut(axis, extent - 1, -1, extent)
-    if begin in (None, 0) and end == 1 and step > 0:
-        return Cut(axis)
+    if end is not None and step > 0 and 0 <= first <= least and 0 <= end <= least:
+        count = len(range(first, end, step))
+        return Cut(axis, first if count else 0, step, count)
+    if end is None and step > 0 and -least <= first < 0:
+        return Cut(axis, extent + first, step, len(range(first, 0, step)))
+    left_out = first - (end or 0)
+    if step == 1 and first >= 0 and (end is None or end < 0) and left_out <= least:
+        return Cut(axis, first, 1, extent - left_out)
     raise ValueError(f"the cut {begin}:{end}:{step} of a dim of extent {extent} depends on its size")
 
 

@@ -11,9 +11,12 @@ from kernelgen.dims import Dim, Shape, Sym
 def conv2d_shape(op: OpDesc) -> tuple[Shape, ...]:
     """``(extent - (kernel - 1) * dilation - 1) // stride + 1`` rows and columns; padding has been applied by PadAkg.
 
-    Weights are ``[O, kh, kw, C/group]`` beside NHWC, ``[O, C/group, kh, kw]`` beside NCHW. No opinion on blocked layouts.
+    Weights are ``[O, kh, kw, C/group]`` beside NHWC, ``[O, C/group, kh, kw]`` beside NCHW. No opinion on layouts other
+    than these and NCHWc.
     """
     image, weights = op.inputs[0].shape, op.inputs[1].shape
+    if is_blocked(op):
+        return (_blocked_shape(op),)
     if len(image) != 4 or len(weights) != 4:
         return (op.outputs[0].shape,)
     last = op.inputs[0].format == "NHWC"
@@ -21,14 +24,30 @@ def conv2d_shape(op: OpDesc) -> tuple[Shape, ...]:
     groups = op.attrs.int("group", op.attrs.int("groups", 1))
     if channels * groups != image[3 if last else 1]:
         raise ValueError(f"{groups} groups of weights {list(weights)} do not fit the channels of {list(image)}")
-    rows, columns = (
-        _windows(extent, size, stride, dilation)
-        for extent, size, stride, dilation in zip(
-            image[1:3] if last else image[2:], kernel, *(op.attrs.ints(n, (1, 1))[-2:] for n in ("stride", "dilation")),
-            strict=True,
-        )
-    )  # fmt: skip
+    rows, columns = _windowed(op, image[1:3] if last else image[2:], kernel)
     return ((image[0], rows, columns, weights[0]) if last else (image[0], weights[0], rows, columns),)
+
+
+def is_blocked(op: OpDesc) -> bool:
+    """Whether the image of a Conv2D is NCHWc, ``[N, C/c, H, W, c]`` beside weights of six dims."""
+    return len(op.inputs[0].shape) == 5 and len(op.inputs[1].shape) == 6
+
+
+def _blocked_shape(op: OpDesc) -> Shape:
+    """Weights are ``[O/o, C/c, kh, kw, c, o]``; those of a depth-wise convolution ``[C/c, 1, kh, kw, 1, c]``."""
+    image, weights = op.inputs[0].shape, op.inputs[1].shape
+    is_depth_wise = op.attrs.bool("is_depth_wise", False)
+    wanted = (image[1], 1, 1, image[4]) if is_depth_wise else (weights[0], image[1], image[4], weights[5])
+    if (*weights[:2], *weights[4:]) != wanted:
+        raise ValueError(f"weights {list(weights)} do not fit the channels of {list(image)}")
+    return (image[0], weights[0], *_windowed(op, image[2:4], weights[2:4]), weights[5])
+
+
+def _windowed(op: OpDesc, extents: Shape, kernel: Shape) -> tuple[Dim, Dim]:
+    """The rows and columns of a convolution's result."""
+    strides, dilations = (op.attrs.ints(name, (1, 1))[-2:] for name in ("stride", "dilation"))
+    rows, columns = (_windows(*each) for each in zip(extents, kernel, strides, dilations, strict=True))
+    return rows, columns
 
 
 def pool2d_shape(op: OpDesc) -> tuple[Shape, ...]:

@@ -3,48 +3,65 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 
 from kernelgen.desc import KernelDesc
 from kernelgen.desc_limits import within_limits
 from kernelgen.dims import Sym, product
 from kernelgen.errors import ArgumentError, UnsupportedError
-from kernelgen.kernel import Kernel, Resources
+from kernelgen.kernel import Kernel, Resources, fingerprint
 from kernelgen.nest.nodes import Nest, Space
-from kernelgen.poly.map_cpu import CpuPlan
+from kernelgen.plan import CodePlan, Plan
 from kernelgen.stages import Lowered, lower
 from kernelgen.targets import Target, find_target
+from kernelgen.trail import Trail
 
 DEEP = 20_000
 """Python frames; enough for a chain of as many operators as :mod:`kernelgen.desc_limits` lets through."""
 
 
-def compile(desc: KernelDesc, target: str | Target = "cpu", plan: CpuPlan | None = None) -> Kernel:
+def compile(desc: KernelDesc, target: str | Target = "cpu", plan: Plan | None = None) -> Kernel:
     """Lowers, proves, prints and loads a description.
 
-    ``plan`` overrides the mapping's choices. Raises UnsupportedError (with a reason code) for what the target cannot
-    do, ProofError when a proof fails, BackendUnavailable when the target needs something that is not installed.
+    ``plan`` overrides what would be chosen, see :mod:`kernelgen.plan`. Raises UnsupportedError (with a reason code) for
+    what the target cannot do, ProofError when a proof fails, ArgumentError when the plan does not fit the description,
+    BackendUnavailable when the target needs something that is not installed.
     """
     if not isinstance(desc, KernelDesc):  # pyright: ignore[reportUnnecessaryIsInstance]  # a path is easily given
         raise ArgumentError(f"compile takes a KernelDesc, got {type(desc).__name__}; kernelgen.load_desc reads one")
     within_limits(desc)
     found = find_target(target)
-    lowered = _lowered(desc, plan or CpuPlan())
+    plan = plan or Plan(cpu=found.sizes())
+    if plan.subject and plan.subject != (own := fingerprint(desc)):
+        raise ArgumentError(
+            f"the plan was made for {plan.subject}, this is {own}; an empty subject fits any description"
+        )
+    lowered = _lowered(desc, plan, found.machine)
     nest, trail = lowered.nest, lowered.trail
-    source = trail.run("source", lambda: found.emit(nest))
+    source, code = _printed(found, nest, plan.code, trail)
     entry = trail.run("load", lambda: found.load(source, nest))
     resources = Resources(trail.milliseconds, _bytes(nest, workspace=False), _bytes(nest, workspace=True))
-    return Kernel(desc, found.name, source, lowered, entry, resources)
+    return Kernel(desc, found.name, source, replace(lowered, plan=replace(lowered.plan, code=code)), entry, resources)
 
 
-def _lowered(desc: KernelDesc, plan: CpuPlan) -> Lowered:
+def _printed(target: Target, nest: Nest, code: CodePlan | None, trail: Trail) -> tuple[str, CodePlan | None]:
+    """The source and the choices that it follows; None of a target that makes none, which takes no notice of given ones."""
+    printer = target.printer
+    if printer is None:
+        return trail.run("source", lambda: target.emit(nest)), None
+    choices = trail.run("choices", lambda: printer.choose(nest) if code is None else code)
+    return trail.run("source", lambda: printer.emit(nest, choices)), choices
+
+
+def _lowered(desc: KernelDesc, plan: Plan, machine: str) -> Lowered:
     """Long chains of operators nest deeper than Python's usual limit: they get a second try with a higher one."""
     try:
-        return lower(desc, plan)
+        return lower(desc, plan, machine)
     except RecursionError:
         usual = sys.getrecursionlimit()
     sys.setrecursionlimit(max(usual, DEEP))
     try:
-        return lower(desc, plan)
+        return lower(desc, plan, machine)
     except RecursionError:
         message = f"{desc.name}: expressions of its {len(desc.ops)} operators nest too deeply; split the kernel"
         raise UnsupportedError("budget", message) from None

@@ -59,5 +59,7 @@ class HotSizes:
                 )
             fixed = specialize(desc, each)
             shapes = tuple(tuple(int(dim) for dim in tensor.shape) for tensor in fixed.inputs)  # pyright: ignore[reportArgumentType]  # specialised
-            more[shapes] = compile(fixed, self.general.target)
+            more[shapes] = compile(
+                fixed, self.general.target, replace(self.general.lowered.plan, bands=None, code=None)
+            )
         return replace(self, special={**self.special, **more})

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -11,9 +13,11 @@ import numpy as np
 
 from kernelgen.desc import KernelDesc, TensorDesc
 from kernelgen.desc_bind import bind
+from kernelgen.desc_write import dump_desc
 from kernelgen.dims import evaluate
 from kernelgen.errors import ArgumentError
 from kernelgen.nest.nodes import Nest, Space
+from kernelgen.plan import Plan
 from kernelgen.poly.proof import Proof
 from kernelgen.stages import Lowered
 from kernelgen.targets.base import Entry
@@ -68,12 +72,23 @@ class Kernel:
         return self.lowered.proof
 
     @cached_property
+    def plan(self) -> Plan:
+        """Every choice of the mapping and the printing: ``compile(kernel.desc, kernel.target, kernel.plan)`` repeats them."""
+        return replace(self.lowered.plan, subject=fingerprint(self.desc))
+
+    @cached_property
     def stages(self) -> Mapping[str, str]:
         """Stage name -> text, in order; ends with the source."""
         return {name: text() for name, text in self.lowered.trail.texts.items() if name != "load"}
 
-    def __call__(self, *inputs: Any, out: Sequence[Any] | None = None) -> tuple[np.ndarray, ...]:
-        """Runs the kernel. Raises ArgumentError when an array does not fit the description."""
+    def __call__(self, *inputs: Any, out: Sequence[Any] | None = None) -> tuple[Any, ...]:
+        """Runs the kernel. Raises ArgumentError when an array does not fit the description.
+
+        On a device the arrays may be of any library that speaks DLPack or ``__cuda_array_interface__``, and the results
+        are of the same one.
+        """
+        if self._on_device is not None:
+            return self._on_device(inputs, out)
         outputs = self._fresh_outputs() if out is None else out
         if self._direct is not None and outputs is not None:
             try:
@@ -95,10 +110,26 @@ class Kernel:
         return tuple(outputs)
 
     @cached_property
+    def _on_device(self) -> Callable[[Sequence[Any], Sequence[Any] | None], tuple[Any, ...]] | None:
+        """The call of an entry that takes arrays of any library and makes its outputs itself; None for numpy alone."""
+        offer = getattr(self.entry, "on_device", None)
+        return None if offer is None else offer(self.desc)
+
+    @cached_property
     def _direct(self) -> Callable[..., None] | None:
-        """The target's own call, which checks its arguments itself; None when the kernel needs workspaces."""
-        needs_workspace = any(buffer.space is Space.WORKSPACE for buffer in self.nest.buffers)
-        return None if needs_workspace else getattr(self.entry, "fast", None)
+        """The target's own call, which checks its arguments itself, with workspaces made for it where it needs any."""
+        fast: Callable[..., None] | None = getattr(self.entry, "fast", None)
+        wanted = [buffer for buffer in self.nest.buffers if buffer.space is Space.WORKSPACE]
+        if fast is None or not wanted:
+            return fast
+        if not self.nest.symbols:
+            makers = [partial(np.empty, tuple(evaluate(dim, {}) for dim in b.shape), b.dtype.numpy) for b in wanted]
+            return lambda *arrays: fast(*arrays, *[make() for make in makers])
+        shapes = enumerate(tensor.shape for tensor in self.desc.inputs)
+        places = {str(dim): (k, d) for k, shape in shapes for d, dim in enumerate(shape)}
+        if not places.keys() >= set(self.nest.symbols):
+            return None
+        return lambda *arrays: fast(*arrays, *self.workspaces(_sizes(arrays, places, self.nest.symbols)))
 
     @cached_property
     def _output_makers(self) -> tuple[Callable[[], np.ndarray], ...] | None:
@@ -144,6 +175,20 @@ class Kernel:
         """Scratch arrays for temporaries that do not fit a stack."""
         wanted = (b for b in self.nest.buffers if b.space is Space.WORKSPACE)
         return [np.empty([evaluate(dim, symbols) for dim in b.shape], b.dtype.numpy) for b in wanted]
+
+
+def fingerprint(desc: KernelDesc) -> str:
+    """The name of a description and a hash of all of it, which plans are made for."""
+    text = json.dumps(dump_desc(desc), sort_keys=True)
+    return f"{desc.name} {hashlib.sha256(text.encode()).hexdigest()[:16]}"
+
+
+def _sizes(arrays: Sequence[Any], places: Mapping[str, tuple[int, int]], symbols: Sequence[str]) -> Mapping[str, int]:
+    """What the symbols are, read off arrays that nobody has checked: (array, dim) for each."""
+    try:
+        return {name: arrays[place[0]].shape[place[1]] for name in symbols if (place := places[name])}
+    except (AttributeError, IndexError) as error:
+        raise ArgumentError(f"an argument is no array of the described rank: {error}") from error
 
 
 def _shape(tensor: TensorDesc, symbols: Mapping[str, int]) -> tuple[int, ...]:

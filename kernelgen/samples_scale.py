@@ -117,6 +117,8 @@ def _pairs(op: OpDesc) -> list[tuple[Place, Place]] | None:
         reduced = reduced_axes(op)
         kept = [d for d, dim in enumerate(op.inputs[0].shape) if d not in reduced and dim != 1]
         return _zipped(op.inputs[0], kept, result, [d for d, dim in enumerate(result.shape) if dim != 1])
+    if op.name in ("MatMul", "BatchMatMul"):
+        return _product(op)
     if op.name == "Transpose":
         perm = op.attrs.ints("perm")
         return _zipped(op.inputs[0], [p % len(perm) for p in perm], result, list(range(len(perm))))
@@ -126,6 +128,29 @@ def _pairs(op: OpDesc) -> list[tuple[Place, Place]] | None:
         around = zip(op.attrs.ints("head"), op.attrs.ints("tail"), strict=True)
         return [((op.inputs[0].name, d), (result.name, d)) for d, pads in enumerate(around) if pads == (0, 0)]
     return [] if op.name in ("ElemAny", "ElemAll") else None
+
+
+def _product(op: OpDesc) -> list[tuple[Place, Place]] | None:
+    """Rows, columns, terms and batches of a product of plain matrices; None for those in blocks."""
+    left, right, result = op.inputs[0], op.inputs[1], op.output
+    plain = all(t.format == "DefaultFormat" for t in (left, right, result))
+    if not plain or len(op.inputs) != 2 or len({len(t.shape) for t in (left, right, result)}) != 1:
+        return None
+    last = len(result.shape) - 1
+    (row, term), (inner, column) = (
+        (last, last - 1) if op.attrs.bool(flag, False) else (last - 1, last) for flag in ("transpose_a", "transpose_b")
+    )
+    whole = [
+        (left.shape[row], result.shape[last - 1]),
+        (right.shape[column], result.shape[last]),
+        (left.shape[term], right.shape[inner]),
+    ]
+    batches = [(left.shape[d], right.shape[d], result.shape[d]) for d in range(last - 1)]
+    if any(a != b for a, b in whole) or any(len(set(dims)) != 1 for dims in batches):
+        return None
+    sides = [((left.name, row), (result.name, last - 1)), ((right.name, column), (result.name, last))]
+    around = [((t.name, d), (result.name, d)) for t in (left, right) for d in range(last - 1)]
+    return [*sides, ((left.name, term), (right.name, inner)), *around]
 
 
 def _aligned(operand: TensorDesc, result: TensorDesc) -> Iterator[tuple[Place, Place]]:

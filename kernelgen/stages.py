@@ -1,7 +1,8 @@
 """The way from a description to a nest, as tables of stages that each say why they stand where they do.
 
 desc -> drop_dead -> ... -> legalize_types
-     -> build -> fold -> group -> relations -> schedule -> mapped -> proof -> loops -> initialize -> ... -> hoist
+     -> build -> fold -> group -> privatise -> relations -> schedule -> plan -> mapped -> proof -> loops
+     -> initialize -> ... -> hoist (cpu), distribute (gpu)
 """
 
 from __future__ import annotations
@@ -13,12 +14,18 @@ from typing import Generic, TypeVar
 from kernelgen.desc import KernelDesc, TensorDesc
 from kernelgen.dims import Shape
 from kernelgen.dtypes import Category
-from kernelgen.nest.contract import contract, contract_large
+from kernelgen.nest.barriers import barriers
+from kernelgen.nest.contract import contract, contract_large, contract_shared
+from kernelgen.nest.distribute import distribute
+from kernelgen.nest.grids import chains, to_grids
 from kernelgen.nest.hoist import hoist
 from kernelgen.nest.initialize import initialize
 from kernelgen.nest.jam import jam_rows
 from kernelgen.nest.merge import merge_accumulations
 from kernelgen.nest.nodes import Nest
+from kernelgen.nest.pack import pack
+from kernelgen.nest.partials import partial_results
+from kernelgen.nest.places import places
 from kernelgen.nest.registers import registers
 from kernelgen.nest.scalarize import scalarize
 from kernelgen.nest.share import share
@@ -37,11 +44,13 @@ from kernelgen.normalise.subexpressions import share_subexpressions
 from kernelgen.normalise.text import show_desc
 from kernelgen.normalise.three_address import three_address
 from kernelgen.normalise.types import legal_types
+from kernelgen.plan import Plan
+from kernelgen.poly import map_ascend, map_cpu, map_gpu
 from kernelgen.poly.build import to_scop
 from kernelgen.poly.fold import fold
 from kernelgen.poly.group import group
-from kernelgen.poly.loops import to_loops
-from kernelgen.poly.map_cpu import CpuPlan
+from kernelgen.poly.loops import Choice, to_loops
+from kernelgen.poly.privatise import privatise
 from kernelgen.poly.proof import Proof
 from kernelgen.poly.scop import Scop
 from kernelgen.poly.text import show_scop
@@ -76,47 +85,104 @@ DESC_STAGES: tuple[Stage[KernelDesc], ...] = (
     Stage(share_subexpressions, "every pass above makes more operators equal"),
     Stage(reshape_arguments, "what reshapes are left at inputs and outputs cost nothing"),
     Stage(name_outputs, "the three passes above leave copies where an output has to have its name"),
-    Stage(legal_types("cpu"), "types are the target's: what it computes with is known, and only Casts are added"),
 )
 SCOP_STAGES: tuple[Stage[Scop], ...] = (
     Stage(fold, "fewer and longer loops before anything depends on their number"),
     Stage(group, "one statement per phase keeps isl fast and values in registers"),
+    Stage(privatise, "reductions without parallel loops, and rows beside columns, are known once groups are"),
+)
+GPU_SCOP_STAGES: tuple[Stage[Scop], ...] = (
+    *SCOP_STAGES[:-1],
+    Stage(map_gpu.privatise_blocks, "a device has thousands of threads, and a launch is a barrier for all of them"),
 )
 NEST_STAGES: tuple[Stage[Nest], ...] = (
     Stage(initialize, "accumulators start from their neutral element where their loop starts"),
+    Stage(pack, "what row blocks read again lies together, while the rows are still one loop"),
     Stage(registers, "a block of results stays put while its reduction runs"),
     Stage(contract, "storage is decided when the loops are known"),
-    Stage(share, "a temporary too large for the stack may still need no memory of its own"),
-    Stage(contract_large, "what must have memory of its own has at least no more than is alive"),
+    Stage(contract_large, "what does not fit the stack has at least no more memory than is alive"),
+    Stage(share, "a temporary that keeps its full size may still need no memory of its own"),
     Stage(jam_rows, "rows whose number the mapping could not divide are worth as much"),
     Stage(merge_accumulations, "unrolled rows meet in registers before they touch the partial result"),
     Stage(scalarize, "a local of one element is a register"),
     Stage(hoist, "what does not change in a loop is computed before it"),
 )
+ASCEND_SCOP_STAGES: tuple[Stage[Scop], ...] = (
+    *SCOP_STAGES[:-1],
+    Stage(map_ascend.privatise_cores, "cores that share no result need no meeting but one"),
+)
+ASCEND_STAGES: tuple[Stage[Nest], ...] = (
+    Stage(initialize, "accumulators start from their neutral element where their loop starts"),
+    Stage(contract, "storage is decided when the loops are known"),
+    Stage(share, "a temporary too large for the unified buffer may still need no memory of its own"),
+    Stage(scalarize, "a local of one element is a register"),
+    Stage(hoist, "what does not change in a loop is computed before it"),
+)
+GPU_STAGES: tuple[Stage[Nest], ...] = (
+    Stage(initialize, "accumulators start from their neutral element where their loop starts"),
+    Stage(to_grids, "what is one launch is known before its storage is"),
+    Stage(contract_shared, "storage is decided when the loops are known"),
+    Stage(share, "a temporary too large for shared memory may still need no memory of its own"),
+    Stage(merge_accumulations, "unrolled rows meet in registers before they touch the partial result"),
+    Stage(scalarize, "a local of one element is a register"),
+    Stage(hoist, "what does not change in a loop is computed before it"),
+    Stage(chains, "bindings have moved out of thread loops that are one loop"),
+    Stage(partial_results, "what threads accumulate into together is combined once, behind the loop"),
+    Stage(places, "an array whose elements are dealt to the threads needs no memory that they share"),
+    Stage(barriers, "only now is it known which thread touches what"),
+    Stage(distribute, "every thread knows its own iterations"),
+)
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A kind of machine: what it computes with, how loops are mapped to it, the passes of its nests."""
+
+    types: Stage[KernelDesc]
+    scop_stages: tuple[Stage[Scop], ...]
+    choose: Choice
+    nest_stages: tuple[Stage[Nest], ...]
+
+
+def machine_named(name: str) -> Machine:
+    """The machine of that name: cpu, gpu or ascend."""
+    machines = {
+        "cpu": Machine(_types("cpu"), SCOP_STAGES, map_cpu.choose, NEST_STAGES),
+        "gpu": Machine(_types("gpu"), GPU_SCOP_STAGES, map_gpu.choose, GPU_STAGES),
+        "ascend": Machine(_types("ascend"), ASCEND_SCOP_STAGES, map_ascend.choose, ASCEND_STAGES),
+    }
+    return machines[name]
+
+
+def _types(target: str) -> Stage[KernelDesc]:
+    return Stage(
+        legal_types(target), "types are the target's: what it computes with is known, and only Casts are added"
+    )
 
 
 @dataclass(frozen=True)
 class Lowered:
-    """A description lowered to a nest, with the proof of its schedule and the trail of its stages."""
+    """A description lowered to a nest, with the proof of its schedule, the plan it follows, and the trail of its stages."""
 
     nest: Nest
     proof: Proof
+    plan: Plan
     trail: Trail
 
 
-def lower(desc: KernelDesc, plan: CpuPlan) -> Lowered:
-    """Runs all stages. Raises UnsupportedError or ProofError."""
-    trail = Trail()
+def lower(desc: KernelDesc, plan: Plan, machine: str = "cpu") -> Lowered:
+    """Runs all stages for a machine. Raises UnsupportedError, ProofError, or ArgumentError when the plan does not fit."""
+    trail, chosen = Trail(), machine_named(machine)
     shapes = tuple(_shape_of_parts(tensor) for tensor in (*desc.inputs, *desc.outputs))
-    for rule in DESC_STAGES:
+    for rule in (*DESC_STAGES, chosen.types):
         desc = trail.run(rule.name, lambda rule=rule, desc=desc: rule.run(desc), show_desc)
     scop = trail.run("build", lambda: replace(to_scop(desc), argument_shapes=shapes), show_scop)
-    for stage in SCOP_STAGES:
+    for stage in chosen.scop_stages:
         scop = trail.run(stage.name, lambda stage=stage, scop=scop: stage.run(scop), show_scop)
-    nest, proof = to_loops(scop, plan, trail)
-    for step in NEST_STAGES:
+    nest, proof, bands = to_loops(scop, plan, chosen.choose, trail)
+    for step in chosen.nest_stages:
         nest = trail.run(step.name, lambda step=step, nest=nest: step.run(nest), show)
-    return Lowered(nest, proof, trail)
+    return Lowered(nest, proof, replace(plan, bands=bands), trail)
 
 
 def _shape_of_parts(tensor: TensorDesc) -> Shape:

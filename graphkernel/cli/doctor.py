@@ -6,39 +6,56 @@ import importlib.metadata
 import importlib.util
 import platform
 
+import typer
+
 from graphkernel.cli.base import app
 from graphkernel.declarations import plugins
 from graphkernel.options import Environment
 from graphkernel.report.table import print_table
+from graphkernel.runtime.device import NoDevice, find_device
 
+MISSING = "not installed"
 NEEDS = {
     "numpy": "everything",
     "islpy": "kernels",
     "llvmlite": "kernels on the CPU",
     "onnx": "reading ONNX models",
     "onnxruntime": "operators that no kernel computes, at speed",
+    "nvidia-cuda-nvrtc": "kernels on the GPU",
+    "nvidia-cuda-runtime": "half types on the GPU",
+    "cupy-cuda13x": "running on a CUDA device",
 }
 """What doctor looks for, and what it is needed for."""
+
+EXTRAS = {
+    "onnx": ("onnx", "onnxruntime"),
+    "gpu": ("nvidia-cuda-nvrtc", "nvidia-cuda-runtime", "cupy-cuda13x"),
+}
+"""Which extra of this package brings what is not always installed."""
 
 
 @app.command()
 def doctor() -> None:
     """What is installed, what works without it, and the settings in force."""
-    print_table(("package", "version", "for"), [(name, _version(name), use) for name, use in NEEDS.items()])
-    environment = Environment.read()
+    versions = {name: _version(name) for name in NEEDS}
+    print_table(("package", "version", "for"), [(name, versions[name], use) for name, use in NEEDS.items()])
+    environment, device = Environment.read(), find_device()
     print_table(("setting", "value"), [
         ("python", platform.python_version()),
         ("machine", f"{platform.machine()} {platform.system()}"),
         ("MS_DEV_GRAPH_KERNEL_FLAGS", environment.flags if environment.flags is not None else "(not set)"),
         ("OMP_NUM_THREADS", environment.threads or "(not set)"),
+        ("CUDA device", f"none: {device.reason}" if isinstance(device, NoDevice) else f"{device.name}, {device.arch}"),
         ("plugins", ", ".join(f"{plugin.name} ({plugin.module})" for plugin in plugins()) or "(none)"),
     ])  # fmt: skip
+    for extra, packages in EXTRAS.items():
+        missing = [package for package in packages if versions[package] == MISSING]
+        if missing:
+            typer.echo(f"for {', '.join(missing)}: pip install 'graphkernel[{extra}]'")
 
 
 def _version(package: str) -> str:
-    if importlib.util.find_spec(package) is None:
-        return "not installed"
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
-        return "installed"
+        return "installed" if importlib.util.find_spec(package.replace("-", "_")) is not None else MISSING

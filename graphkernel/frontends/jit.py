@@ -10,7 +10,7 @@ from typing import Any, overload
 from graphkernel.driver import Flags, check_options, compile
 from graphkernel.frontends.trace import spec, trace
 from graphkernel.ir.types import TensorType
-from graphkernel.runtime.arrays import to_numpy
+from graphkernel.runtime.arrays import layout_of
 from graphkernel.runtime.executable import Executable
 
 Signature = tuple[TensorType, ...]
@@ -31,8 +31,8 @@ class Jitted:
 
     def executable(self, *arrays: object) -> Executable:
         """The executable for arguments of these shapes and data types."""
-        plain = [to_numpy(array, f"argument {position}") for position, array in enumerate(arrays)]
-        signature = tuple([spec(array.shape, array.dtype.name) for array in plain])
+        layouts = [layout_of(array, f"argument {position}") for position, array in enumerate(arrays)]
+        signature = tuple([spec(*layout) for layout in layouts])
         if signature not in self.executables:
             self.executables[signature] = compile(trace(self.function, *signature), **self.options)
         return self.executables[signature]

@@ -10,7 +10,7 @@ from graphkernel.errors import TypeRuleError
 from graphkernel.ir.opdef import Kind, OpDef
 from graphkernel.ir.types import Attrs, DType, TensorType
 from graphkernel.ops.elemwise import truncated_quotient
-from graphkernel.ops.families import Array, declare, is_floating, rounded, unary
+from graphkernel.ops.families import Array, array_of, declare, is_floating, rounded, unary
 from graphkernel.ops.type_rules import Accepts, any_dtype, boolean, broadcasting, expect_dtype, floating, number, real
 
 Types = tuple[TensorType, ...]
@@ -144,9 +144,9 @@ def _div_mod_type(types: Types, attrs: Attrs) -> Types:
 
 def _div_mod(x: Array, y: Array, *, attrs: Attrs) -> Array:
     if is_floating(x):
-        rounding: dict[str, Callable[[Array], Array]] = {"none": np.asarray, "floor": np.floor, "trunc": np.trunc}
+        rounding: dict[str, Callable[[Array], Array]] = {"none": array_of, "floor": np.floor, "trunc": np.trunc}
         return rounded(lambda a, b: rounding[_mode(attrs)](a / b))(x, y)
-    return x // y if _mode(attrs) == "floor" else np.asarray(truncated_quotient(x, y))
+    return x // y if _mode(attrs) == "floor" else array_of(truncated_quotient(x, y))
 
 
 DIV_MOD = declare(

@@ -6,7 +6,7 @@ import numpy as np
 
 from graphkernel.ir.opdef import Kind
 from graphkernel.ir.types import Attrs, Category, TensorType, dtype
-from graphkernel.ops.families import Array, declare, widened
+from graphkernel.ops.families import Array, array_of, declare, widened
 
 
 def _cast_type(types: tuple[TensorType, ...], attrs: Attrs) -> tuple[TensorType, ...]:
@@ -19,7 +19,7 @@ def _cast(x: Array, *, attrs: Attrs) -> Array:
     if target.name == "bool":
         return widened(x) != 0
     kept = x if target.category is Category.COMPLEX else np.real(x)
-    return np.asarray(kept.astype(target.numpy))
+    return array_of(kept.astype(target.numpy))
 
 
 CAST = declare(

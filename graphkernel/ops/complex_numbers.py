@@ -13,7 +13,7 @@ import numpy as np
 from graphkernel.errors import TypeRuleError
 from graphkernel.ir.opdef import Kind, OpDef
 from graphkernel.ir.types import Attrs, Category, DType, TensorType, dtype
-from graphkernel.ops.families import Array, declare
+from graphkernel.ops.families import Array, array_of, declare
 from graphkernel.ops.type_rules import broadcast_shapes
 
 Types = tuple[TensorType, ...]
@@ -78,7 +78,7 @@ def _binary_type(types: Types, attrs: Attrs) -> Types:
 
 def _binary(name: str, function: Callable[[Array, Array], Array], doc: str, *, commutative: bool = False) -> OpDef:
     def meaning(x: Array, y: Array, *, attrs: Attrs) -> Array:
-        return np.asarray(function(x, y))
+        return array_of(function(x, y))
 
     return declare(name, Kind.ELEMWISE, 2, _binary_type, meaning, commutative=commutative, composite=True, doc=doc)
 
@@ -111,11 +111,11 @@ def _difference(x: Array, y: Array) -> Array:
 
 
 def _real(x: Array) -> Array:
-    return np.asarray(np.real(x))
+    return array_of(np.real(x))
 
 
 def _imaginary(x: Array) -> Array:
-    return np.asarray(np.imag(x))
+    return array_of(np.imag(x))
 
 
 C_ADD = _binary("CAdd", _sum, "x + y.", commutative=True)

@@ -13,7 +13,7 @@ import numpy as np
 
 from graphkernel.ir.opdef import InferRule, Kind, OpDef
 from graphkernel.ir.types import Attrs, TensorType, dtype
-from graphkernel.ops.families import Array, declare
+from graphkernel.ops.families import Array, array_of, declare
 from graphkernel.ops.type_rules import broadcasting, floating
 
 Types = tuple[TensorType, ...]
@@ -54,6 +54,6 @@ def _wide(array: Array) -> Array:
 
 
 def _narrow(result: object, type_: TensorType) -> Array:
-    array = np.asarray(result)
+    array = array_of(result)
     half = type_.dtype.is_float and type_.dtype.bits < 32
     return (array.astype(np.float32) if half else array).astype(type_.dtype.numpy)

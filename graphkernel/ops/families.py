@@ -100,7 +100,7 @@ def reduction(
         axes = axes_of(attrs.ints("axis", ()), x.ndim)
         exact = x.astype(np.float64) if is_floating(x) else x
         result = function(exact, axis=axes, keepdims=attrs.bool("keep_dims", False))
-        return np.asarray(result).astype(x.dtype)
+        return array_of(result).astype(x.dtype)
 
     attributes = ("axis", "keep_dims")
     return declare(name, Kind.REDUCE, 1, rule, meaning, attributes=attributes, composite=composite, doc=doc)
@@ -121,7 +121,7 @@ def result_bool(function: ArrayFunction) -> Meaning:
 
     @wraps(function, assigned=("__doc__",))
     def meaning(*arrays: Array, attrs: Attrs) -> Array:
-        return np.asarray(function(*map(widened, arrays)), dtype=np.bool_)
+        return array_of(function(*map(widened, arrays))).astype(np.bool_, copy=False)
 
     return meaning
 
@@ -130,9 +130,14 @@ def rounded(function: ArrayFunction) -> ArrayFunction:
     """Computes in float32 where the first array is narrower, and rounds the result to its data type."""
 
     def compute(*arrays: Array) -> Array:
-        return np.asarray(function(*map(widened, arrays))).astype(arrays[0].dtype, copy=False)
+        return array_of(function(*map(widened, arrays))).astype(arrays[0].dtype, copy=False)
 
     return compute
+
+
+def array_of(result: Any) -> Array:
+    """A scalar of numpy or of Python as an array; arrays, of other libraries too, as they are."""
+    return np.asarray(result) if isinstance(result, np.generic | bool | int | float | complex) else result
 
 
 def widened(x: Array) -> Array:

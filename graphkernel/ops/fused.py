@@ -10,12 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from graphkernel.ir.graph import Builder
 from graphkernel.ir.opdef import Kind, OpDef
 from graphkernel.ir.types import Attrs, TensorType, dtype
-from graphkernel.ops.families import Array, declare, widened
+from graphkernel.ops.families import Array, array_of, declare, widened
 from graphkernel.ops.tensor import Tensor
 
 Composition = Callable[..., tuple[Any, ...]]  # of Tensors, or of arrays
@@ -35,7 +33,7 @@ def composed(
     def meaning(*arrays: Array, attrs: Attrs) -> Any:  # one array, or a tuple of several
         promised = rule(tuple(TensorType(tuple(x.shape), dtype(x.dtype)) for x in arrays), attrs)
         wide = composition(*map(widened, arrays), attrs=attrs)
-        results = tuple(np.asarray(x).astype(type_.dtype.numpy) for x, type_ in zip(wide, promised, strict=True))
+        results = tuple(array_of(x).astype(type_.dtype.numpy) for x, type_ in zip(wide, promised, strict=True))
         return results[0] if len(results) == 1 else results
 
     text = doc or composition.__doc__ or ""

@@ -14,7 +14,7 @@ from graphkernel.errors import TypeRuleError
 from graphkernel.ir.opdef import Kind
 from graphkernel.ir.types import Attrs, TensorType, dtype
 from graphkernel.ops.apply import apply, apply_all
-from graphkernel.ops.families import Array, declare
+from graphkernel.ops.families import Array, array_of, declare
 from graphkernel.ops.fused import composed
 from graphkernel.ops.fused_norm import add_rms_norm, statistics_dtype
 from graphkernel.ops.matmul import BATCH_MATMUL
@@ -137,7 +137,7 @@ def _quant_product(x1: Array, x2: Array, scale: Array, *more: Array, attrs: Attr
     result = total.astype(np.float32) * scale
     if "pertoken_scale" in optional:
         result = result * optional["pertoken_scale"][:, None]
-    return np.asarray(result).astype(dtype(attrs.str("dtype", "float16")).numpy)
+    return array_of(result).astype(dtype(attrs.str("dtype", "float16")).numpy)
 
 
 QUANT_BATCH_MATMUL = declare(

@@ -8,7 +8,7 @@ from graphkernel.errors import TypeRuleError
 from graphkernel.ir.opdef import Kind
 from graphkernel.ir.types import Attrs, TensorType
 from graphkernel.ops.batch_normalization import channel_axis
-from graphkernel.ops.families import Array, declare, reduction, rounded, widened
+from graphkernel.ops.families import Array, array_of, declare, reduction, rounded, widened
 from graphkernel.ops.type_rules import axes_of, axis_of, expect_dtype, floating, number, reduced_shape, shape_text
 
 Types = tuple[TensorType, ...]
@@ -143,7 +143,7 @@ def _gradient_axis(rank: int, attrs: Attrs) -> int:
 def _bias_add_grad(dy: Array, *, attrs: Attrs) -> Array:
     channel = _gradient_axis(dy.ndim, attrs)
     axes = tuple(axis for axis in range(dy.ndim) if axis != channel)
-    return np.asarray(widened(dy).sum(axis=axes)).astype(dy.dtype)
+    return array_of(widened(dy).sum(axis=axes)).astype(dy.dtype)
 
 
 BIAS_ADD_GRAD = declare(

@@ -6,7 +6,7 @@ import numpy as np
 
 from graphkernel.ir.opdef import Kind, OpDef
 from graphkernel.ir.types import Attrs, TensorType, dtype
-from graphkernel.ops.families import Array, ArrayFunction, declare, reduction
+from graphkernel.ops.families import Array, ArrayFunction, array_of, declare, reduction
 from graphkernel.ops.type_rules import axis_of, boolean, expect_dtype, real, reduced_shape
 
 REDUCE_SUM = reduction("ReduceSum", np.sum)
@@ -25,7 +25,7 @@ def _arg_reduction(name: str, function: ArrayFunction) -> OpDef:
         return (TensorType(shape, dtype(attrs.str("output_type", "int32"))),)
 
     def meaning(x: Array, *, attrs: Attrs) -> Array:
-        index = np.asarray(function(x, axis=attrs.int("axis")))
+        index = array_of(function(x, axis=attrs.int("axis")))
         return index.astype(dtype(attrs.str("output_type", "int32")).numpy)
 
     return declare(name, Kind.REDUCE, 1, rule, meaning, attributes=("axis", "output_type"))

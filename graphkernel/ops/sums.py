@@ -7,7 +7,7 @@ import numpy as np
 from graphkernel.errors import TypeRuleError
 from graphkernel.ir.opdef import Kind
 from graphkernel.ir.types import Attrs, Category, DType, TensorType, dtype
-from graphkernel.ops.families import Array, declare, in_float64, widened
+from graphkernel.ops.families import Array, array_of, declare, in_float64, widened
 from graphkernel.ops.type_rules import axes_of, expect_dtype, real, reduced_shape
 
 Types = tuple[TensorType, ...]
@@ -19,7 +19,7 @@ def _square_sum_type(types: Types, attrs: Attrs) -> Types:
 
 
 def _square_sum(x: Array, y: Array, *, attrs: Attrs) -> tuple[Array, Array]:
-    first, second = (np.asarray(np.square(in_float64(operand)).sum()).astype(operand.dtype) for operand in (x, y))
+    first, second = (array_of(np.square(in_float64(operand)).sum()).astype(operand.dtype) for operand in (x, y))
     return first, second
 
 
@@ -73,7 +73,7 @@ def _sum_ext(x: Array, *, attrs: Attrs) -> Array:
     result = summed_dtype(dtype(x.dtype), attrs).numpy
     exact = in_float64(x.astype(result))
     axes = axes_of(attrs.ints("axis", ()), x.ndim)
-    return np.asarray(exact.sum(axis=axes, keepdims=attrs.bool("keep_dims", False), dtype=exact.dtype)).astype(result)
+    return array_of(exact.sum(axis=axes, keepdims=attrs.bool("keep_dims", False), dtype=exact.dtype)).astype(result)
 
 
 def summed_dtype(own: DType, attrs: Attrs) -> DType:

@@ -8,6 +8,7 @@ from typing import Any
 from graphkernel.ir.graph import Graph, Node, Value
 from graphkernel.ir.types import Dim
 from graphkernel.report.report import Fallback, HostEntry, KernelEntry
+from graphkernel.runtime.cupy_host import CupyStep
 from graphkernel.runtime.host import HostLibrary
 from graphkernel.runtime.plan import Plan
 from graphkernel.runtime.regions import RegionStep
@@ -62,6 +63,8 @@ def host_entries(plan: Plan, library: HostLibrary) -> tuple[HostEntry, ...]:
             found.append(HostEntry(step.name, library.name, tuple(map(operator_name, step.nodes))))
         elif isinstance(step, NumpyStep):
             found.append(HostEntry(step.name, "numpy", (operator_name(step.node),)))
+        elif isinstance(step, CupyStep):
+            found.append(HostEntry(step.name, library.name, (operator_name(step.node),)))
     return tuple(found)
 
 

@@ -30,6 +30,15 @@ def to_numpy(given: object, name: str) -> Array:
     raise InputError(f"input {name}: {type(given).__name__} is no array; give numpy, DLPack or __array_interface__")
 
 
+def layout_of(given: Any, name: str) -> tuple[tuple[int, ...], str]:
+    """Shape and the name of the data type, of arrays on any device. ``name`` is said in errors."""
+    elsewhere = hasattr(given, "__dlpack_device__") and given.__dlpack_device__()[0] != CPU_DEVICE
+    if elsewhere or hasattr(given, "__cuda_array_interface__"):
+        return tuple(given.shape), str(given.dtype).rpartition(".")[2]  # torch writes torch.float32
+    array = to_numpy(given, name)
+    return array.shape, array.dtype.name
+
+
 def wrapper_for(given: Sequence[object]) -> Callable[[Array], Any] | None:
     """The function that turns a numpy result into the kind of array that came in; None when that is numpy.
 

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from graphkernel.errors import InputError
+from graphkernel.errors import InputError, RuntimeFailure
 from graphkernel.ir.bind import bind_symbols
 from graphkernel.ir.graph import Graph
 from graphkernel.report.report import Report
-from graphkernel.runtime.arrays import Array, to_numpy, wrapper_for
-from graphkernel.runtime.buffers import aligned_array
+from graphkernel.runtime.arrays import Array
 from graphkernel.runtime.frame import Frame, Layout, make_frame
+from graphkernel.runtime.memory import HOST, Memory
 from graphkernel.runtime.plan import Plan
 from graphkernel.runtime.steps import Slots
 
-Signature = tuple[tuple[tuple[int, ...], "np.dtype[Any]"], ...]
 KEPT_SHAPES = 8  # sets of input shapes for which buffers are kept
 
 
@@ -33,8 +32,9 @@ class Executable:
 
     plan: Plan
     report: Report
-    _frames: OrderedDict[Signature, list[Frame]] = field(
-        default_factory=OrderedDict[Signature, "list[Frame]"], repr=False
+    memory: Memory = HOST
+    _frames: OrderedDict[Hashable, list[Frame]] = field(
+        default_factory=OrderedDict[Hashable, "list[Frame]"], repr=False
     )
 
     def __repr__(self) -> str:
@@ -47,25 +47,30 @@ class Executable:
 
     def __call__(self, *arrays: object, out: Sequence[Any] | None = None) -> tuple[Any, ...]:
         """Runs the graph. Raises ``InputError`` when an array, or one of ``out``, does not fit."""
-        inputs = [
-            array if isinstance(array, np.ndarray) else self._as_numpy(array, i) for i, array in enumerate(arrays)
-        ]
+        memory, kind = self.memory, self.memory.kind
+        inputs: list[Any] = [a if isinstance(a, kind) else self._taken(a, i) for i, a in enumerate(arrays)]
         for alias in self.graph.aliases:
-            _check_writeable(self.graph.inputs[alias.input].node.name, inputs[alias.input : alias.input + 1])
-        key = tuple([(array.shape, array.dtype) for array in inputs])
+            self._check_writeable(self.graph.inputs[alias.input].node.name, inputs[alias.input : alias.input + 1])
+        key = memory.key(inputs)
         frame = self._borrow(key, inputs)
-        results = self.run_in(frame, inputs, None if out is None else _checked_outputs(out, frame.outputs))
+        results = self.run_in(frame, inputs, None if out is None else self._checked_outputs(out, frame.outputs))
         self._frames.setdefault(key, []).append(frame)
         if out is not None:
             return tuple(out)
-        wrap = wrapper_for(arrays)
-        return results if wrap is None else tuple(map(wrap, results))
+        give = memory.giver(arrays)
+        return results if give is None else tuple(map(give, results))
 
-    def _as_numpy(self, array: object, position: int) -> Array:
+    def capture(self, *arrays: object) -> Any:  # a captured plan, where there are such
+        """The plan as one CUDA graph. Raises ``RuntimeFailure``: this one does not run on a device."""
+        raise RuntimeFailure(
+            "only a plan on a CUDA device can be captured: compile with target='gpu' where there is one"
+        )
+
+    def _taken(self, array: object, position: int) -> Array:
         known = self.graph.inputs[position : position + 1]
-        return to_numpy(array, known[0].node.name if known else str(position))
+        return self.memory.take(array, known[0].node.name if known else str(position))
 
-    def _borrow(self, key: Signature, inputs: Sequence[Array]) -> Frame:
+    def _borrow(self, key: Hashable, inputs: Sequence[Array]) -> Frame:
         """A frame that no other call uses: one that is free, or a new one."""
         free = self._frames.get(key)
         if free:
@@ -74,7 +79,7 @@ class Executable:
         symbols = bind_symbols(self.graph.inputs, inputs)
         while len(self._frames) >= KEPT_SHAPES:
             self._frames.popitem(last=False)
-        return make_frame(self.plan, symbols)
+        return make_frame(self.plan, symbols, self.memory)
 
     def run_in(self, frame: Frame, inputs: Sequence[Array], out: Sequence[Array] | None = None) -> tuple[Array, ...]:
         """Runs in a frame that nobody else uses meanwhile."""
@@ -86,7 +91,7 @@ class Executable:
                 slots[slot] = out[position] if _writable_apart(out[position], inputs) else None
         for slot, layout in frame.fresh:
             if slots[slot] is None:
-                slots[slot] = aligned_array(*layout)
+                slots[slot] = self.memory.empty(*layout)
         for action in frame.actions:
             action(slots)
         results = tuple([slots[end.slot].copy() if end.copy else slots[end.slot] for end in self.plan.outputs])
@@ -102,24 +107,23 @@ class Executable:
         for alias in self.graph.aliases:
             np.copyto(inputs[alias.input], slots[self.plan.outputs[alias.output].slot])
 
+    def _check_writeable(self, name: str, given: Sequence[Array]) -> None:
+        """Refuses an input that the graph assigns to and that cannot be written; too few inputs are told of elsewhere."""
+        if given and not self.memory.is_writeable(given[0]):
+            raise InputError(f"input {name} is assigned to by the graph, but its array is not writeable; give a copy")
 
-def _check_writeable(name: str, given: Sequence[Array]) -> None:
-    """Refuses an input that the graph assigns to and that cannot be written; too few inputs are told of elsewhere."""
-    if given and not given[0].flags.writeable:
-        raise InputError(f"input {name} is assigned to by the graph, but its array is not writeable; give a copy")
-
-
-def _checked_outputs(out: Sequence[Any], layouts: Sequence[Layout]) -> list[Array]:
-    if isinstance(out, np.ndarray):
-        raise InputError("out= takes a tuple of arrays, one for each output: out=(array,)")
-    if len(out) != len(layouts):
-        raise InputError(f"the graph has {len(layouts)} outputs, out= holds {len(out)}")
-    arrays = [to_numpy(array, f"out[{position}]") for position, array in enumerate(out)]
-    for position, (array, (shape, dtype)) in enumerate(zip(arrays, layouts, strict=True)):
-        if array.shape != shape or array.dtype != dtype or not array.flags.writeable:
-            found = f"{array.dtype}{list(array.shape)}{'' if array.flags.writeable else ', not writeable'}"
-            raise InputError(f"out[{position}] must be a writeable array {dtype}{list(shape)}, got {found}")
-    return arrays
+    def _checked_outputs(self, out: Sequence[Any], layouts: Sequence[Layout]) -> list[Array]:
+        if isinstance(out, self.memory.kind):
+            raise InputError("out= takes a tuple of arrays, one for each output: out=(array,)")
+        if len(out) != len(layouts):
+            raise InputError(f"the graph has {len(layouts)} outputs, out= holds {len(out)}")
+        arrays = [self.memory.take(array, f"out[{position}]") for position, array in enumerate(out)]
+        for position, (array, (shape, dtype)) in enumerate(zip(arrays, layouts, strict=True)):
+            is_writeable = self.memory.is_writeable(array)
+            if array.shape != shape or array.dtype != dtype or not is_writeable:
+                found = f"{array.dtype}{list(array.shape)}{'' if is_writeable else ', not writeable'}"
+                raise InputError(f"out[{position}] must be a writeable array {dtype}{list(shape)}, got {found}")
+        return arrays
 
 
 def _writable_apart(given: Array, inputs: Sequence[Array]) -> bool:

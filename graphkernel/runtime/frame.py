@@ -11,7 +11,8 @@ import numpy as np
 from graphkernel.errors import InputError
 from graphkernel.ir.bind import concrete_shape
 from graphkernel.ir.types import TensorType
-from graphkernel.runtime.buffers import Lifetime, aligned_bytes, place, view_of
+from graphkernel.runtime.buffers import Lifetime, place, view_of
+from graphkernel.runtime.memory import HOST, Memory
 from graphkernel.runtime.plan import Plan
 from graphkernel.runtime.steps import Action, Slots
 
@@ -34,33 +35,37 @@ class Frame:
     arena_bytes: int
 
 
-def make_frame(plan: Plan, symbols: Mapping[str, int]) -> Frame:
-    """The frame for these symbol values."""
+def make_frame(plan: Plan, symbols: Mapping[str, int], memory: Memory = HOST) -> Frame:
+    """The frame for these symbol values, with constants and intermediates in ``memory``."""
     slots: Slots = [None] * len(plan.slots)
     for value in plan.constants:
         if value.constant is None:
             raise InputError(f"the content of constant {value.node.name} is unknown; give it to parse as weights")
-        slots[plan.slots[value]] = value.constant
-    arena_bytes = _fill_arena(plan, symbols, slots)
-    actions = tuple(step.bind(slots, symbols) for step in plan.steps)
+        slots[plan.slots[value]] = memory.constant(value.constant)
+    arena_bytes = _fill_arena(plan, symbols, slots, memory)
+    actions = tuple(memory.action(step, step.bind(slots, symbols)) for step in plan.steps)
     escaping = [buffer for buffer in plan.buffers if buffer.escapes]
     positions = {value: position for position, value in reversed(list(enumerate(plan.graph.outputs)))}
     return Frame(
         actions,
         slots,
-        tuple((b.slot, _layout(b.value.type, symbols)) for b in escaping if not b.made_by_kernel),
+        tuple(
+            (b.slot, _layout(b.value.type, symbols))
+            for b in escaping
+            if not (b.made_by_kernel and memory.is_made_by_kernels)
+        ),
         tuple((b.slot, positions[b.value]) for b in escaping if b.value in positions),
         tuple(_layout(value.type, symbols) for value in plan.graph.outputs),
         arena_bytes,
     )
 
 
-def _fill_arena(plan: Plan, symbols: Mapping[str, int], slots: Slots) -> int:
+def _fill_arena(plan: Plan, symbols: Mapping[str, int], slots: Slots, memory: Memory) -> int:
     inner = [buffer for buffer in plan.buffers if not buffer.escapes]
     layouts = [_layout(buffer.value.type, symbols) for buffer in inner]
     sizes = [int(np.prod(shape, dtype=np.int64)) * dtype.itemsize for shape, dtype in layouts]
     offsets, total = place([Lifetime(size, b.first, b.last) for size, b in zip(sizes, inner, strict=True)])
-    arena = aligned_bytes(total)
+    arena = memory.bytes(total)
     for buffer, (shape, dtype), offset in zip(inner, layouts, offsets, strict=True):
         slots[buffer.slot] = view_of(arena, offset, shape, dtype)
     return total

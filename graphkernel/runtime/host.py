@@ -1,4 +1,4 @@
-"""Host libraries: who computes the operators that no kernel computes. Here numpy; ``regions`` has onnxruntime."""
+"""Host libraries: who computes what no kernel computes. Here numpy; ``regions`` has onnxruntime, ``cupy_host`` cupy."""
 
 from __future__ import annotations
 
@@ -35,6 +35,10 @@ class HostLibrary(Protocol):
         """One step that runs the nodes (in topological order) and leaves ``outputs`` in their slots."""
         ...
 
+    def single(self, node: Node, slots: Mapping[Value, int]) -> Step:
+        """A step for one operator that is in no region."""
+        ...
+
 
 @dataclass(frozen=True)
 class NumpyHost:
@@ -54,6 +58,10 @@ class NumpyHost:
     def region(self, name: str, nodes: Sequence[Node], slots: Mapping[Value, int], outputs: Sequence[Value]) -> Step:
         """Never asked for, because no node is in a group."""
         raise NotImplementedError("numpy runs single operators")
+
+    def single(self, node: Node, slots: Mapping[Value, int]) -> Step:
+        """By its numpy meaning."""
+        return numpy_step(node, slots)
 
 
 def numpy_step(node: Node, slots: Mapping[Value, int]) -> NumpyStep:

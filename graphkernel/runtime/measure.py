@@ -50,12 +50,16 @@ def compare(calls: Mapping[str, Callable[[], object]], rounds: int) -> dict[str,
 def profile(executable: Executable, arrays: Sequence[Array], rounds: int) -> tuple[StepTime, ...]:
     """The seconds of every step of the executable's plan on these inputs, in the order of the plan."""
     plan = executable.plan
-    frame = make_frame(plan, bind_symbols(plan.graph.inputs, arrays))
+    memory = executable.memory
+    given = [memory.take(array, f"input {position}") for position, array in enumerate(arrays)]
+    frame = make_frame(plan, bind_symbols(plan.graph.inputs, given), memory)
     seconds: list[list[float]] = [[] for _ in plan.steps]
-    timed = replace(frame, actions=tuple(map(_timed, frame.actions, seconds)))
-    executable.run_in(frame, arrays)
+    timed = replace(
+        frame, actions=tuple(_timed(*pair, memory.wait) for pair in zip(frame.actions, seconds, strict=True))
+    )
+    executable.run_in(frame, given)
     for _ in range(rounds):
-        executable.run_in(timed, arrays)
+        executable.run_in(timed, given)
     return tuple(
         StepTime(step.name, _kind(step), _spread(found)) for step, found in zip(plan.steps, seconds, strict=True)
     )
@@ -68,10 +72,11 @@ def _how_often(call: Callable[[], object]) -> int:
     return 1 + int(LEAST_SECONDS / max(time.perf_counter() - start, 1e-7))
 
 
-def _timed(action: Action, seconds: list[float]) -> Action:
+def _timed(action: Action, seconds: list[float], wait: Callable[[], None]) -> Action:
     def call(slots: Slots) -> None:
         start = time.perf_counter()
         action(slots)
+        wait()
         seconds.append(time.perf_counter() - start)
 
     return call

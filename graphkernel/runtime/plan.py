@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from graphkernel.cluster.liveness import is_view
 from graphkernel.errors import RuntimeFailure
 from graphkernel.ir.graph import Graph, Node, Value
-from graphkernel.runtime.host import HostLibrary, numpy_step
+from graphkernel.runtime.host import HostLibrary
 from graphkernel.runtime.steps import Kernel, KernelStep, Step, ViewStep
 
 KERNEL, NUMPY, NOBODY = "kernel", "numpy", ""
@@ -170,12 +170,12 @@ def _steps_of(
     if first.body is not None:
         return [_kernel_step(first, kernels[first], slots)]
     if not hands[first].in_region:
-        return [_plain_step(first, slots)]
+        return [_plain_step(first, library, slots)]
     try:
         return [library.region(f"region_{number}", members, slots, _leaving(graph, members))]
     except RuntimeFailure as failure:
         refused.update(dict.fromkeys(members, str(failure)))
-        return [_plain_step(node, slots) for node in members]
+        return [_plain_step(node, library, slots) for node in members]
 
 
 def _kernel_step(node: Node, kernel: CompiledKernel, slots: Mapping[Value, int]) -> KernelStep:
@@ -185,9 +185,9 @@ def _kernel_step(node: Node, kernel: CompiledKernel, slots: Mapping[Value, int])
     return KernelStep(node.name, kernel.call, inputs, outputs, frozenset(kernel.updates), stored)
 
 
-def _plain_step(node: Node, slots: Mapping[Value, int]) -> Step:
+def _plain_step(node: Node, library: HostLibrary, slots: Mapping[Value, int]) -> Step:
     if not is_view(node):
-        return numpy_step(node, slots)
+        return library.single(node, slots)
     return ViewStep(node.name, (slots[node.args[0]],), (slots[node.out],), node.out.type.shape)
 
 

@@ -12,9 +12,10 @@ import numpy as np
 from graphkernel.errors import RuntimeFailure
 from graphkernel.ir.graph import Node, Value
 from graphkernel.ir.types import TensorType
+from graphkernel.runtime.host import numpy_step
 from graphkernel.runtime.onnx_text import write
 from graphkernel.runtime.onnx_writer import DEFAULT_OPSET, Unwritable, Writer, element_type, result_names
-from graphkernel.runtime.steps import Action, Slots
+from graphkernel.runtime.steps import Action, Slots, Step
 
 NATIVE_TYPES = frozenset(
     {"float32", "float64", "int32", "int64", "bool"}
@@ -70,6 +71,10 @@ class OnnxRuntimeHost:
             tuple(slots[value] for value in inputs), tuple(slots[value] for value in outputs),
             tuple(value.type for value in inputs), tuple(value.type for value in outputs), tuple(nodes),
         )  # fmt: skip
+
+    def single(self, node: Node, slots: Mapping[Value, int]) -> Step:
+        """On numpy: what is in no region, onnxruntime did not take."""
+        return numpy_step(node, slots)
 
     def _opset_of(self, node: Node) -> int:
         default_domain = node.op.name == "Onnx" and not node.attrs.str("domain", "")

@@ -15,6 +15,7 @@ from kernelgen.checker.terms import Function
 from kernelgen.checker.trace import Memory, Trace
 from kernelgen.dims import Dim, Sym
 from kernelgen.dtypes import BOOL
+from kernelgen.errors import NestError
 from kernelgen.nest.nodes import (
     Accumulate,
     Alloc,
@@ -63,9 +64,9 @@ class Program:
     run: Run
 
 
-def program(nest: Nest) -> Program:
+def program(nest: Nest, ordered: bool = False) -> Program:
     """The nest as a program. Memories and symbols come in the order of the nest's."""
-    writer = _Writer()
+    writer = _Writer(ordered)
     names = ", ".join(writer.name("m", buffer.name) for buffer in nest.buffers)
     symbols = ", ".join(writer.name("i", symbol) for symbol in nest.symbols)
     head = ["def run(trace, memories, symbols):", f" [{names}] = memories", f" [{symbols}] = symbols"]
@@ -83,6 +84,7 @@ def program(nest: Nest) -> Program:
 
 @dataclass
 class _Writer:
+    ordered: bool = False
     names: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
     texts: list[str] = field(default_factory=list[str])
     known_names: set[str] = field(default_factory=set[str])
@@ -118,6 +120,10 @@ class _Writer:
             case Let() | Store() | Accumulate():
                 self.texts.append(show_statement(statement).splitlines()[0].strip())
                 yield self.effect(statement, len(self.texts) - 1)
+            case _:
+                raise NestError(
+                    f"{type(statement).__name__} stands in nests of a GPU, which this checker does not read"
+                )
 
     def allocation(self, buffer: Buffer) -> str:
         """The line that makes a local memory."""
@@ -214,7 +220,7 @@ class _Writer:
                 return value if convert is None else f"{self.function(convert)}({value})"
             case Call(function, args):
                 operands = ", ".join(self.expression(arg, number) for arg in args)
-                return f"{self.function(terms.function(function, args[-1].dtype))}({operands})"
+                return f"{self.function(terms.function(function, args[-1].dtype, self.ordered))}({operands})"
 
     def function(self, function: Function) -> str:
         """The place of a function on terms."""

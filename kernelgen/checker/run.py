@@ -10,11 +10,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from kernelgen.checker.described import described_terms, without_terms
+from kernelgen.checker.data import Data, known_data
+from kernelgen.checker.described import described_terms, is_ordered, without_terms
 from kernelgen.checker.faults import CHECKS, WHOLE_RUN, Fault, Found
+from kernelgen.checker.operators import KNOWN_OPERANDS, Unknown
 from kernelgen.checker.program import Program, program
 from kernelgen.checker.trace import Memory, OutOfSteps, Trace
 from kernelgen.desc import KernelDesc
+from kernelgen.desc_bind import specialize
 from kernelgen.dims import evaluate
 from kernelgen.errors import NestError
 from kernelgen.nest.nodes import Accumulate, Buffer, Nest, Space, Store
@@ -95,11 +98,13 @@ def check(nest: Nest, desc: KernelDesc | None = None, steps: int = STEPS) -> Che
 
 def _runs(nest: Nest, desc: KernelDesc | None, steps: int) -> tuple[Run, ...]:
     """A run for each choice of sizes, up to the first fault."""
-    compiled = program(nest)
+    compiled = program(nest, desc is not None and is_ordered(desc))
     runs: list[Run] = []
-    for choice in SIZES if nest.symbols else SIZES[:1]:
+    some = desc is not None and any(op.name in KNOWN_OPERANDS for op in desc.ops)
+    for turn, choice in enumerate(SIZES if nest.symbols else SIZES[: 2 if some else 1]):
         symbols = {name: choice[k % len(choice)] for k, name in enumerate(nest.symbols)}
-        runs.append(_checked(nest, compiled, desc, symbols, steps))
+        data = known_data(specialize(desc, symbols), turn) if desc is not None and some else {}
+        runs.append(_checked(_Subject(nest, compiled, desc, symbols, data), steps))
         if runs[-1].fault is not None:
             break
     return tuple(runs)
@@ -120,41 +125,55 @@ def _form(nest: Nest) -> Fault | None:
     return None
 
 
-def _checked(nest: Nest, compiled: Program, desc: KernelDesc | None, symbols: Mapping[str, int], steps: int) -> Run:
+@dataclass(frozen=True)
+class _Subject:
+    """What is run: a nest at sizes of its symbols, with the known numbers of its inputs."""
+
+    nest: Nest
+    program: Program
+    desc: KernelDesc | None
+    symbols: Mapping[str, int]
+    data: Data
+
+    def memories(self, trace: Trace) -> Iterator[Memory]:
+        """A memory for each buffer."""
+        for position, buffer in enumerate(self.nest.buffers):
+            shape = [evaluate(dim, self.symbols) for dim in buffer.shape]
+            yield Memory(trace, buffer, shape, position, self.data.get(position, ()))
+
+    def found(self, trace: Trace, shown: Sequence[str], fault: Fault | None = None) -> Run:
+        """The record of a run."""
+        return Run(tuple(self.symbols.items()), trace.is_whole, trace.accesses, tuple(shown), fault)
+
+
+def _checked(subject: _Subject, steps: int) -> Run:
     """All iterations, or the largest sample that the steps allow."""
-    written = sum(_size(buffer, symbols) for buffer in nest.buffers if buffer.space is Space.OUTPUT)
+    buffers, desc = subject.nest.buffers, subject.desc
+    written = sum(_size(buffer, subject.symbols) for buffer in buffers if buffer.space is Space.OUTPUT)
     for sample in (None, *SAMPLES) if written <= steps else SAMPLES:
-        trace = Trace(steps, compiled.texts, sample)
+        trace = Trace(steps, subject.program.texts, sample, desc is not None and is_ordered(desc))
         try:
-            return _run(nest, compiled, desc, symbols, trace)
+            return _run(subject, trace)
         except OutOfSteps:
             continue
-    return Run(tuple(symbols.items()), False, 0, ())
+    return Run(tuple(subject.symbols.items()), False, 0, ())
 
 
-def _run(nest: Nest, compiled: Program, desc: KernelDesc | None, symbols: Mapping[str, int], trace: Trace) -> Run:
-    memories = list(_memories(nest, symbols, trace))
+def _run(subject: _Subject, trace: Trace) -> Run:
+    memories = list(subject.memories(trace))
     shown = [name for name in CHECKS if name != "terms" and (trace.is_whole or name not in WHOLE_RUN)]
     try:
-        compiled.run(trace, memories, [symbols[name] for name in nest.symbols])
+        subject.program.run(trace, memories, [subject.symbols[name] for name in subject.nest.symbols])
         if trace.is_whole:
             _require_outputs(memories, trace)
-            if desc is not None and not without_terms(desc):
-                _require_terms(memories, desc, symbols, trace)
-                shown.append("terms")
+            shown += _require_terms(memories, subject, trace)
     except Found as found:
-        return Run(tuple(symbols.items()), trace.is_whole, trace.accesses, (), found.fault)
-    return Run(tuple(symbols.items()), trace.is_whole, trace.accesses, tuple(shown))
+        return subject.found(trace, (), found.fault)
+    return subject.found(trace, shown)
 
 
 def _size(buffer: Buffer, symbols: Mapping[str, int]) -> int:
     return prod(evaluate(dim, symbols) for dim in buffer.shape)
-
-
-def _memories(nest: Nest, symbols: Mapping[str, int], trace: Trace) -> Iterator[Memory]:
-    for position, buffer in enumerate(nest.buffers):
-        shape = [evaluate(dim, symbols) for dim in buffer.shape]
-        yield Memory(trace, buffer, shape, position)
 
 
 def _require_outputs(memories: Sequence[Memory], trace: Trace) -> None:
@@ -164,10 +183,21 @@ def _require_outputs(memories: Sequence[Memory], trace: Trace) -> None:
             raise trace.fail("outputs", memory.place(missing), "is never written", -1)
 
 
-def _require_terms(memories: Sequence[Memory], desc: KernelDesc, symbols: Mapping[str, int], trace: Trace) -> None:
-    """Outputs and updated inputs hold what the description says, element by element in row-major order."""
+def _require_terms(memories: Sequence[Memory], subject: _Subject, trace: Trace) -> tuple[str, ...]:
+    """Outputs and updated inputs hold what the description says, element by element in row-major order.
+
+    Gives the check that was made: none without a description, nor where ids are computed from what nobody knows.
+    """
+    desc = subject.desc
+    if desc is None or without_terms(desc):
+        return ()
+    try:
+        described = described_terms(desc, subject.symbols, subject.data)
+    except Unknown:
+        return ()
     results = [*(m for m in memories if m.space is Space.OUTPUT), *(m for m in memories if m.space is Space.INOUT)]
-    for memory, wanted in zip(results, described_terms(desc, symbols), strict=True):
+    for memory, wanted in zip(results, described, strict=True):
         for offset, number in enumerate(wanted):
             if memory.number_at(offset) != number:
                 raise trace.fail("terms", memory.place(offset), f"is not what {desc.name} says", -1)
+    return ("terms",)

@@ -47,11 +47,15 @@ class Frame:
 
 @dataclass
 class Trace:
-    """The state of a run. ``sample`` is the most iterations of a loop that run, None for all of them."""
+    """The state of a run. ``sample`` is the most iterations of a loop that run, None for all of them.
+
+    ``ordered`` as in :mod:`kernelgen.checker.terms`.
+    """
 
     steps: int
     texts: Sequence[str]
     sample: int | None = None
+    ordered: bool = False
     frames: list[Frame] = field(default_factory=list[Frame])
     memories: int = 0
     accesses: int = 0
@@ -93,9 +97,11 @@ class Trace:
 class Memory:
     """A buffer during a run: the numbers of its elements, by row-major number."""
 
-    def __init__(self, trace: Trace, buffer: Buffer, shape: Sequence[int], position: int = -1) -> None:
+    def __init__(
+        self, trace: Trace, buffer: Buffer, shape: Sequence[int], position: int = -1, known: Sequence[int] = ()
+    ) -> None:
         self.trace, self.name, self.kind, self.space = trace, buffer.name, buffer.dtype, buffer.space
-        self.shape, self.position = tuple(shape), position
+        self.shape, self.position, self.known = tuple(shape), position, known
         self.number = trace.memories
         trace.memories += 1
         self.level = len(trace.frames)
@@ -120,7 +126,8 @@ class Memory:
     def accumulate(self, index: tuple[int, ...], reduction: str, value: int, statement: int) -> None:
         """Combines the number of an element with another one."""
         offset = self._written(index, reduction, statement)
-        self.values[offset] = function(reduction, self.kind)(self._value(offset, index, statement), value)
+        combine = function(reduction, self.kind, self.trace.ordered)
+        self.values[offset] = combine(self._value(offset, index, statement), value)
         self.unread.add(offset)
 
     def missing(self) -> int | None:
@@ -133,7 +140,11 @@ class Memory:
     def number_at(self, offset: int) -> int:
         """The number of an element at the end of the run."""
         found = self.values.get(offset)
-        return element(self.position, offset) if found is None else found
+        return self.given(offset) if found is None else found
+
+    def given(self, offset: int) -> int:
+        """The number of an element of an input."""
+        return self.known[offset] if self.known else element(self.position, offset, self.trace.ordered)
 
     def place(self, offset: int) -> str:
         """An element as text, by its row-major number."""
@@ -153,7 +164,7 @@ class Memory:
         if found is not None:
             return found
         if self.space in (Space.INPUT, Space.INOUT):
-            return element(self.position, offset)
+            return self.given(offset)
         if self.trace.is_whole:
             raise self.trace.fail("initialised", self._place(index), "is used and was never stored", statement)
         return 0

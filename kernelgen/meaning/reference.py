@@ -80,7 +80,8 @@ def _run(op: OpDesc, values: dict[str, Array]) -> None:
     found = meaning(operands, op)
     results = found if isinstance(found, tuple) else (found,)
     for tensor, result in zip(op.outputs, results, strict=True):
-        values[tensor.name] = _shaped(ArrayAlgebra().cast(result, tensor.dtype), tensor)
+        array = np.asarray(result)  # numpy makes a number of an array of rank 0, and its float64 is one of Python's
+        values[tensor.name] = _shaped(ArrayAlgebra().cast(array, tensor.dtype), tensor)
 
 
 def _assign(op: OpDesc, operands: Sequence[Array], values: dict[str, Array]) -> None:

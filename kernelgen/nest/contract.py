@@ -13,7 +13,9 @@ Storage is decided here, after scheduling, because before it nobody knows which 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import takewhile
 
 from kernelgen.dims import Sym, product
 from kernelgen.nest.nodes import (
@@ -21,21 +23,37 @@ from kernelgen.nest.nodes import (
     Block,
     Buffer,
     For,
+    Grid,
     If,
     Index,
     LoopKind,
     Nest,
     Space,
+    Statement,
     Var,
 )
-from kernelgen.nest.walk import accesses, map_accesses, statements
+from kernelgen.nest.walk import Moved, accesses_of, move
 
 LOCAL_BYTES = 64 * 1024  # of one temporary on the stack of a thread
+SHARED_BYTES = 32 * 1024  # of one temporary of a block of a GPU's threads
+PRIVATE_BYTES = 1024  # of one temporary of a GPU's thread, most of which would be in memory
+
+Room = Callable[["_Home"], int]
 
 
 def contract(nest: Nest) -> Nest:
     """The nest with each temporary that then fits a stack as small as its accesses allow."""
-    return _with_locals(nest, on_heap=False)
+    return _with_locals(nest, on_heap=False, room=lambda home: LOCAL_BYTES)
+
+
+def contract_shared(nest: Nest) -> Nest:
+    """The same for what fits a block of threads: shared between them where thread loops use it, else one thread's own."""
+    return _with_locals(nest, on_heap=False, room=_room_of_grid)
+
+
+def _room_of_grid(home: _Home) -> int:
+    alone = any(loop.kind is LoopKind.THREAD for loop in home.loops)
+    return SHARED_BYTES if LoopKind.THREAD in home.inside and not alone else PRIVATE_BYTES
 
 
 def contract_large(nest: Nest) -> Nest:
@@ -43,53 +61,81 @@ def contract_large(nest: Nest) -> Nest:
 
     Only worth it when dims are dropped; a temporary that keeps its full size is better allocated once, as a workspace.
     """
-    return _with_locals(nest, on_heap=True)
+    return _with_locals(nest, on_heap=True, room=lambda home: LOCAL_BYTES)
 
 
-def _with_locals(nest: Nest, on_heap: bool) -> Nest:
-    body = nest.body
+def _with_locals(nest: Nest, on_heap: bool, room: Room) -> Nest:
+    places = _Places()
+    places.enter(nest.body, (), ())
     kept: list[Buffer] = []
+    locals_: dict[str, Moved] = {}
+    allocations: dict[Path, list[Buffer]] = {}
     for buffer in nest.buffers:
-        if buffer.space is not Space.WORKSPACE:
-            kept.append(buffer)
-            continue
-        home = _home(body, buffer.name, (), ())
-        local = _local_form(buffer, home, on_heap)
+        home = places.home(buffer.name)
+        local = _local_form(buffer, home, on_heap, room(home)) if buffer.space is Space.WORKSPACE else None
         if local is None:
             kept.append(buffer)
         else:
-            body = _allocate(map_accesses(body, buffer.name, local.buffer, local.dims), home.path, local.buffer)
+            locals_[buffer.name] = local
+            allocations.setdefault(home.path, []).insert(0, local.buffer)
+    body = _allocate(move(nest.body, locals_), (), allocations) if locals_ else nest.body
     return replace(nest, buffers=tuple(kept), body=body)
+
+
+Path = tuple[int, ...]
+"""The way to a block: the positions of the loops and guards that lead there."""
 
 
 @dataclass(frozen=True)
 class _Home:
-    """The innermost block that holds all accesses: the way to it, the loops around it, the accesses."""
+    """The innermost block that holds all accesses: the way to it, the loops around it, the kinds of those inside it."""
 
-    path: tuple[int, ...]
+    path: Path
     loops: tuple[For, ...]
-    block: Block
+    inside: frozenset[LoopKind]
     indices: tuple[tuple[Index, ...], ...]
 
 
 @dataclass(frozen=True)
-class _Local:
-    """A temporary without the dims that stay constant."""
+class _Places:
+    """Where everything is: found in one walk, for all buffers."""
 
-    buffer: Buffer
-    dims: tuple[int, ...]  # the original dims that are kept
+    loops: dict[Path, tuple[For, ...]] = field(default_factory=dict)
+    accesses: dict[str, list[tuple[Path, tuple[Index, ...]]]] = field(default_factory=dict)
+    inside: dict[Path, set[LoopKind]] = field(default_factory=dict)
+
+    def enter(self, block: Block, path: Path, loops: tuple[For, ...]) -> None:
+        self.loops[path] = loops
+        kinds = self.inside.setdefault(path, set())
+        for k, part in enumerate(block.statements):
+            below = (*path, k)
+            if isinstance(part, For):
+                self.enter(part.body, below, (*loops, part))
+                kinds |= {part.kind, *self.inside[below]}
+            elif isinstance(part, If | Block | Grid):
+                self.enter(part if isinstance(part, Block) else part.body, below, loops)
+                kinds |= self.inside[below] | ({LoopKind.BLOCK} if isinstance(part, Grid) else set())
+            else:
+                for buffer, index in accesses_of(part):
+                    self.accesses.setdefault(buffer.name, []).append((path, index))
+
+    def home(self, name: str) -> _Home:
+        found = self.accesses.get(name, [])
+        path = _common_start([path for path, _ in found])
+        return _Home(path, self.loops[path], frozenset(self.inside[path]), tuple(index for _, index in found))
 
 
-def _home(block: Block, name: str, path: tuple[int, ...], loops: tuple[For, ...]) -> _Home:
-    holders = [k for k, part in enumerate(block.statements) if any(True for _ in accesses(part, name))]
-    if len(holders) == 1 and isinstance(part := block.statements[holders[0]], For | If):
-        inner = (*loops, part) if isinstance(part, For) else loops
-        return _home(part.body, name, (*path, holders[0]), inner)
-    return _Home(path, loops, block, tuple(index for _, index in accesses(block, name)))
+def _common_start(paths: Sequence[Path]) -> Path:
+    first, last = min(paths, default=()), max(paths, default=())
+    same = takewhile(lambda pair: pair[0] == pair[1], zip(first, last, strict=False))
+    return tuple(position for position, _ in same)
 
 
-def _local_form(buffer: Buffer, home: _Home, on_heap: bool) -> _Local | None:
-    """The local temporary, or None when it is too large for its place or shared between parallel iterations."""
+def _local_form(buffer: Buffer, home: _Home, on_heap: bool, room: int) -> Moved | None:
+    """The local temporary without the dims that stay constant, and the dims that it keeps.
+
+    None when it is too large for its place or shared between parallel iterations.
+    """
     variables = {Var(loop.var) for loop in home.loops}
     dims: list[int] = []
     for dim in range(len(buffer.shape)):
@@ -98,19 +144,19 @@ def _local_form(buffer: Buffer, home: _Home, on_heap: bool) -> _Local | None:
             dims.append(dim)
     shape = tuple(buffer.shape[dim] for dim in dims)
     size = product(shape)
-    fits_stack = not isinstance(size, Sym) and size * buffer.dtype.itemsize <= LOCAL_BYTES
+    fits_stack = not isinstance(size, Sym) and size * buffer.dtype.itemsize <= room
     if not fits_stack and not (on_heap and len(shape) < len(buffer.shape)):
         return None
-    if any(isinstance(s, For) and s.kind is LoopKind.PARALLEL for s in statements(home.block)):
+    if home.inside & {LoopKind.PARALLEL, LoopKind.BLOCK}:
         return None
-    return _Local(Buffer(buffer.name, buffer.dtype, shape, Space.LOCAL), tuple(dims))
+    return Moved(Buffer(buffer.name, buffer.dtype, shape, Space.LOCAL), tuple(dims))
 
 
-def _allocate(root: Block, path: tuple[int, ...], buffer: Buffer) -> Block:
-    if not path:
-        return Block((Alloc(buffer), *root.statements))
-    parts = list(root.statements)
-    part = parts[path[0]]
-    if isinstance(part, For | If):
-        parts[path[0]] = replace(part, body=_allocate(part.body, path[1:], buffer))
+def _allocate(block: Block, path: Path, allocations: Mapping[Path, Sequence[Buffer]]) -> Block:
+    parts: list[Statement] = [Alloc(buffer) for buffer in allocations.get(path, ())]
+    for k, part in enumerate(block.statements):
+        if isinstance(part, For | If | Grid):
+            parts.append(replace(part, body=_allocate(part.body, (*path, k), allocations)))
+        else:
+            parts.append(_allocate(part, (*path, k), allocations) if isinstance(part, Block) else part)
     return Block(tuple(parts))

@@ -4,7 +4,7 @@
 
 Legality: the value depends on no variable or binding of the loop, and the loop writes no buffer that it loads. Loops
 of a nest run at least once for the sizes they are generated for, so nothing is evaluated that was not evaluated
-before; nothing moves out of a guard, or out of a parallel loop (its body is a function of its own).
+before; nothing moves out of a guard, or out of a parallel loop or a loop over blocks (its body is a function of its own).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def hoist(nest: Nest) -> Nest:
 def _block(block: Block) -> Block:
     parts: list[Statement] = []
     for part in block.statements:
-        if isinstance(part, For) and part.kind is not LoopKind.PARALLEL:
+        if isinstance(part, For) and part.kind not in (LoopKind.PARALLEL, LoopKind.BLOCK):
             moved, part = _split(part)
             parts.extend(moved)
         parts.append(part)

@@ -175,19 +175,20 @@ def variables(index: Index) -> frozenset[str]:
         case IndexBinary(_, left, right):
             return variables(left) | variables(right)
         case ValueIndex(value):
-            return _variables_in(value)
+            return variables_in(value)
         case _:
             return frozenset()
 
 
-def _variables_in(expr: Expr) -> frozenset[str]:
+def variables_in(expr: Expr) -> frozenset[str]:
+    """The names of variables in the indices of a scalar expression."""
     match expr:
         case Load(_, index):
             return frozenset(name for i in index for name in variables(i))
         case IndexValue(index):
             return variables(index)
         case Call(_, args):
-            return frozenset(name for arg in args for name in _variables_in(arg))
+            return frozenset(name for arg in args for name in variables_in(arg))
         case _:
             return frozenset()
 

@@ -62,12 +62,7 @@ def _block(block: Block, around: tuple[For, ...], running: frozenset[str]) -> Bl
     parts: list[Statement] = list(_read_first(block, around, running))
     started = {(part.buffer.name, part.index) for part in parts if isinstance(part, Store)}
     for part in block.statements:
-        starts = (
-            _store(path, accumulation)
-            for path, accumulation in _accumulations(part, (), running)
-            if _start(path, accumulation) == 0 and not _starts_outside(around, path, accumulation)
-        )
-        parts.extend(dict.fromkeys(starts))  # unrolled rows accumulate into one target: it starts once
+        parts.extend(dict.fromkeys(_starts(part, around, running)))  # unrolled rows share a target: it starts once
         if isinstance(part, For):
             parts.append(replace(part, body=_block(part.body, (*around, part), running)))
         elif isinstance(part, If):
@@ -97,17 +92,29 @@ def _read_first(block: Block, around: tuple[For, ...], running: frozenset[str]) 
         begun.add(target)
 
 
+def _starts(part: Statement, around: tuple[For, ...], running: frozenset[str]) -> Iterator[Statement]:
+    """The starting values of the reductions whose first loop is this statement."""
+    if not isinstance(part, For):
+        return
+    for path, accumulation, is_guarded in _accumulations(part, (), running):
+        if _start(path, accumulation) == 0 and not _starts_outside(around, path, accumulation):
+            if is_guarded:
+                raise NestError("a reduction under a guard cannot be initialised")
+            yield _store(path, accumulation)
+
+
 def _accumulations(
-    part: Statement, path: tuple[For, ...], running: frozenset[str]
-) -> list[tuple[tuple[For, ...], Accumulate]]:
-    """Each accumulation inside that must be started, with the loops that lead to it."""
-    if isinstance(part, Accumulate):
-        return [(path, part)] if part.buffer.name not in running else []
-    if isinstance(part, For):
-        return [found for inner in part.body.statements for found in _accumulations(inner, (*path, part), running)]
-    if isinstance(part, If) and any(_accumulations(inner, path, running) for inner in part.body.statements):
-        raise NestError("a reduction under a guard cannot be initialised")
-    return []
+    part: Statement, path: tuple[For, ...], running: frozenset[str], is_guarded: bool = False
+) -> Iterator[tuple[tuple[For, ...], Accumulate, bool]]:
+    """Each accumulation inside that must be started, with the loops that lead to it, and whether a guard does too."""
+    if isinstance(part, Accumulate) and part.buffer.name not in running:
+        yield path, part, is_guarded
+    elif isinstance(part, For):
+        for inner in part.body.statements:
+            yield from _accumulations(inner, (*path, part), running, is_guarded)
+    elif isinstance(part, If):
+        for inner in part.body.statements:
+            yield from _accumulations(inner, path, running, True)
 
 
 def _addressing(path: tuple[For, ...], index: tuple[Index, ...]) -> frozenset[str]:

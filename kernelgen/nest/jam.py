@@ -7,7 +7,8 @@
                                              vector for j: s[j] += x[i, j]
 
 :func:`kernelgen.nest.merge.merge_accumulations` then adds the rows up in registers, so that the partial results are
-touched once for eight rows. Mapping does the same for rows whose number it can divide.
+touched once for eight rows. Mapping does the same for rows whose number it can divide. A block of results that stays in
+locals is left alone: its sums keep the processor busy as they are, and each takes one instruction a term.
 Legality: the two loops together run the same instances, and the body only binds values and accumulates into buffers that
 it does not load, so that any order of instances is as good: a reduction promises that. Which is Allen and Kennedy's
 unroll-and-jam.
@@ -31,12 +32,18 @@ from kernelgen.nest.nodes import (
     Nest,
     Num,
     Ref,
+    Space,
     Statement,
     Var,
 )
 from kernelgen.nest.walk import loads_of, map_blocks, map_expression
 
 ROWS = 8
+MANY = 4
+"""Held results whose sums fill each other's latencies."""
+
+MAX_TERMS = 16
+"""Of one jammed body: where rows accumulate into several elements, fewer of them are taken at once."""
 
 
 def jam_rows(nest: Nest) -> Nest:
@@ -60,12 +67,12 @@ def _columns(part: Statement) -> For | None:
     if not isinstance(part, For) or part.kind is not LoopKind.SERIAL or part.step != 1:
         return None
     trips = ix.subtract(part.upper, part.lower)
-    if isinstance(trips, Num) and trips.value < 2 * ROWS:
-        return None
     body = part.body.statements
     if len(body) != 1 or not isinstance(body[0], For) or body[0].kind is not LoopKind.VECTOR:
         return None
     columns = body[0]
+    if isinstance(trips, Num) and trips.value < 2 * _count(columns):
+        return None
     is_rectangle = part.var not in ix.variables(columns.lower) | ix.variables(columns.upper)
     return columns if is_rectangle and _only_accumulates(columns.body, part.var) else None
 
@@ -73,7 +80,9 @@ def _columns(part: Statement) -> For | None:
 def _only_accumulates(body: Block, row: str) -> bool:
     """Bindings and accumulations alone, none into what is loaded and all into elements that the rows share."""
     sums = [s for s in body.statements if isinstance(s, Accumulate)]
-    if not sums or not all(isinstance(s, Let | Accumulate) for s in body.statements):
+    if len({s.buffer for s in sums if s.buffer.space is Space.LOCAL}) >= MANY:
+        return False
+    if not 0 < len(sums) <= MAX_TERMS // 2 or not all(isinstance(s, Let | Accumulate) for s in body.statements):
         return False
     loaded = {load.buffer.name for s in body.statements for load in loads_of(s)}
     return all(
@@ -82,14 +91,21 @@ def _only_accumulates(body: Block, row: str) -> bool:
     )
 
 
+def _count(columns: For) -> int:
+    """The rows to take at once."""
+    sums = sum(isinstance(part, Accumulate) for part in columns.body.statements)
+    return min(ROWS, 1 << (MAX_TERMS // max(1, sums)).bit_length() >> 1)
+
+
 def _jammed(rows: For, columns: For) -> list[Statement]:
-    whole = ix.multiply(ix.floor_divide(ix.subtract(rows.upper, rows.lower), Num(ROWS)), Num(ROWS))
+    count = _count(columns)
+    whole = ix.multiply(ix.floor_divide(ix.subtract(rows.upper, rows.lower), Num(count)), Num(count))
     middle = ix.add(whole, rows.lower)
     copies = [
-        s for number in range(ROWS) for s in _row(columns.body, rows.var, ix.add(Var(rows.var), Num(number)), number)
+        s for number in range(count) for s in _row(columns.body, rows.var, ix.add(Var(rows.var), Num(number)), number)
     ]
-    jammed = replace(rows, upper=middle, step=ROWS, body=Block((replace(columns, body=Block(tuple(copies))),)))
-    rest = Block(tuple(_row(columns.body, rows.var, Var(rows.var), ROWS)))
+    jammed = replace(rows, upper=middle, step=count, body=Block((replace(columns, body=Block(tuple(copies))),)))
+    rest = Block(tuple(_row(columns.body, rows.var, Var(rows.var), count)))
     return [jammed, replace(rows, lower=middle, body=Block((replace(columns, body=rest),)))]
 
 

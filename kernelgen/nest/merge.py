@@ -11,12 +11,13 @@ that), and nothing else in the block touches the buffer. Values are combined as 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import count
 
-from kernelgen.nest.nodes import Accumulate, Block, Call, Expr, Let, Nest, Ref, Statement, Store
-from kernelgen.nest.walk import loads_of, map_blocks, statements
+from kernelgen.nest.nodes import Accumulate, Block, Call, Expr, Let, Nest, Ref, Statement
+from kernelgen.nest.walk import accesses_of, map_blocks, statements
 
 
 def merge_accumulations(nest: Nest) -> Nest:
@@ -30,29 +31,19 @@ def _block(block: Block, counter: Iterator[int]) -> Block:
     for position, part in enumerate(block.statements):
         if isinstance(part, Accumulate):
             groups.setdefault((part.buffer, part.index, part.function), []).append(position)
+    repeated = [positions for positions in groups.values() if len(positions) > 1]
+    touches = Counter(b.name for s in statements(block) for b, _ in accesses_of(s)) if repeated else Counter[str]()
     parts: list[Statement | None] = list(block.statements)
-    for positions in groups.values():
-        if len(positions) < 2 or not _only_these(block, positions):
-            continue
+    for positions in repeated:
+        first = block.statements[positions[0]]
+        if isinstance(first, Accumulate) and touches[first.buffer.name] > len(positions):
+            continue  # something else in the block reads or writes the buffer
         for position in positions:
             parts[position] = None
         last = block.statements[positions[-1]]
         if isinstance(last, Accumulate):
             parts[positions[-1]] = Block(tuple(_combined(block, positions, last, counter)))
     return Block(tuple(_spliced(parts)))
-
-
-def _only_these(block: Block, positions: Sequence[int]) -> bool:
-    """Nothing else in the block reads or writes the buffer."""
-    first = block.statements[positions[0]]
-    name = first.buffer.name if isinstance(first, Accumulate) else ""
-    for position, part in enumerate(block.statements):
-        for inner in statements(part):
-            if any(load.buffer.name == name for load in loads_of(inner)):
-                return False
-            if isinstance(inner, Store | Accumulate) and inner.buffer.name == name and position not in positions:
-                return False
-    return True
 
 
 def _combined(block: Block, positions: Sequence[int], last: Accumulate, counter: Iterator[int]) -> list[Statement]:

@@ -134,6 +134,8 @@ class Space(Enum):
     INOUT = "inout"
     WORKSPACE = "workspace"  # given by the caller's side, one for the whole kernel
     LOCAL = "local"  # allocated in the nest, private to the iteration that allocates it
+    PRIVATE = "private"  # allocated in a grid, one for each thread
+    SHARED = "shared"  # allocated in a grid, one for each block of threads
 
 
 @dataclass(frozen=True)
@@ -156,6 +158,8 @@ class LoopKind(Enum):
     VECTOR: innermost; iterations are independent but for :class:`Accumulate`, so that lanes may run at once
     and reductions may be reassociated. INTERLEAVE: holds one vector loop beside bindings; iterations are independent,
     so that several of them may run at once together with the lanes. UNROLL: serial, with a small constant trip count.
+    BLOCK: what PARALLEL promises; a GPU deals its iterations to blocks of threads. THREAD: what VECTOR promises, but
+    loops may stand inside; a block deals its iterations to ``For.threads`` threads.
     """
 
     SERIAL = "serial"
@@ -163,11 +167,13 @@ class LoopKind(Enum):
     VECTOR = "vector"
     INTERLEAVE = "interleave"
     UNROLL = "unroll"
+    BLOCK = "block"
+    THREAD = "thread"
 
 
 @dataclass(frozen=True)
 class For:
-    """``for var in lower..upper`` (upper excluded), by ``step``."""
+    """``for var in lower..upper`` (upper excluded), by ``step``; ``threads`` is the width of a THREAD loop."""
 
     var: str
     lower: Index
@@ -175,6 +181,7 @@ class For:
     body: Block
     kind: LoopKind = LoopKind.SERIAL
     step: int = 1
+    threads: int = 1
 
 
 @dataclass(frozen=True)
@@ -226,7 +233,7 @@ class Accumulate:
 
 @dataclass(frozen=True)
 class Alloc:
-    """Makes a LOCAL buffer that lives to the end of the enclosing block. Its content is undefined."""
+    """Makes a LOCAL, PRIVATE or SHARED buffer that lives to the end of the enclosing block. Its content is undefined."""
 
     buffer: Buffer
 
@@ -238,7 +245,65 @@ class Block:
     statements: tuple[Statement, ...] = ()
 
 
-Statement = For | If | Let | Store | Accumulate | Alloc | Block
+# ---------------------------------------------------------------- statements of grids
+
+BLOCK_INDEX = "bx"
+THREAD_INDICES = ("tx", "ty")
+"""Variables of a grid: the number of the block, the numbers of the thread in its block."""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """One launch: the body runs in each of ``threads`` threads of each of ``blocks`` blocks, in no order.
+
+    ``bx`` counts the blocks; ``tx`` and ``ty`` the threads of a block, ``tx`` fastest. Grids run one after the other.
+    """
+
+    name: str
+    blocks: Index
+    threads: tuple[int, int]
+    body: Block
+
+
+@dataclass(frozen=True)
+class Bind:
+    """Names an index for the rest of the block, as a loop names its variable."""
+
+    var: str
+    index: Index
+
+
+@dataclass(frozen=True)
+class Sync:
+    """All threads of a block come here, and see what each of them wrote before."""
+
+
+@dataclass(frozen=True)
+class Combine:
+    """Each thread's element becomes the combination of those of ``width`` neighbours along ``tx``, in one warp.
+
+    The first of them has a number that ``width``, a power of two, divides; all of them come here together. ``function``
+    is one of :class:`Accumulate`; the buffer is PRIVATE.
+    """
+
+    buffer: Buffer
+    index: tuple[Index, ...]
+    function: str
+    width: int
+
+
+@dataclass(frozen=True)
+class Copy:
+    """``count`` neighbours of one row at once, from ``source[start...]`` to ``target[to...]``; both places are aligned."""
+
+    target: Buffer
+    to: tuple[Index, ...]
+    source: Buffer
+    start: tuple[Index, ...]
+    count: int
+
+
+Statement = For | If | Let | Store | Accumulate | Alloc | Block | Grid | Bind | Sync | Combine | Copy
 
 
 @dataclass(frozen=True)

@@ -66,7 +66,7 @@ def _block(block: Block, counter: Iterator[int]) -> Block:
 
 def _held(loop: For, counter: Iterator[int]) -> list[Statement] | None:
     """The reduction between its locals and the update of its targets; None where that is impossible."""
-    around = _reduction(loop)
+    around = reduction_of(loop)
     if around is None:
         return None
     vector = around[-1]
@@ -74,7 +74,7 @@ def _held(loop: For, counter: Iterator[int]) -> list[Statement] | None:
     length = subtract(vector.upper, vector.lower)
     if not targets or not isinstance(length, Num) or length.value > MAX_LENGTH:
         return None
-    if any(not _only_these(loop, buffer, targets) for buffer, _, _ in targets):
+    if not _only_these(loop, targets):
         return None
     locals_ = [Buffer(f"held{next(counter)}", buffer.dtype, (length.value,), Space.LOCAL) for buffer, _, _ in targets]
     here = replace(vector, lower=Num(0), upper=length)
@@ -87,13 +87,12 @@ def _held(loop: For, counter: Iterator[int]) -> list[Statement] | None:
         end = Accumulate(buffer, tuple(substitute(i, at) for i in index), function, Load(local, place))
         starts += [Alloc(local), replace(here, body=Block((start,)))]
         ends.append(replace(here, body=Block((end,))))
-    body = Block(
-        tuple(_moved(part, dict(zip(targets, locals_, strict=True)), place, at) for part in vector.body.statements)
-    )
+    led = dict(zip(targets, locals_, strict=True))
+    body = Block(tuple(_moved(part, led, place, at) for part in vector.body.statements))
     return [*starts, _around(around[:-1], replace(here, body=body)), *ends]
 
 
-def _reduction(loop: For) -> tuple[For, ...] | None:
+def reduction_of(loop: For) -> tuple[For, ...] | None:
     """Serial loops, each of bindings and one loop, down to a vector loop of bindings and accumulations."""
     loops = [loop]
     while loops[-1].kind is LoopKind.SERIAL:
@@ -109,6 +108,8 @@ def _reduction(loop: For) -> tuple[For, ...] | None:
 def _targets(around: Sequence[For], vector: For) -> list[Target]:
     """What the vector loop accumulates into, when no target moves while the loops around it run; else nothing."""
     moving = {loop.var for loop in around}
+    if moving & (variables(vector.lower) | variables(vector.upper)):
+        return []
     found: dict[Target, None] = {}
     for part in vector.body.statements:
         if isinstance(part, Accumulate):
@@ -120,14 +121,16 @@ def _targets(around: Sequence[For], vector: For) -> list[Target]:
     return list(found)
 
 
-def _only_these(loop: For, buffer: Buffer, targets: Sequence[Target]) -> bool:
-    """The loops touch the buffer at those targets alone, one function each."""
-    indices = [index for each, index, _ in targets if each == buffer]
-    inside = list(statements(loop))
-    if any(load.buffer.name == buffer.name for part in inside for load in loads_of(part)):
+def _only_these(loop: For, targets: Sequence[Target]) -> bool:
+    """The loops touch the buffers of the targets there alone, with one function each."""
+    names = {buffer.name for buffer, _, _ in targets}
+    if len({(buffer.name, index) for buffer, index, _ in targets}) < len(targets):
         return False
-    written = [part for part in inside if isinstance(part, Store | Accumulate) and part.buffer.name == buffer.name]
-    return len(set(indices)) == len(indices) and all(isinstance(part, Accumulate) for part in written)
+    return not any(
+        any(load.buffer.name in names for load in loads_of(part))
+        or (isinstance(part, Store) and part.buffer.name in names)
+        for part in statements(loop)
+    )
 
 
 def _moved(part: Statement, locals_: dict[Target, Buffer], place: tuple[Index, ...], at: dict[str, Index]) -> Statement:

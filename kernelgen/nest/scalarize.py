@@ -22,42 +22,36 @@ def scalarize(nest: Nest) -> Nest:
 
 
 def _block(block: Block) -> Block:
-    for alloc in [part for part in block.statements if isinstance(part, Alloc) and not part.buffer.shape]:
-        block = _without(block, alloc)
-    return block
-
-
-def _without(block: Block, alloc: Alloc) -> Block:
-    name = alloc.buffer.name
-    position = _only_store(block, name)
-    if position is None:
+    bound = _written_once(block)
+    if not bound:
         return block
-    bound = Ref(f"{name}_value", alloc.buffer.dtype)
 
     def use(expr: Expr) -> Expr:
-        return bound if isinstance(expr, Load) and expr.buffer.name == name else expr
+        return bound.get(expr.buffer.name, expr) if isinstance(expr, Load) else expr
 
     parts: list[Statement] = []
-    for k, part in enumerate(block.statements):
-        if part is alloc:
+    for part in block.statements:
+        if isinstance(part, Alloc) and part.buffer.name in bound:
             continue
-        if k == position and isinstance(part, Store):
-            parts.append(Let(bound.name, part.value))
-        else:
-            parts.append(map_expressions(part, use))
+        mapped = map_expressions(part, use)
+        if isinstance(mapped, Store) and mapped.buffer.name in bound:
+            mapped = Let(bound[mapped.buffer.name].name, mapped.value)
+        parts.append(mapped)
     return Block(tuple(parts))
 
 
-def _only_store(block: Block, name: str) -> int | None:
-    """The position of the single write of the local, if it stands in this block and all reads follow it."""
-    writes = [s for s in statements(block) if isinstance(s, Store | Accumulate) and s.buffer.name == name]
-    direct = [k for k, s in enumerate(block.statements) if isinstance(s, Store) and s.buffer.name == name]
-    if len(writes) != 1 or len(direct) != 1:
-        return None
-    early = any(
-        load.buffer.name == name
-        for part in block.statements[: direct[0] + 1]
-        for s in statements(part)
-        for load in loads_of(s)
-    )
-    return None if early else direct[0]
+def _written_once(block: Block) -> dict[str, Ref]:
+    """The binding of each one-element local of the block whose only write stands in it, with all reads behind."""
+    allocated = [part.buffer for part in block.statements if isinstance(part, Alloc) and not part.buffer.shape]
+    bound = {buffer.name: Ref(f"{buffer.name}_value", buffer.dtype) for buffer in allocated}
+    stored: set[str] = set()
+    for part in block.statements if bound else ():
+        for inner in statements(part):
+            for load in loads_of(inner):
+                if load.buffer.name not in stored:
+                    bound.pop(load.buffer.name, None)
+            if isinstance(inner, Store) and inner is part and inner.buffer.name not in stored:
+                stored.add(inner.buffer.name)
+            elif isinstance(inner, Store | Accumulate):
+                bound.pop(inner.buffer.name, None)
+    return {name: bound[name] for name in bound if name in stored}

@@ -13,8 +13,8 @@ before.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from kernelgen.nest.nodes import (
     Accumulate,
@@ -22,41 +22,52 @@ from kernelgen.nest.nodes import (
     Buffer,
     For,
     If,
+    Index,
     Nest,
     Space,
+    Statement,
     Store,
 )
-from kernelgen.nest.walk import accesses, loads_of, map_accesses, statements
+from kernelgen.nest.walk import Moved, accesses, accesses_by_buffer, move, statements
 
 
 def share(nest: Nest) -> Nest:
     """The nest with as few workspaces as this allows; each output takes in at most one."""
-    taken: set[str] = set()
-    for temporary in [b for b in nest.buffers if b.space is Space.WORKSPACE]:
-        for output in nest.buffers:
-            if output.space is Space.OUTPUT and output.name not in taken and _fits(nest.body, temporary, output):
-                taken.add(output.name)
-                kept = tuple(b for b in nest.buffers if b is not temporary)
-                nest = replace(
-                    nest, buffers=kept, body=map_accesses(nest.body, temporary.name, output, range(len(output.shape)))
-                )
-                break
-    return nest
+    uses = _Uses(
+        accesses_by_buffer(nest.body), {id(part): block for block in _blocks(nest.body) for part in block.statements}
+    )
+    free = [b for b in nest.buffers if b.space is Space.OUTPUT]
+    moved: dict[str, Moved] = {}
+    for temporary in (b for b in nest.buffers if b.space is Space.WORKSPACE):
+        output = next((each for each in free if uses.fit(temporary, each)), None)
+        if output is not None:
+            free.remove(output)
+            moved[temporary.name] = Moved(output, tuple(range(len(output.shape))))
+    if not moved:
+        return nest
+    kept = tuple(b for b in nest.buffers if b.name not in moved)
+    return replace(nest, buffers=kept, body=move(nest.body, moved))
 
 
-def _fits(body: Block, temporary: Buffer, output: Buffer) -> bool:
-    if (temporary.shape, temporary.dtype) != (output.shape, output.dtype):
-        return False
-    stores = [s for s in statements(body) if isinstance(s, Store | Accumulate) and s.buffer.name == output.name]
-    if len(stores) != 1 or any(load.buffer.name == output.name for s in statements(body) for load in loads_of(s)):
-        return False
-    if {index for _, index in accesses(body, temporary.name)} != {stores[0].index}:
-        return False
-    home = next(block for block in _blocks(body) if any(part is stores[0] for part in block.statements))
-    position = next(k for k, part in enumerate(home.statements) if part is stores[0])
-    inside = [k for k, part in enumerate(home.statements) if any(True for _ in accesses(part, temporary.name))]
-    last = [part for part, _ in accesses(body, temporary.name)][-1]
-    return bool(inside) and inside[-1] < position and any(part is last for part in home.statements)
+@dataclass(frozen=True)
+class _Uses:
+    """Where buffers are accessed, and by the identity of a statement the block that it stands in."""
+
+    accesses: Mapping[str, Sequence[tuple[Statement, tuple[Index, ...]]]]
+    homes: Mapping[int, Block]
+
+    def fit(self, temporary: Buffer, output: Buffer) -> bool:
+        """Whether the temporary may live in the output."""
+        used, stores = (self.accesses.get(buffer.name, ()) for buffer in (temporary, output))
+        if (temporary.shape, temporary.dtype) != (output.shape, output.dtype) or len(stores) != 1:
+            return False
+        ((store, place),) = stores
+        if not isinstance(store, Store | Accumulate) or {index for _, index in used} != {place}:
+            return False
+        home = self.homes[id(store)].statements
+        position = next(k for k, part in enumerate(home) if part is store)
+        inside = [k for k, part in enumerate(home) if any(True for _ in accesses(part, temporary.name))]
+        return bool(inside) and inside[-1] < position and any(part is used[-1][0] for part in home)
 
 
 def _blocks(root: Block) -> Iterator[Block]:

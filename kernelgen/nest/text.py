@@ -20,12 +20,16 @@ from kernelgen.dtypes import FLOAT32
 from kernelgen.nest.nodes import (
     Accumulate,
     Alloc,
+    Bind,
     Block,
     Buffer,
     Call,
+    Combine,
     Compare,
+    Copy,
     Expr,
     For,
+    Grid,
     If,
     Index,
     IndexBinary,
@@ -38,8 +42,10 @@ from kernelgen.nest.nodes import (
     Nest,
     Num,
     Ref,
+    Space,
     Statement,
     Store,
+    Sync,
     ValueIndex,
     Var,
 )
@@ -112,9 +118,9 @@ def show_index(index: Index) -> str:
 
 def _statement(statement: Statement) -> list[str]:
     match statement:
-        case For(var, lower, upper, body, kind, step):
+        case For(var, lower, upper, body, kind, step, threads):
             word = "" if kind is LoopKind.SERIAL else f"{kind.value} "
-            pace = "" if step == 1 else f" step {step}"
+            pace = ("" if step == 1 else f" step {step}") + ("" if threads == 1 else f" over {threads}")
             head = f"{word}for {var} in {show_index(lower)}..{show_index(upper)}{pace} {{"
             return [head, *_indented(_block(body)), "}"]
         case If(conditions, body):
@@ -127,9 +133,28 @@ def _statement(statement: Statement) -> list[str]:
             update = UPDATES.get(function, f"{function}=")
             return [f"{_element(buffer, index)} {update} {show_expression(value)}"]
         case Alloc(buffer):
-            return [f"alloc {show_buffer(buffer)}"]
+            word = "alloc" if buffer.space is Space.LOCAL else f"alloc {buffer.space.value}"
+            return [f"{word} {show_buffer(buffer)}"]
         case Block():
             return ["{", *_indented(_block(statement)), "}"]
+        case Grid() | Bind() | Sync() | Combine() | Copy():
+            return _of_grid(statement)
+
+
+def _of_grid(statement: Grid | Bind | Sync | Combine | Copy) -> list[str]:
+    match statement:
+        case Grid(name, blocks, threads, body):
+            head = f"grid {name} of {show_index(blocks)} blocks of {' x '.join(map(str, threads))} threads {{"
+            return [head, *_indented(_block(body)), "}"]
+        case Bind(var, index):
+            return [f"bind {var} = {show_index(index)}"]
+        case Sync():
+            return ["sync"]
+        case Combine(buffer, index, function, width):
+            update = UPDATES.get(function, f"{function}=")
+            return [f"combine {_element(buffer, index)} {update} over {width}"]
+        case Copy(target, to, source, start, count):
+            return [f"copy {count}: {_element(target, to)} = {_element(source, start)}"]
 
 
 def _block(block: Block) -> list[str]:

@@ -12,10 +12,15 @@
 10. An interleaved loop holds bindings and, last, one vector loop.
 11. A place that data decides is a bound integer, and stands in an access.
 12. A buffer that the caller does not fill is stored to before it is accumulated into.
+13. A grid stands at the top level, beside grids only; its block and thread indices are bound inside it alone.
+14. All threads of a block come to a barrier, all lanes of a warp to a combination: neither stands under a condition on
+    a thread index or in a thread loop.
+15. What is private or shared is made in a grid; a combination meets a private buffer, its width is a power of two <= 32.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import NoReturn
 
@@ -24,13 +29,20 @@ from kernelgen.dtypes import BOOL, DType
 from kernelgen.errors import NestError
 from kernelgen.nest.index import values, variables
 from kernelgen.nest.nodes import (
+    BLOCK_INDEX,
+    THREAD_INDICES,
     Accumulate,
     Alloc,
+    Bind,
     Block,
     Buffer,
     Call,
+    Combine,
+    Compare,
+    Copy,
     Expr,
     For,
+    Grid,
     If,
     Index,
     IndexValue,
@@ -42,6 +54,7 @@ from kernelgen.nest.nodes import (
     Space,
     Statement,
     Store,
+    Sync,
 )
 from kernelgen.nest.scalars import REDUCTIONS, SCALARS, Result
 from kernelgen.nest.text import show_expression, show_statement
@@ -52,6 +65,7 @@ def verify(nest: Nest) -> None:
     """Raises ``NestError`` with the number of the broken invariant and the statement."""
     _check_names(nest)
     _check_shapes(nest)
+    _check_grids(nest)
     scope = _Scope(frozenset(nest.symbols), frozenset(nest.buffers), {})
     _block(nest.body, scope, nest)
     _check_starts(nest)
@@ -67,6 +81,39 @@ class _Scope:
 def _broken(number: int, message: str, where: Statement | None = None) -> NoReturn:
     place = f" in `{show_statement(where).splitlines()[0]}`" if where is not None else ""
     raise NestError(f"invariant {number}: {message}{place}")
+
+
+def _check_grids(nest: Nest) -> None:
+    grids = [part for part in nest.body.statements if isinstance(part, Grid)]
+    inside = sum(1 for part in statements(nest.body) if isinstance(part, Grid))
+    if grids and (len(grids) != len(nest.body.statements) or inside != len(grids)):
+        _broken(13, "a grid stands beside or inside something else")
+    for grid in grids:
+        for met in _meetings(grid.body, apart=False):
+            _broken(14, "not all threads come to a meeting", met)
+
+
+def _meetings(part: Statement, apart: bool) -> Iterator[Statement]:
+    """The barriers and combinations that some threads of a block go past."""
+    match part:
+        case Sync() if apart:
+            yield part
+        case Combine() if apart:
+            yield part
+        case Block(inner):
+            for each in inner:
+                yield from _meetings(each, apart)
+        case If(conditions, body):
+            yield from _meetings(body, apart or any(_names_a_lane(c) for c in conditions))
+        case For(kind=kind):
+            yield from _meetings(part.body, apart or kind is LoopKind.THREAD or _names_a_lane(part))
+        case _:
+            pass
+
+
+def _names_a_lane(part: Compare | For) -> bool:
+    sides = (part.left, part.right) if isinstance(part, Compare) else (part.lower, part.upper)
+    return any(THREAD_INDICES[0] in variables(side) for side in sides)
 
 
 def _check_names(nest: Nest) -> None:
@@ -121,26 +168,63 @@ def _statement(statement: Statement, scope: _Scope, nest: Nest) -> _Scope:
         case Alloc(buffer):
             _local(buffer, nest, statement)
             return replace(scope, buffers=scope.buffers | {buffer})
+        case Grid() | Bind() | Sync() | Combine() | Copy():
+            return _of_grid(statement, scope, nest)
         case Store() | Accumulate():
             _write(statement, scope)
     return scope
 
 
+def _of_grid(statement: Grid | Bind | Sync | Combine | Copy, scope: _Scope, nest: Nest) -> _Scope:
+    match statement:
+        case Bind(var, index):
+            _plain_indices((index,), scope, statement)
+            return _with_variable(scope, var, statement)
+        case Grid(_, blocks, _, body):
+            _plain_indices((blocks,), scope, statement)
+            inner = scope
+            for name in (BLOCK_INDEX, *THREAD_INDICES):
+                inner = _with_variable(inner, name, statement)
+            _block(body, inner, nest)
+        case Combine() | Copy():
+            _met(statement, scope)
+        case Sync():
+            pass
+    return scope
+
+
 def _loop(loop: For, scope: _Scope, nest: Nest) -> None:
     _plain_indices((loop.lower, loop.upper), scope, loop)
-    if loop.var in scope.variables:
-        _broken(1, f"variable {loop.var!r} is bound again", loop)
+    inner = _with_variable(scope, loop.var, loop)
     if loop.step < 1:
         _broken(1, f"the step is {loop.step}", loop)
     if loop.kind is LoopKind.VECTOR and any(isinstance(part, For) for part in statements(loop.body)):
         _broken(7, "a vector loop has a loop inside", loop)
     if loop.kind is LoopKind.INTERLEAVE and vector_loop_of(loop.body) is None:
         _broken(10, "an interleaved loop is not bindings and one vector loop", loop)
-    _block(loop.body, replace(scope, variables=scope.variables | {loop.var}), nest)
+    _block(loop.body, inner, nest)
+
+
+def _with_variable(scope: _Scope, name: str, where: Statement) -> _Scope:
+    if name in scope.variables:
+        _broken(1, f"variable {name!r} is bound again", where)
+    return replace(scope, variables=scope.variables | {name})
+
+
+def _met(statement: Combine | Copy, scope: _Scope) -> None:
+    if isinstance(statement, Copy):
+        _element(statement.target, statement.to, scope, statement)
+        _element(statement.source, statement.start, scope, statement)
+        if statement.target.space is Space.INPUT or statement.target.dtype != statement.source.dtype:
+            _broken(6, f"{statement.source.name} is copied to {statement.target.name}", statement)
+        return
+    _element(statement.buffer, statement.index, scope, statement)
+    if statement.buffer.space is not Space.PRIVATE or statement.width not in (1, 2, 4, 8, 16, 32):
+        _broken(15, f"{statement.width} threads combine {statement.buffer.name}", statement)
 
 
 def _local(buffer: Buffer, nest: Nest, where: Statement) -> None:
-    if buffer.space is not Space.LOCAL:
+    if buffer.space not in (Space.LOCAL, Space.PRIVATE, Space.SHARED):
         _broken(3, f"{buffer.name} is allocated but lives in {buffer.space.value}", where)
     unknown = set(symbols_of(buffer.shape)) - set(nest.symbols)
     if unknown:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from kernelgen.nest.index import map_values, values
 from kernelgen.nest.nodes import (
@@ -13,6 +13,7 @@ from kernelgen.nest.nodes import (
     Call,
     Expr,
     For,
+    Grid,
     If,
     Index,
     IndexValue,
@@ -30,7 +31,7 @@ def statements(root: Statement) -> Iterator[Statement]:
     if isinstance(root, Block):
         for part in root.statements:
             yield from statements(part)
-    elif isinstance(root, For | If):
+    elif isinstance(root, For | If | Grid):
         yield from statements(root.body)
 
 
@@ -74,34 +75,66 @@ def stored_buffers(root: Statement) -> frozenset[str]:
     return frozenset(s.buffer.name for s in statements(root) if isinstance(s, Store | Accumulate))
 
 
+def accesses_of(statement: Statement) -> Iterator[tuple[Buffer, tuple[Index, ...]]]:
+    """The buffers that a statement itself loads and then the one that it writes, each with the index it uses."""
+    for load in loads_of(statement):
+        yield load.buffer, load.index
+    if isinstance(statement, Store | Accumulate):
+        yield statement.buffer, statement.index
+
+
 def accesses(root: Statement, name: str) -> Iterator[tuple[Statement, tuple[Index, ...]]]:
     """The statements that load or write a buffer, in textual order, each with the index it uses."""
     for statement in statements(root):
-        for load in loads_of(statement):
-            if load.buffer.name == name:
-                yield statement, load.index
-        if isinstance(statement, Store | Accumulate) and statement.buffer.name == name:
-            yield statement, statement.index
+        for buffer, index in accesses_of(statement):
+            if buffer.name == name:
+                yield statement, index
+
+
+def accesses_by_buffer(root: Statement) -> dict[str, list[tuple[Statement, tuple[Index, ...]]]]:
+    """The same for all buffers, by name."""
+    found: dict[str, list[tuple[Statement, tuple[Index, ...]]]] = {}
+    for statement in statements(root):
+        for buffer, index in accesses_of(statement):
+            found.setdefault(buffer.name, []).append((statement, index))
+    return found
+
+
+@dataclass(frozen=True)
+class Moved:
+    """Where the elements of a buffer are now: in this one, addressed by these dims of the index."""
+
+    buffer: Buffer
+    dims: tuple[int, ...]
+
+    def at(self, index: tuple[Index, ...]) -> tuple[Index, ...]:
+        """The new index of the element that had this one."""
+        return tuple(index[dim] for dim in self.dims)
 
 
 def map_accesses(root: Block, name: str, buffer: Buffer, dims: Sequence[int]) -> Block:
     """The block with every access of a buffer led to another one, at the given dims of its index."""
+    return move(root, {name: Moved(buffer, tuple(dims))})
+
+
+def move(root: Block, moved: Mapping[str, Moved]) -> Block:
+    """The block with every access of these buffers, by name, led to where their elements are now."""
 
     def load(expr: Expr) -> Expr:
-        if isinstance(expr, Load) and expr.buffer.name == name:
-            return Load(buffer, tuple(expr.index[dim] for dim in dims))
-        return expr
+        place = moved.get(expr.buffer.name) if isinstance(expr, Load) else None
+        return Load(place.buffer, place.at(expr.index)) if isinstance(expr, Load) and place else expr
 
     def write(block: Block) -> Block:
-        return Block(tuple(_moved(part, name, buffer, dims) for part in block.statements))
+        return Block(tuple(_moved(part, moved) for part in block.statements))
 
     mapped = map_expressions(root, load)
     return map_blocks(mapped, write) if isinstance(mapped, Block) else root
 
 
-def _moved(part: Statement, name: str, buffer: Buffer, dims: Sequence[int]) -> Statement:
-    if isinstance(part, Store | Accumulate) and part.buffer.name == name:
-        return replace(part, buffer=buffer, index=tuple(part.index[dim] for dim in dims))
+def _moved(part: Statement, moved: Mapping[str, Moved]) -> Statement:
+    place = moved.get(part.buffer.name) if isinstance(part, Store | Accumulate) else None
+    if isinstance(part, Store | Accumulate) and place:
+        return replace(part, buffer=place.buffer, index=place.at(part.index))
     return part
 
 
@@ -109,7 +142,7 @@ def map_blocks(root: Block, edit: Callable[[Block], Block]) -> Block:
     """Applies ``edit`` to every block, inner ones first."""
     parts: list[Statement] = []
     for part in root.statements:
-        if isinstance(part, For | If):
+        if isinstance(part, For | If | Grid):
             parts.append(replace(part, body=map_blocks(part.body, edit)))
         elif isinstance(part, Block):
             parts.append(map_blocks(part, edit))
@@ -123,7 +156,7 @@ def map_expressions(root: Statement, edit: Callable[[Expr], Expr]) -> Statement:
     match root:
         case Block(parts):
             return Block(tuple(map_expressions(part, edit) for part in parts))
-        case For() | If():
+        case For() | If() | Grid():
             body = map_expressions(root.body, edit)
             return replace(root, body=body) if isinstance(body, Block) else root
         case Let(_, value):

@@ -62,8 +62,19 @@ def to_nest(scop: Scop, whole: Relations, schedule: isl.Schedule) -> Nest:
     """The loops of a schedule; accumulations are not initialised yet and temporaries have their full size."""
     build = isl.AstBuild.from_context(whole.domain.params())
     reader = _Reader(scop, {name: ix.from_dim(dim) for dim, name in whole.parameters.items()})
-    body = reader.node(build.node_from_schedule(schedule), LoopKind.SERIAL)
+    named = _with_variables(schedule.get_root()).get_schedule()
+    body = reader.node(build.node_from_schedule(named), LoopKind.SERIAL)
     return Nest(scop.name, scop.symbols, scop.buffers, _as_block(body), scop.argument_shapes)
+
+
+def _with_variables(node: isl.ScheduleNode) -> isl.ScheduleNode:
+    """Marks that also name the variable of their loop, which isl calls after its depth: ``parallel c0``."""
+    for k in range(node.n_children()):
+        node = _with_variables(node.child(k)).parent()
+    if node.get_type() != isl.schedule_node_type.mark:
+        return node
+    name = f"{node.mark_get_id().get_name()} c{node.get_schedule_depth()}"
+    return node.delete().insert_mark(isl.Id(name, context=node.get_ctx()))
 
 
 @dataclass
@@ -84,11 +95,23 @@ class _Reader:
                     tuple(self.node(children.get_at(k), LoopKind.SERIAL) for k in range(children.n_ast_node()))
                 )
             case _AST.mark:
-                return self.node(node.mark_get_node(), LoopKind(node.mark_get_id().get_name()))
+                return self.marked(node)
             case _AST.user:
                 return self.instance(node.user_get_expr())
             case other:
                 raise NestError(f"unexpected node of type {other} in the schedule's syntax tree")
+
+    def marked(self, node: isl.AstNode) -> NestStatement:
+        """A mark is the kind of the loop below; a thread loop's also says how wide it is: ``thread 256``.
+
+        isl leaves out a loop whose variable has one value: then the mark stands above another one, of which it says nothing.
+        """
+        word, *width, variable = node.mark_get_id().get_name().split()
+        below = node.mark_get_node()
+        if below.get_type() == _FOR and below.for_get_iterator().get_id().get_name() != variable:
+            return self.node(below, LoopKind.SERIAL)
+        found = self.node(below, LoopKind(word))
+        return replace(found, threads=int(width[0])) if width and isinstance(found, For) else found
 
     def guarded(self, node: isl.AstNode) -> If:
         conditions = self.conditions(node.if_get_cond())
@@ -185,10 +208,11 @@ def _replace_variable(body: Block, name: str, value: Index) -> Block:
 
 def _statement_at(statement: NestStatement, values: Mapping[str, Index]) -> NestStatement:
     match statement:
-        case For(var, lower, upper, body, kind, step):
+        case For(var, lower, upper, body):
             inner = {k: v for k, v in values.items() if k != var}
             block = Block(tuple(_statement_at(s, inner) for s in body.statements))
-            return For(var, ix.substitute(lower, values), ix.substitute(upper, values), block, kind, step)
+            bounds = {"lower": ix.substitute(lower, values), "upper": ix.substitute(upper, values)}
+            return replace(statement, **bounds, body=block)
         case If(conditions, body):
             changed = tuple(
                 Compare(c.op, ix.substitute(c.left, values), ix.substitute(c.right, values)) for c in conditions

@@ -26,10 +26,14 @@ class Axis:
     @property
     def representative(self) -> Axis:
         """The axis that stands for the class."""
+        root = self
+        while root.forward is not None:
+            root = root.forward
         axis = self
-        while axis.forward is not None:
-            axis = axis.forward
-        return axis
+        while axis.forward is not None:  # the next walk from any axis on the way is one step
+            above, axis.forward = axis.forward, root
+            axis = above
+        return root
 
     @property
     def leaves(self) -> tuple[Axis, ...]:

@@ -18,17 +18,23 @@ Place = tuple[str, str, int]  # ("buffer" | "statement", its name, dim or iterat
 
 @dataclass
 class AxisClasses:
-    """``find`` gives the representative of a place; ``computed`` holds the axes whose numbers are computed with."""
+    """``find`` gives the representative of a place; ``computed`` holds the axes whose numbers are computed with.
+
+    ``blocked`` maps an axis that counts blocks to the axis that the blocks are of.
+    """
 
     parent: dict[Place, Place] = field(default_factory=dict)
     computed: frozenset[Place] = frozenset()
+    blocked: dict[Place, Place] = field(default_factory=dict)
 
     def find(self, place: Place) -> Place:
         """The place that stands for the whole class."""
         root = place
         while (above := self.parent.get(root, root)) != root:
             root = above
-        self.parent[place] = root
+        while place != root:  # the next walk from any place on the way is one step
+            above, self.parent[place] = self.parent[place], root
+            place = above
         return root
 
     def union(self, left: Place, right: Place) -> None:
@@ -51,8 +57,22 @@ def axis_classes(scop: Scop) -> AxisClasses:
                     computed.append(("buffer", access.buffer.name, dim))
                     computed.extend(place[name] for name in variables(index) if name in place)
         computed.extend(place[name] for name in _counted(statement) if name in place)
+    _join_blocks(scop, classes)
     classes.computed = frozenset(classes.find(one) for one in computed)
     return classes
+
+
+def _join_blocks(scop: Scop, classes: AxisClasses) -> None:
+    """Blocks of one length of one axis are one axis too."""
+    found: dict[tuple[Place, int], Place] = {}
+    for statement in scop.statements:
+        names = [it.name for it in statement.iterators]
+        for k, it in enumerate(statement.iterators):
+            if it.blocks is not None and it.blocks.of:
+                axis = classes.find(("statement", statement.name, names.index(it.blocks.of)))
+                first = found.setdefault((axis, it.blocks.length), ("statement", statement.name, k))
+                classes.union(first, ("statement", statement.name, k))
+    classes.blocked = {classes.find(block): classes.find(axis) for (axis, _), block in found.items()}
 
 
 def _counted(statement: Statement) -> Iterator[str]:

@@ -11,7 +11,8 @@ Source: AKG's dimension folding and axis fusion.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from kernelgen.dims import Dim, product
 from kernelgen.nest.index import map_values
@@ -26,9 +27,26 @@ def fold(scop: Scop) -> Scop:
     followers = _followers(scop, classes)
     if not followers:
         return scop
-    buffers = {buffer.name: _fold_buffer(buffer, classes, followers) for buffer in scop.buffers}
-    statements = tuple(_fold_statement(statement, classes, followers, buffers) for statement in scop.statements)
+    plan = _Plan(classes, followers, frozenset(followers.values()))
+    buffers = {buffer.name: _fold_buffer(buffer, plan) for buffer in scop.buffers}
+    statements = tuple(_fold_statement(statement, plan, buffers) for statement in scop.statements)
     return replace(scop, buffers=tuple(buffers.values()), statements=statements)
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """``followers`` gives the axis that folds into an axis, ``inner`` are those that disappear this way."""
+
+    classes: AxisClasses
+    followers: Mapping[Place, Place]
+    inner: frozenset[Place]
+
+    def extent(self, axis: Place, extents: Mapping[Place, Dim]) -> Dim:
+        """The extent of an axis with all that folds into it."""
+        chain = [axis]
+        while chain[-1] in self.followers:
+            chain.append(self.followers[chain[-1]])
+        return product(extents[one] for one in chain)
 
 
 def _followers(scop: Scop, classes: AxisClasses) -> dict[Place, Place]:
@@ -49,56 +67,44 @@ def _followers(scop: Scop, classes: AxisClasses) -> dict[Place, Place]:
         if follower is None or axis in fixed or follower in fixed or before[follower] != {axis}:
             continue
         pairs[axis] = follower
-    return {axis: follower for axis, follower in pairs.items() if _together(scop, classes, axis, follower)}
+    runs = _iterations(scop, classes)
+    return {
+        axis: follower
+        for axis, follower in pairs.items()
+        if runs.get(axis) == runs.get(follower) and all(count == 1 for count in runs.get(axis, {}).values())
+    }
 
 
-def _together(scop: Scop, classes: AxisClasses, first: Place, second: Place) -> bool:
-    """Every statement that iterates over one iterates over the other, once each."""
+def _iterations(scop: Scop, classes: AxisClasses) -> dict[Place, Counter[str]]:
+    """For each axis, how often every statement that iterates over it does so."""
+    runs: dict[Place, Counter[str]] = {}
     for statement in scop.statements:
-        row = [classes.find(("statement", statement.name, k)) for k in range(len(statement.iterators))]
-        if row.count(first) != row.count(second) or row.count(first) > 1:
-            return False
-    return True
+        for k in range(len(statement.iterators)):
+            runs.setdefault(classes.find(("statement", statement.name, k)), Counter())[statement.name] += 1
+    return runs
 
 
 def _axes_of(buffer: Buffer, classes: AxisClasses) -> list[Place]:
     return [classes.find(("buffer", buffer.name, dim)) for dim in range(len(buffer.shape))]
 
 
-def _chain(axis: Place, followers: dict[Place, Place]) -> list[Place]:
-    chain = [axis]
-    while chain[-1] in followers:
-        chain.append(followers[chain[-1]])
-    return chain
+def _fold_buffer(buffer: Buffer, plan: _Plan) -> Buffer:
+    axes = _axes_of(buffer, plan.classes)
+    extents = dict(zip(axes, buffer.shape, strict=True))
+    return replace(buffer, shape=tuple(plan.extent(axis, extents) for axis in axes if axis not in plan.inner))
 
 
-def _fold_buffer(buffer: Buffer, classes: AxisClasses, followers: dict[Place, Place]) -> Buffer:
-    inner = set(followers.values())
-    extents = dict(zip(_axes_of(buffer, classes), buffer.shape, strict=True))
-    shape: list[Dim] = []
-    for axis, extent in zip(_axes_of(buffer, classes), buffer.shape, strict=True):
-        if axis in inner:
-            continue
-        chain = _chain(axis, followers)
-        shape.append(product(extents[one] for one in chain) if len(chain) > 1 else extent)
-    return replace(buffer, shape=tuple(shape))
-
-
-def _fold_statement(
-    statement: Statement, classes: AxisClasses, followers: dict[Place, Place], buffers: dict[str, Buffer]
-) -> Statement:
-    inner = set(followers.values())
-    axis_of = {it.name: classes.find(("statement", statement.name, k)) for k, it in enumerate(statement.iterators)}
-    extents = {axis_of[it.name]: it.extent for it in statement.iterators}
-    dropped = {name for name, axis in axis_of.items() if axis in inner}
-    iterators: list[Iterator] = []
-    for iterator in statement.iterators:
-        chain = _chain(axis_of[iterator.name], followers)
-        extent = product(extents[one] for one in chain) if len(chain) > 1 else iterator.extent
-        if iterator.name not in dropped:
-            iterators.append(Iterator(iterator.name, extent))
+def _fold_statement(statement: Statement, plan: _Plan, buffers: dict[str, Buffer]) -> Statement:
+    axes = [plan.classes.find(("statement", statement.name, k)) for k in range(len(statement.iterators))]
+    extents = {axis: it.extent for axis, it in zip(axes, statement.iterators, strict=True)}
+    dropped = {it.name for axis, it in zip(axes, statement.iterators, strict=True) if axis in plan.inner}
+    iterators = tuple(
+        Iterator(it.name, plan.extent(axis, extents))
+        for axis, it in zip(axes, statement.iterators, strict=True)
+        if axis not in plan.inner
+    )
     body = tuple(_rewrite(part, dropped, buffers) for part in statement.body)
-    return replace(statement, iterators=tuple(iterators), body=body)
+    return replace(statement, iterators=iterators, body=body)
 
 
 def _rewrite(part: BodyStatement, dropped: set[str], buffers: dict[str, Buffer]) -> BodyStatement:

@@ -11,13 +11,16 @@ bound on demand, so what nobody needs is never computed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from kernelgen.dims import Dim, Sym, product
 from kernelgen.nest import index as ix
 from kernelgen.nest.nodes import (
     Accumulate,
+    Buffer,
     Call,
     Expr,
     Index,
@@ -36,6 +39,8 @@ from kernelgen.nest.walk import loads
 from kernelgen.poly.partition import box, effect, is_identity, partition, producers_of
 from kernelgen.poly.scop import BodyStatement, Scop, Statement
 
+T = TypeVar("T")
+
 RECOMPUTE_LIMIT = 0.16  # ns per element; about what storing a float to cache and loading it back costs
 RECOMPUTE_PER_POINT_LIMIT = 0.05  # the same when the consumer has more points than the producer: casts and copies
 
@@ -47,14 +52,11 @@ def group(scop: Scop) -> Scop:
     costs = _recompute_costs(scop.statements)
     stored = {b.name for b in scop.buffers if b.space is not Space.WORKSPACE}
     stored |= {part.buffer.name for s in scop.statements for part in s.accumulations}
-    while True:  # storing a value may make its operands needed at home: repeat until nothing new is loaded
-        emitter = _Emitter(producers, costs, frozenset(stored))
-        statements = tuple(emitter.merge(f"G{number}", members) for number, members in enumerate(groups))
-        loaded = {access.buffer.name for s in statements for access in s.reads}
-        if loaded <= stored:
-            break
-        stored |= loaded
-    alive = {access.buffer.name for s in statements for access in (*s.reads, *s.writes)}
+    for members in reversed(groups):  # a group loads what earlier ones must store, for which those may load more
+        stored |= _Emitter(producers, costs, stored).merge("", members).touched
+    emitter = _Emitter(producers, costs, stored)
+    statements = tuple(emitter.merge(f"G{number}", members) for number, members in enumerate(groups))
+    alive = {name for s in statements for name in s.touched}
     buffers = tuple(b for b in scop.buffers if b.space is not Space.WORKSPACE or b.name in alive)
     return replace(scop, buffers=buffers, statements=tuple(s for s in statements if s.body))
 
@@ -86,13 +88,28 @@ def _has_more_points(left: tuple[Dim, ...], right: tuple[Dim, ...]) -> bool:
     return a != b if isinstance(a, Sym) or isinstance(b, Sym) else a > b
 
 
+Steps = Generator["Steps", None, T]
+"""A computation that lets another one run before it goes on: chains of values are longer than Python recurses."""
+
+
+def _finish(steps: Steps[object]) -> None:
+    waiting = [steps]
+    while waiting:
+        first = next(waiting[-1], None)
+        if first is None:
+            waiting.pop()
+        else:
+            waiting.append(first)
+
+
 @dataclass
 class _Emitter:
     producers: Mapping[str, Statement]
     costs: Mapping[str, float]
-    stored: frozenset[str]
+    stored: AbstractSet[str]
     counter: int = 0
     body: list[BodyStatement] = field(default_factory=list)
+    updates: list[Store] = field(default_factory=list)
     bound: dict[tuple[str, tuple[Index, ...]], Expr] = field(default_factory=dict)
     point: tuple[Index, ...] = ()
     box: tuple[Dim, ...] = ()
@@ -102,66 +119,69 @@ class _Emitter:
     def merge(self, name: str, members: Sequence[Statement]) -> Statement:
         """The members as one statement over their common box. In-place updates come last: all reads see old content."""
         iterators = members[0].iterators
-        self.body, self.bound = [], {}
+        self.body, self.updates, self.bound = [], [], {}
         self.point = tuple(Var(iterator.name) for iterator in iterators)
         self.box = box(members[0])
         self.inside = frozenset(effect(m).buffer.name for m in members)
         self.changing = frozenset(part.buffer.name for m in members for part in m.accumulations if m.ordered)
-        updates: list[Store] = []
         for member in members:
             rename = dict(zip((it.name for it in member.iterators), self.point, strict=True))
             for part in member.body:
                 if not isinstance(part, Let) and part.buffer.name in self.stored:
-                    updates += self.emit(part, rename)
-        return Statement(name, iterators, (*self.body, *updates), members[0].ordered)
+                    _finish(self.emit(part, rename))
+        return Statement(name, iterators, (*self.body, *self.updates), members[0].ordered)
 
-    def emit(self, part: Store | Accumulate, rename: Mapping[str, Index]) -> list[Store]:
-        """Appends a store or accumulation; an in-place update is given back instead."""
-        index = self.place(part.index, rename)
-        value = self.value(part.value, rename)
+    def emit(self, part: Store | Accumulate, rename: Mapping[str, Index]) -> Steps[None]:
+        """Appends a store or accumulation; an in-place update is kept for the end."""
+        index = yield from self.place(part.index, rename)
+        value = yield from self.value(part.value, rename)
         if isinstance(part, Accumulate):
             self.body.append(Accumulate(part.buffer, index, part.function, value))
         elif part.buffer.space is Space.INOUT:
-            return [Store(part.buffer, index, self.atom(value))]
+            self.updates.append(Store(part.buffer, index, self.atom(value)))
         else:
             self.bound[part.buffer.name, index] = self.atom(value)
             self.body.append(Store(part.buffer, index, self.bound[part.buffer.name, index]))
-        return []
 
-    def place(self, index: tuple[Index, ...], rename: Mapping[str, Index]) -> tuple[Index, ...]:
-        """An index at a point of the group's box; what decides it is bound."""
-        return tuple(self.decided(ix.substitute(i, rename)) for i in index)
+    def place(self, index: tuple[Index, ...], rename: Mapping[str, Index]) -> Steps[tuple[Index, ...]]:
+        """An index at a point of the group's box; what decides it is bound, or settled when it is constant."""
+        found: list[Index] = []
+        for each in (ix.substitute(i, rename) for i in index):
+            atoms: list[Expr] = []
+            for value in ix.values(each):
+                atoms.append(self.atom((yield from self.value(value, {}))))
+            following = iter(atoms)
+            bound = ix.map_values(each, lambda _, following=following: next(following))
+            found.append(ix.settle(bound, {v: Num(int(v.value)) for v in atoms if isinstance(v, Literal)}))
+        return tuple(found)
 
-    def decided(self, index: Index) -> Index:
-        """An index that data decides refers to bound values; a constant is itself."""
-        bound = ix.map_values(index, lambda value: self.atom(self.value(value, {})))
-        literals: dict[Expr, Index] = {v: Num(int(v.value)) for v in ix.values(bound) if isinstance(v, Literal)}
-        return ix.settle(bound, literals) if literals else bound
-
-    def value(self, expr: Expr, rename: Mapping[str, Index]) -> Expr:
+    def value(self, expr: Expr, rename: Mapping[str, Index]) -> Steps[Expr]:
         """An expression at a point of the group's box; its loads become references to bound values."""
         if isinstance(expr, Call):
-            return Call(expr.function, tuple(self.value(arg, rename) for arg in expr.args), expr.dtype)
+            args: list[Expr] = []
+            for arg in expr.args:
+                args.append((yield from self.value(arg, rename)))
+            return Call(expr.function, tuple(args), expr.dtype)
         if isinstance(expr, IndexValue):
             return IndexValue(ix.substitute(expr.index, rename), expr.dtype)
         if not isinstance(expr, Load):
             return expr
-        index = self.place(expr.index, rename)
-        key = (expr.buffer.name, index)
+        index = yield from self.place(expr.index, rename)
         if expr.buffer.name in self.changing:
             return self.atom(Load(expr.buffer, index))
-        if key not in self.bound:
-            self.bound[key] = self.atom(self.element(expr, index))
-        return self.bound[key]
+        if (expr.buffer.name, index) not in self.bound:
+            yield self.bind(expr.buffer, index)
+        return self.bound[expr.buffer.name, index]
 
-    def element(self, load: Load, index: tuple[Index, ...]) -> Expr:
-        """The element of a buffer: computed here when it belongs to this group or is cheap, else loaded."""
-        name = load.buffer.name
-        producer = self.producers.get(name)
-        if producer is None or not (self.is_own(name, index) or self.is_cheap(name, producer)):
-            return Load(load.buffer, index)
-        at = dict(zip((it.name for it in producer.iterators), index, strict=True))
-        return self.value(effect(producer).value, at)
+    def bind(self, buffer: Buffer, index: tuple[Index, ...]) -> Steps[None]:
+        """Binds the element of a buffer: computed here when it belongs to this group or is cheap, else loaded."""
+        producer = self.producers.get(buffer.name)
+        if producer is not None and (self.is_own(buffer.name, index) or self.is_cheap(buffer.name, producer)):
+            at = dict(zip((it.name for it in producer.iterators), index, strict=True))
+            value = yield from self.value(effect(producer).value, at)
+        else:
+            value = Load(buffer, index)
+        self.bound[buffer.name, index] = self.atom(value)
 
     def is_own(self, name: str, index: tuple[Index, ...]) -> bool:
         return name in self.inside and index == self.point

@@ -1,19 +1,22 @@
 """Scop -> proved loop nest: the polyhedral story in one function.
 
-relations -> schedule -> mapped -> proof -> loops
+relations -> schedule -> plan -> mapped -> proof -> loops
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import islpy as isl
 
 from kernelgen.errors import UnsupportedError
 from kernelgen.nest.nodes import Block, Nest
 from kernelgen.nest.text import show
+from kernelgen.plan import BandPlan, Plan, text_of
+from kernelgen.poly.apply import apply
 from kernelgen.poly.astgen import to_nest
-from kernelgen.poly.map_cpu import CpuPlan, map_cpu
 from kernelgen.poly.proof import Proof, prove
-from kernelgen.poly.relations import relations
+from kernelgen.poly.relations import Relations, relations
 from kernelgen.poly.schedule import schedule
 from kernelgen.poly.scop import Scop
 from kernelgen.trail import Trail
@@ -21,21 +24,29 @@ from kernelgen.trail import Trail
 OPERATION_LIMIT = 100_000_000  # of isl's elementary operations for one kernel: some seconds
 
 
-def to_loops(scop: Scop, plan: CpuPlan, trail: Trail) -> tuple[Nest, Proof]:
-    """The loops of a grouped scop and the proof of their schedule.
+Choice = Callable[[isl.Schedule, Scop, Relations, Plan], tuple[BandPlan, ...]]
+"""A machine's mapping: the plan of every band of a schedule, innermost first."""
 
-    Raises ProofError when a proof fails, UnsupportedError("budget") when isl does not finish within its budget.
+
+def to_loops(scop: Scop, plan: Plan, choose: Choice, trail: Trail) -> tuple[Nest, Proof, tuple[BandPlan, ...]]:
+    """The loops of a grouped scop, the proof of their schedule, and the plan of its bands: the given one or what
+    ``choose`` says.
+
+    Raises ArgumentError when the plan does not fit the schedule, ProofError when a proof fails, UnsupportedError("budget")
+    when isl does not finish within its budget.
     """
     if not scop.statements:
-        return Nest(scop.name, scop.symbols, scop.buffers, Block(), scop.argument_shapes), Proof(())
+        return Nest(scop.name, scop.symbols, scop.buffers, Block(), scop.argument_shapes), Proof(()), ()
     context = isl.Context()
     context.set_max_operations(OPERATION_LIMIT)
     try:
         whole = trail.run("relations", lambda: relations(scop, context=context), lambda r: str(r.flow))
         found = trail.run("schedule", lambda: schedule(scop, whole), _tree)
-        mapped = trail.run("mapped", lambda: map_cpu(found, scop, whole, plan), _tree)
+        given = plan.bands
+        bands = trail.run("plan", lambda: choose(found, scop, whole, plan) if given is None else given, text_of)
+        mapped = trail.run("mapped", lambda: apply(found, bands), _tree)
         proof = trail.run("proof", lambda: prove(scop, whole, mapped))
-        return trail.run("loops", lambda: to_nest(scop, whole, mapped), show), proof
+        return trail.run("loops", lambda: to_nest(scop, whole, mapped), show), proof, bands
     except isl.Error as error:
         message = f"the polyhedral analysis of {scop.name} did not finish within {OPERATION_LIMIT} operations"
         raise UnsupportedError("budget", message) from error

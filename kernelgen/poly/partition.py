@@ -14,34 +14,68 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from kernelgen.dims import Dim
 from kernelgen.nest.index import variables
 from kernelgen.nest.nodes import Accumulate, Index, Let, Space, Store, Var
-from kernelgen.nest.walk import loads_of
+from kernelgen.poly.privatise import reduces_well
 from kernelgen.poly.scop import Statement
 
 Groups = tuple[tuple[Statement, ...], ...]
 
 
+@dataclass
+class _Group:
+    """Statements of one box, the buffers that they touch, and the dims that its reductions keep."""
+
+    box: tuple[Dim, ...]
+    ordered: bool
+    members: list[Statement] = field(default_factory=list)
+    touched: set[str] = field(default_factory=set)
+    kept: set[tuple[int, ...]] = field(default_factory=set)
+
+    def add(self, statement: Statement) -> None:
+        self.members.append(statement)
+        self.touched |= statement.touched
+        if statement.accumulations:
+            self.kept.add(_kept_dims(statement))
+
+    def takes(self, statement: Statement) -> bool:
+        """Same box, something in common (an operand or a result), and no reductions that run over different dims.
+
+        A row sum and a column sum of one box have no loop in common that could run in parallel, unless partial results
+        give them one.
+        """
+        if (
+            box(statement) != self.box
+            or statement.ordered
+            or self.ordered
+            or self.touched.isdisjoint(statement.touched)
+        ):
+            return False
+        if not statement.accumulations or not self.kept or _kept_dims(statement) in self.kept:
+            return True
+        return reduces_well([*(member for member in self.members if member.accumulations), statement])
+
+
 def partition(statements: Sequence[Statement]) -> Groups:
     """The groups in an order that respects all dependences; members keep their program order."""
-    groups: list[list[Statement]] = []
+    groups: list[_Group] = []
     number: dict[str, int] = {}
     writers: dict[str, list[Statement]] = {}
+    readers: dict[str, list[Statement]] = {}
     for statement in statements:
-        earliest = max(
-            _after_writers(statement, writers, number),
-            _after_readers(statement, [s for s in statements if s.name in number], number),
-        )
-        home = next((g for g in range(earliest, len(groups)) if _belongs(statement, groups[g])), len(groups))
+        earliest = max(_after_writers(statement, writers, number), _after_readers(statement, readers, number))
+        home = next((g for g in range(earliest, len(groups)) if groups[g].takes(statement)), len(groups))
         if home == len(groups):
-            groups.append([])
-        groups[home].append(statement)
+            groups.append(_Group(box(statement), statement.ordered))
+        groups[home].add(statement)
         number[statement.name] = home
-        for access in statement.writes:
-            writers.setdefault(access.buffer.name, []).append(statement)
-    return tuple(map(tuple, groups))
+        for index, accesses in ((writers, statement.writes), (readers, statement.reads)):
+            for name in dict.fromkeys(access.buffer.name for access in accesses):
+                index.setdefault(name, []).append(statement)
+    return tuple(tuple(each.members) for each in groups)
 
 
 def effect(statement: Statement) -> Store | Accumulate:
@@ -85,48 +119,32 @@ def _after_writers(statement: Statement, writers: Mapping[str, list[Statement]],
     The parts of one buffer that several statements store, a concatenation, do not overlap and have no order.
     """
     earliest = 0
-    for load in (load for part in statement.body for load in loads_of(part)):
-        if load.buffer.space is Space.INOUT:
+    for read in statement.reads:
+        if read.buffer.space is Space.INOUT:
             continue  # updates come last and nobody reads them back
-        for writer in writers.get(load.buffer.name, ()):
+        for writer in writers.get(read.buffer.name, ()):
             made = effect(writer)
             pointwise = isinstance(made, Store) and not writer.ordered and is_identity(writer, made.index)
-            pointwise = pointwise and is_identity(statement, load.index) and box(writer) == box(statement)
+            pointwise = pointwise and is_identity(statement, read.index) and box(writer) == box(statement)
             earliest = max(earliest, number[writer.name] + (0 if pointwise else 1))
-    for target in (part for part in statement.body if isinstance(part, Accumulate)):
+    for target in statement.accumulations:
         for writer in writers.get(target.buffer.name, ()):
             earliest = max(earliest, number[writer.name] + 1)
     return earliest
 
 
-def _after_readers(statement: Statement, earlier: Sequence[Statement], number: Mapping[str, int]) -> int:
+def _after_readers(statement: Statement, readers: Mapping[str, list[Statement]], number: Mapping[str, int]) -> int:
     """An in-place update follows everything that reads the old content."""
     target = effect(statement)
     if target.buffer.space is not Space.INOUT:
         return 0
     earliest = 0
-    for reader in earlier:
-        for load in (load for part in reader.body for load in loads_of(part)):
-            if load.buffer != target.buffer:
-                continue
-            same_point = is_identity(reader, load.index) and is_identity(statement, target.index)
+    for reader in readers.get(target.buffer.name, ()):
+        for read in (read for read in reader.reads if read.buffer == target.buffer):
+            same_point = is_identity(reader, read.index) and is_identity(statement, target.index)
             same_point = same_point and box(reader) == box(statement)
             earliest = max(earliest, number[reader.name] + (0 if same_point else 1))
     return earliest
-
-
-def _belongs(statement: Statement, members: Sequence[Statement]) -> bool:
-    """Same box, something in common (an operand or a result), and no reductions that run over different dims.
-
-    A row sum and a column sum of one box have no loop in common that could run in parallel.
-    """
-    if box(statement) != box(members[0]) or statement.ordered or members[0].ordered:
-        return False
-    kept = {_kept_dims(m) for m in (statement, *members) if isinstance(effect(m), Accumulate)}
-    if len(kept) > 1:
-        return False
-    touched = {access.buffer.name for access in (*statement.reads, *statement.writes)}
-    return any(touched & {access.buffer.name for access in (*m.reads, *m.writes)} for m in members)
 
 
 def _kept_dims(statement: Statement) -> tuple[int, ...]:

@@ -6,20 +6,25 @@ legality    Every dependence runs forward: ``{ time(B[j]) - time(A[i]) : A[i] ->
 parallel    For each loop marked parallel: no dependence, not even of a reduction, connects two of its iterations.
 vector      For each loop marked vector: no flow dependence connects two of its iterations; what crosses is a declared
             reduction.
-interleave  For each loop marked interleave: what is shown for parallel.
+interleave  For each loop marked interleave or block: what is shown for parallel; for one marked thread: for vector.
+pieces      For each statement whose domain is taken in pieces: all terms of one result are in one piece, because the loops
+            of a piece start from the neutral element.
 
 The checks look at the finished schedule tree and at the scop alone; how the schedule was found plays no part.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import islpy as isl
 
 from kernelgen.errors import ProofError
 from kernelgen.poly.map_cpu import INTERLEAVE, PARALLEL, VECTOR
+from kernelgen.poly.map_gpu import BLOCK, THREAD
+from kernelgen.poly.pairs import Pairs, by_statement, pairs_of
 from kernelgen.poly.relations import Relations, extent_text
 from kernelgen.poly.scop import Scop
 from kernelgen.poly.tree import Node, descendants, is_band
@@ -47,13 +52,15 @@ class Proof:
         return "\n".join(map(str, self.facts))
 
     def about(self, check: str) -> tuple[Fact, ...]:
-        """The facts of one check: bounds, legality, parallel, vector or interleave."""
+        """The facts of one check: bounds, legality, pieces, or the mark of a loop."""
         return tuple(fact for fact in self.facts if fact.check == check)
 
 
 def prove(scop: Scop, whole: Relations, schedule: isl.Schedule) -> Proof:
     """All facts, or ProofError with the check, the offending relation and a witness."""
-    return Proof((*_bounds(scop, whole), *_legality(whole, schedule), *_marks(whole, schedule)))
+    return Proof(
+        (*_bounds(scop, whole), *_legality(whole, schedule), *_marks(whole, schedule), *_pieces(whole, schedule))
+    )
 
 
 def _bounds(scop: Scop, whole: Relations) -> Iterator[Fact]:
@@ -80,40 +87,69 @@ def _legality(whole: Relations, schedule: isl.Schedule) -> Iterator[Fact]:
     missing = whole.domain.subtract(schedule.get_domain())
     _require_empty("legality", "instances without a time", missing)
     yield Fact("legality", "every instance runs", "domain - scheduled")
-    time = schedule.get_map()
-    late = whole.flow.intersect(time.lex_ge_union_map(time))
-    _require_empty("legality", "dependences that run backward", late)
+    time = by_statement(schedule.get_map())
+    for pair in whole.flow_pairs:
+        late = pair.relation.intersect(time[pair.source].lex_ge_map(time[pair.target]))
+        _require_empty("legality", "dependences that run backward", late)
     yield Fact("legality", "every dependence runs forward", "{ A -> B in flow : time(B) <= time(A) }")
 
 
 def _marks(whole: Relations, schedule: isl.Schedule) -> Iterator[Fact]:
-    everything = whole.flow.union(whole.reduction)
+    everything = pairs_of(whole.flow.union(whole.reduction))
     for node in descendants(schedule.get_root()):
         if node.get_type() != isl.schedule_node_type.mark or not is_band(node.child(0)):
             continue
-        mark, band = node.mark_get_id().get_name(), node.child(0)
-        if mark not in (PARALLEL, VECTOR, INTERLEAVE):
+        mark, band = node.mark_get_id().get_name().split()[0], node.child(0)
+        if mark not in (PARALLEL, VECTOR, INTERLEAVE, BLOCK, THREAD):
             raise ProofError("marks", f"unknown mark {mark!r}")
-        crossing = _crossing(whole.flow if mark == VECTOR else everything, band)
-        _require_empty(mark, "dependences between iterations", crossing)
+        for crossing in _crossing(whole.flow_pairs if mark in (VECTOR, THREAD) else everything, band):
+            _require_empty(mark, "dependences between iterations", crossing)
         yield Fact(mark, f"loop {_members(band)}", "{ A -> B : same outer iteration, other iteration of the loop }")
 
 
-def _crossing(dependences: isl.UnionMap, band: Node) -> isl.UnionMap:
+def _crossing(dependences: Pairs, band: Node) -> Iterator[isl.Map]:
     """The dependences within one iteration of the outer loops that join different iterations of the band."""
-    domain = band.get_domain()
-    inside = dependences.intersect_domain(domain).intersect_range(domain)
-    around = band.get_prefix_schedule_union_map()
-    inside = inside.intersect(around.apply_range(around.reverse()))
-    here = isl.UnionMap.from_multi_union_pw_aff(band.band_get_partial_schedule())
-    return inside.subtract(here.apply_range(here.reverse()))
+    pairs = list(dependences.inside(band.get_domain()))
+    if not pairs:
+        return
+    around = by_statement(band.get_prefix_schedule_union_map())
+    here = by_statement(isl.UnionMap.from_multi_union_pw_aff(band.band_get_partial_schedule()))
+    for pair in pairs:
+        together, same = (at[pair.source].apply_range(at[pair.target].reverse()) for at in (around, here))
+        yield pair.relation.intersect(together).subtract(same)
+
+
+def _pieces(whole: Relations, schedule: isl.Schedule) -> Iterator[Fact]:
+    for node in descendants(schedule.get_root()):
+        if node.get_type() != isl.schedule_node_type.sequence:
+            continue
+        pieces: dict[str, list[isl.Set]] = {}
+        for k in range(node.n_children()):
+            sets = node.child(k).filter_get_filter().get_set_list()
+            for each in (sets.get_at(j) for j in range(sets.n_set())):
+                pieces.setdefault(each.get_tuple_name(), []).append(each)
+        for name, parts in pieces.items():
+            if len(parts) > 1:
+                for divided in _divided(whole, node, name, parts):
+                    _require_empty("pieces", "terms of one result in two pieces", divided)
+                yield Fact("pieces", name, "{ A -> B : same result, same outer iteration, other piece }")
+
+
+def _divided(whole: Relations, sequence: Node, name: str, parts: Sequence[isl.Set]) -> Iterator[isl.Map]:
+    """The terms of one result, within one iteration of the outer loops, that are in different parts."""
+    around = by_statement(sequence.get_prefix_schedule_union_map())[name]
+    together = around.apply_range(around.reverse())
+    for pair in pairs_of(whole.reduction).by_source.get(name, ()):
+        terms = pair.relation.union(pair.relation.reverse()).intersect(together)
+        for first, second in combinations(parts, 2):
+            yield terms.intersect_domain(first).intersect_range(second)
 
 
 def _members(band: Node) -> str:
     return str(band.band_get_partial_schedule())
 
 
-def _require_empty(check: str, subject: str, relation: isl.UnionSet | isl.UnionMap) -> None:
+def _require_empty(check: str, subject: str, relation: isl.UnionSet | isl.Map) -> None:
     if not relation.is_empty():
         witness = relation.sample_point() if isinstance(relation, isl.UnionSet) else relation.sample()
         raise ProofError(check, f"{subject}: {relation}", str(witness))

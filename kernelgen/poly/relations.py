@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import islpy as isl
 
@@ -17,6 +18,7 @@ from kernelgen.dims import Dim, Sym, evaluate, sym
 from kernelgen.nest.index import substitute, values, variables
 from kernelgen.nest.nodes import Accumulate, Expr, Index, IndexBinary, IndexOp, Num, Store, ValueIndex, Var
 from kernelgen.nest.walk import loads_of
+from kernelgen.poly.pairs import Pairs, pairs_of
 from kernelgen.poly.scop import Scop, Statement
 
 
@@ -40,6 +42,16 @@ class Relations:
     flow: isl.UnionMap
     reduction: isl.UnionMap
 
+    @cached_property
+    def flow_pairs(self) -> Pairs:
+        """``flow`` by pairs of statements."""
+        return pairs_of(self.flow)
+
+    @cached_property
+    def reduction_pairs(self) -> Pairs:
+        """``reduction`` by pairs of statements."""
+        return pairs_of(self.reduction)
+
 
 def relations(scop: Scop, sizes: Mapping[str, int] | None = None, context: isl.Context | None = None) -> Relations:
     """The relations of a scop; with ``sizes``, at those values of its symbols (for a parameter-free schedule)."""
@@ -62,6 +74,21 @@ def relations(scop: Scop, sizes: Mapping[str, int] | None = None, context: isl.C
     same = accumulations.apply_range(accumulations.reverse())
     reduction = same.intersect(writer.later_instances(s for s in scop.statements if s.accumulations))
     return Relations(context, names, domain, reads, stores, accumulations, flow, reduction)
+
+
+def _conflicts(scop: Scop) -> Iterable[tuple[Statement, Statement]]:
+    """The pairs of statements, the first one before the other, that touch one buffer which one of them writes."""
+    readers: dict[str, list[Statement]] = {}
+    writers: dict[str, list[Statement]] = {}
+    pairs: dict[tuple[str, str], tuple[Statement, Statement]] = {}
+    for statement in scop.statements:
+        read, written = ({a.buffer.name: None for a in found} for found in (statement.reads, statement.writes))
+        for others, names in ((writers, read), (writers, written), (readers, written)):
+            pairs |= {(s.name, statement.name): (s, statement) for name in names for s in others.get(name, ())}
+        for known, names in ((readers, read), (writers, written)):
+            for name in names:
+                known.setdefault(name, []).append(statement)
+    return pairs.values()
 
 
 def _parameters(scop: Scop) -> dict[Dim, str]:
@@ -113,7 +140,20 @@ class _Writer:
         return f"{statement.name}[{', '.join(it.name + suffix for it in statement.iterators)}]"
 
     def bounds(self, statement: Statement) -> str:
-        return " and ".join(f"0 <= {it.name} < {self.extent(it.extent)}" for it in statement.iterators) or "true"
+        boxes = [f"0 <= {it.name} < {self.extent(it.extent)}" for it in statement.iterators]
+        return " and ".join([*boxes, *self.block_numbers(statement)]) or "true"
+
+    def block_numbers(self, statement: Statement) -> Iterable[str]:
+        """The values of iterators that count blocks."""
+        for it in statement.iterators:
+            blocks = it.blocks
+            if blocks is None:
+                continue
+            if blocks.of:
+                turn = f" mod {it.extent}" if isinstance(blocks.extent, Sym) else ""
+                yield f"{it.name} = (floor({blocks.of}/{blocks.length})){turn}"
+            elif not self.fixed:  # at representative sizes there are all blocks
+                yield f"{blocks.length}*{it.name} < {self.extent(blocks.extent)}"
 
     def set_of(self, scop: Scop) -> isl.UnionSet:
         parts = "; ".join(f"{self.instance(s)} : {self.bounds(s)}" for s in scop.statements)
@@ -129,17 +169,16 @@ class _Writer:
     def map_of(self, accesses: Iterable[tuple[Statement, str, tuple[Index, ...]]]) -> isl.UnionMap:
         symbols = [dim for dim in self.names if isinstance(dim, Sym) and _is_affine(dim)]
         sizes: dict[str, Index] = {dim.symbols[0]: Var(self.extent(dim)) for dim in symbols}
-        parts = "; ".join(
+        parts = dict.fromkeys(
             f"{self.instance(s)} -> {_access_text(buffer, tuple(substitute(i, sizes) for i in index))}"
-            for s, buffer, index in dict.fromkeys(accesses)
+            for s, buffer, index in accesses
         )
-        return isl.UnionMap.read_from_str(self.context, f"{self.header}{{ {parts} }}")
+        return isl.UnionMap.read_from_str(self.context, f"{self.header}{{ {'; '.join(parts)} }}")
 
     def program_order(self, scop: Scop) -> isl.UnionMap:
-        """{ A[i] -> B[j] : A stands before B }."""
-        order = "; ".join(f"{self.instance(s)} -> [{k}]" for k, s in enumerate(scop.statements))
-        position = isl.UnionMap.read_from_str(self.context, f"{self.header}{{ {order} }}")
-        return position.lex_lt_union_map(position)
+        """{ A[i] -> B[j] : A stands before B, both touch one buffer, at least one of them writes it }."""
+        parts = "; ".join(f"{self.instance(a)} -> {self.instance(b, 'p')}" for a, b in _conflicts(scop))
+        return isl.UnionMap.read_from_str(self.context, f"{self.header}{{ {parts} }}")
 
     def later_instances(self, statements: Iterable[Statement]) -> isl.UnionMap:
         """{ A[i] -> A[j] : i lexicographically before j }."""

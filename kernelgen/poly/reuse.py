@@ -19,7 +19,8 @@ def is_product(statement: Statement) -> bool:
         return False
     kept = kept_names(statement)
     reads = [moves(read) for read in statement.reads]
-    if len(kept) == len(statement.iterators) or any(len(read) >= len(statement.iterators) for read in reads):
+    dims = sum(it.blocks is None for it in statement.iterators)
+    if len(kept) == len(statement.iterators) or any(len(read) >= dims for read in reads):
         return False
     return any(
         p in a and q not in a and q in b and p not in b for p in kept for q in kept for a in reads for b in reads

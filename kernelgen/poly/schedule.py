@@ -10,14 +10,15 @@ the finished schedule.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import islpy as isl
 
+from kernelgen.dims import Sym
 from kernelgen.poly.align import Forest, Leaf, Shared, align
 from kernelgen.poly.relations import Relations, relations
-from kernelgen.poly.scop import Scop, Statement
+from kernelgen.poly.scop import Iterator, Scop, Statement
 
 REPRESENTATIVE_SIZES = (101, 103, 107, 109, 113, 127, 131, 137, 139, 149, 151, 157)
 
@@ -38,27 +39,26 @@ class _Scheduler:
     static: Relations
 
     def sequence(self, forest: Forest) -> isl.Schedule:
-        """The parts one after the other."""
-        parts = [self.shared(part) if isinstance(part, Shared) else self.leaf(part) for part in forest]
-        result = parts[0]
-        for part in parts[1:]:
-            result = result.sequence(part)
-        return result
+        """The parts one after the other; halves are joined, since each joint costs as much as what it joins is long."""
+        if len(forest) == 1:
+            (part,) = forest
+            return self.shared(part) if isinstance(part, Shared) else self.leaf(part)
+        middle = len(forest) // 2
+        return self.sequence(forest[:middle]).sequence(self.sequence(forest[middle:]))
 
     def shared(self, part: Shared) -> isl.Schedule:
         """The parts in sequence inside one band of coincident, permutable loops ``{ S[i] -> [i_k] }``."""
         statements = {s.name: s for s in self.scop.statements}
-        depth = len(next(iter(part.iterators.values())))
-        members = [
-            "{ "
-            + "; ".join(_coordinates(statements[name], it[k : k + 1]) for name, it in part.iterators.items())
-            + " }"
-            for k in range(depth)
-        ]
-        outer = isl.MultiUnionPwAff.read_from_str(self.whole.context, f"[{', '.join(members)}]")
+        members: list[tuple[str, bool]] = []
+        for k, coincident in enumerate(part.coincident):
+            chosen = [(statements[name], it[k]) for name, it in part.iterators.items()]
+            members.append((_union(_coordinates(s, (position,)) for s, position in chosen), coincident))
+            turns = [_turn(s, s.iterators[position]) for s, position in chosen]
+            members += [(_union(turns), False)] if all(turns) else []
+        outer = isl.MultiUnionPwAff.read_from_str(self.whole.context, f"[{', '.join(text for text, _ in members)}]")
         band = self.sequence(part.parts).insert_partial_schedule(outer).get_root().child(0).band_set_permutable(1)
-        for k in range(depth):
-            band = band.band_member_set_coincident(k, 1)
+        for k, (_, coincident) in enumerate(members):
+            band = band.band_member_set_coincident(k, int(coincident))
         return band.get_schedule()
 
     def leaf(self, part: Leaf) -> isl.Schedule:
@@ -79,9 +79,9 @@ class _Scheduler:
         """isl's schedule of the projected statement at static sizes."""
         own = _domain_of(statement, self.static)
         constraints = isl.ScheduleConstraints.on_domain(own.apply(projection))
-        order = self.static.reduction.intersect_domain(own)
+        order = self.static.reduction_pairs.between(own)
         if statement.ordered:
-            fixed = self.static.flow.intersect_domain(own).intersect_range(own)
+            fixed = self.static.flow_pairs.between(own)
             order = order.union(fixed)
             constraints = constraints.set_validity(fixed.apply_domain(projection).apply_range(projection))
         order = order.apply_domain(projection).apply_range(projection)
@@ -101,6 +101,18 @@ def _domain_of(statement: Statement, whole: Relations) -> isl.UnionSet:
 
 def _instance(statement: Statement) -> str:
     return f"{statement.name}[{', '.join(it.name for it in statement.iterators)}]"
+
+
+def _turn(statement: Statement, iterator: Iterator) -> str:
+    """``S[b, i] -> [length * floor(i / length)]`` where blocks are dealt out in turn: a loop over those of one ``b``."""
+    blocks = iterator.blocks
+    if blocks is None or not isinstance(blocks.extent, Sym):
+        return ""
+    return f"{_instance(statement)} -> [({blocks.length}*floor({blocks.of}/{blocks.length}))]"
+
+
+def _union(parts: Iterable[str]) -> str:
+    return "{ " + "; ".join(parts) + " }"
 
 
 def _coordinates(statement: Statement, positions: Sequence[int], name: str = "") -> str:

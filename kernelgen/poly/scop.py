@@ -11,8 +11,9 @@ Building, folding, forwarding and grouping map Scop to Scop; :mod:`kernelgen.pol
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
-from kernelgen.dims import Dim, Shape
+from kernelgen.dims import Dim, Shape, Sym
 from kernelgen.nest.nodes import Accumulate, Buffer, Index, Let, Store
 from kernelgen.nest.walk import loads_of
 
@@ -20,11 +21,31 @@ BodyStatement = Let | Store | Accumulate
 
 
 @dataclass(frozen=True)
+class Blocks:
+    """What an iterator ``b`` counts: blocks of ``length`` of the range ``0 <= i < extent``, as many as there are.
+
+    With ``of``, the name of another iterator ``i``, it is ``b = floor(i / length)``; where the extent is a symbol blocks
+    are dealt out in turn, ``b = floor(i / length) mod count``, with the iterator's own extent as the count.
+    """
+
+    length: int
+    extent: Dim
+    of: str = ""
+
+
+@dataclass(frozen=True)
 class Iterator:
-    """``0 <= name < extent``."""
+    """``0 <= name < extent``; one that counts blocks takes those values only that its :class:`Blocks` allow."""
 
     name: str
     extent: Dim
+    blocks: Blocks | None = None
+
+    @property
+    def trips(self) -> Dim:
+        """How many values it takes; where a symbol decides how many blocks there are, the extent with that symbol."""
+        is_open = self.blocks is not None and isinstance(self.blocks.extent, Sym)
+        return self.blocks.extent if self.blocks is not None and is_open else self.extent
 
 
 @dataclass(frozen=True)
@@ -44,17 +65,22 @@ class Statement:
     body: tuple[BodyStatement, ...]
     ordered: bool = False
 
-    @property
+    @cached_property
     def reads(self) -> tuple[Access, ...]:
         """What the body loads; the target of an accumulation counts as written only."""
         return tuple(Access(load.buffer, load.index) for part in self.body for load in loads_of(part))
 
-    @property
+    @cached_property
     def writes(self) -> tuple[Access, ...]:
         """What the body stores or accumulates into."""
         return tuple(Access(part.buffer, part.index) for part in self.body if not isinstance(part, Let))
 
-    @property
+    @cached_property
+    def touched(self) -> frozenset[str]:
+        """The names of the buffers that it reads or writes."""
+        return frozenset(access.buffer.name for access in (*self.reads, *self.writes))
+
+    @cached_property
     def accumulations(self) -> tuple[Accumulate, ...]:
         """The reductions in the body."""
         return tuple(part for part in self.body if isinstance(part, Accumulate))

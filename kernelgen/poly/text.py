@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kernelgen.nest.text import show_buffer, show_statement
-from kernelgen.poly.scop import Scop, Statement
+from kernelgen.poly.scop import Iterator, Scop, Statement
 
 
 def show_scop(scop: Scop) -> str:
@@ -16,6 +16,16 @@ def show_scop(scop: Scop) -> str:
 
 
 def _show(statement: Statement) -> list[str]:
-    header = ", ".join(f"{it.name} < {it.extent}" for it in statement.iterators)
+    header = ", ".join(map(_show_iterator, statement.iterators))
     order = " in order" if statement.ordered else ""
     return [f"  {statement.name}[{header}]{order}:", *(f"    {show_statement(part)}" for part in statement.body)]
+
+
+def _show_iterator(iterator: Iterator) -> str:
+    blocks = iterator.blocks
+    if blocks is None:
+        return f"{iterator.name} < {iterator.extent}"
+    number = (
+        f" = {blocks.of} / {blocks.length}" if blocks.of else f", {blocks.length} * {iterator.name} < {blocks.extent}"
+    )
+    return f"{iterator.name} < {iterator.extent}{number}"

@@ -90,6 +90,21 @@ def edit_bands(node: Node, edit: Callable[[Node, bool], Node], outermost: bool =
     return edit(node, outermost) if is_band(node) else node
 
 
+def bands(node: Node, outermost: bool = True) -> Iterator[tuple[Node, bool]]:
+    """Every band and whether it is outermost, in the order of :func:`edit_bands`."""
+    below = outermost and not is_band(node)
+    for k in range(node.n_children()):
+        yield from bands(node.child(k), below)
+    if is_band(node):
+        yield node, outermost
+
+
+def statement_names(band: Node) -> tuple[str, ...]:
+    """The statements with instances in a band, sorted."""
+    sets = band.get_domain().get_set_list()
+    return tuple(sorted({sets.get_at(k).get_tuple_name() for k in range(sets.n_set())}))
+
+
 def descendants(node: Node) -> Iterator[Node]:
     """The node and all below it."""
     yield node

@@ -1,5 +1,6 @@
-"""Back ends, the only room that imports llvmlite: base (what a target is), python (the reference), cpu (LLVM);
-gpu has a compiler and an interpreter for CUDA text, and no printer yet.
+"""Back ends, the only room that imports llvmlite: base (what a target is), python (the reference), cpu (LLVM),
+gpu (CUDA C through NVRTC, on a device or in a PTX interpreter); ascend has AscendC's instructions and a simulator, and no
+mapping of a nest yet.
 
 A target is a module (or package) here that defines ``TARGET``; a third party's is named by its dotted module name.
 """
@@ -12,7 +13,7 @@ import pkgutil
 from kernelgen.errors import BackendUnavailable
 from kernelgen.targets.base import Entry, Target
 
-NO_TARGETS = ("base", "gpu")
+NO_TARGETS = ("base", "ascend")
 
 __all__ = ["Entry", "Target", "find_target", "target_names"]
 

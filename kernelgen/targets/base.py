@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from kernelgen.nest.nodes import Nest
+from kernelgen.plan import CodePlan, CpuPlan
 
 
 class Entry(Protocol):
@@ -23,14 +24,28 @@ class Entry(Protocol):
 
 
 @dataclass(frozen=True)
+class Printer:
+    """A printer with choices of its own: ``choose`` makes them, ``emit`` follows them or raises ArgumentError."""
+
+    choose: Callable[[Nest], CodePlan]
+    emit: Callable[[Nest, CodePlan], str]
+
+
+@dataclass(frozen=True)
 class Target:
     """A back end.
 
     ``emit`` prints a nest as source text and is deterministic. ``load`` turns the source into something callable;
-    the nest gives the calling convention. ``lanes`` is the number of bytes of a vector register (1 = no vectors).
+    the nest gives the calling convention. ``vector_bytes`` is the size of a vector register (1 = no vectors).
+    ``machine`` names the one whose stages make its nests, see :func:`kernelgen.stages.machine_named`.
+    ``sizes`` are those that the mapping starts from on this machine.
+    ``printer`` prints by choices that a plan may hold; ``emit`` then makes them itself.
     """
 
     name: str
     emit: Callable[[Nest], str]
     load: Callable[[str, Nest], Entry]
     vector_bytes: int = 1
+    machine: str = "cpu"
+    sizes: Callable[[], CpuPlan] = CpuPlan
+    printer: Printer | None = None

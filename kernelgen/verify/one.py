@@ -15,7 +15,7 @@ from kernelgen.desc import KernelDesc
 from kernelgen.desc_bind import specialize
 from kernelgen.desc_json import load_desc
 from kernelgen.driver import compile
-from kernelgen.errors import DescError, UnsupportedError
+from kernelgen.errors import BackendUnavailable, DescError, UnsupportedError
 from kernelgen.meaning import reference
 from kernelgen.samples import bind_symbols, draw
 from kernelgen.samples_scale import argument_bytes, scale_down
@@ -28,6 +28,12 @@ Compiler = Callable[[KernelDesc, str], Callable[..., Any]]
 
 BYTE_LIMIT = 256 << 20
 """Arguments of a larger kernel are scaled down; those that cannot shrink are compared up to four times this."""
+
+INTERPRETED_LIMITS = {"gpu": 96 << 10}
+"""The same for targets whose kernels may be interpreted, thread by thread: some tenths of a second for most."""
+
+INTERPRETED_AT_MOST = 6 << 20
+"""What such a target takes of a kernel that cannot shrink."""
 
 
 def verify(
@@ -42,15 +48,20 @@ def verify(
 
     With ``checked`` the finished nest also goes through :func:`kernelgen.checker.check`.
 
-    Refusals (UnsupportedError) are skipped with their reason code; a wrong answer or any other exception is a failure.
+    Refusals (UnsupportedError) are skipped with their reason code, as is a target that needs what is not installed; a
+    wrong answer or any other exception is a failure.
     """
+    most = min(4 * byte_limit, INTERPRETED_AT_MOST) if target in INTERPRETED_LIMITS else 4 * byte_limit
+    byte_limit = min(byte_limit, INTERPRETED_LIMITS.get(target, byte_limit))
     scaled = scale_down(desc, byte_limit)
-    if scaled is None and argument_bytes(desc) > 4 * byte_limit:
+    if scaled is None and argument_bytes(desc) > most:
         return Record(desc.name, Status.SKIPPED, "too-large", f"{argument_bytes(desc) >> 20} MB of arguments")
     try:
         record = _verified(scaled or desc, target, seed, compiler)
         if checked and record.status is Status.PASSED:
             record = examined(record, scaled or desc, lambda smaller: compiler(smaller, target))
+    except BackendUnavailable as missing:
+        record = Record(desc.name, Status.SKIPPED, "unavailable", str(missing))
     except UnsupportedError as refusal:
         record = Record(desc.name, Status.SKIPPED, refusal.code, str(refusal))
     except Exception as error:

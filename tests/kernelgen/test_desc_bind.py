@@ -17,6 +17,24 @@ def test_sizes_that_contradict_each_other_are_refused():
         bind(desc, [(12, 6), (4, 1, 2, 3)])
 
 
+def test_sums_and_products_are_told_by_later_shapes():
+    rows, columns = sym("R"), sym("C")
+    w, total, many, x = (
+        examples.Writer(), examples.tensor("total", rows + columns), examples.tensor("many", rows * columns),
+        examples.tensor("x", columns),
+    )  # fmt: skip
+    desc = w.desc("k", (total, many, x), w.op("Neg", x, shape=x.shape))
+    assert bind(desc, [(7,), (12,), (4,)]) == {"R": 3, "C": 4}
+    with pytest.raises(ArgumentError, match="many has shape"):
+        bind(desc, [(7,), (11,), (4,)])
+
+
+def test_a_symbol_that_no_input_tells_is_refused():
+    w, x = examples.Writer(), examples.tensor("x", sym("R") * sym("C"))
+    with pytest.raises(ArgumentError, match="do not tell C, R"):
+        bind(w.desc("k", (x,), w.op("Neg", x, shape=x.shape)), [(12,)])
+
+
 def test_wrong_ranks_are_refused():
     with pytest.raises(ArgumentError, match="rank 1"):
         bind(examples.softmax(), [(6,)])

@@ -110,3 +110,31 @@ def test_compile_says_how_a_path_becomes_a_description():
     path: Any = "kernel.info"
     with pytest.raises(ArgumentError, match=r"got str; kernelgen\.load_desc reads one"):
         kernelgen.compile(path)
+
+
+def test_a_plan_goes_through_a_file(folder, tmp_path):
+    source, plan = str(folder / "softmax.info"), tmp_path / "plan.out"
+    found = RUNNER.invoke(app, ["compile", source, "--target", "python", "--dump-plan", str(plan)])
+    assert found.exit_code == 0
+    document = json.loads(plan.read_text())
+    again = tmp_path / "again.out"
+    arguments = ["compile", source, "--target", "python", "--plan", str(plan), "--dump-plan", str(again)]
+    assert RUNNER.invoke(app, arguments).exit_code == 0
+    assert json.loads(again.read_text()) == document
+    found = RUNNER.invoke(
+        app, ["compile", str(folder / "transpose_add.info"), "--target", "python", "--plan", str(plan)]
+    )
+    assert found.exit_code == 1
+    assert "the plan was made for softmax " in found.output
+
+
+def test_a_plan_is_of_one_kernel_and_well_formed(folder, tmp_path):
+    wrong = tmp_path / "wrong.out"
+    wrong.write_text('{"cpu": {"tile": "64"}}')
+    for arguments, message in (
+        ([str(folder), "--dump-plan", str(tmp_path / "x.out")], "2 files were given"),
+        ([str(folder / "softmax.info"), "--plan", str(wrong)], r"wrong.out: \$.cpu.tile: expected int, found str"),
+        ([str(folder / "softmax.info"), "--dump-plan", str(tmp_path / "no" / "x.out")], "there is no folder"),
+    ):
+        with pytest.raises(ArgumentError, match=message):
+            RUNNER.invoke(app, ["compile", *arguments, "--target", "python"], catch_exceptions=False)

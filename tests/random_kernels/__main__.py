@@ -1,8 +1,8 @@
 """``python -m tests.random_kernels --count 1000 --target cpu --seed 0 --json OUT``: random kernels agree with the reference.
 
 Each failure is made small, printed, and written into a folder as JSON (``--faults``); ``--again FILE`` runs such a file.
-The record counts kernels, operators, refusals by reason and operator, and lists the failures. Ends with status 1 when
-there was one.
+The record counts kernels, operators, what kernels have in them, refusals by reason and operator, and lists the failures.
+Ends with status 1 when there was one.
 """
 
 from __future__ import annotations
@@ -45,6 +45,8 @@ def main() -> None:
     print(f"{record['passed']} passed, {record['skipped']} skipped, {record['failed']} failed in {record['seconds']} s")
     for what, count in record["refusals"].items():
         print(f"  {count:6} {what} (first seed {record['first_seed_refused'][what]})")
+    _print_shares("kernels with", record["traits"], record["kernels"])
+    _print_shares("operators", record["by_operator"], record["kernels"])
     sys.exit(record["failed"] > 0)
 
 
@@ -67,6 +69,7 @@ def _checked(seeds: range, job: Job, arguments: argparse.Namespace) -> dict[str,
     """The record of a run."""
     kinds: Counter[str] = Counter()
     operators: Counter[str] = Counter()
+    having: Counter[str] = Counter()
     refusals: Counter[str] = Counter()
     refused: dict[str, int] = {}
     failures: list[dict[str, Any]] = []
@@ -74,6 +77,7 @@ def _checked(seeds: range, job: Job, arguments: argparse.Namespace) -> dict[str,
         kinds[result.outcome.kind.value] += 1
         if result.outcome.kind is Kind.PASSED:
             operators.update(result.operators)
+            having.update(result.traits)
         elif result.outcome.kind is Kind.SKIPPED:
             what = f"{result.outcome.reason} {result.outcome.subject}"
             refusals[what] += 1
@@ -88,8 +92,17 @@ def _checked(seeds: range, job: Job, arguments: argparse.Namespace) -> dict[str,
     return {
         "target": job.target, "seed": seeds.start, "kernels": len(seeds), **{kind.value: kinds[kind.value] for kind in Kind},
         "operators": sum(operators.values()), "by_operator": dict(operators.most_common()),
+        "traits": dict(having.most_common()),
         "refusals": dict(refusals.most_common()), "first_seed_refused": refused, "failures": failures,
     }  # fmt: skip
+
+
+def _print_shares(title: str, counts: dict[str, int], kernels: int) -> None:
+    """Four columns: how many there are in 1,000 kernels."""
+    print(f"of 1,000: {title}")
+    cells = [f"{1000 * count / kernels:8.1f} {what:28}" for what, count in counts.items()]
+    for place in range(0, len(cells), 4):
+        print("".join(cells[place : place + 4]).rstrip())
 
 
 def _report(result: Result, folder: str | None) -> None:

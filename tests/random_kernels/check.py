@@ -1,4 +1,4 @@
-"""Compiles a random kernel, runs it and compares it with the reference."""
+"""Compiles a random kernel, runs it and compares it with the reference; nothing beside the arrays may be written."""
 
 from __future__ import annotations
 
@@ -16,6 +16,10 @@ from kernelgen.kernel import Kernel
 from kernelgen.targets.base import Target
 from kernelgen.verify.compare import difference, tolerances
 from tests.random_kernels.values import Array, Sample
+
+GUARD = 256
+"""Bytes on either side of an array."""
+GUARD_BYTE = 0xA5
 
 
 class Kind(StrEnum):
@@ -61,18 +65,27 @@ def check(sample: Sample, target: str | Target) -> Outcome:
 
 
 def _compared(sample: Sample, kernel: Kernel) -> Outcome:
-    """Runs the kernel on outputs that hold rubbish; inputs that are not updated must stay as they are."""
+    """Runs the kernel on outputs that hold rubbish; inputs that are not updated must stay as they are.
+
+    All arrays lie between guards, at places that are aligned to their elements and no more.
+    """
     wanted_inputs = copies(sample.inputs)
     try:
         wanted = kernelgen.reference(sample.desc)(*wanted_inputs)
     except Exception as error:
         return _failed("reference", error)
-    inputs, outputs = copies(sample.inputs), [_spoiled(array) for array in wanted]
+    guarded = [_Guarded.like(array, number) for number, array in enumerate((*wanted, *sample.inputs))]
+    outputs, inputs = ([each.array for each in part] for part in (guarded[: len(wanted)], guarded[len(wanted) :]))
+    for place, array in zip(inputs, sample.inputs, strict=True):
+        place[...] = array
     try:
         kernel(*inputs, out=outputs)
     except Exception as error:
         return _failed("run", error)
     names = [t.name for t in (*sample.desc.outputs, *sample.desc.inputs)]
+    spilt = [name for name, each in zip(names, guarded, strict=True) if each.is_spoiled]
+    if spilt:
+        return Outcome(Kind.FAILED, "out-of-bounds", f"something was written beside {', '.join(spilt)}")
     allowed = tolerances(sample.desc)
     for name, found, expected in zip(names, (*outputs, *inputs), (*wanted, *wanted_inputs), strict=True):
         fault = difference(found, expected, max(allowed[name], sample.errors.get(name, 0.0))).fault
@@ -93,10 +106,27 @@ def references(desc: KernelDesc, inputs: Sequence[Array], names: Sequence[str]) 
     return list(kernelgen.reference(wanted)(*copies(inputs)))
 
 
-def _spoiled(like: Array) -> Array:
-    spoiled = np.empty_like(like, order="C")
-    spoiled.reshape(-1).view(np.uint8)[...] = 0 if like.dtype == bool else 0xFF
-    return spoiled
+@dataclass(frozen=True)
+class _Guarded:
+    """An array of rubbish inside of a larger one of known bytes."""
+
+    before: Array
+    array: Array
+    after: Array
+
+    @staticmethod
+    def like(array: Array, number: int) -> _Guarded:
+        """A place for an array of that shape and data type, ``number`` elements from an aligned address."""
+        first = GUARD + number * array.itemsize
+        raw = np.full(first + array.nbytes + GUARD, GUARD_BYTE, np.uint8)
+        inside = raw[first : first + array.nbytes]
+        inside[...] = 0 if array.dtype == bool else 0xFF
+        return _Guarded(raw[:first], inside.view(array.dtype).reshape(array.shape), raw[first + array.nbytes :])
+
+    @property
+    def is_spoiled(self) -> bool:
+        """Whether a byte beside the array has changed."""
+        return bool((self.before != GUARD_BYTE).any() or (self.after != GUARD_BYTE).any())
 
 
 def _failed(stage: str, error: Exception) -> Outcome:

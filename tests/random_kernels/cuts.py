@@ -9,9 +9,15 @@ from kernelgen.dtypes import BOOL
 from tests.random_kernels.values import Value
 from tests.random_kernels.writer import Writer
 
+SYMBOLIC = (
+    (7, 3, 1, "begin end"), (7, 3, 1, "begin end"), (7, 3, -1, "begin end"), (1, 3, 1, "end"), (0, -1, 1, ""),
+    (0, 1, 2, "begin"), (0, -1, 1, "begin"), (-1, 0, 1, "end"), (0, 0, 1, "shrink_axis"), (-1, 0, 1, "shrink_axis"),
+)  # fmt: skip
+"""(begin, end, stride, masks) for dims of unknown sizes."""
+
 
 def strided_slice(w: Writer) -> None:
-    """StridedSlice; whole dims where a size is not known."""
+    """StridedSlice; where a size is not known, whole dims, all but an end, or an end."""
     x = w.pick(lambda v: len(v.shape) > 0)
     if x is None:
         return
@@ -43,8 +49,7 @@ def _append(w: Writer, x: Value, entries: list[tuple[int, int, int, str]]) -> No
 def _entry(w: Writer, dim: Dim) -> tuple[int, int, int, str]:
     """(begin, end, stride, masks) of a dim."""
     if isinstance(dim, Sym):
-        backwards = w.chance(3)
-        return (7, 3, -1 if backwards else 1, "begin end")
+        return w.one(SYMBOLIC)
     if dim and w.chance(6):
         position = w.number(0, dim - 1)
         return (position - dim if w.chance() else position, w.number(-2, 5), 1, "shrink_axis")

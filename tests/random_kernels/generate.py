@@ -8,11 +8,14 @@ from random import Random
 
 from kernelgen.desc import KernelDesc, ParallelFusion, TensorDesc
 from kernelgen.dims import Dim, Shape, evaluate, sym
-from kernelgen.dtypes import FLOAT32
+from kernelgen.dtypes import COMPLEX64, COMPLEX128, FLOAT32
 from kernelgen.samples import draw
 from tests.random_kernels import assigns, cuts, indexed, layouts, moves, pointwise, products, reductions, sparse
 from tests.random_kernels.values import DTYPES, MOST_ERROR, Sample, mixed_numbers, special_numbers
 from tests.random_kernels.writer import Writer
+
+RARE = ("complex", "complex", "csr", "csr")
+"""Families that are drawn more often: they have many operators of their own."""
 
 Step = Callable[[Writer], None]
 
@@ -20,8 +23,9 @@ EXTENTS = (1, 1, 2, 3, 4, 5, 7, 8, 9, 13, 16, 17, 31, 33, 64, 65, 127, 257)
 
 COMMON: tuple[Step, ...] = (
     pointwise.unary, pointwise.unary, pointwise.binary, pointwise.binary, pointwise.binary, pointwise.power, pointwise.smooth,
-    pointwise.compare, pointwise.logical, pointwise.select, pointwise.cast, pointwise.add_n, reductions.reduce,
-    reductions.reduce, moves.reshape, moves.reshape, moves.transpose, moves.broadcast_to, moves.expand, assigns.assign,
+    pointwise.smooth, pointwise.smooth, pointwise.step, pointwise.divide, pointwise.compare, pointwise.compare,
+    pointwise.logical, pointwise.select, pointwise.cast, pointwise.add_n, reductions.reduce, reductions.reduce,
+    moves.reshape, moves.reshape, moves.transpose, moves.broadcast_to, moves.expand, assigns.assign,
 )  # fmt: skip
 """Steps of every kernel."""
 
@@ -49,9 +53,11 @@ def kernel(random: Random, elements: int = 400, steps: int = 40, families: Seque
         writer.parameter(_part(writer, box), writer.one((FLOAT32, FLOAT32, *DTYPES)))
     chosen = list(FAMILIES) if families is None else list(families)
     if families is None:
-        chosen = random.sample(chosen, writer.one((0, 1, 1, 2, 2, 3)))
+        chosen = list(dict.fromkeys(random.sample([*chosen, *RARE], writer.one((0, 1, 1, 2, 2, 3)))))
+    if "complex" in chosen:
+        writer.parameter(_part(writer, box), writer.one((COMPLEX64, COMPLEX128)))
     special = [step for name in chosen for step in FAMILIES[name]]
-    for _ in range(writer.one((writer.number(1, 6), writer.number(1, steps)))):
+    for _ in range(writer.one((writer.number(1, 6), writer.number(1, 20), writer.number(1, steps)))):
         writer.one(special if special and writer.chance(3) else COMMON)(writer)
     return _sample(writer)
 

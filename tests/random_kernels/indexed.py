@@ -9,9 +9,7 @@ from kernelgen.dtypes import FLOAT16, FLOAT32, FLOAT64, INT32
 from tests.random_kernels.values import Value, wrapped
 from tests.random_kernels.writer import Writer
 
-
-def _extent(w: Writer) -> int:
-    return w.one((1, 2, 3, 5, 7, 8, 16, 17))
+EXTENTS = (1, 2, 3, 5, 7, 8, 16, 17)
 
 
 def _ids(w: Writer, shape: Shape, places: int) -> Value:
@@ -24,7 +22,7 @@ def gather(w: Writer) -> None:
     if x is None:
         return
     axis = w.number(0, len(x.shape) - 1)
-    ids_shape = tuple(_extent(w) for _ in range(w.number(0, 2)))
+    ids_shape = tuple(w.dim(EXTENTS) for _ in range(w.number(0, 2)))
     shape = (*x.shape[:axis], *ids_shape, *x.shape[axis + 1 :])
     if w.fits(shape):
         ids = _ids(w, ids_shape, w.extent(x.shape[axis]))
@@ -38,7 +36,7 @@ def gather_nd(w: Writer) -> None:
     if x is None:
         return
     depth = w.number(1, len(x.shape))
-    outer = tuple(_extent(w) for _ in range(w.number(0, 2)))
+    outer = tuple(w.dim(EXTENTS) for _ in range(w.number(0, 2)))
     shape = (*outer, *x.shape[depth:])
     if w.fits(shape):
         ids = _ids(w, (*outer, depth), max(map(w.extent, x.shape[:depth])))
@@ -52,7 +50,7 @@ def tensor_scatter_add(w: Writer) -> None:
         return
     x = w.tame(x)
     depth = w.number(1, len(x.shape))
-    outer = tuple(_extent(w) for _ in range(w.number(1, 2)))
+    outer = tuple(w.dim(EXTENTS) for _ in range(w.number(1, 2)))
     shape = (*outer, *x.shape[depth:])
     if not w.fits(shape):
         return
@@ -71,10 +69,10 @@ def unsorted_segment_sum(w: Writer) -> None:
         return
     x = w.tame(x)
     rank = w.number(1, len(x.shape))
-    segments = _extent(w)
+    segments = w.dim(EXTENTS)
     shape: tuple[Dim, ...] = (segments, *x.shape[rank:])
     if w.fits(shape):
-        ids = _ids(w, x.shape[:rank], segments)
+        ids = _ids(w, x.shape[:rank], w.extent(segments))
         count = w.size(x.shape[:rank])
         bound = max(count * x.bound, 1)
         error = count * x.error + bound * x.rounding * _steps(x, count)
@@ -89,12 +87,12 @@ def _steps(x: Value, count: int) -> int:
 def one_hot(w: Writer) -> None:
     """OneHot with constant or computed on and off values."""
     kind = w.one((FLOAT32, FLOAT16, FLOAT64, INT32))
-    shape: Shape = tuple(_extent(w) for _ in range(w.number(0, 2)))
-    depth = _extent(w)
+    shape: Shape = tuple(w.dim(EXTENTS) for _ in range(w.number(0, 2)))
+    depth = w.dim(EXTENTS)
     axis = w.number(-1, len(shape))
     result = w.shape_of("OneHot", (Value(w.constant(INT32).tensor, 1),), depth=depth, axis=axis)
     ids = w.pick(lambda v: v.dtype == INT32 and v.is_exact and len(v.shape) < 4) if w.chance(3) else None
-    ids = ids or _ids(w, shape, depth)
+    ids = ids or _ids(w, shape, w.extent(depth))
     result = w.shape_of("OneHot", (ids,), depth=depth, axis=axis if axis <= len(ids.shape) else -1)
     if result is None or not w.fits(result):
         return
@@ -105,7 +103,7 @@ def one_hot(w: Writer) -> None:
 
 def standard_normal(w: Writer) -> None:
     """StandardNormal of the shape of another value."""
-    x = w.pick(w.static)
+    x = w.pick()
     if x is not None:
         kind = w.one((FLOAT32, FLOAT32, FLOAT16))
         error = 1e-4 if kind == FLOAT32 else 0.01

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 from kernelgen.desc import IN_PLACE_OPS, KernelDesc, OpDesc, TensorDesc
 from kernelgen.desc_bind import bind, map_tensors, specialize
-from kernelgen.errors import KernelgenError
 from tests.random_kernels.check import references
 from tests.random_kernels.values import Array, Sample
 
@@ -64,7 +63,7 @@ def _cut(sample: Sample, positions: range | list[int]) -> Iterator[Sample]:
     made = [t for op in gone for t in op.outputs]
     try:
         values = references(desc, sample.inputs, names)
-    except KernelgenError:
+    except Exception:  # the reference itself may be what fails
         return
     ops = tuple(op for k, op in enumerate(desc.ops) if k not in set(positions))
     inputs = (*desc.inputs, *made)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kernelgen.desc_axes import broadcast
-from kernelgen.dims import Dim, Shape, Sym, product, sym
+from kernelgen.dims import Dim, Shape, Sym, divide_exactly, product, sym
 from tests.random_kernels.values import DTYPES, Value
 from tests.random_kernels.writer import Writer
 
@@ -18,8 +18,19 @@ def reshape(w: Writer) -> None:
     if w.chance(8):
         w.op("EquivFormat", (x,), (x.shape, x.dtype), x.bound, x.error)
         return
+    if w.chance(8) and x.shape:
+        _named_reshape(w, x)
+        return
     shape = _reshaped(w, x.shape)
     w.op("Reshape", (x,), (shape, x.dtype), x.bound, x.error, shape=shape)
+
+
+def _named_reshape(w: Writer, x: Value) -> None:
+    """Squeeze all extents of 1; Flatten all dims but the first."""
+    if w.chance():
+        w.op("Squeeze", (x,), (tuple(dim for dim in x.shape if dim != 1), x.dtype), x.bound, x.error)
+    else:
+        w.op("Flatten", (x,), ((x.shape[0], product(x.shape[1:])), x.dtype), x.bound, x.error)
 
 
 def _reshaped(w: Writer, shape: Shape) -> Shape:
@@ -97,7 +108,9 @@ def tile(w: Writer) -> None:
     x = w.pick(lambda v: len(v.shape) < 5)
     if x is None:
         return
-    multiples = tuple(w.one((1, 1, 2, 3)) for _ in range(len(x.shape) + w.number(0, 1)))
+    multiples = tuple(
+        w.dim((1, 1, 2, 3)) if w.chance(3) else w.one((1, 1, 2, 3)) for _ in range(len(x.shape) + w.number(0, 1))
+    )
     shape = w.shape_of("Tile", (x,), multiples=multiples)
     if shape is not None and w.fits(shape):
         w.op("Tile", (x,), (shape, x.dtype), x.bound, x.error, multiples=multiples)
@@ -124,7 +137,11 @@ def concat(w: Writer) -> None:
 
 
 def split(w: Writer) -> None:
-    """Split into equal or odd parts."""
+    """Split into equal or odd parts; a multiple of a symbol into its parts."""
+    several = [v for v in w.values if any(_multiple(dim) > 1 for dim in v.shape)]
+    if several and w.chance(3):
+        _split_symbolic(w, w.one(several))
+        return
     x = w.pick(lambda v: any(isinstance(dim, int) and dim > 1 for dim in v.shape))
     if x is None:
         return
@@ -135,3 +152,17 @@ def split(w: Writer) -> None:
     sizes = [b - a for a, b in zip([0, *marks], [*marks, extent], strict=True)]
     results = [((*x.shape[:axis], size, *x.shape[axis + 1 :]), x.dtype) for size in sizes]
     w.several("Split", (x,), results, x.bound, x.error, axis=axis, size_splits=tuple(sizes), output_num=count)
+
+
+def _multiple(dim: Dim) -> int:
+    """k for ``k s``, else 0."""
+    return dim.terms[0][1] if isinstance(dim, Sym) and len(dim.terms) == 1 else 0
+
+
+def _split_symbolic(w: Writer, x: Value) -> None:
+    axis = w.one([d for d, dim in enumerate(x.shape) if _multiple(dim) > 1])
+    count = _multiple(x.shape[axis])
+    part = divide_exactly(x.shape[axis], count)
+    if part is not None:
+        results = [((*x.shape[:axis], part, *x.shape[axis + 1 :]), x.dtype)] * count
+        w.several("Split", (x,), results, x.bound, x.error, axis=axis, num_split=count, output_num=count)

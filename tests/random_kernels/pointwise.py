@@ -36,9 +36,7 @@ def unary(w: Writer) -> None:
     if not x.dtype.is_float or w.chance():
         _simple(w, x)
     elif x.is_exact and w.chance():
-        name = w.one(STEPS)
-        kind = INT32 if name == "Round" and w.chance() and not w.special else x.dtype
-        w.op(name, (x,), (x.shape, kind), x.bound + 1)
+        _step(w, x)
     else:
         _smooth(w, x)
 
@@ -82,7 +80,21 @@ def _smooth(w: Writer, x: Value) -> None:
         x = w.positive(x)
         x = w.op("Add", (x, one), (x.shape, x.dtype), x.bound + 1, x.error + x.rounding)
     slope, bound = (SMOOTH | STEEP | OF_POSITIVE | OF_SMALL | {"Acosh": (1, 3.1)})[name]
+    name = "Acos" if name == "ACos" and w.chance(4) else name
     w.op(name, (x,), (x.shape, x.dtype), bound, slope * x.error + x.rounding)
+
+
+def step(w: Writer) -> None:
+    """Floor and its kin, of exact floats."""
+    x = w.pick(lambda v: v.dtype.is_float and v.is_exact)
+    if x is not None:
+        _step(w, w.tame(x))
+
+
+def _step(w: Writer, x: Value) -> None:
+    name = w.one(STEPS)
+    kind = INT32 if name == "Round" and w.chance() and not w.special else x.dtype
+    w.op(name, (x,), (x.shape, kind), x.bound + 1)
 
 
 def _within(w: Writer, x: Value, limit: float) -> Value:
@@ -219,24 +231,102 @@ def _is_unsigned(kind: DType) -> bool:
 
 
 def complex_number(w: Writer) -> None:
-    """Complex numbers: made of two reals, added and multiplied, taken apart."""
+    """Complex numbers: made of two reals, computed with, compared, taken apart."""
     x = w.pick(lambda v: v.is_complex)
     if x is None or w.chance(4):
         _made_complex(w)
         return
-    kind = COMPLEX_PARTS[x.dtype]
-    name = w.one(("CReal", "CReal", "CImag", "CImag", "Add", "Sub", "Mul"))
-    rounding = 2.0**-20 * max(x.bound, 1)
-    if name in ("CReal", "CImag"):
-        w.op(name, (x,), (x.shape, kind), x.bound, x.error)
-        return
+    w.one(
+        (
+            _parts,
+            _parts,
+            _complex_binary,
+            _complex_binary,
+            _complex_quotient,
+            _complex_test,
+            _complex_cast,
+            _complex_sum,
+        )
+    )(w, x)
+
+
+def _parts(w: Writer, x: Value) -> None:
+    w.op(w.one(("CReal", "CImag")), (x,), (x.shape, COMPLEX_PARTS[x.dtype]), x.bound, x.error)
+
+
+def _complex_binary(w: Writer, x: Value) -> None:
     y = w.pick(lambda v: v.dtype == x.dtype and v.shape == x.shape) or x
-    if name == "Mul":
+    name = w.one(("Add", "Sub", "Mul", "Square", "Neg"))
+    if name == "Neg":
+        w.op(name, (x,), (x.shape, x.dtype), x.bound, x.error)
+        return
+    y = x if name == "Square" else y
+    if name in ("Mul", "Square"):
         bound, error = x.bound * y.bound, x.bound * y.error + y.bound * x.error
     else:
         bound, error = x.bound + y.bound, x.error + y.error
+    operands = (x,) if name == "Square" else (x, y)
     if bound < 1000:
-        w.op(name, (x, y), (x.shape, x.dtype), bound, error + rounding * max(y.bound, 1))
+        w.op(name, operands, (x.shape, x.dtype), bound, error + x.rounding * max(y.bound, 1))
+
+
+def _complex_quotient(w: Writer, x: Value) -> None:
+    """Over a number whose real part is at least 0.5."""
+    real = w.pick(lambda v: v.dtype == COMPLEX_PARTS[x.dtype])
+    if real is None or x.bound > 1000:
+        return
+    half = w.positive(w.tame(real))
+    y = w.op("Complex", (half, half), (half.shape, x.dtype), 1.5 * half.bound, 1.5 * half.error)
+    if w.chance():
+        w.op("Reciprocal", (y,), (y.shape, y.dtype), 2, 6 * y.error + y.rounding)
+        return
+    try:
+        shape = broadcast(x.shape, y.shape)
+    except ValueError:
+        return
+    if w.fits(shape):
+        error = 2 * x.error + 4 * max(x.bound, 1) * y.error + 4 * x.rounding * max(y.bound, 1)
+        w.op(w.one(("RealDiv", "Div")), (x, y), (shape, x.dtype), 2 * max(x.bound, 1), error)
+
+
+def _complex_test(w: Writer, x: Value) -> None:
+    name = w.one(("IsNan", "IsInf", "IsFinite", "Equal", "NotEqual"))
+    if name.startswith("Is"):
+        w.op(name, (x,), (x.shape, BOOL), 1)
+    elif x.is_exact:
+        y = w.pick(lambda v: (v.dtype, v.shape) == (x.dtype, x.shape) and v.is_exact) or x
+        w.op(name, (x, y), (x.shape, BOOL), 1)
+
+
+def _complex_cast(w: Writer, x: Value) -> None:
+    """To the other precision, to a real number, or from a real number."""
+    target = w.one((COMPLEX64, COMPLEX128, FLOAT32, FLOAT64))
+    real = w.pick(lambda v: v.dtype in (FLOAT32, FLOAT64, INT32) and v.bound <= 8)
+    if target.category is Category.COMPLEX and real is not None and w.chance():
+        x = real
+    w.op("Cast", (x,), (x.shape, target), x.bound, x.error + x.rounding * (x.dtype != target), dst_type=target.name)
+
+
+def _complex_sum(w: Writer, x: Value) -> None:
+    """ReduceSum and CumSum."""
+    if not x.shape or (bound := w.size(x.shape) * x.bound) > 1000:
+        return
+    axis = w.number(0, len(x.shape) - 1)
+    error = w.size(x.shape) * x.error + x.rounding * max(bound, 1)
+    if w.chance():
+        w.op(
+            "CumSum",
+            (x,),
+            (x.shape, x.dtype),
+            max(bound, 1),
+            error,
+            axis=axis,
+            exclusive=w.chance(),
+            reverse=w.chance(),
+        )
+        return
+    shape = (*x.shape[:axis], *x.shape[axis + 1 :])
+    w.op("ReduceSum", (x,), (shape, x.dtype), max(bound, 1), error, axis=(axis,), keep_dims=False)
 
 
 COMPLEX_PARTS: dict[DType, DType] = {COMPLEX64: FLOAT32, COMPLEX128: FLOAT64}

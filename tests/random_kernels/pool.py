@@ -16,6 +16,7 @@ from tests.random_kernels.check import Kind, Outcome, check
 from tests.random_kernels.generate import kernel
 from tests.random_kernels.minimize import minimize
 from tests.random_kernels.stored import to_json
+from tests.random_kernels.traits import traits
 from tests.random_kernels.values import Sample
 
 LIFETIME = 400
@@ -41,13 +42,18 @@ class Result:
     seed: int
     outcome: Outcome
     operators: Counter[str]
+    traits: Counter[str]
     fault: dict[str, Any] | None = None
 
 
 def sample_of(seed: int, job: Job) -> Sample:
-    """The kernel of a seed; some are of larger extents (for parallel loops and tiles) and few operators."""
+    """The kernel of a seed; some are of larger extents (for parallel loops and tiles) and few operators.
+
+    The plain Python target has neither and takes a microsecond for every step: its kernels are a tenth as large.
+    """
     random = Random(seed)
     scale = random.choice((1,) * 20 + (10, 10, 100))
+    scale = min(scale, 10) if job.target == "python" else scale
     if scale > 1:
         return kernel(random, scale * job.elements, max(job.steps // (2 * scale), 2), job.families)
     return kernel(random, job.elements, job.steps, job.families)
@@ -59,9 +65,9 @@ def one_seed(seed: int, job: Job) -> Result:
     operators = Counter(op.name for op in sample.desc.ops)
     outcome = check(sample, job.target)
     if outcome.kind is not Kind.FAILED:
-        return Result(seed, outcome, operators)
+        return Result(seed, outcome, operators, traits(sample.desc))
     small = minimize(sample, lambda candidate: check(candidate, job.target).resembles(outcome), job.seconds / 2)
-    return Result(seed, outcome, operators, fault(small, seed, job, check(small, job.target)))
+    return Result(seed, outcome, operators, traits(sample.desc), fault(small, seed, job, check(small, job.target)))
 
 
 def fault(sample: Sample, seed: int, job: Job, outcome: Outcome) -> dict[str, Any]:
@@ -132,7 +138,7 @@ class _Worker:
         sample, outcome = sample_of(self.seed, self.job), Outcome(Kind.FAILED, reason, message)
         operators = Counter(op.name for op in sample.desc.ops)
         seed, self.seed = self.seed, None
-        return Result(seed, outcome, operators, fault(sample, seed, self.job, outcome))
+        return Result(seed, outcome, operators, traits(sample.desc), fault(sample, seed, self.job, outcome))
 
     def stop(self) -> None:
         self.process.kill()

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from kernelgen.dims import Shape
-from kernelgen.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INT32, DType
+from kernelgen.dtypes import BFLOAT16, COMPLEX64, FLOAT16, FLOAT32, FLOAT64, INT32, DType
 from tests.random_kernels.values import Value, wrapped
 from tests.random_kernels.writer import PLAIN, Writer
 
-KINDS = (FLOAT32, FLOAT32, FLOAT16, BFLOAT16, FLOAT64, INT32)
+KINDS = (FLOAT32, FLOAT32, FLOAT16, BFLOAT16, FLOAT64, INT32, COMPLEX64)
 NZ = "FRACTAL_NZ"
 EXTENTS = (1, 2, 3, 4, 5, 7, 8, 16, 17)
 
@@ -38,11 +38,11 @@ def _product(
 def matmul(w: Writer) -> None:
     """MatMul and BatchMatMul: all transposes, broadcast batches, a bias."""
     kind = w.one(KINDS)
-    rows, columns, inner = (w.one(EXTENTS) for _ in range(3))
-    batch: tuple[int, ...] = tuple(w.one((1, 2, 3)) for _ in range(w.number(1, 2))) if w.chance() else ()
+    rows, columns, inner = (w.dim(EXTENTS) for _ in range(3))
+    batch: Shape = tuple(w.dim((1, 2, 3)) for _ in range(w.number(1, 2))) if w.chance() else ()
     other = () if batch and w.chance(4) else tuple(1 if w.chance(4) else b for b in batch)
     shape = (*batch, rows, columns)
-    if not w.fits(shape) or w.size(shape) * inner > 20 * w.elements:
+    if not w.fits(shape) or w.size(shape) * w.extent(inner) > 20 * w.elements:
         return
     turned: dict[str, Any] = {"transpose_a": w.chance(), "transpose_b": w.chance()}
     left = _operand(w, (*batch, *((inner, rows) if turned["transpose_a"] else (rows, inner))), kind)
@@ -50,7 +50,9 @@ def matmul(w: Writer) -> None:
     operands = [left, right]
     if w.chance(3):
         operands.append(_operand(w, (columns,), kind))
-    _product(w, "BatchMatMul" if batch else w.one(("MatMul", "BatchMatMul")), operands, shape, inner, **turned)
+    _product(
+        w, "BatchMatMul" if batch else w.one(("MatMul", "BatchMatMul")), operands, shape, w.extent(inner), **turned
+    )
 
 
 def fractal_matmul(w: Writer) -> None:
@@ -95,7 +97,7 @@ def conv2d(w: Writer) -> None:
     groups = w.one((1, 1, 2, 3))
     inner, outer = groups * w.number(1, 3), groups * w.number(1, 3)
     window = _Window(w)
-    batch = w.number(1, 2)
+    batch = w.dim((1, 2))
     if w.chance(3):
         image = _operand(w, (batch, *window.extents, inner), kind, "NHWC")
         weights = _operand(w, (outer, *window.kernel, inner // groups), kind, "NHWC")
@@ -110,7 +112,7 @@ def conv2d(w: Writer) -> None:
 
 def blocked_conv2d(w: Writer) -> None:
     """Conv2D of NCHWc images, depth-wise too."""
-    window, block, blocks, batch = _Window(w), w.one((2, 4)), w.number(1, 2), w.number(1, 2)
+    window, block, blocks, batch = _Window(w), w.one((2, 4)), w.number(1, 2), w.dim((1, 2))
     layout = f"NCHW{block}c"
     image = _operand(w, (batch, blocks, *window.extents, block), FLOAT32, layout)
     if w.chance():
@@ -143,10 +145,16 @@ class _Window:
 def pool2d(w: Writer) -> None:
     """Pool2D of both kinds, global too, with padding and either rounding."""
     kind = w.one((FLOAT32, FLOAT32, FLOAT16, FLOAT64))
-    x = w.pick(lambda v: len(v.shape) == 4 and w.static(v) and w.size(v.shape) > 0 and v.dtype.is_float)
-    x = w.tame(x or w.parameter(tuple(w.number(1, 7) for _ in range(4)), kind))
-    size = tuple(w.number(1, 3) for _ in range(2))
     layout = w.one(("NCHW", "NCHW", "NHWC"))
+    pooled = (2, 3) if layout == "NCHW" else (1, 2)
+
+    def suits(v: Value) -> bool:
+        is_image = len(v.shape) == 4 and w.size(v.shape) > 0 and v.dtype.is_float
+        return is_image and all(isinstance(v.shape[d], int) for d in pooled)
+
+    shape = tuple(w.number(1, 7) if d in pooled else w.dim(range(1, 8)) for d in range(4))
+    x = w.tame(w.pick(suits) or w.parameter(shape, kind))
+    size = tuple(w.number(1, 3) for _ in range(2))
     is_max = w.chance()
     attrs: dict[str, Any] = {
         "pool_type": "max" if is_max else "avg", "global": w.chance(4), "kernel_size": size,

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from kernelgen.desc_axes import least_extent
 from kernelgen.dtypes import BOOL, FLOAT32, INT32, INT64
 from tests.random_kernels.values import Value, wrapped
 from tests.random_kernels.writer import Writer
@@ -36,6 +37,7 @@ def reduce(w: Writer) -> None:
     attrs: dict[str, Any] = {"axis": tuple(a - rank if w.chance() else a for a in axes), "keep_dims": keep}
     if name == "ReduceSum" and w.chance(4):
         attrs["enable_atomic_add"] = True
+    name = "ReducePrd" if name == "ReduceProd" and w.chance(4) else name
     w.op(name, (x,), (shape, x.dtype), wrapped(bounds[0], x.dtype), bounds[1], **attrs)
 
 
@@ -64,7 +66,7 @@ def extreme_position(w: Writer) -> None:
     if x is None:
         return
     axis = w.number(0, len(x.shape) - 1)
-    if w.extent(x.shape[axis]) == 0:
+    if least_extent(x.shape[axis]) == 0:
         return
     shape = (*x.shape[:axis], *x.shape[axis + 1 :])
     attrs: dict[str, Any] = {"axis": axis - len(x.shape) if w.chance() else axis}

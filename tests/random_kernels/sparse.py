@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kernelgen.dims import Shape
+from kernelgen.dims import Dim, Shape
 from kernelgen.dtypes import FLOAT16, FLOAT32, FLOAT64, INT32, DType
 from tests.random_kernels.values import Value, wrapped
 from tests.random_kernels.writer import Writer
@@ -11,27 +11,28 @@ OPERATORS = ("CSRMul", "CSRDiv", "CSRReduceSum", "CSRMV", "CSRMM", "CSRGather", 
 
 
 def csr(w: Writer) -> None:
-    """One or two operators of a sparse matrix."""
-    rows, columns, count = (w.one((1, 2, 3, 5, 7, 16, 17)) for _ in range(3))
-    starts = w.parameter((rows + 1,), INT32, count, protected=True)
-    places = w.parameter((count,), INT32, columns, protected=True)
+    """Some operators of a sparse matrix."""
+    rows, columns, count = (w.dim((1, 2, 3, 5, 7, 16, 17)) for _ in range(3))
+    starts = w.parameter((rows + 1,), INT32, w.extent(count), protected=True)
+    places = w.parameter((count,), INT32, w.extent(columns), protected=True)
     kind = w.one((FLOAT32, FLOAT32, FLOAT16, FLOAT64, INT32))
     matrix = _Matrix(w, starts, places, (rows, columns), count)
     values = matrix.values(kind)
-    for _ in range(w.number(1, 2)):
+    for _ in range(w.number(1, 4)):
         values = matrix.step(w.one(OPERATORS), values)
 
 
 class _Matrix:
     """The operators of one sparsity pattern."""
 
-    def __init__(self, w: Writer, starts: Value, places: Value, shape: tuple[int, int], count: int) -> None:
-        self.w, self.starts, self.places, self.shape, self.count = w, starts, places, shape, count
+    def __init__(self, w: Writer, starts: Value, places: Value, shape: tuple[Dim, Dim], stored: Dim) -> None:
+        self.w, self.starts, self.places, self.shape, self.stored = w, starts, places, shape, stored
+        self.count = w.extent(stored)
 
     def values(self, kind: DType) -> Value:
         """Stored values: a value of that shape, or a new input."""
-        fitting = self.w.pick(lambda v: v.shape == (self.count,) and v.dtype == kind and v.bound <= 8)
-        return fitting or self.w.parameter((self.count,), kind)
+        fitting = self.w.pick(lambda v: v.shape == (self.stored,) and v.dtype == kind and v.bound <= 8)
+        return fitting or self.w.parameter((self.stored,), kind)
 
     def step(self, name: str, values: Value) -> Value:
         """Appends an operator; the stored values that the next may use."""
@@ -58,14 +59,14 @@ class _Matrix:
             dense = w.positive(dense)
         error = 4 * (values.bound * dense.error + dense.bound * values.error) + max(bound, 1) * values.rounding
         operands = (self.starts, self.places, values, dense)
-        return w.op(name, operands, ((self.count,), kind), wrapped(bound, kind), error, dense_shape=self.shape)
+        return w.op(name, operands, ((self.stored,), kind), wrapped(bound, kind), error, dense_shape=self.shape)
 
     def gather(self, kind: DType) -> Value:
         dense = self.dense((self.shape, (*self.shape, 2)), kind)
-        shape = (self.count, *dense.shape[2:])
+        shape = (self.stored, *dense.shape[2:])
         operands = (self.starts, self.places, dense)
         found = self.w.op("CSRGather", operands, (shape, kind), dense.bound, dense.error, dense_shape=self.shape)
-        return found if found.shape == (self.count,) else self.values(kind)
+        return found if found.shape == (self.stored,) else self.values(kind)
 
     def reduce_sum(self, values: Value) -> None:
         w, values = self.w, self.w.tame(values)
@@ -92,9 +93,9 @@ class _Matrix:
     def convert(self, name: str) -> None:
         w, (rows, _) = self.w, self.shape
         if name == "CSR2COO":
-            w.op(name, (self.starts,), ((self.count,), INT32), rows, nnz=self.count)
+            w.op(name, (self.starts,), ((self.stored,), INT32), w.extent(rows), nnz=self.stored)
             return
-        numbers = w.parameter((self.count,), INT32, rows, protected=True)
+        numbers = w.parameter((self.stored,), INT32, w.extent(rows), protected=True)
         w.op(name, (numbers,), ((rows + 1,), INT32), self.count, height=rows)
 
     def dense(self, shapes: tuple[Shape, ...], kind: DType) -> Value:

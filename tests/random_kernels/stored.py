@@ -45,4 +45,5 @@ def _array(document: dict[str, Any]) -> Array:
     if kind.kind == "c":
         pairs = np.asarray(document["values"], np.float64).reshape(-1, 2)
         return (pairs[:, 0] + 1j * pairs[:, 1]).astype(kind).reshape(document["shape"])
-    return np.asarray(document["values"]).astype(kind).reshape(document["shape"])
+    wide = kind if kind.kind in "iub" else np.float64  # numbers from 2^63 on fit no type that numpy would choose
+    return np.asarray(document["values"], wide).astype(kind).reshape(document["shape"])

@@ -12,6 +12,8 @@ from kernelgen.dims import Shape
 from kernelgen.dtypes import (
     BFLOAT16,
     BOOL,
+    COMPLEX64,
+    COMPLEX128,
     FLOAT16,
     FLOAT32,
     FLOAT64,
@@ -36,7 +38,9 @@ LARGEST = 8.0
 """Floats beyond are clipped before they go on."""
 SIGNIFICANT = 3.0
 """The largest magnitude of an input."""
-ROUNDING = {FLOAT16: 2.0**-10, BFLOAT16: 2.0**-7, FLOAT32: 2.0**-20, FLOAT64: 2.0**-20}
+ROUNDING = {
+    FLOAT16: 2.0**-10, BFLOAT16: 2.0**-7, **dict.fromkeys((FLOAT32, FLOAT64, COMPLEX64, COMPLEX128), 2.0**-20),
+}  # fmt: skip
 MOST_ERROR = 0.05
 """Values of less certainty are not used again."""
 
@@ -73,8 +77,8 @@ class Value:
 
     @property
     def rounding(self) -> float:
-        """Enough for an inexact operator on a float; 0 for integers."""
-        return ROUNDING[self.dtype] * max(self.bound, 1) if self.dtype.is_float else 0.0
+        """Enough for an inexact operator on a float or a complex number; 0 for integers."""
+        return ROUNDING[self.dtype] * max(self.bound, 1) if self.dtype in ROUNDING else 0.0
 
 
 @dataclass(frozen=True)

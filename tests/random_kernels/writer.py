@@ -14,7 +14,7 @@ from kernelgen.attrs import Attrs
 from kernelgen.desc import OpDesc, TensorDesc
 from kernelgen.desc_axes import broadcast
 from kernelgen.desc_rules import expected_shapes
-from kernelgen.dims import Dim, Shape, Sym, evaluate
+from kernelgen.dims import Dim, Shape, Sym, evaluate, sym
 from kernelgen.dtypes import BOOL, Category, DType
 from tests.random_kernels.values import LARGEST, MOST_ERROR, ROUNDING, SIGNIFICANT, Value
 
@@ -82,7 +82,7 @@ class Writer:
         """Appends an operator of several results, all with the same bounds."""
         made: list[Value] = []
         for place, (shape, dtype) in enumerate(results):
-            grown = error + bound * ROUNDING[dtype] if dtype.is_float and error else error
+            grown = error + bound * ROUNDING[dtype] if dtype in ROUNDING and error else error
             suffix = f"_{place}" if place else ""
             made.append(Value(TensorDesc(f"t{len(self.ops)}{suffix}", shape, dtype, layout), bound, grown))
         tensors = tuple(v.tensor for v in made)
@@ -115,6 +115,12 @@ class Writer:
     def extent(self, dim: Dim) -> int:
         """The size of a dim."""
         return evaluate(dim, self.sizes)
+
+    def dim(self, extents: Sequence[int]) -> Dim:
+        """One of the extents, or a symbol that the shape of an input tells."""
+        told = {dim for tensor in self.inputs for dim in tensor.shape}
+        symbols = [symbol for symbol in map(sym, self.sizes) if symbol in told]
+        return self.one(symbols) if symbols and self.chance(3) else self.one(extents)
 
     # ------------------------------------------------------------ choosing
 

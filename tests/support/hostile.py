@@ -63,6 +63,29 @@ def many_outputs(count: int) -> KernelDesc:
     return w.desc("many_outputs", (x,), *outputs)
 
 
+def row_sums(count: int) -> KernelDesc:
+    """As many independent row sums of one input: all run in one loop."""
+    w, x = Writer(), tensor("x", 64, 64)
+    scaled = [w.op("Mul", x, constant(float(k)), shape=(64, 64)) for k in range(count)]
+    outputs = [w.op("ReduceSum", value, shape=(64, 1), axis=(1,), keep_dims=True) for value in scaled]
+    return w.desc("row_sums", (x,), *outputs)
+
+
+def many_parts(count: int) -> KernelDesc:
+    """As many inputs of different lengths, one behind the other: all write to one buffer."""
+    inputs = tuple(tensor(f"x{k}", 3 + k % 5, 64) for k in range(count))
+    rows = sum(3 + k % 5 for k in range(count))
+    w = Writer()
+    return w.desc("many_parts", inputs, w.op("Concat", *inputs, shape=(rows, 64), axis=0))
+
+
+def many_boxes(count: int) -> KernelDesc:
+    """As many operators on tensors of different lengths, which have no loop in common."""
+    inputs = tuple(tensor(f"x{k}", 8 + k) for k in range(count))
+    w = Writer()
+    return w.desc("many_boxes", inputs, *[w.op("Exp", x, shape=x.shape) for x in inputs])
+
+
 def all_pairs(count: int) -> KernelDesc:
     """Every result adds up all results before it: quadratically many uses."""
     w, x = Writer(), tensor("x", 64)

@@ -302,3 +302,82 @@ FAULTS: Mapping[str, Edit] = {
         shrunk_local, local_of_all_iterations, local_in_a_live_output,
     )
 }  # fmt: skip
+
+
+# ---------------------------------------------------------------- places that data decides
+
+
+def _in_values(part: Statement, change: Callable[[Expr], Expr]) -> Iterator[tuple[Statement, ...]]:
+    if isinstance(part, Let | Store | Accumulate):
+        value = map_expression(part.value, change)
+        if value != part.value:
+            yield (replace(part, value=value),)
+
+
+def dropped_guard(part: Statement, nest: Nest) -> Iterator[tuple[Statement, ...]]:
+    """What a place outside of the tensor holds is used all the same."""
+    yield from _in_values(
+        part, lambda e: e.args[1] if isinstance(e, Call) and e.function == "select" and _is_guard(e.args[0]) else e
+    )
+
+
+def _is_guard(condition: Expr) -> bool:
+    return isinstance(condition, Call) and condition.function == "logical_and"
+
+
+def guard_off_by_one(part: Statement, nest: Nest) -> Iterator[tuple[Statement, ...]]:
+    """``v < 7`` becomes ``v <= 7``: one place more counts as inside."""
+    yield from _in_values(
+        part, lambda e: replace(e, function="less_equal") if isinstance(e, Call) and e.function == "less" else e
+    )
+
+
+def place_of_another_element(part: Statement, nest: Nest) -> Iterator[tuple[Statement, ...]]:
+    """An access that data decides goes to the element before it."""
+
+    def moved(index: Index) -> Index:
+        return ix.maximum(ix.subtract(index, ONE), Num(0)) if any(True for _ in ix.values(index)) else index
+
+    if isinstance(part, Store | Accumulate):
+        index = tuple(map(moved, part.index))
+        if index != part.index:
+            yield (replace(part, index=index),)
+    yield from _in_loads(part, lambda load: replace(load, index=tuple(map(moved, load.index))))
+
+
+def other_choice(part: Statement, nest: Nest) -> Iterator[tuple[Statement, ...]]:
+    """A select with its branches exchanged."""
+    yield from _in_values(
+        part,
+        lambda e: (
+            replace(e, args=(e.args[0], e.args[2], e.args[1])) if isinstance(e, Call) and e.function == "select" else e
+        ),
+    )
+
+
+def last_of_equals(part: Statement, nest: Nest) -> Iterator[tuple[Statement, ...]]:
+    """The position of an extreme is the last one in place of the first."""
+    if isinstance(part, Accumulate) and part.buffer.dtype.is_integer and part.function == "minimum":
+        other = map_expression(
+            part.value, lambda e: replace(e, value=-1) if isinstance(e, Literal) and e.value == 2**31 - 1 else e
+        )
+        yield (replace(part, function="maximum", value=other),)
+
+
+def other_part(part: Statement, nest: Nest) -> Iterator[tuple[Statement, ...]]:
+    """The imaginary part of a complex number in place of the real one."""
+
+    def moved(load: Load) -> Load:
+        last = load.index[-1] if load.index else None
+        return replace(load, index=(*load.index[:-1], Num(1))) if last == Num(0) else load
+
+    yield from _in_loads(part, moved)
+
+
+DATA_FAULTS: Mapping[str, Edit] = {
+    edit.__name__: edit
+    for edit in (
+        dropped_guard, guard_off_by_one, place_of_another_element, other_choice, last_of_equals, other_part,
+    )
+}  # fmt: skip
+"""Faults of operators whose places data decides, of positions of extremes and of complex numbers."""

@@ -1,6 +1,16 @@
 """Operators as statements, one file a family; :mod:`kernelgen.poly.lower.table` says which operator is whose.
 
-Reading order: points, builder, lowering; pointwise, copies, reductions, assign, slices, products, convolution, indexing,
-scans, layouts, sparse, random; table; complex_parts (from description to description, before all others).
+Reading order: points, builder, lowering; pointwise, copies, reductions, assign, slices, repeats, products, convolution,
+indexing, scans, layouts, sparse, random; table; complex_parts (from description to description, before all others).
 To add an operator: write its two functions in a family and name it in the table.
+
+What is refused, with the reason code, and why it has to be:
+
+unsupported-op       Custom, UserDefined: they hold source code, which is not run
+unsupported-dtype    complex numbers in operators that no rule of complex_parts names: they have no order, and a product of
+                     many or a transcendental function is none of their parts
+unsupported-layout   FRACTAL_Z and other layouts that no word of capitals and blocks spells, Conv2D other than NCHW, NHWC and
+                     NCHWc; ids of GatherNd and TensorScatterAdd whose last extent is a symbol: it decides about ranks;
+                     places that data or padding decides in a dim that may be empty (``n - 1``): there may be none to read
+unsupported-attr     a slice of a symbolic dim whose number of elements is no polynomial of the size (``x[3:]``, ``x[::2]``)
 """

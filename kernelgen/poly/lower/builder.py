@@ -29,7 +29,7 @@ from kernelgen.nest.nodes import (
     Store,
     ValueIndex,
 )
-from kernelgen.poly.lower.points import Place, Points, unflatten
+from kernelgen.poly.lower.points import Place, Points, nearest_place, unflatten
 from kernelgen.poly.pairing import TensorAxes
 from kernelgen.poly.scop import Scop, Statement
 
@@ -131,7 +131,7 @@ class Builder:
             place = places[dim]
             assert not isinstance(place, tuple)
             conditions.append(inside(place, tensor.shape[dim]))
-            held[dim] = ix.clamp(place, tensor.shape[dim])
+            held[dim] = nearest_place(place, tensor.shape[dim])
         return where(conditions, self.at(tensor, held), ALGEBRA.literal(otherwise, tensor.dtype))
 
     # ------------------------------------------------------------ writing

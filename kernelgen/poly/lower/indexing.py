@@ -13,18 +13,17 @@ from kernelgen.desc_axes import normal_axis
 from kernelgen.dims import Dim
 from kernelgen.dtypes import INT64
 from kernelgen.errors import UnsupportedError
-from kernelgen.nest import index as ix
 from kernelgen.nest.nodes import Expr, Index, IndexValue, Num, ValueIndex
 from kernelgen.poly.lower.builder import ALGEBRA, Builder, inside, where
 from kernelgen.poly.lower.lowering import Lowering
-from kernelgen.poly.lower.points import Place
+from kernelgen.poly.lower.points import Place, nearest_place
 from kernelgen.poly.pairing import DimAxes, TensorAxes
 
 
 def held_place(number: Expr, extent: Dim) -> tuple[Expr, Index]:
     """Whether a number read from data is a place of a dim, and the nearest place."""
     place = ValueIndex(number)
-    return inside(place, extent), ix.clamp(place, extent)
+    return inside(place, extent), nearest_place(place, extent)
 
 
 def _pair(axes: TensorAxes, left: DimAxes, right: DimAxes, op: OpDesc) -> None:

@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from kernelgen.desc_axes import least_extent
 from kernelgen.dims import Dim, Sym, product
+from kernelgen.dtypes import INT64
 from kernelgen.errors import UnsupportedError
 from kernelgen.nest import index as ix
-from kernelgen.nest.nodes import Index, Num, Var
+from kernelgen.nest.nodes import Index, IndexValue, Num, ValueIndex, Var
 from kernelgen.poly.axes import Axis
 from kernelgen.poly.scop import Iterator
 
@@ -76,13 +78,28 @@ def flatten(places: Sequence[tuple[Index, Dim]]) -> Index:
 
 
 def unflatten(flat: Index, shape: Sequence[Dim]) -> tuple[Index, ...]:
-    """The place with a row-major number. Sizes must be constant: a division by a symbol is not quasi-affine."""
+    """The place with a row-major number. A division by a symbol is not quasi-affine: such a place is computed."""
     if len(shape) <= 1:
         return (flat,) * len(shape)
-    if any(isinstance(dim, Sym) for dim in shape):
-        raise UnsupportedError("unsupported-layout", "a symbolic dim that is split, and addressed by number")
     places: list[Index] = []
     for position, size in enumerate(shape):
         coordinate = ix.floor_divide(flat, ix.from_dim(product(shape[position + 1 :])))
         places.append(coordinate if position == 0 else ix.modulo(coordinate, ix.from_dim(size)))
+    if any(isinstance(dim, Sym) for dim in shape):
+        return tuple(computed_place(place, size) for place, size in zip(places, shape, strict=True))
     return tuple(places)
+
+
+def computed_place(number: Index, extent: Dim) -> Index:
+    """A number that is no quasi-affine function of the point, as a place of a dim: a scalar that is known to be inside.
+
+    To the polyhedral side it is a place that data decides: ``{ S[i] -> x[d] : exists v : d = min(max(v, 0), extent - 1) }``.
+    """
+    return nearest_place(ValueIndex(IndexValue(number, INT64)), extent)
+
+
+def nearest_place(place: Index, extent: Dim) -> Index:
+    """The nearest place inside of a dim. Raises UnsupportedError for a dim that may have none."""
+    if isinstance(extent, Sym) and least_extent(extent) < 1:
+        raise UnsupportedError("unsupported-layout", f"a place in a dim of extent {extent}, which may be 0")
+    return ix.clamp(place, extent)

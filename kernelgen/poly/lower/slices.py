@@ -1,4 +1,4 @@
-"""Slices, Split, Concat, pads and Tile: results and operands meet at shifted, strided or repeated places."""
+"""Slices, Split, Concat and pads: results and operands meet at shifted or strided places."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from kernelgen.desc import OpDesc, TensorDesc
 from kernelgen.desc_axes import normal_axis
 from kernelgen.desc_slices import Cut, cuts
-from kernelgen.dims import Dim, Sym
+from kernelgen.dims import Dim
 from kernelgen.errors import UnsupportedError
 from kernelgen.nest import index as ix
 from kernelgen.nest.nodes import Index, Num
@@ -119,7 +119,7 @@ def _concat(builder: Builder, op: OpDesc, name: str) -> None:
         offset = offset + part.shape[axis]
 
 
-# ---------------------------------------------------------------- pads and Tile
+# ---------------------------------------------------------------- pads
 
 
 def _relate_pad(axes: TensorAxes, op: OpDesc) -> None:
@@ -141,30 +141,7 @@ def _pad(builder: Builder, op: OpDesc, name: str) -> None:
     builder.define(op.output, points, value, name)
 
 
-def _relate_tile(axes: TensorAxes, op: OpDesc) -> None:
-    source, result = axes.of(op.inputs[0]), axes.of(op.output)
-    for a, b in zip(reversed(source), reversed(result), strict=False):
-        if a is not None and b is not None and a.extent == b.extent:
-            axes.pair((a,), (b,), op)
-        elif a is not None:
-            axes.hold(a, b)
-
-
-def _tile(builder: Builder, op: OpDesc, name: str) -> None:
-    """``out[i] = in[i mod extent]``; an operand of fewer dims is repeated as a whole."""
-    points, source = builder.points(op.output), op.inputs[0]
-    first = len(op.output.shape) - len(source.shape)
-    places: list[Place] = list(points.groups[first:])
-    for d, dim in enumerate(source.shape):
-        if dim != 1 and dim != op.output.shape[first + d]:
-            if isinstance(dim, Sym):
-                raise UnsupportedError("unsupported-attr", f"Tile that repeats the symbolic extent {dim}")
-            places[d] = ix.modulo(points.position(first + d), Num(dim))
-    builder.define(op.output, points, builder.at(source, places), name)
-
-
 SLICE = Lowering(_relate_slice, _slice)
 SPLIT = Lowering(_relate_split, _split)
 CONCAT = Lowering(_relate_concat, _concat)
 PAD = Lowering(_relate_pad, _pad)
-TILE = Lowering(_relate_tile, _tile)

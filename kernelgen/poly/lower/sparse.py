@@ -18,7 +18,7 @@ from kernelgen.nest.nodes import Accumulate, Expr, Index, Load, Num, Store, Valu
 from kernelgen.poly.lower.builder import ALGEBRA, Builder, wide_type
 from kernelgen.poly.lower.indexing import held_place
 from kernelgen.poly.lower.lowering import Lowering
-from kernelgen.poly.lower.points import Place, Points
+from kernelgen.poly.lower.points import Place, Points, nearest_place
 from kernelgen.poly.pairing import DimAxes, TensorAxes
 from kernelgen.poly.scop import Statement
 
@@ -53,7 +53,7 @@ def _counted(builder: Builder, result: TensorDesc, points: Points, place: ValueI
 
 def _place(number: Expr, extent: Dim) -> Index:
     """A place that is inside because the matrix is sound."""
-    return ix.clamp(ValueIndex(number), extent)
+    return nearest_place(ValueIndex(number), extent)
 
 
 def _met(builder: Builder, op: OpDesc, dense: TensorDesc, points: Points) -> Expr:

@@ -1,15 +1,17 @@
 """The CPU target: a nest as LLVM assembly with explicit vectors, compiled and loaded through llvmlite.
 
-Reading order: host (what is known of the processor), builder (text of functions), values (instructions as arithmetic);
-formats, casts, integers, arithmetic (scalar functions), then coefficients, exponentials, logarithms, trigonometry, mathlib
-(transcendental ones); frame (what is in scope), indices, access (loads and stores), expressions, statements; counting,
-vector_plan, invariants, streaming, vector (vector loops); transpose, tile_plan, tiles (interleaved loops); work, outline,
-parallel, loops, emit (the whole nest); module (llvmlite), cache, objects, openmp, wrapper_ir, wrapper, entry (loaded
-kernels); allocator (memory for large outputs).
+Reading order: host (what is known of the processor), sizes (of blocks for it), builder (text of functions), values
+(instructions as arithmetic); formats, casts, integers, arithmetic (scalar functions), then coefficients, exponentials,
+logarithms, trigonometry, mathlib (transcendental ones); frame (what is in scope), indices, borders, access (loads and
+stores), expressions, locals, statements; counting, chosen, vector_plan, invariants, streaming, vector (vector loops);
+transpose, tile_plan, tiles (interleaved loops); work, thread_plan, outline, parallel, loops; choices (what is chosen for
+all loops), emit (the whole nest); module (llvmlite), cache, objects, openmp, wrapper_ir, wrapper, entry (loaded kernels); allocator
+(memory for large outputs).
 """
 
 from kernelgen.nest.nodes import Nest
-from kernelgen.targets.base import Entry, Target
+from kernelgen.plan import CodePlan, CpuPlan
+from kernelgen.targets.base import Entry, Printer, Target
 
 
 def emit(nest: Nest) -> str:
@@ -20,6 +22,30 @@ def emit(nest: Nest) -> str:
     return emit_for(nest, detect_host())
 
 
+def choose(nest: Nest) -> CodePlan:
+    """The choices for this machine's processor."""
+    from kernelgen.targets.cpu.choices import choose
+    from kernelgen.targets.cpu.module import detect_host
+
+    return choose(nest, detect_host())
+
+
+def emit_as(nest: Nest, code: CodePlan) -> str:
+    """The nest by given choices. Raises ArgumentError when they do not fit it."""
+    from kernelgen.targets.cpu.emit import emit_for
+    from kernelgen.targets.cpu.module import detect_host
+
+    return emit_for(nest, detect_host(), code)
+
+
+def sizes() -> CpuPlan:
+    """The sizes for this machine's processor."""
+    from kernelgen.targets.cpu.module import detect_host
+    from kernelgen.targets.cpu.sizes import sizes_for
+
+    return sizes_for(detect_host())
+
+
 def load(source: str, nest: Nest) -> Entry:
     """Compiles (or takes from the cache) and links."""
     from kernelgen.targets.cpu.entry import load_entry
@@ -27,4 +53,4 @@ def load(source: str, nest: Nest) -> Entry:
     return load_entry(source, nest)
 
 
-TARGET = Target("cpu", emit, load, vector_bytes=32)
+TARGET = Target("cpu", emit, load, vector_bytes=32, sizes=sizes, printer=Printer(choose, emit_as))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kernelgen.nest import index as index_algebra
 from kernelgen.nest.nodes import Buffer, Expr, Index, Num, Ref
+from kernelgen.targets.cpu import borders
 from kernelgen.targets.cpu.formats import from_memory, memory_kind, to_memory
 from kernelgen.targets.cpu.frame import Frame, Memory
 from kernelgen.targets.cpu.indices import index_value
@@ -49,7 +50,31 @@ def read_memory(frame: Frame, buffer: Buffer, index: tuple[Index, ...]) -> Value
         return _vector_load(frame, pointer(frame, memory, flat), kind)
     if frame.lanes is None:
         return _plain_load(frame, pointer(frame, memory, flat), kind, 1)
-    return _gather(frame, lane_pointers(frame, memory, flat), kind)
+    return _bordered_load(frame, memory, index) or _gather(frame, lane_pointers(frame, memory, flat), kind)
+
+
+def _bordered_load(frame: Frame, memory: Memory, index: tuple[Index, ...]) -> Value | None:
+    """A load that is contiguous but for lanes which are clamped to an edge: one masked load; None for others.
+
+    The edges are read whether a lane needs them or not, so that one lane must be sure to run.
+    """
+    if frame.guarded or not frame.host.has_masks:
+        return None
+    found = [(dim, place) for dim, each in enumerate(index) if (place := borders.clamped(frame, each)) is not None]
+    if len(found) != 1:
+        return None
+    ((dim, place),) = found
+    inner, lower, upper = (
+        flat_index(memory.buffer, (*index[:dim], at, *index[dim + 1 :]))
+        for at in (place.place, place.lower, place.upper)
+    )
+    if vector_stride(frame, inner) != 1:
+        return None
+    kind = memory_kind(memory.buffer.dtype, frame.host)
+    reached = borders.at_least(frame, place.place, place.lower)
+    first, last = (_plain_load(frame, _offset(frame, memory.pointer, kind, edge), kind, 1) for edge in (lower, upper))
+    inside = frame.masked(reached & borders.at_most(frame, place.place, place.upper))
+    return _vector_load(inside, pointer(frame, memory, inner), kind, reached.select(last, first))
 
 
 def store(frame: Frame, buffer: Buffer, index: tuple[Index, ...], value: Value, streaming: bool = False) -> None:
@@ -134,7 +159,8 @@ def _plain_load(frame: Frame, address: str, kind: str, lanes: int) -> Value:
     return Value(frame.function, text, kind, lanes)
 
 
-def _vector_load(frame: Frame, address: str, kind: str) -> Value:
+def _vector_load(frame: Frame, address: str, kind: str, others: Value | None = None) -> Value:
+    """The lanes of the mask; ``others`` are what the other ones get, zeros when they do not matter."""
     assert frame.lanes is not None
     lanes = frame.lanes.count
     if frame.mask is None:
@@ -144,8 +170,9 @@ def _vector_load(frame: Frame, address: str, kind: str) -> Value:
     name = frame.function.module.declare(
         f"llvm.masked.load.{type_suffix(kind, lanes)}.p0", whole, f"ptr, {mask.type}, {whole}"
     )  # fmt: skip
+    rest = "zeroinitializer" if others is None else others.text
     text = frame.function.assign(
-        f"call {whole} {name}(ptr align {alignment(kind)} {address}, {mask.typed}, {whole} zeroinitializer)"
+        f"call {whole} {name}(ptr align {alignment(kind)} {address}, {mask.typed}, {whole} {rest})"
     )
     return Value(frame.function, text, kind, lanes)
 
@@ -172,11 +199,27 @@ def _streaming_store(frame: Frame, address: str, value: Value) -> None:
     frame.function.perform(f"store {value.typed}, ptr {address}, align {whole}, !nontemporal !0")
 
 
+_TRUNCATED = frozenset({"i8", "i16", "i32"})
+"""What a truncation may give."""
+
+
+def _certain(frame: Frame) -> Value:
+    """``true``, which LLVM does not know: it passes an empty piece of assembly.
+
+    LLVM 22 makes one scalar store of a masked one whose mask is known to have one lane, and forgets that it truncates: the
+    element is stored as wide as it was before, over its neighbours.
+    """
+    one = frame.function.assign('call i32 asm "", "=r,0"(i32 1)')
+    return Value(frame.function, one, "i32").compare("ne", 0)
+
+
 def _vector_store(frame: Frame, address: str, value: Value, streaming: bool) -> None:
     if frame.mask is None:
         (_streaming_store if streaming else _plain_store)(frame, address, value)
         return
     mask = frame.mask.splat(value.lanes)
+    if value.kind in _TRUNCATED:
+        mask = mask & _certain(frame).splat(value.lanes)
     name = frame.function.module.declare(
         f"llvm.masked.store.{type_suffix(value.kind, value.lanes)}.p0", "void", f"{value.type}, ptr, {mask.type}"
     )

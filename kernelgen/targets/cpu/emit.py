@@ -8,21 +8,28 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kernelgen.nest.nodes import Nest
+from kernelgen.plan import CodePlan
 from kernelgen.targets.cpu.builder import Function, Module
+from kernelgen.targets.cpu.choices import choose, with_choices
 from kernelgen.targets.cpu.formats import register_kind
 from kernelgen.targets.cpu.frame import Frame, Memory
 from kernelgen.targets.cpu.host import Host
 from kernelgen.targets.cpu.indices import condition_value
 from kernelgen.targets.cpu.loops import block
 from kernelgen.targets.cpu.outline import captured, outlined
-from kernelgen.targets.cpu.streaming import IS_LARGE, streamed_buffer, streaming_conditions
+from kernelgen.targets.cpu.streaming import IS_LARGE, streaming_conditions
 from kernelgen.targets.cpu.values import Value
 
 ENTRY = "kernel"
 
 
-def emit_for(nest: Nest, host: Host) -> str:
-    """The module for a processor; ``UnsupportedError`` when a data type has no arithmetic here."""
+def emit_for(nest: Nest, host: Host, code: CodePlan | None = None) -> str:
+    """The module for a processor, printed as ``code`` says, else as is chosen for it.
+
+    Raises UnsupportedError when a data type has no arithmetic here, ArgumentError when ``code`` does not fit the nest.
+    """
+    code = choose(nest, host) if code is None else code
+    nest = with_choices(nest, code, host)
     for buffer in nest.buffers:
         register_kind(buffer.dtype)
     module = Module(host)
@@ -35,16 +42,17 @@ def emit_for(nest: Nest, host: Host) -> str:
         name: Value(function, _load(function, "i64", "%symbols", number), "i64")
         for number, name in enumerate(nest.symbols)
     }
-    frame = _with_streaming(Frame(function, sizes, {}, memory, nonnegative=frozenset(nest.symbols)), nest)
+    frame = _with_streaming(
+        Frame(function, sizes, {}, memory, nonnegative=frozenset(nest.symbols)), nest, code.streamed
+    )
     body = outlined(frame, "body", (), lambda inner, _: block(inner, nest.body))
     function.perform(f"call void {body}({', '.join(f'{type_} {text}' for type_, text in captured(frame))})")
     function.finish()
     return f"; {nest.name}\n{module.text()}"
 
 
-def _with_streaming(frame: Frame, nest: Nest) -> Frame:
+def _with_streaming(frame: Frame, nest: Nest, streamed: str | None) -> Frame:
     """The frame that knows which output goes past the caches, and where sizes decide it, whether these sizes say so."""
-    streamed = streamed_buffer(nest, frame.host)
     if streamed is None:
         return frame
     frame = replace(frame, streamed=streamed)

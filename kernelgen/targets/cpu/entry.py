@@ -78,9 +78,16 @@ def _checked_call(entry: CpuEntry, expected: tuple[Argument, ...], *arrays: Any)
     if len(arrays) != len(expected):
         raise ArgumentError(f"expected {len(expected)} arrays: {', '.join(a.name for a in expected)}")
     symbols: dict[str, int] = {}
-    for argument, array in zip(expected, arrays, strict=True):
-        if not _fits(argument, array, symbols):
-            raise ArgumentError(str(argument))
+    known = -1
+    while known < len(symbols):  # the last round finds nothing new, and compares every extent
+        known = len(symbols)
+        for argument, array in zip(expected, arrays, strict=True):
+            if not _fits(argument, array, symbols):
+                raise ArgumentError(str(argument))
+    if len(symbols) < len(entry.nest.symbols):
+        raise ArgumentError(
+            f"the shapes do not tell {', '.join(name for name in entry.nest.symbols if name not in symbols)}"
+        )
     entry.run_unchecked(arrays, tuple(symbols[name] for name in entry.nest.symbols))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kernelgen.dtypes import BFLOAT16, BOOL, FLOAT16, DType
 from kernelgen.nest.nodes import Call, Expr, IndexValue, Literal, Load, Ref
-from kernelgen.targets.cpu import access, arithmetic
+from kernelgen.targets.cpu import access, arithmetic, borders
 from kernelgen.targets.cpu.casts import cast
 from kernelgen.targets.cpu.formats import register_kind, rounded
 from kernelgen.targets.cpu.frame import Frame
@@ -44,6 +44,8 @@ def _converted_index(value: Value, dtype: DType) -> Value:
 
 
 def _call(frame: Frame, call: Call) -> Value:
+    if call.dtype == BOOL and len(call.args) == 2 and (lanes := borders.comparison(frame, call.function, *call.args)):
+        return lanes
     operands = [expression(frame, argument) for argument in call.args]
     operand_dtype = call.args[-1].dtype
     if call.function == "cast":

@@ -13,12 +13,15 @@ from kernelgen.targets.cpu.values import Value
 
 @dataclass(frozen=True)
 class Memory:
-    """Where a buffer lies. ``lanes`` > 1: a rank-0 local of a vector loop, with one element per lane."""
+    """Where a buffer lies. ``lanes`` > 1: a rank-0 local of a vector loop, with one element per lane.
+
+    ``block`` is the memory from the heap that it lies in, for whoever allocated it to free.
+    """
 
     buffer: Buffer
     pointer: str
     lanes: int = 1
-    is_heap: bool = False
+    block: str | None = None
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,11 @@ class Host:
         return 1
 
     @property
+    def vector_registers(self) -> int:
+        """How many vectors registers hold: the encoding that AVX-512 came with names 32, as ARM's does."""
+        return 32 if "avx512vl" in self.features or "neon" in self.features else 16
+
+    @property
     def has_half(self) -> bool:
         """True when float16 conversions are instructions; otherwise they are emitted as integer arithmetic."""
         return "f16c" in self.features or "fullfp16" in self.features

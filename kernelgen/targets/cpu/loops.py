@@ -9,8 +9,10 @@ from kernelgen.nest.nodes import Block, For, If, LoopKind, Num, Statement, Var
 from kernelgen.targets.cpu.counting import conditional, counted_loop, integer, static_trips
 from kernelgen.targets.cpu.frame import Frame
 from kernelgen.targets.cpu.indices import condition_value, index_value, is_nonnegative
-from kernelgen.targets.cpu.parallel import parallel_loop, worth_threads
-from kernelgen.targets.cpu.statements import release, run
+from kernelgen.targets.cpu.locals import release
+from kernelgen.targets.cpu.parallel import parallel_loop
+from kernelgen.targets.cpu.statements import run
+from kernelgen.targets.cpu.thread_plan import has_threads
 from kernelgen.targets.cpu.tile_plan import TilePlan, tile_plan
 from kernelgen.targets.cpu.tiles import tiled_loops
 from kernelgen.targets.cpu.values import Value
@@ -18,8 +20,6 @@ from kernelgen.targets.cpu.vector import vector_loop
 from kernelgen.targets.cpu.vector_plan import VectorPlan, vector_plan
 
 MAX_UNROLL = 16
-SUM_BLOCK = 1 << 13
-"""Terms that are added in one register before they join the total: long float sums keep their accuracy."""
 
 
 def block(frame: Frame, statements: Block) -> None:
@@ -45,7 +45,7 @@ def _statement(frame: Frame, statement: Statement) -> Frame:
 def _loop(frame: Frame, loop: For) -> None:
     if loop.kind is LoopKind.VECTOR:
         _vector(frame, loop)
-    elif loop.kind is LoopKind.PARALLEL and not frame.in_parallel and worth_threads(loop):
+    elif loop.kind is LoopKind.PARALLEL and not frame.in_parallel and has_threads(loop):
         parallel_loop(frame, loop, _serial)
     elif loop.kind is LoopKind.INTERLEAVE and isinstance(plan := tile_plan(loop, frame.host), TilePlan):
         tiled_loops(frame, loop, plan, block)
@@ -79,32 +79,20 @@ def _vector(frame: Frame, loop: For) -> None:
     plan = vector_plan(loop, frame.host)
     if not isinstance(plan, VectorPlan):
         _serial(frame, loop)
-    elif _has_long_sum(loop, plan):
-        _in_blocks(frame, loop)
+    elif plan.sum_block is not None:
+        _in_blocks(frame, loop, plan, plan.sum_block)
     else:
         vector_loop(frame, loop, plan)
 
 
-def _has_long_sum(loop: For, plan: VectorPlan) -> bool:
-    if not any(r.function == "add" and r.buffer.dtype.is_float for r in plan.reductions):
-        return False
-    match loop.lower, loop.upper:
-        case Num(lower), Num(upper):
-            return upper - lower > 2 * SUM_BLOCK
-        case _:
-            return True
-
-
-def _in_blocks(frame: Frame, loop: For) -> None:
-    """The loop in pieces of :data:`SUM_BLOCK` iterations."""
+def _in_blocks(frame: Frame, loop: For, plan: VectorPlan, length: int) -> None:
+    """The loop in pieces of ``length`` iterations."""
     lower, upper = index_value(frame, loop.lower), index_value(frame, loop.upper)
     start = f"{loop.var}.block"
-    end = minimum(add(Var(start), Num(SUM_BLOCK)), loop.upper)
+    end = minimum(add(Var(start), Num(length)), loop.upper)
     piece = replace(loop, lower=Var(start), upper=end)
-    plan = vector_plan(piece, frame.host)
-    assert isinstance(plan, VectorPlan)
 
     def body(counter: Value) -> None:
         vector_loop(frame.with_variable(start, counter, is_nonnegative(frame, loop.lower)), piece, plan)
 
-    counted_loop(frame.function, lower, upper, SUM_BLOCK, body, start)
+    counted_loop(frame.function, lower, upper, length, body, start)

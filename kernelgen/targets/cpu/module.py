@@ -36,6 +36,15 @@ def detect_host() -> Host:
 
 def compile_object(source: str, host: Host) -> bytes:
     """LLVM assembly to a relocatable object; ``CodegenError`` with the source when LLVM rejects it."""
+    return _machine(host).emit_object(_optimized(source, host))
+
+
+def machine_text(source: str, host: Host) -> str:
+    """The same machine code as text, to look at what became of a loop."""
+    return _machine(host).emit_assembly(_optimized(source, host))
+
+
+def _optimized(source: str, host: Host) -> Any:  # llvmlite has no types
     _initialize()
     machine = _machine(host)
     try:
@@ -46,7 +55,7 @@ def compile_object(source: str, host: Host) -> bytes:
     except RuntimeError as error:
         raise CodegenError(f"LLVM rejected the module: {error}", source) from error
     _optimize(module, machine)
-    return machine.emit_object(module)
+    return module
 
 
 def link(image: bytes, exports: tuple[str, ...], symbols: Mapping[str, int]) -> Library:

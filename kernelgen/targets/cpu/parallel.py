@@ -14,20 +14,13 @@ from kernelgen.targets.cpu.builder import Function
 from kernelgen.targets.cpu.counting import conditional
 from kernelgen.targets.cpu.frame import Frame
 from kernelgen.targets.cpu.indices import index_value
+from kernelgen.targets.cpu.locals import heap_locals
 from kernelgen.targets.cpu.outline import captured, outlined
+from kernelgen.targets.cpu.thread_plan import MIN_WORK_NANOSECONDS
 from kernelgen.targets.cpu.values import Value
 from kernelgen.targets.cpu.work import TICKS_PER_NANOSECOND, work
 
-MIN_WORK_NANOSECONDS = 30_000
-"""Below this, waking threads costs more than they save."""
-
 CHUNKS_PER_THREAD = 8
-
-
-def worth_threads(loop: For) -> bool:
-    """False when the loop is certainly too short for threads; symbolic sizes are tested when the kernel runs."""
-    time = work(loop)
-    return not isinstance(time, Num) or time.value >= MIN_WORK_NANOSECONDS * TICKS_PER_NANOSECOND
 
 
 def parallel_loop(frame: Frame, loop: For, serial: Callable[[Frame, For], None]) -> None:
@@ -61,7 +54,8 @@ def _piece(frame: Frame, loop: For, bounds: tuple[Value, ...], serial: Callable[
     inside = replace(frame, in_parallel=True)
     inside = inside.with_variable(names[0], lower, is_nonnegative=isinstance(loop.lower, Num) and loop.lower.value >= 0)
     inside = inside.with_variable(names[1], upper, is_nonnegative=False)
-    serial(inside, replace(loop, lower=Var(names[0]), upper=Var(names[1])))
+    with heap_locals(inside, loop.body) as prepared:
+        serial(prepared, replace(loop, lower=Var(names[0]), upper=Var(names[1])))
 
 
 def _context(frame: Frame, fields: list[tuple[str, str]], lower: Value, upper: Value) -> str:

@@ -6,20 +6,17 @@ stores of one stream lie together and the copies fill each other's latencies.
 
 from __future__ import annotations
 
-from kernelgen.dims import product
 from kernelgen.dtypes import FLOAT32, FLOAT64
-from kernelgen.nest.index import from_dim
 from kernelgen.nest.nodes import Accumulate, Alloc, Block, Buffer, Call, If, Index, Let, Statement, Store
 from kernelgen.targets.cpu import access, arithmetic
 from kernelgen.targets.cpu.expressions import expression
-from kernelgen.targets.cpu.formats import memory_kind, register_kind, rounded
-from kernelgen.targets.cpu.frame import Frame, Memory
-from kernelgen.targets.cpu.indices import condition_value, index_value
+from kernelgen.targets.cpu.formats import register_kind, rounded
+from kernelgen.targets.cpu.frame import Frame
+from kernelgen.targets.cpu.indices import condition_value
+from kernelgen.targets.cpu.locals import local
 from kernelgen.targets.cpu.values import Value, constant, vector_type
 
 Frames = tuple[Frame, ...]
-STACK_BYTES = 128 * 1024
-"""The largest local on the stack; threads have stacks of 2 MB and more."""
 
 
 def run_block(frames: Frames, block: Block) -> Frames:
@@ -43,7 +40,7 @@ def run(frames: Frames, statement: Statement) -> Frames:
             for frame in frames:
                 _accumulate(frame, statement)
         case Alloc(buffer):
-            return tuple(frame.with_memory(_local(frame, buffer)) for frame in frames)
+            return tuple(frame.with_memory(local(frame, buffer)) for frame in frames)
         case If(conditions, body):
             run_block(tuple(frame.masked(condition_value(frame, conditions)) for frame in frames), body)
         case Block():
@@ -114,25 +111,3 @@ def _joined(frame: Frame, statement: Accumulate, old: Value) -> Value:
 
 def _load_slot(frame: Frame, slot: str, kind: str, lanes: int) -> str:
     return frame.function.assign(f"load {vector_type(kind, lanes)}, ptr {slot}")
-
-
-def _local(frame: Frame, buffer: Buffer) -> Memory:
-    """Stack memory for a small static local, else heap memory; one element per lane inside of a vector loop."""
-    kind = memory_kind(buffer.dtype, frame.host)
-    if frame.lanes is not None:
-        lanes = frame.lanes.count
-        return Memory(buffer, frame.function.slot(vector_type(kind, lanes), buffer.name), lanes)
-    count = product(buffer.shape)
-    if isinstance(count, int) and count * buffer.dtype.itemsize <= STACK_BYTES:
-        return Memory(buffer, frame.function.slot(f"[{count} x {kind}]" if buffer.shape else kind, buffer.name))
-    size = index_value(frame, from_dim(count * buffer.dtype.itemsize))
-    allocate = frame.function.module.declare("malloc", "ptr", "i64")
-    return Memory(buffer, frame.function.assign(f"call ptr {allocate}({size.typed})", buffer.name), is_heap=True)
-
-
-def release(frame: Frame, block: Block) -> None:
-    """Frees the heap memory of the locals that a block made."""
-    for statement in block.statements:
-        if isinstance(statement, Alloc) and frame.memory[statement.buffer.name].is_heap:
-            free = frame.function.module.declare("free", "void", "ptr")
-            frame.function.perform(f"call void {free}(ptr {frame.memory[statement.buffer.name].pointer})")

@@ -26,14 +26,25 @@ IS_LARGE = "is.large"
 
 def streamed_buffer(nest: Nest, host: Host) -> str | None:
     """The name of the output to stream, or None."""
-    if not host.has_streaming or not _may_reach(_bytes_moved(nest), MIN_MOVED_BYTES):
+    if not _may_reach(_bytes_moved(nest), MIN_MOVED_BYTES):
         return None
+    large = [b for b in _streamable(nest, host) if _may_reach(_bytes(b), MIN_STREAMED_BYTES)]
+    return max(large, key=_growth).name if large else None
+
+
+def may_stream(nest: Nest, name: str, host: Host) -> bool:
+    """Whether a buffer of that name can be stored past the caches."""
+    return any(buffer.name == name for buffer in _streamable(nest, host))
+
+
+def _streamable(nest: Nest, host: Host) -> list[Buffer]:
+    """The outputs that the kernel does not read again; none where the processor has no such stores."""
+    if not host.has_streaming:
+        return []
     everything = tuple(statements(nest.body))
     read_again = {load.buffer.name for statement in everything for load in loads_of(statement)}
     read_again |= {statement.buffer.name for statement in everything if isinstance(statement, Accumulate)}
-    outputs = [b for b in nest.buffers if b.space is Space.OUTPUT and b.name not in read_again]
-    large = [b for b in outputs if _may_reach(_bytes(b), MIN_STREAMED_BYTES)]
-    return max(large, key=_growth).name if large else None
+    return [b for b in nest.buffers if b.space is Space.OUTPUT and b.name not in read_again]
 
 
 def streaming_conditions(nest: Nest, streamed: str) -> tuple[Compare, ...]:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kernelgen.errors import ArgumentError
 from kernelgen.nest.index import stride, variables
 from kernelgen.nest.nodes import Accumulate, For, Load, Statement, Store
 from kernelgen.nest.walk import loads_of, statements, stored_buffers, vector_loop_of
+from kernelgen.plan import TileChoice
 from kernelgen.targets.cpu.access import flat_index
+from kernelgen.targets.cpu.chosen import ChosenLoop
 from kernelgen.targets.cpu.host import Host
 from kernelgen.targets.cpu.vector_plan import VectorPlan, copies, static_trips_of, vector_plan
 
@@ -29,25 +32,52 @@ class TilePlan:
 
 
 def tile_plan(loop: For, host: Host) -> TilePlan | str:
-    """The plan, or why the iterations of the outer loop must run one after the other."""
+    """The plan that the loop carries or that its choice makes, or why its iterations run one after the other."""
+    if isinstance(loop, ChosenLoop):
+        return loop.plan
+    return planned_tiles(loop, choose_tiles(loop, host), host)
+
+
+def planned_tiles(loop: For, choice: TileChoice, host: Host) -> TilePlan | str:
+    """The plan of a choice. Raises ArgumentError when the loops allow no tiles."""
+    if choice.size == 1:
+        return choice.why or "chosen so"
+    vector, obstacle = _vector_of(loop, host)
+    if obstacle or vector is None:
+        raise ArgumentError(f"the loop over {loop.var} allows no squares: {obstacle}")
+    return TilePlan(vector, choice.size, choice.rows, _transposed_loads(loop, vector), _transposed_stores(loop, vector))
+
+
+def choose_tiles(loop: For, host: Host) -> TileChoice:
+    """The choice for a loop, and why."""
+    vector, obstacle = _vector_of(loop, host)
+    if obstacle or vector is None:
+        return TileChoice(1, why=obstacle)
+    plan = vector_plan(vector, host)
+    size = _size(plan.lanes, loop, vector) if isinstance(plan, VectorPlan) else 1
+    if size < MIN_SIZE:
+        return TileChoice(1, why="the loops are too short")
+    cheap = copies(tuple(statements(vector.body)))
+    loads, stores = _transposed_loads(loop, vector), _transposed_stores(loop, vector)
+    names = ", ".join(dict.fromkeys(each.buffer.name for each in (*loads, *stores)))
+    return TileChoice(size, size if cheap == 4 else cheap, f"{names} transposed in registers")
+
+
+def _vector_of(loop: For, host: Host) -> tuple[For | None, str]:
+    """The vector loop inside, and why it and the loop around make no squares, if they do not."""
     vector = vector_loop_of(loop.body)
     if vector is None or loop.step != 1:
-        return "it is not one vector loop with step 1"
+        return None, "it is not one vector loop with step 1"
     if loop.var in variables(vector.lower) | variables(vector.upper):
-        return "the loops are no rectangle"
+        return vector, "the loops are no rectangle"
     plan = vector_plan(vector, host)
     if not isinstance(plan, VectorPlan):
-        return plan
+        return vector, plan
     if plan.reductions:
-        return "the vector loop reduces"
-    size = _size(plan.lanes, loop, vector)
-    if size < MIN_SIZE:
-        return "the loops are too short"
-    loads, stores = _transposed_loads(loop, vector), _transposed_stores(loop, vector)
-    if not loads and not stores:
-        return "no access is transposed"
-    cheap = copies(tuple(statements(vector.body)))
-    return TilePlan(vector, size, size if cheap == 4 else cheap, loads, stores)
+        return vector, "the vector loop reduces"
+    if not _transposed_loads(loop, vector) and not _transposed_stores(loop, vector):
+        return vector, "no access is transposed"
+    return vector, ""
 
 
 def _size(lanes: int, *loops: For) -> int:

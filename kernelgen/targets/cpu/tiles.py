@@ -27,7 +27,7 @@ from kernelgen.targets.cpu.streaming import IS_LARGE, stream_of
 from kernelgen.targets.cpu.tile_plan import TilePlan
 from kernelgen.targets.cpu.transpose import Square, square, transposed
 from kernelgen.targets.cpu.values import Value
-from kernelgen.targets.cpu.vector_plan import static_trips_of
+from kernelgen.targets.cpu.vector_plan import edge_of, static_trips_of
 
 CACHE_LINE = 64
 """Bytes. Streamed tiles write whole lines: parts of lines would go to memory one by one."""
@@ -49,7 +49,7 @@ def tiled_loops(frame: Frame, loop: For, plan: TilePlan, block: Callable[[Frame,
         row = replace(frame, streamed=None).with_variable(loop.var, i, is_nonnegative(frame, loop.lower))
         first = i.compare("slt", below).select(beside, left)
         row = row.with_variable(start, first, is_nonnegative(frame, vector.lower))
-        block(row, Block((*loop.body.statements[:-1], replace(vector, lower=Var(start)))))
+        block(row, Block((*loop.body.statements[:-1], edge_of(vector, Var(start)))))
 
     is_left = below.compare("slt", bottom) | beside.compare("slt", right)
     conditional(function, is_left, lambda: counted_loop(function, top, bottom, 1, edge, "edge"), "edges")

@@ -21,9 +21,6 @@ from kernelgen.targets.cpu.streaming import IS_LARGE, stream_of
 from kernelgen.targets.cpu.values import Value, constant, iota
 from kernelgen.targets.cpu.vector_plan import VectorPlan, static_trips_of
 
-TOGETHER = (1, 2, 4)
-"""How many vectors of one loop are written out; partial results are combined in pairs."""
-
 MIN_STREAMED_VECTORS = 8
 """Shorter rows spend too much time in head and rest."""
 
@@ -31,18 +28,12 @@ MIN_STREAMED_VECTORS = 8
 def vector_loop(frame: Frame, loop: For, plan: VectorPlan) -> None:
     """Prints a loop by its plan. When the bounds are unknown, nothing is evaluated unless it runs at least once."""
     lower, upper = index_value(frame, loop.lower), index_value(frame, loop.upper)
-    if (count := _few(loop, plan)) is not None:
-        _together(frame, loop, plan, lower, count)
+    if static_trips_of(loop) == plan.lanes * plan.unroll:
+        _together(frame, loop, plan, lower, plan.unroll)
     elif static_trips(lower, upper, 1) is None:
         conditional(frame.function, lower.compare("slt", upper), lambda: _entered(frame, loop, plan, lower, upper))
     else:
         _entered(frame, loop, plan, lower, upper)
-
-
-def _few(loop: For, plan: VectorPlan) -> int | None:
-    """The number of vectors of a loop that is a few whole ones, else None."""
-    count, rest = divmod(static_trips_of(loop) or 0, plan.lanes)
-    return count if count in TOGETHER and not rest else None
 
 
 def _together(frame: Frame, loop: For, plan: VectorPlan, lower: Value, count: int) -> None:

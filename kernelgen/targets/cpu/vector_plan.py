@@ -3,49 +3,100 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from kernelgen.dtypes import DType
+from kernelgen.dtypes import BOOL, DType
+from kernelgen.errors import ArgumentError
 from kernelgen.nest.index import settle, stride, subtract, values
-from kernelgen.nest.nodes import Accumulate, Alloc, Call, Expr, For, Index, Let, Num, Ref, Statement, Store
+from kernelgen.nest.nodes import (
+    Accumulate,
+    Alloc,
+    Call,
+    Expr,
+    For,
+    Index,
+    IndexValue,
+    Let,
+    Literal,
+    Num,
+    Ref,
+    Statement,
+    Store,
+)
 from kernelgen.nest.scalars import SCALARS
 from kernelgen.nest.walk import loads_of, statements
+from kernelgen.plan import VectorChoice
 from kernelgen.targets.cpu.access import flat_index
+from kernelgen.targets.cpu.chosen import ChosenLoop
 from kernelgen.targets.cpu.host import Host
+
+TOGETHER = (1, 2, 4)
+"""How many vectors of one loop are written out; partial results are combined in pairs."""
+
+SUM_BLOCK = 1 << 13
+"""Terms that are added in one register before they join the total: long float sums keep their accuracy."""
 
 
 @dataclass(frozen=True)
 class VectorPlan:
-    """``lanes`` iterations at once, ``unroll`` copies of that; ``reductions`` are kept in registers."""
+    """``lanes`` iterations at once, ``unroll`` copies of that; ``reductions`` are kept in registers.
+
+    ``sum_block``: see :class:`kernelgen.plan.VectorChoice`.
+    """
 
     lanes: int
     unroll: int
     reductions: tuple[Accumulate, ...]
     scalar_tail: bool
+    sum_block: int | None = None
 
 
 def vector_plan(loop: For, host: Host) -> VectorPlan | str:
-    """The plan, or why the loop must run one iteration at a time."""
-    trips = static_trips_of(loop)
-    if host.vector_bytes == 1:
-        return "the processor has no vectors that are known here"
-    if loop.step != 1:
-        return "the step is not 1"
-    if trips is not None and trips < 2:
-        return "fewer than two iterations"
+    """The plan that the loop carries or that its choice makes, or why it must run one iteration at a time."""
+    if isinstance(loop, ChosenLoop):
+        return loop.plan
+    return planned_vectors(loop, choose_vectors(loop, host), host)
+
+
+def planned_vectors(loop: For, choice: VectorChoice, host: Host) -> VectorPlan | str:
+    """The plan of a choice. Raises ArgumentError when the loop allows no vectors."""
+    if choice.lanes == 1:
+        return choice.why or "chosen so"
     body = tuple(statements(loop.body))
-    obstacle = _obstacle(loop, body)
+    reductions = _reductions(loop, body)
+    obstacle = _obstacle(loop, body, reductions)
     if obstacle:
-        return obstacle
-    lanes = _lanes(body, host)
+        raise ArgumentError(f"the loop over {loop.var} allows no vectors: {obstacle}")
+    tail = _needs_scalar_tail(body, host)
+    return VectorPlan(choice.lanes, choice.copies, reductions, tail, choice.sum_block)
+
+
+def choose_vectors(loop: For, host: Host) -> VectorChoice:
+    """The choice for a loop, and why."""
+    body, trips = tuple(statements(loop.body)), static_trips_of(loop)
+    if host.vector_bytes == 1:
+        return VectorChoice(1, why="no vectors of this processor are known")
+    reductions = _reductions(loop, body)
+    obstacle = _obstacle(loop, body, reductions)
+    if obstacle:
+        return VectorChoice(1, why=obstacle)
+    widest = _widest(body)
+    lanes = host.vector_bytes // widest
     if trips is not None:
         lanes = min(lanes, 1 << (trips - 1).bit_length())
-    return VectorPlan(
-        lanes=lanes,
-        unroll=_unroll(body, lanes, trips),
-        reductions=_reductions(loop, body),
-        scalar_tail=_needs_scalar_tail(body, host),
-    )
+    why = f"{widest} bytes of {host.vector_bytes}, {trips or 'unknown'} iterations, {body_cost(body):.1f} ns each"
+    count, rest = divmod(trips or 0, lanes)
+    if count in TOGETHER and not rest:
+        return VectorChoice(lanes, count, why=why)
+    return VectorChoice(lanes, _unroll(body, lanes, trips), _sum_block(reductions, trips), why)
+
+
+def edge_of(loop: For, lower: Index) -> For:
+    """What is left of a loop from ``lower`` on: copies that only the whole loop was worth are dropped."""
+    if not isinstance(loop, ChosenLoop) or not isinstance(plan := loop.plan, VectorPlan):
+        return replace(loop, lower=lower)
+    worth = min(plan.unroll, copies(tuple(statements(loop.body))))
+    return replace(loop, lower=lower, plan=replace(plan, unroll=worth))
 
 
 def static_trips_of(loop: For) -> int | None:
@@ -69,9 +120,13 @@ def subexpressions(expr: Expr) -> Iterator[Expr]:
             waiting.extend(reversed(each.args))
 
 
-def _obstacle(loop: For, body: tuple[Statement, ...]) -> str:
+def _obstacle(loop: For, body: tuple[Statement, ...], reductions: tuple[Accumulate, ...]) -> str:
+    trips = static_trips_of(loop)
+    if loop.step != 1:
+        return "the step is not 1"
+    if trips is not None and trips < 2:
+        return "fewer than two iterations"
     private = {s.buffer.name for s in body if isinstance(s, Alloc)}
-    reductions = _reductions(loop, body)
     loaded = {load.buffer.name for s in body for load in loads_of(s)}
     stored = {s.buffer.name for s in body if isinstance(s, Store)}
     targets = {(r.buffer.name, r.index): r.function for r in reductions}
@@ -108,21 +163,36 @@ def _reductions(loop: For, body: tuple[Statement, ...]) -> tuple[Accumulate, ...
 
 def _step(loop: For, statement: Store | Accumulate) -> int | None:
     """By how many elements the target moves from iteration to iteration; what is bound before the loop is constant."""
-    inside = {s.name for s in statements(loop.body) if isinstance(s, Let)}
     flat = flat_index(statement.buffer, statement.index)
-    fixed: dict[Expr, Index] = {v: Num(0) for v in values(flat) if isinstance(v, Ref) and v.name not in inside}
+    bound = [value for value in values(flat) if isinstance(value, Ref)]
+    inside = {s.name for s in statements(loop.body) if isinstance(s, Let)} if bound else set[str]()
+    fixed: dict[Expr, Index] = {value: Num(0) for value in bound if value.name not in inside}
     return stride(settle(flat, fixed), loop.var)
 
 
 def _dtypes(body: tuple[Statement, ...]) -> frozenset[DType]:
-    computed = {e.dtype for s in body for root in expressions_of(s) for e in subexpressions(root)}
+    """Those of computed values; a place that is only compared takes no lanes of 64 bits, see :mod:`borders`."""
+    parts = [e for s in body for root in expressions_of(s) for e in subexpressions(root)]
+    compared = {
+        a
+        for e in parts
+        if isinstance(e, Call) and e.dtype == BOOL
+        for a in e.args
+        if isinstance(a, IndexValue | Literal)
+    }
+    computed = {e.dtype for e in parts if not isinstance(e, IndexValue | Literal) or e not in compared}
     return frozenset(computed | {s.buffer.dtype for s in body if isinstance(s, Store | Accumulate)})
 
 
-def _lanes(body: tuple[Statement, ...], host: Host) -> int:
+def _widest(body: tuple[Statement, ...]) -> int:
     """The widest data type fills a register; narrow ones are computed as four bytes or fill half of one."""
-    widest = max((dtype.itemsize for dtype in _dtypes(body)), default=4)
-    return host.vector_bytes // max(widest, 4)
+    return max((4, *(dtype.itemsize for dtype in _dtypes(body))))
+
+
+def _sum_block(reductions: tuple[Accumulate, ...], trips: int | None) -> int | None:
+    is_long = trips is None or trips > 2 * SUM_BLOCK
+    sums = any(r.function == "add" and r.buffer.dtype.is_float for r in reductions)
+    return SUM_BLOCK if is_long and sums else None
 
 
 def _unroll(body: tuple[Statement, ...], lanes: int, trips: int | None) -> int:
@@ -138,9 +208,13 @@ def copies(body: tuple[Statement, ...]) -> int:
 
     A long body keeps the processor busy by itself, and copies of it only cost compile time.
     """
-    roots = [root for s in body for root in expressions_of(s)]
-    cost = sum(_cost(root) for root in roots)
-    return 4 if cost < 0.5 and len(roots) <= 12 else 2 if cost < 4 and len(roots) <= 24 else 1
+    cost, roots = body_cost(body), sum(len(expressions_of(s)) for s in body)
+    return 4 if cost < 0.5 and roots <= 12 else 2 if cost < 4 and roots <= 24 else 1
+
+
+def body_cost(body: tuple[Statement, ...]) -> float:
+    """The nanoseconds of one iteration's arithmetic on one lane, roughly."""
+    return sum(_cost(root) for s in body for root in expressions_of(s))
 
 
 def _cost(expr: Expr) -> float:

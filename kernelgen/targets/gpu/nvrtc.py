@@ -82,6 +82,16 @@ def compile_cuda(source: str, name: str, arch: str = "sm_90", options: Sequence[
         library.nvrtcDestroyProgram(ctypes.byref(program))
 
 
+def version() -> str:
+    """The compiler's version and that of the headers of half types: what the products depend on beside the text.
+
+    Raises BackendUnavailable without NVRTC.
+    """
+    library, major, minor = _library(), ctypes.c_int(), ctypes.c_int()
+    _check(library, library.nvrtcVersion(ctypes.byref(major), ctypes.byref(minor)))
+    return f"nvrtc {major.value}.{minor.value} {_installed(PACKAGE)}, headers {_installed(HEADERS)}"
+
+
 def resources_of(log: str) -> Mapping[str, Resources]:
     """The resource report of each kernel in the assembler's verbose output."""
     pieces = ENTRY.split(log)[1:]
@@ -146,6 +156,15 @@ def _library_folders() -> Iterator[Path]:
 
 def _include_options() -> list[str]:
     return [f"-I{path.parent}" for path in _files(HEADERS, "cuda_fp16.h")]
+
+
+@cache
+def _installed(package: str) -> str:
+    """The version of an installed package; ``none`` where it is not."""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return "none"
 
 
 @cache

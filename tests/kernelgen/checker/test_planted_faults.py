@@ -15,7 +15,7 @@ from kernelgen.desc import KernelDesc
 from kernelgen.dims import sym
 from kernelgen.nest.nodes import Nest
 from kernelgen.nest.text import show
-from kernelgen.poly.map_cpu import CpuPlan
+from kernelgen.plan import Plan
 from kernelgen.stages import lower
 
 
@@ -51,7 +51,7 @@ KERNELS: Mapping[str, Callable[[], KernelDesc]] = {
 @cache
 def finished(name: str) -> tuple[KernelDesc, Nest]:
     desc = KERNELS[name]()
-    return desc, lower(desc, CpuPlan()).nest
+    return desc, lower(desc, Plan()).nest
 
 
 @pytest.mark.parametrize("kernel", KERNELS)

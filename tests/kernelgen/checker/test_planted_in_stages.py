@@ -16,7 +16,7 @@ from kernelgen.nest import contract as contraction
 from kernelgen.nest import share as sharing
 from kernelgen.nest.nodes import Accumulate, Call, For, If, IndexBinary, IndexOp, Let, LoopKind, Nest, Store
 from kernelgen.nest.walk import map_blocks
-from kernelgen.poly.map_cpu import CpuPlan
+from kernelgen.plan import Plan
 from kernelgen.poly.scop import Scop, Statement
 from kernelgen.stages import Stage, lower
 
@@ -32,7 +32,7 @@ KERNELS: Mapping[str, Callable[[], KernelDesc]] = {
 def rejected(desc: KernelDesc) -> str:
     """Who rejects the kernel: the check of the proof or of the checker; empty when nobody does."""
     try:
-        nest = lower(desc, CpuPlan()).nest
+        nest = lower(desc, Plan()).nest
     except ProofError as error:
         return f"proof of {error.check}"
     fault = check(nest, desc, steps=500_000).fault
@@ -110,8 +110,8 @@ def test_reductions_are_not_started(kernel: str, monkeypatch: pytest.MonkeyPatch
 def test_a_temporary_loses_a_dim_that_its_loops_address(monkeypatch: pytest.MonkeyPatch) -> None:
     find = contraction._local_form
 
-    def careless(buffer, home, on_heap):
-        found = find(buffer, home, on_heap)
+    def careless(buffer, home, on_heap, room):
+        found = find(buffer, home, on_heap, room)
         if found is None or not found.dims:
             return found
         return replace(found, buffer=replace(found.buffer, shape=()), dims=())
@@ -121,7 +121,7 @@ def test_a_temporary_loses_a_dim_that_its_loops_address(monkeypatch: pytest.Monk
 
 
 def test_a_temporary_shares_an_output_that_is_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
-    def careless(body, temporary, output):
+    def careless(uses, temporary, output):
         return (temporary.shape, temporary.dtype) == (output.shape, output.dtype)
 
     w, x = examples.Writer(), examples.tensor("x", 150, 150)
@@ -131,7 +131,7 @@ def test_a_temporary_shares_an_output_that_is_in_use(monkeypatch: pytest.MonkeyP
     rows = w.op("ReduceSum", e, shape=(150, 1), axis=(1,), keep_dims=True)
     desc = w.desc("two", (x,), first, w.op("Div", rows, e, shape=(150, 150)))
     assert rejected(desc) == ""
-    monkeypatch.setattr(sharing, "_fits", careless)
+    monkeypatch.setattr(sharing._Uses, "fit", careless)
     assert rejected(desc)
 
 

@@ -22,6 +22,16 @@ def test_softmax():
     np.testing.assert_allclose(found, e / e.sum(1, keepdims=True), rtol=1e-6)
 
 
+def test_a_number_of_a_float64_tensor_is_a_tensor_of_rank_0():
+    w, x = Writer(), tensor("x", 5, dtype=FLOAT64)
+    first = w.op("StridedSlice", x, shape=(), begin=(1,), end=(2,), strides=(1,), shrink_axis_mask=1)
+    (found,) = reference(w.desc("k", (x,), w.op("IsInf", first, shape=(), dtype=BOOL)))(
+        np.asarray([1, np.inf, 2, 3, 4])
+    )
+    assert found.shape == ()
+    assert found
+
+
 def test_layer_norm():
     x, gamma, beta = draw(6, 10), draw(10, seed=1), draw(10, seed=2)
     (found,) = reference(examples.layer_norm())(x, gamma, beta)

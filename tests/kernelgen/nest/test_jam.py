@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from kernel_examples import column_sum
-from nests import I, J, block, buffer, call, loop, output
+from nests import I, J, block, buffer, call, local, loop, output
 
 from kernelgen.dims import Dim, sym
 from kernelgen.driver import compile
-from kernelgen.nest.jam import ROWS, jam_rows
+from kernelgen.nest.jam import MANY, MAX_TERMS, ROWS, jam_rows
 from kernelgen.nest.nodes import Accumulate, For, If, Let, Load, LoopKind, Nest, Ref, Statement, Store
 from kernelgen.nest.walk import statements
 
@@ -36,6 +36,18 @@ def test_eight_rows_then_one() -> None:
     assert len(sums) == ROWS
     bound = [s.name for s in (*statements(whole), *statements(rest)) if isinstance(s, Let)]
     assert len(set(bound)) == ROWS + 1
+
+
+def test_rows_that_accumulate_into_several_elements_are_fewer_at_once() -> None:
+    others = [Accumulate(output(f"y{k}", 64), (J,), "add", Ref("v", X.dtype)) for k in range(4)]
+    whole, rest = loops_over_rows(jam_rows(rows(SUM[0], *others)))
+    assert (whole.step, rest.step) == (MAX_TERMS // 4, 1)
+
+
+def test_a_block_of_held_sums_stays() -> None:
+    held = [Accumulate(local(f"held{k}", 64), (J,), "add", Ref("v", X.dtype)) for k in range(MANY)]
+    assert jam_rows(rows(SUM[0], *held)) == rows(SUM[0], *held)
+    assert jam_rows(rows(SUM[0], *held[1:])) != rows(SUM[0], *held[1:])
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from operator_cases import TARGETS, Case, numbers
 
+from kernelgen.errors import DescError
+
 
 def convolved(x, weights, stride, dilation, groups):
     """``x`` is NCHW, weights are ``[O, C/groups, kh, kw]``."""
@@ -52,16 +54,23 @@ def split(x, dim, block):
 
 def blocked_cases():
     for number, (channels, outer, block, lanes) in enumerate(
-        [(4, 4, 4, 4), (8, 12, 4, 6), (16, 16, 16, 8), (2, 3, 1, 3)]
-    ):
+        [
+            (4, 4, 4, 4), (8, 12, 4, 6), (16, 16, 16, 8), (2, 3, 1, 3), (8, 8, 8, 1), (32, 16, 16, 16), (3, 5, 3, 5),
+            (1, 16, 1, 16),
+        ]
+    ):  # fmt: skip
         x, weights = numbers(number, (2, channels, 5, 4)), numbers(number + 9, (outer, channels, 3, 2))
-        y = convolved(x, weights, (2, 1), (1, 1), 1)
+        bias = numbers(number + 20, (1, outer, 1, 1))
+        stride, dilation = ((2, 1), (1, 1)) if number % 2 else ((1, 1), (2, 3))
+        y = convolved(x, weights, stride, dilation, 1)
         inputs = split(x, 1, block), split(split(weights, 1, block), 0, lanes)
-        yield Case("Conv2D", inputs, (split(y, 1, lanes),), {"stride": (2, 1)}, formats=(f"NCHW{block}c",))
+        attrs, formats = {"stride": stride, "dilation": dilation}, (f"NCHW{block}c",)
+        yield Case("Conv2D", inputs, (split(y, 1, lanes),), attrs, formats)
+        yield Case("Conv2D", (*inputs, split(bias, 1, lanes)), (split(y + bias, 1, lanes),), attrs, formats)
 
 
 def depth_wise_cases():
-    for number, (channels, block) in enumerate([(4, 4), (8, 4), (16, 16)]):
+    for number, (channels, block) in enumerate([(4, 4), (8, 4), (16, 16), (5, 5), (6, 1), (24, 8)]):
         x, weights = numbers(number, (1, channels, 5, 6)), numbers(number + 9, (channels, 1, 3, 3))
         y = convolved(x, weights, (1, 1), (1, 1), channels)
         turned = np.moveaxis(weights.reshape(channels // block, block, 1, 3, 3), 1, -1)[..., None, :]
@@ -74,3 +83,12 @@ def depth_wise_cases():
 @pytest.mark.parametrize("case", [*cases(), *blocked_cases(), *depth_wise_cases()], ids=lambda c: f"{c}{c.formats[:1]}")
 def test_conv2d(case, target):
     case.agrees(target)
+
+
+@pytest.mark.parametrize(("weights", "attrs"), [
+    ((1, 2, 3, 2, 8, 4), {}), ((1, 1, 3, 2, 4, 4), {}), ((1, 1, 3, 2, 1, 4), {"is_depth_wise": True}),
+])  # fmt: skip
+def test_blocked_weights_that_do_not_fit_are_refused(weights, attrs):
+    x, y = numbers(0, (1, 2, 5, 4, 4)), numbers(1, (1, weights[0], 3, 3, weights[5]))
+    with pytest.raises(DescError, match="do not fit the channels"):
+        _ = Case("Conv2D", (x, numbers(2, weights)), (y,), {"stride": (1, 1), **attrs}, formats=("NCHW4c",)).desc

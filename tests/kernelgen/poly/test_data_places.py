@@ -29,10 +29,12 @@ from kernelgen.nest.nodes import (
     Store,
 )
 from kernelgen.nest.walk import map_expression, statements
+from kernelgen.plan import CpuPlan, Plan
+from kernelgen.poly.apply import apply
 from kernelgen.poly.build import to_scop
 from kernelgen.poly.fold import fold
 from kernelgen.poly.group import group
-from kernelgen.poly.map_cpu import CpuPlan, map_cpu
+from kernelgen.poly.map_cpu import choose
 from kernelgen.poly.proof import prove
 from kernelgen.poly.relations import Relations, relations
 from kernelgen.poly.schedule import schedule
@@ -139,7 +141,8 @@ def test_a_scan_keeps_its_running_value_in_a_register_and_its_rows_parallel() ->
 
 def test_blocks_of_a_product_cover_every_result_once() -> None:
     scop, whole = grouped(MATMUL)
-    mapped = map_cpu(schedule(scop, whole), scop, whole, CpuPlan(block=(4, 16)))
+    found = schedule(scop, whole)
+    mapped = apply(found, choose(found, scop, whole, Plan(CpuPlan(block=(4, 16)))))
     assert prove(scop, whole, mapped)
     assert mapped.get_domain().is_equal(whole.domain)
     held = [

@@ -9,7 +9,7 @@ from kernel_examples import column_sum, crossed_reshape, layer_norm, momentum, s
 
 from kernelgen.desc import KernelDesc
 from kernelgen.dims import sym
-from kernelgen.poly.map_cpu import CpuPlan
+from kernelgen.plan import Plan
 from kernelgen.stages import lower
 
 FOLDER = Path(__file__).parents[2] / "golden" / "kernels"
@@ -35,5 +35,5 @@ def test_loops_are_as_stored(name: str, request: pytest.FixtureRequest) -> None:
 
 def stages_text(desc: KernelDesc) -> str:
     """The grouped statements, the proof and the final loops."""
-    texts = lower(desc, CpuPlan()).trail.texts
+    texts = lower(desc, Plan()).trail.texts
     return "\n".join(texts[stage]().strip() + "\n" for stage in ("group", "proof", "hoist"))

@@ -28,10 +28,10 @@ from kernelgen.dims import evaluate, sym
 from kernelgen.driver import compile
 from kernelgen.nest.nodes import For, LoopKind, Nest, Space
 from kernelgen.nest.walk import statements
+from kernelgen.plan import CpuPlan
 from kernelgen.poly.build import to_scop
 from kernelgen.poly.fold import fold
 from kernelgen.poly.group import group
-from kernelgen.poly.map_cpu import CpuPlan
 
 SIZES = {"M": 5, "N": 9}
 

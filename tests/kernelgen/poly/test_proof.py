@@ -13,10 +13,12 @@ from kernelgen.driver import compile
 from kernelgen.errors import ProofError
 from kernelgen.nest import index as ix
 from kernelgen.nest.nodes import Let, Load, Num, Store, Var
+from kernelgen.plan import Plan
+from kernelgen.poly.apply import apply
 from kernelgen.poly.build import to_scop
 from kernelgen.poly.fold import fold
 from kernelgen.poly.group import group
-from kernelgen.poly.map_cpu import CpuPlan, map_cpu
+from kernelgen.poly.map_cpu import choose
 from kernelgen.poly.proof import prove
 from kernelgen.poly.relations import Relations, relations
 from kernelgen.poly.schedule import schedule
@@ -52,7 +54,8 @@ def test_every_kernel_carries_its_certificate() -> None:
 
 def test_the_untouched_schedule_passes() -> None:
     scop, whole = grouped(softmax())
-    assert prove(scop, whole, map_cpu(schedule(scop, whole), scop, whole, CpuPlan())).facts
+    found = schedule(scop, whole)
+    assert prove(scop, whole, apply(found, choose(found, scop, whole, Plan()))).facts
 
 
 def test_phases_in_the_wrong_order_are_rejected() -> None:

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import platform
+import re
 
 import numpy as np
 import pytest
 
 from kernelgen.dtypes import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, DType, dtype
 from kernelgen.nest.nodes import Call, Nest
+from kernelgen.plan import Plan
+from kernelgen.stages import lower
 from kernelgen.targets.cpu.emit import ENTRY, emit_for
 from kernelgen.targets.cpu.entry import CpuEntry
 from kernelgen.targets.cpu.host import Host
-from kernelgen.targets.cpu.module import compile_object, detect_host, link
+from kernelgen.targets.cpu.module import compile_object, detect_host, link, machine_text
 from kernelgen.targets.cpu.openmp import runtime
+from kernelgen.targets.cpu.sizes import sizes_for
 from kernelgen.targets.cpu.wrapper import stand_ins
+from tests.support.kernel_examples import Writer, tensor
 from tests.support.nests import call, map_nest, reduce_nest, softmax_nest
 
 HOSTS = {
@@ -105,3 +110,41 @@ def test_reductions(host: Host, function: str) -> None:
     x, y = floats(3, 45), np.zeros(3, np.float32)
     run_on(host, reduce_nest(function, 3, 45), x, y)
     np.testing.assert_allclose(y, x.sum(axis=1) if function == "add" else x.max(axis=1), rtol=1e-5, atol=1e-6)
+
+
+FEATURES_512 = frozenset(("avx", "avx2", "avx512bw", "avx512f", "avx512vbmi2", "avx512vl", "fma", "f16c"))
+BLOCKED = {
+    "avx512": Host(
+        "icelake-server", frozenset(("avx", "avx2", "avx512bw", "avx512f", "avx512vbmi2", "avx512vl", "fma", "f16c"))
+    ),
+    "avx2": HOSTS["avx2"],
+    "sse4": HOSTS["sse4"],
+}
+
+
+def inner_loops(assembly: str) -> list[str]:
+    """The straight blocks that end with a jump back to their own label."""
+    blocks: list[str] = []
+    for part in re.split(r"\n(?=\.LBB\w+:)", assembly):
+        label, body = part.split(":", 1)[0], part.split(":", 1)[-1]
+        back = re.search(rf"\n\tj\w+\t{re.escape(label)}\n", body)
+        if label.startswith(".LBB") and back:
+            blocks.append(body[: back.end()])
+    return blocks
+
+
+@pytest.mark.parametrize("kind", ["float32", "float64"])
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("name", BLOCKED)
+def test_blocks_of_products_fill_the_registers_and_no_more(name: str, kind: str, transposed: bool) -> None:
+    host, extent = BLOCKED[name], 48
+    a, b = (tensor(each, extent, extent, dtype=dtype(kind)) for each in "ab")
+    w = Writer()
+    y = w.op("BatchMatMul", a, b, shape=(extent, extent), transpose_a=False, transpose_b=transposed)
+    desc = w.desc("product", (a, b), y)
+    source = emit_for(lower(desc, Plan(cpu=sizes_for(host))).nest, host)
+    products = [
+        loop for loop in inner_loops(machine_text(source, host)) if re.search(r"\tv?f?n?m(add|ul)\w*p[sd]\t", loop)
+    ]
+    assert products
+    assert not any("%rsp" in loop or "%rbp" in loop for loop in products)

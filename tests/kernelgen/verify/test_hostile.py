@@ -20,7 +20,7 @@ from kernelgen.errors import DescError
 from tests.support.sources import ROOT
 
 MEMORY = 3 << 30
-SECONDS = 60
+SECONDS = 30
 
 PROGRAM = """
 import json, sys
@@ -39,10 +39,10 @@ except KernelgenError as error:
 """
 
 COMPILED = [
-    "chain 1000", "softmaxes 60", "column_and_row_sums 20", "many_inputs 1000", "many_outputs 100", "all_pairs 40",
-    "doubled 60",
-    "huge 1099511627776", "huge_phases 1048576 1048576", "broadcast_bomb 16384", "high_rank 12", "reshapes 16",
-    "transposes 20",
+    "chain 1000", "softmaxes 200", "column_and_row_sums 100", "many_inputs 1000", "many_outputs 1000", "many_parts 300",
+    "many_boxes 300", "row_sums 200", "all_pairs 44", "doubled 500",
+    "huge 1099511627776", "huge_phases 1048576 1048576", "broadcast_bomb 16384", "high_rank 12", "reshapes 60",
+    "transposes 100",
 ]  # fmt: skip
 REFUSED = {
     "chain 5000": ("budget", "5000 operators"),

@@ -9,6 +9,7 @@ import numpy as np
 
 from kernelgen.targets.gpu.ptx.errors import PtxError
 from kernelgen.targets.gpu.ptx.frame import Frame
+from kernelgen.targets.gpu.ptx.lanes import WARP
 from kernelgen.targets.gpu.ptx.nodes import Immediate, Instruction, Negated, Operand, Register, Symbol
 from kernelgen.targets.gpu.ptx.types import BITS, is_float, numpy_type, width_of
 
@@ -42,6 +43,9 @@ class Scope:
             case Immediate():
                 value = _constant(operand, kind)
                 return lambda frame: value
+            case Symbol("WARP_SZ", 0):
+                width = np.array(WARP).astype(BITS[width_of(kind)])
+                return lambda frame: width
             case Symbol(name, offset) if name in self.addresses:
                 address = np.array(self.addresses[name] + offset).astype(BITS[width_of(kind)])
                 return lambda frame: address

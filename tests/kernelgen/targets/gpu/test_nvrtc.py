@@ -8,7 +8,7 @@ from kernelgen.errors import BackendUnavailable, CodegenError
 from kernelgen.targets.gpu import nvrtc
 from kernelgen.targets.gpu.nvrtc import Resources, resources_of
 from tests.support import cuda_kernels as kernels
-from tests.support.cuda import compiled
+from tests.support.cuda_runs import compiled
 
 BROKEN = """extern "C" __global__ void broken(float* x) {
   x[0] = 1;

@@ -9,7 +9,7 @@ import pytest
 
 from kernelgen.targets.gpu.ptx import Report
 from tests.support import cuda_kernels as kernels
-from tests.support.cuda import clean
+from tests.support.cuda_runs import clean
 
 COPY = """
 extern "C" __global__ void copy(const float* x, float* y, int stride, int shift) {

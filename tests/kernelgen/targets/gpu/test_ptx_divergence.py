@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from tests.support.cuda import clean
+from tests.support.cuda_runs import clean
 
 Random = np.random.Generator
 CONDITIONS = ("t & 1", "v % 3 == 0", "r > 40", "t < 11", "(r ^ t) & 2", "k == 2", "v > t")

@@ -10,7 +10,7 @@ import pytest
 
 from kernelgen.targets.gpu.ptx import KINDS, run
 from tests.support import cuda_kernels as kernels
-from tests.support.cuda import compiled, launch
+from tests.support.cuda_runs import compiled, launch
 
 
 def zeros(*shape: int, dtype: Any = np.float32) -> np.ndarray:

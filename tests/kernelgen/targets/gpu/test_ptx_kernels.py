@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.support import cuda_kernels as kernels
-from tests.support.cuda import clean
+from tests.support.cuda_runs import clean
 
 RANDOM = np.random.default_rng(7)
 

@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tests.support.cuda import clean
+from tests.support.cuda_runs import clean
 
 X = np.concatenate([np.linspace(-9, 9, 333), [1e-30, -1e-5, 40.0, 1e6, -1e6, 123456.0]])
 FUNCTIONS: dict[str, tuple[Callable[[Any], Any], str]] = {

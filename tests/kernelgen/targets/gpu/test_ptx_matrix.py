@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from kernelgen.targets.gpu.ptx import run
-from tests.support.cuda import clean
+from tests.support.cuda_runs import clean
 
 RANDOM = np.random.default_rng(17)
 NUMBERS: dict[str, tuple[Any, int]] = {  # how a number is stored, and how many share a register

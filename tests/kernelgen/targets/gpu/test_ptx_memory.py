@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kernelgen.targets.gpu.ptx.shadow import Shadow, Visitors
-from tests.support.cuda import clean, launch
+from tests.support.cuda_runs import clean, launch
 
 RANDOM = np.random.default_rng(11)
 COMMON = """

@@ -10,7 +10,7 @@ from kernelgen.targets.gpu.ptx import PtxError, parse, run
 from kernelgen.targets.gpu.ptx.flow import chunks_of, unsure_registers
 from kernelgen.targets.gpu.ptx.nodes import Address, Immediate, Negated, Pair, Register, Symbol, Vector
 from tests.support import cuda_kernels as kernels
-from tests.support.cuda import compiled
+from tests.support.cuda_runs import compiled
 
 HEAD = ".version 9.0\n.target sm_90\n.address_size 64\n"
 SMALL = (

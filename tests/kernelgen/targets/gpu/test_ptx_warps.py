@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.support.cuda import clean, launch
+from tests.support.cuda_runs import clean, launch
 
 LANES = np.arange(32)
 EVERY = 0xFFFFFFFF

@@ -1,0 +1,6 @@
+"""Speed on a CUDA device: ``python -m benchmarks gpu --json OUT``; one command does all of it in under eight minutes.
+
+Reading order: ``cases`` (a class of kernels each), ``timing`` (what a device takes, by its own clock), ``contestants`` (ours,
+torch.compile, eager), ``classes`` (one class after the other in a process of its own), ``correctness`` (the catalogue and the
+corpus), ``run`` (the parent: budgets, restarts, the record).
+"""

@@ -1,0 +1,42 @@
+"""The callable of a plan on a CUDA device: everything on the caller's stream, and nobody waits.
+
+Arrays of cupy, torch and others that lie on the device are used where they are, and results are of the same library.
+numpy arrays are copied over, and results back, for which the caller waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from graphkernel.runtime.capture import CapturedPlan, capture
+from graphkernel.runtime.device import DeviceMemory
+from graphkernel.runtime.executable import Executable
+
+
+@dataclass(eq=False)
+class DeviceExecutable(Executable):
+    """An executable whose plan runs on a device. Several threads may call at once, each on a stream of its own."""
+
+    device: DeviceMemory = field(kw_only=True)
+
+    def __call__(self, *arrays: object, out: Sequence[Any] | None = None) -> tuple[Any, ...]:
+        """Runs the graph on the caller's stream: torch's current one for tensors of torch, else cupy's."""
+        border = self.device.border
+        with border.stream_of(arrays if out is None else (*arrays, *out)):
+            inputs = [self._taken(array, position) for position, array in enumerate(arrays)]
+            stays = out is not None and all(map(border.lives_on_device, out))
+            results = super().__call__(*inputs, out=[border.take(one, "out") for one in out] if stays and out else None)
+            for alias in self.graph.aliases:
+                self.device.bring_back(inputs[alias.input], arrays[alias.input])
+            if out is None:
+                give = border.giver(arrays)
+                return tuple([give(result) for result in results])
+            for result, place in zip(results, out, strict=True) if not stays else ():
+                self.device.bring_back(result, place)
+            return tuple(out)
+
+    def capture(self, *arrays: object) -> CapturedPlan:
+        """The plan for arrays of these shapes as one CUDA graph: see :mod:`graphkernel.runtime.capture`."""
+        return capture(self, self.device, arrays)

@@ -1,0 +1,52 @@
+"""Tensors of a description that hold one constant everywhere: those are computed, not hashed.
+
+Terms know no numbers but those that are written down: ``min(0, 0)`` would be a term of its own, where a generator may well
+write 0. So operators whose operands are constants have the value that they compute.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from kernelgen.desc import KernelDesc, OpDesc, TensorDesc
+from kernelgen.dtypes import Category
+from kernelgen.meaning.algebra import ArrayAlgebra
+from kernelgen.vocabulary import ELEMENTWISE
+
+REPEATED = frozenset(
+    {"Reshape", "BroadcastTo", "Transpose", "Tile", "ReduceMax", "ReduceMin", "ReduceAll", "ReduceAny"}
+)
+"""Operators whose result is the constant that all elements of the operand are, where it has elements."""
+
+Constants = Mapping[str, TensorDesc]
+"""Name -> a constant of the data type that the tensor has."""
+
+
+def constants_of(desc: KernelDesc) -> Constants:
+    """The constant tensors of a description without symbols; a value that is not finite counts as computed."""
+    found: dict[str, TensorDesc] = {}
+    for op in desc.ops:
+        value = _value(op, found) if len(op.outputs) == 1 else None
+        if value is not None and np.isfinite(value):
+            found[op.output.name] = TensorDesc("", (1,), op.output.dtype, value=value)
+    return found
+
+
+def _value(op: OpDesc, known: Constants) -> float | None:
+    if op.output.dtype.category is Category.COMPLEX:
+        return None
+    if op.name == "ZerosLike":
+        return 0
+    operands = [tensor if tensor.value is not None else known.get(tensor.name) for tensor in op.inputs]
+    values = [tensor for tensor in operands if tensor is not None]
+    if len(values) < len(operands) or not values:
+        return None
+    if op.name in ELEMENTWISE:
+        algebra = ArrayAlgebra()
+        with np.errstate(all="ignore"):
+            arrays = [np.full((1,), tensor.value, tensor.dtype.numpy) for tensor in values]
+            return algebra.cast(ELEMENTWISE[op.name](algebra, arrays, op), op.output.dtype).reshape(1)[0].item()
+    repeats = op.name in REPEATED and 0 not in op.inputs[0].shape and values[0].dtype == op.output.dtype
+    return values[0].value if repeats else None

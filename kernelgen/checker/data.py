@@ -1,0 +1,74 @@
+"""The inputs of a kernel whose numbers are known: ids, rows and columns of sparse matrices.
+
+They are drawn as for a run on data and then made harder: some ids lie just outside, where that is allowed, and in every
+other run the first two rows and the last one of a sparse matrix are empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from kernelgen.checker.terms import TOP
+from kernelgen.desc import KernelDesc, OpDesc
+from kernelgen.desc_axes import normal_axis
+from kernelgen.samples_index import CSR_OPERANDS, INDEX_OPERANDS, index_inputs
+
+Data = Mapping[int, tuple[int, ...]]
+"""Input position -> the numbers of its elements in row-major order."""
+
+ROW_STARTS = frozenset({*CSR_OPERANDS, "CSR2COO"})
+"""Operators whose first operand holds where the rows of a matrix start."""
+
+
+def known_data(desc: KernelDesc, turn: int = 0) -> Data:
+    """The known inputs of a description without symbols; ``turn`` counts the runs."""
+    drawn = index_inputs(desc, np.random.default_rng(0))
+    rows = {op.inputs[0].name for op in desc.ops if op.name in ROW_STARTS}
+    sound = rows | {tensor.name for op in desc.ops if op.name in (*ROW_STARTS, "COO2CSR") for tensor in op.inputs[:2]}
+    for op in desc.ops:
+        if op.name in INDEX_OPERANDS:
+            name = op.inputs[INDEX_OPERANDS[op.name]].name
+            if name in drawn and name not in sound:
+                drawn[name] = _with_ids_outside(drawn[name], op)
+    for name in rows & drawn.keys() if turn % 2 else ():
+        drawn[name] = _with_empty_rows(drawn[name])
+    return {
+        position: tuple(int(value) & TOP for value in drawn[tensor.name].reshape(-1))
+        for position, tensor in enumerate(desc.inputs)
+        if tensor.name in drawn
+    }
+
+
+def _with_ids_outside(ids: np.ndarray[Any, Any], op: OpDesc) -> np.ndarray[Any, Any]:
+    """Every fifth id of each coordinate is the last one below or the first one above its range, in turn."""
+    made = ids.astype(np.int64)
+    columns = (
+        [made.reshape(-1)] if op.name not in ("GatherNd", "TensorScatterAdd") else made.reshape(-1, made.shape[-1]).T
+    )
+    for column, extent in zip(columns, _extents(op), strict=False):
+        column[3::10], column[8::10] = -1, extent
+    return made
+
+
+def _extents(op: OpDesc) -> Iterator[int]:
+    """How many places each coordinate of an id can name."""
+    shape = [int(dim) for dim in op.inputs[0].shape]  # pyright: ignore[reportArgumentType]  # specialised
+    result = [int(dim) for dim in op.output.shape]  # pyright: ignore[reportArgumentType]
+    match op.name:
+        case "Gather":
+            yield shape[normal_axis(op.attrs.int("axis", 0), len(shape))]
+        case "UnsortedSegmentSum":
+            yield result[0]
+        case "OneHot":
+            yield result[normal_axis(op.attrs.int("axis", -1), len(result))]
+        case _:
+            yield from shape
+
+
+def _with_empty_rows(starts: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    made = starts.copy()
+    made[1:3], made[-2:-1] = made[:1], made[-1:]
+    return made

@@ -1,0 +1,162 @@
+"""The terms of operators on complex numbers: a pair of terms for each.
+
+Sums, and whatever moves elements, work on both parts alike; products are those of complex numbers, and quotients are
+``a conj(b) / |b|^2``. In the ring of terms it is the same how the sums of a product are written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+import numpy as np
+
+from kernelgen.checker.algebra import TermAlgebra, Terms
+from kernelgen.checker.operators import KNOWN_OPERANDS, MOVES, has_real_terms, real_value
+from kernelgen.desc import OpDesc, TensorDesc
+from kernelgen.dtypes import COMPLEX64, FLOAT32, FLOAT64, Category, DType
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Real and imaginary parts."""
+
+    real: Terms
+    imaginary: Terms
+
+    def each(self, change: Callable[[Terms], Terms]) -> Pair:
+        """Both parts changed alike."""
+        return Pair(change(self.real), change(self.imaginary))
+
+
+Value = Terms | Pair
+
+PARTS_ALIKE = MOVES | frozenset({
+    "Add", "TensorAdd", "Sub", "Neg", "AddN", "ZerosLike", "TensorMove", "ReduceSum", "CumSum", "PadAkg", "TransData",
+    "LayoutTransform", "Gather", "GatherNd", "TensorScatterAdd", "UnsortedSegmentSum", "OneHot", "Select",
+})  # fmt: skip
+PRODUCTS = frozenset({"Mul", "Square", "MatMul", "BatchMatMul"})
+
+
+def real_kind(kind: DType) -> DType:
+    """The data type of the parts."""
+    if kind.category is not Category.COMPLEX:
+        return kind
+    return FLOAT32 if kind == COMPLEX64 else FLOAT64
+
+
+def is_complex(tensor: TensorDesc) -> bool:
+    """Whether its elements are pairs."""
+    return tensor.dtype.category is Category.COMPLEX
+
+
+def has_terms(op: OpDesc) -> bool:
+    """Whether the operator has a meaning in terms, real or complex."""
+    if not any(map(is_complex, (*op.inputs, *op.outputs))):
+        return has_real_terms(op)
+    return op.name in PARTS_ALIKE | PRODUCTS or op.name in OTHERS
+
+
+def complex_value(op: OpDesc, operands: Sequence[Value], algebra: TermAlgebra) -> list[Value]:
+    """The results of an operator of which an operand or a result is complex."""
+    if op.name in OTHERS:
+        return [OTHERS[op.name](op, operands, algebra)]
+    if op.name in PRODUCTS:
+        left, right = (_pair(each, algebra) for each in (*operands, *operands)[:2])
+        return [_product(op, left, right, operands[2:], algebra)]
+    first, second = (
+        _alike(op, [_part(k, v, op, algebra)[part] for k, v in enumerate(operands)], part, algebra) for part in (0, 1)
+    )
+    return [Pair(a, b) for a, b in zip(first, second, strict=True)]
+
+
+def _alike(op: OpDesc, operands: Sequence[Terms], part: int, algebra: TermAlgebra) -> list[Terms]:
+    attrs = op.attrs.without("pad_val") if part else op.attrs
+    return real_value(replace(_real_op(op), attrs=attrs), operands, algebra)
+
+
+def _part(place: int, value: Value, op: OpDesc, algebra: TermAlgebra) -> tuple[Terms, Terms]:
+    """What the operator on real, and the one on imaginary parts takes; ids and conditions are the same for both."""
+    chooses = place in KNOWN_OPERANDS.get(op.name, ()) or (op.name == "Select" and place == 0)
+    if chooses and isinstance(value, Terms):
+        return value, value
+    pair = _pair(value, algebra)
+    return pair.real, pair.imaginary
+
+
+def _pair(value: Value, algebra: TermAlgebra) -> Pair:
+    if isinstance(value, Pair):
+        return value
+    return Pair(value, Terms(np.full(value.numbers.shape, 0, object), value.kind))
+
+
+def _real_op(op: OpDesc) -> OpDesc:
+    inputs, outputs = (
+        tuple(replace(tensor, dtype=real_kind(tensor.dtype)) for tensor in tensors)
+        for tensors in (op.inputs, op.outputs)
+    )
+    return replace(op, inputs=inputs, outputs=outputs)
+
+
+def _product(op: OpDesc, a: Pair, b: Pair, more: Sequence[Value], algebra: TermAlgebra) -> Pair:
+    """``(a0 b0 - a1 b1) + (a0 b1 + a1 b0) i``, plus what a matrix product adds."""
+    plain = replace(_real_op(op), name="Mul" if op.name == "Square" else op.name)
+    plain = replace(plain, inputs=(plain.inputs * 2)[:2])
+
+    def times(x: Terms, y: Terms) -> Terms:
+        (found,) = real_value(plain, (x, y), algebra)
+        return found
+
+    real = algebra.call("sub", times(a.real, b.real), times(a.imaginary, b.imaginary))
+    imaginary = algebra.call("add", times(a.real, b.imaginary), times(a.imaginary, b.real))
+    for bias in (_pair(each, algebra) for each in more):
+        real, imaginary = algebra.call("add", real, bias.real), algebra.call("add", imaginary, bias.imaginary)
+    return Pair(real, imaginary)
+
+
+def _quotient(op: OpDesc, operands: Sequence[Value], algebra: TermAlgebra) -> Pair:
+    """``a conj(b) / |b|^2``; a reciprocal is ``conj(b) / |b|^2``."""
+    *dividend, b = (_pair(each, algebra) for each in operands)
+    size = algebra.call("add", algebra.call("mul", b.real, b.real), algebra.call("mul", b.imaginary, b.imaginary))
+    if not dividend:
+        return Pair(algebra.call("div", b.real, size), algebra.call("div", algebra.call("neg", b.imaginary), size))
+    (a,) = dividend
+    real = algebra.call("add", algebra.call("mul", a.real, b.real), algebra.call("mul", a.imaginary, b.imaginary))
+    other = algebra.call("sub", algebra.call("mul", a.imaginary, b.real), algebra.call("mul", a.real, b.imaginary))
+    return Pair(algebra.call("div", real, size), algebra.call("div", other, size))
+
+
+def _complex(op: OpDesc, operands: Sequence[Value], algebra: TermAlgebra) -> Pair:
+    real, imaginary = (_pair(each, algebra).real for each in operands)
+    return Pair(real, imaginary)
+
+
+def _taken(op: OpDesc, operands: Sequence[Value], algebra: TermAlgebra) -> Terms:
+    pair = _pair(operands[0], algebra)
+    return pair.imaginary if op.name == "CImag" else pair.real
+
+
+def _cast(op: OpDesc, operands: Sequence[Value], algebra: TermAlgebra) -> Value:
+    """A complex number as a real one is its real part."""
+    pair = _pair(operands[0], algebra)
+    return pair if is_complex(op.output) else pair.real
+
+
+def _comparison(op: OpDesc, operands: Sequence[Value], algebra: TermAlgebra) -> Terms:
+    """Equal where both parts are; not finite, or NaN, where a part is."""
+    pairs = [_pair(each, algebra) for each in operands]
+    function = {"Equal": "equal", "NotEqual": "not_equal", "IsNan": "is_nan", "IsInf": "is_inf"}.get(
+        op.name, "is_finite"
+    )
+    real = algebra.call(function, *(pair.real for pair in pairs))
+    imaginary = algebra.call(function, *(pair.imaginary for pair in pairs))
+    return algebra.call("logical_and" if op.name in ("Equal", "IsFinite") else "logical_or", real, imaginary)
+
+
+OTHERS: Mapping[str, Callable[[OpDesc, Sequence[Value], TermAlgebra], Value]] = MappingProxyType({
+    **dict.fromkeys(("Div", "RealDiv", "Reciprocal"), _quotient), "Complex": _complex,
+    **dict.fromkeys(("CReal", "CImag"), _taken), "Cast": _cast,
+    **dict.fromkeys(("Equal", "NotEqual", "IsNan", "IsInf", "IsFinite"), _comparison),
+    **dict.fromkeys(("Assign", "InplaceAssign"), lambda op, operands, algebra: operands[1]),
+})  # fmt: skip

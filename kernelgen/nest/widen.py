@@ -1,0 +1,150 @@
+"""Moves neighbours with one instruction: a thread takes several iterations of a contiguous loop at once.
+
+    bind j = f                              bind first = f * 4
+    y[i, j] = x[i, j] + b[i]                copy 4: wide0[0] = x[i, first]
+                                     ->     unroll for lane in 0..4:
+                                              bind j = first + lane
+                                              wide1[lane] = wide0[lane] + b[i]
+                                            copy 4: y[i, first] = wide1[0]
+
+Legality: iterations are independent, so that all their loads may come before all their stores; a buffer that an iteration
+loads after it has stored to it is left alone, and so is everything then. Buffers start at multiples of 256 bytes; a place
+is aligned when the loop's variable alone addresses the innermost dim, whose extent the number of neighbours divides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from kernelgen.nest import index as ix
+from kernelgen.nest.nodes import (
+    Accumulate,
+    Alloc,
+    Bind,
+    Block,
+    Buffer,
+    Copy,
+    Expr,
+    For,
+    Index,
+    Let,
+    Load,
+    LoopKind,
+    Num,
+    Space,
+    Statement,
+    Store,
+    Var,
+)
+from kernelgen.nest.ranges import is_multiple
+from kernelgen.nest.walk import loads_of, map_expressions
+
+WIDEST = 16
+"""Bytes that one instruction moves."""
+
+MOST = 8
+FIRST, LANE = "first", "lane"
+GLOBAL = (Space.INPUT, Space.OUTPUT, Space.INOUT, Space.WORKSPACE)
+
+
+def neighbours(bodies: Sequence[Block], variable: Sequence[str], extent: Index, lower: Index, groups: int) -> int:
+    """How many iterations of the innermost loop (``variable`` in each body) a thread takes at once: a power of two.
+
+    They divide the extent and the first iteration's number, their elements are at most 16 bytes, and at least ``groups``
+    groups of them are left of ``extent``; 1 where nothing is contiguous.
+    """
+    if not isinstance(extent, Num) or not all(map(_is_simple, bodies)):
+        return 1
+    sizes = [
+        buffer.dtype.itemsize for body, name in zip(bodies, variable, strict=True) for buffer in _moved(body, name)
+    ]
+    count = min(WIDEST // max(sizes), MOST) if sizes else 1
+    while count > 1 and (extent.value % count or extent.value // count < groups or not is_multiple(lower, count)):
+        count //= 2
+    return count
+
+
+def widened(body: Block, variable: str, first: Index, count: int, numbers: Iterator[int]) -> list[Statement]:
+    """``count`` iterations from ``first`` on, with copies before and behind them; ``numbers`` name their arrays."""
+    loads, stores = _aligned(body, variable, count)
+    at: dict[str, Index] = {variable: Var(FIRST)}
+    before: list[Statement] = [Bind(FIRST, first)]
+    behind: list[Statement] = []
+    held: dict[tuple[str, tuple[Index, ...]], Buffer] = {}
+    for buffer, index in loads:
+        wide = Buffer(f"wide{next(numbers)}", buffer.dtype, (count,), Space.PRIVATE)
+        held[buffer.name, index] = wide
+        before += [Alloc(wide), Copy(wide, (Num(0),), buffer, _at(index, at), count)]
+    kept: dict[tuple[str, tuple[Index, ...]], Buffer] = {}
+    for buffer, index in stores:
+        wide = Buffer(f"wide{next(numbers)}", buffer.dtype, (count,), Space.PRIVATE)
+        kept[buffer.name, index] = wide
+        before.append(Alloc(wide))
+        behind.append(Copy(buffer, _at(index, at), wide, (Num(0),), count))
+    inner = Block((Bind(variable, ix.add(Var(FIRST), Var(LANE))), *_led(body, held, kept).statements))
+    return [*before, For(LANE, Num(0), Num(count), inner, LoopKind.UNROLL), *behind]
+
+
+def _at(index: tuple[Index, ...], values: dict[str, Index]) -> tuple[Index, ...]:
+    return tuple(ix.substitute(i, values) for i in index)
+
+
+def _is_simple(body: Block) -> bool:
+    """Bindings and writes alone, and nothing is loaded that was stored before."""
+    written: set[str] = set()
+    for part in body.statements:
+        if not isinstance(part, Let | Store | Accumulate):
+            return False
+        if any(load.buffer.name in written for load in loads_of(part) if load.buffer.space in GLOBAL):
+            return False
+        if isinstance(part, Store | Accumulate):
+            written.add(part.buffer.name)
+    return True
+
+
+def _moved(body: Block, variable: str) -> Iterator[Buffer]:
+    """The buffers that are moved by copies of some length."""
+    loads, stores = _aligned(body, variable, 2)
+    yield from (buffer for buffer, _ in (*loads, *stores))
+
+
+Place = tuple[Buffer, tuple[Index, ...]]
+
+
+def _aligned(body: Block, variable: str, count: int) -> tuple[list[Place], list[Place]]:
+    """The loads and the stores whose elements lie side by side at aligned places."""
+    loads: dict[Place, None] = {}
+    stores: dict[Place, None] = {}
+    for part in body.statements:
+        for load in loads_of(part):
+            if _is_aligned(load.buffer, load.index, variable, count):
+                loads[load.buffer, load.index] = None
+        if isinstance(part, Store) and _is_aligned(part.buffer, part.index, variable, count):
+            stores[part.buffer, part.index] = None
+    twice = [place for place in stores if sum(1 for other in stores if other[0] == place[0]) > 1]
+    return list(loads), [place for place in stores if place not in twice]
+
+
+def _is_aligned(buffer: Buffer, index: tuple[Index, ...], variable: str, count: int) -> bool:
+    if buffer.space not in GLOBAL or not index or index[-1] != Var(variable):
+        return False
+    if any(variable in ix.variables(i) or any(True for _ in ix.values(i)) for i in index[:-1]):
+        return False
+    row = buffer.shape[-1]
+    return len(index) == 1 or (isinstance(row, int) and row % count == 0)
+
+
+def _led(
+    body: Block, held: dict[tuple[str, tuple[Index, ...]], Buffer], kept: dict[tuple[str, tuple[Index, ...]], Buffer]
+) -> Block:
+    def load(expr: Expr) -> Expr:
+        wide = held.get((expr.buffer.name, expr.index)) if isinstance(expr, Load) else None
+        return Load(wide, (Var(LANE),)) if wide else expr
+
+    mapped = map_expressions(body, load)
+    parts: list[Statement] = []
+    for part in mapped.statements if isinstance(mapped, Block) else ():
+        wide = kept.get((part.buffer.name, part.index)) if isinstance(part, Store) else None
+        parts.append(replace(part, buffer=wide, index=(Var(LANE),)) if wide and isinstance(part, Store) else part)
+    return Block(tuple(parts))

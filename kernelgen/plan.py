@@ -1,0 +1,219 @@
+"""Every choice of a kernel's mapping and printing as a value, which can be dumped, edited and replayed.
+
+    plan = kernel.plan                                    what was chosen, and why
+    document = plan.to_json()                             edit it as JSON, or with dataclasses.replace
+    compile(desc, "cpu", Plan.from_json(document))        the same source again; an edited plan is proved like any other
+
+A plan says what to do, never that it is legal: the proofs look at the schedule that comes of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+from kernelgen.errors import ArgumentError
+from kernelgen.strict_json import from_json, to_json
+
+VERSION = 1
+"""Of the plan's form; a plan of another version is refused."""
+
+
+@dataclass(frozen=True)
+class CpuPlan:
+    """The sizes that a CPU's mapping starts from, all in elements."""
+
+    chunk: int = 16384  # of a single long loop: one parallel iteration
+    strip: int = 2048  # of a vector loop inside a serial reduction: its partial results stay in L1
+    tile: int = 64  # of both loops of a transposed access
+    rows: int = 8  # that a column reduction adds up before it touches its partial results; halved until it divides
+    block: tuple[int, int] = (8, 32)  # rows and columns of a product's results, of four bytes, that registers hold
+    points: tuple[int, int] = (4, 4)  # the same where the lanes are terms of the sum
+
+    def __post_init__(self) -> None:
+        _check_sizes(self)
+
+
+@dataclass(frozen=True)
+class GpuPlan:
+    """The sizes that a GPU's mapping starts from."""
+
+    whole: int = 256  # threads of the only block of a launch without block loops
+    most: int = 512  # threads for one iteration of the block loops
+    each: int = 8  # elements of a row that a thread takes, before there are more threads
+    least: int = 16  # iterations of the longest thread loop, below which a thread takes the whole row
+    usual: int = 256  # threads of a row of unknown length
+
+    def __post_init__(self) -> None:
+        _check_sizes(self)
+
+
+def _check_sizes(sizes: CpuPlan | GpuPlan) -> None:
+    for field in fields(sizes):
+        value = getattr(sizes, field.name)
+        if min(value if isinstance(value, tuple) else (value,)) < 1:
+            raise ArgumentError(f"{field.name} is {value}; sizes are at least 1")
+
+
+@dataclass(frozen=True)
+class LoopPlan:
+    """A loop over a member of a band, counted from 0: over its iterations, or from tile to tile of ``tile`` of them.
+
+    ``mark`` is what is promised about the loop, ``""`` for nothing; ``unroll`` writes its iterations out.
+    """
+
+    member: int
+    tile: int | None = None
+    mark: str = ""
+    unroll: bool = False
+
+
+@dataclass(frozen=True)
+class WholeTiles:
+    """The iterations of a member that whole tiles of ``size`` cover, counted from 0."""
+
+    member: int
+    size: int
+
+
+@dataclass(frozen=True)
+class PiecePlan:
+    """The loops of a part of a band's domain, outermost first.
+
+    The part is what lies in all of ``whole`` and in no piece before it; the last piece takes the rest.
+    """
+
+    loops: tuple[LoopPlan, ...]
+    whole: tuple[WholeTiles, ...] = ()
+
+
+@dataclass(frozen=True)
+class BandPlan:
+    """What becomes of one band of the schedule. ``statements`` and ``members`` say which band is meant.
+
+    A member is called after the iterator that its statements move along. ``why`` is what the cost model weighed.
+    """
+
+    statements: tuple[str, ...]
+    members: tuple[str, ...]
+    pieces: tuple[PiecePlan, ...]
+    why: str = ""
+
+    def __str__(self) -> str:
+        lines = [f"{', '.join(self.statements)} [{', '.join(self.members)}]"]
+        for piece in self.pieces:
+            whole = ", ".join(f"{self.members[tiles.member]} in whole {tiles.size}" for tiles in piece.whole)
+            lines.append("    " + "; ".join(map(self._loop_text, piece.loops)) + (f"  where {whole}" if whole else ""))
+        return "\n".join([*lines, f"    why: {self.why}"])
+
+    def _loop_text(self, loop: LoopPlan) -> str:
+        words = [loop.mark, self.members[loop.member], f"by {loop.tile}" if loop.tile else ""]
+        return " ".join(word for word in (*words, "unrolled" if loop.unroll else "") if word)
+
+
+@dataclass(frozen=True)
+class VectorChoice:
+    """A vector loop: ``lanes`` iterations at once (1: no vectors), ``copies`` vectors of them in one turn of the loop.
+
+    A loop of just that many iterations is printed without a loop. ``sum_block``: partial sums in registers join the
+    total after so many terms; None for a total in registers.
+    """
+
+    lanes: int
+    copies: int = 1
+    sum_block: int | None = None
+    why: str = ""
+
+    def __post_init__(self) -> None:
+        for name, value in (("lanes", self.lanes), ("copies", self.copies)):
+            if value not in (1, 2, 4, 8, 16, 32, 64):
+                raise ArgumentError(f"{name} is {value}; it is a power of two up to 64")
+        if self.sum_block is not None and (self.sum_block < 1 or self.sum_block % (self.lanes * self.copies)):
+            raise ArgumentError(f"sum_block is {self.sum_block}, no multiple of lanes * copies")
+
+    def __str__(self) -> str:
+        blocks = f", sums in blocks of {self.sum_block}" if self.sum_block else ""
+        return f"lanes {self.lanes}, copies {self.copies}{blocks}  ({self.why})"
+
+
+@dataclass(frozen=True)
+class TileChoice:
+    """An interleaved loop and its vector loop: squares of ``size`` x ``size`` iterations (1: no squares), ``rows`` at once."""
+
+    size: int
+    rows: int = 1
+    why: str = ""
+
+    def __post_init__(self) -> None:
+        if self.size not in (1, 4, 8, 16, 32, 64) or self.rows < 1 or self.size % self.rows:
+            raise ArgumentError(f"squares of {self.size} with {self.rows} rows: 1, or powers of two of at least 4")
+
+    def __str__(self) -> str:
+        return f"size {self.size}, rows {self.rows}  ({self.why})"
+
+
+@dataclass(frozen=True)
+class ThreadChoice:
+    """A parallel loop: whether threads are started for it."""
+
+    threads: bool
+    why: str = ""
+
+    def __str__(self) -> str:
+        return f"{'threads' if self.threads else 'one thread'}  ({self.why})"
+
+
+@dataclass(frozen=True)
+class CodePlan:
+    """How a target prints the marked loops of a nest, by kind, each in the order of the text.
+
+    ``streamed`` is the output that is stored past the caches.
+    """
+
+    vectors: tuple[VectorChoice, ...] = ()
+    tiles: tuple[TileChoice, ...] = ()
+    parallels: tuple[ThreadChoice, ...] = ()
+    streamed: str | None = None
+
+    def __str__(self) -> str:
+        lines = [f"{kind} {k}: {choice}" for kind, k, choice in self.choices()]
+        return "\n".join([*lines, f"past the caches: {self.streamed or 'nothing'}"])
+
+    def choices(self) -> list[tuple[str, int, VectorChoice | TileChoice | ThreadChoice]]:
+        """All of them with the kind of loop and its number."""
+        kinds = (("vector", self.vectors), ("interleave", self.tiles), ("parallel", self.parallels))
+        return [(kind, k, choice) for kind, choices in kinds for k, choice in enumerate(choices)]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All choices of a kernel. What is None is chosen when the kernel is compiled, from the sizes for its machine.
+
+    ``bands`` stand in the order in which the schedule tree is visited, innermost first. ``subject`` is the fingerprint
+    of the description that the plan was made for; an empty one lets it be tried on any description that it fits.
+    """
+
+    cpu: CpuPlan = CpuPlan()
+    gpu: GpuPlan = GpuPlan()
+    bands: tuple[BandPlan, ...] | None = None
+    code: CodePlan | None = None
+    subject: str = ""
+    version: int = VERSION
+
+    def __post_init__(self) -> None:
+        if self.version != VERSION:
+            raise ArgumentError(f"version is {self.version}, this is version {VERSION}")
+
+    def to_json(self) -> dict[str, Any]:
+        """The plan as a JSON object."""
+        return to_json(self)
+
+    @staticmethod
+    def from_json(document: object) -> Plan:
+        """The inverse of :meth:`to_json`. Raises ArgumentError with the path of what is wrong."""
+        return from_json(Plan, document)
+
+
+def text_of(bands: tuple[BandPlan, ...]) -> str:
+    """The bands with their numbers."""
+    return "\n".join(f"band {k}: {band}" for k, band in enumerate(bands))

@@ -1,0 +1,213 @@
+"""The pipes of one core: queues of what was issued, the order that flags and barriers make, the time that it takes.
+
+An instruction runs as soon as its pipe comes to it. Where a pipe waits for a flag, what follows in that pipe queues up. The
+order of running is one that the flags allow; that no other order gives another result is what the clocks prove.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from kernelgen.targets.ascend.simulate.clockwork import Clockwork
+from kernelgen.targets.ascend.simulate.flags import Flags, Key
+from kernelgen.targets.ascend.simulate.meeting import Seat
+from kernelgen.targets.ascend.simulate.memory import Buffer, Memory
+from kernelgen.targets.ascend.simulate.order import SCALAR, Clocks, Mark
+from kernelgen.targets.ascend.simulate.sharing import Access
+from kernelgen.targets.ascend.simulate.surroundings import Surroundings
+from kernelgen.targets.ascend.simulate.work import Touch, Work
+from kernelgen.targets.ascend.types import PIPES
+
+Gate = Callable[[], bool]
+"""What the scalar unit waits for: True when it may go on."""
+
+
+@dataclass(frozen=True)
+class Item:
+    """What a pipe will do: ``act`` gives False where it must wait. ``known`` is what the scalar unit knew at issue."""
+
+    pipe: int
+    act: Callable[[], bool]
+    known: np.ndarray
+    line: int
+    text: str
+
+
+class Pipes:
+    """The pipes of a core that runs one block."""
+
+    def __init__(self, around: Surroundings, seat: Seat, where: str, start: float) -> None:
+        self._around = around
+        self._seat = seat
+        self._where = where
+        self._queues: list[deque[Item]] = [deque() for _ in PIPES]
+        self._clocks = Clocks(seat.index, around.cores)
+        self.flags = Flags(around.machine)
+        self.times = Clockwork(seat.index, around.machine.rates, start)
+
+    def work(self, pipe: int, work: Work, operation: str, line: int) -> None:
+        """Issues an instruction."""
+        issued = self.times.issue(pipe)
+
+        def act() -> bool:
+            self._settle(pipe, work, line)
+            self.times.run(pipe, issued, work.cycles, operation, line)
+            self._around.gm_bytes += work.gm_bytes
+            return True
+
+        self._issue(Item(pipe, act, self._clocks.scalar, line, operation))
+
+    def scalar(self, work: Work, operation: str, line: int) -> None:
+        """The scalar unit touches an element."""
+        self._settle(SCALAR, work, line)
+        self.times.run(SCALAR, self.times.issue(SCALAR), work.cycles, operation, line)
+
+    def set_flag(self, key: Key, line: int) -> None:
+        """Issues a SetFlag to the source of its pair."""
+        pipe = PIPES.index(key[0])
+        issued = self.times.issue(pipe)
+        name = f"{key[0]}_{key[1]} {key[2]}"
+
+        def act() -> bool:
+            mark = Mark(self._clocks.released(pipe), self.times.released(pipe, issued))
+            # what the scalar unit waited for is over before it issues anything more, a set too
+            last = None if key[1] == PIPES[SCALAR] else self.flags.last_wait(key)
+            self._clocks.step(pipe)
+            if not self.flags.set(key, mark, line):
+                raise self._around.findings.stop("double-set", line, self._where, f"{name} is set twice")
+            if last is not None and not self._clocks.knows(mark.clock, PIPES.index(key[1]), last):
+                self._around.findings.add(
+                    "flag-reused", line, self._where, f"{name}: its last wait may still be to come"
+                )
+            return True
+
+        self._issue(Item(pipe, act, self._clocks.scalar, line, f"SetFlag {name}"))
+
+    def wait_flag(self, key: Key, line: int) -> Gate | None:
+        """Issues a WaitFlag to the target of its pair; where that is the scalar unit, gives what it waits for."""
+        pipe = PIPES.index(key[1])
+        issued = self.times.issue(pipe)
+
+        def act() -> bool:
+            mark = self.flags.take(key)
+            if mark is None:
+                return False
+            self.flags.waited(key, self._clocks.step(pipe))
+            self._clocks.join(pipe, mark.clock)
+            self.times.wait(pipe, max(mark.time, issued))
+            return True
+
+        if pipe == SCALAR:
+            return lambda: self._pumped(act)
+        self._issue(Item(pipe, act, self._clocks.scalar, line, f"WaitFlag {key[0]}_{key[1]} {key[2]}"))
+        return None
+
+    def barrier(self, pipe: int, line: int) -> None:
+        """Issues a barrier of one pipe."""
+        self.times.issue(pipe)
+
+        def act() -> bool:
+            self._clocks.close(pipe)
+            return True
+
+        self._issue(Item(pipe, act, self._clocks.scalar, line, "PipeBarrier"))
+
+    def drained(self) -> bool:
+        """A barrier of all pipes: whether all that was issued is done."""
+        if not self.pump():
+            return False
+        self._clocks.close_all()
+        self.times.wait_all()
+        return True
+
+    def cross_set(self, pipe: int, mode: int, identity: int, line: int) -> None:
+        """Issues a CrossCoreSetFlag."""
+        issued = self.times.issue(pipe)
+
+        def act() -> bool:
+            mark = Mark(self._clocks.released(pipe), self.times.released(pipe, issued))
+            if not self._around.meetings.set(self._seat, mode, identity, mark):
+                raise self._around.findings.stop("bad-event", line, self._where, f"counter {identity} runs over")
+            return True
+
+        self._issue(Item(pipe, act, self._clocks.scalar, line, f"CrossCoreSetFlag {identity}"))
+
+    def met(self, identity: int) -> bool:
+        """A CrossCoreWaitFlag: whether the count was there."""
+        self.pump()
+        mark = self._around.meetings.wait(self._seat, identity)
+        if mark is None:
+            return False
+        self._clocks.join(SCALAR, mark.clock)
+        self.times.wait(SCALAR, mark.time)
+        return True
+
+    def pump(self) -> bool:
+        """Lets the pipes go on as far as they can; whether all queues are empty then."""
+        moved = True
+        while moved:
+            moved = False
+            for queue in self._queues:
+                while queue and self._act(queue[0]):
+                    queue.popleft()
+                    moved = True
+        return not any(self._queues)
+
+    def waiting(self) -> list[Item]:
+        """What the pipes stand at that do not go on."""
+        return [queue[0] for queue in self._queues if queue]
+
+    def _pumped(self, act: Gate) -> bool:
+        self.pump()
+        return act()
+
+    def _issue(self, item: Item) -> None:
+        queue = self._queues[item.pipe]
+        if queue or not self._act(item):
+            queue.append(item)
+        elif any(self._queues):
+            self.pump()
+
+    def _act(self, item: Item) -> bool:
+        self._clocks.join(item.pipe, item.known)
+        return item.act()
+
+    def _settle(self, pipe: int, work: Work, line: int) -> None:
+        """An instruction takes effect: its order is checked, its bytes are read and written."""
+        number = self._clocks.step(pipe)
+        clock = self._clocks.own(pipe)
+        for touch in work.touches:
+            self._check(touch, pipe, number, clock, line)
+        work.run()
+        for touch in work.touches:
+            if isinstance(touch.memory, Memory):
+                touch.memory.note(touch.region, pipe, number, touch.write, touch.whole)
+            elif touch.write:
+                touch.region.view(touch.memory.written)[...] = True
+
+    def _check(self, touch: Touch, pipe: int, number: int, clock: np.ndarray, line: int) -> None:
+        findings, memory = self._around.findings, touch.memory
+        if isinstance(memory, Buffer):
+            self._note_sharing(memory, touch, pipe, number, line)
+        else:
+            found = memory.conflict(touch.region, pipe, clock, touch.write)
+            if found is not None:
+                message = f"{PIPES[pipe]} and {PIPES[found[1]]}, {_bytes(touch)}"
+                findings.add(found[0], line, self._where, message)
+        if not touch.write and touch.whole and not touch.region.view(memory.written).all():
+            raise findings.stop("uninitialised", line, self._where, _bytes(touch))
+
+    def _note_sharing(self, buffer: Buffer, touch: Touch, pipe: int, number: int, line: int) -> None:
+        if touch.write and not buffer.writable:
+            raise self._around.findings.stop("read-only-written", line, self._where, f"{buffer.name} is an input")
+        place = self._clocks.first + pipe
+        access = Access(touch.region, self._seat.index, place, number, touch.write, self._clocks.of(pipe), line)
+        self._around.sharing.note(buffer.name, access)
+
+
+def _bytes(touch: Touch) -> str:
+    return f"bytes {touch.region.start} to {touch.region.stop} of {touch.memory.name}"

@@ -1,0 +1,17 @@
+"""Loops that carry how they are to be printed. Pieces and edges that the printer makes of one carry it on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from kernelgen.nest.nodes import For
+
+P = TypeVar("P")
+
+
+@dataclass(frozen=True)
+class ChosenLoop(For, Generic[P]):
+    """A loop and its plan; a plan that is a string says why the loop runs one iteration after the other."""
+
+    plan: P | str = ""

@@ -1,0 +1,71 @@
+"""What CUDA device there is, through cupy; and the functions of a cubin on it."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from kernelgen.targets.gpu.program import Launch
+
+INSTALL = 'pip install "graphkernel[gpu]"'
+
+Function = Callable[..., None]
+"""``function(grid, block, arguments, shared_mem=bytes)`` on cupy's current stream."""
+
+
+@dataclass(frozen=True)
+class Device:
+    """The current CUDA device. ``arch`` is what kernels are compiled for, such as sm_90."""
+
+    number: int
+    name: str
+    arch: str
+    cupy: Any = field(repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class NoDevice:
+    """Why there is none, and what to do about it."""
+
+    reason: str
+
+
+def find_device() -> Device | NoDevice:
+    """The device that is current for cupy in this thread."""
+    try:
+        cupy: Any = importlib.import_module("cupy")
+    except ImportError as error:
+        return NoDevice(f"cupy is not installed ({error}); {INSTALL}")
+    try:
+        number = int(cupy.cuda.runtime.getDevice())
+        name = cupy.cuda.runtime.getDeviceProperties(number)["name"]
+        arch = f"sm_{cupy.cuda.Device(number).compute_capability}"
+    except RuntimeError as error:  # cupy's CUDARuntimeError is one: no driver, or no device
+        return NoDevice(f"cupy finds no CUDA device: {error}")
+    return Device(number, name.decode() if isinstance(name, bytes) else str(name), arch, cupy)
+
+
+def load_functions(cupy: Any, cubin: bytes, launches: Sequence[Launch]) -> tuple[Function, ...]:
+    """One function a launch, loaded onto the current device.
+
+    cupy loads cubins from files and remembers them by path, so the file is named by its content. Kernels that need more
+    shared memory than may be declared are allowed it here.
+    """
+    with tempfile.TemporaryDirectory(prefix="graphkernel-") as folder:
+        path = Path(folder) / f"{hashlib.sha256(cubin).hexdigest()}.cubin"
+        path.write_bytes(cubin)
+        module = cupy.RawModule(path=str(path))
+        return tuple(_function(module, launch) for launch in launches)
+
+
+def _function(module: Any, launch: Launch) -> Function:
+    function = module.get_function(launch.kernel)
+    function.compile()  # loads the module while its file is there
+    if launch.dynamic_shared:
+        function.max_dynamic_shared_size_bytes = launch.dynamic_shared
+    return function

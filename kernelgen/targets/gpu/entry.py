@@ -1,0 +1,25 @@
+"""A loaded GPU kernel: on a CUDA device where there is one, else in the PTX interpreter."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kernelgen.desc import KernelDesc
+from kernelgen.targets.gpu.device import NoDevice, find_device
+from kernelgen.targets.gpu.interpret import InterpretedEntry
+from kernelgen.targets.gpu.launcher import DeviceKernel
+from kernelgen.targets.gpu.program import launches
+
+
+@dataclass(frozen=True, eq=False)
+class GpuEntry(InterpretedEntry):
+    """Calling the entry itself interprets, on numpy arrays; :meth:`on_device` gives the call on a device."""
+
+    def on_device(self, desc: KernelDesc) -> DeviceKernel | None:
+        """The kernel on the current device; None where there is none."""
+        device = find_device()
+        return (
+            None
+            if isinstance(device, NoDevice)
+            else DeviceKernel(desc, self.nest, self.source, launches(self.nest), device)
+        )

@@ -1,0 +1,18 @@
+"""Names in the printed program: those of the nest, but for words that the language has taken."""
+
+from __future__ import annotations
+
+WORDS = """
+alignas alignof and asm auto bool break case catch char class const continue default delete do double else enum
+explicit export extern false float for friend goto if inline int long mutable namespace new not operator or private
+protected public register restrict return short signed sizeof static struct switch template this throw true try
+typedef typeid typename union unsigned using virtual void volatile wchar_t while xor item flat turn first lane lanes
+other bx tx ty kernel global local half y0 y1 yn j0 j1 jn exp log sin cos tan pow floor ceil shared_memory
+"""
+TAKEN = frozenset(WORDS.split())
+
+
+def spelled(name: str) -> str:
+    """The name, with an underscore behind it where it would mean something else."""
+    plain = name if name.isidentifier() else "_" + "".join(c if c.isalnum() and c.isascii() else "_" for c in name)
+    return plain + "_" if plain in TAKEN or plain.startswith("__") else plain

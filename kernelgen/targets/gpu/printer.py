@@ -1,0 +1,332 @@
+"""Prints a distributed nest as the text of a program: a kernel for each grid.
+
+    extern "C" __global__ void __launch_bounds__(256) scale_0(const float* __restrict__ x, float* __restrict__ y) {
+      const int item = blockIdx.x * 256 + threadIdx.x;
+      ...
+
+Everything is decided in the nest: here a loop is a loop and a barrier a barrier. Indices are 32-bit integers where all
+sizes are known and small enough, else 64-bit ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from kernelgen.dims import Sym, product
+from kernelgen.dtypes import INT32, INT64, DType
+from kernelgen.errors import CodegenError
+from kernelgen.nest import index as ix
+from kernelgen.nest.nodes import (
+    BLOCK_INDEX,
+    THREAD_INDICES,
+    Accumulate,
+    Alloc,
+    Bind,
+    Block,
+    Buffer,
+    Call,
+    Combine,
+    Compare,
+    Copy,
+    Expr,
+    For,
+    Grid,
+    If,
+    Index,
+    IndexBinary,
+    IndexOp,
+    IndexValue,
+    Let,
+    Literal,
+    Load,
+    LoopKind,
+    Nest,
+    Num,
+    Ref,
+    Space,
+    Statement,
+    Store,
+    Sync,
+    ValueIndex,
+    Var,
+)
+from kernelgen.nest.ranges import Range, range_of
+from kernelgen.nest.walk import statements, stored_buffers
+from kernelgen.targets.gpu.dialect import Dialect
+from kernelgen.targets.gpu.names import spelled
+from kernelgen.targets.gpu.program import launch_of, shared_layout
+from kernelgen.targets.gpu.scalars import HELPERS, Scalars
+
+NARROW = 2**31 - 2**20
+"""Elements of a buffer and iterations of a grid, up to which indices are 32-bit integers; the rest is room for guards."""
+
+DYNAMIC = "shared_memory"
+WIDEST = 16
+"""Bytes that one instruction moves at most, and the alignment of arrays that are moved so."""
+
+
+def print_program(nest: Nest, dialect: Dialect) -> str:
+    """The text of all kernels of a nest."""
+    scalars = Scalars(dialect)
+    wide = _needs_wide_indices(nest)
+    kernels = [_kernel(grid, nest, scalars, wide) for grid in nest.body.statements if isinstance(grid, Grid)]
+    headers = [f"#include <{half.header}>" for dtype, half in dialect.halves.items() if dtype in scalars.types]
+    helpers = [HELPERS[name].format(device=dialect.device) for name in HELPERS if name in scalars.helpers]
+    title = f"// {dialect.name} for nest {nest.name}"
+    return "\n".join([title, *headers, *helpers, *kernels])
+
+
+def _needs_wide_indices(nest: Nest) -> bool:
+    sizes = [product(buffer.shape) for buffer in nest.buffers]
+    if any(isinstance(size, Sym) or size > NARROW for size in sizes):
+        return True
+    for part in statements(nest.body):
+        if isinstance(part, Grid):
+            threads = part.blocks.value * part.threads[0] * part.threads[1] if isinstance(part.blocks, Num) else None
+            if threads is None or threads > NARROW:
+                return True
+        elif isinstance(part, For) and isinstance(part.upper, Num) and part.upper.value > NARROW:
+            return True
+    return False
+
+
+def _kernel(grid: Grid, nest: Nest, scalars: Scalars, wide: bool) -> str:
+    dialect, launch = scalars.dialect, launch_of(grid, nest)
+    written = stored_buffers(grid) | {s.target.name for s in statements(grid) if isinstance(s, Copy)}
+    meets = any(isinstance(s, Sync) for s in statements(grid))
+    own = dialect.common if meets else dialect.pointer
+    parameters: list[str] = []
+    for position in launch.buffers:
+        buffer = nest.buffers[position]
+        form = own if buffer.name in written else dialect.constant
+        parameters.append(form.format(type=scalars.type(buffer.dtype), name=spelled(buffer.name)))
+    parameters += [f"const long long {spelled(name)}" for name in nest.symbols]
+    places: dict[str, int] = {}
+    if launch.dynamic_shared:
+        at = 0
+        for name, size in shared_layout(grid).items():
+            places[name], at = at, at + size
+    threads = grid.threads[0] * grid.threads[1]
+    head = f"{dialect.kernel.format(threads=threads)} {grid.name}({', '.join(parameters)}) {{"
+    ranges = {name: Range(1) for name in nest.symbols}
+    body = _Printer(scalars, "long long" if wide else "int", places, nest.symbols, ranges).grid(grid)
+    return "\n".join([head, *(f"  {line}" for line in body), "}", ""])
+
+
+@dataclass(frozen=True)
+class _Printer:
+    """Prints statements; ``ranges`` holds what is known of the variables in scope."""
+
+    scalars: Scalars
+    integer: str
+    places: dict[str, int]
+    symbols: tuple[str, ...]
+    ranges: dict[str, Range] = field(default_factory=dict[str, Range])
+
+    @property
+    def dialect(self) -> Dialect:
+        """The language."""
+        return self.scalars.dialect
+
+    def grid(self, grid: Grid) -> Iterator[str]:
+        """The body of a kernel."""
+        if self.places:
+            yield self.dialect.dynamic_shared.format(name=DYNAMIC)
+        numbers = {
+            BLOCK_INDEX: range_of(ix.subtract(grid.blocks, Num(1)), self.ranges).high,
+            **{name: width - 1 for name, width in zip(THREAD_INDICES, grid.threads, strict=True)},
+        }
+        used = _names_in(grid.body)
+        for name in numbers:
+            if name in used:
+                yield f"const {self.integer} {name} = {self.dialect.indices[name]};"
+        known = {name: Range(0, high) for name, high in numbers.items()}
+        yield from replace(self, ranges={**self.ranges, **known}).block(grid.body)
+
+    def block(self, block: Block) -> Iterator[str]:
+        """Statements in order; each one sees what was bound before it."""
+        here = self
+        for part in block.statements:
+            yield from here.statement(part)
+            if isinstance(part, Bind):
+                here = here.knowing(part.var, range_of(part.index, here.ranges))
+
+    def knowing(self, name: str, values: Range) -> _Printer:
+        """The printer where a variable is in scope."""
+        return replace(self, ranges={**self.ranges, name: values})
+
+    def statement(self, statement: Statement) -> Iterator[str]:
+        """One statement and all inside."""
+        match statement:
+            case For():
+                return self.loop(statement)
+            case If(conditions, body):
+                return self.braced(f"if ({' && '.join(map(self.condition, conditions))}) ", body)
+            case Block():
+                return self.braced("", statement)
+            case Alloc(buffer):
+                return self.array(buffer)
+            case Combine():
+                return self.combination(statement)
+            case Grid():
+                raise CodegenError("a grid inside a grid")
+            case _:
+                return iter((self.line(statement),))
+
+    def braced(self, head: str, body: Block) -> Iterator[str]:
+        """A block of its own scope."""
+        yield f"{head}{{"
+        yield from _indented(self.block(body))
+        yield "}"
+
+    def line(self, statement: Let | Bind | Store | Accumulate | Sync | Copy) -> str:
+        """A statement of one line."""
+        match statement:
+            case Let(name, value):
+                return f"const {self.scalars.type(value.dtype)} {spelled(name)} = {self.expression(value)};"
+            case Bind(var, index):
+                return f"const {self.integer} {var} = {self.index(index)};"
+            case Store(buffer, index, value):
+                return f"{self.element(buffer, index)} = {self.expression(value)};"
+            case Accumulate(buffer, index, function, value):
+                place = self.element(buffer, index)
+                return f"{place} = {self.scalars.call(function, [place, self.expression(value)], buffer.dtype, buffer.dtype)};"
+            case Sync():
+                return self.dialect.barrier
+            case Copy():
+                return self.copy(statement)
+
+    def loop(self, loop: For) -> Iterator[str]:
+        """A counted loop."""
+        lower, upper = range_of(loop.lower, self.ranges), range_of(loop.upper, self.ranges)
+        high = None if upper.high is None else upper.high - 1
+        if loop.kind is LoopKind.UNROLL:
+            yield "#pragma unroll"
+        pace = f"++{loop.var}" if loop.step == 1 else f"{loop.var} += {loop.step}"
+        yield (
+            f"for ({self.integer} {loop.var} = {self.index(loop.lower)}; {loop.var} < {self.index(loop.upper)}; {pace}) {{"
+        )
+        yield from _indented(self.knowing(loop.var, Range(lower.low, high)).block(loop.body))
+        yield "}"
+
+    def array(self, buffer: Buffer) -> Iterator[str]:
+        """The declaration of a private or shared array; one element is a variable."""
+        name, kind = spelled(buffer.name), self.scalars.type(buffer.dtype)
+        size = product(buffer.shape)
+        if buffer.name in self.places:
+            yield f"{kind}* const {name} = reinterpret_cast<{kind}*>({DYNAMIC} + {self.places[buffer.name]});"
+            return
+        extent = f"[{size}]" if buffer.shape else ""
+        aligned = f"{self.dialect.aligned} " if buffer.shape else ""
+        shared = f"{self.dialect.shared} " if buffer.space is Space.SHARED else ""
+        yield f"{shared}{aligned}{kind} {name}{extent};"
+
+    def combination(self, combine: Combine) -> Iterator[str]:
+        """A butterfly of shuffles: afterwards all lanes hold the same bits."""
+        buffer = combine.buffer
+        place, kind = self.element(buffer, combine.index), self.scalars.type(buffer.dtype)
+        sent = f"(int){place}" if buffer.dtype.itemsize < 4 and not buffer.dtype.is_float else place
+        yield "#pragma unroll"
+        yield f"for (int lanes = {combine.width // 2}; lanes > 0; lanes /= 2) {{"
+        yield f"  const {kind} other = ({kind}){self.dialect.shuffle.format(sent, 'lanes')};"
+        yield f"  {place} = {self.scalars.call(combine.function, [place, 'other'], buffer.dtype, buffer.dtype)};"
+        yield "}"
+
+    def copy(self, copy: Copy) -> str:
+        """Neighbours moved by one instruction."""
+        vector = self.dialect.vectors[copy.count * copy.source.dtype.itemsize]
+        target, source = self.element(copy.target, copy.to), self.element(copy.source, copy.start)
+        return f"*reinterpret_cast<{vector}*>(&{target}) = *reinterpret_cast<const {vector}*>(&{source});"
+
+    # ------------------------------------------------------------ expressions
+
+    def expression(self, expr: Expr) -> str:
+        """A scalar expression."""
+        match expr:
+            case Literal():
+                return self.scalars.literal(expr)
+            case Ref(name):
+                return spelled(name)
+            case Load(buffer, index):
+                return self.element(buffer, index)
+            case IndexValue(index, dtype):
+                return self.cast_of_index(index, dtype)
+            case Call(function, args, dtype):
+                return self.scalars.call(function, list(map(self.expression, args)), args[-1].dtype, dtype)
+
+    def cast_of_index(self, index: Index, dtype: DType) -> str:
+        """An index as a scalar."""
+        text = f"({self.index(index)})"
+        return self.scalars.cast(text, INT64 if self.integer == "long long" else INT32, dtype)
+
+    def element(self, buffer: Buffer, index: tuple[Index, ...]) -> str:
+        """``x[row * 64 + column]``; a variable where the array is private or shared and of rank 0."""
+        name = spelled(buffer.name)
+        if not buffer.shape and buffer.space in (Space.PRIVATE, Space.SHARED) and buffer.name not in self.places:
+            return name
+        total: Index = Num(0)
+        scale: Index = Num(1)
+        for place, dim in zip(reversed(index), reversed(buffer.shape), strict=True):
+            total = ix.add(ix.multiply(place, scale), total)
+            scale = ix.multiply(scale, ix.from_dim(dim))
+        return f"{name}[{self.index(total)}]"
+
+    def condition(self, condition: Compare) -> str:
+        """A comparison of indices."""
+        return f"{self.index(condition.left)} {condition.op} {self.index(condition.right)}"
+
+    def index(self, index: Index) -> str:
+        """An integer expression; division and remainder round down."""
+        match index:
+            case Num(value):
+                return f"{value}LL" if abs(value) > NARROW else str(value)
+            case Var(name):
+                return spelled(name) if name in self.symbols else name
+            case ValueIndex(value):
+                return f"({self.integer}){self.expression(value)}"
+            case IndexBinary(IndexOp.MIN | IndexOp.MAX as op, left, right):
+                a, b = self.index(left), self.index(right)
+                return f"({a} {'<' if op is IndexOp.MIN else '>'} {b} ? {a} : {b})"
+            case IndexBinary(IndexOp.DIV | IndexOp.MOD as op, left, right) if not self.is_nonnegative(left):
+                name = "floor_quotient" if op is IndexOp.DIV else "floor_modulo"
+                return f"({self.integer}){self.scalars.helper(name, [self.index(left), self.index(right)])}"
+            case IndexBinary(IndexOp.ADD, left, Num(value)) if value < 0:
+                return f"{self.index(left)} - {-value}"
+            case IndexBinary(IndexOp.ADD, left, right):
+                return f"{self.index(left)} + {self.index(right)}"
+            case IndexBinary(IndexOp.SUB, left, right):
+                return f"{self.index(left)} - {self.factor(right)}"
+            case IndexBinary(op, left, right):
+                return f"{self.factor(left)} {op.value} {self.factor(right)}"
+
+    def factor(self, index: Index) -> str:
+        """An operand of a product."""
+        text = self.index(index)
+        return f"({text})" if isinstance(index, IndexBinary) else text
+
+    def is_nonnegative(self, index: Index) -> bool:
+        """Whether the index is certainly not below 0."""
+        return range_of(index, self.ranges).is_nonnegative
+
+
+def _names_in(block: Block) -> frozenset[str]:
+    """The variables that are used anywhere inside."""
+    found: set[str] = set()
+    for part in statements(block):
+        match part:
+            case Bind(_, index):
+                found |= ix.variables(index)
+            case For(_, lower, upper):
+                found |= ix.variables(lower) | ix.variables(upper)
+            case If(conditions):
+                found |= {n for c in conditions for side in (c.left, c.right) for n in ix.variables(side)}
+            case Store(_, index) | Accumulate(_, index):
+                found |= {n for i in index for n in ix.variables(i)}
+            case _:
+                pass
+    return frozenset(found)
+
+
+def _indented(lines: Iterator[str]) -> Iterator[str]:
+    return (f"  {line}" for line in lines)

@@ -1,0 +1,200 @@
+"""The race proof accepts what the GPU's passes make, and rejects each kind of planted fault."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+
+import pytest
+
+from kernelgen.dims import Dim, sym
+from kernelgen.errors import ProofError
+from kernelgen.nest import index as ix
+from kernelgen.nest.nodes import (
+    Accumulate,
+    Block,
+    Buffer,
+    Combine,
+    Compare,
+    For,
+    Grid,
+    If,
+    Nest,
+    Num,
+    Space,
+    Statement,
+    Store,
+    Sync,
+    Var,
+)
+from kernelgen.plan import Plan
+from kernelgen.poly.races import prove_races
+from kernelgen.stages import lower
+from tests.support import kernel_examples as examples
+
+Edit = Callable[[Statement], Statement | None]
+
+
+@cache
+def softmax(rows: Dim = 96, columns: Dim = 1500) -> Nest:
+    """Rows that several warps share."""
+    return lower(examples.softmax(rows, columns), Plan(), "gpu").nest
+
+
+@cache
+def scaled(rows: Dim = 70, columns: Dim = 50) -> Nest:
+    """One thread for an element."""
+    writer, x = examples.Writer(), examples.tensor("x", rows, columns)
+    return lower(
+        writer.desc("scaled", (x,), writer.op("Transpose", x, shape=(columns, rows), perm=(1, 0))), Plan(), "gpu"
+    ).nest
+
+
+N, M = sym("N"), sym("M")
+
+
+def edited(nest: Nest, edit: Edit) -> Nest:
+    """The nest with each statement replaced; None drops it."""
+    return replace(nest, body=_edited(nest.body, edit))
+
+
+def _edited(block: Block, edit: Edit) -> Block:
+    """Inner statements first, so that what an edit puts in is not edited again."""
+    parts: list[Statement] = []
+    for part in block.statements:
+        inner = replace(part, body=_edited(part.body, edit)) if isinstance(part, For | If | Grid) else part
+        found = edit(_edited(part, edit) if isinstance(part, Block) else inner)
+        parts += [found] if found is not None else []
+    return Block(tuple(parts))
+
+
+@pytest.mark.parametrize("nest", [softmax(), softmax(N), scaled(), scaled(N, M), scaled(N, 48)])
+def test_the_passes_make_no_races(nest: Nest) -> None:
+    checks = {fact.check for fact in prove_races(nest)}
+    assert "races" in checks
+
+
+def test_the_facts_say_what_was_looked_at() -> None:
+    facts = [str(fact) for fact in prove_races(softmax())]
+    assert any("softmax_0" in fact and "accesses of t4" in fact for fact in facts)
+    assert any(fact.startswith("meeting") for fact in facts)
+
+
+# ---------------------------------------------------------------- planted faults
+
+
+def _without_barriers(part: Statement) -> Statement | None:
+    return None if isinstance(part, Sync) else part
+
+
+def _all_store(part: Statement) -> Statement | None:
+    """The first lane's stores are everybody's."""
+    if isinstance(part, If) and len(part.conditions) == 1 and part.conditions[0].op == "==":
+        return Block(part.body.statements)
+    return part
+
+
+def _shifted(part: Statement) -> Statement | None:
+    """Each thread also writes what belongs to its neighbour."""
+    if isinstance(part, Store) and part.buffer.space is Space.OUTPUT:
+        *rest, last = part.index
+        return Block((part, replace(part, index=(*rest, ix.add(last, Num(1))))))
+    return part
+
+
+def _one_element(part: Statement) -> Statement | None:
+    if isinstance(part, Store) and part.buffer.space is Space.OUTPUT:
+        return replace(part, index=tuple(Num(0) for _ in part.index))
+    return part
+
+
+def _halved(part: Statement) -> Statement | None:
+    """Two neighbours write one element."""
+    if isinstance(part, Store) and part.buffer.space is Space.OUTPUT:
+        *rest, last = part.index
+        return replace(part, index=(*rest, ix.floor_divide(last, Num(2))))
+    return part
+
+
+def _other_rows(part: Statement) -> Statement | None:
+    """Two blocks write one row."""
+    if isinstance(part, Store) and part.buffer.space is Space.OUTPUT:
+        return replace(part, index=(ix.floor_divide(part.index[0], Num(2)), *part.index[1:]))
+    return part
+
+
+def _unguarded_barriers(part: Statement) -> Statement | None:
+    """A barrier that the first threads alone come to."""
+    return If((Compare("<", Var("tx"), Num(7)),), Block((part,))) if isinstance(part, Sync) else part
+
+
+def _combined_by_some(part: Statement) -> Statement | None:
+    return If((Compare("<", Var("tx"), Num(7)),), Block((part,))) if isinstance(part, Combine) else part
+
+
+def _combined_over_more(part: Statement) -> Statement | None:
+    return replace(part, width=4096) if isinstance(part, Combine) else part
+
+
+def _updated_by_all(part: Statement) -> Statement | None:
+    """All threads accumulate into one element of memory."""
+    if isinstance(part, Store) and part.buffer.space is Space.OUTPUT:
+        return Accumulate(part.buffer, tuple(Num(0) for _ in part.index), "add", part.value)
+    return part
+
+
+def _barriers_of_own_loops(part: Statement) -> Statement | None:
+    """A loop around a barrier turns as often as the thread's number says."""
+    return For("own", Num(0), Var("tx"), Block((part,))) if isinstance(part, Sync) else part
+
+
+SOFTMAX_FAULTS = [
+    _without_barriers, _all_store, _shifted, _one_element, _halved, _other_rows, _unguarded_barriers, _combined_by_some,
+    _combined_over_more, _updated_by_all, _barriers_of_own_loops,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("fault", SOFTMAX_FAULTS)
+@pytest.mark.parametrize("rows", [96, N])
+def test_faults_of_rows_are_found(fault: Edit, rows: Dim) -> None:
+    with pytest.raises(ProofError):
+        prove_races(edited(softmax(rows), fault))
+
+
+@pytest.mark.parametrize("fault", [_shifted, _one_element, _halved, _other_rows, _updated_by_all])
+@pytest.mark.parametrize("sizes", [(70, 50), (N, M), (N, 48)])
+def test_faults_of_elements_are_found(fault: Edit, sizes: tuple[Dim, Dim]) -> None:
+    with pytest.raises(ProofError) as error:
+        prove_races(edited(scaled(*sizes), fault))
+    assert error.value.witness
+
+
+def test_each_barrier_is_needed() -> None:
+    """Leaving out any single barrier of softmax makes the proof fail: none is there for nothing."""
+    nest = softmax()
+    count = _barriers_of(nest)
+    assert count
+    for chosen in range(count):
+        seen = iter(range(count))
+        thinner = edited(nest, lambda part, s=seen, k=chosen: None if isinstance(part, Sync) and next(s) == k else part)
+        assert _barriers_of(thinner) == count - 1
+        with pytest.raises(ProofError):
+            prove_races(thinner)
+
+
+def test_reads_alone_never_race() -> None:
+    """What nobody writes needs no proof: only written buffers have facts."""
+    assert not [fact for fact in prove_races(scaled()) if fact.subject.endswith(" x")]
+
+
+def _barriers_of(nest: Nest) -> int:
+    found: list[Statement] = []
+    edited(nest, lambda part: found.append(part) or part)
+    return sum(isinstance(part, Sync) for part in found)
+
+
+def test_a_buffer_of_the_thread_is_left_alone() -> None:
+    private = Buffer("own", scaled().buffers[0].dtype, (), Space.PRIVATE)
+    nest = edited(scaled(), lambda part: replace(part, buffer=private, index=()) if isinstance(part, Store) else part)
+    assert prove_races(nest) == ()
