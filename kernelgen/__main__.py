@@ -24,6 +24,7 @@ from kernelgen.driver import compile as compile_desc
 from kernelgen.errors import ArgumentError, BackendUnavailable, KernelgenError
 from kernelgen.plan import Plan
 from kernelgen.targets import find_target
+from kernelgen.targets.gpu.device import NoDevice, find_device
 from kernelgen.verify import Record, Status, verify_files
 from kernelgen.verify.pool import Job
 from kernelgen.verify.record import summary
@@ -54,11 +55,16 @@ def verify(
     check: Annotated[
         bool, typer.Option("--check", help="look at the finished nests with the independent checker")
     ] = False,
+    device: Annotated[
+        bool, typer.Option("--device", help="run on the CUDA device in place of the interpreter")
+    ] = False,
 ) -> None:
     """Compiles each file, runs it, and compares with the reference. Exit code 1 if any file failed."""
     check_before(target, json_out)
+    if device:
+        check_device(target)
     paths = described_files(files)
-    job = Job(target, seed, limit_seconds, memory_mb << 20, max(1, options.thread_count() // jobs), check)
+    job = Job(target, seed, limit_seconds, memory_mb << 20, max(1, options.thread_count() // jobs), check, device)
     with Progress(transient=True, disable=not sys.stderr.isatty()) as progress:
         task = progress.add_task("verify", total=len(paths))
         records = verify_files(paths, job, jobs, lambda record: progress.advance(task))
@@ -147,6 +153,14 @@ def check_before(target: str, json_out: Path | None) -> None:
     """Refuses a target or a result file that cannot be, before hours of work go into it."""
     find_target(target)
     check_folder("--json", json_out)
+
+
+def check_device(target: str) -> None:
+    """Refuses ``--device`` where none is, with the reason."""
+    found = find_device()
+    if target != "gpu" or isinstance(found, NoDevice):
+        reason = found.reason if isinstance(found, NoDevice) else f"kernels for {target} run on none"
+        raise BackendUnavailable(f"--device: {reason}")
 
 
 def check_folder(option: str, path: Path | None) -> None:

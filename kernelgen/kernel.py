@@ -15,12 +15,13 @@ from kernelgen.desc import KernelDesc, TensorDesc
 from kernelgen.desc_bind import bind
 from kernelgen.desc_write import dump_desc
 from kernelgen.dims import evaluate
+from kernelgen.dtypes import Category
 from kernelgen.errors import ArgumentError
 from kernelgen.nest.nodes import Nest, Space
 from kernelgen.plan import Plan
 from kernelgen.poly.proof import Proof
 from kernelgen.stages import Lowered
-from kernelgen.targets.base import Entry
+from kernelgen.targets.base import Entry, Sample, SampledEntry
 
 
 @dataclass(frozen=True)
@@ -100,14 +101,45 @@ class Kernel:
 
     def _careful(self, inputs: Sequence[Any], out: Sequence[Any] | None) -> tuple[np.ndarray, ...]:
         """Checks and converts every argument in Python, binds symbols, makes workspaces."""
+        arrays, outputs, values = self._arguments(inputs, out)
+        self.entry(arrays, values)
+        return outputs
+
+    def _arguments(
+        self, inputs: Sequence[Any], out: Sequence[Any] | None
+    ) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...], tuple[int, ...]]:
+        """What an entry is called with, arrays and values of symbols, and between them the outputs among the arrays."""
         if len(inputs) != len(self.desc.inputs):
             raise ArgumentError(f"{self.desc.name} takes {len(self.desc.inputs)} arrays, {len(inputs)} were given")
         symbols = bind(self.desc, [np.shape(array) for array in inputs])
         arrays = [self.input(k, array, symbols) for k, array in enumerate(inputs)]
         outputs = self.outputs(out, symbols)
         values = tuple(symbols[name] for name in self.nest.symbols)
-        self.entry((*map(_as_real, arrays), *map(_as_real, outputs), *self.workspaces(symbols)), values)
-        return tuple(outputs)
+        return (*map(_as_real, arrays), *map(_as_real, outputs), *self.workspaces(symbols)), tuple(outputs), values
+
+    @property
+    def runs_on_device(self) -> bool:
+        """Whether a call goes to a device."""
+        return self._on_device is not None
+
+    def without_device(self) -> Kernel:
+        """The same kernel, run by what stands in for a device; itself where the target needs none."""
+        standing_in: Entry | None = getattr(self.entry, "interpreter", None)
+        return self if standing_in is None else replace(self, entry=standing_in)
+
+    def sample(self, inputs: Sequence[Any], out: Sequence[Any]) -> Sample | None:
+        """Runs a part of the kernel's blocks on large arrays; None where the target has no such thing.
+
+        The masks of the sample are those of the outputs, then of the inputs that are updated in place.
+        """
+        if not isinstance(self.entry, SampledEntry):
+            return None
+        arrays, _, values = self._arguments(inputs, out)
+        found, count = self.entry.sample(arrays, values), len(inputs)
+        places = (*range(count, count + len(out)), *self.desc.updated_inputs)
+        tensors = (*self.desc.outputs, *(self.desc.inputs[k] for k in self.desc.updated_inputs))
+        masks = [_by_element(found.written[k], tensor) for k, tensor in zip(places, tensors, strict=True)]
+        return replace(found, written=tuple(masks))
 
     @cached_property
     def _on_device(self) -> Callable[[Sequence[Any], Sequence[Any] | None], tuple[Any, ...]] | None:
@@ -193,6 +225,11 @@ def _sizes(arrays: Sequence[Any], places: Mapping[str, tuple[int, int]], symbols
 
 def _shape(tensor: TensorDesc, symbols: Mapping[str, int]) -> tuple[int, ...]:
     return tuple(evaluate(dim, symbols) for dim in tensor.shape)
+
+
+def _by_element(mask: np.ndarray | None, tensor: TensorDesc) -> np.ndarray | None:
+    """A mask of the nest's elements as one of the tensor's: a complex number is two of the nest's."""
+    return mask if mask is None or tensor.dtype.category is not Category.COMPLEX else mask.reshape(-1, 2).all(axis=1)
 
 
 def _as_real(array: np.ndarray) -> np.ndarray:

@@ -20,8 +20,27 @@ VERSION = 1
 
 
 @dataclass(frozen=True)
+class Partials:
+    """When the partial results of a reduction pay (:mod:`kernelgen.poly.privatise`); sizes are in elements."""
+
+    count: int = 64  # of the blocks, at most: enough for as many cores
+    least: int = 32768  # of a block
+    fewest: int = 4  # blocks, below which a reduction is left alone
+    nanoseconds: float = 50_000.0  # of the whole reduction on one core, below which it is left alone
+    enough: int = 8  # independent iterations that a reduction has without blocks
+    strip: int = 4096  # of results along the last axis that make an independent iteration
+    terms: int = 32  # for every partial result
+    unknown: int = 512  # what a row of unknown length is taken for
+    alone: int = 0  # terms of an independent iteration, up to which it is left alone however few they are
+    parallel: int | None = None  # iterations in all, which blocks of independent ones shall not exceed
+
+
+USUAL_PARTIALS = Partials()
+
+
+@dataclass(frozen=True)
 class CpuPlan:
-    """The sizes that a CPU's mapping starts from, all in elements."""
+    """The sizes that a CPU's mapping starts from, in elements where nothing else is said."""
 
     chunk: int = 16384  # of a single long loop: one parallel iteration
     strip: int = 2048  # of a vector loop inside a serial reduction: its partial results stay in L1
@@ -29,6 +48,9 @@ class CpuPlan:
     rows: int = 8  # that a column reduction adds up before it touches its partial results; halved until it divides
     block: tuple[int, int] = (8, 32)  # rows and columns of a product's results, of four bytes, that registers hold
     points: tuple[int, int] = (4, 4)  # the same where the lanes are terms of the sum
+    jam: int = 8  # rows of any number that a column reduction takes at once
+    panel: int = 128 * 1024  # bytes of the columns of a product that lie together while all rows pass
+    partials: Partials = USUAL_PARTIALS
 
     def __post_init__(self) -> None:
         _check_sizes(self)
@@ -51,7 +73,7 @@ class GpuPlan:
 def _check_sizes(sizes: CpuPlan | GpuPlan) -> None:
     for field in fields(sizes):
         value = getattr(sizes, field.name)
-        if min(value if isinstance(value, tuple) else (value,)) < 1:
+        if not isinstance(value, Partials) and min(value if isinstance(value, tuple) else (value,)) < 1:
             raise ArgumentError(f"{field.name} is {value}; sizes are at least 1")
 
 

@@ -39,10 +39,16 @@ def scale_down(desc: KernelDesc, byte_limit: int) -> KernelDesc | None:
     Extents are divided by small factors (rounded down, but where reshapes tie different extents), the largest first; the
     result passes :func:`kernelgen.desc_check.check`.
     """
+    smaller = shrink(desc, byte_limit)
+    return smaller if argument_bytes(smaller) <= byte_limit else None
+
+
+def shrink(desc: KernelDesc, byte_limit: int) -> KernelDesc:
+    """:func:`scale_down`, as far as it goes."""
     while argument_bytes(desc) > byte_limit:
         smaller = next(_shrunk_once(desc), None)
         if smaller is None:
-            return None
+            break
         desc = smaller
     return desc
 

@@ -2,7 +2,7 @@
 
 desc -> drop_dead -> ... -> legalize_types
      -> build -> fold -> group -> privatise -> relations -> schedule -> plan -> mapped -> proof -> loops
-     -> initialize -> ... -> hoist (cpu), distribute (gpu)
+     -> initialize -> ... -> hoist (cpu), distribute -> races (gpu)
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ from kernelgen.poly.fold import fold
 from kernelgen.poly.group import group
 from kernelgen.poly.loops import Choice, to_loops
 from kernelgen.poly.privatise import privatise
-from kernelgen.poly.proof import Proof
+from kernelgen.poly.proof import Fact, Proof
+from kernelgen.poly.races import prove_races
 from kernelgen.poly.scop import Scop
 from kernelgen.poly.text import show_scop
 from kernelgen.trail import Trail
@@ -63,8 +64,14 @@ T = TypeVar("T")
 class Stage(Generic[T]):
     """A pass of a description, a scop or a nest onto itself."""
 
-    run: Callable[[T], T]
+    run: Callable[..., T]
     why: str
+    sizes: Callable[[Plan], object] | None = None
+    """What the pass takes from the plan beside the value."""
+
+    def on(self, value: T, plan: Plan) -> T:
+        """The pass on a value."""
+        return self.run(value) if self.sizes is None else self.run(value, self.sizes(plan))
 
     @property
     def name(self) -> str:
@@ -88,8 +95,12 @@ DESC_STAGES: tuple[Stage[KernelDesc], ...] = (
 )
 SCOP_STAGES: tuple[Stage[Scop], ...] = (
     Stage(fold, "fewer and longer loops before anything depends on their number"),
-    Stage(group, "one statement per phase keeps isl fast and values in registers"),
-    Stage(privatise, "reductions without parallel loops, and rows beside columns, are known once groups are"),
+    Stage(group, "one statement per phase keeps isl fast and values in registers", lambda plan: plan.cpu.partials),
+    Stage(
+        privatise,
+        "reductions without parallel loops, and rows beside columns, are known once groups are",
+        lambda plan: plan.cpu.partials,
+    ),
 )
 GPU_SCOP_STAGES: tuple[Stage[Scop], ...] = (
     *SCOP_STAGES[:-1],
@@ -97,12 +108,14 @@ GPU_SCOP_STAGES: tuple[Stage[Scop], ...] = (
 )
 NEST_STAGES: tuple[Stage[Nest], ...] = (
     Stage(initialize, "accumulators start from their neutral element where their loop starts"),
-    Stage(pack, "what row blocks read again lies together, while the rows are still one loop"),
+    Stage(
+        pack, "what row blocks read again lies together, while the rows are still one loop", lambda plan: plan.cpu.panel
+    ),
     Stage(registers, "a block of results stays put while its reduction runs"),
     Stage(contract, "storage is decided when the loops are known"),
     Stage(contract_large, "what does not fit the stack has at least no more memory than is alive"),
     Stage(share, "a temporary that keeps its full size may still need no memory of its own"),
-    Stage(jam_rows, "rows whose number the mapping could not divide are worth as much"),
+    Stage(jam_rows, "rows whose number the mapping could not divide are worth as much", lambda plan: plan.cpu.jam),
     Stage(merge_accumulations, "unrolled rows meet in registers before they touch the partial result"),
     Stage(scalarize, "a local of one element is a register"),
     Stage(hoist, "what does not change in a loop is computed before it"),
@@ -135,20 +148,35 @@ GPU_STAGES: tuple[Stage[Nest], ...] = (
 
 
 @dataclass(frozen=True)
+class Proving:
+    """A proof about a finished nest: its facts join those of the schedule."""
+
+    run: Callable[[Nest], tuple[Fact, ...]]
+    name: str
+    why: str
+
+
+GPU_PROOFS: tuple[Proving, ...] = (
+    Proving(prove_races, "races", "barriers and places of threads are known in the finished nest alone"),
+)
+
+
+@dataclass(frozen=True)
 class Machine:
-    """A kind of machine: what it computes with, how loops are mapped to it, the passes of its nests."""
+    """A kind of machine: what it computes with, how loops are mapped to it, the passes of its nests, proofs about them."""
 
     types: Stage[KernelDesc]
     scop_stages: tuple[Stage[Scop], ...]
     choose: Choice
     nest_stages: tuple[Stage[Nest], ...]
+    proofs: tuple[Proving, ...] = ()
 
 
 def machine_named(name: str) -> Machine:
     """The machine of that name: cpu, gpu or ascend."""
     machines = {
         "cpu": Machine(_types("cpu"), SCOP_STAGES, map_cpu.choose, NEST_STAGES),
-        "gpu": Machine(_types("gpu"), GPU_SCOP_STAGES, map_gpu.choose, GPU_STAGES),
+        "gpu": Machine(_types("gpu"), GPU_SCOP_STAGES, map_gpu.choose, GPU_STAGES, GPU_PROOFS),
         "ascend": Machine(_types("ascend"), ASCEND_SCOP_STAGES, map_ascend.choose, ASCEND_STAGES),
     }
     return machines[name]
@@ -178,11 +206,18 @@ def lower(desc: KernelDesc, plan: Plan, machine: str = "cpu") -> Lowered:
         desc = trail.run(rule.name, lambda rule=rule, desc=desc: rule.run(desc), show_desc)
     scop = trail.run("build", lambda: replace(to_scop(desc), argument_shapes=shapes), show_scop)
     for stage in chosen.scop_stages:
-        scop = trail.run(stage.name, lambda stage=stage, scop=scop: stage.run(scop), show_scop)
+        scop = trail.run(stage.name, lambda stage=stage, scop=scop: stage.on(scop, plan), show_scop)
     nest, proof, bands = to_loops(scop, plan, chosen.choose, trail)
     for step in chosen.nest_stages:
-        nest = trail.run(step.name, lambda step=step, nest=nest: step.run(nest), show)
+        nest = trail.run(step.name, lambda step=step, nest=nest: step.on(nest, plan), show)
+    for check in chosen.proofs:
+        facts = trail.run(check.name, lambda check=check, nest=nest: check.run(nest), _lines)
+        proof = Proof((*proof.facts, *facts))
     return Lowered(nest, proof, replace(plan, bands=bands), trail)
+
+
+def _lines(facts: tuple[Fact, ...]) -> str:
+    return "\n".join(map(str, facts))
 
 
 def _shape_of_parts(tensor: TensorDesc) -> Shape:

@@ -38,7 +38,6 @@ from kernelgen.nest.nodes import (
 )
 from kernelgen.nest.walk import loads_of, map_blocks, map_expression
 
-ROWS = 8
 MANY = 4
 """Held results whose sums fill each other's latencies."""
 
@@ -46,23 +45,23 @@ MAX_TERMS = 16
 """Of one jammed body: where rows accumulate into several elements, fewer of them are taken at once."""
 
 
-def jam_rows(nest: Nest) -> Nest:
-    """The nest with such loops taken apart."""
-    return replace(nest, body=map_blocks(nest.body, _block))
+def jam_rows(nest: Nest, rows: int) -> Nest:
+    """The nest with such loops taken apart, at most so many rows at once."""
+    return replace(nest, body=map_blocks(nest.body, lambda block: _block(block, rows)))
 
 
-def _block(block: Block) -> Block:
+def _block(block: Block, most: int) -> Block:
     parts: list[Statement] = []
     for part in block.statements:
-        columns = _columns(part)
+        columns = _columns(part, most)
         if isinstance(part, For) and columns is not None:
-            parts += _jammed(part, columns)
+            parts += _jammed(part, columns, _count(columns, most))
         else:
             parts.append(part)
     return Block(tuple(parts))
 
 
-def _columns(part: Statement) -> For | None:
+def _columns(part: Statement, most: int) -> For | None:
     """The vector loop of a loop over rows that may be taken apart, else None."""
     if not isinstance(part, For) or part.kind is not LoopKind.SERIAL or part.step != 1:
         return None
@@ -71,7 +70,7 @@ def _columns(part: Statement) -> For | None:
     if len(body) != 1 or not isinstance(body[0], For) or body[0].kind is not LoopKind.VECTOR:
         return None
     columns = body[0]
-    if isinstance(trips, Num) and trips.value < 2 * _count(columns):
+    if isinstance(trips, Num) and trips.value < 2 * _count(columns, most):
         return None
     is_rectangle = part.var not in ix.variables(columns.lower) | ix.variables(columns.upper)
     return columns if is_rectangle and _only_accumulates(columns.body, part.var) else None
@@ -91,14 +90,13 @@ def _only_accumulates(body: Block, row: str) -> bool:
     )
 
 
-def _count(columns: For) -> int:
+def _count(columns: For, most: int) -> int:
     """The rows to take at once."""
     sums = sum(isinstance(part, Accumulate) for part in columns.body.statements)
-    return min(ROWS, 1 << (MAX_TERMS // max(1, sums)).bit_length() >> 1)
+    return min(most, 1 << (MAX_TERMS // max(1, sums)).bit_length() >> 1)
 
 
-def _jammed(rows: For, columns: For) -> list[Statement]:
-    count = _count(columns)
+def _jammed(rows: For, columns: For, count: int) -> list[Statement]:
     whole = ix.multiply(ix.floor_divide(ix.subtract(rows.upper, rows.lower), Num(count)), Num(count))
     middle = ix.add(whole, rows.lower)
     copies = [

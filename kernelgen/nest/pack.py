@@ -50,9 +50,6 @@ from kernelgen.nest.nodes import (
 from kernelgen.nest.registers import MAX_LENGTH, reduction_of
 from kernelgen.nest.walk import loads, loads_of, map_blocks, map_expression, statements, stored_buffers
 
-PANEL_BYTES = 128 * 1024
-"""Of all panels of a product together: a part of a usual second cache, from which a block reads 128 bytes in 8 cycles."""
-
 MAX_PRODUCTS = 4
 """In one nest: panels lie on the stack."""
 
@@ -72,18 +69,18 @@ STAGGER = 16
 """Elements after each strip, so that equal places of strips fall into different cache sets."""
 
 
-def pack(nest: Nest) -> Nest:
-    """The nest with such products packed."""
+def pack(nest: Nest, panel: int) -> Nest:
+    """The nest with such products packed into panels of so many bytes."""
     numbers, room = count(), iter(range(MAX_PRODUCTS))
-    return replace(nest, body=map_blocks(nest.body, lambda block: _block(block, numbers, room)))
+    return replace(nest, body=map_blocks(nest.body, lambda block: _block(block, panel, numbers, room)))
 
 
-def _block(block: Block, numbers: Iterator[int], room: Iterator[int]) -> Block:
+def _block(block: Block, panel: int, numbers: Iterator[int], room: Iterator[int]) -> Block:
     parts: list[Statement] = []
     for part in block.statements:
         product = _product(part) if isinstance(part, For) else None
         fits = product is not None and next(room, None) is not None
-        parts += product.packed(numbers) if product and fits else [part]
+        parts += product.packed(panel, numbers) if product and fits else [part]
     return Block(tuple(parts))
 
 
@@ -102,10 +99,10 @@ class _Product:
     columns: tuple[Expr, ...]
     strips: tuple[Expr, ...]
 
-    def packed(self, numbers: Iterator[int]) -> list[Statement]:
+    def packed(self, panel: int, numbers: Iterator[int]) -> list[Statement]:
         """The loops over pieces of the sum; one piece alone keeps the starting values where they are."""
         first, trips = self.sums[0], ix.subtract(self.sums[0].upper, self.sums[0].lower)
-        depth = self._depth()
+        depth = self._depth(panel)
         buffers = self._buffers(depth, numbers)
         if isinstance(trips, Num) and trips.value <= depth:
             return self._piece(self.sums, buffers, self.starts)
@@ -117,10 +114,10 @@ class _Product:
         begun = [replace(self.rows, body=Block(self.starts))] if self.starts else []
         return [*begun, replace(first, var=start.name, step=depth, body=Block(tuple(piece)))]
 
-    def _depth(self) -> int:
+    def _depth(self, panel: int) -> int:
         """Terms of the outermost sum in a piece: what the panels have room for, in pieces of about the same size."""
         inner = prod(map(_trips, (*self.sums[1:], self.vector)))
-        most = max(1, PANEL_BYTES // (sum(part.dtype.itemsize for part in self.columns) * inner))
+        most = max(1, panel // (sum(part.dtype.itemsize for part in self.columns) * inner))
         trips = ix.subtract(self.sums[0].upper, self.sums[0].lower)
         if not isinstance(trips, Num):
             return most

@@ -36,6 +36,7 @@ from kernelgen.nest.nodes import (
 )
 from kernelgen.nest.scalars import SCALARS
 from kernelgen.nest.walk import loads
+from kernelgen.plan import USUAL_PARTIALS, Partials
 from kernelgen.poly.partition import box, effect, is_identity, partition, producers_of
 from kernelgen.poly.scop import BodyStatement, Scop, Statement
 
@@ -45,9 +46,9 @@ RECOMPUTE_LIMIT = 0.16  # ns per element; about what storing a float to cache an
 RECOMPUTE_PER_POINT_LIMIT = 0.05  # the same when the consumer has more points than the producer: casts and copies
 
 
-def group(scop: Scop) -> Scop:
+def group(scop: Scop, partials: Partials = USUAL_PARTIALS) -> Scop:
     """One statement per group. Every statement of the operand must hold one store or accumulation, or be ordered."""
-    groups = partition(scop.statements)
+    groups = partition(scop.statements, partials)
     producers = producers_of(scop.statements)
     costs = _recompute_costs(scop.statements)
     stored = {b.name for b in scop.buffers if b.space is not Space.WORKSPACE}

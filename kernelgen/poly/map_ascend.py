@@ -18,9 +18,9 @@ from dataclasses import dataclass
 import islpy as isl
 
 from kernelgen.dims import Dim, Sym
-from kernelgen.plan import BandPlan, LoopPlan, PiecePlan, Plan
+from kernelgen.plan import BandPlan, LoopPlan, Partials, PiecePlan, Plan
 from kernelgen.poly.map_cpu import element_stride
-from kernelgen.poly.privatise import Partials, privatise
+from kernelgen.poly.privatise import privatise
 from kernelgen.poly.relations import Relations
 from kernelgen.poly.scop import Scop, Statement
 from kernelgen.poly.tree import Member, Node, bands, has_band_below, members, statement_names

@@ -25,8 +25,8 @@ import islpy as isl
 from kernelgen.dims import Dim
 from kernelgen.nest.index import stride, values
 from kernelgen.nest.nodes import Index
-from kernelgen.plan import BandPlan, GpuPlan, LoopPlan, PiecePlan, Plan
-from kernelgen.poly.privatise import Partials, privatise
+from kernelgen.plan import BandPlan, GpuPlan, LoopPlan, Partials, PiecePlan, Plan
+from kernelgen.poly.privatise import privatise
 from kernelgen.poly.relations import Relations
 from kernelgen.poly.scop import Scop, Statement
 from kernelgen.poly.tree import Member, Node, bands, has_band_below, members, statement_names
@@ -35,8 +35,13 @@ BLOCK, THREAD = "block", "thread"
 WARP = 32
 
 
-GPU_PARTIALS = Partials(count=256, least=4096, fewest=4, nanoseconds=3_000.0, enough=264, strip=256, terms=16)
-"""An independent iteration is a block of 256 threads, and 264 of them fill a device with 132 multiprocessors."""
+GPU_PARTIALS = Partials(
+    count=512, least=4096, fewest=4, nanoseconds=3_000.0, enough=132, strip=32, terms=16, alone=32768, parallel=528
+)
+"""An independent iteration is a block of threads; 132 multiprocessors run four of them each.
+
+A block reads some 100 bytes in a nanosecond, so that for a row of 128 KB a second launch costs more than it saves.
+"""
 
 
 def privatise_blocks(scop: Scop) -> Scop:
@@ -123,6 +128,12 @@ class _Band:
         return [k for k, axis in enumerate(self.axes) if axis.coincident]
 
     @property
+    def has_columns(self) -> bool:
+        """Whether memory is contiguous along a member that no dependence crosses."""
+        best = max(range(len(self.axes)), key=lambda k: (self.axes[k].contiguity(), k), default=None)
+        return best in self.kept
+
+    @property
     def reduced(self) -> list[int]:
         """The members that reductions alone cross; none where they cannot be put inside of the kept ones."""
         free = self.permutable or not self.kept
@@ -163,6 +174,8 @@ class _Part:
     def plans(self) -> list[BandPlan]:
         """What becomes of each band."""
         outer = self.bands[-1]
+        if self.is_one_nest:
+            return [self.alone(band, True) for band in self.bands]
         shared = [self.shared_loops(band) for band in self.bands]
         lengths = [band.iterations(chosen) for band, chosen in zip(self.bands, shared, strict=True)]
         known = [length for length in lengths if length is not None]
@@ -181,15 +194,22 @@ class _Part:
             for band, chosen in zip(self.bands, shared, strict=True)
         ]
 
+    @property
+    def is_one_nest(self) -> bool:
+        """Whether an independent outer band holds another one alone, whose columns neighbouring threads take.
+
+        ``block b; band [i, j]`` with ``j`` kept: loops over ``j`` are then loops over blocks too.
+        """
+        inner, outer = self.bands[0], self.bands[-1]
+        alone = len(self.bands) == 2 and len(outer.kept) == len(outer.axes) and bool(outer.axes)
+        return alone and inner.permutable and inner.has_columns
+
     def shared_loops(self, band: _Band) -> list[int]:
         """The members that the threads of a block run together."""
         if not band.is_leaf:
             return []
         if band is self.bands[-1]:
-            columns = (
-                band.kept and max(range(len(band.axes)), key=lambda k: (band.axes[k].contiguity(), k)) in band.kept
-            )
-            return [] if columns else band.reduced
+            return [] if band.has_columns else band.reduced
         kept = band.iterations(band.kept)
         wide = band.kept and (kept is None or kept >= WARP or not band.reduced)
         return band.kept if wide else band.reduced

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from kernelgen.dims import Dim
 from kernelgen.nest.index import variables
 from kernelgen.nest.nodes import Accumulate, Index, Let, Space, Store, Var
+from kernelgen.plan import Partials
 from kernelgen.poly.privatise import reduces_well
 from kernelgen.poly.scop import Statement
 
@@ -31,6 +32,7 @@ class _Group:
 
     box: tuple[Dim, ...]
     ordered: bool
+    partials: Partials
     members: list[Statement] = field(default_factory=list)
     touched: set[str] = field(default_factory=set)
     kept: set[tuple[int, ...]] = field(default_factory=set)
@@ -56,11 +58,14 @@ class _Group:
             return False
         if not statement.accumulations or not self.kept or _kept_dims(statement) in self.kept:
             return True
-        return reduces_well([*(member for member in self.members if member.accumulations), statement])
+        return reduces_well([*(member for member in self.members if member.accumulations), statement], self.partials)
 
 
-def partition(statements: Sequence[Statement]) -> Groups:
-    """The groups in an order that respects all dependences; members keep their program order."""
+def partition(statements: Sequence[Statement], partials: Partials) -> Groups:
+    """The groups in an order that respects all dependences; members keep their program order.
+
+    ``partials`` says when statements that reduce different axes gain from being one.
+    """
     groups: list[_Group] = []
     number: dict[str, int] = {}
     writers: dict[str, list[Statement]] = {}
@@ -69,7 +74,7 @@ def partition(statements: Sequence[Statement]) -> Groups:
         earliest = max(_after_writers(statement, writers, number), _after_readers(statement, readers, number))
         home = next((g for g in range(earliest, len(groups)) if groups[g].takes(statement)), len(groups))
         if home == len(groups):
-            groups.append(_Group(box(statement), statement.ordered))
+            groups.append(_Group(box(statement), statement.ordered, partials))
         groups[home].add(statement)
         number[statement.name] = home
         for index, accesses in ((writers, statement.writes), (readers, statement.reads)):

@@ -29,26 +29,11 @@ from kernelgen.dims import Dim, Sym, product
 from kernelgen.nest.initialize import neutral_element
 from kernelgen.nest.nodes import Accumulate, Buffer, Call, Expr, Index, Load, Space, Store, Var
 from kernelgen.nest.scalars import SCALARS
+from kernelgen.plan import Partials
 from kernelgen.poly.classes import AxisClasses, Place, axis_classes
 from kernelgen.poly.reuse import is_product
 from kernelgen.poly.scop import Blocks, BodyStatement, Iterator, Scop, Statement
 
-
-@dataclass(frozen=True)
-class Partials:
-    """When partial results pay; sizes are in elements."""
-
-    count: int = 64  # of the blocks, at most: enough for as many cores
-    least: int = 32768  # of a block
-    fewest: int = 4  # blocks, below which a reduction is left alone
-    nanoseconds: float = 50_000.0  # of the whole reduction on one core, below which it is left alone
-    enough: int = 8  # independent iterations that a reduction has without blocks
-    strip: int = 4096  # of results along the last axis that make an independent iteration
-    terms: int = 32  # for every partial result
-    unknown: int = 512  # what a row of unknown length is taken for
-
-
-CPU_PARTIALS = Partials()
 SUM_COST = 0.03  # nanoseconds of a load or an accumulation in a vector loop
 
 
@@ -78,7 +63,7 @@ class Cut:
     count: int
 
 
-def privatise(scop: Scop, partials: Partials = CPU_PARTIALS) -> Scop:
+def privatise(scop: Scop, partials: Partials) -> Scop:
     """The scop with partial results where they pay; the same object when nowhere. Expects grouped statements."""
     wanted = {s.name: cut for s in scop.statements if (cut := _cut_of(s, partials)) is not None}
     if not wanted:
@@ -96,13 +81,17 @@ def privatise(scop: Scop, partials: Partials = CPU_PARTIALS) -> Scop:
     return replace(scop, buffers=(*scop.buffers, *made), statements=tuple(statements))
 
 
-def best_cut(reduction: Reduction, partials: Partials = CPU_PARTIALS) -> Cut | None:
+def best_cut(reduction: Reduction, partials: Partials) -> Cut | None:
     """The axis to cut: most blocks, then the fewest partial results, then the outermost. None when none pays."""
     extents, work = reduction.extents, product(reduction.extents)
     is_short = not isinstance(work, Sym) and work * reduction.cost < partials.nanoseconds
     kept = frozenset.intersection(*(target.kept for target in reduction.targets))
-    if is_short or _independent(extents, kept, partials) >= partials.enough:
+    independent = _independent(extents, kept, partials)
+    terms = prod(partials.unknown if isinstance(d, Sym) else d for d in extents) // independent
+    if is_short or independent >= partials.enough or terms <= partials.alone:
         return None
+    if partials.parallel is not None:
+        partials = replace(partials, count=min(partials.count, -(-partials.parallel // independent)))
     found: list[tuple[int, int, int, Cut]] = []
     for position in sorted(frozenset(range(len(extents))) - kept):
         cut = _cut(extents, position, partials)
@@ -153,9 +142,9 @@ def _terms_of_a_partial(extents: Sequence[Dim], cut: Cut, target: Target) -> int
     return 0 if isinstance(results, Sym) or isinstance(target.size, Sym) else block * results // max(target.size, 1)
 
 
-def reduces_well(statements: Sequence[Statement]) -> bool:
+def reduces_well(statements: Sequence[Statement], partials: Partials) -> bool:
     """Whether statements of one box that reduce different axes gain from partial results if they become one."""
-    return not any(map(is_product, statements)) and _best_cut_of(statements, CPU_PARTIALS) is not None
+    return not any(map(is_product, statements)) and _best_cut_of(statements, partials) is not None
 
 
 def _cut_of(statement: Statement, partials: Partials) -> Cut | None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
+
+import numpy as np
 
 from kernelgen.nest.nodes import Nest
 from kernelgen.plan import CodePlan, CpuPlan
@@ -20,6 +22,28 @@ class Entry(Protocol):
 
     def __call__(self, arrays: tuple[object, ...], symbols: tuple[int, ...]) -> None:
         """Runs the kernel."""
+        ...
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What a run of a part of a kernel's threads has shown.
+
+    ``written`` has a mask for each buffer of the nest, of the buffer's elements in row-major order: those that have their
+    final value; None where all have. ``blocks`` is how many blocks of threads ran, ``blocks_in_all`` how many there are.
+    """
+
+    written: tuple[np.ndarray | None, ...]
+    blocks: int
+    blocks_in_all: int
+
+
+@runtime_checkable
+class SampledEntry(Protocol):
+    """An entry that can run a part of its threads, for arrays that are too large to run them all."""
+
+    def sample(self, arrays: tuple[object, ...], symbols: tuple[int, ...]) -> Sample:
+        """Runs some blocks, spread over each grid. Raises UnsupportedError("too-large") where some are not enough."""
         ...
 
 

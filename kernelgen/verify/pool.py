@@ -30,6 +30,7 @@ class Job:
     byte_limit: int = BYTE_LIMIT
     threads: int = 1
     check: bool = False
+    device: bool = False
 
 
 def verify_files(
@@ -119,4 +120,7 @@ def _serve(connection: Connection, job: Job) -> None:
             path = connection.recv()
         except EOFError:
             return
-        connection.send(verify_file(Path(path), job.target, job.seed, byte_limit=job.byte_limit, checked=job.check))
+        found = verify_file(
+            Path(path), job.target, job.seed, byte_limit=job.byte_limit, checked=job.check, device=job.device
+        )
+        connection.send(found)

@@ -33,6 +33,8 @@ class Record:
 
     Times are milliseconds. ``max_error`` is the largest absolute difference of any element, None when nothing was
     compared. ``proof`` counts the facts proved per check. ``scaled`` tells that shapes were shrunk to fit the memory.
+    ``sampled`` is empty when the whole kernel ran; else it tells how many blocks of threads ran and how many elements
+    they wrote, which are those that were compared, and how many there are in all.
     ``checked`` names what :mod:`kernelgen.checker` has shown about the kernel, and about a ``small`` one of the same
     operators where the kernel is too large for a run of all iterations.
     """
@@ -45,6 +47,7 @@ class Record:
     max_error: float | None = None
     proof: Mapping[str, int] = field(default_factory=dict[str, int])
     scaled: bool = False
+    sampled: Mapping[str, int] = field(default_factory=dict[str, int])
     checked: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
 
     def to_json(self) -> dict[str, Any]:

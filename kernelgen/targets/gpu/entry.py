@@ -15,6 +15,11 @@ from kernelgen.targets.gpu.program import launches
 class GpuEntry(InterpretedEntry):
     """Calling the entry itself interprets, on numpy arrays; :meth:`on_device` gives the call on a device."""
 
+    @property
+    def interpreter(self) -> InterpretedEntry:
+        """The same kernel, interpreted also where there is a device."""
+        return InterpretedEntry(self.source, self.nest)
+
     def on_device(self, desc: KernelDesc) -> DeviceKernel | None:
         """The kernel on the current device; None where there is none."""
         device = find_device()

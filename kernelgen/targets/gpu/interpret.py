@@ -1,11 +1,12 @@
 """A kernel without a device: its launches in the PTX interpreter, whose findings are errors.
 
 The interpreter runs every thread of every block and watches each access, so it is for small arrays: it shows that a kernel
-is right, and counts what it does, but is no way to compute.
+is right, and counts what it does, but is no way to compute. Of a kernel with large arrays it runs a sample of blocks.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -14,6 +15,7 @@ import numpy as np
 
 from kernelgen.errors import CodegenError, UnsupportedError
 from kernelgen.nest.nodes import Nest, Space
+from kernelgen.targets.base import Sample
 from kernelgen.targets.gpu.cubins import cached_cubin
 from kernelgen.targets.gpu.extents import extent
 from kernelgen.targets.gpu.nvrtc import Compiled
@@ -23,6 +25,15 @@ from kernelgen.targets.gpu.ptx import Report, parse, run
 ARCH = "sm_90"
 STEP_LIMIT = 1_000_000
 """Instructions of a gang of blocks: some tens of seconds. A kernel with a longer serial loop is refused."""
+
+SAMPLE_THREADS = 8192
+"""Threads of a sample of blocks: the interpreter runs as many as one vector."""
+
+SAMPLE_BLOCKS = 4
+"""The least blocks of a sample: the first, the last, and two between."""
+
+WHOLE_THREADS = 1 << 20
+"""A launch that later ones build on has to run as a whole; with more threads it takes minutes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,22 +51,26 @@ class InterpretedEntry:
         Raises CodegenError with the findings of the first launch that is not clean, and UnsupportedError for one that
         takes more steps than the interpreter is for.
         """
-        sizes = dict(zip(self.nest.symbols, symbols, strict=True))
-        buffers = [self._flat(array) for array in arrays]
-        self.reports.clear()
-        for launch in launches(self.nest):
-            if not extent(launch.blocks, sizes):
-                continue
-            self.reports.append(self._run(launch, buffers, sizes))
-            if self.reports[-1].kinds() == frozenset({"endless-loop"}):
-                raise UnsupportedError(
-                    "budget", f"kernel {launch.kernel!r} takes more than {STEP_LIMIT} steps of a thread"
-                )
-            if not self.reports[-1].clean:
-                raise CodegenError(self._complaint(self.reports[-1]), self.source)
-        for array, buffer, declared in zip(arrays, buffers, self.nest.buffers, strict=True):
-            if declared.space is not Space.INPUT:
-                np.copyto(array, buffer.view(array.dtype).reshape(array.shape))
+        self._run_all(arrays, self._sizes(symbols), {})
+
+    def sample(self, arrays: tuple[Any, ...], symbols: tuple[int, ...] = ()) -> Sample:
+        """Runs some blocks of each launch that no later one builds on, and all blocks of the others.
+
+        Raises UnsupportedError("too-large") where one of those others has too many threads, else what a call raises.
+        """
+        sizes, chosen = self._sizes(symbols), dict[str, int]()
+        program = launches(self.nest)
+        for place, launch in enumerate(program):
+            blocks = extent(launch.blocks, sizes)
+            if not self._is_followed(launch, program[place + 1 :]):
+                chosen[launch.kernel] = self._sample_size(launch)
+            elif blocks * launch.threads[0] * launch.threads[1] > WHOLE_THREADS:
+                raise UnsupportedError("too-large", f"kernel {launch.kernel!r} has {blocks} blocks, and must run whole")
+        self._run_all(arrays, sizes, chosen)
+        ran, total = (
+            (sum(counts) for counts in zip(*map(_blocks, self.reports), strict=True)) if self.reports else (0, 0)
+        )
+        return Sample(self._final(arrays), ran, total)
 
     @cached_property
     def compiled(self) -> Compiled:
@@ -66,7 +81,36 @@ class InterpretedEntry:
     def _module(self) -> Any:
         return parse(self.compiled.ptx)
 
-    def _run(self, launch: Launch, buffers: list[np.ndarray], sizes: dict[str, int]) -> Report:
+    def _sizes(self, symbols: Sequence[int]) -> dict[str, int]:
+        return dict(zip(self.nest.symbols, symbols, strict=True))
+
+    def _is_followed(self, launch: Launch, later: Sequence[Launch]) -> bool:
+        """Whether a later launch may read or write what this one writes."""
+        own = {place for place in launch.buffers if self.nest.buffers[place].space is not Space.INPUT}
+        return any(own & set(other.buffers) for other in later)
+
+    def _sample_size(self, launch: Launch) -> int:
+        return max(SAMPLE_BLOCKS, SAMPLE_THREADS // (launch.threads[0] * launch.threads[1]))
+
+    def _run_all(self, arrays: tuple[Any, ...], sizes: dict[str, int], chosen: Mapping[str, int]) -> None:
+        """Runs the launches, of those in ``chosen`` so many blocks."""
+        buffers = [self._flat(array) for array in arrays]
+        self.reports.clear()
+        for launch in launches(self.nest):
+            if not extent(launch.blocks, sizes):
+                continue
+            self.reports.append(self._run(launch, buffers, sizes, chosen.get(launch.kernel)))
+            if self.reports[-1].kinds() == frozenset({"endless-loop"}):
+                raise UnsupportedError(
+                    "budget", f"kernel {launch.kernel!r} takes more than {STEP_LIMIT} steps of a thread"
+                )
+            if not self.reports[-1].clean:
+                raise CodegenError(self._complaint(self.reports[-1]), self.source)
+        for array, buffer, declared in zip(arrays, buffers, self.nest.buffers, strict=True):
+            if declared.space is not Space.INPUT:
+                np.copyto(array, buffer.view(array.dtype).reshape(array.shape))
+
+    def _run(self, launch: Launch, buffers: list[np.ndarray], sizes: dict[str, int], blocks: int | None) -> Report:
         arguments = [*(buffers[k] for k in launch.buffers), *(np.int64(sizes[name]) for name in self.nest.symbols)]
         return run(
             self._module,
@@ -75,8 +119,27 @@ class InterpretedEntry:
             arguments,
             kernel=launch.kernel,
             dynamic_shared=launch.dynamic_shared,
+            blocks=blocks,
             step_limit=STEP_LIMIT,
         )
+
+    def _final(self, arrays: Sequence[Any]) -> tuple[np.ndarray | None, ...]:
+        """For each buffer which elements have their final value: what the sampled launch that wrote last has stored.
+
+        An earlier launch ran as a whole, but nobody knows whether a block that did not run overwrites what it wrote.
+        """
+        places = {launch.kernel: launch.buffers for launch in launches(self.nest)}
+        found: list[np.ndarray | None] = [None] * len(arrays)
+        stored_to: set[int] = set()
+        for report in self.reports:
+            for place, by_byte in zip(places[report.kernel], report.written, strict=True):
+                stores = bool(by_byte.any())
+                if stores or (report.sampled and place not in stored_to):
+                    by_element = np.all(by_byte.reshape(-1, arrays[place].dtype.itemsize), axis=1)
+                    found[place] = by_element if report.sampled else None
+                if stores:
+                    stored_to.add(place)
+        return tuple(found)
 
     def _flat(self, array: Any) -> np.ndarray:
         """A copy of an argument as plain bytes: arguments may overlap, the buffers of a launch may not."""
@@ -90,3 +153,8 @@ class InterpretedEntry:
             quoted = lines[finding.source_line - 1].strip() if 0 < finding.source_line <= len(lines) else ""
             texts.append(f"kernel {report.kernel!r}: {finding}: {quoted}")
         return "\n".join(texts) or f"kernel {report.kernel!r} did not come to its end"
+
+
+def _blocks(report: Report) -> tuple[int, int]:
+    """How many blocks ran, and how many there are."""
+    return len(report.blocks), report.grid[0] * report.grid[1] * report.grid[2]

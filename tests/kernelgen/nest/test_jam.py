@@ -9,14 +9,20 @@ from nests import I, J, block, buffer, call, local, loop, output
 
 from kernelgen.dims import Dim, sym
 from kernelgen.driver import compile
-from kernelgen.nest.jam import MANY, MAX_TERMS, ROWS, jam_rows
+from kernelgen.nest.jam import MANY, MAX_TERMS, jam_rows
 from kernelgen.nest.nodes import Accumulate, For, If, Let, Load, LoopKind, Nest, Ref, Statement, Store
 from kernelgen.nest.walk import statements
+from kernelgen.plan import CpuPlan
 
 N = sym("N")
+ROWS = CpuPlan().jam
 X, Y = buffer("x", N, 64), output("y", 64)
 ELEMENT = Load(X, (I, J))
 SUM = (Let("v", ELEMENT), Accumulate(Y, (J,), "add", Ref("v", X.dtype)))
+
+
+def jammed(nest: Nest) -> Nest:
+    return jam_rows(nest, ROWS)
 
 
 def rows(*body: Statement, extent: Dim = N, kind: LoopKind = LoopKind.SERIAL) -> Nest:
@@ -29,7 +35,7 @@ def loops_over_rows(nest: Nest) -> list[For]:
 
 
 def test_eight_rows_then_one() -> None:
-    whole, rest = loops_over_rows(jam_rows(rows(*SUM)))
+    whole, rest = loops_over_rows(jammed(rows(*SUM)))
     assert (whole.step, rest.step) == (ROWS, 1)
     assert whole.upper == rest.lower
     sums = [s for s in statements(whole) if isinstance(s, Accumulate)]
@@ -40,14 +46,14 @@ def test_eight_rows_then_one() -> None:
 
 def test_rows_that_accumulate_into_several_elements_are_fewer_at_once() -> None:
     others = [Accumulate(output(f"y{k}", 64), (J,), "add", Ref("v", X.dtype)) for k in range(4)]
-    whole, rest = loops_over_rows(jam_rows(rows(SUM[0], *others)))
+    whole, rest = loops_over_rows(jammed(rows(SUM[0], *others)))
     assert (whole.step, rest.step) == (MAX_TERMS // 4, 1)
 
 
 def test_a_block_of_held_sums_stays() -> None:
     held = [Accumulate(local(f"held{k}", 64), (J,), "add", Ref("v", X.dtype)) for k in range(MANY)]
-    assert jam_rows(rows(SUM[0], *held)) == rows(SUM[0], *held)
-    assert jam_rows(rows(SUM[0], *held[1:])) != rows(SUM[0], *held[1:])
+    assert jammed(rows(SUM[0], *held)) == rows(SUM[0], *held)
+    assert jammed(rows(SUM[0], *held[1:])) != rows(SUM[0], *held[1:])
 
 
 @pytest.mark.parametrize(
@@ -63,7 +69,7 @@ def test_a_block_of_held_sums_stays() -> None:
     ids=["loads its sums", "stores", "a sum for each row", "few rows", "parallel rows", "no vector loop"],
 )
 def test_other_loops_stay(nest: Nest) -> None:
-    assert jam_rows(nest) == nest
+    assert jammed(nest) == nest
 
 
 @pytest.mark.parametrize("extent", [16, 17, 23, 31, 97])

@@ -31,14 +31,21 @@ from kernelgen.nest.nodes import (
     Var,
 )
 from kernelgen.nest.nodes import Let as Binding
-from kernelgen.nest.pack import LEAST_BLOCKS, MAX_NODES, MAX_PRODUCTS, PANEL_BYTES, pack
+from kernelgen.nest.pack import LEAST_BLOCKS, MAX_NODES, MAX_PRODUCTS, pack
 from kernelgen.nest.text import show_statement
 from kernelgen.nest.verify import verify
 from kernelgen.nest.walk import statements
+from kernelgen.plan import CpuPlan
+
+
+def packed(nest: Nest) -> Nest:
+    return pack(nest, PANEL)
+
 
 K = Var("k")
 COLUMNS = 4
 ROWS = 2 * LEAST_BLOCKS
+PANEL = CpuPlan().panel
 
 
 def product(
@@ -67,7 +74,7 @@ def text_of(nest: Nest) -> str:
 
 
 def test_row_blocks_read_one_panel() -> None:
-    nest = pack(product())
+    nest = packed(product())
     verify(nest)
     assert (
         text_of(nest)
@@ -101,15 +108,15 @@ def pieces(nest: Nest) -> Iterator[For]:
 
 
 def test_a_long_sum_is_taken_in_pieces_of_about_the_same_size() -> None:
-    room = PANEL_BYTES // (4 * COLUMNS)
-    (piece,) = pieces(pack(product(depth=room + 2)))
+    room = PANEL // (4 * COLUMNS)
+    (piece,) = pieces(packed(product(depth=room + 2)))
     assert piece.step == room // 2 + 1
-    assert not list(pieces(pack(product(depth=room))))
+    assert not list(pieces(packed(product(depth=room))))
 
 
 def test_a_sum_of_unknown_length_is_taken_in_whole_panels() -> None:
-    (piece,) = pieces(pack(product(depth=sym("N"))))
-    assert piece.step == PANEL_BYTES // (4 * COLUMNS)
+    (piece,) = pieces(packed(product(depth=sym("N"))))
+    assert piece.step == PANEL // (4 * COLUMNS)
 
 
 def half_product() -> Nest:
@@ -128,7 +135,7 @@ def half_product() -> Nest:
 
 
 def test_what_is_computed_from_one_operand_is_computed_once() -> None:
-    nest = pack(half_product())
+    nest = packed(half_product())
     verify(nest)
     text = text_of(nest)
     assert "panel0[k, j] = cast<f32>(b[k, j])" in text
@@ -139,17 +146,17 @@ def test_what_is_computed_from_one_operand_is_computed_once() -> None:
 def test_an_operand_that_lies_along_the_sum_is_transposed() -> None:
     b = buffer("b", 3 + COLUMNS, 9)
     nest = product(value=call("mul", Load(buffer("a", ROWS, 9), (I, K)), Load(b, (J, K))))
-    text = text_of(pack(nest))
+    text = text_of(packed(nest))
     assert "interleave for k in 0..9 {\n  vector for j in 0..4 {\n    panel0[k, j] = b[j + 3, k]" in text
 
 
-@pytest.mark.parametrize("depth", [8, 9, 40, PANEL_BYTES // (4 * COLUMNS) + 3])
+@pytest.mark.parametrize("depth", [8, 9, 40, PANEL // (4 * COLUMNS) + 3])
 def test_packed_products_are_right(depth: int) -> None:
     random = np.random.default_rng(depth)
     a = random.integers(-4, 5, (ROWS, depth)).astype(np.float32)
     b = random.integers(-4, 5, (depth, 3 + COLUMNS)).astype(np.float32)
     y = np.empty((ROWS, 3 + COLUMNS), np.float32)
-    run(pack(product(depth)), a, b, y)
+    run(packed(product(depth)), a, b, y)
     np.testing.assert_array_equal(y[:, 3:], (a @ b)[:, 3:])
 
 
@@ -174,13 +181,13 @@ UNPACKED = {
 
 @pytest.mark.parametrize("name", UNPACKED)
 def test_other_loops_stay(name: str) -> None:
-    assert pack(UNPACKED[name]) == UNPACKED[name]
+    assert packed(UNPACKED[name]) == UNPACKED[name]
 
 
 def test_panels_on_the_stack_are_few() -> None:
     one = product()
     many = replace(one, body=Block(one.body.statements * (MAX_PRODUCTS + 1)))
-    assert sum(isinstance(s, Alloc) for s in statements(pack(many).body)) == MAX_PRODUCTS
+    assert sum(isinstance(s, Alloc) for s in statements(packed(many).body)) == MAX_PRODUCTS
 
 
 def test_values_that_differ_get_panels_of_their_own() -> None:
@@ -194,6 +201,6 @@ def test_values_that_differ_get_panels_of_their_own() -> None:
 
     columns = loop(J, 4, term(0), term(1))
     blocks = replace(loop(I, ROWS, loop(K, 9, columns, kind=LoopKind.SERIAL), kind=LoopKind.SERIAL), step=2)
-    nest = pack(initialize(Nest("two", (), (a, b, y), block(blocks))))
+    nest = packed(initialize(Nest("two", (), (a, b, y), block(blocks))))
     panels: list[Buffer] = [s.buffer for s in statements(nest.body) if isinstance(s, Alloc)]
     assert [panel.name for panel in panels] == ["panel0", "panel1"]

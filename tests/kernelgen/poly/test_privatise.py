@@ -18,17 +18,18 @@ from kernelgen.dims import Dim, sym
 from kernelgen.dtypes import INT32
 from kernelgen.errors import ProofError
 from kernelgen.nest.nodes import For, LoopKind
-from kernelgen.plan import Plan
+from kernelgen.plan import CpuPlan, Partials, Plan
 from kernelgen.poly.build import to_scop
 from kernelgen.poly.fold import fold
 from kernelgen.poly.group import group
-from kernelgen.poly.privatise import Partials, Reduction, Target, best_cut, privatise
+from kernelgen.poly.privatise import Reduction, Target, best_cut, privatise
 from kernelgen.poly.relations import relations
 from kernelgen.poly.text import show_scop
 from kernelgen.samples import draw
 from kernelgen.stages import Stage, lower
 
 EAGER = Partials(count=4, least=16, fewest=2, nanoseconds=0.0, strip=1 << 30, terms=2, unknown=4)
+EVERYWHERE = Plan(CpuPlan(partials=EAGER))
 
 
 def total(extent: Dim = 40) -> KernelDesc:
@@ -75,18 +76,6 @@ KERNELS = {
 }  # fmt: skip
 
 
-@pytest.fixture
-def eager(monkeypatch):
-    """Partial results in small kernels too."""
-    monkeypatch.setattr(kernelgen.poly.privatise, "CPU_PARTIALS", EAGER)
-
-    def eagerly(scop):
-        return privatise(scop, EAGER)
-
-    changed = tuple(replace(stage, run=eagerly) if stage.run is privatise else stage for stage in stages.SCOP_STAGES)
-    monkeypatch.setattr(stages, "SCOP_STAGES", changed)
-
-
 def grouped(desc: KernelDesc):
     return group(fold(to_scop(desc)))
 
@@ -108,7 +97,7 @@ def test_a_sum_over_everything() -> None:
 
 
 def test_blocks_of_unknown_extents_are_dealt_out_in_turn() -> None:
-    text = show_scop(privatise(grouped(total(sym("N")))))
+    text = show_scop(privatise(grouped(total(sym("N"))), Partials()))
     assert "G0[i0_block < 64 = i0 / 32768, i0 < N]" in text
     assert "G0_sum0[i0 < 64, 32768 * i0 < N]" in text
 
@@ -127,10 +116,10 @@ def test_every_instance_is_in_one_block() -> None:
 
 
 @pytest.mark.parametrize("name", KERNELS)
-def test_values_are_those_of_the_description(name: str, eager: None) -> None:
+def test_values_are_those_of_the_description(name: str) -> None:
     desc = KERNELS[name]()
-    kernel = kernelgen.compile(desc)
-    assert "_block <" in kernel.stages["eagerly"]
+    kernel = kernelgen.compile(desc, plan=EVERYWHERE)
+    assert "_block <" in kernel.stages["privatise"]
     for sizes in ({"M": 1, "N": 1}, {"M": 37, "N": 50}, {"M": 129, "N": 16}, {"M": 3, "N": 700}):
         arrays = draw(desc, 1, {s: sizes[s] for s in desc.symbols})
         for found, wanted in zip(kernel(*arrays), kernelgen.reference(desc)(*arrays), strict=True):
@@ -138,9 +127,9 @@ def test_values_are_those_of_the_description(name: str, eager: None) -> None:
 
 
 @pytest.mark.parametrize("name", KERNELS)
-def test_the_outermost_loop_is_parallel_and_the_checker_agrees(name: str, eager: None) -> None:
+def test_the_outermost_loop_is_parallel_and_the_checker_agrees(name: str) -> None:
     desc = KERNELS[name]()
-    lowered = lower(desc, Plan())
+    lowered = lower(desc, EVERYWHERE)
     loops = [part for part in lowered.nest.body.statements if isinstance(part, For)]
     assert any(loop.kind is LoopKind.PARALLEL for loop in loops)
     assert lowered.proof.about("parallel")
@@ -149,15 +138,15 @@ def test_the_outermost_loop_is_parallel_and_the_checker_agrees(name: str, eager:
     assert "terms" in found.shown
 
 
-def test_rows_and_columns_are_summed_in_one_pass(eager: None) -> None:
-    nest = lower(both_sums(), Plan()).nest
+def test_rows_and_columns_are_summed_in_one_pass() -> None:
+    nest = lower(both_sums(), EVERYWHERE).nest
     loops = [part for part in nest.body.statements if isinstance(part, For)]
     assert sum("x[" in str(part) or "name='x'" in repr(part) for part in loops) == 1
 
 
-def test_phases_of_a_row_stay_in_one_loop(eager: None) -> None:
+def test_phases_of_a_row_stay_in_one_loop() -> None:
     """The maximum, the sum and the loss of a row follow each other, and need no temporary of all rows."""
-    nest = lower(cross_entropy(), Plan()).nest
+    nest = lower(cross_entropy(), EVERYWHERE).nest
     assert [b.name for b in nest.buffers if b.space.value == "workspace"] == ["t7_G3_0"]
 
 
@@ -173,7 +162,7 @@ def test_phases_of_a_row_stay_in_one_loop(eager: None) -> None:
 )
 def test_what_does_not_pay_is_left_alone(desc: KernelDesc) -> None:
     scop = grouped(desc)
-    assert privatise(scop) is scop
+    assert privatise(scop, Partials()) is scop
 
 
 def test_products_and_scans_are_left_alone() -> None:
@@ -187,17 +176,19 @@ def test_products_and_scans_are_left_alone() -> None:
 
 def test_the_axis_with_most_blocks_is_cut_then_the_outermost() -> None:
     both = (Target(frozenset({0}), 4096), Target(frozenset({1}), 4096))
-    cut = best_cut(Reduction((4096, 4096), both, 0.1))
+    cut = best_cut(Reduction((4096, 4096), both, 0.1), Partials())
     assert cut is not None
     assert (cut.position, cut.length, cut.count) == (0, 64, 64)
-    wide = best_cut(Reduction((8, 1 << 20), (Target(frozenset({0}), 8), Target(frozenset({1}), 1 << 20)), 0.1))
+    wide = best_cut(
+        Reduction((8, 1 << 20), (Target(frozenset({0}), 8), Target(frozenset({1}), 1 << 20)), 0.1), Partials()
+    )
     assert wide is not None
     assert wide.position == 1
 
 
 def test_blocks_do_not_depend_on_the_machine(monkeypatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "7")
-    assert show_scop(privatise(grouped(total(1 << 22)))).count("< 64") == 2
+    assert show_scop(privatise(grouped(total(1 << 22)), Partials())).count("< 64") == 2
 
 
 # ---------------------------------------------------------------- planted faults
@@ -244,11 +235,11 @@ def blocks_too_long(scop):
 
 
 @pytest.mark.parametrize("fault", [lost_sum, repeated_sum, sum_before_its_terms, one_partial_for_all, blocks_too_long])
-def test_faults_are_rejected(fault, monkeypatch, eager: None) -> None:
+def test_faults_are_rejected(fault, monkeypatch) -> None:
     desc = total()
     monkeypatch.setattr(stages, "SCOP_STAGES", (*stages.SCOP_STAGES, Stage(fault, "planted")))
     try:
-        nest = lower(desc, Plan()).nest
+        nest = lower(desc, EVERYWHERE).nest
     except ProofError:
         return
     assert check(nest, desc).fault is not None

@@ -17,6 +17,7 @@ from kernelgen.nest.nodes import (
     Buffer,
     Combine,
     Compare,
+    Copy,
     For,
     Grid,
     If,
@@ -37,8 +38,8 @@ Edit = Callable[[Statement], Statement | None]
 
 
 @cache
-def softmax(rows: Dim = 96, columns: Dim = 1500) -> Nest:
-    """Rows that several warps share."""
+def softmax(rows: Dim = 96, columns: Dim = 1501) -> Nest:
+    """Rows that several warps share; their length leaves no place for wide copies."""
     return lower(examples.softmax(rows, columns), Plan(), "gpu").nest
 
 
@@ -160,6 +161,22 @@ SOFTMAX_FAULTS = [
 def test_faults_of_rows_are_found(fault: Edit, rows: Dim) -> None:
     with pytest.raises(ProofError):
         prove_races(edited(softmax(rows), fault))
+
+
+def _copied_beside(part: Statement) -> Statement | None:
+    """A wide copy that starts one element late."""
+    if isinstance(part, Copy) and part.target.space is Space.OUTPUT:
+        *rest, last = part.to
+        return Block((part, replace(part, to=(*rest, ix.add(last, Num(1))))))
+    return part
+
+
+def test_faults_of_wide_copies_are_found() -> None:
+    whole = softmax(96, 2048)
+    assert "races" in {fact.check for fact in prove_races(whole)}
+    assert edited(whole, _copied_beside) != whole
+    with pytest.raises(ProofError):
+        prove_races(edited(whole, _copied_beside))
 
 
 @pytest.mark.parametrize("fault", [_shifted, _one_element, _halved, _other_rows, _updated_by_all])

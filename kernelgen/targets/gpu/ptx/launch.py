@@ -98,7 +98,8 @@ def run(
     completed = launch.run(numbers, sizes, threads, step_limit)
     for region, array in buffers:
         give_back(region, array)
-    return Report(chosen.name, sizes, threads, numbers, launch.findings.all(), completed, launch.counts())
+    written = tuple(launch.written(region) for region, _ in buffers)
+    return Report(chosen.name, sizes, threads, numbers, launch.findings.all(), completed, launch.counts(), written)
 
 
 class _Launch:
@@ -127,6 +128,12 @@ class _Launch:
         finally:
             self._check_read_only()
         return True
+
+    def written(self, region: Region) -> np.ndarray:
+        """Which bytes of a buffer are stored to, other than by atomic operations."""
+        shadow = self._shadows[region.name]
+        stored = (shadow.writer != 0) & (shadow.atomic == 0)
+        return np.repeat(stored, shadow.word)[: region.size]
 
     def counts(self) -> Counts:
         """The totals so far."""

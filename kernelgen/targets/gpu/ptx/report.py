@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+import numpy as np
 
 from kernelgen.targets.gpu.ptx.counters import Counts
 from kernelgen.targets.gpu.ptx.findings import Finding
@@ -11,7 +13,11 @@ from kernelgen.targets.gpu.ptx.lanes import Extent
 
 @dataclass(frozen=True)
 class Report:
-    """What a launch did and what is wrong with it; ``blocks`` lists the blocks that ran, in order."""
+    """What a launch did and what is wrong with it; ``blocks`` lists the blocks that ran, in order.
+
+    ``written`` has a truth for each byte of each array among the arguments: whether a thread stored there, other than by
+    an atomic operation.
+    """
 
     kernel: str
     grid: Extent
@@ -20,6 +26,7 @@ class Report:
     findings: tuple[Finding, ...]
     completed: bool
     counts: Counts
+    written: tuple[np.ndarray, ...] = field(default=(), repr=False, compare=False)
 
     @property
     def clean(self) -> bool:

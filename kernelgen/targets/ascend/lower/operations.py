@@ -1,0 +1,334 @@
+"""Every scalar function of a nest as vector instructions: most are one, the others a few.
+
+    x // c       ->  Div, Cast to int32 by floor and back where that is exact
+    a < b (i32)  ->  Max(a, b) == a says a >= b, its complement the rest: int32 compares by equality only
+    tanh(x)      ->  1 - 2 / (exp(2x) + 1)
+    erf(x)       ->  1 - t(a1 + t(a2 + ...)) exp(-x^2), t = 1 / (1 + p|x|)   (Abramowitz and Stegun 7.1.26, |error| < 1.5e-7)
+
+Functions that need more digits than float16 has are computed in float32 and rounded once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+from kernelgen.dtypes import BOOL, FLOAT16, FLOAT32, INT32, DType
+from kernelgen.errors import UnsupportedError
+from kernelgen.targets.ascend.lower.lanes import Lanes
+from kernelgen.targets.ascend.lower.values import Constant, Held, Value
+
+Rule = Callable[[Lanes, Sequence[Value], DType], Held]
+
+WHOLE_DIGITS: Mapping[DType, float] = {FLOAT32: 2.0**23, FLOAT16: 2.0**11}
+"""From here on every float is an integer."""
+ERF = (0.254829592, -0.284496736, 1.421413741, -1.453152027, 1.061405429)
+ERF_P = 0.3275911
+SWAPPED = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE", "EQ": "EQ", "NE": "NE"}
+
+
+def call(lanes: Lanes, function: str, args: Sequence[Value], dtype: DType) -> Held:
+    """The value of a scalar function. Raises UnsupportedError where the machine has no instructions for it."""
+    if function not in RULES:
+        raise UnsupportedError("unsupported-op", f"no vector instructions for {function}")
+    return RULES[function](lanes, args, dtype)
+
+
+def takes_whole_repeats(function: str, args: Sequence[DType], dtype: DType) -> bool:
+    """Whether one of the instructions of a function compares, which is done for whole repeats only."""
+    return function in COMPARING or BOOL in (dtype, *args)
+
+
+def _native(lanes: Lanes, operation: str, dtype: DType) -> None:
+    if dtype not in lanes.machine.operations[operation]:
+        raise UnsupportedError("unsupported-dtype", f"{operation} of {dtype.name} on {lanes.machine.name}")
+
+
+# ---------------------------------------------------------------- arithmetic
+
+
+def _commutative(operation: str, with_scalar: str) -> Rule:
+    def rule(lanes: Lanes, args: Sequence[Value], dtype: DType) -> Held:
+        _native(lanes, operation, dtype)
+        first, second = args
+        if isinstance(first, Constant):
+            first, second = second, first
+        if isinstance(second, Constant) and not isinstance(first, Constant):
+            return lanes.scalar(with_scalar, first, float(second.value), dtype)
+        return lanes.binary(operation, first, second, dtype)
+
+    return rule
+
+
+def _subtract(lanes: Lanes, args: Sequence[Value], dtype: DType) -> Held:
+    """``x - c`` is ``x + (-c)``, ``c - x`` is ``-x + c``: both exactly."""
+    _native(lanes, "Sub", dtype)
+    first, second = args
+    if isinstance(second, Constant) and not isinstance(first, Constant):
+        return lanes.scalar("Adds", first, -float(second.value), dtype)
+    if isinstance(first, Constant):
+        return lanes.scalar("Adds", lanes.scalar("Muls", second, -1, dtype), float(first.value), dtype)
+    return lanes.binary("Sub", first, second, dtype)
+
+
+def _divide(lanes: Lanes, args: Sequence[Value], dtype: DType) -> Held:
+    """A divisor that is a power of two is a factor."""
+    _native(lanes, "Div", dtype)
+    first, second = args
+    if isinstance(second, Constant) and second.value and math.frexp(abs(float(second.value)))[0] == 0.5:
+        return lanes.scalar("Muls", first, 1.0 / float(second.value), dtype)
+    return lanes.binary("Div", first, second, dtype)
+
+
+def _unary(operation: str) -> Rule:
+    def rule(lanes: Lanes, args: Sequence[Value], dtype: DType) -> Held:
+        _native(lanes, operation, dtype)
+        return lanes.unary(operation, args[0], dtype)
+
+    return rule
+
+
+def _negate(lanes: Lanes, args: Sequence[Value], dtype: DType) -> Held:
+    _native(lanes, "Muls", dtype)
+    return lanes.scalar("Muls", args[0], -1, dtype)
+
+
+def _absolute(lanes: Lanes, args: Sequence[Value], dtype: DType) -> Held:
+    if dtype in lanes.machine.operations["Abs"]:
+        return lanes.unary("Abs", args[0], dtype)
+    value = lanes.held(args[0])
+    return lanes.binary("Max", value, _negate(lanes, (value,), dtype), dtype)
+
+
+def _in_float32(rule: Rule) -> Rule:
+    """The rule on float32; half precision goes there and back, other types are refused."""
+
+    def wide(lanes: Lanes, args: Sequence[Value], dtype: DType) -> Held:
+        if dtype not in (FLOAT16, FLOAT32):
+            raise UnsupportedError("unsupported-dtype", f"no such function of {dtype.name} on {lanes.machine.name}")
+        return lanes.cast(rule(lanes, [_widened(lanes, arg) for arg in args], FLOAT32), dtype)
+
+    return wide
+
+
+def _widened(lanes: Lanes, value: Value) -> Value:
+    return Constant(value.value, FLOAT32) if isinstance(value, Constant) else lanes.cast(value, FLOAT32)
+
+
+# ---------------------------------------------------------------- whole numbers
+
+
+def _rounded(mode: str) -> Rule:
+    """Through int32; floats without a fraction are taken as they are."""
+
+    def rule(lanes: Lanes, args: Sequence[Value], dtype: DType) -> Held:
+        value = lanes.held(args[0])
+        whole = lanes.new(INT32)
+        lanes.writer.emit("Cast", dst=whole.ref, src=value.ref, mode=mode, count=lanes.lanes)
+        small = lanes.compare("LT", lanes.unary("Abs", value, FLOAT32), Constant(WHOLE_DIGITS[FLOAT32], FLOAT32))
+        return lanes.select(small, lanes.cast(whole, FLOAT32), value, FLOAT32)
+
+    return _in_float32(rule)
+
+
+FLOOR, TRUNC = _rounded("CAST_FLOOR"), _rounded("CAST_TRUNC")
+
+
+def _floor_divide(lanes: Lanes, args: Sequence[Value], dtype: DType) -> Held:
+    quotient = lanes.binary("Div", args[0], args[1], dtype)
+    return FLOOR(lanes, (quotient,), dtype)
+
+
+def _remainder(rounding: Rule) -> Rule:
+    def rule(lanes: Lanes, args: Sequence[Value], dtype: DType) -> Held:
+        x, y = (lanes.held(arg) for arg in args)
+        whole = rounding(lanes, (lanes.binary("Div", x, y, dtype),), dtype)
+        return lanes.binary("Sub", x, lanes.binary("Mul", whole, y, dtype), dtype)
+
+    return rule
+
+
+# ---------------------------------------------------------------- functions
+
+
+def _tanh(lanes: Lanes, args: Sequence[Value], dtype: DType) -> Held:
+    """``1 - 2 / (exp(2x) + 1)``."""
+    power = lanes.unary("Exp", lanes.scalar("Muls", args[0], 2.0, dtype), dtype)
+    share = lanes.binary("Div", Constant(2.0, dtype), lanes.scalar("Adds", power, 1.0, dtype), dtype)
+    return _subtract(lanes, (Constant(1.0, dtype), share), dtype)
+
+
+def _erf(lanes: Lanes, args: Sequence[Value], dtype: DType) -> Held:
+    x = lanes.held(args[0])
+    size = lanes.unary("Abs", x, dtype)
+    near = lanes.scalar("Adds", lanes.scalar("Muls", size, ERF_P, dtype), 1.0, dtype)
+    t = lanes.binary("Div", Constant(1.0, dtype), near, dtype)
+    total = lanes.scalar("Muls", t, ERF[4], dtype)
+    for factor in ERF[3::-1]:
+        total = lanes.binary("Mul", lanes.scalar("Adds", total, factor, dtype), t, dtype)
+    square = lanes.scalar("Muls", lanes.binary("Mul", x, x, dtype), -1.0, dtype)
+    tail = lanes.binary("Mul", total, lanes.unary("Exp", square, dtype), dtype)
+    found = _subtract(lanes, (Constant(1.0, dtype), tail), dtype)
+    negative = lanes.compare("LT", x, Constant(0.0, dtype))
+    return lanes.select(negative, lanes.scalar("Muls", found, -1.0, dtype), found, dtype)
+
+
+def _power(lanes: Lanes, args: Sequence[Value], dtype: DType) -> Held:
+    """Small whole exponents multiply; others go through logarithms, with the sign of an odd whole exponent's base."""
+    base, exponent = args
+    if isinstance(exponent, Constant) and float(exponent.value).is_integer() and 1 <= abs(exponent.value) <= 16:
+        return _whole_power(lanes, base, int(exponent.value), dtype)
+    if isinstance(exponent, Constant) and exponent.value == 0.5:
+        return lanes.unary("Sqrt", base, dtype)
+    x, y = lanes.held(base), lanes.held(exponent)
+    size = lanes.unary("Exp", lanes.binary("Mul", y, lanes.unary("Ln", lanes.unary("Abs", x, dtype), dtype), dtype), dtype)
+    half = lanes.scalar("Muls", y, 0.5, dtype)
+    whole = lanes.compare("EQ", FLOOR(lanes, (y,), dtype), y)
+    even = lanes.compare("EQ", FLOOR(lanes, (half,), dtype), half)
+    signed = lanes.select(even, size, lanes.scalar("Muls", size, -1.0, dtype), dtype)
+    negative = lanes.select(whole, signed, Constant(math.nan, dtype), dtype)
+    found = lanes.select(lanes.compare("LT", x, Constant(0.0, dtype)), negative, size, dtype)
+    zero = lanes.compare("EQ", y, Constant(0.0, dtype))
+    return lanes.select(zero, lanes.held(Constant(1.0, dtype)), found, dtype)
+
+
+def _whole_power(lanes: Lanes, base: Value, exponent: int, dtype: DType) -> Held:
+    square, found, left = lanes.held(base), None, abs(exponent)
+    while left:
+        if left % 2:
+            found = square if found is None else lanes.binary("Mul", found, square, dtype)
+        left //= 2
+        square = lanes.binary("Mul", square, square, dtype) if left else square
+    product = square if found is None else found
+    return product if exponent > 0 else lanes.binary("Div", Constant(1.0, dtype), product, dtype)
+
+
+def _sign(lanes: Lanes, args: Sequence[Value], dtype: DType) -> Held:
+    x, zero = lanes.held(args[0]), Constant(0.0, dtype)
+    one, minus = Constant(1.0, dtype), Constant(-1.0, dtype)
+    negative = lanes.select(lanes.compare("LT", x, zero), minus, x, dtype)
+    return lanes.select(lanes.compare("GT", x, zero), one, negative, dtype)
+
+
+def _shifted_exp(lanes: Lanes, args: Sequence[Value], dtype: DType) -> Held:
+    return lanes.scalar("Adds", lanes.unary("Exp", args[0], dtype), -1.0, dtype)
+
+
+def _shifted_log(lanes: Lanes, args: Sequence[Value], dtype: DType) -> Held:
+    return lanes.unary("Ln", lanes.scalar("Adds", args[0], 1.0, dtype), dtype)
+
+
+def _hyperbolic(sign: float) -> Rule:
+    """``(exp(x) + sign * exp(-x)) / 2``."""
+
+    def rule(lanes: Lanes, args: Sequence[Value], dtype: DType) -> Held:
+        x = lanes.held(args[0])
+        down = lanes.unary("Exp", lanes.scalar("Muls", x, -1.0, dtype), dtype)
+        both = lanes.binary("Add", lanes.unary("Exp", x, dtype), lanes.scalar("Muls", down, sign, dtype), dtype)
+        return lanes.scalar("Muls", both, 0.5, dtype)
+
+    return rule
+
+
+def _inverse_hyperbolic(shift: float) -> Rule:
+    """``ln(x + sqrt(x^2 + shift))``; for asinh of |x|, with the sign of x."""
+
+    def rule(lanes: Lanes, args: Sequence[Value], dtype: DType) -> Held:
+        x = lanes.held(args[0])
+        size = lanes.unary("Abs", x, dtype) if shift > 0 else x
+        root = lanes.unary("Sqrt", lanes.scalar("Adds", lanes.binary("Mul", x, x, dtype), shift, dtype), dtype)
+        found = lanes.unary("Ln", lanes.binary("Add", size, root, dtype), dtype)
+        if shift < 0:
+            return found
+        negative = lanes.compare("LT", x, Constant(0.0, dtype))
+        return lanes.select(negative, lanes.scalar("Muls", found, -1.0, dtype), found, dtype)
+
+    return rule
+
+
+def _atanh(lanes: Lanes, args: Sequence[Value], dtype: DType) -> Held:
+    """``ln((1 + x) / (1 - x)) / 2``."""
+    x = lanes.held(args[0])
+    share = lanes.binary("Div", lanes.scalar("Adds", x, 1.0, dtype), _subtract(lanes, (Constant(1.0, dtype), x), dtype), dtype)
+    return lanes.scalar("Muls", lanes.unary("Ln", share, dtype), 0.5, dtype)
+
+
+# ---------------------------------------------------------------- bits
+
+
+def _comparison(mode: str) -> Rule:
+    def rule(lanes: Lanes, args: Sequence[Value], dtype: DType) -> Held:
+        first, second = args
+        if isinstance(first, Constant):
+            return _compared(lanes, SWAPPED[mode], second, first)
+        return _compared(lanes, mode, first, second)
+
+    return rule
+
+
+def _compared(lanes: Lanes, mode: str, first: Value, second: Value) -> Held:
+    kind = first.dtype
+    if kind in (FLOAT16, FLOAT32):
+        return lanes.compare(mode, first, second)
+    if kind != INT32:
+        raise UnsupportedError("unsupported-dtype", f"no comparison of {kind.name} on {lanes.machine.name}")
+    a, b = lanes.held(first), lanes.held(second)
+    if mode in ("EQ", "NE"):
+        equal = lanes.compare("EQ", a, b)
+        return equal if mode == "EQ" else lanes.words("Not", equal)
+    above = a if mode in ("GE", "LT") else b
+    reached = lanes.compare("EQ", lanes.binary("Max", a, b, INT32), above)
+    return reached if mode in ("GE", "LE") else lanes.words("Not", reached)
+
+
+def _words(operation: str) -> Rule:
+    def rule(lanes: Lanes, args: Sequence[Value], dtype: DType) -> Held:
+        return lanes.words(operation, *(lanes.held(arg) for arg in args))
+
+    return rule
+
+
+def _select(lanes: Lanes, args: Sequence[Value], dtype: DType) -> Held:
+    condition, first, second = args
+    if dtype == BOOL:
+        chosen, a, b = (lanes.held(arg) for arg in args)
+        return lanes.words("Or", lanes.words("And", chosen, a), lanes.words("And", lanes.words("Not", chosen), b))
+    return lanes.select(lanes.held(condition), first, second, dtype)
+
+
+def _is_nan(lanes: Lanes, args: Sequence[Value], dtype: DType) -> Held:
+    x = lanes.held(args[0])
+    return lanes.compare("NE", x, x)
+
+
+def _against_infinity(mode: str) -> Rule:
+    def rule(lanes: Lanes, args: Sequence[Value], dtype: DType) -> Held:
+        kind = args[0].dtype
+        return lanes.compare(mode, lanes.unary("Abs", args[0], kind), Constant(math.inf, kind))
+
+    return rule
+
+
+COMPARING = frozenset({
+    "floor", "ceil", "trunc", "round", "floor_div", "mod", "floor_mod", "erf", "pow", "sign", "asinh", "select",
+})  # fmt: skip
+
+RULES: Mapping[str, Rule] = {
+    "add": _commutative("Add", "Adds"), "mul": _commutative("Mul", "Muls"),
+    "maximum": _commutative("Max", "Maxs"), "minimum": _commutative("Min", "Mins"),
+    "sub": _subtract, "div": _divide, "neg": _negate, "abs": _absolute,
+    "exp": _unary("Exp"), "log": _unary("Ln"), "sqrt": _unary("Sqrt"), "rsqrt": _unary("Rsqrt"),
+    "reciprocal": _unary("Reciprocal"),
+    "floor": FLOOR, "trunc": TRUNC, "ceil": _rounded("CAST_CEIL"), "round": _rounded("CAST_RINT"),
+    "floor_div": _in_float32(_floor_divide), "mod": _in_float32(_remainder(TRUNC)),
+    "floor_mod": _in_float32(_remainder(FLOOR)), "pow": _in_float32(_power), "tanh": _in_float32(_tanh),
+    "erf": _in_float32(_erf), "sign": _sign, "expm1": _in_float32(_shifted_exp), "log1p": _in_float32(_shifted_log),
+    "sinh": _in_float32(_hyperbolic(-1.0)), "cosh": _in_float32(_hyperbolic(1.0)),
+    "asinh": _in_float32(_inverse_hyperbolic(1.0)), "acosh": _in_float32(_inverse_hyperbolic(-1.0)),
+    "atanh": _in_float32(_atanh),
+    "equal": _comparison("EQ"), "not_equal": _comparison("NE"), "less": _comparison("LT"),
+    "less_equal": _comparison("LE"), "greater": _comparison("GT"), "greater_equal": _comparison("GE"),
+    "logical_and": _words("And"), "logical_or": _words("Or"), "logical_not": _words("Not"), "select": _select,
+    "is_nan": _is_nan, "is_inf": _against_infinity("EQ"), "is_finite": _against_infinity("LT"),
+}  # fmt: skip
+"""Scalar function of a nest -> how it is written. ``cast`` is :meth:`Lanes.cast`."""

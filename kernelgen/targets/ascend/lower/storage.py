@@ -1,0 +1,141 @@
+"""Storage rewrite: tiles get addresses, and share memory where their lives do not meet.
+
+    a, b, c of 64 KB, b dead before c is written          own memory: 192 KB, does not fit
+                                                    ->    a at 0, b at 64 KB, c at 64 KB
+
+A tile lives from the first statement that touches it to the last; where it is touched both in a loop and outside of it, to
+the loop's end. Three levels are tried, as AKG's storage rewrite does: everybody alone; tiles that only the vector unit
+touches share with each other; all share. Sharing between pipes costs flags and overlap, so it comes last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from kernelgen.targets.ascend.instructions import Call, For, If, Statement
+from kernelgen.targets.ascend.lower.uses import uses_of
+from kernelgen.targets.ascend.lower.writer import Program, Tile
+
+ALONE, VECTOR_ONLY, ALL = LEVELS = ("alone", "vector only", "all")
+
+
+@dataclass(frozen=True)
+class Life:
+    """First and last statement, by position, and whether copies touch the tile."""
+
+    first: int
+    last: int
+    copied: bool
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Tile -> byte address, the bytes that are used, and the level that was needed."""
+
+    addresses: Mapping[str, int]
+    size: int
+    level: str
+
+
+@dataclass
+class _Walk:
+    """Positions of statements, and the loops that are open."""
+
+    position: int
+    touches: dict[str, list[tuple[int, tuple[tuple[int, int], ...], bool]]]
+
+    def block(self, body: Sequence[Statement], loops: tuple[int, ...], ends: dict[int, int]) -> None:
+        for statement in body:
+            self.position += 1
+            match statement:
+                case For(body=inner):
+                    identity = self.position
+                    self.block(inner, (*loops, identity), ends)
+                    ends[identity] = self.position
+                case If(then=then, otherwise=otherwise):
+                    self.block(then, loops, ends)
+                    self.block(otherwise, loops, ends)
+                case _:
+                    copied = isinstance(statement, Call) and statement.operation.startswith("DataCopy")
+                    for use in uses_of(statement):
+                        place = tuple((loop, 0) for loop in loops)
+                        self.touches.setdefault(use.tensor, []).append((self.position, place, copied))
+
+
+def lives(program: Program) -> dict[str, Life]:
+    """The life of every tile, by name; aliases count for the tile whose memory they are."""
+    walk, ends = _Walk(0, {}), dict[int, int]()
+    walk.block(program.body, (), ends)
+    found: dict[str, list[tuple[int, tuple[tuple[int, int], ...], bool]]] = {}
+    bases = {tile.name: tile.alias or tile.name for tile in program.tiles}
+    for name, touches in walk.touches.items():
+        if name in bases:
+            found.setdefault(bases[name], []).extend(touches)
+    return {name: _life(touches, ends) for name, touches in found.items()}
+
+
+def _life(touches: Sequence[tuple[int, tuple[tuple[int, int], ...], bool]], ends: Mapping[int, int]) -> Life:
+    common = set(touches[0][1])
+    for _, loops, _ in touches:
+        common &= set(loops)
+    first = min(_outer(position, loops, common, 0, ends) for position, loops, _ in touches)
+    last = max(_outer(position, loops, common, 1, ends) for position, loops, _ in touches)
+    return Life(first, last, any(copied for _, _, copied in touches))
+
+
+def _outer(
+    position: int, loops: tuple[tuple[int, int], ...], common: set[tuple[int, int]], side: int, ends: Mapping[int, int]
+) -> int:
+    """The start (0) or end (1) of the outermost loop around a touch that is not around all of them."""
+    for loop in loops:
+        if loop not in common:
+            return ends[loop[0]] if side else loop[0]
+    return position
+
+
+def place(program: Program, capacity: int, levels: Sequence[str] = LEVELS) -> Layout | None:
+    """Addresses by the first level that fits; None where none does."""
+    known = lives(program)
+    tiles = [tile for tile in program.tiles if not tile.alias and tile.name in known]
+    for level in levels:
+        layout = _placed(tiles, known, level)
+        if layout.size <= capacity:
+            return layout
+    return None
+
+
+def _placed(tiles: Sequence[Tile], known: Mapping[str, Life], level: str) -> Layout:
+    """First fit, the largest first."""
+    taken: list[tuple[Tile, int]] = []
+    for tile in sorted(tiles, key=lambda one: (-one.size * one.copies, known[one.name].first, one.name)):
+        rivals = sorted(
+            (address, address + other.size * other.copies)
+            for other, address in taken
+            if _meet(known[tile.name], known[other.name], level)
+        )
+        taken.append((tile, _gap(rivals, tile.size * tile.copies)))
+    size = max((address + tile.size * tile.copies for tile, address in taken), default=0)
+    return Layout({tile.name: address for tile, address in taken}, size, level)
+
+
+def _meet(first: Life, second: Life, level: str) -> bool:
+    """Whether two tiles must not share memory."""
+    if level == ALONE or (level == VECTOR_ONLY and (first.copied or second.copied)):
+        return True
+    return first.first <= second.last and second.first <= first.last
+
+
+def _gap(rivals: Sequence[tuple[int, int]], size: int) -> int:
+    """The lowest address with so many free bytes behind it."""
+    start = 0
+    for low, high in rivals:
+        if low - start >= size:
+            break
+        start = max(start, high)
+    return start
+
+
+def tiles_of(program: Program) -> Iterator[Tile]:
+    """The tiles that have memory of their own."""
+    return (tile for tile in program.tiles if not tile.alias)
