@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 
 from kernelgen.desc import KernelDesc
@@ -15,9 +14,6 @@ from kernelgen.plan import CodePlan, Plan
 from kernelgen.stages import Lowered, lower
 from kernelgen.targets import Target, find_target
 from kernelgen.trail import Trail
-
-DEEP = 20_000
-"""Python frames; enough for a chain of as many operators as :mod:`kernelgen.desc_limits` lets through."""
 
 
 def compile(desc: KernelDesc, target: str | Target = "cpu", plan: Plan | None = None) -> Kernel:
@@ -40,7 +36,7 @@ def compile(desc: KernelDesc, target: str | Target = "cpu", plan: Plan | None = 
     nest, trail = lowered.nest, lowered.trail
     source, code = _printed(found, nest, plan.code, trail)
     entry = trail.run("load", lambda: found.load(source, nest))
-    resources = Resources(trail.milliseconds, _bytes(nest, workspace=False), _bytes(nest, workspace=True))
+    resources = Resources(trail.milliseconds, _bytes(nest, workspace=False), _bytes(nest, workspace=True), entry)
     return Kernel(desc, found.name, source, replace(lowered, plan=replace(lowered.plan, code=code)), entry, resources)
 
 
@@ -54,19 +50,12 @@ def _printed(target: Target, nest: Nest, code: CodePlan | None, trail: Trail) ->
 
 
 def _lowered(desc: KernelDesc, plan: Plan, machine: str) -> Lowered:
-    """Long chains of operators nest deeper than Python's usual limit: they get a second try with a higher one."""
-    try:
-        return lower(desc, plan, machine)
-    except RecursionError:
-        usual = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(usual, DEEP))
+    """All stages; expressions that nest deeper than Python's stack are refused."""
     try:
         return lower(desc, plan, machine)
     except RecursionError:
         message = f"{desc.name}: expressions of its {len(desc.ops)} operators nest too deeply; split the kernel"
         raise UnsupportedError("budget", message) from None
-    finally:
-        sys.setrecursionlimit(usual)
 
 
 def _bytes(nest: Nest, workspace: bool) -> int | None:

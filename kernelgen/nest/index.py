@@ -215,3 +215,22 @@ def stride(index: Index, variable: str) -> int | None:
             return None
         case _:
             return 0
+
+
+def is_affine(index: Index) -> bool:
+    """Whether the index is a quasi-affine function of its variables: products and divisors are with constants, no data."""
+    match index:
+        case Num() | Var():
+            return True
+        case IndexBinary(IndexOp.MUL, left, right):
+            return (_is_constant(left) and is_affine(right)) or (is_affine(left) and _is_constant(right))
+        case IndexBinary(IndexOp.DIV | IndexOp.MOD, left, right):
+            return is_affine(left) and isinstance(right, Num)
+        case IndexBinary(_, left, right):
+            return is_affine(left) and is_affine(right)
+        case _:
+            return False
+
+
+def _is_constant(index: Index) -> bool:
+    return not variables(index) and not any(True for _ in values(index))

@@ -78,9 +78,10 @@ def flatten(places: Sequence[tuple[Index, Dim]]) -> Index:
 
 
 def unflatten(flat: Index, shape: Sequence[Dim]) -> tuple[Index, ...]:
-    """The place with a row-major number. A division by a symbol is not quasi-affine: such a place is computed."""
+    """The place with a row-major number. A product with or a division by a symbol is not quasi-affine: it is computed."""
     if len(shape) <= 1:
-        return (flat,) * len(shape)
+        by_data = any(True for _ in ix.values(flat))
+        return tuple(flat if by_data or ix.is_affine(flat) else computed_place(flat, size) for size in shape)
     places: list[Index] = []
     for position, size in enumerate(shape):
         coordinate = ix.floor_divide(flat, ix.from_dim(product(shape[position + 1 :])))

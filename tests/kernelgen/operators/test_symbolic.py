@@ -44,6 +44,12 @@ def reshape_that_does_not_line_up():
     )
 
 
+def row_of_pieces_as_a_matrix():
+    """The pieces lie in rows only once they are one: a place in the row is the product of a number and a symbol."""
+    w, inputs, y = kernel("Concat", [(2 * N,), (N,), (N,)], (4 * N,), axis=0)
+    return w.desc("pieces", inputs, w.op("Neg", w.op("Reshape", y, shape=(4, N)), shape=(4, N)))
+
+
 def split_by_number():
     w, (x,) = examples.Writer(), (examples.tensor("x", 3 * N, M),)
     parts = tuple(examples.tensor(f"y{k}", N, M) for k in range(3))
@@ -81,8 +87,8 @@ def rows_of_a_product():
 
 SIZES = ({"n": 1, "m": 1, "k": 1}, {"n": 2, "m": 3, "k": 5}, {"n": 7, "m": 4, "k": 2}, {"n": 9, "m": 17, "k": 3})
 CASES = [
-    tile, tile_by_a_symbol, pad_of_a_tile, reshape_that_does_not_line_up, split_by_number, grouped_convolution,
-    blocked_convolution, mean_of_an_image, all_but_an_end, rows_of_a_product,
+    tile, tile_by_a_symbol, pad_of_a_tile, reshape_that_does_not_line_up, row_of_pieces_as_a_matrix, split_by_number,
+    grouped_convolution, blocked_convolution, mean_of_an_image, all_but_an_end, rows_of_a_product,
 ]  # fmt: skip
 
 

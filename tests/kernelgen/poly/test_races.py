@@ -214,4 +214,4 @@ def _barriers_of(nest: Nest) -> int:
 def test_a_buffer_of_the_thread_is_left_alone() -> None:
     private = Buffer("own", scaled().buffers[0].dtype, (), Space.PRIVATE)
     nest = edited(scaled(), lambda part: replace(part, buffer=private, index=()) if isinstance(part, Store) else part)
-    assert prove_races(nest) == ()
+    assert not [fact for fact in prove_races(nest) if fact.check == "races"]
