@@ -1,4 +1,4 @@
-"""``python -m benchmarks cpu|gpu|compile|dynamic|networks|scale --json OUT``: measure and write one JSON file."""
+"""``python -m benchmarks cpu|gpu|v100|compile|dynamic|networks|scale --json OUT``: measure and write one JSON file."""
 
 from __future__ import annotations
 
@@ -19,6 +19,9 @@ def main() -> None:
     arguments = _parser().parse_args()
     if arguments.what == "gpu":
         _finish(arguments, _device(arguments))
+        return
+    if arguments.what == "v100":
+        _finish(arguments, _published(arguments))
         return
     if any(os.environ.get(name) != "1" for name in THREADS):
         os.execve(
@@ -46,6 +49,15 @@ def _device(arguments: argparse.Namespace) -> dict[str, Any]:
     corpus = None if arguments.corpus is None else Path(arguments.corpus)
     request = Request(arguments.case, corpus, arguments.tiny, peers)
     return run(request, lambda record: _finish(arguments, record))
+
+
+def _published(arguments: argparse.Namespace) -> dict[str, Any]:
+    """AKG's published times of the corpus beside what the model estimates for ours."""
+    from benchmarks.gpu.v100 import run
+
+    if arguments.corpus is None:
+        _parser().error("v100 needs --corpus FOLDER, beside which the published times are")
+    return run(Path(arguments.corpus), tiny=arguments.tiny)
 
 
 def _kernels(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -76,15 +88,18 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument(
         "what",
-        choices=["cpu", "gpu", "compile", "dynamic", "networks", "scale"],
-        help="kernels on the cpu or on a CUDA device, their compile times, those for all sizes, or the graph level",
+        choices=["cpu", "gpu", "v100", "compile", "dynamic", "networks", "scale"],
+        help="kernels on the cpu or on a CUDA device, estimates beside AKG's times on a V100, compile times, kernels for all "
+        "sizes, or the graph level",
     )
     parser.add_argument("--json", required=True, metavar="OUT", help="the file to write")
     parser.add_argument("--case", action="append", default=[], help="only this case; may be repeated")
     parser.add_argument("--rounds", type=int, default=15, help="rounds; every contestant runs once in each")
     parser.add_argument("--cold", type=int, default=1, metavar="N", help="fresh processes for compile times; 0: none")
     parser.add_argument("--tiny", action="store_true", help="small shapes, to see that it runs")
-    parser.add_argument("--corpus", metavar="FOLDER", help="gpu: composites of which 200 are verified on the device")
+    parser.add_argument(
+        "--corpus", metavar="FOLDER", help="gpu: composites of which 200 are verified on the device; v100: all"
+    )
     parser.add_argument("--no-peers", action="store_true", help="ours and the machine's limit only")
     return parser
 

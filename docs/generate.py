@@ -15,6 +15,7 @@ from typing import Any
 from docs import measured
 from docs.compile_times import compile_times
 from docs.markdown import page, table
+from docs.v100 import shares
 from graphkernel.cluster.model import MODELS
 from graphkernel.cluster.ops_lists import CLUSTER_OPS
 from graphkernel.declarations import builtin_catalogue
@@ -51,13 +52,19 @@ def pages() -> Mapping[str, str]:
         **measured.scale(),
         **compile_times(),
         "README.md": readme(),
+        "docs/gpu.md": with_figures("docs/gpu.md", shares()),
     }
 
 
 def readme() -> str:
     """The README with the figures of the committed benchmark run, or none where there is no run."""
     measured = figures(json.loads(RESULTS.read_text())) if RESULTS.exists() else ""
-    return FIGURES.sub(lambda found: found[1] + measured + found[2], (ROOT / "README.md").read_text())
+    return with_figures("README.md", measured)
+
+
+def with_figures(name: str, text: str) -> str:
+    """A page whose part between the marks is generated."""
+    return FIGURES.sub(lambda found: found[1] + text + found[2], (ROOT / name).read_text())
 
 
 def figures(record: Mapping[str, Any]) -> str:

@@ -22,6 +22,7 @@ from kernelgen.plan import Plan
 from kernelgen.poly.proof import Proof
 from kernelgen.stages import Lowered
 from kernelgen.targets.base import Entry, Sample, SampledEntry
+from kernelgen.targets.gpu.model import Estimate
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,17 @@ class Resources:
     milliseconds: Mapping[str, float]
     argument_bytes: int | None
     workspace_bytes: int | None
+    entry: Entry | None = field(default=None, repr=False, compare=False)
+
+    @cached_property
+    def estimate(self) -> Estimate | None:
+        """Registers, shared memory, spills and the estimated time of each launch; None for targets without launches.
+
+        The time is an estimate for an H200, :mod:`kernelgen.targets.gpu.model`. Sizes must be known: see
+        :meth:`Kernel.estimate` for others. Raises BackendUnavailable without the target's compiler.
+        """
+        offer = getattr(self.entry, "estimate", None)
+        return None if offer is None or self.argument_bytes is None else offer()
 
     @property
     def compile_ms(self) -> float:
@@ -116,6 +128,14 @@ class Kernel:
         outputs = self.outputs(out, symbols)
         values = tuple(symbols[name] for name in self.nest.symbols)
         return (*map(_as_real, arrays), *map(_as_real, outputs), *self.workspaces(symbols)), tuple(outputs), values
+
+    def estimate(self, machine: str = "H200", **sizes: int) -> Estimate | None:
+        """How long the kernel would take on a device, for these sizes of its symbols; an estimate, not a measurement.
+
+        ``machine`` is one of :data:`kernelgen.targets.gpu.machines.MACHINES`. None for targets without launches.
+        """
+        offer = getattr(self.entry, "estimate", None)
+        return None if offer is None else offer(tuple(sizes[name] for name in self.nest.symbols), machine)
 
     @property
     def runs_on_device(self) -> bool:
@@ -229,7 +249,9 @@ def _shape(tensor: TensorDesc, symbols: Mapping[str, int]) -> tuple[int, ...]:
 
 def _by_element(mask: np.ndarray | None, tensor: TensorDesc) -> np.ndarray | None:
     """A mask of the nest's elements as one of the tensor's: a complex number is two of the nest's."""
-    return mask if mask is None or tensor.dtype.category is not Category.COMPLEX else mask.reshape(-1, 2).all(axis=1)
+    if mask is None or tensor.dtype.category is not Category.COMPLEX:
+        return mask
+    return np.logical_and(mask[0::2], mask[1::2])
 
 
 def _as_real(array: np.ndarray) -> np.ndarray:

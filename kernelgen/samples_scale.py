@@ -11,6 +11,7 @@ from dataclasses import replace
 from kernelgen.desc import IN_PLACE_OPS, KernelDesc, OpDesc, TensorDesc
 from kernelgen.desc_bind import map_tensors
 from kernelgen.desc_check import check
+from kernelgen.desc_layouts import FRACTAL
 from kernelgen.desc_rules import reduced_axes
 from kernelgen.dims import Sym
 from kernelgen.errors import DescError
@@ -100,8 +101,11 @@ def _classes(desc: KernelDesc) -> list[frozenset[Place]]:
 
     frozen: set[Place] = set()
     for tensor in _tensors(desc):
-        for d in range(len(tensor.shape)):
+        rank = len(tensor.shape)
+        for d in range(rank):
             root((tensor.name, d))
+        if tensor.format == FRACTAL:
+            frozen |= {(tensor.name, d) for d in range(max(rank - 2, 0), rank)}
     for op in desc.ops:
         pairs = _pairs(op)
         if pairs is None:
@@ -124,7 +128,9 @@ def _pairs(op: OpDesc) -> list[tuple[Place, Place]] | None:
         kept = [d for d, dim in enumerate(op.inputs[0].shape) if d not in reduced and dim != 1]
         return _zipped(op.inputs[0], kept, result, [d for d, dim in enumerate(result.shape) if dim != 1])
     if op.name in ("MatMul", "BatchMatMul"):
-        return _product(op)
+        return _product(op) or _product_in_blocks(op)
+    if op.name == "Conv2D":
+        return _convolution(op)
     if op.name == "Transpose":
         perm = op.attrs.ints("perm")
         return _zipped(op.inputs[0], [p % len(perm) for p in perm], result, list(range(len(perm))))
@@ -134,6 +140,36 @@ def _pairs(op: OpDesc) -> list[tuple[Place, Place]] | None:
         around = zip(op.attrs.ints("head"), op.attrs.ints("tail"), strict=True)
         return [((op.inputs[0].name, d), (result.name, d)) for d, pads in enumerate(around) if pads == (0, 0)]
     return [] if op.name in ("ElemAny", "ElemAll") else None
+
+
+def _convolution(op: OpDesc) -> list[tuple[Place, Place]] | None:
+    """Images, channels and features of a convolution; its rows and columns stay, for windows reach over them."""
+    (image, weights), result = op.inputs[:2], op.output
+    if len(op.inputs) != 2 or len(image.shape) != 4 or op.attrs.int("group", op.attrs.int("groups", 1)) != 1:
+        return None
+    channel = 3 if image.format == "NHWC" else 1
+    return [
+        ((image.name, 0), (result.name, 0)),
+        ((image.name, channel), (weights.name, channel)),
+        ((weights.name, 0), (result.name, channel)),
+    ]
+
+
+def _product_in_blocks(op: OpDesc) -> list[tuple[Place, Place]] | None:
+    """Those of a product of FRACTAL_NZ matrices, ``[.., N/16, M/16, 16, 16]`` for ``[.., M, N]``; None for others."""
+    left, right, result = op.inputs[0], op.inputs[1], op.output
+    if len(op.inputs) != 2 or any(t.format != FRACTAL or len(t.shape) < 4 for t in (left, right, result)):
+        return None
+    rank = len(result.shape)
+    if {len(left.shape), len(right.shape)} != {rank}:
+        return None
+    rows, columns = (rank - 3, rank - 2), (rank - 4, rank - 1)  # the block's number, the place in the block
+    row, term = (columns, rows) if op.attrs.bool("transpose_a", False) else (rows, columns)
+    inner, column = (columns, rows) if op.attrs.bool("transpose_b", False) else (rows, columns)
+    pairs = [((left.name, a), (result.name, b)) for a, b in zip(row, rows, strict=True)]
+    pairs += [((right.name, a), (result.name, b)) for a, b in zip(column, columns, strict=True)]
+    pairs += [((left.name, a), (right.name, b)) for a, b in zip(term, inner, strict=True)]
+    return pairs + [((t.name, d), (result.name, d)) for t in (left, right) for d in range(rank - 4)]
 
 
 def _product(op: OpDesc) -> list[tuple[Place, Place]] | None:

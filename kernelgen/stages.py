@@ -18,6 +18,7 @@ from kernelgen.nest.barriers import barriers
 from kernelgen.nest.contract import contract, contract_large, contract_shared
 from kernelgen.nest.distribute import distribute
 from kernelgen.nest.grids import chains, to_grids
+from kernelgen.nest.heads import join_heads
 from kernelgen.nest.hoist import hoist
 from kernelgen.nest.initialize import initialize
 from kernelgen.nest.jam import jam_rows
@@ -26,9 +27,11 @@ from kernelgen.nest.nodes import Nest
 from kernelgen.nest.pack import pack
 from kernelgen.nest.partials import partial_results
 from kernelgen.nest.places import places
+from kernelgen.nest.product_tiles import product_tiles
 from kernelgen.nest.registers import registers
 from kernelgen.nest.scalarize import scalarize
 from kernelgen.nest.share import share
+from kernelgen.nest.tails import join_tails
 from kernelgen.nest.text import show
 from kernelgen.normalise.axes import normal_axes
 from kernelgen.normalise.boundary import reshape_arguments
@@ -133,6 +136,8 @@ ASCEND_STAGES: tuple[Stage[Nest], ...] = (
 )
 GPU_STAGES: tuple[Stage[Nest], ...] = (
     Stage(initialize, "accumulators start from their neutral element where their loop starts"),
+    Stage(join_heads, "an operand that costs a few cycles needs no launch and no memory of its own"),
+    Stage(join_tails, "what follows a product needs its results while they are in registers"),
     Stage(to_grids, "what is one launch is known before its storage is"),
     Stage(contract_shared, "storage is decided when the loops are known"),
     Stage(share, "a temporary too large for shared memory may still need no memory of its own"),
@@ -143,6 +148,9 @@ GPU_STAGES: tuple[Stage[Nest], ...] = (
     Stage(partial_results, "what threads accumulate into together is combined once, behind the loop"),
     Stage(places, "an array whose elements are dealt to the threads needs no memory that they share"),
     Stage(barriers, "only now is it known which thread touches what"),
+    Stage(
+        product_tiles, "loads, casts and the tail of a product stand where they are, bindings and guards are settled"
+    ),
     Stage(distribute, "every thread knows its own iterations"),
 )
 

@@ -2,5 +2,6 @@
 
 Reading order: ``cases`` (a class of kernels each), ``timing`` (what a device takes, by its own clock), ``contestants`` (ours,
 torch.compile, eager), ``classes`` (one class after the other in a process of its own), ``correctness`` (the catalogue and the
-corpus), ``run`` (the parent: budgets, restarts, the record).
+corpus), ``run`` (the parent: budgets, restarts, the record); ``estimates`` (the classes by the model, where there is no
+device), ``v100`` (AKG's published times beside estimates of ours).
 """

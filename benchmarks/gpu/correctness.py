@@ -54,6 +54,7 @@ def verified(files: Sequence[Path], target: str, seconds: float) -> Record:
             *map(str, files),
             "--target",
             target,
+            *(["--device"] if target == "gpu" else []),
             "--json",
             str(out),
         ]

@@ -21,9 +21,11 @@ from pathlib import Path
 from statistics import geometric_mean
 from typing import IO, Any
 
+from benchmarks.gpu import estimates
 from benchmarks.gpu.cases import CASES
 from benchmarks.gpu.contestants import CAPTURED, EAGER, MODES, OURS
 from benchmarks.gpu.correctness import catalogue, every, verified
+from benchmarks.gpu.estimates import MACHINE
 from kernelgen.targets.gpu.device import NoDevice, find_device
 
 TOTAL_SECONDS = 460.0  # under eight minutes, with the time to start and to write
@@ -48,11 +50,17 @@ class Request:
 
 
 def run(request: Request, save: Save) -> Record:
-    """The record; ``save`` is called with what there is after every part. Without a device it only says so."""
+    """The record; ``save`` is called with what there is after every part. Without a device it says so and holds estimates."""
     device = find_device()
     record: Record = {"versions": _versions(), "tiny": request.tiny}
     if isinstance(device, NoDevice):
-        return record | {"device": None, "reason": device.reason, "estimate": None}
+        record |= {"device": None, "reason": device.reason, "estimate": {"machine": MACHINE, "classes": {}}}
+        for case in CASES:
+            if case.name in request.names or not request.names:
+                record["estimate"]["classes"][case.name] = estimates.guarded(case, request.tiny)
+                print(estimate_line(case.name, record["estimate"]["classes"][case.name]), flush=True)
+                save(record)
+        return record
     runtime = device.cupy.cuda.runtime
     record["device"] = {
         "name": device.name, "arch": device.arch, "driver": runtime.driverGetVersion(), "cuda": runtime.runtimeGetVersion()
@@ -154,6 +162,14 @@ def table_line(name: str, record: Record) -> str:
         f"{name:24s} {ours['milliseconds']['median']:9.4f} ms  {ours['bandwidth_fraction']:6.1%} of copy  {others}"
         f"{'' if ours['right'] else '  WRONG'}"
     )
+
+
+def estimate_line(name: str, found: Record) -> str:
+    """A class in one line where nothing could be measured."""
+    if "failed" in found:
+        return f"{name:24s} {found['failed']}"
+    share = f"{found['bandwidth_fraction']:6.1%} of copy" if found["bandwidth_fraction"] else "not all of it by kernels"
+    return f"{name:24s} {found['milliseconds']:9.4f} ms estimated on {MACHINE}  {share}"
 
 
 def summary(record: Record) -> Record:

@@ -136,8 +136,9 @@ def rounded(function: ArrayFunction) -> ArrayFunction:
 
 
 def array_of(result: Any) -> Array:
-    """A scalar of numpy or of Python as an array; arrays, of other libraries too, as they are."""
-    return np.asarray(result) if isinstance(result, np.generic | bool | int | float | complex) else result
+    """A scalar of any kind as an array; arrays, of other libraries too, as they are."""
+    is_array = hasattr(result, "astype") and not isinstance(result, np.generic)
+    return result if is_array else np.asarray(result)
 
 
 def widened(x: Array) -> Array:

@@ -18,9 +18,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import count as count_from
+from math import prod
 
 from kernelgen.nest import index as ix
 from kernelgen.nest.barriers import names_a_thread
+from kernelgen.nest.chunks import chunked
+from kernelgen.nest.items import FIRST, ITEM, block_loops, digits, divides, trips
 from kernelgen.nest.nodes import (
     BLOCK_INDEX,
     THREAD_INDICES,
@@ -46,7 +49,10 @@ from kernelgen.nest.nodes import (
     Var,
 )
 from kernelgen.nest.places import owned_dims, touches
+from kernelgen.nest.products import is_dealt
+from kernelgen.nest.slices import sliced
 from kernelgen.nest.threads import Chain, chain_at, is_thread_loop
+from kernelgen.nest.tiles import tiled
 from kernelgen.nest.walk import map_expressions, statements
 from kernelgen.nest.widen import LANE, neighbours, widened
 
@@ -56,26 +62,30 @@ WARPS = 4  # of a block whose warps have nothing to do with each other
 FEW = 1024  # iterations of the block loops, up to which each gets a block of its own
 UNROLLED = 32  # turns of a thread loop
 ENOUGH = 32 * 1024  # threads of a grid, before one takes several elements at once
-ITEM, FLAT, TURN = "item", "flat", "turn"
-FIRST = Compare("==", Var(THREAD_INDICES[0]), Num(0))
+FLAT, TURN = "flat", "turn"
 
 
 def distribute(nest: Nest) -> Nest:
     """The nest, cut into grids, as the program of one thread."""
     numbers = count_from()
-    grids = [_distributed(s, numbers) if isinstance(s, Grid) else s for s in nest.body.statements]
+    grids = [_dealt(s, numbers) if isinstance(s, Grid) and not is_dealt(s) else s for s in nest.body.statements]
     return replace(nest, body=Block(tuple(grids)))
 
 
+def _dealt(grid: Grid, numbers: Iterator[int]) -> Grid:
+    """The first form that fits, the special ones first."""
+    return tiled(grid) or sliced(grid) or chunked(grid, numbers) or _distributed(grid, numbers)
+
+
 def _distributed(grid: Grid, numbers: Iterator[int]) -> Grid:
-    loops, inner = _block_loops(grid.body)
+    loops, inner = block_loops(grid.body)
     total: Index = Num(1)
     for loop in loops:
-        total = ix.multiply(total, _trips(loop))
+        total = ix.multiply(total, trips(loop))
     width = grid.threads[0]
-    count = _neighbours_of(loops, inner, total) if width == 1 else 1
+    count = _neighbours_of(loops, inner) if width == 1 else 1
     if count > 1:
-        total = ix.floor_divide(total, Num(count))
+        total = _groups_of(loops, count)
         inner = _widened_items(loops, inner, count, numbers)
     groups = _groups(grid, total)
     x, y, number = Var(THREAD_INDICES[0]), Var(THREAD_INDICES[1]), Var(BLOCK_INDEX)
@@ -88,27 +98,34 @@ def _distributed(grid: Grid, numbers: Iterator[int]) -> Grid:
         counts = _counts(inner)
         body = _Dealer(_shares(inner, counts), counts, width, numbers).block(inner)
     parts: list[Statement] = [Bind(ITEM, item)] if loops else []
-    digits = zip(loops, _digits(Var(ITEM), loops, count), strict=True)
-    places = [Bind(loop.var, place) for loop, place in digits if count == 1 or loop is not loops[-1]]
+    values = zip(loops, digits(Var(ITEM), loops, count), strict=True)
+    places = [Bind(loop.var, place) for loop, place in values if count == 1 or loop is not loops[-1]]
     inside = Block((*places, *body.statements))
-    if loops and not _divides(groups, total):
+    if loops and not divides(groups, total):
         inside = Block((If((Compare("<", Var(ITEM), total),), inside),))
     blocks = ix.floor_divide(ix.add(total, Num(groups - 1)), Num(groups))
     return replace(grid, blocks=blocks, threads=threads, body=Block((*parts, *inside.statements)))
 
 
-def _neighbours_of(loops: Sequence[For], inner: Block, total: Index) -> int:
+def _neighbours_of(loops: Sequence[For], inner: Block) -> int:
     """How many iterations of the innermost block loop a thread takes at once, where threads have nothing in common."""
-    if not loops or not isinstance(total, Num) or loops[-1].step != 1:
+    if not loops or loops[-1].step != 1:
         return 1
-    extent = _trips(loops[-1])
-    outer = total.value // extent.value if isinstance(extent, Num) and extent.value else 1
-    return neighbours([inner], [loops[-1].var], extent, loops[-1].lower, -(-ENOUGH // max(outer, 1)))
+    outer = prod(n.value if isinstance(n := trips(loop), Num) else ENOUGH for loop in loops[:-1])
+    return neighbours([inner], [loops[-1].var], trips(loops[-1]), loops[-1].lower, -(-ENOUGH // max(outer, 1)))
+
+
+def _groups_of(loops: Sequence[For], count: int) -> Index:
+    """How many groups of ``count`` iterations of the innermost loop there are in all."""
+    total: Index = Num(1)
+    for loop in loops[:-1]:
+        total = ix.multiply(total, trips(loop))
+    return ix.multiply(total, ix.floor_divide(trips(loops[-1]), Num(count)))
 
 
 def _widened_items(loops: Sequence[For], inner: Block, count: int, numbers: Iterator[int]) -> Block:
     """The body for several iterations of the innermost loop, which then is not bound outside."""
-    *_, first = _digits(Var(ITEM), loops, count)
+    *_, first = digits(Var(ITEM), loops, count)
     return Block(tuple(widened(inner, loops[-1].var, first, count, numbers)))
 
 
@@ -125,44 +142,8 @@ def _groups(grid: Grid, total: Index) -> int:
         isinstance(s, Sync) or (isinstance(s, Alloc) and s.buffer.space is Space.SHARED) for s in statements(grid)
     )
     few = isinstance(total, Num) and total.value <= FEW
-    return 1 if meets or few or width > WARP else WARPS
-
-
-def _block_loops(body: Block) -> tuple[list[For], Block]:
-    """The loops over blocks that are directly inside each other and a rectangle, and what they hold."""
-    loops: list[For] = []
-    while len(body.statements) == 1 and isinstance(part := body.statements[0], For):
-        bounded = not (ix.variables(part.lower) | ix.variables(part.upper)) & {loop.var for loop in loops}
-        if part.kind is not LoopKind.BLOCK or not bounded:
-            break
-        loops.append(part)
-        body = part.body
-    return loops, body
-
-
-def _trips(loop: For) -> Index:
-    return ix.floor_divide(ix.add(ix.subtract(loop.upper, loop.lower), Num(loop.step - 1)), Num(loop.step))
-
-
-def _digits(number: Index, loops: Sequence[For], count: int = 1) -> list[Index]:
-    """The value of each loop's variable in iteration ``number`` of all of them, the innermost one running fastest.
-
-    The innermost loop is taken ``count`` iterations at once; its value is the first of them.
-    """
-    found: list[Index] = []
-    scale: Index = Num(1)
-    for loop in reversed(loops):
-        step = count if loop is loops[-1] else 1
-        trips = ix.floor_divide(_trips(loop), Num(step))
-        digit = ix.floor_divide(number, scale)
-        digit = digit if loop is loops[0] else ix.modulo(digit, trips)
-        found.append(ix.add(ix.multiply(digit, Num(step * loop.step)), loop.lower))
-        scale = ix.multiply(scale, trips)
-    return found[::-1]
-
-
-def _divides(divisor: int, total: Index) -> bool:
-    return divisor == 1 or (isinstance(total, Num) and total.value % divisor == 0)
+    in_a_warp = WARP // width
+    return 1 if meets or width > WARP or total == Num(1) else in_a_warp if few else WARPS * in_a_warp
 
 
 # ---------------------------------------------------------------- thread loops
@@ -267,11 +248,11 @@ class _Dealer:
         """The iterations of a chain that are this thread's, in turns."""
         count = self.counts[chain.deal]
         body = _led(chain.body, self.shares)
-        digits = _digits(Var(FLAT), chain.loops, count)
-        binds = [Bind(loop.var, place) for loop, place in zip(chain.loops, digits, strict=True)]
+        values = digits(Var(FLAT), chain.loops, count)
+        binds = [Bind(loop.var, place) for loop, place in zip(chain.loops, values, strict=True)]
         if count > 1:
             variable = chain.loops[-1].var
-            binds, body = binds[:-1], Block(tuple(widened(body, variable, digits[-1], count, self.numbers)))
+            binds, body = binds[:-1], Block(tuple(widened(body, variable, values[-1], count, self.numbers)))
         inner = Block((*binds, *body.statements))
         length, x = ix.floor_divide(chain.length, Num(count)), Var(THREAD_INDICES[0])
         if not isinstance(length, Num) or length.value > UNROLLED * self.width:

@@ -303,7 +303,73 @@ class Copy:
     count: int
 
 
-Statement = For | If | Let | Store | Accumulate | Alloc | Block | Grid | Bind | Sync | Combine | Copy
+@dataclass(frozen=True)
+class AsyncCopy:
+    """``Copy`` from global to shared memory that goes on by itself; 0 arrives where a condition does not hold.
+
+    16 bytes. Nobody may touch the place before the thread has awaited the group that the copy belongs to; other threads
+    see it behind a barrier after that.
+    """
+
+    target: Buffer
+    to: tuple[Index, ...]
+    source: Buffer
+    start: tuple[Index, ...]
+    count: int
+    conditions: tuple[Compare, ...] = ()
+
+
+@dataclass(frozen=True)
+class CommitCopies:
+    """The thread's copies since the last one of these are a group, perhaps an empty one."""
+
+
+@dataclass(frozen=True)
+class AwaitCopies:
+    """The thread waits until no more than the last ``pending`` of its groups are under way."""
+
+    pending: int
+
+
+@dataclass(frozen=True)
+class LoadFragments:
+    """A warp loads ``count`` 8 x 8 matrices of 16-bit numbers from shared memory into registers of its lanes.
+
+    Lane 8 m + i says where row i of matrix m starts; afterwards ``target[to...]`` holds ``count`` registers: of matrix m the
+    numbers 2 (lane % 4) and one more of row lane / 4, or of column lane / 4 where ``transposed``. Rows are 16 bytes, aligned.
+    """
+
+    target: Buffer
+    to: tuple[Index, ...]
+    source: Buffer
+    start: tuple[Index, ...]
+    count: int
+    transposed: bool
+
+
+@dataclass(frozen=True)
+class MultiplyFragments:
+    """A warp adds a product of a 16 x 16 and a 16 x 8 matrix to a 16 x 8 matrix, all in registers of its lanes.
+
+    ``target[to...]`` are 4 numbers of float32, ``left`` 4 and ``right`` 2 registers with pairs of ``dtype``.
+    """
+
+    target: Buffer
+    to: tuple[Index, ...]
+    left: Buffer
+    left_at: tuple[Index, ...]
+    right: Buffer
+    right_at: tuple[Index, ...]
+    dtype: DType
+
+
+OfWarp = LoadFragments | MultiplyFragments
+"""What all lanes of a warp do together."""
+
+OfGrid = Bind | Sync | Combine | Copy | AsyncCopy | CommitCopies | AwaitCopies | LoadFragments | MultiplyFragments
+"""What stands in grids only."""
+
+Statement = For | If | Let | Store | Accumulate | Alloc | Block | Grid | OfGrid
 
 
 @dataclass(frozen=True)

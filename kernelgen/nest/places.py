@@ -2,7 +2,10 @@
 
 A local is private when it is made by one thread (inside a thread loop, or in a grid without any), when each of its
 elements is touched by one thread only, or when it is small and written by code that all threads run alike. Else it is
-shared.
+shared. What the arrays of a launch take together above a limit is in the memory of the device, in an array with a part
+for each block:
+
+    block i in 0..M { alloc e[N] ... e[j]     ->     workspace e[M, N];  block i in 0..M { ... e[i, j]
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from kernelgen.dims import product
+from kernelgen.nest.items import block_loops
 from kernelgen.nest.nodes import (
     Accumulate,
     Alloc,
@@ -25,12 +29,16 @@ from kernelgen.nest.nodes import (
     Space,
     Statement,
     Store,
+    Var,
 )
 from kernelgen.nest.threads import Chain, chain_at, is_thread_loop
-from kernelgen.nest.walk import loads_of, map_accesses, statements
+from kernelgen.nest.walk import Moved, loads_of, map_accesses, move, statements
 
 SMALL_BYTES = 256
 """Of one array of a thread: it shall stay in registers."""
+
+SHARED_BYTES = 80 * 1024
+"""Of all arrays that a block shares: with partial results of warps it runs on every device since 2017, which have 96 KB."""
 
 
 @dataclass(frozen=True)
@@ -62,8 +70,42 @@ def touches(part: Statement, chain: Chain | None = None) -> Iterator[Touch]:
 
 def places(nest: Nest) -> Nest:
     """The nest, cut into grids, whose locals are private or shared."""
-    grids = [replace(s, body=_placed(s.body)) if isinstance(s, Grid) else s for s in nest.body.statements]
-    return replace(nest, body=Block(tuple(grids)))
+    grids: list[Statement] = []
+    made: list[Buffer] = []
+    for part in nest.body.statements:
+        if isinstance(part, Grid):
+            body, spilled = _within_limit(_placed(part.body))
+            part = replace(part, body=body)
+            made += spilled
+        grids.append(part)
+    return replace(nest, buffers=(*nest.buffers, *made), body=Block(tuple(grids)))
+
+
+def _within_limit(body: Block) -> tuple[Block, list[Buffer]]:
+    """The body whose shared arrays fit together, and those that went to the memory of the device: the first ones stay."""
+    loops, _ = block_loops(body)
+    extents = [loop.upper.value for loop in loops if isinstance(loop.upper, Num) and loop.lower == Num(0)]
+    if len(extents) < len(loops):
+        return body, []
+    left, spilled = SHARED_BYTES, list[Buffer]()
+    for part in list(statements(body)):
+        if not isinstance(part, Alloc) or part.buffer.space is not Space.SHARED:
+            continue
+        left -= _bytes(part.buffer)
+        if left < 0:
+            left += _bytes(part.buffer)
+            new = replace(part.buffer, shape=(*extents, *part.buffer.shape), space=Space.WORKSPACE)
+            lead = tuple(Var(loop.var) for loop in loops)
+            dims = tuple(range(len(part.buffer.shape)))
+            body = _without(move(body, {new.name: Moved(new, dims, lead)}), new.name)
+            spilled.append(new)
+    return body, spilled
+
+
+def _without(block: Block, name: str) -> Block:
+    """The block without the allocation of a buffer."""
+    parts = [s for s in block.statements if not (isinstance(s, Alloc) and s.buffer.name == name)]
+    return Block(tuple(replace(s, body=_without(s.body, name)) if isinstance(s, For | If) else s for s in parts))
 
 
 def _placed(body: Block) -> Block:

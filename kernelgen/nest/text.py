@@ -20,11 +20,14 @@ from kernelgen.dtypes import FLOAT32
 from kernelgen.nest.nodes import (
     Accumulate,
     Alloc,
+    AsyncCopy,
+    AwaitCopies,
     Bind,
     Block,
     Buffer,
     Call,
     Combine,
+    CommitCopies,
     Compare,
     Copy,
     Expr,
@@ -38,9 +41,12 @@ from kernelgen.nest.nodes import (
     Let,
     Literal,
     Load,
+    LoadFragments,
     LoopKind,
+    MultiplyFragments,
     Nest,
     Num,
+    OfGrid,
     Ref,
     Space,
     Statement,
@@ -137,11 +143,11 @@ def _statement(statement: Statement) -> list[str]:
             return [f"{word} {show_buffer(buffer)}"]
         case Block():
             return ["{", *_indented(_block(statement)), "}"]
-        case Grid() | Bind() | Sync() | Combine() | Copy():
+        case _:
             return _of_grid(statement)
 
 
-def _of_grid(statement: Grid | Bind | Sync | Combine | Copy) -> list[str]:
+def _of_grid(statement: Grid | OfGrid) -> list[str]:
     match statement:
         case Grid(name, blocks, threads, body):
             head = f"grid {name} of {show_index(blocks)} blocks of {' x '.join(map(str, threads))} threads {{"
@@ -155,6 +161,19 @@ def _of_grid(statement: Grid | Bind | Sync | Combine | Copy) -> list[str]:
             return [f"combine {_element(buffer, index)} {update} over {width}"]
         case Copy(target, to, source, start, count):
             return [f"copy {count}: {_element(target, to)} = {_element(source, start)}"]
+        case AsyncCopy(target, to, source, start, count, conditions):
+            where = f" where {' and '.join(map(_condition, conditions))}" if conditions else ""
+            return [f"async copy {count}: {_element(target, to)} = {_element(source, start)}{where}"]
+        case CommitCopies():
+            return ["commit copies"]
+        case AwaitCopies(pending):
+            return [f"await copies but {pending}"]
+        case LoadFragments(target, to, source, start, count, transposed):
+            word = "transposed fragments" if transposed else "fragments"
+            return [f"{word} {count}: {_element(target, to)} = {_element(source, start)}"]
+        case MultiplyFragments(target, to, left, left_at, right, right_at, dtype):
+            factors = f"{_element(left, left_at)} x {_element(right, right_at)}"
+            return [f"multiply {dtype}: {_element(target, to)} += {factors}"]
 
 
 def _block(block: Block) -> list[str]:

@@ -16,6 +16,8 @@
 14. All threads of a block come to a barrier, all lanes of a warp to a combination: neither stands under a condition on
     a thread index or in a thread loop.
 15. What is private or shared is made in a grid; a combination meets a private buffer, its width is a power of two <= 32.
+16. Fragments are private u32; they are loaded from shared 16-bit numbers, and multiplied into private f32.
+17. Copies that go on by themselves are from global to shared memory.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from dataclasses import dataclass, replace
 from typing import NoReturn
 
 from kernelgen.dims import product, symbols_of
-from kernelgen.dtypes import BOOL, DType
+from kernelgen.dtypes import BFLOAT16, BOOL, FLOAT16, FLOAT32, UINT32, DType
 from kernelgen.errors import NestError
 from kernelgen.nest.index import values, variables
 from kernelgen.nest.nodes import (
@@ -33,11 +35,14 @@ from kernelgen.nest.nodes import (
     THREAD_INDICES,
     Accumulate,
     Alloc,
+    AsyncCopy,
+    AwaitCopies,
     Bind,
     Block,
     Buffer,
     Call,
     Combine,
+    CommitCopies,
     Compare,
     Copy,
     Expr,
@@ -48,8 +53,12 @@ from kernelgen.nest.nodes import (
     IndexValue,
     Let,
     Load,
+    LoadFragments,
     LoopKind,
+    MultiplyFragments,
     Nest,
+    OfGrid,
+    OfWarp,
     Ref,
     Space,
     Statement,
@@ -98,7 +107,7 @@ def _meetings(part: Statement, apart: bool) -> Iterator[Statement]:
     match part:
         case Sync() if apart:
             yield part
-        case Combine() if apart:
+        case Combine() | LoadFragments() | MultiplyFragments() if apart:
             yield part
         case Block(inner):
             for each in inner:
@@ -168,14 +177,14 @@ def _statement(statement: Statement, scope: _Scope, nest: Nest) -> _Scope:
         case Alloc(buffer):
             _local(buffer, nest, statement)
             return replace(scope, buffers=scope.buffers | {buffer})
-        case Grid() | Bind() | Sync() | Combine() | Copy():
-            return _of_grid(statement, scope, nest)
         case Store() | Accumulate():
             _write(statement, scope)
+        case _:
+            return _of_grid(statement, scope, nest)
     return scope
 
 
-def _of_grid(statement: Grid | Bind | Sync | Combine | Copy, scope: _Scope, nest: Nest) -> _Scope:
+def _of_grid(statement: Grid | OfGrid, scope: _Scope, nest: Nest) -> _Scope:
     match statement:
         case Bind(var, index):
             _plain_indices((index,), scope, statement)
@@ -186,9 +195,17 @@ def _of_grid(statement: Grid | Bind | Sync | Combine | Copy, scope: _Scope, nest
             for name in (BLOCK_INDEX, *THREAD_INDICES):
                 inner = _with_variable(inner, name, statement)
             _block(body, inner, nest)
+        case AsyncCopy(conditions=conditions):
+            for condition in conditions:
+                _plain_indices((condition.left, condition.right), scope, statement)
+            _met(statement, scope)
+            if statement.target.space is not Space.SHARED or statement.source.space in (Space.SHARED, Space.PRIVATE):
+                _broken(17, "a copy that goes on by itself is from global to shared memory", statement)
         case Combine() | Copy():
             _met(statement, scope)
-        case Sync():
+        case LoadFragments() | MultiplyFragments():
+            _fragments(statement, scope)
+        case Sync() | CommitCopies() | AwaitCopies():
             pass
     return scope
 
@@ -211,8 +228,8 @@ def _with_variable(scope: _Scope, name: str, where: Statement) -> _Scope:
     return replace(scope, variables=scope.variables | {name})
 
 
-def _met(statement: Combine | Copy, scope: _Scope) -> None:
-    if isinstance(statement, Copy):
+def _met(statement: Combine | Copy | AsyncCopy, scope: _Scope) -> None:
+    if isinstance(statement, Copy | AsyncCopy):
         _element(statement.target, statement.to, scope, statement)
         _element(statement.source, statement.start, scope, statement)
         if statement.target.space is Space.INPUT or statement.target.dtype != statement.source.dtype:
@@ -221,6 +238,24 @@ def _met(statement: Combine | Copy, scope: _Scope) -> None:
     _element(statement.buffer, statement.index, scope, statement)
     if statement.buffer.space is not Space.PRIVATE or statement.width not in (1, 2, 4, 8, 16, 32):
         _broken(15, f"{statement.width} threads combine {statement.buffer.name}", statement)
+
+
+def _fragments(statement: OfWarp, scope: _Scope) -> None:
+    """Registers are private words of 32 bits; results are float32."""
+    if isinstance(statement, LoadFragments):
+        source, registers, count = statement.source, [statement.target], statement.count
+        _element(statement.target, statement.to, scope, statement)
+        _element(source, statement.start, scope, statement)
+        fits = source.space is Space.SHARED and source.dtype.itemsize == 2 and count in (1, 2, 4)
+    else:
+        registers = [statement.left, statement.right]
+        _element(statement.target, statement.to, scope, statement)
+        _element(statement.left, statement.left_at, scope, statement)
+        _element(statement.right, statement.right_at, scope, statement)
+        fits = statement.target.space is Space.PRIVATE and statement.target.dtype == FLOAT32
+        fits = fits and statement.dtype in (FLOAT16, BFLOAT16)
+    if not fits or any(each.space is not Space.PRIVATE or each.dtype != UINT32 for each in registers):
+        _broken(16, "not the registers, types or memory of fragments", statement)
 
 
 def _local(buffer: Buffer, nest: Nest, where: Statement) -> None:

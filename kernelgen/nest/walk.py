@@ -102,14 +102,15 @@ def accesses_by_buffer(root: Statement) -> dict[str, list[tuple[Statement, tuple
 
 @dataclass(frozen=True)
 class Moved:
-    """Where the elements of a buffer are now: in this one, addressed by these dims of the index."""
+    """Where the elements of a buffer are now: in this one, addressed by ``lead`` and these dims of the index."""
 
     buffer: Buffer
     dims: tuple[int, ...]
+    lead: tuple[Index, ...] = ()
 
     def at(self, index: tuple[Index, ...]) -> tuple[Index, ...]:
         """The new index of the element that had this one."""
-        return tuple(index[dim] for dim in self.dims)
+        return (*self.lead, *(index[dim] for dim in self.dims))
 
 
 def map_accesses(root: Block, name: str, buffer: Buffer, dims: Sequence[int]) -> Block:

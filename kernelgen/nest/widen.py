@@ -57,7 +57,9 @@ def neighbours(bodies: Sequence[Block], variable: Sequence[str], extent: Index, 
     if not isinstance(extent, Num) or not all(map(_is_simple, bodies)):
         return 1
     sizes = [
-        buffer.dtype.itemsize for body, name in zip(bodies, variable, strict=True) for buffer in _moved(body, name)
+        buffer.dtype.itemsize
+        for body, name in zip(bodies, variable, strict=True)
+        for buffer in _moved(body, name, None)
     ]
     count = min(WIDEST // max(sizes), MOST) if sizes else 1
     while count > 1 and (extent.value % count or extent.value // count < groups or not is_multiple(lower, count)):
@@ -65,9 +67,20 @@ def neighbours(bodies: Sequence[Block], variable: Sequence[str], extent: Index, 
     return count
 
 
-def widened(body: Block, variable: str, first: Index, count: int, numbers: Iterator[int]) -> list[Statement]:
-    """``count`` iterations from ``first`` on, with copies before and behind them; ``numbers`` name their arrays."""
-    loads, stores = _aligned(body, variable, count)
+def together(body: Block, variable: str, extent: Index) -> int:
+    """How many iterations a thread takes at once where that divides the unknown extent of the innermost loop."""
+    sizes = [buffer.dtype.itemsize for buffer in _moved(body, variable, extent)] if _is_simple(body) else []
+    return min(WIDEST // max(sizes), MOST) if sizes else 1
+
+
+def widened(
+    body: Block, variable: str, first: Index, count: int, numbers: Iterator[int], multiple: Index | None = None
+) -> list[Statement]:
+    """``count`` iterations from ``first`` on, with copies before and behind them; ``numbers`` name their arrays.
+
+    ``multiple`` is an extent that is known to be a multiple of ``count`` here.
+    """
+    loads, stores = _aligned(body, variable, count, multiple)
     at: dict[str, Index] = {variable: Var(FIRST)}
     before: list[Statement] = [Bind(FIRST, first)]
     behind: list[Statement] = []
@@ -103,36 +116,36 @@ def _is_simple(body: Block) -> bool:
     return True
 
 
-def _moved(body: Block, variable: str) -> Iterator[Buffer]:
+def _moved(body: Block, variable: str, multiple: Index | None) -> Iterator[Buffer]:
     """The buffers that are moved by copies of some length."""
-    loads, stores = _aligned(body, variable, 2)
+    loads, stores = _aligned(body, variable, 2, multiple)
     yield from (buffer for buffer, _ in (*loads, *stores))
 
 
 Place = tuple[Buffer, tuple[Index, ...]]
 
 
-def _aligned(body: Block, variable: str, count: int) -> tuple[list[Place], list[Place]]:
+def _aligned(body: Block, variable: str, count: int, multiple: Index | None) -> tuple[list[Place], list[Place]]:
     """The loads and the stores whose elements lie side by side at aligned places."""
     loads: dict[Place, None] = {}
     stores: dict[Place, None] = {}
     for part in body.statements:
         for load in loads_of(part):
-            if _is_aligned(load.buffer, load.index, variable, count):
+            if _is_aligned(load.buffer, load.index, variable, count, multiple):
                 loads[load.buffer, load.index] = None
-        if isinstance(part, Store) and _is_aligned(part.buffer, part.index, variable, count):
+        if isinstance(part, Store) and _is_aligned(part.buffer, part.index, variable, count, multiple):
             stores[part.buffer, part.index] = None
     twice = [place for place in stores if sum(1 for other in stores if other[0] == place[0]) > 1]
     return list(loads), [place for place in stores if place not in twice]
 
 
-def _is_aligned(buffer: Buffer, index: tuple[Index, ...], variable: str, count: int) -> bool:
+def _is_aligned(buffer: Buffer, index: tuple[Index, ...], variable: str, count: int, multiple: Index | None) -> bool:
     if buffer.space not in GLOBAL or not index or index[-1] != Var(variable):
         return False
     if any(variable in ix.variables(i) or any(True for _ in ix.values(i)) for i in index[:-1]):
         return False
     row = buffer.shape[-1]
-    return len(index) == 1 or (isinstance(row, int) and row % count == 0)
+    return len(index) == 1 or (row % count == 0 if isinstance(row, int) else ix.from_dim(row) == multiple)
 
 
 def _led(

@@ -14,6 +14,7 @@ Nothing is changed here: what is chosen is a :class:`kernelgen.plan.BandPlan` fo
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 import islpy as isl
 
@@ -145,8 +146,7 @@ def _leaf(node: Node, axes: tuple[_Axis, ...], outermost: bool) -> tuple[tuple[L
         return (*(LoopPlan(axis.position) for axis in others), vector), f"vectors along {last.name}"
     dealt = next((axis for axis in others if axis.coincident), None)
     if dealt is not None:
-        inner = 1 if last.extent is None else last.extent
-        rows = _rows(dealt, inner)
+        rows = _rows(dealt, prod(axis.extent or 1 for axis in axes if axis is not dealt))
         rest = tuple(LoopPlan(axis.position) for axis in others if axis is not dealt)
         if rows == 1:
             return (LoopPlan(dealt.position, mark=BLOCK), *rest, vector), f"{dealt.name} is dealt to the cores"

@@ -25,18 +25,22 @@ import islpy as isl
 from kernelgen.dims import Dim
 from kernelgen.nest.index import stride, values
 from kernelgen.nest.nodes import Index
+from kernelgen.nest.products import LEAST
 from kernelgen.plan import BandPlan, GpuPlan, LoopPlan, Partials, PiecePlan, Plan
 from kernelgen.poly.privatise import privatise
 from kernelgen.poly.relations import Relations
+from kernelgen.poly.reuse import has_sides
 from kernelgen.poly.scop import Scop, Statement
 from kernelgen.poly.tree import Member, Node, bands, has_band_below, members, statement_names
 
 BLOCK, THREAD = "block", "thread"
 WARP = 32
+WIDE = 4
+"""Neighbours that a thread takes at once: rows of whole groups may go to a part of a warp and still fill sectors."""
 
 
 GPU_PARTIALS = Partials(
-    count=512, least=4096, fewest=4, nanoseconds=3_000.0, enough=132, strip=32, terms=16, alone=32768, parallel=528
+    count=512, least=4096, fewest=4, nanoseconds=3_000.0, enough=264, strip=32, terms=16, alone=32768, parallel=528
 )
 """An independent iteration is a block of threads; 132 multiprocessors run four of them each.
 
@@ -174,7 +178,7 @@ class _Part:
     def plans(self) -> list[BandPlan]:
         """What becomes of each band."""
         outer = self.bands[-1]
-        if self.is_one_nest:
+        if self.is_one_nest or self.is_product:
             return [self.alone(band, True) for band in self.bands]
         shared = [self.shared_loops(band) for band in self.bands]
         lengths = [band.iterations(chosen) for band, chosen in zip(self.bands, shared, strict=True)]
@@ -193,6 +197,14 @@ class _Part:
             )
             for band, chosen in zip(self.bands, shared, strict=True)
         ]
+
+    @property
+    def is_product(self) -> bool:
+        """Whether it is one product of two factors, whose results are computed in tiles: no threads share a sum."""
+        inner, outer = self.bands[0], self.bands[-1]
+        statements = {id(s): s for axis in inner.axes for s, _ in axis.follows}.values()
+        alone = len(self.bands) == 1 or (len(self.bands) == 2 and len(outer.kept) == len(outer.axes))
+        return alone and len(statements) == 1 and all(has_sides(s, LEAST) for s in statements)
 
     @property
     def is_one_nest(self) -> bool:
@@ -226,7 +238,7 @@ class _Part:
         """How many threads share an iteration of the block loops, ``each`` taking so many turns: a power of two."""
         if longest is None:
             return self.plan.usual
-        width = WARP
+        width = WARP // 8 if longest % WIDE == 0 else WARP
         most = self.plan.most if has_blocks else self.plan.whole
         while width < most and longest > width * each:
             width *= 2

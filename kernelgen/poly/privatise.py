@@ -91,7 +91,7 @@ def best_cut(reduction: Reduction, partials: Partials) -> Cut | None:
     if is_short or independent >= partials.enough or terms <= partials.alone:
         return None
     if partials.parallel is not None:
-        partials = replace(partials, count=min(partials.count, -(-partials.parallel // independent)))
+        partials = replace(partials, count=min(partials.count, partials.parallel // independent))
     found: list[tuple[int, int, int, Cut]] = []
     for position in sorted(frozenset(range(len(extents))) - kept):
         cut = _cut(extents, position, partials)

@@ -21,10 +21,21 @@ from itertools import combinations_with_replacement
 import islpy as isl
 
 from kernelgen.errors import ProofError, UnsupportedError
-from kernelgen.nest.nodes import BLOCK_INDEX, THREAD_INDICES, Combine, Grid, Nest, Space, Statement, Sync
+from kernelgen.nest.nodes import (
+    BLOCK_INDEX,
+    THREAD_INDICES,
+    Combine,
+    Grid,
+    Nest,
+    OfWarp,
+    Space,
+    Statement,
+    Sync,
+)
 from kernelgen.poly.proof import Fact
 from kernelgen.poly.sites import THREAD, Digits, Path, Site, sites
 
+WARP = 32
 OPERATION_LIMIT = 50_000_000  # of isl's elementary operations for one kernel: some seconds
 
 
@@ -62,7 +73,9 @@ class _Prover:
     def facts(self) -> Iterator[Fact]:
         """What holds of the grid."""
         found = list(sites(self.grid, self.parameters))
-        meetings = [site for site in found if isinstance(site.statement, Sync | Combine)]
+        meetings = [
+            site for site in found if isinstance(site.statement, Sync | Combine | OfWarp) and site.buffer is None
+        ]
         for site in meetings:
             self.check_meeting(site)
         if meetings:
@@ -88,10 +101,9 @@ class _Prover:
         statement: Statement = site.statement
         if isinstance(statement, Sync):
             several |= {y} if self.grid.threads[1] > 1 else set[str]()
-        elif isinstance(statement, Combine) and self.grid.threads[0] % statement.width:
-            raise ProofError(
-                "meeting", f"{self.grid.name}: {statement.width} threads of {self.grid.threads[0]} combine"
-            )
+        width = statement.width if isinstance(statement, Combine) else WARP if isinstance(statement, OfWarp) else 1
+        if self.grid.threads[0] % width:
+            raise ProofError("meeting", f"{self.grid.name}: {width} threads of {self.grid.threads[0]} meet")
         reasons = sorted(several & site.path.divergence)
         if reasons:
             what = type(statement).__name__

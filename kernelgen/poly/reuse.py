@@ -9,6 +9,7 @@ block apart.
 
 from __future__ import annotations
 
+from kernelgen.dims import product
 from kernelgen.nest.index import variables
 from kernelgen.poly.scop import Access, Statement
 
@@ -25,6 +26,27 @@ def is_product(statement: Statement) -> bool:
     return any(
         p in a and q not in a and q in b and p not in b for p in kept for q in kept for a in reads for b in reads
     )
+
+
+def has_sides(statement: Statement, least: int) -> bool:
+    """Whether it is a product whose reads fall into two groups, each with ``least`` numbers or more of a side of its own.
+
+    Rows are what the first group moves along and the second one does not, columns the other way round; an extent that is
+    a symbol is enough. What all reads move along are batches; reads of sums alone belong to either group.
+    """
+    if not is_product(statement):
+        return False
+    kept = frozenset(kept_names(statement))
+    reads = [moves(read) & kept for read in statement.reads if moves(read) & kept]
+    batch = frozenset[str].intersection(*reads)
+    sides: list[frozenset[str]] = []
+    for names in (read - batch for read in reads):
+        meeting = [side for side in sides if side & names]
+        sides = [side for side in sides if side not in meeting]
+        sides.append(names.union(*meeting))
+    extents = {it.name: it.extent for it in statement.iterators}
+    counts = [product(extents[name] for name in sorted(side)) for side in sides if side]
+    return len(counts) == 2 and all(not isinstance(count, int) or count >= least for count in counts)
 
 
 def kept_names(statement: Statement) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from kernelgen.nest.nodes import (
     BLOCK_INDEX,
     THREAD_INDICES,
     Accumulate,
+    AsyncCopy,
     Bind,
     Block,
     Buffer,
@@ -31,6 +32,8 @@ from kernelgen.nest.nodes import (
     Index,
     IndexBinary,
     IndexOp,
+    LoadFragments,
+    MultiplyFragments,
     Num,
     Space,
     Statement,
@@ -43,6 +46,10 @@ from kernelgen.poly.relations import index_text
 
 THREAD = (BLOCK_INDEX, *THREAD_INDICES)
 """The dims that say who runs an instance; they come first in every domain."""
+
+
+ROW = 8
+"""Numbers of a fragment that each lane points at."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +102,7 @@ class Path:
 
     def text(self, index: Index) -> str | None:
         """An index in isl's notation; None when it is not affine or data decides it."""
-        return index_text(ix.substitute(index, self.sizes)) if _is_affine(index) else None
+        return index_text(ix.substitute(index, self.sizes)) if ix.is_affine(index) else None
 
     def holds(self, operator: str, left: Index, right: Index) -> str | None:
         """A comparison in isl's notation; None when a side cannot be said."""
@@ -162,9 +169,12 @@ def _in_statement(part: Statement, path: Path) -> Iterator[Site]:
             depends = path.depends(*(side for c in conditions for side in (c.left, c.right)))
             inner = path.where(*(path.holds(c.op, c.left, c.right) for c in conditions))
             yield from _in_block(body, replace(inner, divergence=path.divergence | depends))
-        case Sync() | Combine():
+        case Sync() | Combine() | MultiplyFragments():
             yield Site(path, part)
-        case Copy(target, to, source, start, count):
+        case LoadFragments(_, _, source, start):
+            yield Site(path, part)
+            yield from _access(path, part, source, start, False, ROW)
+        case Copy(target, to, source, start, count) | AsyncCopy(target, to, source, start, count):
             yield from _access(path, part, source, start, False, count)
             yield from _access(path, part, target, to, True, count)
         case _:
@@ -212,7 +222,9 @@ def _split(digits: Digits, binds: Sequence[Statement], path: Path) -> Path:
         path = _named(bind, path) if isinstance(bind, Bind) else path
     for name, radix in zip(digits.names, digits.radices, strict=True):
         end = None if radix.trips is None else ix.add(ix.multiply(radix.trips, Num(radix.step)), radix.start)
-        path = path.where(path.holds("<=", radix.start, Var(name)), end and path.holds("<", Var(name), end))
+        start = path.text(radix.start)
+        steps = f"({name} - ({start})) mod {radix.step} = 0" if start and radix.step > 1 else None
+        path = path.where(path.holds("<=", radix.start, Var(name)), end and path.holds("<", Var(name), end), steps)
     return replace(path, digits=(*path.digits, digits))
 
 
@@ -223,7 +235,7 @@ def _digits(statements: Sequence[Statement]) -> Digits | None:
         run = [part for part in statements[:length] if isinstance(part, Bind)]
         found = _digits_of(run)
         if found is not None:
-            return None if all(_is_affine(bind.index) for bind in run) else found
+            return None if all(ix.is_affine(bind.index) for bind in run) else found
     return None
 
 
@@ -258,21 +270,3 @@ def _unscaled(index: Index) -> tuple[Index, Index, int]:
     if isinstance(index, IndexBinary) and index.op is IndexOp.MUL and isinstance(index.right, Num):
         return index.left, start, index.right.value
     return index, start, 1
-
-
-def _is_affine(index: Index) -> bool:
-    match index:
-        case Num() | Var():
-            return True
-        case IndexBinary(IndexOp.MUL, left, right):
-            return (_is_constant(left) and _is_affine(right)) or (_is_affine(left) and _is_constant(right))
-        case IndexBinary(IndexOp.DIV | IndexOp.MOD, left, right):
-            return _is_affine(left) and isinstance(right, Num)
-        case IndexBinary(_, left, right):
-            return _is_affine(left) and _is_affine(right)
-        case _:
-            return False
-
-
-def _is_constant(index: Index) -> bool:
-    return not ix.variables(index) and not any(True for _ in ix.values(index))

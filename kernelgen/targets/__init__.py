@@ -1,6 +1,5 @@
 """Back ends, the only room that imports llvmlite: base (what a target is), python (the reference), cpu (LLVM),
-gpu (CUDA C through NVRTC, on a device or in a PTX interpreter); ascend has AscendC's instructions and a simulator, and no
-mapping of a nest yet.
+gpu (CUDA C through NVRTC, on a device or in a PTX interpreter), ascend (AscendC, read back and simulated).
 
 A target is a module (or package) here that defines ``TARGET``; a third party's is named by its dotted module name.
 """
@@ -13,7 +12,7 @@ import pkgutil
 from kernelgen.errors import BackendUnavailable
 from kernelgen.targets.base import Entry, Target
 
-NO_TARGETS = ("base", "ascend")
+NO_TARGETS = ("base",)
 
 __all__ = ["Entry", "Target", "find_target", "target_names"]
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from kernelgen.dtypes import BFLOAT16, FLOAT16, DType, dtype
+from kernelgen.errors import CodegenError
 from kernelgen.nest.index import from_dim
 from kernelgen.nest.nodes import (
     Accumulate,
@@ -125,6 +126,8 @@ def _statement(statement: Statement) -> Iterator[str]:
         case Accumulate(buffer, index, function, value):
             place = f"{buffer.name}[{_subscript(index)}]"
             yield f"{place} = call({function!r}, {buffer.dtype.name!r}, {place}, {_expr(value)})"
+        case _:
+            raise CodegenError(f"{type(statement).__name__} belongs to grids of a GPU")
 
 
 def _subscript(index: tuple[Index, ...]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,22 +31,14 @@ Compiler = Callable[[KernelDesc, str], Callable[..., Any]]
 BYTE_LIMIT = 256 << 20
 """Arguments of a larger kernel are scaled down; those that cannot shrink are compared up to four times this."""
 
-INTERPRETED_LIMITS = {"gpu": 96 << 10}
-"""The same for targets whose kernels may be interpreted, thread by thread: some tenths of a second for most."""
+INTERPRETED_LIMITS = {"gpu": 96 << 10, "ascend": 8 << 10}
+"""The same for targets whose kernels may be interpreted, thread by thread or copy by copy: tenths of a second for most."""
 
-INTERPRETED_AT_MOST = 6 << 20
-"""What such a target runs whole of a kernel that cannot shrink."""
+INTERPRETED_AT_MOST = 4 << 20
+"""What such a target runs whole of a kernel that cannot shrink; of a larger one it runs a sample of blocks."""
 
-SAMPLED_LIMIT = 64 << 20
-"""A larger kernel of such a target runs a sample of its blocks, on arguments of this size where it can shrink so far."""
-
-
-@dataclass(frozen=True)
-class Size:
-    """The description to verify: the given one or a smaller one, run whole or as a sample of its blocks."""
-
-    desc: KernelDesc
-    is_sampled: bool = False
+SAMPLED_LIMIT = 32 << 20
+"""Where a kernel that was scaled down runs a sample of its blocks too, this is the size that it keeps."""
 
 
 def verify(
@@ -61,34 +53,50 @@ def verify(
     """Compiles the description for a target and compares a run with :func:`kernelgen.reference`.
 
     With ``checked`` the finished nest also goes through :func:`kernelgen.checker.check`. With ``device`` the kernel runs
-    on one; else a target for devices is interpreted, and of a kernel too large for that a sample of blocks.
+    on one; else a target for devices is interpreted: a small kernel of the same operators whole, then a sample of blocks
+    of a large one, because tiles and launches depend on the sizes.
 
     Refusals (UnsupportedError) are skipped with their reason code, as is a target that needs what is not installed; a
     wrong answer or any other exception is a failure.
     """
-    size = _size(desc, byte_limit, INTERPRETED_LIMITS.get(target) if not device else None)
-    if size is None:
+    interpreted = None if device else INTERPRETED_LIMITS.get(target)
+    small = shrink(desc, min(byte_limit, interpreted or byte_limit))
+    is_sampled = interpreted is not None and argument_bytes(small) > INTERPRETED_AT_MOST
+    if argument_bytes(small) > 4 * byte_limit:
         return Record(desc.name, Status.SKIPPED, "too-large", f"{argument_bytes(desc) >> 20} MB of arguments")
     try:
-        record = _verified(size, target, seed, compiler, device)
+        record = _verified(small, target, seed, compiler, device, is_sampled)
+        if interpreted and record.status is Status.PASSED and not is_sampled:
+            record = _sampled_too(record, small, shrink(desc, min(byte_limit, SAMPLED_LIMIT)), target, seed, compiler)
         if checked and record.status is Status.PASSED:
-            record = examined(record, size.desc, lambda smaller: compiler(smaller, target))
+            record = examined(record, small, lambda smaller: compiler(smaller, target))
     except BackendUnavailable as missing:
         record = Record(desc.name, Status.SKIPPED, "unavailable", str(missing))
     except UnsupportedError as refusal:
         record = Record(desc.name, Status.SKIPPED, refusal.code, str(refusal))
     except Exception as error:
         record = failed(desc.name, "exception", f"{type(error).__name__}: {error}")
-    return replace(record, scaled=size.desc is not desc)
+    return replace(record, scaled=small is not desc)
 
 
-def _size(desc: KernelDesc, byte_limit: int, interpreted: int | None) -> Size | None:
-    """What to verify; None for a kernel that is too large and does not shrink."""
-    smaller = shrink(desc, min(byte_limit, interpreted or byte_limit))
-    if interpreted is None or argument_bytes(smaller) <= INTERPRETED_AT_MOST:
-        return Size(smaller) if argument_bytes(smaller) <= 4 * byte_limit else None
-    sampled = shrink(desc, min(byte_limit, SAMPLED_LIMIT))
-    return Size(sampled, is_sampled=True) if argument_bytes(sampled) <= 4 * byte_limit else None
+def _sampled_too(
+    record: Record, small: KernelDesc, large: KernelDesc, target: str, seed: int, compiler: Compiler
+) -> Record:
+    """The record of a kernel that passed, with what a sample of a larger one's blocks has shown, or its failure.
+
+    Where blocks of the larger one build on all of an earlier launch, there is no sample, and the record stays.
+    """
+    if not argument_bytes(small) < argument_bytes(large) <= 4 * SAMPLED_LIMIT:
+        return record
+    try:
+        again = _verified(large, target, seed, compiler, device=False, is_sampled=True)
+    except UnsupportedError:
+        return record
+    if again.status is not Status.PASSED:
+        return again
+    errors = [error for error in (record.max_error, again.max_error) if error is not None]
+    times = {name: record.times.get(name, 0.0) + again.times[name] for name in again.times}
+    return replace(record, times=times, max_error=max(errors, default=None), sampled=again.sampled)
 
 
 def verify_file(
@@ -108,13 +116,13 @@ def verify_file(
     return replace(verify(desc, target, seed, compiler, byte_limit, checked, device), name=path.name)
 
 
-def _verified(size: Size, target: str, seed: int, compiler: Compiler, device: bool) -> Record:
-    clock, desc = _Clock(), size.desc
+def _verified(desc: KernelDesc, target: str, seed: int, compiler: Compiler, device: bool, is_sampled: bool) -> Record:
+    clock = _Clock()
     kernel = _placed(clock.timed("compile", lambda: compiler(desc, target)), device)
     inputs = draw(desc, seed)
     given = _copies(desc, inputs)
     outputs = _spoiled(desc)
-    sample = clock.timed("run", lambda: _run(kernel, given, outputs, size.is_sampled))
+    sample = clock.timed("run", lambda: _run(kernel, given, outputs, is_sampled))
     expected = _copies(desc, inputs)
     wanted = clock.timed("reference", lambda: reference(desc)(*expected))
     names = [t.name for t in desc.outputs] + [desc.inputs[i].name for i in desc.updated_inputs]

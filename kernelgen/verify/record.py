@@ -33,8 +33,9 @@ class Record:
 
     Times are milliseconds. ``max_error`` is the largest absolute difference of any element, None when nothing was
     compared. ``proof`` counts the facts proved per check. ``scaled`` tells that shapes were shrunk to fit the memory.
-    ``sampled`` is empty when the whole kernel ran; else it tells how many blocks of threads ran and how many elements
-    they wrote, which are those that were compared, and how many there are in all.
+    ``sampled``, for a kernel too large to interpret: how many of its blocks of threads ran, and how many elements they
+    wrote, which are those that were compared. Where ``scaled`` holds too, a small kernel of the same operators ran whole
+    before it, or, where that is not small enough either, ``blocks`` are those of the scaled one alone.
     ``checked`` names what :mod:`kernelgen.checker` has shown about the kernel, and about a ``small`` one of the same
     operators where the kernel is too large for a run of all iterations.
     """

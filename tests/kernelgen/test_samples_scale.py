@@ -1,8 +1,12 @@
+from dataclasses import replace
+
 import kernel_examples as examples
+import numpy as np
 import pytest
 from kernel_examples import Writer, constant, tensor
 
 from kernelgen.desc_check import check
+from kernelgen.meaning import reference
 from kernelgen.samples_scale import SMALLEST, argument_bytes, scale_down
 
 SCALABLE = [
@@ -54,3 +58,30 @@ def test_shape_attributes_follow():
 def test_operators_that_are_not_understood_do_not_shrink():
     w, x = Writer(), tensor("x", 1 << 20)
     assert scale_down(w.desc("k", (x,), w.op("CumSum", x, shape=(1 << 20,), axis=0)), 1 << 10) is None
+
+
+def test_convolutions_shrink_but_for_what_windows_reach_over():
+    w, image, weights = Writer(), tensor("x", 32, 21, 23, 256), tensor("w", 128, 3, 3, 256)
+    image, weights = (replace(t, format="NHWC") for t in (image, weights))
+    y = w.op("Conv2D", image, weights, shape=(32, 19, 21, 128), stride=(1, 1, 1, 1), dilation=(1, 1, 1, 1))
+    found = scale_down(w.desc("k", (image, weights), y), 1 << 18)
+    assert found is not None
+    assert check(found).inputs[0].shape[1:3] == (21, 23)
+    assert found.inputs[0].shape[0] == found.outputs[0].shape[0] != 32
+    assert found.inputs[0].shape[3] == found.inputs[1].shape[3] != 256
+
+
+@pytest.mark.parametrize(("transpose_a", "transpose_b"), [(False, False), (True, False), (False, True)])
+def test_products_of_blocks_keep_their_blocks(transpose_a: bool, transpose_b: bool):
+    m, n, k = 24, 48, 36
+    left, right = (k, m) if not transpose_a else (m, k), (n, k) if not transpose_b else (k, n)
+    w, a, b = Writer(), tensor("a", *left, 16, 16), tensor("b", *right, 16, 16)
+    a, b = (replace(t, format="FRACTAL_NZ") for t in (a, b))
+    w.op("MatMul", a, b, shape=(n, m, 16, 16), transpose_a=transpose_a, transpose_b=transpose_b)
+    y = replace(w.ops[0].output, format="FRACTAL_NZ")
+    w.ops[0] = replace(w.ops[0], outputs=(y,))
+    found = scale_down(w.desc("k", (a, b), y), 1 << 18)
+    assert found is not None
+    assert all(t.shape[2:] == (16, 16) for t in (*found.inputs, *found.outputs))
+    numbers = (0.25 * np.ones([int(str(d)) for d in t.shape], np.float32) for t in found.inputs)
+    assert reference(found)(*numbers)[0].shape == found.outputs[0].shape

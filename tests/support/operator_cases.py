@@ -16,7 +16,7 @@ from kernelgen.desc_check import check
 from kernelgen.dtypes import dtype
 
 Array = np.ndarray[Any, Any]
-TARGETS = ("reference", "python", "cpu")
+TARGETS = ("reference", "python", "cpu", "gpu")
 TOLERANCE = {"float64": 1e-6, "float32": 1e-5, "float16": 2e-3, "bfloat16": 1.6e-2, "complex64": 1e-5}
 
 

@@ -1,10 +1,11 @@
-"""Ascend: AscendC as instructions, printed, read back, and simulated without a chip. docs/ascend.md says what that proves.
+"""Ascend: a nest as AscendC, printed, read back, proved and simulated without a chip. docs/ascend.md says what that shows.
 
 Reading order: errors, types (names of pipes, memories, positions), machine (what a machine is), dtype_rules, machines (the
 five), platform_config (a user's ``.ini``); expressions (scalars), instructions (the IR), forms (the fixed subset of calls),
 pipes (which pipe executes a call), build (kernels by name), printer; tokens, read_expression, scopes (names), reader;
 simulate (the room that runs the text); published (measurements), fit (the time model's constants), timeline (trace and
-picture).
+picture); lower (the room that makes a kernel of a nest), launch (blocks of a launch), entry (a kernel in the simulator),
+target.
 
 How a generator uses it. Every loop nest becomes statements of :mod:`instructions`, most easily through a builder::
 
@@ -23,3 +24,7 @@ enumerator. This kernel lacks its flags: ``simulate`` says so line by line. A pa
 a ``Call``: ``pipe_of(call, memory_of)``, and of its form which slots are tensors with role ``read`` or ``write``. Statements
 are frozen values: a pass builds new ones. ``simulate(text, ...)`` takes the text, never the IR.
 """
+
+from kernelgen.targets.ascend.target import TARGET
+
+__all__ = ["TARGET"]

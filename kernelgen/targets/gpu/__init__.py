@@ -2,7 +2,9 @@
 
 Reading order: program (what to launch), dialect (a language as a table), scalars (its functions), names, printer (the text);
 nvrtc (CUDA C to PTX and cubin, without a device), cubins (what was compiled before), ptx (runs PTX in numpy and checks it),
-extents, interpret (a kernel without a device), device, arrays, launcher (a kernel on one), entry, target.
+machines, model
+(an estimate of a kernel's time), extents, interpret (a kernel without a device), device, arrays, launcher (a kernel on one),
+entry, target.
 """
 
 from kernelgen.targets.gpu.target import TARGET

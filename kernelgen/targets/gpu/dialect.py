@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from kernelgen.dtypes import (
     BFLOAT16,
@@ -31,6 +31,8 @@ class HalfType:
     widen: str
     narrow: str
     of_bits: str
+    functions: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Computed without a float between: one rounding of the exact result is what a float, rounded, gives too."""
 
 
 @dataclass(frozen=True)
@@ -50,10 +52,18 @@ class Dialect:
     dynamic_shared: str  # declares shared memory whose size the launch gives
     aligned: str  # before an array that is accessed 16 bytes at once
     barrier: str
-    shuffle: str  # the value {0} of the lane whose number differs in the bits of {1}
+    shuffle: str  # the value {0} of the lane whose number differs in the bits of {1}, among the lanes of the mask {2}
     functions: Mapping[str, str]  # of float; double ones in double_functions
     double_functions: Mapping[str, str]
     vectors: Mapping[int, str]  # bytes -> a type of so many, for copies
+    whole_store: str  # stores the vector {1} at {0} as one: compilers take plain stores apart
+    async_copy: str  # 16 bytes from {source} to shared {target} where {condition}, else zeros
+    commit_copies: str
+    await_copies: str  # all groups but the last {pending}
+    load_fragments: str  # 8 x 8 matrices of 16-bit numbers: {count}, {order}, {outputs}, registers {targets}, {address}
+    multiply_fragments: str  # {type}s: four numbers d0..d3, four registers a0..a3, two registers b0 and b1
+    orders: Mapping[bool, str]  # of rows in registers; True: transposed
+    fragment_types: Mapping[DType, str]
 
 
 _UNARY = ("floor", "ceil", "trunc", "sqrt", "exp", "expm1", "log", "log1p", "tanh", "erf", "sin", "cos", "tan", "sinh",
@@ -78,7 +88,9 @@ CUDA = Dialect(
         BFLOAT16: "__nv_bfloat16", FLOAT32: "float", FLOAT64: "double",
     },
     halves={
-        FLOAT16: HalfType("cuda_fp16.h", "__half2float({0})", "__float2half_rn({0})", "__ushort_as_half({0})"),
+        FLOAT16: HalfType("cuda_fp16.h", "__half2float({0})", "__float2half_rn({0})", "__ushort_as_half({0})",
+            {"add": "__hadd_rn({0}, {1})", "sub": "__hsub_rn({0}, {1})", "mul": "__hmul_rn({0}, {1})"},
+        ),
         BFLOAT16: HalfType(
             "cuda_bf16.h", "__bfloat162float({0})", "__float2bfloat16_rn({0})", "__ushort_as_bfloat16({0})"
         ),
@@ -91,8 +103,27 @@ CUDA = Dialect(
     dynamic_shared="extern __shared__ __align__(16) unsigned char {name}[];",
     aligned="__align__(16)",
     barrier="__syncthreads();",
-    shuffle="__shfl_xor_sync(0xffffffffu, {0}, {1})",
+    shuffle="__shfl_xor_sync({2}, {0}, {1})",
     functions={**_math("f"), "rsqrt": "rsqrtf({0})"},
     double_functions={**_math(""), "rsqrt": "(1.0 / sqrt({0}))"},
+    async_copy=(
+        'asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" : : "r"((unsigned int)'
+        '__cvta_generic_to_shared({target})), "l"(__cvta_generic_to_global({source})), "r"({condition} ? 16 : 0) '
+        ': "memory");'
+    ),
+    commit_copies='asm volatile("cp.async.commit_group;" : : : "memory");',
+    await_copies='asm volatile("cp.async.wait_group {pending};" : : : "memory");',
+    load_fragments=(
+        'asm volatile("ldmatrix.sync.aligned.m8n8.x{count}{order}.shared.b16 {{{outputs}}}, [%{count}];" : {targets} '
+        ': "r"((unsigned int)__cvta_generic_to_shared({address})) : "memory");'
+    ),
+    multiply_fragments=(
+        'asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.{type}.{type}.f32 {{%0, %1, %2, %3}}, {{%4, %5, %6, %7}}, '
+        '{{%8, %9}}, {{%0, %1, %2, %3}};" : "+f"({d0}), "+f"({d1}), "+f"({d2}), "+f"({d3}) '
+        ': "r"({a0}), "r"({a1}), "r"({a2}), "r"({a3}), "r"({b0}), "r"({b1}));'
+    ),
+    orders={False: "", True: ".trans"},
+    fragment_types={FLOAT16: "f16", BFLOAT16: "bf16"},
+    whole_store="__stwb({0}, {1});",
     vectors={16: "uint4", 8: "uint2", 4: "unsigned int", 2: "unsigned short", 1: "unsigned char"},
 )  # fmt: skip

@@ -9,22 +9,29 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import prod
 from typing import Any
 
 import numpy as np
 
+from kernelgen.dims import evaluate
 from kernelgen.errors import CodegenError, UnsupportedError
 from kernelgen.nest.nodes import Nest, Space
 from kernelgen.targets.base import Sample
 from kernelgen.targets.gpu.cubins import cached_cubin
 from kernelgen.targets.gpu.extents import extent
+from kernelgen.targets.gpu.machines import MACHINES
+from kernelgen.targets.gpu.model import Estimate, estimate
 from kernelgen.targets.gpu.nvrtc import Compiled
 from kernelgen.targets.gpu.program import Launch, launches
-from kernelgen.targets.gpu.ptx import Report, parse, run
+from kernelgen.targets.gpu.ptx import Blank, Report, parse, run
 
 ARCH = "sm_90"
 STEP_LIMIT = 1_000_000
 """Instructions of a gang of blocks: some tens of seconds. A kernel with a longer serial loop is refused."""
+
+COUNTED_STEPS = 200_000
+"""The same for a sample that only counts."""
 
 SAMPLE_THREADS = 8192
 """Threads of a sample of blocks: the interpreter runs as many as one vector."""
@@ -44,6 +51,9 @@ class InterpretedEntry:
     nest: Nest
     arch: str = ARCH
     reports: list[Report] = field(default_factory=list[Report], repr=False)
+    _counted: dict[tuple[int, ...], tuple[Report, ...]] = field(
+        default_factory=dict[tuple[int, ...], "tuple[Report, ...]"], repr=False
+    )
 
     def __call__(self, arrays: tuple[Any, ...], symbols: tuple[int, ...] = ()) -> None:
         """Runs all launches in order.
@@ -71,6 +81,31 @@ class InterpretedEntry:
             (sum(counts) for counts in zip(*map(_blocks, self.reports), strict=True)) if self.reports else (0, 0)
         )
         return Sample(self._final(arrays), ran, total)
+
+    def estimate(self, symbols: tuple[int, ...] = (), machine: str = "H200") -> Estimate:
+        """How long the kernel would take on a device of :data:`kernelgen.targets.gpu.machines.MACHINES`, for known sizes.
+
+        A sample of each launch's blocks runs on zeros, so that what depends on data is not as in a real run.
+        Raises UnsupportedError for what the interpreter does not run in time.
+        """
+        sizes, launched = self._sizes(symbols), {launch.kernel: launch for launch in launches(self.nest)}
+        if symbols not in self._counted:
+            self._counted[symbols] = tuple(self._count(launch, sizes) for launch in launched.values())
+        used = self.compiled.resources
+        return Estimate(
+            machine,
+            tuple(
+                estimate(
+                    report,
+                    used[report.kernel],
+                    launched[report.kernel].dynamic_shared,
+                    [self._bytes(place, sizes) for place in launched[report.kernel].buffers],
+                    MACHINES[machine],
+                )
+                for report in self._counted[symbols]
+                if report.blocks
+            ),
+        )
 
     @cached_property
     def compiled(self) -> Compiled:
@@ -122,6 +157,30 @@ class InterpretedEntry:
             blocks=blocks,
             step_limit=STEP_LIMIT,
         )
+
+    def _count(self, launch: Launch, sizes: dict[str, int]) -> Report:
+        """A sample of the launch's blocks on zeros, for its counts."""
+        blanks = [Blank(self._bytes(place, sizes)) for place in launch.buffers]
+        numbers = [np.int64(sizes[name]) for name in self.nest.symbols]
+        report = run(
+            self._module,
+            extent(launch.blocks, sizes),
+            launch.threads,
+            [*blanks, *numbers],
+            kernel=launch.kernel,
+            dynamic_shared=launch.dynamic_shared,
+            blocks=self._sample_size(launch),
+            step_limit=COUNTED_STEPS,
+        )
+        if not report.completed:
+            raise UnsupportedError(
+                "budget", f"a sample of {launch.kernel!r} does not come to its end: {report.kinds()}"
+            )
+        return report
+
+    def _bytes(self, place: int, sizes: dict[str, int]) -> int:
+        buffer = self.nest.buffers[place]
+        return prod(evaluate(dim, sizes) for dim in buffer.shape) * buffer.dtype.itemsize
 
     def _final(self, arrays: Sequence[Any]) -> tuple[np.ndarray | None, ...]:
         """For each buffer which elements have their final value: what the sampled launch that wrote last has stored.

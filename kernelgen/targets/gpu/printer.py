@@ -22,11 +22,14 @@ from kernelgen.nest.nodes import (
     THREAD_INDICES,
     Accumulate,
     Alloc,
+    AsyncCopy,
+    AwaitCopies,
     Bind,
     Block,
     Buffer,
     Call,
     Combine,
+    CommitCopies,
     Compare,
     Copy,
     Expr,
@@ -40,9 +43,12 @@ from kernelgen.nest.nodes import (
     Let,
     Literal,
     Load,
+    LoadFragments,
     LoopKind,
+    MultiplyFragments,
     Nest,
     Num,
+    OfGrid,
     Ref,
     Space,
     Statement,
@@ -62,6 +68,7 @@ NARROW = 2**31 - 2**20
 """Elements of a buffer and iterations of a grid, up to which indices are 32-bit integers; the rest is room for guards."""
 
 DYNAMIC = "shared_memory"
+WARP = 32
 WIDEST = 16
 """Bytes that one instruction moves at most, and the alignment of arrays that are moved so."""
 
@@ -180,7 +187,7 @@ class _Printer:
         yield from _indented(self.block(body))
         yield "}"
 
-    def line(self, statement: Let | Bind | Store | Accumulate | Sync | Copy) -> str:
+    def line(self, statement: Let | Store | Accumulate | OfGrid) -> str:
         """A statement of one line."""
         match statement:
             case Let(name, value):
@@ -196,6 +203,8 @@ class _Printer:
                 return self.dialect.barrier
             case Copy():
                 return self.copy(statement)
+            case _:
+                return self.of_tiles(statement)
 
     def loop(self, loop: For) -> Iterator[str]:
         """A counted loop."""
@@ -229,15 +238,72 @@ class _Printer:
         sent = f"(int){place}" if buffer.dtype.itemsize < 4 and not buffer.dtype.is_float else place
         yield "#pragma unroll"
         yield f"for (int lanes = {combine.width // 2}; lanes > 0; lanes /= 2) {{"
-        yield f"  const {kind} other = ({kind}){self.dialect.shuffle.format(sent, 'lanes')};"
+        shuffled = self.dialect.shuffle.format(sent, "lanes", self.mask(combine.width))
+        yield f"  const {kind} other = ({kind}){shuffled};"
         yield f"  {place} = {self.scalars.call(combine.function, [place, 'other'], buffer.dtype, buffer.dtype)};"
         yield "}"
+
+    def mask(self, width: int) -> str:
+        """The lanes of a warp that combine: others may be elsewhere, as a row of threads is as wide as the group."""
+        if width == WARP:
+            return "0xffffffffu"
+        row = self.dialect.indices[THREAD_INDICES[1]]
+        return f"0x{(1 << width) - 1:x}u << {row} * {width} % {WARP}"
 
     def copy(self, copy: Copy) -> str:
         """Neighbours moved by one instruction."""
         vector = self.dialect.vectors[copy.count * copy.source.dtype.itemsize]
-        target, source = self.element(copy.target, copy.to), self.element(copy.source, copy.start)
-        return f"*reinterpret_cast<{vector}*>(&{target}) = *reinterpret_cast<const {vector}*>(&{source});"
+        target = f"reinterpret_cast<{vector}*>(&{self.element(copy.target, copy.to)})"
+        source = f"*reinterpret_cast<const {vector}*>(&{self.element(copy.source, copy.start)})"
+        is_own = copy.target.space in (Space.PRIVATE, Space.SHARED)
+        return f"*{target} = {source};" if is_own else self.dialect.whole_store.format(target, source)
+
+    def of_tiles(self, statement: OfGrid) -> str:
+        """What only products in tiles do."""
+        match statement:
+            case AsyncCopy():
+                conditions = " && ".join(map(self.condition, statement.conditions)) or "true"
+                return self.dialect.async_copy.format(
+                    target=f"&{self.element(statement.target, statement.to)}",
+                    source=f"&{self.element(statement.source, statement.start)}",
+                    condition=f"({conditions})",
+                )
+            case CommitCopies():
+                return self.dialect.commit_copies
+            case AwaitCopies(pending):
+                return self.dialect.await_copies.format(pending=pending)
+            case LoadFragments():
+                return self.fragments(statement)
+            case MultiplyFragments():
+                return self.product(statement)
+            case _:
+                raise CodegenError(f"{type(statement).__name__} in a line of its own")
+
+    def fragments(self, load: LoadFragments) -> str:
+        """Matrices into registers."""
+        registers = [self.element(load.target, _further(load.to, k)) for k in range(load.count)]
+        return self.dialect.load_fragments.format(
+            count=load.count,
+            order=self.dialect.orders[load.transposed],
+            outputs=", ".join(f"%{k}" for k in range(load.count)),
+            targets=", ".join(f'"=r"({register})' for register in registers),
+            address=f"&{self.element(load.source, load.start)}",
+        )
+
+    def product(self, multiply: MultiplyFragments) -> str:
+        """One instruction of a tensor core."""
+        groups = (
+            ("d", 4, multiply.target, multiply.to),
+            ("a", 4, multiply.left, multiply.left_at),
+            ("b", 2, multiply.right, multiply.right_at),
+        )
+        registers = {
+            f"{letter}{k}": self.element(buffer, _further(index, k))
+            for letter, count, buffer, index in groups
+            for k in range(count)
+        }
+        kind = self.dialect.fragment_types[multiply.dtype]
+        return self.dialect.multiply_fragments.format(type=kind, **registers)
 
     # ------------------------------------------------------------ expressions
 
@@ -308,6 +374,11 @@ class _Printer:
     def is_nonnegative(self, index: Index) -> bool:
         """Whether the index is certainly not below 0."""
         return range_of(index, self.ranges).is_nonnegative
+
+
+def _further(index: tuple[Index, ...], steps: int) -> tuple[Index, ...]:
+    """The place of an element some steps further in its row, or in the ones that follow."""
+    return (*index[:-1], ix.add(index[-1], Num(steps)))
 
 
 def _names_in(block: Block) -> frozenset[str]:

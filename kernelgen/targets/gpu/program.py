@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kernelgen.dims import product
-from kernelgen.nest.nodes import Accumulate, Alloc, Copy, Grid, Index, Nest, Space, Store
+from kernelgen.nest.nodes import Accumulate, Alloc, AsyncCopy, Copy, Grid, Index, Nest, Space, Store
 from kernelgen.nest.walk import loads_of, statements
 
 STATIC_SHARED = 48 * 1024
@@ -50,7 +50,7 @@ def touched(grid: Grid) -> frozenset[str]:
         found |= {load.buffer.name for load in loads_of(part)}
         if isinstance(part, Store | Accumulate):
             found.add(part.buffer.name)
-        if isinstance(part, Copy):
+        if isinstance(part, Copy | AsyncCopy):
             found |= {part.source.name, part.target.name}
     return frozenset(found)
 

@@ -108,6 +108,9 @@ class Scalars:
             return f"({operands[0]} ? {operands[1]} : {operands[2]})"
         if kind not in self.dialect.halves:
             return self._computed(function, operands, kind)
+        own = self.dialect.halves[kind].functions.get(function)
+        if own is not None:
+            return own.format(*operands)
         wide = [self.widened(operand, kind) for operand in operands]
         text = self._computed(function, wide, FLOAT32)
         return text if result == BOOL else self.dialect.halves[kind].narrow.format(text)

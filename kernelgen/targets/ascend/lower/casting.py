@@ -1,7 +1,7 @@
 """Ways from one data type to another by the casts that a machine has.
 
-    int8 -> float32     int8 -> float16 (exact) -> float32 (exact)
-    float32 -> int8     float32 -> int32 (towards zero) -> int16 -> float16 -> int8
+int8 -> float32     int8 -> float16 (exact) -> float32 (exact)
+float32 -> int8     float32 -> int32 (towards zero) -> int16 -> float16 -> int8
 """
 
 from __future__ import annotations

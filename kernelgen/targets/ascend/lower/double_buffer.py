@@ -16,13 +16,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from kernelgen.dtypes import INT32
-from kernelgen.targets.ascend.expressions import Expression, Name, Number
+from kernelgen.targets.ascend.expressions import BLOCK_COUNT, BLOCK_INDEX, Expression, Name, Number
 from kernelgen.targets.ascend.instructions import Argument, Call, For, If, Let, Statement, TensorRef
 from kernelgen.targets.ascend.lower.uses import uses_of
-from kernelgen.targets.ascend.lower.writer import Program, Tile
+from kernelgen.targets.ascend.lower.writer import Program
 
 HALF = "half_"
 """Prefix of the name of a loop's turn modulo 2; the loop's variable follows."""
+SINGLE = "single"
+"""Stands for a loop where the scalar unit touches a tile, or Gather may read all of it: it then has one copy."""
 
 
 def double_buffer(program: Program) -> Program:
@@ -31,9 +33,7 @@ def double_buffer(program: Program) -> Program:
     homes: dict[str, set[str]] = {}
     copied: dict[str, set[str]] = {}
     _collect(program.body, "", bases, homes, copied)
-    chosen = {
-        name: next(iter(loops)) for name, loops in homes.items() if len(loops) == 1 and copied.get(name) == loops
-    }
+    chosen = {name: next(iter(loops)) for name, loops in homes.items() if len(loops) == 1 and copied.get(name) == loops}
     chosen = {name: loop for name, loop in chosen.items() if loop}
     if not chosen:
         return program
@@ -64,9 +64,11 @@ def _collect(
                 _collect(otherwise, loop, bases, homes, copied)
             case _:
                 is_copy = isinstance(statement, Call) and statement.operation.startswith("DataCopy")
+                gathers = isinstance(statement, Call) and statement.operation == "Gather"
                 for use in uses_of(statement):
                     if use.tensor in bases:
-                        homes.setdefault(bases[use.tensor], set()).add(loop)
+                        single = use.scalar or (gathers and not use.write)
+                        homes.setdefault(bases[use.tensor], set()).add(SINGLE if single else loop)
                         if is_copy:
                             copied.setdefault(bases[use.tensor], set()).add(loop)
 
@@ -105,11 +107,8 @@ def _rewritten(
 def _turn(loop: For) -> Expression:
     """The number of the turn."""
     variable: Expression = Name(loop.variable)
-    if loop.start == loop.step and isinstance(loop.start, Number):
-        return variable // loop.step - 1
-    if isinstance(loop.start, Number):
-        return (variable - loop.start) // loop.step
-    return variable // loop.step if loop.variable.startswith("b_") else (variable - loop.start) // loop.step
+    dealt = loop.start == BLOCK_INDEX and loop.step == BLOCK_COUNT
+    return variable // loop.step if dealt else (variable - loop.start) // loop.step
 
 
 def _moved(argument: Argument, lengths: Mapping[str, tuple[str, int]]) -> Argument:
@@ -117,8 +116,3 @@ def _moved(argument: Argument, lengths: Mapping[str, tuple[str, int]]) -> Argume
         return argument
     loop, length = lengths[argument.tensor]
     return TensorRef(argument.tensor, Name(f"{HALF}{loop}") * length + argument.offset)
-
-
-def copies_of(tiles: Sequence[Tile]) -> int:
-    """How many tiles are doubled."""
-    return sum(1 for tile in tiles if tile.copies > 1)

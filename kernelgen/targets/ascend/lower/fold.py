@@ -1,13 +1,13 @@
 """All lanes of a tile become one: halves are combined until a block is left, which the vector or the scalar unit folds.
 
-    1024 lanes of float32:  Add(t, t, t[512], 512); Add(t, t, t[256], 256); ...; Add(t, t, t[64], 64); WholeReduceSum(one, t, 64)
+    1024 lanes of float32:  Add(t, t, t[512], 512); Add(t, t, t[256], 256); ...; WholeReduceSum(one, t, 64)
 
 The number of lanes is a power of two times the quantum; what is left over by an odd number of quanta joins at the end.
 """
 
 from __future__ import annotations
 
-from kernelgen.dtypes import FLOAT16, FLOAT32, DType
+from kernelgen.dtypes import DType
 from kernelgen.targets.ascend.expressions import Binary, Choice, Expression, GetValue, Number
 from kernelgen.targets.ascend.lower.values import ONE, Held
 from kernelgen.targets.ascend.lower.writer import Writer
@@ -31,9 +31,22 @@ def fold(writer: Writer, machine: Machine, function: str, value: Held, lanes: in
         left = half
     one = writer.tile("one", dtype, BLOCK // dtype.itemsize)
     if vector:
-        arguments = {"dst": one, "src": value.ref, "mask": left, "repeats": 1, "dst_repeat": 1}
-        order = {} if function == "add" else {"order": "ORDER_ONLY_VALUE"}
-        writer.emit(WHOLE[function], **arguments, src_block=1, src_repeat=8, **order)
+        if function == "add":
+            writer.emit(
+                WHOLE[function], dst=one, src=value.ref, mask=left, repeats=1, dst_repeat=1, src_block=1, src_repeat=8
+            )
+        else:
+            writer.emit(
+                WHOLE[function],
+                dst=one,
+                src=value.ref,
+                mask=left,
+                repeats=1,
+                dst_repeat=1,
+                src_block=1,
+                src_repeat=8,
+                order="ORDER_ONLY_VALUE",
+            )
     else:
         writer.set_value(one, 0, _scalars(writer, function, value, left, dtype))
     return Held(one, dtype, ONE)
@@ -63,6 +76,3 @@ def _combined(function: str, left: Expression, right: Expression) -> Expression:
             return Choice(left < right, right, left)
         case _:
             return Choice(left < right, left, right)
-
-
-FLOATS = (FLOAT16, FLOAT32)

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from kernelgen.dtypes import BOOL, FLOAT16, FLOAT32, INT16, INT32, UINT8, UINT16, DType
 from kernelgen.errors import UnsupportedError
-from kernelgen.targets.ascend.build import Tensor
 from kernelgen.targets.ascend.expressions import Expression, Number
 from kernelgen.targets.ascend.instructions import TensorRef
 from kernelgen.targets.ascend.lower.casting import cast_path
 from kernelgen.targets.ascend.lower.values import LANES, ONE, Constant, Held, Value
 from kernelgen.targets.ascend.lower.writer import Writer
 from kernelgen.targets.ascend.machine import Machine
-from kernelgen.targets.ascend.types import BLOCK, REPEAT
+from kernelgen.targets.ascend.types import REPEAT
 
 QUANTUM = 128
 """Lanes of every tile are a multiple: whole repeats of two-byte types."""
@@ -64,6 +65,8 @@ class Lanes:
         """The value as lanes of this turn: constants are written to a tile, single lanes are spread."""
         if isinstance(value, Constant):
             return self.filled(value)
+        if self.whole and value.reach == ONE:
+            self.writer.prime(value.tensor)
         if value.reach == self.reach or self.reach == ONE:
             return value
         return self.spread(value)
@@ -78,7 +81,7 @@ class Lanes:
             return self.as_bits(self.filled(Constant(float(constant.value), FLOAT16)))
         if constant.dtype in self.machine.operations["Duplicate"]:
             found = self.new(constant.dtype, "c")
-            number = float(constant.value) if constant.dtype.is_float else int(constant.value)
+            number = written(constant.value, constant.dtype)
             self.writer.emit("Duplicate", dst=found.ref, scalar=number, count=self.lanes)
             return found
         wide = FLOAT32 if constant.dtype.is_float else INT32
@@ -129,7 +132,7 @@ class Lanes:
         """``operation(operand, number)`` lane by lane."""
         source = self.ref(operand)
         found = self.new(dtype)
-        given = float(number) if dtype.is_float else int(number)
+        given = written(number, dtype)
         self.writer.emit(operation, dst=found.ref, src=source, scalar=given, count=self.lanes)
         return found
 
@@ -138,7 +141,7 @@ class Lanes:
         one = 1.0 if target.dtype.is_float else 1
         count = self.count if count is None else count
         if isinstance(operand, Constant):
-            number = float(operand.value) if target.dtype.is_float else int(operand.value)
+            number = written(operand.value, target.dtype)
             self.writer.emit("Duplicate", dst=target.ref, scalar=number, count=count)
             return
         self.writer.emit("Muls", dst=target.ref, src=self.ref(operand), scalar=one, count=count)
@@ -148,9 +151,8 @@ class Lanes:
         a = self.held(first)
         found = self.new_bits()
         if isinstance(second, Constant) and a.dtype.is_float:
-            number = float(second.value)
-            call = {"dst": found.ref, "first": a.ref, "scalar": number, "mode": mode, "count": self.lanes}
-            self.writer.emit("CompareScalar", **call)
+            number = written(second.value, a.dtype)
+            self.writer.emit("CompareScalar", dst=found.ref, first=a.ref, scalar=number, mode=mode, count=self.lanes)
         else:
             other = self.ref(second)
             self.writer.emit("Compare", dst=found.ref, first=a.ref, second=other, mode=mode, count=self.lanes)
@@ -161,9 +163,11 @@ class Lanes:
         found = self.new_bits()
         target = self.writer.alias(found.tensor, UINT16)
         sources = [self.writer.alias(self.held(operand).tensor, UINT16) for operand in operands]
-        names = ("first", "second") if len(sources) == 2 else ("src",)
-        given = dict(zip(names, sources, strict=True))
-        self.writer.emit(operation, dst=target, count=self.lanes // 16, **given)
+        count = self.lanes // 16
+        if len(sources) == 2:
+            self.writer.emit(operation, dst=target, first=sources[0], second=sources[1], count=count)
+        else:
+            self.writer.emit(operation, dst=target, src=sources[0], count=count)
         return found
 
     def select(self, chosen: Held, first: Value, second: Value, dtype: DType) -> Held:
@@ -176,8 +180,8 @@ class Lanes:
         found = self.new(dtype)
         target = self._as(found, kind)
         if isinstance(second, Constant) and kind == dtype:
-            mode, other = "VSEL_TENSOR_SCALAR_MODE", {"scalar": float(second.value)}
-            self.writer.emit("Select", dst=target, chosen=bits.ref, first=a, mode=mode, count=self.lanes, **other)
+            mode, number = "VSEL_TENSOR_SCALAR_MODE", written(second.value, dtype)
+            self.writer.emit("Select", dst=target, chosen=bits.ref, first=a, scalar=number, mode=mode, count=self.lanes)
         else:
             b = self._as(self.held(second), kind)
             mode = "VSEL_TENSOR_TENSOR_MODE"
@@ -217,16 +221,12 @@ class Lanes:
         return value
 
 
+def written(number: float, dtype: DType) -> int | float:
+    """A number as the text has it: floats with the digits of float32."""
+    with np.errstate(over="ignore"):
+        return float(np.float32(number)) if dtype.is_float else int(number)
+
+
 def tile_lanes(extent: int) -> int:
     """The lanes of a tile that holds so many."""
     return max(QUANTUM, -(-extent // QUANTUM) * QUANTUM)
-
-
-def block_lanes(dtype: DType) -> int:
-    """Elements of a block."""
-    return BLOCK // dtype.itemsize
-
-
-def plain(tensor: Tensor, dtype: DType, reach: str = LANES, offset: Expression = Number(0)) -> Held:
-    """Elements that stand in a tile as they stand in GM."""
-    return Held(tensor, dtype, reach, offset)

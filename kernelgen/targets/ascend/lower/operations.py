@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 
-from kernelgen.dtypes import BOOL, FLOAT16, FLOAT32, INT32, DType
+from kernelgen.dtypes import BOOL, FLOAT16, FLOAT32, INT32, INT64, DType
 from kernelgen.errors import UnsupportedError
 from kernelgen.targets.ascend.lower.lanes import Lanes
 from kernelgen.targets.ascend.lower.values import Constant, Held, Value
@@ -28,7 +28,12 @@ SWAPPED = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE", "EQ": "EQ", "NE": "NE
 
 
 def call(lanes: Lanes, function: str, args: Sequence[Value], dtype: DType) -> Held:
-    """The value of a scalar function. Raises UnsupportedError where the machine has no instructions for it."""
+    """The value of a scalar function. Raises UnsupportedError where the machine has no instructions for it.
+
+    Indices are int32 whatever the nest calls them: they count elements of a kernel's buffers.
+    """
+    if dtype == INT64 and all(isinstance(a, Constant) or a.dtype == INT32 for a in args):
+        dtype = INT32
     if function not in RULES:
         raise UnsupportedError("unsupported-op", f"no vector instructions for {function}")
     return RULES[function](lanes, args, dtype)
@@ -181,7 +186,9 @@ def _power(lanes: Lanes, args: Sequence[Value], dtype: DType) -> Held:
     if isinstance(exponent, Constant) and exponent.value == 0.5:
         return lanes.unary("Sqrt", base, dtype)
     x, y = lanes.held(base), lanes.held(exponent)
-    size = lanes.unary("Exp", lanes.binary("Mul", y, lanes.unary("Ln", lanes.unary("Abs", x, dtype), dtype), dtype), dtype)
+    size = lanes.unary(
+        "Exp", lanes.binary("Mul", y, lanes.unary("Ln", lanes.unary("Abs", x, dtype), dtype), dtype), dtype
+    )
     half = lanes.scalar("Muls", y, 0.5, dtype)
     whole = lanes.compare("EQ", FLOOR(lanes, (y,), dtype), y)
     even = lanes.compare("EQ", FLOOR(lanes, (half,), dtype), half)
@@ -249,8 +256,37 @@ def _inverse_hyperbolic(shift: float) -> Rule:
 def _atanh(lanes: Lanes, args: Sequence[Value], dtype: DType) -> Held:
     """``ln((1 + x) / (1 - x)) / 2``."""
     x = lanes.held(args[0])
-    share = lanes.binary("Div", lanes.scalar("Adds", x, 1.0, dtype), _subtract(lanes, (Constant(1.0, dtype), x), dtype), dtype)
+    share = lanes.binary(
+        "Div", lanes.scalar("Adds", x, 1.0, dtype), _subtract(lanes, (Constant(1.0, dtype), x), dtype), dtype
+    )
     return lanes.scalar("Muls", lanes.unary("Ln", share, dtype), 0.5, dtype)
+
+
+def _arc_tangent(lanes: Lanes, args: Sequence[Value], dtype: DType) -> Held:
+    """Halved twice by ``atan(x) = 2 atan(x / (1 + sqrt(1 + x^2)))``, then the series up to x^11: |error| < 1e-7."""
+    x = lanes.held(args[0])
+    for _ in range(2):
+        root = lanes.unary("Sqrt", lanes.scalar("Adds", lanes.binary("Mul", x, x, dtype), 1.0, dtype), dtype)
+        x = lanes.binary("Div", x, lanes.scalar("Adds", root, 1.0, dtype), dtype)
+    square = lanes.binary("Mul", x, x, dtype)
+    total = lanes.scalar("Adds", lanes.scalar("Muls", square, -1.0 / 11, dtype), 1.0 / 9, dtype)
+    for divisor in (-7.0, 5.0, -3.0, 1.0):
+        total = lanes.scalar("Adds", lanes.binary("Mul", total, square, dtype), 1.0 / divisor, dtype)
+    return lanes.scalar("Muls", lanes.binary("Mul", total, x, dtype), 4.0, dtype)
+
+
+def _arc_sine(lanes: Lanes, args: Sequence[Value], dtype: DType) -> Held:
+    """``2 atan(x / (1 + sqrt(1 - x^2)))``."""
+    x = lanes.held(args[0])
+    square = lanes.scalar("Muls", lanes.binary("Mul", x, x, dtype), -1.0, dtype)
+    root = lanes.unary("Sqrt", lanes.scalar("Adds", square, 1.0, dtype), dtype)
+    share = lanes.binary("Div", x, lanes.scalar("Adds", root, 1.0, dtype), dtype)
+    return lanes.scalar("Muls", _arc_tangent(lanes, (share,), dtype), 2.0, dtype)
+
+
+def _arc_cosine(lanes: Lanes, args: Sequence[Value], dtype: DType) -> Held:
+    """``pi / 2 - asin(x)``."""
+    return _subtract(lanes, (Constant(math.pi / 2, dtype), _arc_sine(lanes, args, dtype)), dtype)
 
 
 # ---------------------------------------------------------------- bits
@@ -267,18 +303,22 @@ def _comparison(mode: str) -> Rule:
 
 
 def _compared(lanes: Lanes, mode: str, first: Value, second: Value) -> Held:
-    kind = first.dtype
+    kind = first.dtype if isinstance(first, Held) else second.dtype
     if kind in (FLOAT16, FLOAT32):
         return lanes.compare(mode, first, second)
     if kind != INT32:
         raise UnsupportedError("unsupported-dtype", f"no comparison of {kind.name} on {lanes.machine.name}")
-    a, b = lanes.held(first), lanes.held(second)
+    a, b = (lanes.held(_counted(value)) for value in (first, second))
     if mode in ("EQ", "NE"):
         equal = lanes.compare("EQ", a, b)
         return equal if mode == "EQ" else lanes.words("Not", equal)
     above = a if mode in ("GE", "LT") else b
     reached = lanes.compare("EQ", lanes.binary("Max", a, b, INT32), above)
     return reached if mode in ("GE", "LE") else lanes.words("Not", reached)
+
+
+def _counted(value: Value) -> Value:
+    return Constant(value.value, INT32) if isinstance(value, Constant) else value
 
 
 def _words(operation: str) -> Rule:
@@ -325,7 +365,8 @@ RULES: Mapping[str, Rule] = {
     "erf": _in_float32(_erf), "sign": _sign, "expm1": _in_float32(_shifted_exp), "log1p": _in_float32(_shifted_log),
     "sinh": _in_float32(_hyperbolic(-1.0)), "cosh": _in_float32(_hyperbolic(1.0)),
     "asinh": _in_float32(_inverse_hyperbolic(1.0)), "acosh": _in_float32(_inverse_hyperbolic(-1.0)),
-    "atanh": _in_float32(_atanh),
+    "atanh": _in_float32(_atanh), "atan": _in_float32(_arc_tangent), "asin": _in_float32(_arc_sine),
+    "acos": _in_float32(_arc_cosine),
     "equal": _comparison("EQ"), "not_equal": _comparison("NE"), "less": _comparison("LT"),
     "less_equal": _comparison("LE"), "greater": _comparison("GT"), "greater_equal": _comparison("GE"),
     "logical_and": _words("And"), "logical_or": _words("Or"), "logical_not": _words("Not"), "select": _select,

@@ -18,9 +18,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from kernelgen.dims import Sym, product
-from kernelgen.dtypes import BOOL, FLOAT16, FLOAT32, INT32, UINT8, DType
+from kernelgen.dtypes import BOOL, FLOAT16, FLOAT32, INT32, INT64, UINT8, DType
 from kernelgen.errors import UnsupportedError
-from kernelgen.nest.index import references, subtract, values
+from kernelgen.nest.index import from_dim, references, subtract, values
 from kernelgen.nest.initialize import neutral_element
 from kernelgen.nest.nodes import (
     Accumulate,
@@ -33,6 +33,7 @@ from kernelgen.nest.nodes import (
     For,
     If,
     Index,
+    IndexBinary,
     IndexValue,
     Let,
     Literal,
@@ -63,6 +64,7 @@ from kernelgen.targets.ascend.expressions import (
     smaller,
 )
 from kernelgen.targets.ascend.instructions import GlobalTensor
+from kernelgen.targets.ascend.lower.counting import Counting
 from kernelgen.targets.ascend.lower.fold import fold
 from kernelgen.targets.ascend.lower.indices import divides, element_step, linear, most, to_expression
 from kernelgen.targets.ascend.lower.lanes import Lanes, tile_lanes
@@ -70,11 +72,14 @@ from kernelgen.targets.ascend.lower.operations import call, takes_whole_repeats
 from kernelgen.targets.ascend.lower.values import ONE, Constant, Held, Value
 from kernelgen.targets.ascend.lower.writer import Program, Writer
 from kernelgen.targets.ascend.machine import Machine
+from kernelgen.targets.ascend.types import BLOCK, SPELLINGS
 
 TILING = "tiling"
 LOCAL_TYPES = (FLOAT16, FLOAT32, INT32)
 ALIGNED = 16
 """Elements that whole blocks of every type of a local are."""
+MOST_STRIDED = 1024
+"""Lanes of a turn whose elements lie apart: each takes a block."""
 FOLDED = ("add", "mul", "maximum", "minimum")
 INSTRUCTION = {"add": "Add", "mul": "Mul", "maximum": "Max", "minimum": "Min"}
 
@@ -112,6 +117,7 @@ class Promotion:
     writer: Writer = field(default_factory=Writer)
     tensors: dict[str, GlobalTensor] = field(default_factory=dict[str, GlobalTensor])
     locals: dict[str, Tensor] = field(default_factory=dict[str, Tensor])
+    counting: Counting | None = None
 
     def program(self) -> Program:
         """The whole nest."""
@@ -122,14 +128,21 @@ class Promotion:
         for buffer in self.nest.buffers:
             self._declare(buffer, scope)
         meetings = self._parts(scope)
-        return Program(
-            tuple(self.writer.tiles.values()), tuple(self.tensors.values()), tuple(self.writer.blocks[0]), meetings
-        )
+        body = (*(self.counting.body if self.counting else ()), *self.writer.blocks[0])
+        return Program(tuple(self.writer.tiles.values()), tuple(self.tensors.values()), body, meetings)
+
+    def _counting(self) -> Counting:
+        """Lanes that count, made once where the kernel starts."""
+        if self.counting is None:
+            self.counting = Counting(self.writer, min(self.turn, MOST_STRIDED))
+        return self.counting
 
     def _declare(self, buffer: Buffer, scope: Scope) -> None:
         dtype = UINT8 if buffer.dtype == BOOL else buffer.dtype
         if dtype not in self.machine.operations["DataCopyPad"]:
-            raise UnsupportedError("unsupported-dtype", f"{buffer.name} is {dtype.name}: {self.machine.name} does not copy it")
+            raise UnsupportedError(
+                "unsupported-dtype", f"{buffer.name} is {dtype.name}: {self.machine.name} does not copy it"
+            )
         size = to_expression(linear_size(buffer), scope.variables, {})
         self.tensors[buffer.name] = GlobalTensor(f"{buffer.name}_gm", dtype, parameter_of(buffer), size)
 
@@ -166,10 +179,15 @@ class Promotion:
             self.block(part, scope.copy())
 
     def _dealt(self, loop: For, scope: Scope) -> None:
-        """Block ``b`` of ``B`` takes iterations b, b + B, b + 2B, ..."""
+        """Block ``b`` of ``B`` takes iterations b, b + B, b + 2B, ...; one at most where there are as many cores."""
         lower = to_expression(loop.lower, scope.variables, scope.ranges)
         upper = to_expression(loop.upper, scope.variables, scope.ranges)
         trips = ceil_div(upper - lower, loop.step)
+        if isinstance(trips, Number) and int(trips.value) <= self.machine.cores:
+            with self.writer.when(trips > BLOCK_INDEX):
+                self._enter(loop, lower + BLOCK_INDEX * loop.step, scope)
+                self.block(loop.body, scope)
+            return
         with self.writer.loop("b", BLOCK_INDEX, trips, BLOCK_COUNT) as turn:
             self._enter(loop, lower + turn * loop.step, scope)
             self.block(loop.body, scope)
@@ -253,24 +271,38 @@ class Promotion:
         stored = stored_buffers(loop.body)
         for load in loads_of(part):
             step = element_step(load.index, load.buffer.shape, loop.var)
-            if step not in (Num(0), Num(1)) or (step == Num(0) and load.buffer.name in stored):
+            if not (self._moves(step, load.buffer, scope) or (step == Num(0) and load.buffer.name not in stored)):
                 return False
         if isinstance(part, Let):
             return True
         step = element_step(part.index, part.buffer.shape, loop.var)
         if isinstance(part, Accumulate) and step == Num(0):
             return part.function in FOLDED and part.buffer.dtype in LOCAL_TYPES
-        return step == Num(1)
+        return self._moves(step, part.buffer, scope)
+
+    def _moves(self, step: Index | None, buffer: Buffer, scope: Scope) -> bool:
+        """Whether lanes lie one behind the other, or so far apart that a copy can pick them."""
+        if step is None or step == Num(1):
+            return step is not None
+        low = range_of(step, scope.ranges).low
+        return low is not None and low > 1 and buffer.dtype in self.machine.operations["Gather"]
+
+    def _is_strided(self, loop: For) -> bool:
+        for part in loop.body.statements:
+            for buffer, index in accesses_of(part):
+                if element_step(index, buffer.shape, loop.var) not in (Num(0), Num(1)):
+                    return True
+        return any(counts(part) for part in loop.body.statements)
 
     def _vector(self, loop: For, scope: Scope) -> None:
         """Turns of at most ``turn`` lanes."""
         lower = to_expression(loop.lower, scope.variables, scope.ranges)
         upper = to_expression(loop.upper, scope.variables, scope.ranges)
-        extent = upper - lower if not isinstance(subtract(loop.upper, loop.lower), Num) else Number(
-            subtract(loop.upper, loop.lower).value
-        )
+        known = subtract(loop.upper, loop.lower)
+        extent = Number(known.value) if isinstance(known, Num) else upper - lower
         longest = most(loop.upper, loop.lower)
-        capacity = self.turn if longest is None else min(self.turn, tile_lanes(longest))
+        turn = min(self.turn, MOST_STRIDED) if self._is_strided(loop) else self.turn
+        capacity = turn if longest is None else min(turn, tile_lanes(longest))
         whole = any(compares(part) for part in loop.body.statements)
         accumulators = self._accumulators(loop, capacity, whole)
         if longest is not None and longest <= capacity:
@@ -389,16 +421,18 @@ class Promotion:
         """An index as a number: the scalar unit writes a lane's, and lanes count on from the first."""
         if any(True for _ in values(index)):
             raise UnsupportedError("unsupported-op", "data decides an index that is a number")
-        step = None if loop is None else element_step((index,), (1,), loop.var)
-        if loop is not None and (step is None or not isinstance(step, Num)):
-            raise UnsupportedError("unsupported-op", "an index that is no multiple of the lane's number")
+        step = Num(0) if loop is None else element_step((index,), (1,), loop.var)
         first = to_expression(index, scope.variables, scope.ranges)
-        found = lanes.new(INT32)
-        self.writer.set_value(found.tensor, 0, first)
-        single = Held(found.tensor, INT32, ONE)
-        if loop is None or not isinstance(step, Num):
-            return self._cast(single, dtype, lanes)
-        raise UnsupportedError("unsupported-op", "lanes that count")
+        if not isinstance(step, Num):
+            raise UnsupportedError("unsupported-op", "an index that is no multiple of the lane's number")
+        found = lanes.new(INT32, "index")
+        if step == Num(0):
+            self.writer.emit("Duplicate", dst=found.ref, scalar=first, count=lanes.lanes)
+        else:
+            ramp = self._counting().ramp
+            self.writer.emit("Muls", dst=found.ref, src=ramp, scalar=step.value, count=lanes.lanes)
+            self.writer.emit("Adds", dst=found.ref, src=found.ref, scalar=first, count=lanes.lanes)
+        return found if dtype == INT64 else self._cast(found, dtype, lanes)
 
     # ------------------------------------------------------------ memory
 
@@ -425,8 +459,8 @@ class Promotion:
                 return Var(variable)
             case ValueIndex():
                 raise UnsupportedError("unsupported-op", "an index that is no binding")
-            case _ if hasattr(index, "op"):
-                return replace(index, left=self._settled(index.left, scope), right=self._settled(index.right, scope))
+            case IndexBinary(op, left, right):
+                return IndexBinary(op, self._settled(left, scope), self._settled(right, scope))
             case _:
                 return index
 
@@ -438,9 +472,7 @@ class Promotion:
         offset = to_expression(place, scope.variables, scope.ranges)
         return Held(self.locals[buffer.name], buffer.dtype, lanes.reach, offset)
 
-    def _loaded(
-        self, buffer: Buffer, index: tuple[Index, ...], lanes: Lanes, scope: Scope, loop: For | None
-    ) -> Held:
+    def _loaded(self, buffer: Buffer, index: tuple[Index, ...], lanes: Lanes, scope: Scope, loop: For | None) -> Held:
         """A load as a value of its own: what is stored to a local later does not change it."""
         same = loop is not None and element_step(index, buffer.shape, loop.var) == Num(0)
         if not same:
@@ -457,10 +489,15 @@ class Promotion:
             return self._load(buffer, index, single, scope, None)
 
     def _load(self, buffer: Buffer, index: tuple[Index, ...], lanes: Lanes, scope: Scope, loop: For | None) -> Held:
+        step = Num(0) if loop is None else element_step(index, buffer.shape, loop.var)
         if buffer.name in self.locals:
+            if step not in (Num(0), Num(1)):
+                raise Unaligned(buffer.name)
             return self._local(buffer, index, lanes, scope)
         tensor = self.tensors[buffer.name]
         offset = self._position(buffer, index, scope, loop)
+        if step is not None and step not in (Num(0), Num(1)):
+            return self._picked(tensor, offset, to_expression(step, scope.variables, scope.ranges), lanes)
         tile = self.writer.tile("in", tensor.dtype, lanes.capacity, primed=lanes.whole and not lanes.exact)
         self.writer.emit(
             "DataCopyPad",
@@ -477,12 +514,19 @@ class Promotion:
     def _store(
         self, buffer: Buffer, index: tuple[Index, ...], value: Value, lanes: Lanes, scope: Scope, loop: For | None
     ) -> None:
+        step = Num(0) if loop is None else element_step(index, buffer.shape, loop.var)
         if buffer.name in self.locals:
+            if step not in (Num(0), Num(1)):
+                raise Unaligned(buffer.name)
             lanes.move(value, self._local(buffer, index, lanes, scope))
             return
         tensor = self.tensors[buffer.name]
         offset = self._position(buffer, index, scope, loop)
         held = lanes.held(value)
+        held = held if held.bits or held.dtype == tensor.dtype else lanes.cast(held, tensor.dtype)
+        if step is not None and step not in (Num(0), Num(1)):
+            self._scattered(tensor, offset, to_expression(step, scope.variables, scope.ranges), held, lanes)
+            return
         if held.bits:
             held = lanes.cast(lanes.from_bits(held, FLOAT16), UINT8)
         self.writer.emit(
@@ -492,10 +536,40 @@ class Promotion:
             params=(1, lanes.count * tensor.dtype.itemsize, 0, 0, 0),
         )
 
+    def _picked(self, tensor: GlobalTensor, offset: Expression, step: Expression, lanes: Lanes) -> Held:
+        """Elements that are apart: a copy gives each a block of its own, Gather takes the first of every block."""
+        item = tensor.dtype.itemsize
+        blocks = self.writer.tile("apart", tensor.dtype, lanes.capacity * BLOCK // item, primed=not lanes.exact)
+        self.writer.emit(
+            "DataCopyPad",
+            dst=blocks,
+            src=Tensor(tensor.name, tensor.dtype)[offset],
+            params=(lanes.count, item, (step - 1) * item, 0, 0),
+            padding=(_spelled(tensor.dtype), "false", 0, 0, 0),
+        )
+        found = lanes.new(tensor.dtype, "picked")
+        offsets = self._counting().offsets()
+        self.writer.emit("Gather", dst=found.ref, src=blocks, offsets=offsets, base=0, count=lanes.count)
+        if lanes.whole and not lanes.exact:
+            self.writer.prime(found.tensor)
+        return found
+
+    def _scattered(self, tensor: GlobalTensor, offset: Expression, step: Expression, value: Held, lanes: Lanes) -> None:
+        """Brcb gives each element a block of its own, a copy takes the first of every block."""
+        item = tensor.dtype.itemsize
+        blocks = self.writer.tile("apart", tensor.dtype, lanes.capacity * BLOCK // item)
+        if not lanes.exact:
+            self.writer.prime(value.tensor)
+        self.writer.emit("Brcb", dst=blocks, src=value.ref, repeats=ceil_div(lanes.count, 8), strides=(1, 8))
+        self.writer.emit(
+            "DataCopyPad",
+            dst=Tensor(tensor.name, tensor.dtype)[offset],
+            src=blocks,
+            params=(lanes.count, item, 0, (step - 1) * item, 0),
+        )
+
 
 def _spelled(dtype: DType) -> str:
-    from kernelgen.targets.ascend.types import SPELLINGS
-
     return SPELLINGS[dtype]
 
 
@@ -527,10 +601,17 @@ def _compares(expr: Expr) -> bool:
     return takes_whole_repeats(expr.function, kinds, expr.dtype) or any(map(_compares, expr.args))
 
 
+def counts(part: Statement) -> bool:
+    """Whether a statement computes with an index."""
+    return isinstance(part, Let | Store | Accumulate) and _counts(part.value)
+
+
+def _counts(expr: Expr) -> bool:
+    return isinstance(expr, IndexValue) or (isinstance(expr, Call) and any(map(_counts, expr.args)))
+
+
 def linear_size(buffer: Buffer) -> Index:
     """The elements of a buffer."""
-    from kernelgen.nest.index import from_dim
-
     return from_dim(product(buffer.shape))
 
 

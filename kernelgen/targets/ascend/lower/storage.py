@@ -5,13 +5,14 @@
 
 A tile lives from the first statement that touches it to the last; where it is touched both in a loop and outside of it, to
 the loop's end. Three levels are tried, as AKG's storage rewrite does: everybody alone; tiles that only the vector unit
-touches share with each other; all share. Sharing between pipes costs flags and overlap, so it comes last.
+touches share with each other; all share. Sharing between pipes costs flags and overlap, so it comes last. Tiles of
+different parts of a kernel (:func:`parts_of`) always share: a barrier of all pipes is between them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from kernelgen.targets.ascend.instructions import Call, For, If, Statement
 from kernelgen.targets.ascend.lower.uses import uses_of
@@ -22,11 +23,12 @@ ALONE, VECTOR_ONLY, ALL = LEVELS = ("alone", "vector only", "all")
 
 @dataclass(frozen=True)
 class Life:
-    """First and last statement, by position, and whether copies touch the tile."""
+    """First and last statement, by position, whether copies touch the tile, and the part it is in; None for several."""
 
     first: int
     last: int
     copied: bool
+    part: int | None = None
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,48 @@ def lives(program: Program) -> dict[str, Life]:
     for name, touches in walk.touches.items():
         if name in bases:
             found.setdefault(bases[name], []).extend(touches)
-    return {name: _life(touches, ends) for name, touches in found.items()}
+    spans = part_spans(program.body)
+    return {name: _in_part(_life(touches, ends), spans) for name, touches in found.items()}
+
+
+def parts_of(body: Sequence[Statement]) -> tuple[tuple[tuple[Statement, ...], tuple[Statement, ...]], ...]:
+    """(flags between cores, statements) of what a core runs one after the other; each loop or branch ends a part."""
+    parts: list[tuple[tuple[Statement, ...], tuple[Statement, ...]]] = []
+    meeting: list[Statement] = []
+    inside: list[Statement] = []
+    for statement in body:
+        crosses = isinstance(statement, Call) and statement.operation.startswith("CrossCore")
+        (meeting if crosses else inside).append(statement)
+        if isinstance(statement, For | If):
+            parts.append((tuple(meeting), tuple(inside)))
+            meeting, inside = [], []
+    return (*parts, (tuple(meeting), tuple(inside))) if meeting or inside else tuple(parts)
+
+
+def part_spans(body: Sequence[Statement]) -> tuple[tuple[int, int], ...]:
+    """First and last position of every part."""
+    spans: list[tuple[int, int]] = []
+    position = 0
+    for meeting, inside in parts_of(body):
+        length = sum(_count(statement) for statement in (*meeting, *inside))
+        spans.append((position + 1, position + length))
+        position += length
+    return tuple(spans)
+
+
+def _count(statement: Statement) -> int:
+    match statement:
+        case For(body=inner):
+            return 1 + sum(map(_count, inner))
+        case If(then=then, otherwise=otherwise):
+            return 1 + sum(map(_count, (*then, *otherwise)))
+        case _:
+            return 1
+
+
+def _in_part(life: Life, spans: Sequence[tuple[int, int]]) -> Life:
+    inside = [k for k, (low, high) in enumerate(spans) if low <= life.first and life.last <= high]
+    return replace(life, part=inside[0]) if inside else life
 
 
 def _life(touches: Sequence[tuple[int, tuple[tuple[int, int], ...], bool]], ends: Mapping[int, int]) -> Life:
@@ -121,6 +164,8 @@ def _placed(tiles: Sequence[Tile], known: Mapping[str, Life], level: str) -> Lay
 
 def _meet(first: Life, second: Life, level: str) -> bool:
     """Whether two tiles must not share memory."""
+    if first.part is not None and second.part is not None and first.part != second.part:
+        return False
     if level == ALONE or (level == VECTOR_ONLY and (first.copied or second.copied)):
         return True
     return first.first <= second.last and second.first <= first.last
@@ -134,8 +179,3 @@ def _gap(rivals: Sequence[tuple[int, int]], size: int) -> int:
             break
         start = max(start, high)
     return start
-
-
-def tiles_of(program: Program) -> Iterator[Tile]:
-    """The tiles that have memory of their own."""
-    return (tile for tile in program.tiles if not tile.alias)

@@ -10,6 +10,7 @@ from kernelgen.targets.ascend.expressions import Expression, Number
 from kernelgen.targets.ascend.instructions import TensorRef
 
 ONE, LANES = "one", "lanes"
+START = Number(0)
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class Held:
     tensor: Tensor
     dtype: DType
     reach: str = LANES
-    offset: Expression = Number(0)
+    offset: Expression = START
     bits: bool = False
 
     @property

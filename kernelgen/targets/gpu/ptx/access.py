@@ -111,6 +111,7 @@ def count(frame: Frame, access: Access, width: int, kind: str) -> None:
     elif region.space in ("global", "local"):
         requests, sectors = sector_count(warps, access.storage, width)
         frame.state.tally.access(f"{region.space} {kind}", Traffic(requests, total, sectors))
+        frame.state.tally.sectors[region.number, kind] += sectors
 
 
 def touch(frame: Frame, access: Access, width: int, instruction: Instruction, how: Touch) -> None:

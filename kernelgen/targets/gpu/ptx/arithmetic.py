@@ -120,7 +120,7 @@ def _left_shift_amount(value: np.ndarray) -> np.ndarray:
 
 
 def _bits(instruction: Instruction, scope: Scope) -> Action:
-    """bfe, bfi, prmt, lop3, shf, dp4a."""
+    """bfe, bfi, prmt, lop3, shf, dp4a, dp2a."""
     parts, kind = instruction.opcode, instruction.opcode[-1]
     match parts[0]:
         case "bfe":
@@ -138,6 +138,11 @@ def _bits(instruction: Instruction, scope: Scope) -> Action:
             first, second = opcode_types(parts)
             result = "s32" if "s32" in (first, second) else "u32"
             return apply(instruction, scope, integers.dot_bytes(first, second), [first, second, result], result)
+        case "dp2a":
+            first, second = opcode_types(parts)
+            result = "s32" if "s32" in (first, second) else "u32"
+            compute = integers.dot_halves(first, second, upper="hi" in parts)
+            return apply(instruction, scope, compute, [first, second, result], result)
         case _:
             raise unknown(instruction)
 
@@ -266,7 +271,7 @@ BUILDERS: Mapping[str, Build] = {
     **dict.fromkeys(("and", "or", "xor", "not"), _logic),
     **dict.fromkeys(("shl", "shr"), _shift),
     **dict.fromkeys(("popc", "clz", "bfind"), _count),
-    **dict.fromkeys(("bfe", "bfi", "prmt", "lop3", "shf", "dp4a"), _bits),
+    **dict.fromkeys(("bfe", "bfi", "prmt", "lop3", "shf", "dp4a", "dp2a"), _bits),
     **dict.fromkeys(("selp", "slct"), _select),
     "setp": _set_predicate,
     "set": _set_number,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 
+from kernelgen.targets.gpu.ptx.carries import REGISTERS, has_carry, without_carry
 from kernelgen.targets.gpu.ptx.cursor import Cursor
 from kernelgen.targets.gpu.ptx.declarations import SPACES, read_variable
 from kernelgen.targets.gpu.ptx.nodes import (
@@ -106,7 +107,12 @@ class BodyParser:
             operands.append(self._operand())
             if cursor.text != ";":
                 cursor.expect(",")
-        self.instructions.append(Instruction(opcode, tuple(operands), place, guard))
+        instruction = Instruction(opcode, tuple(operands), place, guard)
+        if has_carry(instruction):
+            self.registers |= REGISTERS
+            self.instructions += without_carry(instruction)
+        else:
+            self.instructions.append(instruction)
 
     def _predicate(self) -> Register | Negated:
         return Negated(self._register()) if self._cursor.accept("!") else self._register()
@@ -120,15 +126,15 @@ class BodyParser:
     def _operand(self) -> Operand:
         cursor = self._cursor
         if cursor.accept("{"):
-            return self._vector()
+            return self._vector("}")
+        if cursor.accept("("):
+            return self._vector(")")
         if cursor.accept("["):
             return self._address()
         if cursor.text == "!":
             return self._predicate()
         if cursor.token.kind == "number" or cursor.text in ("-", "+"):
             return self._immediate()
-        if cursor.text == "(":
-            raise cursor.error("calls of device functions are not interpreted; let the compiler inline them")
         return self._named()
 
     def _named(self) -> Operand:
@@ -141,10 +147,11 @@ class BodyParser:
             return Register(name)
         return Symbol(name, cursor.integer() if cursor.text in ("+", "-") else 0)
 
-    def _vector(self) -> Vector:
+    def _vector(self, end: str) -> Vector:
+        """What braces hold, or the parentheses of a call."""
         cursor = self._cursor
         parts = list[Operand]()
-        while not cursor.accept("}"):
+        while not cursor.accept(end):
             parts.append(self._operand())
             cursor.accept(",")
         return Vector(tuple(parts))

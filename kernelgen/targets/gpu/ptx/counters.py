@@ -62,12 +62,16 @@ class Traffic:
 
 @dataclass(frozen=True)
 class Counts:
-    """The totals of a launch: warp instructions by class, traffic by ``"global load"`` and the like, barriers by block."""
+    """The totals of a launch: warp instructions by class, traffic by ``"global load"`` and the like, barriers by block.
+
+    ``sectors`` are those of global memory by the number of the buffer among the arguments, and load, store or atomic.
+    """
 
     instructions: Mapping[str, int]
     traffic: Mapping[str, Traffic]
     barriers: int
     approximate: tuple[str, ...] = ()
+    sectors: Mapping[tuple[int, str], int] = field(default_factory=dict[tuple[int, str], int])
 
     def of(self, kind: str) -> Traffic:
         """The traffic of one kind, ``"shared store"`` for example; empty where there was none."""
@@ -81,6 +85,7 @@ class Tally:
     runs: Counter[int] = field(default_factory=Counter[int])
     traffic: dict[str, Traffic] = field(default_factory=dict[str, Traffic])
     barriers: int = 0
+    sectors: Counter[tuple[int, str]] = field(default_factory=Counter[tuple[int, str]])
 
     def access(self, kind: str, traffic: Traffic) -> None:
         """Adds one instruction's accesses."""

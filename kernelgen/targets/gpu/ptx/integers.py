@@ -188,6 +188,21 @@ def dot_bytes(first: str, second: str) -> Compute:
     return dot
 
 
+def dot_halves(first: str, second: str, upper: bool) -> Compute:
+    """The sum of two products, halves of a with the lower (or upper) bytes of b, plus c (``dp2a``)."""
+    wide, narrow = numpy_type(first[0] + "16"), numpy_type(second[0] + "8")
+
+    def dot(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
+        total = c.astype(np.int64)
+        for number in range(2):
+            left = (a.view(np.uint32) >> np.uint32(16 * number)).astype(np.uint16).view(wide)
+            right = (b.view(np.uint32) >> np.uint32(8 * (number + 2 * upper))).astype(np.uint8).view(narrow)
+            total = total + left.astype(np.int64) * right.astype(np.int64)
+        return total.astype(c.dtype)
+
+    return dot
+
+
 def saturating(compute: Compute, kind: str) -> Compute:
     """``add.sat.s32`` and ``sub.sat.s32``: clamped in place of wrapped."""
     limits = np.iinfo(numpy_type(kind))

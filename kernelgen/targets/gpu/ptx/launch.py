@@ -96,10 +96,14 @@ def run(
     numbers = _block_numbers(sizes[0] * sizes[1] * sizes[2], blocks, seed)
     launch = _Launch(program, values, [region for region, _ in buffers])
     completed = launch.run(numbers, sizes, threads, step_limit)
+    written: list[np.ndarray] = []
     for region, array in buffers:
-        give_back(region, array)
-    written = tuple(launch.written(region) for region, _ in buffers)
-    return Report(chosen.name, sizes, threads, numbers, launch.findings.all(), completed, launch.counts(), written)
+        if array is not None:
+            give_back(region, array)
+            written.append(launch.written(region))
+    return Report(
+        chosen.name, sizes, threads, numbers, launch.findings.all(), completed, launch.counts(), tuple(written)
+    )
 
 
 class _Launch:
@@ -152,6 +156,7 @@ class _Launch:
             dict(sorted(self._tally.traffic.items())),
             self._tally.barriers,
             tuple(sorted(approximate)),
+            dict(sorted(self._tally.sectors.items())),
         )
 
     def _state(self, lanes: Lanes) -> State:

@@ -42,6 +42,11 @@ class Region:
             self.storage = np.zeros(self.stride * self.copies + PADDING, np.uint8)
         self._views: dict[np.dtype, np.ndarray] = {}
 
+    @property
+    def number(self) -> int:
+        """The place of a buffer among the buffers of the launch; some large number for other regions."""
+        return (self.base >> RANGE_BITS) - 1
+
     def view(self, dtype: np.dtype) -> np.ndarray:
         """The bytes as numbers; index = byte offset / size of a number."""
         if dtype not in self._views:
@@ -62,10 +67,15 @@ class Region:
         return wrong
 
 
+def blank_region(number: int, name: str, size: int) -> Region:
+    """A buffer of zeros."""
+    return Region(name, "global", (number + 1) << RANGE_BITS | MIDDLE, size)
+
+
 def buffer_region(number: int, name: str, data: np.ndarray) -> Region:
     """A buffer of the launch; the bytes are copied, :func:`give_back` returns them."""
     bytes_given = np.ascontiguousarray(data).reshape(-1).view(np.uint8)
-    region = Region(name, "global", (number + 1) << RANGE_BITS | MIDDLE, len(bytes_given))
+    region = blank_region(number, name, len(bytes_given))
     region.storage[: region.size] = bytes_given
     return region
 

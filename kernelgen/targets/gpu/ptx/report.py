@@ -15,8 +15,8 @@ from kernelgen.targets.gpu.ptx.lanes import Extent
 class Report:
     """What a launch did and what is wrong with it; ``blocks`` lists the blocks that ran, in order.
 
-    ``written`` has a truth for each byte of each array among the arguments: whether a thread stored there, other than by
-    an atomic operation.
+    ``written`` has a truth for each byte of each array among the arguments (not of blanks): whether a thread stored
+    there, other than by an atomic operation.
     """
 
     kernel: str

@@ -110,7 +110,7 @@ def test_registers_that_some_path_reads_too_early() -> None:
         ("tex.2d.v4.f32.s32 {%r0, %r1, %r2, %r3}, [t, {%r1, %r2}];", "PTX line 6"),
         ("wgmma.fence.sync.aligned;", "wgmma.*is not implemented by the interpreter"),
         ("min.xorsign.abs.f32 %r1, %r2, %r3;", "PTX line 6: `min.xorsign.abs.f32"),
-        ("call.uni foo, (%r1);", "PTX line 6: calls of device functions are not interpreted"),
+        ("call.uni foo, (%r1);", "PTX line 6: `call.uni foo, {%r1}` is a call that cannot be put in place"),
         ("add.s64 %r1, %r2, %r3;", "too narrow"),
         ("mov.u32 %r1, %nothing;", "special register %nothing is not known"),
         ("bra $nowhere;", "no label '\\$nowhere'"),

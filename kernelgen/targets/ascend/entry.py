@@ -1,0 +1,76 @@
+"""A kernel without a chip: the text is read back and simulated, and whatever the simulator finds is an error."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from kernelgen.errors import CodegenError
+from kernelgen.nest.nodes import Alloc, Buffer, Nest, Space
+from kernelgen.nest.walk import statements
+from kernelgen.targets.ascend.instructions import Kernel
+from kernelgen.targets.ascend.launch import blocks_of
+from kernelgen.targets.ascend.lower.promote import local_size, parameter_of
+from kernelgen.targets.ascend.machine import Machine
+from kernelgen.targets.ascend.machines import ASCEND_910B
+from kernelgen.targets.ascend.reader import read_kernel
+from kernelgen.targets.ascend.simulate import Report, simulate
+
+STEP_LIMIT = 20_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class SimulatedEntry:
+    """A kernel body; see :class:`kernelgen.targets.base.Entry`. ``reports`` holds the last run's."""
+
+    source: str
+    nest: Nest
+    machine: Machine = ASCEND_910B
+    reports: list[Report] = field(default_factory=list[Report], repr=False)
+
+    def __call__(self, arrays: tuple[Any, ...], symbols: tuple[int, ...] = ()) -> None:
+        """Runs the kernel. Raises CodegenError with the findings where the run is not clean."""
+        sizes = dict(zip(self.nest.symbols, symbols, strict=True))
+        given = {parameter_of(b): _flat(array) for b, array in zip(self.nest.buffers, arrays, strict=True)}
+        if any(array.size == 0 for array in given.values()):
+            given = {name: array if array.size else np.zeros(32, array.dtype) for name, array in given.items()}
+        blocks = blocks_of(self.nest, self.machine, sizes)
+        for buffer in self.locals:
+            given[parameter_of(buffer)] = np.zeros(local_size(buffer) * blocks, buffer.dtype.numpy)
+        spaces = {parameter_of(b): b.space for b in (*self.nest.buffers, *self.locals)}
+        report = simulate(
+            self.source,
+            given,
+            machine=self.machine,
+            blocks=blocks,
+            outputs=[name for name, space in spaces.items() if space is Space.OUTPUT],
+            updated=[name for name, space in spaces.items() if space not in (Space.OUTPUT, Space.INPUT)],
+            tiling=sizes,
+            step_limit=STEP_LIMIT,
+        )
+        self.reports[:] = [report]
+        if not report.clean:
+            found = "\n".join(f"kernel {self.nest.name!r}: {finding}" for finding in report.findings)
+            raise CodegenError(found, self.source)
+        for buffer, array in zip(self.nest.buffers, arrays, strict=True):
+            if buffer.space is not Space.INPUT and array.size:
+                np.copyto(array, given[parameter_of(buffer)].reshape(array.shape))
+
+    @cached_property
+    def kernel(self) -> Kernel:
+        """What the text says."""
+        return read_kernel(self.source)
+
+    @cached_property
+    def locals(self) -> tuple[Buffer, ...]:
+        """Locals of the nest that have memory in GM, one copy for each core."""
+        found = (part.buffer for part in statements(self.nest.body) if isinstance(part, Alloc))
+        return tuple(buffer for buffer in found if parameter_of(buffer) in self.kernel.parameters)
+
+
+def _flat(array: Any) -> np.ndarray:
+    """A copy of an argument: arguments may overlap, a launch's buffers may not."""
+    return np.ascontiguousarray(array).reshape(-1).copy()

@@ -1,0 +1,242 @@
+"""Synchronisation: the flags and barriers that order every pair of accesses to one place, and no others.
+
+    DataCopyPad(x, ..)                      WaitFlag<V_MTE2>(0)                  set before the loop, waited for behind it
+    Exp(y, x)                               DataCopyPad(x, ..)
+                                ->          SetFlag<MTE2_V>(0); WaitFlag<MTE2_V>(0)
+                                            Exp(y, x)
+                                            SetFlag<V_MTE2>(0)
+
+The order proof (:mod:`trace`) names a pair that nothing orders; a flag or barrier is put between them where both stand in
+one block, over as many pairs of the same pipes as it can serve; again, until the proof is clean. Then everything that the
+proof does without is taken out, and ids are given, each the smallest that keeps the proof clean. Where ids run out, a
+barrier of all pipes stands in for the flag, as in AKG's sync injection. Parts that a core runs one after the other (loops
+that are dealt to the cores) are settled each for itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from kernelgen.targets.ascend.build import make_call
+from kernelgen.targets.ascend.errors import AscendError
+from kernelgen.targets.ascend.instructions import Let, Statement
+from kernelgen.targets.ascend.lower.double_buffer import HALF
+from kernelgen.targets.ascend.lower.storage import parts_of
+from kernelgen.targets.ascend.lower.trace import ALL_TAKEN, Conflict, FlagFault, Layout, Trace, faults
+from kernelgen.targets.ascend.lower.tree import (
+    BARRIER,
+    DRAIN,
+    SET,
+    WAIT,
+    Group,
+    Item,
+    Sync,
+    grow,
+    harvest,
+    insert,
+    remove,
+    restore,
+)
+from kernelgen.targets.ascend.machine import Machine
+from kernelgen.targets.ascend.types import EVENTS, PIPES
+
+MOST_STEPS = 2000
+
+
+def synchronise(body: tuple[Statement, ...], layout: Layout, machine: Machine) -> tuple[Statement, ...]:
+    """The statements with flags and barriers. Parts of the kernel share tiles and ids: a barrier of all pipes is between."""
+    parts = parts_of(body)
+    found: list[Statement] = []
+    for number, (meeting, part) in enumerate(parts):
+        root = grow(part)
+        work = _Synchronisation(root, layout, machine)
+        work.order()
+        work.minimise()
+        work.give_ids()
+        found += [*([make_call("PipeBarrier", ("PIPE_ALL",))] if number else []), *meeting, *harvest(root)]
+    return tuple(found)
+
+
+@dataclass
+class _Synchronisation:
+    root: Item
+    layout: Layout
+    machine: Machine
+    groups: list[Group] = field(default_factory=list[Group])
+
+    def order(self) -> None:
+        """Flags and barriers until nothing is left unordered."""
+        for _ in range(MOST_STEPS):
+            trace = Trace(self.layout, ALL_TAKEN, with_ids=False, settle=self.settle)
+            fault = trace.run(self.root)
+            if isinstance(fault, FlagFault) and not trace.settled:
+                self.drain(fault.sync.group)
+            elif not trace.settled:  # else a flag came in whose first set this run has passed: once more
+                fault = faults(self.root, self.layout)
+                if fault is None:
+                    return
+                if isinstance(fault, Conflict):
+                    self.settle(fault)
+                else:
+                    self.drain(fault.sync.group)
+        raise AscendError("the order of the pipes cannot be settled")
+
+    def settle(self, conflict: Conflict) -> None:
+        """Orders one pair."""
+        first, second = conflict.first, conflict.second
+        loop, distance = _carrier(conflict)
+        home, source, target = _home(first.item, second.item, loop)
+        before = home.items.index(source) < home.items.index(target)
+        if first.pipe == second.pipe:
+            group = Group(BARRIER, first.pipe, second.pipe)
+            insert(home, home.items.index(target), Sync(group, BARRIER))
+            self.groups.append(group)
+            return
+        if f"{PIPES[first.pipe]}_{PIPES[second.pipe]}" not in EVENTS:
+            self.drained(home, target)
+            return
+        if before:
+            self.forward(home, source, target, first.pipe, second.pipe)
+        else:
+            self.backward(home, source, target, (first.pipe, second.pipe), distance)
+
+    def drained(self, home: Item, target: Item) -> None:
+        group = Group(DRAIN, 0, 0)
+        insert(home, home.items.index(target), Sync(group, DRAIN))
+        self.groups.append(group)
+
+    def forward(self, home: Item, source: Item, target: Item, first: int, second: int) -> None:
+        """A set behind the source, a wait before the target."""
+        half = _half(home)
+        for group in self.groups:
+            setter, waiter = _ends(group, home, first, second)
+            if setter is None or waiter is None or _is_backward(group, home):
+                continue
+            if home.items.index(setter) < home.items.index(source) < home.items.index(waiter):
+                _move(setter, home, home.items.index(source) + 1)
+                return
+        group = Group(SET, first, second, half)
+        slot = None if half else 0
+        insert(home, home.items.index(target), Sync(group, WAIT, slot))
+        insert(home, home.items.index(source) + 1, Sync(group, SET, slot))
+        self.groups.append(group)
+
+    def backward(self, home: Item, source: Item, target: Item, pipes: tuple[int, int], distance: int) -> None:
+        """A wait before the target, a set behind the source, for the next turn; the first set stands before all loops."""
+        half = _half(home) if distance > 1 else ""
+        for group in self.groups:
+            setter, waiter = _ends(group, home, *pipes)
+            if setter is None or waiter is None or not _is_backward(group, home) or group.half != half:
+                continue
+            if home.items.index(source) > home.items.index(setter):
+                _move(setter, home, home.items.index(source) + 1)
+            if home.items.index(target) < home.items.index(waiter):
+                _move(waiter, home, home.items.index(target))
+            return
+        group = Group(SET, *pipes, half)
+        slot = None if half else 0
+        insert(home, home.items.index(target), Sync(group, WAIT, slot))
+        insert(home, home.items.index(source) + 1, Sync(group, SET, slot))
+        outer = next(item for item in reversed(home.ancestors()) if item.loop is not None)
+        around = outer.parent
+        if around is None:
+            raise AscendError("a loop without a block")
+        for one in (0, 1) if half else (0,):
+            insert(around, around.items.index(outer), Sync(group, SET, one))
+            insert(around, around.items.index(outer) + 1, Sync(group, WAIT, one))
+        self.groups.append(group)
+
+    def drain(self, group: Group) -> None:
+        """A flag that cannot be is replaced by a barrier of all pipes where it was waited for."""
+        waits = [item for item in group.items if item.sync is not None and item.sync.action == WAIT]
+        inner = next((item for item in waits if item.sync is not None and item.sync.slot is None), waits[0])
+        parent = inner.parent
+        if parent is None:
+            raise AscendError("a wait without a block")
+        position = parent.items.index(inner)
+        other = Group(DRAIN, 0, 0)
+        insert(parent, position, Sync(other, DRAIN))
+        remove(group)
+        self.groups[self.groups.index(group)] = other
+
+    def minimise(self) -> None:
+        """Takes out what the proof does without, the latest first."""
+        for group in reversed(list(self.groups)):
+            places = remove(group)
+            if faults(self.root, self.layout) is None:
+                self.groups.remove(group)
+            else:
+                restore(places)
+
+    def give_ids(self) -> None:
+        """The smallest ids that keep the proof clean."""
+        free = [k for k in range(self.machine.event_ids) if k not in self.machine.reserved_ids]
+        for group in list(self.groups):
+            if group.kind != SET:
+                continue
+            if not any(self.fits(group, identity) for identity in _candidates(free, 2 if group.half else 1)):
+                group.identity = -1
+                self.drain(group)
+        fault = faults(self.root, self.layout, with_ids=True)
+        if fault is not None:
+            raise AscendError(f"the flags do not order the kernel: {fault}")
+
+    def fits(self, group: Group, identity: int) -> bool:
+        """Whether a group may have an id beside those that are given."""
+        group.identity = identity
+        return faults(self.root, self.layout, with_ids=True) is None
+
+
+def _candidates(free: list[int], width: int) -> Iterator[int]:
+    return (k for k in free[::width] if all(k + more in free for more in range(width)))
+
+
+def _carrier(conflict: Conflict) -> tuple[Item | None, int]:
+    """The outermost loop of whose turns the pair lies in different ones, and how many turns are between."""
+    for (loop, first), (other, second) in zip(conflict.first.turns, conflict.second.turns, strict=False):
+        if loop is not other:
+            break
+        if first != second:
+            return loop, second - first
+    return None, 0
+
+
+def _home(first: Item, second: Item, loop: Item | None) -> tuple[Item, Item, Item]:
+    """The block that holds both, and what of it holds each."""
+    up, down = first.ancestors(), second.ancestors()
+    home = loop if loop is not None else next(item for item in up[1:] if item in down)
+    source = next(item for item in up if item.parent is home)
+    target = next(item for item in down if item.parent is home)
+    return home, source, target
+
+
+def _half(home: Item) -> str:
+    """The name of the turn's parity where a block is the body of a loop with two copies of its tiles."""
+    if home.loop is None:
+        return ""
+    name = f"{HALF}{home.loop.variable}"
+    doubled = any(isinstance(item.statement, Let) and item.statement.name == name for item in home.items)
+    return name if doubled else ""
+
+
+def _ends(group: Group, home: Item, source: int, target: int) -> tuple[Item | None, Item | None]:
+    """The set and the wait of a flag that stand in a block."""
+    if group.kind != SET or (group.source, group.target) != (source, target):
+        return None, None
+    here = [item for item in group.items if item.parent is home and item.sync is not None]
+    setter = next((item for item in here if item.sync is not None and item.sync.action == SET), None)
+    waiter = next((item for item in here if item.sync is not None and item.sync.action == WAIT), None)
+    return setter, waiter
+
+
+def _is_backward(group: Group, home: Item) -> bool:
+    """Whether a flag is set for the next turn."""
+    setter, waiter = _ends(group, home, group.source, group.target)
+    return setter is not None and waiter is not None and home.items.index(waiter) < home.items.index(setter)
+
+
+def _move(item: Item, home: Item, position: int) -> None:
+    at = home.items.index(item)
+    home.items.pop(at)
+    home.items.insert(position - (at < position), item)
