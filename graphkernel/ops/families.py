@@ -137,8 +137,9 @@ def rounded(function: ArrayFunction) -> ArrayFunction:
 
 def array_of(result: Any) -> Array:
     """A scalar of any kind as an array; arrays, of other libraries too, as they are."""
-    is_array = hasattr(result, "astype") and not isinstance(result, np.generic)
-    return result if is_array else np.asarray(result)
+    if isinstance(result, np.generic) or not hasattr(result, "astype"):
+        return np.asarray(result)
+    return result
 
 
 def widened(x: Array) -> Array:
