@@ -20,6 +20,7 @@ import islpy as isl
 
 from kernelgen.dims import Dim, Sym
 from kernelgen.plan import BandPlan, LoopPlan, Partials, PiecePlan, Plan
+from kernelgen.poly.follow import Follows, follows, only_reductions_cross
 from kernelgen.poly.map_cpu import element_stride
 from kernelgen.poly.privatise import privatise
 from kernelgen.poly.relations import Relations
@@ -61,7 +62,7 @@ class _Axis:
     position: int
     coincident: bool
     reduces: bool
-    follows: tuple[tuple[Statement, str], ...]
+    follows: Follows
 
     @property
     def name(self) -> str:
@@ -90,29 +91,8 @@ class _Axis:
 
 
 def _axis(position: int, member: Member, node: Node, statements: dict[str, Statement], whole: Relations) -> _Axis:
-    pairs: list[tuple[Statement, str]] = []
-    found = member.time.get_pw_aff_list()
-    for k in range(found.n_pw_aff()):
-        piece = found.get_at(k)
-        statement = statements[piece.get_tuple_id(isl.dim_type.in_).get_name()]
-        used = [d for d in range(len(statement.iterators)) if piece.involves_dims(isl.dim_type.in_, d, 1)]
-        pairs += [(statement, statement.iterators[used[0]].name)] if len(used) == 1 else []
-    reduces = not member.coincident and _only_reductions_cross(member, node, whole)
-    return _Axis(position, member.coincident, reduces, tuple(pairs))
-
-
-def _only_reductions_cross(member: Member, band: Node, whole: Relations) -> bool:
-    """No flow dependence between instances that the loops around the band run together crosses the member.
-
-    ``{ s -> t in flow : prefix(s) = prefix(t) }`` is inside of ``{ s -> t : time(s) = time(t) }``.
-    """
-    domain = band.get_domain()
-    flow = whole.flow.intersect_domain(domain).intersect_range(domain)
-    around = band.get_prefix_schedule_union_map()
-    flow = flow.intersect(around.apply_range(around.reverse()))
-    time = isl.UnionMap.from_union_pw_aff(member.time)
-    same = isl.UnionMap.read_from_str(time.get_ctx(), "{ [t] -> [t] }")
-    return bool(flow.apply_domain(time).apply_range(time).is_subset(same))
+    reduces = not member.coincident and only_reductions_cross(member, node, whole)
+    return _Axis(position, member.coincident, reduces, follows(member, statements))
 
 
 def _plan(node: Node, outermost: bool, statements: dict[str, Statement], whole: Relations) -> BandPlan:

@@ -30,7 +30,7 @@ from kernelgen.nest.nodes import Index
 from kernelgen.nest.pack import LEAST_BLOCKS
 from kernelgen.plan import BandPlan, CpuPlan, LoopPlan, PiecePlan, Plan
 from kernelgen.poly.blocks import pieces_along_columns, pieces_along_sum
-from kernelgen.poly.pairs import by_statement
+from kernelgen.poly.follow import Follows, follows, only_reductions_cross
 from kernelgen.poly.relations import Relations
 from kernelgen.poly.reuse import is_product, moves
 from kernelgen.poly.scop import Scop, Statement
@@ -61,18 +61,11 @@ class _Axis:
     """A member of a band, and for each statement the iterator that it follows; others do not move with it."""
 
     member: Member
-    follows: tuple[tuple[Statement, str], ...]
+    follows: Follows
 
     @staticmethod
     def of(member: Member, statements: dict[str, Statement]) -> _Axis:
-        pairs: list[tuple[Statement, str]] = []
-        found = member.time.get_pw_aff_list()
-        for k in range(found.n_pw_aff()):
-            piece = found.get_at(k)
-            statement = statements[piece.get_tuple_id(isl.dim_type.in_).get_name()]
-            used = [d for d in range(len(statement.iterators)) if piece.involves_dims(isl.dim_type.in_, d, 1)]
-            pairs += [(statement, statement.iterators[used[0]].name)] if len(used) == 1 else []
-        return _Axis(member, tuple(pairs))
+        return _Axis(member, follows(member, statements))
 
     @property
     def coincident(self) -> bool:
@@ -169,7 +162,7 @@ class _Chooser:
         name = self.band.name(member)
         if self.band.axes[member].coincident:
             return VECTOR, f"no dependence crosses {name}"
-        if self.only_reductions_cross(member):
+        if only_reductions_cross(self.band.axes[member].member, self.band.node, self.whole):
             return VECTOR, f"only reductions cross {name}"
         return "", f"a dependence crosses {name}: no vectors"
 
@@ -231,7 +224,7 @@ class _Chooser:
         """
         last, axes = order[-1], self.band.axes
         along_sum = not axes[last].coincident
-        if along_sum and not self.only_reductions_cross(last):
+        if along_sum and not only_reductions_cross(self.band.axes[last].member, self.band.node, self.whole):
             return None
         sides = self.sides(order, order if along_sum else (last,))
         if sides is None:
@@ -320,20 +313,6 @@ class _Chooser:
                     if along == 1 and across not in (0, 1):
                         return loop.member, access.buffer.name
         return None
-
-    def only_reductions_cross(self, member: int) -> bool:
-        """No flow dependence between instances that the loops around the band run together crosses the member."""
-        node = self.band.node
-        pairs = list(self.whole.flow_pairs.inside(node.get_domain()))
-        if not pairs:
-            return True
-        around = by_statement(node.get_prefix_schedule_union_map())
-        time = by_statement(isl.UnionMap.from_union_pw_aff(self.band.axes[member].member.time))
-        for pair in pairs:
-            together, same = (at[pair.source].apply_range(at[pair.target].reverse()) for at in (around, time))
-            if not pair.relation.intersect(together).is_subset(same):
-                return False
-        return True
 
 
 def _whole(loops: tuple[LoopPlan, ...], *why: str) -> _Chosen:

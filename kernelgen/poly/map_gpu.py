@@ -27,6 +27,7 @@ from kernelgen.nest.index import stride, values
 from kernelgen.nest.nodes import Index
 from kernelgen.nest.products import LEAST
 from kernelgen.plan import BandPlan, GpuPlan, LoopPlan, Partials, PiecePlan, Plan
+from kernelgen.poly.follow import Follows, follows, only_reductions_cross
 from kernelgen.poly.privatise import privatise
 from kernelgen.poly.relations import Relations
 from kernelgen.poly.reuse import has_sides
@@ -74,21 +75,15 @@ class _Axis:
     """A member of a band, the iterators that follow it, and whether only reductions cross it."""
 
     coincident: bool
-    follows: tuple[tuple[Statement, str], ...]
+    follows: Follows
     reduces: bool
 
     @staticmethod
     def of(member: Member, statements: dict[str, Statement], band: Node, whole: Relations) -> _Axis:
-        pairs: list[tuple[Statement, str]] = []
-        found = member.time.get_pw_aff_list()
-        for k in range(found.n_pw_aff()):
-            piece = found.get_at(k)
-            statement = statements[piece.get_tuple_id(isl.dim_type.in_).get_name()]
-            used = [d for d in range(len(statement.iterators)) if piece.involves_dims(isl.dim_type.in_, d, 1)]
-            pairs += [(statement, statement.iterators[used[0]].name)] if len(used) == 1 else []
+        pairs = follows(member, statements)
         settled = not any(_by_data(statement) for statement, _ in pairs)
-        reduces = not member.coincident and settled and _only_reductions_cross(member, band, whole)
-        return _Axis(member.coincident, tuple(pairs), reduces)
+        reduces = not member.coincident and settled and only_reductions_cross(member, band, whole)
+        return _Axis(member.coincident, pairs, reduces)
 
     @property
     def name(self) -> str:
@@ -260,14 +255,3 @@ def _last_stride(index: tuple[Index, ...], name: str) -> int | None:
     if not steps or not any(steps[:-1]):
         return steps[-1] if steps else 0
     return None
-
-
-def _only_reductions_cross(member: Member, band: Node, whole: Relations) -> bool:
-    """No flow dependence between instances that the loops around the band run together crosses the member."""
-    domain = band.get_domain()
-    flow = whole.flow.intersect_domain(domain).intersect_range(domain)
-    around = band.get_prefix_schedule_union_map()
-    flow = flow.intersect(around.apply_range(around.reverse()))
-    time = isl.UnionMap.from_union_pw_aff(member.time)
-    same = isl.UnionMap.read_from_str(time.get_ctx(), "{ [t] -> [t] }")
-    return bool(flow.apply_domain(time).apply_range(time).is_subset(same))
