@@ -12,8 +12,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from docs import measured
+from docs import ascend_tables, measured
+from docs.ascend_networks import ascend_networks
 from docs.compile_times import compile_times
+from docs.device import classes
 from docs.markdown import page, table
 from docs.v100 import shares
 from graphkernel.cluster.model import MODELS
@@ -36,7 +38,7 @@ FIGURES = re.compile(r"(<!-- figures: .*? -->\n).*?(<!-- end of figures -->)", r
 
 def main() -> None:
     """Writes every generated page, and the generated part of the README."""
-    for name, text in pages().items():
+    for name, text in {**pages(), **ascend_tables.pages()}.items():
         (ROOT / name).write_text(text)
 
 
@@ -51,20 +53,23 @@ def pages() -> Mapping[str, str]:
         **measured.networks(),
         **measured.scale(),
         **compile_times(),
+        **ascend_networks(),
         "README.md": readme(),
-        "docs/gpu.md": with_figures("docs/gpu.md", shares()),
+        "docs/gpu.md": with_figures("docs/gpu.md", classes(), shares()),
     }
 
 
 def readme() -> str:
-    """The README with the figures of the committed benchmark run, or none where there is no run."""
+    """The README with the figures of the committed benchmark runs, or none where there is no run."""
     measured = figures(json.loads(RESULTS.read_text())) if RESULTS.exists() else ""
-    return with_figures("README.md", measured)
+    on_device = classes()
+    return with_figures("README.md", measured + (f"### On a CUDA device\n{on_device}" if on_device else ""))
 
 
-def with_figures(name: str, text: str) -> str:
-    """A page whose part between the marks is generated."""
-    return FIGURES.sub(lambda found: found[1] + text + found[2], (ROOT / name).read_text())
+def with_figures(name: str, *texts: str) -> str:
+    """A page whose parts between marks are generated, in order."""
+    left = iter(texts)
+    return FIGURES.sub(lambda found: found[1] + next(left) + found[2], (ROOT / name).read_text())
 
 
 def figures(record: Mapping[str, Any]) -> str:

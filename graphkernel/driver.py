@@ -15,7 +15,8 @@ from graphkernel.declarations import Catalogue, builtin_catalogue
 from graphkernel.errors import FrontendError, OptionError, RuntimeFailure, nearest
 from graphkernel.handoff import KernelDesc, to_desc
 from graphkernel.hooks import Verify, dumps_for
-from graphkernel.ir.graph import Graph, Node, Value, keep
+from graphkernel.ir.graph import Graph, Node
+from graphkernel.ir.inline import inline
 from graphkernel.logs import follow
 from graphkernel.ops.host import ONNX
 from graphkernel.options import Environment, Options
@@ -200,22 +201,10 @@ def _attempt(desc: KernelDesc, target: str, compiler: Compiler) -> _Attempt:
 
 def _inlined(graph: Graph, build: _Build) -> tuple[Graph, Mapping[Node, CompiledKernel]]:
     """The graph in which fused nodes without a kernel are ordinary operators again, and the kernels of its others."""
-    kernels: dict[Node, CompiledKernel] = {}
-
-    def inline(node: Node, args: tuple[Value, ...]) -> tuple[Value, ...]:
-        if node.body is None or node in build.compiled:
-            kept = keep(node, args)  # another node where an operand was inlined
-            if node in build.compiled:
-                kernels[kept] = build.compiled[node]
-            return kept.outs
-        inside = dict(zip(node.body.inputs, args, strict=True))
-        for inner in node.body.nodes:
-            if inner.outs[0] not in inside:
-                copy = keep(inner, tuple(inside[arg] for arg in inner.args))
-                inside.update(zip(inner.outs, copy.outs, strict=True))
-        return tuple(inside[value] for value in node.body.outputs)
-
-    return (graph.rebuild(inline), kernels) if build.fallbacks else (graph, build.compiled)
+    if not build.fallbacks:
+        return graph, build.compiled
+    runnable, kept = inline(graph, lambda node: node not in build.compiled)
+    return runnable, {kept[node]: kernel for node, kernel in build.compiled.items()}
 
 
 def _host_library(wanted: str | HostLibrary, graph: Graph, device: Device | NoDevice) -> HostLibrary:

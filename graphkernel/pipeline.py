@@ -43,7 +43,7 @@ from graphkernel.passes.absorbed import (
 )
 from graphkernel.passes.atomic_clean import atomic_clean
 from graphkernel.passes.axis_normalizer import axis_normalizer
-from graphkernel.passes.base import LOGGER, Pass, Step, dvm, flag, level, not_dvm, on
+from graphkernel.passes.base import LOGGER, Pass, Step, by_name, dvm, flag, level, not_dvm, on
 from graphkernel.passes.cast_matmul_fusion import cast_matmul_fusion
 from graphkernel.passes.cluster import graph_kernel_cluster
 from graphkernel.passes.compact_tensor_liveness import compact_tensor_liveness
@@ -153,14 +153,14 @@ PIPELINE = (
 
     Step(graph_kernel_recompute, "highlevelopt2", 0, level=1, when=RECOMPUTES,
          why="only between final kernels is it known how long a value lives"),
-    Step(atomic_clean, "highlevelopt2", 1, level=2, when=on("gpu") | (on("ascend") & not_dvm),
-         why="wide sums are spread over blocks, which must start from zero"),
-    Step(stitch_atomic_clean, "highlevelopt2", 2, level=1, when=on("gpu") & flag("enable_stitch_fusion"),
-         why="sums over the rows of stitched kernels meet in memory"),
+    Step(atomic_clean, "highlevelopt2", 1, level=2, when=on("ascend") & not_dvm,
+         why="wide sums are spread over blocks, which must start from zero; on gpu a kernel adds up partial sums itself"),
+    Step(stitch_atomic_clean, "highlevelopt2", 2, level=1, when=by_name,
+         why="sums over the rows of stitched kernels would meet in cleared memory; kernels add up partial sums instead"),
     Step(tensor_inplace, "highlevelopt2", 3, level=1, when=flag("enable_auto_tensor_inplace"),
          why="after the sums have their operands, whose memory is taken"),
-    Step(csr_atomic_add_process, "highlevelopt2", 4, level=1, when=on("gpu"),
-         why="scattered sums need zeros where nothing is added"),
+    Step(csr_atomic_add_process, "highlevelopt2", 4, level=1, when=by_name,
+         why="scattered sums would need zeros where nothing is added; kernels clear their results themselves"),
     Step(optimize_assign, "highlevelopt2", 5, level=2, why="what is assigned need not be stored a second time"),
     Step(decrease_transfer_precision, "highlevelopt2", 20, level=1, when=flag("enable_low_precision"),
          why="kernels are known now, and so is what is carried between them"),

@@ -1,4 +1,4 @@
-"""``python -m kernelgen compile|verify|show|certify FILE_OR_DIR...``."""
+"""``python -m kernelgen compile|verify|show|certify|tune FILE_OR_DIR...``."""
 
 from __future__ import annotations
 
@@ -19,12 +19,18 @@ import kernelgen
 from kernelgen import options
 from kernelgen.checker import Certificate
 from kernelgen.checker import certify as certificate_of
+from kernelgen.desc_bind import specialize
 from kernelgen.desc_json import load_desc
 from kernelgen.driver import compile as compile_desc
 from kernelgen.errors import ArgumentError, BackendUnavailable, KernelgenError
+from kernelgen.kit import make_kit
 from kernelgen.plan import Plan
-from kernelgen.targets import find_target
+from kernelgen.samples import bind_symbols, draw
+from kernelgen.targets import Target, find_target
 from kernelgen.targets.gpu.device import NoDevice, find_device
+from kernelgen.targets.gpu.machines import MACHINES
+from kernelgen.tune import by_model
+from kernelgen.tune import tune as tune_kernel
 from kernelgen.verify import Record, Status, verify_files
 from kernelgen.verify.pool import Job
 from kernelgen.verify.record import summary
@@ -39,7 +45,9 @@ app = typer.Typer(
     help="The kernel generator on composite JSON files.",
 )
 Files = Annotated[list[Path], typer.Argument(help="composite JSON files, or directories of them", exists=True)]
-TargetName = Annotated[str, typer.Option(help="python, cpu, gpu, ascend, or a dotted module name")]
+TargetName = Annotated[
+    str, typer.Option(help="python, cpu, gpu[:hip|opencl], ascend[:MACHINE], or a dotted module name")
+]
 Output = Annotated[Path | None, typer.Option("--json", help="write the results to this file")]
 
 
@@ -84,9 +92,19 @@ def compile_files(
     json_out: Output = None,
     plan: Annotated[Path | None, typer.Option(help="follow the choices in this file", exists=True)] = None,
     dump_plan: Annotated[Path | None, typer.Option(help="write the choices that were followed to this file")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="ascend: a folder for text, kernel_meta and launch script")
+    ] = None,
+    timeline: Annotated[
+        bool, typer.Option("--timeline", help="with --output: a run in the simulator, its pipes over time, its data")
+    ] = False,
 ) -> None:
     """Compiles each file and says how long each stage took. Exit code 1 if any was refused."""
     check_before(target, json_out)
+    if output is not None:
+        if json_out or plan or dump_plan:
+            raise ArgumentError("--output stands alone: no --json, --plan or --dump-plan")
+        raise typer.Exit(int(write_kits(described_files(files), find_target(target), output, timeline)))
     paths = described_files(files)
     check_folder("--dump-plan", dump_plan)
     if len(paths) > 1 and (plan or dump_plan):
@@ -107,6 +125,19 @@ def compile_files(
     if json_out:
         write_atomically(json_out, {"target": target, "versions": versions(), "records": rows})
     raise typer.Exit(any(row["status"] == "refused" for row in rows))
+
+
+def write_kits(paths: Sequence[Path], target: Target, folder: Path, rehearse: bool) -> bool:
+    """Writes what a user takes home of each kernel; gives whether any is missing or wrong."""
+    bad = False
+    for path in paths:
+        kit = make_kit(load_desc(path), target, rehearse)
+        kit.write(folder, folder)
+        bad = bad or kit.record.status is not Status.PASSED
+        scaled = "smaller shapes; " if kit.record.scaled else ""
+        found = f"{scaled}{kit.rehearsal.report}" if kit.rehearsal else f"{len(kit.files)} files"
+        print(f"{path.name}: {kit.record.message or found}")
+    return bad
 
 
 @app.command()
@@ -147,6 +178,29 @@ def certify(files: Files, target: TargetName = "cpu", json_out: Output = None) -
     if json_out:
         write_atomically(json_out, {"target": target, "certificates": [each.to_json() for each in certificates]})
     raise typer.Exit(any(certificate.fault for certificate in certificates))
+
+
+@app.command()
+def tune(
+    file: Annotated[Path, typer.Argument(help="a composite JSON file", exists=True, dir_okay=False)],
+    target: TargetName = "cpu",
+    machine: Annotated[str, typer.Option(help="gpu: the device whose model compares, " + ", ".join(MACHINES))] = "H200",
+    most: Annotated[int, typer.Option(min=1, help="plans to try")] = 100,
+    dump_plan: Annotated[Path | None, typer.Option(help="write the fastest plan to this file")] = None,
+) -> None:
+    """Looks for a faster plan: by measuring, or for a GPU by what the model estimates. Prints what was tried."""
+    check_folder("--dump-plan", dump_plan)
+    if machine not in MACHINES:
+        raise ArgumentError(f"--machine {machine}: known are {', '.join(MACHINES)}")
+    desc = load_desc(file)
+    sizes = bind_symbols(desc)
+    compare = by_model(machine, **sizes) if target == "gpu" else None
+    found = tune_kernel(compile_desc(desc, target), () if compare else draw(specialize(desc, sizes)), most, compare)
+    for trial in found.trials:
+        print(f"{'refused' if trial.ratio is None else f'{trial.ratio:.2f}':>8} {trial.change}")
+    print(found.kernel.stages["plan"])
+    if dump_plan:
+        write_atomically(dump_plan, found.kernel.plan.to_json())
 
 
 def check_before(target: str, json_out: Path | None) -> None:

@@ -49,14 +49,14 @@ def sliced_shape(op: OpDesc) -> tuple[Shape, ...]:
 
 def _by_axes(op: OpDesc) -> Iterator[Cut]:
     shape = op.inputs[0].shape
-    begin = op.attrs.ints("begin")
+    begin = op.attrs.dims("begin")
     axes = op.attrs.ints("axes", tuple(range(len(begin)))) if op.name == "StridedSliceV2" else tuple(range(len(begin)))
     strides = op.attrs.ints("strides", (1,) * len(begin))
     if op.name == "Slice":
-        size = op.attrs.ints("size")
+        size = op.attrs.dims("size")
         ends = tuple(None if s == -1 else b + s for b, s in _zipped(begin, size))
     else:
-        ends = op.attrs.ints("end")
+        ends = op.attrs.dims("end")
     given = {
         normal_axis(axis, len(shape)): (b, e, s)
         for (axis, b), (e, s) in _zipped(_zipped(axes, begin), _zipped(ends, strides))
@@ -69,7 +69,7 @@ def _by_axes(op: OpDesc) -> Iterator[Cut]:
 def _strided(op: OpDesc) -> Iterator[Cut]:
     """One bit of a mask per entry, as in TensorFlow: an ellipsis wins over a new axis, a new axis over a dropped one."""
     shape = op.inputs[0].shape
-    begin, end = op.attrs.ints("begin"), op.attrs.ints("end")
+    begin, end = op.attrs.dims("begin"), op.attrs.dims("end")
     strides = op.attrs.ints("strides", (1,) * len(begin))
     ellipsis, new, shrink, no_begin, no_end = (
         op.attrs.int(f"{kind}_mask", 0) for kind in ("ellipsis", "new_axis", "shrink_axis", "begin", "end")
@@ -94,7 +94,8 @@ def _strided(op: OpDesc) -> Iterator[Cut]:
         yield _cut(rest, shape[rest], None, None, 1)
 
 
-def _element(axis: int, extent: Dim, position: int) -> Cut:
+def _element(axis: int, extent: Dim, at: Dim) -> Cut:
+    position = _from_the_end(at, extent) or 0
     if isinstance(extent, int) and not -extent <= position < extent:
         raise ValueError(f"there is no element {position} in a dim of extent {extent}")
     if isinstance(extent, Sym) and not -least_extent(extent) <= position < least_extent(extent):
@@ -102,13 +103,25 @@ def _element(axis: int, extent: Dim, position: int) -> Cut:
     return Cut(axis, position if position >= 0 else extent + position, dropped=True)
 
 
-def _cut(axis: int, extent: Dim, begin: int | None, end: int | None, step: int) -> Cut:
+def _cut(axis: int, extent: Dim, begin: Dim | None, end: Dim | None, step: int) -> Cut:
     if step == 0:
         raise ValueError("a stride is 0")
+    first = _from_the_end(begin, extent)
+    last = None if step > 0 and end == extent else _from_the_end(end, extent)
     if isinstance(extent, Sym):
-        return _symbolic(axis, extent, begin, end, step)
-    chosen = range(extent)[slice(begin, end, step)]
+        return _symbolic(axis, extent, first, last, step)
+    chosen = range(extent)[slice(first, last, step)]
     return Cut(axis, chosen.start if len(chosen) else 0, step, len(chosen))
+
+
+def _from_the_end(bound: Dim | None, extent: Dim) -> int | None:
+    """A bound as a number: ``N - 2`` of ``N`` elements is -2."""
+    if not isinstance(bound, Sym):
+        return bound
+    left_out = bound - extent
+    if isinstance(left_out, int) and left_out < 0:
+        return left_out
+    raise ValueError(f"the bound {bound} of a dim of extent {extent} depends on its size")
 
 
 def _symbolic(axis: int, extent: Sym, begin: int | None, end: int | None, step: int) -> Cut:
@@ -119,8 +132,8 @@ def _symbolic(axis: int, extent: Sym, begin: int | None, end: int | None, step: 
     if end is not None and step > 0 and 0 <= first <= least and 0 <= end <= least:
         count = len(range(first, end, step))
         return Cut(axis, first if count else 0, step, count)
-    if end is None and step > 0 and -least <= first < 0:
-        return Cut(axis, extent + first, step, len(range(first, 0, step)))
+    if (end is None or end < 0) and step > 0 and -least <= first < 0:
+        return Cut(axis, extent + first, step, len(range(first, end or 0, step)))
     left_out = first - (end or 0)
     if step == 1 and first >= 0 and (end is None or end < 0) and left_out <= least:
         return Cut(axis, first, 1, extent - left_out)

@@ -60,11 +60,11 @@ class CpuPlan:
 class GpuPlan:
     """The sizes that a GPU's mapping starts from."""
 
-    whole: int = 256  # threads of the only block of a launch without block loops
+    whole: int = 1024  # threads of the only block of a launch without block loops, at most
     most: int = 512  # threads for one iteration of the block loops
-    each: int = 8  # elements of a row that a thread takes, before there are more threads
     least: int = 16  # iterations of the longest thread loop, below which a thread takes the whole row
     usual: int = 256  # threads of a row of unknown length
+    long: int = 512  # iterations of a contiguous loop that threads share alone, not with the loops around it
 
     def __post_init__(self) -> None:
         _check_sizes(self)

@@ -5,7 +5,7 @@ x[361M, 8] * y[1, 8] -> z[361M, 8]        x[352, 8] * y[1, 8] -> z[352, 8]
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from kernelgen.desc import IN_PLACE_OPS, KernelDesc, OpDesc, TensorDesc
@@ -19,6 +19,8 @@ from kernelgen.vocabulary import ELEMENTWISE, REDUCTIONS
 
 Place = tuple[str, int]
 FACTORS = (2, 3, 5, 7, 11, 13)
+ALIGNED = frozenset({"BroadcastTo", "CReal", "CImag", "Complex"})
+"""Operators whose dims are those of their operands, too."""
 SMALLEST = 4
 """No extent becomes smaller: an extent of 1 would hide mistakes, for it broadcasts."""
 
@@ -84,6 +86,8 @@ def _divided(desc: KernelDesc, places: frozenset[Place], factor: int) -> KernelD
 def _with_shape_attr(op: OpDesc) -> OpDesc:
     if op.name in ("Reshape", "BroadcastTo") and "shape" in op.attrs:
         return replace(op, attrs=op.attrs.with_(shape=op.output.shape))
+    if op.name == "UnsortedSegmentSum" and "num_segments" in op.attrs:
+        return replace(op, attrs=op.attrs.with_(num_segments=op.output.shape[0]))
     return op
 
 
@@ -121,7 +125,7 @@ def _classes(desc: KernelDesc) -> list[frozenset[Place]]:
 def _pairs(op: OpDesc) -> list[tuple[Place, Place]] | None:
     """Pairs of dims with one extent; None when the operator is not understood."""
     result = op.outputs[0]
-    if op.name in ELEMENTWISE or op.name in IN_PLACE_OPS or op.name == "BroadcastTo":
+    if op.name in ELEMENTWISE or op.name in IN_PLACE_OPS or op.name in ALIGNED:
         return [pair for operand in op.inputs if operand.value is None for pair in _aligned(operand, result)]
     if op.name in REDUCTIONS:
         reduced = reduced_axes(op)
@@ -131,6 +135,8 @@ def _pairs(op: OpDesc) -> list[tuple[Place, Place]] | None:
         return _product(op) or _product_in_blocks(op)
     if op.name == "Conv2D":
         return _convolution(op)
+    if op.name in SELECTIONS:
+        return SELECTIONS[op.name](op)
     if op.name == "Transpose":
         perm = op.attrs.ints("perm")
         return _zipped(op.inputs[0], [p % len(perm) for p in perm], result, list(range(len(perm))))
@@ -153,6 +159,29 @@ def _convolution(op: OpDesc) -> list[tuple[Place, Place]] | None:
         ((image.name, channel), (weights.name, channel)),
         ((weights.name, 0), (result.name, channel)),
     ]
+
+
+def _segments(op: OpDesc) -> list[tuple[Place, Place]]:
+    """Rows of data and of their segments' numbers, and what is in a row; the number of segments stands alone."""
+    (data, numbers), result = op.inputs[:2], op.output
+    first = len(numbers.shape)
+    rows = [((data.name, d), (numbers.name, d)) for d in range(first)]
+    return rows + [((data.name, d), (result.name, d - first + 1)) for d in range(first, len(data.shape))]
+
+
+def _gathered(op: OpDesc) -> list[tuple[Place, Place]]:
+    """The dims of the numbers, and those of the data around the one that they select from, which stands alone."""
+    (data, numbers), result = op.inputs, op.output
+    axis, more = op.attrs.int("axis", 0) % len(data.shape), len(numbers.shape)
+    chosen = [((numbers.name, d), (result.name, axis + d)) for d in range(more)]
+    around = [(d, d if d < axis else d + more - 1) for d in range(len(data.shape)) if d != axis]
+    return chosen + [((data.name, a), (result.name, b)) for a, b in around]
+
+
+SELECTIONS: Mapping[str, Callable[[OpDesc], list[tuple[Place, Place]]]] = {
+    "Gather": _gathered,
+    "UnsortedSegmentSum": _segments,
+}
 
 
 def _product_in_blocks(op: OpDesc) -> list[tuple[Place, Place]] | None:

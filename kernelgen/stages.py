@@ -14,9 +14,11 @@ from typing import Generic, TypeVar
 from kernelgen.desc import KernelDesc, TensorDesc
 from kernelgen.dims import Shape
 from kernelgen.dtypes import Category
+from kernelgen.nest.abilities import DEVICES, Abilities
 from kernelgen.nest.barriers import barriers
 from kernelgen.nest.contract import contract, contract_large, contract_shared
 from kernelgen.nest.distribute import distribute
+from kernelgen.nest.factors import round_factors
 from kernelgen.nest.grids import chains, to_grids
 from kernelgen.nest.heads import join_heads
 from kernelgen.nest.hoist import hoist
@@ -26,11 +28,15 @@ from kernelgen.nest.merge import merge_accumulations
 from kernelgen.nest.nodes import Nest
 from kernelgen.nest.pack import pack
 from kernelgen.nest.partials import partial_results
+from kernelgen.nest.peel import peel
 from kernelgen.nest.places import places
 from kernelgen.nest.product_tiles import product_tiles
 from kernelgen.nest.registers import registers
+from kernelgen.nest.rows import rows
 from kernelgen.nest.scalarize import scalarize
 from kernelgen.nest.share import share
+from kernelgen.nest.side_by_side import side_by_side
+from kernelgen.nest.sink import sink
 from kernelgen.nest.tails import join_tails
 from kernelgen.nest.text import show
 from kernelgen.normalise.axes import normal_axes
@@ -53,6 +59,7 @@ from kernelgen.poly.build import to_scop
 from kernelgen.poly.fold import fold
 from kernelgen.poly.group import group
 from kernelgen.poly.loops import Choice, to_loops
+from kernelgen.poly.owners import take_own_terms
 from kernelgen.poly.privatise import privatise
 from kernelgen.poly.proof import Fact, Proof
 from kernelgen.poly.races import prove_races
@@ -107,6 +114,7 @@ SCOP_STAGES: tuple[Stage[Scop], ...] = (
 )
 GPU_SCOP_STAGES: tuple[Stage[Scop], ...] = (
     *SCOP_STAGES[:-1],
+    Stage(take_own_terms, "thousands of threads look at all terms sooner than one of them adds them up in order"),
     Stage(map_gpu.privatise_blocks, "a device has thousands of threads, and a launch is a barrier for all of them"),
 )
 NEST_STAGES: tuple[Stage[Nest], ...] = (
@@ -133,26 +141,41 @@ ASCEND_STAGES: tuple[Stage[Nest], ...] = (
     Stage(share, "a temporary too large for the unified buffer may still need no memory of its own"),
     Stage(scalarize, "a local of one element is a register"),
     Stage(hoist, "what does not change in a loop is computed before it"),
+    Stage(peel, "places are final, and only loops of tiles are worth more code"),
+    Stage(round_factors, "the cube unit takes factors from memory, and bindings have moved to where they stay"),
 )
-GPU_STAGES: tuple[Stage[Nest], ...] = (
-    Stage(initialize, "accumulators start from their neutral element where their loop starts"),
-    Stage(join_heads, "an operand that costs a few cycles needs no launch and no memory of its own"),
-    Stage(join_tails, "what follows a product needs its results while they are in registers"),
-    Stage(to_grids, "what is one launch is known before its storage is"),
-    Stage(contract_shared, "storage is decided when the loops are known"),
-    Stage(share, "a temporary too large for shared memory may still need no memory of its own"),
-    Stage(merge_accumulations, "unrolled rows meet in registers before they touch the partial result"),
-    Stage(scalarize, "a local of one element is a register"),
-    Stage(hoist, "what does not change in a loop is computed before it"),
-    Stage(chains, "bindings have moved out of thread loops that are one loop"),
-    Stage(partial_results, "what threads accumulate into together is combined once, behind the loop"),
-    Stage(places, "an array whose elements are dealt to the threads needs no memory that they share"),
-    Stage(barriers, "only now is it known which thread touches what"),
-    Stage(
-        product_tiles, "loads, casts and the tail of a product stand where they are, bindings and guards are settled"
-    ),
-    Stage(distribute, "every thread knows its own iterations"),
-)
+
+
+def gpu_stages(device: Abilities) -> tuple[Stage[Nest], ...]:
+    """The passes of nests for devices of many threads, by what those can do together."""
+    return (
+        Stage(initialize, "accumulators start from their neutral element where their loop starts"),
+        Stage(join_heads, "an operand that costs a few cycles needs no launch and no memory of its own"),
+        Stage(join_tails, "what follows a product needs its results while they are in registers"),
+        Stage(sink, "what a row computes once must not keep its columns in one thread, and needs no memory"),
+        Stage(to_grids, "what is one launch is known before its storage is"),
+        Stage(contract_shared, "storage is decided when the loops are known"),
+        Stage(share, "a temporary too large for shared memory may still need no memory of its own"),
+        Stage(merge_accumulations, "unrolled rows meet in registers before they touch the partial result"),
+        Stage(scalarize, "a local of one element is a register"),
+        Stage(hoist, "what does not change in a loop is computed before it"),
+        Stage(chains, "bindings have moved out of thread loops that are one loop"),
+        Stage(rows, "thread loops are as they stay, and what they reduce is still in one place"),
+        Stage(
+            partial_results,
+            "what threads accumulate into together is combined once, behind the loop",
+            lambda plan: device,
+        ),
+        Stage(places, "an array whose elements are dealt to the threads needs no memory that they share"),
+        Stage(barriers, "only now is it known which thread touches what"),
+        Stage(
+            product_tiles,
+            "loads, casts and the tail of a product stand where they are, bindings and guards are settled",
+            lambda plan: device,
+        ),
+        Stage(distribute, "every thread knows its own iterations"),
+        Stage(side_by_side, "only now is it known how many blocks and threads a launch has", lambda plan: device),
+    )
 
 
 @dataclass(frozen=True)
@@ -181,11 +204,16 @@ class Machine:
 
 
 def machine_named(name: str) -> Machine:
-    """The machine of that name: cpu, gpu or ascend."""
+    """The machine of that name: cpu, ascend, or one of :data:`kernelgen.nest.abilities.DEVICES`.
+
+    ascend_blocks is an Ascend machine whose copies move whole blocks.
+    """
+    if name in DEVICES:
+        return Machine(_types("gpu"), GPU_SCOP_STAGES, map_gpu.choose, gpu_stages(DEVICES[name]), GPU_PROOFS)
     machines = {
         "cpu": Machine(_types("cpu"), SCOP_STAGES, map_cpu.choose, NEST_STAGES),
-        "gpu": Machine(_types("gpu"), GPU_SCOP_STAGES, map_gpu.choose, GPU_STAGES, GPU_PROOFS),
         "ascend": Machine(_types("ascend"), ASCEND_SCOP_STAGES, map_ascend.choose, ASCEND_STAGES),
+        "ascend_blocks": Machine(_types("ascend"), ASCEND_SCOP_STAGES, map_ascend.choose_whole_blocks, ASCEND_STAGES),
     }
     return machines[name]
 

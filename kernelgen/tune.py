@@ -1,7 +1,8 @@
 """Looks for a faster plan of one kernel by measuring neighbours of its plan: hill climbing, one choice at a time.
 
-    found = tune(kernel, inputs)                     measures; nothing else in this package ever does
-    found.kernel, found.kernel.plan.to_json()        the fastest that was seen
+    found = tune(kernel, inputs)                          measures; nothing else in this package ever does
+    found = tune(kernel, (), compare=by_model("H200"))    without a device: what the GPU's model says of both
+    found.kernel, found.kernel.plan.to_json()             the fastest that was seen
 
 A neighbour differs in one tile, loop order, parallel loop, number of lanes or copies, square, or in threads. What the
 proofs or the printer refuse is left out. Times are compared in turns, so that what else the machine does hits both.
@@ -13,17 +14,22 @@ import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Any
 
 import numpy as np
 
 from kernelgen.driver import compile
-from kernelgen.errors import KernelgenError
+from kernelgen.errors import ArgumentError, KernelgenError, UnsupportedError
 from kernelgen.kernel import Kernel
 from kernelgen.plan import BandPlan, CodePlan, LoopPlan, PiecePlan, Plan, TileChoice, VectorChoice
 
 GAIN = 0.05
 """A neighbour must be faster by this part to be taken: less is within what timings vary."""
+
+LEAST_SECONDS = 1e-9
+THREAD = "thread "
+LEAST_THREADS, MOST_THREADS = 4, 1024
 
 TURNS = 9
 TURN_SECONDS = 4e-3
@@ -103,14 +109,52 @@ def interleaved(inputs: Sequence[Any]) -> Compare:
     return compare
 
 
+def by_model(machine: str, **sizes: int) -> Compare:
+    """Compares the estimates of two kernels for a GPU; a kernel that the model cannot count takes for ever.
+
+    ``sizes`` are those of the symbols. Nothing is measured: see :mod:`kernelgen.targets.gpu.model`.
+    """
+
+    def seconds(kernel: Kernel) -> float:
+        try:
+            found = kernel.estimate(machine, **sizes)
+        except UnsupportedError:
+            return inf
+        if found is None:
+            raise ArgumentError(f"kernels for {kernel.target} have no estimate")
+        return found.seconds
+
+    return lambda first, second: seconds(second) / max(seconds(first), LEAST_SECONDS)
+
+
 def neighbours(plan: Plan) -> Iterator[tuple[str, Plan]]:
     """Plans that differ in one choice, with the change in words. Where loops change, their printing is chosen anew."""
+    yield from _thread_neighbours(plan)
     for number, band in enumerate(plan.bands or ()):
         for change, other in _band_neighbours(band):
             bands = _put(plan.bands or (), number, other)
             yield f"band {number}: {change}", replace(plan, bands=bands, code=None)
     for change, code in _code_neighbours(plan.code or CodePlan()):
         yield change, replace(plan, code=code)
+
+
+def _thread_neighbours(plan: Plan) -> Iterator[tuple[str, Plan]]:
+    """Twice and half the threads that share a row, in all bands that share them."""
+    marks = (loop.mark for band in plan.bands or () for piece in band.pieces for loop in piece.loops)
+    for mark in dict.fromkeys(mark for mark in marks if mark.startswith(THREAD)):
+        threads = int(mark.removeprefix(THREAD))
+        for other in (threads * 2, threads // 2):
+            if LEAST_THREADS <= other <= MOST_THREADS:
+                bands = tuple(_remarked(band, mark, f"{THREAD}{other}") for band in plan.bands or ())
+                yield f"{other} threads in place of {threads}", replace(plan, bands=bands, code=None)
+
+
+def _remarked(band: BandPlan, mark: str, other: str) -> BandPlan:
+    pieces = [
+        replace(piece, loops=tuple(replace(o, mark=other) if o.mark == mark else o for o in piece.loops))
+        for piece in band.pieces
+    ]
+    return replace(band, pieces=tuple(pieces), why=f"{other.removeprefix(THREAD)} threads, as tuned")
 
 
 def _band_neighbours(band: BandPlan) -> Iterator[tuple[str, BandPlan]]:

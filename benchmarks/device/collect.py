@@ -14,24 +14,36 @@ import sys
 from pathlib import Path
 
 LACKING = (
+    "annotated-doc",
     "annotated-types",
+    "attrs",
+    "click",
     "filelock",
     "hypothesis",
+    "iniconfig",
     "islpy",
     "llvmlite",
+    "markdown-it-py",
+    "mdurl",
     "ml_dtypes",
     "networkx",
     "nvidia-cuda-nvrtc==13.0.*",
     "nvidia-cuda-runtime==13.0.*",
+    "packaging",
     "platformdirs",
+    "pluggy",
     "pydantic",
     "pydantic-core",
+    "pygments",
     "pytest",
     "rich",
+    "shellingham",
+    "sortedcontainers",
     "typer",
+    "typing-extensions",
     "typing-inspection",
 )
-"""Distributions that bring no others along that a machine with torch does not have."""
+"""All that the packages and their tests import, down to what those bring along; a machine lacks some of them."""
 
 NUMBERS = (39, 35, 34, 31, 28, 27, 24, 17, 12)
 """Of the manylinux platforms that a wheel may be made for; pip wants each to be named."""

@@ -8,12 +8,12 @@
 # taken only for what the machine lacks.
 set -eu
 
-WHEELS=$1
-OUT=$2
-CORPUS=${3:-}
+mkdir -p "$2"
+WHEELS=$(cd "$1" && pwd)
+OUT=$(cd "$2" && pwd)
+CORPUS=${3:+$(cd "$3" && pwd)}
 ROOT=$(cd "$(dirname "$0")/../.." && pwd)
 PYTHON=${PYTHON:-python3}
-mkdir -p "$OUT"
 
 # A virtual environment made inside of another one sees the system's packages, not those of the other: they are added by
 # a path file.

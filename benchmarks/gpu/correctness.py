@@ -8,19 +8,18 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from graphkernel.errors import GraphKernelError
 from graphkernel.handoff import to_desc
 from graphkernel.ir.graph import Builder, Graph
-from graphkernel.ir.opdef import OpDef
 from graphkernel.ops import OPS
-from kernelgen.desc import KernelDesc
+from kernelgen.desc_check import check
 from kernelgen.desc_write import dump_desc
 from kernelgen.errors import KernelgenError
-from tests.support.operator_samples import cases
+from tests.support.operator_samples import Case, cases
 
 Record = dict[str, Any]
 
@@ -29,9 +28,9 @@ def catalogue(folder: Path, names: Sequence[str] = ()) -> int:
     """Writes a description for each operator that a kernel can hold, in the first data type that it takes; how many."""
     count = 0
     for name in names or sorted(OPS):
-        desc = next(_descriptions(OPS[name]), None)
-        if desc is not None:
-            (folder / f"{name}.info").write_text(json.dumps(dump_desc(desc)))
+        graph = next(filter(None, map(alone, cases(OPS[name]))), None)
+        if graph is not None:
+            (folder / f"{name}.info").write_text(json.dumps(dump_desc(to_desc(graph, "gpu"))))
             count += 1
     return count
 
@@ -74,12 +73,13 @@ def verified(files: Sequence[Path], target: str, seconds: float) -> Record:
     return {"files": len(files), **dict(sorted(counts.items())), "faults": faults}
 
 
-def _descriptions(op: OpDef) -> Iterator[KernelDesc]:
-    for case in cases(op):
-        builder = Builder()
-        operands = [builder.parameter(f"x{place}", type_) for place, type_ in enumerate(case.bound)]
-        try:
-            results = builder.node(op, operands, case.attrs).outs
-            yield to_desc(Graph(op.name, tuple(operands), results), "gpu")
-        except (GraphKernelError, KernelgenError):
-            continue
+def alone(case: Case) -> Graph | None:
+    """The graph of one operator; None where no kernel holds it."""
+    builder = Builder()
+    operands = [builder.parameter(f"x{place}", type_) for place, type_ in enumerate(case.bound)]
+    try:
+        graph = Graph(case.op.name, tuple(operands), builder.node(case.op, operands, case.attrs).outs)
+        check(to_desc(graph, "gpu"))
+    except (GraphKernelError, KernelgenError):
+        return None
+    return graph

@@ -8,12 +8,14 @@ V100, so registers are those of sm_90.
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import signal
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from statistics import geometric_mean
+from types import FrameType
 from typing import Any
 
 import kernelgen
@@ -21,69 +23,96 @@ from kernelgen.desc import KernelDesc
 from kernelgen.desc_json import load_desc
 from kernelgen.desc_rules import reduced_axes
 from kernelgen.errors import KernelgenError
-from kernelgen.targets.gpu.machines import MACHINES
+from kernelgen.targets.gpu.machines import MACHINES, Machine
+from kernelgen.targets.gpu.model import Estimate
 from kernelgen.vocabulary import ELEMENTWISE, REDUCTIONS
 
 MACHINE = "V100"
 TIMES = "akg_corpus_v100_us.json"  # beside the folder of the corpus
 LARGE = 1 << 20  # bytes; smaller kernels are the launch and little else
 MOVES = ("Reshape", "ExpandDims", "Squeeze", "BroadcastTo", "Tile", "EquivFormat", "InplaceAssign", "Assign")
+LIMIT_SECONDS = 30.0
+"""Processor time of a kernel: its compilation and the sample that is counted."""
+
+TOLD = 100
+"""Kernels between two lines of progress."""
+
 Record = dict[str, Any]
+Save = Callable[[Record], None]
 
 
-def run(corpus: Path, tiny: bool) -> Record:
-    """The record: every kernel with both times, and the classes."""
+def run(corpus: Path, tiny: bool, jobs: int, save: Save) -> Record:
+    """The record: every kernel with both times, and the classes; ``save`` gets what there is after every hundred."""
     published: Mapping[str, Record] = json.loads((corpus.parent / TIMES).read_text())
     files = [corpus / name for name in sorted(published) if (corpus / name).exists()]
-    with ProcessPoolExecutor(max_workers=os.cpu_count()) as pool:
-        found = _told(
-            pool.map(partial(estimated, machine=MACHINE), files[:4] if tiny else files, chunksize=4), len(files)
-        )
-        rows = [
-            row | {"akg_us": published[row["name"]]["avg_us"], "bytes": published[row["name"]]["bytes"]}
-            for row in found
-        ]
+    rows: list[Record] = []
+    with ProcessPoolExecutor(max_workers=jobs) as pool:
+        for found in pool.map(partial(estimated, machine=MACHINE), files[:4] if tiny else files):
+            rows.append(_beside(found, published[found["name"]]))
+            if len(rows) % TOLD == 0:
+                print(f"{len(rows)} of {len(files)} kernels", flush=True)
+                save(record_of(rows))
+    return record_of(rows)
+
+
+def record_of(rows: Sequence[Record]) -> Record:
+    """The rows with what they are shares of, and their classes."""
     device = MACHINES[MACHINE]
     return {
         "machine": device.name,
         "peak_bandwidth": device.bandwidth,
         "attainable": device.attainable,
         "is_estimate": True,
-        "kernels": rows,
+        "kernels": list(rows),
         "classes": classes(rows, device.bandwidth),
     }
 
 
-def _told(rows: Iterable[Record], total: int) -> Iterator[Record]:
-    """The rows as they come, a line of progress for every hundred."""
-    for count, row in enumerate(rows, 1):
-        if count % 100 == 0:
-            print(f"{count} of {total} kernels", flush=True)
-        yield row
+def _beside(found: Record, published: Record) -> Record:
+    return found | {"akg_us": published["avg_us"], "bytes": published["bytes"]}
 
 
 def estimated(path: Path, machine: str) -> Record:
     """Class and estimated microseconds of one file at its full size; None and the reason where there are none."""
+    desc = load_desc(path)
+    row: Record = {"name": path.name, "class": class_of(desc)}
     try:
-        desc = load_desc(path)
-        kernel = kernelgen.compile(desc, "gpu")
-        found = kernel.estimate(machine)
+        with limited(LIMIT_SECONDS):
+            found = kernelgen.compile(desc, "gpu").estimate(machine)
         assert found is not None, "the target has launches"
-    except (KernelgenError, MemoryError) as fault:
-        return {
-            "name": path.name,
-            "class": "",
-            "estimated_us": None,
-            "reason": f"{type(fault).__name__}: {fault}"[:200],
-        }
-    bounds = sorted({launch.bound for launch in found.launches})
-    return {
-        "name": path.name,
-        "class": class_of(desc),
-        "estimated_us": round(found.seconds * 1e6, 3),
+    except (KernelgenError, MemoryError, TimeUp) as fault:
+        return row | {"estimated_us": None, "reason": f"{type(fault).__name__}: {fault}"[:200]}
+    return row | {
+        "estimated_us": round(seconds(found, MACHINES[machine]) * 1e6, 3),
         "launches": len(found.launches),
-        "bounds": bounds,
+        "bounds": sorted({launch.bound for launch in found.launches}),
     }
+
+
+def seconds(found: Estimate, machine: Machine) -> float:
+    """The estimate of runs that are repeated, as the published ones were: arrays that fit the L2 stay there."""
+    fits = sum(launch.moved for launch in found.launches) <= machine.l2_bytes
+    return sum(launch.warm_seconds if fits else launch.seconds for launch in found.launches)
+
+
+class TimeUp(Exception):
+    """A kernel took its limit of processor time."""
+
+
+@contextmanager
+def limited(seconds: float) -> Generator[None]:
+    """Raises TimeUp in the body when this process has computed for so long in it; in the main thread alone."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise TimeUp(f"not done after {seconds:g} s of processor time")
+
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 def class_of(desc: KernelDesc) -> str:
@@ -102,11 +131,11 @@ def class_of(desc: KernelDesc) -> str:
 
 def classes(rows: Sequence[Record], peak: float) -> Record:
     """For each class: how many kernels, and the shares of the peak, of all kernels and of those that move a megabyte."""
-    return {name: _class(name, rows, peak) for name in sorted({row["class"] for row in rows if row["class"]})}
+    return {name: _class(name, rows, peak) for name in sorted({row["class"] for row in rows})}
 
 
 def _class(name: str, rows: Sequence[Record], peak: float) -> Record:
-    own = [row for row in rows if row["class"] == name]
+    own = [row for row in rows if row["class"] == name and row["estimated_us"]]
     large = [row for row in own if row["bytes"] >= LARGE]
     return {
         "kernels": len(own),

@@ -8,11 +8,16 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
+from rich.progress import Progress
 
-from graphkernel.cli.base import app
+from graphkernel.cli.base import CHECK_FAILED, app
 from graphkernel.driver import optimize
 from graphkernel.errors import OptionError, nearest
+from graphkernel.export.kernels import export, maker_for
+from graphkernel.export.summary import FAILED, KernelLine
 from graphkernel.frontends.load import load, save
+from graphkernel.ir.graph import Graph
 
 SECTION = "graph_kernel_param"
 
@@ -20,7 +25,13 @@ FRAMEWORKS: Mapping[str, tuple[str, ...]] = {"ONNX": (".onnx",), "GK": (".gk",),
 """What ``--fmk`` may be, and the extensions of its files."""
 
 TARGETS: Mapping[str, str | None] = {"none": None, "general": "cpu", "gpu_oriented": "gpu", "ascend_oriented": "ascend"}
-"""What ``--optimize`` may be: the target that the graph is fused for; none leaves it as it is."""
+"""What ``--optimize`` may be: the target that the graph is fused for; none leaves it as it is.
+
+A machine may stand behind ``ascend_oriented``: ``ascend_oriented:910A``, or the path of a platform_config ``.ini``.
+"""
+
+MACHINE = "910B"
+"""The Ascend machine where none is named."""
 
 OFF = f"no graph kernels: write opt_level=2 below [{SECTION}] of --configFile to switch them on"
 
@@ -33,20 +44,51 @@ def convert(
     config: Annotated[
         Path | None, typer.Option("--configFile", help=f"graph kernel flags, key=value below [{SECTION}]")
     ] = None,
-    orientation: Annotated[str, typer.Option("--optimize", help=", ".join(TARGETS))] = "general",
+    orientation: Annotated[
+        str, typer.Option("--optimize", help=", ".join(TARGETS) + "; ascend_oriented:910A for other machines")
+    ] = "general",
 ) -> None:
-    """Fuses a model as MindSpore Lite's converter_lite does: opt_level comes from the configuration file, without it 0."""
+    """Fuses a model as MindSpore Lite's converter_lite does: opt_level comes from the configuration file, without it 0.
+
+    ascend_oriented also writes the kernels into a folder beside the result, after a run of each in the simulator.
+    """
+    orientation, _, machine = orientation.partition(":")
     target = TARGETS[_one_of("--optimize", orientation, TARGETS)]
+    if machine and target != "ascend":
+        raise OptionError(f"--optimize={orientation}:{machine}: a machine stands behind ascend_oriented only")
     endings = FRAMEWORKS[_one_of("--fmk", framework.upper(), FRAMEWORKS)]
     if model.suffix not in endings:
         raise OptionError(f"--fmk={framework} reads {' and '.join(endings)}, not {model}")
     flags = read_config(config) if config is not None else {}
     graph = load(model)
+    written = output if output.suffix == ".gk" else output.with_name(f"{output.name}.gk")
+    failures = 0
     if target is not None:
-        graph = optimize(graph, 0, target, flags)
-        if not any(node.body is not None for node in graph.operators) and "opt_level" not in flags:
+        fused = optimize(graph, 0, target, flags)
+        kernels = any(node.body is not None for node in fused.operators)
+        if not kernels and "opt_level" not in flags:
             typer.echo(OFF, err=True)
-    save(graph, output if output.suffix == ".gk" else output.with_name(f"{output.name}.gk"))
+        if target == "ascend" and kernels:
+            fused, failures = _kernels(graph, fused, written.with_name(f"{written.stem}_kernels"), machine or MACHINE)
+        graph = fused
+    save(graph, written)
+    raise typer.Exit(CHECK_FAILED if failures else 0)
+
+
+def _kernels(graph: Graph, fused: Graph, folder: Path, machine: str) -> tuple[Graph, int]:
+    """Writes the kernels and their report, says what was found; gives the graph that runs with them, and the failures."""
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task("kernels", total=None)
+
+        def watch(done: int, total: int, line: KernelLine) -> None:
+            progress.update(task, completed=done, total=total)
+            progress.console.print(f"{done}/{total} {line}", markup=False, highlight=False, soft_wrap=True)
+
+        runnable, summary = export(graph, fused, folder, machine, maker_for(machine), watch)
+    typer.echo(summary.headline, err=True)
+    typer.echo(f"{folder / 'report.html'}: what bounds each kernel, and why others stay with the vendor", err=True)
+    return runnable, summary.count(FAILED)
 
 
 def read_config(path: Path) -> dict[str, str]:

@@ -10,7 +10,9 @@ Before and after::
 A reduction that one block cannot do alone is spread over blocks, and these meet in one sum. On gpu that pays when the
 reduction leaves the last axis or has 1024 elements at least to add up; on ascend for float32 when the first axis is reduced
 or the axes before the reduced ones are too few for the cores. The kernel may hold one reduction of a result only, and
-nothing inside may read its sum, which is not complete before the kernel ends.
+nothing inside may read its sum, which is not complete before the kernel ends. On gpu only ``enable_pass`` brings the pass
+in: kernels for it add up partial sums in a second launch of their own, in the same order on every device, where this costs
+a launch that clears and gives atomic sums of no order.
 
 The numbers do not depend on the mark: the pure meaning of the kernel is the sum, and the cleared operand is where it lies.
 Source: MindSpore's atomic_clean_inserter.

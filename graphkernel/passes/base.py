@@ -112,6 +112,9 @@ class Condition:
 always = Condition("", lambda options: True)
 """The condition of steps that do not depend on target or flags."""
 
+by_name = Condition("enable_pass names it", lambda options: False)
+"""The condition of steps that MindSpore runs for what kernels do themselves here."""
+
 dvm = Condition("kernel_generator DVM", lambda options: options.generator == "DVM")
 """Steps that MindSpore runs for its own kernels of Ascend."""
 

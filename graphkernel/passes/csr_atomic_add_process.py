@@ -7,7 +7,8 @@ Before and after::
     kernel K(x, ids, z) { s = UnsortedSegmentSum(x, ids); return s -> z }    z = Z(); return K(x, ids, z)
 
 Which element of the result an operand is added to is only known when the kernel runs, so blocks meet in every element, and
-rows that nobody adds to must hold zeros. Source: MindSpore's csr_atomic_add and uss_atomic_add.
+rows that nobody adds to must hold zeros. Source: MindSpore's csr_atomic_add and uss_atomic_add. Only ``enable_pass`` brings
+it in: kernels clear their results themselves.
 """
 
 from __future__ import annotations

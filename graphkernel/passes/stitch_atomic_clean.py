@@ -9,7 +9,8 @@ Before and after::
 A kernel is stitched when its later phases read a reduction of an earlier one, through shared memory: each block keeps whole
 rows. A sum over the rows then meets the sums of other blocks (the gradients of scale and shift beside a layer norm's), and
 atomic_clean leaves such kernels alone because they have several sums. Source: MindSpore's stitch_atomic_clean_inserter,
-which goes by an attribute that its splitter wrote; here the kernel itself shows it.
+which goes by an attribute that its splitter wrote; here the kernel itself shows it. Only ``enable_pass`` brings it in: see
+:mod:`graphkernel.passes.atomic_clean`.
 """
 
 from __future__ import annotations

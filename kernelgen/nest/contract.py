@@ -35,7 +35,7 @@ from kernelgen.nest.nodes import (
 from kernelgen.nest.walk import Moved, accesses_of, move
 
 LOCAL_BYTES = 64 * 1024  # of one temporary on the stack of a thread
-SHARED_BYTES = 32 * 1024  # of one temporary of a block of a GPU's threads
+SHARED_BYTES = 80 * 1024  # of one temporary of a block of a GPU's threads
 PRIVATE_BYTES = 1024  # of one temporary of a GPU's thread, most of which would be in memory
 
 Room = Callable[["_Home"], int]

@@ -48,7 +48,7 @@ from kernelgen.nest.nodes import (
     Sync,
     Var,
 )
-from kernelgen.nest.places import owned_dims, touches
+from kernelgen.nest.places import UNROLLED, owned_dims, touches
 from kernelgen.nest.products import is_dealt
 from kernelgen.nest.slices import sliced
 from kernelgen.nest.threads import Chain, chain_at, is_thread_loop
@@ -60,7 +60,6 @@ ALONE = 256  # threads of a block whose threads have nothing to do with each oth
 WARP = 32
 WARPS = 4  # of a block whose warps have nothing to do with each other
 FEW = 1024  # iterations of the block loops, up to which each gets a block of its own
-UNROLLED = 32  # turns of a thread loop
 ENOUGH = 32 * 1024  # threads of a grid, before one takes several elements at once
 FLAT, TURN = "flat", "turn"
 
@@ -74,7 +73,7 @@ def distribute(nest: Nest) -> Nest:
 
 def _dealt(grid: Grid, numbers: Iterator[int]) -> Grid:
     """The first form that fits, the special ones first."""
-    return tiled(grid) or sliced(grid) or chunked(grid, numbers) or _distributed(grid, numbers)
+    return tiled(grid, numbers) or sliced(grid) or chunked(grid, numbers) or _distributed(grid, numbers)
 
 
 def _distributed(grid: Grid, numbers: Iterator[int]) -> Grid:

@@ -42,6 +42,7 @@ MATRIX = 8
 """The side of the matrices that ``ldmatrix`` loads."""
 
 OWN, DOWN, ACROSS, STEP = "own", "warp_down", "warp_across", "step"
+GROUP, MEMBER = "group", "member"
 
 
 @dataclass(frozen=True)
@@ -68,12 +69,11 @@ class WarpTiles:
     def begin(self) -> list[Statement]:
         """Coordinates of the warp and the lane; results are 0."""
         x = Var(THREAD_INDICES[0])
-        warp = ix.floor_divide(x, Num(WARP))
         zero = Store(self.results, (Var("m"), Var("n"), Var(LANE)), neutral_element("add", FLOAT32))
         return [
+            Bind(DOWN, ix.floor_divide(x, Num(WARP * self.across))),
+            Bind(ACROSS, ix.modulo(ix.floor_divide(x, Num(WARP)), Num(self.across))),
             Bind(OWN, ix.modulo(x, Num(WARP))),
-            Bind(DOWN, ix.floor_divide(warp, Num(self.across))),
-            Bind(ACROSS, ix.modulo(warp, Num(self.across))),
             Alloc(self.results),
             unrolled("m", self.rows, unrolled("n", self.columns, unrolled(LANE, 4, zero))),
         ]
@@ -95,11 +95,12 @@ class WarpTiles:
 
     def finish(self, do: Finish) -> list[Statement]:
         """Gives each pair of neighbouring results to ``do``."""
-        group, member = ix.floor_divide(Var(OWN), Num(4)), ix.modulo(Var(OWN), Num(4))
-        row = ix.add(_tile(DOWN, self.rows, "m", ROWS), ix.add(ix.multiply(Var("pair"), Num(MATRIX)), group))
-        column = ix.add(_tile(ACROSS, self.columns, "n", COLUMNS), ix.multiply(member, Num(2)))
+        places = [Bind(GROUP, ix.floor_divide(Var(OWN), Num(4))), Bind(MEMBER, ix.modulo(Var(OWN), Num(4)))]
+        row = ix.add(_tile(DOWN, self.rows, "m", ROWS), ix.add(ix.multiply(Var("pair"), Num(MATRIX)), Var(GROUP)))
+        column = ix.add(_tile(ACROSS, self.columns, "n", COLUMNS), ix.multiply(Var(MEMBER), Num(2)))
         place = (Var("m"), Var("n"), ix.add(ix.multiply(Var("pair"), Num(2)), Var(LANE)))
-        return [unrolled("m", self.rows, unrolled("n", self.columns, unrolled("pair", 2, *do(row, column, place, 2))))]
+        pairs = unrolled("pair", 2, *do(row, column, place, 2))
+        return [*places, unrolled("m", self.rows, unrolled("n", self.columns, pairs))]
 
     def _left(self, a: Buffer, panel: Panel, half: Index) -> Statement:
         """Matrices of rows 0..8 and 8..16, of terms 0..8, then of terms 8..16; each lane points at one row of one matrix."""

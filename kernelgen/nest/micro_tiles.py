@@ -68,8 +68,8 @@ class MicroTiles:
         x = Var(THREAD_INDICES[0])
         zero = Store(self.results, (Var("m"), Var("n")), neutral_element("add", self.dtype))
         return [
-            Bind(ACROSS, ix.modulo(x, Num(SIDE))),
             Bind(DOWN, ix.floor_divide(x, Num(SIDE))),
+            Bind(ACROSS, ix.modulo(x, Num(SIDE))),
             Alloc(self.results),
             unrolled("m", self.down, unrolled("n", self.across, zero)),
         ]

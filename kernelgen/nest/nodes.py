@@ -160,6 +160,7 @@ class LoopKind(Enum):
     so that several of them may run at once together with the lanes. UNROLL: serial, with a small constant trip count.
     BLOCK: what PARALLEL promises; a GPU deals its iterations to blocks of threads. THREAD: what VECTOR promises, but
     loops may stand inside; a block deals its iterations to ``For.threads`` threads.
+    ROWS: what VECTOR promises, but loops may stand inside; a machine of tiles takes several iterations at once.
     """
 
     SERIAL = "serial"
@@ -169,6 +170,7 @@ class LoopKind(Enum):
     UNROLL = "unroll"
     BLOCK = "block"
     THREAD = "thread"
+    ROWS = "rows"
 
 
 @dataclass(frozen=True)
@@ -257,12 +259,14 @@ class Grid:
     """One launch: the body runs in each of ``threads`` threads of each of ``blocks`` blocks, in no order.
 
     ``bx`` counts the blocks; ``tx`` and ``ty`` the threads of a block, ``tx`` fastest. Grids run one after the other.
+    A grid is launched where all of ``when``, which symbols decide, holds.
     """
 
     name: str
     blocks: Index
     threads: tuple[int, int]
     body: Block
+    when: tuple[Compare, ...] = ()
 
 
 @dataclass(frozen=True)

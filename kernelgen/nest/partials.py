@@ -10,7 +10,10 @@
 
 Legality: the loops touch the buffer in no other way than by accumulating into elements that stay where they are while
 the loops run, and a reduction may take its terms in any order. After the combination every thread holds the result. It
-goes through shared memory where more than one warp takes part.
+goes through shared memory where more than one warp takes part. Where threads exchange no registers, all of it does, in
+halves:
+
+    shared part0[64]; part0[tx] = p0; if tx < 32: part0[tx] += part0[tx + 32]; ... ; p0 = part0[0]
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from itertools import count
 from kernelgen.dtypes import BFLOAT16, FLOAT16, FLOAT32, DType
 from kernelgen.errors import NestError
 from kernelgen.nest import index as ix
+from kernelgen.nest.abilities import Abilities
 from kernelgen.nest.initialize import neutral_element
 from kernelgen.nest.nodes import (
     THREAD_INDICES,
@@ -50,18 +54,21 @@ from kernelgen.nest.nodes import (
 from kernelgen.nest.threads import chain_at, is_thread_loop
 from kernelgen.nest.walk import accesses, statements
 
-WARP = 32
+FEW = 16
+"""Partial results that every thread adds up by itself; more of them are added in halves."""
+
 Target = tuple[Buffer, tuple[Index, ...], str]
 
 
-def partial_results(nest: Nest) -> Nest:
+def partial_results(nest: Nest, device: Abilities) -> Nest:
     """The nest, cut into grids, with such registers."""
-    maker = _Maker()
+    maker = _Maker(device.lanes)
     return replace(nest, body=maker.block(nest.body))
 
 
 @dataclass
 class _Maker:
+    lanes: int
     numbers: Iterator[int] = field(default_factory=count)
     threads: int = 1
 
@@ -99,17 +106,25 @@ class _Maker:
 
     def combined(self, private: Buffer, function: str) -> list[Statement]:
         """All threads' registers as one value, which every thread then holds."""
-        found: list[Statement] = [Combine(private, (), function, min(self.threads, WARP))]
-        warps = self.threads // WARP
-        if warps <= 1:
+        lanes = min(self.threads, self.lanes)
+        found: list[Statement] = [Combine(private, (), function, lanes)] if lanes > 1 else []
+        groups = self.threads // lanes
+        if groups == 1:
             return found
         x = Var(THREAD_INDICES[0])
-        part = Buffer(f"{private.name}_of_warps", private.dtype, (warps,), Space.SHARED)
-        first = Compare("==", ix.modulo(x, Num(WARP)), Num(0))
-        write = Store(part, (ix.floor_divide(x, Num(WARP)),), Load(private, ()))
+        name = f"{private.name}_of_{'warps' if lanes > 1 else 'threads'}"
+        part = Buffer(name, private.dtype, (groups,), Space.SHARED)
+        first = Compare("==", ix.modulo(x, Num(lanes)), Num(0)) if lanes > 1 else Compare("<", x, Num(groups))
+        write = Store(part, (ix.floor_divide(x, Num(lanes)),), Load(private, ()))
+        found += [Alloc(part), If((first,), Block((write,)))]
+        left = groups
+        while left > FEW:
+            left //= 2
+            half = Accumulate(part, (x,), function, Load(part, (ix.add(x, Num(left)),)))
+            found.append(If((Compare("<", x, Num(left)),), Block((half,))))
         reads: list[Statement] = [Store(private, (), Load(part, (Num(0),)))]
-        reads += [Accumulate(private, (), function, Load(part, (Num(k),))) for k in range(1, warps)]
-        return [*found, Alloc(part), If((first,), Block((write,))), *reads]
+        reads += [Accumulate(private, (), function, Load(part, (Num(k),))) for k in range(1, left)]
+        return [*found, *reads]
 
 
 def _wide(dtype: DType) -> DType:
@@ -139,8 +154,9 @@ def _targets(loop: For) -> list[Target]:
 def _require_apart(loop: For) -> None:
     """Raises NestError when two iterations accumulate into one element of memory."""
     names = {one.var for one in chain_at(loop).loops}
+    own = {part.buffer.name for part in statements(loop) if isinstance(part, Alloc)}
     for part in statements(loop):
-        if isinstance(part, Accumulate) and part.buffer.space is not Space.PRIVATE:
+        if isinstance(part, Accumulate) and part.buffer.space is not Space.PRIVATE and part.buffer.name not in own:
             missing = names - {name for i in part.index for name in ix.variables(i)}
             if missing:
                 raise NestError(f"threads of {min(missing)} accumulate into one element of {part.buffer.name}")

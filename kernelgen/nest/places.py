@@ -37,6 +37,9 @@ from kernelgen.nest.walk import Moved, loads_of, map_accesses, move, statements
 SMALL_BYTES = 256
 """Of one array of a thread: it shall stay in registers."""
 
+UNROLLED = 32
+"""Turns of a thread loop that are written out: only then are places in an array known, and the array is registers."""
+
 SHARED_BYTES = 80 * 1024
 """Of all arrays that a block shares: with partial results of warps it runs on every device since 2017, which have 96 KB."""
 
@@ -147,7 +150,7 @@ def owned_dims(buffer: Buffer, own: list[Touch]) -> tuple[int, ...] | None:
         return None
     rest = product(d for k, d in enumerate(buffer.shape) if k not in dims)
     share = -(-chain.length.value // chain.threads)
-    fits = isinstance(rest, int) and rest * share * buffer.dtype.itemsize <= SMALL_BYTES
+    fits = isinstance(rest, int) and rest * share * buffer.dtype.itemsize <= SMALL_BYTES and share <= UNROLLED
     return dims if fits else None
 
 

@@ -28,6 +28,7 @@ from itertools import count
 from kernelgen.dims import product as product_of_dims
 from kernelgen.dtypes import BFLOAT16, FLOAT16, FLOAT32, DType
 from kernelgen.nest import index as ix
+from kernelgen.nest.abilities import Abilities
 from kernelgen.nest.fragments import COLUMNS, ROWS, WarpTiles
 from kernelgen.nest.items import digits
 from kernelgen.nest.micro_tiles import SIDE, MicroTiles
@@ -68,31 +69,31 @@ TILE_ROW, TILE_COLUMN = "tile_row", "tile_column"
 ROW_START, COLUMN_START = "row_start", "column_start"
 
 MOST_STAGES = 4
-SHARED_BYTES = 64 * 1024
-"""Of the tiles of a block: two blocks or more on a multiprocessor at once."""
+SHARED_BYTES = 112 * 1024
+"""Of the tiles of a block: two blocks on a multiprocessor at once, where registers allow it."""
 
 MICRO = ((8, 8), (4, 8), (4, 4), (2, 4), (1, 4), (2, 2), (1, 2))
 """Rows and columns of a thread."""
 
-WARPS = ((2, 4, 4, 4), (2, 2, 4, 4), (2, 2, 2, 4), (1, 4, 1, 2), (2, 2, 1, 2))
-"""Warps down and across, and the instructions of each: tiles of 128 x 128, 128 x 64, 64 x 64, 16 x 64, 32 x 32."""
+WARPS = ((2, 4, 4, 8), (2, 4, 4, 4), (2, 2, 4, 4), (2, 2, 2, 4), (1, 4, 1, 2), (2, 2, 1, 2))
+"""Warps down and across, and the instructions of each: tiles of 128 x 256, 128 x 128, 128 x 64, 64 x 64, 16 x 64, 32 x 32."""
 
 
-def product_tiles(nest: Nest) -> Nest:
+def product_tiles(nest: Nest, device: Abilities) -> Nest:
     """The nest, cut into grids that are not distributed yet, with its products in tiles."""
     numbers = count()
-    parts = [_tiled(part, numbers) if isinstance(part, Grid) else part for part in nest.body.statements]
+    parts = [_tiled(part, device, numbers) if isinstance(part, Grid) else part for part in nest.body.statements]
     return replace(nest, body=Block(tuple(parts)))
 
 
-def _tiled(grid: Grid, numbers: Iterator[int]) -> Grid:
+def _tiled(grid: Grid, device: Abilities, numbers: Iterator[int]) -> Grid:
     product = product_of(grid)
     if product is None:
         return grid
     name = f"product{next(numbers)}"
-    half = _half_precision(product)
+    half = _half_precision(product) if device.tensor_cores else None
     engine = _micro(product, name) if half is None else _warps(product, name, half)
-    return _Tiling(product, engine, name, half is not None, numbers).grid(grid)
+    return _Tiling(product, engine, name, half is not None, device.async_copies, numbers).grid(grid)
 
 
 def _half_precision(product: Product) -> DType | None:
@@ -157,6 +158,7 @@ class _Tiling:
     engine: MicroTiles | WarpTiles
     name: str
     by_cores: bool
+    may_copy: bool
     numbers: Iterator[int]
 
     @property
@@ -183,7 +185,7 @@ class _Tiling:
         product = self.product
         left = self.panel("left", product.left, product.rows, self.height, ROW_START)
         right = self.panel("right", product.right, product.columns, self.width, COLUMN_START)
-        is_direct = left.is_direct and right.is_direct
+        is_direct = self.may_copy and left.is_direct and right.is_direct
         sums = self.copied(left, right) if is_direct else self.staged(left, right)
         body = Block((*self.places(), *self.engine.begin(), *sums, *self.engine.finish(self.finished)))
         blocks = _tiles(product, self.height, self.width)

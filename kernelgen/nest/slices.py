@@ -7,9 +7,10 @@
                                                 p = slices[0, tx];  p += slices[1, tx];  ...
                                                 if ty == 0 and place < N: y[j] = p
 
-Legality: the loop does nothing but accumulate into elements of the thread that start from the neutral element, and a
-reduction may take its terms in any order. Everything else is computed alike by all rows, and stored by the first one.
-Threads without a column take the last one, so that all come to the barrier.
+Legality: the loop does nothing but accumulate into elements of the thread that start from the neutral element, and store to
+memory that the launch does not read, each iteration to elements of its own; a reduction may take its terms in any order.
+Everything else is computed alike by all rows, and stored by the first one. Threads without a column take the last one, so
+that all come to the barrier; they store nothing.
 """
 
 from __future__ import annotations
@@ -43,14 +44,14 @@ from kernelgen.nest.nodes import (
     Sync,
     Var,
 )
-from kernelgen.nest.walk import loads_of, statements
+from kernelgen.nest.walk import loads_of, map_blocks, statements
 
 WARP = 32
-MOST = 16
+MOST = 32
 """Rows of threads in a block."""
 
 FEWEST = 4
-TERMS = 8
+TERMS = 4
 """Terms that a row of threads takes at least."""
 
 ENOUGH = 132 * 2048
@@ -61,6 +62,7 @@ UNKNOWN = 512
 
 MOST_BYTES = 24 * 1024
 PLACE, SLICE = "place", "slice"
+SEEN = (Space.OUTPUT, Space.INOUT, Space.WORKSPACE)
 
 
 def sliced(grid: Grid) -> Grid | None:
@@ -84,7 +86,7 @@ Result = tuple[Buffer, str]
 
 def _is_plain(body: Block) -> bool:
     """Bindings, the thread's own elements, loops that only accumulate into them, and stores that nothing reads."""
-    stored = [part.buffer.name for part in body.statements if isinstance(part, Store) and not _is_own(part.buffer)]
+    stored = [part.buffer.name for part in statements(body) if isinstance(part, Store) and not _is_own(part.buffer)]
     for part in body.statements:
         if isinstance(part, For):
             if _results(part) == [] or part.kind not in (LoopKind.SERIAL, LoopKind.UNROLL):
@@ -102,16 +104,26 @@ def _is_own(buffer: Buffer) -> bool:
 
 
 def _results(loop: For) -> list[Result]:
-    """What a loop accumulates into, if it does nothing else; else nothing."""
+    """What a loop accumulates into, if it does nothing else but store elements of each iteration's own; else nothing."""
     found: dict[Result, None] = {}
+    moving = {part.var for part in statements(loop.body) if isinstance(part, For)}
     for part in statements(loop.body):
         if isinstance(part, Accumulate) and _is_own(part.buffer):
             found[part.buffer, part.function] = None
-        elif not isinstance(part, Block | Let | For | If):
+        elif not isinstance(part, Block | Let | For | If) and not (
+            isinstance(part, Store) and _is_apart(part, loop, moving)
+        ):
             return []
     names = [buffer.name for buffer, _ in found]
     read = any(load.buffer.name in names for part in statements(loop.body) for load in loads_of(part))
     return [] if read or len(set(names)) < len(names) else list(found)
+
+
+def _is_apart(part: Store, loop: For, moving: set[str]) -> bool:
+    """Whether no two iterations of the loop store to one element: a dim of its index moves with the loop alone."""
+    return part.buffer.space in SEEN and any(
+        ix.stride(i, loop.var) not in (0, None) and not ix.variables(i) & moving for i in part.index
+    )
 
 
 def _starts_are_neutral(body: Block, results: Sequence[Result]) -> bool:
@@ -161,18 +173,23 @@ class _Slicer:
 
     def guarded(self, part: Statement) -> Statement:
         """A store to what others see is done by the first row."""
+        first = Compare("==", Var(THREAD_INDICES[1]), Num(0))
+        return self.stored(part, (first,))
+
+    def stored(self, part: Statement, conditions: tuple[Compare, ...] = ()) -> Statement:
+        """A store to what others see, by threads that have a column."""
         if not isinstance(part, Store) or part.buffer.space is Space.PRIVATE:
             return part
-        conditions = [Compare("==", Var(THREAD_INDICES[1]), Num(0))]
         if not divides(WARP, self.total):
-            conditions.append(Compare("<", Var(PLACE), self.total))
-        return If(tuple(conditions), Block((part,)))
+            conditions = (*conditions, Compare("<", Var(PLACE), self.total))
+        return If(conditions, Block((part,))) if conditions else part
 
     def reduction(self, loop: For) -> list[Statement]:
         """The iterations of this row of threads, and the combination of all rows."""
         x, y = map(Var, THREAD_INDICES)
         lower = ix.add(ix.multiply(y, Num(loop.step)), loop.lower)
-        own = replace(loop, lower=lower, step=loop.step * self.rows, kind=LoopKind.SERIAL)
+        body = map_blocks(loop.body, lambda block: Block(tuple(map(self.stored, block.statements))))
+        own = replace(loop, lower=lower, step=loop.step * self.rows, kind=LoopKind.SERIAL, body=body)
         parts: list[Statement] = [own]
         meeting: list[Statement] = []
         for buffer, function in _results(loop):

@@ -149,8 +149,9 @@ def _statement(statement: Statement) -> list[str]:
 
 def _of_grid(statement: Grid | OfGrid) -> list[str]:
     match statement:
-        case Grid(name, blocks, threads, body):
-            head = f"grid {name} of {show_index(blocks)} blocks of {' x '.join(map(str, threads))} threads {{"
+        case Grid(name, blocks, threads, body, when):
+            where = f" where {' and '.join(map(_condition, when))}" if when else ""
+            head = f"grid {name} of {show_index(blocks)} blocks of {' x '.join(map(str, threads))} threads{where} {{"
             return [head, *_indented(_block(body)), "}"]
         case Bind(var, index):
             return [f"bind {var} = {show_index(index)}"]

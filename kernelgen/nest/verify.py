@@ -189,8 +189,8 @@ def _of_grid(statement: Grid | OfGrid, scope: _Scope, nest: Nest) -> _Scope:
         case Bind(var, index):
             _plain_indices((index,), scope, statement)
             return _with_variable(scope, var, statement)
-        case Grid(_, blocks, _, body):
-            _plain_indices((blocks,), scope, statement)
+        case Grid(_, blocks, _, body, when):
+            _plain_indices((blocks, *(side for each in when for side in (each.left, each.right))), scope, statement)
             inner = scope
             for name in (BLOCK_INDEX, *THREAD_INDICES):
                 inner = _with_variable(inner, name, statement)

@@ -16,16 +16,18 @@ one loop over all their iterations, so that either all of them or none may be re
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
+from math import inf, prod
 
 import islpy as isl
 
 from kernelgen.dims import Dim
 from kernelgen.nest.index import stride, values
-from kernelgen.nest.nodes import Index
+from kernelgen.nest.nodes import Buffer, Index, Space
 from kernelgen.nest.products import LEAST
+from kernelgen.nest.sink import is_light
 from kernelgen.plan import BandPlan, GpuPlan, LoopPlan, Partials, PiecePlan, Plan
 from kernelgen.poly.follow import Follows, follows, only_reductions_cross
 from kernelgen.poly.privatise import privatise
@@ -33,6 +35,7 @@ from kernelgen.poly.relations import Relations
 from kernelgen.poly.reuse import has_sides
 from kernelgen.poly.scop import Scop, Statement
 from kernelgen.poly.tree import Member, Node, bands, has_band_below, members, statement_names
+from kernelgen.poly.widths import Rows, width_of
 
 BLOCK, THREAD = "block", "thread"
 WARP = 32
@@ -65,25 +68,33 @@ def choose(schedule: isl.Schedule, scop: Scop, whole: Relations, plan: Plan) -> 
     for node, outermost in bands(root.child(0)):
         part.append(_Band(node, tuple(_Axis.of(member, statements, node, whole) for member in members(node))))
         if outermost:
-            plans += _Part(tuple(part), plan.gpu).plans()
+            plans += _Part(tuple(part), plan.gpu, scop).plans()
             part = []
     return tuple(plans)
 
 
 @dataclass(frozen=True)
 class _Axis:
-    """A member of a band, the iterators that follow it, and whether only reductions cross it."""
+    """A member of a band, the iterators that follow it, and whether only reductions cross it.
+
+    ``passing`` are the temporaries that nothing outside of the band touches: they need no memory.
+    """
 
     coincident: bool
     follows: Follows
     reduces: bool
+    passing: frozenset[str]
 
     @staticmethod
     def of(member: Member, statements: dict[str, Statement], band: Node, whole: Relations) -> _Axis:
         pairs = follows(member, statements)
         settled = not any(_by_data(statement) for statement, _ in pairs)
         reduces = not member.coincident and settled and only_reductions_cross(member, band, whole)
-        return _Axis(member.coincident, pairs, reduces)
+        inside = set(statement_names(band))
+        outside = frozenset(name for s in statements.values() if s.name not in inside for name in s.touched)
+        made = {write.buffer for name in inside for write in statements[name].writes}
+        passing = frozenset(b.name for b in made if b.space is Space.WORKSPACE and b.name not in outside)
+        return _Axis(member.coincident, pairs, reduces, passing)
 
     @property
     def name(self) -> str:
@@ -96,11 +107,22 @@ class _Axis:
         extents = [it.extent for s, name in self.follows for it in s.iterators if it.name == name]
         return max((e for e in extents if isinstance(e, int)), default=1) if _known(extents) else None
 
+    @property
+    def moves(self) -> frozenset[tuple[str, int]]:
+        """The results of reductions that are another element for another iteration: statement and place in it."""
+        return frozenset(
+            (statement.name, place)
+            for statement, name in self.follows
+            for place, part in enumerate(statement.accumulations)
+            if any(stride(i, name) != 0 for i in part.index)
+        )
+
     def contiguity(self) -> int:
         """How well memory is touched when neighbouring threads run along it: +2 contiguous, +1 the same, -3 strided."""
         score = 0
         for statement, name in self.follows:
-            for access in (*statement.reads, *statement.writes, *statement.writes):
+            accesses = (*statement.reads, *statement.writes, *statement.writes)
+            for access in (each for each in accesses if each.buffer.name not in self.passing):
                 step = _last_stride(access.index, name)
                 score += {0: 1, 1: 2}.get(step if step is not None else -1, -3)
         return score
@@ -134,9 +156,22 @@ class _Band:
 
     @property
     def reduced(self) -> list[int]:
-        """The members that reductions alone cross; none where they cannot be put inside of the kept ones."""
-        free = self.permutable or not self.kept
-        return [k for k, axis in enumerate(self.axes) if axis.reduces and free]
+        """The members that reductions alone cross, as far as threads may share them; none inside of which kept ones stay.
+
+        Threads that share ``[i, j]`` where ``r[i] += x`` and ``c[j] += x`` would meet in every element of both: they share
+        one of the two, the longest, and each of them runs the other.
+        """
+        if not self.permutable and self.kept:
+            return []
+        alike: dict[frozenset[tuple[str, int]], list[int]] = {}
+        for k, axis in enumerate(self.axes):
+            if axis.reduces:
+                alike.setdefault(axis.moves, []).append(k)
+        return max(alike.values(), key=self._length, default=[])
+
+    def _length(self, chosen: Sequence[int]) -> tuple[float, int]:
+        iterations = self.iterations(chosen)
+        return (inf if iterations is None else iterations, max(self.axes[k].contiguity() for k in chosen))
 
     def iterations(self, chosen: Sequence[int]) -> int | None:
         """How often the chosen loops run together; None when a size decides."""
@@ -169,12 +204,15 @@ class _Part:
 
     bands: tuple[_Band, ...]
     plan: GpuPlan
+    scop: Scop
 
     def plans(self) -> list[BandPlan]:
         """What becomes of each band."""
         outer = self.bands[-1]
         if self.is_one_nest or self.is_product:
             return [self.alone(band, True) for band in self.bands]
+        if self.is_blocks_of_rows:
+            return self.rows_of_blocks()
         shared = [self.shared_loops(band) for band in self.bands]
         lengths = [band.iterations(chosen) for band, chosen in zip(self.bands, shared, strict=True)]
         known = [length for length in lengths if length is not None]
@@ -184,8 +222,8 @@ class _Part:
         ):
             return [self.alone(band, band is outer) for band in self.bands]
         loops = any(0 < len(chosen) < len(band.axes) for band, chosen in zip(self.bands, shared, strict=True))
-        width = self.width(longest, 1 if loops and outer.kept else self.plan.each, bool(outer.kept))
-        why = f"{width} threads share {longest or 'unknown'} iterations"
+        each = 1 if loops and outer.kept else None
+        width, why = self.width(longest, each, shared)
         return [
             band.ordered(
                 dict.fromkeys(chosen, f"{THREAD} {width}") | self.block_marks(band, chosen, band is outer), why
@@ -205,11 +243,38 @@ class _Part:
     def is_one_nest(self) -> bool:
         """Whether an independent outer band holds another one alone, whose columns neighbouring threads take.
 
-        ``block b; band [i, j]`` with ``j`` kept: loops over ``j`` are then loops over blocks too.
+        ``block b; band [i, j]`` with ``j`` kept: loops over ``j`` are then loops over blocks too. What the outer band
+        computes besides is sunk into the inner one (:mod:`kernelgen.nest.sink`).
         """
         inner, outer = self.bands[0], self.bands[-1]
         alone = len(self.bands) == 2 and len(outer.kept) == len(outer.axes) and bool(outer.axes)
-        return alone and inner.permutable and inner.has_columns
+        return alone and inner.permutable and inner.has_columns and self.sinks(outer, inner)
+
+    def sinks(self, outer: _Band, inner: _Band) -> bool:
+        """Whether all else that the outer band runs is light, and for the inner one alone."""
+        names = set(statement_names(outer.node))
+        others = [s for s in self.scop.statements if s.name in names - set(statement_names(inner.node))]
+        made = {write.buffer.name for s in others for write in s.writes}
+        users = {s.name for s in self.scop.statements if s.touched & made}
+        return users <= names and all(not s.accumulations and is_light(s.body) for s in others)
+
+    @property
+    def is_blocks_of_rows(self) -> bool:
+        """Whether an independent outer band holds another one alone, of rows that threads reduce: ``block b; band [i, j]``."""
+        inner, outer = self.bands[0], self.bands[-1]
+        alone = len(self.bands) == 2 and len(outer.kept) == len(outer.axes) and bool(outer.axes)
+        rows = bool(inner.kept) and not inner.has_columns and bool(inner.reduced)
+        return alone and inner.permutable and rows and self.sinks(outer, inner)
+
+    def rows_of_blocks(self) -> list[BandPlan]:
+        """A block for each kept iteration of both bands; threads share the loop that is contiguous if it is long, else all."""
+        inner, outer = self.bands
+        nearest = max(inner.reduced, key=lambda k: (inner.axes[k].contiguity(), k))
+        extent = inner.axes[nearest].extent
+        shared = [nearest] if extent is None or extent >= self.plan.long else inner.reduced
+        width, why = self.width(inner.iterations(shared), None, [shared, []])
+        marks = dict.fromkeys(inner.kept, BLOCK) | dict.fromkeys(shared, f"{THREAD} {width}")
+        return [inner.ordered(marks, why), self.alone(outer, True)]
 
     def shared_loops(self, band: _Band) -> list[int]:
         """The members that the threads of a block run together."""
@@ -229,15 +294,36 @@ class _Part:
     def block_marks(self, band: _Band, chosen: Sequence[int], is_outer: bool) -> dict[int, str]:
         return {k: BLOCK for k in band.kept if is_outer and k not in chosen}
 
-    def width(self, longest: int | None, each: int, has_blocks: bool) -> int:
-        """How many threads share an iteration of the block loops, ``each`` taking so many turns: a power of two."""
+    def width(self, longest: int | None, each: int | None, shared: Sequence[Sequence[int]]) -> tuple[int, str]:
+        """How many threads share an iteration of the block loops, a power of two, and why.
+
+        With ``each`` there are as many as take so many elements each.
+        """
         if longest is None:
-            return self.plan.usual
-        width = WARP // 8 if longest % WIDE == 0 else WARP
-        most = self.plan.most if has_blocks else self.plan.whole
-        while width < most and longest > width * each:
-            width *= 2
-        return width
+            return self.plan.usual, f"{self.plan.usual} threads share unknown iterations"
+        outer = self.bands[-1]
+        most = self.plan.most if outer.kept else self.plan.whole
+        widths = [WARP // 8 if longest % WIDE == 0 else WARP]
+        while widths[-1] < most and longest > widths[-1] * (each or WIDE):
+            widths.append(2 * widths[-1])
+        if each is not None:
+            return widths[-1], f"{widths[-1]} threads share {longest} iterations"
+        return width_of(Rows(outer.iterations(outer.kept), longest, self.reductions, self.held(shared)), widths)
+
+    @property
+    def reductions(self) -> int:
+        """How often threads combine their results."""
+        inside = {s.name: s for band in self.bands for axis in band.axes for s, _ in axis.follows}
+        return sum(bool(statement.accumulations) for statement in inside.values())
+
+    def held(self, shared: Sequence[Sequence[int]]) -> int:
+        """Bytes of an element that several bands touch along the shared loops."""
+        touching: Counter[Buffer] = Counter()
+        for band, chosen in zip(self.bands, shared, strict=True):
+            moving = [follows for k in chosen for follows in band.axes[k].follows]
+            accesses = [(access, name) for s, name in moving for access in (*s.reads, *s.writes)]
+            touching.update({access.buffer for access, name in accesses if any(stride(i, name) for i in access.index)})
+        return sum(buffer.dtype.itemsize for buffer, number in touching.items() if number > 1)
 
 
 def _known(extents: Sequence[Dim]) -> bool:

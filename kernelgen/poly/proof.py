@@ -22,6 +22,7 @@ from itertools import combinations
 import islpy as isl
 
 from kernelgen.errors import ProofError
+from kernelgen.poly.map_ascend import ROWS
 from kernelgen.poly.map_cpu import INTERLEAVE, PARALLEL, VECTOR
 from kernelgen.poly.map_gpu import BLOCK, THREAD
 from kernelgen.poly.pairs import Pairs, by_statement, pairs_of
@@ -100,9 +101,9 @@ def _marks(whole: Relations, schedule: isl.Schedule) -> Iterator[Fact]:
         if node.get_type() != isl.schedule_node_type.mark or not is_band(node.child(0)):
             continue
         mark, band = node.mark_get_id().get_name().split()[0], node.child(0)
-        if mark not in (PARALLEL, VECTOR, INTERLEAVE, BLOCK, THREAD):
+        if mark not in (PARALLEL, VECTOR, INTERLEAVE, BLOCK, THREAD, ROWS):
             raise ProofError("marks", f"unknown mark {mark!r}")
-        for crossing in _crossing(whole.flow_pairs if mark in (VECTOR, THREAD) else everything, band):
+        for crossing in _crossing(whole.flow_pairs if mark in (VECTOR, THREAD, ROWS) else everything, band):
             _require_empty(mark, "dependences between iterations", crossing)
         yield Fact(mark, f"loop {_members(band)}", "{ A -> B : same outer iteration, other iteration of the loop }")
 

@@ -7,13 +7,15 @@
     element { A[...] -> x[i, f] }
 
 A bound or an index that is not affine, or that data decides, is left free: then more instances and more elements are
-looked at than there are, never fewer.
+looked at than there are, never fewer. A barrier must not be there more often than it is, so a path knows which part of its
+time makes sure of it (``Path.needs``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import prod
 
 from kernelgen.nest import index as ix
 from kernelgen.nest.nodes import (
@@ -21,10 +23,12 @@ from kernelgen.nest.nodes import (
     THREAD_INDICES,
     Accumulate,
     AsyncCopy,
+    AwaitCopies,
     Bind,
     Block,
     Buffer,
     Combine,
+    CommitCopies,
     Copy,
     For,
     Grid,
@@ -43,6 +47,7 @@ from kernelgen.nest.nodes import (
 )
 from kernelgen.nest.walk import loads_of
 from kernelgen.poly.relations import index_text
+from kernelgen.poly.size_products import with_products
 
 THREAD = (BLOCK_INDEX, *THREAD_INDICES)
 """The dims that say who runs an instance; they come first in every domain."""
@@ -50,6 +55,34 @@ THREAD = (BLOCK_INDEX, *THREAD_INDICES)
 
 ROW = 8
 """Numbers of a fragment that each lane points at."""
+
+LANE = "lane"
+"""Counts the neighbours that one statement touches."""
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A condition in isl's notation, and the variables in it.
+
+    ``about`` are the variables that the condition only defines, or bounds as their definition does; none where it is a
+    guard or the bound of a loop, so that it decides whether anybody comes along.
+    """
+
+    text: str
+    names: frozenset[str]
+    about: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What makes sure that a place is come to which stands behind conditions that isl cannot say.
+
+    An instance is there if another one is whose time begins with the same ``after`` steps; an instance before another one
+    is there if that one's time begins with the same ``before`` steps: earlier turns of a loop were run as well.
+    """
+
+    before: int = 0
+    after: int = 0
 
 
 @dataclass(frozen=True)
@@ -66,12 +99,14 @@ class Digits:
     """The bindings ``names`` are the digits of the number ``whole`` to mixed radices, the last one the fastest.
 
     ``{ whole -> (d0, d1, d2) : whole = d0 * t1 * t2 + d1 * t2 + d2, 0 <= d1 < t1, 0 <= d2 < t2 }`` is injective both ways.
-    Isl cannot say this where radices are symbols; that equal digits mean equal numbers is added where pairs are compared.
+    Isl cannot say this where radices are symbols, which ``is_said`` tells: that equal digits mean equal numbers is added
+    where pairs are compared.
     """
 
     whole: str
     names: tuple[str, ...]
     radices: tuple[Radix, ...]
+    is_said: bool = False
 
 
 @dataclass(frozen=True)
@@ -79,11 +114,16 @@ class Path:
     """The way to a place in a grid: variables in scope, what holds of them, the time, and who may come together."""
 
     dims: tuple[str, ...] = THREAD
-    conditions: tuple[str, ...] = ()
+    conditions: tuple[Condition, ...] = ()
     time: tuple[str, ...] = ()
     digits: tuple[Digits, ...] = ()
+    free: frozenset[str] = frozenset()
+    """The variables that may be anything in isl."""
+    limits: Mapping[str, Index] = field(default_factory=dict[str, Index])
+    """What a number stays below, also where isl cannot say it."""
+    needs: Needs = Needs()
     sizes: Mapping[str, Index] = field(default_factory=dict[str, Index])
-    """What symbols are called in isl."""
+    """What symbols, and products of them, are called in isl."""
     varying: dict[str, frozenset[str]] = field(
         default_factory=lambda: {name: frozenset((name,)) for name in THREAD_INDICES}
     )
@@ -102,21 +142,33 @@ class Path:
 
     def text(self, index: Index) -> str | None:
         """An index in isl's notation; None when it is not affine or data decides it."""
+        index = with_products(index, self.sizes)
         return index_text(ix.substitute(index, self.sizes)) if ix.is_affine(index) else None
 
-    def holds(self, operator: str, left: Index, right: Index) -> str | None:
+    def holds(self, operator: str, left: Index, right: Index, *about: str) -> Condition | None:
         """A comparison in isl's notation; None when a side cannot be said."""
         a, b = self.text(left), self.text(right)
         sign = "=" if operator == "==" else operator
-        return f"{a} {sign} {b}" if a is not None and b is not None else None
+        names = ix.variables(left) | ix.variables(right)
+        return Condition(f"{a} {sign} {b}", names, frozenset(about)) if a is not None and b is not None else None
 
-    def where(self, *texts: str | None) -> Path:
+    def is_free(self, *conditions: Condition | None) -> bool:
+        """Whether isl does not know one of them, or what it is about."""
+        return any(condition is None or bool(condition.names & self.free) for condition in conditions)
+
+    def where(self, *conditions: Condition | None) -> Path:
         """The path under conditions; None is one that isl cannot say."""
-        return replace(self, conditions=(*self.conditions, *(text for text in texts if text)))
+        return replace(self, conditions=(*self.conditions, *(each for each in conditions if each)))
 
     def at(self, *time: str) -> Path:
         """The path a step further."""
         return replace(self, time=(*self.time, *time))
+
+    def stepped(self, name: str, start: Index, step: int, *about: str) -> Condition | None:
+        """``name = start (mod step)``; None when that says nothing, or cannot be said."""
+        text = self.text(start)
+        names = ix.variables(start) | {name}
+        return Condition(f"({name} - ({text})) mod {step} = 0", names, frozenset(about)) if text and step > 1 else None
 
     def naming(self, name: str, varies: frozenset[str]) -> Path:
         """The path with a variable in scope."""
@@ -125,25 +177,26 @@ class Path:
 
 @dataclass(frozen=True)
 class Site:
-    """An access: ``element`` has None for a dim that may be anything; or a barrier, without a buffer."""
+    """An access and the element that it touches; or a barrier and the like, without a buffer."""
 
     path: Path
     statement: Statement
     buffer: Buffer | None = None
-    element: tuple[str | None, ...] = ()
+    element: tuple[Index, ...] = ()
     writes: bool = False
 
 
 def sites(grid: Grid, parameters: Mapping[str, str]) -> Iterator[Site]:
     """Accesses of memory that threads share, barriers and combinations, in textual order.
 
-    ``parameters`` says how the symbols of the nest are called in isl.
+    ``parameters`` says how the symbols of the nest, and products of them, are called in isl.
     """
     x, y = THREAD_INDICES
     path = Path(sizes={name: Var(parameter) for name, parameter in parameters.items()})
-    blocks = path.holds("<", Var(BLOCK_INDEX), grid.blocks)
-    whole = (f"0 <= {BLOCK_INDEX}", blocks, f"0 <= {x} < {grid.threads[0]}", f"0 <= {y} < {grid.threads[1]}")
-    yield from _in_block(grid.body, path.where(*whole))
+    sizes = ((BLOCK_INDEX, grid.blocks), (x, Num(grid.threads[0])), (y, Num(grid.threads[1])))
+    starts = (path.holds("<=", Num(0), Var(name), name) for name, _ in sizes)
+    ends = (path.holds("<", Var(name), size, name) for name, size in sizes)
+    yield from _in_block(grid.body, replace(path.where(*starts, *ends), limits=dict(sizes)))
 
 
 def _in_block(block: Block, path: Path) -> Iterator[Site]:
@@ -167,9 +220,13 @@ def _in_statement(part: Statement, path: Path) -> Iterator[Site]:
             yield from _in_block(part.body, _in_loop(part, path))
         case If(conditions, body):
             depends = path.depends(*(side for c in conditions for side in (c.left, c.right)))
-            inner = path.where(*(path.holds(c.op, c.left, c.right) for c in conditions))
-            yield from _in_block(body, replace(inner, divergence=path.divergence | depends))
-        case Sync() | Combine() | MultiplyFragments():
+            found = [path.holds(c.op, c.left, c.right) for c in conditions]
+            steps = len(path.time)
+            needs = Needs(steps, steps) if path.is_free(*found) else path.needs
+            inner = replace(path.where(*found), divergence=path.divergence | depends, needs=needs)
+            below = {c.left.name: c.right for c in conditions if c.op == "<" and isinstance(c.left, Var)}
+            yield from _in_block(body, replace(inner, limits={**path.limits, **below}))
+        case Sync() | Combine() | MultiplyFragments() | CommitCopies() | AwaitCopies():
             yield Site(path, part)
         case LoadFragments(_, _, source, start):
             yield Site(path, part)
@@ -187,11 +244,17 @@ def _in_statement(part: Statement, path: Path) -> Iterator[Site]:
 def _in_loop(loop: For, path: Path) -> Path:
     """``{ lower <= var < upper, var = lower (mod step) }``."""
     depends = path.depends(loop.lower, loop.upper)
-    lower, variable = path.text(loop.lower), Var(loop.var)
     inner = path.naming(loop.var, depends).at(loop.var)
-    steps = f"({loop.var} - ({lower})) mod {loop.step} = 0" if lower and loop.step > 1 else None
-    inner = inner.where(path.holds("<=", loop.lower, variable), path.holds("<", variable, loop.upper), steps)
-    return replace(inner, divergence=path.divergence | depends)
+    start, end = inner.holds("<=", loop.lower, Var(loop.var)), inner.holds("<", Var(loop.var), loop.upper)
+    inner = inner.where(start, end, inner.stepped(loop.var, loop.lower, loop.step))
+    inner = replace(inner, limits={**path.limits, loop.var: loop.upper})
+    steps = len(inner.time)
+    needs = path.needs
+    if path.is_free(start):
+        needs = Needs(steps, steps)
+    elif path.is_free(end):
+        needs = Needs(steps - 1, steps)
+    return replace(inner, divergence=path.divergence | depends, needs=needs)
 
 
 def _access(
@@ -200,10 +263,11 @@ def _access(
     """The access as a site, unless no other thread can see the buffer."""
     if buffer.space in (Space.PRIVATE, Space.LOCAL):
         return
-    element = [path.text(i) for i in index]
+    element = list(index)
     if count > 1:
-        path = path.naming("lane", frozenset()).where(f"0 <= lane < {count}")
-        element[-1] = f"({element[-1]}) + lane" if element[-1] else None
+        path = path.naming(LANE, frozenset())
+        path = path.where(path.holds("<=", Num(0), Var(LANE), LANE), path.holds("<", Var(LANE), Num(count), LANE))
+        element[-1] = ix.add(element[-1], Var(LANE))
     yield Site(path, part, buffer, tuple(element), writes)
 
 
@@ -211,31 +275,66 @@ def _access(
 
 
 def _named(bind: Bind, path: Path) -> Path:
-    text = path.text(bind.index)
     named = path.naming(bind.var, path.depends(bind.index))
-    return named.where(f"{bind.var} = {text}" if text else None)
+    if isinstance(bind.index, Var) and bind.index.name in path.limits:
+        named = replace(named, limits={**path.limits, bind.var: path.limits[bind.index.name]})
+    value = named.holds("==", Var(bind.var), bind.index, bind.var)
+    return replace(named.where(value), free=named.free | {bind.var}) if path.is_free(value) else named.where(value)
 
 
 def _split(digits: Digits, binds: Sequence[Statement], path: Path) -> Path:
     """The path with the digits of a number in scope."""
-    for bind in binds[: len(digits.names)]:
-        path = _named(bind, path) if isinstance(bind, Bind) else path
+    own = [bind for bind in binds[: len(digits.names)] if isinstance(bind, Bind)]
+    if digits.is_said:
+        for bind in own:
+            path = path.naming(bind.var, path.depends(bind.index))
+            path = replace(path, free=path.free | {bind.var}) if digits.whole in path.free else path
+        path = path.where(path.holds("==", *_summed(digits), *digits.names))
+    else:
+        for bind in own:
+            path = _named(bind, path)
     for name, radix in zip(digits.names, digits.radices, strict=True):
         end = None if radix.trips is None else ix.add(ix.multiply(radix.trips, Num(radix.step)), radix.start)
-        start = path.text(radix.start)
-        steps = f"({name} - ({start})) mod {radix.step} = 0" if start and radix.step > 1 else None
-        path = path.where(path.holds("<=", radix.start, Var(name)), end and path.holds("<", Var(name), end), steps)
-    return replace(path, digits=(*path.digits, digits))
+        path = path.where(
+            None if end is None and digits.is_said else path.holds("<=", radix.start, Var(name), name),
+            end and path.holds("<", Var(name), end, name),
+            path.stepped(name, radix.start, radix.step, name),
+        )
+    first, name = digits.radices[0], digits.names[0]
+    top = _top(digits, path.limits.get(digits.whole))
+    end = top and ix.add(ix.multiply(top, Num(first.step)), first.start)
+    return replace(path.where(end and path.holds("<", Var(name), end, name)), digits=(*path.digits, digits))
+
+
+def _top(digits: Digits, limit: Index | None) -> Index | None:
+    """What the first digit stays below: ``whole < t0 * t1 * t2`` means ``whole / (t1 * t2) < t0``."""
+    for radix in reversed(digits.radices[1:]):
+        if not (isinstance(limit, IndexBinary) and limit.op is IndexOp.MUL and limit.right == radix.trips):
+            return None
+        limit = limit.left
+    return limit
+
+
+def _summed(digits: Digits) -> tuple[Index, Index]:
+    """Both sides of ``whole = d0 * t1 * t2 + d1 * t2 + d2``, times all steps: no division is left for isl."""
+    steps = prod(radix.step for radix in digits.radices)
+    total: Index = Num(0)
+    scale = steps
+    for name, radix in reversed(list(zip(digits.names, digits.radices, strict=True))):
+        part = ix.multiply(ix.subtract(Var(name), radix.start), Num(scale // radix.step))
+        total = ix.add(total, part)
+        scale *= radix.trips.value if isinstance(radix.trips, Num) else 1
+    return ix.multiply(Var(digits.whole), Num(steps)), total
 
 
 def _digits(statements: Sequence[Statement]) -> Digits | None:
-    """The most bindings at the head of the statements that are the digits of one number, if isl cannot say so itself."""
+    """The most bindings at the head of the statements that are the digits of one number."""
     count = next((k for k, part in enumerate(statements) if not isinstance(part, Bind)), len(statements))
     for length in range(count, 1, -1):
         run = [part for part in statements[:length] if isinstance(part, Bind)]
         found = _digits_of(run)
         if found is not None:
-            return None if all(ix.is_affine(bind.index) for bind in run) else found
+            return replace(found, is_said=all(ix.is_affine(bind.index) for bind in run))
     return None
 
 

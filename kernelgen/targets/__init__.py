@@ -1,7 +1,8 @@
 """Back ends, the only room that imports llvmlite: base (what a target is), python (the reference), cpu (LLVM),
 gpu (CUDA C through NVRTC, on a device or in a PTX interpreter), ascend (AscendC, read back and simulated).
 
-A target is a module (or package) here that defines ``TARGET``; a third party's is named by its dotted module name.
+A target is a module (or package) here that defines ``TARGET``; a third party's is named by its dotted module name. A machine
+of the target's family may stand behind a colon: ``ascend:910A``, ``gpu:hip``.
 """
 
 from __future__ import annotations
@@ -26,6 +27,16 @@ def find_target(name: str | Target) -> Target:
     """The target of that name; a dotted name is imported. Raises BackendUnavailable with the known names."""
     if isinstance(name, Target):
         return name
+    name, colon, machine = name.partition(":")
+    found = _named(name)
+    if not colon:
+        return found
+    if found.variant is None:
+        raise BackendUnavailable(f"target {name!r} has one machine only; {machine!r} is named behind the colon")
+    return found.variant(machine)
+
+
+def _named(name: str) -> Target:
     module_name = name if "." in name else f"{__name__}.{name}"
     if "." not in name and name not in target_names():
         raise BackendUnavailable(

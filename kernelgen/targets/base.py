@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -64,6 +64,8 @@ class Target:
     ``machine`` names the one whose stages make its nests, see :func:`kernelgen.stages.machine_named`.
     ``sizes`` are those that the mapping starts from on this machine.
     ``printer`` prints by choices that a plan may hold; ``emit`` then makes them itself.
+    ``variant`` gives the same back end for another machine of its family, which is named behind a colon: ``ascend:910A``.
+    ``files`` gives what a user takes away of a kernel: file name -> text; None where the source is all there is.
     """
 
     name: str
@@ -73,3 +75,5 @@ class Target:
     machine: str = "cpu"
     sizes: Callable[[], CpuPlan] = CpuPlan
     printer: Printer | None = None
+    variant: Callable[[str], Target] | None = None
+    files: Callable[[str, Nest], Mapping[str, str]] | None = None

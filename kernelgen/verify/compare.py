@@ -42,16 +42,15 @@ def difference(found: Array, expected: Array, tolerance: float) -> Difference:
     """Compares element by element; NaN and infinities must stand at the same places. Integers and bools must be equal."""
     if found.shape != expected.shape:
         return Difference(np.inf, f"shape {found.shape}, expected {expected.shape}")
+    wrong = np.asarray(found != expected)
     if expected.dtype.kind in "iub":
-        wrong = found != expected
         return Difference(float(wrong.any()), _fault(wrong, found, expected))
     wide = np.complex128 if expected.dtype.kind == "c" else np.float64
-    left, right = found.astype(wide), expected.astype(wide)
+    left, right = found[wrong].astype(wide), expected[wrong].astype(wide)
     with np.errstate(all="ignore"):
         apart = np.abs(left - right)
-        same = (left == right) | (np.isnan(left) & np.isnan(right))
         close = apart <= tolerance + tolerance * np.abs(right)
-    wrong = ~(same | (close & np.isfinite(right)))
+    wrong[wrong] = ~((np.isnan(left) & np.isnan(right)) | (close & np.isfinite(right)))
     finite = apart[np.isfinite(apart)]
     return Difference(float(finite.max()) if finite.size else 0.0, _fault(wrong, found, expected))
 

@@ -37,8 +37,9 @@ INTERPRETED_LIMITS = {"gpu": 96 << 10, "ascend": 8 << 10}
 INTERPRETED_AT_MOST = 4 << 20
 """What such a target runs whole of a kernel that cannot shrink; of a larger one it runs a sample of blocks."""
 
-SAMPLED_LIMIT = 32 << 20
-"""Where a kernel that was scaled down runs a sample of its blocks too, this is the size that it keeps."""
+LARGER_LIMITS = {"gpu": 32 << 20, "ascend": 128 << 10}
+"""The size that a kernel keeps where it is scaled down less and run once more: a sample of its blocks where the target
+has samples, else all of it, large enough that tiles have several turns or cores."""
 
 
 def verify(
@@ -59,7 +60,8 @@ def verify(
     Refusals (UnsupportedError) are skipped with their reason code, as is a target that needs what is not installed; a
     wrong answer or any other exception is a failure.
     """
-    interpreted = None if device else INTERPRETED_LIMITS.get(target)
+    family = target.partition(":")[0]
+    interpreted = None if device else INTERPRETED_LIMITS.get(family)
     small = shrink(desc, min(byte_limit, interpreted or byte_limit))
     is_sampled = interpreted is not None and argument_bytes(small) > INTERPRETED_AT_MOST
     if argument_bytes(small) > 4 * byte_limit:
@@ -67,7 +69,7 @@ def verify(
     try:
         record = _verified(small, target, seed, compiler, device, is_sampled)
         if interpreted and record.status is Status.PASSED and not is_sampled:
-            record = _sampled_too(record, small, shrink(desc, min(byte_limit, SAMPLED_LIMIT)), target, seed, compiler)
+            record = _larger_too(record, desc, min(byte_limit, LARGER_LIMITS[family]), target, seed, compiler)
         if checked and record.status is Status.PASSED:
             record = examined(record, small, lambda smaller: compiler(smaller, target))
     except BackendUnavailable as missing:
@@ -79,24 +81,24 @@ def verify(
     return replace(record, scaled=small is not desc)
 
 
-def _sampled_too(
-    record: Record, small: KernelDesc, large: KernelDesc, target: str, seed: int, compiler: Compiler
-) -> Record:
-    """The record of a kernel that passed, with what a sample of a larger one's blocks has shown, or its failure.
+def _larger_too(record: Record, desc: KernelDesc, limit: int, target: str, seed: int, compiler: Compiler) -> Record:
+    """The record of a kernel that passed, with what a larger one has shown, or its failure.
 
     Where blocks of the larger one build on all of an earlier launch, there is no sample, and the record stays.
     """
-    if not argument_bytes(small) < argument_bytes(large) <= 4 * SAMPLED_LIMIT:
+    large = shrink(desc, limit)
+    if not record.argument_bytes[0] < argument_bytes(large) <= 4 * limit:
         return record
     try:
         again = _verified(large, target, seed, compiler, device=False, is_sampled=True)
     except UnsupportedError:
         return record
+    both = (*record.argument_bytes, *again.argument_bytes)
     if again.status is not Status.PASSED:
-        return again
+        return replace(again, argument_bytes=both)
     errors = [error for error in (record.max_error, again.max_error) if error is not None]
     times = {name: record.times.get(name, 0.0) + again.times[name] for name in again.times}
-    return replace(record, times=times, max_error=max(errors, default=None), sampled=again.sampled)
+    return replace(record, times=times, max_error=max(errors, default=None), sampled=again.sampled, argument_bytes=both)
 
 
 def verify_file(
@@ -133,7 +135,12 @@ def _verified(desc: KernelDesc, target: str, seed: int, compiler: Compiler, devi
         results = [_where_written(*each) for each in zip(sample.written, results, right, strict=True)]
     found = compare(desc, names, results, right)
     proof = Counter(fact.check for fact in kernel.proof.facts) if isinstance(kernel, Kernel) else {}
-    more |= {"times": clock.milliseconds, "max_error": found.error, "proof": dict(proof)}
+    more |= {
+        "argument_bytes": (argument_bytes(desc),),
+        "times": clock.milliseconds,
+        "max_error": found.error,
+        "proof": dict(proof),
+    }
     if found.fault:
         return failed(desc.name, "wrong-answer", found.fault, **more)
     return Record(desc.name, Status.PASSED, **more)

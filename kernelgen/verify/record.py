@@ -33,6 +33,7 @@ class Record:
 
     Times are milliseconds. ``max_error`` is the largest absolute difference of any element, None when nothing was
     compared. ``proof`` counts the facts proved per check. ``scaled`` tells that shapes were shrunk to fit the memory.
+    ``argument_bytes`` are those of all arguments together, for each size that was run, the smallest first.
     ``sampled``, for a kernel too large to interpret: how many of its blocks of threads ran, and how many elements they
     wrote, which are those that were compared. Where ``scaled`` holds too, a small kernel of the same operators ran whole
     before it, or, where that is not small enough either, ``blocks`` are those of the scaled one alone.
@@ -48,6 +49,7 @@ class Record:
     max_error: float | None = None
     proof: Mapping[str, int] = field(default_factory=dict[str, int])
     scaled: bool = False
+    argument_bytes: tuple[int, ...] = ()
     sampled: Mapping[str, int] = field(default_factory=dict[str, int])
     checked: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.gpu import classes, run
+from benchmarks.gpu import classes, estimates, run, v100
 from benchmarks.gpu.cases import CASES, GpuCase
 from benchmarks.gpu.contestants import CAPTURED, OURS
 from benchmarks.gpu.correctness import catalogue, every
@@ -49,6 +50,78 @@ def test_without_a_device_the_file_says_so(tmp_path: Path) -> None:
     if record["device"] is None:
         assert record["reason"]
         assert record["date"]
+
+
+def test_all_of_it_runs_on_a_stand_in_for_a_device(tmp_path: Path) -> None:
+    """The parent, its processes for classes and the verification with ``--device``: each imports this cupy."""
+    try:
+        version()
+    except BackendUnavailable as error:
+        pytest.skip(str(error))
+    (tmp_path / "cupy.py").write_text(
+        "import pytest\nfrom tests.support import fake_cupy\nfake_cupy.install(pytest.MonkeyPatch())\n"
+    )
+    corpus, out = tmp_path / "corpus", tmp_path / "gpu.json"
+    catalogue_of(corpus, "Add", "ReduceMax")
+    options = ["--tiny", "--no-peers", "--corpus", str(corpus), "--case", "softmax", "--case", "dynamic_softmax"]
+    paths = os.pathsep.join(map(str, (tmp_path, ROOT)))
+    subprocess.run(
+        [sys.executable, "-m", "benchmarks", "gpu", *options, "--json", str(out)],
+        cwd=ROOT, check=True, timeout=240, env=os.environ | {"PYTHONPATH": paths},
+    )  # fmt: skip
+    record = json.loads(out.read_text())
+    assert record["device"]["name"] == "NVIDIA Stand-in"
+    assert {part: (found["passed"], found["faults"]) for part, found in record["correctness"].items()} == {
+        "catalogue": (2, {}), "corpus": (2, {})
+    }  # fmt: skip
+    assert record["summary"]["right"] == record["summary"]["measured"] == 2
+    assert set(record["classes"]["softmax"]["contestants"]) == {OURS, CAPTURED}
+
+
+def catalogue_of(folder: Path, *names: str) -> None:
+    folder.mkdir()
+    catalogue(folder, names)
+
+
+# ---------------------------------------------------------------- estimates
+
+
+def test_estimates_name_what_each_launch_is_bound_by() -> None:
+    (case,) = (case for case in CASES if case.name == "softmax")
+    record = estimates.guarded(case, tiny=True)
+    if "BackendUnavailable" in record.get("failed", ""):
+        pytest.skip(record["failed"])
+    (launch,) = record["launches"]
+    assert launch["bound"] in launch["limits_us"]
+    assert launch["microseconds"] >= max(launch["limits_us"].values())
+    assert record["compile_ms"] > 0
+    assert record["without_a_kernel"] == []
+
+
+def test_published_times_stand_beside_estimates(tmp_path: Path) -> None:
+    corpus = tmp_path / "corpus"
+    catalogue_of(corpus, "Add", "ReduceMax")
+    published = {path.name: {"avg_us": 2.0, "bytes": 2**21} for path in corpus.glob("*.info")}
+    (tmp_path / v100.TIMES).write_text(json.dumps(published))
+    saved: list[Any] = []
+    record = v100.run(corpus, tiny=True, jobs=1, save=saved.append)
+    if any("BackendUnavailable" in row.get("reason", "") for row in record["kernels"]):
+        pytest.skip(record["kernels"][0]["reason"])
+    assert {row["class"] for row in record["kernels"]} == {"element-wise", "reduction of columns"}
+    for found in record["classes"].values():
+        assert found["large"]["akg"] == pytest.approx(2**21 / 2e-6 / 900e9)
+        assert found["large"]["akg_over_estimated"] > 0
+    assert saved == []
+
+
+def test_a_kernel_that_takes_too_long_says_so() -> None:
+    with pytest.raises(v100.TimeUp, match="processor time"), v100.limited(0.05):
+        spin()
+
+
+def spin() -> None:
+    while True:
+        pass
 
 
 def test_catalogue_has_a_description_for_every_operator_that_a_kernel_holds(tmp_path: Path) -> None:

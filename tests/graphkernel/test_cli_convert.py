@@ -1,8 +1,10 @@
-"""The command convert: MindSpore Lite's words, our files."""
+"""The command convert: MindSpore Lite's words, our files; for Ascend also the kernels, simulated, and a report."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -11,6 +13,11 @@ import graphkernel as gk
 from graphkernel import ops
 from graphkernel.cli import app
 from graphkernel.errors import OptionError
+from graphkernel.export.kernels import export
+from graphkernel.export.summary import VENDOR, NetworkSummary
+from kernelgen.desc import KernelDesc
+from kernelgen.kit import Kit
+from kernelgen.verify.record import Record, Status
 
 RUNNER = CliRunner()
 
@@ -74,8 +81,101 @@ def test_a_wrong_configuration_is_refused(folder: Path, text: str, said: str) ->
         ("--fmk=TFLITE", "--fmk=TFLITE: one of ONNX, GK, COMPOSITE"),
         ("--fmk=ONNX", "--fmk=ONNX reads .onnx, not"),
         ("--configFile=nothing.cfg", "--configFile=nothing.cfg: cannot be read"),
+        ("--optimize=general:910A", "--optimize=general:910A: a machine stands behind ascend_oriented only"),
     ],
 )
 def test_wrong_words_are_refused(folder: Path, more: str, said: str) -> None:
     with pytest.raises(OptionError, match=said):
         convert(folder, more)
+
+
+# ---------------------------------------------------------------- for Ascend
+
+
+def two_kernels() -> gk.Graph:
+    """softmax(x @ w) in two places, and a transpose: MatMul stays outside, the softmaxes are one kernel."""
+
+    def net(x: Any, w: Any) -> Any:  # values of the trace
+        first = ops.softmax(ops.matmul(x, w), -1)
+        return ops.softmax(ops.matmul(first, w), -1)
+
+    return gk.trace(net, gk.spec((24, 24)), gk.spec((24, 24)))
+
+
+def converted(folder: Path, graph: gk.Graph, *more: str) -> tuple[Result, Path, dict[str, Any]]:
+    gk.save(graph, folder / "net.gk")
+    found = convert(folder, f"--configFile={folder / 'akg.cfg'}", *more)
+    kernels_folder = folder / "out_kernels"
+    return found, kernels_folder, json.loads((kernels_folder / "report.json").read_text())
+
+
+def test_ascend_writes_kernels_their_meta_and_a_report(folder: Path) -> None:
+    found, written, report = converted(folder, two_kernels(), "--optimize=ascend_oriented")
+    (kernel,) = report["kernels"]
+    name = kernel["name"]
+    assert len(kernel["calls"]) == 2
+    assert (kernel["status"], kernel["run"]["scaled"]) == ("passed", False)
+    assert report["outside"] == {"MatMul": 2}
+    assert {one.relative_to(written).as_posix() for one in written.rglob("*.*")} == {
+        "network.json", "report.html", "report.json", "kernel_meta/launch.py",
+        *(f"kernel_meta/{name}.{ending}" for ending in ("cpp", "json", "info", "npz")),
+        *(f"timelines/{name}.{ending}" for ending in ("svg", "trace.json")),
+    }  # fmt: skip
+    assert f"1/1 {name}: passed" in found.stderr
+    assert "2 kernel calls, 1 distinct: 1 passed in the simulator, 0 failed, 0 left" in found.stderr
+    page = (written / "report.html").read_text()
+    assert f"timelines/{name}.svg" in page
+    assert "never measured by us" in page
+
+
+def test_the_network_says_what_runs_in_which_order(folder: Path) -> None:
+    _, written, report = converted(folder, two_kernels(), "--optimize=ascend_oriented")
+    network = json.loads((written / "network.json").read_text())
+    assert [node["operator"] for node in network["nodes"]] == ["MatMul", "Fused", "MatMul", "Fused"]
+    assert network["nodes"][1]["kernel"] == report["kernels"][0]["name"]
+    assert network["nodes"][1]["inputs"] == [network["nodes"][0]["name"]]
+    assert network["outputs"] == [network["nodes"][3]["name"]]
+
+
+def test_the_machine_stands_behind_the_orientation(folder: Path) -> None:
+    _, written, report = converted(folder, two_kernels(), "--optimize=ascend_oriented:950")
+    meta = json.loads((written / "kernel_meta" / f"{report['kernels'][0]['name']}.json").read_text())
+    assert (report["machine"], meta["npuArch"]) == ("950", "dav-3510")
+    with pytest.raises(OptionError, match="unknown Ascend machine '910C'"):
+        convert(folder, f"--configFile={folder / 'akg.cfg'}", "--optimize=ascend_oriented:910C")
+
+
+def test_a_platform_config_file_is_a_machine(folder: Path) -> None:
+    sizes = "l0_a_size=65536\nl0_b_size=65536\nl0_c_size=131072\nl1_size=524288\nub_size=196608\n"
+    cores = "[version]\nSoC_version=Ascend910B4\n[SoCInfo]\nai_core_cnt=20\nvector_core_cnt=40\n"
+    (folder / "B4.ini").write_text(f"{cores}[AICoreSpec]\ncube_freq=1500\n{sizes}")
+    _, written, report = converted(folder, two_kernels(), f"--optimize=ascend_oriented:{folder / 'B4.ini'}")
+    meta = json.loads((written / "kernel_meta" / f"{report['kernels'][0]['name']}.json").read_text())
+    assert meta["machine"] == "Ascend910B4"
+    assert meta["blockDim"] <= 40
+
+
+def refused(desc: KernelDesc) -> Kit:
+    return Kit(desc, Record(desc.name, Status.SKIPPED, "unsupported-op", "[unsupported-op] no such <instruction>"))
+
+
+def summary_of(folder: Path, kit: Any) -> tuple[gk.Graph, NetworkSummary]:
+    graph = two_kernels()
+    return export(graph, gk.optimize(graph, 2, "ascend"), folder, "910B", kit)
+
+
+def test_what_has_no_kernel_stays_with_the_vendors_operators(folder: Path) -> None:
+    runnable, summary = summary_of(folder, refused)
+    assert not any(node.body is not None for node in runnable.operators)
+    assert (summary.count(VENDOR), summary.kernels[0].reason) == (1, "unsupported-op")
+    assert "no such &lt;instruction&gt;" in (folder / "report.html").read_text()
+    assert not (folder / "kernel_meta").exists()
+
+
+def test_a_wrong_kernel_is_counted_and_kept_in_the_graph(folder: Path) -> None:
+    def wrong(desc: KernelDesc) -> Kit:
+        return Kit(desc, Record(desc.name, Status.FAILED, "wrong-answer", "y[3] is 2, expected 1"))
+
+    runnable, summary = summary_of(folder, wrong)
+    assert any(node.body is not None for node in runnable.operators)
+    assert summary.headline.count("1 failed") == 1

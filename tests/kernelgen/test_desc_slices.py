@@ -70,6 +70,8 @@ def test_symbolic_dims_can_be_taken_whole_backwards_or_at_an_end():
     assert cuts(but_first) == (Cut(0, 1, 1, n - 1),)
     but_last = sliced("StridedSlice", (n,), begin=(0,), end=(-1,), strides=(1,))
     assert cuts(but_last) == (Cut(0, 0, 1, n - 1),)
+    named = sliced("StridedSlice", (n, n + 3), begin=(1, n), end=(n, n + 2), strides=(1, 1))
+    assert cuts(named) == (Cut(0, 1, 1, n - 1), Cut(1, n, 1, 2))
 
 
 @pytest.mark.parametrize(("match", "shape", "attrs"), [
@@ -78,6 +80,7 @@ def test_symbolic_dims_can_be_taken_whole_backwards_or_at_an_end():
     ("more dims", (4,), {"begin": (0, 0), "end": (1, 1), "strides": (1, 1)}),
     ("number of entries", (4,), {"begin": (0,), "end": (1, 1), "strides": (1,)}),
     ("depends on its size", (sym("N"),), {"begin": (0,), "end": (3,), "strides": (1,)}),
+    ("depends on its size", (sym("N"),), {"begin": (0,), "end": (sym("M"),), "strides": (1,)}),
     ("depends on its size", (sym("N"),), {"begin": (2,), "end": (3,), "strides": (1,), "shrink_axis_mask": 1}),
 ])  # fmt: skip
 def test_faults(match, shape, attrs):

@@ -128,6 +128,17 @@ def test_a_plan_goes_through_a_file(folder, tmp_path):
     assert "the plan was made for softmax " in found.output
 
 
+def test_tune_prints_what_it_tried_and_writes_the_best(folder, tmp_path):
+    file, out = folder / "softmax.info", tmp_path / "best.json"
+    found = RUNNER.invoke(app, ["tune", str(file), "--most", "2", "--dump-plan", str(out)])
+    assert found.exit_code == 0, found.output
+    assert "band 0: " in found.output
+    assert json.loads(out.read_text())["version"] == 1
+    wrong = RUNNER.invoke(app, ["tune", str(file), "--machine", "K80"])
+    assert isinstance(wrong.exception, ArgumentError)
+    assert "H200" in str(wrong.exception)
+
+
 def test_a_plan_is_of_one_kernel_and_well_formed(folder, tmp_path):
     wrong = tmp_path / "wrong.out"
     wrong.write_text('{"cpu": {"tile": "64"}}')

@@ -6,6 +6,7 @@ import pytest
 from kernel_examples import Writer, constant, tensor
 
 from kernelgen.desc_check import check
+from kernelgen.dtypes import INT32
 from kernelgen.meaning import reference
 from kernelgen.samples_scale import SMALLEST, argument_bytes, scale_down
 
@@ -85,3 +86,25 @@ def test_products_of_blocks_keep_their_blocks(transpose_a: bool, transpose_b: bo
     assert all(t.shape[2:] == (16, 16) for t in (*found.inputs, *found.outputs))
     numbers = (0.25 * np.ones([int(str(d)) for d in t.shape], np.float32) for t in found.inputs)
     assert reference(found)(*numbers)[0].shape == found.outputs[0].shape
+
+
+def test_sums_of_segments_shrink_with_their_numbers_of_segments():
+    w, data, numbers = Writer(), tensor("x", 5000, 4000, 3), tensor("ids", 5000, 4000, dtype=INT32)
+    y = w.op("UnsortedSegmentSum", data, numbers, shape=(7000, 3), num_segments=7000)
+    found = scale_down(w.desc("k", (data, numbers), y), 1 << 16)
+    assert found is not None
+    assert check(found).inputs[0].shape[:2] == found.inputs[1].shape
+    assert found.inputs[0].shape[2:] == found.outputs[0].shape[1:]
+    assert found.outputs[0].shape[0] == found.ops[0].attrs.int("num_segments") < 7000
+
+
+def test_what_is_gathered_shrinks_with_its_numbers_and_with_the_data_around():
+    w, data, numbers = Writer(), tensor("x", 400, 5000, 300), tensor("ids", 700, 900, dtype=INT32)
+    y = w.op("Gather", data, numbers, shape=(400, 700, 900, 300), axis=1)
+    found = scale_down(w.desc("k", (data, numbers), y), 1 << 16)
+    assert found is not None
+    small, chosen = check(found).inputs
+    assert found.outputs[0].shape == (small.shape[0], *chosen.shape, small.shape[2])
+    kept = small.shape[1]
+    assert isinstance(kept, int)
+    assert kept < 5000

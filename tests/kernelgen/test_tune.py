@@ -10,9 +10,9 @@ from operator_kernels import F, draw, one
 import kernelgen
 from kernelgen.desc import KernelDesc
 from kernelgen.driver import compile
-from kernelgen.errors import KernelgenError
+from kernelgen.errors import ArgumentError, BackendUnavailable, KernelgenError
 from kernelgen.kernel import Kernel
-from kernelgen.tune import interleaved, neighbours, tune
+from kernelgen.tune import by_model, interleaved, neighbours, tune
 
 PRODUCT = one("MatMul", [(F, (21, 9)), (F, (9, 40))], [(F, (21, 40))], transpose_a=False, transpose_b=False)
 
@@ -73,3 +73,24 @@ def test_times_are_compared_on_copies() -> None:
     before = [array.copy() for array in inputs]
     assert 0.2 < interleaved(inputs)(kernel, kernel) < 5
     assert all((a == b).all() for a, b in zip(inputs, before, strict=True))
+
+
+def test_the_model_of_a_gpu_stands_in_for_the_clock() -> None:
+    desc = softmax(4, 4096)
+    chosen = compile(desc, "gpu").plan
+    plans = dict(neighbours(chosen))
+    kernel = compile(desc, "gpu", plans["256 threads in place of 512"])
+    try:
+        found = tune(kernel, (), most=1, compare=by_model("H200"))
+    except BackendUnavailable as error:
+        pytest.skip(str(error))
+    (trial,) = found.trials
+    assert trial.change == "512 threads in place of 256"
+    assert trial.ratio is not None
+    assert 0.5 < trial.ratio < 1
+
+
+def test_a_kernel_without_launches_has_nothing_to_compare() -> None:
+    kernel = compile(softmax())
+    with pytest.raises(ArgumentError, match="kernels for cpu have no estimate"):
+        by_model("H200")(kernel, kernel)

@@ -82,3 +82,15 @@ def convolution(kind: str, image: tuple[int, ...], weights: tuple[int, ...], lay
     y = TensorDesc("y", tuple(result), dtype(kind), layout)
     attrs = Attrs.of({"format": layout, "stride": (1, 1, 1, 1), "dilation": (1, 1, 1, 1), "group": 1})
     return KernelDesc("convolution", (x, w), (y,), (OpDesc("Conv2D", (x, w), (y,), attrs),))
+
+
+def in_squares(rows: int, columns: int, terms: int, kind: str) -> KernelDesc:
+    """A product of matrices that are stored as ``[columns / 16, rows / 16, 16, 16]``, and its absolute value."""
+    shapes = ((terms, rows), (columns, terms), (columns, rows))
+    a, b, c = (
+        TensorDesc(name, (n // 16, m // 16, 16, 16), dtype(kind), "FRACTAL_NZ")
+        for name, (n, m) in zip("abc", shapes, strict=True)
+    )
+    y = TensorDesc("y", c.shape, c.dtype, "FRACTAL_NZ")
+    ops = (OpDesc("MatMul", (a, b), (c,)), OpDesc("Abs", (c,), (y,)))
+    return KernelDesc("in_squares", (a, b), (y,), ops)

@@ -5,6 +5,8 @@ five), platform_config (a user's ``.ini``); expressions (scalars), instructions 
 pipes (which pipe executes a call), build (kernels by name), printer; tokens, read_expression, scopes (names), reader;
 simulate (the room that runs the text); published (measurements), fit (the time model's constants), timeline (trace and
 picture); lower (the room that makes a kernel of a nest), launch (blocks of a launch), entry (a kernel in the simulator),
+effort (how long a run will take), launches (launches that show what an order needs), minimal (which flags a kernel does
+without); launch_on_card (the script for owners of a card), meta (kernel_meta, the files of a kernel),
 target.
 
 How a generator uses it. Every loop nest becomes statements of :mod:`instructions`, most easily through a builder::

@@ -52,10 +52,19 @@ Given = Tensor | TensorRef | Scalar | str | Sequence[Scalar | str]
 def make_call(operation: str, template: Sequence[str] = (), **arguments: Given) -> Call:
     """A call with its arguments by name. Raises AscendError with the prototypes of its name when none has these names."""
     forms = BY_OPERATION.get(operation, ())
-    for form in forms:
-        if {slot.name for slot in form.slots} == set(arguments):
+    named = [form for form in forms if {slot.name for slot in form.slots} == set(arguments)]
+    for form in named:
+        if len(named) == 1 or all(_fits(slot, arguments[slot.name]) for slot in form.slots):
             return Call(operation, tuple(template), tuple(_argument(slot, arguments[slot.name]) for slot in form.slots))
     raise AscendError(f"{operation}({', '.join(arguments)}): no such prototype; known: {_known(forms)}")
+
+
+def _fits(slot: Slot, given: Given) -> bool:
+    """Whether a struct has as many fields as are given: prototypes with the same names differ in that."""
+    return not isinstance(given, tuple) or len(STRUCTS.get(slot.kind, ())) in (
+        len(given),
+        len(given) - (slot.kind == "DataCopyPadExtParams"),
+    )
 
 
 def _known(forms: Sequence[Form]) -> str:

@@ -50,6 +50,7 @@ A2_OPERATIONS: Operations = _rows(
     (("Transpose",), frozenset({FLOAT16, INT16, UINT16})),
     (("DataCopy", "DataCopyPad"), COPIED),
     (("LoadData",), frozenset({FLOAT16, BFLOAT16})),
+    (("InitConstValue",), MOVABLE),
     (("Mmad",), frozenset({FLOAT16, BFLOAT16})),
     (("Fixpipe",), frozenset({FLOAT16, BFLOAT16, FLOAT32})),
 )

@@ -12,8 +12,8 @@ from kernelgen.errors import CodegenError
 from kernelgen.nest.nodes import Alloc, Buffer, Nest, Space
 from kernelgen.nest.walk import statements
 from kernelgen.targets.ascend.instructions import Kernel
-from kernelgen.targets.ascend.launch import blocks_of
-from kernelgen.targets.ascend.lower.promote import local_size, parameter_of
+from kernelgen.targets.ascend.launch import blocks_of, copies_of_locals
+from kernelgen.targets.ascend.lower.scope import local_size, parameter_of
 from kernelgen.targets.ascend.machine import Machine
 from kernelgen.targets.ascend.machines import ASCEND_910B
 from kernelgen.targets.ascend.reader import read_kernel
@@ -35,18 +35,20 @@ class SimulatedEntry:
         """Runs the kernel. Raises CodegenError with the findings where the run is not clean."""
         sizes = dict(zip(self.nest.symbols, symbols, strict=True))
         given = {parameter_of(b): _flat(array) for b, array in zip(self.nest.buffers, arrays, strict=True)}
-        if any(array.size == 0 for array in given.values()):
-            given = {name: array if array.size else np.zeros(32, array.dtype) for name, array in given.items()}
+        empty = frozenset(name for name, array in given.items() if not array.size)
+        given = {name: np.zeros(32, array.dtype) if name in empty else array for name, array in given.items()}
         blocks = blocks_of(self.nest, self.machine, sizes)
         for buffer in self.locals:
-            given[parameter_of(buffer)] = np.zeros(local_size(buffer) * blocks, buffer.dtype.numpy)
+            given[parameter_of(buffer)] = np.zeros(
+                local_size(buffer) * copies_of_locals(self.kernel, blocks), buffer.dtype.numpy
+            )
         spaces = {parameter_of(b): b.space for b in (*self.nest.buffers, *self.locals)}
         report = simulate(
             self.source,
             given,
             machine=self.machine,
             blocks=blocks,
-            outputs=[name for name, space in spaces.items() if space is Space.OUTPUT],
+            outputs=[name for name, space in spaces.items() if space is Space.OUTPUT and name not in empty],
             updated=[name for name, space in spaces.items() if space not in (Space.OUTPUT, Space.INPUT)],
             tiling=sizes,
             step_limit=STEP_LIMIT,

@@ -27,6 +27,7 @@ STRUCTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "matrices", "rows", "columns", "src_matrix_stride", "src_row_stride", "dst_column_stride",
             "dst_row_stride", "dst_matrix_stride",
         ),
+        "InitConstValueParams": ("repeats", "length", "gap", "value"),
         "LoadData2DParams": ("start", "repeats", "src_stride", "sid", "dst_gap", "transpose", "address_mode"),
         "MmadParams": ("m", "n", "k", "unit_flag", "from_bias", "initial"),
         "FixpipeParamsV220": (
@@ -142,6 +143,7 @@ def _move_forms() -> Iterator[Form]:
     yield Form("DataCopyPad", "pad_in", "params", (DST, SRC, extended, Slot("padding", "DataCopyPadExtParams")))
     yield Form("DataCopyPad", "pad_out", "params", (DST, SRC, extended))
     yield Form("LoadData", "load_data", "params", (DST, SRC, Slot("params", "LoadData2DParams")))
+    yield Form("InitConstValue", "init_const", "params", (DST, Slot("params", "InitConstValueParams")))
     yield Form("Mmad", "mmad", "params", (DST, FIRST, SECOND, Slot("params", "MmadParams")))
     yield Form("Fixpipe", "fixpipe", "params", (DST, SRC, Slot("params", "FixpipeParamsV220")), 3)
 

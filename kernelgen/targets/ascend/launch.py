@@ -6,17 +6,33 @@ from collections.abc import Mapping
 
 from kernelgen.nest.index import add, floor_divide, subtract
 from kernelgen.nest.nodes import For, Index, IndexBinary, IndexOp, LoopKind, Nest, Num, Var
+from kernelgen.targets.ascend.instructions import MIX, Kernel
+from kernelgen.targets.ascend.lower.cube.plan import plan_of
+from kernelgen.targets.ascend.lower.cube.sizes import items_of
 from kernelgen.targets.ascend.machine import Machine
 
 
 def blocks_of(nest: Nest, machine: Machine, symbols: Mapping[str, int]) -> int:
-    """Cores that have something to do: the most turns of a loop that is dealt to them, no more than there are."""
+    """Cores that have something to do: the most turns of a loop that is dealt to them, no more than there are.
+
+    A block of a kernel with products is a cube core, or a cube core with two vector cores.
+    """
+    plan = plan_of(nest, machine)
     turns = [1]
-    for part in nest.body.statements:
-        if isinstance(part, For) and part.kind is LoopKind.BLOCK:
-            trips = floor_divide(add(subtract(part.upper, part.lower), Num(part.step - 1)), Num(part.step))
+    for part in plan.parts:
+        only = part.block.statements[0]
+        if part.product is None and isinstance(only, For) and only.kind is LoopKind.BLOCK:
+            trips = floor_divide(add(subtract(only.upper, only.lower), Num(only.step - 1)), Num(only.step))
             turns.append(value(trips, symbols))
-    return min(max(turns), machine.cores)
+    items = [value(items_of(product, machine), symbols) for product in plan.products]
+    if not items:
+        return min(max(turns), machine.cores)
+    return min(max(*items, -(-max(turns) // 2)), machine.cube_cores)
+
+
+def copies_of_locals(kernel: Kernel, blocks: int) -> int:
+    """Vector cores of a launch, each of which has its own copy of a local in GM."""
+    return 2 * blocks if kernel.kind == MIX else blocks
 
 
 def value(index: Index, symbols: Mapping[str, int]) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kernelgen.dtypes import DType
+from kernelgen.targets.ascend.types import BLOCK
 
 
 @dataclass(frozen=True)
@@ -14,7 +15,8 @@ class Rates:
 
     ``vector_start`` and ``mmad_start`` are cycles that an instruction takes whatever it does; ``copy_start`` and
     ``load_start`` the same of a copy from or to GM and of a LoadData. ``copy_one_core`` is the most that a core's copy
-    reaches alone, ``copy_all_cores`` what all cores reach together. ``issue``, ``scalar_access`` and ``queue_depth``
+    reaches alone, ``copy_all_cores`` what all cores reach together. ``matrix_copy`` is what a cube core's copies to L1
+    reach from L2, which has what another core read before. ``issue``, ``scalar_access`` and ``queue_depth``
     describe the scalar unit.
     """
 
@@ -22,6 +24,7 @@ class Rates:
     copy_start: float
     copy_one_core: float
     copy_all_cores: float
+    matrix_copy: float
     load_start: float
     load_a: float
     load_b: float
@@ -63,6 +66,11 @@ class Machine:
     casts: Mapping[tuple[DType, DType], frozenset[str]]
     rates: Rates
     sources: Mapping[str, str]
+
+    @property
+    def room(self) -> int:
+        """Bytes behind every buffer in GM that copies of whole blocks may touch, and that belong to nobody."""
+        return 0 if self.has_copy_pad else BLOCK - 1
 
     @property
     def cores(self) -> int:

@@ -44,11 +44,22 @@ def pipe_of(call: Call, memory_of: Callable[[str], str]) -> str:
             return named_pipe(call)
         case "cross_wait" | "init":
             return S
+        case "init_const":
+            return _filling_pipe(call, memory_of)
         case _:
             dst, src = (memory_of(ref.tensor) for ref in call.arguments[:2] if isinstance(ref, TensorRef))
             if (src, dst) not in ROUTES:
                 raise AscendError(f"{call.operation}: no pipe copies from {src} to {dst}", call.line)
             return ROUTES[src, dst]
+
+
+def _filling_pipe(call: Call, memory_of: Callable[[str], str]) -> str:
+    """The pipe that copies to a memory fills it, too."""
+    target = call.arguments[0]
+    memory = memory_of(target.tensor) if isinstance(target, TensorRef) else ""
+    if memory not in (L1, L0A, L0B):
+        raise AscendError(f"{call.operation}: no pipe fills {memory}", call.line)
+    return MTE2 if memory == L1 else MTE1
 
 
 def event_of(call: Call) -> tuple[str, str]:

@@ -1,23 +1,47 @@
-"""The Ascend target: a nest as AscendC for vector cores, read back and simulated when the kernel is called."""
+"""The Ascend target: a nest as AscendC, read back and simulated when the kernel is called.
+
+``ascend`` is an A2 (910B); ``ascend:910A`` names another machine, ``ascend:FILE.ini`` the one of a platform_config file.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from kernelgen.errors import BackendUnavailable
 from kernelgen.nest.nodes import Nest
 from kernelgen.targets.ascend.entry import SimulatedEntry
+from kernelgen.targets.ascend.errors import AscendError
 from kernelgen.targets.ascend.lower.assemble import assemble
-from kernelgen.targets.ascend.machines import ASCEND_910B
+from kernelgen.targets.ascend.machine import Machine
+from kernelgen.targets.ascend.machines import ASCEND_910B, find_machine
+from kernelgen.targets.ascend.meta import kernel_files
+from kernelgen.targets.ascend.platform_config import read_platform
 from kernelgen.targets.ascend.printer import print_kernel
 from kernelgen.targets.base import Entry, Target
 
 
-def emit(nest: Nest) -> str:
-    """AscendC for the A2's vector cores. Raises UnsupportedError for what they have no instructions for."""
-    return print_kernel(assemble(nest, ASCEND_910B))
+def target_for(machine: Machine) -> Target:
+    """The target that makes kernels for a machine; it refuses with UnsupportedError what that has no instructions for."""
+
+    def emit(nest: Nest) -> str:
+        return print_kernel(assemble(nest, machine))
+
+    def load(source: str, nest: Nest) -> Entry:
+        return SimulatedEntry(source, nest, machine)
+
+    def files(source: str, nest: Nest) -> Mapping[str, str]:
+        return kernel_files(source, nest, machine)
+
+    stages = "ascend" if machine.has_copy_pad else "ascend_blocks"
+    return Target("ascend", emit, load, machine=stages, variant=named, files=files)
 
 
-def load(source: str, nest: Nest) -> Entry:
-    """The kernel in the simulator."""
-    return SimulatedEntry(source, nest)
+def named(machine: str) -> Target:
+    """The target for a machine by name (910b is 910B), or by the path of its ``.ini`` file. Raises BackendUnavailable."""
+    try:
+        return target_for(read_platform(machine) if machine.endswith(".ini") else find_machine(machine.upper()))
+    except AscendError as error:
+        raise BackendUnavailable(str(error)) from error
 
 
-TARGET = Target("ascend", emit, load, machine="ascend")
+TARGET = target_for(ASCEND_910B)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from html import escape
 
 from kernelgen.targets.ascend.simulate.clockwork import Span
@@ -17,14 +17,15 @@ COLOURS = {
 }  # fmt: skip
 
 
-def chrome_trace(report: Report) -> str:
-    """Trace events as JSON: a process for each core, a thread for each pipe, times in microseconds."""
+def chrome_trace(report: Report, cores: Collection[int] | None = None) -> str:
+    """Trace events as JSON: a process for each core, a thread for each pipe, times in microseconds; of some cores or all."""
+    spans = [span for span in report.spans if cores is None or span.core in cores]
     cycle = 1 / report.gigahertz / 1000
     events: list[dict[str, object]] = [
         {"name": "process_name", "ph": "M", "pid": core, "args": {"name": f"core {core}"}}
-        for core in dict.fromkeys(span.core for span in report.spans)
+        for core in dict.fromkeys(span.core for span in spans)
     ]
-    for span in report.spans:
+    for span in spans:
         events.append(
             {
                 "name": span.operation,

@@ -12,7 +12,7 @@ from dataclasses import asdict
 
 from kernelgen import options as environment
 from kernelgen.targets.cpu.cache import cache_key, cached
-from kernelgen.targets.gpu.nvrtc import Compiled, Resources, compile_cuda, version
+from kernelgen.targets.gpu.nvrtc import OPTIONS, Compiled, Resources, compile_cuda, version
 
 FOLDER = "gpu"
 
@@ -26,7 +26,7 @@ def cached_cubin(source: str, name: str, arch: str = "sm_90", options: Sequence[
         from_disk = False
         return packed(compile_cuda(source, name, arch, options))
 
-    key = cache_key(source, name, arch, version(), *options)
+    key = cache_key(source, name, arch, version(), *OPTIONS, *options)
     return unpacked(cached(environment.cache_dir() / FOLDER, key, produce)), from_disk
 
 

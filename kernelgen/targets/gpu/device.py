@@ -66,6 +66,6 @@ def load_functions(cupy: Any, cubin: bytes, launches: Sequence[Launch]) -> tuple
 def _function(module: Any, launch: Launch) -> Function:
     function = module.get_function(launch.kernel)
     function.compile()  # loads the module while its file is there
-    if launch.dynamic_shared:
-        function.max_dynamic_shared_size_bytes = launch.dynamic_shared
+    if launch.most_dynamic_shared:
+        function.max_dynamic_shared_size_bytes = launch.most_dynamic_shared
     return function

@@ -16,15 +16,16 @@ import numpy as np
 
 from kernelgen.dims import evaluate
 from kernelgen.errors import CodegenError, UnsupportedError
-from kernelgen.nest.nodes import Nest, Space
+from kernelgen.nest.nodes import Grid, Nest, Space
 from kernelgen.targets.base import Sample
 from kernelgen.targets.gpu.cubins import cached_cubin
 from kernelgen.targets.gpu.extents import extent
 from kernelgen.targets.gpu.machines import MACHINES
 from kernelgen.targets.gpu.model import Estimate, estimate
 from kernelgen.targets.gpu.nvrtc import Compiled
-from kernelgen.targets.gpu.program import Launch, launches
+from kernelgen.targets.gpu.program import Launch, launches, written
 from kernelgen.targets.gpu.ptx import Blank, Report, parse, run
+from kernelgen.targets.gpu.work import work_of
 
 ARCH = "sm_90"
 STEP_LIMIT = 1_000_000
@@ -36,11 +37,17 @@ COUNTED_STEPS = 200_000
 SAMPLE_THREADS = 8192
 """Threads of a sample of blocks: the interpreter runs as many as one vector."""
 
+SAMPLE_WORK = 1 << 19
+"""Statements of all threads of a sample, unless that are fewer blocks than the least: some seconds."""
+
+LONGEST = 1 << 14
+"""Statements of a thread of a sample; with more of them it would take minutes."""
+
 SAMPLE_BLOCKS = 4
 """The least blocks of a sample: the first, the last, and two between."""
 
-WHOLE_THREADS = 1 << 20
-"""A launch that later ones build on has to run as a whole; with more threads it takes minutes."""
+WHOLE_THREADS, WHOLE_WORK = 1 << 20, 1 << 25
+"""A launch that later ones build on has to run as a whole; with more threads or statements of theirs it takes minutes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,16 +73,21 @@ class InterpretedEntry:
     def sample(self, arrays: tuple[Any, ...], symbols: tuple[int, ...] = ()) -> Sample:
         """Runs some blocks of each launch that no later one builds on, and all blocks of the others.
 
-        Raises UnsupportedError("too-large") where one of those others has too many threads, else what a call raises.
+        Raises UnsupportedError("too-large") where one of those others has too many threads, and "budget" where a thread
+        does too much; else what a call raises.
         """
         sizes, chosen = self._sizes(symbols), dict[str, int]()
-        program = launches(self.nest)
+        program = [launch for launch in launches(self.nest) if extent(launch.blocks, sizes)]
         for place, launch in enumerate(program):
-            blocks = extent(launch.blocks, sizes)
+            blocks, work = extent(launch.blocks, sizes), max(self._work(launch, sizes), 1)
+            if work > LONGEST:
+                raise UnsupportedError("budget", f"a thread of kernel {launch.kernel!r} runs {work} statements")
             if not self._is_followed(launch, program[place + 1 :]):
-                chosen[launch.kernel] = self._sample_size(launch)
-            elif blocks * launch.threads[0] * launch.threads[1] > WHOLE_THREADS:
-                raise UnsupportedError("too-large", f"kernel {launch.kernel!r} has {blocks} blocks, and must run whole")
+                chosen[launch.kernel] = self._sample_size(launch, sizes)
+            elif (threads := blocks * launch.threads[0] * launch.threads[1]) > min(WHOLE_THREADS, WHOLE_WORK // work):
+                raise UnsupportedError(
+                    "too-large", f"kernel {launch.kernel!r} has {threads} threads, and must run whole"
+                )
         self._run_all(arrays, sizes, chosen)
         ran, total = (
             (sum(counts) for counts in zip(*map(_blocks, self.reports), strict=True)) if self.reports else (0, 0)
@@ -98,7 +110,7 @@ class InterpretedEntry:
                 estimate(
                     report,
                     used[report.kernel],
-                    launched[report.kernel].dynamic_shared,
+                    launched[report.kernel].dynamic_shared(sizes),
                     [self._bytes(place, sizes) for place in launched[report.kernel].buffers],
                     MACHINES[machine],
                 )
@@ -124,8 +136,14 @@ class InterpretedEntry:
         own = {place for place in launch.buffers if self.nest.buffers[place].space is not Space.INPUT}
         return any(own & set(other.buffers) for other in later)
 
-    def _sample_size(self, launch: Launch) -> int:
-        return max(SAMPLE_BLOCKS, SAMPLE_THREADS // (launch.threads[0] * launch.threads[1]))
+    def _sample_size(self, launch: Launch, sizes: Mapping[str, int]) -> int:
+        threads = launch.threads[0] * launch.threads[1]
+        return max(SAMPLE_BLOCKS, min(SAMPLE_THREADS, SAMPLE_WORK // max(self._work(launch, sizes), 1)) // threads)
+
+    def _work(self, launch: Launch, sizes: Mapping[str, int]) -> int:
+        """The statements of a thread of the launch."""
+        grids = (part for part in self.nest.body.statements if isinstance(part, Grid))
+        return sum(work_of(grid, sizes) for grid in grids if grid.name == launch.kernel)
 
     def _run_all(self, arrays: tuple[Any, ...], sizes: dict[str, int], chosen: Mapping[str, int]) -> None:
         """Runs the launches, of those in ``chosen`` so many blocks."""
@@ -153,7 +171,7 @@ class InterpretedEntry:
             launch.threads,
             arguments,
             kernel=launch.kernel,
-            dynamic_shared=launch.dynamic_shared,
+            dynamic_shared=launch.dynamic_shared(sizes),
             blocks=blocks,
             step_limit=STEP_LIMIT,
         )
@@ -168,8 +186,8 @@ class InterpretedEntry:
             launch.threads,
             [*blanks, *numbers],
             kernel=launch.kernel,
-            dynamic_shared=launch.dynamic_shared,
-            blocks=self._sample_size(launch),
+            dynamic_shared=launch.dynamic_shared(sizes),
+            blocks=self._sample_size(launch, sizes),
             step_limit=COUNTED_STEPS,
         )
         if not report.completed:
@@ -183,21 +201,17 @@ class InterpretedEntry:
         return prod(evaluate(dim, sizes) for dim in buffer.shape) * buffer.dtype.itemsize
 
     def _final(self, arrays: Sequence[Any]) -> tuple[np.ndarray | None, ...]:
-        """For each buffer which elements have their final value: what the sampled launch that wrote last has stored.
+        """For each buffer which elements have their final value: what the sampled launch that writes last has stored.
 
         An earlier launch ran as a whole, but nobody knows whether a block that did not run overwrites what it wrote.
         """
         places = {launch.kernel: launch.buffers for launch in launches(self.nest)}
+        stored = {part.name: written(part) for part in self.nest.body.statements if isinstance(part, Grid)}
         found: list[np.ndarray | None] = [None] * len(arrays)
-        stored_to: set[int] = set()
         for report in self.reports:
             for place, by_byte in zip(places[report.kernel], report.written, strict=True):
-                stores = bool(by_byte.any())
-                if stores or (report.sampled and place not in stored_to):
-                    by_element = np.all(by_byte.reshape(-1, arrays[place].dtype.itemsize), axis=1)
-                    found[place] = by_element if report.sampled else None
-                if stores:
-                    stored_to.add(place)
+                if self.nest.buffers[place].name in stored[report.kernel]:
+                    found[place] = _by_element(by_byte, arrays[place].dtype.itemsize) if report.sampled else None
         return tuple(found)
 
     def _flat(self, array: Any) -> np.ndarray:
@@ -212,6 +226,11 @@ class InterpretedEntry:
             quoted = lines[finding.source_line - 1].strip() if 0 < finding.source_line <= len(lines) else ""
             texts.append(f"kernel {report.kernel!r}: {finding}: {quoted}")
         return "\n".join(texts) or f"kernel {report.kernel!r} did not come to its end"
+
+
+def _by_element(by_byte: np.ndarray, size: int) -> np.ndarray:
+    """Whether all bytes of each element are set; elements have 1, 2, 4 or 8 bytes, which numpy compares at once."""
+    return by_byte.view(f"u{size}") == int.from_bytes(b"\x01" * size, "little")
 
 
 def _blocks(report: Report) -> tuple[int, int]:

@@ -162,8 +162,8 @@ class DeviceKernel:
         sizes = tuple(symbols[name] for name in self.nest.symbols)
         functions = self._loaded(number)
         calls = [
-            Call(function, (extent(launch.blocks, symbols), 1, 1), launch.threads, launch.dynamic_shared, launch.buffers,
-                 sizes)
+            Call(function, (extent(launch.blocks, symbols), 1, 1), launch.threads, launch.dynamic_shared(symbols),
+                 launch.buffers, sizes)
             for function, launch in zip(functions, self.launches, strict=True)
         ]  # fmt: skip
         outputs = tuple((_shape(tensor, symbols), library.native(tensor.dtype.numpy)) for tensor in self.desc.outputs)

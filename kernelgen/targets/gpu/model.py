@@ -5,11 +5,12 @@ its warps wait for memory where too few of them are resident to hide it (Little'
 
     memory    distinct bytes / attainable bandwidth; bytes that are read again are taken to hit the L2
     l2        32 bytes x sectors / bandwidth of the L2; a small buffer is read once by each multiprocessor
-    issue     warp instructions / 4 a cycle; of each class by its units; shared memory by its cycles with conflicts
-    latency   requests of a warp / those it has under way x latency x rounds of resident blocks; barriers
+    issue     machine instructions of warps / 4 a cycle; of each class by its units; shared memory by its cycles with conflicts
+    latency   of a warp: requests / those it has under way x latency, instructions, barriers; x rounds of resident blocks
 
 Counts are those of a sample of blocks, times the number of blocks. A block stays on its multiprocessor, so the fullest one
-decides. What no count shows is left out: clocks under load, atomics that collide, rows of memory that open and close.
+decides, but for the memory. What no count shows is left out: clocks under load, atomics that collide, rows of memory that
+open and close.
 """
 
 from __future__ import annotations
@@ -30,6 +31,12 @@ UNDER_WAY = 4
 """Requests of one warp on their way at a time: loads that do not wait for each other; an assumption."""
 
 BARRIER_CYCLES = 40.0
+WARP_CYCLES = 2.5
+"""From one instruction of a warp to its next: 4 cycles where it needs the result, else 1; an assumption.
+
+Products of matrices do not wait for each other.
+"""
+
 FIRST_LEVEL = 64 << 10
 """Bytes of a buffer that stay in a multiprocessor's own cache: part of it, for there are other buffers."""
 
@@ -68,6 +75,11 @@ class LaunchEstimate:
         """The estimate."""
         return self.start + self.limits[self.bound]
 
+    @property
+    def warm_seconds(self) -> float:
+        """The estimate where all arrays are in the L2, as in a run that is repeated."""
+        return self.start + max(limit for name, limit in self.limits.items() if name != "memory")
+
     def __str__(self) -> str:
         return (
             f"{self.kernel}: {self.blocks} x {self.threads} threads, {self.registers} registers, {self.shared_bytes} bytes"
@@ -102,12 +114,12 @@ def estimate(
     times = total / max(len(report.blocks), 1)
     shared = used.shared + dynamic_shared
     resident = resident_blocks(machine, warps, used.registers, shared)
-    busy = min(total, machine.multiprocessors)
-    moved, sectors = _traffic(report, times, buffer_bytes, busy)
+    moved, sectors = _traffic(report, times, buffer_bytes, min(total, machine.multiprocessors))
+    fullest = -(-total // machine.multiprocessors) / max(total, 1)
     limits = {
         "memory": moved / (machine.bandwidth * machine.attainable),
-        "l2": sectors * SECTOR / (machine.l2_bandwidth * busy / machine.multiprocessors),
-        **_units(report, times, total, machine),
+        "l2": sectors * SECTOR * fullest * machine.multiprocessors / machine.l2_bandwidth,
+        **_units(report, times * fullest, machine),
         "latency": _latency(report, times, total, warps, resident, machine),
     }
     return LaunchEstimate(
@@ -144,11 +156,13 @@ def resident_blocks(machine: Machine, warps: int, registers: int, shared: int) -
     return max(min(room), 1)
 
 
-def _units(report: Report, times: float, total: int, machine: Machine) -> dict[str, float]:
-    """Seconds of issue, of each kind of unit and of shared memory, on the multiprocessor with the most blocks."""
-    fullest = -(-total // machine.multiprocessors) / max(total, 1)
-    cycle = times * fullest / machine.clock
-    counts = report.counts.instructions
+def _units(report: Report, times: float, machine: Machine) -> dict[str, float]:
+    """Seconds of issue, of each kind of unit and of shared memory, on the multiprocessor with the most blocks.
+
+    ``times`` is what the counts are multiplied by to be those of that multiprocessor.
+    """
+    cycle = times / machine.clock
+    counts = report.counts.machine
     found = {"issue": sum(counts.values()) / ISSUES * cycle}
     for name, number in counts.items():
         if name in machine.lanes:
@@ -159,12 +173,17 @@ def _units(report: Report, times: float, total: int, machine: Machine) -> dict[s
 
 
 def _latency(report: Report, times: float, total: int, warps: int, resident: int, machine: Machine) -> float:
-    """Seconds that a warp waits for its requests and barriers, for each round of resident blocks."""
+    """Seconds that a warp takes if no other one is in its way, for each round of resident blocks.
+
+    Asynchronous copies start some tiles ahead, and nobody waits for them.
+    """
     requests = sum(t.requests for kind, t in report.counts.traffic.items() if kind in ("global load", "local load"))
-    by_warp = requests * times / max(total * warps, 1)
-    barriers = report.counts.barriers * times / max(total, 1)
-    rounds = -(-total // (machine.multiprocessors * resident))
-    return rounds * (by_warp / UNDER_WAY * machine.latency + barriers * BARRIER_CYCLES) / machine.clock
+    requests = max(requests - report.counts.instructions.get("async", 0), 0)
+    by_warp = times / max(total * warps, 1)
+    waits = max(requests * by_warp / UNDER_WAY, min(requests, 1)) * machine.latency
+    waits += sum(number for name, number in report.counts.machine.items() if name != "matrix") * by_warp * WARP_CYCLES
+    waits += report.counts.barriers * times / max(total, 1) * BARRIER_CYCLES
+    return -(-total // (machine.multiprocessors * resident)) * waits / machine.clock
 
 
 def _conflicts(report: Report) -> int:

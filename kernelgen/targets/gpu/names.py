@@ -1,4 +1,4 @@
-"""Names in the printed program: those of the nest, but for words that the language has taken."""
+"""Names in the printed program: those of the nest, but for words that a language has taken."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ alignas alignof and asm auto bool break case catch char class const continue def
 explicit export extern false float for friend goto if inline int long mutable namespace new not operator or private
 protected public register restrict return short signed sizeof static struct switch template this throw true try
 typedef typeid typename union unsigned using virtual void volatile wchar_t while xor item flat turn first lane lanes
-other bx tx ty kernel global local half y0 y1 yn j0 j1 jn exp log sin cos tan pow floor ceil shared_memory
+other bx tx ty kernel global local constant generic half uchar ushort uint ulong event_t sampler_t pipe uniform complex
+imaginary quad read_only write_only read_write y0 y1 yn j0 j1 jn floor ceil trunc rint sqrt rsqrt exp expm1 log log1p tanh
+erf sin cos tan sinh cosh asin acos atan asinh acosh atanh pow atan2 fmod copysign fabs barrier shared_memory
 """
 TAKEN = frozenset(WORDS.split())
 

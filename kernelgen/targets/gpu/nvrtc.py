@@ -20,6 +20,11 @@ VERSION = 13
 PACKAGE, HEADERS = "nvidia-cuda-nvrtc", "nvidia-cuda-runtime"
 INSTALL = f'install it with: pip install "{PACKAGE}=={VERSION}.0.*"'
 INSTALL_HEADERS = f'install them with: pip install "{HEADERS}=={VERSION}.0.*"'
+OPTIONS = ("-lineinfo", "--ptxas-options=-v", "-fmad=false")
+"""Lines in PTX, the resource report, and no products fused into sums behind our back: a fused kernel rounds as its
+operators do one by one. Sums of products ask for ``fma`` by name.
+"""
+
 SUCCESS = 0
 
 ENTRY = re.compile(r"Compiling entry function '(?P<name>[^']+)'")
@@ -68,7 +73,7 @@ def compile_cuda(source: str, name: str, arch: str = "sm_90", options: Sequence[
         library.nvrtcCreateProgram(ctypes.byref(program), source.encode(), f"/{name}.cu".encode(), 0, None, None),
     )
     try:
-        given = [f"-arch={arch}", "-lineinfo", "--ptxas-options=-v", *_include_options(), *options]
+        given = [f"-arch={arch}", *OPTIONS, *_include_options(), *options]
         texts = (ctypes.c_char_p * len(given))(*(option.encode() for option in given))
         status = library.nvrtcCompileProgram(program, len(given), texts)
         log = _product(library, program, "ProgramLog").decode(errors="replace").rstrip("\0")

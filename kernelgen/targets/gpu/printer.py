@@ -10,11 +10,11 @@ sizes are known and small enough, else 64-bit ones.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from kernelgen.dims import Sym, product
-from kernelgen.dtypes import INT32, INT64, DType
+from kernelgen.dtypes import FLOAT32, FLOAT64, INT32, INT64, DType
 from kernelgen.errors import CodegenError
 from kernelgen.nest import index as ix
 from kernelgen.nest.nodes import (
@@ -58,11 +58,11 @@ from kernelgen.nest.nodes import (
     Var,
 )
 from kernelgen.nest.ranges import Range, range_of
-from kernelgen.nest.walk import statements, stored_buffers
-from kernelgen.targets.gpu.dialect import Dialect
+from kernelgen.nest.walk import statements
+from kernelgen.targets.gpu.dialect import Dialect, TileInstructions
 from kernelgen.targets.gpu.names import spelled
-from kernelgen.targets.gpu.program import launch_of, shared_layout
-from kernelgen.targets.gpu.scalars import HELPERS, Scalars
+from kernelgen.targets.gpu.program import dynamic_places, launch_of, written
+from kernelgen.targets.gpu.scalars import Scalars
 
 NARROW = 2**31 - 2**20
 """Elements of a buffer and iterations of a grid, up to which indices are 32-bit integers; the rest is room for guards."""
@@ -78,10 +78,11 @@ def print_program(nest: Nest, dialect: Dialect) -> str:
     scalars = Scalars(dialect)
     wide = _needs_wide_indices(nest)
     kernels = [_kernel(grid, nest, scalars, wide) for grid in nest.body.statements if isinstance(grid, Grid)]
-    headers = [f"#include <{half.header}>" for dtype, half in dialect.halves.items() if dtype in scalars.types]
-    helpers = [HELPERS[name].format(device=dialect.device) for name in HELPERS if name in scalars.helpers]
-    title = f"// {dialect.name} for nest {nest.name}"
-    return "\n".join([title, *headers, *helpers, *kernels])
+    functions = list(scalars.helper_texts())
+    headers = [line for dtype, line in dialect.headers.items() if dtype in scalars.types]
+    body = "\n".join([*functions, *kernels])
+    spelled_out = [text for name, text in dialect.helpers.items() if f"{name}(" in body]
+    return "\n".join([f"// {dialect.name} for nest {nest.name}", *dialect.prelude, *headers, *spelled_out, body])
 
 
 def _needs_wide_indices(nest: Nest) -> bool:
@@ -100,24 +101,23 @@ def _needs_wide_indices(nest: Nest) -> bool:
 
 def _kernel(grid: Grid, nest: Nest, scalars: Scalars, wide: bool) -> str:
     dialect, launch = scalars.dialect, launch_of(grid, nest)
-    written = stored_buffers(grid) | {s.target.name for s in statements(grid) if isinstance(s, Copy)}
+    stored = written(grid)
     meets = any(isinstance(s, Sync) for s in statements(grid))
     own = dialect.common if meets else dialect.pointer
     parameters: list[str] = []
     for position in launch.buffers:
         buffer = nest.buffers[position]
-        form = own if buffer.name in written else dialect.constant
+        form = own if buffer.name in stored else dialect.constant
         parameters.append(form.format(type=scalars.type(buffer.dtype), name=spelled(buffer.name)))
-    parameters += [f"const long long {spelled(name)}" for name in nest.symbols]
-    places: dict[str, int] = {}
-    if launch.dynamic_shared:
-        at = 0
-        for name, size in shared_layout(grid).items():
-            places[name], at = at, at + size
-    threads = grid.threads[0] * grid.threads[1]
-    head = f"{dialect.kernel.format(threads=threads)} {grid.name}({', '.join(parameters)}) {{"
+    number = dialect.types[INT64]
+    parameters += [f"const {number} {spelled(name)}" for name in nest.symbols]
+    places = dynamic_places(grid, launch)
+    if places and dialect.dynamic_parameter:
+        parameters.append(dialect.dynamic_parameter.format(name=DYNAMIC))
+    x, y = grid.threads
+    head = f"{dialect.kernel.format(x=x, y=y, threads=x * y)} {grid.name}({', '.join(parameters)}) {{"
     ranges = {name: Range(1) for name in nest.symbols}
-    body = _Printer(scalars, "long long" if wide else "int", places, nest.symbols, ranges).grid(grid)
+    body = _Printer(scalars, number if wide else "int", places, nest.symbols, ranges).grid(grid)
     return "\n".join([head, *(f"  {line}" for line in body), "}", ""])
 
 
@@ -127,7 +127,7 @@ class _Printer:
 
     scalars: Scalars
     integer: str
-    places: dict[str, int]
+    places: dict[str, Index]
     symbols: tuple[str, ...]
     ranges: dict[str, Range] = field(default_factory=dict[str, Range])
 
@@ -138,8 +138,11 @@ class _Printer:
 
     def grid(self, grid: Grid) -> Iterator[str]:
         """The body of a kernel."""
-        if self.places:
+        if self.places and self.dialect.dynamic_shared:
             yield self.dialect.dynamic_shared.format(name=DYNAMIC)
+        for part in statements(grid):
+            if isinstance(part, Alloc) and part.buffer.space is Space.SHARED:
+                yield self.array(part.buffer)
         numbers = {
             BLOCK_INDEX: range_of(ix.subtract(grid.blocks, Num(1)), self.ranges).high,
             **{name: width - 1 for name, width in zip(THREAD_INDICES, grid.threads, strict=True)},
@@ -163,17 +166,28 @@ class _Printer:
         """The printer where a variable is in scope."""
         return replace(self, ranges={**self.ranges, name: values})
 
+    def under(self, conditions: Sequence[Compare]) -> _Printer:
+        """The printer where the conditions hold, as far as they are lower bounds of variables."""
+        here = self
+        for condition in conditions:
+            match condition:
+                case Compare("<=", Num(low), Var(name)):
+                    here = here.knowing(name, Range(low, here.ranges.get(name, Range()).high))
+                case _:
+                    pass
+        return here
+
     def statement(self, statement: Statement) -> Iterator[str]:
         """One statement and all inside."""
         match statement:
             case For():
                 return self.loop(statement)
             case If(conditions, body):
-                return self.braced(f"if ({' && '.join(map(self.condition, conditions))}) ", body)
+                return self.under(conditions).braced(f"if ({' && '.join(map(self.condition, conditions))}) ", body)
             case Block():
                 return self.braced("", statement)
             case Alloc(buffer):
-                return self.array(buffer)
+                return iter((self.array(buffer),) if buffer.space is Space.PRIVATE else ())
             case Combine():
                 return self.combination(statement)
             case Grid():
@@ -196,15 +210,25 @@ class _Printer:
                 return f"const {self.integer} {var} = {self.index(index)};"
             case Store(buffer, index, value):
                 return f"{self.element(buffer, index)} = {self.expression(value)};"
-            case Accumulate(buffer, index, function, value):
-                place = self.element(buffer, index)
-                return f"{place} = {self.scalars.call(function, [place, self.expression(value)], buffer.dtype, buffer.dtype)};"
+            case Accumulate():
+                return self.accumulate(statement)
             case Sync():
                 return self.dialect.barrier
             case Copy():
                 return self.copy(statement)
             case _:
                 return self.of_tiles(statement)
+
+    def accumulate(self, statement: Accumulate) -> str:
+        """One more term; a product is added with one rounding, where the type has such an instruction."""
+        place, kind = self.element(statement.buffer, statement.index), statement.buffer.dtype
+        match statement:
+            case Accumulate(_, _, "add", Call("mul", factors)) if kind in (FLOAT32, FLOAT64):
+                terms = [*map(self.expression, factors), place]
+                return f"{place} = {self.scalars.call('fma', terms, kind, kind)};"
+            case _:
+                terms = [place, self.expression(statement.value)]
+                return f"{place} = {self.scalars.call(statement.function, terms, kind, kind)};"
 
     def loop(self, loop: For) -> Iterator[str]:
         """A counted loop."""
@@ -219,26 +243,33 @@ class _Printer:
         yield from _indented(self.knowing(loop.var, Range(lower.low, high)).block(loop.body))
         yield "}"
 
-    def array(self, buffer: Buffer) -> Iterator[str]:
+    def array(self, buffer: Buffer) -> str:
         """The declaration of a private or shared array; one element is a variable."""
         name, kind = spelled(buffer.name), self.scalars.type(buffer.dtype)
-        size = product(buffer.shape)
+        is_shared = buffer.space is Space.SHARED
         if buffer.name in self.places:
-            yield f"{kind}* const {name} = reinterpret_cast<{kind}*>({DYNAMIC} + {self.places[buffer.name]});"
-            return
-        extent = f"[{size}]" if buffer.shape else ""
-        aligned = f"{self.dialect.aligned} " if buffer.shape else ""
-        shared = f"{self.dialect.shared} " if buffer.space is Space.SHARED else ""
-        yield f"{shared}{aligned}{kind} {name}{extent};"
+            pointer = f"{self.space(buffer)}{kind}*"
+            return f"{pointer} const {name} = ({pointer})({DYNAMIC} + {self.index(self.places[buffer.name])});"
+        extent = f"[{product(buffer.shape)}]" if buffer.shape else ""
+        aligned = self.dialect.aligned if buffer.shape else ""
+        return f"{self.dialect.shared if is_shared else ''}{aligned}{kind} {name}{extent};"
+
+    def space(self, buffer: Buffer) -> str:
+        """What a pointer to a buffer says about where that is."""
+        return self.dialect.spaces.get(buffer.space, self.dialect.elsewhere)
 
     def combination(self, combine: Combine) -> Iterator[str]:
         """A butterfly of shuffles: afterwards all lanes hold the same bits."""
         buffer = combine.buffer
         place, kind = self.element(buffer, combine.index), self.scalars.type(buffer.dtype)
+        if self.dialect.shuffle is None:
+            raise CodegenError(f"{self.dialect.name} has no exchange of registers, which {buffer.name} needs")
         sent = f"(int){place}" if buffer.dtype.itemsize < 4 and not buffer.dtype.is_float else place
         yield "#pragma unroll"
         yield f"for (int lanes = {combine.width // 2}; lanes > 0; lanes /= 2) {{"
-        shuffled = self.dialect.shuffle.format(sent, "lanes", self.mask(combine.width))
+        shuffled = self.dialect.shuffle.format(
+            value=sent, lanes="lanes", width=combine.width, mask=self.mask(combine.width)
+        )
         yield f"  const {kind} other = ({kind}){shuffled};"
         yield f"  {place} = {self.scalars.call(combine.function, [place, 'other'], buffer.dtype, buffer.dtype)};"
         yield "}"
@@ -252,45 +283,53 @@ class _Printer:
 
     def copy(self, copy: Copy) -> str:
         """Neighbours moved by one instruction."""
-        vector = self.dialect.vectors[copy.count * copy.source.dtype.itemsize]
-        target = f"reinterpret_cast<{vector}*>(&{self.element(copy.target, copy.to)})"
-        source = f"*reinterpret_cast<const {vector}*>(&{self.element(copy.source, copy.start)})"
+        count = copy.count * copy.source.dtype.itemsize
         is_own = copy.target.space in (Space.PRIVATE, Space.SHARED)
-        return f"*{target} = {source};" if is_own else self.dialect.whole_store.format(target, source)
+        return (self.dialect.copy if is_own else self.dialect.copy_out).format(
+            bytes=count,
+            vector=self.dialect.vectors[count],
+            to=self.space(copy.target),
+            of=self.space(copy.source),
+            target=f"&{self.element(copy.target, copy.to)}",
+            source=f"&{self.element(copy.source, copy.start)}",
+        )
 
     def of_tiles(self, statement: OfGrid) -> str:
         """What only products in tiles do."""
+        tiles = self.dialect.tiles
+        if tiles is None:
+            raise CodegenError(f"{self.dialect.name} has no spelling for {type(statement).__name__}")
         match statement:
             case AsyncCopy():
                 conditions = " && ".join(map(self.condition, statement.conditions)) or "true"
-                return self.dialect.async_copy.format(
+                return tiles.async_copy.format(
                     target=f"&{self.element(statement.target, statement.to)}",
                     source=f"&{self.element(statement.source, statement.start)}",
                     condition=f"({conditions})",
                 )
             case CommitCopies():
-                return self.dialect.commit_copies
+                return tiles.commit_copies
             case AwaitCopies(pending):
-                return self.dialect.await_copies.format(pending=pending)
+                return tiles.await_copies.format(pending=pending)
             case LoadFragments():
-                return self.fragments(statement)
+                return self.fragments(statement, tiles)
             case MultiplyFragments():
-                return self.product(statement)
+                return self.product(statement, tiles)
             case _:
                 raise CodegenError(f"{type(statement).__name__} in a line of its own")
 
-    def fragments(self, load: LoadFragments) -> str:
+    def fragments(self, load: LoadFragments, tiles: TileInstructions) -> str:
         """Matrices into registers."""
         registers = [self.element(load.target, _further(load.to, k)) for k in range(load.count)]
-        return self.dialect.load_fragments.format(
+        return tiles.load_fragments.format(
             count=load.count,
-            order=self.dialect.orders[load.transposed],
+            order=tiles.orders[load.transposed],
             outputs=", ".join(f"%{k}" for k in range(load.count)),
             targets=", ".join(f'"=r"({register})' for register in registers),
             address=f"&{self.element(load.source, load.start)}",
         )
 
-    def product(self, multiply: MultiplyFragments) -> str:
+    def product(self, multiply: MultiplyFragments, tiles: TileInstructions) -> str:
         """One instruction of a tensor core."""
         groups = (
             ("d", 4, multiply.target, multiply.to),
@@ -302,8 +341,8 @@ class _Printer:
             for letter, count, buffer, index in groups
             for k in range(count)
         }
-        kind = self.dialect.fragment_types[multiply.dtype]
-        return self.dialect.multiply_fragments.format(type=kind, **registers)
+        kind = tiles.fragment_types[multiply.dtype]
+        return tiles.multiply_fragments.format(type=kind, **registers)
 
     # ------------------------------------------------------------ expressions
 
@@ -324,7 +363,7 @@ class _Printer:
     def cast_of_index(self, index: Index, dtype: DType) -> str:
         """An index as a scalar."""
         text = f"({self.index(index)})"
-        return self.scalars.cast(text, INT64 if self.integer == "long long" else INT32, dtype)
+        return self.scalars.cast(text, INT32 if self.integer == "int" else INT64, dtype)
 
     def element(self, buffer: Buffer, index: tuple[Index, ...]) -> str:
         """``x[row * 64 + column]``; a variable where the array is private or shared and of rank 0."""
@@ -356,7 +395,7 @@ class _Printer:
                 return f"({a} {'<' if op is IndexOp.MIN else '>'} {b} ? {a} : {b})"
             case IndexBinary(IndexOp.DIV | IndexOp.MOD as op, left, right) if not self.is_nonnegative(left):
                 name = "floor_quotient" if op is IndexOp.DIV else "floor_modulo"
-                return f"({self.integer}){self.scalars.helper(name, [self.index(left), self.index(right)])}"
+                return f"({self.integer}){self.scalars.helper(name, [self.index(left), self.index(right)], INT64)}"
             case IndexBinary(IndexOp.ADD, left, Num(value)) if value < 0:
                 return f"{self.index(left)} - {-value}"
             case IndexBinary(IndexOp.ADD, left, right):

@@ -7,12 +7,12 @@ Functions that take more than an expression are helpers, printed before the kern
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from kernelgen.dtypes import BOOL, FLOAT32, FLOAT64, INT32, INT64, UINT32, UINT64, Category, DType
+from kernelgen.dtypes import BOOL, DTYPES, FLOAT32, FLOAT64, INT32, INT64, UINT32, UINT64, Category, DType
 from kernelgen.errors import CodegenError
 from kernelgen.nest.nodes import Literal
 from kernelgen.targets.gpu.dialect import Dialect
@@ -25,53 +25,53 @@ INFIX = {
 WRAPPING = ("add", "sub", "mul")
 
 HELPERS: dict[str, str] = {
-    "maximum_of": "template <typename T> {device} T maximum_of(T a, T b) {{ return a != a || a > b ? a : b; }}",
-    "minimum_of": "template <typename T> {device} T minimum_of(T a, T b) {{ return a != a || a < b ? a : b; }}",
-    "sign_of": "template <typename T> {device} T sign_of(T a) {{ return a > 0 ? T(1) : a < 0 ? T(-1) : a == 0 ? T(0) : a; }}",
+    "maximum_of": "{head}({T} a, {T} b) {{ return a != a || a > b ? a : b; }}",
+    "minimum_of": "{head}({T} a, {T} b) {{ return a != a || a < b ? a : b; }}",
+    "sign_of": "{head}({T} a) {{ return a > 0 ? ({T})1 : a < 0 ? ({T})-1 : a == 0 ? ({T})0 : a; }}",
     "remainder_of": """\
-template <typename T> {device} T remainder_of(T a, T b) {{
-  if (b == 0) return T(0);
-  return b == T(-1) ? (b < 0 ? T(0) : T(a % b)) : T(a % b);
+{head}({T} a, {T} b) {{
+  if (b == 0) return 0;
+  return b == ({T})-1 ? (b < 0 ? ({T})0 : ({T})(a % b)) : ({T})(a % b);
 }}""",
     "quotient_of": """\
-template <typename T> {device} T quotient_of(T a, T b) {{
-  if (b == 0) return T(0);
-  if (b == T(-1)) return b < 0 ? T(0 - (unsigned long long)a) : T(a / b);
-  T q = a / b;
-  return a % b != 0 && (a < 0) != (b < 0) ? T(q - 1) : q;
+{head}({T} a, {T} b) {{
+  if (b == 0) return 0;
+  if (b == ({T})-1) return b < 0 ? ({T})(0 - ({U64})a) : ({T})(a / b);
+  {T} q = a / b;
+  return a % b != 0 && (a < 0) != (b < 0) ? ({T})(q - 1) : q;
 }}""",
     "floor_remainder_of": """\
-template <typename T> {device} T floor_remainder_of(T a, T b) {{
-  if (b == 0) return T(0);
-  if (b == T(-1)) return b < 0 ? T(0) : T(a % b);
-  T r = a % b;
-  return r != 0 && (r < 0) != (b < 0) ? T(r + b) : r;
+{head}({T} a, {T} b) {{
+  if (b == 0) return 0;
+  if (b == ({T})-1) return b < 0 ? ({T})0 : ({T})(a % b);
+  {T} r = a % b;
+  return r != 0 && (r < 0) != (b < 0) ? ({T})(r + b) : r;
 }}""",
     "power_of": """\
-template <typename T> {device} T power_of(T a, T b) {{
-  unsigned long long base = (unsigned long long)a, bits = (unsigned long long)b, result = 1;
-  for (int k = 0; k < 8 * (int)sizeof(T); ++k, base *= base) result = bits >> k & 1 ? result * base : result;
-  return T(result);
+{head}({T} a, {T} b) {{
+  {U64} base = ({U64})a, bits = ({U64})b, result = 1;
+  for (int k = 0; k < 8 * (int)sizeof({T}); ++k, base *= base) result = bits >> k & 1 ? result * base : result;
+  return ({T})result;
 }}""",
     "floor_quotient_of_floats": """\
-template <typename T> {device} T floor_quotient_of_floats(T a, T b) {{
+{head}({T} a, {T} b) {{
   if (b == 0) return a / b;
-  T r = T(fmod(a, b)), q = (a - r) / b;
+  {T} r = fmod(a, b), q = (a - r) / b;
   if (r != 0 && (b < 0) != (r < 0)) q -= 1;
-  if (q == 0) return T(copysign(T(0), a / b));
-  T f = T(floor(q));
-  return q - f > T(0.5) ? f + 1 : f;
+  if (q == 0) return copysign(({T})0, a / b);
+  {T} f = floor(q);
+  return q - f > ({T})0.5 ? f + 1 : f;
 }}""",
     "floor_remainder_of_floats": """\
-template <typename T> {device} T floor_remainder_of_floats(T a, T b) {{
-  T r = T(fmod(a, b));
-  if (r == 0) return T(copysign(T(0), b));
+{head}({T} a, {T} b) {{
+  {T} r = fmod(a, b);
+  if (r == 0) return copysign(({T})0, b);
   return (b < 0) != (r < 0) ? r + b : r;
 }}""",
-    "floor_quotient": "{device} long long floor_quotient(long long a, long long b) {{ return a / b - (a % b < 0); }}",
-    "floor_modulo": "{device} long long floor_modulo(long long a, long long b) {{ return a % b + (a % b < 0 ? b : 0); }}",
+    "floor_quotient": "{head}({T} a, {T} b) {{ return a / b - (a % b < 0); }}",
+    "floor_modulo": "{head}({T} a, {T} b) {{ return a % b + (a % b < 0 ? b : 0); }}",
 }  # fmt: skip
-"""Our own device functions, by name."""
+"""Our own device functions, by name: one for each data type {T}, as C has no templates."""
 
 
 @dataclass
@@ -79,7 +79,7 @@ class Scalars:
     """Prints scalar functions in a dialect and notes which helpers and types they need."""
 
     dialect: Dialect
-    helpers: set[str] = field(default_factory=set[str])
+    helpers: set[tuple[str, DType]] = field(default_factory=set[tuple[str, DType]])
     types: set[DType] = field(default_factory=set[DType])
 
     def type(self, dtype: DType) -> str:
@@ -87,18 +87,49 @@ class Scalars:
         self.types.add(dtype)
         return self.dialect.types[dtype]
 
+    def helper_texts(self) -> Iterator[str]:
+        """The functions that were called."""
+        for name, text in HELPERS.items():
+            for dtype in DTYPES:
+                if (name, dtype) in self.helpers:
+                    kind = self.type(dtype)
+                    head = f"{self.dialect.device} {kind} {name}_{dtype.name}"
+                    yield text.format(head=head, T=kind, U64=self.dialect.types[UINT64])
+
     def literal(self, literal: Literal) -> str:
         """A constant, exact."""
         dtype, value = literal.dtype, literal.value
         if dtype == BOOL:
             return "true" if value else "false"
         if dtype.is_integer:
-            return _integer(int(value), dtype)
+            return self._integer_literal(int(value), dtype)
         if dtype in self.dialect.halves:
             bits = int(np.asarray(value, dtype.numpy).view(np.uint16))
             self.types.add(dtype)
             return self.dialect.halves[dtype].of_bits.format(f"{bits:#x}")
-        return _real(float(np.asarray(value, dtype.numpy)), dtype)
+        return self.real(float(np.asarray(value, dtype.numpy)), dtype)
+
+    def _integer_literal(self, value: int, dtype: DType) -> str:
+        if dtype.bits < 32:
+            return f"(({self.type(dtype)})({value}))"
+        unsigned = dtype.category is Category.UINT
+        suffix = ("U" if unsigned else "") + (self.dialect.long_suffix if dtype.bits == 64 else "")
+        if not unsigned and value == -(1 << (dtype.bits - 1)):
+            return f"({value + 1}{suffix} - 1)"
+        return f"{value}{suffix}" if value >= 0 else f"({value}{suffix})"
+
+    def real(self, value: float, dtype: DType) -> str:
+        """A constant of float32 or float64; what C has no literal for is made of its bits."""
+        if dtype == FLOAT64:
+            if math.isfinite(value):
+                return _hexadecimal(value)
+            bits = 0x7FF0000000000000 if math.isinf(value) else 0x7FF8000000000000
+            text = self.dialect.double_of_bits.format(f"{bits:#x}{self.dialect.long_suffix}")
+            return f"(-{text})" if value < 0 else text
+        if math.isfinite(value):
+            return _hexadecimal(value) + "f"
+        bits = int(np.float32(value).view(np.uint32)) if math.isinf(value) else 0x7FFFFFFF
+        return self.dialect.float_of_bits.format(f"{bits:#x}")
 
     def call(self, function: str, operands: Sequence[str], kind: DType, result: DType) -> str:
         """A function of operands of one dtype (of the last ones, for select)."""
@@ -138,8 +169,7 @@ class Scalars:
     def _narrowed(self, operand: str, source: DType, target: DType) -> str:
         """A double or an integer rounded once: integers that a half can hold are exact floats."""
         if source == FLOAT64:
-            name = {"float16": "__double2half", "bfloat16": "__double2bfloat16"}[target.name]
-            return f"{name}({operand})"
+            return self.dialect.halves[target].narrow_double.format(operand)
         return self.dialect.halves[target].narrow.format(f"(float){operand}")
 
     def _through(self, source: DType, target: DType) -> str:
@@ -183,7 +213,7 @@ class Scalars:
         if function in _TESTS:
             return _TESTS[function]
         if function in _INTEGER:
-            return self.helper(_INTEGER[function], [f"({name}){operand}" for operand in operands])
+            return self.helper(_INTEGER[function], operands, kind)
         return self._logical(function, operands)
 
     def _bool(self, function: str, operands: Sequence[str]) -> str:
@@ -208,10 +238,10 @@ class Scalars:
             case _:
                 raise CodegenError(f"{function} of these operands has no spelling in {self.dialect.name}")
 
-    def helper(self, name: str, operands: Sequence[str]) -> str:
+    def helper(self, name: str, operands: Sequence[str], dtype: DType) -> str:
         """A call of one of our own functions."""
-        self.helpers.add(name)
-        return f"{name}({', '.join(operands)})"
+        self.helpers.add((name, dtype))
+        return f"{name}_{dtype.name}({', '.join(operands)})"
 
 
 Special = Callable[[Scalars, Sequence[str], DType], str]
@@ -223,11 +253,11 @@ _INTEGER = {
 
 
 def _one_over(scalars: Scalars, operands: Sequence[str], kind: DType) -> str:
-    return f"({_real(1.0, kind)} / {operands[0]})"
+    return f"({scalars.real(1.0, kind)} / {operands[0]})"
 
 
 def _own(name: str) -> Special:
-    return lambda scalars, operands, kind: scalars.helper(name, operands)
+    return lambda scalars, operands, kind: scalars.helper(name, operands, kind)
 
 
 _FLOAT: dict[str, Special] = {
@@ -240,39 +270,17 @@ _FLOAT: dict[str, Special] = {
     "floor_div": _own("floor_quotient_of_floats"),
     "floor_mod": _own("floor_remainder_of_floats"),
     "is_nan": lambda scalars, operands, kind: f"({operands[0]} != {operands[0]})",
-    "is_inf": lambda scalars, operands, kind: f"({_magnitude(scalars, operands[0], kind)} == {_real(math.inf, kind)})",
+    "is_inf": lambda scalars, operands, kind: (
+        f"({_magnitude(scalars, operands[0], kind)} == {scalars.real(math.inf, kind)})"
+    ),
     "is_finite": lambda scalars, operands, kind: (
-        f"({_magnitude(scalars, operands[0], kind)} < {_real(math.inf, kind)})"
+        f"({_magnitude(scalars, operands[0], kind)} < {scalars.real(math.inf, kind)})"
     ),
 }
 
 
 def _magnitude(scalars: Scalars, operand: str, kind: DType) -> str:
     return scalars.call("abs", [operand], kind, kind)
-
-
-def _integer(value: int, dtype: DType) -> str:
-    unsigned = dtype.category is Category.UINT
-    if dtype.bits < 32:
-        return f"(({'unsigned' if unsigned else 'signed'} {'char' if dtype.bits == 8 else 'short'})({value}))"
-    suffix = ("U" if unsigned else "") + ("LL" if dtype.bits == 64 else "")
-    if not unsigned and value == -(1 << (dtype.bits - 1)):
-        return f"({value + 1}{suffix} - 1)"
-    return f"{value}{suffix}" if value >= 0 else f"({value}{suffix})"
-
-
-def _real(value: float, dtype: DType) -> str:
-    if dtype == FLOAT64:
-        if math.isfinite(value):
-            return _hexadecimal(value)
-        bits = int(np.float64(value).view(np.uint64)) if math.isinf(value) else 0x7FF8000000000000
-        return (
-            f"__longlong_as_double({bits:#x}LL)" if bits < 1 << 63 else "(-__longlong_as_double(0x7ff0000000000000LL))"
-        )
-    if math.isfinite(value):
-        return _hexadecimal(value) + "f"
-    bits = int(np.float32(value).view(np.uint32)) if math.isinf(value) else 0x7FFFFFFF
-    return f"__int_as_float({bits:#x})"
 
 
 def _hexadecimal(value: float) -> str:

@@ -43,12 +43,16 @@ def test_the_rules_of_both_targets(
     assert (why_not_spread(reduction(shape, axis, dtype), target) == "") == spread
 
 
+BY_NAME = "--enable_pass=highlevelopt2.atomic_clean"
+AKG = "--kernel_generator=AKG"
+
+
 def column_sums(x: Tensor) -> Tensor:
     return ops.reduce_sum(ops.square(x), 0)
 
 
 def test_the_description_is_that_of_akg() -> None:
-    graph = gk.optimize(gk.trace(column_sums, gk.spec((64, 40))), target="gpu")
+    graph = gk.optimize(gk.trace(column_sums, gk.spec((64, 40))), target="gpu", flags=BY_NAME)
     cleared, summed = (to_desc(node, "gpu") for node in graph.operators)
     assert cleared.name == "Fused_BroadcastTo_atomic_clean"
     assert summed.name == "Fused_Mul_ReduceSum_atomic_add"
@@ -60,7 +64,7 @@ def test_the_description_is_that_of_akg() -> None:
 
 
 def test_it_runs_and_cleared_memory_is_not_copied() -> None:
-    graph = gk.optimize(gk.trace(column_sums, gk.spec((64, 40))), flags="--enable_pass=highlevelopt2.atomic_clean")
+    graph = gk.optimize(gk.trace(column_sums, gk.spec((64, 40))), flags=BY_NAME)
     executable = gk.compile(graph)
     assert executable.report.fallbacks == ()
     assert all(not getattr(step, "private", ()) for step in executable.plan.steps)
@@ -69,15 +73,27 @@ def test_it_runs_and_cleared_memory_is_not_copied() -> None:
         np.testing.assert_allclose(executable(x)[0], np.square(x).sum(0), rtol=1e-5)
 
 
-def test_only_gpu_and_ascend_do_it() -> None:
+def test_only_ascend_does_it_unasked() -> None:
     graph = gk.trace(column_sums, gk.spec((64, 40)))
+    assert "atomic" in str(gk.optimize(graph, target="ascend", flags=AKG))
+    assert "atomic" not in str(gk.optimize(graph, opt_level=1, target="ascend", flags=AKG))
     assert "atomic" not in str(gk.optimize(graph, target="cpu"))
-    assert "atomic" not in str(gk.optimize(graph, target="gpu", opt_level=1))
+    assert "atomic" not in str(gk.optimize(graph, target="gpu"))
+    assert "atomic" in str(gk.optimize(graph, target="gpu", flags=BY_NAME))
+
+
+def test_sums_of_a_gpu_are_one_kernel_whatever_is_summed() -> None:
+    graph = gk.parse(
+        "kernel K(x: f32[6, 8], i: i32[6]) { t: f32[6, 8] = Exp(x)\n"
+        " s: f32[4, 8] = UnsortedSegmentSum(t, i, num_segments=4)\n return s }\n"
+        "graph f(x: f32[6, 8], i: i32[6]) { s: f32[4, 8] = K(x, i)\n return s }"
+    )
+    assert len(gk.optimize(graph, target="gpu", flags="--enable_stitch_fusion=true").operators) == 1
 
 
 def test_optimizing_it_again_leaves_the_cleared_memory_to_its_kernel() -> None:
-    graph = gk.optimize(gk.trace(column_sums, gk.spec((64, 40))), target="gpu")
-    assert gk.optimize(graph, target="gpu") == graph
+    graph = gk.optimize(gk.trace(column_sums, gk.spec((64, 40))), target="ascend", flags=AKG)
+    assert gk.optimize(graph, target="ascend", flags=AKG) == graph
 
 
 def test_a_stitched_kernel_names_the_sums_that_pass_through_shared_memory() -> None:

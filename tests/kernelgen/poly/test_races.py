@@ -9,10 +9,12 @@ from functools import cache
 import pytest
 
 from kernelgen.dims import Dim, sym
+from kernelgen.dtypes import FLOAT32
 from kernelgen.errors import ProofError
 from kernelgen.nest import index as ix
 from kernelgen.nest.nodes import (
     Accumulate,
+    Alloc,
     Block,
     Buffer,
     Combine,
@@ -21,6 +23,8 @@ from kernelgen.nest.nodes import (
     For,
     Grid,
     If,
+    Literal,
+    Load,
     Nest,
     Num,
     Space,
@@ -31,6 +35,8 @@ from kernelgen.nest.nodes import (
 )
 from kernelgen.plan import Plan
 from kernelgen.poly.races import prove_races
+from kernelgen.poly.sites import sites
+from kernelgen.poly.wholes import by_wholes
 from kernelgen.stages import lower
 from tests.support import kernel_examples as examples
 
@@ -215,3 +221,66 @@ def test_a_buffer_of_the_thread_is_left_alone() -> None:
     private = Buffer("own", scaled().buffers[0].dtype, (), Space.PRIVATE)
     nest = edited(scaled(), lambda part: replace(part, buffer=private, index=()) if isinstance(part, Store) else part)
     assert not [fact for fact in prove_races(nest) if fact.check == "races"]
+
+
+def _under(condition: Compare) -> Edit:
+    return lambda part: If((condition,), Block((part,))) if isinstance(part, Sync) else part
+
+
+def test_a_barrier_counts_only_where_it_is_sure_to_be() -> None:
+    """Isl knows no products, so that a barrier under such a condition may be missing."""
+    square = Compare("<", ix.multiply(Var("bx"), Var("bx")), Var("N"))
+    with pytest.raises(ProofError):
+        prove_races(edited(softmax(N), _under(square)))
+
+
+def test_a_condition_around_accesses_and_barriers_makes_sure_of_both() -> None:
+    square = Compare("<", ix.multiply(Var("bx"), Var("bx")), Var("N"))
+    whole = edited(
+        softmax(N),
+        lambda part: replace(part, body=Block((If((square,), part.body),))) if isinstance(part, Grid) else part,
+    )
+    assert prove_races(whole)
+
+
+def test_the_turns_of_a_loop_of_unknown_length_are_sure_up_to_the_last() -> None:
+    """``for k in 0..bx * N: sync; shared[tx] = ...; sync; ... = shared[T - 1 - tx]``, and the same without a barrier."""
+    for count, holds in ((2, True), (1, False), (0, False)):
+        nest = _exchange(count)
+        if holds:
+            assert prove_races(nest)
+        else:
+            with pytest.raises(ProofError):
+                prove_races(nest)
+
+
+def _exchange(barriers: int) -> Nest:
+    place = Buffer("place", FLOAT32, (64,), Space.SHARED)
+    result = Buffer("result", FLOAT32, (sym("N"), 64), Space.OUTPUT)
+    x, mirrored = Var("tx"), ix.subtract(Num(63), Var("tx"))
+    put = Store(place, (x,), Literal(1.0, FLOAT32))
+    get = Store(result, (Var("bx"), x), Load(place, (mirrored,)))
+    turn = Block((*[Sync()] * (barriers > 1), put, *[Sync()] * (barriers > 0), get))
+    loop = For("k", Num(0), ix.multiply(Var("bx"), Var("N")), turn)
+    grid = Grid("exchange", Var("N"), (64, 1), Block((Alloc(place), loop)))
+    return Nest("exchange", ("N",), (result,), Block((grid,)))
+
+
+# ---------------------------------------------------------------- elements by digits
+
+
+def test_quotient_and_rest_are_one_number() -> None:
+    """``x[n / 16, n mod 16]`` is ``x[n]``; with a rest of another divisor it is not."""
+    for radix, holds in ((16, True), (8, False)):
+        result = Buffer("result", FLOAT32, (64, 16), Space.OUTPUT)
+        n = ix.add(ix.multiply(Var("bx"), Num(64)), Var("tx"))
+        store = Store(result, (ix.floor_divide(n, Num(16)), ix.modulo(n, Num(radix))), Literal(1.0, FLOAT32))
+        grid = Grid("digits", Num(16), (64, 1), Block((store,)))
+        nest = Nest("digits", (), (result,), Block((grid,)))
+        (site,) = by_wholes(list(sites(grid, {})))
+        assert (site.element == (n, Num(0))) is holds
+        if holds:
+            assert prove_races(nest)
+        else:
+            with pytest.raises(ProofError):
+                prove_races(nest)

@@ -1,7 +1,10 @@
-"""From a nest to a kernel for vector cores, one pass a file.
+"""From a nest to a kernel, one pass a file.
 
-Reading order: writer (tiles and statements), indices, values, casting, lanes (a turn of a vector loop), operations (scalar
-functions), counting (lanes that count), fold (a tile becomes one lane), promote (the nest becomes copies and
-instructions); uses (what a statement touches), copies (their order), double_buffer, storage (addresses); tree (statements
-with identity), trace (the order proof), synchronise (flags and barriers); assemble (all of it).
+Reading order: writer (tiles and statements), indices, values, casting, lanes (elements that one instruction works on),
+operations (scalar functions), counting (lanes that count), fold (many lanes become few), scope (what is known where a
+statement stands), transfers (loads and stores), evaluate (expressions, bindings, reductions), fits (which loops are
+tiles), turns (loops become turns of lanes or rows), promote (the walk over a nest); uses (what a statement touches),
+copies (their order), whole_blocks (without DataCopyPad), double_buffer, banks (alignment), storage (addresses), fitting
+(how much a turn does); tree (statements with identity), written_out (what is known of loops and offsets), trace (the
+order proof), synchronise (flags and barriers); cube (the room of products on the cube unit), assemble (all of it).
 """

@@ -1,4 +1,4 @@
-"""Lanes that count: 0, 1, 2, ... made once where the kernel starts, and byte offsets of blocks for Gather.
+"""Lanes that count: 0, 1, 2, ... made once where the kernel starts, and byte offsets at equal distances for Gather.
 
 The scalar unit writes the first block; each Adds doubles what is there: ``ramp[8:16] = ramp[0:8] + 8``, and so on.
 """
@@ -17,26 +17,36 @@ from kernelgen.targets.ascend.types import BLOCK
 
 @dataclass
 class Counting:
-    """The tile of ``lanes`` numbers and what makes it."""
+    """The tile of ``lanes`` numbers and what makes it; nothing where nobody asks."""
 
     writer: Writer
     lanes: int
     body: list[Statement] = field(default_factory=list[Statement])
-    _offsets: Tensor | None = None
+    _ramp: Tensor | None = None
+    _offsets: dict[int, Tensor] = field(default_factory=dict[int, Tensor])
 
-    def __post_init__(self) -> None:
-        self.ramp = self.writer.tile("ramp", INT32, self.lanes)
+    @property
+    def ramp(self) -> Tensor:
+        """0, 1, 2, ..."""
+        if self._ramp is None:
+            self._ramp = self.writer.tile("ramp", INT32, self.lanes)
+            self.body += self._counted(self._ramp)
+        return self._ramp
+
+    def _counted(self, ramp: Tensor) -> list[Statement]:
         first = BLOCK // INT32.itemsize
-        self.body += [SetValue(self.ramp.name, wrap(k), wrap(k)) for k in range(first)]
+        body: list[Statement] = [SetValue(ramp.name, wrap(k), wrap(k)) for k in range(first)]
         while first < self.lanes:
             count = min(first, self.lanes - first)
-            self.body.append(make_call("Adds", dst=self.ramp[first], src=self.ramp, scalar=first, count=count))
+            body.append(make_call("Adds", dst=ramp[first], src=ramp, scalar=first, count=count))
             first += count
+        return body
 
-    def offsets(self) -> Tensor:
-        """Where each block begins, in bytes."""
-        if self._offsets is None:
+    def offsets(self, step: int = BLOCK) -> Tensor:
+        """0, step, 2 step, ...: where each block begins, in bytes."""
+        if step not in self._offsets:
+            ramp = self.ramp
             tile = self.writer.tile("offsets", INT32, self.lanes)
-            self.body.append(make_call("Muls", dst=tile, src=self.ramp, scalar=BLOCK, count=self.lanes))
-            self._offsets = self.writer.alias(tile, UINT32)
-        return self._offsets
+            self.body.append(make_call("Muls", dst=tile, src=ramp, scalar=step, count=self.lanes))
+            self._offsets[step] = self.writer.alias(tile, UINT32)
+        return self._offsets[step]

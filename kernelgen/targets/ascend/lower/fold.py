@@ -1,55 +1,150 @@
-"""All lanes of a tile become one: halves are combined until a block is left, which the vector or the scalar unit folds.
+"""Many lanes become few: all of a tile one, each row one, or all rows one.
 
-    1024 lanes of float32:  Add(t, t, t[512], 512); Add(t, t, t[256], 256); ...; WholeReduceSum(one, t, 64)
+    1024 lanes of float32:   Add(t, t, t[512], 512); Add(t, t, t[256], 256); ...; WholeReduceSum(one, t, 64)
+    rows of 100 of float32:  Copy(part, t, 64, rows); Add(part, part, t[64], 36, rows); WholeReduceSum(ones, part, 64, rows)
+    100 rows:                Add(t, t, t[50 * pitch], 50 * pitch); Add(t, t, t[25 * pitch], 25 * pitch); ...
 
-The number of lanes is a power of two times the quantum; what is left over by an odd number of quanta joins at the end.
+Instructions over rows take one repeat for each row, with a mask for its columns, so that pads do not matter. What no
+instruction reduces (products, int32) is halved to a block: the scalar unit combines the lanes of one, Gather makes tiles
+of the first, second, ... lane of all rows.
 """
 
 from __future__ import annotations
 
+from functools import partial
+
 from kernelgen.dtypes import DType
+from kernelgen.targets.ascend.build import Tensor
 from kernelgen.targets.ascend.expressions import Binary, Choice, Expression, GetValue, Number
-from kernelgen.targets.ascend.lower.values import ONE, Held
+from kernelgen.targets.ascend.instructions import TensorRef
+from kernelgen.targets.ascend.lower.lanes import Lanes
+from kernelgen.targets.ascend.lower.values import Held
 from kernelgen.targets.ascend.lower.writer import Writer
 from kernelgen.targets.ascend.machine import Machine
 from kernelgen.targets.ascend.types import BLOCK, REPEAT
 
 PAIRS = {"add": "Add", "mul": "Mul", "maximum": "Max", "minimum": "Min"}
+"""Function -> the instruction that combines two."""
 WHOLE = {"add": "WholeReduceSum", "maximum": "WholeReduceMax", "minimum": "WholeReduceMin"}
 
 
 def fold(writer: Writer, machine: Machine, function: str, value: Held, lanes: int) -> Held:
-    """One lane with the combination of ``lanes`` lanes, which are overwritten."""
+    """One lane with the combination of ``lanes`` lanes, which are overwritten.
+
+    The number of lanes is a multiple of a block; what is left over by an odd number of blocks joins at the end.
+    """
     dtype = value.dtype
-    per_repeat = REPEAT // dtype.itemsize
-    vector = function in WHOLE and dtype in machine.operations[WHOLE[function]]
+    vector = _is_vector(machine, function, dtype)
     left = lanes
-    while left > (per_repeat if vector else BLOCK // dtype.itemsize):
+    while left > (REPEAT if vector else BLOCK) // dtype.itemsize:
         half = _half(left, BLOCK // dtype.itemsize)
         second = value.tensor[half]
         writer.emit(PAIRS[function], dst=value.ref, first=value.ref, second=second, count=left - half)
         left = half
     one = writer.tile("one", dtype, BLOCK // dtype.itemsize)
     if vector:
-        if function == "add":
-            writer.emit(
-                WHOLE[function], dst=one, src=value.ref, mask=left, repeats=1, dst_repeat=1, src_block=1, src_repeat=8
-            )
-        else:
-            writer.emit(
-                WHOLE[function],
-                dst=one,
-                src=value.ref,
-                mask=left,
-                repeats=1,
-                dst_repeat=1,
-                src_block=1,
-                src_repeat=8,
-                order="ORDER_ONLY_VALUE",
-            )
+        _whole(writer, function, one, value.ref, left, Number(1), 8)
     else:
         writer.set_value(one, 0, _scalars(writer, function, value, left, dtype))
-    return Held(one, dtype, ONE)
+    return Held(one, dtype, (), level=len(writer.blocks) - 1)
+
+
+def fold_rows(lanes: Lanes, function: str, value: Held, offsets: Tensor | None = None) -> Held:
+    """For each row the combination of its columns. ``offsets`` are the rows' in bytes, where :func:`gathers` says so."""
+    writer, dtype = lanes.writer, value.dtype
+    width, rows = columns_of(lanes), lanes.rows
+    source, step = value.ref, lanes.row_blocks(dtype)
+    if gathers(lanes.machine, function, dtype):
+        return _gathered(lanes, function, _narrow(lanes, function, value, BLOCK), offsets)
+    if width > REPEAT // dtype.itemsize:
+        source, width, step = _narrow(lanes, function, value, REPEAT)[0], REPEAT // dtype.itemsize, REPEAT // BLOCK
+    found = lanes.along(lanes.names[:1]).new(dtype, "ones")
+    if lanes.whole:
+        writer.prime(found.tensor)
+    _whole(writer, function, found.tensor, source, width, rows, step)
+    return found
+
+
+def fold_columns(lanes: Lanes, function: str, value: Held) -> Held:
+    """For each column the combination of all rows that there may be, which are overwritten."""
+    left = lanes.axes[0].capacity
+    while left > 1:
+        half = -(-left // 2)
+        second, count = value.tensor[half * lanes.pitch], (left - half) * lanes.pitch
+        lanes.writer.emit(PAIRS[function], dst=value.ref, first=value.ref, second=second, count=count)
+        left = half
+    return Held(value.tensor, value.dtype, lanes.names[1:], level=lanes.level)
+
+
+def gathers(machine: Machine, function: str, dtype: DType) -> bool:
+    """Whether rows are folded by Gather, which needs offsets of rows of one repeat."""
+    return not _is_vector(machine, function, dtype)
+
+
+def columns_of(lanes: Lanes) -> int:
+    """The elements of a row."""
+    count = lanes.axes[1].count
+    if not isinstance(count, Number):
+        raise AssertionError("rows of unknown length have no tile of their own")
+    return int(count.value)
+
+
+def _is_vector(machine: Machine, function: str, dtype: DType) -> bool:
+    return function in WHOLE and dtype in machine.operations[WHOLE[function]]
+
+
+def _whole(
+    writer: Writer, function: str, target: Tensor, source: TensorRef, mask: int, repeats: Expression, step: int
+) -> None:
+    """One result a repeat, one behind the other."""
+    emit = partial(writer.emit, WHOLE[function], dst=target, src=source, mask=mask, repeats=repeats)
+    if function == "add":
+        emit(dst_repeat=1, src_block=1, src_repeat=step)
+    else:
+        emit(dst_repeat=1, src_block=1, src_repeat=step, order="ORDER_ONLY_VALUE")
+
+
+def _narrow(lanes: Lanes, function: str, value: Held, size: int) -> Tensor:
+    """A copy whose rows have one repeat, combined until what counts lies in the first ``size`` bytes."""
+    writer, dtype = lanes.writer, value.dtype
+    step, each = lanes.row_blocks(dtype), REPEAT // BLOCK
+    part = writer.tile("part", dtype, lanes.axes[0].capacity * REPEAT // dtype.itemsize)
+    strips = tuple(lanes.strips(dtype, columns_of(lanes)))
+    left = strips[0][1]
+    writer.emit("Copy", dst=part, src=value.ref, mask=left, repeats=lanes.rows, strides=(1, 1, each, step))
+    for first, width in strips[1:]:
+        second = TensorRef(value.tensor.name, value.offset + first)
+        writer.emit(
+            PAIRS[function], dst=part, first=part, second=second, mask=width, repeats=lanes.rows,
+            strides=(1, 1, 1, each, each, step),
+        )  # fmt: skip
+    while left > size // dtype.itemsize:
+        half = _half(left, BLOCK // dtype.itemsize)
+        writer.emit(
+            PAIRS[function], dst=part, first=part, second=part[half], mask=left - half, repeats=lanes.rows,
+            strides=(1, 1, 1, each, each, each),
+        )  # fmt: skip
+        left = half
+    return part
+
+
+def _gathered(lanes: Lanes, function: str, part: Tensor, offsets: Tensor | None) -> Held:
+    """The lanes of each row's block, one tile for each, combined. Gather may read all of its source."""
+    if offsets is None:
+        raise AssertionError("rows are gathered by their offsets")
+    writer, single = lanes.writer, lanes.along(lanes.names[:1])
+    dtype = part.dtype
+    writer.prime(part)
+    found = single.new(dtype, "ones")
+    if lanes.whole:
+        writer.prime(found.tensor)
+    for lane in range(min(columns_of(lanes), BLOCK // dtype.itemsize)):
+        target = found if lane == 0 else single.new(dtype, "lane")
+        base = lane * dtype.itemsize
+        writer.emit("Gather", dst=target.ref, src=part, offsets=offsets, base=base, count=single.count)
+        if lane:
+            writer.emit(PAIRS[function], dst=found.ref, first=found.ref, second=target.ref, count=single.count)
+    return found
 
 
 def _half(left: int, block: int) -> int:

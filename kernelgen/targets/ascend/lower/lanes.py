@@ -1,4 +1,13 @@
-"""Lanes of a vector loop's turn, or the one lane of a statement outside of vector loops: where instructions are written.
+"""Lanes of a turn: elements of tiles that one vector instruction after the other works on.
+
+A turn takes iterations of no loop, of one, or of two: (), (lanes) or (rows, lanes). A tile of two axes holds row after
+row, ``pitch`` elements each, so that every row begins at a block; instructions go over whole tiles, pads too, and
+nobody looks at what they make of pads. A value that varies along fewer axes has a smaller tile, and is spread when an
+operand must be as large as the others:
+
+    one for all lanes    Brcb makes a block of it, Copy with source stride 0 the others
+    one for each row     Brcb makes a block of each, Copy with source stride 0 the rest of the row
+    one for each column  Copy with source repeat stride 0 makes all rows of one
 
 ``count`` lanes take part, at most ``capacity``. Where an instruction of the body takes whole repeats (comparisons), all of
 the body computes ``padded`` lanes, and what copies left out is primed.
@@ -6,36 +15,88 @@ the body computes ``padded`` lanes, and what copies left out is primed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from kernelgen.dtypes import BOOL, FLOAT16, FLOAT32, INT16, INT32, UINT8, UINT16, DType
+from kernelgen.dtypes import BOOL, FLOAT16, FLOAT32, INT8, INT16, INT32, UINT8, UINT16, UINT32, DType
 from kernelgen.errors import UnsupportedError
-from kernelgen.targets.ascend.expressions import Expression, Number
+from kernelgen.targets.ascend.expressions import Expression, Number, ceil_div
 from kernelgen.targets.ascend.instructions import TensorRef
 from kernelgen.targets.ascend.lower.casting import cast_path
-from kernelgen.targets.ascend.lower.values import LANES, ONE, Constant, Held, Value
+from kernelgen.targets.ascend.lower.values import Constant, Held, Value
 from kernelgen.targets.ascend.lower.writer import Writer
 from kernelgen.targets.ascend.machine import Machine
-from kernelgen.targets.ascend.types import REPEAT
+from kernelgen.targets.ascend.types import BLOCK, REPEAT
 
 QUANTUM = 128
 """Lanes of every tile are a multiple: whole repeats of two-byte types."""
+MOST_REPEATS = 255
+SIGNED: Mapping[DType, DType] = {UINT8: INT8, UINT16: INT16, UINT32: INT32}
+MOST_ROWS = 248
+"""Rows of a tile: one instruction takes them all, and Brcb takes eight at a time."""
+
+
+@dataclass(frozen=True)
+class Strides:
+    """A source's steps in blocks, from block to block and from repeat to repeat."""
+
+    block: int
+    repeat: int
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A loop of which a turn takes ``count`` iterations at once, at most ``capacity``."""
+
+    variable: str
+    count: Expression
+    capacity: int
 
 
 @dataclass(frozen=True)
 class Lanes:
-    """One turn of a vector loop. ``depth`` is the writer's block of the turn's body; 0 where there is no loop."""
+    """One turn. ``depth`` is the writer's block of the turn's body; 0 where there is no loop of turns.
+
+    ``width`` elements of a row of ``pitch`` are the last axis; the first of two has a row each.
+    """
 
     writer: Writer
     machine: Machine
-    count: Expression
-    capacity: int
-    reach: str = LANES
+    axes: tuple[Axis, ...] = ()
+    pitch: int = 1
     whole: bool = False
     depth: int = 0
-    spread_before: bool = True
+    spreads: dict[tuple[Held, tuple[str, ...]], Held] = field(default_factory=dict[tuple[Held, tuple[str, ...]], Held])
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The loops of the turn."""
+        return tuple(axis.variable for axis in self.axes)
+
+    @property
+    def rows(self) -> Expression:
+        """How many rows there are."""
+        return self.axes[0].count if len(self.axes) == 2 else Number(1)
+
+    @property
+    def count(self) -> Expression:
+        """How many lanes there are, pads between rows too."""
+        match self.axes:
+            case ():
+                return Number(1)
+            case (only,):
+                return only.count
+            case _:
+                return self.rows * self.pitch
+
+    @property
+    def capacity(self) -> int:
+        """The lanes of a tile."""
+        if len(self.axes) == 2:
+            return tile_lanes(self.axes[0].capacity * self.pitch)
+        return tile_lanes(self.axes[0].capacity if self.axes else 1)
 
     @property
     def lanes(self) -> Expression:
@@ -49,27 +110,38 @@ class Lanes:
     @property
     def exact(self) -> bool:
         """Whether no lane is left over: copies fill all that compute."""
-        return isinstance(self.count, Number) and int(self.count.value) % QUANTUM == 0
+        known = isinstance(self.count, Number) and int(self.count.value) % QUANTUM == 0
+        return known and (len(self.axes) < 2 or self.axes[1].count == Number(self.pitch))
+
+    @property
+    def level(self) -> int:
+        """The depth of what is written now."""
+        return len(self.writer.blocks) - 1
+
+    def along(self, names: tuple[str, ...]) -> Lanes:
+        """The turn of some of the axes only."""
+        if names == self.names:
+            return self
+        return replace(self, axes=tuple(axis for axis in self.axes if axis.variable in names), spreads={})
 
     def new(self, dtype: DType, prefix: str = "t") -> Held:
         """A fresh tile for a result."""
-        return Held(self.writer.tile(prefix, dtype, self.capacity), dtype, self.reach)
+        return Held(self.writer.tile(prefix, dtype, self.capacity), dtype, self.names, level=self.level)
 
     def new_bits(self) -> Held:
         """A fresh tile for a bit a lane."""
-        return Held(self.writer.tile("bits", UINT8, self.capacity // 8), BOOL, self.reach, bits=True)
+        tile = self.writer.tile("bits", UINT8, self.capacity // 8)
+        return Held(tile, BOOL, self.names, bits=True, level=self.level)
 
     # operands
 
     def held(self, value: Value) -> Held:
-        """The value as lanes of this turn: constants are written to a tile, single lanes are spread."""
+        """The value as lanes of this turn: constants are written to a tile, what has fewer axes is spread."""
         if isinstance(value, Constant):
             return self.filled(value)
-        if self.whole and value.reach == ONE:
+        if self.whole and not value.axes:
             self.writer.prime(value.tensor)
-        if value.reach == self.reach or self.reach == ONE:
-            return value
-        return self.spread(value)
+        return value if value.axes == self.names else self.spread(value)
 
     def ref(self, value: Value) -> TensorRef:
         """The operand of :meth:`held`."""
@@ -87,30 +159,84 @@ class Lanes:
         wide = FLOAT32 if constant.dtype.is_float else INT32
         return self.cast(self.filled(Constant(constant.value, wide)), constant.dtype)
 
+    def full(self, constant: Constant) -> Held:
+        """A constant in every lane that there may be."""
+        found = self.new(constant.dtype, "c")
+        number = written(constant.value, constant.dtype)
+        self.writer.emit("Duplicate", dst=found.ref, scalar=number, count=self.capacity)
+        return found
+
+    # spreading
+
     def spread(self, value: Held) -> Held:
-        """One lane in all lanes, before the loop: Brcb makes a block of it, a Copy with source stride 0 the others."""
-        if value.bits:
-            single = Lanes(self.writer, self.machine, Number(1), QUANTUM, ONE, whole=True)
-            return self.as_bits(self.spread(single.from_bits(value, FLOAT16)))
-        if value.dtype not in self.machine.operations["Brcb"]:
-            raise UnsupportedError("unsupported-dtype", f"no broadcast of {value.dtype.name} on {self.machine.name}")
-        if self.spread_before and self.depth:
-            with self.writer.before(self.depth):
-                return self._spread(value)
-        return self._spread(value)
+        """A value of fewer axes in all lanes; before the loop of turns where it is there already."""
+        key = (value, self.names)
+        if key not in self.spreads:
+            if self.depth and value.level < self.depth:
+                with self.writer.before(self.depth):
+                    self.spreads[key] = self._spread(value)
+            else:
+                self.spreads[key] = self._spread(value)
+        return self.spreads[key]
 
     def _spread(self, value: Held) -> Held:
+        if value.bits:
+            own = replace(self.along(value.axes), whole=True)
+            return self.as_bits(self._spread(own.from_bits(value, FLOAT16)))
+        if value.dtype not in self.machine.operations["Brcb"]:
+            raise UnsupportedError("unsupported-dtype", f"no broadcast of {value.dtype.name} on {self.machine.name}")
         self.writer.prime(value.tensor)
-        block = self.writer.tile("block", value.dtype, REPEAT // value.dtype.itemsize)
+        if not value.axes:
+            return self._from_one(value)
+        return self._from_rows(value) if value.axes == self.names[:1] else self._from_columns(value)
+
+    def _from_one(self, value: Held) -> Held:
+        """All lanes of the tile, those that take no part in this turn too: a later turn may have more."""
+        lanes = REPEAT // value.dtype.itemsize
+        block = self.writer.tile("block", value.dtype, lanes)
         self.writer.emit("Brcb", dst=block, src=value.ref, repeats=1, strides=(1, 8))
         found = self.new(value.dtype, "spread")
-        lanes = REPEAT // value.dtype.itemsize
         total = self.capacity // lanes
-        for first in range(0, total, 255):
-            repeats = min(255, total - first)
+        for first in range(0, total, MOST_REPEATS):
+            repeats = min(MOST_REPEATS, total - first)
             target = found.tensor[first * lanes]
             self.writer.emit("Copy", dst=target, src=block, mask=lanes, repeats=repeats, strides=(1, 0, 8, 0))
         return found
+
+    def _from_rows(self, value: Held) -> Held:
+        """Rows of one value each."""
+        rows = self.axes[0]
+        size = -(-rows.capacity // 8) * 8 * BLOCK // value.dtype.itemsize
+        block = self.writer.tile("blocks", value.dtype, size)
+        self.writer.emit("Brcb", dst=block, src=value.ref, repeats=ceil_div(rows.count, 8), strides=(1, 8))
+        return self._copied(value.dtype, block[0], Strides(0, 1))
+
+    def _from_columns(self, value: Held) -> Held:
+        """All rows alike, those that take no part in this turn too."""
+        return self._copied(value.dtype, value.ref, Strides(1, 0))
+
+    def _copied(self, dtype: DType, source: TensorRef, strides: Strides) -> Held:
+        """Copies row by row, as many columns at once as a repeat has."""
+        found = self.new(dtype, "spread")
+        if not self.exact:
+            self.writer.prime(found.tensor)
+        rows = self.axes[0]
+        count = Number(rows.capacity) if strides.repeat == 0 else rows.count
+        for first, width in self.strips(dtype):
+            moved = TensorRef(source.tensor, source.offset + first * strides.block)
+            steps = (1, strides.block, self.row_blocks(dtype), strides.repeat)
+            self.writer.emit("Copy", dst=found.tensor[first], src=moved, mask=width, repeats=count, strides=steps)
+        return found
+
+    def row_blocks(self, dtype: DType) -> int:
+        """Blocks from row to row."""
+        return self.pitch * dtype.itemsize // BLOCK
+
+    def strips(self, dtype: DType, width: int | None = None) -> Iterator[tuple[int, int]]:
+        """(first column, columns) of what a repeat takes of every row."""
+        lanes, width = REPEAT // dtype.itemsize, self.pitch if width is None else width
+        for first in range(0, width, lanes):
+            yield first, min(lanes, width - first)
 
     # instructions
 
@@ -149,6 +275,8 @@ class Lanes:
     def compare(self, mode: str, first: Value, second: Value) -> Held:
         """A bit for each lane."""
         a = self.held(first)
+        if a.dtype not in self.machine.operations["Compare"]:
+            raise UnsupportedError("unsupported-dtype", f"no comparison of {a.dtype.name} on {self.machine.name}")
         found = self.new_bits()
         if isinstance(second, Constant) and a.dtype.is_float:
             number = written(second.value, a.dtype)
@@ -171,9 +299,9 @@ class Lanes:
         return found
 
     def select(self, chosen: Held, first: Value, second: Value, dtype: DType) -> Held:
-        """``chosen ? first : second``; 16- and 32-bit integers are moved as floats of their width."""
+        """``chosen ? first : second``; what has 16 or 32 bits is moved as floats of that width."""
         bits = self.held(chosen)
-        kind = {INT32: FLOAT32, INT16: FLOAT16}.get(dtype, dtype)
+        kind = {4: FLOAT32, 2: FLOAT16}.get(dtype.itemsize, dtype)
         if kind not in self.machine.operations["Select"]:
             raise UnsupportedError("unsupported-dtype", f"no select of {dtype.name} on {self.machine.name}")
         a = self._as(self.held(first), kind)
@@ -213,12 +341,39 @@ class Lanes:
             return self.as_bits(wide)
         return self._converted(found, to)
 
+    def seen_as(self, value: Held, dtype: DType) -> Held:
+        """The same bits as another type of the same size."""
+        return replace(value, tensor=self.writer.alias(value.tensor, dtype), dtype=dtype, narrow=None)
+
     def _converted(self, value: Held, to: DType) -> Held:
+        """Casts, which saturate; integers of up to 32 bits are brought into the range before, so that they wrap around."""
+        if value.dtype == UINT16 and to.itemsize > value.dtype.itemsize:
+            value = self._without_sign(value)
+        if value.dtype.is_integer and to.is_integer:
+            value = self._wrapped(value, to)
+            if value.dtype.itemsize == to.itemsize:
+                return self.seen_as(value, to)
+            if to in SIGNED:
+                return self.seen_as(self._converted(value, SIGNED[to]), to)
         for step, mode in cast_path(self.machine, value.dtype, to):
             found = self.new(step)
             self.writer.emit("Cast", dst=found.ref, src=value.ref, mode=mode, count=self.lanes)
             value = found
         return value
+
+    def _wrapped(self, value: Held, to: DType) -> Held:
+        """The low bits with their sign: ``(x << n) >> n``."""
+        excess = value.dtype.bits - to.bits
+        if excess >= 0 and value.dtype in (UINT16, UINT32):
+            value = self.seen_as(value, SIGNED[value.dtype])
+        if excess <= 0 or value.dtype not in self.machine.operations["ShiftLeft"]:
+            return value
+        return self.scalar("ShiftRight", self.scalar("ShiftLeft", value, excess, value.dtype), excess, value.dtype)
+
+    def _without_sign(self, value: Held) -> Held:
+        """16 bits as int32: the copies of the sign are shifted out."""
+        wide = self.seen_as(self._converted(self.seen_as(value, INT16), INT32), UINT32)
+        return self.seen_as(self.scalar("ShiftRight", self.scalar("ShiftLeft", wide, 16, UINT32), 16, UINT32), INT32)
 
 
 def written(number: float, dtype: DType) -> int | float:

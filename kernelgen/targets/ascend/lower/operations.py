@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 
-from kernelgen.dtypes import BOOL, FLOAT16, FLOAT32, INT32, INT64, DType
+from kernelgen.dtypes import BOOL, FLOAT16, FLOAT32, INT32, INT64, UINT32, DType
 from kernelgen.errors import UnsupportedError
 from kernelgen.targets.ascend.lower.lanes import Lanes
 from kernelgen.targets.ascend.lower.values import Constant, Held, Value
@@ -24,19 +24,34 @@ WHOLE_DIGITS: Mapping[DType, float] = {FLOAT32: 2.0**23, FLOAT16: 2.0**11}
 """From here on every float is an integer."""
 ERF = (0.254829592, -0.284496736, 1.421413741, -1.453152027, 1.061405429)
 ERF_P = 0.3275911
+RING = ("add", "sub", "mul")
 SWAPPED = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE", "EQ": "EQ", "NE": "NE"}
+COMPLEMENTS = {"EQ": "NE", "GE": "LT", "LE": "GT"}
+UNCHANGED = frozenset({("NE", False), ("GT", False), ("EQ", True), ("GE", True)})
+"""Comparisons of a bool with a constant that give the bool back."""
 
 
 def call(lanes: Lanes, function: str, args: Sequence[Value], dtype: DType) -> Held:
     """The value of a scalar function. Raises UnsupportedError where the machine has no instructions for it.
 
-    Indices are int32 whatever the nest calls them: they count elements of a kernel's buffers.
+    Indices are int32 whatever the nest calls them: they count elements of a kernel's buffers. Sums, differences and
+    products of unsigned numbers have the bits of those of signed numbers.
     """
+    if dtype == UINT32 and function in RING:
+        signed = [_signed(lanes, arg) for arg in args]
+        return lanes.seen_as(RULES[function](lanes, signed, INT32), UINT32)
     if dtype == INT64 and all(isinstance(a, Constant) or a.dtype == INT32 for a in args):
         dtype = INT32
     if function not in RULES:
         raise UnsupportedError("unsupported-op", f"no vector instructions for {function}")
     return RULES[function](lanes, args, dtype)
+
+
+def _signed(lanes: Lanes, value: Value) -> Value:
+    if isinstance(value, Constant):
+        number = int(value.value)
+        return Constant(number - (1 << 32) if number >= 1 << 31 else number, INT32)
+    return lanes.seen_as(value, INT32)
 
 
 def takes_whole_repeats(function: str, args: Sequence[DType], dtype: DType) -> bool:
@@ -211,6 +226,10 @@ def _whole_power(lanes: Lanes, base: Value, exponent: int, dtype: DType) -> Held
 
 
 def _sign(lanes: Lanes, args: Sequence[Value], dtype: DType) -> Held:
+    """Integers are clamped to -1 and 1; floats keep their zero and their NaN."""
+    if dtype.is_integer:
+        _native(lanes, "Maxs", dtype)
+        return lanes.scalar("Mins", lanes.scalar("Maxs", args[0], -1, dtype), 1, dtype)
     x, zero = lanes.held(args[0]), Constant(0.0, dtype)
     one, minus = Constant(1.0, dtype), Constant(-1.0, dtype)
     negative = lanes.select(lanes.compare("LT", x, zero), minus, x, dtype)
@@ -306,9 +325,9 @@ def _compared(lanes: Lanes, mode: str, first: Value, second: Value) -> Held:
     kind = first.dtype if isinstance(first, Held) else second.dtype
     if kind in (FLOAT16, FLOAT32):
         return lanes.compare(mode, first, second)
-    if kind != INT32:
-        raise UnsupportedError("unsupported-dtype", f"no comparison of {kind.name} on {lanes.machine.name}")
-    a, b = (lanes.held(_counted(value)) for value in (first, second))
+    if kind == BOOL:
+        return _compared_bits(lanes, mode, first, second)
+    a, b = (lanes.held(_counted(lanes, value)) for value in (first, second))
     if mode in ("EQ", "NE"):
         equal = lanes.compare("EQ", a, b)
         return equal if mode == "EQ" else lanes.words("Not", equal)
@@ -317,8 +336,26 @@ def _compared(lanes: Lanes, mode: str, first: Value, second: Value) -> Held:
     return reached if mode in ("GE", "LE") else lanes.words("Not", reached)
 
 
-def _counted(value: Value) -> Value:
-    return Constant(value.value, INT32) if isinstance(value, Constant) else value
+def _compared_bits(lanes: Lanes, mode: str, first: Value, second: Value) -> Held:
+    """``a > b`` is ``a and not b``, ``a != b`` that one way or the other; the rest are complements of these."""
+    if isinstance(second, Constant) and (mode, bool(second.value)) in UNCHANGED:
+        return lanes.held(first)
+    if mode in COMPLEMENTS:
+        return lanes.words("Not", _compared_bits(lanes, COMPLEMENTS[mode], first, second))
+    a, b = lanes.held(first), lanes.held(second)
+    if mode == "NE":
+        return lanes.words("Or", _compared_bits(lanes, "GT", a, b), _compared_bits(lanes, "LT", a, b))
+    above, below = (a, b) if mode == "GT" else (b, a)
+    return lanes.words("And", above, lanes.words("Not", below))
+
+
+def _counted(lanes: Lanes, value: Value) -> Value:
+    """As int32, in which casts to int64 keep the order. Raises UnsupportedError for what has no such value."""
+    found = value.narrow or value if isinstance(value, Held) else Constant(value.value, INT32)
+    fits = not isinstance(found, Constant) or -(1 << 31) <= found.value < 1 << 31
+    if found.dtype != INT32 or not fits:
+        raise UnsupportedError("unsupported-dtype", f"no comparison of {value.dtype.name} on {lanes.machine.name}")
+    return found
 
 
 def _words(operation: str) -> Rule:

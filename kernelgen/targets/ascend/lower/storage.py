@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kernelgen.targets.ascend.instructions import Call, For, If, Statement
+from kernelgen.targets.ascend.lower.banks import PERIOD, halves
 from kernelgen.targets.ascend.lower.uses import uses_of
 from kernelgen.targets.ascend.lower.writer import Program, Tile
 
@@ -141,15 +142,17 @@ def place(program: Program, capacity: int, levels: Sequence[str] = LEVELS) -> La
     """Addresses by the first level that fits; None where none does."""
     known = lives(program)
     tiles = [tile for tile in program.tiles if not tile.alias and tile.name in known]
+    wanted = halves(program)
     for level in levels:
-        layout = _placed(tiles, known, level)
-        if layout.size <= capacity:
-            return layout
+        for begins in (wanted, {}):
+            layout = _placed(tiles, known, level, begins)
+            if layout.size <= capacity:
+                return layout
     return None
 
 
-def _placed(tiles: Sequence[Tile], known: Mapping[str, Life], level: str) -> Layout:
-    """First fit, the largest first."""
+def _placed(tiles: Sequence[Tile], known: Mapping[str, Life], level: str, begins: Mapping[str, int]) -> Layout:
+    """First fit, the largest first; ``begins`` says where in the banks a tile should begin (:mod:`banks`)."""
     taken: list[tuple[Tile, int]] = []
     for tile in sorted(tiles, key=lambda one: (-one.size * one.copies, known[one.name].first, one.name)):
         rivals = sorted(
@@ -157,7 +160,7 @@ def _placed(tiles: Sequence[Tile], known: Mapping[str, Life], level: str) -> Lay
             for other, address in taken
             if _meet(known[tile.name], known[other.name], level)
         )
-        taken.append((tile, _gap(rivals, tile.size * tile.copies)))
+        taken.append((tile, _gap(rivals, tile.size * tile.copies, begins.get(tile.name))))
     size = max((address + tile.size * tile.copies for tile, address in taken), default=0)
     return Layout({tile.name: address for tile, address in taken}, size, level)
 
@@ -171,11 +174,16 @@ def _meet(first: Life, second: Life, level: str) -> bool:
     return first.first <= second.last and second.first <= first.last
 
 
-def _gap(rivals: Sequence[tuple[int, int]], size: int) -> int:
-    """The lowest address with so many free bytes behind it."""
-    start = 0
+def _gap(rivals: Sequence[tuple[int, int]], size: int, begin: int | None) -> int:
+    """The lowest address with so many free bytes behind it, in its place of the banks where one is given."""
+    start = _next(0, begin)
     for low, high in rivals:
         if low - start >= size:
             break
-        start = max(start, high)
+        start = max(start, _next(high, begin))
     return start
+
+
+def _next(address: int, begin: int | None) -> int:
+    """The first address from there on that is at its place of the banks."""
+    return address if begin is None else address + (begin - address) % PERIOD

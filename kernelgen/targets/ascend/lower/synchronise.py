@@ -18,7 +18,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from kernelgen.targets.ascend.build import make_call
 from kernelgen.targets.ascend.errors import AscendError
 from kernelgen.targets.ascend.instructions import Let, Statement
 from kernelgen.targets.ascend.lower.double_buffer import HALF
@@ -32,6 +31,7 @@ from kernelgen.targets.ascend.lower.tree import (
     Group,
     Item,
     Sync,
+    adopt,
     grow,
     harvest,
     insert,
@@ -45,17 +45,35 @@ MOST_STEPS = 2000
 
 
 def synchronise(body: tuple[Statement, ...], layout: Layout, machine: Machine) -> tuple[Statement, ...]:
-    """The statements with flags and barriers. Parts of the kernel share tiles and ids: a barrier of all pipes is between."""
-    parts = parts_of(body)
-    found: list[Statement] = []
-    for number, (meeting, part) in enumerate(parts):
+    """The statements with flags and barriers. Parts of the kernel share tiles and ids: a barrier of all pipes is between.
+
+    Raises AscendError where the order cannot be settled.
+    """
+    whole = Item(None)
+    barriers: list[Group] = []
+    for number, (meeting, part) in enumerate(parts_of(body)):
         root = grow(part)
         work = _Synchronisation(root, layout, machine)
         work.order()
         work.minimise()
         work.give_ids()
-        found += [*([make_call("PipeBarrier", ("PIPE_ALL",))] if number else []), *meeting, *harvest(root)]
-    return tuple(found)
+        if number:
+            barriers.append(Group(DRAIN, 0, 0))
+            insert(whole, len(whole.items), Sync(barriers[-1], DRAIN))
+        adopt(whole, grow(meeting))
+        adopt(whole, root)
+    _drop_idle(whole, barriers, layout, with_ids=True)
+    return harvest(whole)
+
+
+def _drop_idle(root: Item, groups: list[Group], layout: Layout, with_ids: bool) -> None:
+    """Takes out what the proof does without, the latest first."""
+    for group in reversed(list(groups)):
+        places = remove(group)
+        if faults(root, layout, with_ids) is None:
+            groups.remove(group)
+        else:
+            restore(places)
 
 
 @dataclass
@@ -86,6 +104,9 @@ class _Synchronisation:
         """Orders one pair."""
         first, second = conflict.first, conflict.second
         loop, distance = _carrier(conflict)
+        inner = None if loop is None else self.doubled(conflict)
+        if inner is not None:
+            loop, distance = inner, 2
         home, source, target = _home(first.item, second.item, loop)
         before = home.items.index(source) < home.items.index(target)
         if first.pipe == second.pipe:
@@ -100,6 +121,25 @@ class _Synchronisation:
             self.forward(home, source, target, first.pipe, second.pipe)
         else:
             self.backward(home, source, target, (first.pipe, second.pipe), distance)
+
+    def doubled(self, conflict: Conflict) -> Item | None:
+        """The innermost loop around a pair where that has two copies of its tiles, and no flag for the pair's pipes yet.
+
+        A flag of that loop's turns orders the pair in turns of outer loops, too.
+        """
+        first, second = conflict.first, conflict.second
+        around = second.item.ancestors()
+        home = next((item for item in first.item.ancestors()[1:] if item in around and item.loop is not None), None)
+        if home is None or first.pipe == second.pipe or not _half(home):
+            return None
+        _, source, target = _home(first.item, second.item, home)
+        if home.items.index(source) <= home.items.index(target):
+            return None
+        taken = any(
+            _is_backward(group, home) and (group.source, group.target) == (first.pipe, second.pipe)
+            for group in self.groups
+        )
+        return None if taken else home
 
     def drained(self, home: Item, target: Item) -> None:
         group = Group(DRAIN, 0, 0)
@@ -160,27 +200,24 @@ class _Synchronisation:
         remove(group)
         self.groups[self.groups.index(group)] = other
 
-    def minimise(self) -> None:
+    def minimise(self, with_ids: bool = False) -> None:
         """Takes out what the proof does without, the latest first."""
-        for group in reversed(list(self.groups)):
-            places = remove(group)
-            if faults(self.root, self.layout) is None:
-                self.groups.remove(group)
-            else:
-                restore(places)
+        _drop_idle(self.root, self.groups, self.layout, with_ids)
 
     def give_ids(self) -> None:
-        """The smallest ids that keep the proof clean."""
+        """The smallest ids that keep the proof clean. A barrier that stands in for a flag may make others idle."""
         free = [k for k in range(self.machine.event_ids) if k not in self.machine.reserved_ids]
-        for group in list(self.groups):
-            if group.kind != SET:
-                continue
+        without_id = False
+        for group in [one for one in self.groups if one.kind == SET]:
             if not any(self.fits(group, identity) for identity in _candidates(free, 2 if group.half else 1)):
                 group.identity = -1
                 self.drain(group)
+                without_id = True
         fault = faults(self.root, self.layout, with_ids=True)
         if fault is not None:
             raise AscendError(f"the flags do not order the kernel: {fault}")
+        if without_id:
+            self.minimise(with_ids=True)
 
     def fits(self, group: Group, identity: int) -> bool:
         """Whether a group may have an id beside those that are given."""

@@ -79,6 +79,13 @@ def _item(statement: Statement, parent: Item) -> Item:
     return item
 
 
+def adopt(parent: Item, root: Item) -> None:
+    """Puts the items of another tree behind a block's."""
+    for item in root.items:
+        item.parent = parent
+    parent.items += root.items
+
+
 def harvest(item: Item) -> tuple[Statement, ...]:
     """The statements of a tree."""
     return tuple(_statement(one) for one in item.items)

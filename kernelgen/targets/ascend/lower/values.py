@@ -9,7 +9,6 @@ from kernelgen.targets.ascend.build import Tensor
 from kernelgen.targets.ascend.expressions import Expression, Number
 from kernelgen.targets.ascend.instructions import TensorRef
 
-ONE, LANES = "one", "lanes"
 START = Number(0)
 
 
@@ -23,16 +22,20 @@ class Constant:
 
 @dataclass(frozen=True)
 class Held:
-    """Elements in a tile from ``offset`` on: one in the first lane, or a lane for each iteration of the vector loop.
+    """Elements in a tile from ``offset`` on: one for each iteration of the loops ``axes``, a single one for none.
 
-    ``bits`` says that a bool is a bit of each lane; its tile is uint8 then.
+    With two axes there is a row for each iteration of the first, each at a whole block (:mod:`lanes`).
+    ``bits`` says that a bool is a bit of each lane; its tile is uint8 then. ``level`` is the depth of the loops that the
+    value was made in: it is there for all that lies deeper. ``narrow`` is the int32 value that an int64 one was cast from.
     """
 
     tensor: Tensor
     dtype: DType
-    reach: str = LANES
+    axes: tuple[str, ...]
     offset: Expression = START
     bits: bool = False
+    level: int = 0
+    narrow: Held | None = None
 
     @property
     def ref(self) -> TensorRef:

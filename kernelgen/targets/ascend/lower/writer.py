@@ -1,8 +1,8 @@
 """A tile program while it is written: tiles have names, types and sizes, but no addresses yet.
 
-A tile is memory of the unified buffer that somebody else places (:mod:`storage`); an alias is the same memory under another
-data type. ``primed`` tiles are filled once where the kernel starts: some instructions take whole repeats, also where a copy
-filled less.
+A tile is memory of a core, mostly of the unified buffer, that somebody else places (:mod:`storage`); an alias is the same
+memory under another data type. ``primed`` tiles are filled once where the kernel starts: some instructions take whole
+repeats, also where a copy filled less.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from kernelgen.dtypes import DType
 from kernelgen.targets.ascend.build import Given, Tensor, make_call
 from kernelgen.targets.ascend.expressions import Expression, Name, Number, Scalar, wrap
 from kernelgen.targets.ascend.instructions import For, GlobalTensor, If, Let, SetValue, Statement
-from kernelgen.targets.ascend.types import BLOCK
+from kernelgen.targets.ascend.types import BLOCK, UB
 
 
 @dataclass(frozen=True)
 class Tile:
-    """``elements`` of a data type in the unified buffer; ``alias`` names the tile whose memory it is."""
+    """``elements`` of a data type in a memory of the core; ``alias`` names the tile whose memory it is."""
 
     name: str
     dtype: DType
@@ -28,6 +28,7 @@ class Tile:
     alias: str = ""
     primed: bool = False
     copies: int = 1
+    memory: str = UB
 
     @property
     def size(self) -> int:
@@ -59,10 +60,12 @@ class Writer:
         self._counts[prefix] = count + 1
         return f"{prefix}_{count}"
 
-    def tile(self, prefix: str, dtype: DType, elements: int, primed: bool = False) -> Tensor:
+    def tile(
+        self, prefix: str, dtype: DType, elements: int, primed: bool = False, copies: int = 1, memory: str = UB
+    ) -> Tensor:
         """A new tile."""
         name = self.fresh(prefix)
-        self.tiles[name] = Tile(name, dtype, elements, primed=primed)
+        self.tiles[name] = Tile(name, dtype, elements, primed=primed, copies=copies, memory=memory)
         return Tensor(name, dtype)
 
     def prime(self, tensor: Tensor) -> None:

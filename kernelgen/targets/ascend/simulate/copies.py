@@ -8,6 +8,7 @@ import numpy as np
 
 from kernelgen.targets.ascend.pipes import ROUTES
 from kernelgen.targets.ascend.simulate.cost import copy_cycles
+from kernelgen.targets.ascend.simulate.memory import Buffer
 from kernelgen.targets.ascend.simulate.regions import Region, region, typed
 from kernelgen.targets.ascend.simulate.work import Instruction, Operand, Work, blocks_of
 from kernelgen.targets.ascend.types import BLOCK, GM, L1, UB
@@ -93,6 +94,7 @@ def plan_pad_out(instruction: Instruction) -> Work:
 def plan_nd_to_nz(instruction: Instruction) -> Work:
     """A row-major matrix in GM becomes fractals in L1: columns in groups of one block (C0), each group all its rows.
 
+    Several cores read the same parts of a matrix: the copy takes L2's time, and memory's share counts each byte once.
     Element (r, c) goes to ``(c / C0) * dst_column_stride * C0 + r * dst_row_stride * C0 + c % C0``; the last group is
     filled up with zeros.
     """
@@ -118,10 +120,12 @@ def plan_nd_to_nz(instruction: Instruction) -> Work:
         matrix[:, :columns] = typed(src.memory.data, src.dtype.numpy, src.start, ((rows, src_row * itemsize),), columns)
         target = typed(dst.memory.data, dst.dtype.numpy, dst.start, steps, lane)
         target[...] = matrix.reshape(rows, groups, lane).transpose(1, 0, 2)
+        if isinstance(src.memory, Buffer):
+            read.view(src.memory.fetched)[...] = True
 
     touches = (instruction.touch(src, read), instruction.touch(dst, region(dst.start, steps, BLOCK), write=True))
-    size = rows * columns * itemsize
-    return Work(touches, run, copy_cycles(instruction.machine, size, instruction.bandwidth), size)
+    rate = instruction.machine.rates.matrix_copy
+    return Work(touches, run, copy_cycles(instruction.machine, rows * columns * itemsize, rate))
 
 
 def _ends(instruction: Instruction) -> tuple[Operand, Operand]:
@@ -156,6 +160,8 @@ def _copy(instruction: Instruction, dst: Operand, src: Operand, written: Region,
 
     def run() -> None:
         written.view(dst.memory.data)[...] = read.view(src.memory.data).reshape(written.view(dst.memory.data).shape)
+        if dst.place == L1 and isinstance(src.memory, Buffer):
+            read.view(src.memory.fetched)[...] = True
 
     outside = GM in (dst.place, src.place)
     bandwidth = instruction.bandwidth if outside else instruction.machine.rates.local_copy
@@ -163,6 +169,8 @@ def _copy(instruction: Instruction, dst: Operand, src: Operand, written: Region,
         apart = dst.memory is not src.memory or written.stop <= read.start or read.stop <= written.start
         instruction.demand(apart, "overlap", f"{src.name} and {dst.name} overlap")
         return Work(touches, run, instruction.machine.rates.vector_start + size / bandwidth)
+    if dst.place == L1 and src.place == GM:
+        return Work(touches, run, copy_cycles(instruction.machine, size, instruction.machine.rates.matrix_copy))
     return Work(touches, run, copy_cycles(instruction.machine, size, bandwidth), size)
 
 

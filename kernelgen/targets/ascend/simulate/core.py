@@ -3,37 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from kernelgen.targets.ascend.errors import AscendError
-from kernelgen.targets.ascend.expressions import Expression, Name
-from kernelgen.targets.ascend.forms import Form, Slot, form_of
-from kernelgen.targets.ascend.instructions import (
-    Argument,
-    Call,
-    Enumerator,
-    For,
-    GlobalTensor,
-    If,
-    Let,
-    LocalTensor,
-    MaskBits,
-    SetValue,
-    Statement,
-    Struct,
-    TensorRef,
-)
+from kernelgen.targets.ascend.forms import STRUCTS, Slot
+from kernelgen.targets.ascend.instructions import Argument, GlobalTensor, LocalTensor, MaskBits, Struct, TensorRef
 from kernelgen.targets.ascend.pipes import event_of, named_pipe, pipe_of
 from kernelgen.targets.ascend.simulate import copies, cube, vector_choice, vector_lanes, vector_moves, vector_reduce
+from kernelgen.targets.ascend.simulate.bench import Declared, Planned
 from kernelgen.targets.ascend.simulate.clockwork import Clockwork
+from kernelgen.targets.ascend.simulate.decode import (
+    Binding,
+    Branch,
+    Declaration,
+    Decoded,
+    Element,
+    Loop,
+    Operation,
+    Raw,
+)
 from kernelgen.targets.ascend.simulate.engine import Gate, Pipes
 from kernelgen.targets.ascend.simulate.findings import Stop
+from kernelgen.targets.ascend.simulate.flags import Key
 from kernelgen.targets.ascend.simulate.meeting import IDS, Seat
-from kernelgen.targets.ascend.simulate.memory import Memory
 from kernelgen.targets.ascend.simulate.regions import region, typed
-from kernelgen.targets.ascend.simulate.scalars import BadScalar, Scope, Value
+from kernelgen.targets.ascend.simulate.scalars import BadScalar, Evaluate, Scope, Value, evaluator, whole
 from kernelgen.targets.ascend.simulate.surroundings import Surroundings
 from kernelgen.targets.ascend.simulate.work import Given, Instruction, Operand, Touch, Work
 from kernelgen.targets.ascend.types import GM, L0A, L0B, L0C, L1, PIPES, POSITIONS, UB
@@ -46,14 +41,6 @@ MODES = {"0": 0, "1": 1, "2": 2, "0x0": 0, "0x1": 1, "0x2": 2}
 CUBE_MEMORIES = (L1, L0A, L0B, L0C)
 
 
-@dataclass(frozen=True)
-class Declared:
-    """A tensor's memory and bytes."""
-
-    tensor: Operand
-    elements: int
-
-
 class Core:
     """A core that runs one block of a kernel."""
 
@@ -64,7 +51,7 @@ class Core:
         self._values: dict[str, Value] = dict(values)
         self._masks: dict[str, np.ndarray] = {}
         self._tensors: dict[str, Declared] = {}
-        self._memories: dict[str, Memory] = {}
+        self._bench = around.bench(where)
         self._pipes = Pipes(around, seat, where, start)
         self._scope = Scope(self._values, around.fields, self._read)
         self._access_cycles = around.machine.rates.scalar_access
@@ -79,21 +66,22 @@ class Core:
     def run(self) -> Iterator[None]:
         """Walks the kernel; yields where the scalar unit has to wait for another core or for ever."""
         try:
-            yield from self._block(self._around.kernel.body)
+            yield from self._block(self._around.body)
             while not self._pipes.pump():
                 yield
             for line, name in self._pipes.flags.left():
                 self._around.findings.add("leftover-flag", line, self.where, f"{name} is still set")
-            for identity in self._around.meetings.left(self.seat):
-                self._around.findings.add("leftover-flag", 0, self.where, f"cross-core flag {identity} is still set")
         except Stop:
             self._around.broken = True
 
+    def part(self) -> None:
+        """Notes what is left of flags between cores, when all cores are through."""
+        for identity in self._around.meetings.left(self.seat):
+            self._around.findings.add("leftover-flag", 0, self.where, f"cross-core flag {identity} is still set")
+
     def leave(self) -> None:
         """Leaves the core's memories to the next block."""
-        for place, memory in self._memories.items():
-            self._around.spare.setdefault(place, []).append(memory)
-        self._memories.clear()
+        self._around.spare.append(self._bench)
 
     def stuck(self) -> None:
         """Notes what every pipe waits for that will not come."""
@@ -111,15 +99,15 @@ class Core:
 
     # statements
 
-    def _block(self, statements: Sequence[Statement]) -> Iterator[None]:
+    def _block(self, statements: Sequence[Decoded]) -> Iterator[None]:
         for statement in statements:
             self._line = statement.line
             self.progress += 1
             if self.progress > self._around.step_limit:
-                raise self._fail("endless-loop", f"more than {self._around.step_limit} steps")
-            if isinstance(statement, For):
+                raise self._too_long()
+            if isinstance(statement, Loop):
                 yield from self._loop(statement)
-            elif isinstance(statement, If):
+            elif isinstance(statement, Branch):
                 yield from self._block(statement.then if self._value(statement.condition) else statement.otherwise)
             else:
                 gate = self._simple(statement)
@@ -127,7 +115,13 @@ class Core:
                     yield
                     self._line = statement.line
 
-    def _loop(self, loop: For) -> Iterator[None]:
+    def _too_long(self) -> Stop:
+        if self._around.ledger is not None:
+            self._around.ledger.cut = True
+            return Stop("cut")
+        return self._fail("endless-loop", f"more than {self._around.step_limit} steps")
+
+    def _loop(self, loop: Loop) -> Iterator[None]:
         step = self._integer(loop.step)
         if step <= 0:
             raise self._fail("endless-loop", f"step {step}")
@@ -141,28 +135,33 @@ class Core:
             value += step
         del self._values[loop.variable]
 
-    def _simple(self, statement: Statement) -> Gate | None:
+    def _simple(self, statement: Operation | Binding | Element | Declaration) -> Gate | None:
         """Does a statement; gives what the scalar unit has to wait for."""
         match statement:
-            case Call():
+            case Operation():
                 return self._call(statement)
-            case Let(name, dtype, value):
-                found = self._value(value)
-                self._values[name] = int(found) if dtype.is_integer else float(found)
-            case SetValue(tensor, index, value):
-                self._write(tensor, self._integer(index), self._value(value))
+            case Binding():
+                found = self._value(statement.value)
+                self._values[statement.name] = int(found) if statement.is_integer else float(found)
+            case Element():
+                self._write(statement.tensor, self._integer(statement.index), self._value(statement.value))
+            case Declaration():
+                self._declare(statement)
+        return None
+
+    def _declare(self, declaration: Declaration) -> None:
+        match declaration.statement:
             case MaskBits(name, low, high):
                 bits = [(half >> lane) & 1 for half in (low, high) for lane in range(64)]
                 self._masks[name] = np.array(bits, np.bool_)
-            case GlobalTensor():
-                self._declare_global(statement)
-            case LocalTensor():
-                self._declare_local(statement)
-            case _:
-                raise AscendError(f"no meaning for a {type(statement).__name__}", statement.line)
-        return None
+            case GlobalTensor() as tensor:
+                self._tensors[tensor.name] = self._bench.declared(tensor.name, self._global(tensor))
+            case LocalTensor() as tensor:
+                self._tensors[tensor.name] = self._bench.declared(tensor.name, self._local(tensor))
+            case other:
+                raise AscendError(f"no meaning for a {type(other).__name__}", other.line)
 
-    def _declare_global(self, statement: GlobalTensor) -> None:
+    def _global(self, statement: GlobalTensor) -> Declared:
         buffer = self._around.buffers.get(statement.parameter)
         if buffer is None:
             raise self._fail("bad-scalar", f"nobody declared {statement.parameter!r}")
@@ -170,40 +169,40 @@ class Core:
             raise self._fail(
                 "bad-dtype", f"{statement.parameter} holds {buffer.array.dtype}, not {statement.dtype.name}"
             )
-        elements = self._integer(statement.size)
+        elements = self._integer(evaluator(statement.size))
         size = elements * statement.dtype.itemsize
         if not 0 <= size <= buffer.size:
             raise self._fail("capacity", f"{size} bytes, {statement.parameter} has {buffer.size}")
-        tensor = Operand(statement.name, statement.dtype, buffer, GM, 0, 0, size)
-        self._tensors[statement.name] = Declared(tensor, elements)
+        room = self._around.machine.room
+        buffer.written[buffer.size : buffer.size + room] = True
+        return Declared(Operand(statement.name, statement.dtype, buffer, GM, 0, 0, size + room), elements)
 
-    def _declare_local(self, statement: LocalTensor) -> None:
+    def _local(self, statement: LocalTensor) -> Declared:
         place = POSITIONS[statement.position]
         capacity = self._around.capacity(place)
         if self._around.machine.split_cores and (place in CUBE_MEMORIES) != self.seat.cube:
             raise self._fail("wrong-memory", f"{'a cube' if self.seat.cube else 'a vector'} core has no {place}")
-        address, elements = self._integer(statement.address), self._integer(statement.size)
+        address, elements = (self._integer(evaluator(one)) for one in (statement.address, statement.size))
         stop = address + elements * statement.dtype.itemsize
         if address < 0 or elements < 0 or stop > capacity:
             raise self._fail("capacity", f"bytes {address} to {stop}, {place} has {capacity}")
         unit = self._around.machine.alignments[place]
         if address % unit:
             raise self._fail("misaligned", f"address {address} of {place}, a multiple of {unit} is needed")
-        memory = self._memories.get(place) or self._memories.setdefault(place, self._around.memory(place))
-        tensor = Operand(statement.name, statement.dtype, memory, place, address, address, stop)
-        self._tensors[statement.name] = Declared(tensor, elements)
+        memory = self._bench.memory(place)
+        return Declared(Operand(statement.name, statement.dtype, memory, place, address, address, stop), elements)
 
     # scalars
 
-    def _value(self, expression: Expression) -> Value:
+    def _value(self, expression: Evaluate) -> Value:
         try:
-            return self._scope.value(expression)
+            return expression(self._scope)
         except BadScalar as error:
             raise self._fail("bad-scalar", str(error)) from error
 
-    def _integer(self, expression: Expression) -> int:
+    def _integer(self, expression: Evaluate) -> int:
         try:
-            return self._scope.integer(expression)
+            return whole(expression(self._scope))
         except BadScalar as error:
             raise self._fail("bad-scalar", str(error)) from error
 
@@ -220,14 +219,16 @@ class Core:
     def _read(self, tensor: str, index: int) -> Value:
         operand, touch = self._element(tensor, index, write=False)
         self._pipes.scalar(Work((touch,), lambda: None, self._access_cycles), "GetValue", self._line)
+        if self._around.ledger is not None:
+            return 0 if operand.dtype.is_integer else 0.0
         value = typed(operand.memory.data, operand.dtype.numpy, operand.start, (), 1)[0]
         return int(value) if operand.dtype.is_integer else float(value)
 
     def _write(self, tensor: str, index: int, value: Value) -> None:
         operand, touch = self._element(tensor, index, write=True)
-        target = typed(operand.memory.data, operand.dtype.numpy, operand.start, (), 1)
 
         def run() -> None:
+            target = typed(operand.memory.data, operand.dtype.numpy, operand.start, (), 1)
             with np.errstate(all="ignore"):
                 target[0] = np.asarray(value).astype(operand.dtype.numpy)
 
@@ -235,64 +236,96 @@ class Core:
 
     # calls
 
-    def _call(self, call: Call) -> Gate | None:
-        form = form_of(call)
-        match form.group:
+    def _call(self, operation: Operation) -> Gate | None:
+        match operation.form.group:
             case "init":
                 return None
             case "set_flag" | "wait_flag":
-                return self._flag(call, form)
+                return self._flag(operation)
             case "barrier":
-                return self._barrier(call)
+                return self._barrier(operation)
             case "cross_set" | "cross_wait":
-                return self._cross(call, form)
+                return self._cross(operation)
             case _:
-                self._issue_work(call, form)
+                planned = self._planned(operation)
+                self._pipes.work(planned.pipe, planned.work, operation.call.operation, operation.line)
                 return None
 
-    def _issue_work(self, call: Call, form: Form) -> None:
+    def _planned(self, operation: Operation) -> Planned:
+        """What the call does; a plan is made once for the same arguments."""
+        raw = self._raw(operation)
+        key = (operation.number, raw)
+        planned = self._bench.plans.get(key)
+        if planned is None:
+            planned = self._plan(operation, raw)
+            if operation.keeps(raw):
+                self._bench.keep(key, planned)
+        return planned
+
+    def _plan(self, operation: Operation, raw: Sequence[Raw]) -> Planned:
+        call, form = operation.call, operation.form
         try:
             pipe = PIPES.index(pipe_of(call, lambda name: self._declared(name).tensor.place))
         except AscendError as error:
             raise self._fail("wrong-memory", str(error)) from error
-        given = {slot.name: self._given(slot, one) for slot, one in zip(form.slots, call.arguments, strict=True)}
-        around = self._around
-        line = call.line
+        arguments = zip(form.slots, call.arguments, raw, strict=True)
+        given = {slot.name: self._given(slot, argument, value) for slot, argument, value in arguments}
+        around, bench, line = self._around, self._bench, call.line
 
         def fail(kind: str, message: str) -> Stop:
-            return around.findings.stop(kind, line, self.where, message)
+            return around.findings.stop(kind, line, bench.where, message)
 
-        work = PLANS[form.group](Instruction(call, form, given, around.machine, around.bandwidth, fail))
-        self._pipes.work(pipe, work, call.operation, call.line)
+        return Planned(pipe, PLANS[form.group](Instruction(call, form, given, around.machine, around.bandwidth, fail)))
 
-    def _flag(self, call: Call, form: Form) -> Gate | None:
-        source, target = event_of(call)
-        identity = self._given_integer(form, call, "id")
+    def _raw(self, operation: Operation) -> tuple[Raw, ...]:
+        try:
+            return operation.raw(self._scope)
+        except BadScalar as error:
+            raise self._fail("bad-scalar", str(error)) from error
+
+    def _identity(self, operation: Operation) -> int:
+        """The id of a flag."""
+        value = self._raw(operation)[operation.form.position("id")]
+        if not isinstance(value, int):
+            raise self._fail("bad-scalar", f"an integer is needed, {value} is none")
+        return value
+
+    def _flag(self, operation: Operation) -> Gate | None:
+        raw = self._raw(operation)
+        key = self._bench.flags.get((operation.number, raw))
+        if key is None:
+            key = self._bench.flags[operation.number, raw] = self._key(operation)
+        if operation.form.group == "wait_flag":
+            return self._pipes.wait_flag(key, operation.line)
+        self._pipes.set_flag(key, operation.line)
+        return None
+
+    def _key(self, operation: Operation) -> Key:
+        """The flag of a set or wait."""
+        source, target = event_of(operation.call)
+        identity = self._identity(operation)
         problem = self._pipes.flags.problem(source, target, identity)
         if problem:
             raise self._fail("bad-event", problem)
-        if form.group == "wait_flag":
-            return self._pipes.wait_flag((source, target, identity), call.line)
-        self._pipes.set_flag((source, target, identity), call.line)
-        return None
+        return source, target, identity
 
-    def _barrier(self, call: Call) -> Gate | None:
-        name = named_pipe(call)
+    def _barrier(self, operation: Operation) -> Gate | None:
+        name, line = named_pipe(operation.call), operation.line
         if name == "ALL":
-            return self._pipes.drained
-        self._pipes.barrier(PIPES.index(name), call.line)
+            return lambda: self._pipes.drained(line)
+        self._pipes.barrier(PIPES.index(name), line)
         return None
 
-    def _cross(self, call: Call, form: Form) -> Gate | None:
-        identity = self._given_integer(form, call, "id")
+    def _cross(self, operation: Operation) -> Gate | None:
+        identity, line = self._identity(operation), operation.line
         if not 0 <= identity < IDS:
             raise self._fail("bad-event", f"cross-core flag {identity}, there are 0 to {IDS - 1}")
-        if form.group == "cross_wait":
-            return lambda: self._pipes.met(identity)
-        mode, name = call.template[0], named_pipe(call)
+        if operation.form.group == "cross_wait":
+            return lambda: self._pipes.met(identity, line)
+        mode, name = operation.call.template[0], named_pipe(operation.call)
         if mode not in MODES or name == "ALL":
             raise self._fail("bad-event", f"mode {mode} of pipe {name}; modes are 0, 1 and 2 of one pipe")
-        self._pipes.cross_set(PIPES.index(name), MODES[mode], identity, call.line)
+        self._pipes.cross_set(PIPES.index(name), MODES[mode], identity, line)
         return None
 
     # arguments
@@ -310,24 +343,12 @@ class Core:
         start = tensor.start + offset * tensor.itemsize
         return Operand(name, tensor.dtype, tensor.memory, tensor.place, start, tensor.low, tensor.high)
 
-    def _given(self, slot: Slot, argument: Argument) -> Given:
-        match argument:
-            case TensorRef(tensor, offset):
-                return self._operand(tensor, self._integer(offset))
-            case Enumerator(name):
-                return name
-            case Struct(name, values):
-                return self._around.struct(name, [self._field(value) for value in values])
-            case Name(name) if slot.kind == "mask" and name in self._masks:
-                return self._masks[name]
-            case _:
-                return self._value(argument)
-
-    def _field(self, value: Expression | Enumerator) -> int | float | str:
-        return value.name if isinstance(value, Enumerator) else self._value(value)
-
-    def _given_integer(self, form: Form, call: Call, name: str) -> int:
-        argument = call.arguments[form.position(name)]
-        if not isinstance(argument, Expression):
-            raise self._fail("bad-parameter", f"{name} is no integer")
-        return self._integer(argument)
+    def _given(self, slot: Slot, argument: Argument, raw: Raw) -> Given:
+        """The value of an argument, with tensors and masks looked up."""
+        if isinstance(argument, TensorRef) and isinstance(raw, int):
+            return self._operand(argument.tensor, raw)
+        if isinstance(argument, Struct) and isinstance(raw, tuple):
+            return dict(zip(STRUCTS[argument.name], raw, strict=True))
+        if slot.kind == "mask" and isinstance(raw, str):
+            return self._masks[raw]
+        return raw if isinstance(raw, int | float | str) else str(raw)

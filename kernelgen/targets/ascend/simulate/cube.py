@@ -1,7 +1,8 @@
 """The cube side of 2201: LoadData into L0A (ZZ) and L0B (ZN), Mmad into L0C (NZ), Fixpipe to GM.
 
-Fractals are 16 rows of one block (C0 = 16 halves). NZ: column groups, then all rows. ZZ: rows of fractals, each row major.
-ZN: rows of fractals, each column major, so that a row-major B is transposed fractal by fractal on its way to L0B.
+InitConstValue fills L1, L0A and L0B, mostly with zeros that a matrix lacks. Fractals are 16 rows of one block (C0 = 16
+halves). NZ: column groups, then all rows. ZZ: rows of fractals, each row major. ZN: rows of fractals, each column major,
+so that a row-major B is transposed fractal by fractal on its way to L0B.
 """
 
 from __future__ import annotations
@@ -56,6 +57,27 @@ def plan_load_data(instruction: Instruction) -> Work:
         instruction.touch(dst, region(dst.start, (written,), FRACTAL), write=True, whole=False),
     )
     return Work(touches, run, load_cycles(instruction.machine, repeats * FRACTAL, dst.place == L0A))
+
+
+def plan_init_const(instruction: Instruction) -> Work:
+    """A value in blocks of L1 (32 bytes) or fractals of L0A and L0B (512 bytes), with gaps of so many between repeats."""
+    dst = instruction.operand("dst")
+    instruction.lies_in(dst, L1, L0A, L0B)
+    instruction.takes("InitConstValue", dst.dtype)
+    instruction.aligned(dst)
+    repeats, length, gap = instruction.fields("params", "repeats", "length", "gap")
+    for name, value, low in (("number of repeats", repeats, 1), ("length", length, 1), ("gap", gap, 0)):
+        instruction.within(f"the {name}", value, low, 32767)
+    unit = BLOCK if dst.place == L1 else FRACTAL
+    size, steps = length * unit, ((repeats, (length + gap) * unit),)
+    value = instruction.struct("params")["value"]
+
+    def run() -> None:
+        typed(dst.memory.data, dst.dtype.numpy, dst.start, steps, size // dst.itemsize)[...] = value
+
+    touches = (instruction.touch(dst, region(dst.start, steps, size), write=True),)
+    rates = instruction.machine.rates
+    return Work(touches, run, rates.vector_start + repeats * size / rates.local_copy)
 
 
 def plan_mmad(instruction: Instruction) -> Work:
@@ -180,6 +202,7 @@ def _transposed(marks: np.ndarray) -> np.ndarray:
 
 PLANS: Mapping[str, Callable[[Instruction], Work]] = {
     "load_data": plan_load_data,
+    "init_const": plan_init_const,
     "mmad": plan_mmad,
     "fixpipe": plan_fixpipe,
 }

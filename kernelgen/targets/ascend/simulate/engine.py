@@ -10,13 +10,22 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
-
 from kernelgen.targets.ascend.simulate.clockwork import Clockwork
 from kernelgen.targets.ascend.simulate.flags import Flags, Key
+from kernelgen.targets.ascend.simulate.ledger import (
+    BARRIER,
+    CROSS_SET,
+    CROSS_WAIT,
+    DRAIN,
+    NOW,
+    SET,
+    WAIT,
+    WORK,
+    Event,
+)
 from kernelgen.targets.ascend.simulate.meeting import Seat
 from kernelgen.targets.ascend.simulate.memory import Buffer, Memory
-from kernelgen.targets.ascend.simulate.order import SCALAR, Clocks, Mark
+from kernelgen.targets.ascend.simulate.order import SCALAR, Clock, Clocks, Mark, Meeting, Own
 from kernelgen.targets.ascend.simulate.sharing import Access
 from kernelgen.targets.ascend.simulate.surroundings import Surroundings
 from kernelgen.targets.ascend.simulate.work import Touch, Work
@@ -24,17 +33,20 @@ from kernelgen.targets.ascend.types import PIPES
 
 Gate = Callable[[], bool]
 """What the scalar unit waits for: True when it may go on."""
+Act = Callable[[int], bool]
+"""Done by a pipe, with the number of its issue; False where the pipe must wait."""
 
 
 @dataclass(frozen=True)
 class Item:
-    """What a pipe will do: ``act`` gives False where it must wait. ``known`` is what the scalar unit knew at issue."""
+    """What a pipe will do. ``known`` is what the scalar unit knew at issue."""
 
     pipe: int
-    act: Callable[[], bool]
-    known: np.ndarray
+    act: Act
+    known: Clock
     line: int
     text: str
+    issued: int
 
 
 class Pipes:
@@ -45,104 +57,112 @@ class Pipes:
         self._seat = seat
         self._where = where
         self._queues: list[deque[Item]] = [deque() for _ in PIPES]
-        self._clocks = Clocks(seat.index, around.cores)
+        self._clocks = Clocks(seat.index, around.nothing)
         self.flags = Flags(around.machine)
         self.times = Clockwork(seat.index, around.machine.rates, start)
 
     def work(self, pipe: int, work: Work, operation: str, line: int) -> None:
         """Issues an instruction."""
-        issued = self.times.issue(pipe)
+        ready = self.times.issue(pipe)
 
-        def act() -> bool:
-            self._settle(pipe, work, line)
-            self.times.run(pipe, issued, work.cycles, operation, line)
+        def act(issued: int) -> bool:
+            self._settle(pipe, work, line, issued)
+            self.times.run(pipe, ready, work.cycles, operation, line)
             self._around.gm_bytes += work.gm_bytes
             return True
 
-        self._issue(Item(pipe, act, self._clocks.scalar, line, operation))
+        self._issue(pipe, act, line, operation)
 
     def scalar(self, work: Work, operation: str, line: int) -> None:
         """The scalar unit touches an element."""
-        self._settle(SCALAR, work, line)
+        self._settle(SCALAR, work, line, NOW)
         self.times.run(SCALAR, self.times.issue(SCALAR), work.cycles, operation, line)
 
     def set_flag(self, key: Key, line: int) -> None:
         """Issues a SetFlag to the source of its pair."""
         pipe = PIPES.index(key[0])
-        issued = self.times.issue(pipe)
-        name = f"{key[0]}_{key[1]} {key[2]}"
+        ready = self.times.issue(pipe)
 
-        def act() -> bool:
-            mark = Mark(self._clocks.released(pipe), self.times.released(pipe, issued))
+        def act(issued: int) -> bool:
+            mark = Mark(self._clocks.released(pipe), self.times.released(pipe, ready))
             # what the scalar unit waited for is over before it issues anything more, a set too
             last = None if key[1] == PIPES[SCALAR] else self.flags.last_wait(key)
-            self._clocks.step(pipe)
+            self._note(SET, pipe, issued, line, self._clocks.step(pipe), key)
             if not self.flags.set(key, mark, line):
-                raise self._around.findings.stop("double-set", line, self._where, f"{name} is set twice")
-            if last is not None and not self._clocks.knows(mark.clock, PIPES.index(key[1]), last):
-                self._around.findings.add(
-                    "flag-reused", line, self._where, f"{name}: its last wait may still be to come"
-                )
+                raise self._around.findings.stop("double-set", line, self._where, f"{_named(key)} is set twice")
+            if last is not None and mark.clock.own[PIPES.index(key[1])] <= last:
+                message = f"{_named(key)}: its last wait may still be to come"
+                self._around.findings.add("flag-reused", line, self._where, message)
             return True
 
-        self._issue(Item(pipe, act, self._clocks.scalar, line, f"SetFlag {name}"))
+        self._issue(pipe, act, line, "SetFlag", key)
 
     def wait_flag(self, key: Key, line: int) -> Gate | None:
         """Issues a WaitFlag to the target of its pair; where that is the scalar unit, gives what it waits for."""
         pipe = PIPES.index(key[1])
-        issued = self.times.issue(pipe)
+        ready = self.times.issue(pipe)
 
-        def act() -> bool:
+        def act(issued: int) -> bool:
             mark = self.flags.take(key)
             if mark is None:
                 return False
-            self.flags.waited(key, self._clocks.step(pipe))
+            number = self._clocks.step(pipe)
+            self._note(WAIT, pipe, issued, line, number, key)
+            self.flags.waited(key, number)
             self._clocks.join(pipe, mark.clock)
-            self.times.wait(pipe, max(mark.time, issued))
+            self.times.wait(pipe, max(mark.time, ready))
             return True
 
         if pipe == SCALAR:
             return lambda: self._pumped(act)
-        self._issue(Item(pipe, act, self._clocks.scalar, line, f"WaitFlag {key[0]}_{key[1]} {key[2]}"))
+        self._issue(pipe, act, line, "WaitFlag", key)
         return None
 
     def barrier(self, pipe: int, line: int) -> None:
         """Issues a barrier of one pipe."""
         self.times.issue(pipe)
 
-        def act() -> bool:
+        def act(issued: int) -> bool:
+            self._note(BARRIER, pipe, issued, line)
             self._clocks.close(pipe)
             return True
 
-        self._issue(Item(pipe, act, self._clocks.scalar, line, "PipeBarrier"))
+        self._issue(pipe, act, line, "PipeBarrier")
 
-    def drained(self) -> bool:
+    def drained(self, line: int) -> bool:
         """A barrier of all pipes: whether all that was issued is done."""
         if not self.pump():
             return False
+        self._note(DRAIN, SCALAR, NOW, line)
         self._clocks.close_all()
         self.times.wait_all()
         return True
 
     def cross_set(self, pipe: int, mode: int, identity: int, line: int) -> None:
         """Issues a CrossCoreSetFlag."""
-        issued = self.times.issue(pipe)
+        ready = self.times.issue(pipe)
 
-        def act() -> bool:
-            mark = Mark(self._clocks.released(pipe), self.times.released(pipe, issued))
+        def act(issued: int) -> bool:
+            if self._around.ledger is not None:
+                event = Event(CROSS_SET, self._seat, pipe, issued, line, mode=mode, identity=identity)
+                self._around.ledger.note(event)
+            clock = self._clocks.released(pipe).whole(self._clocks.first)
+            mark = Meeting(clock, self.times.released(pipe, ready))
             if not self._around.meetings.set(self._seat, mode, identity, mark):
                 raise self._around.findings.stop("bad-event", line, self._where, f"counter {identity} runs over")
             return True
 
-        self._issue(Item(pipe, act, self._clocks.scalar, line, f"CrossCoreSetFlag {identity}"))
+        self._issue(pipe, act, line, f"CrossCoreSetFlag {identity}")
 
-    def met(self, identity: int) -> bool:
+    def met(self, identity: int, line: int) -> bool:
         """A CrossCoreWaitFlag: whether the count was there."""
         self.pump()
         mark = self._around.meetings.wait(self._seat, identity)
         if mark is None:
             return False
-        self._clocks.join(SCALAR, mark.clock)
+        if self._around.ledger is not None:
+            self._around.ledger.note(Event(CROSS_WAIT, self._seat, SCALAR, NOW, line, identity=identity))
+        self._clocks.meet(SCALAR, mark.clock)
         self.times.wait(SCALAR, mark.time)
         return True
 
@@ -161,52 +181,68 @@ class Pipes:
         """What the pipes stand at that do not go on."""
         return [queue[0] for queue in self._queues if queue]
 
-    def _pumped(self, act: Gate) -> bool:
+    def _pumped(self, act: Act) -> bool:
         self.pump()
-        return act()
+        return act(NOW)
 
-    def _issue(self, item: Item) -> None:
-        queue = self._queues[item.pipe]
-        if queue or not self._act(item):
-            queue.append(item)
-        elif any(self._queues):
-            self.pump()
+    def _issue(self, pipe: int, act: Act, line: int, text: str, key: Key | None = None) -> None:
+        queue = self._queues[pipe]
+        known = self._clocks.scalar
+        if not queue:
+            self._clocks.join(pipe, known)
+            if act(NOW):
+                if any(self._queues):
+                    self.pump()
+                return
+        ledger = self._around.ledger
+        issued = NOW if ledger is None else ledger.issue(self._seat, pipe, line)
+        queue.append(Item(pipe, act, known, line, text if key is None else f"{text} {_named(key)}", issued))
 
     def _act(self, item: Item) -> bool:
         self._clocks.join(item.pipe, item.known)
-        return item.act()
+        return item.act(item.issued)
 
-    def _settle(self, pipe: int, work: Work, line: int) -> None:
+    def _note(self, kind: str, pipe: int, issued: int, line: int, number: int = 0, key: Key | None = None) -> None:
+        if self._around.ledger is not None:
+            self._around.ledger.note(Event(kind, self._seat, pipe, issued, line, number, key))
+
+    def _settle(self, pipe: int, work: Work, line: int, issued: int) -> None:
         """An instruction takes effect: its order is checked, its bytes are read and written."""
         number = self._clocks.step(pipe)
-        clock = self._clocks.own(pipe)
+        if self._around.ledger is not None:
+            self._around.ledger.note(Event(WORK, self._seat, pipe, issued, line, number, touches=work.touches))
+            return
+        own = self._clocks.of(pipe).own
         for touch in work.touches:
-            self._check(touch, pipe, number, clock, line)
+            self._check(touch, pipe, number, own, line)
         work.run()
         for touch in work.touches:
             if isinstance(touch.memory, Memory):
-                touch.memory.note(touch.region, pipe, number, touch.write, touch.whole)
-            elif touch.write:
-                touch.region.view(touch.memory.written)[...] = True
+                touch.memory.note(touch.region, pipe, number, touch.write)
+            if touch.write and (touch.whole or isinstance(touch.memory, Buffer)):
+                touch.marks[...] = True
 
-    def _check(self, touch: Touch, pipe: int, number: int, clock: np.ndarray, line: int) -> None:
+    def _check(self, touch: Touch, pipe: int, number: int, own: Own, line: int) -> None:
         findings, memory = self._around.findings, touch.memory
         if isinstance(memory, Buffer):
             self._note_sharing(memory, touch, pipe, number, line)
         else:
-            found = memory.conflict(touch.region, pipe, clock, touch.write)
+            found = memory.conflict(touch.region, pipe, own, touch.write)
             if found is not None:
                 message = f"{PIPES[pipe]} and {PIPES[found[1]]}, {_bytes(touch)}"
                 findings.add(found[0], line, self._where, message)
-        if not touch.write and touch.whole and not touch.region.view(memory.written).all():
+        if not touch.write and touch.whole and not touch.marks.all():
             raise findings.stop("uninitialised", line, self._where, _bytes(touch))
 
     def _note_sharing(self, buffer: Buffer, touch: Touch, pipe: int, number: int, line: int) -> None:
         if touch.write and not buffer.writable:
             raise self._around.findings.stop("read-only-written", line, self._where, f"{buffer.name} is an input")
-        place = self._clocks.first + pipe
-        access = Access(touch.region, self._seat.index, place, number, touch.write, self._clocks.of(pipe), line)
+        access = Access(touch.region, self._seat.index, pipe, number, touch.write, self._clocks.of(pipe), line)
         self._around.sharing.note(buffer.name, access)
+
+
+def _named(key: Key) -> str:
+    return f"{key[0]}_{key[1]} {key[2]}"
 
 
 def _bytes(touch: Touch) -> str:

@@ -14,7 +14,9 @@ from kernelgen.targets.ascend.pipes import named_pipe
 from kernelgen.targets.ascend.reader import read_kernel
 from kernelgen.targets.ascend.simulate.core import Core
 from kernelgen.targets.ascend.simulate.cost import core_bandwidth
+from kernelgen.targets.ascend.simulate.decode import decode
 from kernelgen.targets.ascend.simulate.findings import Findings
+from kernelgen.targets.ascend.simulate.ledger import Ledger
 from kernelgen.targets.ascend.simulate.meeting import Meetings, Seat
 from kernelgen.targets.ascend.simulate.memory import Buffer
 from kernelgen.targets.ascend.simulate.report import Report
@@ -49,29 +51,57 @@ def simulate(
         name: Buffer(name, array, output=name in outputs, writable=name in outputs or name in updated)
         for name, array in arguments.items()
     }
-    seats = _seats(kernel, machine, blocks)
-    units = machine.cube_cores if kernel.kind in (AIC_ONLY, MIX) else machine.cores
-    calls = list(_calls(kernel.body))
-    around = Surroundings(
+    seats = seats_of(kernel, machine, blocks)
+    around = surroundings(kernel, Findings(text), buffers, machine, seats, tiling or {}, step_limit)
+    _check_frame(kernel, list(_calls(kernel.body)), around.findings)
+    cores = run_blocks(around, seats)
+    return _report(around, cores, outputs)
+
+
+def surroundings(
+    kernel: Kernel,
+    findings: Findings,
+    buffers: Mapping[str, Buffer],
+    machine: Machine,
+    seats: Sequence[Seat],
+    tiling: Mapping[str, int],
+    step_limit: int,
+    ledger: Ledger | None = None,
+) -> Surroundings:
+    """What the cores of a launch share."""
+    return Surroundings(
         kernel=kernel,
         machine=machine,
-        fields=dict(tiling or {}),
+        fields=dict(tiling),
         buffers=buffers,
         cores=len(seats),
         bandwidth=core_bandwidth(machine, min(len(seats), machine.cores)),
-        selects=any(call.operation == "Select" for call in calls),
+        selects=any(call.operation == "Select" for call in _calls(kernel.body)),
         step_limit=step_limit,
-        findings=Findings(text),
+        findings=findings,
         meetings=Meetings(seats),
         sharing=Sharing(),
+        body=decode(kernel.body),
+        ledger=ledger,
     )
-    _check_frame(kernel, calls, around.findings)
-    meets = any(call.operation.startswith("CrossCore") for call in calls)
-    if meets and blocks > units:
+
+
+def run_blocks(around: Surroundings, seats: Sequence[Seat]) -> list[Core]:
+    """Runs the blocks: together where they meet, else one after the other."""
+    kernel, machine = around.kernel, around.machine
+    units = machine.cube_cores if kernel.kind in (AIC_ONLY, MIX) else machine.cores
+    if not meets(kernel):
+        return _run_in_turn(around, seats, units)
+    blocks = 1 + max(seat.group for seat in seats)
+    if blocks > units:
         around.findings.add("deadlock", 0, "launch", f"{blocks} blocks meet, {machine.name} runs {units} at once")
-        return _report(around, [], outputs)
-    cores = _run_together(around, seats) if meets else _run_in_turn(around, seats, units)
-    return _report(around, cores, outputs)
+        return []
+    return _run_together(around, seats)
+
+
+def meets(kernel: Kernel) -> bool:
+    """Whether the cores of a kernel wait for each other."""
+    return any(call.operation.startswith("CrossCore") for call in _calls(kernel.body))
 
 
 def _check_arguments(
@@ -94,7 +124,7 @@ def _check_arguments(
         raise ArgumentError(f"the tiling struct has {', '.join(fields) or 'no fields'}; given: {', '.join(tiling)}")
 
 
-def _seats(kernel: Kernel, machine: Machine, blocks: int) -> list[Seat]:
+def seats_of(kernel: Kernel, machine: Machine, blocks: int) -> list[Seat]:
     """The cores of a launch: a block each, or a cube core and its two vector cores."""
     if blocks < 1:
         raise ArgumentError(f"{blocks} blocks")
@@ -164,14 +194,20 @@ def _run_together(around: Surroundings, seats: Sequence[Seat]) -> list[Core]:
     """All blocks, each as far as it can go, round after round, until none moves."""
     cores = [_core(around, seat, 0.0) for seat in seats]
     waiting = {core: core.run() for core in cores}
-    steps = dict.fromkeys(cores, -1)
-    while waiting and any(steps[core] != core.progress for core in waiting):
+    moved = True
+    while waiting and moved:
+        moved = False
         for core in list(waiting):
-            steps[core] = core.progress
-            if next(waiting[core], DONE) is DONE:
+            step = core.progress
+            done = next(waiting[core], DONE) is DONE
+            if done:
                 del waiting[core]
+            moved = moved or done or core.progress != step
     for core in waiting:
         core.stuck()
+    for core in cores:
+        if core not in waiting:
+            core.part()
     return cores
 
 
@@ -186,6 +222,7 @@ def _report(around: Surroundings, cores: Sequence[Core], outputs: Collection[str
     for buffer in around.buffers.values():
         if buffer.writable:
             buffer.give_back()
+    gm_bytes = around.gm_bytes + sum(buffer.fetched_bytes for buffer in around.buffers.values())
     slowest = max(cores, key=lambda core: core.times.end, default=None)
     return Report(
         findings=around.findings.all(),
@@ -193,8 +230,8 @@ def _report(around: Surroundings, cores: Sequence[Core], outputs: Collection[str
         machine=around.machine.name,
         gigahertz=around.machine.gigahertz,
         pipeline_cycles=slowest.times.end if slowest else 0.0,
-        bandwidth_cycles=around.gm_bytes / around.machine.rates.copy_all_cores,
-        gm_bytes=around.gm_bytes,
+        bandwidth_cycles=gm_bytes / around.machine.rates.copy_all_cores,
+        gm_bytes=gm_bytes,
         slowest=slowest.seat.index if slowest else 0,
         spans=tuple(span for core in cores for span in core.times.spans),
     )

@@ -10,9 +10,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
-from kernelgen.targets.ascend.simulate.order import Mark
+from kernelgen.targets.ascend.simulate.order import Meeting, joined
 
 IDS = 11
 MOST = 15
@@ -32,24 +30,23 @@ class Meetings:
 
     def __init__(self, seats: Sequence[Seat]) -> None:
         self._seats = seats
-        self._sets: dict[tuple[str, int], dict[int, deque[Mark]]] = {}
-        self._counts: dict[tuple[int, int], deque[Mark]] = {}
+        self._sets: dict[tuple[str, int], dict[int, deque[Meeting]]] = {}
+        self._counts: dict[tuple[int, int], deque[Meeting]] = {}
 
-    def set(self, seat: Seat, mode: int, identity: int, mark: Mark) -> bool:
+    def set(self, seat: Seat, mode: int, identity: int, mark: Meeting) -> bool:
         """A core sets; who waits for it gets a count when all of its side have set. False where a counter runs over."""
         setters, receivers, label = self._sides(seat, mode)
         waiting = self._sets.setdefault((label, identity), {one.index: deque() for one in setters})
         waiting[seat.index].append(mark)
         if not all(waiting.values()):
             return True
-        marks = [queue.popleft() for queue in waiting.values()]
-        joined = Mark(np.maximum.reduce([one.clock for one in marks]), max(one.time for one in marks))
+        together = joined([queue.popleft() for queue in waiting.values()])
         counts = [self._counts.setdefault((one.index, identity), deque()) for one in receivers]
         for count in counts:
-            count.append(joined)
+            count.append(together)
         return all(len(count) <= MOST for count in counts)
 
-    def wait(self, seat: Seat, identity: int) -> Mark | None:
+    def wait(self, seat: Seat, identity: int) -> Meeting | None:
         """Takes a count, None where there is none yet."""
         count = self._counts.get((seat.index, identity))
         return count.popleft() if count else None

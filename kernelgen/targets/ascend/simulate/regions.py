@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
 
 SLACK = 1 << 16
 """Bytes behind every memory's end: lanes that a mask switches off may lie there, and are never looked at."""
@@ -20,7 +20,7 @@ class Region:
     dims: tuple[tuple[int, int], ...]
     length: int
 
-    @property
+    @cached_property
     def stop(self) -> int:
         """One past the last byte."""
         return self.start + sum((count - 1) * stride for count, stride in self.dims) + self.length
@@ -30,13 +30,20 @@ class Region:
         """How many bytes, counting those twice that two steps share."""
         return int(np.prod([count for count, _ in self.dims], dtype=np.int64)) * self.length
 
+    def meets(self, other: Region) -> bool:
+        """Whether two regions share a byte."""
+        if self.stop <= other.start or other.stop <= self.start:
+            return False
+        return not (self.dims or other.dims) or _pieces_meet(self, other)
+
     def view(self, array: np.ndarray) -> np.ndarray:
         """The part of an array that has one element for each byte."""
         if not self.dims:
             return array[self.start : self.start + self.length]
         unit = array.itemsize
         shape = (*(count for count, _ in self.dims), self.length)
-        return as_strided(array[self.start :], shape, (*(stride * unit for _, stride in self.dims), unit))
+        strides = (*(stride * unit for _, stride in self.dims), unit)
+        return np.ndarray(shape, array.dtype, array, self.start * unit, strides)
 
     def intervals(self) -> tuple[np.ndarray, np.ndarray]:
         """First bytes and ends of the contiguous pieces."""
@@ -44,6 +51,14 @@ class Region:
         for count, stride in self.dims:
             starts = (starts[:, None] + np.arange(count, dtype=np.int64) * stride).ravel()
         return starts, starts + self.length
+
+
+@lru_cache(maxsize=4096)
+def _pieces_meet(first: Region, second: Region) -> bool:
+    """Whether a piece of one begins before a piece of the other ends, and ends after it begins."""
+    starts = np.sort(first.intervals()[0])
+    low, high = second.intervals()
+    return bool((np.searchsorted(starts, low - first.length, "right") < np.searchsorted(starts, high, "left")).any())
 
 
 def region(start: int, dims: Sequence[tuple[int, int]], length: int) -> Region:
@@ -58,8 +73,7 @@ def typed(data: np.ndarray, dtype: np.dtype, start: int, dims: Sequence[tuple[in
     """The elements ``(dims..., elements)`` of a memory's bytes, as a view that can be written."""
     shape = (*(count for count, _ in dims), elements)
     strides = (*(stride for _, stride in dims), dtype.itemsize)
-    base = data[start : start + ((len(data) - start) // dtype.itemsize) * dtype.itemsize].view(dtype)
-    return as_strided(base, shape, strides)
+    return np.ndarray(shape, dtype, data, start, strides)
 
 
 def masked_regions(

@@ -1,7 +1,11 @@
-"""The scalar unit: the value of an expression. Integers are int32 and must stay so."""
+"""The scalar unit: the value of an expression. Integers are int32 and must stay so.
+
+An expression is made a function once (:func:`evaluator`) and called as often as its statement runs.
+"""
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -25,27 +29,27 @@ from kernelgen.targets.ascend.expressions import (
 Value = int | float
 LIMIT = 1 << 31
 COMPARISONS: Mapping[str, Callable[[Value, Value], bool]] = {
-    "<": lambda left, right: left < right,
-    "<=": lambda left, right: left <= right,
-    ">": lambda left, right: left > right,
-    ">=": lambda left, right: left >= right,
-    "==": lambda left, right: left == right,
-    "!=": lambda left, right: left != right,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
 }
 INTEGERS: Mapping[str, Callable[[int, int], int]] = {
-    "+": lambda left, right: left + right,
-    "-": lambda left, right: left - right,
-    "*": lambda left, right: left * right,
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
     "/": c_divide,
     "%": lambda left, right: left - right * c_divide(left, right),
-    "<<": lambda left, right: left << right,
-    ">>": lambda left, right: left >> right,
+    "<<": operator.lshift,
+    ">>": operator.rshift,
 }
 FLOATS: Mapping[str, Callable[[np.float32, np.float32], np.float32]] = {
-    "+": lambda left, right: left + right,
-    "-": lambda left, right: left - right,
-    "*": lambda left, right: left * right,
-    "/": lambda left, right: left / right,
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
 }
 
 
@@ -63,63 +67,94 @@ class Scope:
 
     def value(self, expression: Expression) -> Value:
         """The value of an expression. Raises BadScalar."""
-        match expression:
-            case Number(value):
-                return value
-            case Name(name) | Intrinsic(name) | Flag(name):
-                return self._named(self.values, name)
-            case Field(_, field):
-                return self._named(self.fields, field)
-            case Unary(operator, operand):
-                value = self.value(operand)
-                return int(not value) if operator == "!" else -value
-            case Binary(operator, left, right):
-                return self._binary(operator, left, right)
-            case Choice(condition, then, otherwise):
-                return self.value(then if self.value(condition) else otherwise)
-            case Convert(dtype, operand):
-                value = self.value(operand)
-                return int(value) if dtype.is_integer else float(dtype.numpy.type(value))
-            case GetValue(tensor, index):
-                return self.read(tensor, self.integer(index))
-            case _:
-                raise BadScalar(f"no value for a {type(expression).__name__}")
+        return evaluator(expression)(self)
 
     def integer(self, expression: Expression) -> int:
         """The value of an integer expression. Raises BadScalar for a float."""
-        value = self.value(expression)
-        if not isinstance(value, int):
-            raise BadScalar(f"an integer is needed, {value} is a float")
-        return value
-
-    def _named(self, values: Mapping[str, Value], name: str) -> Value:
-        if name not in values:
-            raise BadScalar(f"nobody declared {name!r}")
-        return values[name]
-
-    def _binary(self, operator: str, left: Expression, right: Expression) -> Value:
-        first = self.value(left)
-        if operator == "&&":
-            return int(bool(first) and bool(self.value(right)))
-        if operator == "||":
-            return int(bool(first) or bool(self.value(right)))
-        second = self.value(right)
-        if operator in COMPARISONS:
-            return int(COMPARISONS[operator](first, second))
-        if isinstance(first, int) and isinstance(second, int):
-            return _integer(operator, first, second)
-        if operator not in FLOATS:
-            raise BadScalar(f"no {operator} for floats")
-        with np.errstate(all="ignore"):
-            return float(FLOATS[operator](np.float32(first), np.float32(second)))
+        return whole(self.value(expression))
 
 
-def _integer(operator: str, left: int, right: int) -> int:
-    if operator in ("/", "%") and right == 0:
-        raise BadScalar("division by zero")
-    if operator in ("<<", ">>") and not 0 <= right < 32:
-        raise BadScalar(f"shift by {right}")
-    value = INTEGERS[operator](left, right)
-    if not -LIMIT <= value < LIMIT:
-        raise BadScalar(f"{left} {operator} {right} does not fit int32")
+Evaluate = Callable[[Scope], Value]
+"""Gives an expression's value. Raises BadScalar."""
+
+
+def evaluator(expression: Expression) -> Evaluate:
+    """The function that gives the value of an expression."""
+    match expression:
+        case Number(value):
+            return lambda _: value
+        case Name(name) | Intrinsic(name) | Flag(name):
+            return lambda scope: _named(scope.values, name)
+        case Field(_, field):
+            return lambda scope: _named(scope.fields, field)
+        case Unary(sign, operand):
+            inner = evaluator(operand)
+            return (lambda scope: int(not inner(scope))) if sign == "!" else (lambda scope: -inner(scope))
+        case Binary(sign, left, right):
+            return _binary(sign, evaluator(left), evaluator(right))
+        case Choice(condition, then, otherwise):
+            chosen, first, second = (evaluator(part) for part in (condition, then, otherwise))
+            return lambda scope: first(scope) if chosen(scope) else second(scope)
+        case Convert(dtype, operand):
+            inner = evaluator(operand)
+            if dtype.is_integer:
+                return lambda scope: int(inner(scope))
+            return lambda scope: float(dtype.numpy.type(inner(scope)))
+        case GetValue(tensor, index):
+            place = evaluator(index)
+            return lambda scope: scope.read(tensor, whole(place(scope)))
+        case _:
+            raise BadScalar(f"no value for a {type(expression).__name__}")
+
+
+def whole(value: Value) -> int:
+    """An integer value. Raises BadScalar for a float."""
+    if not isinstance(value, int):
+        raise BadScalar(f"an integer is needed, {value} is a float")
     return value
+
+
+def _named(values: Mapping[str, Value], name: str) -> Value:
+    found = values.get(name)
+    if found is None:
+        raise BadScalar(f"nobody declared {name!r}")
+    return found
+
+
+def _binary(sign: str, left: Evaluate, right: Evaluate) -> Evaluate:
+    if sign == "&&":
+        return lambda scope: int(bool(left(scope)) and bool(right(scope)))
+    if sign == "||":
+        return lambda scope: int(bool(left(scope)) or bool(right(scope)))
+    if sign in COMPARISONS:
+        compare = COMPARISONS[sign]
+        return lambda scope: int(compare(left(scope), right(scope)))
+    integers = INTEGERS[sign]
+    plain = sign in "+-*"
+
+    def value(scope: Scope) -> Value:
+        first, second = left(scope), right(scope)
+        if not (isinstance(first, int) and isinstance(second, int)):
+            return _float(sign, first, second)
+        if not plain:
+            _check_operands(sign, second)
+        found = integers(first, second)
+        if not -LIMIT <= found < LIMIT:
+            raise BadScalar(f"{first} {sign} {second} does not fit int32")
+        return found
+
+    return value
+
+
+def _check_operands(sign: str, right: int) -> None:
+    if sign in "/%" and right == 0:
+        raise BadScalar("division by zero")
+    if sign in ("<<", ">>") and not 0 <= right < 32:
+        raise BadScalar(f"shift by {right}")
+
+
+def _float(sign: str, left: Value, right: Value) -> Value:
+    if sign not in FLOATS:
+        raise BadScalar(f"no {sign} for floats")
+    with np.errstate(all="ignore"):
+        return float(FLOATS[sign](np.float32(left), np.float32(right)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -47,6 +48,11 @@ class Touch:
     region: Region
     write: bool
     whole: bool = True
+
+    @cached_property
+    def marks(self) -> np.ndarray:
+        """Whether each of the bytes was written, as a view."""
+        return self.region.view(self.memory.written)
 
 
 @dataclass(frozen=True)

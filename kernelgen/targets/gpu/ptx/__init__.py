@@ -2,10 +2,11 @@
 
 Reading order: errors, nodes (a module as values), tokens, cursor, types, declarations, carries (sums of long integers), body,
 calls (device functions in the place of their calls), parser; flow (chunks, registers that may be read too early), lanes
-(who is who), findings, counters, memory (spaces and buffers), shadow (races), publication (order between blocks), state,
-frame (lanes that go together), operands; rounding, approximate, floats, integers, compare, convert, arithmetic (what
-computes); access (loads and stores), atomics, asynchronous (cp.async), warp (shuffles, votes), matrix (mma, ldmatrix),
-barriers; decode, steps, machine (divergence and meetings); arguments, report, launch.
+(who is who), findings, counters, assembled (machine code of an instruction), memory (spaces and buffers), shadow (races),
+publication (order between blocks), state, frame (lanes that go together), operands; rounding, approximate, floats, integers,
+compare, convert, arithmetic (what computes); access (loads and stores), atomics, asynchronous (cp.async), warp (shuffles,
+votes), matrix (mma, ldmatrix), barriers; ahead (what is computed before anybody asks for it), decode, steps, machine
+(divergence and meetings); arguments, report, launch.
 
 Stricter than a device: a thread that ends before a barrier of its block is a fault, two lanes that store the same number
 in one word race, and a mask may not name a lane that goes past the instruction. Not interpreted, and refused by name:

@@ -127,7 +127,9 @@ def touch(frame: Frame, access: Access, width: int, instruction: Instruction, ho
         if wrong is not None:
             place = int(np.argmax(wrong))
             offset, name = int(access.offsets[place]) + start, access.region.name
-            other = describe(int(before[place])) if before[place] else "a thread of the same kernel"
+            other = (
+                describe(int(before[place]), frame.state.running) if before[place] else "a thread of the same kernel"
+            )
             message = f"byte {offset} of {name} is also touched by {other}"
             _note(frame, access, instruction, f"{access.region.space}-race", wrong, message)
 

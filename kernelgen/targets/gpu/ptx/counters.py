@@ -20,9 +20,9 @@ CLASSES: Mapping[str, tuple[str, ...]] = {
     "move": ("mov", "cvta"),
     "control": ("bra", "brx", "ret", "exit", "trap"),
     "warp": ("shfl", "vote", "match", "redux", "activemask"),
-    "matrix": ("mma", "ldmatrix"),
+    "matrix": ("mma",),
     "barrier": ("bar", "barrier", "membar", "fence"),
-    "load": ("ld", "ldu"),
+    "load": ("ld", "ldu", "ldmatrix"),
     "store": ("st",),
     "atomic": ("atom", "red"),
     "async": ("cp",),
@@ -65,6 +65,7 @@ class Counts:
     """The totals of a launch: warp instructions by class, traffic by ``"global load"`` and the like, barriers by block.
 
     ``sectors`` are those of global memory by the number of the buffer among the arguments, and load, store or atomic.
+    ``machine`` are estimated machine instructions by class.
     """
 
     instructions: Mapping[str, int]
@@ -72,6 +73,7 @@ class Counts:
     barriers: int
     approximate: tuple[str, ...] = ()
     sectors: Mapping[tuple[int, str], int] = field(default_factory=dict[tuple[int, str], int])
+    machine: Mapping[str, float] = field(default_factory=dict[str, float])
 
     def of(self, kind: str) -> Traffic:
         """The traffic of one kind, ``"shared store"`` for example; empty where there was none."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from kernelgen.targets.gpu.ptx import access, arithmetic, asynchronous, atomics, matrix, warp
+from kernelgen.targets.gpu.ptx.ahead import only_computes, passing_on
 from kernelgen.targets.gpu.ptx.approximate import FUNCTIONS
 from kernelgen.targets.gpu.ptx.arithmetic import unknown
 from kernelgen.targets.gpu.ptx.atomics import OPERATIONS
@@ -65,7 +66,7 @@ def decode(instruction: Instruction, scope: Scope) -> Action:
     if build is None or not _modifiers_known(instruction):
         raise unknown(instruction)
     try:
-        action = build(instruction, scope)
+        action = passing_on(instruction, scope, build) if only_computes(instruction) else build(instruction, scope)
     except (KeyError, ValueError, IndexError) as error:
         raise unknown(instruction) from error
     return action if instruction.guard is None else _guarded(action, instruction, scope)

@@ -53,7 +53,7 @@ def chunks_of(kernel: Kernel) -> tuple[Chunk, ...]:
 
 
 def unsure_registers(kernel: Kernel, chunks: Sequence[Chunk]) -> frozenset[str]:
-    """Registers that some path from the entry may read before any instruction wrote them."""
+    """Registers that some path from the entry may read before any instruction wrote them, and what is made of those."""
     everything = frozenset(kernel.registers)
     before = [everything for _ in chunks]
     before[0] = frozenset()
@@ -72,7 +72,16 @@ def unsure_registers(kernel: Kernel, chunks: Sequence[Chunk]) -> frozenset[str]:
         for instruction in kernel.instructions[chunk.start : chunk.stop]:
             unsure |= _read(instruction) & everything - known
             known |= _written(instruction) if instruction.guard is None else set()
-    return frozenset(unsure)
+    return frozenset(_made_of(unsure, kernel))
+
+
+def _made_of(unsure: set[str], kernel: Kernel) -> set[str]:
+    found, before = set(unsure), set[str]()
+    while found != before:
+        before = set(found)
+        for instruction in kernel.instructions:
+            found |= _written(instruction) if found & _read(instruction) else set()
+    return found
 
 
 def _starts(kernel: Kernel) -> list[int]:

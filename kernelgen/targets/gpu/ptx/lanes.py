@@ -13,18 +13,22 @@ import numpy as np
 
 WARP = 32
 MOST_THREADS = 1024  # of a block; an identity keeps the thread in its low 10 bits
-MOST_BLOCKS = 1 << 21  # of a grid; an identity has 31 bits
+MOST_BLOCKS = 1 << 21  # that run; an identity has 31 bits
 THREAD_BITS = 10
 Extent = tuple[int, int, int]
 
 
 @dataclass(frozen=True, eq=False)
 class Lanes:
-    """The lanes of the blocks ``blocks``, given by their linear numbers in the grid."""
+    """The lanes of the blocks ``blocks``, given by their linear numbers in the grid.
+
+    Of all blocks that run, in the order in which they do, these are those from place ``first`` on.
+    """
 
     grid: Extent
     block: Extent
     blocks: tuple[int, ...]
+    first: int = 0
 
     @cached_property
     def threads(self) -> int:
@@ -68,8 +72,8 @@ class Lanes:
 
     @cached_property
     def identity(self) -> np.ndarray:
-        """One number for each thread of the grid: the block, then 10 bits of the thread."""
-        return self.block_number << THREAD_BITS | self.thread
+        """One number for each thread that runs: the place of its block among those, then 10 bits of the thread."""
+        return (self.slot + self.first) << THREAD_BITS | self.thread
 
     @cached_property
     def first_of_warp(self) -> np.ndarray:

@@ -11,6 +11,7 @@ import numpy as np
 from kernelgen.errors import ArgumentError
 from kernelgen.targets.gpu.ptx.access import space_of
 from kernelgen.targets.gpu.ptx.arguments import Argument, bind
+from kernelgen.targets.gpu.ptx.assembled import assembled
 from kernelgen.targets.gpu.ptx.counters import Counts, Tally, class_of
 from kernelgen.targets.gpu.ptx.findings import Findings, Stop
 from kernelgen.targets.gpu.ptx.flow import Chunk, chunks_of, unsure_registers
@@ -87,13 +88,9 @@ def run(
     sizes, threads = extent(grid), extent(block)
     if threads[0] * threads[1] * threads[2] > MOST_THREADS:
         raise ArgumentError(f"a block of {threads} has more than {MOST_THREADS} threads")
-    if sizes[0] * sizes[1] * sizes[2] > MOST_BLOCKS:
-        raise ArgumentError(
-            f"a grid of {sizes} has more than {MOST_BLOCKS} blocks, which the race check can tell apart"
-        )
+    numbers = _block_numbers(sizes[0] * sizes[1] * sizes[2], blocks, seed)
     values, buffers = bind(chosen, arguments)
     program = _program(module, chosen, dynamic_shared)
-    numbers = _block_numbers(sizes[0] * sizes[1] * sizes[2], blocks, seed)
     launch = _Launch(program, values, [region for region, _ in buffers])
     completed = launch.run(numbers, sizes, threads, step_limit)
     written: list[np.ndarray] = []
@@ -125,8 +122,9 @@ class _Launch:
         """Every gang in turn; False if a finding stopped the launch."""
         try:
             with np.errstate(all="ignore"):
-                for part in _gangs(numbers, block):
-                    Machine(self._state(Lanes(grid, block, part)), self._program.steps, limit).run()
+                for first, part in _gangs(numbers, block):
+                    lanes = Lanes(grid, block, part, first)
+                    Machine(self._state(lanes, numbers), self._program.steps, limit).run()
         except Stop:
             return False
         finally:
@@ -136,16 +134,21 @@ class _Launch:
     def written(self, region: Region) -> np.ndarray:
         """Which bytes of a buffer are stored to, other than by atomic operations."""
         shadow = self._shadows[region.name]
-        stored = (shadow.writer != 0) & (shadow.atomic == 0)
+        stored = shadow.writer != 0
+        if shadow.has_atomics:
+            stored &= shadow.atomic == 0
         return np.repeat(stored, shadow.word)[: region.size]
 
     def counts(self) -> Counts:
         """The totals so far."""
         instructions, program = Counter[str](), self._program
+        machine: dict[str, float] = {}
         for at, times in self._tally.runs.items():
             chunk = program.chunks[at]
             for instruction in program.kernel.instructions[chunk.start : chunk.stop]:
                 instructions[class_of(instruction)] += times
+                for name, number in assembled(instruction).items():
+                    machine[name] = machine.get(name, 0) + number * times
         approximate = {
             ".".join(instruction.opcode[:2])
             for instruction in program.kernel.instructions
@@ -157,9 +160,10 @@ class _Launch:
             self._tally.barriers,
             tuple(sorted(approximate)),
             dict(sorted(self._tally.sectors.items())),
+            dict(sorted(machine.items())),
         )
 
-    def _state(self, lanes: Lanes) -> State:
+    def _state(self, lanes: Lanes, running: Sequence[int]) -> State:
         program, words = self._program, self._program.words
         shared = Region(
             SHARED_NAME, "shared", SHARED_BASE, program.shared.size, len(lanes.blocks), holes=program.shared.holes
@@ -177,7 +181,9 @@ class _Launch:
         kernel = program.kernel
         widths = [width_of(kernel.registers[name]) for name in program.slots]
         memory = Memory([*self._globals, shared, local, parameters])
-        return State(lanes, widths, memory, shadows, self.findings, self._tally, self._read_only, self._publications)
+        return State(
+            lanes, running, widths, memory, shadows, self.findings, self._tally, self._read_only, self._publications
+        )
 
     def _check_read_only(self) -> None:
         """A buffer that ld.global.nc reads must not be written in the same launch."""
@@ -248,6 +254,8 @@ def _words(kernel: Kernel) -> Mapping[str, int]:
 
 def _block_numbers(total: int, wanted: int | Sequence[int] | None, seed: int | None) -> tuple[int, ...]:
     """The blocks to run, in order."""
+    if (total if wanted is None else wanted if isinstance(wanted, int) else len(wanted)) > MOST_BLOCKS:
+        raise ArgumentError(f"of {total} blocks more than {MOST_BLOCKS} run, which the race check can tell apart")
     if wanted is None:
         numbers = np.arange(total)
     elif isinstance(wanted, int):
@@ -261,7 +269,8 @@ def _block_numbers(total: int, wanted: int | Sequence[int] | None, seed: int | N
     return tuple(int(number) for number in numbers)
 
 
-def _gangs(numbers: Sequence[int], block: tuple[int, int, int]) -> Iterator[tuple[int, ...]]:
+def _gangs(numbers: Sequence[int], block: tuple[int, int, int]) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """Blocks that run as one vector, and the place of the first of them."""
     size = max(GANG_LANES // (block[0] * block[1] * block[2]), 1)
     for start in range(0, len(numbers), size):
-        yield tuple(numbers[start : start + size])
+        yield start, tuple(numbers[start : start + size])

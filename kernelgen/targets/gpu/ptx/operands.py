@@ -22,13 +22,14 @@ Action = Callable[[Frame], None]
 class Scope:
     """What an instruction's names stand for: registers by slot and width, variables by address.
 
-    ``unsure`` holds the registers that some path reads before it writes them; reads of these are checked.
+    ``unsure`` holds the registers that may hold nothing when they are read; ``checks`` says whether a read looks.
     """
 
     slots: Mapping[str, int]
     widths: Mapping[str, int]
     addresses: Mapping[str, int]
     unsure: frozenset[str] = field(default_factory=frozenset[str])
+    checks: bool = True
 
     def reader(self, operand: Operand, kind: str, instruction: Instruction) -> Reader:
         """Reads an operand as ``kind``."""
@@ -81,14 +82,16 @@ class Scope:
         return lambda frame: frame.read(slot).view(dtype)
 
     def _checked(self, name: str, read: Reader, instruction: Instruction) -> Reader:
-        if name not in self.unsure:
+        if name not in self.unsure or not self.checks:
             return read
         slot = self.slots[name]
 
         def check(frame: Frame) -> np.ndarray:
             missing = ~frame.pick(frame.state.written(slot))
             if missing.any():
-                frame.complain("uninitialised-register", instruction, missing, f"register {name} was never written")
+                frame.complain(
+                    "uninitialised-register", instruction, missing, f"register {name} holds nothing that was written"
+                )
             return read(frame)
 
         return check

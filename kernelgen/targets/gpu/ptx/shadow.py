@@ -3,7 +3,8 @@
 One number for each word holds a thread, or the warp, block or "several blocks" that several threads share, and when it
 was: the block's count of barriers and the warp's count of ``bar.warp.sync`` over the whole warp.
 
-    bits 62..32  identity: block (21 bits), thread (10 bits), the low bits zero for a warp or block
+    bits 62..32  identity: block (21 bits, its place among those that run), thread (10 bits), the low bits zero for a warp
+                 or block
     bits 31..30  level: 0 thread, 1 warp, 2 block, 3 several blocks
     bits 29..14  barriers of the block so far, plus one
     bits 13..0   barriers of the warp so far
@@ -14,7 +15,7 @@ a part of the warp order nothing here: that may report a race where there is non
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -184,10 +185,10 @@ def is_several_blocks(codes: np.ndarray) -> np.ndarray:
     return _level(codes) == ALL
 
 
-def describe(code: int) -> str:
-    """Who a code stands for, in words."""
+def describe(code: int, blocks: Sequence[int]) -> str:
+    """Who a code stands for, in words; ``blocks`` are the numbers of those that run."""
     identity, level = code >> IDENTITY_SHIFT, code >> LEVEL_SHIFT & LEVEL_MASK
-    block, thread = identity >> BLOCK_BITS, identity & ((1 << BLOCK_BITS) - 1)
+    block, thread = blocks[identity >> BLOCK_BITS], identity & ((1 << BLOCK_BITS) - 1)
     return {
         THREAD: f"thread {thread} of block {block}",
         WARP: f"threads of warp {thread >> WARP_BITS} of block {block}",

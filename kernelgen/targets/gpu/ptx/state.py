@@ -25,6 +25,7 @@ class State:
     def __init__(
         self,
         lanes: Lanes,
+        running: Sequence[int],
         widths: Sequence[int],
         memory: Memory,
         shadows: Mapping[str, Shadow],
@@ -34,6 +35,7 @@ class State:
         publications: Publications,
     ) -> None:
         self.lanes = lanes
+        self.running = running  # the numbers of all blocks that run, in order
         self.registers: list[np.ndarray] = [np.zeros((), BITS[width]) for width in widths]
         self.memory = memory
         self.shadows = shadows

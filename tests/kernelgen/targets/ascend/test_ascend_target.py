@@ -20,7 +20,6 @@ from kernel_examples import (
     two_phase_branches,
 )
 
-from kernelgen.desc import KernelDesc
 from kernelgen.dims import sym
 from kernelgen.driver import compile
 from kernelgen.errors import CodegenError, UnsupportedError
@@ -109,19 +108,6 @@ def test_one_kernel_serves_many_sizes() -> None:
         (found,) = kernel(x)
         power = np.exp(x - x.max(axis=1, keepdims=True))
         np.testing.assert_allclose(found, power / power.sum(axis=1, keepdims=True), rtol=1e-4, atol=1e-6)
-
-
-def elementwise(rows: int) -> KernelDesc:
-    """In place, three arrays of so many elements."""
-    return momentum(rows)
-
-
-def test_two_copies_of_tiles_overlap_copies_and_computation() -> None:
-    kernel = compile(elementwise(48 * 8 * 8192), "ascend")
-    nest = kernel.nest
-    single = print_kernel(assemble(nest, ASCEND_910B, doubled=False))
-    ratio = run(kernel, single).pipeline_cycles / run(kernel).pipeline_cycles
-    assert ratio > 1.3
 
 
 def test_storage_rewrite_fits_what_does_not_fit_without_it() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from kernel_examples import column_sum, layer_norm, momentum, softmax, transpose_add
+from kernel_examples import Writer, column_sum, constant, layer_norm, momentum, softmax, tensor, transpose_add
 
 from kernelgen.desc import KernelDesc
 from kernelgen.dims import sym
@@ -16,6 +16,15 @@ from kernelgen.stages import lower
 from kernelgen.targets.gpu import TARGET
 
 FOLDER = Path(__file__).parents[3] / "golden" / "gpu"
+
+
+def doubled_and_halved() -> KernelDesc:
+    """Two arrays that have nothing to do with each other."""
+    w, x, y = Writer(), tensor("x", 1000), tensor("y", 300)
+    double, half = (w.op("Mul", each, constant(by), shape=each.shape) for each, by in ((x, 2.0), (y, 0.5)))
+    return w.desc("doubled_and_halved", (x, y), double, half)
+
+
 CASES = {
     "softmax_short": softmax(64, 128),
     "softmax_long": softmax(8, 1000),
@@ -24,6 +33,7 @@ CASES = {
     "column_sum": column_sum(),
     "transpose_add": transpose_add(100, 200),
     "momentum": momentum(),
+    "side_by_side": doubled_and_halved(),
 }
 
 

@@ -18,6 +18,7 @@ from kernelgen.plan import Plan
 from kernelgen.poly.races import prove_races
 from kernelgen.samples import draw
 from kernelgen.stages import lower
+from kernelgen.targets.gpu.extents import extent
 from kernelgen.targets.gpu.interpret import InterpretedEntry
 from kernelgen.targets.gpu.program import launches
 from kernelgen.targets.gpu.ptx import Report
@@ -56,7 +57,33 @@ def column_spread(rows: int, columns: int) -> KernelDesc:
     return w.desc("column_spread", (x,), w.op("Sub", top, low, shape=(columns,)))
 
 
+def both_ways(rows: int, columns: int, dtype: DType = FLOAT32) -> KernelDesc:
+    """A result and its transpose."""
+    w, x = Writer(), tensor("x", rows, columns, dtype=dtype)
+    y = w.op("Mul", x, constant(2, dtype), shape=(rows, columns))
+    return w.desc("both_ways", (x,), y, w.op("Transpose", y, shape=(columns, rows), perm=(1, 0)))
+
+
+def columns_and_terms(rows: int, columns: int) -> KernelDesc:
+    """Column sums of a product, which is a result too."""
+    w, x, y = Writer(), tensor("x", rows, columns), tensor("y", rows, columns)
+    terms = w.op("Mul", x, y, shape=(rows, columns))
+    return w.desc("columns_and_terms", (x, y), terms, w.op("ReduceSum", terms, shape=(columns,), axis=(0,)))
+
+
+def channel_sum(*shape: int) -> KernelDesc:
+    """[n, c, h, w] -> [c]."""
+    w, x = Writer(), tensor("x", *shape)
+    return w.desc("channel_sum", (x,), w.op("ReduceSum", x, shape=(shape[1],), axis=(0, 2, 3)))
+
+
 CASES = {
+    "columns in slices that store their terms": columns_and_terms(128, 40),
+    "slices of a few columns": columns_and_terms(130, 8),
+    "channels": channel_sum(24, 40, 9, 61),
+    "a result and its transpose": both_ways(70, 45),
+    "halves both ways": both_ways(130, 66, FLOAT16),
+    "a short side": transposed(90, 9),
     "squares": transposed(64, 96),
     "parts of squares": transposed(33, 65),
     "halves": transposed(70, 130, FLOAT16),
@@ -100,10 +127,42 @@ def test_a_short_side_needs_no_squares() -> None:
 
 def test_rows_of_threads_share_long_columns() -> None:
     (launch,) = launches(kernelgen.compile(column_sum(256, 64), "gpu").nest)
-    assert launch.threads == (32, 16, 1)
+    assert launch.threads == (32, 32, 1)
     (report,) = reports(column_sum(256, 64))
     assert report.counts.of("global load").sectors_per_needed == 1.0
     assert report.counts.of("shared load").conflicts == 0
+
+
+@pytest.mark.parametrize("dtype", [FLOAT32, FLOAT16])
+def test_stores_in_two_orders_are_both_coalesced(dtype: DType) -> None:
+    (report,) = reports(both_ways(128, 192, dtype))
+    assert (
+        report.counts.of("global load").sectors_per_needed == report.counts.of("global store").sectors_per_needed == 1
+    )
+    assert report.counts.of("shared load").conflicts == report.counts.of("shared store").conflicts == 0
+
+
+def test_terms_that_are_stored_leave_columns_in_slices() -> None:
+    (launch,) = launches(kernelgen.compile(columns_and_terms(128, 144), "gpu").nest)
+    assert launch.threads == (32, 32, 1)
+
+
+def test_threads_without_a_column_store_no_terms() -> None:
+    assert kernelgen.compile(columns_and_terms(128, 144), "gpu").source.count("if (place < 144)") == 1
+    assert "place <" not in kernelgen.compile(columns_and_terms(128, 160), "gpu").source
+
+
+def test_threads_of_a_block_run_along_the_rows_of_a_channel() -> None:
+    kernel = kernelgen.compile(channel_sum(128, 80, 73, 73), "gpu")
+    bands = kernel.plan.bands
+    assert bands is not None
+    assert [(loop.mark.split()[0] if loop.mark else "") for loop in bands[0].pieces[0].loops] == ["block", "", "thread"]
+    assert extent(launches(kernel.nest)[0].blocks, {}) >= 400
+
+
+def test_large_transposes_move_longer_runs() -> None:
+    small, large = (launches(kernelgen.compile(transposed(size, size), "gpu").nest)[0] for size in (512, 4096))
+    assert (small.shared_bytes, large.shared_bytes) == (32 * 33 * 4, 64 * 65 * 4)
 
 
 @pytest.mark.parametrize("sizes", [(5, 256), (96, 1500), (2, 30000), (96, 30000)])

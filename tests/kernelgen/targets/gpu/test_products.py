@@ -46,7 +46,7 @@ from kernelgen.targets.gpu.nvrtc import compile_cuda
 from kernelgen.targets.gpu.program import launches
 from kernelgen.targets.gpu.ptx import Report, run
 from kernelgen.targets.gpu.target import emit
-from tests.support.product_kernels import Shape, convolution, layer, mixed, product
+from tests.support.product_kernels import Shape, convolution, in_squares, layer, mixed, product
 
 FOLDER = Path(__file__).parents[3] / "golden" / "gpu"
 TOLERANCE = {"float64": 1e-12, "float32": 1e-5, "float16": 4e-3, "bfloat16": 3e-2, "int32": 0.0}
@@ -67,6 +67,14 @@ def test_odd_sizes_agree_with_the_definition(kind: str, flips: tuple[bool, bool]
 @pytest.mark.parametrize("kind", ["float32", "float16", "bfloat16"])
 def test_a_tail_is_computed_from_registers(kind: str) -> None:
     desc = layer(Shape(40, 24, 40), kind)
+    agrees(desc, kind)
+    assert len(grids(nest_of(desc))) == 1
+    assert not [b for b in nest_of(desc).buffers if b.space is Space.WORKSPACE]
+
+
+@pytest.mark.parametrize("kind", ["float32", "float16"])
+def test_a_tail_of_results_in_squares_is_computed_from_registers(kind: str) -> None:
+    desc = in_squares(48, 32, 80, kind)
     agrees(desc, kind)
     assert len(grids(nest_of(desc))) == 1
     assert not [b for b in nest_of(desc).buffers if b.space is Space.WORKSPACE]
@@ -327,6 +335,6 @@ def one_block(desc: KernelDesc) -> Report:
         launch.threads,
         arguments,
         kernel=launch.kernel,
-        dynamic_shared=launch.dynamic_shared,
+        dynamic_shared=launch.dynamic_shared({}),
         blocks=[5],
     )

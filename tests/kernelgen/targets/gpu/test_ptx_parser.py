@@ -136,5 +136,22 @@ def test_arguments_are_checked() -> None:
         run(text, 1, 32, [x, x, x, 8], kernel="sub")
     with pytest.raises(ArgumentError, match="more than 1024 threads"):
         run(text, 1, (32, 33), [x, x, x, 8])
-    with pytest.raises(ArgumentError, match="more than 2097152 blocks"):
+    with pytest.raises(ArgumentError, match="more than 2097152 run"):
         run(text, (1 << 12, 1 << 10), 32, [x, x, x, 8])
+
+
+def test_a_sample_may_be_of_any_grid() -> None:
+    """Blocks are told apart by their places among those that run."""
+    n = 100
+    x, z = np.arange(n, dtype=np.float32), np.zeros(n, np.float32)
+    report = run(compiled(kernels.ADD).ptx, 1 << 26, 32, [x, x, z, n], blocks=[0, 1, 2, 3, 1 << 25, (1 << 26) - 1])
+    assert report.clean
+    np.testing.assert_array_equal(z, 2 * x)
+
+
+def test_findings_of_a_sample_name_blocks_of_the_grid() -> None:
+    text = compiled('extern "C" __global__ void all(int* z) { z[blockIdx.x % 8 * 1024 + threadIdx.x] = 1; }').ptx
+    report = run(text, 1 << 20, 1024, [np.zeros(8192, np.int32)], blocks=range(500, 509))
+    assert "block 508 thread 0: byte 16384 of all_param_0 is also touched by thread 0 of block 500" in str(
+        report.findings[0]
+    )

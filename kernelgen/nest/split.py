@@ -1,0 +1,119 @@
+"""Takes vector loops and loops of rows apart where they pass from block to block of a layout.
+
+    vector for j in 0..64 {                for j_block in 0..4 {
+      y[j] = x[j / 16, j % 16]     ->        vector for j in 0..16 { y[j_block * 16 + j] = x[j_block, j] }
+    }                                      }
+
+In a block places are regular. Legality: ``j_block * 16 + j`` with ``0 <= j < 16`` is every iteration once, in order; its
+quotient by 16 is ``j_block`` and its remainder ``j``. Loops whose length is no multiple are left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from kernelgen.nest.index import add, binary, map_values, multiply
+from kernelgen.nest.nodes import (
+    Accumulate,
+    Block,
+    Compare,
+    Expr,
+    For,
+    If,
+    Index,
+    IndexBinary,
+    IndexOp,
+    IndexValue,
+    Let,
+    Load,
+    LoopKind,
+    Num,
+    Statement,
+    Store,
+    Var,
+)
+from kernelgen.nest.walk import accesses_of, map_blocks, map_expression, statements
+
+
+def split(body: Block) -> Block:
+    """The block with such loops inside it as two."""
+    return map_blocks(body, lambda block: Block(tuple(map(_part, block.statements))))
+
+
+def _part(part: Statement) -> Statement:
+    if not isinstance(part, For) or part.kind not in (LoopKind.VECTOR, LoopKind.ROWS):
+        return part
+    indices = (at for inside in statements(part.body) for _, index in accesses_of(inside) for at in index)
+    sizes = {size for at in indices for size in _sizes(at, part.var)}
+    if len(sizes) != 1 or part.lower != Num(0) or not isinstance(part.upper, Num) or part.step != 1:
+        return part
+    size, count = sizes.pop(), part.upper.value
+    if count % size or count <= size:
+        return part
+    body = _placed(part.body, part.var, size)
+    inner = replace(part, upper=Num(size), body=body if isinstance(body, Block) else part.body)
+    return For(_block_of(part.var), Num(0), Num(count // size), Block((inner,)))
+
+
+def _block_of(variable: str) -> str:
+    return f"{variable}_block"
+
+
+def _sizes(index: Index, variable: str) -> Iterator[int]:
+    """The numbers by which a variable alone is divided."""
+    if isinstance(index, IndexBinary):
+        if index.op in (IndexOp.DIV, IndexOp.MOD) and index.left == Var(variable) and isinstance(index.right, Num):
+            yield index.right.value
+        yield from _sizes(index.left, variable)
+        yield from _sizes(index.right, variable)
+
+
+def _placed(part: Statement, variable: str, size: int) -> Statement:
+    """A statement with the variable counted from the block's start."""
+
+    def edit(expr: Expr) -> Expr:
+        match expr:
+            case Load(buffer, index):
+                return Load(buffer, tuple(_moved(at, variable, size) for at in index))
+            case IndexValue(index, dtype):
+                return IndexValue(_moved(index, variable, size), dtype)
+            case _:
+                return expr
+
+    def place(index: Index) -> Index:
+        return _moved(map_values(index, lambda value: map_expression(value, edit)), variable, size)
+
+    match part:
+        case Block(parts):
+            return Block(tuple(_placed(one, variable, size) for one in parts))
+        case For():
+            body = _placed(part.body, variable, size)
+            bounds = {"lower": place(part.lower), "upper": place(part.upper)}
+            return replace(part, body=body if isinstance(body, Block) else part.body, **bounds)
+        case If():
+            body = _placed(part.body, variable, size)
+            conditions = tuple(Compare(one.op, place(one.left), place(one.right)) for one in part.conditions)
+            return If(conditions, body if isinstance(body, Block) else part.body)
+        case Let(name, value):
+            return Let(name, map_expression(value, edit))
+        case Store() | Accumulate():
+            return replace(part, index=tuple(map(place, part.index)), value=map_expression(part.value, edit))
+        case _:
+            return part
+
+
+def _moved(index: Index, variable: str, size: int) -> Index:
+    here = Var(variable)
+    block = Var(_block_of(variable))
+    match index:
+        case Var(name) if name == variable:
+            return add(multiply(block, Num(size)), here)
+        case IndexBinary(IndexOp.DIV, left, Num(value)) if left == here and value == size:
+            return block
+        case IndexBinary(IndexOp.MOD, left, Num(value)) if left == here and value == size:
+            return here
+        case IndexBinary(op, left, right):
+            return binary(op, _moved(left, variable, size), _moved(right, variable, size))
+        case _:
+            return index
