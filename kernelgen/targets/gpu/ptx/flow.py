@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import networkx as nx
 
+from kernelgen.targets.gpu.ptx.ahead import only_computes
 from kernelgen.targets.gpu.ptx.errors import PtxError
 from kernelgen.targets.gpu.ptx.nodes import Instruction, Kernel, Negated, Operand, Pair, Register, Symbol, Vector
 
@@ -80,7 +81,7 @@ def _made_of(unsure: set[str], kernel: Kernel) -> set[str]:
     while found != before:
         before = set(found)
         for instruction in kernel.instructions:
-            found |= _written(instruction) if found & _read(instruction) else set()
+            found |= _written(instruction) if only_computes(instruction) and found & _read(instruction) else set()
     return found
 
 
