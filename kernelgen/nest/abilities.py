@@ -1,9 +1,15 @@
-"""What the threads of a block can do together, which differs from one kind of device to another."""
+"""What devices of many threads are like: how many go together, and what else they can do, which differs between kinds."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+
+WARP = 32
+"""Threads that go together. The proof of races and the interpreter have their own: they check what is made with this one."""
+
+PROCESSORS, RESIDENT = 132, 2048
+"""Multiprocessors of the device that sizes are chosen for (H100, H200), and the threads that one holds at once."""
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from kernelgen.nest import index as ix
+from kernelgen.nest.abilities import WARP
 from kernelgen.nest.items import ITEM, block_loops, digits, trips
 from kernelgen.nest.nodes import (
     BLOCK_INDEX,
@@ -39,7 +40,7 @@ from kernelgen.nest.nodes import (
 from kernelgen.nest.walk import map_expressions
 from kernelgen.nest.widen import together, widened
 
-WARP, ROWS = 32, 8
+ROWS = 8
 ALONE = 256
 """Threads of a block where there is one loop alone."""
 

@@ -21,6 +21,7 @@ from itertools import count as count_from
 from math import prod
 
 from kernelgen.nest import index as ix
+from kernelgen.nest.abilities import WARP
 from kernelgen.nest.barriers import names_a_thread
 from kernelgen.nest.chunks import chunked
 from kernelgen.nest.items import FIRST, ITEM, block_loops, digits, divides, trips
@@ -57,7 +58,6 @@ from kernelgen.nest.walk import map_expressions, statements
 from kernelgen.nest.widen import LANE, neighbours, widened
 
 ALONE = 256  # threads of a block whose threads have nothing to do with each other
-WARP = 32
 WARPS = 4  # of a block whose warps have nothing to do with each other
 FEW = 1024  # iterations of the block loops, up to which each gets a block of its own
 ENOUGH = 32 * 1024  # threads of a grid, before one takes several elements at once

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from kernelgen.dtypes import FLOAT32, UINT32, DType
 from kernelgen.nest import index as ix
+from kernelgen.nest.abilities import WARP
 from kernelgen.nest.initialize import neutral_element
 from kernelgen.nest.micro_tiles import Finish
 from kernelgen.nest.nodes import (
@@ -34,7 +35,6 @@ from kernelgen.nest.nodes import (
 )
 from kernelgen.nest.panels import LANE, Panel, unrolled
 
-WARP = 32
 ROWS, COLUMNS, TERMS = 16, 8, 16
 """Of one instruction."""
 

@@ -28,7 +28,7 @@ from itertools import count
 from kernelgen.dims import product as product_of_dims
 from kernelgen.dtypes import BFLOAT16, FLOAT16, FLOAT32, DType
 from kernelgen.nest import index as ix
-from kernelgen.nest.abilities import Abilities
+from kernelgen.nest.abilities import PROCESSORS, Abilities
 from kernelgen.nest.fragments import COLUMNS, ROWS, WarpTiles
 from kernelgen.nest.items import digits
 from kernelgen.nest.micro_tiles import SIDE, MicroTiles
@@ -60,9 +60,6 @@ from kernelgen.nest.panels import Panel, lies_along_terms, unrolled
 from kernelgen.nest.products import Product, product_of, trips
 from kernelgen.nest.walk import map_blocks, map_expressions
 from kernelgen.nest.widen import LANE, neighbours, widened
-
-PROCESSORS = 132
-"""Blocks that a device runs at once, each on a multiprocessor of its own."""
 
 TILE, STAGE, ROW, COLUMN = "tile", "stage", "row", "column"
 TILE_ROW, TILE_COLUMN = "tile_row", "tile_column"

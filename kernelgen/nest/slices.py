@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from kernelgen.nest import index as ix
+from kernelgen.nest.abilities import PROCESSORS, RESIDENT, WARP
 from kernelgen.nest.initialize import neutral_element
 from kernelgen.nest.items import ITEM, block_loops, digits, divides, trips
 from kernelgen.nest.nodes import (
@@ -46,7 +47,6 @@ from kernelgen.nest.nodes import (
 )
 from kernelgen.nest.walk import loads_of, map_blocks, statements
 
-WARP = 32
 MOST = 32
 """Rows of threads in a block."""
 
@@ -54,7 +54,7 @@ FEWEST = 4
 TERMS = 4
 """Terms that a row of threads takes at least."""
 
-ENOUGH = 132 * 2048
+ENOUGH = PROCESSORS * RESIDENT
 """Threads that a device runs at once, beyond which a column needs no more of them."""
 
 UNKNOWN = 512

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from kernelgen.nest import index as ix
+from kernelgen.nest.abilities import PROCESSORS, WARP
 from kernelgen.nest.items import ITEM, block_loops, digits, divides, trips
 from kernelgen.nest.nodes import (
     BLOCK_INDEX,
@@ -45,7 +46,6 @@ from kernelgen.nest.nodes import (
 )
 from kernelgen.nest.walk import loads_of, map_expressions
 
-WARP = 32
 ROWS = 8
 """Rows of a tile that a block of threads takes at once."""
 
@@ -56,7 +56,7 @@ SHORTEST = 8
 MOST_BYTES = 24 * 1024
 """Shared memory for all tiles of a block, so that eight blocks fit a multiprocessor."""
 
-MANY = 132 * 8 * 64 * 64
+MANY = PROCESSORS * 8 * 64 * 64
 """Elements that give every processor of a device eight blocks with tiles of 64 x 64."""
 
 ROW, COLUMN, PASS, PART = "row", "column", "pass", "part"

@@ -24,6 +24,7 @@ from math import inf, prod
 import islpy as isl
 
 from kernelgen.dims import Dim
+from kernelgen.nest.abilities import WARP
 from kernelgen.nest.index import stride, values
 from kernelgen.nest.nodes import Buffer, Index, Space
 from kernelgen.nest.products import LEAST
@@ -38,7 +39,6 @@ from kernelgen.poly.tree import Member, Node, bands, has_band_below, members, st
 from kernelgen.poly.widths import Rows, width_of
 
 BLOCK, THREAD = "block", "thread"
-WARP = 32
 WIDE = 4
 """Neighbours that a thread takes at once: rows of whole groups may go to a part of a warp and still fill sectors."""
 

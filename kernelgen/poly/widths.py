@@ -17,10 +17,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-WARP, WIDE = 32, 4
-"""Lanes of a warp, and the neighbours that a thread takes at once."""
+from kernelgen.nest.abilities import PROCESSORS, RESIDENT, WARP
 
-PROCESSORS, ISSUES, RESIDENT = 132, 4, 2048
+WIDE = 4
+"""Neighbours that a thread takes at once."""
+
+ISSUES = 4
 HELD = 256
 """Bytes of its elements that a thread keeps in registers."""
 

@@ -18,12 +18,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from kernelgen.nest.abilities import WARP
 from kernelgen.targets.gpu.machines import Machine
 from kernelgen.targets.gpu.nvrtc import Resources
 from kernelgen.targets.gpu.ptx import Report
 from kernelgen.targets.gpu.ptx.counters import SECTOR
 
-WARP = 32
 ISSUES = 4
 """Instructions that a multiprocessor issues in a cycle, one from each of its schedulers."""
 

@@ -17,6 +17,7 @@ from kernelgen.dims import Sym, product
 from kernelgen.dtypes import FLOAT32, FLOAT64, INT32, INT64, DType
 from kernelgen.errors import CodegenError
 from kernelgen.nest import index as ix
+from kernelgen.nest.abilities import WARP
 from kernelgen.nest.nodes import (
     BLOCK_INDEX,
     THREAD_INDICES,
@@ -68,7 +69,6 @@ NARROW = 2**31 - 2**20
 """Elements of a buffer and iterations of a grid, up to which indices are 32-bit integers; the rest is room for guards."""
 
 DYNAMIC = "shared_memory"
-WARP = 32
 WIDEST = 16
 """Bytes that one instruction moves at most, and the alignment of arrays that are moved so."""
 
