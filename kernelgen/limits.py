@@ -1,0 +1,35 @@
+"""What a file may ask of the machine that reads it: one frozen value for every door.
+
+A model of 300 bytes can ask for terabytes (``Expand``, ``Range``), for exponential time (doublings of a symbol), or for
+more stack than there is (nesting). Whatever a user gives to ``load``, ``parse``, ``load_desc``, flags and plans is held
+against these bounds before anything is computed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class InputLimits:
+    """Upper bounds, each for one file. Going beyond one is an error of the loader that names the place and the bound."""
+
+    text_bytes: int = 256 << 20
+    """Of a text: graphs, composite JSON, flag files, plans. Models in binary form may be larger."""
+    nesting: int = 64
+    """Of JSON, attributes, expressions and bodies inside of each other."""
+    nodes: int = 1_000_000
+    """Of a graph, those of its bodies included."""
+    rank: int = 32
+    """Of a tensor: what numpy 1 could hold, and more than any model has."""
+    constant_elements: int = 1 << 26
+    """Of one constant that is computed from others while a model is read or optimized."""
+    folded_bytes: int = 1 << 30
+    """Of all such constants of one model together."""
+    symbol_terms: int = 64
+    """Products that a symbolic extent may be the sum of."""
+    symbol_degree: int = 16
+    """Factors of one such product."""
+
+
+LIMITS = InputLimits()
