@@ -18,8 +18,8 @@ VECTOR = "vector"
 Block = tuple[int, int]
 """Rows and columns of results."""
 
-FEW = 4
-"""Rows that are taken at once where no block fits and their number is not known."""
+MOST_FEW = 4
+"""The most rows that are taken at once where no block fits and their number is not known."""
 
 
 def pieces_along_columns(
@@ -35,7 +35,7 @@ def pieces_along_columns(
     whole = WholeTiles(row, rows)
     below = (*rest, LoopPlan(column, strip))
     if isinstance(extent, Sym):
-        few = (PiecePlan((*below, LoopPlan(row, FEW), *unrolled), (WholeTiles(row, FEW),)),)
+        few = tuple(PiecePlan((*below, LoopPlan(row, n), *unrolled), (WholeTiles(row, n),)) for n in _few(rows))
         last = PiecePlan((*below, LoopPlan(row), *inner))
     else:
         few = ()
@@ -48,6 +48,15 @@ def pieces_along_columns(
         *few,
         last,
     )
+
+
+def _few(rows: int) -> tuple[int, ...]:
+    """How many rows below the blocks are taken at once: a divisor, so that such a tile begins where the last block ends.
+
+    Tiles of 4 behind blocks of 6 start in the middle of what is left: { 4t : t } and { 6b : b } meet every 12 rows only.
+    """
+    divisors = [few for few in range(2, MOST_FEW + 1) if rows % few == 0 and few < rows]
+    return (max(divisors),) if divisors else ()
 
 
 def pieces_along_sum(

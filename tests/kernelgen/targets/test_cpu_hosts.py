@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import platform
 import re
+from itertools import product
 
 import numpy as np
 import pytest
 
+from kernelgen.dims import sym
 from kernelgen.dtypes import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, DType, dtype
 from kernelgen.nest.nodes import Call, Nest
 from kernelgen.plan import Plan
@@ -35,9 +37,13 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def run_on(host: Host, nest: Nest, *arrays: np.ndarray) -> None:
+def entry_on(host: Host, nest: Nest) -> CpuEntry:
     image = compile_object(emit_for(nest, host), host)
-    CpuEntry(nest, link(image, (ENTRY,), runtime() or stand_ins()))(arrays)
+    return CpuEntry(nest, link(image, (ENTRY,), runtime() or stand_ins()))
+
+
+def run_on(host: Host, nest: Nest, *arrays: np.ndarray) -> None:
+    entry_on(host, nest)(arrays)
 
 
 @pytest.fixture(params=HOSTS)
@@ -148,3 +154,16 @@ def test_blocks_of_products_fill_the_registers_and_no_more(name: str, kind: str,
     ]
     assert products
     assert not any("%rsp" in loop or "%rbp" in loop for loop in products)
+
+
+def test_products_of_sizes_nobody_knows(host: Host) -> None:
+    """How many rows a block has depends on the registers: what is left below one must not depend on their number."""
+    w = Writer()
+    a, b = tensor("a", sym("M"), 19), tensor("b", 19, sym("N"))
+    y = w.op("BatchMatMul", a, b, shape=(sym("M"), sym("N")), transpose_a=False, transpose_b=False)
+    nest = lower(w.desc("product", (a, b), y), Plan(cpu=sizes_for(host))).nest
+    run = entry_on(host, nest)
+    for rows, columns in product((1, 5, 6, 11, 16, 23), (1, 16, 37)):
+        left, right, found = floats(rows, 19), floats(19, columns), np.zeros((rows, columns), np.float32)
+        run((left, right, found))
+        np.testing.assert_allclose(found, left @ right, rtol=1e-5, atol=1e-5)
