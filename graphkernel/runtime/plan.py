@@ -2,7 +2,8 @@
 
 What no kernel computes goes to the host library in maximal convex regions. Every operator has a depth: the number of
 changes of hands on the longest path to it. Operators of one hand and one depth form a region: a path that leaves it
-and comes back would have gained depth, so no region waits for itself.
+and comes back would have gained depth, so no region waits for itself. A view that a region does not hold lies outside of
+it like any other step: what reads it comes later.
 """
 
 from __future__ import annotations
@@ -98,6 +99,10 @@ class _Hand:
     in_region: bool = False
     why: str = ""
 
+    def differs_from(self, who: str, in_region: bool) -> bool:
+        """Whether what this one leaves must be there before the other starts: between the two hands change."""
+        return self.who != NOBODY and (self.who, self.in_region) != (who, in_region)
+
 
 def _assign_hands(graph: Graph, library: HostLibrary) -> dict[Node, _Hand]:
     groups = {node: None if is_view(node) or node.body is not None else library.group(node) for node in graph.operators}
@@ -110,8 +115,9 @@ def _assign_hands(graph: Graph, library: HostLibrary) -> dict[Node, _Hand]:
             continue
         group = inner.get(node, groups[node])
         who = KERNEL if node.body is not None else NUMPY if group is None else group
-        depth = max((hand.depth + (hand.who not in (who, NOBODY)) for hand in before), default=0)
-        hands[node] = _Hand(who, depth, who not in (KERNEL, NUMPY), library.why_not(node) if who == NUMPY else "")
+        in_region = who not in (KERNEL, NUMPY)
+        depth = max((hand.depth + hand.differs_from(who, in_region) for hand in before), default=0)
+        hands[node] = _Hand(who, depth, in_region, library.why_not(node) if who == NUMPY else "")
     return hands
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from graphkernel.cluster.liveness import is_view
 from graphkernel.errors import RuntimeFailure
 from graphkernel.ir.graph import Node, Value
 from graphkernel.ir.types import TensorType
@@ -19,7 +20,7 @@ from graphkernel.runtime.steps import Action, Slots, Step
 
 NATIVE_TYPES = frozenset(
     {"float32", "float64", "int32", "int64", "bool"}
-)  # for which onnxruntime has kernels throughout
+)  # for which onnxruntime has kernels throughout; views it has for all types
 
 
 def available() -> bool:
@@ -49,7 +50,7 @@ class OnnxRuntimeHost:
         """Why the node cannot be written as ONNX; empty when it can."""
         types = (*(value.type for value in node.args), *node.types)
         foreign = sorted({type_.dtype.name for type_ in types} - NATIVE_TYPES)
-        if foreign and node.op.name != "Onnx":
+        if foreign and node.op.name != "Onnx" and not is_view(node):
             return f"onnxruntime computes {node.op.name} in {', '.join(foreign)} nowhere or not everywhere"
         try:
             write(Writer(self._opset_of(node)), node, tuple(f"x{index}" for index in range(len(node.args))), "y")
