@@ -45,6 +45,7 @@ from kernelgen.normalise.broadcasts import write_out_broadcasts
 from kernelgen.normalise.constants import fold_constants
 from kernelgen.normalise.copies import propagate_copies
 from kernelgen.normalise.dead import drop_dead
+from kernelgen.normalise.identifiers import plain_names
 from kernelgen.normalise.implied import imply_broadcasts
 from kernelgen.normalise.names import canonical_names
 from kernelgen.normalise.outputs import name_outputs
@@ -235,8 +236,11 @@ class Lowered:
 
 
 def lower(desc: KernelDesc, plan: Plan, machine: str = "cpu") -> Lowered:
-    """Runs all stages for a machine. Raises UnsupportedError, ProofError, or ArgumentError when the plan does not fit."""
-    trail, chosen = Trail(), machine_named(machine)
+    """Runs all stages for a machine, on names that may be printed.
+
+    Raises UnsupportedError, ProofError, or ArgumentError when the plan does not fit.
+    """
+    trail, chosen, desc = Trail(), machine_named(machine), plain_names(desc)
     shapes = tuple(_shape_of_parts(tensor) for tensor in (*desc.inputs, *desc.outputs))
     for rule in (*DESC_STAGES, chosen.types):
         desc = trail.run(rule.name, lambda rule=rule, desc=desc: rule.run(desc), show_desc)

@@ -15,10 +15,10 @@ but in it, is serial, as are loops over blocks that others surround.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 
+from kernelgen.identifiers import identifier
 from kernelgen.nest.nodes import Block, For, Grid, If, Let, LoopKind, Nest, Num, Statement
 from kernelgen.nest.threads import is_rectangle, is_thread_loop
 from kernelgen.nest.walk import statements
@@ -33,7 +33,7 @@ def to_grids(nest: Nest) -> Nest:
             groups.append([part])
         else:
             groups[-1].append(part)
-    name = re.sub(r"\W", "_", nest.name)
+    name = identifier(nest.name)
     grids = [Grid(f"{name}_{number}", Num(1), (1, 1), Block(tuple(group))) for number, group in enumerate(groups)]
     return replace(nest, body=Block(tuple(grids)))
 

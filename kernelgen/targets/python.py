@@ -6,6 +6,8 @@ Loops are Python loops in nest order; vector and parallel loops run serially. Sc
 
 from __future__ import annotations
 
+import builtins
+import keyword
 import math
 from collections.abc import Iterator
 from typing import Any
@@ -14,6 +16,7 @@ import numpy as np
 
 from kernelgen.dtypes import BFLOAT16, FLOAT16, DType, dtype
 from kernelgen.errors import CodegenError
+from kernelgen.identifiers import beside, comment
 from kernelgen.nest.index import from_dim
 from kernelgen.nest.nodes import (
     Accumulate,
@@ -41,12 +44,13 @@ from kernelgen.nest.nodes import (
 from kernelgen.nest.scalars import SCALARS, Result
 from kernelgen.targets.base import Entry, Target
 
+_TAKEN = frozenset({*keyword.kwlist, *dir(builtins), "np", "call", "dtypes", "inf", "nan", "kernel"})
 _INDEX_OPERATORS = {IndexOp.ADD: "+", IndexOp.SUB: "-", IndexOp.MUL: "*", IndexOp.DIV: "//", IndexOp.MOD: "%"}
 
 
 def emit(nest: Nest) -> str:
     """A Python function ``kernel(buffers..., symbols...)``."""
-    arguments = [buffer.name for buffer in nest.buffers] + list(nest.symbols)
+    arguments = [_name(name) for name in (*(buffer.name for buffer in nest.buffers), *nest.symbols)]
     lines = [f"def kernel({', '.join(arguments)}):", *(_indent(line) for line in _block(nest.body))]
     return "\n".join(lines) + "\n"
 
@@ -54,7 +58,7 @@ def emit(nest: Nest) -> str:
 def load(source: str, nest: Nest) -> Entry:
     """Executes the source that :func:`emit` printed and wraps the function."""
     scope: dict[str, Any] = {"np": np, "call": _call, "dtypes": _DTYPES, "inf": math.inf, "nan": math.nan}
-    exec(compile(source, f"<kernel {nest.name}>", "exec"), scope)  # our own text, never the user's
+    exec(compile(source, f"<kernel {comment(nest.name)}>", "exec"), scope)  # our own text, never the user's
 
     def entry(arrays: tuple[Any, ...], symbols: tuple[int, ...]) -> None:
         sizes = dict(zip(nest.symbols, symbols, strict=True))
@@ -110,24 +114,28 @@ def _statement(statement: Statement) -> Iterator[str]:
         case Block():
             yield from _block(statement)
         case For(var, lower, upper, body, _, step):
-            yield f"for {var} in range({_index(lower)}, {_index(upper)}, {step}):"
+            yield f"for {_name(var)} in range({_index(lower)}, {_index(upper)}, {step}):"
             yield from map(_indent, _block(body))
         case If(conditions, body):
             tests = " and ".join(f"{_index(c.left)} {c.op} {_index(c.right)}" for c in conditions)
             yield f"if {tests}:"
             yield from map(_indent, _block(body))
         case Let(name, value):
-            yield f"{name} = {_expr(value)}"
+            yield f"{_name(name)} = {_expr(value)}"
         case Alloc(buffer):
             shape = ", ".join(_index(from_dim(dim)) for dim in buffer.shape)
-            yield f"{buffer.name} = np.empty([{shape}], dtypes[{buffer.dtype.name!r}])"
+            yield f"{_name(buffer.name)} = np.empty([{shape}], dtypes[{buffer.dtype.name!r}])"
         case Store(buffer, index, value):
-            yield f"{buffer.name}[{_subscript(index)}] = {_expr(value)}"
+            yield f"{_name(buffer.name)}[{_subscript(index)}] = {_expr(value)}"
         case Accumulate(buffer, index, function, value):
-            place = f"{buffer.name}[{_subscript(index)}]"
+            place = f"{_name(buffer.name)}[{_subscript(index)}]"
             yield f"{place} = call({function!r}, {buffer.dtype.name!r}, {place}, {_expr(value)})"
         case _:
             raise CodegenError(f"{type(statement).__name__} belongs to grids of a GPU")
+
+
+def _name(name: str) -> str:
+    return beside(name, _TAKEN)
 
 
 def _subscript(index: tuple[Index, ...]) -> str:
@@ -139,7 +147,7 @@ def _index(index: Index) -> str:
         case Num(value):
             return str(value)
         case Var(name):
-            return name
+            return _name(name)
         case ValueIndex(value):
             return f"int({_expr(value)})"
         case IndexBinary(IndexOp.MIN | IndexOp.MAX as op, left, right):
@@ -153,9 +161,9 @@ def _expr(expr: Expr) -> str:
         case Literal(value, kind):
             return f"dtypes[{kind.name!r}].type({value!r})"
         case Ref(name):
-            return name
+            return _name(name)
         case Load(buffer, index):
-            return f"{buffer.name}[{_subscript(index)}]"
+            return f"{_name(buffer.name)}[{_subscript(index)}]"
         case IndexValue(index, kind):
             return f"dtypes[{kind.name!r}].type({_index(index)})"
         case Call(function, args, kind):

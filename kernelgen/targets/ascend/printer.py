@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from kernelgen.identifiers import identifier
 from kernelgen.targets.ascend.errors import AscendError
 from kernelgen.targets.ascend.expressions import (
     PRECEDENCE,
@@ -52,18 +53,25 @@ def print_kernel(kernel: Kernel) -> str:
 
 def _tiling(kernel: Kernel) -> Iterator[str]:
     if kernel.tiling is not None:
-        yield f"struct {kernel.tiling.type_name} {{"
-        yield from (f"{INDENT}int32_t {field};" for field in kernel.tiling.fields)
+        yield f"struct {_plain(kernel.tiling.type_name)} {{"
+        yield from (f"{INDENT}int32_t {_plain(field)};" for field in kernel.tiling.fields)
         yield "};"
         yield ""
 
 
 def _entry(kernel: Kernel) -> Iterator[str]:
-    parameters = [f"GM_ADDR {name}" for name in kernel.parameters]
+    parameters = [f"GM_ADDR {_plain(name)}" for name in kernel.parameters]
     if kernel.tiling is not None:
         parameters.append(f"{kernel.tiling.type_name} {kernel.tiling.name}")
-    yield f'extern "C" __global__ __aicore__ void {kernel.name}({", ".join(parameters)}) {{'
+    yield f'extern "C" __global__ __aicore__ void {_plain(kernel.name)}({", ".join(parameters)}) {{'
     yield f"{INDENT}KERNEL_TASK_TYPE_DEFAULT({kernel.kind});"
+
+
+def _plain(name: str) -> str:
+    """A name where it is declared: everything else that is printed refers to one of these."""
+    if identifier(name) != name:
+        raise AscendError(f"{name!r} is no identifier, and must not be printed")
+    return name
 
 
 def _block(statements: Sequence[Statement], depth: int) -> Iterator[str]:
@@ -75,7 +83,7 @@ def _statement(statement: Statement, depth: int) -> Iterator[str]:
     indent = INDENT * depth
     match statement:
         case For():
-            name, step = statement.variable, show(statement.step)
+            name, step = _plain(statement.variable), show(statement.step)
             head = f"int32_t {name} = {show(statement.start)}; {name} < {show(statement.stop)}; {name} += {step}"
             yield f"{indent}for ({head}) {{"
             yield from _block(statement.body, depth + 1)
@@ -95,14 +103,14 @@ def _lines(statement: Statement) -> Iterator[str]:
     match statement:
         case GlobalTensor(name, dtype, parameter, size):
             spelling = SPELLINGS[dtype]
-            yield f"GlobalTensor<{spelling}> {name};"
+            yield f"GlobalTensor<{spelling}> {_plain(name)};"
             yield f"{name}.SetGlobalBuffer((__gm__ {spelling}*){parameter}, {show(size)});"
         case LocalTensor(name, dtype, position, address, size):
-            yield f"LocalTensor<{SPELLINGS[dtype]}> {name}(TPosition::{position}, {show(address)}, {show(size)});"
+            yield f"LocalTensor<{SPELLINGS[dtype]}> {_plain(name)}(TPosition::{position}, {show(address)}, {show(size)});"
         case MaskBits(name, low, high):
-            yield f"uint64_t {name}[2] = {{{low:#x}, {high:#x}}};"
+            yield f"uint64_t {_plain(name)}[2] = {{{low:#x}, {high:#x}}};"
         case Let(name, dtype, value):
-            yield f"{SPELLINGS[dtype]} {name} = {show(value)};"
+            yield f"{SPELLINGS[dtype]} {_plain(name)} = {show(value)};"
         case SetValue(tensor, index, value):
             yield f"{tensor}.SetValue({show(index)}, {show(value)});"
         case Call(operation, template, arguments):

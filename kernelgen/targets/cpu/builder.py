@@ -93,4 +93,4 @@ class Function:
 
 
 def _clean(hint: str) -> str:
-    return re.sub(r"\W", "_", hint)
+    return re.sub(r"\W", "_", hint, flags=re.ASCII)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from kernelgen.identifiers import comment
 from kernelgen.nest.nodes import Nest
 from kernelgen.plan import CodePlan
 from kernelgen.targets.cpu.builder import Function, Module
@@ -48,7 +49,7 @@ def emit_for(nest: Nest, host: Host, code: CodePlan | None = None) -> str:
     body = outlined(frame, "body", (), lambda inner, _: block(inner, nest.body))
     function.perform(f"call void {body}({', '.join(f'{type_} {text}' for type_, text in captured(frame))})")
     function.finish()
-    return f"; {nest.name}\n{module.text()}"
+    return f"; {comment(nest.name)}\n{module.text()}"
 
 
 def _with_streaming(frame: Frame, nest: Nest, streamed: str | None) -> Frame:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from kernelgen.identifiers import beside
+
 WORDS = """
 alignas alignof and asm auto bool break case catch char class const continue default delete do double else enum
 explicit export extern false float for friend goto if inline int long mutable namespace new not operator or private
@@ -15,6 +17,8 @@ TAKEN = frozenset(WORDS.split())
 
 
 def spelled(name: str) -> str:
-    """The name, with an underscore behind it where it would mean something else."""
-    plain = name if name.isidentifier() else "_" + "".join(c if c.isalnum() and c.isascii() else "_" for c in name)
-    return plain + "_" if plain in TAKEN or plain.startswith("__") else plain
+    """The name as an identifier that means nothing else in any dialect; different names stay different."""
+    plain = beside(name, TAKEN)
+    return (
+        f"n{plain}" if plain.lstrip("n").startswith("__") else plain
+    )  # two underscores begin the compilers' own names

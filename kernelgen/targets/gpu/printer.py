@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from kernelgen.dims import Sym, product
 from kernelgen.dtypes import FLOAT32, FLOAT64, INT32, INT64, DType
 from kernelgen.errors import CodegenError
+from kernelgen.identifiers import comment
 from kernelgen.nest import index as ix
 from kernelgen.nest.abilities import WARP
 from kernelgen.nest.nodes import (
@@ -82,7 +83,9 @@ def print_program(nest: Nest, dialect: Dialect) -> str:
     headers = [line for dtype, line in dialect.headers.items() if dtype in scalars.types]
     body = "\n".join([*functions, *kernels])
     spelled_out = [text for name, text in dialect.helpers.items() if f"{name}(" in body]
-    return "\n".join([f"// {dialect.name} for nest {nest.name}", *dialect.prelude, *headers, *spelled_out, body])
+    return "\n".join(
+        [f"// {dialect.name} for nest {comment(nest.name)}", *dialect.prelude, *headers, *spelled_out, body]
+    )
 
 
 def _needs_wide_indices(nest: Nest) -> bool:
