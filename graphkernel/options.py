@@ -12,7 +12,6 @@ import logging
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal, cast, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -327,7 +326,6 @@ class Environment:
     dump_dir: str = ""
     dump_ir: bool = False
     kernel_packet: bool | None = None
-    cache_dir: Path | None = None
     log_level: int | None = None
     threads: int | None = None
 
@@ -336,13 +334,11 @@ class Environment:
         """Reads what VARIABLES lists."""
         source = os.environ if environ is None else environ
         threads = source.get("OMP_NUM_THREADS", "")
-        cache = source.get("GRAPHKERNEL_CACHE_DIR", "")
         return Environment(
             flags=source.get("MS_DEV_GRAPH_KERNEL_FLAGS"),
             dump_dir=source.get("GRAPHKERNEL_DUMP_DIR", ""),
             dump_ir=source.get("MS_DEV_DUMP_GRAPH_KERNEL_IR", "").lower() in ("on", "1", "true"),
             kernel_packet={"on": True, "off": False}.get(source.get("MS_DEV_ENABLE_KERNEL_PACKET", "")),
-            cache_dir=Path(cache) if cache else None,
             log_level=_log_level(source.get("GRAPHKERNEL_LOG", ""), source.get("GLOG_v", "")),
             threads=int(threads) if threads.isdigit() and int(threads) > 0 else None,
         )

@@ -30,6 +30,8 @@ class InputLimits:
     """Products that a symbolic extent may be the sum of."""
     symbol_degree: int = 16
     """Factors of one such product."""
+    object_bytes: int = 256 << 20
+    """Of a compiled object in the cache."""
 
 
 LIMITS = InputLimits()

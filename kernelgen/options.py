@@ -12,9 +12,16 @@ import platformdirs
 LOG_LEVELS = ("debug", "info", "warning", "error")
 
 
-def cache_dir() -> Path:
-    """Where compiled kernels are kept: ``GRAPHKERNEL_CACHE_DIR``, else the user's cache directory."""
-    return Path(os.environ.get("GRAPHKERNEL_CACHE_DIR") or platformdirs.user_cache_dir("graphkernel"))
+def cache_dir() -> Path | None:
+    """Where compiled kernels are kept: ``GRAPHKERNEL_CACHE_DIR``, else the user's cache directory; None without a home."""
+    given = os.environ.get("GRAPHKERNEL_CACHE_DIR")
+    if given:
+        return Path(given)
+    try:
+        found = Path(platformdirs.user_cache_dir("graphkernel"))
+    except RuntimeError:  # no HOME, and no entry of this user that names one: containers with arbitrary users
+        return None
+    return found if found.is_absolute() else None
 
 
 def thread_count() -> int:

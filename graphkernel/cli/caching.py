@@ -13,7 +13,14 @@ from graphkernel.cli.base import CHECK_FAILED, app
 from graphkernel.report.counted import counted
 from graphkernel.report.report import size_text
 from graphkernel.report.table import print_table
-from graphkernel.runtime.kernel_cache import CachedKernel, cache_folder, cached_kernels, too_many, unfinished
+from graphkernel.runtime.kernel_cache import (
+    CachedKernel,
+    cache_folder,
+    cached_kernels,
+    too_many,
+    unfinished,
+    why_unusable,
+)
 
 MEBIBYTE = 1024 * 1024
 HOUR = 3600.0
@@ -26,8 +33,13 @@ app.add_typer(cache, name="cache")
 
 @cache.command()
 def path() -> None:
-    """The folder: GRAPHKERNEL_CACHE_DIR, or the user's cache folder."""
-    typer.echo(cache_folder())
+    """The folder: GRAPHKERNEL_CACHE_DIR, or the user's cache folder; fails with the reason where it cannot be used."""
+    folder = cache_folder()
+    if folder is not None:
+        typer.echo(folder)
+    if reason := why_unusable(folder):
+        typer.echo(f"compiled kernels are not kept: {reason}", err=True)
+        raise typer.Exit(CHECK_FAILED)
 
 
 @cache.command()
@@ -63,15 +75,15 @@ def prune(
     damaged = [entry for entry in kernels if not entry.is_whole]
     kept = [entry for entry in kernels if entry not in damaged]
     gone = [*damaged, *too_many(kept, max_size * MEBIBYTE)]
-    for file in (*(entry.path for entry in gone), *_abandoned(folder)):
-        file.unlink(missing_ok=True)
+    for entry in (*gone, *_abandoned(folder)):
+        entry.path.unlink(missing_ok=True)
     typer.echo(f"removed {_sum(gone)}; {_sum([entry for entry in kernels if entry not in gone])} stay")
 
 
-def _abandoned(folder: Path) -> list[Path]:
+def _abandoned(folder: Path | None) -> list[CachedKernel]:
     """Unfinished files that nobody is writing any more."""
     limit = datetime.datetime.now().timestamp() - HOUR
-    return [file for file in unfinished(folder) if file.stat().st_mtime < limit]
+    return [file for file in unfinished(folder) if file.written < limit]
 
 
 def _sum(kernels: Sequence[CachedKernel]) -> str:

@@ -1,23 +1,20 @@
 """The files of compiled kernels on disk: which there are, whether they are whole, and which may go.
 
-kernelgen writes one file for each compiled object, below a folder for each target: the sha256 of the content, then the
-content. It takes a file that does not fit its hash for missing and writes it anew, so that any file may be removed at any time.
+kernelgen writes one file for each compiled object, below a folder for each target. It takes a file that does not fit its
+name and hash for missing and writes it anew, so that any file may be removed at any time.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-import platformdirs
+from kernelgen.object_cache import ENTRIES, UNFINISHED_ENTRIES, read_entry, why_unusable
+from kernelgen.options import cache_dir as cache_folder
 
-from graphkernel.options import Environment
-
-SUFFIX = ".o"
-UNFINISHED = ".part"
-DIGEST_BYTES = 32
+__all__ = ["CachedKernel", "cache_folder", "cached_kernels", "too_many", "unfinished", "why_unusable"]
 
 
 @dataclass(frozen=True)
@@ -31,23 +28,13 @@ class CachedKernel:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the content fits its hash; False as well when the file is gone or cannot be read."""
-        try:
-            stored = self.path.read_bytes()
-        except OSError:
-            return False
-        return hashlib.sha256(stored[DIGEST_BYTES:]).digest() == stored[:DIGEST_BYTES]
+        """Whether it would be used: its content fits its name and hash, and it is the user's own."""
+        return read_entry(self.path.parents[2], self.target, self.path.stem) is not None
 
 
-def cache_folder() -> Path:
-    """Where compiled kernels are kept: ``GRAPHKERNEL_CACHE_DIR``, else the user's cache folder."""
-    return Environment.read().cache_dir or Path(platformdirs.user_cache_dir("graphkernel"))
-
-
-def cached_kernels(folder: Path) -> tuple[CachedKernel, ...]:
-    """The files of all targets, the oldest first."""
-    found = [_described(path, folder) for path in sorted(folder.glob(f"*/*/*{SUFFIX}"))]
-    return tuple(sorted(found, key=lambda entry: entry.written))
+def cached_kernels(folder: Path | None) -> tuple[CachedKernel, ...]:
+    """The files of all targets, the oldest first; none without a folder."""
+    return _described(folder, ENTRIES)
 
 
 def too_many(kernels: Iterable[CachedKernel], most_bytes: int) -> tuple[CachedKernel, ...]:
@@ -62,11 +49,15 @@ def too_many(kernels: Iterable[CachedKernel], most_bytes: int) -> tuple[CachedKe
     return tuple(found)
 
 
-def unfinished(folder: Path) -> tuple[Path, ...]:
-    """What processes left that were stopped while they wrote."""
-    return tuple(sorted(folder.glob(f"*/*/*{UNFINISHED}")))
+def unfinished(folder: Path | None) -> tuple[CachedKernel, ...]:
+    """What processes are writing, or left when they were stopped while they wrote; the oldest first."""
+    return _described(folder, UNFINISHED_ENTRIES)
 
 
-def _described(path: Path, folder: Path) -> CachedKernel:
-    seen = path.stat()
-    return CachedKernel(path, path.relative_to(folder).parts[0], seen.st_size, seen.st_mtime)
+def _described(folder: Path | None, pattern: str) -> tuple[CachedKernel, ...]:
+    found: list[CachedKernel] = []
+    for path in folder.glob(pattern) if folder else ():
+        with suppress(FileNotFoundError):  # another process has just removed it
+            seen = path.lstat()
+            found.append(CachedKernel(path, path.parents[1].name, seen.st_size, seen.st_mtime))
+    return tuple(sorted(found, key=lambda entry: (entry.written, entry.path)))

@@ -69,9 +69,28 @@ def test_the_oldest_go_until_the_rest_is_small_enough(folder: Path) -> None:
 
 def test_what_a_stopped_process_left_goes_when_it_is_old(folder: Path) -> None:
     entry, _ = cached_kernels(folder)
-    old, new = entry.path.with_name("old.part"), entry.path.with_name("new.part")
-    old.touch()
-    new.touch()
+    old, new = (entry.path.with_name(f"{digit * 16}.part") for digit in "01")
+    for path in (old, new):
+        path.touch()
     os.utime(old, (0, 0))
     call("prune")
     assert (old.exists(), new.exists()) == (False, True)
+
+
+def test_prune_removes_nothing_that_is_no_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GRAPHKERNEL_CACHE_DIR", str(tmp_path))
+    sources = [tmp_path / "build" / "ab" / name for name in ("main.o", f"{'f' * 63}.o", "notes.part")]
+    sources[0].parent.mkdir(parents=True)
+    for path in sources:
+        path.touch()
+        os.utime(path, (0, 0))
+    call("prune", "--max-size", "0")
+    assert all(path.exists() for path in sources)
+
+
+def test_a_folder_that_cannot_be_used_is_named_with_the_reason(folder: Path) -> None:
+    folder.chmod(0o777)
+    found = RUNNER.invoke(app, ["cache", "path"])
+    assert (found.exit_code, found.stdout) == (CHECK_FAILED, f"{folder}\n")
+    assert "can be written by other users" in found.stderr
+    folder.chmod(0o700)

@@ -119,8 +119,8 @@ def require_equal(kernel: Kernel, desc: KernelDesc, sizes: Mapping[str, int], se
 @pytest.mark.parametrize("name", NAMES)
 def test_one_kernel_serves_all_sizes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     loaded: list[str] = []
-    right = entry.cached_object
-    monkeypatch.setattr(entry, "cached_object", lambda source, host: loaded.append(source) or right(source, host))
+    right = entry.cached_library
+    monkeypatch.setattr(entry, "cached_library", lambda source, *rest: loaded.append(source) or right(source, *rest))
     desc = described(name)
     kernel = compile(desc)
     distinct = list(sizes_of(desc.symbols, name))

@@ -22,7 +22,7 @@ import pytest
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from kernelgen import options
-from kernelgen.targets.cpu.cache import read_entry
+from kernelgen.object_cache import read_entry
 from kernelgen.targets.gpu.cubins import unpacked
 from kernelgen.targets.gpu.ptx import run
 
@@ -285,8 +285,10 @@ class RawKernel:
         self.name, self.ptx, self.module, self.max_dynamic_shared_size_bytes = name, "", module, 48 * 1024
 
     def compile(self) -> None:
-        folder = options.cache_dir() / "gpu"
-        found = (unpacked(read_entry(path) or b"{}") for path in sorted(folder.glob("*/*.o")))
+        folder = options.cache_dir()
+        assert folder is not None
+        keys = sorted(path.stem for path in folder.glob("gpu/*/*.o"))
+        found = (unpacked(read_entry(folder, "gpu", key) or b"{}") for key in keys)
         self.ptx = next(one.ptx for one in found if one.cubin == self.module.content)
 
     def __call__(

@@ -14,8 +14,8 @@ from kernelgen.dims import solve
 from kernelgen.errors import ArgumentError
 from kernelgen.nest.nodes import Nest, Num
 from kernelgen.targets.cpu.emit import ENTRY
-from kernelgen.targets.cpu.module import Library, detect_host, link
-from kernelgen.targets.cpu.objects import cached_object
+from kernelgen.targets.cpu.module import Library, detect_host
+from kernelgen.targets.cpu.objects import cached_library
 from kernelgen.targets.cpu.openmp import runtime
 from kernelgen.targets.cpu.work import TICKS_PER_NANOSECOND, work
 from kernelgen.targets.cpu.wrapper import Argument, arguments, fast_function, stand_ins
@@ -63,9 +63,9 @@ class CpuEntry:
 
 def load_entry(source: str, nest: Nest) -> CpuEntry:
     """Machine code for the source, linked against an OpenMP runtime or, without one, its stand-ins."""
-    image, from_disk = cached_object(source, detect_host())
     threads = (runtime() or stand_ins()) if "@GOMP_parallel" in source else {}
-    return CpuEntry(nest, link(image, (ENTRY,), threads), from_disk)
+    library, from_disk = cached_library(source, detect_host(), (ENTRY,), threads)
+    return CpuEntry(nest, library, from_disk)
 
 
 def _is_long(nest: Nest) -> bool:

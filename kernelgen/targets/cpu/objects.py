@@ -1,21 +1,23 @@
-"""Source to object code through the disk cache."""
+"""Source to loaded machine code through the disk cache."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from kernelgen import options
-from kernelgen.targets.cpu.cache import cache_key, cached
+from kernelgen.object_cache import cache_key, cached
 from kernelgen.targets.cpu.host import Host
-from kernelgen.targets.cpu.module import LLVM_VERSION, compile_object
+from kernelgen.targets.cpu.module import LLVM_VERSION, Library, compile_object, link
 
 
-def cached_object(source: str, host: Host) -> tuple[bytes, bool]:
-    """The object for a module of LLVM assembly, and whether it came from disk."""
-    from_disk = True
+def cached_library(
+    source: str, host: Host, exports: tuple[str, ...], symbols: Mapping[str, int]
+) -> tuple[Library, bool]:
+    """The loaded functions of a module of LLVM assembly, and whether their machine code came from disk.
 
-    def produce() -> bytes:
-        nonlocal from_disk
-        from_disk = False
-        return compile_object(source, host)
-
+    ``symbols`` are the addresses of what it calls and the process does not export itself.
+    """
     key = cache_key(source, host.cpu, ",".join(sorted(host.features)), LLVM_VERSION)
-    return cached(options.cache_dir() / "cpu", key, produce), from_disk
+    return cached(
+        options.cache_dir(), "cpu", key, lambda: compile_object(source, host), lambda code: link(code, exports, symbols)
+    )

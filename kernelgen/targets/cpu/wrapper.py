@@ -16,8 +16,8 @@ from kernelgen.dtypes import DType
 from kernelgen.errors import ArgumentError
 from kernelgen.nest.nodes import Nest, Space
 from kernelgen.targets.cpu import wrapper_ir
-from kernelgen.targets.cpu.module import Library, detect_host, link
-from kernelgen.targets.cpu.objects import cached_object
+from kernelgen.targets.cpu.module import Library, detect_host
+from kernelgen.targets.cpu.objects import cached_library
 
 METH_FASTCALL = 0x80
 CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x100, 0x400
@@ -147,8 +147,7 @@ def _method() -> _MethodDefinition:
 
 @cache
 def _library() -> Library:
-    image, _ = cached_object(wrapper_ir.TEXT, detect_host())
     symbols = {
         name: ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0 for name in PYTHON_FUNCTIONS
     }
-    return link(image, ("call", "run_region", "one_thread"), symbols)
+    return cached_library(wrapper_ir.TEXT, detect_host(), ("call", "run_region", "one_thread"), symbols)[0]

@@ -1,7 +1,7 @@
 """Compiled CUDA text on disk: one entry holds the PTX, the cubin and the resource report of all kernels of a text.
 
 The name of an entry is a hash of the text, the architecture, the options and the compiler's version; files appear by
-atomic rename, and one that does not fit its hash is compiled again (:mod:`kernelgen.targets.cpu.cache`).
+atomic rename, and one that does not fit its hash is compiled again (:mod:`kernelgen.object_cache`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from kernelgen import options as environment
-from kernelgen.targets.cpu.cache import cache_key, cached
+from kernelgen.object_cache import cache_key, cached
 from kernelgen.targets.gpu.nvrtc import OPTIONS, Compiled, Resources, compile_cuda, version
 
 FOLDER = "gpu"
@@ -19,15 +19,10 @@ FOLDER = "gpu"
 
 def cached_cubin(source: str, name: str, arch: str = "sm_90", options: Sequence[str] = ()) -> tuple[Compiled, bool]:
     """What NVRTC makes of the text for ``arch``, and whether it came from disk. Raises what ``compile_cuda`` raises."""
-    from_disk = True
-
-    def produce() -> bytes:
-        nonlocal from_disk
-        from_disk = False
-        return packed(compile_cuda(source, name, arch, options))
-
     key = cache_key(source, name, arch, version(), *OPTIONS, *options)
-    return unpacked(cached(environment.cache_dir() / FOLDER, key, produce)), from_disk
+    return cached(
+        environment.cache_dir(), FOLDER, key, lambda: packed(compile_cuda(source, name, arch, options)), unpacked
+    )
 
 
 def packed(compiled: Compiled) -> bytes:

@@ -13,7 +13,6 @@ from kernelgen.dtypes import FLOAT32
 from kernelgen.errors import ArgumentError, CodegenError
 from kernelgen.nest.nodes import Literal, Load, LoopKind, Nest, Store
 from kernelgen.targets.cpu import TARGET, entry, module, objects, wrapper
-from kernelgen.targets.cpu.cache import cache_key, cached, read_entry
 from tests.support.nests import I, J, block, buffer, call, loop, map_nest, output, softmax_nest
 
 STATIC = map_nest(lambda a, b: call("add", a, b), 6, FLOAT32, FLOAT32)
@@ -158,41 +157,6 @@ def test_rejected_text_is_attached() -> None:
     with pytest.raises(CodegenError) as error:
         module.compile_object("define nonsense", module.detect_host())
     assert error.value.source == "define nonsense"
-
-
-def test_cache_round_trip(tmp_path: Path) -> None:
-    made: list[int] = []
-
-    def produce() -> bytes:
-        made.append(1)
-        return b"content"
-
-    for _ in range(3):
-        assert cached(tmp_path, cache_key("a"), produce) == b"content"
-    assert len(made) == 1
-    assert [p.suffix for p in tmp_path.rglob("*") if p.is_file()] == [".o"]
-
-
-@pytest.mark.parametrize(
-    "damage", [lambda b: b[:-1], lambda b: b[:40] + b"?" + b[41:], lambda b: b"", lambda b: b[:20]]
-)
-def test_damaged_entries_are_misses(tmp_path: Path, damage) -> None:
-    cached(tmp_path, "key", lambda: b"some longer content")
-    (path,) = (p for p in tmp_path.rglob("*") if p.is_file())
-    path.write_bytes(damage(path.read_bytes()))
-    assert read_entry(path) is None
-    assert cached(tmp_path, "key", lambda: b"new") == b"new"
-    assert read_entry(path) == b"new"
-
-
-def test_an_unwritable_cache_is_no_error(tmp_path: Path) -> None:
-    blocked = tmp_path / "file"
-    blocked.write_text("in the way")
-    assert cached(blocked, "key", lambda: b"content") == b"content"
-
-
-def test_keys_separate_their_parts() -> None:
-    assert cache_key("ab", "c") != cache_key("a", "bc") != cache_key("abc")
 
 
 def test_a_cached_kernel_is_not_compiled_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,57 @@
+"""Files read within bounds, and files written whole or not at all: for every door of both packages."""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import stat
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+UNFINISHED = ".part"
+"""The suffix of a file that is being written; one that is old was left by a process that was stopped."""
+
+_READ = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC  # opening a pipe must not wait for its writer
+
+
+def read_file(path: str | Path, most_bytes: int) -> bytes:
+    """The content of a regular file of at most ``most_bytes``; links are followed.
+
+    Raises OSError, also for a device, a pipe, a folder (EINVAL) and for a file that is larger (EFBIG).
+    """
+    with os.fdopen(os.open(path, _READ), "rb") as file:
+        return read_open(file, path, most_bytes)
+
+
+def read_open(file: BinaryIO, path: str | Path, most_bytes: int) -> bytes:
+    """The content of an open file; as :func:`read_file`. ``path`` is what errors call it."""
+    found = os.fstat(file.fileno())
+    if not stat.S_ISREG(found.st_mode):
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
+    content = file.read(most_bytes + 1)  # and not by its size: files of /proc have none, and others may grow
+    if len(content) > most_bytes:
+        raise OSError(errno.EFBIG, f"larger than {most_bytes} bytes", str(path))
+    return content
+
+
+@contextmanager
+def replacing(path: str | Path, mode: int = 0o666, folder: int | None = None) -> Generator[BinaryIO]:
+    """A new file that takes the place of ``path`` when the block ends well; else it goes, and what was there stays.
+
+    Whoever reads finds the old content or all of the new one, whenever this process ends. The umask is taken from
+    ``mode``. ``folder`` is an open folder that ``path`` is relative to. Raises OSError.
+    """
+    target = Path(path)
+    unfinished = target.with_name(f"{secrets.token_hex(8)}{UNFINISHED}")
+    created = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode, dir_fd=folder)
+    try:
+        with os.fdopen(created, "wb") as file:
+            yield file
+        os.replace(unfinished, target, src_dir_fd=folder, dst_dir_fd=folder)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(unfinished, dir_fd=folder)
+        raise
