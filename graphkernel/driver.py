@@ -30,9 +30,12 @@ from graphkernel.runtime.device import Device, DeviceMemory, NoDevice, find_devi
 from graphkernel.runtime.device_executable import DeviceExecutable
 from graphkernel.runtime.executable import Executable
 from graphkernel.runtime.host import HostLibrary, NumpyHost
+from graphkernel.runtime.memory import HOST
 from graphkernel.runtime.onnx_writer import DEFAULT_OPSET, OLDEST_OPSET
-from graphkernel.runtime.plan import CompiledKernel, make_plan
+from graphkernel.runtime.plan import CompiledKernel, Plan, make_plan
+from graphkernel.runtime.poison import POISONED
 from graphkernel.runtime.regions import OnnxRuntimeHost, available
+from graphkernel.runtime.verify_plan import verify_plan
 
 Flags = str | Mapping[str, object] | None
 Compiler = Callable[..., Any]
@@ -108,9 +111,16 @@ def compile(  # the public name
         graph.name, options.target, options.opt_level if wanted else None, library.name, tuple(build.entries),
         host_entries(plan, library), fallbacks, *milliseconds,
     )  # fmt: skip
+    return _executable(plan, report, device, is_checked=options.enable_debug_mode)
+
+
+def _executable(plan: Plan, report: Report, device: Device | NoDevice, *, is_checked: bool) -> Executable:
+    """The callable of a plan; ``is_checked``: a verified plan, in memory that shows mistakes."""
+    if is_checked:
+        verify_plan(plan)
     if isinstance(device, NoDevice):
-        return Executable(plan, report)
-    memory = DeviceMemory(device, options.enable_debug_mode)
+        return Executable(plan, report, POISONED if is_checked else HOST)
+    memory = DeviceMemory(device, is_checked)
     return DeviceExecutable(plan, report, memory, device=memory)
 
 

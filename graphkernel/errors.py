@@ -15,7 +15,7 @@ class GraphKernelError(Exception):
 
 
 class VerifyError(GraphKernelError):
-    """A graph breaks a numbered invariant of :mod:`graphkernel.ir.verify`."""
+    """A graph breaks a numbered invariant of :mod:`graphkernel.ir.verify`, or a plan one of ``runtime.verify_plan``."""
 
     def __init__(self, invariant: str, message: str) -> None:
         super().__init__(f"invariant {invariant}: {message}")

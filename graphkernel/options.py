@@ -107,7 +107,8 @@ class Options(BaseModel):
     cpu_type: str = Field(default="", description="without effect: as target_os")
     enable_lite_conv_tuning: bool = Field(default=False, description="without effect: belongs to MindSpore Lite")
     enable_debug_mode: bool = Field(
-        default=False, description="on a CUDA device: wait after every kernel, so that a failure names it"
+        default=False,
+        description="check plans and fill memory with NaN around its use; on a CUDA device wait after every step",
     )
     enable_cce_lib: bool = Field(default=False, description="without effect: there is no CCE library")
     enable_cce_lib_ops: Names = Field(default=(), description="without effect: as enable_cce_lib")

@@ -1,4 +1,4 @@
-"""What every test run shares: a cache folder of its own, device markers, golden files, hypothesis profiles."""
+"""What every test run shares: a cache folder of its own, checked plans, device markers, golden files, hypothesis profiles."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+from tests.support.checked_plans import checked_plans as checked_plans
 from tests.support.golden import GoldenFile
 from tests.support.sizes import size_report
 

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from graphkernel.errors import InputError, RuntimeFailure
-from graphkernel.runtime.steps import Action, Slots, Step
+from graphkernel.runtime.plan import Plan
+from graphkernel.runtime.steps import Action, Slots
 from kernelgen.errors import ArgumentError
 from kernelgen.targets.gpu.arrays import Border
 from kernelgen.targets.gpu.device import Device, NoDevice, find_device
@@ -86,9 +87,11 @@ class DeviceMemory:
         else:
             np.copyto(np.asarray(place), self.device.cupy.asnumpy(result))
 
-    def action(self, step: Step, action: Action) -> Action:
-        """The action; with ``debug`` the caller waits for it and an error names the step."""
-        return _watched(step.name, action, self.wait) if self.debug else action
+    def actions(self, plan: Plan, slots: Slots, actions: tuple[Action, ...]) -> tuple[Action, ...]:
+        """The actions; with ``debug`` the caller waits for each and an error names the step."""
+        if not self.debug:
+            return actions
+        return tuple(_watched(step.name, act, self.wait) for step, act in zip(plan.steps, actions, strict=True))
 
     def unwatched(self) -> DeviceMemory:
         """The same memory without waiting: a stream that is captured cannot be waited for."""

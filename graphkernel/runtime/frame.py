@@ -43,7 +43,8 @@ def make_frame(plan: Plan, symbols: Mapping[str, int], memory: Memory = HOST) ->
             raise InputError(f"the content of constant {value.node.name} is unknown; give it to parse as weights")
         slots[plan.slots[value]] = memory.constant(value.constant)
     arena_bytes = _fill_arena(plan, symbols, slots, memory)
-    actions = tuple(memory.action(step, step.bind(slots, symbols)) for step in plan.steps)
+    bound = tuple(step.bind(slots, symbols) for step in plan.steps)
+    actions = memory.actions(plan, slots, bound)
     escaping = [buffer for buffer in plan.buffers if buffer.escapes]
     positions = {value: position for position, value in reversed(list(enumerate(plan.graph.outputs)))}
     return Frame(

@@ -10,7 +10,8 @@ import numpy as np
 
 from graphkernel.runtime.arrays import to_numpy, wrapper_for
 from graphkernel.runtime.buffers import aligned_array, aligned_bytes
-from graphkernel.runtime.steps import Action, Step
+from graphkernel.runtime.plan import Plan
+from graphkernel.runtime.steps import Action, Slots
 
 
 class Memory(Protocol):
@@ -54,8 +55,8 @@ class Memory(Protocol):
         """Whether the array may be written."""
         ...
 
-    def action(self, step: Step, action: Action) -> Action:
-        """What runs a step, watched where that was asked for."""
+    def actions(self, plan: Plan, slots: Slots, actions: tuple[Action, ...]) -> tuple[Action, ...]:
+        """What runs the steps of a frame, watched where that was asked for. ``slots`` holds the frame's arrays."""
         ...
 
     def wait(self) -> None:
@@ -98,9 +99,9 @@ class HostMemory:
         """numpy's flag."""
         return array.flags.writeable
 
-    def action(self, step: Step, action: Action) -> Action:
-        """The action itself."""
-        return action
+    def actions(self, plan: Plan, slots: Slots, actions: tuple[Action, ...]) -> tuple[Action, ...]:
+        """The actions themselves."""
+        return actions
 
     def wait(self) -> None:
         """Nothing: what was called is done."""
