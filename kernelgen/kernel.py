@@ -195,16 +195,18 @@ class Kernel:
         return None if makers is None else tuple([make() for make in makers])
 
     def input(self, position: int, array: Any, symbols: Mapping[str, int]) -> np.ndarray:
-        """A row-major array of the declared dtype; arrays that are updated in place must be so already."""
+        """A row-major, aligned array of the declared dtype; arrays that are updated in place must be so already."""
         tensor = self.desc.inputs[position]
         given = np.asarray(array)
         if given.dtype != tensor.dtype.numpy:
             raise ArgumentError(f"{tensor.name} has dtype {given.dtype}, expected {tensor.dtype.name}")
         if position in self.desc.updated_inputs:
-            if not (given is array and given.flags.c_contiguous and given.flags.writeable):
-                raise ArgumentError(f"{tensor.name} is updated in place: give a writeable, C-contiguous numpy array")
+            if not (given is array and given.flags.carray):
+                raise ArgumentError(
+                    f"{tensor.name} is updated in place: give a writeable, aligned, C-contiguous numpy array"
+                )
             return given
-        return np.ascontiguousarray(given).reshape(_shape(tensor, symbols))
+        return np.require(given, requirements=("C", "A")).reshape(_shape(tensor, symbols))
 
     def outputs(self, out: Sequence[Any] | None, symbols: Mapping[str, int]) -> list[np.ndarray]:
         """The arrays to write: those given, checked, or new ones."""
@@ -215,10 +217,10 @@ class Kernel:
         if len(out) != len(self.desc.outputs):
             raise ArgumentError(f"{self.desc.name} has {len(self.desc.outputs)} outputs, out= holds {len(out)}")
         for tensor, array in zip(self.desc.outputs, out, strict=True):
-            fits = isinstance(array, np.ndarray) and array.flags.c_contiguous and array.flags.writeable
+            fits = isinstance(array, np.ndarray) and array.flags.carray
             if not fits or array.shape != _shape(tensor, symbols) or array.dtype != tensor.dtype.numpy:
                 raise ArgumentError(
-                    f"out for {tensor.name} must be a writeable, C-contiguous {tensor.dtype.name} array "
+                    f"out for {tensor.name} must be a writeable, aligned, C-contiguous {tensor.dtype.name} array "
                     f"of shape {list(tensor.shape)}"
                 )
         return list(out)

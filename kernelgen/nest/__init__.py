@@ -1,7 +1,7 @@
 """Loop nests, pure Python, no isl.
 
-Reading order: nodes, scalars, index, walk; text, verify; the passes initialize, pack, registers, contract, share, jam,
-merge, scalarize, hoist, split (layouts in blocks), peel (clamped places).
+Reading order: nodes, scalars, index, congruence, walk; text, verify; the passes initialize, pack, registers, contract,
+share, jam, merge, scalarize, hoist, split (layouts in blocks), peel (clamped places).
 For matrix units: boxes (what loops make), factors (into memory).
 
 For devices of many threads: abilities (what they do together), ranges, threads (who touches what), the passes sink (what a

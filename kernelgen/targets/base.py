@@ -15,7 +15,7 @@ from kernelgen.plan import CodePlan, CpuPlan
 class Entry(Protocol):
     """A loaded kernel body.
 
-    Called with one C-contiguous array per buffer of the nest, in order (inputs, outputs, workspaces), each of the
+    Called with one aligned, C-contiguous array per buffer of the nest, in order (inputs, outputs, workspaces), each of the
     buffer's dtype and of ``nest.argument_shapes`` (the buffer's own shape where that is empty), and the values of the
     nest's symbols in order. It writes outputs in place and returns None.
     """

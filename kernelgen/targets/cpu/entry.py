@@ -42,7 +42,9 @@ class CpuEntry:
             self.run_unchecked(arrays, symbols)
 
     def run_unchecked(self, arrays: tuple[Any, ...], symbols: tuple[int, ...]) -> None:
-        """Runs the kernel on the arrays' memory, whatever they are."""
+        """Runs the kernel on the arrays' memory. Raises ArgumentError where elements are not aligned, which code relies on."""
+        if not all(array.flags.aligned for array in arrays):
+            raise ArgumentError(f"the elements of an array of {self.nest.name} are not aligned")
         addresses = (ctypes.c_void_p * len(arrays))(*(array.ctypes.data for array in arrays))
         sizes = (ctypes.c_int64 * len(symbols))(*symbols)
         self._body(addresses, sizes)

@@ -64,7 +64,7 @@ def start_accumulator(frame: Frame, statement: Accumulate, lanes: int) -> str:
         lanes
     )
     slot = frame.function.slot(neutral.type, statement.buffer.name)
-    frame.function.perform(f"store {neutral.typed}, ptr {slot}")
+    frame.function.perform(f"store {neutral.typed}, ptr {slot}, align {access.alignment(neutral.kind)}")
     return slot
 
 
@@ -96,7 +96,7 @@ def _accumulate(frame: Frame, statement: Accumulate) -> None:
     new = _joined(frame, statement, old)
     if frame.mask is not None:
         new = frame.mask.select(new, old)
-    frame.function.perform(f"store {new.typed}, ptr {slot}")
+    frame.function.perform(f"store {new.typed}, ptr {slot}, align {access.alignment(kind)}")
 
 
 def _joined(frame: Frame, statement: Accumulate, old: Value) -> Value:
@@ -110,4 +110,4 @@ def _joined(frame: Frame, statement: Accumulate, old: Value) -> Value:
 
 
 def _load_slot(frame: Frame, slot: str, kind: str, lanes: int) -> str:
-    return frame.function.assign(f"load {vector_type(kind, lanes)}, ptr {slot}")
+    return frame.function.assign(f"load {vector_type(kind, lanes)}, ptr {slot}, align {access.alignment(kind)}")

@@ -8,9 +8,13 @@ largest output is streamed. A kernel for all sizes asks once, when it starts, wh
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+
 from kernelgen.dims import Dim, Sym, product
+from kernelgen.nest.congruence import distance
 from kernelgen.nest.index import from_dim, stride
-from kernelgen.nest.nodes import Accumulate, Buffer, Compare, For, Nest, Num, Space, Store
+from kernelgen.nest.nodes import Accumulate, Block, Buffer, Compare, For, Nest, Num, Space, Store
 from kernelgen.nest.walk import loads_of, statements
 from kernelgen.targets.cpu.access import flat_index
 from kernelgen.targets.cpu.host import Host
@@ -54,12 +58,36 @@ def streaming_conditions(nest: Nest, streamed: str) -> tuple[Compare, ...]:
     return tuple(Compare("<=", Num(least), from_dim(found)) for least, found in asked if isinstance(found, Sym))
 
 
-def stream_of(loop: For, streamed: str | None) -> Store | None:
-    """The store of a vector loop that goes to the streamed buffer, unconditionally and contiguously."""
-    for statement in loop.body.statements:
-        if isinstance(statement, Store) and statement.buffer.name == streamed:
-            return statement if stride(flat_index(statement.buffer, statement.index), loop.var) == 1 else None
-    return None
+@dataclass(frozen=True)
+class Stream:
+    """The contiguous stores of a vector loop to the streamed buffer.
+
+    Where the vectors of ``first`` are aligned, so are all but those of ``others``, of which that is not known.
+    """
+
+    first: Store
+    others: tuple[Store, ...] = ()
+
+
+def stream_of(loop: For, streamed: str | None, lanes: int) -> Stream | None:
+    """The stores that go past the caches; None where some can never be aligned together, or are not contiguous."""
+    stores = [store for store in _unconditional(loop.body) if store.buffer.name == streamed]
+    places = [flat_index(store.buffer, store.index) for store in stores]
+    if not stores or any(stride(place, loop.var) != 1 for place in places):
+        return None
+    apart = [distance(place, places[0], lanes) for place in places]
+    if any(apart):
+        return None
+    return Stream(stores[0], tuple(store for store, found in zip(stores, apart, strict=True) if found is None))
+
+
+def _unconditional(body: Block) -> Iterator[Store]:
+    """The stores that run for every lane: those of branches are masked, and go through the caches."""
+    for statement in body.statements:
+        if isinstance(statement, Store):
+            yield statement
+        elif isinstance(statement, Block):
+            yield from _unconditional(statement)
 
 
 def _bytes(buffer: Buffer) -> Dim:

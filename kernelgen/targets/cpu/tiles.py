@@ -136,8 +136,11 @@ class _Tiles:
 
     def _may_stream(self) -> bool:
         """Rows of tiles are whole cache lines and evenly apart: two neighbours that are aligned show that all are."""
-        store = stream_of(self.plan.vector, self.frame.streamed)
-        if store is None or self.plan.size * store.buffer.dtype.itemsize != CACHE_LINE:
+        stream = stream_of(self.plan.vector, self.frame.streamed, self.plan.size)
+        if stream is None or stream.others:
+            return False
+        store = stream.first
+        if self.plan.size * store.buffer.dtype.itemsize != CACHE_LINE:
             return False
         if any(stride(index, self.loop.var) is None for index in store.index):
             return False
@@ -146,10 +149,11 @@ class _Tiles:
 
     def _streams(self, column: Frame, i: Value, j: Value) -> Value:
         """Whether the rows of a strip are aligned, and the kernel is large enough where sizes decide."""
-        store = stream_of(self.plan.vector, self.frame.streamed)
-        assert store is not None
+        stream = stream_of(self.plan.vector, self.frame.streamed, self.plan.size)
+        assert stream is not None
+        place = stream.first.buffer, stream.first.index
         skipped = [
-            access.misaligned_lanes(self._row(column, i, j, integer(i.function, number), {}), store.buffer, store.index)
+            access.misaligned_lanes(self._row(column, i, j, integer(i.function, number), {}), *place)
             for number in (0, 1)
         ]
         is_aligned = (skipped[0] | skipped[1]).compare("eq", 0)

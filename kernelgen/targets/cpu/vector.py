@@ -17,7 +17,7 @@ from kernelgen.targets.cpu.frame import Frame, Lanes, Target
 from kernelgen.targets.cpu.indices import index_value, is_nonnegative
 from kernelgen.targets.cpu.invariants import known_before
 from kernelgen.targets.cpu.statements import finish_accumulator, run_block, start_accumulator
-from kernelgen.targets.cpu.streaming import IS_LARGE, stream_of
+from kernelgen.targets.cpu.streaming import IS_LARGE, Stream, stream_of
 from kernelgen.targets.cpu.values import Value, constant, iota
 from kernelgen.targets.cpu.vector_plan import VectorPlan, static_trips_of
 
@@ -100,12 +100,12 @@ def _scalar(frame: Frame, loop: For, counter: Value) -> None:
 
 def _main(copies: _Copies, lower: Value, upper: Value) -> Value:
     """The groups of whole vectors; returns where the rest starts."""
-    stream = None if copies.plan.scalar_tail else stream_of(copies.loop, copies.frame.streamed)
-    pays = None if stream is None else _pays(copies, lower, upper)
+    stream = None if copies.plan.scalar_tail else stream_of(copies.loop, copies.frame.streamed, copies.plan.lanes)
+    pays = None if stream is None else _pays(copies, stream, lower, upper)
     if stream is None or pays is None:
         return _groups(copies, lower, upper)
     streaming = replace(copies, frame=replace(copies.frame, is_aligned=True))
-    start = _head(copies, stream, lower, pays)
+    start = _head(copies, stream.first, lower, pays)
     if not pays.text.startswith("%"):
         return _groups(streaming, start, upper)
     start = _groups(streaming, start, pays.select(upper, start), "streamed")
@@ -120,7 +120,7 @@ def _groups(copies: _Copies, lower: Value, upper: Value, hint: str = "main") -> 
     return middle
 
 
-def _pays(copies: _Copies, lower: Value, upper: Value) -> Value | None:
+def _pays(copies: _Copies, stream: Stream, lower: Value, upper: Value) -> Value | None:
     """Whether the loop is long and the kernel large enough to stream: None for never, else a condition or ``true``."""
     function = copies.frame.function
     least, trips = MIN_STREAMED_VECTORS * copies.plan.lanes * copies.plan.unroll, static_trips(lower, upper, 1)
@@ -128,18 +128,28 @@ def _pays(copies: _Copies, lower: Value, upper: Value) -> Value | None:
         return None
     pays = constant(function, True, "i1")
     if IS_LARGE in copies.frame.variables:
-        pays = copies.frame.variables[IS_LARGE].compare("ne", 0)
-    if trips is not None:
-        return pays
-    is_long = (upper - lower).compare("sge", least)
-    return pays & is_long if pays.text.startswith("%") else is_long
+        pays = _both(pays, copies.frame.variables[IS_LARGE].compare("ne", 0))
+    if trips is None:
+        pays = _both(pays, (upper - lower).compare("sge", least))
+    skipped = _misaligned(copies, lower, stream.first) if stream.others else None
+    for other in stream.others:
+        pays = _both(pays, _misaligned(copies, lower, other).compare("eq", skipped))
+    return pays
+
+
+def _both(left: Value, right: Value) -> Value:
+    return left & right if left.text.startswith("%") else right
+
+
+def _misaligned(copies: _Copies, lower: Value, store: Store) -> Value:
+    at_lower = replace(copies.frame, lanes=Lanes(copies.loop.var, lower, copies.plan.lanes))
+    return access.misaligned_lanes(at_lower, store.buffer, store.index)
 
 
 def _head(copies: _Copies, stream: Store, lower: Value, pays: Value) -> Value:
     """Runs the iterations before the first aligned vector, as the upper lanes of one; returns where that vector starts."""
     frame, lanes = copies.frame, copies.plan.lanes
-    at_lower = replace(frame, lanes=Lanes(copies.loop.var, lower, lanes))
-    skipped = access.misaligned_lanes(at_lower, stream.buffer, stream.index)
+    skipped = _misaligned(copies, lower, stream)
     is_needed, start = skipped.compare("ne", 0), lower - skipped
     if pays.text.startswith("%"):
         is_needed = is_needed & pays

@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kernelgen.dtypes import FLOAT32
-from kernelgen.nest.nodes import Accumulate, Load, Nest, Store
+from kernelgen.dims import Dim, sym
+from kernelgen.dtypes import FLOAT32, INT64
+from kernelgen.nest import index as ix
+from kernelgen.nest.nodes import Accumulate, For, Let, Load, LoopKind, Nest, Num, Ref, Store, ValueIndex
 from kernelgen.targets.cpu import TARGET, streaming
 from kernelgen.targets.cpu.host import Host
 from kernelgen.targets.cpu.module import detect_host
@@ -66,3 +68,58 @@ def test_rows_that_are_not_aligned_to_each_other() -> None:
     run(softmax_nest(9, 2051), x, y)
     e = np.exp(x - x.max(axis=1, keepdims=True))
     np.testing.assert_allclose(y, e / e.sum(axis=1, keepdims=True), rtol=1e-5)
+
+
+def _rows_together(rows: Dim, columns: Dim, count: int) -> Nest:
+    """``y = -x``, ``count`` rows in one vector loop."""
+    x, y = buffer("x", rows, columns), output("y", rows, columns)
+    below = [I if k == 0 else ix.add(I, Num(k)) for k in range(count)]
+    body = [Store(y, (row, J), call("neg", Load(x, (row, J)))) for row in below]
+    symbols = tuple(str(dim) for dim in (rows, columns) if not isinstance(dim, int))
+    turns = For("i", Num(0), ix.from_dim(rows), block(loop(J, columns, *body)), LoopKind.SERIAL, count)
+    return Nest("rows", symbols, (x, y), block(turns))
+
+
+@pytest.mark.usefixtures("streams_everything")
+@pytest.mark.parametrize("shift", [0, 1, 5, 8])
+@pytest.mark.parametrize("count", [2, 4])
+@pytest.mark.parametrize("columns", [2048, 2049, 2051, 2052, 2056, 2064])
+def test_rows_that_are_stored_together_need_not_be_aligned_together(columns: int, count: int, shift: int) -> None:
+    x, room = np.random.default_rng(0).standard_normal((8, columns)).astype(np.float32), _room(8 * columns, shift)
+    y = room.reshape(8, columns)
+    run(_rows_together(8, columns, count), x, y)
+    np.testing.assert_array_equal(y, -x)
+
+
+@pytest.mark.usefixtures("streams_everything")
+@pytest.mark.parametrize("columns", [2048, 2049, 2052, 2064])
+def test_rows_of_any_length_that_are_stored_together(columns: int) -> None:
+    nest = _rows_together(8, sym("N"), 4)
+    assert "!nontemporal" in TARGET.emit(nest)
+    x, y = np.random.default_rng(0).standard_normal((8, columns)).astype(np.float32), _room(8 * columns, 3)
+    run(nest, x, y.reshape(8, columns), symbols=(columns,))
+    np.testing.assert_array_equal(y.reshape(8, columns), -x)
+
+
+@pytest.mark.usefixtures("streams_everything")
+def test_rows_stream_together_exactly_where_they_can() -> None:
+    assert "!nontemporal" in TARGET.emit(_rows_together(8, 2048, 4))
+    assert "!nontemporal" not in TARGET.emit(_rows_together(8, 2049, 4))
+
+
+@pytest.mark.usefixtures("streams_everything")
+def test_a_row_beside_a_place_that_data_decides_goes_through_the_caches() -> None:
+    x, at, y = buffer("x", 4096), buffer("at", 1, dtype=INT64), output("y", 9000)
+    moved = ix.add(ValueIndex(Ref("place", INT64)), I)
+    stores = (Store(y, (I,), Load(x, (I,))), Store(y, (moved,), Load(x, (I,))))
+    nest = Nest("data", (), (x, at, y), block(Let("place", Load(at, (Num(0),))), loop(I, 4096, *stores)))
+    values, out = np.random.default_rng(0).standard_normal(4096).astype(np.float32), _room(9000, 2)
+    run(nest, values, np.array([4097]), out)
+    np.testing.assert_array_equal(out[4097 : 4097 + 4096], values)
+
+
+def _room(elements: int, shift: int) -> np.ndarray:
+    """An array of float32 that starts ``shift`` elements behind a cache line."""
+    room = np.zeros(elements + 64, np.float32)
+    start = -room.ctypes.data % 64 // 4 + shift
+    return room[start : start + elements]

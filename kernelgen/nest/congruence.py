@@ -1,0 +1,63 @@
+"""What is known of an index modulo a number: enough to prove where an access lies in a vector or a block.
+
+    residue((i * 30522 + j) - (i * 30522 + j + 16), 16)       0
+    residue(i * 30522 + j, 16, {"i": Var("t") * 8, "j": 0})   0, since 8 * 30522 is a multiple of 16
+    residue(i * 30522, 16)                                    None
+
+An index becomes a polynomial over its variables with coefficients modulo that number; what is no sum or product is a
+variable of its own. Terms whose coefficient vanishes are multiples, whatever their variables are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kernelgen.nest.index import substitute, subtract
+from kernelgen.nest.nodes import Index, IndexBinary, IndexOp, Num
+
+Monomial = tuple[Index, ...]
+Polynomial = dict[Monomial, int]
+"""Sorted factors -> coefficient, 1 to modulus - 1; ``()`` is the constant term."""
+
+
+def residue(index: Index, modulus: int, known: Mapping[str, Index] | None = None) -> int | None:
+    """``index mod modulus`` where it is one number for all values of the variables; ``known`` are what variables equal."""
+    found = polynomial(substitute(index, known) if known else index, modulus)
+    return found.get((), 0) if found.keys() <= {()} else None
+
+
+def distance(left: Index, right: Index, modulus: int) -> int | None:
+    """``left - right mod modulus`` where it is one number."""
+    return residue(subtract(left, right), modulus)
+
+
+def polynomial(index: Index, modulus: int) -> Polynomial:
+    """The terms that do not vanish modulo a number."""
+    match index:
+        case Num(value):
+            return _reduced({(): value}, modulus)
+        case IndexBinary(IndexOp.ADD | IndexOp.SUB as op, left, right):
+            sign = 1 if op is IndexOp.ADD else -1
+            total = polynomial(left, modulus)
+            for term, coefficient in polynomial(right, modulus).items():
+                total[term] = total.get(term, 0) + sign * coefficient
+            return _reduced(total, modulus)
+        case IndexBinary(IndexOp.MUL, left, right):
+            return _product(polynomial(left, modulus), polynomial(right, modulus), modulus)
+        case IndexBinary(IndexOp.MOD, left, Num(divisor)) if divisor % modulus == 0:
+            return polynomial(left, modulus)
+        case _:
+            return _reduced({(index,): 1}, modulus)
+
+
+def _product(left: Polynomial, right: Polynomial, modulus: int) -> Polynomial:
+    total: Polynomial = {}
+    for a, x in left.items():
+        for b, y in right.items():
+            term = tuple(sorted((*a, *b), key=repr))
+            total[term] = total.get(term, 0) + x * y
+    return _reduced(total, modulus)
+
+
+def _reduced(terms: Polynomial, modulus: int) -> Polynomial:
+    return {term: value % modulus for term, value in terms.items() if value % modulus}
