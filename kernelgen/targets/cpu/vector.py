@@ -131,9 +131,9 @@ def _pays(copies: _Copies, stream: Stream, lower: Value, upper: Value) -> Value 
         pays = _both(pays, copies.frame.variables[IS_LARGE].compare("ne", 0))
     if trips is None:
         pays = _both(pays, (upper - lower).compare("sge", least))
-    skipped = _misaligned(copies, lower, stream.first) if stream.others else None
     for other in stream.others:
-        pays = _both(pays, _misaligned(copies, lower, other).compare("eq", skipped))
+        together = _misaligned(copies, lower, other).compare("eq", _misaligned(copies, lower, stream.first))
+        pays = _both(pays, together)
     return pays
 
 
