@@ -20,8 +20,9 @@ from graphkernel.catalogue import collect
 from graphkernel.errors import FrontendError, TypeRuleError
 from graphkernel.frontends.onnx_ops.base import Declined, OnHost, OnnxCall, OnnxRule, Operand, Results
 from graphkernel.frontends.onnx_ops.extents import Extents, extents_of_array, known_extents
+from graphkernel.frontends.onnx_types import data_type, disagreement, tensor_type, type_proto
 from graphkernel.ir.graph import Builder, Graph, Value
-from graphkernel.ir.types import Attrs, Dim, TensorType, dtype, parse_dim, sym
+from graphkernel.ir.types import Attrs, TensorType, dtype
 from graphkernel.ops.host import ONNX, attributes_to_json
 from graphkernel.ops.tensor import Tensor
 
@@ -50,9 +51,12 @@ def import_onnx(model: ModelProto, name: str | None = None) -> Graph:
         raise FrontendError(
             "the model has functions of its own; inline them first with onnx.inliner.inline_local_functions"
         )
-    importer = _Importer({entry.domain: entry.version for entry in model.opset_import})
-    constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
-    importer.values.update({key: _known(array) for key, array in constants.items()})
+    opsets = {"" if entry.domain == "ai.onnx" else entry.domain: entry.version for entry in model.opset_import}
+    importer = _Importer(opsets, {info.name: info.type for info in (*model.graph.value_info, *model.graph.output)})
+    constants = {tensor.name for tensor in model.graph.initializer}
+    for tensor in model.graph.initializer:
+        data_type(tensor.data_type, f"initializer {tensor.name}")
+        importer.values[tensor.name] = _known(numpy_helper.to_array(tensor))
     inputs = [importer.parameter(info) for info in model.graph.input if info.name not in constants]
     for position, node in enumerate(model.graph.node):
         importer.node(node, position)
@@ -96,9 +100,10 @@ class _Imported:
 
 @dataclass
 class _Importer:
-    """The values so far, by ONNX name."""
+    """The values so far, by ONNX name, and the types that the model declares for some."""
 
     opsets: dict[str, int]
+    declared: dict[str, TypeProto] = field(default_factory=dict[str, "TypeProto"])
     builder: _OriginBuilder = field(default_factory=_OriginBuilder)
     values: dict[str, _Imported] = field(default_factory=dict[str, _Imported])
 
@@ -106,18 +111,19 @@ class _Importer:
         """An input of the graph."""
         if not info.type.HasField("tensor_type"):
             raise FrontendError(f"input {info.name}: only tensors can be inputs")
-        value = self.builder.parameter(identifier(info.name), _type(info.type, f"input {info.name}"))
+        value = self.builder.parameter(identifier(info.name), tensor_type(info.type, f"input {info.name}"))
         self.values[info.name] = _Imported(Tensor(value, self.builder))
         return value
 
     def node(self, node: NodeProto, position: int) -> None:
         """One node: its rule, or the generic operator."""
-        where = f"node {position} {node.op_type} {node.name or '-> ' + node.output[0]}"
+        first = next(filter(None, node.output), "")
+        where = f"node {position} {node.op_type} {node.name or f'-> {first}'}"
         if node.op_type in BODY_OPERATORS:
             raise FrontendError(
                 f"{where}: operators with bodies are not imported; simplify the model or export it without"
             )
-        self.builder.origin = identifier(node.name or node.output[0])
+        self.builder.origin = identifier(node.name or first)
         call = self._call(node, where)
         try:
             results = self._results(call, node, where)
@@ -125,7 +131,8 @@ class _Importer:
             raise FrontendError(f"{where}: {error}") from error
         extents = known_extents(call) if len(results) == 1 else None
         for name, result in zip(node.output, results, strict=False):
-            self.values[name] = _with_extents(result, extents)
+            if name:
+                self._define(name, _with_extents(result, extents), where)
 
     def output(self, name: str) -> Value:
         """A graph output; one that is known at import becomes a constant."""
@@ -134,19 +141,26 @@ class _Importer:
         self.builder.origin = identifier(name)
         return self._tensor(self.values[name].operand).value
 
+    def _define(self, name: str, value: _Imported, where: str) -> None:
+        declared = self.declared.get(name)
+        if declared is not None and (difference := disagreement(declared, value.operand)):
+            raise FrontendError(f"{where}: result {name} is {difference}")
+        self.values[name] = value
+
     def _call(self, node: NodeProto, where: str) -> OnnxCall:
         from onnx import helper
 
         missing = [name for name in node.input if name and name not in self.values]
         if missing:
             raise FrontendError(f"{where}: operand {missing[0]} is made by no node before it")
-        found = [self.values.get(name, _Imported(None)) for name in node.input]
+        found = [self.values[name] if name else _Imported(None) for name in node.input]
         attributes = {attribute.name: _attribute(helper.get_attribute_value(attribute)) for attribute in node.attribute}
         results = max((index + 1 for index, name in enumerate(node.output) if name), default=0)
         operands = tuple(entry.operand for entry in found)
         return OnnxCall(
-            node.op_type, self.opsets.get("", 1), operands, tuple(e.extents for e in found), attributes, results
-        )
+            node.op_type, self.opsets.get("", 1), operands, tuple(e.extents for e in found), attributes, results,
+            len(node.output),
+        )  # fmt: skip
 
     def _results(self, call: OnnxCall, node: NodeProto, where: str) -> tuple[Operand, ...]:
         rule = rules().get(node.op_type) if node.domain in ("", "ai.onnx") else None
@@ -160,7 +174,7 @@ class _Importer:
             return self._generic(call, node, where, found)
         return tuple(found) if isinstance(found, tuple | list) else (found,)
 
-    def _generic(self, call: OnnxCall, node: NodeProto, where: str, reason: Declined | OnHost) -> tuple[Tensor, ...]:
+    def _generic(self, call: OnnxCall, node: NodeProto, where: str, reason: Declined | OnHost) -> tuple[Operand, ...]:
         tensors = [None if operand is None else self._tensor(operand) for operand in call.operands]
         present = [tensor for tensor in tensors if tensor is not None]
         if isinstance(reason, OnHost):
@@ -172,15 +186,20 @@ class _Importer:
         attrs = Attrs.of(
             op_type=node.op_type, domain=domain, opset=self.opsets.get(node.domain, self.opsets.get("", 1)),
             attributes=attributes_to_json(node.attribute), result_types=tuple(map(str, types)),
-            present=tuple(int(tensor is not None) for tensor in tensors),
+            present=tuple(int(tensor is not None) for tensor in tensors), **_wanted(node),
         )  # fmt: skip
-        made = self.builder.node(ONNX, [tensor.value for tensor in present], attrs)
-        return tuple(Tensor(value, self.builder) for value in made.outs)
+        made = iter(self.builder.node(ONNX, [tensor.value for tensor in present], attrs).outs)
+        return tuple(Tensor(next(made), self.builder) if name else None for name in node.output)
 
     def _tensor(self, operand: Operand) -> Tensor:
         if isinstance(operand, Tensor):
             return operand
         return Tensor(self.builder.constant(np.asarray(operand)), self.builder)
+
+
+def _wanted(node: NodeProto) -> dict[str, tuple[int, ...]]:
+    """The attribute ``wanted`` of a node that skips a result."""
+    return {} if all(node.output) else {"wanted": tuple(int(bool(name)) for name in node.output)}
 
 
 def _known(array: np.ndarray) -> _Imported:
@@ -206,28 +225,6 @@ def _attribute(value: Any) -> Any:  # ONNX attributes have many types
     return tuple(value) if isinstance(value, Iterable) and not isinstance(value, str) else value
 
 
-def _type(of: TypeProto, where: str) -> TensorType:
-    from onnx import helper
-
-    tensor = of.tensor_type
-    if not tensor.HasField("shape"):
-        raise FrontendError(f"{where}: its shape is unknown, not even the rank; run onnx.shape_inference first")
-    dims = tuple(_dim(dim, f"{where}, axis {axis}") for axis, dim in enumerate(tensor.shape.dim))
-    return TensorType(dims, dtype(helper.tensor_dtype_to_np_dtype(tensor.elem_type)))
-
-
-def _dim(dim: Any, where: str) -> Dim:  # an onnx message
-    if dim.HasField("dim_value"):
-        return dim.dim_value
-    if not dim.dim_param:
-        raise FrontendError(
-            f"{where}: the extent depends on data or has no name; name it (dim_param) or make it static"
-        )
-    factors = [part.strip() for part in re.split(r"[*+-]", dim.dim_param)]
-    polynomial = all(factor.isdigit() or (factor.isidentifier() and factor.isascii()) for factor in factors)
-    return parse_dim(dim.dim_param) if polynomial else sym(re.sub(r"\W", "_", f"d_{dim.dim_param}", flags=re.ASCII))
-
-
 def _inferred_types(
     node: NodeProto, operands: Sequence[Tensor | None], call: OnnxCall, opsets: dict[str, int], where: str, reason: str
 ) -> list[TensorType]:
@@ -239,9 +236,7 @@ def _inferred_types(
     try:
         schema = defs.get_schema(node.op_type, version, domain)
         types = {
-            name: helper.make_tensor_type_proto(
-                helper.np_dtype_to_tensor_dtype(tensor.dtype.numpy), list(map(_onnx_dim, tensor.shape))
-            )
+            name: type_proto(tensor.type)
             for name, tensor in zip(node.input, operands, strict=True)
             if tensor is not None
         }
@@ -254,8 +249,4 @@ def _inferred_types(
         found = shape_inference.infer_node_outputs(schema, node, types, data, opset_imports=imports)
     except Exception as error:  # onnx raises several classes of its own
         raise FrontendError(f"{where}: {reason}, and ONNX cannot tell its result types: {error}") from error
-    return [_type(found[name], f"{where}: {reason}; result {name}") for name in node.output if name]
-
-
-def _onnx_dim(dim: Dim) -> int | str:
-    return dim if isinstance(dim, int) else str(dim)
+    return [tensor_type(found[name], f"{where}: {reason}; result {name}") for name in node.output if name]

@@ -1,7 +1,8 @@
 """``Onnx``: any ONNX operator that has no operator of ours. It always runs on the host library.
 
 Its attributes carry everything: ``op_type``, ``domain``, ``opset``, ``attributes`` (JSON of the ONNX attributes),
-``result_types`` (texts such as ``"f32[1, 8]"``) and ``present`` (which optional operands are there; default all).
+``result_types`` (texts such as ``"f32[1, 8]"``), ``present`` (which optional operands are there; default all) and
+``wanted`` (which results are there, in the same way; ``result_types`` holds the types of these).
 """
 
 from __future__ import annotations
@@ -24,15 +25,20 @@ Types = tuple[TensorType, ...]
 
 
 def onnx_node(attrs: Attrs, operands: Iterable[str], results: Iterable[str]) -> NodeProto:
-    """The ONNX node of an ``Onnx`` operator over named operands; absent optional operands become ``""``."""
+    """The ONNX node of an ``Onnx`` operator; optional operands and results that are not there become ``""``."""
     from onnx import NodeProto  # the extra "onnx" is needed only when such a node is met
 
-    names = iter(tuple(operands))
-    present = attrs.ints("present") if "present" in attrs else None
-    given = tuple(names) if present is None else tuple(next(names) if there else "" for there in present)
-    node = NodeProto(op_type=attrs.str("op_type"), domain=attrs.str("domain", ""), input=given, output=tuple(results))
+    given, made = _at_places(attrs, "present", operands), _at_places(attrs, "wanted", results)
+    node = NodeProto(op_type=attrs.str("op_type"), domain=attrs.str("domain", ""), input=given, output=made)
     node.attribute.extend(attributes_from_json(attrs.str("attributes", "[]")))
     return node
+
+
+def _at_places(attrs: Attrs, places: str, names: Iterable[str]) -> tuple[str, ...]:
+    """The names where the attribute ``places`` has a 1, ``""`` where it has a 0."""
+    given = tuple(names)
+    rest = iter(given)
+    return given if places not in attrs else tuple(next(rest) if there else "" for there in attrs.ints(places))
 
 
 def attributes_to_json(attributes: Iterable[AttributeProto]) -> str:
@@ -60,7 +66,7 @@ def _stated_types(types: Types, attrs: Attrs) -> Types:
 
 def _run(*arrays: Array, attrs: Attrs) -> Any:  # one array, or a tuple of several
     """The meaning by onnx's own reference evaluator."""
-    from onnx import helper
+    from onnx import defs, helper
     from onnx.reference import ReferenceEvaluator
 
     operands = [f"x{i}" for i in range(len(arrays))]
@@ -71,8 +77,9 @@ def _run(*arrays: Array, attrs: Attrs) -> Any:  # one array, or a tuple of sever
         for name, array in zip(operands, arrays, strict=True)
     ]
     graph = helper.make_graph([node], "host", inputs, [helper.make_empty_tensor_value_info(name) for name in results])
-    opset = helper.make_opsetid(attrs.str("domain", ""), attrs.int("opset"))
-    evaluator = ReferenceEvaluator(helper.make_model(graph, opset_imports=[opset]))
+    opsets = {"": defs.onnx_opset_version(), attrs.str("domain", ""): attrs.int("opset")}
+    imports = [helper.make_opsetid(domain, version) for domain, version in opsets.items()]
+    evaluator = ReferenceEvaluator(helper.make_model(graph, opset_imports=imports))
     found: list[Any] = list(evaluator.run(None, dict(zip(operands, arrays, strict=True))))
     values = [np.asarray(value) for value in found]
     return tuple(values) if len(values) > 1 else values[0]
@@ -84,6 +91,6 @@ ONNX = declare(
     None,
     _stated_types,
     _run,
-    attributes=("op_type", "domain", "opset", "attributes", "result_types", "present"),
+    attributes=("op_type", "domain", "opset", "attributes", "result_types", "present", "wanted"),
     composite=True,
 )

@@ -36,6 +36,7 @@ class OnnxCall:
     """One ONNX node with its operands. Absent optional operands are None.
 
     ``extents`` holds, for each operand that is a shape tensor, its content as dims (an object array), else None.
+    ``results`` counts results up to the last that is wanted, ``listed`` also those behind it, which are skipped.
     """
 
     op_type: str
@@ -44,6 +45,7 @@ class OnnxCall:
     extents: tuple[np.ndarray | None, ...]
     attributes: dict[str, Any]
     results: int
+    listed: int
 
     def operand(self, position: int) -> Operand:
         """An operand; None when absent."""

@@ -96,8 +96,8 @@ def split(call: OnnxCall) -> Results:
     if sizes is None:
         if call.has(1) or isinstance(extent, Sym):
             return Declined("the sizes are computed at run time")
-        part = -(-extent // call.results)
-        sizes = tuple(min(part, extent - index * part) for index in range(call.results))
+        part = -(-extent // call.listed)
+        sizes = tuple(min(part, extent - index * part) for index in range(call.listed))
     return ops.split(x, tuple(sizes), axis=axis)
 
 

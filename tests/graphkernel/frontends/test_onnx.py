@@ -313,6 +313,81 @@ def test_several_results_of_a_generic_operator() -> None:
     assert_same(model(nodes, {"x": A}, ("y", "i"), {"k": ints(2)}), {"x": A}, generic=("TopK",))
 
 
+def test_a_skipped_result_is_no_operand() -> None:
+    """The name of a result that nobody wants is empty, and so is that of an operand that is not given."""
+    nodes = [
+        node("Split", "x", outputs=("a", "", "c"), axis=1, num_outputs=3),
+        node("Clip", "c", "", "high"),
+    ]
+    x = np.array([[-5, 1, 2, 3, -4, 5]], np.float32)
+    graph = import_onnx(model(nodes, {"x": x}, constants={"high": np.array(3, np.float32)}, opset=18))
+    for level in range(4):
+        np.testing.assert_array_equal(gk.compile(graph, opt_level=level)(x)[0], [[-4, 3]])
+
+
+LSTM = {"x": IMAGE[0], "w": IMAGE[:1, 0, :4, :], "r": IMAGE[:1, 0, :4, :1]}
+
+
+@pytest.mark.parametrize(("made", "operands", "wanted"), [
+    (node("LSTM", "x", "w", "r", outputs=("", "h"), hidden_size=1), LSTM, ("h",)),
+    (node("LSTM", "x", "w", "r", outputs=("", "", "c"), hidden_size=1), LSTM, ("c",)),
+    (node("LSTM", "x", "w", "r", outputs=("all", "", "c"), hidden_size=1), LSTM, ("all", "c")),
+    (node("LayerNormalization", "x", "g", outputs=("y", "", "deviation")), {"x": A, "g": A[0]}, ("deviation", "y")),
+    (node("Split", "x", "s", outputs=("", "b", ""), axis=1), {"x": A, "s": ints(1, 2, 1)}, ("b",)),
+    (node("Split", "x", outputs=("a", ""), axis=1), {"x": A}, ("a",)),
+    (node("BatchNormalization", "x", "v", "v", "v", "v", outputs=("y", "", "m"), training_mode=1),
+     {"x": IMAGE, "v": np.abs(A[0])}, ("m", "y")),
+])  # fmt: skip
+def test_skipped_results_are_skipped_by_position(made: NodeProto, operands: Arrays, wanted: tuple[str, ...]) -> None:
+    constants = {name: array for name, array in operands.items() if name in ("k", "s")}
+    inputs = {name: array for name, array in operands.items() if name not in constants}
+    skipping = model([made], inputs, wanted, constants)
+    graph = import_onnx(skipping)
+    assert gk.parse(str(graph)) == graph
+    named = helper.make_node(made.op_type, made.input, [name or f"_{i}" for i, name in enumerate(made.output)])
+    named.attribute.extend(made.attribute)
+    expected = run_onnxruntime(model([named], inputs, wanted, constants), inputs)
+    for got, right in zip(gk.evaluate(graph, list(inputs.values())), expected, strict=True):
+        np.testing.assert_allclose(got, right, rtol=1e-5)
+
+
+@pytest.mark.parametrize("number", ["STRING", "FLOAT8E4M3FN", "INT4", "UINT2", "FLOAT4E2M1"])
+def test_a_data_type_that_is_not_ours_is_named_with_its_place(number: str) -> None:
+    element = TensorProto.DataType.Value(number)
+    info = helper.make_tensor_value_info("x", element, [2])
+    out = helper.make_empty_tensor_value_info("y")
+    taken = helper.make_model(helper.make_graph([node("Identity", "x")], "net", [info], [out]))
+    with pytest.raises(FrontendError, match=f"input x: data type {number.lower()} is not supported"):
+        import_onnx(taken)
+    weights = TensorProto(name="x", data_type=element, dims=[0])
+    held = helper.make_model(helper.make_graph([node("Identity", "x")], "net", [], [out], [weights]))
+    with pytest.raises(FrontendError, match=f"initializer x: data type {number.lower()} is not supported"):
+        import_onnx(held)
+    made = model([node("Cast", "x", to=element)], {"x": A})
+    with pytest.raises(FrontendError, match=r"node 0 Cast -> y.*data type"):
+        import_onnx(made)
+
+
+@pytest.mark.parametrize(("element", "shape", "message"), [
+    (TensorProto.INT32, (3, 4), r"node 0 Relu -> y: result y is f32\[3, 4\], declared as i32"),
+    (TensorProto.FLOAT, (3, 5), r"result y is f32\[3, 4\], declared as f32\[3, 5\]"),
+    (TensorProto.FLOAT, (3,), r"result y is f32\[3, 4\], declared as f32\[3\]"),
+    (TensorProto.FLOAT, ("N", None), ""),
+    (TensorProto.FLOAT, None, ""),
+])  # fmt: skip
+@pytest.mark.parametrize("inside", [True, False])
+def test_results_have_the_types_that_the_model_declares(element: int, shape: Any, message: str, inside: bool) -> None:
+    made = model([node("Relu", "x"), node("Neg", "y", outputs=("z",))], {"x": A}, ("z",) if inside else ("y",))
+    (made.graph.value_info if inside else made.graph.output).append(helper.make_tensor_value_info("y", element, shape))
+    if not inside:
+        del made.graph.output[0]
+    if not message:
+        import_onnx(made)
+        return
+    with pytest.raises(FrontendError, match=message):
+        import_onnx(made)
+
+
 def test_labels_are_the_nodes_names() -> None:
     nodes = [
         helper.make_node("Mul", ["x", "x"], ["m"], name="/layer.0/Mul"),

@@ -1,0 +1,69 @@
+"""ONNX's types as ours, and ours as ONNX's."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from graphkernel.errors import FrontendError
+from graphkernel.ir.types import Dim, DType, TensorType, dtype, parse_dim, sym
+
+if TYPE_CHECKING:
+    from onnx import TypeProto
+
+
+def data_type(number: int, where: str) -> DType:
+    """The data type that ONNX counts as ``number``; ``FrontendError`` names it where we have none."""
+    from onnx import TensorProto, helper
+
+    try:
+        return dtype(helper.tensor_dtype_to_np_dtype(number))
+    except (ValueError, KeyError):
+        known = TensorProto.DataType.Name(number) if number in TensorProto.DataType.values() else str(number)
+        raise FrontendError(f"{where}: data type {known.lower()} is not supported") from None
+
+
+def tensor_type(of: TypeProto, where: str) -> TensorType:
+    """The type of a tensor whose rank is known; a ``dim_param`` becomes a symbol."""
+    tensor = of.tensor_type
+    own = data_type(tensor.elem_type, where)
+    if not tensor.HasField("shape"):
+        raise FrontendError(f"{where}: its shape is unknown, not even the rank; run onnx.shape_inference first")
+    return TensorType(tuple(_dim(dim, f"{where}, axis {axis}") for axis, dim in enumerate(tensor.shape.dim)), own)
+
+
+def _dim(dim: Any, where: str) -> Dim:  # an onnx message
+    if dim.HasField("dim_value"):
+        return dim.dim_value
+    if not dim.dim_param:
+        raise FrontendError(
+            f"{where}: the extent depends on data or has no name; name it (dim_param) or make it static"
+        )
+    factors = [part.strip() for part in re.split(r"[*+-]", dim.dim_param)]
+    polynomial = all(factor.isdigit() or (factor.isidentifier() and factor.isascii()) for factor in factors)
+    return parse_dim(dim.dim_param) if polynomial else sym(re.sub(r"\W", "_", f"d_{dim.dim_param}", flags=re.ASCII))
+
+
+def type_proto(of: TensorType) -> TypeProto:
+    """ONNX's message for a type."""
+    from onnx import helper
+
+    dims = [dim if isinstance(dim, int) else str(dim) for dim in of.shape]
+    return helper.make_tensor_type_proto(helper.np_dtype_to_tensor_dtype(of.dtype.numpy), dims)
+
+
+def disagreement(declared: TypeProto, found: Any) -> str:  # a Tensor or array
+    """How a value differs from the type that the model declares for it; empty when both can be true."""
+    if not declared.HasField("tensor_type") or not declared.tensor_type.elem_type:
+        return ""
+    tensor, own = declared.tensor_type, TensorType(tuple(found.shape), dtype(found.dtype))
+    stated = data_type(tensor.elem_type, "")
+    if own.dtype != stated:
+        return f"{own}, declared as {stated}"
+    if not tensor.HasField("shape"):
+        return ""
+    dims = [dim.dim_value if dim.HasField("dim_value") else dim.dim_param or "?" for dim in tensor.shape.dim]
+    fixed = [(mine, dim) for mine, dim in zip(own.shape, dims, strict=False) if {type(mine), type(dim)} == {int}]
+    if len(dims) == own.rank and all(mine == dim for mine, dim in fixed):
+        return ""
+    return f"{own}, declared as {stated}[{', '.join(map(str, dims))}]"

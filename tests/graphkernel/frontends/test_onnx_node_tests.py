@@ -1,0 +1,47 @@
+"""A sample of ONNX's own operator tests; ``python -m tests.onnx_node_tests`` runs all of them."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+pytest.importorskip("onnxruntime")
+
+from tests.onnx_node_tests.cases import NodeCase, node_cases
+from tests.onnx_node_tests.check import Kind, check, fault_of
+from tests.onnx_node_tests.opinion import Agrees, excuse
+
+EVERY = 20
+
+
+@cache
+def cases() -> dict[str, NodeCase]:
+    return {case.name: case for case in node_cases()}
+
+
+@pytest.mark.parametrize("level", range(4))
+def test_every_twentieth_case_is_right_or_refused(level: int) -> None:
+    outcomes = {name: check(case, level) for name, case in list(cases().items())[13 + level :: EVERY]}
+    assert {name: o.message for name, o in outcomes.items() if o.kind in (Kind.WRONG, Kind.INTERNAL)} == {}
+    assert sum(outcome.kind is Kind.PASSED for outcome in outcomes.values()) > len(outcomes) // 2
+
+
+def test_an_answer_that_nobody_shares_is_wrong() -> None:
+    case = cases()["test_add"]
+    ((inputs, (right,)),) = case.data_sets
+    expected = [np.asarray(right) + 1]
+    assert fault_of([np.asarray(right)], expected, case).startswith("result 0: 60 of 60 elements differ")
+    assert fault_of([np.asarray(right)], [np.asarray(right, np.float64)], case) == "result 0: float32, expected float64"
+    assert excuse(case, inputs, [right], expected, agrees(case)) == "onnxruntime gives the same"
+    assert excuse(case, inputs, [np.asarray(right) + 2], expected, agrees(case)) == ""
+
+
+def agrees(case: NodeCase) -> Agrees:
+    return lambda found, expected: not fault_of(found, expected, case)
+
+
+def test_a_random_answer_is_compared_by_shape_alone() -> None:
+    outcome = check(cases()["test_bernoulli"], 2)
+    assert (outcome.kind, outcome.reason) == (Kind.EXCUSED, "the operator is random")
