@@ -1,12 +1,8 @@
-"""The default lists against the four tables in the appendices of MindSpore's page on custom fusion: they are the minimum.
-
-The page is no part of this project; without it the tests are skipped, loudly.
-"""
+"""The default lists against the four tables in the appendices of MindSpore's page on custom fusion: they are the minimum."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -17,22 +13,18 @@ from graphkernel.expanders.lists import expand_ops
 from graphkernel.ops import OPS
 from graphkernel.options import Options
 from graphkernel.pipeline import steps_for
+from tests.support.sources import FACTS
 
-FOLDER = Path(__file__).parents[3] / "shared" / "seeds"
-PAGES = sorted(FOLDER.glob("003*.txt"))
-needs_the_page = pytest.mark.skipif(not PAGES, reason=f"no page with the appendices in {FOLDER}")
+APPENDICES = ("expanders", "clusters", "fusion_passes", "fusion_patterns")
 TARGETS = {"Ascend": "ascend", "CPU": "cpu", "GPU": "gpu"}
 SPELLINGS = {"Argmin": "Argmin", "ArgMax": "Argmax"}  # the page's, where it is not the primitive's name
 HIGHEST_LEVEL = 2
 
 
 def table(number: int) -> list[tuple[str, ...]]:
-    """The rows of an appendix, without heading and rule."""
-    lines = PAGES[0].read_text().splitlines()
-    start = next(i for i, line in enumerate(lines) if line.startswith(f"## 附录{number}"))
-    end = next((i for i, line in enumerate(lines[start + 1 :], start + 1) if line.startswith("## ")), len(lines))
-    rows = [tuple(cell.strip() for cell in line.strip("|").split("|")) for line in lines[start:end] if line[:1] == "|"]
-    return rows[2:]
+    """The rows of an appendix, without heading."""
+    lines = (FACTS / f"mindspore_{APPENDICES[number - 1]}.tsv").read_text().splitlines()
+    return [tuple(line.split("\t")) for line in lines[1:]]
 
 
 def cells(number: int) -> Iterator[tuple[str, str]]:
@@ -43,7 +35,6 @@ def cells(number: int) -> Iterator[tuple[str, str]]:
                 yield SPELLINGS.get(name, name), target
 
 
-@needs_the_page
 def test_every_operator_of_appendix_1_is_declared_and_has_an_expander() -> None:
     names = [name for name, *_ in table(1)]
     assert not [name for name in names if name not in OPS]
@@ -52,7 +43,6 @@ def test_every_operator_of_appendix_1_is_declared_and_has_an_expander() -> None:
     print(f"appendix 1: {len(names)} operators, all with an expander")
 
 
-@needs_the_page
 def test_every_cell_of_appendix_1_is_in_the_default_list() -> None:
     marked = list(cells(1))
     assert not [(name, target) for name, target in marked if name not in expand_ops(target)]
@@ -61,14 +51,12 @@ def test_every_cell_of_appendix_1_is_in_the_default_list() -> None:
     assert len(marked) > 100
 
 
-@needs_the_page
 def test_every_operator_of_appendix_2_is_declared() -> None:
     names = [SPELLINGS.get(name, name) for name, *_ in table(2)]
     assert not [name for name in names if name not in OPS]
     print(f"appendix 2: {len(names)} operators, all declared")
 
 
-@needs_the_page
 def test_every_cell_of_appendix_2_is_in_the_default_list() -> None:
     marked = list(cells(2))
     assert not [(name, target) for name, target in marked if name not in cluster_ops(target, HIGHEST_LEVEL)]
@@ -77,7 +65,6 @@ def test_every_cell_of_appendix_2_is_in_the_default_list() -> None:
     assert len(marked) > 100
 
 
-@needs_the_page
 def test_every_pass_of_appendix_3_is_a_step_of_the_fusion_group() -> None:
     names = [name for name, _ in table(3)]
     steps = {step.pass_.name for step in steps_for(Options(target="ascend")) if step.stage == "fusion_group"}
@@ -85,7 +72,6 @@ def test_every_pass_of_appendix_3_is_a_step_of_the_fusion_group() -> None:
     print(f"appendix 3: {len(names)} passes, all in the stage fusion_group")
 
 
-@needs_the_page
 def test_every_pattern_of_appendix_4_is_in_the_split_model_of_its_targets() -> None:
     rows = table(4)
     missing = [
@@ -98,7 +84,6 @@ def test_every_pattern_of_appendix_4_is_in_the_split_model_of_its_targets() -> N
     print(f"appendix 4: {len(rows)} patterns, all in the split models")
 
 
-@needs_the_page
 def test_an_operator_that_is_taken_from_a_list_is_missed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(f"{__name__}.expand_ops", lambda target: expand_ops_without_square(target))
     with pytest.raises(AssertionError, match="Square"):

@@ -6,28 +6,25 @@ What MindSpore makes of single flag strings is checked record by record: ``tests
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
 from graphkernel.errors import OptionError
 from graphkernel.options import Options
+from tests.support.sources import FACTS
 
-DEFAULTS = Path(__file__).parents[3] / "shared" / "mindspore_reference" / "flags_defaults.json"
-needs_the_reference = pytest.mark.skipif(not DEFAULTS.is_file(), reason=f"no MindSpore reference at {DEFAULTS}")
+DEFAULTS = json.loads((FACTS / "mindspore_flag_defaults.json").read_text())
 
 
-@needs_the_reference
 def test_every_flag_of_mindspore_exists() -> None:
-    known = json.loads(DEFAULTS.read_text())["opt_level=2"]
+    known = DEFAULTS["opt_level=2"]
     assert len(known) == 49
     assert set(known) <= set(Options.model_fields)
 
 
-@needs_the_reference
 @pytest.mark.parametrize("level", [1, 2, 3])
 def test_defaults_by_level(level: int) -> None:
-    expected = json.loads(DEFAULTS.read_text())[f"opt_level={level}"]
+    expected = DEFAULTS[f"opt_level={level}"]
     found = {key: Options(opt_level=level).effective(key) for key in expected}
     assert {key: list(value) if isinstance(value, tuple) else value for key, value in found.items()} == expected
 

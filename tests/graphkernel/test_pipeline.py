@@ -17,8 +17,9 @@ from graphkernel.ops import Tensor
 from graphkernel.options import Environment, Options
 from graphkernel.passes.base import Context, Pass, Step, dvm, flag, graph_pass, level, on, run_steps
 from graphkernel.pipeline import FUSION_GROUP_STAGE, PIPELINE, STAGES, steps_for
+from tests.support.sources import FACTS
 
-NAMES = Path(__file__).parents[3] / "shared" / "mindspore_reference" / "pass_names.txt"
+NAMES = FACTS / "mindspore_pass_names.txt"
 FIRST_OF_OURS = 20  # numbers from here on are not MindSpore's
 ELSEWHERE = ("stage8_", "fusion_group_")  # not in a run on a CPU
 
@@ -51,7 +52,6 @@ def reference() -> dict[str, list[bool]]:
     return {name: [mark == "E" for mark in marks] for name, *marks in lines}
 
 
-@pytest.mark.skipif(not NAMES.exists(), reason=f"no MindSpore reference at {NAMES}")
 def test_stages_numbers_names_and_levels_are_those_of_mindspore() -> None:
     ours = {step.name: step.number for step in steps_for(Options())}
     numbered = [name for name, number in ours.items() if number < FIRST_OF_OURS and not name.startswith(ELSEWHERE)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
-from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -23,8 +23,8 @@ from kernelgen.targets import find_target
 from kernelgen.targets.cpu.choices import choose
 from kernelgen.targets.cpu.emit import emit_for
 from kernelgen.targets.cpu.host import Host
+from tests.random_kernels.generate import kernel as random_kernel
 
-CORPUS = Path(__file__).parents[3] / "shared" / "akg_corpus"
 PRODUCT = one("MatMul", [(F, (37, 19)), (F, (19, 70))], [(F, (37, 70))], transpose_a=False, transpose_b=False)
 KERNELS = {
     "softmax": softmax(),
@@ -75,16 +75,13 @@ def test_a_plan_replays_to_the_same_source(name: str) -> None:
     assert again.cached, "the machine code is found by the source"
 
 
-def test_plans_of_the_corpus_replay_to_the_same_source() -> None:
-    """Without loading: every 23rd file, about 60 of all kinds."""
-    if not CORPUS.is_dir():
-        pytest.skip(f"no corpus at {CORPUS}")
-    for path in sorted(CORPUS.iterdir())[::23]:
-        desc = kernelgen.load_desc(path)
-        kernel = compile(desc, UNLOADED)
-        again = compile(desc, UNLOADED, replayed(kernel.plan.to_json()))
-        assert again.source == kernel.source, path.name
-        assert again.plan == kernel.plan
+@pytest.mark.parametrize("seed", range(0, 200, 5))
+def test_plans_of_random_kernels_replay_to_the_same_source(seed: int) -> None:
+    desc = random_kernel(Random(seed)).desc
+    kernel = compile(desc, UNLOADED)
+    again = compile(desc, UNLOADED, replayed(kernel.plan.to_json()))
+    assert again.source == kernel.source
+    assert again.plan == kernel.plan
 
 
 def test_bands_say_why() -> None:

@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
+FACTS = ROOT / "tests" / "facts"
 PACKAGES = ("graphkernel", "kernelgen")
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 

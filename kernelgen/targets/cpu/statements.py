@@ -9,6 +9,7 @@ from __future__ import annotations
 from kernelgen.dtypes import FLOAT32, FLOAT64
 from kernelgen.nest.nodes import Accumulate, Alloc, Block, Buffer, Call, If, Index, Let, Statement, Store
 from kernelgen.targets.cpu import access, arithmetic
+from kernelgen.targets.cpu.counting import conditional
 from kernelgen.targets.cpu.expressions import expression
 from kernelgen.targets.cpu.formats import register_kind, rounded
 from kernelgen.targets.cpu.frame import Frame
@@ -20,10 +21,15 @@ Frames = tuple[Frame, ...]
 
 
 def run_block(frames: Frames, block: Block) -> Frames:
-    """Prints a block without loops; conditions become masks."""
+    """Prints a block without loops."""
     for statement in block.statements:
         frames = run(frames, statement)
     return frames
+
+
+def run_alone(frame: Frame, block: Block) -> None:
+    """Prints a block without loops on one frame."""
+    run_block((frame,), block)
 
 
 def run(frames: Frames, statement: Statement) -> Frames:
@@ -41,13 +47,23 @@ def run(frames: Frames, statement: Statement) -> Frames:
                 _accumulate(frame, statement)
         case Alloc(buffer):
             return tuple(frame.with_memory(local(frame, buffer)) for frame in frames)
-        case If(conditions, body):
-            run_block(tuple(frame.masked(condition_value(frame, conditions)) for frame in frames), body)
+        case If():
+            _guarded(frames, statement)
         case Block():
             run_block(frames, statement)
         case _:
             raise AssertionError(f"{type(statement).__name__} is not a straight-line statement")
     return frames
+
+
+def _guarded(frames: Frames, statement: If) -> None:
+    """A mask for the lanes of a vector; a branch for a single iteration, whose loads and stores know no mask."""
+    conditions = [condition_value(frame, statement.conditions) for frame in frames]
+    if any(frame.lanes is None for frame in frames):
+        (frame,), (condition,) = frames, conditions
+        conditional(frame.function, condition, lambda: run_alone(frame, statement.body))
+    else:
+        run_block(tuple(map(Frame.masked, frames, conditions)), statement.body)
 
 
 def update(frame: Frame, buffer: Buffer, index: tuple[Index, ...], function: str, value: Value) -> None:

@@ -16,7 +16,7 @@ from kernelgen.targets.cpu.counting import conditional, counted_loop, offset, ro
 from kernelgen.targets.cpu.frame import Frame, Lanes, Target
 from kernelgen.targets.cpu.indices import index_value, is_nonnegative
 from kernelgen.targets.cpu.invariants import known_before
-from kernelgen.targets.cpu.statements import finish_accumulator, run_block, start_accumulator
+from kernelgen.targets.cpu.statements import finish_accumulator, run_alone, run_block, start_accumulator
 from kernelgen.targets.cpu.streaming import IS_LARGE, Stream, stream_of
 from kernelgen.targets.cpu.values import Value, constant, iota
 from kernelgen.targets.cpu.vector_plan import VectorPlan, static_trips_of
@@ -95,7 +95,7 @@ def _rest(copies: _Copies, lower: Value, upper: Value) -> None:
 
 
 def _scalar(frame: Frame, loop: For, counter: Value) -> None:
-    run_block((frame.with_variable(loop.var, counter, is_nonnegative(frame, loop.lower)),), loop.body)
+    run_alone(frame.with_variable(loop.var, counter, is_nonnegative(frame, loop.lower)), loop.body)
 
 
 def _main(copies: _Copies, lower: Value, upper: Value) -> Value:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 import re
 from itertools import product
 
@@ -11,39 +10,18 @@ import pytest
 
 from kernelgen.dims import sym
 from kernelgen.dtypes import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, DType, dtype
-from kernelgen.nest.nodes import Call, Nest
+from kernelgen.nest.nodes import Call
 from kernelgen.plan import Plan
 from kernelgen.stages import lower
-from kernelgen.targets.cpu.emit import ENTRY, emit_for
-from kernelgen.targets.cpu.entry import CpuEntry
+from kernelgen.targets.cpu.emit import emit_for
 from kernelgen.targets.cpu.host import Host
-from kernelgen.targets.cpu.module import compile_object, detect_host, link, machine_text
-from kernelgen.targets.cpu.openmp import runtime
+from kernelgen.targets.cpu.module import machine_text
 from kernelgen.targets.cpu.sizes import sizes_for
-from kernelgen.targets.cpu.wrapper import stand_ins
+from tests.support.hosts import HOSTS, entry_on, needs_avx2, run_on
 from tests.support.kernel_examples import Writer, tensor
 from tests.support.nests import call, map_nest, reduce_nest, softmax_nest
 
-HOSTS = {
-    "avx2": Host("x86-64-v3", frozenset(("avx", "avx2", "fma", "f16c", "sse4.1"))),
-    "avx2 without f16c": Host("x86-64-v2", frozenset(("avx", "avx2", "fma", "sse4.1"))),
-    "sse4": Host("x86-64-v2", frozenset(("sse4.1",))),
-    "plain": Host("x86-64", frozenset()),
-}
-
-pytestmark = pytest.mark.skipif(
-    platform.machine() not in ("x86_64", "AMD64") or "avx2" not in detect_host().features,
-    reason="these processors can only be stood in for by an x86-64 one with AVX2",
-)
-
-
-def entry_on(host: Host, nest: Nest) -> CpuEntry:
-    image = compile_object(emit_for(nest, host), host)
-    return CpuEntry(nest, link(image, (ENTRY,), runtime() or stand_ins()))
-
-
-def run_on(host: Host, nest: Nest, *arrays: np.ndarray) -> None:
-    entry_on(host, nest)(arrays)
+pytestmark = needs_avx2
 
 
 @pytest.fixture(params=HOSTS)

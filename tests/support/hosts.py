@@ -1,0 +1,37 @@
+"""Older processors, stood in for by the one that runs the tests."""
+
+from __future__ import annotations
+
+import platform
+
+import numpy as np
+import pytest
+
+from kernelgen.nest.nodes import Nest
+from kernelgen.targets.cpu.emit import ENTRY, emit_for
+from kernelgen.targets.cpu.entry import CpuEntry
+from kernelgen.targets.cpu.host import Host
+from kernelgen.targets.cpu.module import compile_object, detect_host, link
+from kernelgen.targets.cpu.openmp import runtime
+from kernelgen.targets.cpu.wrapper import stand_ins
+
+HOSTS = {
+    "avx2": Host("x86-64-v3", frozenset(("avx", "avx2", "fma", "f16c", "sse4.1"))),
+    "avx2 without f16c": Host("x86-64-v2", frozenset(("avx", "avx2", "fma", "sse4.1"))),
+    "sse4": Host("x86-64-v2", frozenset(("sse4.1",))),
+    "plain": Host("x86-64", frozenset()),
+}
+
+needs_avx2 = pytest.mark.skipif(
+    platform.machine() not in ("x86_64", "AMD64") or "avx2" not in detect_host().features,
+    reason="these processors can only be stood in for by an x86-64 one with AVX2",
+)
+
+
+def entry_on(host: Host, nest: Nest) -> CpuEntry:
+    image = compile_object(emit_for(nest, host), host)
+    return CpuEntry(nest, link(image, (ENTRY,), runtime() or stand_ins()))
+
+
+def run_on(host: Host, nest: Nest, *arrays: np.ndarray) -> None:
+    entry_on(host, nest)(arrays)
