@@ -139,7 +139,8 @@ def _options(opt_level: int, target: str, flags: Flags) -> Options:
 def _optimized(
     graph: Graph, options: Options, catalogue: Catalogue, hooks: Iterable[Hook] = (), log: DecisionLog | None = None
 ) -> Graph:
-    watchers = (Verify(), *dumps_for(options), *hooks)
+    seen = Environment.read()
+    watchers = (Verify(), *dumps_for(options, bool(seen.dump_dir or seen.dump_ir)), *hooks)
     return run_steps(_graph(graph), steps_for(options, catalogue), catalogue.context(options, log), watchers)
 
 

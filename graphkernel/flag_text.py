@@ -7,13 +7,12 @@ Source: MindSpore's reading of ``MS_DEV_GRAPH_KERNEL_FLAGS``.
 
 from __future__ import annotations
 
-import json
 import logging
 import re
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import get_args, get_origin
 
+from graphkernel.doors import json_value, read_text
 from graphkernel.errors import nearest
 
 Complain = Callable[[str], None]
@@ -83,7 +82,7 @@ def _bool(raw: str) -> bool:
 
 
 def _integer(raw: str) -> int:
-    if not re.fullmatch(r"[+-]?\d+", raw):
+    if not re.fullmatch(r"[+-]?[0-9]{1,20}", raw):
         raise ValueError("a whole number is needed")
     return int(raw)
 
@@ -108,8 +107,8 @@ def _read_json(path: str, complain: Complain) -> dict[str, object]:
         complain("flag --path: a file is needed: write --path=FILE.json")
         return {}
     try:
-        content = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        content = json_value(read_text(path, ValueError), ValueError)
+    except ValueError as error:
         complain(f"flag --path={path}: cannot read flags from it: {error}")
         return {}
     if not isinstance(content, dict):

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from graphkernel.doors import UNFIT
 from graphkernel.errors import FrontendError, GraphKernelError, nearest
 from graphkernel.ir.graph import PARAMETER, Alias, Builder, Graph, Node, Value
 from graphkernel.ir.opdef import Kind
@@ -261,6 +262,10 @@ def _attributes(name: str, op: OpDesc) -> Mapping[str, object]:
 def load_composite(path: str | PathLike[str]) -> Graph:
     """The graph of a composite JSON file; ``FrontendError`` names the JSON path of what is wrong."""
     try:
-        return from_desc(load_desc(Path(path)))
+        desc = load_desc(Path(path))
     except DescError as error:
+        raise FrontendError(f"{path}: {error}") from error
+    try:
+        return from_desc(desc)
+    except (FrontendError, *UNFIT) as error:
         raise FrontendError(f"{path}: {error}") from error

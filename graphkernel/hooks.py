@@ -12,11 +12,13 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from graphkernel.errors import PassError, VerifyError
+from graphkernel.doors import write_whole
+from graphkernel.errors import OptionError, PassError, VerifyError
+from graphkernel.flag_text import Complain, warn
 from graphkernel.ir.evaluate import evaluate
 from graphkernel.ir.graph import Graph, Node
 from graphkernel.ir.verify import Checked, verify
-from graphkernel.options import Options
+from graphkernel.options import Options, refuse
 from graphkernel.passes.base import Step
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -41,10 +43,15 @@ class Verify:
 
 @dataclass
 class Dump:
-    """Writes each new graph as ``0003_stage1_cluster_4_graph_kernel_cluster.gk``, readable by ``parse``."""
+    """Writes each new graph as ``0003_stage1_cluster_4_graph_kernel_cluster.gk``, readable by ``parse``.
+
+    What the disk refuses goes to ``complain``, once: no further graph is written.
+    """
 
     folder: Path
+    complain: Complain = refuse
     _count: int = 0
+    _refused: bool = False
 
     def __call__(self, step: Step, before: Graph, after: Graph) -> None:
         """Writes a new graph; before the first step also the graph as it came."""
@@ -54,7 +61,13 @@ class Dump:
             self._write(step.name, after)
 
     def _write(self, name: str, graph: Graph) -> None:
-        write_atomically(self.folder / f"{self._count:04d}_{name}.gk", str(graph))
+        if self._refused:
+            return
+        try:
+            write_whole(self.folder / f"{self._count:04d}_{name}.gk", str(graph), OptionError, folders=True)
+        except OptionError as error:
+            self._refused = True
+            self.complain(f"dump: {error}")
         self._count += 1
 
 
@@ -63,15 +76,20 @@ class ClusterText:
     """Appends to ``graph_kernel_cluster_<pid>.txt`` which operators each new kernel holds, as MindSpore's dump_as_text."""
 
     folder: Path
+    complain: Complain = refuse
 
     def __call__(self, step: Step, before: Graph, after: Graph) -> None:
         """Appends the kernels of a new graph after the passes that make kernels."""
         if after is before or step.pass_.name not in ("graph_kernel_cluster", "graph_kernel_splitter"):
             return
         text = "".join(_source_nodes(node) for node in after.operators if node.body is not None)
-        self.folder.mkdir(parents=True, exist_ok=True)
-        with (self.folder / f"graph_kernel_cluster_{os.getpid()}.txt").open("a", encoding="utf-8") as file:
-            file.write(text)
+        file = self.folder / f"graph_kernel_cluster_{os.getpid()}.txt"
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            with file.open("a", encoding="utf-8", errors="backslashreplace") as stream:
+                stream.write(text)
+        except OSError as error:
+            self.complain(f"dump: {file}: cannot be written: {error.strerror}")
 
 
 def _source_nodes(node: Node) -> str:
@@ -149,17 +167,13 @@ def _wide(array: Array) -> Array:
     return array if array.dtype.kind == "c" else array.astype(np.float64)
 
 
-def write_atomically(path: Path, text: str) -> None:
-    """Writes a file that appears whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    unfinished.write_text(text, encoding="utf-8")
-    unfinished.replace(path)
+def dumps_for(options: Options, by_variable: bool = False) -> tuple[Dump | ClusterText, ...]:
+    """The dumps that the options ask for; ``dump_as_text`` means ``graph_kernel_dump/`` in the working folder.
 
-
-def dumps_for(options: Options) -> tuple[Dump | ClusterText, ...]:
-    """The dumps that the options ask for; ``dump_as_text`` means ``graph_kernel_dump/`` in the working folder."""
+    A dump that cannot be written raises ``OptionError``; ``by_variable``, where the environment asks, it warns.
+    """
     folder = Path(options.dump_dir or "graph_kernel_dump")
+    complain = warn if by_variable or options.mistakes == "warn" else refuse
     if options.dump_as_text:
-        return (Dump(folder), ClusterText(folder))
-    return (Dump(folder),) if options.dump_dir else ()
+        return (Dump(folder, complain), ClusterText(folder, complain))
+    return (Dump(folder, complain),) if options.dump_dir else ()

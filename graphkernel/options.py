@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, cast, get_args, get_origin
@@ -121,7 +122,7 @@ class Options(BaseModel):
 
     def complain(self, message: str) -> None:
         """Tells the user about a flag that names nothing known: raises :class:`OptionError`, or warns."""
-        (warn if self.mistakes == "warn" else _refuse)(message)
+        (warn if self.mistakes == "warn" else refuse)(message)
 
     def effective(self, name: str) -> object:
         """A flag's value, filled in from the level and the target where it was not given."""
@@ -341,7 +342,7 @@ class Environment:
             dump_ir=source.get("MS_DEV_DUMP_GRAPH_KERNEL_IR", "").lower() in ("on", "1", "true"),
             kernel_packet={"on": True, "off": False}.get(source.get("MS_DEV_ENABLE_KERNEL_PACKET", "")),
             log_level=_log_level(source.get("GRAPHKERNEL_LOG", ""), source.get("GLOG_v", "")),
-            threads=int(threads) if threads.isdigit() and int(threads) > 0 else None,
+            threads=_whole(threads) or None,
         )
 
 
@@ -351,7 +352,13 @@ def _log_level(name: str, glog: str) -> int | None:
     by_number = (logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR, logging.CRITICAL)
     if name.upper() in by_name:
         return by_name[name.upper()]
-    return by_number[min(int(glog), len(by_number) - 1)] if glog.isdigit() else None
+    number = _whole(glog)
+    return None if number is None else by_number[min(number, len(by_number) - 1)]
+
+
+def _whole(text: str) -> int | None:
+    """A number of a few decimal digits, as every tool writes it; None for anything else."""
+    return int(text) if re.fullmatch(r"[0-9]{1,9}", text) else None
 
 
 def _tell_replaced(flags: str | Mapping[str, object] | None, base: Options | None, found: Options) -> None:
@@ -365,7 +372,8 @@ def _tell_replaced(flags: str | Mapping[str, object] | None, base: Options | Non
             warn(f"{variable} is set and wins: {name} is {got}, not {asked}")
 
 
-def _refuse(message: str) -> None:
+def refuse(message: str) -> None:
+    """Raises ``OptionError``: how mistakes of the call are told."""
     raise OptionError(message)
 
 

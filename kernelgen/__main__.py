@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import platform
 import sys
-import tempfile
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -21,6 +19,7 @@ from kernelgen.checker import Certificate
 from kernelgen.checker import certify as certificate_of
 from kernelgen.desc_bind import specialize
 from kernelgen.desc_json import load_desc
+from kernelgen.doors import json_value, read_text, write_whole
 from kernelgen.driver import compile as compile_desc
 from kernelgen.errors import ArgumentError, BackendUnavailable, KernelgenError
 from kernelgen.kit import make_kit
@@ -77,7 +76,7 @@ def verify(
         task = progress.add_task("verify", total=len(paths))
         records = verify_files(paths, job, jobs, lambda record: progress.advance(task))
     if json_out:
-        write_atomically(json_out, report(records, target))
+        write_json(json_out, report(records, target))
     for record in records:
         if record.status is Status.FAILED:
             print(f"{record.name}: {record.reason}: {record.message}")
@@ -116,14 +115,14 @@ def compile_files(
             kernel = compile_desc(load_desc(path), target, given)
             resources = kernel.resources
             if dump_plan:
-                write_atomically(dump_plan, kernel.plan.to_json())
+                write_json(dump_plan, kernel.plan.to_json())
             rows.append({"name": path.name, "status": "compiled", "milliseconds": dict(resources.milliseconds)})
             print(f"{path.name}: {resources.compile_ms:.1f} ms")
         except KernelgenError as error:
             rows.append({"name": path.name, "status": "refused", "message": str(error)})
             print(f"{path.name}: {error}")
     if json_out:
-        write_atomically(json_out, {"target": target, "versions": versions(), "records": rows})
+        write_json(json_out, {"target": target, "versions": versions(), "records": rows})
     raise typer.Exit(any(row["status"] == "refused" for row in rows))
 
 
@@ -176,7 +175,7 @@ def certify(files: Files, target: TargetName = "cpu", json_out: Output = None) -
         certificates.append(certificate_of(kernel.nest, kernel.proof.facts, desc))
         print(certificates[-1])
     if json_out:
-        write_atomically(json_out, {"target": target, "certificates": [each.to_json() for each in certificates]})
+        write_json(json_out, {"target": target, "certificates": [each.to_json() for each in certificates]})
     raise typer.Exit(any(certificate.fault for certificate in certificates))
 
 
@@ -200,7 +199,7 @@ def tune(
         print(f"{'refused' if trial.ratio is None else f'{trial.ratio:.2f}':>8} {trial.change}")
     print(found.kernel.stages["plan"])
     if dump_plan:
-        write_atomically(dump_plan, found.kernel.plan.to_json())
+        write_json(dump_plan, found.kernel.plan.to_json())
 
 
 def check_before(target: str, json_out: Path | None) -> None:
@@ -226,8 +225,8 @@ def check_folder(option: str, path: Path | None) -> None:
 def read_plan(path: Path) -> Plan:
     """The plan in a file. Raises ArgumentError with the path of what is wrong."""
     try:
-        return Plan.from_json(json.loads(path.read_text(encoding="utf-8")))
-    except (json.JSONDecodeError, ArgumentError) as error:
+        return Plan.from_json(json_value(read_text(path, ArgumentError), ArgumentError))
+    except ArgumentError as error:
         raise ArgumentError(f"{path}: {error}") from error
 
 
@@ -253,17 +252,9 @@ def versions() -> dict[str, str]:
     return {"kernelgen": kernelgen.__version__, "python": platform.python_version(), **packages}
 
 
-def write_atomically(path: Path, document: dict[str, Any]) -> None:
+def write_json(path: Path, document: dict[str, Any]) -> None:
     """Writes JSON to a file that appears complete or not at all."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as stream:
-            json.dump(document, stream, indent=1)
-            stream.write("\n")
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    write_whole(path, json.dumps(document, indent=1) + "\n", ArgumentError)
 
 
 def main() -> None:

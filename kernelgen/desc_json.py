@@ -6,10 +6,8 @@ operands turned into attributes, attributes without meaning dropped, unknown ext
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from kernelgen.attrs import Attrs, AttrValue, freeze
@@ -21,6 +19,7 @@ from kernelgen.desc_layouts import write_out_layouts
 from kernelgen.desc_operands import attribute_operands
 from kernelgen.desc_symbols import UNKNOWN, name_unknown_extents
 from kernelgen.dims import Dim, Shape, parse_dim, substitute
+from kernelgen.doors import UNFIT, check_json, json_value, read_text
 from kernelgen.dtypes import BOOL, DType, dtype
 from kernelgen.errors import DescError
 
@@ -40,25 +39,24 @@ MEANINGLESS_ATTRS = frozenset({
 def load_desc(source: str | os.PathLike[str] | Mapping[str, Any]) -> KernelDesc:
     """The description in a file (``.info`` or ``.json``), in JSON text, or in an object already parsed; checked.
 
-    Raises DescError, with the JSON path, for what does not fit; OSError for a file that cannot be read.
+    Raises DescError, with the JSON path, for what does not fit, and for a file that cannot be read.
     """
+    document = _parsed(source)
     try:
-        desc = _kernel(Cursor(_parsed(source)))
-    except RecursionError:
-        raise DescError("nested deeper than any description") from None
-    check(desc)
+        desc = _kernel(Cursor(document))
+        check(desc)
+    except UNFIT as error:
+        raise DescError(f"contradicts itself: {type(error).__name__}: {error}") from error
     return desc
 
 
 def _parsed(source: str | os.PathLike[str] | Mapping[str, Any]) -> Any:  # whatever JSON holds
     if isinstance(source, Mapping):
-        return dict(source)
+        document = dict(source)
+        check_json(document, DescError)
+        return document
     is_text = isinstance(source, str) and source.lstrip().startswith(("{", "["))
-    text = str(source) if is_text else Path(source).read_text(encoding="utf-8")
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        raise DescError(f"not JSON: {error.msg} at line {error.lineno}, column {error.colno}") from error
+    return json_value(str(source) if is_text else read_text(source, DescError), DescError)
 
 
 def _kernel(root: Cursor) -> KernelDesc:

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import prod
 
+from kernelgen.limits import LIMITS
+
 Monomial = tuple[str, ...]
 
 
@@ -149,7 +151,11 @@ def _from_terms(terms: Iterable[tuple[Monomial, int]]) -> Dim:
     kept = tuple(sorted(((m, c) for m, c in collected.items() if c), key=lambda t: (-len(t[0]), t[0])))
     if not kept:
         return 0
-    return kept[0][1] if kept[0][0] == () else Sym(kept)
+    if kept[0][0] == ():
+        return kept[0][1]
+    if len(kept) > LIMITS.symbol_terms or len(kept[0][0]) > LIMITS.symbol_degree:
+        raise ValueError(f"a polynomial of more than {LIMITS.symbol_terms} products of {LIMITS.symbol_degree} symbols")
+    return Sym(kept)
 
 
 def _monomial_text(monomial: Monomial, coefficient: int) -> str:

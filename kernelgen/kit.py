@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -24,6 +23,7 @@ import numpy as np
 from kernelgen.desc import KernelDesc
 from kernelgen.desc_bind import specialize
 from kernelgen.desc_write import dump_desc
+from kernelgen.doors import write_whole
 from kernelgen.driver import compile
 from kernelgen.errors import ArgumentError, KernelgenError, UnsupportedError
 from kernelgen.kernel import Kernel
@@ -105,11 +105,11 @@ class Kit:
     def write(self, folder: Path, timelines: Path) -> None:
         """Writes the files and the data into one folder, the timeline into another; each appears whole or not at all."""
         for name, text in self.files.items():
-            _write(folder / name, text.encode())
+            write_whole(folder / name, text, ArgumentError, folders=True)
         for name, text in self.timeline.items():
-            _write(timelines / name, text.encode())
+            write_whole(timelines / name, text, ArgumentError, folders=True)
         if self.data is not None:
-            _write(folder / f"{self.meta['binFileName']}.npz", self.data)
+            write_whole(folder / f"{self.meta['binFileName']}.npz", self.data, ArgumentError, folders=True)
 
 
 def make_kit(desc: KernelDesc, target: Target, rehearse: bool = True) -> Kit:
@@ -189,10 +189,3 @@ def _run(kernel: Kernel, scaled: bool) -> tuple[Rehearsal, str]:
     sized = specialize(desc, bind_symbols(desc))
     shapes = tuple(tuple(int(str(dim)) for dim in tensor.shape) for tensor in (*sized.inputs, *sized.outputs))
     return Rehearsal(_entry(kernel).reports[-1], shapes, scaled, found.error, data), found.fault
-
-
-def _write(path: Path, content: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    unfinished.write_bytes(content)
-    unfinished.replace(path)

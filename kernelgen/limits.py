@@ -14,8 +14,14 @@ from dataclasses import dataclass
 class InputLimits:
     """Upper bounds, each for one file. Going beyond one is an error of the loader that names the place and the bound."""
 
-    text_bytes: int = 256 << 20
-    """Of a text: graphs, composite JSON, flag files, plans. Models in binary form may be larger."""
+    model_bytes: int = 2 << 30
+    """Of a model in binary form, without the data beside it: what the format can hold."""
+    text_bytes: int = 64 << 20
+    """Of a text: graphs, configurations."""
+    json_characters: int = 16 << 20
+    """Of a JSON text: composite kernels, plans, flag files. What Python makes of one takes 25 times as much."""
+    unpacked_bytes: int = 1 << 30
+    """Of an archive of arrays that is smaller than what it holds."""
     nesting: int = 64
     """Of JSON, attributes, expressions and bodies inside of each other."""
     nodes: int = 1_000_000
@@ -26,9 +32,9 @@ class InputLimits:
     """Of one constant that is computed from others while a model is read or optimized."""
     folded_bytes: int = 1 << 30
     """Of all such constants of one model together."""
-    symbol_terms: int = 64
+    symbol_terms: int = 256
     """Products that a symbolic extent may be the sum of."""
-    symbol_degree: int = 16
+    symbol_degree: int = 64
     """Factors of one such product."""
     object_bytes: int = 256 << 20
     """Of a compiled object in the cache."""

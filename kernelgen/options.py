@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,7 +28,7 @@ def cache_dir() -> Path | None:
 def thread_count() -> int:
     """How many threads a kernel may use: ``OMP_NUM_THREADS``, else the cores that this process may run on."""
     written = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
-    return int(written) if written.isdigit() and int(written) > 0 else core_count()
+    return int(written) if re.fullmatch(r"0*[1-9][0-9]{0,8}", written) else core_count()
 
 
 def core_count() -> int:

@@ -10,12 +10,12 @@ import numpy as np
 import typer
 
 from graphkernel.cli.base import CHECK_FAILED, Dims, Flags, Inputs, Json, Level, Model, Seed, Target, app, arrays_for
+from graphkernel.doors import write_whole
 from graphkernel.driver import compile
 from graphkernel.driver import explain as explain_graph
 from graphkernel.driver import optimize as optimize_graph
 from graphkernel.errors import OptionError
 from graphkernel.frontends.load import load, save
-from graphkernel.hooks import write_atomically
 from graphkernel.ir.evaluate import evaluate
 from graphkernel.ir.graph import Graph
 from graphkernel.report.difference import largest_difference, summary
@@ -73,7 +73,7 @@ def report(
     if output is None:
         typer.echo(str(found))
     else:
-        write_atomically(output, found.to_html() if output.suffix == ".html" else found.to_json())
+        write_whole(output, found.to_html() if output.suffix == ".html" else found.to_json(), OptionError)
 
 
 @app.command()

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from graphkernel.cli.base import CHECK_FAILED, app
+from graphkernel.doors import read_text
 from graphkernel.driver import optimize
 from graphkernel.errors import OptionError, nearest
 from graphkernel.export.kernels import export, maker_for
@@ -61,6 +62,8 @@ def convert(
         raise OptionError(f"--fmk={framework} reads {' and '.join(endings)}, not {model}")
     flags = read_config(config) if config is not None else {}
     graph = load(model)
+    if not output.name:
+        raise OptionError(f"--outputFile={output}: a file is needed, such as fused.gk")
     written = output if output.suffix == ".gk" else output.with_name(f"{output.name}.gk")
     failures = 0
     if target is not None:
@@ -96,8 +99,8 @@ def read_config(path: Path) -> dict[str, str]:
     parser = configparser.ConfigParser(interpolation=None)
     parser.optionxform = str  # pyright: ignore[reportAttributeAccessIssue]  # flags are case-sensitive
     try:
-        parser.read_string(path.read_text(encoding="utf-8"), str(path))
-    except (OSError, UnicodeDecodeError, configparser.Error) as error:
+        parser.read_string(read_text(path, OptionError), str(path))
+    except (OptionError, configparser.Error) as error:
         raise OptionError(f"--configFile={path}: cannot be read: {error}") from error
     if SECTION not in parser:
         raise OptionError(f"--configFile={path}: there is no section [{SECTION}]{nearest(SECTION, parser.sections())}")

@@ -16,11 +16,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from graphkernel.doors import write_whole
 from graphkernel.errors import OptionError
 from graphkernel.export.network import describe
 from graphkernel.export.summary import FAILED, PASSED, VENDOR, KernelLine, NetworkSummary, Run
 from graphkernel.handoff import KernelDesc, to_desc
-from graphkernel.hooks import write_atomically
 from graphkernel.ir.graph import Graph, Node
 from graphkernel.ir.inline import inline
 from graphkernel.report.collect import bytes_moved, bytes_unfused, operator_name
@@ -77,9 +77,10 @@ def export(
         dict(sorted(outside.items(), key=lambda one: (-one[1], one[0]))),
         round(time.perf_counter() - start, 1),
     )
-    write_atomically(folder / "network.json", json.dumps(describe(runnable), indent=1) + "\n")
-    write_atomically(folder / "report.json", summary.to_json())
-    write_atomically(folder / "report.html", summary.to_html())
+    network = json.dumps(describe(runnable), indent=1) + "\n"
+    files = {"network.json": network, "report.json": summary.to_json(), "report.html": summary.to_html()}
+    for name, text in files.items():
+        write_whole(folder / name, text, OptionError, folders=True)
     return runnable, summary
 
 

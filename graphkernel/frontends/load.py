@@ -7,15 +7,17 @@ The text IR names large constants by their digest. ``save`` puts their content b
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
 
+from graphkernel.array_files import read_arrays
+from graphkernel.doors import read_text, write_whole, writing
 from graphkernel.errors import FrontendError, ParseError
 from graphkernel.frontends.onnx import load_onnx
 from graphkernel.handoff import load_composite
-from graphkernel.hooks import write_atomically
 from graphkernel.ir.graph import ConstantData, Graph
 from graphkernel.ir.literals import INLINE_LIMIT
 from graphkernel.ir.text import parse as parse_with
@@ -28,8 +30,7 @@ EXTENSIONS = (".onnx", ".gk", ".json", ".info")
 def load(path: str | os.PathLike[str]) -> Graph:
     """The graph in a file. Raises ``FrontendError`` (or ``ParseError``, with line and column) saying what is wrong where."""
     file = Path(path)
-    if not file.is_file():
-        raise FrontendError(f"{file}: {'not a file' if file.exists() else 'there is no such file'}")
+    _require_file(file)
     match file.suffix:
         case ".onnx":
             return load_onnx(file)
@@ -41,13 +42,22 @@ def load(path: str | os.PathLike[str]) -> Graph:
             raise FrontendError(f"{file}: the extension {other or '(none)'} is none of {', '.join(EXTENSIONS)}")
 
 
+def _require_file(file: Path) -> None:
+    try:
+        found = stat.S_ISREG(file.stat().st_mode)
+    except FileNotFoundError:
+        raise FrontendError(f"{file}: there is no such file") from None
+    except (OSError, ValueError) as error:  # ValueError: a path with a null character
+        raise FrontendError(f"{file}: cannot be read: {error}") from error
+    if not found:
+        raise FrontendError(f"{file}: not a file")
+
+
 def _load_text(file: Path) -> Graph:
     try:
-        return parse(file.read_text(encoding="utf-8"), _weights_beside(file))
+        return parse(read_text(file, FrontendError), _weights_beside(file))
     except ParseError as error:
         raise ParseError(error.message, error.line, error.column, str(file)) from error
-    except UnicodeDecodeError as error:
-        raise FrontendError(f"{file}: not a text in UTF-8: {error}") from error
 
 
 def parse(text: str, weights: Mapping[str, np.ndarray] | None = None) -> Graph:
@@ -64,11 +74,9 @@ def save(graph: Graph, path: str | os.PathLike[str]) -> None:
         raise FrontendError(f"{file}: there is no folder {file.parent}")
     large = {data.digest: data.array for data in _large_constants(graph) if data.array is not None}
     if large:
-        beside = _beside(file)
-        unfinished = beside.with_name(f".{beside.name}.{os.getpid()}.npz")
-        np.savez(unfinished, **large)  # pyright: ignore[reportArgumentType]  # numpy's keywords take any array
-        unfinished.replace(beside)
-    write_atomically(file, show(graph))
+        with writing(_beside(file), FrontendError) as stream:
+            np.savez(stream, **large)  # pyright: ignore[reportArgumentType]  # numpy's keywords take any array
+    write_whole(file, show(graph), FrontendError)
 
 
 def _large_constants(graph: Graph) -> Iterator[ConstantData]:
@@ -81,15 +89,13 @@ def _large_constants(graph: Graph) -> Iterator[ConstantData]:
 
 def _weights_beside(file: Path) -> dict[str, np.ndarray]:
     """The constants beside a text file, by digest; each is checked against its digest."""
-    if not _beside(file).is_file():
+    beside = _beside(file)
+    if not beside.exists():
         return {}
-    with np.load(_beside(file), allow_pickle=False) as found:
-        weights = {digest: found[digest] for digest in found.files}
+    weights = read_arrays(beside, FrontendError)
     for digest, array in weights.items():
         if ConstantData.of(array).digest != digest:
-            raise FrontendError(
-                f"{_beside(file)}: the content of {digest} does not fit its digest; save the graph again"
-            )
+            raise FrontendError(f"{beside}: the content of {digest} does not fit its digest; save the graph again")
     return weights
 
 

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 import numpy as np
 
+from graphkernel.doors import UNFIT, json_value
 from graphkernel.errors import TypeRuleError, nearest
 from graphkernel.ir.graph import CONSTANT, FUSED, PARAMETER, Alias, ConstantData, Graph, Node, Value
 from graphkernel.ir.literals import RESERVED, parse_element
 from graphkernel.ir.opdef import OpDef
 from graphkernel.ir.scanner import Kind, Scanner, Token
 from graphkernel.ir.types import Attrs, AttrValue, DType, TensorType, dtype, parse_dim, parse_type
+from graphkernel.limits import LIMITS
 
 Item = TypeVar("Item")
 
@@ -28,17 +29,34 @@ def parse(text: str, ops: Mapping[str, OpDef], weights: Mapping[str, np.ndarray]
     Raises ``ParseError`` with line, column and what was expected.
     """
     scanner = Scanner(text)
-    kernels: dict[str, Graph] = {}
+    try:
+        return _parsed(scanner, ops, weights or {})
+    except UNFIT as error:  # of an operator's type rule, or a number with too many digits
+        scanner.here.fail(f"what stands before cannot be: {error or type(error).__name__}")
+
+
+def _parsed(scanner: Scanner, ops: Mapping[str, OpDef], weights: Mapping[str, np.ndarray]) -> Graph:
+    kernels: dict[str, _Kernel] = {}
     while scanner.at("kernel"):
         start = scanner.take()
-        body = _Block(scanner, ops, kernels, weights or {}).read()
+        block = _Block(scanner, ops, kernels, weights)
+        body = block.read()
         if body.name in kernels:
             start.fail(f"kernel {body.name!r} is defined twice")
-        kernels[body.name] = body
+        kernels[body.name] = _Kernel(body, block.nodes, block.depth + 1)
     scanner.expect("graph")
-    graph = _Block(scanner, ops, kernels, weights or {}).read()
+    graph = _Block(scanner, ops, kernels, weights).read()
     scanner.expect_kind(Kind.END)
     return graph
+
+
+@dataclass(frozen=True)
+class _Kernel:
+    """A body that may be called; how many nodes it stands for, and how deep kernels lie in it."""
+
+    body: Graph
+    nodes: int
+    depth: int
 
 
 @dataclass
@@ -47,9 +65,11 @@ class _Block:
 
     scanner: Scanner
     ops: Mapping[str, OpDef]
-    kernels: Mapping[str, Graph]
+    kernels: Mapping[str, _Kernel]
     weights: Mapping[str, np.ndarray]
     values: dict[str, Value] = field(default_factory=dict)
+    nodes: int = 0
+    depth: int = 0
 
     def read(self) -> Graph:
         name = self._name()
@@ -123,7 +143,9 @@ class _Block:
         label: str,
     ) -> Node:
         """An operator or kernel call whose inferred result types are those the text says."""
-        body = self.kernels.get(name)
+        kernel = self.kernels.get(name)
+        body = kernel.body if kernel is not None else None
+        self._count(place, kernel)
         if body is None and name not in self.ops:
             place.fail(f"unknown operator or kernel {name!r}{nearest(name, [*self.ops, *self.kernels])}")
         given = tuple(value.type for value in operands)
@@ -139,6 +161,15 @@ class _Block:
         if inferred != types:
             place.fail(f"{name} gives {_types(inferred)}, but the text says {_types(types)}")
         return Node(FUSED if body is not None else self.ops[name], operands, attrs, types, label, body)
+
+    def _count(self, place: Token, kernel: _Kernel | None) -> None:
+        """Counts a node with all that it stands for: kernels of kernels would be exponentially many."""
+        self.nodes += 1 if kernel is None else kernel.nodes + 1
+        self.depth = max(self.depth, 0 if kernel is None else kernel.depth)
+        if self.nodes > LIMITS.nodes:
+            place.fail(f"with the nodes of all kernels there are more than {LIMITS.nodes}")
+        if self.depth > LIMITS.nesting:
+            place.fail(f"kernels are nested deeper than {LIMITS.nesting} levels")
 
     def _arguments(self) -> tuple[tuple[Value, ...], dict[str, AttrValue]]:
         operands: list[Value | tuple[Token, str | None]] = []
@@ -184,12 +215,14 @@ class _Block:
             token.fail(f"{token} is not an input, so no output can be written into it")
         return value, inputs.index(target)
 
-    def _attribute_value(self) -> AttrValue:
+    def _attribute_value(self, depth: int = 0) -> AttrValue:
         token = self.scanner.here
         if self.scanner.skip("("):
-            return tuple(self._list(")", self._attribute_value))
+            if depth >= LIMITS.nesting:
+                token.fail(f"nested deeper than {LIMITS.nesting} levels")
+            return tuple(self._list(")", lambda: self._attribute_value(depth + 1)))
         if token.kind is Kind.STRING:
-            return str(json.loads(self.scanner.take().text))
+            return _plain(self.scanner.take())
         if token.kind is Kind.NAME and token.text in _WORDS:
             return _WORDS[self.scanner.take().text]
         if token.kind is Kind.NUMBER and self.scanner.ahead.text not in ("+", "-", "*"):
@@ -261,7 +294,7 @@ def _number(token: Token) -> int | float:
 
 
 def _plain(token: Token) -> str:
-    return str(json.loads(token.text)) if token.kind is Kind.STRING else token.text
+    return str(json_value(token.text, token.error)) if token.kind is Kind.STRING else token.text
 
 
 def _label(names: list[str]) -> str:

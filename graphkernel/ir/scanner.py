@@ -34,9 +34,13 @@ class Token:
     line: int
     column: int
 
+    def error(self, message: str) -> ParseError:
+        """What is wrong at this token."""
+        return ParseError(message, self.line, self.column)
+
     def fail(self, message: str) -> NoReturn:
         """Raises :class:`ParseError` at this token."""
-        raise ParseError(message, self.line, self.column)
+        raise self.error(message)
 
     def __str__(self) -> str:
         return self.kind.value if self.kind is Kind.END else repr(self.text)
@@ -67,26 +71,19 @@ def tokens(text: str) -> Iterator[Token]:
 
 
 class Scanner:
-    """A cursor over the tokens."""
+    """A cursor over the tokens, which are made as they are asked for: a text may hold millions."""
 
     def __init__(self, text: str) -> None:
-        self._tokens = tuple(tokens(text))
-        self._position = 0
-
-    @property
-    def here(self) -> Token:
+        self._rest = tokens(text)
+        self.here = next(self._rest)
         """The next token."""
-        return self._tokens[self._position]
-
-    @property
-    def ahead(self) -> Token:
+        self.ahead = next(self._rest, self.here)
         """The token after the next one."""
-        return self._tokens[min(self._position + 1, len(self._tokens) - 1)]
 
     def take(self) -> Token:
         """Consumes the next token."""
-        token = self.here
-        self._position = min(self._position + 1, len(self._tokens) - 1)
+        token, self.here = self.here, self.ahead
+        self.ahead = next(self._rest, self.here)
         return token
 
     def at(self, text: str) -> bool:

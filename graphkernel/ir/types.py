@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 
+from graphkernel.limits import LIMITS
 from kernelgen.attrs import Attrs, AttrValue
 from kernelgen.dims import (
     Dim,
@@ -73,5 +74,7 @@ def parse_type(text: str) -> TensorType:
         raise ValueError(f"{text!r} is not a tensor type such as f32[N, 4]")
     name, _, rest = text.partition("[")
     dims, _, layout = rest.partition("]")
+    if dims.count(",") >= LIMITS.rank:
+        raise ValueError(f"{text[:40]}... has more than {LIMITS.rank} dims")
     shape = tuple(parse_dim(dim.strip()) for dim in dims.split(",")) if dims.strip() else ()
     return TensorType(shape, dtype(name), layout[1:] or DEFAULT_LAYOUT)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 
+from graphkernel.array_files import read_arrays
 from graphkernel.errors import InputError, OptionError, nearest
 from graphkernel.ir.bind import concrete_shape
 from graphkernel.ir.graph import Graph
@@ -18,13 +18,13 @@ DEFAULT_EXTENT = 8
 
 def read_inputs(graph: Graph, path: Path) -> list[np.ndarray]:
     """The arrays of an .npz file that are called like the inputs; ``InputError`` names those that are not there."""
-    if not (path.is_file() and zipfile.is_zipfile(path)):
-        raise InputError(f"{path}: {'not an .npz file' if path.exists() else 'there is no such file'}")
-    with np.load(path, allow_pickle=False) as found:
-        missing = [value.node.name for value in graph.inputs if value.node.name not in found.files]
-        if missing:
-            raise InputError(f"{path} holds {', '.join(found.files)}; no array is called {', '.join(missing)}")
-        return [found[value.node.name] for value in graph.inputs]
+    if not path.exists():
+        raise InputError(f"{path}: there is no such file")
+    found = read_arrays(path, InputError)
+    missing = [value.node.name for value in graph.inputs if value.node.name not in found]
+    if missing:
+        raise InputError(f"{path} holds {', '.join(found)}; no array is called {', '.join(missing)}")
+    return [found[value.node.name] for value in graph.inputs]
 
 
 def random_inputs(graph: Graph, extents: Mapping[str, int] | None = None, seed: int = 0) -> list[np.ndarray]:

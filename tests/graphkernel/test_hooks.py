@@ -11,7 +11,7 @@ import pytest
 from graphkernel import ops
 from graphkernel.declarations import builtin_catalogue
 from graphkernel.driver import optimize
-from graphkernel.errors import PassError
+from graphkernel.errors import OptionError, PassError
 from graphkernel.frontends.trace import spec, trace
 from graphkernel.hooks import Clock, ClusterText, Dump, SameNumbers, Trail, Verify, dumps_for
 from graphkernel.ir.graph import Builder, Graph
@@ -130,3 +130,22 @@ def test_a_variable_asks_for_dumps_that_can_be_read_back(tmp_path: Path, monkeyp
     assert [parse(file.read_text(), OPS) for file in graphs][:: len(graphs) - 1] == [GRAPH, fused]
     assert [file.name[:4] for file in graphs] == [f"{number:04d}" for number in range(len(graphs))]
     assert len(list((tmp_path / "graph_kernel_dump").glob("graph_kernel_cluster_*.txt"))) == 1
+
+
+@pytest.mark.parametrize("flags", ["--dump_dir=/proc/no/such", "--dump_dir={file}/inside", "--dump_as_text=on"])
+def test_a_dump_that_cannot_be_written_is_told(flags: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "graph_kernel_dump").touch()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(OptionError, match=r"dump: .*cannot be written"):
+        optimize(GRAPH, flags=flags.format(file=tmp_path / "graph_kernel_dump"))
+
+
+@pytest.mark.parametrize("variable", ["GRAPHKERNEL_DUMP_DIR", "MS_DEV_GRAPH_KERNEL_FLAGS"])
+def test_a_dump_that_a_variable_asks_for_only_warns(
+    variable: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    flags = "--opt_level=2 --dump_dir=/proc/no/such"
+    monkeypatch.setenv(variable, flags if variable.endswith("FLAGS") else "/proc/no/such")
+    assert optimize(GRAPH).operators
+    assert [record.message for record in caplog.records if "cannot be written" in record.message][1:] == []
+    assert "/proc/no/such" in caplog.text

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 import kernelgen
-from kernelgen.__main__ import WRONG_USE, app, described_files, write_atomically
+from kernelgen.__main__ import WRONG_USE, app, described_files, write_json
 from kernelgen.desc_write import dump_desc
 from kernelgen.errors import ArgumentError
 
@@ -70,7 +70,7 @@ def test_compile_tells_the_time(folder):
 
 def test_files_appear_complete_or_not_at_all(tmp_path):
     with pytest.raises(TypeError):
-        write_atomically(tmp_path / "out.json", {"bad": object()})
+        write_json(tmp_path / "out.json", {"bad": object()})
     assert list(tmp_path.iterdir()) == []
 
 
