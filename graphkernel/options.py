@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from graphkernel.errors import OptionError, nearest
 from graphkernel.flag_text import LOGGER, Complain, flag_value, tokens_of, unsigned, warn, with_hint
+from kernelgen.cores import thread_count
 
 MAX_LEVEL = 3
 UNSIGNED = frozenset({"opt_level", "parallel_ops_level", "online_tuning", "cpu_refer_thread_num"})
@@ -315,7 +316,7 @@ VARIABLES: Mapping[str, str] = {
     "GRAPHKERNEL_LOG": "the same by name, such as info; wins over GLOG_v",
     "GRAPHKERNEL_DUMP_DIR": "as --dump_dir",
     "GRAPHKERNEL_CACHE_DIR": "where compiled kernels are kept",
-    "OMP_NUM_THREADS": "how many threads a kernel may use; set it to the number of cores at most",
+    "OMP_NUM_THREADS": "how many threads a kernel may use; at most the processors that this process may use",
 }
 """What the environment may say; :class:`Environment` reads it."""
 
@@ -335,14 +336,13 @@ class Environment:
     def read(environ: Mapping[str, str] | None = None) -> Environment:
         """Reads what VARIABLES lists."""
         source = os.environ if environ is None else environ
-        threads = source.get("OMP_NUM_THREADS", "")
         return Environment(
             flags=source.get("MS_DEV_GRAPH_KERNEL_FLAGS"),
             dump_dir=source.get("GRAPHKERNEL_DUMP_DIR", ""),
             dump_ir=source.get("MS_DEV_DUMP_GRAPH_KERNEL_IR", "").lower() in ("on", "1", "true"),
             kernel_packet={"on": True, "off": False}.get(source.get("MS_DEV_ENABLE_KERNEL_PACKET", "")),
             log_level=_log_level(source.get("GRAPHKERNEL_LOG", ""), source.get("GLOG_v", "")),
-            threads=_whole(threads) or None,
+            threads=thread_count(source),
         )
 
 

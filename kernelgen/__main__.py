@@ -14,7 +14,7 @@ import typer
 from rich.progress import Progress
 
 import kernelgen
-from kernelgen import options
+from kernelgen import cores, options
 from kernelgen.checker import Certificate
 from kernelgen.checker import certify as certificate_of
 from kernelgen.desc_bind import specialize
@@ -54,7 +54,7 @@ Output = Annotated[Path | None, typer.Option("--json", help="write the results t
 def verify(
     files: Files,
     target: TargetName = "cpu",
-    jobs: Annotated[int, typer.Option(min=1, help="worker processes")] = options.core_count(),
+    jobs: Annotated[int, typer.Option(min=1, help="worker processes")] = cores.core_count(),
     json_out: Output = None,
     limit_seconds: Annotated[float, typer.Option(min=0.1, help="time limit per file")] = 120.0,
     memory_mb: Annotated[int, typer.Option(min=1, help="larger kernels are scaled down to this")] = 256,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
 import platformdirs
+
+from kernelgen import cores
 
 LOG_LEVELS = ("debug", "info", "warning", "error")
 
@@ -26,14 +27,8 @@ def cache_dir() -> Path | None:
 
 
 def thread_count() -> int:
-    """How many threads a kernel may use: ``OMP_NUM_THREADS``, else the cores that this process may run on."""
-    written = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
-    return int(written) if re.fullmatch(r"0*[1-9][0-9]{0,8}", written) else core_count()
-
-
-def core_count() -> int:
-    """The cores that this process may run on."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """How many threads a kernel may use: ``OMP_NUM_THREADS``, at most (and by default) the processors of this process."""
+    return cores.thread_count(os.environ) or cores.core_count()
 
 
 def limit_threads(count: int) -> None:

@@ -12,8 +12,7 @@ from kernelgen.targets.cpu.emit import ENTRY, emit_for
 from kernelgen.targets.cpu.entry import CpuEntry
 from kernelgen.targets.cpu.host import Host
 from kernelgen.targets.cpu.module import compile_object, detect_host, link
-from kernelgen.targets.cpu.openmp import runtime
-from kernelgen.targets.cpu.wrapper import stand_ins
+from kernelgen.targets.cpu.team import team
 
 HOSTS = {
     "avx2": Host("x86-64-v3", frozenset(("avx", "avx2", "fma", "f16c", "sse4.1"))),
@@ -30,7 +29,7 @@ needs_avx2 = pytest.mark.skipif(
 
 def entry_on(host: Host, nest: Nest) -> CpuEntry:
     image = compile_object(emit_for(nest, host), host)
-    return CpuEntry(nest, link(image, (ENTRY,), runtime() or stand_ins()))
+    return CpuEntry(nest, link(image, (ENTRY,), team().functions))
 
 
 def run_on(host: Host, nest: Nest, *arrays: np.ndarray) -> None:

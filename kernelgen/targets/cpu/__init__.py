@@ -5,7 +5,7 @@ Reading order: host (what is known of the processor), sizes (of blocks for it), 
 logarithms, trigonometry, mathlib (transcendental ones); frame (what is in scope), indices, borders, access (loads and
 stores), expressions, locals, statements; counting, chosen, vector_plan, invariants, streaming, vector (vector loops);
 transpose, tile_plan, tiles (interleaved loops); work, thread_plan, outline, parallel, loops; choices (what is chosen for
-all loops), emit (the whole nest); module (llvmlite), objects, openmp, wrapper_ir, wrapper, entry (loaded kernels);
+all loops), emit (the whole nest); module (llvmlite), objects, openmp, team, wrapper_ir, wrapper, entry (loaded kernels);
 allocator (memory for large outputs).
 """
 

@@ -16,9 +16,9 @@ from kernelgen.nest.nodes import Nest, Num
 from kernelgen.targets.cpu.emit import ENTRY
 from kernelgen.targets.cpu.module import Library, detect_host
 from kernelgen.targets.cpu.objects import cached_library
-from kernelgen.targets.cpu.openmp import runtime
+from kernelgen.targets.cpu.team import team
 from kernelgen.targets.cpu.work import TICKS_PER_NANOSECOND, work
-from kernelgen.targets.cpu.wrapper import Argument, arguments, fast_function, stand_ins
+from kernelgen.targets.cpu.wrapper import Argument, arguments, fast_function
 
 LOCK_NANOSECONDS = 5_000
 """A kernel that runs longer lets other Python threads run; symbolic ones count as longer."""
@@ -64,8 +64,8 @@ class CpuEntry:
 
 
 def load_entry(source: str, nest: Nest) -> CpuEntry:
-    """Machine code for the source, linked against an OpenMP runtime or, without one, its stand-ins."""
-    threads = (runtime() or stand_ins()) if "@GOMP_parallel" in source else {}
+    """Machine code for the source, linked against the threads of this process where it has parallel loops."""
+    threads = team().functions if "@GOMP_parallel" in source else {}
     library, from_disk = cached_library(source, detect_host(), (ENTRY,), threads)
     return CpuEntry(nest, library, from_disk)
 

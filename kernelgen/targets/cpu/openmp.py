@@ -5,31 +5,42 @@ from __future__ import annotations
 import ctypes
 import sys
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from kernelgen.options import idle_workers_sleep
 
-NAMES = ("GOMP_parallel", "omp_get_num_threads")
+NAMES = ("GOMP_parallel", "omp_get_num_threads", "omp_get_max_threads")
+
+
+@dataclass(frozen=True)
+class OpenMP:
+    """Addresses of :data:`NAMES`; ``is_shared`` when the library was in the process before, so that others may use it."""
+
+    functions: Mapping[str, int]
+    is_shared: bool
 
 
 @cache
-def runtime() -> Mapping[str, int]:
-    """Addresses of :data:`NAMES`, empty when there is no OpenMP library."""
+def runtime() -> OpenMP | None:
+    """None when there is no OpenMP library."""
     with idle_workers_sleep():
-        for library in _candidates():
+        for library, is_shared in _candidates():
             try:
-                return {name: ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0 for name in NAMES}
+                functions = {name: ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0 for name in NAMES}
             except AttributeError:
                 continue
-    return {}
+            return OpenMP(functions, is_shared)
+    return None
 
 
-def _candidates() -> Iterator[ctypes.CDLL]:
-    yield ctypes.CDLL(None)
-    for path in (*_loaded_libraries(), "libgomp.so.1", *_packaged_libraries()):
+def _candidates() -> Iterator[tuple[ctypes.CDLL, bool]]:
+    yield ctypes.CDLL(None), True
+    loaded = [(path, True) for path in _loaded_libraries()]
+    for path, is_shared in (*loaded, *((path, False) for path in ("libgomp.so.1", *_packaged_libraries()))):
         try:
-            yield ctypes.CDLL(path)
+            yield ctypes.CDLL(path), is_shared
         except OSError:
             continue
 

@@ -1,7 +1,6 @@
 """Parallel loops: the body becomes a function that threads run on chunks of the iterations, first come first served.
 
-``GOMP_parallel`` and ``omp_get_num_threads`` are bound when the kernel is loaded: to an OpenMP library when there is
-one, else to stand-ins that run everything on the calling thread.
+``GOMP_parallel`` and ``omp_get_num_threads`` are bound when the kernel is loaded, see :mod:`team`.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -68,12 +68,6 @@ def layout_is_known() -> bool:
     return all(
         _has_known_layout(array) for array in (np.zeros((2, 3), np.float32), np.zeros((4, 1, 2), np.int64)[:, 0])
     )
-
-
-def stand_ins() -> Mapping[str, int]:
-    """What kernels call instead of OpenMP: everything on the calling thread."""
-    library = _library()
-    return {"GOMP_parallel": library.addresses["run_region"], "omp_get_num_threads": library.addresses["one_thread"]}
 
 
 def _has_known_layout(array: np.ndarray) -> bool:
@@ -150,4 +144,4 @@ def _library() -> Library:
     symbols = {
         name: ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0 for name in PYTHON_FUNCTIONS
     }
-    return cached_library(wrapper_ir.TEXT, detect_host(), ("call", "run_region", "one_thread"), symbols)[0]
+    return cached_library(wrapper_ir.TEXT, detect_host(), ("call",), symbols)[0]

@@ -1,4 +1,4 @@
-"""The text of the module that every process loads once: a Python function in LLVM IR, and stand-ins for OpenMP.
+"""The text of the module that every process loads once: a Python function in LLVM IR.
 
 ``call(self, args, nargs)`` is a METH_FASTCALL function. ``self`` is a bytes object whose data is a table of 64-bit fields
 (:mod:`wrapper` writes it):
@@ -21,15 +21,6 @@ declare void @Py_IncRef(ptr)
 declare ptr @PyErr_Format(ptr, ptr, ...)
 declare ptr @PyEval_SaveThread()
 declare void @PyEval_RestoreThread(ptr)
-
-define i32 @one_thread() {{
-  ret i32 1
-}}
-
-define void @run_region(ptr %region, ptr %context, i32 %threads, i32 %flags) {{
-  call void %region(ptr %context)
-  ret void
-}}
 
 define ptr @call(ptr %self, ptr %args, i64 %nargs) {{
 entry:

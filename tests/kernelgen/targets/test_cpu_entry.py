@@ -13,6 +13,7 @@ from kernelgen.dtypes import FLOAT32
 from kernelgen.errors import ArgumentError, CodegenError
 from kernelgen.nest.nodes import Literal, Load, LoopKind, Nest, Store
 from kernelgen.targets.cpu import TARGET, entry, module, objects, wrapper
+from kernelgen.targets.cpu.team import made_team
 from tests.support.nests import I, J, block, buffer, call, loop, map_nest, output, softmax_nest
 
 STATIC = map_nest(lambda a, b: call("add", a, b), 6, FLOAT32, FLOAT32)
@@ -138,7 +139,8 @@ def test_references_are_not_leaked() -> None:
 
 
 def test_without_openmp_kernels_run_on_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(entry, "runtime", dict)
+    alone = made_team(None, 8)
+    monkeypatch.setattr(entry, "team", lambda: alone)
     nest = softmax_nest(500, 300)
     x, y = np.ones((500, 300), np.float32), np.zeros((500, 300), np.float32)
     loaded(nest).fast(x, y)

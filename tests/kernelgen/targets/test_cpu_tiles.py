@@ -31,9 +31,8 @@ from kernelgen.targets.cpu.emit import ENTRY, emit_for
 from kernelgen.targets.cpu.entry import CpuEntry
 from kernelgen.targets.cpu.host import Host
 from kernelgen.targets.cpu.module import compile_object, detect_host, link
-from kernelgen.targets.cpu.openmp import runtime
+from kernelgen.targets.cpu.team import team
 from kernelgen.targets.cpu.tile_plan import TilePlan, tile_plan
-from kernelgen.targets.cpu.wrapper import stand_ins
 from tests.support.nests import I, J, block, buffer, call, loop, output, run
 
 EXTENTS = (1, 7, 8, 9, 31, 33, 64, 100)
@@ -94,7 +93,7 @@ def test_older_processors(host: str, type_: DType) -> None:
     x, y = values(37, 41, type_=type_), np.zeros((41, 37), type_.numpy)
     nest = copy_nest(41, 37, type_)
     image = compile_object(emit_for(nest, HOSTS[host]), HOSTS[host])
-    CpuEntry(nest, link(image, (ENTRY,), runtime() or stand_ins()))((x, y))
+    CpuEntry(nest, link(image, (ENTRY,), team().functions))((x, y))
     np.testing.assert_array_equal(y, x.T)
 
 
