@@ -42,6 +42,16 @@ def each(function: Callable[[float], float], x: Array) -> Array:
     return np.array([function(float(value)) for value in x])
 
 
+def scaled_erfc(x: float) -> float:
+    """erfc(x) e^(x^2), by Laplace's continued fraction where the factors leave the range of numbers."""
+    if x < 5:
+        return math.erfc(x) * math.exp(x * x)
+    below = x
+    for k in range(80, 0, -1):
+        below = x + k / 2 / below
+    return 1 / (below * math.sqrt(math.pi))
+
+
 def show(name: str, coefficients: Array, digits: int = 10) -> None:
     """One constant of the table."""
     print(f"{name} = ({', '.join(f'{c:.{digits}g}' for c in coefficients)})")
@@ -64,6 +74,10 @@ def main() -> None:
     x = nodes(0.9, 4.0)
     erfc = each(math.erfc, x)
     show("ERF_LARGE", fit(x, -np.log(erfc), erfc / (1 - erfc), 8))
+    s = nodes(1e-3, 0.836)  # s = t / (1 + t) of t = x / 2, up to x = 10.1
+    x = 2 * s / (1 - s)
+    scaled = each(scaled_erfc, x) / (1 - s)
+    show("ERFC", fit(s, (scaled - 1) / s, s / scaled, 7))
     x = nodes(1e-3, math.pi / 4 * 1.01)
     show("SIN", fit(x**2, (np.sin(x) / x - 1) / x**2, x**3 / np.sin(x), 3))
     show("COS", fit(x**2, (np.cos(x) - 1 + x**2 / 2) / x**4, x**4 / np.cos(x), 2))

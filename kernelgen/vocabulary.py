@@ -205,9 +205,10 @@ def _elementwise() -> dict[str, Elementwise]:
     }  # fmt: skip
     real_valued = {
         "div": ("RealDiv",), "sqrt": ("Sqrt",), "rsqrt": ("Rsqrt",), "reciprocal": ("Reciprocal",), "exp": ("Exp",),
-        "expm1": ("Expm1",), "log": ("Log",), "log1p": ("Log1p",), "tanh": ("Tanh",), "erf": ("Erf",), "sin": ("Sin",),
-        "cos": ("Cos",), "tan": ("Tan",), "sinh": ("Sinh",), "cosh": ("Cosh",), "asin": ("Asin",), "acos": ("ACos", "Acos"),
-        "atan": ("Atan",), "asinh": ("Asinh",), "acosh": ("Acosh",), "atanh": ("Atanh",),
+        "expm1": ("Expm1",), "log": ("Log",), "log1p": ("Log1p",), "tanh": ("Tanh",), "erf": ("Erf",),
+        "erfc": ("Erfc",), "sin": ("Sin",), "cos": ("Cos",), "tan": ("Tan",), "sinh": ("Sinh",), "cosh": ("Cosh",),
+        "asin": ("Asin",), "acos": ("ACos", "Acos"), "atan": ("Atan",), "asinh": ("Asinh",), "acosh": ("Acosh",),
+        "atanh": ("Atanh",),
     }  # fmt: skip
     table: dict[str, Elementwise] = {name: direct(function) for function, ops in names.items() for name in ops}
     table |= {name: floating(function) for function, ops in real_valued.items() for name in ops}

@@ -5,7 +5,7 @@ are in it, Greater is not. Ours adds what kernelgen compiles on the CPU, since a
 its Erf) costs two trips through memory: comparisons, logic, classification, rounding, trigonometry, Div, Erf, BroadcastTo
 and all reductions but Argmax and Argmin. On the GPU it adds the same where MindSpore has gaps, and matrix products, which
 MindSpore admits on one generation of devices only: a product stays with the library unless an epilogue joins it. On Ascend
-it adds the other reductions, without which a softmax falls in two.
+it adds the other reductions, without which a softmax falls in two, and Erfc, without which a gelu does.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _EVERYWHERE: Levels = (
 _CPU: Levels = (_names("LogicalNot Mod Select Less LessEqual"), _names("ReduceMax"), frozenset())
 _CPU_OURS: Levels = (
     _names(
-        "ACos Acosh Asin Asinh Assign Atan Atan2 Atanh BroadcastTo Ceil Cos Cosh Div Erf Expm1 Floor FloorDiv FloorMod "
+        "ACos Acosh Asin Asinh Assign Atan Atan2 Atanh BroadcastTo Ceil Cos Cosh Div Erf Erfc Expm1 Floor FloorDiv FloorMod "
         "Greater GreaterEqual IsFinite IsInf IsNan Log1p LogicalAnd LogicalOr NotEqual Sign Sin Sinh Square Tan TensorMove "
         "Trunc"
     ),
@@ -43,7 +43,7 @@ _GPU: Levels = (
     _names("Argmax Argmin"),
 )
 _GPU_OURS: Levels = (
-    _names("Atanh BroadcastTo Ceil Cosh Log1p Sinh Square Tan TensorMove"),
+    _names("Atanh BroadcastTo Ceil Cosh Erfc Log1p Sinh Square Tan TensorMove"),
     _names("BatchMatMul MatMul ReduceAll ReduceAny ReduceProd"),
     frozenset(),
 )
@@ -56,7 +56,7 @@ _ASCEND: Levels = (
     _names("BatchMatMul GroupedMatmul MatMul Reshape TransData"),
     _names("TensorMove"),
 )
-_ASCEND_OURS: Levels = (_names("ReduceMax ReduceMin"), frozenset(), frozenset())
+_ASCEND_OURS: Levels = (_names("Erfc ReduceMax ReduceMin"), frozenset(), frozenset())
 
 
 def _union(*lists: Levels) -> Levels:

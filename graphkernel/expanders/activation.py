@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 
 from graphkernel import ops
-from graphkernel.expanders.accurate import erf_by_fraction
-from graphkernel.expanders.base import Declined, Expansion, expander
+from graphkernel.expanders.base import Declined, expander
 from graphkernel.ir.types import Attrs
 from graphkernel.ops import Tensor
 from graphkernel.ops.activation import FAST_GELU_SCALE, GELU_CUBIC, GELU_SCALE
@@ -48,20 +47,20 @@ def relu6(x: Tensor, *, attrs: Attrs) -> Tensor:
 
 @expander("Sigmoid")
 def sigmoid(x: Tensor, *, attrs: Attrs) -> Tensor:
-    """1 / (1 + exp(-x))"""
+    """e / (1 + e) with e = exp(x); 1 / (1 + exp(-x)) where x >= 0"""
     return logistic(x)
 
 
 @expander("SiLU")
 def silu(x: Tensor, *, attrs: Attrs) -> Tensor:
-    """x / (1 + exp(-x))"""
-    return x / (1.0 + ops.exp(-x))
+    """x * e / (1 + e) with e = exp(x); with exp(-x) alike where x >= 0"""
+    return gated(x, x)
 
 
 @expander("HSigmoid")
 def hsigmoid(x: Tensor, *, attrs: Attrs) -> Tensor:
-    """min(max(x / 6 + 0.5, 0), 1)"""
-    return clipped(x / 6.0 + 0.5, 0, 1)
+    """min(max(x + 3, 0), 6) / 6"""
+    return clipped(x + 3.0, 0, 6) / 6.0
 
 
 @expander("HSwish")
@@ -70,35 +69,23 @@ def hswish(x: Tensor, *, attrs: Attrs) -> Tensor:
     return x * clipped(x + 3.0, 0, 6) / 6.0
 
 
-def gelu_by_exp(x: Tensor, *, attrs: Attrs) -> Tensor:
-    """x / (1 + exp(-2 * sqrt(2 / pi) * (x + 0.044715 * x^3))), which is the same without a tanh"""
-    return x / (1.0 + ops.exp(-2.0 * GELU_SCALE * (x + GELU_CUBIC * x * x * x)))
-
-
-@expander("GeLU", special={"ascend": gelu_by_exp})
+@expander("GeLU")
 def gelu_of_mindspore(x: Tensor, *, attrs: Attrs) -> Tensor:
-    """0.5 * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)))"""
-    return 0.5 * x * (1.0 + tanh_of_gelu(x))
+    """x * sigmoid(2 * sqrt(2 / pi) * (x + 0.044715 * x^3)), which is the tanh form with all digits where it is small"""
+    return gated(x, gate_of_gelu(x))
 
 
-def gelu_without_erf(x: Tensor, *, attrs: Attrs) -> Expansion:
-    """The erf by a fraction, the tanh form by exp"""
-    if attrs.str("approximate", "none") == "tanh":
-        return gelu_by_exp(x, attrs=attrs)
-    return only_float32(x) or 0.5 * x * (1.0 + erf_by_fraction(x * math.sqrt(0.5)))
-
-
-@expander("Gelu", special={"ascend": gelu_without_erf})
+@expander("Gelu")
 def gelu(x: Tensor, *, attrs: Attrs) -> Tensor:
-    """0.5 * x * (1 + erf(x / sqrt(2))), or the tanh form when the attribute asks for it"""
+    """0.5 * x * erfc(-x / sqrt(2)), or the tanh form when the attribute asks for it"""
     if attrs.str("approximate", "none") == "tanh":
-        return 0.5 * x * (1.0 + tanh_of_gelu(x))
-    return 0.5 * x * (1.0 + ops.erf(x * math.sqrt(0.5)))
+        return gated(x, gate_of_gelu(x))
+    return 0.5 * x * ops.erfc(x * -math.sqrt(0.5))
 
 
 def _fast_gelu(x: Tensor, *, attrs: Attrs) -> Tensor:
-    """x / (1 + exp(-1.702 * x))"""
-    return x / (1.0 + ops.exp(-FAST_GELU_SCALE * x))
+    """x * sigmoid(1.702 * x)"""
+    return gated(x, FAST_GELU_SCALE * x)
 
 
 FAST_GELU = expander("FastGeLU")(_fast_gelu)
@@ -111,25 +98,34 @@ def softsign(x: Tensor, *, attrs: Attrs) -> Tensor:
     return x / (1.0 + abs(x))
 
 
-def erfc_by_fraction(x: Tensor, *, attrs: Attrs) -> Expansion:
-    """1 - erf(x), the erf by a fraction"""
-    return only_float32(x) or 1.0 - erf_by_fraction(x)
-
-
-@expander("Erfc", special={"ascend": erfc_by_fraction})
-def erfc(x: Tensor, *, attrs: Attrs) -> Tensor:
-    """1 - erf(x); accurate to the rounding of 1, as MindSpore's"""
-    return 1.0 - ops.erf(x)
-
-
 def logistic(x: Tensor) -> Tensor:
-    """1 / (1 + exp(-x)); an overflowing exp gives the correct 0."""
-    return 1.0 / (1.0 + ops.exp(-x))
+    """1 / (1 + exp(-x)) in the form of :func:`gated`."""
+    numerator, denominator, _ = _fraction(x)
+    return numerator / denominator
 
 
-def tanh_of_gelu(x: Tensor) -> Tensor:
-    """tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))"""
-    return ops.tanh(GELU_SCALE * (x + GELU_CUBIC * x * x * x))
+def gated(x: Tensor, gate: Tensor) -> Tensor:
+    """x * sigmoid(gate). Nothing overflows, so that what is small keeps its digits down to the least number."""
+    numerator, denominator, _ = _fraction(gate)
+    return x * numerator / denominator
+
+
+def logistic_and_slope(x: Tensor) -> tuple[Tensor, Tensor]:
+    """(s, s * (1 - s)) with s = sigmoid(x), without the difference, which would cancel."""
+    numerator, denominator, e = _fraction(x)
+    s = numerator / denominator
+    return s, e / (denominator * denominator)
+
+
+def _fraction(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Numerator and denominator of sigmoid(x), and e = exp(-|x|): 1 / (1 + e) where x >= 0, else e / (1 + e)."""
+    e = ops.exp(-abs(x))
+    return ops.select(x >= 0, 1, e), 1.0 + e, e
+
+
+def gate_of_gelu(x: Tensor) -> Tensor:
+    """2 * sqrt(2 / pi) * (x + 0.044715 * x^3): 0.5 * (1 + tanh(u)) is sigmoid(2 u)"""
+    return 2.0 * GELU_SCALE * (x + GELU_CUBIC * x * x * x)
 
 
 def clipped(x: Tensor, low: float, high: float) -> Tensor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graphkernel import ops
-from graphkernel.expanders.activation import logistic, tanh_of_gelu
+from graphkernel.expanders.activation import gate_of_gelu, gated, logistic_and_slope
 from graphkernel.expanders.base import expander
 from graphkernel.expanders.means import summed_to
 from graphkernel.ir.types import Attrs
@@ -13,8 +13,8 @@ from graphkernel.ops.activation import FAST_GELU_SCALE, GELU_CUBIC, GELU_SCALE
 
 @expander("TanhGrad")
 def tanh_grad(y: Tensor, dy: Tensor, *, attrs: Attrs) -> Tensor:
-    """dy * (1 - y * y)"""
-    return dy * (1.0 - y * y)
+    """dy * ((1 - y) * (1 + y))"""
+    return dy * ((1.0 - y) * (1.0 + y))
 
 
 @expander("SigmoidGrad")
@@ -43,46 +43,40 @@ def rsqrt_grad(y: Tensor, dy: Tensor, *, attrs: Attrs) -> Tensor:
 
 @expander("SiLUGrad")
 def silu_grad(dy: Tensor, x: Tensor, *, attrs: Attrs) -> Tensor:
-    """dy * s * (1 + x * (1 - s)) with s = sigmoid(x)"""
-    s = logistic(x)
-    return dy * s * (1.0 + x * (1.0 - s))
+    """dy * (s + x * s * (1 - s)) with s = sigmoid(x)"""
+    s, slope = logistic_and_slope(x)
+    return dy * (s + x * slope)
 
 
 @expander("SoftplusGrad")
 def softplus_grad(dy: Tensor, x: Tensor, *, attrs: Attrs) -> Tensor:
-    """dy / (1 + exp(-x))"""
-    return dy / (1.0 + ops.exp(-x))
+    """dy * sigmoid(x)"""
+    return gated(dy, x)
 
 
 @expander("SoftplusGradExt")
 def softplus_grad_ext(dy: Tensor, x: Tensor, *, attrs: Attrs) -> Tensor:
-    """dy where beta * x > threshold, else dy / (1 + exp(-beta * x))"""
+    """dy where beta * x > threshold, else dy * sigmoid(beta * x)"""
     scaled = attrs.float("beta", 1.0) * x
-    return ops.select(scaled > attrs.float("threshold", 20.0), dy, dy / (1.0 + ops.exp(-scaled)))
+    return ops.select(scaled > attrs.float("threshold", 20.0), dy, gated(dy, scaled))
 
 
-def gelu_grad_by_exp(dy: Tensor, x: Tensor, *unused: Tensor, attrs: Attrs) -> Tensor:
-    """dy * (s + 2 * x * s * (1 - s) * c * (1 + 3 * 0.044715 * x^2)) with s = 1 / (1 + exp(-2 * u)), where tanh(u) is GeLU's"""
-    s = logistic(2.0 * GELU_SCALE * (x + GELU_CUBIC * x * x * x))
-    return dy * (s + 2.0 * x * s * (1.0 - s) * slope_of_gelu(x))
-
-
-@expander("GeLUGrad", special={"ascend": gelu_grad_by_exp})
+@expander("GeLUGrad")
 def gelu_grad(dy: Tensor, x: Tensor, *unused: Tensor, attrs: Attrs) -> Tensor:
-    """dy * (0.5 * (1 + t) + 0.5 * x * (1 - t^2) * c * (1 + 3 * 0.044715 * x^2)), t the tanh of GeLU, c = sqrt(2 / pi)"""
-    t = tanh_of_gelu(x)
-    return dy * (0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * slope_of_gelu(x))
+    """dy * (s + x * s * (1 - s) * 2 * c * (1 + 3 * 0.044715 * x^2)) with GeLU's sigmoid s and c = sqrt(2 / pi)"""
+    s, slope = logistic_and_slope(gate_of_gelu(x))
+    return dy * (s + x * slope * slope_of_gate(x))
 
 
-def slope_of_gelu(x: Tensor) -> Tensor:
-    """The derivative of what GeLU takes the tanh of."""
-    return GELU_SCALE * (1.0 + 3.0 * GELU_CUBIC * x * x)
+def slope_of_gate(x: Tensor) -> Tensor:
+    """The derivative of what GeLU takes the sigmoid of."""
+    return 2.0 * GELU_SCALE * (1.0 + 3.0 * GELU_CUBIC * x * x)
 
 
 def _fast_gelu_grad(dy: Tensor, x: Tensor, *, attrs: Attrs) -> Tensor:
-    """dy * (s + 1.702 * x * s * (1 - s)) with s = 1 / (1 + exp(-1.702 * x))"""
-    s = logistic(FAST_GELU_SCALE * x)
-    return dy * (s + FAST_GELU_SCALE * x * s * (1.0 - s))
+    """dy * (s + 1.702 * x * s * (1 - s)) with s = sigmoid(1.702 * x)"""
+    s, slope = logistic_and_slope(FAST_GELU_SCALE * x)
+    return dy * (s + FAST_GELU_SCALE * x * slope)
 
 
 FAST_GELU_GRAD = expander("FastGeLUGrad")(_fast_gelu_grad)

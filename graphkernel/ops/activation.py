@@ -10,7 +10,7 @@ import numpy as np
 from graphkernel.errors import TypeRuleError
 from graphkernel.ir.opdef import InferRule, Kind, OpDef
 from graphkernel.ir.types import Attrs, TensorType
-from graphkernel.ops.elemwise import erf
+from graphkernel.ops.elemwise import erfc
 from graphkernel.ops.families import Array, ArrayFunction, binary, declare, rounded, unary
 from graphkernel.ops.type_rules import any_dtype, broadcasting, expect_dtype, floating, number, real
 
@@ -30,16 +30,33 @@ def sigmoid(x: Array) -> Array:
     return np.where(x >= 0, 1 / (1 + e), e / (1 + e))
 
 
-def _gelu_tanh(x: Array) -> Array:
-    return 0.5 * x * (1 + np.tanh(GELU_SCALE * (x + GELU_CUBIC * x * x * x)))
+def gated(x: Array, gate: Array) -> Array:
+    """x * sigmoid(gate); the product keeps its digits where the sigmoid alone is too small to."""
+    e = np.exp(-np.abs(gate))
+    return x * np.where(gate >= 0, 1, e) / (1 + e)
+
+
+def logistic_and_slope(x: Array) -> tuple[Array, Array]:
+    """(s, s * (1 - s)) with s = sigmoid(x), without the difference, which would cancel."""
+    e = np.exp(-np.abs(x))
+    return np.where(x >= 0, 1, e) / (1 + e), e / np.square(1 + e)
+
+
+def _gate_of_gelu(x: Array) -> Array:
+    """0.5 * (1 + tanh(u)), which cancels where it is small, is sigmoid(2 u)."""
+    return 2 * GELU_SCALE * (x + GELU_CUBIC * x * x * x)
 
 
 def _gelu_erf(x: Array) -> Array:
-    return 0.5 * x * (1 + erf(x * np.asarray(np.sqrt(0.5), x.dtype)))
+    return 0.5 * x * erfc(x * np.asarray(-np.sqrt(0.5), x.dtype))
+
+
+def _gelu_tanh(x: Array) -> Array:
+    return gated(x, _gate_of_gelu(x))
 
 
 def _fast_gelu(x: Array) -> Array:
-    return x * sigmoid(FAST_GELU_SCALE * x)
+    return gated(x, FAST_GELU_SCALE * x)
 
 
 def _softplus(x: Array) -> Array:
@@ -47,35 +64,37 @@ def _softplus(x: Array) -> Array:
 
 
 def _gelu_tanh_gradient(dy: Array, x: Array) -> Array:
-    t = np.tanh(GELU_SCALE * (x + GELU_CUBIC * x * x * x))
-    return dy * (0.5 * (1 + t) + 0.5 * x * (1 - t * t) * GELU_SCALE * (1 + 3 * GELU_CUBIC * x * x))
+    s, slope = logistic_and_slope(_gate_of_gelu(x))
+    return dy * (s + x * slope * (2 * GELU_SCALE * (1 + 3 * GELU_CUBIC * x * x)))
+
+
+def _silu_gradient(dy: Array, x: Array) -> Array:
+    s, slope = logistic_and_slope(x)
+    return dy * (s + x * slope)
 
 
 SQUARE = _unary("Square", np.square, number)
 SIGMOID = _unary("Sigmoid", sigmoid)
 RELU = _unary("ReLU", lambda x: np.maximum(x, 0), real)
 RELU6 = _unary("ReLU6", lambda x: np.clip(x, 0, 6), real)
-SILU = _unary("SiLU", lambda x: x * sigmoid(x), doc="x * sigmoid(x).")
+SILU = _unary("SiLU", lambda x: gated(x, x), doc="x * sigmoid(x).")
 GELU_TANH = _unary("GeLU", _gelu_tanh, doc="The tanh approximation, as MindSpore's GeLU.")
 FAST_GELU = _unary("FastGeLU", _fast_gelu, doc="x * sigmoid(1.702 x).")
 SOFTPLUS = _unary("Softplus", _softplus, doc="log(1 + exp(x)) without overflow.")
 SOFTSIGN = _unary("Softsign", lambda x: x / (1 + np.abs(x)))
-HSIGMOID = _unary("HSigmoid", lambda x: np.clip(x / 6 + 0.5, 0, 1))
+HSIGMOID = _unary("HSigmoid", lambda x: np.clip(x + 3, 0, 6) / 6)
 HSWISH = _unary("HSwish", lambda x: x * np.clip(x + 3, 0, 6) / 6)
-ERFC = _unary("Erfc", lambda x: 1 - erf(x.astype(np.float64)))
 ONES_LIKE = _unary("OnesLike", np.ones_like, any_dtype)
 ZEROS_LIKE = _unary("ZerosLike", np.zeros_like, any_dtype)
 SQUARED_DIFFERENCE = _binary("SquaredDifference", lambda x, y: np.square(x - y), commutative=True)
 
-TANH_GRAD = _binary("TanhGrad", lambda y, dy: dy * (1 - y * y), floating, doc="From the result y and dy.")
+TANH_GRAD = _binary("TanhGrad", lambda y, dy: dy * ((1 - y) * (1 + y)), floating, doc="From the result y and dy.")
 SIGMOID_GRAD = _binary("SigmoidGrad", lambda y, dy: (1 - y) * y * dy, floating, doc="From the result y and dy.")
 RELU_GRAD = _binary("ReluGrad", lambda dy, y: np.where(y > 0, dy, 0), real, doc="dy where the operand is positive.")
 SQRT_GRAD = _binary("SqrtGrad", lambda y, dy: dy / (2 * y), floating, doc="From the result y and dy.")
 RSQRT_GRAD = _binary("RsqrtGrad", lambda y, dy: -0.5 * y * y * y * dy, floating, doc="From the result y and dy.")
-SILU_GRAD = _binary(
-    "SiLUGrad", lambda dy, x: dy * sigmoid(x) * (1 + x * (1 - sigmoid(x))), floating, doc="From dy and the operand."
-)
-SOFTPLUS_GRAD = _binary("SoftplusGrad", lambda dy, x: dy * sigmoid(x), floating, doc="From dy and the operand.")
+SILU_GRAD = _binary("SiLUGrad", _silu_gradient, floating, doc="From dy and the operand.")
+SOFTPLUS_GRAD = _binary("SoftplusGrad", gated, floating, doc="From dy and the operand.")
 
 
 def _gelu_gradient_type(types: Types, attrs: Attrs) -> Types:
@@ -117,7 +136,7 @@ GELU = declare(
     _gelu,
     attributes=("approximate",),
     composite=True,
-    doc="x * Phi(x); approximate='none' uses erf, 'tanh' the tanh form.",
+    doc="x * Phi(x); approximate='none' uses erfc, 'tanh' the tanh form.",
 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from graphkernel.ir.types import Attrs
-from graphkernel.ops.activation import FAST_GELU_SCALE, sigmoid
+from graphkernel.ops.activation import FAST_GELU_SCALE, gated
 from graphkernel.ops.exact import exact_elementwise
 from graphkernel.ops.families import Array
 
@@ -42,7 +42,7 @@ LEAKY_RELU_EXT = exact_elementwise(
 )
 HSHRINK = exact_elementwise("HShrink", 1, _hard_shrink, attributes=("lambd",), doc="0 where |x| <= lambd, else x.")
 FAST_GELU_LOWER = exact_elementwise(
-    "FastGelu", 1, lambda x, attrs: x * sigmoid(FAST_GELU_SCALE * x), doc="Another name of FastGeLU."
+    "FastGelu", 1, lambda x, attrs: gated(x, FAST_GELU_SCALE * x), doc="Another name of FastGeLU."
 )
 ACOSH_EXT = exact_elementwise(
     "AcoshExt", 1, lambda x, attrs: np.arccosh(x), doc="Acosh for targets without the function."

@@ -16,6 +16,11 @@ def erf(x: Array) -> Array:
     return np.asarray(np.vectorize(math.erf, otypes=[np.float64])(x)).astype(x.dtype)
 
 
+def erfc(x: Array) -> Array:
+    """1 - erf(x), with all digits where that is small."""
+    return np.asarray(np.vectorize(math.erfc, otypes=[np.float64])(x)).astype(x.dtype)
+
+
 def truncated_quotient(x: Array, y: Array) -> Any:  # numpy gives array or scalar
     """C's division: true division of floats, integers round towards zero."""
     if np.issubdtype(x.dtype, np.integer):
@@ -53,6 +58,7 @@ LOG = unary("Log", np.log)
 LOG1P = unary("Log1p", np.log1p)
 TANH = unary("Tanh", np.tanh)
 ERF = unary("Erf", erf)
+ERFC = unary("Erfc", erfc, doc="1 - erf(x), with all digits where that is small.")
 SIN = unary("Sin", np.sin)
 COS = unary("Cos", np.cos)
 TAN = unary("Tan", np.tan)

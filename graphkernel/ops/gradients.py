@@ -9,7 +9,7 @@ import numpy as np
 from graphkernel.errors import TypeRuleError
 from graphkernel.ir.opdef import Kind
 from graphkernel.ir.types import Attrs, TensorType
-from graphkernel.ops.activation import FAST_GELU_SCALE, sigmoid
+from graphkernel.ops.activation import FAST_GELU_SCALE, gated, logistic_and_slope
 from graphkernel.ops.exact import exact, exact_elementwise
 from graphkernel.ops.families import Array, ArrayFunction
 from graphkernel.ops.type_rules import broadcast_shapes, expect_dtype, floating
@@ -18,13 +18,13 @@ Types = tuple[TensorType, ...]
 
 
 def _fast_gelu_gradient(dy: Array, x: Array, *, attrs: Attrs) -> Array:
-    s = sigmoid(FAST_GELU_SCALE * x)
-    return dy * (s + FAST_GELU_SCALE * x * s * (1 - s))
+    s, slope = logistic_and_slope(FAST_GELU_SCALE * x)
+    return dy * (s + FAST_GELU_SCALE * x * slope)
 
 
 def _softplus_ext_gradient(dy: Array, x: Array, *, attrs: Attrs) -> Array:
     scaled = attrs.float("beta", 1.0) * x
-    return np.where(scaled > attrs.float("threshold", 20.0), dy, dy * sigmoid(scaled))
+    return np.where(scaled > attrs.float("threshold", 20.0), dy, gated(dy, scaled))
 
 
 FAST_GELU_GRAD = exact_elementwise("FastGeLUGrad", 2, _fast_gelu_gradient, doc="From dy and the operand of FastGeLU.")

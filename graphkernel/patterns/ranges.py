@@ -280,6 +280,7 @@ TRANSFERS: Mapping[str, Transfer] = {
     "Exp": _monotone(np.exp),
     "Log": _monotone(np.log, 0.0),
     "Log1p": _monotone(np.log1p, -1.0),
+    "Erfc": _fixed(0.0, 2.0),
     "Expm1": _monotone(np.expm1),
     "Maximum": _greater_of,
     "Minimum": _smaller_of,

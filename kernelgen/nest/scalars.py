@@ -6,6 +6,7 @@ Rounding: a function of float16/bfloat16 operands computes in float32 and rounds
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
@@ -33,10 +34,9 @@ class ScalarFunction:
     result: Result = Result.SAME
 
 
-def _erf(x: Any) -> Any:  # numpy arrays and scalars alike
-    from math import erf
-
-    return np.vectorize(erf, otypes=[np.float64])(x)
+def _each(function: Callable[[float], float]) -> Callable[[Any], Any]:
+    """A function of the standard library on numpy arrays and scalars alike."""
+    return np.vectorize(function, otypes=[np.float64])
 
 
 def _f(name: str, arity: int, numpy: Callable[..., Any], cost: float, result: Result = Result.SAME) -> ScalarFunction:
@@ -71,7 +71,8 @@ _TABLE = (
     _f("log", 1, np.log, 1.14),
     _f("log1p", 1, np.log1p, 1.5),
     _f("tanh", 1, np.tanh, 1.48),
-    _f("erf", 1, _erf, 1.93),
+    _f("erf", 1, _each(math.erf), 1.93),
+    _f("erfc", 1, _each(math.erfc), 1.93),  # 1 - erf(x), with all digits where that is small
     _f("sin", 1, np.sin, 1.0),
     _f("cos", 1, np.cos, 1.0),
     _f("tan", 1, np.tan, 2.0),

@@ -30,7 +30,7 @@ TOLERANCE = {
     "complex64": 3e-6,
     "complex128": 1e-12,
 }
-APPROXIMATE = {"Erf": 2e-6, "Erfc": 2e-6, "Gelu": 4e-6}  # by a fraction with float32 coefficients
+APPROXIMATE = {"Erf": 2e-6}  # by a fraction with float32 coefficients
 
 
 @dataclass(frozen=True)
@@ -164,8 +164,6 @@ def test_a_formula_that_is_wrong_at_infinity_is_found() -> None:
         ("Erf", "ascend", ["f64[3]"], {}, "accurate to float32 only"),
         ("Tanh", "ascend", ["f64[3]"], {}, "accurate to float32 only"),
         ("Sinh", "ascend", ["f64[3]"], {}, "accurate to float32 only"),
-        ("Erfc", "ascend", ["f64[3]"], {}, "accurate to float32 only"),
-        ("Gelu", "ascend", ["f64[3]"], {}, "accurate to float32 only"),
     ],
 )
 def test_declined(name: str, target: str, types: Sequence[str], attributes: dict[str, object], reason: str) -> None:

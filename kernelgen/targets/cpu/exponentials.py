@@ -69,6 +69,20 @@ def erf(x: Value) -> Value:
     return magnitude.compare("olt", 0.95).select(near, x.compare("uno", x).select(x, far))
 
 
+def erfc(x: Value) -> Value:
+    """``exp(-x^2)`` times what changes slowly: nothing cancels where the result is small. ``2 - erfc(-x)`` below 0."""
+    a = clamped(x.intrinsic("fabs"), 0.0, 10.1)
+    t = a * 0.5
+    w = t.like(1.0) / (t + 1.0)
+    s = t * w
+    slow = s.fma(polynomial(s, coefficients.ERFC), 1.0) * w
+    square = a * a
+    lost = a.fma(a, -square)  # in rounding the square, where the processor fuses
+    power = exp(-square)
+    positive = (-lost).fma(power, power) * slow
+    return x.compare("olt", 0.0).select(x.like(2.0) - positive, positive)
+
+
 def sinh(x: Value) -> Value:
     """An odd polynomial below 1; beyond, from half of ``e^|x|``, which is finite wherever sinh is."""
     magnitude = x.intrinsic("fabs")

@@ -8,8 +8,8 @@ from kernelgen.targets.cpu import exponentials, logarithms, trigonometry
 from kernelgen.targets.cpu.values import Value
 
 _LIBRARY = frozenset((
-    "pow", "atan2", "exp", "expm1", "log", "log1p", "tanh", "erf", "sin", "cos", "tan", "sinh", "cosh", "asin", "acos",
-    "atan", "asinh", "acosh", "atanh", "fmod",
+    "pow", "atan2", "exp", "expm1", "log", "log1p", "tanh", "erf", "erfc", "sin", "cos", "tan", "sinh", "cosh", "asin",
+    "acos", "atan", "asinh", "acosh", "atanh", "fmod",
 ))  # fmt: skip
 
 _INLINE: dict[str, Callable[..., Value]] = {
@@ -17,6 +17,7 @@ _INLINE: dict[str, Callable[..., Value]] = {
     "expm1": exponentials.expm1,
     "tanh": exponentials.tanh,
     "erf": exponentials.erf,
+    "erfc": exponentials.erfc,
     "sinh": exponentials.sinh,
     "cosh": exponentials.cosh,
     "log": logarithms.log,

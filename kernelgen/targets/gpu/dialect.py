@@ -79,8 +79,8 @@ class Dialect:
     tiles: TileInstructions | None = None
 
 
-UNARY = ("floor", "ceil", "trunc", "sqrt", "exp", "expm1", "log", "log1p", "tanh", "erf", "sin", "cos", "tan", "sinh",
-         "cosh", "asin", "acos", "atan", "asinh", "acosh", "atanh")  # fmt: skip
+UNARY = ("floor", "ceil", "trunc", "sqrt", "exp", "expm1", "log", "log1p", "tanh", "erf", "erfc", "sin", "cos", "tan",
+         "sinh", "cosh", "asin", "acos", "atan", "asinh", "acosh", "atanh")  # fmt: skip
 BINARY = ("pow", "atan2", "fmod", "copysign")
 
 

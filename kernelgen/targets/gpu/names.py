@@ -11,7 +11,7 @@ protected public register restrict return short signed sizeof static struct swit
 typedef typeid typename union unsigned using virtual void volatile wchar_t while xor item flat turn first lane lanes
 other bx tx ty kernel global local constant generic half uchar ushort uint ulong event_t sampler_t pipe uniform complex
 imaginary quad read_only write_only read_write y0 y1 yn j0 j1 jn floor ceil trunc rint sqrt rsqrt exp expm1 log log1p tanh
-erf sin cos tan sinh cosh asin acos atan asinh acosh atanh pow atan2 fmod copysign fabs barrier shared_memory
+erf erfc sin cos tan sinh cosh asin acos atan asinh acosh atanh pow atan2 fmod copysign fabs barrier shared_memory
 """
 TAKEN = frozenset(WORDS.split())
 

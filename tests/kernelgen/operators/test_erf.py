@@ -1,4 +1,4 @@
-"""Erf against math.erf."""
+"""Erf and Erfc against math.erf and math.erfc."""
 
 import math
 
@@ -13,7 +13,11 @@ SIZES = [
 
 
 def erf(x):
-    return np.asarray([math.erf(float(v)) for v in x.ravel()]).reshape(x.shape).astype(x.dtype)
+    return each(math.erf, x)
+
+
+def each(function, x):
+    return np.asarray([function(float(v)) for v in x.ravel()]).reshape(x.shape).astype(x.dtype)
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -35,3 +39,17 @@ def test_nan_stays(target):
     Case("Erf", (np.asarray([math.nan, 1.0], np.float32),), (np.asarray([math.nan, math.erf(1)], np.float32),)).agrees(
         target
     )
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(("shape", "kind"), SIZES)
+def test_erfc(shape, kind, target):
+    x = numbers(3, shape, kind, -4, 4)
+    Case("Erfc", (x,), (each(math.erfc, x),)).agrees(target)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("kind", ["float32", "float64"])
+def test_special_values_of_erfc(kind, target):
+    x = np.asarray([0.0, -0.0, math.inf, -math.inf, math.nan, 1e-30, -1e-8, 5.9, -100.0, 100.0, 0.5, 1.0], kind)
+    Case("Erfc", (x,), (each(math.erfc, x),)).agrees(target)

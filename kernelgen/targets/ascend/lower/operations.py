@@ -3,6 +3,7 @@
     x // c       ->  Div, Cast to int32 by floor and back where that is exact
     a < b (i32)  ->  Max(a, b) == a says a >= b, its complement the rest: int32 compares by equality only
     tanh(x)      ->  1 - 2 / (exp(2x) + 1)
+    erfc(x)      ->  exp(-x^2) w (1 + s(a1 + s(a2 + ...))), t = x / 2, w = 1 / (1 + t), s = t w; 2 - erfc(-x) below 0
     erf(x)       ->  1 - t(a1 + t(a2 + ...)) exp(-x^2), t = 1 / (1 + p|x|)   (Abramowitz and Stegun 7.1.26, |error| < 1.5e-7)
 
 Functions that need more digits than float16 has are computed in float32 and rounded once.
@@ -24,6 +25,11 @@ WHOLE_DIGITS: Mapping[DType, float] = {FLOAT32: 2.0**23, FLOAT16: 2.0**11}
 """From here on every float is an integer."""
 ERF = (0.254829592, -0.284496736, 1.421413741, -1.453152027, 1.061405429)
 ERF_P = 0.3275911
+ERFC = (
+    -1.256752665, 0.4862657069, 0.2145996001, -0.1179141321, -0.02543540992, -0.1461671373, 0.1860268877, -0.05853548937,
+)  # those of the CPU, docs/fit_math.py  # fmt: skip
+ERFC_LIMIT = 10.1
+"""From here on erfc is 0 in float32."""
 RING = ("add", "sub", "mul")
 SWAPPED = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE", "EQ": "EQ", "NE": "NE"}
 COMPLEMENTS = {"EQ": "NE", "GE": "LT", "LE": "GT"}
@@ -191,6 +197,22 @@ def _erf(lanes: Lanes, args: Sequence[Value], dtype: DType) -> Held:
     found = _subtract(lanes, (Constant(1.0, dtype), tail), dtype)
     negative = lanes.compare("LT", x, Constant(0.0, dtype))
     return lanes.select(negative, lanes.scalar("Muls", found, -1.0, dtype), found, dtype)
+
+
+def _erfc(lanes: Lanes, args: Sequence[Value], dtype: DType) -> Held:
+    x = lanes.held(args[0])
+    size = lanes.scalar("Mins", lanes.unary("Abs", x, dtype), ERFC_LIMIT, dtype)
+    t = lanes.scalar("Muls", size, 0.5, dtype)
+    w = lanes.binary("Div", Constant(1.0, dtype), lanes.scalar("Adds", t, 1.0, dtype), dtype)
+    s = lanes.binary("Mul", t, w, dtype)
+    total = lanes.scalar("Muls", s, ERFC[-1], dtype)
+    for factor in ERFC[-2::-1]:
+        total = lanes.binary("Mul", lanes.scalar("Adds", total, factor, dtype), s, dtype)
+    slow = lanes.binary("Mul", lanes.scalar("Adds", total, 1.0, dtype), w, dtype)
+    square = lanes.scalar("Muls", lanes.binary("Mul", size, size, dtype), -1.0, dtype)
+    positive = lanes.binary("Mul", slow, lanes.unary("Exp", square, dtype), dtype)
+    negative = lanes.compare("LT", x, Constant(0.0, dtype))
+    return lanes.select(negative, _subtract(lanes, (Constant(2.0, dtype), positive), dtype), positive, dtype)
 
 
 def _power(lanes: Lanes, args: Sequence[Value], dtype: DType) -> Held:
@@ -387,7 +409,7 @@ def _against_infinity(mode: str) -> Rule:
 
 
 COMPARING = frozenset({
-    "floor", "ceil", "trunc", "round", "floor_div", "mod", "floor_mod", "erf", "pow", "sign", "asinh", "select",
+    "floor", "ceil", "trunc", "round", "floor_div", "mod", "floor_mod", "erf", "erfc", "pow", "sign", "asinh", "select",
 })  # fmt: skip
 
 RULES: Mapping[str, Rule] = {
@@ -399,7 +421,8 @@ RULES: Mapping[str, Rule] = {
     "floor": FLOOR, "trunc": TRUNC, "ceil": _rounded("CAST_CEIL"), "round": _rounded("CAST_RINT"),
     "floor_div": _in_float32(_floor_divide), "mod": _in_float32(_remainder(TRUNC)),
     "floor_mod": _in_float32(_remainder(FLOOR)), "pow": _in_float32(_power), "tanh": _in_float32(_tanh),
-    "erf": _in_float32(_erf), "sign": _sign, "expm1": _in_float32(_shifted_exp), "log1p": _in_float32(_shifted_log),
+    "erf": _in_float32(_erf), "erfc": _in_float32(_erfc), "sign": _sign,
+    "expm1": _in_float32(_shifted_exp), "log1p": _in_float32(_shifted_log),
     "sinh": _in_float32(_hyperbolic(-1.0)), "cosh": _in_float32(_hyperbolic(1.0)),
     "asinh": _in_float32(_inverse_hyperbolic(1.0)), "acosh": _in_float32(_inverse_hyperbolic(-1.0)),
     "atanh": _in_float32(_atanh), "atan": _in_float32(_arc_tangent), "asin": _in_float32(_arc_sine),
