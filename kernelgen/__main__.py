@@ -65,13 +65,19 @@ def verify(
     device: Annotated[
         bool, typer.Option("--device", help="run on the CUDA device in place of the interpreter")
     ] = False,
+    guard: Annotated[
+        bool, typer.Option("--guard", help="cpu: run with every array against pages that nobody may touch")
+    ] = False,
 ) -> None:
     """Compiles each file, runs it, and compares with the reference. Exit code 1 if any file failed."""
     check_before(target, json_out)
     if device:
         check_device(target)
+    if guard and target != "cpu":
+        raise ArgumentError(f"--guard: kernels for {target} do not run on this machine's pages; --target cpu")
     paths = described_files(files)
-    job = Job(target, seed, limit_seconds, memory_mb << 20, max(1, options.thread_count() // jobs), check, device)
+    threads = max(1, options.thread_count() // jobs)
+    job = Job(target, seed, limit_seconds, memory_mb << 20, threads, check, device, guard)
     with Progress(transient=True, disable=not sys.stderr.isatty()) as progress:
         task = progress.add_task("verify", total=len(paths))
         records = verify_files(paths, job, jobs, lambda record: progress.advance(task))

@@ -113,11 +113,11 @@ class Kernel:
 
     def _careful(self, inputs: Sequence[Any], out: Sequence[Any] | None) -> tuple[np.ndarray, ...]:
         """Checks and converts every argument in Python, binds symbols, makes workspaces."""
-        arrays, outputs, values = self._arguments(inputs, out)
+        arrays, outputs, values = self.arguments(inputs, out)
         self.entry(arrays, values)
         return outputs
 
-    def _arguments(
+    def arguments(
         self, inputs: Sequence[Any], out: Sequence[Any] | None
     ) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...], tuple[int, ...]]:
         """What an entry is called with, arrays and values of symbols, and between them the outputs among the arrays."""
@@ -154,7 +154,7 @@ class Kernel:
         """
         if not isinstance(self.entry, SampledEntry):
             return None
-        arrays, _, values = self._arguments(inputs, out)
+        arrays, _, values = self.arguments(inputs, out)
         found, count = self.entry.sample(arrays, values), len(inputs)
         places = (*range(count, count + len(out)), *self.desc.updated_inputs)
         tensors = (*self.desc.outputs, *(self.desc.inputs[k] for k in self.desc.updated_inputs))

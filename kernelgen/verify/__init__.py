@@ -1,7 +1,8 @@
 """Does a target compute what a description means?
 
 Reading order: record (what one verification found), compare (tolerances), examine (the independent
-checker on a kernel), one (one description), pool (many files in worker processes).
+checker on a kernel), fences (arrays against pages without access), diary (what a process died of), guard (a kernel
+between fences), one (one description), pool (many files in worker processes).
 """
 
 from kernelgen.verify.one import verify, verify_file

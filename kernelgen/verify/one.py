@@ -22,11 +22,13 @@ from kernelgen.samples import bind_symbols, draw
 from kernelgen.samples_scale import argument_bytes, shrink
 from kernelgen.targets.base import Sample
 from kernelgen.verify.compare import compare
+from kernelgen.verify.diary import Diary
 from kernelgen.verify.examine import examined
+from kernelgen.verify.guard import guarded
 from kernelgen.verify.record import Record, Status, failed
 
 Array = np.ndarray[Any, Any]
-Compiler = Callable[[KernelDesc, str], Callable[..., Any]]
+Compiler = Callable[[KernelDesc, str], Any]
 
 BYTE_LIMIT = 256 << 20
 """Arguments of a larger kernel are scaled down; those that cannot shrink are compared up to four times this."""
@@ -50,16 +52,20 @@ def verify(
     byte_limit: int = BYTE_LIMIT,
     checked: bool = False,
     device: bool = False,
+    diary: Diary | None = None,
 ) -> Record:
     """Compiles the description for a target and compares a run with :func:`kernelgen.reference`.
 
     With ``checked`` the finished nest also goes through :func:`kernelgen.checker.check`. With ``device`` the kernel runs
     on one; else a target for devices is interpreted: a small kernel of the same operators whole, then a sample of blocks
-    of a large one, because tiles and launches depend on the sizes.
+    of a large one, because tiles and launches depend on the sizes. With a ``diary`` it runs between pages without access
+    too, and a fault ends the process: see :mod:`kernelgen.verify.guard`.
 
     Refusals (UnsupportedError) are skipped with their reason code, as is a target that needs what is not installed; a
     wrong answer or any other exception is a failure.
     """
+    if diary:
+        diary.begin()
     family = target.partition(":")[0]
     interpreted = None if device else INTERPRETED_LIMITS.get(family)
     small = shrink(desc, min(byte_limit, interpreted or byte_limit))
@@ -70,6 +76,8 @@ def verify(
         record = _verified(small, target, seed, compiler, device, is_sampled)
         if interpreted and record.status is Status.PASSED and not is_sampled:
             record = _larger_too(record, desc, min(byte_limit, LARGER_LIMITS[family]), target, seed, compiler)
+        if diary and record.status is Status.PASSED:
+            record = guarded(record, compiler(small, target), draw(small, seed), _spoiled(small), diary)
         if checked and record.status is Status.PASSED:
             record = examined(record, small, lambda smaller: compiler(smaller, target))
     except BackendUnavailable as missing:
@@ -109,13 +117,14 @@ def verify_file(
     byte_limit: int = BYTE_LIMIT,
     checked: bool = False,
     device: bool = False,
+    diary: Diary | None = None,
 ) -> Record:
     """:func:`verify` of a file; the record has the file's name."""
     try:
         desc = load_desc(path)
     except (DescError, OSError, UnicodeDecodeError) as error:
         return failed(path.name, "bad-description", str(error))
-    return replace(verify(desc, target, seed, compiler, byte_limit, checked, device), name=path.name)
+    return replace(verify(desc, target, seed, compiler, byte_limit, checked, device, diary), name=path.name)
 
 
 def _verified(desc: KernelDesc, target: str, seed: int, compiler: Compiler, device: bool, is_sampled: bool) -> Record:

@@ -11,6 +11,8 @@ from multiprocessing.context import SpawnProcess
 from pathlib import Path
 
 from kernelgen import options
+from kernelgen.targets.cpu.faults import STATUS, report_faults
+from kernelgen.verify.diary import Diary
 from kernelgen.verify.one import BYTE_LIMIT, verify_file
 from kernelgen.verify.record import Record, failed
 
@@ -31,6 +33,7 @@ class Job:
     threads: int = 1
     check: bool = False
     device: bool = False
+    guard: bool = False
 
 
 def verify_files(
@@ -60,7 +63,7 @@ def _finished(paths: Sequence[Path], job: Job, workers: int) -> Iterator[tuple[i
                 if record is None:
                     continue
                 busy.remove(worker)
-                idle.append(worker if worker.process.is_alive() else _Worker(job))
+                idle.append(worker if worker.process.is_alive() else worker.successor())
                 yield worker.index, record
     finally:
         for worker in (*idle, *busy):
@@ -75,9 +78,12 @@ class _Worker:
         self.index = -1
         self.deadline = 0.0
         self.ready = False
+        self.diary = Diary.new() if job.guard else None
         context = multiprocessing.get_context("spawn")
         self.connection, far_end = context.Pipe()
-        self.process: SpawnProcess = context.Process(target=_serve, args=(far_end, job), daemon=True)
+        self.process: SpawnProcess = context.Process(
+            target=_serve, args=(far_end, job, self.diary and self.diary.path), daemon=True
+        )
         self.process.start()
         far_end.close()
 
@@ -94,6 +100,8 @@ class _Worker:
             message = self.connection.recv() if self.connection.poll() else None
         except (EOFError, ConnectionResetError):
             self.process.join()
+            if self.diary and self.process.exitcode == STATUS:
+                return failed(name, "fault", self.diary.read())
             return failed(name, "crash", f"the worker process ended with code {self.process.exitcode}")
         if message == READY:
             self.ready = True
@@ -102,18 +110,29 @@ class _Worker:
             return message
         if time.monotonic() < self.deadline:
             return None
-        self.stop()
+        self.process.kill()
+        self.process.join()
         return failed(name, "time-limit", f"not finished after {self.job.limit_seconds:g} s")
+
+    def successor(self) -> _Worker:
+        """A process in the place of one that is gone."""
+        self.stop()
+        return _Worker(self.job)
 
     def stop(self) -> None:
         """Kills the process."""
         self.process.kill()
         self.process.join()
         self.connection.close()
+        if self.diary:
+            self.diary.remove()
 
 
-def _serve(connection: Connection, job: Job) -> None:
+def _serve(connection: Connection, job: Job, diary_path: Path | None) -> None:
     options.limit_threads(job.threads)
+    diary = Diary(diary_path) if diary_path else None
+    if diary:
+        report_faults(diary.descriptor)
     connection.send(READY)
     while True:
         try:
@@ -121,6 +140,12 @@ def _serve(connection: Connection, job: Job) -> None:
         except EOFError:
             return
         found = verify_file(
-            Path(path), job.target, job.seed, byte_limit=job.byte_limit, checked=job.check, device=job.device
+            Path(path),
+            job.target,
+            job.seed,
+            byte_limit=job.byte_limit,
+            checked=job.check,
+            device=job.device,
+            diary=diary,
         )
         connection.send(found)

@@ -20,6 +20,8 @@ FAILURES: dict[str, str] = {
     "wrong-answer": "the kernel's result differs from the reference",
     "bad-description": "the file is no sound description",
     "exception": "compiling or running raised an exception that is not a refusal",
+    "guard": "arrays beside pages without access: other results, or something written beside an array",
+    "fault": "the kernel touched a page without access, or needs more alignment than arrays have",
     "checker": "the independent checker found a fault in the finished nest",
     "crash": "the worker process died",
     "time-limit": "the time limit passed",
@@ -39,6 +41,7 @@ class Record:
     before it, or, where that is not small enough either, ``blocks`` are those of the scaled one alone.
     ``checked`` names what :mod:`kernelgen.checker` has shown about the kernel, and about a ``small`` one of the same
     operators where the kernel is too large for a run of all iterations.
+    ``placements`` is how many ways its arrays lay against pages without access, where that was asked for.
     """
 
     name: str
@@ -52,6 +55,8 @@ class Record:
     argument_bytes: tuple[int, ...] = ()
     sampled: Mapping[str, int] = field(default_factory=dict[str, int])
     checked: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+
+    placements: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """Plain values, keys in the order of the fields."""
