@@ -13,7 +13,7 @@ from typing import Any
 from graphkernel.decisions import DecisionLog
 from graphkernel.declarations import Catalogue, builtin_catalogue
 from graphkernel.errors import FrontendError, OptionError, RuntimeFailure, nearest
-from graphkernel.handoff import KernelDesc, to_desc
+from graphkernel.handoff import KernelDesc, to_desc, untold_symbols
 from graphkernel.hooks import Verify, dumps_for
 from graphkernel.ir.graph import Graph, Node
 from graphkernel.ir.inline import inline
@@ -178,7 +178,7 @@ def _build_kernels(graph: Graph, target: str, compiler: Compiler) -> _Build:
             key = repr(replace(desc, name=""))  # as text, because 1 == True == 1.0 and 0.0 == -0.0
             calls.setdefault(key, []).append(node)
             if key not in attempts:
-                attempts[key] = _attempt(desc, target, compiler)
+                attempts[key] = _attempt(desc, target, compiler, untold_symbols(node.body))
     good = {key: attempt for key, attempt in attempts.items() if attempt.kernel is not None}
     return _Build(
         {node: attempt.kernel for key, attempt in good.items() for node in calls[key] if attempt.kernel is not None},
@@ -201,13 +201,13 @@ class _Attempt:
     milliseconds: float
 
 
-def _attempt(desc: KernelDesc, target: str, compiler: Compiler) -> _Attempt:
+def _attempt(desc: KernelDesc, target: str, compiler: Compiler, untold: tuple[str, ...]) -> _Attempt:
     start = time.perf_counter()
     try:
         made = compiler(desc, target=target)
     except Exception as error:  # whatever a compiler raises, the graph still runs, and the report says why
         return _Attempt(error, None, 0.0)
-    return _Attempt(made, CompiledKernel(made, desc.updated_inputs), (time.perf_counter() - start) * 1e3)
+    return _Attempt(made, CompiledKernel(made, desc.updated_inputs, untold), (time.perf_counter() - start) * 1e3)
 
 
 def _inlined(graph: Graph, build: _Build) -> tuple[Graph, Mapping[Node, CompiledKernel]]:

@@ -7,7 +7,7 @@ of one element become inline values.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
@@ -18,7 +18,7 @@ from graphkernel.doors import UNFIT
 from graphkernel.errors import FrontendError, GraphKernelError, nearest
 from graphkernel.ir.graph import PARAMETER, Alias, Builder, Graph, Node, Value
 from graphkernel.ir.opdef import Kind
-from graphkernel.ir.types import Attrs, TensorType
+from graphkernel.ir.types import Attrs, AttrValue, Sym, TensorType, dtype, sym
 from graphkernel.ops import OPS
 from graphkernel.ops.effects import ASSIGN
 from graphkernel.ops.shape import BROADCAST_TO
@@ -30,8 +30,14 @@ PROCESS: Mapping[str, str] = {"cpu": "cpu", "gpu": "cuda", "ascend": "aicore"}
 FROM_AKG: Mapping[str, str] = {"TensorAdd": "Add", "ReducePrd": "ReduceProd", "EquivFormat": "TensorMove"}
 
 
+EXTENTS = "extents"
+
+
 def to_desc(kernel: Node | Graph, target: str = "cpu") -> KernelDesc:
     """The description of a fused node or of a body; inputs and outputs in the body's order.
+
+    Where the shapes of the operands do not tell the symbols that the body needs, a last input called ``extents`` does: it
+    has no elements, and a dim for each of :func:`untold_symbols` before one of 0.
 
     An output that is aliased to an input is no output of the kernel: it is stored into that input. An output that is a
     parameter, a constant or another output again is copied. Raises ``GraphKernelError`` for what a kernel cannot hold:
@@ -42,6 +48,9 @@ def to_desc(kernel: Node | Graph, target: str = "cpu") -> KernelDesc:
         raise GraphKernelError(f"{kernel!r} is not a kernel; only fused nodes and graphs have a description")
     writer = _Writer()
     inputs = tuple(writer.name(value, f"input_{position}") for position, value in enumerate(body.inputs))
+    untold = untold_symbols(body)
+    if untold:
+        inputs = (*inputs, TensorDesc(EXTENTS, (*map(sym, untold), 0), dtype("uint8")))
     for node in body.operators:
         writer.operator(node)
     stored = {alias.output for alias in body.aliases}
@@ -65,6 +74,39 @@ def to_desc(kernel: Node | Graph, target: str = "cpu") -> KernelDesc:
         buffer_stitch=tuple((writer.read(value).name,) for value in stitched),
         parallel_fusion=_parallel(marks, dict(zip(positions, outputs, strict=True))),
     )
+
+
+def untold_symbols(body: Graph) -> tuple[str, ...]:
+    """The symbols that the body needs and that the shapes of its inputs do not tell whatever their sizes are, sorted.
+
+    ``M + N`` tells N once M is known; ``M * N`` does not, because M may be 0.
+    """
+    types = (type_ for node in body.nodes for type_ in node.types)
+    attributes = (value for node in body.operators for value in node.attrs.values())
+    needed = {name for type_ in types for name in type_.symbols} | set(_symbols_in(attributes))
+    extents = [dim for value in body.inputs for dim in value.type.shape if isinstance(dim, Sym)]
+    told: set[str] = set()
+    before = -1
+    while before < len(told):
+        before = len(told)
+        told.update(name for dim in extents for name in (_told_by(dim, told),) if name is not None)
+    return tuple(sorted(needed - told))
+
+
+def _told_by(dim: Sym, told: Collection[str]) -> str | None:
+    """The symbol that an extent tells when the others are known."""
+    unknown = [name for name in dim.symbols if name not in told]
+    if len(unknown) != 1 or any(unknown[0] in names and len(names) > 1 for names, _ in dim.terms):
+        return None
+    return unknown[0]
+
+
+def _symbols_in(values: Iterable[AttrValue]) -> Iterator[str]:
+    for value in values:
+        if isinstance(value, Sym):
+            yield from value.symbols
+        elif isinstance(value, tuple):
+            yield from _symbols_in(value)
 
 
 def _stitched(body: Graph) -> tuple[Value, ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,7 @@ from graphkernel.frontends.onnx_ops.base import Declined, OnHost, OnnxCall, Onnx
 from graphkernel.frontends.onnx_ops.extents import Extents, extents_of_array, known_extents
 from graphkernel.frontends.onnx_types import data_type, disagreement, tensor_type, type_proto
 from graphkernel.ir.graph import Builder, Graph, Value
-from graphkernel.ir.types import Attrs, TensorType, dtype
+from graphkernel.ir.types import Attrs, Sym, TensorType, dtype
 from graphkernel.ops.host import ONNX, attributes_to_json
 from graphkernel.ops.tensor import Tensor
 
@@ -167,12 +167,21 @@ class _Importer:
         found: Results = Declined("no rule")
         if rule is not None:
             try:
-                found = rule.convert(call)
+                found = rule.convert(self._recorded(call))
             except TypeRuleError as error:  # our operator takes less than ONNX's: the generic one takes it all
                 found = Declined(str(error))
         if isinstance(found, Declined | OnHost):
             return self._generic(call, node, where, found)
         return tuple(found) if isinstance(found, tuple | list) else (found,)
+
+    def _recorded(self, call: OnnxCall) -> OnnxCall:
+        """Known data whose shape is to hold symbols cannot be computed at import: it becomes a constant of the graph."""
+        symbolic = any(
+            isinstance(dim, Sym) for content in call.extents[1:] if content is not None for dim in content.flat
+        )
+        if not symbolic or call.array(0) is None:
+            return call
+        return replace(call, operands=(self._tensor(call.operands[0]), *call.operands[1:]))
 
     def _generic(self, call: OnnxCall, node: NodeProto, where: str, reason: Declined | OnHost) -> tuple[Operand, ...]:
         tensors = [None if operand is None else self._tensor(operand) for operand in call.operands]

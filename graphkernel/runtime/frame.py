@@ -10,7 +10,7 @@ import numpy as np
 
 from graphkernel.errors import InputError
 from graphkernel.ir.bind import concrete_shape
-from graphkernel.ir.types import TensorType
+from graphkernel.ir.types import TensorType, evaluate
 from graphkernel.runtime.buffers import Lifetime, place, view_of
 from graphkernel.runtime.memory import HOST, Memory
 from graphkernel.runtime.plan import Plan
@@ -36,7 +36,14 @@ class Frame:
 
 
 def make_frame(plan: Plan, symbols: Mapping[str, int], memory: Memory = HOST) -> Frame:
-    """The frame for these symbol values, with constants and intermediates in ``memory``."""
+    """The frame for these symbol values, with constants and intermediates in ``memory``.
+
+    Raises ``InputError`` when an extent would be negative.
+    """
+    for dim, name in plan.differences.items():
+        if evaluate(dim, symbols) < 0:
+            given = ", ".join(f"{symbol} = {symbols[symbol]}" for symbol in dim.symbols)
+            raise InputError(f"{name} would have an extent of {dim}, which is negative with {given}")
     slots: Slots = [None] * len(plan.slots)
     for value in plan.constants:
         if value.constant is None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from graphkernel.cluster.liveness import is_view
 from graphkernel.errors import RuntimeFailure
 from graphkernel.ir.graph import Graph, Node, Value
+from graphkernel.ir.types import Sym
 from graphkernel.runtime.host import HostLibrary
 from graphkernel.runtime.steps import Kernel, KernelStep, Step, ViewStep
 
@@ -25,10 +26,14 @@ BEFORE, REGION, AFTER = range(
 
 @dataclass(frozen=True, eq=False)
 class CompiledKernel:
-    """A kernel as the planner needs it. ``updates`` are the positions of operands that it writes in place."""
+    """A kernel as the planner needs it.
+
+    ``updates`` are the positions of operands that it writes in place, ``untold`` the symbols that it must be told.
+    """
 
     call: Kernel
     updates: tuple[int, ...] = ()
+    untold: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -56,7 +61,10 @@ class Output:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """Steps in order, where inputs, constants and outputs are, the buffers in between, and what went to numpy and why."""
+    """Steps in order, where inputs, constants and outputs are, the buffers in between, and what went to numpy and why.
+
+    ``differences`` are extents that some values of the symbols would make negative, each with the name of a node.
+    """
 
     graph: Graph
     steps: tuple[Step, ...]
@@ -66,6 +74,7 @@ class Plan:
     outputs: tuple[Output, ...]
     buffers: tuple[Buffer, ...]
     left_to_numpy: Mapping[Node, str]
+    differences: Mapping[Sym, str]
 
 
 def make_plan(graph: Graph, kernels: Mapping[Node, CompiledKernel], library: HostLibrary) -> Plan:
@@ -87,6 +96,7 @@ def make_plan(graph: Graph, kernels: Mapping[Node, CompiledKernel], library: Hos
         _outputs(graph, steps, slots, roots),
         _buffers(graph, steps, slots, roots),
         refused,
+        _differences(graph),
     )
 
 
@@ -188,7 +198,7 @@ def _kernel_step(node: Node, kernel: CompiledKernel, slots: Mapping[Value, int])
     inputs, outputs = tuple(slots[arg] for arg in node.args), tuple(slots[value] for value in node.outs)
     aliases = node.body.aliases if node.body is not None else ()
     stored = tuple((outputs[alias.output], alias.input) for alias in aliases)
-    return KernelStep(node.name, kernel.call, inputs, outputs, frozenset(kernel.updates), stored)
+    return KernelStep(node.name, kernel.call, inputs, outputs, frozenset(kernel.updates), stored, kernel.untold)
 
 
 def _plain_step(node: Node, library: HostLibrary, slots: Mapping[Value, int]) -> Step:
@@ -299,3 +309,8 @@ def _buffers(
 def _buffered(step: Step) -> tuple[int, ...]:
     """The slots that need an array before the step runs."""
     return step.made if isinstance(step, KernelStep) else step.outputs if step.buffered else ()
+
+
+def _differences(graph: Graph) -> dict[Sym, str]:
+    extents = ((dim, node.name) for node in graph.nodes for type_ in node.types for dim in type_.shape)
+    return {dim: name for dim, name in extents if isinstance(dim, Sym) and any(factor < 0 for _, factor in dim.terms)}

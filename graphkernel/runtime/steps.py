@@ -18,6 +18,7 @@ from graphkernel.ir.types import Shape
 Array = np.ndarray[Any, np.dtype[Any]]
 Slots = list[Any]  # one array a slot; None while nothing is there
 Action = Callable[[Slots], None]
+_ANYWHERE = np.empty(0)  # as good as any where there is no operand to say where arrays lie
 
 
 class Kernel(Protocol):
@@ -62,6 +63,7 @@ class KernelStep:
 
     ``private`` are the operands that it updates in place although others still need the old content.
     ``stored`` are the results that lie in the memory of an updated operand: slot and position of the operand.
+    ``untold`` are symbols whose values the operands' shapes do not tell: an array without elements has them as extents.
     """
 
     name: str
@@ -70,6 +72,7 @@ class KernelStep:
     outputs: tuple[int, ...]
     private: frozenset[int] = frozenset()
     stored: tuple[tuple[int, int], ...] = ()
+    untold: tuple[str, ...] = ()
     buffered: bool = True
 
     @property
@@ -81,9 +84,12 @@ class KernelStep:
     def bind(self, slots: Slots, symbols: Mapping[str, int]) -> Action:
         """The action for these symbol values."""
         kernel, inputs, outputs, private, stored = self.kernel, self.inputs, self.made, self.private, self.stored
+        extents = (*[symbols[name] for name in self.untold], 0)
 
         def call(slots: Slots) -> None:
             operands = [slots[slot] for slot in inputs]
+            if len(extents) > 1:
+                operands.append(np.empty_like(operands[0] if operands else _ANYWHERE, np.uint8, shape=extents))
             for position in private:
                 operands[position] = operands[position].copy()
             given = [slots[slot] for slot in outputs]

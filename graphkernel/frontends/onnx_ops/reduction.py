@@ -8,7 +8,16 @@ from typing import Any
 import numpy as np
 
 from graphkernel import ops
-from graphkernel.frontends.onnx_ops.base import Declined, OnnxCall, OnnxRule, Results, onnx_op, shape_of
+from graphkernel.frontends.onnx_ops.base import (
+    Declined,
+    OnnxCall,
+    OnnxRule,
+    Operand,
+    Results,
+    onnx_op,
+    shape_of,
+    static,
+)
 from graphkernel.ir.types import dtype
 
 SUM_AXES_OPERAND = 13  # the opset in which ReduceSum's axes became an operand
@@ -75,9 +84,15 @@ def layer_normalization(call: OnnxCall) -> Results:
     axis = call.attribute("axis", -1) % len(shape_of(x))
     if shape_of(gamma) != shape_of(x)[axis:]:
         return Declined("the scale has another shape than the normalised axes")
-    beta = call.operand(2) if call.has(2) else np.zeros(gamma.shape, dtype(gamma.dtype).numpy)
+    beta = call.operand(2) if call.has(2) else _zeros(gamma)
     epsilon = call.attribute("epsilon", 1e-5)
     return ops.layer_norm(x, gamma, beta, begin_norm_axis=axis, begin_params_axis=axis, epsilon=epsilon)[0]
+
+
+def _zeros(like: Operand) -> Operand:
+    """Zeros of the same shape; an operator of the graph where that holds symbols."""
+    shape = static(shape_of(like))
+    return ops.zeros_like(like) if shape is None else np.zeros(shape, dtype(like.dtype).numpy)
 
 
 @onnx_op("BatchNormalization")

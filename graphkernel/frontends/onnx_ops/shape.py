@@ -139,6 +139,8 @@ def _clamped(extent: Dim, start: Dim, stop: Dim, step: int) -> tuple[Dim, Dim]:
     if isinstance(extent, int) and isinstance(start, int) and isinstance(stop, int):
         first, last, _ = slice(start, stop, step).indices(extent)
         return first, first if (last - first) * step <= 0 else last
+    if isinstance(start, int) and start >= BEYOND_EVERY_END and step > 0:
+        return extent, extent
     to_the_end = isinstance(stop, int) and stop >= BEYOND_EVERY_END
     last = extent if to_the_end else extent + stop if isinstance(stop, int) and stop < 0 else stop
     return extent + start if isinstance(start, int) and start < 0 else start, last

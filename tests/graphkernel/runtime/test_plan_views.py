@@ -114,7 +114,7 @@ def test_threads_of_one_executable_never_see_each_other() -> None:
         assert all(pool.map(calls, range(8)))
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(60))
 def test_random_chains_of_library_views_kernels_and_numpy(seed: int) -> None:
     assert_calls_are_right(random_chain(Random(seed)), opt_level=seed % 4)
 
