@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from graphkernel.ir.types import TensorType
 from graphkernel.runtime.host import numpy_step
 from graphkernel.runtime.onnx_text import write
 from graphkernel.runtime.onnx_writer import DEFAULT_OPSET, Unwritable, Writer, element_type, result_names
+from graphkernel.runtime.sessions import Session
 from graphkernel.runtime.steps import Action, Slots, Step
 
 NATIVE_TYPES = frozenset(
@@ -65,8 +67,9 @@ class OnnxRuntimeHost:
         inside = set(nodes)
         operands = dict.fromkeys(arg for node in nodes for arg in node.args if arg.node not in inside)
         inputs = tuple(value for value in operands if value.constant is None)
-        content, names = _model(name, self._opset_of(nodes[0]), nodes, inputs, tuple(outputs))
-        session = _session(content, self, name)
+        written = partial(_model, name, self._opset_of(nodes[0]), nodes, inputs, tuple(outputs))
+        content, names = written()
+        session = Session(_session(content, self, name), again=lambda: _session(written()[0], self, name))
         return RegionStep(
             name, session, tuple(names[value] for value in inputs), tuple(names[value] for value in outputs),
             tuple(slots[value] for value in inputs), tuple(slots[value] for value in outputs),
@@ -87,7 +90,7 @@ class RegionStep:
     """Runs a session on arrays that are there, without copies: inputs and outputs are bound by address."""
 
     name: str
-    session: Any = field(repr=False)
+    session: Session = field(repr=False)
     input_names: tuple[str, ...]
     output_names: tuple[str, ...]
     inputs: tuple[int, ...]
@@ -98,27 +101,51 @@ class RegionStep:
     buffered: bool = True
 
     def bind(self, slots: Slots, symbols: Mapping[str, int]) -> Action:
-        """The action for these symbol values; buffers that are there already are bound once."""
-        binding, session = self.session.io_binding(), self.session
-        inputs = list(zip(self.input_names, self.inputs, map(_element, self.input_types), strict=True))
-        outputs = list(zip(self.output_names, self.outputs, map(_element, self.output_types), strict=True))
-        later_inputs = [entry for entry in inputs if not _bound(binding.bind_input, entry, slots)]
-        later_outputs = [entry for entry in outputs if not _bound(binding.bind_output, entry, slots)]
+        """The action for these symbol values; buffers that are there already are bound once in a process."""
+        bound, session = self._bound(slots), self.session
 
-        def call(slots: Slots) -> None:
-            held: list[np.ndarray] = []  # copies stay alive until the session is done
-            for name, slot, element in later_inputs:
-                array = np.ascontiguousarray(slots[slot]).reshape(slots[slot].shape)
-                held.append(array)
-                binding.bind_input(name, "cpu", 0, element, array.shape, array.ctypes.data)
-            for name, slot, element in later_outputs:
-                binding.bind_output(name, "cpu", 0, element, slots[slot].shape, slots[slot].ctypes.data)
-            session.run_with_iobinding(binding)
+        def call(given: Slots) -> None:
+            nonlocal bound
+            if bound.session is not session.here():  # this process was forked
+                bound = self._bound(slots)
+            bound.run(given)
 
         return call
 
+    def _bound(self, slots: Slots) -> _Bound:
+        session = self.session.here()
+        binding = session.io_binding()
+        inputs = zip(self.input_names, self.inputs, map(_element, self.input_types), strict=True)
+        outputs = zip(self.output_names, self.outputs, map(_element, self.output_types), strict=True)
+        later_inputs = [entry for entry in inputs if not _is_there(binding.bind_input, entry, slots)]
+        later_outputs = [entry for entry in outputs if not _is_there(binding.bind_output, entry, slots)]
+        return _Bound(session, binding, later_inputs, later_outputs)
 
-def _bound(bind: Any, entry: tuple[str, int, int], slots: Slots) -> bool:  # a method of onnxruntime
+
+@dataclass(frozen=True)
+class _Bound:
+    """A session with the addresses of what is there before a call; the rest is bound in each call."""
+
+    session: Any
+    binding: Any
+    inputs: list[tuple[str, int, int]]
+    outputs: list[tuple[str, int, int]]
+
+    def run(self, slots: Slots) -> None:
+        """Binds the rest and runs."""
+        binding = self.binding
+        held: list[np.ndarray] = []  # copies stay alive until the session is done
+        for name, slot, element in self.inputs:
+            array = np.ascontiguousarray(slots[slot]).reshape(slots[slot].shape)
+            held.append(array)
+            binding.bind_input(name, "cpu", 0, element, array.shape, array.ctypes.data)
+        for name, slot, element in self.outputs:
+            binding.bind_output(name, "cpu", 0, element, slots[slot].shape, slots[slot].ctypes.data)
+        self.session.run_with_iobinding(binding)
+
+
+def _is_there(bind: Any, entry: tuple[str, int, int], slots: Slots) -> bool:  # a method of onnxruntime
+    """Binds an array that is there before every call; False when there is none."""
     name, slot, element = entry
     array = slots[slot]
     if array is None or not array.flags.c_contiguous:

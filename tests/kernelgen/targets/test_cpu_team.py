@@ -7,18 +7,16 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
 
 import numpy as np
 import pytest
 
 from kernelgen.nest.nodes import Load, LoopKind, Nest, Store
 from kernelgen.targets.cpu import TARGET
+from tests.support.forks import SECONDS, in_forked_child
 from tests.support.nests import I, J, block, buffer, call, loop, output
 
 ROWS, COLUMNS = 2000, 500
-SECONDS = 60
-"""Until a child that hangs is given up."""
 
 
 def parallel_nest() -> Nest:
@@ -34,18 +32,6 @@ def right_answer() -> bool:
     x, y = np.full((ROWS, COLUMNS), 0.5, np.float32), np.zeros((ROWS, COLUMNS), np.float32)
     TARGET.load(source, nest)((x, y), ())
     return bool(np.allclose(y, np.exp(np.float32(0.5))))
-
-
-def in_forked_child(work: Callable[[], bool]) -> int:
-    """The exit code of a child that forks here and does the work: 0 where it gave True; it is killed where it hangs."""
-    context = multiprocessing.get_context("fork")
-    child = context.Process(target=lambda: os._exit(0 if work() else 1))
-    child.start()
-    child.join(SECONDS)
-    if child.is_alive():
-        child.kill()
-        child.join()
-    return child.exitcode or 0
 
 
 def test_a_child_runs_what_its_parent_has_run() -> None:
