@@ -140,9 +140,9 @@ ORDERS = frozenset({
 })  # fmt: skip
 POOLS = frozenset({"MaxPool", "AveragePool", "LpPool"})
 SUMS = REDUCTIONS | frozenset({
-    "MatMul", "Gemm", "Conv", "ConvTranspose", "Softmax", "LogSoftmax", "LayerNormalization", "BatchNormalization",
-    "InstanceNormalization", "GroupNormalization", "MeanVarianceNormalization", "LpNormalization", "LRN",
-    "RMSNormalization", "AveragePool", "GlobalAveragePool", "LpPool", "GlobalLpPool", "Einsum", "CumSum", "CumProd",
+    "Attention", "AveragePool", "BatchNormalization", "Conv", "ConvTranspose", "CumProd", "CumSum", "Einsum", "Gemm",
+    "GlobalAveragePool", "GlobalLpPool", "GroupNormalization", "InstanceNormalization", "LRN", "LayerNormalization",
+    "LogSoftmax", "LpNormalization", "LpPool", "MatMul", "MeanVarianceNormalization", "RMSNormalization", "Softmax",
 })  # fmt: skip
 FUNCTIONS = frozenset({
     "Sigmoid", "Tanh", "Erf", "Gelu", "Softplus", "Softsign", "Mish", "Swish", "HardSwish", "Exp", "Pow", "Elu", "Selu",

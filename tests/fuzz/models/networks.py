@@ -306,9 +306,11 @@ def fourier(d: Draft) -> Proposal:
 
 
 def short_fourier(d: Draft) -> Proposal:
-    """In frames."""
+    """In frames. Whether one side is wanted is always said: ONNX's own inference takes the default for the other."""
     x = d.fresh("float32", (d.extent(), *fixed(16, 1)))
-    return Proposal([x, d.parameters(np.array(4)), None, d.parameters(np.array(8))])
+    return Proposal(
+        [x, d.parameters(np.array(4)), None, d.parameters(np.array(8))], {"onesided": d.random.randint(0, 1)}
+    )
 
 
 def non_maximum(d: Draft) -> Proposal:
