@@ -56,8 +56,8 @@ class OnnxCall:
         return self.operand(position) is not None
 
     def attribute(self, name: str, default: Any = None) -> Any:  # ONNX attributes have many types
-        """An attribute as int, float, text, tuple or array."""
-        return self.attributes.get(name, default)
+        """An attribute as int, float, text, tuple or array. A default is rounded to float32, as what a file says is."""
+        return self.attributes.get(name, float(np.float32(default)) if isinstance(default, float) else default)
 
     def array(self, position: int) -> np.ndarray | None:
         """An operand's content, when it is known at import."""

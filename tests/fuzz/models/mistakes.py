@@ -120,6 +120,10 @@ def _rounds_up(node: NodeProto, operands: Operands) -> bool:
     return bool(given.get("ceil_mode")) or (b"SAME" in given.get("auto_pad", b"") and "dilations" in given)
 
 
+def _is_double(node: NodeProto, operands: Operands) -> bool:
+    return operands[0] is not None and operands[0].dtype == np.float64
+
+
 def _shift_too_far(node: NodeProto, operands: Operands) -> bool:
     x, by = operands
     return x is not None and by is not None and bool((by >= 8 * x.dtype.itemsize).any())
@@ -161,5 +165,6 @@ MISTAKES: tuple[Mistake, ...] = (
     Mistake("a float that the integer type cannot hold", frozenset({"Cast", "CastLike"}), _leaves_the_range),
     Mistake("a shift by the width or more", frozenset({"BitShift"}), _shift_too_far),
     Mistake("onnxruntime reads the bounds of a backward slice as numpy does", frozenset({"Slice"}), _backwards_from_before),
+    Mistake("onnxruntime runs a body of ONNX whose constants have the digits of float32", frozenset({"Gelu"}), _is_double),
     Mistake("windows that start in the padding, or SAME with dilations", POOLS, _rounds_up),
 )  # fmt: skip

@@ -431,3 +431,22 @@ def test_a_file_that_is_no_model_is_named(tmp_path: Path) -> None:
         gk.load(tmp_path / "broken.onnx")
     onnx.save(model([node("Relu", "x")], {"x": A}), tmp_path / "good.onnx")
     assert [found.op.name for found in gk.load(tmp_path / "good.onnx").operators] == ["ReLU"]
+
+
+@pytest.mark.parametrize("operator", ["LeakyRelu", "HardSigmoid", "Elu", "BatchNormalization", "LayerNormalization"])
+def test_a_number_that_is_left_out_is_the_same_as_when_it_is_said(operator: str) -> None:
+    schema = onnx.defs.get_schema(operator, 17)
+    floats = {name: a.default_value for name, a in schema.attributes.items()}
+    said: dict[str, Any] = {name: a.f for name, a in floats.items() if a.type == onnx.AttributeProto.FLOAT}
+    row = np.full(4, 1e-6)
+    operands = {
+        "x": A.astype(np.float64),
+        **{name: row * k for k, name in enumerate(("scale", "bias", "mean", "var"), 1)},
+    }
+    names = list(operands)[: schema.min_input]
+    given = {name: operands[name] for name in names}
+    results = []
+    for attributes in ({}, said):
+        graph = import_onnx(model([helper.make_node(operator, names, ["y"], **attributes)], given))
+        results.append(gk.compile(graph, opt_level=0)(*given.values())[0])
+    np.testing.assert_array_equal(*results)
