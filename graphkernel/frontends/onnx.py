@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -18,12 +18,13 @@ import numpy as np
 
 from graphkernel.catalogue import collect
 from graphkernel.errors import FrontendError, TypeRuleError
+from graphkernel.frontends.onnx_generic import generic_attributes, inferred_types
 from graphkernel.frontends.onnx_ops.base import Declined, OnHost, OnnxCall, OnnxRule, Operand, Results
 from graphkernel.frontends.onnx_ops.extents import Extents, extents_of_array, known_extents
-from graphkernel.frontends.onnx_types import data_type, disagreement, tensor_type, type_proto
+from graphkernel.frontends.onnx_types import data_type, disagreement, tensor_type
 from graphkernel.ir.graph import Builder, Graph, Value
-from graphkernel.ir.types import Attrs, Sym, TensorType, dtype
-from graphkernel.ops.host import ONNX, attributes_to_json
+from graphkernel.ir.types import Sym, TensorType, dtype
+from graphkernel.ops.host import ONNX
 from graphkernel.ops.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -185,30 +186,19 @@ class _Importer:
 
     def _generic(self, call: OnnxCall, node: NodeProto, where: str, reason: Declined | OnHost) -> tuple[Operand, ...]:
         tensors = [None if operand is None else self._tensor(operand) for operand in call.operands]
-        present = [tensor for tensor in tensors if tensor is not None]
         if isinstance(reason, OnHost):
-            of = dtype(reason.dtype or call.operands[0].dtype)
-            types = [TensorType(reason.shape, of)]
+            types: list[TensorType | None] = [TensorType(reason.shape, dtype(reason.dtype or call.operands[0].dtype))]
         else:
-            types = _inferred_types(node, tensors, call, self.opsets, where, reason.reason)
-        domain = "" if node.domain == "ai.onnx" else node.domain
-        attrs = Attrs.of(
-            op_type=node.op_type, domain=domain, opset=self.opsets.get(node.domain, self.opsets.get("", 1)),
-            attributes=attributes_to_json(node.attribute), result_types=tuple(map(str, types)),
-            present=tuple(int(tensor is not None) for tensor in tensors), **_wanted(node),
-        )  # fmt: skip
-        made = iter(self.builder.node(ONNX, [tensor.value for tensor in present], attrs).outs)
-        return tuple(Tensor(next(made), self.builder) if name else None for name in node.output)
+            data = tuple(operand if isinstance(operand, np.ndarray) else None for operand in call.operands)
+            types = inferred_types(node, tensors, data, self.opsets, f"{where}: {reason.reason}")
+        attrs = generic_attributes(node, types, tensors, self.opsets)
+        made = iter(self.builder.node(ONNX, [tensor.value for tensor in tensors if tensor is not None], attrs).outs)
+        return tuple(None if type_ is None else Tensor(next(made), self.builder) for type_ in types)
 
     def _tensor(self, operand: Operand) -> Tensor:
         if isinstance(operand, Tensor):
             return operand
         return Tensor(self.builder.constant(np.asarray(operand)), self.builder)
-
-
-def _wanted(node: NodeProto) -> dict[str, tuple[int, ...]]:
-    """The attribute ``wanted`` of a node that skips a result."""
-    return {} if all(node.output) else {"wanted": tuple(int(bool(name)) for name in node.output)}
 
 
 def _known(array: np.ndarray) -> _Imported:
@@ -232,30 +222,3 @@ def _attribute(value: Any) -> Any:  # ONNX attributes have many types
     if isinstance(value, bytes):
         return value.decode()
     return tuple(value) if isinstance(value, Iterable) and not isinstance(value, str) else value
-
-
-def _inferred_types(
-    node: NodeProto, operands: Sequence[Tensor | None], call: OnnxCall, opsets: dict[str, int], where: str, reason: str
-) -> list[TensorType]:
-    """ONNX's own inference for one node over operands of our types."""
-    from onnx import defs, helper, numpy_helper, shape_inference
-
-    domain = "" if node.domain == "ai.onnx" else node.domain
-    version = opsets.get(node.domain, opsets.get("", 1))
-    try:
-        schema = defs.get_schema(node.op_type, version, domain)
-        types = {
-            name: type_proto(tensor.type)
-            for name, tensor in zip(node.input, operands, strict=True)
-            if tensor is not None
-        }
-        data = {
-            name: numpy_helper.from_array(array)
-            for name, array in zip(node.input, call.operands, strict=True)
-            if isinstance(array, np.ndarray)
-        }
-        imports = [helper.make_opsetid(key, value) for key, value in opsets.items()]
-        found = shape_inference.infer_node_outputs(schema, node, types, data, opset_imports=imports)
-    except Exception as error:  # onnx raises several classes of its own
-        raise FrontendError(f"{where}: {reason}, and ONNX cannot tell its result types: {error}") from error
-    return [tensor_type(found[name], f"{where}: {reason}; result {name}") for name in node.output if name]

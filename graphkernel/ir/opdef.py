@@ -35,7 +35,8 @@ class OpDef:
     ``infer(operand types, attrs)`` gives the result types and raises ``TypeRuleError`` on a misfit.
     ``meaning(*arrays, attrs)`` is the numpy semantics: one array, or a tuple of arrays when there are several results.
     ``arity`` is None for a variadic operator. ``composite`` marks operators that kernels cannot compute themselves:
-    an expander may rewrite them, otherwise the host library runs them. ``attributes`` names what ``attrs`` may hold.
+    an expander may rewrite them, otherwise the host library runs them. ``attributes`` names what ``attrs`` may hold,
+    ``indices`` are the places of operands that count or address elements, whatever data type these have.
     """
 
     name: str
@@ -47,6 +48,7 @@ class OpDef:
     composite: bool = False
     doc: str = ""
     attributes: tuple[str, ...] = ()
+    indices: tuple[int, ...] = ()
 
     def __repr__(self) -> str:
         return f"OpDef({self.name})"

@@ -10,7 +10,7 @@ from graphkernel.ir.opdef import OpDef
 from graphkernel.ir.types import Attrs, TensorType, dtype
 from graphkernel.ops.families import Array
 from graphkernel.ops.tensor import Tensor, record_all
-from graphkernel.ops.weak_typing import Scalar, weak_array
+from graphkernel.ops.weak_typing import Scalar, operand_types, weak_array
 
 TensorLike = TypeVar("TensorLike", Tensor, Array)
 
@@ -29,9 +29,8 @@ def apply_all(op: OpDef, /, *operands: Any, **attrs: object) -> tuple[Any, ...]:
 
 def compute_all(op: OpDef, /, *operands: Array | Scalar, **attrs: object) -> tuple[Array, ...]:
     """The operator's meaning on numpy arrays, which its type rule has checked."""
-    array = next((operand for operand in operands if isinstance(operand, np.ndarray | np.generic)), None)
-    like = dtype(array.dtype) if array is not None else dtype("float32")
-    arrays = [x if isinstance(x, np.ndarray) else weak_array(x, like) for x in operands]
+    kinds = operand_types(op, [dtype(x.dtype) if isinstance(x, np.ndarray | np.generic) else None for x in operands])
+    arrays = [weak_array(x, kind) for x, kind in zip(operands, kinds, strict=True)]
     frozen = Attrs.of(attrs)
     op.infer(tuple(TensorType(tuple(x.shape), dtype(x.dtype)) for x in arrays), frozen)
     found = op.meaning(*arrays, attrs=frozen)

@@ -57,6 +57,7 @@ RESHAPE_AND_CACHE = declare(
     5,
     _store_type,
     _store,
+    indices=(4,),
     doc="(key, value, key_cache, value_cache, slot_mapping) -> both caches, with the key and value of each token in its "
     "slot; slots out of range are skipped. In place where the graph's aliases say so.",
 )
@@ -109,6 +110,7 @@ PAGED_ATTENTION = declare(
     _attention_type,
     _attention,
     attributes=("head_num", "kv_head_num", "scale_value"),
+    indices=(3, 4),
     doc="(query, key_cache, value_cache, block_tables, context_lens): attention of one new token of each sequence over the "
     "context_lens tokens in its blocks. Fewer key-value heads than heads are shared in groups; scale_value defaults to "
     "1 / sqrt(head size); no tokens give 0.",

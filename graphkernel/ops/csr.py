@@ -71,7 +71,7 @@ def _elementwise(name: str, function: np.ufunc, accepts: Accepts, doc: str) -> O
         return compute(values, _met(indptr, indices, dense, attrs))
 
     rule = _elementwise_type(accepts)
-    return declare(name, Kind.OPAQUE, 4, rule, meaning, attributes=("dense_shape",), doc=doc)
+    return declare(name, Kind.OPAQUE, 4, rule, meaning, attributes=("dense_shape",), indices=(0, 1), doc=doc)
 
 
 def _met(indptr: Array, indices: Array, dense: Array, attrs: Attrs) -> Array:
@@ -117,6 +117,7 @@ CSR_GATHER = declare(
     _gather_type,
     _gather,
     attributes=("dense_shape",),
+    indices=(0, 1),
     doc="(indptr, indices, dense): the dense elements at the stored places.",
 )
 
@@ -142,6 +143,7 @@ CSR_REDUCE_SUM = declare(
     _reduce_type,
     _reduce,
     attributes=("axis", "dense_shape"),
+    indices=(0, 1),
     doc="(indptr, indices, values): the sum of the stored values of every row, as [rows, 1, ...].",
 )
 
@@ -170,7 +172,14 @@ def _vector_type(types: Types, attrs: Attrs) -> Types:
 
 
 CSR_MV = declare(
-    "CSRMV", Kind.OPAQUE, 4, _vector_type, _product, attributes=("dense_shape",), doc="The matrix times a column."
+    "CSRMV",
+    Kind.OPAQUE,
+    4,
+    _vector_type,
+    _product,
+    attributes=("dense_shape",),
+    indices=(0, 1),
+    doc="The matrix times a column.",
 )
 CSR_MM = declare(
     "CSRMM",
@@ -179,6 +188,7 @@ CSR_MM = declare(
     _product_type,
     _product,
     attributes=("dense_shape",),
+    indices=(0, 1),
     doc="The matrix times a dense matrix.",
 )
 
@@ -200,6 +210,7 @@ CSR_TO_COO = declare(
     _to_coo_type,
     _to_coo,
     attributes=("nnz",),
+    indices=(0,),
     doc="The row of each of the nnz stored elements.",
 )
 
@@ -216,5 +227,12 @@ def _to_csr(rows: Array, *, attrs: Attrs) -> Array:
 
 
 COO_TO_CSR = declare(
-    "COO2CSR", Kind.OPAQUE, 1, _to_csr_type, _to_csr, attributes=("height",), doc="indptr, from sorted row numbers."
+    "COO2CSR",
+    Kind.OPAQUE,
+    1,
+    _to_csr_type,
+    _to_csr,
+    attributes=("height",),
+    indices=(0,),
+    doc="indptr, from sorted row numbers.",
 )

@@ -40,6 +40,7 @@ def declare(
     meaning: Meaning,
     *,
     attributes: tuple[str, ...] = (),
+    indices: tuple[int, ...] = (),
     commutative: bool = False,
     composite: bool = False,
     doc: str = "",
@@ -49,7 +50,8 @@ def declare(
     Infinities and NaN are ordinary results, so the meaning computes without numpy's floating-point warnings.
     """
     infer = checked(name, arity, attributes, rule)
-    return OpDef(name, kind, arity, infer, np.errstate(all="ignore")(meaning), commutative, composite, doc, attributes)
+    quiet = np.errstate(all="ignore")(meaning)
+    return OpDef(name, kind, arity, infer, quiet, commutative, composite, doc, attributes, indices)
 
 
 def unary(

@@ -68,6 +68,7 @@ GROUPED_MATMUL = declare(
     _type,
     _meaning,
     attributes=("split_item", "group_type", "transpose_a", "transpose_b"),
+    indices=(2,),
     doc="(x, weight, group_list), where group_list holds the end of each group. group_type 0: rows of x times the weight "
     "[groups, inner, columns] of their group, 0 behind the last end; 2: the inner extent is divided, one product a group.",
 )

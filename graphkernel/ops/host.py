@@ -7,19 +7,22 @@ Its attributes carry everything: ``op_type``, ``domain``, ``opset``, ``attribute
 
 from __future__ import annotations
 
+import contextlib
+import importlib.util
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from graphkernel.errors import TypeRuleError
 from graphkernel.ir.opdef import Kind
-from graphkernel.ir.types import Attrs, TensorType, parse_type
+from graphkernel.ir.types import Attrs, TensorType, dtype, parse_type
 from graphkernel.ops.families import Array, declare
 
 if TYPE_CHECKING:
-    from onnx import AttributeProto, NodeProto
+    from onnx import AttributeProto, ModelProto, NodeProto
 
 Types = tuple[TensorType, ...]
 
@@ -65,24 +68,80 @@ def _stated_types(types: Types, attrs: Attrs) -> Types:
 
 
 def _run(*arrays: Array, attrs: Attrs) -> Any:  # one array, or a tuple of several
-    """The meaning by onnx's own reference evaluator."""
-    from onnx import defs, helper
+    """The meaning by onnxruntime; by onnx's reference evaluator where onnxruntime lacks the operator."""
+    found = by_onnxruntime(arrays, attrs)
+    values = tuple(_by_reference(arrays, attrs) if found is None else found)
+    return values[0] if len(values) == 1 else values
+
+
+def by_onnxruntime(arrays: Sequence[Array], attrs: Attrs) -> list[Array] | None:
+    """The results by onnxruntime in the very opset; None when it is not installed or has no such operator.
+
+    Raises what onnxruntime raises when the operator fails on these numbers.
+    """
+    names = tuple(array.dtype.name for array in arrays)
+    session = _session(attrs, names, tuple(array.ndim for array in arrays))
+    if session is None:
+        return None
+    return [
+        np.asarray(value) for value in session.run(None, {f"x{i}": np.asarray(array) for i, array in enumerate(arrays)})
+    ]
+
+
+@lru_cache(maxsize=64)
+def _session(attrs: Attrs, names: tuple[str, ...], ranks: tuple[int, ...]) -> Any:  # a session of onnxruntime, or None
+    """A session of the operator alone, over operands of these data types and ranks."""
+    if importlib.util.find_spec("onnxruntime") is None or "bfloat16" in names:  # it takes no bfloat16 arrays
+        return None
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.intra_op_num_threads = 1
+    options.log_severity_level = 4  # nothing: what it declines is answered here
+    for opset in dict.fromkeys((attrs.int("opset"), _version_of(attrs))):
+        content = _model(attrs.with_(opset=opset), names, [[None] * rank for rank in ranks]).SerializeToString()
+        with contextlib.suppress(Exception):  # it raises many classes of its own
+            return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+    return None
+
+
+def _version_of(attrs: Attrs) -> int:
+    """The opset in which the operator was last changed: an older onnxruntime knows it by that one."""
+    from onnx import defs
+
+    try:
+        return defs.get_schema(attrs.str("op_type"), attrs.int("opset"), attrs.str("domain", "")).since_version
+    except defs.SchemaError:  # no operator of ONNX's own
+        return attrs.int("opset")
+
+
+def _by_reference(arrays: Sequence[Array], attrs: Attrs) -> list[Any]:
     from onnx.reference import ReferenceEvaluator
 
-    operands = [f"x{i}" for i in range(len(arrays))]
+    evaluator = ReferenceEvaluator(
+        _model(attrs, [array.dtype.name for array in arrays], [array.shape for array in arrays])
+    )
+    found = evaluator.run(None, {f"x{i}": array for i, array in enumerate(arrays)})
+    return [np.asarray(value) for value in found]
+
+
+def _model(attrs: Attrs, names: Sequence[str], shapes: Sequence[Sequence[int | None]]) -> ModelProto:
+    """A model of the operator alone, from ``x0, x1, ...`` to its results."""
+    from onnx import defs, helper
+
     results = [f"y{i}" for i in range(len(_stated_types((), attrs)))]
-    node = onnx_node(attrs, operands, results)
     inputs = [
-        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
-        for name, array in zip(operands, arrays, strict=True)
+        helper.make_tensor_value_info(f"x{i}", helper.np_dtype_to_tensor_dtype(dtype(name).numpy), shape)
+        for i, (name, shape) in enumerate(zip(names, shapes, strict=True))
     ]
+    node = onnx_node(attrs, [info.name for info in inputs], results)
     graph = helper.make_graph([node], "host", inputs, [helper.make_empty_tensor_value_info(name) for name in results])
     opsets = {"": defs.onnx_opset_version(), attrs.str("domain", ""): attrs.int("opset")}
     imports = [helper.make_opsetid(domain, version) for domain, version in opsets.items()]
-    evaluator = ReferenceEvaluator(helper.make_model(graph, opset_imports=imports))
-    found: list[Any] = list(evaluator.run(None, dict(zip(operands, arrays, strict=True))))
-    values = [np.asarray(value) for value in found]
-    return tuple(values) if len(values) > 1 else values[0]
+    return helper.make_model(
+        graph, opset_imports=imports, ir_version=min(10, helper.find_min_ir_version_for(imports, ignore_unknown=True))
+    )
 
 
 ONNX = declare(

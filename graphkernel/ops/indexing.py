@@ -31,6 +31,7 @@ GATHER = declare(
     _gather_type,
     _gather,
     attributes=("axis",),
+    indices=(1,),
     doc="The slices of axis at the indices; negative indices count from the end, others out of range are an error.",
 )
 
@@ -59,5 +60,6 @@ ONE_HOT = declare(
     _one_hot_type,
     _one_hot,
     attributes=("axis", "depth"),
+    indices=(0,),
     doc="The on value where the position along the new axis equals the index, else the off value.",
 )

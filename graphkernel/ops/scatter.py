@@ -43,7 +43,13 @@ def _gather_nd(x: Array, indices: Array, *, attrs: Attrs) -> Array:
 
 
 GATHER_ND = declare(
-    "GatherNd", Kind.OPAQUE, 2, _gather_nd_type, _gather_nd, doc="The slices of x at the addresses that indices hold."
+    "GatherNd",
+    Kind.OPAQUE,
+    2,
+    _gather_nd_type,
+    _gather_nd,
+    indices=(1,),
+    doc="The slices of x at the addresses that indices hold.",
 )
 
 
@@ -69,6 +75,7 @@ TENSOR_SCATTER_ADD = declare(
     3,
     _scatter_type,
     _scatter_add,
+    indices=(1,),
     doc="(x, indices, updates): x plus the updates at their addresses; equal addresses add up.",
 )
 
@@ -96,6 +103,7 @@ UNSORTED_SEGMENT_SUM = declare(
     _segment_type,
     _segment_sum,
     attributes=("num_segments",),
+    indices=(1,),
     doc="(x, ids): result[s] is the sum of x[i] over all places i where ids[i] is s.",
 )
 

@@ -32,7 +32,7 @@ from graphkernel.ops.select import (
 )
 from graphkernel.ops.shape import RESHAPE, TRANSPOSE
 from graphkernel.ops.type_rules import axis_of
-from graphkernel.ops.weak_typing import Scalar, weak_array
+from graphkernel.ops.weak_typing import Scalar, operand_types, weak_array
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -214,18 +214,17 @@ def record_all(op: OpDef, /, *operands: Operand, **attrs: object) -> tuple[Tenso
     first = next((operand for operand in operands if isinstance(operand, Tensor)), None)
     if first is None:
         raise FrontendError(f"{op.name}: no operand is a traced tensor")
-    values = tuple(lift(operand, first).value for operand in operands)
+    kinds = operand_types(op, [x.dtype if isinstance(x, Tensor) else None for x in operands])
+    values = tuple(_lifted(x, first.builder, kind).value for x, kind in zip(operands, kinds, strict=True))
     if any(isinstance(operand, Tensor) and operand.builder is not first.builder for operand in operands):
         raise FrontendError(f"{op.name}: operands come from two different traces")
     node = first.builder.node(op, values, Attrs.of(attrs))
     return tuple(Tensor(value, first.builder) for value in node.outs)
 
 
-def lift(operand: Operand, like: Tensor) -> Tensor:
-    """The operand as a Tensor of the same trace; scalars and arrays become constants (weak typing)."""
-    if isinstance(operand, Tensor):
-        return operand
-    return Tensor(like.builder.constant(weak_array(operand, like.dtype)), like.builder)
+def _lifted(operand: Operand, builder: Builder, like: DType) -> Tensor:
+    """The operand as a Tensor of a trace; numbers and arrays become constants (weak typing)."""
+    return operand if isinstance(operand, Tensor) else Tensor(builder.constant(weak_array(operand, like)), builder)
 
 
 def rank_of(operand: Operand) -> int:

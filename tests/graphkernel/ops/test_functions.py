@@ -61,7 +61,7 @@ def test_operators_of_python_are_recorded():
 
 
 def test_arrays_on_the_left_leave_the_operator_to_the_tensor():
-    assert lines(lambda x: np.ones(3) - x, spec((2, 3)))[1] == "t0: f32[2, 3] = Sub(c0, x)"
+    assert lines(lambda x: np.ones(3, np.float32) - x, spec((2, 3)))[1] == "t0: f32[2, 3] = Sub(c0, x)"
 
 
 def test_axes_and_shapes_are_normalised():
@@ -108,11 +108,20 @@ def test_scalars_that_do_not_fit_are_refused(scalar, of, message):
         trace(lambda x: ops.equal(x, scalar), spec(4, of))
 
 
-def test_arrays_take_the_data_type_of_the_tensor_between_floats_only():
-    assert lines(lambda x: x + np.ones(2), spec(2, "float16"))[0] == "const c0: f16[2] = [1.0, 1.0]"
-    assert lines(lambda x: ops.gather(x, np.array([0, 1])), spec(2))[0] == "const c0: i64[2] = [0, 1]"
-    with pytest.raises(TypeRuleError, match="one data type, got f32 and i64"):
-        trace(lambda x: x + np.ones(2, np.int64), spec(2))
+def test_numbers_and_lists_of_them_take_the_data_type_of_the_tensor():
+    assert lines(lambda x: x + 1, spec(2, "float16")) == ["t0: f16[2] = Add(x, 1.0)"]
+    assert lines(lambda x: ops.add(x, [1, 2]), spec(2, "float16"))[0] == "const c0: f16[2] = [1.0, 2.0]"
+    assert lines(lambda x: x * np.sqrt(4.0), spec(2)) == ["t0: f32[2] = Mul(x, 2.0)"]
+    with pytest.raises(TypeRuleError, match="out of range for int8"):
+        trace(lambda x: ops.add(x, [1, 300]), spec(2, "int8"))
+
+
+@pytest.mark.parametrize("array", [np.ones(2), np.ones(2, np.int64), np.ones(2, np.float16), np.int32(1)])
+def test_arrays_keep_their_data_type(array):
+    with pytest.raises(TypeRuleError, match="operands must have one data type, got f32 and"):
+        trace(lambda x: x + array, spec(2))
+    with pytest.raises(TypeRuleError, match="operands must have one data type, got f32 and"):
+        ops.add(np.ones(2, np.float32), array)
 
 
 def test_arrays_are_computed_at_once():
@@ -163,8 +172,8 @@ def test_a_tensor_has_a_type_but_no_elements():
         (lambda x: ops.strided_slice(x, (0, 0), (4, 4)), "leaves the extent 3"),
         (lambda x: ops.pad(x, ((0, -1), (0, 0))), "must not be negative"),
         (lambda x: ops.matmul(x, x), "inner extents 4 and 3 must be equal"),
-        (lambda x: ops.layer_norm(x, np.ones(3), np.ones(3)), r"need the shape \[4\], got \[3\]"),
-        (lambda x: ops.bias_add(x, np.ones(3)), "bias must have the shape"),
+        (lambda x: ops.layer_norm(x, [1.0] * 3, [1.0] * 3), r"need the shape \[4\], got \[3\]"),
+        (lambda x: ops.bias_add(x, [1.0] * 3), "bias must have the shape"),
         (lambda x: ops.gather(x, x), "expects integers, got f32"),
         (lambda x: ops.logical_and(x, x), "expects bool, got f32"),
         (lambda x: ops.sqrt(ops.cast(x, "int32")), "expects floats, got i32"),
