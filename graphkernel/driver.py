@@ -81,8 +81,9 @@ def compile(  # the public name
     host: str | HostLibrary = "auto",
     strict: bool = False,
 ) -> Executable:
-    """The callable of a graph, optimized before when ``opt_level`` or ``flags`` are given.
+    """The callable of a graph, optimized before as by :func:`optimize`: to level 2 unless ``opt_level`` says otherwise.
 
+    A graph that has kernels was optimized by somebody: without ``opt_level`` and ``flags`` it is compiled as it stands.
     Every fused node becomes a kernel (equal ones are compiled once); the rest runs on the host library: ``"numpy"``,
     ``"onnxruntime"``, or ``"auto"``, which is onnxruntime when it is installed and the graph has operators worth it.
     With ``target="gpu"`` and a CUDA device all of it runs there, the rest on cupy; without one, kernels are interpreted.
@@ -90,7 +91,7 @@ def compile(  # the public name
     ``RuntimeFailure`` instead.
     """
     start = time.perf_counter()
-    wanted = opt_level is not None or flags is not None
+    wanted = opt_level is not None or flags is not None or not any(node.body for node in _graph(graph).operators)
     level = 2 if opt_level is None else opt_level
     options = _options(level, target, flags) if wanted else Options.parse({"target": target})
     fused = _optimized(graph, options, builtin_catalogue()) if wanted else _graph(graph)

@@ -136,3 +136,9 @@ def clipped(x: Tensor, low: float, high: float) -> Tensor:
 def only_float32(x: Tensor) -> Declined | None:
     """A fraction with float32 coefficients is no double precision erf."""
     return Declined("the fraction for erf is accurate to float32 only") if x.dtype.bits > 32 else None
+
+
+@expander("Erfc")
+def erfc(x: Tensor, *, attrs: Attrs) -> Declined:
+    """Left as it is: kernels compute it with all digits, and 1 - erf(x) has none of those of a small result"""
+    return Declined("kernels compute it; 1 - erf(x) would lose the digits of small results")

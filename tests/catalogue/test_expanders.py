@@ -75,7 +75,11 @@ def attrs_of(case: Case, inputs: Sequence[Value]) -> Attrs:
     return case.sample.attrs if told else case.attrs
 
 
-@pytest.fixture(params=EXPANDERS, ids=lambda entry: entry.name)
+LEFT_WHOLE = frozenset({"Erfc"})
+"""Operators of MindSpore's table that our expanders always decline, and say why."""
+
+
+@pytest.fixture(params=[entry for entry in EXPANDERS if entry.name not in LEFT_WHOLE], ids=lambda entry: entry.name)
 def entry(request: pytest.FixtureRequest) -> Expander:
     return request.param
 
@@ -161,6 +165,7 @@ def test_a_formula_that_is_wrong_at_infinity_is_found() -> None:
         ("Tile", "cpu", ["f32[3]"], {"multiples": (2,)}, "not a broadcast"),
         ("Tanh", "cpu", ["f32[3]"], {}, "expanded on ascend only"),
         ("Erf", "gpu", ["f32[3]"], {}, "expanded on ascend only"),
+        ("Erfc", "gpu", ["f32[3]"], {}, "kernels compute it"),
         ("Erf", "ascend", ["f64[3]"], {}, "accurate to float32 only"),
         ("Tanh", "ascend", ["f64[3]"], {}, "accurate to float32 only"),
         ("Sinh", "ascend", ["f64[3]"], {}, "accurate to float32 only"),

@@ -98,9 +98,12 @@ def test_strict_raises_instead() -> None:
     assert gk.compile(GRAPH, opt_level=2, strict=True).report.fallbacks == ()
 
 
-def test_flags_alone_optimize() -> None:
-    exe = gk.compile(GRAPH, flags="--opt_level=1")
-    assert exe.report.kernel_calls == 3
+def test_compiling_means_what_optimizing_means(monkeypatch: pytest.MonkeyPatch) -> None:
+    fused = gk.compile(gk.optimize(GRAPH)).report
+    assert gk.compile(GRAPH).report.kernel_calls == fused.kernel_calls > 0
+    assert (gk.compile(GRAPH).report.opt_level, fused.opt_level) == (2, None)
+    assert gk.compile(GRAPH, flags="--opt_level=1").report.opt_level == 1
+    monkeypatch.setenv("MS_DEV_GRAPH_KERNEL_FLAGS", "--opt_level=0")
     assert gk.compile(GRAPH).report.kernel_calls == 0
 
 

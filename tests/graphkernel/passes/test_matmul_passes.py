@@ -174,4 +174,4 @@ def test_onnxruntime_takes_such_a_bias() -> None:
     graph = trace(linear, spec((2, 5), "float16"), spec((5, 7), "float16"), spec((7,)))
     result = checked(cast_matmul_fusion, graph)
     arrays = integers(graph)
-    np.testing.assert_array_equal(gk.compile(result)(*arrays)[0], evaluate(graph, arrays)[0])
+    np.testing.assert_array_equal(gk.compile(result, opt_level=0)(*arrays)[0], evaluate(graph, arrays)[0])
