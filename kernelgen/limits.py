@@ -29,9 +29,9 @@ class InputLimits:
     rank: int = 32
     """Of a tensor: what numpy 1 could hold, and more than any model has."""
     constant_elements: int = 1 << 26
-    """Of one constant that is computed from others while a model is read or optimized."""
-    folded_bytes: int = 1 << 30
-    """Of all such constants of one model together."""
+    """Of one constant that is computed from smaller ones while a model is read or optimized."""
+    folded_bytes: int = 256 << 20
+    """Of all such constants of one model together, beyond what its own constants take."""
     symbol_terms: int = 256
     """Products that a symbolic extent may be the sum of."""
     symbol_degree: int = 64

@@ -17,13 +17,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphkernel.catalogue import collect
+from graphkernel.doors import read_bytes
 from graphkernel.errors import FrontendError, TypeRuleError
+from graphkernel.frontends.onnx_check import array_of, check_model, named, place_of
 from graphkernel.frontends.onnx_generic import generic_attributes, inferred_types
 from graphkernel.frontends.onnx_ops.base import Declined, OnHost, OnnxCall, OnnxRule, Operand, Results
-from graphkernel.frontends.onnx_ops.extents import Extents, extents_of_array, known_extents
+from graphkernel.frontends.onnx_ops.extents import MOST_ELEMENTS, Extents, extents_of_array, known_extents
 from graphkernel.frontends.onnx_types import data_type, disagreement, tensor_type
+from graphkernel.ir.computed import Allowance
 from graphkernel.ir.graph import Builder, Graph, Value
 from graphkernel.ir.types import Sym, TensorType, dtype
+from graphkernel.limits import LIMITS
 from graphkernel.ops.host import ONNX
 from graphkernel.ops.tensor import Tensor
 
@@ -37,30 +41,35 @@ def load_onnx(path: str | os.PathLike[str]) -> Graph:
     """The graph of an ONNX file; its external data is read from the file's folder. Raises ``FrontendError``."""
     import onnx
 
+    content = read_bytes(path, FrontendError, LIMITS.model_bytes)
     try:
-        model = onnx.load(os.fspath(path))
+        model = onnx.load_model_from_string(content)
+        onnx.load_external_data_for_model(model, os.fspath(Path(path).parent))
+        name = model.graph.name or Path(path).stem
     except Exception as error:  # protobuf, the file system and onnx's checks of external data have no common class
         raise FrontendError(f"{path}: cannot be read as an ONNX model: {error}") from error
-    return import_onnx(model, name=identifier(model.graph.name or Path(path).stem))
+    return import_onnx(model, name=identifier(name))
 
 
 def import_onnx(model: ModelProto, name: str | None = None) -> Graph:
     """The graph of a model in memory. Raises ``FrontendError``, which names the node."""
-    from onnx import numpy_helper
-
     if model.functions:
         raise FrontendError(
             "the model has functions of its own; inline them first with onnx.inliner.inline_local_functions"
         )
+    check_model(model)
     opsets = {"" if entry.domain == "ai.onnx" else entry.domain: entry.version for entry in model.opset_import}
-    importer = _Importer(opsets, {info.name: info.type for info in (*model.graph.value_info, *model.graph.output)})
-    constants = {tensor.name for tensor in model.graph.initializer}
+    constants: dict[str, np.ndarray] = {}
     for tensor in model.graph.initializer:
         data_type(tensor.data_type, f"initializer {tensor.name}")
-        importer.values[tensor.name] = _known(numpy_helper.to_array(tensor))
+        constants[tensor.name] = array_of(tensor, f"initializer {tensor.name}")
+    declared = {info.name: info.type for info in (*model.graph.value_info, *model.graph.output)}
+    importer = _Importer(opsets, Allowance.beside(constants.values()), declared)
+    importer.values.update((name, _known(array)) for name, array in constants.items())
     inputs = [importer.parameter(info) for info in model.graph.input if info.name not in constants]
     for position, node in enumerate(model.graph.node):
-        importer.node(node, position)
+        with named(f"node {position}"):
+            importer.node(node, position)
     outputs = tuple(importer.output(info.name) for info in model.graph.output)
     return Graph(name or identifier(model.graph.name or "main"), tuple(inputs), outputs)
 
@@ -101,9 +110,10 @@ class _Imported:
 
 @dataclass
 class _Importer:
-    """The values so far, by ONNX name, and the types that the model declares for some."""
+    """The values so far, by ONNX name, what may still be computed, and the types that the model declares for some."""
 
     opsets: dict[str, int]
+    allowance: Allowance
     declared: dict[str, TypeProto] = field(default_factory=dict[str, "TypeProto"])
     builder: _OriginBuilder = field(default_factory=_OriginBuilder)
     values: dict[str, _Imported] = field(default_factory=dict[str, _Imported])
@@ -112,33 +122,31 @@ class _Importer:
         """An input of the graph."""
         if not info.type.HasField("tensor_type"):
             raise FrontendError(f"input {info.name}: only tensors can be inputs")
-        value = self.builder.parameter(identifier(info.name), tensor_type(info.type, f"input {info.name}"))
+        with named(f"input {info.name}"):
+            value = self.builder.parameter(identifier(info.name), tensor_type(info.type, f"input {info.name}"))
         self.values[info.name] = _Imported(Tensor(value, self.builder))
         return value
 
     def node(self, node: NodeProto, position: int) -> None:
         """One node: its rule, or the generic operator."""
-        first = next(filter(None, node.output), "")
-        where = f"node {position} {node.op_type} {node.name or f'-> {first}'}"
+        where = place_of(node, position)
         if node.op_type in BODY_OPERATORS:
             raise FrontendError(
                 f"{where}: operators with bodies are not imported; simplify the model or export it without"
             )
-        self.builder.origin = identifier(node.name or first)
-        call = self._call(node, where)
-        try:
+        self.builder.origin = identifier(node.name or next(filter(None, node.output), ""))
+        with named(where):
+            call = self._call(node, where)
             results = self._results(call, node, where)
-        except (TypeRuleError, ValueError) as error:
-            raise FrontendError(f"{where}: {error}") from error
-        extents = known_extents(call) if len(results) == 1 else None
-        for name, result in zip(node.output, results, strict=False):
-            if name:
-                self._define(name, _with_extents(result, extents), where)
+            if node.op_type != "Constant":
+                self.allowance.take(result for result in results if isinstance(result, np.ndarray))
+            extents = known_extents(call) if len(results) == 1 else None
+            for name, result in zip(node.output, results, strict=False):
+                if name:
+                    self._define(name, _with_extents(result, extents), where)
 
     def output(self, name: str) -> Value:
         """A graph output; one that is known at import becomes a constant."""
-        if name not in self.values:
-            raise FrontendError(f"output {name}: no node makes it")
         self.builder.origin = identifier(name)
         return self._tensor(self.values[name].operand).value
 
@@ -151,17 +159,19 @@ class _Importer:
     def _call(self, node: NodeProto, where: str) -> OnnxCall:
         from onnx import helper
 
-        missing = [name for name in node.input if name and name not in self.values]
-        if missing:
-            raise FrontendError(f"{where}: operand {missing[0]} is made by no node before it")
         found = [self.values[name] if name else _Imported(None) for name in node.input]
         attributes = {attribute.name: _attribute(helper.get_attribute_value(attribute)) for attribute in node.attribute}
         results = max((index + 1 for index, name in enumerate(node.output) if name), default=0)
-        operands = tuple(entry.operand for entry in found)
+        operands = tuple(self._affordable(entry.operand) for entry in found)
         return OnnxCall(
             node.op_type, self.opsets.get("", 1), operands, tuple(e.extents for e in found), attributes, results,
             len(node.output),
         )  # fmt: skip
+
+    def _affordable(self, operand: Operand) -> Operand:
+        """An array is a constant of the graph once enough was computed from arrays; those that say shapes stay."""
+        large = isinstance(operand, np.ndarray) and operand.size > MOST_ELEMENTS
+        return self._tensor(operand) if large and self.allowance.is_spent else operand
 
     def _results(self, call: OnnxCall, node: NodeProto, where: str) -> tuple[Operand, ...]:
         rule = rules().get(node.op_type) if node.domain in ("", "ai.onnx") else None
@@ -215,10 +225,10 @@ def _with_extents(result: Operand, extents: Extents | None) -> _Imported:
 
 
 def _attribute(value: Any) -> Any:  # ONNX attributes have many types
-    from onnx import TensorProto, numpy_helper
+    from onnx import TensorProto
 
     if isinstance(value, TensorProto):
-        return numpy_helper.to_array(value)
+        return array_of(value, "an attribute")
     if isinstance(value, bytes):
         return value.decode()
     return tuple(value) if isinstance(value, Iterable) and not isinstance(value, str) else value

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphkernel.errors import FrontendError
 from graphkernel.ir.types import Dim, DType, TensorType, dtype, parse_dim, sym
+from graphkernel.limits import LIMITS
 
 if TYPE_CHECKING:
     from onnx import TypeProto
@@ -29,18 +30,22 @@ def tensor_type(of: TypeProto, where: str) -> TensorType:
     own = data_type(tensor.elem_type, where)
     if not tensor.HasField("shape"):
         raise FrontendError(f"{where}: its shape is unknown, not even the rank; run onnx.shape_inference first")
+    if len(tensor.shape.dim) > LIMITS.rank:
+        raise FrontendError(f"{where}: a tensor of {len(tensor.shape.dim)} dims; at most {LIMITS.rank} are read")
     return TensorType(tuple(_dim(dim, f"{where}, axis {axis}") for axis, dim in enumerate(tensor.shape.dim)), own)
 
 
 def _dim(dim: Any, where: str) -> Dim:  # an onnx message
     if dim.HasField("dim_value"):
+        if dim.dim_value < 0:
+            raise FrontendError(f"{where}: the extent {dim.dim_value} is negative")
         return dim.dim_value
     if not dim.dim_param:
         raise FrontendError(
             f"{where}: the extent depends on data or has no name; name it (dim_param) or make it static"
         )
     factors = [part.strip() for part in re.split(r"[*+-]", dim.dim_param)]
-    polynomial = all(factor.isdigit() or (factor.isidentifier() and factor.isascii()) for factor in factors)
+    polynomial = all(factor.isdecimal() or (factor.isidentifier() and factor.isascii()) for factor in factors)
     return parse_dim(dim.dim_param) if polynomial else sym(re.sub(r"\W", "_", f"d_{dim.dim_param}", flags=re.ASCII))
 
 

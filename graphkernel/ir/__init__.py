@@ -3,5 +3,6 @@
 Reading order: ``types`` (dims, data types, tensor types), ``opdef`` (what an operator is), ``graph`` (nodes, values,
 graphs, the builder), ``compare`` (structural equality), ``text`` (the text form: grammar; ``printer`` writes it,
 ``scanner`` and ``parser`` read it, ``literals`` spells numbers), ``verify`` (numbered invariants), ``bind`` (symbols get
-values), ``inline`` (fused nodes as operators again), ``evaluate`` (the numpy meaning).
+values), ``computed`` (how much may be computed early), ``inline`` (fused nodes as operators
+again), ``evaluate`` (the numpy meaning).
 """

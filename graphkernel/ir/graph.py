@@ -33,7 +33,7 @@ class ConstantData:
         frozen = np.array(array, order="C", copy=True)
         frozen.setflags(write=False)
         content = hashlib.sha256(f"{frozen.dtype.name}{frozen.shape}".encode())
-        content.update(frozen.tobytes())
+        content.update(frozen.reshape(-1).view(np.uint8).data)
         return ConstantData(content.hexdigest()[:32], frozen)
 
 

@@ -6,6 +6,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from graphkernel.errors import TypeRuleError
+from graphkernel.ir.computed import grows
 from graphkernel.ir.opdef import OpDef
 from graphkernel.ir.types import Attrs, TensorType, dtype
 from graphkernel.ops.families import Array
@@ -28,10 +30,13 @@ def apply_all(op: OpDef, /, *operands: Any, **attrs: object) -> tuple[Any, ...]:
 
 
 def compute_all(op: OpDef, /, *operands: Array | Scalar, **attrs: object) -> tuple[Array, ...]:
-    """The operator's meaning on numpy arrays, which its type rule has checked."""
+    """The operator's meaning on numpy arrays, which its type rule has checked; ``TypeRuleError`` also for too large results."""
     kinds = operand_types(op, [dtype(x.dtype) if isinstance(x, np.ndarray | np.generic) else None for x in operands])
     arrays = [weak_array(x, kind) for x, kind in zip(operands, kinds, strict=True)]
     frozen = Attrs.of(attrs)
-    op.infer(tuple(TensorType(tuple(x.shape), dtype(x.dtype)) for x in arrays), frozen)
+    types = tuple(TensorType(tuple(x.shape), dtype(x.dtype)) for x in arrays)
+    results = op.infer(types, frozen)
+    if grows(types, results):
+        raise TypeRuleError(f"{op.name}: {results[0]} is too large to be computed from {', '.join(map(str, types))}")
     found = op.meaning(*arrays, attrs=frozen)
     return tuple(found) if isinstance(found, tuple) else (np.asarray(found),)

@@ -13,6 +13,7 @@ level 2.
 from __future__ import annotations
 
 from graphkernel.cluster.extract import with_unique_labels
+from graphkernel.ir.computed import Allowance
 from graphkernel.ir.graph import Builder, Graph, Node, Value, keep
 from graphkernel.passes.base import Context, graph_pass, map_bodies
 from graphkernel.patterns.folding import folded, is_foldable
@@ -33,12 +34,14 @@ def constant_folding(graph: Graph, context: Context) -> Graph:
 def _folded(graph: Graph, context: Context) -> Graph:
     """One graph without its bodies."""
     builder = Builder()
+    allowance = Allowance.beside(node.data.array for node in graph.nodes if node.data and node.data.array is not None)
 
     def rewrite(node: Node, args: tuple[Value, ...]) -> tuple[Value, ...]:
         kept = keep(node, args)
-        results = _results(kept, builder) if is_foldable(kept) else None
+        results = _results(kept, builder) if is_foldable(kept) and not allowance.is_spent else None
         if results is None:
             return kept.outs
+        allowance.take(value.constant for value in results if value.constant is not None)
         context.log.add(PASS_NAME, "folded", node.name, message=node.op.name)
         return results
 

@@ -6,12 +6,12 @@ elements are computed by their own meaning, on arrays of dims.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
 
-from graphkernel.ir.graph import CONSTANT, Node, Value
+from graphkernel.ir.graph import Node, Value
 from graphkernel.ir.types import Dim, divide_exactly
 
 MOVING = frozenset(
@@ -23,25 +23,53 @@ MOVING = frozenset(
 ARITHMETIC = frozenset({"Add", "Sub", "Mul", "ReduceProd", "ReduceSum", "Neg"})
 DIVISIONS = frozenset({"FloorDiv", "Div"})
 SOURCES = frozenset({"Shape", "Extent"})
+MOST_ELEMENTS = 1024  # shapes are small, and so is what they are computed from
 
 Dims = np.ndarray[Any, np.dtype[np.object_]]
 
 
 def shape_value(value: Value) -> Dims | None:
     """The elements of a tensor that says a shape, as an array of dims; None for every other tensor."""
-    if not value.type.dtype.is_integer or not value.type.is_static:
+    known: dict[Value, Dims | None] = {}
+    for node in host_nodes(value):
+        known.update((result, _bounded(result, known)) for result in node.outs)
+    return known[value] if value in known else _constant(value)
+
+
+def _bounded(value: Value, known: Mapping[Value, Dims | None]) -> Dims | None:
+    """The elements, when they are those of a shape: few, and numbers that a machine counts with."""
+    if not _may_say_a_shape(value):
         return None
-    if value.op is CONSTANT:
-        return None if value.constant is None else value.constant.astype(object)
-    if not _is_host_operator(value.node):
+    try:
+        found = _value(value, known)
+    except ValueError:  # a polynomial with too many terms
         return None
+    return found if found is not None and _counts(found.tolist()) else None
+
+
+def _counts(dims: object) -> bool:
+    if isinstance(dims, list):
+        return all(map(_counts, cast("list[object]", dims)))
+    return not isinstance(dims, int) or -(2**63) <= dims < 2**63
+
+
+def _may_say_a_shape(value: Value) -> bool:
+    size = value.type.size
+    return value.type.dtype.is_integer and value.type.is_static and isinstance(size, int) and size <= MOST_ELEMENTS
+
+
+def _value(value: Value, known: Mapping[Value, Dims | None]) -> Dims | None:
     if value.op.name == "Shape":
         return _of(value.node.args[0].type.shape)
     if value.op.name == "Extent":
         return np.array(value.node.attrs["value"], dtype=object)
-    operands = [shape_value(arg) for arg in value.node.args]
-    known = [operand for operand in operands if operand is not None]
-    return _computed(value, known) if len(known) == len(operands) else None
+    operands = [known[arg] if arg in known else _constant(arg) for arg in value.node.args]
+    given = [operand for operand in operands if operand is not None]
+    return _computed(value, given) if len(given) == len(operands) else None
+
+
+def _constant(value: Value) -> Dims | None:
+    return value.constant.astype(object) if _may_say_a_shape(value) and value.constant is not None else None
 
 
 def asked_shapes(value: Value) -> tuple[Value, ...]:
@@ -52,16 +80,19 @@ def asked_shapes(value: Value) -> tuple[Value, ...]:
 
 def host_nodes(value: Value) -> tuple[Node, ...]:
     """The operators that compute a tensor that says a shape, operands first."""
-    return tuple(dict.fromkeys(_host_nodes(value)))
+    done: dict[Node, None] = {}
+    waiting = [value.node] if _is_host_operator(value.node) else []
+    while waiting:  # without recursion, and each node once: chains are long, and their links used twice
+        node = waiting[-1]
+        missing = [arg.node for arg in _asked(node) if arg.node not in done and _is_host_operator(arg.node)]
+        waiting += reversed(missing)
+        if not missing:
+            done[waiting.pop()] = None
+    return tuple(done)
 
 
-def _host_nodes(value: Value) -> Iterator[Node]:
-    if not _is_host_operator(value.node):
-        return
-    if value.op.name not in SOURCES:
-        for arg in value.node.args:
-            yield from _host_nodes(arg)
-    yield value.node
+def _asked(node: Node) -> tuple[Value, ...]:
+    return () if node.op.name in SOURCES else node.args
 
 
 def _is_host_operator(node: Node) -> bool:

@@ -10,15 +10,30 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from graphkernel.doors import UNFIT
 from graphkernel.frontends.onnx_ops.base import OnnxCall, shape_of
-from graphkernel.ir.types import Dim, divide_exactly, product
+from graphkernel.ir.types import Dim, Sym, divide_exactly, product
 
 Extents = np.ndarray
 MOST_ELEMENTS = 64  # shape tensors are small
 
 
 def known_extents(call: OnnxCall) -> Extents | None:
-    """The content of the node's result; None when it does not follow from what is known."""
+    """The content of the node's result; None when it does not follow from what is known, or is more than a shape holds."""
+    try:
+        found = _content(call)
+    except UNFIT:  # what is wrong with the node itself its rule tells; a symbol's power may be too high
+        return None
+    return found if found is None or _is_shape(found) else None
+
+
+def _is_shape(content: Extents) -> bool:
+    return content.size <= MOST_ELEMENTS and all(
+        isinstance(dim, Sym) or -(2**63) <= dim < 2**63 for dim in content.flat
+    )
+
+
+def _content(call: OnnxCall) -> Extents | None:
     if call.op_type in FROM_SHAPE:
         return FROM_SHAPE[call.op_type](call)
     rule = FROM_CONTENT.get(call.op_type)

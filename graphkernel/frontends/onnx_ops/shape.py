@@ -10,9 +10,9 @@ from graphkernel import ops
 from graphkernel.errors import TypeRuleError
 from graphkernel.frontends.onnx_ops.base import Declined, OnHost, OnnxCall, Results, onnx_op, shape_of, static
 from graphkernel.ir.types import Dim, Sym, divide_exactly, product
+from graphkernel.limits import LIMITS
 from graphkernel.ops.type_rules import broadcast_shapes
 
-MOST_FOLDED_ELEMENTS = 1 << 26  # a constant that a small model spells out by its shape alone
 BEYOND_EVERY_END = 2**31 - 1  # how exporters spell "to the end"
 RUN_TIME_SHAPE = Declined("the shape is computed at run time")
 
@@ -192,7 +192,7 @@ def constant_of_shape(call: OnnxCall) -> Results:
     extents = static(dims)
     if extents is None:
         return OnHost(dims, "the shape is symbolic", dtype=value.dtype.name)
-    if prod(extents) > MOST_FOLDED_ELEMENTS:
+    if prod(extents) > LIMITS.constant_elements:
         return Declined(f"{extents} is too large for a constant")
     return np.full(extents, value)
 
@@ -217,8 +217,17 @@ def value_range(call: OnnxCall) -> Results:
     """Known when the bounds are."""
     start, limit, delta = (call.array(position) for position in range(3))
     if start is not None and limit is not None and delta is not None:
-        return np.arange(start.item(), limit.item(), delta.item(), dtype=start.dtype)
+        return _counted(start, limit, delta)
     begin, end, step = (call.dims(position) for position in range(3))
     if begin == (0,) and step == (1,) and end is not None:
         return OnHost(end, "the bounds are symbolic", dtype="int64")
     return Declined("the bounds are computed at run time")
+
+
+def _counted(start: np.ndarray, limit: np.ndarray, delta: np.ndarray) -> Results:
+    first, end, step = start.item(), limit.item(), delta.item()
+    if step == 0:
+        raise ValueError("a range in steps of 0 has no end")
+    if (end - first) / step > LIMITS.constant_elements:
+        return Declined(f"{first} to {end} in steps of {step} is too much for a constant")
+    return np.arange(first, end, step, dtype=start.dtype)
