@@ -25,6 +25,7 @@ from kernelgen.desc_bind import specialize
 from kernelgen.desc_write import dump_desc
 from kernelgen.doors import write_whole
 from kernelgen.driver import compile
+from kernelgen.enclosure import agree, enclose
 from kernelgen.errors import ArgumentError, KernelgenError, UnsupportedError
 from kernelgen.kernel import Kernel
 from kernelgen.meaning import reference
@@ -37,7 +38,6 @@ from kernelgen.targets.ascend.launch import blocks_of
 from kernelgen.targets.ascend.lower.scope import parameter_of
 from kernelgen.targets.ascend.simulate import Report
 from kernelgen.targets.ascend.timeline import chrome_trace, picture
-from kernelgen.verify.compare import compare
 from kernelgen.verify.record import Record, Status, failed
 
 STATEMENTS = 150_000
@@ -182,7 +182,7 @@ def _run(kernel: Kernel, scaled: bool) -> tuple[Rehearsal, str]:
     results = [*outputs, *(given[k] for k in updated)]
     right = [*wanted, *(expected[k] for k in updated)]
     names = [tensor.name for tensor in (*desc.outputs, *(desc.inputs[k] for k in updated))]
-    found = compare(desc, names, results, right)
+    found = agree(names, results, enclose(desc, draw(desc)))
     places = [*range(len(given), len(given) + len(outputs)), *updated]
     buffers = kernel.nest.buffers
     data |= {f"expected_{parameter_of(buffers[k])}": np.asarray(one) for k, one in zip(places, right, strict=True)}

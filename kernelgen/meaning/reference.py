@@ -33,7 +33,7 @@ class Reference:
         arrays = [np.asarray(array) for array in inputs]
         desc = specialize(self.desc, bind(self.desc, [array.shape for array in arrays]))
         values = _computed(desc, arrays)
-        outputs = tuple(_shaped(values[t.name], t).copy() for t in desc.outputs)
+        outputs = tuple(shaped(values[t.name], t).copy() for t in desc.outputs)
         updates = {k: values[desc.inputs[k].name].copy() for k in desc.updated_inputs}  # values may be views of inputs
         for position, value in updates.items():
             _overwrite(inputs[position], value)
@@ -81,15 +81,15 @@ def _run(op: OpDesc, values: dict[str, Array]) -> None:
     results = found if isinstance(found, tuple) else (found,)
     for tensor, result in zip(op.outputs, results, strict=True):
         array = np.asarray(result)  # numpy makes a number of an array of rank 0, and its float64 is one of Python's
-        values[tensor.name] = _shaped(ArrayAlgebra().cast(array, tensor.dtype), tensor)
+        values[tensor.name] = shaped(ArrayAlgebra().cast(array, tensor.dtype), tensor)
 
 
 def _assign(op: OpDesc, operands: Sequence[Array], values: dict[str, Array]) -> None:
     """Later readers of the destination see the new value; the result is operand 1 (Assign) or 2 (InplaceAssign)."""
     destination = op.inputs[0]
     fresh = ArrayAlgebra().cast(operands[1], destination.dtype)
-    values[destination.name] = _shaped(fresh, destination)
-    values[op.output.name] = _shaped(ArrayAlgebra().cast(operands[-1], op.output.dtype), op.output)
+    values[destination.name] = shaped(fresh, destination)
+    values[op.output.name] = shaped(ArrayAlgebra().cast(operands[-1], op.output.dtype), op.output)
 
 
 def _operand(tensor: TensorDesc, values: Mapping[str, Array]) -> Array:
@@ -98,7 +98,7 @@ def _operand(tensor: TensorDesc, values: Mapping[str, Array]) -> Array:
     return np.full(_sizes(tensor), tensor.value, tensor.dtype.numpy)
 
 
-def _shaped(value: Array, tensor: TensorDesc) -> Array:
+def shaped(value: Array, tensor: TensorDesc) -> Array:
     """The value in the described shape: reshaped when only extents of 1 differ, else broadcast less surplus leading dims."""
     shape = _sizes(tensor)
     if value.shape == shape:

@@ -1,6 +1,6 @@
 """Does a target compute what a description means?
 
-Reading order: record (what one verification found), compare (tolerances), examine (the independent
+Reading order: record (what one verification found), compare (AKG's tolerances), examine (the independent
 checker on a kernel), fences (arrays against pages without access), diary (what a process died of), guard (a kernel
 between fences), one (one description), pool (many files in worker processes).
 """

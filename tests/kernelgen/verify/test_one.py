@@ -36,7 +36,9 @@ def changing(change):
 )
 def test_right_kernels_pass(desc):
     record = verify(desc, compiler=right)
-    assert (record.status, record.reason, record.max_error) == (Status.PASSED, "", 0.0)
+    assert (record.status, record.reason) == (Status.PASSED, "")
+    assert record.max_error is not None
+    assert record.max_error < 0.1
     assert set(record.times) == {"compile", "run", "reference"}
 
 
@@ -110,4 +112,5 @@ def test_files_keep_their_name_and_faulty_files_fail(tmp_path):
 def test_records_are_json():
     record = verify(examples.softmax(), compiler=right)
     assert json.loads(json.dumps(record.to_json()))["status"] == "passed"
-    assert record.max_error == 0
+    assert record.max_error is not None
+    assert record.max_error < 1e-6

@@ -1,0 +1,106 @@
+"""A description on intervals, operator by operator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from kernelgen.desc import IN_PLACE_OPS, KernelDesc, OpDesc, TensorDesc
+from kernelgen.desc_bind import bind, specialize
+from kernelgen.dtypes import BOOL, Category, DType
+from kernelgen.enclosure.arithmetic import square
+from kernelgen.enclosure.complexes import joined, parts_of
+from kernelgen.enclosure.conditions import condition
+from kernelgen.enclosure.integers import as_integers
+from kernelgen.enclosure.interval import Array, Interval
+from kernelgen.enclosure.rounding import rounded
+from kernelgen.enclosure.table import RULES
+from kernelgen.errors import UnsupportedError
+from kernelgen.meaning.reference import shaped
+
+
+def enclose(desc: KernelDesc, inputs: Sequence[Array]) -> list[Interval]:
+    """Ranges of the outputs, then of the inputs that are updated in place, for these inputs.
+
+    Raises UnsupportedError for an operator without a rule.
+    """
+    desc = specialize(desc, bind(desc, [array.shape for array in inputs]))
+    values = enclosed_values(desc, inputs, keep_all=False)
+    return [values[t.name] for t in desc.outputs] + [values[desc.inputs[i].name] for i in desc.updated_inputs]
+
+
+def enclosed_values(desc: KernelDesc, inputs: Sequence[Array], keep_all: bool = True) -> dict[str, Interval]:
+    """The range of every tensor by its name; of a description without symbols."""
+    values = {t.name: exactly(array, t) for t, array in zip(desc.inputs, inputs, strict=True)}
+    last_use = {t.name: place for place, op in enumerate(desc.ops) for t in (*op.inputs, *op.outputs)}
+    kept = {t.name for t in desc.outputs} | {desc.inputs[i].name for i in desc.updated_inputs}
+    with np.errstate(all="ignore"):
+        for place, op in enumerate(desc.ops):
+            _run(op, values)
+            for name in {t.name for t in (*op.inputs, *op.outputs)} - kept:
+                if not keep_all and last_use[name] == place:
+                    values.pop(name, None)
+    return values
+
+
+def exactly(array: Array, tensor: TensorDesc) -> Interval:
+    """The numbers of an array, in the described shape."""
+    return Interval.exact(_wide(np.asarray(array), tensor.dtype).reshape(sizes(tensor)))
+
+
+def sizes(tensor: TensorDesc) -> tuple[int, ...]:
+    """The extents of a tensor without symbols."""
+    return tuple(int(dim) for dim in tensor.shape)  # pyright: ignore[reportArgumentType]  # specialised
+
+
+def _wide(array: Array, kind: DType) -> Array:
+    if kind.is_float:
+        return array.astype(np.float64)
+    return array.astype(np.complex128) if kind.category is Category.COMPLEX else array
+
+
+def _run(op: OpDesc, values: dict[str, Interval]) -> None:
+    operands = [_operand(tensor, values) for tensor in op.inputs]
+    if op.name in IN_PLACE_OPS:
+        destination = op.inputs[0]
+        values[destination.name] = _fitted(operands[1], op.inputs[1:2], destination)
+        values[op.output.name] = _fitted(operands[-1], op.inputs[-1:], op.output)
+        return
+    for tensor, found in zip(op.outputs, _results(op, operands), strict=True):
+        values[tensor.name] = _fitted(found, op.inputs, tensor)
+
+
+def _results(op: OpDesc, operands: Sequence[Interval]) -> tuple[Interval, ...]:
+    if op.name == "Mul" and op.inputs[0].name == op.inputs[1].name and op.inputs[0].dtype.is_float:
+        return (square(operands[0], op.inputs[0].dtype),)
+    if op.name not in RULES:
+        raise UnsupportedError("unsupported-op", f"operator {op.name!r} has no error bound")
+    found = RULES[op.name](operands, op)
+    return found if isinstance(found, tuple) else (found,)
+
+
+def _operand(tensor: TensorDesc, values: Mapping[str, Interval]) -> Interval:
+    if tensor.value is None:
+        return values[tensor.name]
+    number = _wide(np.asarray(tensor.value, tensor.dtype.numpy), tensor.dtype)
+    return Interval.exact(np.broadcast_to(number, sizes(tensor)))
+
+
+def _fitted(value: Interval, operands: Sequence[TensorDesc], tensor: TensorDesc) -> Interval:
+    """The value in the data type and shape of a tensor; operators of its own data type have rounded to it already."""
+    found = _cast(value, tensor.dtype, any(operand.dtype != tensor.dtype for operand in operands))
+    return found.map(lambda bound: shaped(np.asarray(bound), tensor))
+
+
+def _cast(value: Interval, kind: DType, is_converted: bool) -> Interval:
+    have = value.low.dtype.kind
+    if kind.category is Category.COMPLEX:
+        return value if have == "c" else joined(*parts_of(value))
+    value = parts_of(value)[0] if have == "c" and kind != BOOL else value
+    if kind == BOOL:
+        return condition(value)
+    if kind.is_integer:
+        return value if value.low.dtype == kind.numpy else as_integers(value, kind)
+    wide = value if value.low.dtype == np.float64 else value.map(lambda bound: bound.astype(np.float64))
+    return rounded(wide, kind) if is_converted else wide

@@ -1,0 +1,131 @@
+"""Roots, exponentials, logarithms, trigonometric functions and powers of floats.
+
+``ULPS`` says how far a kernel's float32 function may be off: what CUDA's manual states, or what is measured on the CPU,
+whichever is more. Half precision is computed in float32 and rounded once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from math import erf as _erf_of_number
+
+import numpy as np
+
+from kernelgen.dtypes import BFLOAT16, FLOAT16, DType
+from kernelgen.enclosure.arithmetic import absolute
+from kernelgen.enclosure.interval import Array, Interval, forgotten, settled
+from kernelgen.enclosure.rounding import inexact, rounded, widened
+
+ULPS: Mapping[str, float] = {
+    "Exp": 3, "Expm1": 4, "Log": 3, "Log1p": 4, "Tanh": 4, "Erf": 4, "Sin": 4, "Cos": 4, "Tan": 6, "Sinh": 4, "Cosh": 4,
+    "Asin": 4, "Acos": 4, "ACos": 4, "Atan": 4, "Asinh": 4, "Acosh": 4, "Atanh": 4, "Rsqrt": 2.5, "Pow": 10, "Atan2": 4,
+    "FastGeLU": 8,
+}  # fmt: skip
+"""Operator -> units in the last place of float32."""
+
+
+def _erf(value: Array) -> Array:
+    return np.vectorize(_erf_of_number, otypes=[np.float64])(value)
+
+
+RISING: Mapping[str, Callable[[Array], Array]] = {
+    "Exp": np.exp, "Expm1": np.expm1, "Log": np.log, "Log1p": np.log1p, "Tanh": np.tanh, "Erf": _erf, "Sinh": np.sinh,
+    "Asin": np.arcsin, "Atan": np.arctan, "Asinh": np.arcsinh, "Acosh": np.arccosh, "Atanh": np.arctanh,
+}  # fmt: skip
+"""Functions that never fall where they are defined."""
+
+FALLING: Mapping[str, Callable[[Array], Array]] = {
+    "Acos": np.arccos, "ACos": np.arccos, "Rsqrt": lambda x: 1 / np.sqrt(x),
+}  # fmt: skip
+"""Functions that never rise where they are defined."""
+
+WAVES: Mapping[str, Callable[[Array], Array]] = {"Sin": np.sin, "Cos": np.cos}
+
+
+def units(name: str, kind: DType) -> float:
+    """How many units in the last place of a data type a function may be off."""
+    return 0.75 if kind in (FLOAT16, BFLOAT16) else ULPS[name]
+
+
+def function(name: str, x: Interval, kind: DType) -> Interval:
+    """A function of one operand."""
+    return inexact(_ideal(name, x), kind, units(name, kind))
+
+
+def _ideal(name: str, x: Interval) -> Interval:
+    if name in RISING:
+        return _rising(RISING[name], x)
+    if name in FALLING:
+        found = _rising(lambda bound: -FALLING[name](bound), x)
+        return Interval.exact(-found.low) if found.is_exact else Interval(-found.high, -found.low)
+    if name in WAVES:
+        return _wave(WAVES[name], x)
+    if name == "Cosh":
+        return _rising(np.cosh, absolute(x))
+    return _tangent(x)
+
+
+def _rising(compute: Callable[[Array], Array], x: Interval) -> Interval:
+    low = compute(x.low)
+    return Interval.exact(low) if x.is_exact else settled(low, compute(x.high), x)
+
+
+def _wave(compute: Callable[[Array], Array], x: Interval) -> Interval:
+    """Of slope 1 at most, within -1 and 1."""
+    middle = compute(x.middle)
+    if x.is_exact:
+        return Interval.exact(middle)
+    found = settled(middle - x.radius, middle + x.radius, x)
+    return Interval(np.maximum(found.low, -1.0), np.minimum(found.high, 1.0))
+
+
+def _tangent(x: Interval) -> Interval:
+    found = _rising(np.tan, x)
+    if x.is_exact:
+        return found
+    branch = x.map(lambda bound: np.floor(bound / np.pi + 0.5))
+    return forgotten(found, branch.low != branch.high)
+
+
+def root(x: Interval, kind: DType) -> Interval:
+    """Sqrt, correctly rounded."""
+    return rounded(_rising(np.sqrt, x), kind)
+
+
+def reciprocal(x: Interval, kind: DType) -> Interval:
+    """1 / x, within a unit."""
+    low = 1 / x.low
+    if x.is_exact:
+        return inexact(Interval.exact(low), kind, 1)
+    found = settled(1 / x.high, low, x)
+    return inexact(forgotten(found, (x.low <= 0) & (x.high >= 0) & ~x.points), kind, 1)
+
+
+def power(x: Interval, y: Interval, kind: DType) -> Interval:
+    """x ** y: a negative x needs an exponent that is a whole number."""
+    if x.is_exact and y.is_exact:
+        return inexact(Interval.exact(np.power(x.low, y.low)), kind, units("Pow", kind))
+    corners = [np.power(a, b) for a in (x.low, x.high) for b in (y.low, y.high)]
+    crossing = (x.low < 0) & (x.high > 0) & (y.low > 0)
+    low, high = np.minimum.reduce(corners), np.maximum.reduce(corners)
+    found = settled(np.where(crossing, np.minimum(low, 0.0), low), high, x, y)
+    whole = y.points & (y.low == np.rint(y.low))
+    lost = ((x.low < 0) & ~whole) | ((x.low <= 0) & (x.high >= 0) & ~x.points & (y.low < 0))
+    return inexact(forgotten(found, lost & ~(x.points & y.points)), kind, units("Pow", kind))
+
+
+def angle(y: Interval, x: Interval, kind: DType) -> Interval:
+    """Atan2(y, x), unknown where the operands may lie on both sides of the cut along the negative x."""
+    corners = [np.arctan2(a, b) for a in (y.low, y.high) for b in (x.low, x.high)]
+    found = settled(np.minimum.reduce(corners), np.maximum.reduce(corners), y, x)
+    cut = (x.low <= 0) & (y.low <= 0) & (y.high >= 0) & ~(x.points & y.points)
+    return inexact(forgotten(found, cut), kind, units("Atan2", kind))
+
+
+def fast_gelu(x: Interval, kind: DType) -> Interval:
+    """x * sigmoid(1.702 x), of slope 1.1 at most; the exponential magnifies the rounding of its operand."""
+    middle = x.middle
+    value = middle / (1 + np.exp(-1.702 * middle))
+    found = widened(Interval.exact(np.where(np.isneginf(middle), np.nan, value)), 1.1 * x.radius)
+    ulps = units("FastGeLU", kind) + (0.0 if kind in (FLOAT16, BFLOAT16) else 4 * np.minimum(np.abs(middle), 100.0))
+    return inexact(settled(found.low, found.high, x), kind, ulps)

@@ -1,0 +1,30 @@
+"""Operators that only move elements: both bounds go where the elements go."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from kernelgen.desc import OpDesc
+from kernelgen.enclosure.interval import Array, Interval
+from kernelgen.meaning.table import MEANINGS
+
+MOVES: frozenset[str] = frozenset({
+    "Reshape", "ExpandDims", "Squeeze", "Flatten", "EquivFormat", "BroadcastTo", "Transpose", "Tile", "Concat", "Split",
+    "PadAkg", "UnPadAkg", "StridedSlice", "StridedSliceV2", "Slice", "Gather", "GatherNd", "OneHot", "TransData",
+    "LayoutTransform", "CSRGather", "CSR2COO", "COO2CSR",
+})  # fmt: skip
+
+
+def moved(operands: Sequence[Interval], op: OpDesc) -> Interval | tuple[Interval, ...]:
+    """The operator on the lower and on the upper bounds; indices are exact."""
+    low = _results(op, [x.low for x in operands])
+    high = low if all(x.is_exact for x in operands) else _results(op, [x.high for x in operands])
+    found = tuple(Interval(*bounds) for bounds in zip(low, high, strict=True))
+    return found if len(op.outputs) > 1 else found[0]
+
+
+def _results(op: OpDesc, bounds: Sequence[Array]) -> list[Array]:
+    found = MEANINGS[op.name](bounds, op)
+    return [np.asarray(part) for part in (found if isinstance(found, tuple) else (found,))]

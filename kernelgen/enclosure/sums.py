@@ -1,0 +1,114 @@
+"""Reductions, products and scans: the roundings of n additions in any order.
+
+The error of a sum of n terms is at most ``n u`` times the sum of their sizes, ``u`` being half a unit in the last place; that
+of roundings which do not all go one way stays below ``6 sqrt(n) u`` but for one sum in 10^7 (Higham and Mary, "A new approach
+to probabilistic rounding error analysis", 2019). The smaller of the two is allowed. Half precision is summed in float32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from kernelgen.dtypes import FLOAT32, FLOAT64, DType
+from kernelgen.enclosure.interval import Array, Interval, forgotten
+from kernelgen.enclosure.rounding import LARGEST, UNIT, rounded, widened
+
+SPREAD = 6.0
+EXACT = 2.0**24
+"""Whole numbers up to this are added without rounding in float32."""
+
+Move = Callable[[Array], Array]
+
+
+def summed(value: Interval, add_up: Move, kind: DType, terms: Array | float) -> Interval:
+    """A sum of floats; ``add_up`` maps the terms to their sums, ``terms`` says how many there are in each."""
+    low = add_up(value.low)
+    high = low if value.is_exact else add_up(value.high)
+    sizes = add_up(np.abs(value.low)) if value.is_exact else add_up(value.magnitude)
+    lost = _any(add_up, value.unknown) if not value.is_exact else np.zeros(low.shape, bool)
+    if not value.is_exact:
+        lost = lost | ((np.isnan(low) | np.isnan(high)) & _any(add_up, ~value.points))
+    found = _with_roundings(Interval(low, high), sizes, kind, terms, _is_whole(value, sizes))
+    return rounded(forgotten(found, lost), kind)
+
+
+def multiplied(
+    x: Interval, y: Interval, product: Callable[[Array, Array], Array], kind: DType, terms: Array | float
+) -> Interval:
+    """A sum of products, linear in both operands."""
+    left, right = x.middle, y.middle
+    middle = product(left, right)
+    sizes = product(np.abs(left), np.abs(right))
+    slack = np.zeros(middle.shape)
+    if not x.is_exact:
+        slack = slack + product(_finite(x.radius), np.abs(right))
+    if not y.is_exact:
+        slack = slack + product(np.abs(left) + _finite(x.radius), _finite(y.radius))
+    found = widened(Interval(middle, middle.copy()), slack)
+    whole = x.is_exact and y.is_exact and _whole(left) and _whole(right) and _below(sizes)
+    found = _with_roundings(found, sizes + slack, kind, terms, whole)
+    lost = [product(_flag(value), np.ones_like(other)) for value, other in ((x, right),) if not value.is_exact]
+    lost += [product(np.ones_like(left), _flag(y))] if not y.is_exact else []
+    for where in lost:
+        found = forgotten(found, where > 0)
+    return rounded(found, kind)
+
+
+def product_of(value: Interval, fold: Move, kind: DType, terms: float) -> Interval:
+    """A product of all terms: their relative errors add up, with half a unit for every multiplication."""
+    middle = fold(value.middle)
+    if value.is_exact:
+        spread = fold(np.ones_like(value.low))
+    else:
+        with np.errstate(all="ignore"):
+            relative = np.where(value.radius == 0, 0.0, value.radius / np.abs(value.middle))
+        spread = fold(1 + relative)
+    growth = spread * (1 + UNIT[_summing(kind)] / 2) ** terms - 1
+    slack = np.abs(middle) * growth
+    found = widened(Interval(middle, middle.copy()), np.nan_to_num(slack, nan=np.inf))
+    lost = np.zeros(middle.shape, bool) if value.is_exact else _any_folded(fold, value) | ~np.isfinite(growth)
+    whole = value.is_exact and _whole(value.low) and bool((np.abs(middle) < EXACT).all())
+    return forgotten(Interval.exact(middle) if whole else rounded(found, kind), lost)
+
+
+def _any_folded(fold: Move, value: Interval) -> Array:
+    return fold(np.where(value.unknown, 0.0, 1.0)) == 0
+
+
+def _with_roundings(found: Interval, sizes: Array, kind: DType, terms: Array | float, whole: bool) -> Interval:
+    if whole:
+        return Interval.exact(found.low) if np.array_equal(found.low, found.high) else found
+    roundings = np.minimum(terms, SPREAD * np.sqrt(terms)) * UNIT[_summing(kind)] / 2
+    spread = widened(found, _finite(roundings * sizes))
+    overflow = (sizes > LARGEST[_summing(kind)]) & np.isfinite(found.low) & np.isfinite(found.high)
+    return forgotten(spread, overflow)
+
+
+def _summing(kind: DType) -> DType:
+    return kind if kind == FLOAT64 else FLOAT32
+
+
+def _is_whole(value: Interval, sizes: Array) -> bool:
+    return value.is_exact and _whole(value.low) and _below(sizes)
+
+
+def _whole(value: Array) -> bool:
+    return bool((value == np.rint(value)).all())
+
+
+def _below(sizes: Array) -> bool:
+    return bool((sizes < EXACT).all())
+
+
+def _any(add_up: Move, where: Array) -> Array:
+    return add_up(where.astype(np.float64)) > 0 if where.any() else np.zeros((), bool)
+
+
+def _flag(value: Interval) -> Array:
+    return (~np.isfinite(value.radius) | value.unknown).astype(np.float64)
+
+
+def _finite(value: Array) -> Array:
+    return np.where(np.isfinite(value), value, 0.0)

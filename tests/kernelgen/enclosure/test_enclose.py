@@ -1,0 +1,203 @@
+"""Ranges hold every right result, and little else."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import kernel_examples as examples
+import numpy as np
+import pytest
+from kernel_examples import Writer, constant, tensor
+
+import kernelgen
+from kernelgen.desc import KernelDesc
+from kernelgen.dtypes import BOOL, COMPLEX64, FLOAT16, INT32
+from kernelgen.enclosure import agree, enclose
+from kernelgen.enclosure.interval import Interval
+from kernelgen.enclosure.table import RULES
+from kernelgen.meaning.table import MEANINGS
+from kernelgen.vocabulary import ELEMENTWISE
+from tests.random_kernels.generate import kernel
+
+NAN, INF = np.nan, np.inf
+Array = np.ndarray[Any, Any]
+
+
+def unary(name: str, size: int = 3, kind: Any = None, **attrs: object) -> KernelDesc:
+    w, x = Writer(), tensor("x", size)
+    return w.desc(name, (x,), w.op(name, x, shape=(size,), dtype=kind, **attrs))
+
+
+def binary(name: str, size: int = 3, kind: Any = None) -> KernelDesc:
+    w, x, y = Writer(), tensor("x", size), tensor("y", size)
+    return w.desc(name, (x, y), w.op(name, x, y, shape=(size,), dtype=kind))
+
+
+def single(*values: float) -> Array:
+    return np.asarray(values, np.float32)
+
+
+def results(desc: KernelDesc, inputs: list[Array]) -> list[Array]:
+    given = [array.copy() for array in inputs]
+    return [*kernelgen.reference(desc)(*given), *(given[i] for i in desc.updated_inputs)]
+
+
+def fault(desc: KernelDesc, inputs: list[Array], found: list[Array]) -> str:
+    return agree([f"r{i}" for i in range(len(found))], found, enclose(desc, inputs)).fault
+
+
+def test_every_operator_that_has_a_meaning_has_a_rule():
+    assert {*ELEMENTWISE, *MEANINGS} - set(RULES) == {"Custom", "UserDefined"}
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_what_the_operators_mean_lies_inside(seed: int):
+    """Random kernels, evaluated operator by operator with the rounding of each data type."""
+    sample = kernel(Random(seed), elements=200, steps=20)
+    for inputs in (sample.inputs, *sample.others):
+        assert not fault(sample.desc, list(inputs), results(sample.desc, list(inputs)))
+
+
+@pytest.mark.parametrize(
+    "desc",
+    [examples.softmax(), examples.layer_norm(), examples.transpose_add(), binary("Mul"), binary("RealDiv")],
+    ids=lambda d: d.name,
+)
+def test_a_result_that_is_a_little_off_lies_outside(desc: KernelDesc):
+    random = np.random.default_rng(0)
+    inputs = [random.uniform(0.5, 2, [int(str(d)) for d in t.shape]).astype(np.float32) for t in desc.inputs]
+    found = results(desc, inputs)
+    assert not fault(desc, inputs, found)
+    assert fault(desc, inputs, [(x * 1.0005).astype(np.float32) for x in found])
+
+
+@pytest.mark.parametrize("name", ["Add", "Sub", "Mul", "RealDiv", "Maximum"])
+def test_a_correctly_rounded_operator_is_known_to_the_last_place(name: str):
+    inputs = [single(1.1, -2.7, 1e-3), single(0.7, 3.3, 17.0)]
+    (found,) = results(binary(name), inputs)
+    assert not fault(binary(name), inputs, [found])
+    assert fault(binary(name), inputs, [np.nextafter(found, np.float32(INF), dtype=np.float32)])
+
+
+def test_more_digits_than_the_data_type_has_are_right_too():
+    """A fused multiply-add rounds once: the product in it is not a number of float32."""
+    w, x, y, z = Writer(), tensor("x", 1), tensor("y", 1), tensor("z", 1)
+    desc = w.desc("fma", (x, y, z), w.op("Add", w.op("Mul", x, y, shape=(1,)), z, shape=(1,)))
+    inputs = [single(1 + 2**-12), single(1 + 2**-12), single(-1 - 2**-11)]
+    fused = single(2**-24)
+    assert fused[0] != results(desc, inputs)[0][0]
+    assert not fault(desc, inputs, [fused])
+
+
+def test_what_cannot_be_a_number_must_be_nan_and_what_is_infinite_must_be():
+    inputs = [single(-1.0, INF, 4.0)]
+    assert not fault(unary("Sqrt"), inputs, [single(NAN, INF, 2.0)])
+    assert fault(unary("Sqrt"), inputs, [single(0.0, INF, 2.0)])
+    assert fault(unary("Sqrt"), inputs, [single(NAN, 3e38, 2.0)])
+    assert fault(unary("Sqrt"), inputs, [single(NAN, INF, NAN)])
+
+
+def test_the_sign_of_zero_shows_in_a_quotient():
+    inputs = [single(1.0, 1.0, 0.0), single(0.0, -0.0, 0.0)]
+    assert not fault(binary("RealDiv"), inputs, [single(INF, -INF, NAN)])
+    assert fault(binary("RealDiv"), inputs, [single(INF, INF, NAN)])
+
+
+def test_a_truth_value_that_rounding_may_turn_is_both():
+    w, x = Writer(), tensor("x", 3)
+    root = w.op("Exp", x, shape=(3,))
+    flag = w.op("Greater", root, constant(1.0), shape=(3,), dtype=BOOL)
+    desc = w.desc("flag", (x,), flag)
+    (found,) = enclose(desc, [single(1.0, -1.0, 0.0)])
+    assert (found.low.tolist(), found.high.tolist()) == ([True, False, False], [True, False, True])
+
+
+def test_a_choice_by_such_a_truth_value_is_either():
+    w, x = Writer(), tensor("x", 1)
+    flag = w.op("Greater", w.op("Exp", x, shape=(1,)), constant(1.0), shape=(1,), dtype=BOOL)
+    chosen = w.op("Select", flag, constant(5.0), constant(3.0), shape=(1,), dtype=x.dtype)
+    (found,) = enclose(w.desc("either", (x,), chosen), [single(0.0)])
+    assert (found.low.item(), found.high.item()) == (3.0, 5.0)
+
+
+def test_exact_comparisons_know_ties():
+    inputs = [single(1.0, 2.0, 3.0), single(2.0, 2.0, 2.0)]
+    less, less_equal = binary("Less", kind=BOOL), binary("LessEqual", kind=BOOL)
+    assert fault(less, inputs, results(less_equal, inputs))
+    assert not fault(less, inputs, results(less, inputs))
+
+
+def test_sums_of_whole_numbers_are_exact_and_others_are_not():
+    w, x = Writer(), tensor("x", 1, 1000)
+    desc = w.desc("total", (x,), w.op("ReduceSum", x, shape=(1,), axis=(1,)))
+    whole = np.arange(1000, dtype=np.float32)[None]
+    assert fault(desc, [whole], [single(499501)])
+    assert not fault(desc, [whole], [single(499500)])
+    (found,) = enclose(desc, [whole / 3])
+    assert 1e-7 < (found.high - found.low)[0] / found.low[0] < 5e-5
+
+
+def test_cancellation_widens_a_range():
+    """Two equal sums: their difference is only known to the roundings of the sums."""
+    w, x, y = Writer(), tensor("x", 1, 100), tensor("y", 1, 100)
+    sums = [w.op("ReduceSum", t, shape=(1,), axis=(1,)) for t in (x, y)]
+    desc = w.desc("difference", (x, y), w.op("Sub", *sums, shape=(1,)))
+    values = np.random.default_rng(1).uniform(1, 2, (1, 100)).astype(np.float32)
+    (found,) = enclose(desc, [values, values])
+    assert found.low[0] < -1e-6 < 1e-6 < found.high[0]
+
+
+def test_an_overflow_within_a_sum_says_nothing_of_it():
+    w, x = Writer(), tensor("x", 1, 4)
+    desc = w.desc("total", (x,), w.op("ReduceSum", x, shape=(1,), axis=(1,)))
+    (found,) = enclose(desc, [single(3e38, 3e38, -3e38, -3e38)[None]])
+    assert found.unknown.all()
+
+
+def test_half_precision_is_known_to_its_own_last_place():
+    w, x = Writer(), tensor("x", 3, dtype=FLOAT16)
+    desc = w.desc("exp", (x,), w.op("Exp", x, shape=(3,)))
+    inputs = [np.asarray([0.1, 1, -3], np.float16)]
+    (found,) = results(desc, inputs)
+    assert not fault(desc, inputs, [found])
+    assert fault(desc, inputs, [np.nextafter(np.nextafter(found, np.float16(9)), np.float16(9))])
+
+
+def test_integers_wrap_around_and_must_be_equal():
+    w, x, y = Writer(), tensor("x", 2, dtype=INT32), tensor("y", 2, dtype=INT32)
+    desc = w.desc("add", (x, y), w.op("Add", x, y, shape=(2,)))
+    inputs = [np.asarray([2**31 - 1, 1], np.int32), np.asarray([1, 1], np.int32)]
+    assert not fault(desc, inputs, [np.asarray([-(2**31), 2], np.int32)])
+    assert fault(desc, inputs, [np.asarray([-(2**31), 3], np.int32)])
+
+
+def test_a_cast_of_what_does_not_fit_may_be_any_number():
+    desc = unary("Cast", kind=INT32)
+    for found in ([7, 0, 2], [-(2**31), 3, 2]):
+        assert not fault(desc, [single(1e20, NAN, 2.9)], [np.asarray(found, np.int32)])
+    assert fault(desc, [single(1e20, NAN, 2.9)], [np.asarray([0, 0, 3], np.int32)])
+
+
+def test_an_argument_of_the_maximum_is_any_place_that_may_hold_it():
+    w, x = Writer(), tensor("x", 1, 4)
+    desc = w.desc("argmax", (x,), w.op("Argmax", w.op("Exp", x, shape=(1, 4)), shape=(1,), dtype=INT32, axis=(1,)))
+    (tie,) = enclose(desc, [single(0, 1, np.nextafter(np.float32(1), np.float32(0)), -1)[None]])
+    assert (tie.low[0], tie.high[0]) == (1, 2)
+    (clear,) = enclose(desc, [single(0, 1, 2, -1)[None]])
+    assert (clear.low[0], clear.high[0]) == (2, 2)
+
+
+def test_complex_numbers_are_known_by_their_parts():
+    w, x, y = Writer(), tensor("x", 1, dtype=COMPLEX64), tensor("y", 1, dtype=COMPLEX64)
+    desc = w.desc("product", (x, y), w.op("Mul", x, y, shape=(1,)))
+    inputs = [np.asarray([1 + 2j], np.complex64), np.asarray([3 - 1j], np.complex64)]
+    assert not fault(desc, inputs, [np.asarray([5 + 5j], np.complex64)])
+    assert fault(desc, inputs, [np.asarray([5 + 5.0001j], np.complex64)])
+
+
+def test_the_fault_names_the_first_place_and_the_range():
+    wanted = [Interval(single(1, 2, 3), single(1, 2.5, 3))]
+    assert agree(["y"], [single(1, 2.25, 3)], wanted).fault == ""
+    found = agree(["y"], [single(1, 2.75, 4)], wanted).fault
+    assert found == "y: 2 of 3 elements differ, first at [1]: 2.75, expected 2.0 to 2.5"
