@@ -13,7 +13,7 @@ import multiprocessing
 import sys
 from pathlib import Path
 
-from kernelgen import options
+from kernelgen import cores, options
 from kernelgen.__main__ import described_files
 from tests.mutants.judge import Verdict
 from tests.mutants.report import SMALL_BYTES, Job, Sums, judge_file, spread
@@ -47,7 +47,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--target", default="cpu", choices=SMALL_BYTES)
     parser.add_argument("--seed", type=int, default=0, help="of the drawn inputs")
     parser.add_argument("--json", metavar="OUT", type=Path, help="where the record goes")
-    parser.add_argument("--processes", type=int, default=options.core_count())
+    parser.add_argument("--processes", type=int, default=cores.core_count())
     return parser.parse_args()
 
 
