@@ -29,8 +29,8 @@ def _each(compute: Callable[[float], float]) -> Callable[[Array], Array]:
 
 
 RISING: Mapping[str, Callable[[Array], Array]] = {
-    "Exp": np.exp, "Expm1": np.expm1, "Log": np.log, "Log1p": np.log1p, "Tanh": np.tanh, "Erf": _each(math.erf), "Sinh": np.sinh,
-    "Asin": np.arcsin, "Atan": np.arctan, "Asinh": np.arcsinh, "Acosh": np.arccosh, "Atanh": np.arctanh,
+    "Exp": np.exp, "Expm1": np.expm1, "Log": np.log, "Log1p": np.log1p, "Tanh": np.tanh, "Erf": _each(math.erf),
+    "Sinh": np.sinh, "Asin": np.arcsin, "Atan": np.arctan, "Asinh": np.arcsinh, "Acosh": np.arccosh, "Atanh": np.arctanh,
 }  # fmt: skip
 """Functions that never fall where they are defined."""
 
