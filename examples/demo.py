@@ -58,7 +58,7 @@ def contest(path: Path, inputs: Inputs) -> Contest:
         return np.asarray(session.run(None, dict(zip(names, arrays, strict=True)))[0])
 
     levels = {level: _compile_cold(graph, level) for level in LEVELS}
-    unfused = gk.compile(graph, host=OnnxRuntimeHost(optimize=False))
+    unfused = gk.compile(graph, opt_level=0, host=OnnxRuntimeHost(optimize=False))
     return Contest(graph, inputs, reference, unfused, levels)
 
 

@@ -91,28 +91,57 @@ def compile(  # the public name
     ``RuntimeFailure`` instead.
     """
     start = time.perf_counter()
-    wanted = opt_level is not None or flags is not None or not any(node.body for node in _graph(graph).operators)
-    level = 2 if opt_level is None else opt_level
-    options = _options(level, target, flags) if wanted else Options.parse({"target": target})
-    fused = _optimized(graph, options, builtin_catalogue()) if wanted else _graph(graph)
-    optimized = time.perf_counter()
-    build = _build_kernels(fused, options.target, compiler or _default_compiler())
+    if opt_level is None and flags is None and any(node.body for node in _graph(graph).operators):
+        return compile_as_is(graph, target, compiler=compiler, host=host, strict=strict)
+    options = _options(2 if opt_level is None else opt_level, target, flags)
+    fused = _optimized(graph, options, builtin_catalogue())
+    took = (time.perf_counter() - start) * 1e3
+    request = _Request(options.target, compiler, host, strict, options.enable_debug_mode, options.opt_level, took)
+    return _compiled(fused, request)
+
+
+def compile_as_is(
+    graph: Graph,
+    target: str = "cpu",
+    *,
+    compiler: Compiler | None = None,
+    host: str | HostLibrary = "auto",
+    strict: bool = False,
+) -> Executable:
+    """The callable of a graph with the kernels that it has, whatever the environment asks for. See :func:`compile`."""
+    return _compiled(_graph(graph), _Request(Options.parse({"target": target}).target, compiler, host, strict))
+
+
+@dataclass(frozen=True)
+class _Request:
+    """How a graph is to be compiled, and how it was optimized: to no level where it is taken as it is."""
+
+    target: str
+    compiler: Compiler | None
+    host: str | HostLibrary
+    strict: bool
+    is_checked: bool = False
+    opt_level: int | None = None
+    optimize_ms: float = 0.0
+
+
+def _compiled(fused: Graph, request: _Request) -> Executable:
+    start = time.perf_counter()
+    build = _build_kernels(fused, request.target, request.compiler or _default_compiler())
     runnable, kernels = _inlined(fused, build)
-    device = find_device() if options.target == "gpu" else NoDevice("")
-    library = _host_library(host, runnable, device)
+    device = find_device() if request.target == "gpu" else NoDevice("")
+    library = _host_library(request.host, runnable, device)
     plan = make_plan(runnable, kernels, library)
-    fallbacks = (
-        *build.fallbacks,
-        *(left_to_numpy(node, why) for node, why in plan.left_to_numpy.items() if library.regions),
-    )
-    if strict and fallbacks:
+    left = (left_to_numpy(node, why) for node, why in plan.left_to_numpy.items() if library.regions)
+    fallbacks = (*build.fallbacks, *left)
+    if request.strict and fallbacks:
         raise RuntimeFailure("strict: " + "\n".join(map(str, fallbacks)))
-    milliseconds = ((optimized - start) * 1e3, (time.perf_counter() - optimized) * 1e3)
+    took = (time.perf_counter() - start) * 1e3
     report = Report(
-        graph.name, options.target, options.opt_level if wanted else None, library.name, tuple(build.entries),
-        host_entries(plan, library), fallbacks, *milliseconds,
+        fused.name, request.target, request.opt_level, library.name, tuple(build.entries), host_entries(plan, library),
+        fallbacks, request.optimize_ms, took,
     )  # fmt: skip
-    return _executable(plan, report, device, is_checked=options.enable_debug_mode)
+    return _executable(plan, report, device, is_checked=request.is_checked)
 
 
 def _executable(plan: Plan, report: Report, device: Device | NoDevice, *, is_checked: bool) -> Executable:

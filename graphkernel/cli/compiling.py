@@ -11,7 +11,7 @@ import typer
 
 from graphkernel.cli.base import CHECK_FAILED, Dims, Flags, Inputs, Json, Level, Model, Seed, Target, app, arrays_for
 from graphkernel.doors import write_whole
-from graphkernel.driver import compile
+from graphkernel.driver import compile, compile_as_is
 from graphkernel.driver import explain as explain_graph
 from graphkernel.driver import optimize as optimize_graph
 from graphkernel.errors import OptionError
@@ -117,7 +117,7 @@ def run(
 def _expected(graph: Graph, arrays: Sequence[np.ndarray], against: str) -> tuple[np.ndarray, ...] | None:
     match against:
         case "unfused":
-            return compile(graph)(*arrays)
+            return compile_as_is(graph)(*arrays)
         case "numpy":
             return evaluate(graph, arrays)
         case "nothing":

@@ -58,9 +58,9 @@ def content(shape: tuple[int, ...], of: str, start: int) -> np.ndarray[Any, Any]
     return (np.arange(np.prod(shape)) % 7 + start).reshape(shape).astype(dtype(of).numpy)
 
 
-def assert_calls_are_right(graph: Graph, **options: Any) -> None:
+def assert_calls_are_right(graph: Graph, level: int = 0) -> None:
     """Calls with other content and other extents in turn: what the call before left would show."""
-    executable = gk.compile(graph, host=OnnxRuntimeHost(threads=1), **options)
+    executable = gk.compile(graph, level, host=OnnxRuntimeHost(threads=1))
     of = graph.inputs[0].type
     for number, extents in enumerate(EXTENTS if not of.is_static else (EXTENTS[0],) * 3):
         x = content(extents, of.dtype.name, number)
@@ -80,7 +80,7 @@ def test_views_between_operators_of_the_library(of: str, kind: str, shape: str, 
 @pytest.mark.parametrize("of", ["float32", "float16", "uint8"])
 def test_views_of_unknown_extents_at_every_level(of: str, level: int) -> None:
     for shown in (False, True):
-        assert_calls_are_right(net(of, "symbolic", "chain", shown=shown), opt_level=level)
+        assert_calls_are_right(net(of, "symbolic", "chain", shown=shown), level)
 
 
 def test_extents_that_do_not_follow_from_the_operand_cut_the_region() -> None:
@@ -90,7 +90,7 @@ def test_extents_that_do_not_follow_from_the_operand_cut_the_region() -> None:
     weight = Tensor(w, builder)
     parted = ops.reshape(ops.matmul(ops.reshape(Tensor(x, builder), (-1, 8)), weight), x.type.shape)
     graph = Graph("net", (x, w), (ops.matmul(parted, weight).value,))
-    executable = gk.compile(graph, host=OnnxRuntimeHost(threads=1))
+    executable = gk.compile(graph, opt_level=0, host=OnnxRuntimeHost(threads=1))
     weights = np.eye(8, dtype=np.float32)
     for number, extents in enumerate(((2, 3, 8), (1, 5, 8), (2, 3, 8))):
         x_ = content(extents, "float32", number)
@@ -99,7 +99,7 @@ def test_extents_that_do_not_follow_from_the_operand_cut_the_region() -> None:
 
 def test_threads_of_one_executable_never_see_each_other() -> None:
     graph = net("float16", "one symbol", "chain", shown=True)
-    executable = gk.compile(graph, host=OnnxRuntimeHost(threads=1))
+    executable = gk.compile(graph, opt_level=0, host=OnnxRuntimeHost(threads=1))
 
     def calls(start: int) -> bool:
         found: list[bool] = []
@@ -116,7 +116,7 @@ def test_threads_of_one_executable_never_see_each_other() -> None:
 
 @pytest.mark.parametrize("seed", range(60))
 def test_random_chains_of_library_views_kernels_and_numpy(seed: int) -> None:
-    assert_calls_are_right(random_chain(Random(seed)), opt_level=seed % 4)
+    assert_calls_are_right(random_chain(Random(seed)), seed % 4)
 
 
 def random_chain(random: Random) -> Graph:
@@ -148,5 +148,5 @@ def moved(builder: Builder, value: Value, kind: str) -> Value:
 def test_numpy_runs_the_same_plans() -> None:
     graph = net("uint8", "static", "chain", shown=True)
     x = content((2, 3, 4), "uint8", 1)
-    for got, wanted in zip(gk.compile(graph, host=NumpyHost())(x), gk.evaluate(graph, [x]), strict=True):
+    for got, wanted in zip(gk.compile(graph, opt_level=0, host=NumpyHost())(x), gk.evaluate(graph, [x]), strict=True):
         np.testing.assert_array_equal(got, wanted)

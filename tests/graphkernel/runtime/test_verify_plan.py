@@ -61,7 +61,7 @@ def written_over(statements: str) -> Plan:
         "kernel T(a: f32[8], b: f32[8]) { t: f32[8] = Mul(a, b)\n u: f32[8] = Add(t, b)\n return u -> a }\n"
         f"graph f(x: f32[8]) {{\n {statements}\n}}\n"
     )
-    return gk.compile(graph, host="numpy").plan
+    return gk.compile(graph, opt_level=0, host="numpy").plan
 
 
 def changed(plan: Plan, number: int, **changes: Any) -> Plan:
@@ -257,7 +257,7 @@ def test_poison_shows_what_a_wrong_plan_reads() -> None:
         return ops.matmul(ops.reshape(joined, x.shape), w)
 
     graph = gk.trace(net, gk.spec(("B", "S", 4)), gk.spec((4, 4)))
-    right = gk.compile(graph, host=OnnxRuntimeHost(threads=1))
+    right = gk.compile(graph, opt_level=0, host=OnnxRuntimeHost(threads=1))
     assert [type(step) for step in right.plan.steps] == [ViewStep, RegionStep, ViewStep, RegionStep]
     first, region, view, last = right.plan.steps
     wrong = gk.Executable(replace(right.plan, steps=(first, last, region, view)), right.report, POISONED)
