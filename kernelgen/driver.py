@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from kernelgen.desc import KernelDesc
 from kernelgen.desc_limits import within_limits
@@ -11,6 +12,7 @@ from kernelgen.errors import ArgumentError, UnsupportedError
 from kernelgen.kernel import Kernel, Resources, fingerprint
 from kernelgen.nest.nodes import Nest, Space
 from kernelgen.plan import CodePlan, Plan
+from kernelgen.poly.proof import Fact, Proof
 from kernelgen.stages import Lowered, lower
 from kernelgen.targets import Target, find_target
 from kernelgen.trail import Trail
@@ -35,6 +37,7 @@ def compile(desc: KernelDesc, target: str | Target = "cpu", plan: Plan | None = 
     lowered = _lowered(desc, plan, found.machine)
     nest, trail = lowered.nest, lowered.trail
     source, code = _printed(found, nest, plan.code, trail)
+    lowered = _with_claims(found, source, lowered)
     entry = trail.run("load", lambda: found.load(source, nest))
     resources = Resources(trail.milliseconds, _bytes(nest, workspace=False), _bytes(nest, workspace=True), entry)
     return Kernel(desc, found.name, source, replace(lowered, plan=replace(lowered.plan, code=code)), entry, resources)
@@ -47,6 +50,15 @@ def _printed(target: Target, nest: Nest, code: CodePlan | None, trail: Trail) ->
         return trail.run("source", lambda: target.emit(nest)), None
     choices = trail.run("choices", lambda: printer.choose(nest) if code is None else code)
     return trail.run("source", lambda: printer.emit(nest, choices)), choices
+
+
+def _with_claims(target: Target, source: str, lowered: Lowered) -> Lowered:
+    """With a fact for each function of the source that claims more alignment than elements have."""
+    if target.claims is None:
+        return lowered
+    shown = lowered.trail.run("claims", partial(target.claims, source))
+    facts = [Fact("alignment", f"@{name}", f"{count} addresses that are no multiples") for name, count in shown.items()]
+    return replace(lowered, proof=Proof((*lowered.proof.facts, *facts))) if facts else lowered
 
 
 def _lowered(desc: KernelDesc, plan: Plan, machine: str) -> Lowered:

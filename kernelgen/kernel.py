@@ -24,6 +24,9 @@ from kernelgen.stages import Lowered
 from kernelgen.targets.base import Entry, Sample, SampledEntry
 from kernelgen.targets.gpu.model import Estimate
 
+_TEXTLESS = frozenset({"claims", "load"})
+"""What follows the source: its claims stand in the proof, and what was loaded has no text."""
+
 
 @dataclass(frozen=True)
 class Resources:
@@ -92,7 +95,7 @@ class Kernel:
     @cached_property
     def stages(self) -> Mapping[str, str]:
         """Stage name -> text, in order; ends with the source."""
-        return {name: text() for name, text in self.lowered.trail.texts.items() if name != "load"}
+        return {name: text() for name, text in self.lowered.trail.texts.items() if name not in _TEXTLESS}
 
     def __call__(self, *inputs: Any, out: Sequence[Any] | None = None) -> tuple[Any, ...]:
         """Runs the kernel. Raises ArgumentError when an array does not fit the description.

@@ -65,6 +65,8 @@ class Target:
     ``sizes`` are those that the mapping starts from on this machine.
     ``printer`` prints by choices that a plan may hold; ``emit`` then makes them itself.
     ``variant`` gives the same back end for another machine of its family, which is named behind a colon: ``ascend:910A``.
+    ``claims`` shows, from the source alone, that addresses are aligned as it claims: function -> how many claims; it raises
+    ProofError for one that is not shown.
     ``files`` gives what a user takes away of a kernel: file name -> text; None where the source is all there is.
     """
 
@@ -77,3 +79,4 @@ class Target:
     printer: Printer | None = None
     variant: Callable[[str], Target] | None = None
     files: Callable[[str, Nest], Mapping[str, str]] | None = None
+    claims: Callable[[str], Mapping[str, int]] | None = None

@@ -5,9 +5,12 @@ Reading order: host (what is known of the processor), sizes (of blocks for it), 
 logarithms, trigonometry, mathlib (transcendental ones); frame (what is in scope), indices, borders, access (loads and
 stores), expressions, locals, statements; counting, chosen, vector_plan, invariants, streaming, vector (vector loops);
 transpose, tile_plan, tiles (interleaved loops); work, thread_plan, outline, parallel, loops; choices (what is chosen for
-all loops), emit (the whole nest); module (llvmlite), objects, openmp, team, wrapper_ir, wrapper, entry (loaded kernels);
-allocator (memory for large outputs), faults (what a process says when code touches what it must not).
+all loops), emit (the whole nest); text_form, integer_terms, claims (what the text says of alignment is proved); module
+(llvmlite), objects, openmp, team, wrapper_ir, wrapper, entry (loaded kernels); allocator (memory for large outputs), faults
+(what a process says when code touches what it must not).
 """
+
+from collections.abc import Mapping
 
 from kernelgen.nest.nodes import Nest
 from kernelgen.plan import CodePlan, CpuPlan
@@ -53,4 +56,11 @@ def load(source: str, nest: Nest) -> Entry:
     return load_entry(source, nest)
 
 
-TARGET = Target("cpu", emit, load, vector_bytes=32, sizes=sizes, printer=Printer(choose, emit_as))
+def claims(source: str) -> Mapping[str, int]:
+    """Shows that addresses are aligned as the source claims; raises ProofError."""
+    from kernelgen.targets.cpu.claims import check_claims
+
+    return check_claims(source)
+
+
+TARGET = Target("cpu", emit, load, vector_bytes=32, sizes=sizes, printer=Printer(choose, emit_as), claims=claims)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kernelgen.targets.cpu.access import alignment
 from kernelgen.targets.cpu.builder import Function
 from kernelgen.targets.cpu.values import Value, bit_width, vector_type
 
@@ -62,12 +63,12 @@ class Square:
 
     def put(self, row: Value, vector: Value) -> None:
         """Sets a row."""
-        self.function.perform(f"store {vector.typed}, ptr {self._address(row)}")
+        self.function.perform(f"store {vector.typed}, ptr {self._address(row)}, align {alignment(self.kind)}")
 
     def row(self, number: Value) -> Value:
         """A row."""
         type_ = vector_type(self.kind, self.size)
-        text = self.function.assign(f"load {type_}, ptr {self._address(number)}")
+        text = self.function.assign(f"load {type_}, ptr {self._address(number)}, align {alignment(self.kind)}")
         return Value(self.function, text, self.kind, self.size)
 
     def _address(self, row: Value) -> str:
