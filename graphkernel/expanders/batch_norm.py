@@ -9,7 +9,7 @@ from __future__ import annotations
 from graphkernel import ops
 from graphkernel.expanders.base import expander
 from graphkernel.expanders.dtypes import like_dtype, like_operands, one_dtype
-from graphkernel.expanders.means import count_of
+from graphkernel.expanders.means import count_of, moments
 from graphkernel.ir.types import Attrs
 from graphkernel.ops import Tensor
 from graphkernel.ops.batch_normalization import channel_axis
@@ -29,9 +29,7 @@ def batch_norm(*operands: Tensor, attrs: Attrs) -> Tensor | tuple[Tensor, ...]:
         return like_dtype(y, operands[0])
     axes, momentum = other_axes(x, attrs), attrs.float("momentum", 0.1)
     count = count_of(x, axes)
-    batch_mean = ops.reduce_sum(x, axes, keep_dims=True) / count
-    deviation = x - batch_mean
-    batch_variance = ops.reduce_sum(deviation * deviation, axes, keep_dims=True) / count
+    batch_mean, batch_variance = moments(x, axes)
     rstd = ops.rsqrt(batch_variance + attrs.float("epsilon", 1e-5))
     statistics = (
         (1.0 - momentum) * mean + momentum * batch_mean,
@@ -39,7 +37,10 @@ def batch_norm(*operands: Tensor, attrs: Attrs) -> Tensor | tuple[Tensor, ...]:
         batch_mean,
         rstd,
     )
-    results = (deviation * (scale * rstd) + bias, *(ops.reshape(value, vectors[0].shape) for value in statistics))
+    results = (
+        (scale * rstd) * (x - batch_mean) + bias,
+        *(ops.reshape(value, vectors[0].shape) for value in statistics),
+    )
     return like_operands(results, (operands[0], *[operands[1]] * 4))
 
 

@@ -24,6 +24,20 @@ def mean_of(x: Tensor, axes: Sequence[int], keep_dims: bool = True) -> Tensor:
     return ops.reduce_sum(x, axes, keep_dims) / count_of(x, axes)
 
 
+def moments(x: Tensor, axes: Sequence[int]) -> tuple[Tensor, Tensor]:
+    """Mean and variance over axes, of which there is at least one; they stay as 1.
+
+    A sum rounds, so that the mean of equal numbers need not be that number. The mean of what is left takes the error away:
+    equal numbers have exactly themselves as their mean. It is summed in the pass that sums the squares. A variance that is
+    less than what rounding leaves, or lost in infinities on both sides, is none.
+    """
+    first = mean_of(x, axes)
+    rest = x - first
+    error = mean_of(rest, axes)
+    square, excess = mean_of(rest * rest, axes), error * error
+    return first + error, ops.select(square <= excess, 0, square - excess)
+
+
 def sum_over(x: Tensor, axes: Sequence[int]) -> Tensor:
     """The sum over exactly these axes, of which there may be none; they disappear."""
     return ops.reduce_sum(x, axes) if axes else x

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from graphkernel import ops
 from graphkernel.expanders.base import expander
-from graphkernel.expanders.means import mean_of, sum_over
+from graphkernel.expanders.means import mean_of, moments, sum_over
 from graphkernel.ir.types import Attrs
 from graphkernel.ops import Tensor
 from graphkernel.ops.batch_normalization import channel_axis
@@ -22,12 +22,11 @@ MEAN_EXT = expander("MeanExt")(_mean)
 
 @expander("LayerNorm")
 def layer_norm(x: Tensor, gamma: Tensor, beta: Tensor, *, attrs: Attrs) -> tuple[Tensor, Tensor, Tensor]:
-    """(d / sqrt(variance + epsilon) * gamma + beta, mean, variance) with d = x - mean"""
+    """((x - mean) / sqrt(variance + epsilon) * gamma + beta, mean, variance)"""
     axes = tuple(range(attrs.int("begin_norm_axis", -1) % x.ndim, x.ndim))
-    mean = mean_of(x, axes)
-    deviation = x - mean
-    variance = mean_of(deviation * deviation, axes)
-    y = deviation * ops.rsqrt(variance + attrs.float("epsilon", 1e-7)) * gamma + beta
+    mean, variance = moments(x, axes)
+    rstd = ops.rsqrt(variance + attrs.float("epsilon", 1e-7))
+    y = rstd * (x - mean) * gamma + beta  # in this order: one loop over a row has the difference and the rest
     return y, mean, variance
 
 

@@ -9,6 +9,7 @@ from graphkernel.ir.opdef import Kind
 from graphkernel.ir.types import Attrs, TensorType
 from graphkernel.ops.exact import exact
 from graphkernel.ops.families import Array
+from graphkernel.ops.moments import moments
 from graphkernel.ops.type_rules import expect_dtype, floating, shape_text
 
 Types = tuple[TensorType, ...]
@@ -50,7 +51,7 @@ def _batch_norm(
     if not attrs.bool("is_training", False):
         return _normalized(x, mean, 1 / np.sqrt(variance + epsilon), scale, bias, attrs)
     axes = tuple(axis for axis in range(x.ndim) if axis != channel_axis(x.ndim, attrs))
-    new_mean, new_variance = x.mean(axis=axes), x.var(axis=axes)
+    new_mean, new_variance = (moment.reshape(mean.shape) for moment in moments(x, axes))
     count, momentum = x.size // max(new_mean.size, 1), attrs.float("momentum", 0.1)
     rstd = 1 / np.sqrt(new_variance + epsilon)
     unbiased = new_variance * (count / max(count - 1, 1))

@@ -17,6 +17,7 @@ from graphkernel.ops.cast import CAST
 from graphkernel.ops.elemwise import ADD
 from graphkernel.ops.families import Array, declare
 from graphkernel.ops.fused import composed
+from graphkernel.ops.moments import moments
 from graphkernel.ops.normalize import LAYER_NORM, RMS_NORM
 from graphkernel.ops.type_rules import expect_dtype, floating, reduced_shape, shape_text
 
@@ -42,8 +43,8 @@ def _normalized(x: Array, gamma: Array, beta: Array, axis: int, epsilon: float) 
     """(y, mean, rstd) over the axes from ``axis`` on, computed in float64."""
     wide = x.astype(np.float64)
     axes = tuple(range(axis, x.ndim))
-    mean = wide.mean(axis=axes, keepdims=True)
-    rstd = 1 / np.sqrt(np.square(wide - mean).mean(axis=axes, keepdims=True) + epsilon)
+    mean, variance = moments(wide, axes)
+    rstd = 1 / np.sqrt(variance + epsilon)
     y = (wide - mean) * rstd * gamma.astype(np.float64) + beta.astype(np.float64)
     statistics = np.float64 if x.dtype == np.float64 else np.float32
     return y.astype(x.dtype), mean.astype(statistics), rstd.astype(statistics)

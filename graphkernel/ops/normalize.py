@@ -9,6 +9,7 @@ from graphkernel.ir.opdef import Kind
 from graphkernel.ir.types import Attrs, TensorType
 from graphkernel.ops.batch_normalization import channel_axis
 from graphkernel.ops.families import Array, array_of, declare, reduction, rounded, widened
+from graphkernel.ops.moments import moments
 from graphkernel.ops.type_rules import axes_of, axis_of, expect_dtype, floating, number, reduced_shape, shape_text
 
 Types = tuple[TensorType, ...]
@@ -65,8 +66,7 @@ def _layer_norm_type(types: Types, attrs: Attrs) -> Types:
 def _layer_norm(x: Array, gamma: Array, beta: Array, *, attrs: Attrs) -> tuple[Array, Array, Array]:
     wide = x.astype(np.float64)
     axes = tuple(range(attrs.int("begin_norm_axis", -1) % x.ndim, x.ndim))
-    mean = wide.mean(axis=axes, keepdims=True)
-    variance = np.square(wide - mean).mean(axis=axes, keepdims=True)
+    mean, variance = moments(wide, axes)
     y = (wide - mean) / np.sqrt(variance + attrs.float("epsilon", 1e-7)) * gamma + beta
     return y.astype(x.dtype), mean.astype(x.dtype), variance.astype(x.dtype)
 
