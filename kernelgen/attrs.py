@@ -60,6 +60,10 @@ class Attrs(Mapping[str, AttrValue]):
         """A number as float."""
         return float(self._typed(name, default, (Integer, Number)))
 
+    def number(self, name: Text, default: Integer | Number | None = None) -> Integer | Number:
+        """A number as it stands: a whole one stays exact."""
+        return self._typed(name, default, (Integer, Number))
+
     def bool(self, name: Text, default: Flag | None = None) -> Flag:
         """A flag; the integers 0 and 1 count, as AKG writes them."""
         return bool(self._typed(name, default, Integer))

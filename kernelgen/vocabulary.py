@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from kernelgen.desc import OpDesc
-from kernelgen.dtypes import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, DType, dtype
+from kernelgen.dtypes import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, Category, DType, dtype
 from kernelgen.nest.nodes import Call, Expr, Literal
 from kernelgen.nest.scalars import SCALARS, Result
 
@@ -181,11 +181,27 @@ def _select_by(comparison: str) -> Elementwise:
 
 
 def _divide(f: Algebra[T], operands: Sequence[T], op: OpDesc) -> T:
-    """Floats divide; integers round towards zero, as in C."""
+    """Floats divide; integers round towards zero, as in C, and by zero give 0.
+
+    Integers of up to 32 bits, and their quotients, are exact in float64, where division is fast.
+    """
     x, y = operands
     if not _is_counted(f.dtype(x)):
         return f.call("div", x, y)
-    return f.call("trunc", f.call("div", f.cast(x, FLOAT64), f.cast(y, FLOAT64)))
+    if max(f.dtype(x).bits, f.dtype(y).bits) > 32:
+        return f.call("floor_div", f.call("sub", x, f.call("mod", x, y)), y)
+    whole = f.call("trunc", f.call("div", f.cast(x, FLOAT64), f.cast(y, FLOAT64)))
+    return f.call("select", f.call("equal", y, 0), 0.0, whole)
+
+
+def _power(f: Algebra[T], operands: Sequence[T], op: OpDesc) -> T:
+    """Of integers modulo the width; to a negative exponent what is left of the quotient: 0 where the base is not 1 or -1."""
+    x, y = operands
+    power = f.call("pow", x, y)
+    if f.dtype(y).category is not Category.INT:
+        return power
+    vanishes = f.call("logical_and", f.call("less", y, 0), f.call("not_equal", f.call("abs", x), 1))
+    return f.call("select", vanishes, 0, power)
 
 
 def _widened(f: Algebra[T], x: T) -> T:
@@ -195,7 +211,7 @@ def _widened(f: Algebra[T], x: T) -> T:
 
 def _elementwise() -> dict[str, Elementwise]:
     names = {
-        "add": ("Add", "TensorAdd"), "sub": ("Sub",), "mul": ("Mul",), "pow": ("Pow",), "floor_div": ("FloorDiv",),
+        "add": ("Add", "TensorAdd"), "sub": ("Sub",), "mul": ("Mul",), "floor_div": ("FloorDiv",),
         "mod": ("Mod",), "floor_mod": ("FloorMod",), "maximum": ("Maximum",), "minimum": ("Minimum",), "atan2": ("Atan2",),
         "neg": ("Neg",), "abs": ("Abs",), "sign": ("Sign",), "floor": ("Floor",), "ceil": ("Ceil",), "trunc": ("Trunc",),
         "round": ("Round",), "equal": ("Equal",), "not_equal": ("NotEqual",), "less": ("Less",),
@@ -215,6 +231,7 @@ def _elementwise() -> dict[str, Elementwise]:
     return table | {
         "Cast": Elementwise(1, _cast), "TensorMove": Elementwise(1, _copy), "ZerosLike": Elementwise(1, _zeros_like),
         "AddN": Elementwise(None, _add_n), "Square": Elementwise(1, _square), "Div": Elementwise(2, _divide),
+        "Pow": Elementwise(2, _power),
         "AddMinValue": Elementwise(1, _add_min_value), "FastGeLU": Elementwise(1, _fast_gelu),
         "SelectGT": _select_by("greater"), "SelectLT": _select_by("less"),
         "SelectGE": _select_by("greater_equal"), "SelectLE": _select_by("less_equal"),

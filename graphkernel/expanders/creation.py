@@ -17,7 +17,7 @@ def fill_v2(value: Tensor, *, attrs: Attrs) -> Tensor:
 @expander("ConstantOfShape", wide=False)
 def constant_of_shape(extents: Tensor, *, attrs: Attrs) -> Tensor:
     """broadcast_to(value, shape); the operand repeats the attribute shape and is not needed"""
-    return _filled(attrs.float("value", 0.0), dtype(attrs.str("dtype", "float32")), attrs.dims("shape"), extents)
+    return _filled(attrs.number("value", 0.0), dtype(attrs.str("dtype", "float32")), attrs.dims("shape"), extents)
 
 
 @expander("ZerosLikeExt", wide=False)

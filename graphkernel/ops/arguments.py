@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from types import EllipsisType
 
 from graphkernel.errors import TypeRuleError
-from graphkernel.ir.types import Dim, Shape, Sym, divide_exactly, product
+from graphkernel.ir.types import Dim, DType, Shape, Sym, divide_exactly, product
 from graphkernel.ops.type_rules import axes_of, shape_text
 
 Axes = int | Sequence[int] | None
@@ -26,6 +26,11 @@ def repeated(value: int | Sequence[int], count: int) -> tuple[int, ...]:
 def dims(value: Dim | Sequence[Dim]) -> Shape:
     """One extent as a shape of one dim."""
     return (value,) if isinstance(value, int | Sym) else tuple(value)
+
+
+def attribute_number(value: float, of: DType) -> int | float:
+    """A number that an attribute holds for elements of a data type: integers take it as it stands, all else as a float."""
+    return value if of.is_integer else float(value)
 
 
 def normal_axes(axis: Axes, rank: int) -> tuple[int, ...]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from graphkernel.errors import TypeRuleError
 from graphkernel.ir.opdef import Kind, OpDef
-from graphkernel.ir.types import Attrs, DType, TensorType
+from graphkernel.ir.types import Attrs, DType, TensorType, dtype
 from graphkernel.ops.elemwise import truncated_quotient
 from graphkernel.ops.families import Array, array_of, declare, is_floating, rounded, unary
 from graphkernel.ops.type_rules import Accepts, any_dtype, boolean, broadcasting, expect_dtype, floating, number, real
@@ -31,9 +31,9 @@ LOGICAL_XOR = declare(
 
 def scalar_of(attrs: Attrs, name: str, of: DType, default: float | None = None) -> int | float:
     """A number among the attributes as an element of a data type; integers take whole numbers in their range only."""
-    value = attrs.float(name, default)
+    value = attrs.number(name, default)
     if not of.is_integer:
-        return value
+        return float(value)
     limits = np.iinfo(of.numpy)
     if not limits.min <= value <= limits.max or value != int(value):
         raise TypeRuleError(f"{name} must be a whole number that {of} can hold, got {value}")
@@ -49,8 +49,9 @@ def _with_scalar(name: str, arity: int, scalar: str, default: float | None, func
         return results
 
     def meaning(*arrays: Array, attrs: Attrs) -> Array:
-        number_ = attrs.float(scalar, default)
-        factor = number_ if is_floating(arrays[0]) else arrays[0].dtype.type(int(number_))
+        own = arrays[0].dtype
+        number_ = scalar_of(attrs, scalar, dtype(own), default)
+        factor = number_ if is_floating(arrays[0]) else own.type(number_)
         return rounded(lambda *wide: function(*wide, factor))(*arrays)
 
     return declare(
@@ -115,8 +116,9 @@ def _clamp_type(types: Types, attrs: Attrs) -> Types:
 
 
 def _clamp(x: Array, *, attrs: Attrs) -> Array:
-    low = np.maximum(x, np.asarray(attrs.float("min")).astype(x.dtype)) if "min" in attrs else x
-    return np.minimum(low, np.asarray(attrs.float("max")).astype(x.dtype)) if "max" in attrs else low
+    least, most = (scalar_of(attrs, name, dtype(x.dtype), 0) for name in ("min", "max"))
+    low = np.maximum(x, np.asarray(least).astype(x.dtype)) if "min" in attrs else x
+    return np.minimum(low, np.asarray(most).astype(x.dtype)) if "max" in attrs else low
 
 
 CLAMP_SCALAR = declare(

@@ -64,7 +64,7 @@ def _constant_type(types: Types, attrs: Attrs) -> Types:
 
 
 def _constant(extents: Array, *, attrs: Attrs) -> Array:
-    return np.full(attrs.ints("shape"), attrs.float("value", 0.0)).astype(_element(attrs).numpy)
+    return np.full(attrs.ints("shape"), attrs.number("value", 0.0)).astype(_element(attrs).numpy)
 
 
 def _element(attrs: Attrs) -> DType:

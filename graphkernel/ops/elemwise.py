@@ -22,22 +22,32 @@ def erfc(x: Array) -> Array:
 
 
 def truncated_quotient(x: Array, y: Array) -> Any:  # numpy gives array or scalar
-    """C's division: true division of floats, integers round towards zero."""
+    """C's division: true division of floats, integers round towards zero; by zero they give 0."""
     if np.issubdtype(x.dtype, np.integer):
-        quotient = x // y
-        return quotient + ((quotient < 0) & (quotient * y != x)).astype(x.dtype)
+        return (x - np.fmod(x, y)) // y
     return x / y
+
+
+def power(x: Array, y: Array) -> Any:  # numpy gives array or scalar
+    """Integers wrap around; to a negative exponent they give 0, but 1 and -1 what they give to the positive one."""
+    if not np.issubdtype(x.dtype, np.signedinteger):
+        return np.power(x, y)
+    unsigned = np.dtype(f"u{x.dtype.itemsize}")  # numpy refuses negative exponents
+    wrapped = np.power(x.astype(unsigned), y.astype(unsigned)).astype(x.dtype)
+    return np.where((y < 0) & (np.abs(x) != 1), x.dtype.type(0), wrapped)
 
 
 ADD = binary("Add", np.add, commutative=True)
 SUB = binary("Sub", np.subtract)
 MUL = binary("Mul", np.multiply, commutative=True)
 REAL_DIV = binary("RealDiv", np.divide, floating, doc="True division.")
-DIV = binary("Div", truncated_quotient, real, doc="Division; of integers it rounds towards zero, as C and ONNX do.")
+DIV = binary(
+    "Div", truncated_quotient, real, doc="Division; of integers it rounds towards zero, as C and ONNX do, by 0 to 0."
+)
 FLOOR_DIV = binary("FloorDiv", np.floor_divide, real)
 MOD = binary("Mod", np.fmod, real, doc="Remainder with the sign of the dividend.")
 FLOOR_MOD = binary("FloorMod", np.mod, real, doc="Remainder with the sign of the divisor.")
-POW = binary("Pow", np.power, real)
+POW = binary("Pow", power, real)
 MAXIMUM = binary("Maximum", np.maximum, real, commutative=True, doc="NaN wins.")
 MINIMUM = binary("Minimum", np.minimum, real, commutative=True, doc="NaN wins.")
 ATAN2 = binary("Atan2", np.arctan2, floating)

@@ -11,7 +11,7 @@ from graphkernel.ir.types import Dim, dtype
 from graphkernel.ops import indexing, pieces
 from graphkernel.ops import shape as shapes
 from graphkernel.ops.apply import TensorLike, apply, apply_all
-from graphkernel.ops.arguments import Axes, dims, ints, resolved_shape, split_sizes
+from graphkernel.ops.arguments import Axes, attribute_number, dims, ints, resolved_shape, split_sizes
 from graphkernel.ops.slice_masks import masked_key
 from graphkernel.ops.tensor import Operand, Tensor, rank_of
 from graphkernel.ops.type_rules import axes_of, axis_of
@@ -96,7 +96,8 @@ def slice_(x: TensorLike, begin: Sequence[int], size: Sequence[Dim]) -> TensorLi
 
 def pad(x: TensorLike, paddings: Sequence[tuple[int, int]], value: float = 0.0) -> TensorLike:
     """Puts ``value`` before and after each axis."""
-    return apply(pieces.PAD, x, paddings=tuple(amount for pair in paddings for amount in pair), value=float(value))
+    flat = tuple(amount for pair in paddings for amount in pair)
+    return apply(pieces.PAD, x, paddings=flat, value=attribute_number(value, dtype(x.dtype)))
 
 
 def gather(x: TensorLike, indices: Operand, axis: int = 0) -> TensorLike:

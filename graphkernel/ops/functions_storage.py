@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from graphkernel.ir.types import Dim
+from graphkernel.ir.types import Dim, dtype
 from graphkernel.ops import creation, extremes, layout, linear_algebra, padding, scan, scatter, split_sizes, sums
 from graphkernel.ops.apply import TensorLike, apply, apply_all
-from graphkernel.ops.arguments import Axes, dims, normal_axes
+from graphkernel.ops.arguments import Axes, attribute_number, dims, normal_axes
 from graphkernel.ops.tensor import Operand, rank_of
 from graphkernel.ops.type_rules import axis_of
 
@@ -40,7 +40,8 @@ def split_with_size(x: TensorLike, sizes: Sequence[int], axis: int = 0) -> tuple
 
 def pad_akg(x: TensorLike, head: Sequence[int], tail: Sequence[int], pad_val: float = 0.0) -> TensorLike:
     """``head`` elements of ``pad_val`` before and ``tail`` behind each axis."""
-    return apply(padding.PAD_AKG, x, head=tuple(head), tail=tuple(tail), pad_val=float(pad_val))
+    value = attribute_number(pad_val, dtype(x.dtype))
+    return apply(padding.PAD_AKG, x, head=tuple(head), tail=tuple(tail), pad_val=value)
 
 
 def un_pad_akg(x: TensorLike, tail: Sequence[int]) -> TensorLike:

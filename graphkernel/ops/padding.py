@@ -6,7 +6,8 @@ import numpy as np
 
 from graphkernel.errors import TypeRuleError
 from graphkernel.ir.opdef import Kind
-from graphkernel.ir.types import Attrs, TensorType
+from graphkernel.ir.types import Attrs, TensorType, dtype
+from graphkernel.ops.arithmetic import scalar_of
 from graphkernel.ops.families import Array, declare
 from graphkernel.ops.type_rules import surely_nonnegative
 
@@ -23,12 +24,14 @@ def _margins(name: str, x: TensorType, attrs: Attrs) -> tuple[int, ...]:
 def _pad_type(types: Types, attrs: Attrs) -> Types:
     (x,) = types
     margins = zip(x.shape, _margins("head", x, attrs), _margins("tail", x, attrs), strict=True)
+    scalar_of(attrs, "pad_val", x.dtype, 0)
     return (TensorType(tuple(dim + head + tail for dim, head, tail in margins), x.dtype, x.layout),)
 
 
 def _pad(x: Array, *, attrs: Attrs) -> Array:
     margins = tuple(zip(attrs.ints("head"), attrs.ints("tail"), strict=True))
-    return np.pad(x, margins, constant_values=np.asarray(attrs.float("pad_val", 0.0)).astype(x.dtype))
+    value = np.asarray(scalar_of(attrs, "pad_val", dtype(x.dtype), 0)).astype(x.dtype)
+    return np.pad(x, margins, constant_values=value)
 
 
 def _unpad_type(types: Types, attrs: Attrs) -> Types:

@@ -6,7 +6,8 @@ import numpy as np
 
 from graphkernel.errors import TypeRuleError
 from graphkernel.ir.opdef import Kind
-from graphkernel.ir.types import Attrs, Dim, Shape, Sym, TensorType
+from graphkernel.ir.types import Attrs, Dim, Shape, Sym, TensorType, dtype
+from graphkernel.ops.arithmetic import scalar_of
 from graphkernel.ops.families import Array, declare
 from graphkernel.ops.type_rules import any_dtype, axis_of, expect_dtype, static, surely_nonnegative
 
@@ -128,11 +129,13 @@ def _pad_type(types: Types, attrs: Attrs) -> Types:
         raise TypeRuleError(f"paddings need a pair for each of the {x.rank} axes")
     if min((amount for pair in paddings for amount in pair), default=0) < 0:
         raise TypeRuleError("paddings must not be negative; use StridedSlice to cut")
+    scalar_of(attrs, "value", x.dtype, 0)
     return _of_shape(x, tuple(dim + sum(pair) for dim, pair in zip(x.shape, paddings, strict=True)))
 
 
 def _pad(x: Array, *, attrs: Attrs) -> Array:
-    return np.pad(x, _pairs(attrs), constant_values=np.asarray(attrs.float("value", 0.0)).astype(x.dtype))
+    value = np.asarray(scalar_of(attrs, "value", dtype(x.dtype), 0)).astype(x.dtype)
+    return np.pad(x, _pairs(attrs), constant_values=value)
 
 
 def _pairs(attrs: Attrs) -> tuple[tuple[int, int], ...]:

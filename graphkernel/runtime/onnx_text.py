@@ -16,10 +16,10 @@ from graphkernel.runtime.onnx_shapes import SHAPE_WRITERS
 from graphkernel.runtime.onnx_writer import Unwritable, Write, Writer, element_type, result_names
 
 SAME: Mapping[str, str] = {
-    "Add": "Add", "Sub": "Sub", "Mul": "Mul", "RealDiv": "Div", "Div": "Div", "Neg": "Neg", "Abs": "Abs", "Sign": "Sign",
+    "Add": "Add", "Sub": "Sub", "Mul": "Mul", "RealDiv": "Div", "Neg": "Neg", "Abs": "Abs", "Sign": "Sign",
     "Floor": "Floor", "Ceil": "Ceil", "Round": "Round", "Sqrt": "Sqrt", "Reciprocal": "Reciprocal", "Exp": "Exp", "Log": "Log",
     "Tanh": "Tanh", "Erf": "Erf", "Sin": "Sin", "Cos": "Cos", "Tan": "Tan", "Sigmoid": "Sigmoid", "ReLU": "Relu",
-    "Softplus": "Softplus", "Softsign": "Softsign", "Pow": "Pow", "Equal": "Equal", "Less": "Less", "LessEqual": "LessOrEqual",
+    "Softplus": "Softplus", "Softsign": "Softsign", "Equal": "Equal", "Less": "Less", "LessEqual": "LessOrEqual",
     "Greater": "Greater", "GreaterEqual": "GreaterOrEqual", "LogicalAnd": "And", "LogicalOr": "Or", "LogicalNot": "Not",
     "Select": "Where", "IsNan": "IsNaN", "TensorMove": "Identity", "AddN": "Sum",
     "Maximum": "Max", "Minimum": "Min",
@@ -38,6 +38,19 @@ def _matmul(writer: Writer, node: Node, x: tuple[str, ...], result: str) -> obje
     if node.args[2].type.dtype != node.out.type.dtype:
         operands[2] = writer.emit("Cast", operands[2], to=element_type(node.out.type.dtype))
     return writer.emit("Add", writer.emit("MatMul", *operands[:2]), operands[2], result=result)
+
+
+def _div(writer: Writer, node: Node, x: tuple[str, ...], result: str) -> object:
+    divisor = node.args[1].constant
+    if node.out.type.dtype.is_integer and (divisor is None or not divisor.all()):
+        raise Unwritable("onnxruntime dies of an integer division by zero")
+    return writer.emit("Div", *x, result=result)
+
+
+def _pow(writer: Writer, node: Node, x: tuple[str, ...], result: str) -> object:
+    if node.out.type.dtype.is_integer:
+        raise Unwritable("onnxruntime computes powers of integers in floats")
+    return writer.emit("Pow", *x, result=result)
 
 
 def _gather(writer: Writer, node: Node, x: tuple[str, ...], result: str) -> object:
@@ -154,6 +167,7 @@ WRITERS: Mapping[str, Write] = {
     **dict.fromkeys(("MatMul", "BatchMatMul"), _matmul),
     **dict.fromkeys(("Softmax", "LogSoftmax"), _softmax),
     **dict.fromkeys(REDUCTIONS, _reduce),
+    "Div": _div, "Pow": _pow,
     "Gather": _gather, "Cast": _cast, "Conv2D": _conv, "MaxPool": _max_pool, "AvgPool": _avg_pool, "BatchNorm": _batch_norm,
     "LayerNorm": _layer_norm, "Gelu": _gelu, "Square": _square, "Rsqrt": _rsqrt, "SiLU": _silu, "LeakyReLU": _leaky_relu,
     "BiasAdd": _bias_add,

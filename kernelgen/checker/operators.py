@@ -101,7 +101,7 @@ def _known(operand: Terms) -> Array:
 def _padded(op: OpDesc, operands: Sequence[Terms], algebra: TermAlgebra) -> Terms:
     """PadAkg: constants around the elements."""
     widths = list(zip(op.attrs.ints("head"), op.attrs.ints("tail"), strict=True))
-    constant = algebra.literal(op.attrs.float("pad_val", 0.0), operands[0].kind).numbers.item()
+    constant = algebra.literal(op.attrs.number("pad_val", 0.0), operands[0].kind).numbers.item()
     return replace(operands[0], numbers=_surrounded(operands[0].numbers, widths, constant))
 
 

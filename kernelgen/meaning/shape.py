@@ -48,7 +48,7 @@ def split(operands: Sequence[Array], op: OpDesc) -> tuple[Array, ...]:
 def pad(operands: Sequence[Array], op: OpDesc) -> Array:
     """PadAkg: ``head`` and ``tail`` elements of ``pad_val`` around every dim."""
     widths = list(zip(op.attrs.ints("head"), op.attrs.ints("tail"), strict=True))
-    return np.pad(operands[0], widths, constant_values=op.attrs.float("pad_val", 0.0))
+    return np.pad(operands[0], widths, constant_values=op.attrs.number("pad_val", 0.0))
 
 
 def unpad(operands: Sequence[Array], op: OpDesc) -> Array:

@@ -39,6 +39,13 @@ def _each(function: Callable[[float], float]) -> Callable[[Any], Any]:
     return np.vectorize(function, otypes=[np.float64])
 
 
+def _power(x: Any, y: Any) -> Any:  # arrays or scalars
+    if np.asarray(x).dtype.kind != "i":
+        return np.power(x, y)
+    unsigned = np.dtype(f"u{x.dtype.itemsize}")
+    return np.power(x.astype(unsigned), y.astype(unsigned)).astype(x.dtype)
+
+
 def _f(name: str, arity: int, numpy: Callable[..., Any], cost: float, result: Result = Result.SAME) -> ScalarFunction:
     return ScalarFunction(name, arity, numpy, cost, result)
 
@@ -51,7 +58,7 @@ _TABLE = (
     _f("floor_div", 2, np.floor_divide, 0.5),
     _f("mod", 2, np.fmod, 2.0),  # C's fmod: the sign of the dividend
     _f("floor_mod", 2, np.mod, 2.0),  # the sign of the divisor
-    _f("pow", 2, np.power, 2.7),
+    _f("pow", 2, _power, 2.7),  # of integers modulo the width, a negative exponent by its unsigned bits
     _f("maximum", 2, np.maximum, 0.08),  # NaN wins
     _f("minimum", 2, np.minimum, 0.08),
     _f("atan2", 2, np.arctan2, 4.0),

@@ -137,7 +137,7 @@ def _pad(builder: Builder, op: OpDesc, name: str) -> None:
     padded = [d for d, dim in enumerate(source.shape) if dim != op.output.shape[d]]
     for d in padded:
         places[d] = ix.subtract(points.position(d), Num(op.attrs.ints("head")[d]))
-    value = builder.within(source, places, padded, op.attrs.float("pad_val", 0.0))
+    value = builder.within(source, places, padded, op.attrs.number("pad_val", 0.0))
     builder.define(op.output, points, value, name)
 
 

@@ -43,7 +43,7 @@ def floor_remainder(a: Value, b: Value, dtype: DType) -> Value:
 
 
 def power(a: Value, b: Value) -> Value:
-    """``a ** b`` modulo the width, by squaring; a negative exponent (an error in numpy) counts as its unsigned bits."""
+    """``a ** b`` modulo the width, by squaring; a negative exponent counts as its unsigned bits."""
     result = a.like(1)
     for bit in range(bit_width(a.kind)):
         result = ((b.binary("lshr", bit) & 1).compare("ne", 0)).select(result * a, result)
