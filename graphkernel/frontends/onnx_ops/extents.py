@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from graphkernel.doors import UNFIT
-from graphkernel.frontends.onnx_ops.base import OnnxCall, shape_of
+from graphkernel.frontends.onnx_ops.base import Declined, OnnxCall, shape_of
+from graphkernel.frontends.onnx_types import data_type
 from graphkernel.ir.types import Dim, Sym, divide_exactly, product
 
 Extents = np.ndarray
@@ -108,19 +109,41 @@ def _quotient(dividend: Dim, divisor: Dim) -> Dim | None:
     return divide_exactly(dividend, divisor)
 
 
-def _equal(call: OnnxCall, a: Extents, b: Extents) -> Extents:
+def _equal(call: OnnxCall, a: Extents, b: Extents) -> Extents | None:
     shape = np.broadcast_shapes(a.shape, b.shape)
     pairs = zip(np.broadcast_to(a, shape).flat, np.broadcast_to(b, shape).flat, strict=True)
-    return as_extents(tuple(x == y for x, y in pairs), shape)  # a symbol is at least 1, and equal to itself alone
+    answers = tuple(_same_extent(x, y) for x, y in pairs)
+    return None if None in answers else as_extents(answers, shape)
+
+
+def _same_extent(a: Dim, b: Dim) -> bool | None:
+    """None where it depends on the symbols, each of which is at least 1."""
+    if a == b or (isinstance(a, int) and isinstance(b, int)):
+        return a == b
+    return False if _below(a, b) or _below(b, a) else None
+
+
+def _below(number: Dim, other: Dim) -> bool:
+    """Whether a number is less than a sum of products can be."""
+    coefficients = [coefficient for _, coefficient in other.terms] if isinstance(other, Sym) else []
+    return isinstance(number, int) and min(coefficients, default=-1) >= 0 and number < sum(coefficients)
 
 
 def _where(call: OnnxCall, condition: Extents, a: Extents, b: Extents) -> Extents:
     return np.asarray(np.where(condition.astype(bool), a, b), object)
 
 
-def _product(call: OnnxCall, content: Extents, *unused: Extents) -> Extents:
-    kept = (1,) * content.ndim if call.attribute("keepdims", 1) else ()
-    return as_extents((product(content.reshape(-1)),), kept)
+def _product(call: OnnxCall, content: Extents, *unused: Extents) -> Extents | None:
+    axes = call.axes(1, since=18)
+    if isinstance(axes, Declined) or (not axes and call.attribute("noop_with_empty_axes", 0)):
+        return None
+    return np.asarray(np.multiply.reduce(content, axes or None, keepdims=bool(call.attribute("keepdims", 1))), object)
+
+
+def _cast(call: OnnxCall, content: Extents) -> Extents | None:
+    """A symbol may be too large for a narrow type."""
+    bits = data_type(call.attribute("to"), "Cast").bits
+    return content if bits >= 32 or all(isinstance(dim, int) for dim in content.flat) else None
 
 
 def _same(call: OnnxCall, content: Extents) -> Extents:
@@ -129,7 +152,7 @@ def _same(call: OnnxCall, content: Extents) -> Extents:
 
 FROM_SHAPE: Mapping[str, Callable[[OnnxCall], Extents]] = {"Shape": _shape, "Size": _size}
 FROM_CONTENT: Mapping[str, Callable[..., Extents | None]] = {
-    "Identity": _same, "Cast": _same, "Gather": _gather, "Slice": _slice, "Unsqueeze": _expand_dims, "Squeeze": _squeeze,
+    "Identity": _same, "Cast": _cast, "Gather": _gather, "Slice": _slice, "Unsqueeze": _expand_dims, "Squeeze": _squeeze,
     "Reshape": _reshape, "Div": _divide, "Equal": _equal, "Where": _where, "ReduceProd": _product,
     "Concat": lambda call, *parts: np.concatenate(parts, call.attribute("axis")),
     "Add": lambda call, a, b: np.asarray(a + b, object),

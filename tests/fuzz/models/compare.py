@@ -39,9 +39,12 @@ def _far(expected: Array, found: Array, moved: Sequence[Array]) -> Array:
         e, f = expected.astype(np.float64), found.astype(np.float64)
         allowed = _allowed(expected, e)
         for other in moved:
-            shift = np.abs(other.astype(np.float64) - e)
+            o = other.astype(np.float64)
+            shift = np.abs(o - e)
             allowed = np.maximum(allowed, MOVED * np.where(np.isfinite(shift), shift, 0.0))
-            unstable |= np.isfinite(other.astype(np.float64)) != np.isfinite(e)
+            unstable |= ~(
+                (o == e) | (np.isnan(o) & np.isnan(e)) | np.isfinite(shift)
+            )  # another infinity, NaN, or neither
         same = (e == f) | (np.isnan(e) & np.isnan(f))
         return np.asarray(~(same | (np.abs(e - f) <= allowed) | unstable))
 

@@ -124,6 +124,17 @@ def _is_double(node: NodeProto, operands: Operands) -> bool:
     return operands[0] is not None and operands[0].dtype == np.float64
 
 
+def _saturates(node: NodeProto, operands: Operands) -> bool:
+    """A quotient by the scale that 32 bits cannot hold."""
+    x, scale = operands[:2]
+    if x is None or scale is None:
+        return False
+    most = np.abs(x.astype(np.float64)).max(initial=0.0) / max(
+        float(np.abs(scale.astype(np.float64)).min(initial=1.0)), 1e-300
+    )
+    return not most < 2.0**31
+
+
 def _shift_too_far(node: NodeProto, operands: Operands) -> bool:
     x, by = operands
     return x is not None and by is not None and bool((by >= 8 * x.dtype.itemsize).any())
@@ -153,6 +164,8 @@ FUNCTIONS = frozenset({
     "Celu", "Sinh", "Cosh", "Asinh", "Acosh", "Atanh", "Sin", "Cos", "Tan", "Mod",
 })  # fmt: skip
 
+BODIES = frozenset({"Gelu", "HardSwish", "Celu", "Mish", "Shrink"})
+
 MISTAKES: tuple[Mistake, ...] = (
     Mistake("the order of NaN is open, and onnxruntime's differs between kernels", ORDERS, _has_nan),
     Mistake("onnxruntime clips infinities where a bound is missing", frozenset({"Clip"}), _without_bound),
@@ -163,8 +176,9 @@ MISTAKES: tuple[Mistake, ...] = (
     Mistake("integers divided by zero have no value", frozenset({"Div", "Mod"}), _divides_by_zero),
     Mistake("a power that the integer type cannot hold", frozenset({"Pow"}), _odd_power),
     Mistake("a float that the integer type cannot hold", frozenset({"Cast", "CastLike"}), _leaves_the_range),
+    Mistake("what is quantized does not fit 32 bits on the way", frozenset({"QuantizeLinear"}), _saturates),
     Mistake("a shift by the width or more", frozenset({"BitShift"}), _shift_too_far),
     Mistake("onnxruntime reads the bounds of a backward slice as numpy does", frozenset({"Slice"}), _backwards_from_before),
-    Mistake("onnxruntime runs a body of ONNX whose constants have the digits of float32", frozenset({"Gelu"}), _is_double),
+    Mistake("onnxruntime runs a body of ONNX whose constants have the digits of float32", BODIES, _is_double),
     Mistake("windows that start in the padding, or SAME with dilations", POOLS, _rounds_up),
 )  # fmt: skip

@@ -16,7 +16,7 @@ import numpy as np
 from onnx import NodeProto
 
 from tests.fuzz.models.compare import differs
-from tests.fuzz.models.contents import is_float, unit
+from tests.fuzz.models.contents import is_float, smallest_normal, unit
 from tests.fuzz.models.mistakes import reason_of
 from tests.fuzz.models.oracle import Array, Unable, run_node
 from tests.fuzz.models.sample import Arrays, ModelSample
@@ -111,12 +111,13 @@ def replaced(numbers: np.random.Generator, x: Array) -> Array:
 
 
 def wiggled(numbers: np.random.Generator, x: Array) -> Array:
-    """Floats moved by up to four units in the last place."""
+    """Floats moved by up to four units in the last place, which do not shrink for denormals."""
     if not is_float(x.dtype):
         return x
     with np.errstate(all="ignore"):
-        factor = 1 + 4 * unit(x.dtype) * numbers.uniform(-1, 1, x.shape)
-        return np.asarray(x.astype(np.float64) * factor).astype(x.dtype)
+        wide = x.astype(np.float64)
+        step = 4 * unit(x.dtype) * np.maximum(np.abs(wide), smallest_normal(x.dtype))
+        return np.where(wide == 0, wide, wide + step * numbers.uniform(-1, 1, x.shape)).astype(x.dtype)
 
 
 def _alone(sample: ModelSample, node: NodeProto, values: Arrays, ours: RunNode) -> Difference | None:
