@@ -44,10 +44,14 @@ class Writer:
         return name
 
     def append(self, op_type: str, operands: Sequence[str], results: Sequence[str], **attributes: Any) -> None:
-        """Appends a node with any number of results."""
-        from onnx import helper  # the extra "onnx" is needed only when a region is built
+        """Appends a node with any number of results. A list without elements is one of integers, such as no axes."""
+        from onnx import AttributeProto, helper  # the extra "onnx" is needed only when a region is built
 
-        self.nodes.append(helper.make_node(op_type, operands, results, **attributes))
+        node = helper.make_node(op_type, operands, results)
+        for name, value in sorted((name, value) for name, value in attributes.items() if value is not None):
+            kind = AttributeProto.INTS if isinstance(value, tuple | list) and not value else None
+            node.attribute.append(helper.make_attribute(name, value, attr_type=kind))
+        self.nodes.append(node)
 
 
 def element_type(of: DType) -> int:

@@ -81,6 +81,27 @@ def test_onnxruntime_computes_what_the_operator_means(name: str, opset: int) -> 
         np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-5)
 
 
+OF_A_NUMBER: dict[str, Callable[..., Any]] = {
+    "Transpose": lambda x: ops.transpose(x, ()),
+    "Reshape": lambda x: ops.reshape(x, ()),
+    "Squeeze": lambda x: ops.squeeze(x),
+    "ExpandDims": lambda x: ops.expand_dims(x, ()),
+    **{
+        name: (lambda x, name=name: ops.apply(OPS[name], x))
+        for name in ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceProd")
+    },
+}
+
+
+@pytest.mark.parametrize("opset", [OLDEST_OPSET, 13, 18, 20])
+@pytest.mark.parametrize("name", OF_A_NUMBER)
+def test_a_number_has_no_axes(name: str, opset: int) -> None:
+    x = np.array(1.5, np.float32)
+    graph = gk.trace(OF_A_NUMBER[name], x)
+    exe = gk.compile(graph, opt_level=0, host=OnnxRuntimeHost(threads=1, opset=opset), strict=True)
+    np.testing.assert_array_equal(exe(x)[0], x)
+
+
 @pytest.mark.parametrize(("function", "spec", "reason"), [
     (lambda x: ops.softmax(x, axis=(0, 1)), gk.spec((3, 4)), "Softmax over several axes"),
     (lambda x: ops.gelu(x, approximate="tanh"), gk.spec((3, 4)), "GeLU has no ONNX form"),
