@@ -15,6 +15,7 @@ from kernelgen.nest.text import show
 from kernelgen.plan import BandPlan, Plan, text_of
 from kernelgen.poly.apply import apply
 from kernelgen.poly.astgen import to_nest
+from kernelgen.poly.contexts import limited_context
 from kernelgen.poly.proof import Proof, prove
 from kernelgen.poly.relations import Relations, relations
 from kernelgen.poly.schedule import schedule
@@ -37,21 +38,18 @@ def to_loops(scop: Scop, plan: Plan, choose: Choice, trail: Trail) -> tuple[Nest
     """
     if not scop.statements:
         return Nest(scop.name, scop.symbols, scop.buffers, Block(), scop.argument_shapes), Proof(()), ()
-    context = isl.Context()
-    context.set_max_operations(OPERATION_LIMIT)
     try:
-        whole = trail.run("relations", lambda: relations(scop, context=context), lambda r: str(r.flow))
-        found = trail.run("schedule", lambda: schedule(scop, whole), _tree)
-        given = plan.bands
-        bands = trail.run("plan", lambda: choose(found, scop, whole, plan) if given is None else given, text_of)
-        mapped = trail.run("mapped", lambda: apply(found, bands), _tree)
-        proof = trail.run("proof", lambda: prove(scop, whole, mapped))
-        return trail.run("loops", lambda: to_nest(scop, whole, mapped), show), proof, bands
+        with limited_context(OPERATION_LIMIT) as context:
+            whole = trail.run("relations", lambda: relations(scop, context=context), lambda r: str(r.flow))
+            found = trail.run("schedule", lambda: schedule(scop, whole), _tree)
+            given = plan.bands
+            bands = trail.run("plan", lambda: choose(found, scop, whole, plan) if given is None else given, text_of)
+            mapped = trail.run("mapped", lambda: apply(found, bands), _tree)
+            proof = trail.run("proof", lambda: prove(scop, whole, mapped))
+            return trail.run("loops", lambda: to_nest(scop, whole, mapped), show), proof, bands
     except isl.Error as error:
         message = f"the polyhedral analysis of {scop.name} did not finish within {OPERATION_LIMIT} operations"
         raise UnsupportedError("budget", message) from error
-    finally:
-        context.set_max_operations(0)
 
 
 def _tree(schedule_: isl.Schedule) -> str:

@@ -36,6 +36,7 @@ from kernelgen.nest.nodes import (
     Space,
     Sync,
 )
+from kernelgen.poly.contexts import limited_context
 from kernelgen.poly.landing import Landing
 from kernelgen.poly.moments import IN, OUT, Moment, Moments, anything, apart, at_clocks, of_block, same_element
 from kernelgen.poly.order import Order
@@ -56,20 +57,17 @@ STEPS = Sync | CommitCopies | AwaitCopies
 
 def prove_races(nest: Nest) -> tuple[Fact, ...]:
     """The facts of every grid. Raises ProofError with a witness, UnsupportedError("budget") when isl takes too long."""
-    context = isl.Context()
-    context.set_max_operations(OPERATION_LIMIT)
+    grids = [part for part in nest.body.statements if isinstance(part, Grid)]
+    parameters = {name: f"n_{name}" for name in nest.symbols}
+    parameters |= {name: f"product{k}" for k, name in enumerate(size_products(grids, nest.symbols))}
     try:
-        grids = [part for part in nest.body.statements if isinstance(part, Grid)]
-        parameters = {name: f"n_{name}" for name in nest.symbols}
-        parameters |= {name: f"product{k}" for k, name in enumerate(size_products(grids, nest.symbols))}
-        return tuple(fact for grid in grids for fact in _prover(context, grid, parameters).facts())
+        with limited_context(OPERATION_LIMIT) as context:
+            return tuple(fact for grid in grids for fact in _prover(context, grid, parameters).facts())
     except isl.Error as error:
         if QUOTA not in str(error):
             raise
         message = f"the race check of {nest.name} did not finish within {OPERATION_LIMIT} operations"
         raise UnsupportedError("budget", message) from error
-    finally:
-        context.set_max_operations(0)
 
 
 def _prover(context: isl.Context, grid: Grid, parameters: dict[str, str]) -> _Prover:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import itertools
-from collections.abc import Mapping
+import os
+import weakref
+from collections.abc import Generator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -15,15 +18,18 @@ from kernelgen.errors import CodegenError
 from kernelgen.targets.cpu.host import Host
 
 LLVM_VERSION = ".".join(str(part) for part in llvm.llvm_version_info)
-_link_names = (f"kernel{number}" for number in itertools.count())
+LINKS = 16
+"""How many libraries one linker of LLVM takes before there is a new one. It notes 9 KB of each that it gives back only when
+it goes itself; one for each library would take half a millisecond and 160 KB."""
+
+_numbers = itertools.count()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Library:
     """Linked machine code. It stays loaded as long as this object lives."""
 
     addresses: Mapping[str, int]
-    tracker: Any
 
 
 @cache
@@ -36,26 +42,36 @@ def detect_host() -> Host:
 
 def compile_object(source: str, host: Host) -> bytes:
     """LLVM assembly to a relocatable object; ``CodegenError`` with the source when LLVM rejects it."""
-    return _machine(host).emit_object(_optimized(source, host))
+    with _optimized(source, host) as module:
+        return _machine(host).emit_object(module)
 
 
 def machine_text(source: str, host: Host) -> str:
     """The same machine code as text, to look at what became of a loop."""
-    return _machine(host).emit_assembly(_optimized(source, host))
+    with _optimized(source, host) as module:
+        return _machine(host).emit_assembly(module)
 
 
-def _optimized(source: str, host: Host) -> Any:  # llvmlite has no types
+@contextmanager
+def _optimized(source: str, host: Host) -> Generator[Any]:  # llvmlite has no types
+    """The module, in a context of its own that goes with all that LLVM made for it."""
     _initialize()
     machine = _machine(host)
-    try:
-        module = llvm.parse_assembly(source)
+    with llvm.create_context() as context, _rejecting(source), llvm.parse_assembly(source, context) as module:
         module.triple = llvm.get_process_triple()
         module.data_layout = str(machine.target_data)
         module.verify()
+        builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=2))
+        _passes().run(module, builder)
+        yield module
+
+
+@contextmanager
+def _rejecting(source: str) -> Generator[None]:
+    try:
+        yield
     except RuntimeError as error:
         raise CodegenError(f"LLVM rejected the module: {error}", source) from error
-    _optimize(module, machine)
-    return module
 
 
 def link(image: bytes, exports: tuple[str, ...], symbols: Mapping[str, int]) -> Library:
@@ -66,8 +82,17 @@ def link(image: bytes, exports: tuple[str, ...], symbols: Mapping[str, int]) -> 
         builder = builder.import_symbol(name, address)
     for name in exports:
         builder = builder.export_symbol(name)
-    tracker = builder.link(_linker(), next(_link_names))
-    return Library({name: tracker[name] for name in exports}, tracker)
+    number = next(_numbers)
+    linker = _linker(number // LINKS)
+    tracker = builder.link(linker, f"kernel{number}")
+    library = Library({name: tracker[name] for name in exports})
+    # Held from outside, so that the code goes before its linker even where both are in one cycle of garbage.
+    weakref.finalize(library, _unload, tracker, linker).atexit = False  # daemon threads may still run it then
+    return library
+
+
+def _unload(tracker: Any, linker: Any) -> None:
+    tracker.close()
 
 
 def function_address(function: Any) -> int:  # any ctypes function pointer
@@ -75,15 +100,15 @@ def function_address(function: Any) -> int:  # any ctypes function pointer
     return ctypes.cast(function, ctypes.c_void_p).value or 0
 
 
-def _optimize(module: Any, machine: Any) -> None:  # llvmlite has no types
-    """The few passes that explicit vector code needs: promote slots, simplify, share."""
-    builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=2))
+@cache
+def _passes() -> Any:  # llvmlite has no types
+    """The few passes that explicit vector code needs: promote slots, simplify, share. LLVM never gives them back."""
     passes = llvm.create_new_module_pass_manager()
     passes.add_sroa_pass()
     passes.add_instruction_combine_pass()
     passes.add_new_gvn_pass()
     passes.add_simplify_cfg_pass()
-    passes.run(module, builder)
+    return passes
 
 
 @cache
@@ -101,6 +126,20 @@ def _machine(host: Host) -> Any:  # llvmlite has no types
     return target.create_target_machine(cpu=host.cpu, features=features, opt=3, reloc="pic", codemodel="small")
 
 
-@cache
-def _linker() -> Any:  # llvmlite has no types
+@lru_cache(maxsize=1)
+def _linker(generation: int) -> Any:  # llvmlite has no types
+    """The linker of a generation of libraries; earlier ones live as long as one of their libraries."""
     return llvm.create_lljit_compiler()
+
+
+def _inside_llvm() -> AbstractContextManager[Any]:
+    """The lock that llvmlite holds while a thread runs LLVM."""
+    return getattr(llvm.ffi.lib, "_lock", nullcontext())
+
+
+# A child that is forked while another thread is inside LLVM would find its locks taken for ever.
+os.register_at_fork(
+    before=lambda: _inside_llvm().__enter__(),
+    after_in_parent=lambda: _inside_llvm().__exit__(None, None, None),
+    after_in_child=lambda: _inside_llvm().__exit__(None, None, None),
+)
