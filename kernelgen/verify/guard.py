@@ -21,17 +21,25 @@ from kernelgen.verify.record import Record, Status
 
 def guarded(record: Record, kernel: Kernel, inputs: Sequence[Array], outputs: Sequence[Array], diary: Diary) -> Record:
     """The record with the number of placements that ran, or a failure with the first that was wrong."""
+    count, fault = between_fences(kernel, inputs, outputs, diary)
+    if fault:
+        return replace(record, status=Status.FAILED, reason="guard", message=fault)
+    return replace(record, placements=count)
+
+
+def between_fences(kernel: Kernel, inputs: Sequence[Array], outputs: Sequence[Array], diary: Diary) -> tuple[int, str]:
+    """How many placements ran, and what was wrong in the last of them; empty when nothing was."""
     arrays, _, symbols = kernel.arguments(inputs, outputs)
     expected = [array.copy() for array in arrays]
     kernel.entry(tuple(expected), symbols)
     names = [buffer.name for buffer in kernel.nest.buffers]
     fenced = [Fenced(name, array) for name, array in zip(names, arrays, strict=True)]
     found = placements(arrays)
-    for placement in found:
+    for number, placement in enumerate(found, 1):
         fault = _fault(kernel, symbols, fenced, placement, expected, diary)
         if fault:
-            return replace(record, status=Status.FAILED, reason="guard", message=f"{fault}; arrays at the {placement}")
-    return replace(record, placements=len(found))
+            return number, f"{fault}; arrays at the {placement}"
+    return len(found), ""
 
 
 def _fault(
@@ -64,4 +72,6 @@ def _difference(desc: KernelDesc, found: Sequence[Array], expected: Sequence[Arr
 
 
 def _same(left: Array, right: Array) -> bool:
-    return np.array_equal(left.reshape(-1).view(np.uint8), right.reshape(-1).view(np.uint8))
+    """Whether all bits are, compared in the largest integers that the arrays are made of."""
+    word = next(size for size in (8, 4, 2, 1) if left.nbytes % size == 0)
+    return np.array_equal(left.reshape(-1).view(f"u{word}"), right.reshape(-1).view(f"u{word}"))

@@ -34,7 +34,7 @@ def main() -> None:
         print(f"{outcome.kind} {outcome.reason} {outcome.message}")
         sys.exit(outcome.kind is Kind.FAILED)
     families = tuple(arguments.families.split(",")) if arguments.families else None
-    job = Job(arguments.target, arguments.elements, arguments.steps, families)
+    job = Job(arguments.target, arguments.elements, arguments.steps, families, guard=arguments.guard)
     start = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="random-kernels-") as folder:
         os.environ[CACHE_VARIABLE] = folder  # for the processes that start now
@@ -61,6 +61,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--families", help=f"all of these take part, else some are drawn: {','.join(FAMILIES)}")
     parser.add_argument("--elements", type=int, default=400, help="the size of most tensors")
     parser.add_argument("--steps", type=int, default=40, help="the most steps of a kernel")
+    parser.add_argument("--guard", action="store_true", help="cpu: every array against pages without access too")
     parser.add_argument("--processes", type=int, default=2)
     return parser.parse_args()
 
@@ -90,7 +91,8 @@ def _checked(seeds: range, job: Job, arguments: argparse.Namespace) -> dict[str,
             print(f"\r{done} of {len(seeds)}: {dict(kinds)}", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
     return {
-        "target": job.target, "seed": seeds.start, "kernels": len(seeds), **{kind.value: kinds[kind.value] for kind in Kind},
+        "target": job.target, "guard": job.guard, "seed": seeds.start, "kernels": len(seeds),
+        **{kind.value: kinds[kind.value] for kind in Kind},
         "operators": sum(operators.values()), "by_operator": dict(operators.most_common()),
         "traits": dict(having.most_common()),
         "refusals": dict(refusals.most_common()), "first_seed_refused": refused, "failures": failures,

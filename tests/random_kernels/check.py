@@ -15,6 +15,8 @@ from kernelgen.desc import KernelDesc
 from kernelgen.kernel import Kernel
 from kernelgen.targets.base import Target
 from kernelgen.verify.compare import difference, tolerances
+from kernelgen.verify.diary import Diary
+from kernelgen.verify.guard import between_fences
 from tests.random_kernels.values import Array, Sample
 
 GUARD = 256
@@ -49,8 +51,11 @@ class Outcome:
         return (self.kind, self.reason) == (other.kind, other.reason)
 
 
-def check(sample: Sample, target: str | Target) -> Outcome:
-    """One kernel on one target. Refusals (UnsupportedError) are skipped, everything else that is not right fails."""
+def check(sample: Sample, target: str | Target, diary: Diary | None = None) -> Outcome:
+    """One kernel on one target; with a diary between pages without access too.
+
+    Refusals (UnsupportedError) are skipped, everything else that is not right fails.
+    """
     try:
         desc = desc_check.check(sample.desc)
         kernel = kernelgen.compile(desc, target=target)
@@ -60,11 +65,13 @@ def check(sample: Sample, target: str | Target) -> Outcome:
         return _failed("compile", error)
     if kernel.nest.body.statements and not {"bounds", "legality"} <= {fact.check for fact in kernel.proof.facts}:
         return Outcome(Kind.FAILED, "proof", f"only {sorted({fact.check for fact in kernel.proof.facts})} were proved")
-    outcomes = (_compared(replace(sample, inputs=inputs), kernel) for inputs in (sample.inputs, *sample.others))
+    if diary:
+        diary.begin()
+    outcomes = (_compared(replace(sample, inputs=inputs), kernel, diary) for inputs in (sample.inputs, *sample.others))
     return next((outcome for outcome in outcomes if outcome.kind is Kind.FAILED), Outcome(Kind.PASSED))
 
 
-def _compared(sample: Sample, kernel: Kernel) -> Outcome:
+def _compared(sample: Sample, kernel: Kernel, diary: Diary | None) -> Outcome:
     """Runs the kernel on outputs that hold rubbish; inputs that are not updated must stay as they are.
 
     All arrays lie between guards, at places that are aligned to their elements and no more.
@@ -91,7 +98,14 @@ def _compared(sample: Sample, kernel: Kernel) -> Outcome:
         fault = difference(found, expected, max(allowed[name], sample.errors.get(name, 0.0))).fault
         if fault:
             return Outcome(Kind.FAILED, "wrong-answer", f"{name}: {fault}")
-    return Outcome(Kind.PASSED)
+    return _fenced(sample, kernel, wanted, diary) if diary else Outcome(Kind.PASSED)
+
+
+def _fenced(sample: Sample, kernel: Kernel, like: Sequence[Array], diary: Diary) -> Outcome:
+    """The same results with every array against pages without access."""
+    outputs = [_Guarded.like(array, 0).array for array in like]
+    _, fault = between_fences(kernel, copies(sample.inputs), outputs, diary)
+    return Outcome(Kind.FAILED, "guard", fault) if fault else Outcome(Kind.PASSED)
 
 
 def copies(arrays: Sequence[Array]) -> list[Array]:

@@ -8,10 +8,13 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
+from pathlib import Path
 from random import Random
 from typing import Any
 
 from kernelgen import options
+from kernelgen.targets.cpu.faults import STATUS, report_faults
+from kernelgen.verify.diary import Diary
 from tests.random_kernels.check import Kind, Outcome, check
 from tests.random_kernels.generate import kernel
 from tests.random_kernels.minimize import minimize
@@ -33,6 +36,7 @@ class Job:
     steps: int = 40
     families: tuple[str, ...] | None = None
     seconds: float = 60.0
+    guard: bool = False
 
 
 @dataclass(frozen=True)
@@ -59,15 +63,17 @@ def sample_of(seed: int, job: Job) -> Sample:
     return kernel(random, job.elements, job.steps, job.families)
 
 
-def one_seed(seed: int, job: Job) -> Result:
+def one_seed(seed: int, job: Job, diary: Diary | None = None) -> Result:
     """Draws, checks, and makes a failure small."""
     sample = sample_of(seed, job)
     operators = Counter(op.name for op in sample.desc.ops)
-    outcome = check(sample, job.target)
+    outcome = check(sample, job.target, diary)
     if outcome.kind is not Kind.FAILED:
         return Result(seed, outcome, operators, traits(sample.desc))
-    small = minimize(sample, lambda candidate: check(candidate, job.target).resembles(outcome), job.seconds / 2)
-    return Result(seed, outcome, operators, traits(sample.desc), fault(small, seed, job, check(small, job.target)))
+    small = minimize(sample, lambda candidate: check(candidate, job.target, diary).resembles(outcome), job.seconds / 2)
+    return Result(
+        seed, outcome, operators, traits(sample.desc), fault(small, seed, job, check(small, job.target, diary))
+    )
 
 
 def fault(sample: Sample, seed: int, job: Job, outcome: Outcome) -> dict[str, Any]:
@@ -93,6 +99,7 @@ def run(seeds: Sequence[int], job: Job, processes: int) -> Iterator[Result]:
                 if result is not None:
                     yield result
                     if not worker.process.is_alive():
+                        worker.stop()
                         workers[place] = _Worker(job)
     finally:
         for worker in workers:
@@ -106,9 +113,10 @@ class _Worker:
         self.job, self.served = job, 0
         self.seed: int | None = None
         self.deadline = 0.0
+        self.diary = Diary.new() if job.guard else None
         context = multiprocessing.get_context("spawn")
         self.connection, far_end = context.Pipe()
-        self.process = context.Process(target=_serve, args=(far_end, job), daemon=True)
+        self.process = context.Process(target=_serve, args=(far_end, job, self.diary and self.diary.path), daemon=True)
         self.process.start()
         far_end.close()
 
@@ -125,9 +133,12 @@ class _Worker:
             found = self.connection.recv() if self.connection.poll() else None
         except (EOFError, ConnectionResetError):
             self.process.join()
+            if self.diary and self.process.exitcode == STATUS:
+                return self._lost("fault", self.diary.read())
             return self._lost("crash", f"the process ended with code {self.process.exitcode}")
         if found is None and time.monotonic() > self.deadline:
-            self.stop()
+            self.process.kill()
+            self.process.join()
             return self._lost("time-limit", f"not finished after {self.job.seconds:g} s")
         if found is not None:
             self.seed, self.served = None, self.served + 1
@@ -144,13 +155,18 @@ class _Worker:
         self.process.kill()
         self.process.join()
         self.connection.close()
+        if self.diary:
+            self.diary.remove()
 
 
-def _serve(connection: Connection, job: Job) -> None:
+def _serve(connection: Connection, job: Job, diary_path: Path | None) -> None:
     options.limit_threads(2)
+    diary = Diary(diary_path) if diary_path else None
+    if diary:
+        report_faults(diary.descriptor)
     while True:
         try:
             seed = connection.recv()
         except EOFError:
             return
-        connection.send(one_seed(seed, job))
+        connection.send(one_seed(seed, job, diary))

@@ -18,6 +18,8 @@ from kernelgen.targets.cpu.module import detect_host
 from kernelgen.verify import Record, Status, verify_files
 from kernelgen.verify.fences import PATTERN, SHIFTS, Fenced, Placement, Touch, placements
 from kernelgen.verify.pool import Job
+from tests.random_kernels import pool as random_kernels
+from tests.random_kernels.check import Kind
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="faults are reported on Linux alone")
 
@@ -48,7 +50,7 @@ READ = "%touched{0} = load volatile float, ptr %planted{0}"
 PLANTS = {
     "reads_behind": "touching(lambda lanes: lanes)",
     "reads_before": "touching(lambda lanes: -1)",
-    "aligns": "replace(CPU, emit=aligning, printer=None)",
+    "aligns": "replace(CPU, emit=aligning, printer=None, claims=None)",
 }
 
 
@@ -142,3 +144,15 @@ def test_a_touch_is_named_by_the_nearest_array() -> None:
     assert str(Touch.of(8200, spans)) == "8 bytes behind the end of x"
     assert str(Touch.of(65532, spans)) == "4 bytes before y"
     assert "not aligned" in str(Touch.of(0, spans))
+
+
+@VECTORS
+@pytest.mark.usefixtures("planted")
+def test_random_kernels_lie_between_fences_too() -> None:
+    sound = list(random_kernels.run(range(3), random_kernels.Job("cpu", guard=True), 1))
+    assert {result.outcome.kind for result in sound} == {Kind.PASSED}
+    families = ("smooth",)
+    faulty = random_kernels.Job("planted_targets.reads_behind", elements=4000, families=families, guard=True)
+    found = [result.outcome for result in random_kernels.run(range(10, 15), faulty, 1)]
+    assert "fault" in {outcome.reason for outcome in found}
+    assert any("behind the end of" in outcome.message for outcome in found)
