@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from docs import ascend_tables, measured
+from docs.accuracy import accuracy
 from docs.ascend_networks import ascend_networks
 from docs.compile_times import compile_times
 from docs.device import classes
@@ -53,6 +54,7 @@ def pages() -> Mapping[str, str]:
         **measured.networks(),
         **measured.scale(),
         **compile_times(),
+        **accuracy(),
         **ascend_networks(),
         "README.md": readme(),
         "docs/gpu.md": with_figures("docs/gpu.md", classes(), shares()),
