@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from graphkernel.decisions import DecisionLog
@@ -141,7 +142,9 @@ def _compiled(fused: Graph, request: _Request) -> Executable:
         fused.name, request.target, request.opt_level, library.name, tuple(build.entries), host_entries(plan, library),
         fallbacks, request.optimize_ms, took,
     )  # fmt: skip
-    return _executable(plan, report, device, is_checked=request.is_checked)
+    made = _executable(plan, report, device, is_checked=request.is_checked)
+    made.again = partial(_compiled, fused, request)
+    return made
 
 
 def _executable(plan: Plan, report: Report, device: Device | NoDevice, *, is_checked: bool) -> Executable:

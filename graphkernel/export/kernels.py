@@ -23,7 +23,8 @@ from graphkernel.export.summary import FAILED, PASSED, VENDOR, KernelLine, Netwo
 from graphkernel.handoff import KernelDesc, to_desc
 from graphkernel.ir.graph import Graph, Node
 from graphkernel.ir.inline import inline
-from graphkernel.report.collect import bytes_moved, bytes_unfused, operator_name
+from graphkernel.ops.host import operator_name
+from graphkernel.report.collect import bytes_moved, bytes_unfused
 
 if TYPE_CHECKING:
     from kernelgen.kit import Kit

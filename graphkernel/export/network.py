@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from graphkernel.ir.graph import Graph, Node, Value
-from graphkernel.report.collect import operator_name
+from graphkernel.ops.host import operator_name
 
 
 def describe(graph: Graph) -> dict[str, Any]:

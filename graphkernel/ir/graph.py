@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,11 +30,23 @@ class ConstantData:
     @staticmethod
     def of(array: np.ndarray) -> ConstantData:
         """Freezes an array: the copy is read-only and row-major."""
-        frozen = np.array(array, order="C", copy=True)
-        frozen.setflags(write=False)
+        frozen = _frozen(np.array(array, order="C", copy=True))
         content = hashlib.sha256(f"{frozen.dtype.name}{frozen.shape}".encode())
         content.update(frozen.reshape(-1).view(np.uint8).data)
         return ConstantData(content.hexdigest()[:32], frozen)
+
+    def __reduce__(self) -> tuple[Callable[..., ConstantData], tuple[str, np.ndarray | None]]:
+        return _restored, (self.digest, self.array)
+
+
+def _frozen(array: np.ndarray) -> np.ndarray:
+    array.setflags(write=False)
+    return array
+
+
+def _restored(digest: str, array: np.ndarray | None) -> ConstantData:
+    """From a pickle, whose arrays can be written."""
+    return ConstantData(digest, None if array is None else _frozen(array))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -64,6 +76,9 @@ class Node:
 
     def __repr__(self) -> str:
         return f"<{self.op.name} {self.name}>"
+
+    def __deepcopy__(self, memo: object) -> Node:
+        return self  # it never changes
 
 
 class Value(NamedTuple):
@@ -171,6 +186,39 @@ class Graph:
 
     def __repr__(self) -> str:
         return f"<Graph {self.name}: {len(self.operators)} operators>"
+
+    def __deepcopy__(self, memo: object) -> Graph:
+        return self  # it never changes
+
+    def __reduce__(self) -> tuple[Callable[..., Graph], tuple[object, ...]]:
+        """Nodes in their order with the places of their operands: no recursion, however deep the graph is."""
+        places = {node: place for place, node in enumerate(self.nodes)}
+
+        def named(values: Iterable[Value]) -> tuple[tuple[int, int], ...]:
+            return tuple((places[value.node], value.index) for value in values)
+
+        table = [
+            (node.op, named(node.args), node.attrs, node.types, node.name, node.body, node.data) for node in self.nodes
+        ]
+        return _from_table, (self.name, table, named(self.inputs), named(self.outputs), self.aliases)
+
+
+def _from_table(
+    name: str,
+    table: Sequence[tuple[OpDef, Sequence[tuple[int, int]], Attrs, tuple[TensorType, ...], str, Graph | None, Any]],
+    inputs: Sequence[tuple[int, int]],
+    outputs: Sequence[tuple[int, int]],
+    aliases: tuple[Alias, ...],
+) -> Graph:
+    """The graph that was pickled."""
+    nodes: list[Node] = []
+
+    def values(places: Sequence[tuple[int, int]]) -> tuple[Value, ...]:
+        return tuple(Value(nodes[place], index) for place, index in places)
+
+    for op, operands, attrs, types, label, body, data in table:
+        nodes.append(Node(op, values(operands), attrs, types, label, body, data))
+    return Graph(name, values(inputs), values(outputs), aliases)
 
 
 def keep(node: Node, args: tuple[Value, ...]) -> Node:

@@ -15,7 +15,8 @@ Other families: ``arithmetic`` (short formulas), ``complex_numbers``, ``sums``, 
 ``fused_quant``, ``fused_matmul``, ``fused_transformer``, ``fused_shape``.
 ``tensor`` is what user functions compute with and ``apply`` records or computes; ``weak_typing`` and ``arguments`` say
 what users may write loosely; ``functions``, ``functions_shape``, ``functions_storage``, ``functions_device``,
-``functions_fused`` and ``functions_training`` give operators with attributes a Python signature.
+``functions_fused`` and ``functions_training`` give operators with attributes a Python signature; ``pickles`` says how a
+pickle names operators.
 
 ``OPS`` maps each name to its declaration; a declaration anywhere in this directory is in it. Every operator is also a
 function here under its snake_case name: ``ops.add(ops.mul(x, 2.0), 1.0)``, ``ops.reduce_sum(x, axis=-1)``.
@@ -39,6 +40,7 @@ from graphkernel.ops import (
     functions_shape,
     functions_storage,
     functions_training,
+    pickles,
 )
 from graphkernel.ops.apply import apply, apply_all
 from graphkernel.ops.tensor import Tensor
@@ -75,4 +77,4 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *_BY_FUNCTION})
 
 
-__all__ = ["OPS", "Tensor", "apply", "apply_all", "cast", "matmul", "select", "snake_case"]
+__all__ = ["OPS", "Tensor", "apply", "apply_all", "cast", "matmul", "pickles", "select", "snake_case"]

@@ -35,9 +35,10 @@ def expand_dims(x: TensorLike, axis: int | Sequence[int]) -> TensorLike:
 
 
 def squeeze(x: TensorLike, axis: Axes = None) -> TensorLike:
-    """Without the given axes of extent 1; without all of them when none is given."""
+    """Without the given axes of extent 1; without all that are known to have it when none is given."""
     ones = tuple(index for index, dim in enumerate(x.shape) if dim == 1)
-    return apply(shapes.SQUEEZE, x, axis=ones if axis is None else axes_of(ints(axis), rank_of(x)))
+    axes = ones if axis is None else axes_of(ints(axis), rank_of(x))
+    return apply(shapes.SQUEEZE, x, axis=axes) if axes else x
 
 
 def transpose(x: TensorLike, perm: Sequence[int] | None = None) -> TensorLike:

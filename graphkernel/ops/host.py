@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphkernel.errors import TypeRuleError
+from graphkernel.ir.graph import Node
 from graphkernel.ir.opdef import Kind
 from graphkernel.ir.types import Attrs, TensorType, dtype, parse_type
 from graphkernel.ops.families import Array, declare
@@ -42,6 +43,11 @@ def _at_places(attrs: Attrs, places: str, names: Iterable[str]) -> tuple[str, ..
     given = tuple(names)
     rest = iter(given)
     return given if places not in attrs else tuple(next(rest) if there else "" for there in attrs.ints(places))
+
+
+def operator_name(node: Node) -> str:
+    """The operator's name; of a generic ONNX operator its own."""
+    return node.attrs.str("op_type") if node.op is ONNX else node.op.name
 
 
 def attributes_to_json(attributes: Iterable[AttributeProto]) -> str:
@@ -74,24 +80,42 @@ def _run(*arrays: Array, attrs: Attrs) -> Any:  # one array, or a tuple of sever
     return values[0] if len(values) == 1 else values
 
 
+def runner(node: Node) -> str:
+    """Who computes an operator by its meaning; of ONNX's generic ones onnxruntime, if it has them, else onnx itself."""
+    if node.op is not ONNX:
+        return "numpy"
+    types = [value.type for value in node.args]
+    session = _session(node.attrs, tuple(_widened(type_.dtype.name) for type_ in types), tuple(t.rank for t in types))
+    return "onnx.reference" if session is None else "onnxruntime"
+
+
 def by_onnxruntime(arrays: Sequence[Array], attrs: Attrs) -> list[Array] | None:
     """The results by onnxruntime in the very opset; None when it is not installed or has no such operator.
 
     Raises what onnxruntime raises when the operator fails on these numbers.
     """
-    names = tuple(array.dtype.name for array in arrays)
-    session = _session(attrs, names, tuple(array.ndim for array in arrays))
+    given = [array.astype(_widened(array.dtype.name), copy=False) for array in map(np.asarray, arrays)]
+    names, ranks = tuple(array.dtype.name for array in given), tuple(array.ndim for array in given)
+    session = _session(attrs, names, ranks)
     if session is None:
         return None
-    return [
-        np.asarray(value) for value in session.run(None, {f"x{i}": np.asarray(array) for i, array in enumerate(arrays)})
-    ]
+    found = session.run(None, {f"x{i}": array for i, array in enumerate(given)})
+    return [_narrowed(np.asarray(value), type_) for value, type_ in zip(found, _stated_types((), attrs), strict=True)]
+
+
+def _widened(name: str) -> str:
+    """onnxruntime takes no arrays of bfloat16: float32 holds all its numbers, and results are rounded once."""
+    return "float32" if name == "bfloat16" else name
+
+
+def _narrowed(array: Array, wanted: TensorType) -> Array:
+    return array.astype(wanted.dtype.numpy) if wanted.dtype.name == "bfloat16" else array
 
 
 @lru_cache(maxsize=64)
 def _session(attrs: Attrs, names: tuple[str, ...], ranks: tuple[int, ...]) -> Any:  # a session of onnxruntime, or None
     """A session of the operator alone, over operands of these data types and ranks."""
-    if importlib.util.find_spec("onnxruntime") is None or "bfloat16" in names:  # it takes no bfloat16 arrays
+    if importlib.util.find_spec("onnxruntime") is None:
         return None
     import onnxruntime
 

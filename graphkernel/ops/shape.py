@@ -68,6 +68,8 @@ def _squeeze_axes(shape: Shape, attrs: Attrs) -> tuple[int, ...]:
 
 def _squeeze_type(types: Types, attrs: Attrs) -> Types:
     (x,) = types
+    if not attrs.ints("axis", ()) and not x.is_static:
+        raise TypeRuleError("name the axes: an extent that is a symbol may turn out to be 1")
     axes = _squeeze_axes(x.shape, attrs)
     for axis in axes:
         if x.shape[axis] != 1:

@@ -7,6 +7,7 @@ from typing import Any
 
 from graphkernel.ir.graph import Graph, Node, Value
 from graphkernel.ir.types import Dim
+from graphkernel.ops.host import operator_name, runner
 from graphkernel.report.report import Fallback, HostEntry, KernelEntry
 from graphkernel.runtime.cupy_host import CupyStep
 from graphkernel.runtime.host import HostLibrary
@@ -18,6 +19,8 @@ ADVICE: Mapping[str, str] = {
     "unsupported-op": "keep it out of kernels with disable_cluster_ops",
     "unsupported-dtype": "cast to float32 around it, or keep it out of kernels with disable_cluster_ops",
     "host-numpy": "slow but right; give host= a library that has the operator",
+    "host-onnxruntime": "right, but called for this operator alone",
+    "host-onnx.reference": "slow: onnxruntime does not have it for these types, so the onnx package computes it",
 }
 REPORT_IT = "nothing to do; please report the kernel, its text is in the graph"
 
@@ -52,7 +55,8 @@ def fallback(node: Node, error: Exception) -> Fallback:
 
 def left_to_numpy(node: Node, why: str) -> Fallback:
     """An operator that the host library did not take."""
-    return Fallback(node.name, node.op.name, "host-numpy", why, ADVICE["host-numpy"])
+    code = f"host-{runner(node)}"
+    return Fallback(node.name, operator_name(node), code, why, ADVICE[code])
 
 
 def host_entries(plan: Plan, library: HostLibrary) -> tuple[HostEntry, ...]:
@@ -62,15 +66,10 @@ def host_entries(plan: Plan, library: HostLibrary) -> tuple[HostEntry, ...]:
         if isinstance(step, RegionStep):
             found.append(HostEntry(step.name, library.name, tuple(map(operator_name, step.nodes))))
         elif isinstance(step, NumpyStep):
-            found.append(HostEntry(step.name, "numpy", (operator_name(step.node),)))
+            found.append(HostEntry(step.name, runner(step.node), (operator_name(step.node),)))
         elif isinstance(step, CupyStep):
             found.append(HostEntry(step.name, library.name, (operator_name(step.node),)))
     return tuple(found)
-
-
-def operator_name(node: Node) -> str:
-    """The operator's name; of a generic ONNX operator its own."""
-    return node.attrs.str("op_type") if node.op.name == "Onnx" else node.op.name
 
 
 def bytes_moved(values: Iterable[Value]) -> Dim:

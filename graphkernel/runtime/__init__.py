@@ -5,7 +5,8 @@ Reading order: ``arrays`` (what comes in, and the same kind out), ``samples`` (i
 ``onnx_writer``, ``onnx_shapes`` and ``onnx_text`` (our operators as ONNX nodes), ``sessions`` (of onnxruntime, which
 outlive a fork), ``regions`` (onnxruntime over whole regions), ``plan`` (graph to steps), ``verify_plan`` (what every plan
 must keep), ``memory`` (where arrays lie), ``poison`` (memory that shows mistakes), ``frame`` (a plan with its buffers for
-given shapes), ``executable`` (the callable); on a CUDA device: ``cupy_host`` (the rest on cupy), ``device`` (its memory),
+given shapes), ``failures`` (what a failed step
+tells), ``executable`` (the callable); on a CUDA device: ``cupy_host`` (the rest on cupy), ``device`` (its memory),
 ``capture`` (a plan as one CUDA graph), ``device_executable`` (the callable there); ``measure`` (how long calls and steps
 take), ``kernel_cache`` (the files of compiled kernels).
 """

@@ -12,7 +12,7 @@ from typing import Any
 
 from graphkernel.runtime.capture import CapturedPlan, capture
 from graphkernel.runtime.device import DeviceMemory
-from graphkernel.runtime.executable import Executable
+from graphkernel.runtime.executable import Executable, sequence_of_outputs
 
 
 @dataclass(eq=False)
@@ -24,6 +24,8 @@ class DeviceExecutable(Executable):
     def __call__(self, *arrays: object, out: Sequence[Any] | None = None) -> tuple[Any, ...]:
         """Runs the graph on the caller's stream: torch's current one for tensors of torch, else cupy's."""
         border = self.device.border
+        if out is not None:
+            out = sequence_of_outputs(out, self.memory.kind)
         with border.stream_of(arrays if out is None else (*arrays, *out)):
             inputs = [self._taken(array, position) for position, array in enumerate(arrays)]
             stays = out is not None and all(map(border.lives_on_device, out))

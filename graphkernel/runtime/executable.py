@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from operator import length_hint
+from typing import Any, cast
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from graphkernel.ir.bind import bind_symbols
 from graphkernel.ir.graph import Graph
 from graphkernel.report.report import Report
 from graphkernel.runtime.arrays import Array
+from graphkernel.runtime.failures import PASSED_ON, step_failure
 from graphkernel.runtime.frame import Frame, Layout, make_frame
 from graphkernel.runtime.memory import HOST, Memory
 from graphkernel.runtime.plan import Plan
@@ -28,11 +30,13 @@ class Executable:
 
     ``exe(x, out=(y,))`` writes into given arrays. Inputs that the graph assigns to are changed in place.
     Several threads may call at once: each call has a frame of its own. ``report`` tells what runs where, and why.
+    A pickle holds the optimized graph; whoever reads it compiles that ``again``, mostly from kernels kept on disk.
     """
 
     plan: Plan
     report: Report
     memory: Memory = HOST
+    again: Callable[[], Executable] | None = field(default=None, repr=False)
     _frames: OrderedDict[Hashable, list[Frame]] = field(
         default_factory=OrderedDict[Hashable, "list[Frame]"], repr=False
     )
@@ -40,13 +44,24 @@ class Executable:
     def __repr__(self) -> str:
         return f"<Executable {self.report.summary}>"
 
+    def __reduce__(self) -> tuple[Callable[[], Executable], tuple[()]]:
+        if self.again is None:
+            raise RuntimeFailure(
+                "this executable is no graph's that was compiled; pickle the graph and compile it there"
+            )
+        return self.again, ()
+
     @property
     def graph(self) -> Graph:
         """The graph that it computes."""
         return self.plan.graph
 
     def __call__(self, *arrays: object, out: Sequence[Any] | None = None) -> tuple[Any, ...]:
-        """Runs the graph. Raises ``InputError`` when an array, or one of ``out``, does not fit."""
+        """Runs the graph.
+
+        Raises ``InputError`` when an array, or one of ``out``, does not fit, and ``RuntimeFailure``, which names the
+        operator, when one fails on what it is given: an index beyond its axis, the greatest of no elements.
+        """
         memory, kind = self.memory, self.memory.kind
         inputs: list[Any] = [a if isinstance(a, kind) else self._taken(a, i) for i, a in enumerate(arrays)]
         for alias in self.graph.aliases:
@@ -92,8 +107,15 @@ class Executable:
         for slot, layout in frame.fresh:
             if slots[slot] is None:
                 slots[slot] = self.memory.empty(*layout)
-        for action in frame.actions:
-            action(slots)
+        running = iter(frame.actions)
+        try:
+            for action in running:
+                action(slots)
+        except PASSED_ON:
+            raise
+        except Exception as error:
+            number = len(frame.actions) - 1 - length_hint(running)
+            raise step_failure(self.plan.steps[number], error) from error
         results = tuple([slots[end.slot].copy() if end.copy else slots[end.slot] for end in self.plan.outputs])
         if out is not None:
             for target, result in zip(out, results, strict=True):
@@ -113,17 +135,30 @@ class Executable:
             raise InputError(f"input {name} is assigned to by the graph, but its array is not writeable; give a copy")
 
     def _checked_outputs(self, out: Sequence[Any], layouts: Sequence[Layout]) -> list[Array]:
-        if isinstance(out, self.memory.kind):
-            raise InputError("out= takes a tuple of arrays, one for each output: out=(array,)")
-        if len(out) != len(layouts):
-            raise InputError(f"the graph has {len(layouts)} outputs, out= holds {len(out)}")
-        arrays = [self.memory.take(array, f"out[{position}]") for position, array in enumerate(out)]
+        given = sequence_of_outputs(out, self.memory.kind)
+        if len(given) != len(layouts):
+            raise InputError(f"the graph has {len(layouts)} outputs, out= holds {len(given)}")
+        arrays = [self.memory.take(array, f"out[{position}]") for position, array in enumerate(given)]
         for position, (array, (shape, dtype)) in enumerate(zip(arrays, layouts, strict=True)):
             is_writeable = self.memory.is_writeable(array)
             if array.shape != shape or array.dtype != dtype or not is_writeable:
                 found = f"{array.dtype}{list(array.shape)}{'' if is_writeable else ', not writeable'}"
                 raise InputError(f"out[{position}] must be a writeable array {dtype}{list(shape)}, got {found}")
+            for other in range(position):
+                if _share_memory(arrays[other], array):
+                    raise InputError(f"out[{other}] and out[{position}] share memory; each output needs its own")
         return arrays
+
+
+def sequence_of_outputs(out: object, kind: type) -> Sequence[Any]:
+    """What ``out=`` holds. ``InputError`` for what is no tuple or list, an array of ``kind`` above all."""
+    if isinstance(out, kind) or not isinstance(out, tuple | list):
+        raise InputError(f"out= takes a tuple of arrays, one for each output: out=(array,), got {type(out).__name__}")
+    return cast("Sequence[Any]", out)
+
+
+def _share_memory(first: Array, second: Array) -> bool:
+    return bool(np.may_share_memory(first, second) and np.shares_memory(first, second))
 
 
 def _writable_apart(given: Array, inputs: Sequence[Array]) -> bool:

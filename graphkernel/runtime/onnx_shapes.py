@@ -8,19 +8,26 @@ from graphkernel.ir.graph import Node
 from graphkernel.ir.types import Dim, Shape, Sym
 from graphkernel.runtime.onnx_writer import Unwritable, Write, Writer, result_names
 
+ALLOWZERO_OPSET = 14
 BEFORE_THE_FIRST = -(2**62)  # how ONNX spells the end of a slice that runs backwards through element 0
 
 
 def _reshape(writer: Writer, node: Node, x: tuple[str, ...], result: str) -> object:
-    return writer.emit(
-        "Reshape", x[0], shape_operand(writer, x[0], node.args[0].type.shape, node.out.type.shape), result=result
-    )
+    """A 0 in the shape means "as in the operand", but for ``allowzero``; beside that there may be no -1."""
+    have, want = node.args[0].type.shape, node.out.type.shape
+    unknown = sum(isinstance(dim, Sym) for dim in want)
+    if unknown <= 1 and 0 not in want:
+        shape = writer.ints(tuple(-1 if isinstance(dim, Sym) else dim for dim in want))
+        return writer.emit("Reshape", x[0], shape, result=result)
+    if writer.opset < ALLOWZERO_OPSET:
+        raise Unwritable(f"extents that may be 0 are in opset {ALLOWZERO_OPSET}")
+    return writer.emit("Reshape", x[0], _shape_operand(writer, x[0], have, want), result=result, allowzero=1)
 
 
-def shape_operand(writer: Writer, x: str, have: Shape, want: Shape) -> str:
-    """The shape as a tensor: constant when static, with one -1 when that is enough, else taken from the operand's shape."""
-    if sum(isinstance(dim, Sym) for dim in want) <= 1:
-        return writer.ints(tuple(-1 if isinstance(dim, Sym) else dim for dim in want))
+def _shape_operand(writer: Writer, x: str, have: Shape, want: Shape) -> str:
+    """The shape as a tensor: a constant when it is known, else taken from the operand's shape."""
+    if not any(isinstance(dim, Sym) for dim in want):
+        return writer.ints(tuple(dim for dim in want if isinstance(dim, int)))
     parts: list[str] = []
     shape = ""
     for dim in want:
@@ -59,7 +66,10 @@ def _concat(writer: Writer, node: Node, x: tuple[str, ...], result: str) -> obje
 
 
 def _broadcast_to(writer: Writer, node: Node, x: tuple[str, ...], result: str) -> object:
-    return writer.emit("Expand", x[0], writer.ints(_static(node.out.type.shape)), result=result)
+    shape = _static(node.out.type.shape)
+    if 0 in shape:
+        raise Unwritable("onnxruntime expands nothing to no elements")
+    return writer.emit("Expand", x[0], writer.ints(shape), result=result)
 
 
 def _slice(writer: Writer, node: Node, x: tuple[str, ...], result: str) -> object:

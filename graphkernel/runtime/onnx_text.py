@@ -88,6 +88,8 @@ def _window(node: Node) -> dict[str, Any]:
 
 
 def _batch_norm(writer: Writer, node: Node, x: tuple[str, ...], result: str) -> object:
+    if node.attrs.bool("is_training", False) or node.attrs.str("data_format", "NCHW") != "NCHW":
+        raise Unwritable("BatchNorm in training, or with channels last")
     return writer.emit("BatchNormalization", *x, result=result, epsilon=node.attrs.float("epsilon", 1e-5))
 
 

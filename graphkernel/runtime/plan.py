@@ -9,7 +9,7 @@ it like any other step: what reads it comes later.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from graphkernel.cluster.liveness import is_view
 from graphkernel.errors import RuntimeFailure
@@ -78,24 +78,26 @@ class Plan:
 
 
 def make_plan(graph: Graph, kernels: Mapping[Node, CompiledKernel], library: HostLibrary) -> Plan:
-    """The plan of a graph. ``kernels`` holds the compiled kernel of every fused node."""
+    """The plan of a graph. ``kernels`` holds the compiled kernel of every fused node.
+
+    What the library declines when it is handed a region is left out, and regions are made anew around it.
+    """
     slots = {value: index for index, value in enumerate(value for node in graph.nodes for value in node.outs)}
-    hands = _assign_hands(graph, library)
-    steps: list[Step] = []
-    refused: dict[Node, str] = {node: hands[node].why for node in graph.operators if hands[node].who == NUMPY}
-    for members in _regions(graph, hands):
-        steps.extend(_steps_of(graph, members, hands, kernels, library, slots, refused, len(steps)))
-    steps = list(_protected(graph, steps, slots))
+    maker = _Maker(graph, kernels, library, slots)
+    steps = maker.steps()
+    while maker.is_stale:
+        steps = maker.steps()
+    steps = _protected(graph, steps, slots)
     roots = _roots(steps)
     return Plan(
         graph,
-        tuple(steps),
+        steps,
         slots,
         tuple(slots[value] for value in graph.inputs),
         tuple(node.out for node in graph.nodes if node.data is not None),
         _outputs(graph, steps, slots, roots),
         _buffers(graph, steps, slots, roots),
-        refused,
+        maker.refused,
         _differences(graph),
     )
 
@@ -114,9 +116,12 @@ class _Hand:
         return self.who != NOBODY and (self.who, self.in_region) != (who, in_region)
 
 
-def _assign_hands(graph: Graph, library: HostLibrary) -> dict[Node, _Hand]:
-    groups = {node: None if is_view(node) or node.body is not None else library.group(node) for node in graph.operators}
-    inner = _views_inside(graph, groups, library)
+def _assign_hands(graph: Graph, library: HostLibrary, declined: Mapping[Node, str]) -> dict[Node, _Hand]:
+    groups = {
+        node: None if is_view(node) or node.body is not None or node in declined else library.group(node)
+        for node in graph.operators
+    }
+    inner = {node: group for node, group in _views_inside(graph, groups, library).items() if node not in declined}
     hands: dict[Node, _Hand] = {}
     for node in graph.operators:
         before = [hands[arg.node] for arg in node.args if arg.node in hands]
@@ -127,7 +132,8 @@ def _assign_hands(graph: Graph, library: HostLibrary) -> dict[Node, _Hand]:
         who = KERNEL if node.body is not None else NUMPY if group is None else group
         in_region = who not in (KERNEL, NUMPY)
         depth = max((hand.depth + hand.differs_from(who, in_region) for hand in before), default=0)
-        hands[node] = _Hand(who, depth, in_region, library.why_not(node) if who == NUMPY else "")
+        why = declined.get(node) or library.why_not(node) if who == NUMPY else ""
+        hands[node] = _Hand(who, depth, in_region, why)
     return hands
 
 
@@ -172,26 +178,53 @@ def _regions(graph: Graph, hands: Mapping[Node, _Hand]) -> Iterator[tuple[Node, 
         yield members
 
 
-def _steps_of(
-    graph: Graph,
-    members: tuple[Node, ...],
-    hands: Mapping[Node, _Hand],
-    kernels: Mapping[Node, CompiledKernel],
-    library: HostLibrary,
-    slots: Mapping[Value, int],
-    refused: dict[Node, str],
-    number: int,
-) -> list[Step]:
-    first = members[0]
-    if first.body is not None:
-        return [_kernel_step(first, kernels[first], slots)]
-    if not hands[first].in_region:
-        return [_plain_step(first, library, slots)]
-    try:
-        return [library.region(f"region_{number}", members, slots, _leaving(graph, members))]
-    except RuntimeFailure as failure:
-        refused.update(dict.fromkeys(members, str(failure)))
-        return [_plain_step(node, library, slots) for node in members]
+@dataclass(eq=False)
+class _Maker:
+    """Makes the steps of a graph; ``declined`` are the operators that the library turned out not to run, and why."""
+
+    graph: Graph
+    kernels: Mapping[Node, CompiledKernel]
+    library: HostLibrary
+    slots: Mapping[Value, int]
+    declined: dict[Node, str] = field(default_factory=dict[Node, str])
+    refused: Mapping[Node, str] = field(default_factory=dict[Node, str])
+    is_stale: bool = False
+
+    def steps(self) -> list[Step]:
+        """The steps in order. They are stale when a region was declined meanwhile: the next ones leave out why."""
+        known = len(self.declined)
+        hands = _assign_hands(self.graph, self.library, self.declined)
+        self.refused = {node: hands[node].why for node in self.graph.operators if hands[node].who == NUMPY}
+        found: list[Step] = []
+        for members in _regions(self.graph, hands):
+            found.extend(self._steps_of(members, hands[members[0]], len(found)))
+        self.is_stale = len(self.declined) > known
+        return found
+
+    def _steps_of(self, members: tuple[Node, ...], hand: _Hand, number: int) -> Iterator[Step]:
+        first = members[0]
+        if first.body is not None:
+            yield _kernel_step(first, self.kernels[first], self.slots)
+        elif not hand.in_region:
+            yield _plain_step(first, self.library, self.slots)
+        else:
+            try:
+                yield self._region(f"region_{number}", members)
+            except RuntimeFailure as failure:
+                self.declined.update(self._declined_alone(members) or dict.fromkeys(members, str(failure)))
+
+    def _region(self, name: str, members: tuple[Node, ...]) -> Step:
+        return self.library.region(name, members, self.slots, _leaving(self.graph, members))
+
+    def _declined_alone(self, members: tuple[Node, ...]) -> dict[Node, str]:
+        """The operators of a region that the library does not even run alone."""
+        found: dict[Node, str] = {}
+        for node in members:
+            try:
+                self._region(node.name, (node,))
+            except RuntimeFailure as failure:
+                found[node] = str(failure)
+        return found
 
 
 def _kernel_step(node: Node, kernel: CompiledKernel, slots: Mapping[Value, int]) -> KernelStep:

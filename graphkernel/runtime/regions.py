@@ -172,7 +172,10 @@ def _model(
                 names[value] = writer.constant(value.constant)
         results = result_names(f"v{position}", len(node.types))
         names.update(zip(node.outs, results, strict=True))
+        before = len(writer.nodes)
         write(writer, node, tuple(names[value] for value in node.args), results[0])
+        for part, made in enumerate(writer.nodes[before:]):
+            made.name = f"{position}.{part}"  # what onnxruntime's errors say
     kept = _needed(writer.nodes, {names[value] for value in outputs})
     used = {operand for node in kept for operand in node.input}
     graph = helper.make_graph(

@@ -144,14 +144,15 @@ class NumpyStep:
         """The action for these symbol values."""
         meaning, attrs = self.node.op.meaning, concrete_attrs(self.node.attrs, symbols)
         inputs, outputs = self.inputs, self.outputs
+        layouts = [(concrete_shape(type_.shape, symbols), type_.dtype.numpy) for type_ in self.node.types]
 
         def call(slots: Slots) -> None:
             operands = [slots[slot] for slot in inputs]
             with np.errstate(all="ignore"):
                 found = meaning(*operands, attrs=attrs)
             results = found if isinstance(found, tuple) else (found,)
-            for slot, result in zip(outputs, results, strict=True):
-                slots[slot] = _own(np.asarray(result), operands)
+            for slot, layout, result in zip(outputs, layouts, results, strict=True):
+                slots[slot] = _own(_promised(np.asarray(result), layout), operands)
 
         return call
 
@@ -163,6 +164,14 @@ def _fill(slots: Slots, outputs: Sequence[int], results: Sequence[Array]) -> Non
             slots[slot] = result
         else:
             np.copyto(slots[slot], result)
+
+
+def _promised(result: Array, layout: tuple[tuple[int, ...], np.dtype[Any]]) -> Array:
+    """The result, if it is as its type says: a slice beyond its axis is shorter than whoever exported it took for granted."""
+    if (result.shape, result.dtype) != layout:
+        (shape, dtype) = layout
+        raise ValueError(f"gives {result.dtype}{list(result.shape)}, promised is {dtype}{list(shape)}")
+    return result
 
 
 def _own(result: Array, operands: Sequence[Array]) -> Array:

@@ -20,6 +20,9 @@ from graphkernel.ir.graph import Graph
 from graphkernel.ir.types import TensorType
 from graphkernel.ir.verify import verify
 from graphkernel.report.difference import largest_difference
+from graphkernel.runtime.host import NumpyHost
+from graphkernel.runtime.regions import OnnxRuntimeHost
+from tests.support.plan_runs import by_meaning, fault
 
 
 def scalar_loss(inputs: Any, weights: Any) -> Any:
@@ -33,6 +36,7 @@ def scalar_loss(inputs: Any, weights: Any) -> Any:
 
 BLOCK = Bottleneck(channels=2, projected=True)
 STEP = 1e-6
+HOSTS = {"numpy": NumpyHost(), "onnxruntime": OnnxRuntimeHost(threads=1)}
 LOSSES: dict[str, tuple[Loss, Specs, Specs]] = {
     "bert": (
         SMALL_BERT.loss,
@@ -74,6 +78,17 @@ def test_numbers_stay_and_launches_shrink(name: str, target: str, level: int) ->
 def test_optimizing_again_changes_nothing(name: str) -> None:
     fused = gk.optimize(evaluated(name)[0])
     assert gk.optimize(fused) == fused
+
+
+@pytest.mark.parametrize("host", HOSTS)
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("name", NETWORKS)
+def test_plans_are_right_in_poisoned_memory(name: str, level: int, host: str) -> None:
+    """Kernels by their meaning: the plan is looked at."""
+    graph, arrays, _ = evaluated(name)
+    for flags in ({}, {"enable_auto_tensor_inplace": True, "composite_op_limit_size": 3}):
+        options: dict[str, object] = {"opt_level": level, **(flags if level else {})}
+        assert fault(graph, (arrays, arrays), options, compiler=by_meaning, host=HOSTS[host]) is None
 
 
 @pytest.mark.parametrize("name", ["bert_training", "bottleneck_training"])

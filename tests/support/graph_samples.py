@@ -6,7 +6,7 @@ gives a smaller one, which is how a failure is made small.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from random import Random
@@ -25,6 +25,9 @@ from graphkernel.ir.verify import verify
 from graphkernel.ops import Tensor
 from graphkernel.options import Options
 from graphkernel.pipeline import steps_for
+from graphkernel.runtime.host import NumpyHost
+from graphkernel.runtime.regions import OnnxRuntimeHost
+from tests.support.plan_runs import by_meaning, fault
 
 Array = np.ndarray[Any, Any]
 TARGETS = ("cpu", "gpu", "ascend")
@@ -227,7 +230,17 @@ def _failure(given: Case) -> str | None:
     got = gk.evaluate(fused, given.arrays)
     worst = [apart(a, b) for a, b in zip(got, expected, strict=True)]
     bad = [index for index, distance in enumerate(worst) if not distance <= TOLERANCE[graph.inputs[0].type.dtype.name]]
-    return f"output {bad[0]} differs by {worst[bad[0]]:.2g}" if bad else None
+    return f"output {bad[0]} differs by {worst[bad[0]]:.2g}" if bad else _plan_failure(fused, given.arrays)
+
+
+def _plan_failure(fused: Graph, arrays: Sequence[Array]) -> str | None:
+    """What the plan of a fused graph does not keep: verified, in poisoned memory, kernels by their meaning."""
+    flags: dict[str, object] = {"opt_level": 0}
+    found = (
+        fault(fused, (arrays, [-array for array in arrays]), flags, compiler=by_meaning, host=host)
+        for host in (NumpyHost(), OnnxRuntimeHost(threads=1))
+    )
+    return next(filter(None, found), None)
 
 
 def apart(got: Array, want: Array) -> float:

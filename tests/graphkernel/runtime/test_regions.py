@@ -8,8 +8,9 @@ import pytest
 
 import graphkernel as gk
 from graphkernel import ops
+from graphkernel.ir.bind import concrete_shape
 from graphkernel.ir.graph import Builder, Graph
-from graphkernel.ir.types import Attrs, TensorType, dtype
+from graphkernel.ir.types import Attrs, TensorType, dtype, parse_type
 from graphkernel.ops import OPS
 from graphkernel.ops.host import ONNX
 from graphkernel.runtime.onnx_text import SAME, WRITERS
@@ -146,5 +147,38 @@ def test_a_session_that_fails_falls_back_to_numpy() -> None:
     y = made.emit(OPS["Neg"], made.emit(OPS["MatMul"], x, x, transpose_b=True))
     graph = Graph("net", (x,), (made.node(ONNX, (x,), attrs).out, y))
     exe = gk.compile(graph, opt_level=0, host=OnnxRuntimeHost())
-    assert {entry.code for entry in exe.report.fallbacks} == {"host-numpy"}
-    assert "onnxruntime cannot run region_0" in exe.report.fallbacks[0].reason
+    assert {entry.code for entry in exe.report.fallbacks} == {"host-onnx.reference"}
+    assert "onnxruntime cannot run t2" in exe.report.fallbacks[0].reason
+
+
+@pytest.mark.parametrize("have", ["f32[0, 3, 4]", "f32[4, 0, 3]", "f32[B, 0, 4]", "f32[B, S, 4]"])
+@pytest.mark.parametrize(
+    "want", ["f32[0]", "f32[2, 0]", "f32[0, 4]", "f32[0, B, S, 4]", "f32[4, S, B]", "f32[1, 2, 0, 3]"]
+)
+def test_a_shape_without_elements_means_what_it_says(have: str, want: str) -> None:
+    """To ONNX a 0 in a shape is "as in the operand"."""
+    source, target = parse_type(have), parse_type(want)
+    if not source.symbols >= target.symbols or source.size != target.size:
+        pytest.skip("no view of the other")
+    builder = Builder()
+    x = builder.parameter("x", source)
+    same = builder.emit(OPS["Onnx"], x, op_type="Identity", opset=17, attributes="[]", result_types=(have,), domain="")
+    view = builder.emit(OPS["Reshape"], same, shape=target.shape)
+    last = builder.emit(
+        OPS["Onnx"], view, op_type="Identity", opset=17, attributes="[]", result_types=(want,), domain=""
+    )
+    executable = gk.compile(Graph("net", (x,), (last,)), 0, host=OnnxRuntimeHost(threads=1))
+    for sizes in ({"B": 2, "S": 3}, {"B": 0, "S": 3}, {"B": 2, "S": 0}):
+        given = np.zeros(concrete_shape(source.shape, sizes), np.float32)
+        assert executable(given)[0].shape == concrete_shape(target.shape, sizes)
+
+
+@pytest.mark.parametrize("shape", ["f32[1, 3]", "f32[1, 1]", "f32[3]"])
+def test_nothing_is_expanded_to_nothing(shape: str) -> None:
+    builder = Builder()
+    x = builder.parameter("x", parse_type(shape))
+    same = builder.emit(OPS["Onnx"], x, op_type="Identity", opset=17, attributes="[]", result_types=(shape,), domain="")
+    executable = gk.compile(
+        Graph("net", (x,), (builder.emit(OPS["BroadcastTo"], same, shape=(0, 3)),)), 0, host=OnnxRuntimeHost(threads=1)
+    )
+    assert executable(np.zeros(concrete_shape(x.type.shape, {}), np.float32))[0].shape == (0, 3)

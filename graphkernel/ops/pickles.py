@@ -1,0 +1,31 @@
+"""Operators in pickles: by name. Type rules and meanings are functions, which stay here."""
+
+from __future__ import annotations
+
+import copyreg
+from collections.abc import Callable, Mapping
+from functools import cache
+
+from graphkernel.catalogue import collect
+from graphkernel.errors import GraphKernelError
+from graphkernel.ir import graph  # as a module: what stands in a namespace of this room is an operator of it
+from graphkernel.ir.opdef import OpDef
+
+
+def operator_called(name: str) -> OpDef:
+    """What the name in a pickle stands for."""
+    return _known()[name]
+
+
+@cache
+def _known() -> Mapping[str, OpDef]:
+    return {op.name: op for op in (*collect("graphkernel.ops", OpDef), graph.PARAMETER, graph.CONSTANT, graph.FUSED)}
+
+
+def _reduced(op: OpDef) -> tuple[Callable[[str], OpDef], tuple[str]]:
+    if _known().get(op.name) is not op:
+        raise GraphKernelError(f"operator {op.name} is not one of graphkernel's own: a pickle cannot hold it")
+    return operator_called, (op.name,)
+
+
+copyreg.pickle(OpDef, _reduced)

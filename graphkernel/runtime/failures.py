@@ -1,0 +1,41 @@
+"""What a failed step tells the caller: the operator, its name, and what the library said."""
+
+from __future__ import annotations
+
+import re
+
+from graphkernel.errors import GraphKernelError, RuntimeFailure
+from graphkernel.ir.graph import Node
+from graphkernel.ops.host import operator_name
+from graphkernel.runtime.regions import RegionStep
+from graphkernel.runtime.steps import Step
+from kernelgen.errors import BackendUnavailable
+
+PASSED_ON = (GraphKernelError, BackendUnavailable, MemoryError)
+"""What says enough by itself: errors of ours, a tool that is missing, no memory."""
+
+MOST_NAMES = 4
+
+
+def step_failure(step: Step, error: Exception) -> RuntimeFailure:
+    """The error of a step in words of the graph; of a region onnxruntime's message tells which of its operators."""
+    return RuntimeFailure(f"{_subject(step, str(error))} fails: {type(error).__name__}: {_said(str(error))}")
+
+
+def _subject(step: Step, message: str) -> str:
+    if isinstance(step, RegionStep):
+        named = re.search(r"Name:'(\d+)\.", message)
+        nodes = (step.nodes[int(named[1])],) if named and int(named[1]) < len(step.nodes) else step.nodes
+        more = f" and {len(nodes) - MOST_NAMES} more" if len(nodes) > MOST_NAMES else ""
+        return ", ".join(map(_named, nodes[:MOST_NAMES])) + more
+    node = getattr(step, "node", None)
+    return _named(node) if isinstance(node, Node) else step.name
+
+
+def _named(node: Node) -> str:
+    return f"{operator_name(node)} {node.name}"
+
+
+def _said(message: str) -> str:
+    """onnxruntime's message without the places of its own sources."""
+    return re.sub(r"Status Message: \S*\.(?:cc|h):\d+ ", "Status Message: ", message).strip()
