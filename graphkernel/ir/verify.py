@@ -25,11 +25,15 @@ INVARIANTS: dict[str, str] = {
     "G6": "a fused node, and nothing else, has a body; its operands and results have the types of the body's boundary",
     "G7": "an alias joins an output and an input of one type; each output and each input is in one alias at most",
     "G8": "kernels of one name are identical, and no kernel has the name of an operator in use",
-    "G9": "every symbol occurs in the shape of an input and is not a word of the text form; extents are not negative",
+    "G9": (
+        "every symbol occurs in the shape of an input, of a kernel's or of the graph around it, and is not a word of the "
+        "text form; extents are not negative"
+    ),
 }
 
 
 Types = tuple[TensorType, ...]
+Symbols = tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -60,15 +64,18 @@ def verify(graph: Graph, checked: Checked | None = None) -> Checked:
     for number, message in broken(graph, checked):
         raise VerifyError(number, f"{message} in graph {graph.name!r} ({INVARIANTS[number]})")
     found: dict[tuple[str, ...], set[Node]] = {}
-    for part in _with_bodies(graph):
-        found.setdefault(_known_symbols(part), set()).update(part.nodes)
+    for part, known in _with_bodies(graph):
+        found.setdefault(known, set()).update(part.nodes)
     return Checked(found, checked.inferred)
 
 
-def broken(graph: Graph, checked: Checked | None = None) -> Iterator[tuple[str, str]]:
-    """All broken invariants with what breaks them; the bodies of fused nodes are included."""
+def broken(graph: Graph, checked: Checked | None = None, around: Symbols = ()) -> Iterator[tuple[str, str]]:
+    """All broken invariants with what breaks them; the bodies of fused nodes are included.
+
+    ``around`` are the symbols of the graph that a body stands in: a kernel is told those that its operands do not tell.
+    """
     checked = checked or Checked()
-    known = _known_symbols(graph)
+    known = _known_symbols(graph, around)
     good = checked.nodes.get(known, ())
     nodes = [node for node in graph.nodes if node not in good]
     yield from _inputs(graph)
@@ -76,21 +83,24 @@ def broken(graph: Graph, checked: Checked | None = None) -> Iterator[tuple[str, 
     for node in nodes:
         yield from _types(node, checked)
         yield from _content(node)
-        yield from _body(node, checked)
+        yield from _body(node, checked, known)
     yield from _aliases(graph)
     yield from _kernel_names(graph)
     yield from _symbols(nodes, known)
 
 
-def _with_bodies(graph: Graph) -> Iterator[Graph]:
-    yield graph
+def _with_bodies(graph: Graph, around: Symbols = ()) -> Iterator[tuple[Graph, Symbols]]:
+    """The graph and the bodies inside, each with the symbols that it may use."""
+    known = _known_symbols(graph, around)
+    yield graph, known
     for node in graph.nodes:
         if node.body is not None:
-            yield from _with_bodies(node.body)
+            yield from _with_bodies(node.body, known)
 
 
-def _known_symbols(graph: Graph) -> tuple[str, ...]:
-    return symbols_of(dim for value in graph.inputs for dim in value.type.shape)
+def _known_symbols(graph: Graph, around: Symbols) -> Symbols:
+    own = symbols_of(dim for value in graph.inputs for dim in value.type.shape)
+    return tuple(sorted({*own, *around})) if around else own
 
 
 def _inputs(graph: Graph) -> Iterator[tuple[str, str]]:
@@ -139,7 +149,7 @@ def _content(node: Node) -> Iterator[tuple[str, str]]:
             yield "G5", f"constant {node.name}: {_text(node.types)} has content {array.dtype}{list(array.shape)}"
 
 
-def _body(node: Node, checked: Checked) -> Iterator[tuple[str, str]]:
+def _body(node: Node, checked: Checked, known: Symbols) -> Iterator[tuple[str, str]]:
     if (node.body is not None) != (node.op is FUSED):
         yield "G6", f"{node.op.name} {node.name} {'has' if node.body is not None else 'lacks'} a body"
     if node.body is None:
@@ -150,7 +160,7 @@ def _body(node: Node, checked: Checked) -> Iterator[tuple[str, str]]:
     given = tuple(value.type for value in node.body.outputs if value.index < len(value.node.types))
     if node.types != given:
         yield "G6", f"{node.name} has {_text(node.types)}, its body gives {_text(given)}"
-    for number, message in broken(node.body, checked):
+    for number, message in broken(node.body, checked, known):
         yield number, f"{message}, in kernel {node.body.name!r}"
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from onnx import NodeProto, helper
 
-from tests.fuzz.models.contents import is_float, largest
+from tests.fuzz.models.contents import is_float, largest, smallest_normal
 from tests.fuzz.models.oracle import Array
 
 Operands = Sequence[Array | None]
@@ -120,6 +120,14 @@ def _rounds_up(node: NodeProto, operands: Operands) -> bool:
     return bool(given.get("ceil_mode")) or (b"SAME" in given.get("auto_pad", b"") and "dilations" in given)
 
 
+def _has_denormal(node: NodeProto, operands: Operands) -> bool:
+    return any(
+        bool(((np.abs(x.astype(np.float64)) < smallest_normal(x.dtype)) & (x != 0)).any())
+        for x in operands
+        if x is not None and is_float(x.dtype)
+    )
+
+
 def _is_double(node: NodeProto, operands: Operands) -> bool:
     return operands[0] is not None and operands[0].dtype == np.float64
 
@@ -171,6 +179,7 @@ MISTAKES: tuple[Mistake, ...] = (
     Mistake("onnxruntime clips infinities where a bound is missing", frozenset({"Clip"}), _without_bound),
     Mistake("sums over infinities, NaN or squares beyond the range come in another order", SUMS, _is_huge),
     Mistake("onnxruntime bounds arguments of functions, so that infinities and NaN come out otherwise", FUNCTIONS, _is_huge),
+    Mistake("onnxruntime's functions lose the digits of denormals", FUNCTIONS, _has_denormal),
     Mistake("onnxruntime's result over an empty axis is not the neutral element", REDUCTIONS, _is_empty),
     Mistake("onnxruntime's sums of integers saturate, or go through floats", REDUCTIONS, _overflows),
     Mistake("integers divided by zero have no value", frozenset({"Div", "Mod"}), _divides_by_zero),

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from google.protobuf.json_format import MessageToDict, ParseDict
 from onnx import ModelProto, TensorProto, defs, helper, numpy_helper
+from onnx.defs import OpSchema
 
 from tests.fuzz.models.draft import SETS, SYMBOLS, Draft, Extent, Known, Rejected
 from tests.fuzz.models.oracle import Array
@@ -90,11 +91,13 @@ def finished(draft: Draft) -> ModelSample:
 
 
 def _skip_results(draft: Draft, needed: set[str]) -> None:
-    """Half of the results that nobody uses get an empty name, where the node has others."""
+    """Half of the results that nobody uses get an empty name, where ONNX allows it and the node has others."""
     for node in draft.nodes:
+        formal = defs.get_schema(node.op_type, draft.opset, "").outputs
         for position, name in enumerate(node.output):
+            optional = formal[min(position, len(formal) - 1)].option != OpSchema.FormalParameterOption.Single
             others = [other for other in node.output if other in needed]
-            if name not in needed and others and draft.chance(0.5):
+            if optional and name not in needed and others and draft.chance(0.5):
                 node.output[position] = ""
 
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from graphkernel.errors import VerifyError
-from graphkernel.ir.graph import FUSED, Alias, Builder, ConstantData, Graph, Value
+from graphkernel.ir.graph import FUSED, Alias, Builder, ConstantData, Graph, Node, Value
 from graphkernel.ir.text import parse
-from graphkernel.ir.types import Dim, TensorType, dtype, sym
+from graphkernel.ir.types import Attrs, Dim, TensorType, dtype, sym
 from graphkernel.ir.verify import INVARIANTS, broken, verify
 from graphkernel.ops import OPS
 
@@ -121,3 +121,13 @@ def test_other_symbols_need_another_look():
     node = Builder().emit(OPS["Neg"], n)
     checked = verify(Graph("g", (n, m), (node,)))
     assert [number for number, _ in broken(Graph("g", (m,), (node,)), checked)] == ["G2", "G9", "G9"]
+
+
+def test_a_kernel_may_use_the_symbols_of_the_graph_around_it_and_no_others():
+    zero = Builder().constant(np.zeros((), np.float32))
+    for name, found in (("N", []), ("M", ["G9"])):
+        zeros = Builder().emit(OPS["BroadcastTo"], zero, shape=(sym(name),))
+        body = Graph("K", (), (zeros,))
+        call = Node(FUSED, (), Attrs(), (zeros.type,), "k", body=body)
+        graph = Graph("g", (parameter("x", sym("N")),), (call.out,))
+        assert [number for number, _ in broken(graph)][:1] == found

@@ -46,12 +46,18 @@ def spread(x: Any) -> Any:
     return ops.tanh(ops.broadcast_to(ops.reshape(row, (1, 1, 4)), x.shape) * 2.0)
 
 
+def vanished(x: Any) -> Any:
+    """What is left has the operand's extents, and no operand."""
+    return (x - x) + 1.0, ops.exp(ops.reduce_sum(x - x, 1, keep_dims=True))
+
+
 TWO, MATRIX = (gk.spec(("M", 4)), gk.spec(("N", 4))), gk.spec(("M", "N", 4))
 CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...], list[tuple[Array, ...]]]] = {
     "concat": (joined, TWO, [(numbers(2, 4), numbers(3, 4)), (numbers(40, 4), numbers(1, 4))]),
     "cut": (cut_again, TWO, [(numbers(2, 4), numbers(3, 4)), (numbers(1, 4), numbers(4, 4))]),
     "product": (parted, (MATRIX,), [(numbers(2, 3, 4),), (numbers(3, 2, 4),), (numbers(1, 17, 4),)]),
     "spread": (spread, (MATRIX,), [(numbers(2, 3, 4),), (numbers(3, 2, 4),)]),
+    "vanished": (vanished, (MATRIX,), [(numbers(2, 3, 4),), (numbers(3, 2, 4),), (numbers(1, 40, 4),)]),
 }  # fmt: skip
 
 
