@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphkernel.catalogue import collect
-from graphkernel.doors import read_bytes
+from graphkernel.doors import UNFIT, read_bytes
 from graphkernel.errors import FrontendError, TypeRuleError
 from graphkernel.frontends.onnx_check import array_of, check_model, named, place_of
 from graphkernel.frontends.onnx_generic import generic_attributes, inferred_types
@@ -177,13 +177,25 @@ class _Importer:
         rule = rules().get(node.op_type) if node.domain in ("", "ai.onnx") else None
         found: Results = Declined("no rule")
         if rule is not None:
-            try:
-                found = rule.convert(self._recorded(call))
-            except TypeRuleError as error:  # our operator takes less than ONNX's: the generic one takes it all
-                found = Declined(str(error))
+            found = self._converted(rule, self._recorded(call))
         if isinstance(found, Declined | OnHost):
             return self._generic(call, node, where, found)
         return tuple(found) if isinstance(found, tuple | list) else (found,)
+
+    def _converted(self, rule: OnnxRule, call: OnnxCall) -> Results:
+        """What the rule says; where numbers that are known cannot be computed now, the operators stay."""
+        try:
+            return rule.convert(call)
+        except TypeRuleError as error:  # our operator takes less than ONNX's: the generic one takes it all
+            return Declined(str(error))
+        except UNFIT:
+            if not any(isinstance(operand, np.ndarray) for operand in call.operands):
+                raise
+            recorded = tuple(None if operand is None else self._tensor(operand) for operand in call.operands)
+            found = self._converted(rule, replace(call, operands=recorded))
+            if isinstance(found, Declined):
+                raise
+            return found
 
     def _recorded(self, call: OnnxCall) -> OnnxCall:
         """Known data whose shape is to hold symbols cannot be computed at import: it becomes a constant of the graph."""

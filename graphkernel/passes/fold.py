@@ -38,7 +38,7 @@ def _folded(graph: Graph, context: Context) -> Graph:
 
     def rewrite(node: Node, args: tuple[Value, ...]) -> tuple[Value, ...]:
         kept = keep(node, args)
-        results = _results(kept, builder) if is_foldable(kept) and not allowance.is_spent else None
+        results = folded(kept, builder) if is_foldable(kept) and not allowance.is_spent else None
         if results is None:
             return kept.outs
         allowance.take(value.constant for value in results if value.constant is not None)
@@ -47,11 +47,3 @@ def _folded(graph: Graph, context: Context) -> Graph:
 
     result = graph.rebuild(rewrite)
     return result if result is graph else with_unique_labels(result)
-
-
-def _results(node: Node, builder: Builder) -> tuple[Value, ...] | None:
-    """The results as constants; None when the meaning refuses these numbers."""
-    try:
-        return folded(node, builder)
-    except (ValueError, ArithmeticError):
-        return None

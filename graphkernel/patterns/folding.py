@@ -22,11 +22,18 @@ def is_foldable(node: Node) -> bool:
     )  # no elements are not enough: f32[N, 0] has the size 0
 
 
-def folded(node: Node, builder: Builder) -> tuple[Value, ...]:
-    """The results of a foldable node as constants."""
-    with np.errstate(all="ignore"):
-        found = node.op.meaning(*(arg.constant for arg in node.args), attrs=node.attrs)
-    arrays = found if isinstance(found, tuple) else (found,)
-    return tuple(
-        builder.constant(np.asarray(array), type_.dtype) for array, type_ in zip(arrays, node.types, strict=True)
-    )
+def folded(node: Node, builder: Builder) -> tuple[Value, ...] | None:
+    """The results of a foldable node as constants; None when its meaning refuses these numbers.
+
+    Nor is it folded when the meaning gives another type than the type rule: what cannot be computed stays an operator.
+    """
+    try:
+        with np.errstate(all="ignore"):
+            found = node.op.meaning(*(arg.constant for arg in node.args), attrs=node.attrs)
+    except Exception:  # numpy's classes, and those of the library that knows the operator
+        return None
+    arrays = tuple(map(np.asarray, found if isinstance(found, tuple) else (found,)))
+    promised = [(type_.shape, type_.dtype.numpy) for type_ in node.types]
+    if [(array.shape, array.dtype) for array in arrays] != promised:
+        return None
+    return tuple(builder.constant(array) for array in arrays)

@@ -145,7 +145,8 @@ def _build(right: Term, found: Match, substitution: Mapping[Value, Value], build
         case Apply(op, terms, attributes):
             args = tuple(_build(term, found, substitution, builder) for term in terms)
             made = builder.node(op, args, _attributes(attributes, found), label)
-            return folded(made, builder)[0] if args and is_foldable(made) else made.out
+            known = folded(made, builder) if args and is_foldable(made) else None
+            return made.out if known is None else known[0]
         case _:
             raise AssertionError(f"{right} is no term")
 

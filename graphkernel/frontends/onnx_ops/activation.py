@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graphkernel import ops
-from graphkernel.frontends.onnx_ops.base import Declined, OnnxCall, Results, onnx_op, same
+from graphkernel.frontends.onnx_ops.base import Declined, OnnxCall, Results, onnx_op, same, shape_of
 
 RELU = same("Relu", ops.relu)
 SIGMOID = same("Sigmoid", ops.sigmoid)
@@ -35,7 +35,9 @@ def elu(call: OnnxCall) -> Results:
 def parametric_relu(call: OnnxCall) -> Results:
     """The slope of the negative side is an operand."""
     x, slope = call.operands
-    return ops.select(ops.less(x, 0.0), ops.mul(x, slope), x)
+    if call.opset < 7 and len(shape_of(slope)) == 1 and shape_of(slope) != (1,):  # one for each channel
+        slope = ops.expand_dims(slope, tuple(range(1, len(shape_of(x)) - 1)))
+    return ops.select(ops.less(x, 0), ops.mul(x, slope), x)
 
 
 @onnx_op("Swish")

@@ -8,12 +8,24 @@ from typing import Any
 import numpy as np
 
 from graphkernel import ops
-from graphkernel.frontends.onnx_ops.base import Declined, OnnxCall, OnnxRule, Results, onnx_op, same
+from graphkernel.frontends.onnx_ops.base import (
+    Declined,
+    OnnxCall,
+    OnnxRule,
+    Operand,
+    Results,
+    onnx_op,
+    pair_of,
+    paired,
+    same,
+)
 from graphkernel.ir.types import dtype
 
-ADD = same("Add", ops.add)
-SUB = same("Sub", ops.sub)
-MUL = same("Mul", ops.mul)
+MOST_WHOLE_EXPONENT = 2**31
+
+ADD = paired("Add", ops.add)
+SUB = paired("Sub", ops.sub)
+MUL = paired("Mul", ops.mul)
 NEG = same("Neg", ops.neg)
 ABS = same("Abs", ops.abs)
 SIGN = same("Sign", ops.sign)
@@ -37,13 +49,25 @@ ASINH = same("Asinh", ops.asinh)
 ACOSH = same("Acosh", ops.acosh)
 ATANH = same("Atanh", ops.atanh)
 IDENTITY = OnnxRule("Identity", lambda call: call.operands[0])
-DROPOUT = OnnxRule("Dropout", lambda call: call.operands[0] if call.results == 1 else Declined("the mask is wanted"))
+
+
+@onnx_op("Dropout")
+def dropout(call: OnnxCall) -> Results:
+    """Outside of training the operand; training was the rule before opset 7, and is an operand from 12 on."""
+    training = not call.attribute("is_test", 0) if call.opset < 7 else False
+    if call.has(2):
+        wanted = call.array(2)
+        training = wanted is None or bool(wanted)
+    if training or call.results > 1:
+        return Declined("the mask is wanted" if call.results > 1 else "dropout in training")
+    return call.operands[0]
 
 
 @onnx_op("Div")
 def div(call: OnnxCall) -> Results:
     """Floats divide truly, integers round towards zero."""
-    return (ops.real_div if dtype(call.operands[0].dtype).is_float else ops.div)(*call.operands)
+    x, y = pair_of(call)
+    return ops.real_div(x, y) if dtype(x.dtype).is_float else ops.div(x, y)
 
 
 @onnx_op("Mod")
@@ -54,11 +78,38 @@ def mod(call: OnnxCall) -> Results:
 
 @onnx_op("Pow")
 def power(call: OnnxCall) -> Results:
-    """The exponent may have a data type of its own."""
-    base, exponent = call.operands
-    return ops.pow(
-        base, exponent if dtype(exponent.dtype) == dtype(base.dtype) else ops.cast(exponent, dtype(base.dtype))
-    )
+    """The result has the data type of the base. Integers to an integer power are exact, to another in float64."""
+    base, exponent = pair_of(call)
+    own, other = dtype(base.dtype), dtype(exponent.dtype)
+    if own.is_float:
+        return ops.pow(base, exponent if other == own else ops.cast(exponent, own))
+    if other.is_float:
+        return _float_power(base, exponent, call.array(1))
+    wide = dtype(np.result_type(own.numpy, other.numpy))
+    if wide.is_float:  # uint64 and a signed type
+        return Declined("no integer type holds base and exponent")
+    return ops.cast(ops.pow(ops.cast(base, wide), ops.cast(exponent, wide)), own)
+
+
+def _float_power(base: Operand, exponent: Operand, known: np.ndarray | None) -> Operand:
+    """Whole exponents that are known stay whole numbers."""
+    own = dtype(base.dtype)
+    if (
+        known is not None
+        and known.size
+        and np.all(known == np.rint(known))
+        and np.abs(known).max() < MOST_WHOLE_EXPONENT
+    ):
+        whole = dtype("int64")
+        if own == dtype("uint64"):
+            return ops.pow(base, known.astype(own.numpy)) if known.min() >= 0 else _in_float64(base, exponent)
+        return ops.cast(ops.pow(ops.cast(base, whole), known.astype(whole.numpy)), own)
+    return _in_float64(base, exponent)
+
+
+def _in_float64(base: Operand, exponent: Operand) -> Operand:
+    wide = dtype("float64")
+    return ops.cast(ops.pow(ops.cast(base, wide), ops.cast(exponent, wide)), dtype(base.dtype))
 
 
 def _folded(name: str, function_name: str) -> OnnxRule:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from graphkernel import ops
 from graphkernel.ir.types import Dim, Shape
 from graphkernel.ops.tensor import Tensor
 
@@ -106,11 +107,37 @@ def same(name: str, function: Callable[..., Any]) -> OnnxRule:
     return OnnxRule(name, lambda call: function(*call.operands))
 
 
+def pair_of(call: OnnxCall) -> tuple[Operand, Operand]:
+    """Two operands that broadcast as numpy's do; before opset 7 the second began at the axis ``axis`` of the first."""
+    first, second = call.operands
+    if call.opset >= 7 or "axis" not in call.attributes:
+        return first, second
+    behind = len(shape_of(first)) - call.attribute("axis") % len(shape_of(first)) - len(shape_of(second))
+    rank = len(shape_of(second))
+    return first, ops.expand_dims(second, tuple(range(rank, rank + behind))) if behind else second
+
+
+def paired(name: str, function: Callable[..., Any]) -> OnnxRule:
+    """A rule for an operator of :func:`pair_of`."""
+    return OnnxRule(name, lambda call: function(*pair_of(call)))
+
+
 def static(dims: Iterable[Dim]) -> tuple[int, ...] | None:
     """The extents as ints; None when one is symbolic."""
     given = tuple(dims)
     numbers = tuple(dim for dim in given if isinstance(dim, int))
     return numbers if len(numbers) == len(given) else None
+
+
+def sliced_range(extent: int, start: int, stop: int, step: int) -> tuple[int, int]:
+    """(begin, end) of a slice as ONNX cuts it; end is -1 where it runs backwards through element 0, both 0 when empty.
+
+    Unlike numpy's, a start before the first element is cut to the first, whichever way the slice runs.
+    """
+    last = extent if step > 0 else extent - 1
+    begin = min(max(start + extent if start < 0 else start, 0), last)
+    end = min(max(stop + extent if stop < 0 else stop, 0 if step > 0 else -1), last)
+    return (begin, end) if (end - begin) * step > 0 else (0, 0)
 
 
 def shape_of(operand: Operand) -> Shape:

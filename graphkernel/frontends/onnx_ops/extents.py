@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from graphkernel.doors import UNFIT
-from graphkernel.frontends.onnx_ops.base import Declined, OnnxCall, shape_of
-from graphkernel.frontends.onnx_types import data_type
+from graphkernel.frontends.onnx_ops.base import Declined, OnnxCall, shape_of, sliced_range
 from graphkernel.ir.types import Dim, Sym, divide_exactly, product
+from graphkernel.ops.type_rules import surely_nonnegative
 
 Extents = np.ndarray
 MOST_ELEMENTS = 64  # shape tensors are small
@@ -78,7 +78,8 @@ def _slice(call: OnnxCall, content: Extents, *unused: Extents) -> Extents | None
     steps = call.ints(4) or (1,)
     if starts is None or ends is None or content.ndim != 1 or len(starts) != 1:
         return None
-    return content[slice(starts[0], ends[0], steps[0])]
+    begin, end = sliced_range(len(content), starts[0], ends[0], steps[0])
+    return content[np.arange(begin, end, steps[0])]
 
 
 def _expand_dims(call: OnnxCall, content: Extents, *unused: Extents) -> Extents | None:
@@ -96,6 +97,13 @@ def _reshape(call: OnnxCall, content: Extents, *unused: Extents) -> Extents | No
     return None if target is None or 0 in target else content.reshape(target)
 
 
+def _cast(call: OnnxCall, content: Extents) -> Extents | None:
+    """To the integer types that say shapes; a symbol is taken to fit these."""
+    from onnx import TensorProto
+
+    return content if call.attribute("to") in (TensorProto.INT64, TensorProto.INT32) else None
+
+
 def _divide(call: OnnxCall, dividend: Extents, divisor: Extents) -> Extents | None:
     shape = np.broadcast_shapes(dividend.shape, divisor.shape)
     pairs = zip(np.broadcast_to(dividend, shape).flat, np.broadcast_to(divisor, shape).flat, strict=True)
@@ -105,28 +113,23 @@ def _divide(call: OnnxCall, dividend: Extents, divisor: Extents) -> Extents | No
 
 def _quotient(dividend: Dim, divisor: Dim) -> Dim | None:
     if isinstance(dividend, int) and isinstance(divisor, int):
-        return None if divisor == 0 else int(dividend / divisor)
+        return None if divisor == 0 else abs(dividend) // abs(divisor) * (1 if (dividend < 0) == (divisor < 0) else -1)
     return divide_exactly(dividend, divisor)
 
 
 def _equal(call: OnnxCall, a: Extents, b: Extents) -> Extents | None:
     shape = np.broadcast_shapes(a.shape, b.shape)
     pairs = zip(np.broadcast_to(a, shape).flat, np.broadcast_to(b, shape).flat, strict=True)
-    answers = tuple(_same_extent(x, y) for x, y in pairs)
-    return None if None in answers else as_extents(answers, shape)
+    found = tuple(_are_equal(x, y) for x, y in pairs)
+    return None if None in found else as_extents(found, shape)
 
 
-def _same_extent(a: Dim, b: Dim) -> bool | None:
-    """None where it depends on the symbols, each of which is at least 1."""
-    if a == b or (isinstance(a, int) and isinstance(b, int)):
-        return a == b
-    return False if _below(a, b) or _below(b, a) else None
-
-
-def _below(number: Dim, other: Dim) -> bool:
-    """Whether a number is less than a sum of products can be."""
-    coefficients = [coefficient for _, coefficient in other.terms] if isinstance(other, Sym) else []
-    return isinstance(number, int) and min(coefficients, default=-1) >= 0 and number < sum(coefficients)
+def _are_equal(x: Dim, y: Dim) -> bool | None:
+    """Whether two dims are equal for all symbols, which are at least 1; None when that depends on them."""
+    apart = x - y
+    if isinstance(apart, int):
+        return apart == 0
+    return False if surely_nonnegative(apart - 1) or surely_nonnegative(apart * -1 - 1) else None
 
 
 def _where(call: OnnxCall, condition: Extents, a: Extents, b: Extents) -> Extents:
@@ -138,12 +141,6 @@ def _product(call: OnnxCall, content: Extents, *unused: Extents) -> Extents | No
     if isinstance(axes, Declined) or (not axes and call.attribute("noop_with_empty_axes", 0)):
         return None
     return np.asarray(np.multiply.reduce(content, axes or None, keepdims=bool(call.attribute("keepdims", 1))), object)
-
-
-def _cast(call: OnnxCall, content: Extents) -> Extents | None:
-    """A symbol may be too large for a narrow type."""
-    bits = data_type(call.attribute("to"), "Cast").bits
-    return content if bits >= 32 or all(isinstance(dim, int) for dim in content.flat) else None
 
 
 def _same(call: OnnxCall, content: Extents) -> Extents:

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from graphkernel import ops
+from graphkernel.errors import TypeRuleError
 from graphkernel.frontends.onnx_ops.base import Declined, OnnxCall, Operand, Results, onnx_op, shape_of, static
-from graphkernel.ir.types import Shape, dtype
+from graphkernel.ir.types import Category, Shape, dtype
 
 
 @onnx_op("MatMul")
@@ -33,7 +34,10 @@ def gemm(call: OnnxCall) -> Results:
 
 
 def _scaled(x: Operand, factor: float) -> Operand:
-    return x if factor == 1.0 else ops.mul(x, np.asarray(factor, dtype(x.dtype).numpy))
+    of = dtype(x.dtype)
+    if of.is_integer and factor != int(factor):
+        raise TypeRuleError(f"a factor of {factor} for {of}")
+    return x if factor == 1.0 else ops.mul(x, np.asarray(factor, of.numpy))
 
 
 @onnx_op("Gather")
@@ -49,10 +53,13 @@ def one_hot(call: OnnxCall) -> Results:
     if depth is None or values is None:
         return Declined("depth or values are computed at run time")
     indices, (count,) = call.operands[0], depth
-    if not dtype(indices.dtype).is_integer:
+    of = dtype(indices.dtype)
+    if not of.is_integer:
         return Declined("the indices are no integers")
-    wrapped = ops.select(ops.less(indices, 0), ops.add(indices, count), indices)
-    return ops.one_hot(wrapped, count, np.asarray(values[1]), np.asarray(values[0]), axis=call.attribute("axis", -1))
+    if of.category is Category.INT:  # in a type that holds the sum
+        indices = ops.cast(indices, dtype("int64"))
+        indices = ops.select(ops.less(indices, 0), ops.add(indices, count), indices)
+    return ops.one_hot(indices, count, np.asarray(values[1]), np.asarray(values[0]), axis=call.attribute("axis", -1))
 
 
 @onnx_op("Conv")

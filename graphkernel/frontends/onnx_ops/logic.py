@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from graphkernel import ops
-from graphkernel.frontends.onnx_ops.base import Declined, OnnxCall, Results, onnx_op, same
+from graphkernel.frontends.onnx_ops.base import Declined, OnnxCall, Results, onnx_op, pair_of, paired, same
 from graphkernel.ir.types import dtype
 
-EQUAL = same("Equal", ops.equal)
-LESS = same("Less", ops.less)
-LESS_OR_EQUAL = same("LessOrEqual", ops.less_equal)
-GREATER = same("Greater", ops.greater)
-GREATER_OR_EQUAL = same("GreaterOrEqual", ops.greater_equal)
-AND = same("And", ops.logical_and)
-OR = same("Or", ops.logical_or)
+EQUAL = paired("Equal", ops.equal)
+LESS = paired("Less", ops.less)
+LESS_OR_EQUAL = paired("LessOrEqual", ops.less_equal)
+GREATER = paired("Greater", ops.greater)
+GREATER_OR_EQUAL = paired("GreaterOrEqual", ops.greater_equal)
+AND = paired("And", ops.logical_and)
+OR = paired("Or", ops.logical_or)
 NOT = same("Not", ops.logical_not)
 IS_NAN = same("IsNaN", ops.is_nan)
 WHERE = same("Where", ops.select)
@@ -29,7 +29,7 @@ def is_inf(call: OnnxCall) -> Results:
 @onnx_op("Xor")
 def xor(call: OnnxCall) -> Results:
     """Of booleans: not equal."""
-    return ops.not_equal(*call.operands)
+    return ops.not_equal(*pair_of(call))
 
 
 @onnx_op("Cast")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from graphkernel import ops
+from graphkernel.errors import TypeRuleError
 from graphkernel.frontends.onnx_ops.base import (
     Declined,
     OnnxCall,
@@ -20,6 +22,7 @@ from graphkernel.frontends.onnx_ops.base import (
 )
 from graphkernel.ir.types import dtype
 
+MOST_AVERAGED = 2**31  # integers: the sum of what divisions leave fits into 64 bits
 SUM_AXES_OPERAND = 13  # the opset in which ReduceSum's axes became an operand
 AXES_OPERAND = 18  # the same for the other reductions
 
@@ -49,7 +52,26 @@ def _norm1(x: Any, **where: Any) -> Any:  # a Tensor or array
 
 
 REDUCE_SUM = _reduction("ReduceSum", ops.reduce_sum, SUM_AXES_OPERAND)
-REDUCE_MEAN = _reduction("ReduceMean", ops.reduce_mean)
+
+
+def _mean(x: Any, axis: tuple[int, ...] | None, keep_dims: bool) -> Any:  # a Tensor or array
+    """The mean; of integers it rounds towards zero, and is exact however large their sum: x is q * n + r throughout."""
+    if not dtype(x.dtype).is_integer:
+        return ops.reduce_mean(x, axis=axis, keep_dims=keep_dims)
+    count = static(tuple(shape_of(x)[a] for a in (range(len(shape_of(x))) if axis is None else axis)))
+    if count is None or not 0 < prod(count) <= MOST_AVERAGED:
+        raise TypeRuleError("a mean of integers over a symbolic extent, or none")
+    n, wide = prod(count), dtype("uint64" if dtype(x.dtype).name == "uint64" else "int64")
+    whole, rest = (
+        ops.reduce_sum(part, axis=axis, keep_dims=keep_dims)
+        for part in (ops.floor_div(ops.cast(x, wide), n), ops.floor_mod(ops.cast(x, wide), n))
+    )
+    floor, left = ops.add(whole, ops.floor_div(rest, n)), ops.floor_mod(rest, n)
+    up = ops.logical_and(ops.less(floor, 0), ops.greater(left, 0))
+    return ops.cast(ops.add(floor, ops.cast(up, wide)), dtype(x.dtype))
+
+
+REDUCE_MEAN = _reduction("ReduceMean", _mean)
 REDUCE_MAX = _reduction("ReduceMax", ops.reduce_max)
 REDUCE_MIN = _reduction("ReduceMin", ops.reduce_min)
 REDUCE_PROD = _reduction("ReduceProd", ops.reduce_prod)
@@ -98,8 +120,9 @@ def _zeros(like: Operand) -> Operand:
 @onnx_op("BatchNormalization")
 def batch_normalization(call: OnnxCall) -> Results:
     """Inference only."""
-    if call.results > 1 or call.attribute("training_mode", 0):
-        return Declined("batch normalisation in training")
+    training = call.attribute("training_mode", 0) if call.opset >= 7 else not call.attribute("is_test", 0)
+    if call.results > 1 or training or not call.attribute("spatial", 1):
+        return Declined("batch normalisation in training, or of each element")
     return ops.batch_norm(*call.operands, epsilon=call.attribute("epsilon", 1e-5))
 
 

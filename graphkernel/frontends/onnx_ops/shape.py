@@ -8,7 +8,16 @@ import numpy as np
 
 from graphkernel import ops
 from graphkernel.errors import TypeRuleError
-from graphkernel.frontends.onnx_ops.base import Declined, OnHost, OnnxCall, Results, onnx_op, shape_of, static
+from graphkernel.frontends.onnx_ops.base import (
+    Declined,
+    OnHost,
+    OnnxCall,
+    Results,
+    onnx_op,
+    shape_of,
+    sliced_range,
+    static,
+)
 from graphkernel.ir.types import Dim, Sym, divide_exactly, product
 from graphkernel.limits import LIMITS
 from graphkernel.ops.type_rules import broadcast_shapes
@@ -76,8 +85,8 @@ def expand(call: OnnxCall) -> Results:
 
 @onnx_op("Tile")
 def tile(call: OnnxCall) -> Results:
-    """Repeats along each axis."""
-    repeats = call.dims(1)
+    """Repeats along each axis; before opset 6 along one, which is an operand."""
+    repeats = call.dims(1) if call.opset >= 6 else None
     return RUN_TIME_SHAPE if repeats is None else ops.tile(call.operands[0], repeats)
 
 
@@ -137,8 +146,7 @@ def _slice_parts(call: OnnxCall) -> list[tuple[int, Dim, Dim, int]] | Declined:
 def _clamped(extent: Dim, start: Dim, stop: Dim, step: int) -> tuple[Dim, Dim]:
     """Bounds as ``StridedSlice`` takes them."""
     if isinstance(extent, int) and isinstance(start, int) and isinstance(stop, int):
-        first, last, _ = slice(start, stop, step).indices(extent)
-        return first, first if (last - first) * step <= 0 else last
+        return sliced_range(extent, start, stop, step)
     if isinstance(start, int) and start >= BEYOND_EVERY_END and step > 0:
         return extent, extent
     to_the_end = isinstance(stop, int) and stop >= BEYOND_EVERY_END
@@ -163,7 +171,7 @@ def pad(call: OnnxCall) -> Results:
     if value is None:
         return Declined("the padding value is computed at run time")
     rank = len(shape_of(call.operands[0]))
-    return ops.pad(call.operands[0], tuple(zip(amounts[:rank], amounts[rank:], strict=True)), value=float(value))
+    return ops.pad(call.operands[0], tuple(zip(amounts[:rank], amounts[rank:], strict=True)), value=value.item())
 
 
 @onnx_op("Shape")
@@ -220,7 +228,7 @@ def value_range(call: OnnxCall) -> Results:
         return _counted(start, limit, delta)
     begin, end, step = (call.dims(position) for position in range(3))
     if begin == (0,) and step == (1,) and end is not None:
-        return OnHost(end, "the bounds are symbolic", dtype="int64")
+        return OnHost(end, "the bounds are symbolic")
     return Declined("the bounds are computed at run time")
 
 
