@@ -316,6 +316,7 @@ VARIABLES: Mapping[str, str] = {
     "GRAPHKERNEL_LOG": "the same by name, such as info; wins over GLOG_v",
     "GRAPHKERNEL_DUMP_DIR": "as --dump_dir",
     "GRAPHKERNEL_CACHE_DIR": "where compiled kernels are kept",
+    "GRAPHKERNEL_ISOLATE_COMPILER": "on: LLVM runs in a process of its own; a kernel that it dies of runs on the host",
     "OMP_NUM_THREADS": "how many threads a kernel may use; at most the processors that this process may use",
 }
 """What the environment may say; :class:`Environment` reads it."""

@@ -26,6 +26,19 @@ def cache_dir() -> Path | None:
     return found if found.is_absolute() else None
 
 
+ISOLATE = "GRAPHKERNEL_ISOLATE_COMPILER"
+
+
+def isolates_compiler() -> bool:
+    """``GRAPHKERNEL_ISOLATE_COMPILER``: whether LLVM runs in a process of its own."""
+    return os.environ.get(ISOLATE, "").lower() in ("on", "1", "true")
+
+
+def isolate_compiler() -> None:
+    """Sets it for this process; what the user gave stays."""
+    os.environ.setdefault(ISOLATE, "on")
+
+
 def thread_count() -> int:
     """How many threads a kernel may use: ``OMP_NUM_THREADS``, at most (and by default) the processors of this process."""
     return cores.thread_count(os.environ) or cores.core_count()

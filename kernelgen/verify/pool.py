@@ -130,6 +130,7 @@ class _Worker:
 
 def _serve(connection: Connection, job: Job, diary_path: Path | None) -> None:
     options.limit_threads(job.threads)
+    options.isolate_compiler()
     diary = Diary(diary_path) if diary_path else None
     if diary:
         report_faults(diary.descriptor)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from kernelgen import options
 from kernelgen.object_cache import cache_key, cached
 from kernelgen.targets.cpu.host import Host
+from kernelgen.targets.cpu.isolated import compiler
 from kernelgen.targets.cpu.module import LLVM_VERSION, Library, compile_object, link
 
 
@@ -18,6 +19,7 @@ def cached_library(
     ``symbols`` are the addresses of what it calls and the process does not export itself.
     """
     key = cache_key(source, host.cpu, ",".join(sorted(host.features)), LLVM_VERSION)
+    make = compiler().compile_object if options.isolates_compiler() else compile_object
     return cached(
-        options.cache_dir(), "cpu", key, lambda: compile_object(source, host), lambda code: link(code, exports, symbols)
+        options.cache_dir(), "cpu", key, lambda: make(source, host), lambda code: link(code, exports, symbols)
     )
