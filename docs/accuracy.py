@@ -27,12 +27,12 @@ MORE = """What holds beside the table:
 - `floor_div`, `mod` and `floor_mod` of floats are numpy's, digit by digit. Of integers, division by zero gives 0 (`floor_div`,
   `mod`), and the least integer divided by -1 is itself; nothing traps.
 - Sums are in the data type of the operand, in an order that depends on the processor; half types are summed in float32.
-- Complex numbers are calculated by the textbook formulas on their parts: products and quotients are right to a few units in the
-  last place of the larger part, and a quotient overflows where the square of its divisor does.
+- Sums, products, quotients and absolute values of complex64 numbers are right to 3 * 2^-24 of their size; quotients of large
+  numbers do not overflow on the way.
 - What runs on onnxruntime or another library has that library's errors; `exe.report` says what does.
 
-`python -m tests.accuracy --dense --json benchmarks/results/accuracy.json` measures again; a test holds the
-bounds on samples."""
+`python -m tests.accuracy --json benchmarks/results/accuracy.json` measures again, with `--dense` more
+arguments; a test holds the bounds on samples."""
 
 
 def accuracy() -> Mapping[str, str]:
