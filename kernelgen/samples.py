@@ -56,7 +56,7 @@ def draw(
     desc = specialize(desc, bind_symbols(desc) if sizes is None else sizes)
     random = np.random.default_rng(seed)
     indices = index_inputs(desc, random)
-    cleared = _atomic_targets(desc)
+    cleared = atomic_targets(desc)
     mean = safe_mean(desc) if numbers is None else 0.0
     drawn: list[Array] = []
     for tensor in desc.inputs:
@@ -153,7 +153,7 @@ def _numbers(kind: DType, shape: tuple[int, ...], random: np.random.Generator, m
     return np.asarray(drawn).astype(kind.numpy)
 
 
-def _atomic_targets(desc: KernelDesc) -> set[str]:
+def atomic_targets(desc: KernelDesc) -> set[str]:
     """Inputs that a kernel adds to atomically: an earlier kernel has cleared them."""
     atomic = {
         t.name for op in desc.ops if op.name in ATOMIC_OPS or op.attrs.get("enable_atomic_add") for t in op.outputs

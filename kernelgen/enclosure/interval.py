@@ -56,12 +56,14 @@ class Interval:
         """Between the bounds; the number itself where it is exact."""
         if self.is_exact:
             return self.low
-        return np.where(self.low == self.high, self.low, self.low / 2 + self.high / 2)
+        with np.errstate(invalid="ignore"):
+            return np.where(self.low == self.high, self.low, self.low / 2 + self.high / 2)
 
     @property
     def radius(self) -> Array:
         """How far the bounds are from the middle."""
-        return np.where(self.points, 0.0, self.high / 2 - self.low / 2)
+        with np.errstate(invalid="ignore"):
+            return np.where(self.points, 0.0, self.high / 2 - self.low / 2)
 
     def map(self, move: Callable[[Array], Array]) -> Interval:
         """Both bounds through a function that never falls, or that only moves elements."""

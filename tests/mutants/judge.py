@@ -17,7 +17,7 @@ import numpy as np
 from kernelgen.desc import KernelDesc
 from kernelgen.enclosure import Interval, agree, enclose
 from kernelgen.errors import KernelgenError
-from kernelgen.samples import draw
+from kernelgen.trials import trials
 from tests.mutants.mutant import Mutant
 from tests.mutants.numbers import axes, constants, cut_short
 from tests.mutants.operators import dropped, reversed_operands, swapped, unmoved
@@ -62,13 +62,13 @@ class Run:
     inputs: Arrays
     found: Arrays
 
-    def notices(self, desc: KernelDesc) -> bool:
-        """Whether these results cannot be those of a description."""
+    def fault(self, desc: KernelDesc) -> str:
+        """Why these results cannot be those of a description; empty where they can."""
         return _outside(self.found, enclose(desc, self.inputs))
 
 
-def _outside(found: Arrays, wanted: Sequence[Interval]) -> bool:
-    return bool(agree([""] * len(wanted), found, wanted).fault)
+def _outside(found: Arrays, wanted: Sequence[Interval]) -> str:
+    return agree([f"result {place}" for place in range(len(wanted))], found, wanted).fault
 
 
 def judged(runs: Sequence[Run]) -> Iterator[Judged]:
@@ -76,7 +76,7 @@ def judged(runs: Sequence[Run]) -> Iterator[Judged]:
     desc = runs[0].desc
     for mutant in mutants(desc):
         if _is_sound(mutant.desc, runs[0].inputs):
-            noticed = any(run.notices(mutant.desc) for run in runs)
+            noticed = any(run.fault(mutant.desc) for run in runs)
             verdict, reason = (Verdict.NOTICED, "") if noticed else unnoticed(desc, mutant.desc)
             yield Judged(mutant.kind, mutant.what, verdict, reason)
     wanted = [enclose(desc, run.inputs) for run in runs]
@@ -96,15 +96,19 @@ def _is_sound(desc: KernelDesc, inputs: Arrays) -> bool:
 
 def unnoticed(desc: KernelDesc, mutant: KernelDesc) -> tuple[Verdict, str]:
     """Whether a mutant that was not noticed differs from the original on any of many inputs, and how far."""
-    largest = 0.0
+    largest, compared = 0.0, 0
     for seed in MORE_SEEDS:
-        inputs = draw(desc, seed)
-        for one, other in zip(enclose(desc, inputs), enclose(mutant, inputs), strict=True):
-            if _disjoint(one, other):
-                return Verdict.MISSED, f"inputs of seed {seed} tell them apart"
-            largest = max(largest, _distance(one.middle, other.middle))
+        for number, inputs in enumerate(trials(desc, seed)):
+            for one, other in zip(enclose(desc, inputs), enclose(mutant, inputs), strict=True):
+                if _disjoint(one, other):
+                    return Verdict.MISSED, f"draw {number} of seed {seed} tells them apart"
+                known = ~(one.unknown | other.unknown)
+                compared += int(np.count_nonzero(known))
+                largest = max(largest, _distance(one.middle[known], other.middle[known]))
+    if not compared and desc.outputs:
+        return Verdict.MISSED, "no draw has a known result"
     if not largest:
-        return Verdict.EQUIVALENT, f"the same numbers on the inputs of {len(MORE_SEEDS)} seeds"
+        return Verdict.EQUIVALENT, f"the same numbers on all draws of {len(MORE_SEEDS)} seeds"
     return Verdict.ROUNDING, f"{largest:.3g} apart at most, which roundings explain"
 
 
@@ -147,7 +151,7 @@ def _moved(
 def _of_no_number(what: str, desc: KernelDesc) -> Judged:
     """Results that are all 0, infinite or NaN: such as they must be, or only on these inputs?"""
     for seed in MORE_SEEDS:
-        ranges = enclose(desc, draw(desc, seed))
+        ranges = [each for inputs in trials(desc, seed) for each in enclose(desc, inputs)]
         if any((np.isfinite(each.low) & (each.low != 0) & (each.low.dtype.kind not in "iub")).any() for each in ranges):
             return Judged("outputs", what, Verdict.MISSED, f"inputs of seed {seed} give numbers other than 0")
     return Judged("outputs", what, Verdict.EQUIVALENT, "no result is a number other than 0, on any inputs")

@@ -12,8 +12,9 @@ import kernelgen
 from kernelgen.desc_bind import specialize
 from kernelgen.desc_json import load_desc
 from kernelgen.errors import KernelgenError
-from kernelgen.samples import bind_symbols, draw
+from kernelgen.samples import bind_symbols
 from kernelgen.samples_scale import shrink
+from kernelgen.trials import trials
 from tests.mutants.judge import Judged, Run, Verdict, judged
 
 SMALL_BYTES = {"cpu": 32 << 10, "gpu": 16 << 10, "ascend": 8 << 10}
@@ -43,21 +44,24 @@ def judge_file(job: Job) -> FileReport:
     try:
         whole = load_desc(job.path)
         desc = shrink(specialize(whole, bind_symbols(whole)), SMALL_BYTES[job.target])
-        runs = [ran(desc, job)]
+        runs = ran(desc, job)
     except KernelgenError as refusal:
         return FileReport(job.path.name, refusal=str(refusal))
-    if any(run.notices(desc) for run in runs):
-        return FileReport(job.path.name, refusal="the kernel itself does not agree with its meaning")
+    faults = [fault for run in runs if (fault := run.fault(desc))]
+    if faults:
+        return FileReport(job.path.name, refusal=f"the kernel itself does not agree with its meaning: {faults[0]}")
     return FileReport(job.path.name, tuple(judged(runs)))
 
 
-def ran(desc: kernelgen.KernelDesc, job: Job) -> Run:
-    """Inputs and results of the kernel."""
+def ran(desc: kernelgen.KernelDesc, job: Job) -> list[Run]:
+    """Inputs and results of the kernel, for each draw."""
     kernel = kernelgen.compile(desc, target=job.target).without_device()
-    inputs = draw(desc, job.seed)
-    given = [array.copy() for array in inputs]
-    outputs = kernel(*given)
-    return Run(desc, inputs, [*outputs, *(given[i] for i in desc.updated_inputs)])
+    runs: list[Run] = []
+    for inputs in trials(desc, job.seed):
+        given = [array.copy() for array in inputs]
+        outputs = kernel(*given)
+        runs.append(Run(desc, inputs, [*outputs, *(given[i] for i in desc.updated_inputs)]))
+    return runs
 
 
 @dataclass

@@ -35,7 +35,7 @@ def doubled(size: int = 30) -> KernelDesc:
 
 
 def verdicts(desc: KernelDesc) -> Counter[tuple[str, Verdict]]:
-    return Counter((each.kind, each.verdict) for each in judged([ran(desc, Job(Path(), "cpu"))]))
+    return Counter((each.kind, each.verdict) for each in judged(ran(desc, Job(Path(), "cpu"))))
 
 
 def test_every_kind_of_fault_is_made():
@@ -44,7 +44,7 @@ def test_every_kind_of_fault_is_made():
     assert {m.kind for m in mutants(examples.own_transpose())} >= {"dropped", "swapped"}
 
 
-@pytest.mark.parametrize("desc", [examples.layer_norm(), examples.momentum()], ids=lambda d: d.name)
+@pytest.mark.parametrize("desc", [examples.softmax(), examples.layer_norm(), examples.momentum(), clamp()], ids=lambda d: d.name)
 def test_faults_of_usual_kernels_are_noticed(desc: KernelDesc):
     found = verdicts(desc)
     noticed = sum(n for (_, verdict), n in found.items() if verdict is Verdict.NOTICED)
@@ -53,7 +53,7 @@ def test_faults_of_usual_kernels_are_noticed(desc: KernelDesc):
 
 
 def test_the_same_kernel_written_otherwise_is_no_fault():
-    dropped = [each for each in judged([ran(doubled(), Job(Path(), "cpu"))]) if each.what.startswith("1 Mul: operand")]
+    dropped = [each for each in judged(ran(doubled(), Job(Path(), "cpu"))) if each.what.startswith("1 Mul: operand")]
     assert [(each.verdict, each.reason.partition(" on ")[0]) for each in dropped] == [
         (Verdict.EQUIVALENT, "the same numbers")
     ]

@@ -1,0 +1,54 @@
+"""The draws on which a kernel runs: most of its operators' sides, the others, large numbers, special numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from kernelgen.desc import KernelDesc
+from kernelgen.desc_bind import specialize
+from kernelgen.samples import bind_symbols
+from kernelgen.samples_index import index_inputs
+from kernelgen.samples_scale import shrink
+from kernelgen.trials.choose import Chooser, Profiles, draw_profiles
+from kernelgen.trials.marks import with_special_numbers
+from kernelgen.trials.profiles import Array, Profile, Random
+
+SMALL_BYTES = 8 << 10
+"""Arguments of the kernel on which profiles are tried."""
+SPECIAL_SHARE = 0.01
+FURTHER = 2
+"""Rounds for what the first one does not show."""
+
+
+def trials(desc: KernelDesc, seed: int = 0, sizes: Mapping[str, int] | None = None) -> list[list[Array]]:
+    """Several draws of all inputs, the most telling one first, that of special numbers second; the same for a seed.
+
+    Symbols get ``sizes``, else those of :func:`kernelgen.samples.bind_symbols`.
+    """
+    desc = specialize(desc, bind_symbols(desc) if sizes is None else sizes)
+    random = np.random.default_rng(seed)
+    chooser = Chooser(shrink(desc, SMALL_BYTES), random)
+    profiles, found = chooser.best()
+    rounds, missing = [profiles], found.missing
+    for _ in range(FURTHER):
+        more, found = chooser.further(profiles, missing)
+        rounds.append(more)
+        missing -= found.goals
+    rounds.append(_large(profiles))
+    first, *others = (draw_profiles(desc, each, random) for each in rounds)
+    return [first, _special(desc, profiles, random), *others]
+
+
+def _large(profiles: Profiles) -> Profiles:
+    """Large numbers where any will do: what is shifted to keep an exponential small must be."""
+    return tuple(Profile("large") if each.kind == "signed" else each for each in profiles)
+
+
+def _special(desc: KernelDesc, profiles: Profiles, random: Random) -> list[Array]:
+    indices = index_inputs(desc, random)
+    return [
+        value if tensor.name in indices else with_special_numbers(value, tensor.dtype, random, SPECIAL_SHARE)
+        for tensor, value in zip(desc.inputs, draw_profiles(desc, profiles, random), strict=True)
+    ]
