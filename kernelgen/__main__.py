@@ -68,16 +68,21 @@ def verify(
     guard: Annotated[
         bool, typer.Option("--guard", help="cpu: run with every array against pages that nobody may touch")
     ] = False,
+    against: Annotated[
+        Path | None, typer.Option(help="a file of the same inputs and outputs: what the results should be", exists=True)
+    ] = None,
 ) -> None:
-    """Compiles each file, runs it, and compares with the reference. Exit code 1 if any file failed."""
+    """Compiles each file, runs it, and compares with what it means. Exit code 1 if any file failed."""
     check_before(target, json_out)
     if device:
         check_device(target)
     if guard and target != "cpu":
         raise ArgumentError(f"--guard: kernels for {target} do not run on this machine's pages; --target cpu")
     paths = described_files(files)
+    if against and len(paths) > 1:
+        raise ArgumentError(f"--against compares one file with another, {len(paths)} were given")
     threads = max(1, options.thread_count() // jobs)
-    job = Job(target, seed, limit_seconds, memory_mb << 20, threads, check, device, guard)
+    job = Job(target, seed, limit_seconds, memory_mb << 20, threads, check, device, guard, against)
     with Progress(transient=True, disable=not sys.stderr.isatty()) as progress:
         task = progress.add_task("verify", total=len(paths))
         records = verify_files(paths, job, jobs, lambda record: progress.advance(task))

@@ -28,7 +28,7 @@ def subtract(x: Interval, y: Interval, kind: DType) -> Interval:
 
 def multiply(x: Interval, y: Interval, kind: DType) -> Interval:
     """x * y."""
-    return rounded(_of_corners(np.multiply, x, y), kind)
+    return rounded(_of_corners(np.multiply, x, y), kind, is_fused=True)
 
 
 def square(x: Interval, kind: DType) -> Interval:

@@ -37,7 +37,7 @@ def enclosed_values(desc: KernelDesc, inputs: Sequence[Array], keep_all: bool = 
     kept = {t.name for t in desc.outputs} | {desc.inputs[i].name for i in desc.updated_inputs}
     with np.errstate(all="ignore"):
         for place, op in enumerate(desc.ops):
-            _run(op, values)
+            run(op, values)
             for name in {t.name for t in (*op.inputs, *op.outputs)} - kept:
                 if not keep_all and last_use[name] == place:
                     values.pop(name, None)
@@ -60,7 +60,8 @@ def _wide(array: Array, kind: DType) -> Array:
     return array.astype(np.complex128) if kind.category is Category.COMPLEX else array
 
 
-def _run(op: OpDesc, values: dict[str, Interval]) -> None:
+def run(op: OpDesc, values: dict[str, Interval]) -> None:
+    """Adds the ranges of an operator's results; in-place operators change those of their destination."""
     operands = [_operand(tensor, values) for tensor in op.inputs]
     if op.name in IN_PLACE_OPS:
         destination = op.inputs[0]

@@ -15,8 +15,8 @@ from kernelgen.vocabulary import PREDICATES
 Goal = tuple[int, str]
 """An operator by its place, and what it may do."""
 
-SURE_WIDTH = 64
-"""Units in the last place: a wider range says little."""
+SURE_WIDTH = 2.0**-12
+"""Relative; a wider range says little. Half precision has eight units in the last place."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ def shown(desc: KernelDesc, values: Mapping[str, Interval]) -> Shown:
     missing: set[Goal] = set()
     lost: list[int] = []
     for place, op in enumerate(desc.ops):
-        operands = [values[t.name].low if t.value is None else np.asarray(t.value) for t in op.inputs]
+        operands = [values[t.name].low if t.value is None else np.asarray(t.value, t.dtype.numpy) for t in op.inputs]
         for goal, reached in _goals(op, operands):
             (goals if np.any(reached) else missing).add((place, goal))
         if op.outputs and _is_lost(op, values):
@@ -51,7 +51,7 @@ def _known(value: Interval, unit: float) -> float:
         return 1.0
     with np.errstate(invalid="ignore"):
         width, size = value.high - value.low, value.magnitude
-    return float(np.mean(np.isfinite(width) & (width <= SURE_WIDTH * unit * size) & (size > 0)))
+    return float(np.mean(np.isfinite(width) & (width <= max(SURE_WIDTH, 8 * unit) * size) & (size > 0)))
 
 
 def _is_lost(op: OpDesc, values: Mapping[str, Interval]) -> bool:
@@ -86,12 +86,12 @@ def _goals(op: OpDesc, x: Sequence[Array]) -> Iterator[tuple[str, Array]]:
             yield ("varied", x[0] != x[0].reshape(-1)[:1].reshape((1,) * x[0].ndim) if x[0].size else np.zeros(1, bool))
 
 
-SIGNED = frozenset({"Abs", "Sign", "Neg", "Exp", "Tanh", "Floor", "Ceil", "Round", "Trunc", "Cast", "Erf", "Square", "FastGeLU"})
+SIGNED = frozenset(
+    {"Abs", "Sign", "Neg", "Exp", "Tanh", "Floor", "Ceil", "Round", "Trunc", "Cast", "Erf", "Square", "FastGeLU"}
+)
 """Operators that treat negative numbers in a way of their own."""
 
 
 def _counts(one: Array, other: Array) -> Array:
     """Where a summand changes the sum."""
     return np.abs(one) > 2.0**-12 * np.abs(other)
-
-

@@ -17,7 +17,7 @@ def structured(value: Array, random: Random) -> Array:
     dims = [d for d, extent in enumerate(value.shape) if extent > 1]
     if not dims or value.dtype.kind in "bc":
         return value
-    for axis in dims if len(dims) < 3 else random.choice(dims, 2, replace=False):
+    for axis in random.permutation(dims)[:2]:  # what the last one arranges stays
         rows = np.moveaxis(value, axis, -1).copy()
         _equal_rows(rows, random)
         _extremes_at_edges(rows, random)
@@ -57,14 +57,14 @@ TINY = {FLOAT16: 2.0**-24, BFLOAT16: 2.0**-133, FLOAT64: 2.0**-1070}
 LARGE = {FLOAT16: 6e4, FLOAT64: 1e308}
 
 
-def with_special_numbers(value: Array, dtype: DType, random: Random, share: float) -> Array:
-    """A share of the floats, and at least one, is NaN, infinite, a zero of either sign, subnormal, or close to overflow."""
+def with_special_numbers(value: Array, dtype: DType, random: Random) -> Array:
+    """Some floats are NaN, infinite, zeros of either sign, subnormal or close to overflow: each of these where there is room
+    for all, one of them in a small array. Few elements in all, so that sums of others stay numbers."""
     if not dtype.is_float or not value.size:
         return value
     tiny, large = TINY.get(dtype, 2.0**-140), LARGE.get(dtype, 3e38)
     numbers = np.asarray([np.nan, np.inf, -np.inf, 0.0, -0.0, tiny, -3 * tiny, large, -large])
-    where = random.random(value.shape) < share
-    where.reshape(-1)[random.integers(value.size)] = True
-    return np.where(where, random.choice(numbers, value.shape).astype(dtype.numpy), value)
-
-
+    count = 1 if value.size < 2 * len(numbers) else max(len(numbers), value.size // 500)
+    flat = value.reshape(-1).copy()
+    flat[random.permutation(value.size)[:count]] = np.resize(random.permutation(numbers), count)
+    return flat.reshape(value.shape)

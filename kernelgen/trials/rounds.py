@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
@@ -17,13 +17,14 @@ from kernelgen.trials.profiles import Array, Profile, Random
 
 SMALL_BYTES = 8 << 10
 """Arguments of the kernel on which profiles are tried."""
-SPECIAL_SHARE = 0.01
+LARGER = {"signed": "large", **dict.fromkeys(("positive", "at least 0", "above 1"), "big")}
+"""Kind of profile -> the kind of larger numbers of the same domain."""
 FURTHER = 2
 """Rounds for what the first one does not show."""
 
 
-def trials(desc: KernelDesc, seed: int = 0, sizes: Mapping[str, int] | None = None) -> list[list[Array]]:
-    """Several draws of all inputs, the most telling one first, that of special numbers second; the same for a seed.
+def trials(desc: KernelDesc, seed: int = 0, sizes: Mapping[str, int] | None = None) -> Iterator[list[Array]]:
+    """Five draws of all inputs, the most telling one first, that of special numbers second; the same for a seed.
 
     Symbols get ``sizes``, else those of :func:`kernelgen.samples.bind_symbols`.
     """
@@ -31,24 +32,24 @@ def trials(desc: KernelDesc, seed: int = 0, sizes: Mapping[str, int] | None = No
     random = np.random.default_rng(seed)
     chooser = Chooser(shrink(desc, SMALL_BYTES), random)
     profiles, found = chooser.best()
-    rounds, missing = [profiles], found.missing
+    others, missing = list[Profiles](), found.missing
     for _ in range(FURTHER):
         more, found = chooser.further(profiles, missing)
-        rounds.append(more)
+        others.append(more)
         missing -= found.goals
-    rounds.append(_large(profiles))
-    first, *others = (draw_profiles(desc, each, random) for each in rounds)
-    return [first, _special(desc, profiles, random), *others]
+    yield draw_profiles(desc, profiles, random)
+    yield _special(desc, profiles, random)
+    yield from (draw_profiles(desc, each, random) for each in (*others, _large(profiles)))
 
 
 def _large(profiles: Profiles) -> Profiles:
     """Large numbers where any will do: what is shifted to keep an exponential small must be."""
-    return tuple(Profile("large") if each.kind == "signed" else each for each in profiles)
+    return tuple(Profile(LARGER.get(each.kind, each.kind), each.centre) for each in profiles)
 
 
 def _special(desc: KernelDesc, profiles: Profiles, random: Random) -> list[Array]:
     indices = index_inputs(desc, random)
     return [
-        value if tensor.name in indices else with_special_numbers(value, tensor.dtype, random, SPECIAL_SHARE)
+        value if tensor.name in indices else with_special_numbers(value, tensor.dtype, random)
         for tensor, value in zip(desc.inputs, draw_profiles(desc, profiles, random), strict=True)
     ]

@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,13 @@ from kernelgen.desc import KernelDesc
 from kernelgen.desc_bind import specialize
 from kernelgen.desc_json import load_desc
 from kernelgen.driver import compile
-from kernelgen.enclosure import Interval, agree, enclose
+from kernelgen.enclosure import Difference, Interval, agree, enclose
 from kernelgen.errors import BackendUnavailable, DescError, UnsupportedError
 from kernelgen.kernel import Kernel
-from kernelgen.samples import bind_symbols, draw
+from kernelgen.samples import bind_symbols
 from kernelgen.samples_scale import argument_bytes, shrink
 from kernelgen.targets.base import Sample
+from kernelgen.trials import trials
 from kernelgen.verify.diary import Diary
 from kernelgen.verify.examine import examined
 from kernelgen.verify.guard import guarded
@@ -38,6 +40,9 @@ INTERPRETED_LIMITS = {"gpu": 96 << 10, "ascend": 8 << 10}
 INTERPRETED_AT_MOST = 4 << 20
 """What such a target runs whole of a kernel that cannot shrink; of a larger one it runs a sample of blocks."""
 
+DRAWN_BYTES = 32 << 20
+"""Arguments of all draws together, where a kernel runs on several: one that is larger runs on the first draw only."""
+
 LARGER_LIMITS = {"gpu": 32 << 20, "ascend": 128 << 10}
 """The size that a kernel keeps where it is scaled down less and run once more: a sample of its blocks where the target
 has samples, else all of it, large enough that tiles have several turns or cores."""
@@ -52,9 +57,12 @@ def verify(
     checked: bool = False,
     device: bool = False,
     diary: Diary | None = None,
+    against: KernelDesc | None = None,
 ) -> Record:
-    """Compiles the description for a target and compares a run with :func:`kernelgen.enclosure.enclose`.
+    """Compiles the description for a target and compares runs with :func:`kernelgen.enclosure.enclose`, on the draws of
+    :func:`kernelgen.trials.trials`.
 
+    ``against`` is another description of the same inputs and outputs whose meaning is asked for in place of its own.
     With ``checked`` the finished nest also goes through :func:`kernelgen.checker.check`. With ``device`` the kernel runs
     on one; else a target for devices is interpreted: a small kernel of the same operators whole, then a sample of blocks
     of a large one, because tiles and launches depend on the sizes. With a ``diary`` it runs between pages without access
@@ -72,20 +80,39 @@ def verify(
     if argument_bytes(small) > 4 * byte_limit:
         return Record(desc.name, Status.SKIPPED, "too-large", f"{argument_bytes(desc) >> 20} MB of arguments")
     try:
-        record = _verified(small, target, seed, compiler, device, is_sampled)
-        if interpreted and record.status is Status.PASSED and not is_sampled:
+        record = _verified(small, _other(small, against), target, seed, compiler, device, is_sampled)
+        if against is None and interpreted and record.status is Status.PASSED and not is_sampled:
             record = _larger_too(record, desc, min(byte_limit, LARGER_LIMITS[family]), target, seed, compiler)
         if diary and record.status is Status.PASSED:
-            record = guarded(record, compiler(small, target), draw(small, seed), _spoiled(small), diary)
+            record = guarded(record, compiler(small, target), next(trials(small, seed)), _spoiled(small), diary)
         if checked and record.status is Status.PASSED:
             record = examined(record, small, lambda smaller: compiler(smaller, target))
     except BackendUnavailable as missing:
         record = Record(desc.name, Status.SKIPPED, "unavailable", str(missing))
     except UnsupportedError as refusal:
         record = Record(desc.name, Status.SKIPPED, refusal.code, str(refusal))
+    except DescError as error:
+        record = failed(desc.name, "bad-description", str(error))
     except Exception as error:
         record = failed(desc.name, "exception", f"{type(error).__name__}: {error}")
     return replace(record, scaled=small is not desc)
+
+
+def _other(desc: KernelDesc, against: KernelDesc | None) -> KernelDesc:
+    """The description whose meaning counts, of the sizes of the one that is compiled.
+
+    Raises DescError when inputs or outputs differ, also where only one of both can be scaled down.
+    """
+    if against is None:
+        return desc
+    other = shrink(against, argument_bytes(desc))
+    if [_signature(desc), len(desc.updated_inputs)] != [_signature(other), len(other.updated_inputs)]:
+        raise DescError(f"{against.name} has other inputs or outputs than {desc.name}")
+    return other
+
+
+def _signature(desc: KernelDesc) -> list[tuple[Any, ...]]:
+    return [*((t.shape, t.dtype) for t in desc.inputs), (), *((t.shape, t.dtype) for t in desc.outputs)]
 
 
 def _larger_too(record: Record, desc: KernelDesc, limit: int, target: str, seed: int, compiler: Compiler) -> Record:
@@ -97,7 +124,7 @@ def _larger_too(record: Record, desc: KernelDesc, limit: int, target: str, seed:
     if not record.argument_bytes[0] < argument_bytes(large) <= 4 * limit:
         return record
     try:
-        again = _verified(large, target, seed, compiler, device=False, is_sampled=True)
+        again = _verified(large, large, target, seed, compiler, device=False, is_sampled=True)
     except UnsupportedError:
         return record
     both = (*record.argument_bytes, *again.argument_bytes)
@@ -117,40 +144,57 @@ def verify_file(
     checked: bool = False,
     device: bool = False,
     diary: Diary | None = None,
+    against: Path | None = None,
 ) -> Record:
     """:func:`verify` of a file; the record has the file's name."""
     try:
-        desc = load_desc(path)
+        desc, other = load_desc(path), load_desc(against) if against else None
     except (DescError, OSError, UnicodeDecodeError) as error:
         return failed(path.name, "bad-description", str(error))
-    return replace(verify(desc, target, seed, compiler, byte_limit, checked, device, diary), name=path.name)
+    return replace(verify(desc, target, seed, compiler, byte_limit, checked, device, diary, other), name=path.name)
 
 
-def _verified(desc: KernelDesc, target: str, seed: int, compiler: Compiler, device: bool, is_sampled: bool) -> Record:
+def _verified(
+    desc: KernelDesc, meaning: KernelDesc, target: str, seed: int, compiler: Compiler, device: bool, is_sampled: bool
+) -> Record:
     clock = _Clock()
     kernel = _placed(clock.timed("compile", lambda: compiler(desc, target)), device)
-    inputs = draw(desc, seed)
-    given = _copies(desc, inputs)
-    outputs = _spoiled(desc)
+    proof = Counter(fact.check for fact in kernel.proof.facts) if isinstance(kernel, Kernel) else {}
+    more: dict[str, Any] = {"argument_bytes": (argument_bytes(desc),), "proof": dict(proof)}
+    error = 0.0
+    for inputs in islice(trials(desc, seed), _draws(desc, is_sampled)):
+        found, sampled = _compared(kernel, desc, meaning, inputs, is_sampled, clock)
+        error = max(error, found.error)
+        more |= {"times": clock.milliseconds, "max_error": error} | sampled
+        if found.fault:
+            return failed(desc.name, "wrong-answer", found.fault, **more)
+    return Record(desc.name, Status.PASSED, **more)
+
+
+def _draws(desc: KernelDesc, is_sampled: bool) -> int:
+    """How many draws a kernel runs on: all there are, fewer for large ones."""
+    return 1 if is_sampled else max(1, DRAWN_BYTES // max(argument_bytes(desc), 1))
+
+
+def _compared(
+    kernel: Callable[..., Any],
+    desc: KernelDesc,
+    meaning: KernelDesc,
+    inputs: Sequence[Array],
+    is_sampled: bool,
+    clock: _Clock,
+) -> tuple[Difference, dict[str, Any]]:
+    """One run; and, of a sample of blocks, what the record says of it."""
+    given, outputs = _copies(desc, inputs), _spoiled(desc)
     sample = clock.timed("run", lambda: _run(kernel, given, outputs, is_sampled))
-    wanted = clock.timed("reference", lambda: enclose(desc, inputs))
+    wanted = clock.timed("reference", lambda: enclose(meaning, inputs))
     names = [t.name for t in desc.outputs] + [desc.inputs[i].name for i in desc.updated_inputs]
     results = [*outputs, *(given[i] for i in desc.updated_inputs)]
-    more: dict[str, Any] = {}
-    if sample is not None:
-        more["sampled"] = _counts(sample, results)
-        results = [_where_written(*each) for each in zip(sample.written, results, wanted, strict=True)]
-    found = agree(names, results, wanted)
-    proof = Counter(fact.check for fact in kernel.proof.facts) if isinstance(kernel, Kernel) else {}
-    more |= {
-        "argument_bytes": (argument_bytes(desc),),
-        "times": clock.milliseconds,
-        "max_error": found.error,
-        "proof": dict(proof),
-    }
-    if found.fault:
-        return failed(desc.name, "wrong-answer", found.fault, **more)
-    return Record(desc.name, Status.PASSED, **more)
+    if sample is None:
+        return agree(names, results, wanted), {}
+    counts = _counts(sample, results)
+    results = [_where_written(*each) for each in zip(sample.written, results, wanted, strict=True)]
+    return agree(names, results, wanted), {"sampled": counts}
 
 
 def _placed(kernel: Callable[..., Any], device: bool) -> Callable[..., Any]:
@@ -220,5 +264,5 @@ class _Clock:
     def timed(self, name: str, work: Callable[[], Any]) -> Any:  # whatever work gives
         start = time.perf_counter()
         found = work()
-        self.milliseconds[name] = (time.perf_counter() - start) * 1e3
+        self.milliseconds[name] = self.milliseconds.get(name, 0.0) + (time.perf_counter() - start) * 1e3
         return found

@@ -34,6 +34,7 @@ class Job:
     check: bool = False
     device: bool = False
     guard: bool = False
+    against: Path | None = None
 
 
 def verify_files(
@@ -148,5 +149,6 @@ def _serve(connection: Connection, job: Job, diary_path: Path | None) -> None:
             checked=job.check,
             device=job.device,
             diary=diary,
+            against=job.against,
         )
         connection.send(found)

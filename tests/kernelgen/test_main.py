@@ -48,6 +48,23 @@ def test_verify_fails_when_a_file_does(folder):
     assert found.output.splitlines()[-1] == "0 passed, 1 failed"
 
 
+def test_verify_against_another_description(folder, tmp_path):
+    softmax, wrong = folder / "softmax.info", tmp_path / "wrong.info"
+    document = json.loads(softmax.read_text())
+    for op in document["op_desc"]:
+        op["name"] = {"Sub": "Add"}.get(op["name"], op["name"])
+    wrong.write_text(json.dumps(document))
+
+    def verified(file, against):
+        arguments = ["verify", str(file), "--against", str(against), "--target", "python", "--jobs", "1"]
+        return RUNNER.invoke(app, arguments).output
+
+    assert verified(softmax, softmax).splitlines()[-1] == "1 passed, 0 failed"
+    for one, other in ((softmax, wrong), (wrong, softmax)):
+        assert "wrong-answer" in verified(one, other)
+    assert "has other inputs or outputs" in verified(softmax, folder / "transpose_add.info")
+
+
 def test_show_prints_the_stages(folder):
     found = RUNNER.invoke(app, ["show", str(folder / "softmax.info"), "--target", "python"])
     assert found.exit_code == 0

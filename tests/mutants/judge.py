@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from kernelgen.desc import KernelDesc
-from kernelgen.enclosure import Interval, agree, enclose
+from kernelgen.enclosure import Interval, agree, enclosed_values
+from kernelgen.enclosure.evaluate import run
 from kernelgen.errors import KernelgenError
 from kernelgen.trials import trials
 from tests.mutants.mutant import Mutant
@@ -55,61 +57,113 @@ def mutants(desc: KernelDesc) -> Iterator[Mutant]:
 
 
 @dataclass(frozen=True)
-class Run:
-    """Inputs, and what the kernel of the original made of them: its outputs, then the inputs that it updates."""
+class Draw:
+    """Inputs, and the ranges of all tensors of the original on them."""
 
     desc: KernelDesc
     inputs: Arrays
+    values: Mapping[str, Interval]
+
+    @staticmethod
+    def of(desc: KernelDesc, inputs: Arrays) -> Draw:
+        """Evaluates a description."""
+        return Draw(desc, inputs, enclosed_values(desc, inputs))
+
+    def results(self, desc: KernelDesc) -> list[Interval]:
+        """Ranges of the results of the original or of a mutant: operators that nothing has changed for keep theirs."""
+        values = self.values if desc is self.desc else self._changed(desc)
+        return [values[t.name] for t in desc.outputs] + [values[desc.inputs[i].name] for i in desc.updated_inputs]
+
+    def _changed(self, desc: KernelDesc) -> Mapping[str, Interval]:
+        if desc.updated_inputs:
+            return enclosed_values(desc, self.inputs)
+        same, values, changed = set(self.desc.ops), dict(self.values), set[str]()
+        with np.errstate(all="ignore"):
+            for op in desc.ops:
+                if op not in same or any(t.name in changed for t in op.inputs):
+                    run(op, values)
+                    changed |= {t.name for t in op.outputs}
+        return values
+
+
+@dataclass(frozen=True)
+class Run:
+    """A draw, and what the kernel of the original made of it: its outputs, then the inputs that it updates."""
+
+    draw: Draw
     found: Arrays
 
     def fault(self, desc: KernelDesc) -> str:
         """Why these results cannot be those of a description; empty where they can."""
-        return _outside(self.found, enclose(desc, self.inputs))
+        return _outside(self.found, self.draw.results(desc))
 
 
 def _outside(found: Arrays, wanted: Sequence[Interval]) -> str:
     return agree([f"result {place}" for place in range(len(wanted))], found, wanted).fault
 
 
-def judged(runs: Sequence[Run]) -> Iterator[Judged]:
-    """A verdict for every mutant of a kernel that ran."""
-    desc = runs[0].desc
-    for mutant in mutants(desc):
-        if _is_sound(mutant.desc, runs[0].inputs):
-            noticed = any(run.fault(mutant.desc) for run in runs)
-            verdict, reason = (Verdict.NOTICED, "") if noticed else unnoticed(desc, mutant.desc)
+@dataclass(frozen=True)
+class Judge:
+    """Has the runs of a kernel, and many more draws for what they do not show."""
+
+    desc: KernelDesc
+    runs: Sequence[Run]
+
+    def verdicts(self) -> Iterator[Judged]:
+        """A verdict for every mutant."""
+        for mutant in mutants(self.desc):
+            try:
+                noticed = any(run.fault(mutant.desc) for run in self.runs)
+            except (ValueError, IndexError, KernelgenError):
+                continue  # not every fault of shapes is caught by the check of descriptions: this one means nothing
+            verdict, reason = (Verdict.NOTICED, "") if noticed else self.unnoticed(mutant.desc)
             yield Judged(mutant.kind, mutant.what, verdict, reason)
-    wanted = [enclose(desc, run.inputs) for run in runs]
-    for what, moved in MOVES.items():
-        if any(found.dtype.kind not in "iub" for found in runs[0].found):
-            yield _moved(what, moved, runs, wanted)
+        for what, moved in MOVES.items():
+            if any(found.dtype.kind not in "iub" for found in self.runs[0].found):
+                yield self.moved(what, moved)
 
+    @cached_property
+    def more(self) -> list[tuple[str, Draw]]:
+        """Draws on which a mutant that was not noticed is evaluated once more, with their names."""
+        return [
+            (f"draw {number} of seed {seed}", Draw.of(self.desc, inputs))
+            for seed in MORE_SEEDS
+            for number, inputs in enumerate(trials(self.desc, seed))
+        ]
 
-def _is_sound(desc: KernelDesc, inputs: Arrays) -> bool:
-    """Whether a description with a fault still means something: not every fault of shapes is caught by its check."""
-    try:
-        enclose(desc, inputs)
-    except (ValueError, IndexError, KernelgenError):
-        return False
-    return True
-
-
-def unnoticed(desc: KernelDesc, mutant: KernelDesc) -> tuple[Verdict, str]:
-    """Whether a mutant that was not noticed differs from the original on any of many inputs, and how far."""
-    largest, compared = 0.0, 0
-    for seed in MORE_SEEDS:
-        for number, inputs in enumerate(trials(desc, seed)):
-            for one, other in zip(enclose(desc, inputs), enclose(mutant, inputs), strict=True):
+    def unnoticed(self, mutant: KernelDesc) -> tuple[Verdict, str]:
+        """Whether a mutant that was not noticed differs from the original on any of many inputs, and how far."""
+        largest, compared = 0.0, 0
+        for name, draw in self.more:
+            for one, other in zip(draw.results(self.desc), draw.results(mutant), strict=True):
                 if _disjoint(one, other):
-                    return Verdict.MISSED, f"draw {number} of seed {seed} tells them apart"
+                    return Verdict.MISSED, f"{name} tells them apart"
                 known = ~(one.unknown | other.unknown)
                 compared += int(np.count_nonzero(known))
                 largest = max(largest, _distance(one.middle[known], other.middle[known]))
-    if not compared and desc.outputs:
-        return Verdict.MISSED, "no draw has a known result"
-    if not largest:
-        return Verdict.EQUIVALENT, f"the same numbers on all draws of {len(MORE_SEEDS)} seeds"
-    return Verdict.ROUNDING, f"{largest:.3g} apart at most, which roundings explain"
+        if not compared and self.desc.outputs:
+            return Verdict.MISSED, "no draw has a known result"
+        if not largest:
+            return Verdict.EQUIVALENT, f"the same numbers on all draws of {len(MORE_SEEDS)} seeds"
+        return Verdict.ROUNDING, f"{largest:.3g} apart at most, which roundings explain"
+
+    def moved(self, what: str, moved: Callable[[Array], Array]) -> Judged:
+        """The results of the kernel, a little off: noticed where any element leaves its range."""
+        wanted = [run.draw.results(self.desc) for run in self.runs]
+        pairs = list(zip(self.runs, wanted, strict=True))
+        if any(_outside([moved(x) for x in run.found], ranges) for run, ranges in pairs):
+            return Judged("outputs", what, Verdict.NOTICED)
+        width = min(_narrowest(found, one) for run, all_ in pairs for found, one in zip(run.found, all_, strict=True))
+        if np.isfinite(width):
+            return Judged("outputs", what, Verdict.ROUNDING, f"the narrowest range is {width:.3g} units wide")
+        for name, draw in self.more:
+            if any(_is_number(each) for each in draw.results(self.desc)):
+                return Judged("outputs", what, Verdict.MISSED, f"{name} gives numbers other than 0")
+        return Judged("outputs", what, Verdict.EQUIVALENT, "no result is a number other than 0, on any draw")
+
+
+def _is_number(value: Interval) -> bool:
+    return value.low.dtype.kind not in "iub" and bool((np.isfinite(value.low) & (value.low != 0)).any())
 
 
 def _disjoint(one: Interval, other: Interval) -> bool:
@@ -130,31 +184,6 @@ def _distance(one: Array, other: Array) -> float:
     wide = np.complex128 if one.dtype.kind == "c" else np.float64
     with np.errstate(all="ignore"):
         return float(np.nan_to_num(np.abs(one[differ].astype(wide) - other[differ].astype(wide)), nan=np.inf).max())
-
-
-# ---------------------------------------------------------------- results that are a little off
-
-
-def _moved(
-    what: str, moved: Callable[[Array], Array], runs: Sequence[Run], wanted: Sequence[Sequence[Interval]]
-) -> Judged:
-    """The results of the kernel, a little off: noticed where any element leaves its range."""
-    pairs = list(zip(runs, wanted, strict=True))
-    if any(_outside([moved(x) for x in run.found], ranges) for run, ranges in pairs):
-        return Judged("outputs", what, Verdict.NOTICED)
-    width = min(_narrowest(found, one) for run, ranges in pairs for found, one in zip(run.found, ranges, strict=True))
-    if np.isinf(width):
-        return _of_no_number(what, runs[0].desc)
-    return Judged("outputs", what, Verdict.ROUNDING, f"the narrowest range is {width:.3g} units in the last place wide")
-
-
-def _of_no_number(what: str, desc: KernelDesc) -> Judged:
-    """Results that are all 0, infinite or NaN: such as they must be, or only on these inputs?"""
-    for seed in MORE_SEEDS:
-        ranges = [each for inputs in trials(desc, seed) for each in enclose(desc, inputs)]
-        if any((np.isfinite(each.low) & (each.low != 0) & (each.low.dtype.kind not in "iub")).any() for each in ranges):
-            return Judged("outputs", what, Verdict.MISSED, f"inputs of seed {seed} give numbers other than 0")
-    return Judged("outputs", what, Verdict.EQUIVALENT, "no result is a number other than 0, on any inputs")
 
 
 def _narrowest(found: Array, wanted: Interval) -> float:

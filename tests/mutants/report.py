@@ -15,7 +15,7 @@ from kernelgen.errors import KernelgenError
 from kernelgen.samples import bind_symbols
 from kernelgen.samples_scale import shrink
 from kernelgen.trials import trials
-from tests.mutants.judge import Judged, Run, Verdict, judged
+from tests.mutants.judge import Draw, Judge, Judged, Run, Verdict
 
 SMALL_BYTES = {"cpu": 32 << 10, "gpu": 16 << 10, "ascend": 8 << 10}
 """Arguments of a kernel whose mutants are judged; the larger ones are scaled down."""
@@ -50,7 +50,7 @@ def judge_file(job: Job) -> FileReport:
     faults = [fault for run in runs if (fault := run.fault(desc))]
     if faults:
         return FileReport(job.path.name, refusal=f"the kernel itself does not agree with its meaning: {faults[0]}")
-    return FileReport(job.path.name, tuple(judged(runs)))
+    return FileReport(job.path.name, tuple(Judge(desc, runs).verdicts()))
 
 
 def ran(desc: kernelgen.KernelDesc, job: Job) -> list[Run]:
@@ -60,7 +60,7 @@ def ran(desc: kernelgen.KernelDesc, job: Job) -> list[Run]:
     for inputs in trials(desc, job.seed):
         given = [array.copy() for array in inputs]
         outputs = kernel(*given)
-        runs.append(Run(desc, inputs, [*outputs, *(given[i] for i in desc.updated_inputs)]))
+        runs.append(Run(Draw.of(desc, inputs), [*outputs, *(given[i] for i in desc.updated_inputs)]))
     return runs
 
 
