@@ -109,5 +109,5 @@ def test_the_device_runs_large_kernels_as_they_are() -> None:
     device = Target("gpu", lambda nest: "", lambda source, nest: Entry(), machine="gpu")
     record = verify(softmax(2000, 512), "gpu", device=True, compiler=lambda desc, _: kernelgen.compile(desc, device))
     assert (record.status, record.message) == (Status.PASSED, "")
-    assert seen == [(2000, 512)]
+    assert set(seen) == {(2000, 512)}
     assert not record.scaled
