@@ -56,6 +56,7 @@ from kernelgen.normalise.three_address import three_address
 from kernelgen.normalise.types import legal_types
 from kernelgen.plan import Plan
 from kernelgen.poly import map_ascend, map_cpu, map_gpu
+from kernelgen.poly.alignment import prove_alignment
 from kernelgen.poly.build import to_scop
 from kernelgen.poly.fold import fold
 from kernelgen.poly.group import group
@@ -189,6 +190,7 @@ class Proving:
 
 
 GPU_PROOFS: tuple[Proving, ...] = (
+    Proving(prove_alignment, "alignment", "what moves together is known in the finished nest alone"),
     Proving(prove_races, "races", "barriers and places of threads are known in the finished nest alone"),
 )
 

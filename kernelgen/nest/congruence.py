@@ -10,7 +10,7 @@ variable of its own. Terms whose coefficient vanishes are multiples, whatever th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from kernelgen.nest.index import substitute, subtract
 from kernelgen.nest.nodes import Index, IndexBinary, IndexOp, Num
@@ -20,9 +20,17 @@ Polynomial = dict[Monomial, int]
 """Sorted factors -> coefficient, 1 to modulus - 1; ``()`` is the constant term."""
 
 
-def residue(index: Index, modulus: int, known: Mapping[str, Index] | None = None) -> int | None:
-    """``index mod modulus`` where it is one number for all values of the variables; ``known`` are what variables equal."""
+def residue(
+    index: Index, modulus: int, known: Mapping[str, Index] | None = None, zeros: Sequence[Index] = ()
+) -> int | None:
+    """``index mod modulus`` where it is one number for all values of the variables.
+
+    ``known`` are what variables equal; ``zeros`` are indices that are multiples of the modulus, of one term each: others
+    say nothing here.
+    """
     found = polynomial(substitute(index, known) if known else index, modulus)
+    for zero in zeros:
+        found = _without(found, polynomial(zero, modulus))
     return found.get((), 0) if found.keys() <= {()} else None
 
 
@@ -48,6 +56,18 @@ def polynomial(index: Index, modulus: int) -> Polynomial:
             return polynomial(left, modulus)
         case _:
             return _reduced({(index,): 1}, modulus)
+
+
+def _without(found: Polynomial, zero: Polynomial) -> Polynomial:
+    """The terms that are no multiples of a term that vanishes."""
+    if len(zero) != 1:
+        return found
+    ((term, factor),) = zero.items()
+    return {own: value for own, value in found.items() if value % factor or not _holds(own, term)}
+
+
+def _holds(term: Monomial, part: Monomial) -> bool:
+    return bool(part) and all(term.count(each) >= part.count(each) for each in part)
 
 
 def _product(left: Polynomial, right: Polynomial, modulus: int) -> Polynomial:
