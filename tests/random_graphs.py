@@ -102,7 +102,8 @@ def uses(seed: int) -> Iterator[str]:
 
 def shown(seed: int, why: str, *, shrink: bool) -> dict[str, Any]:
     """Prints a failure, small where that is wanted."""
-    sample, why = smallest(Sample.of(seed)) if shrink else (Sample.of(seed), why)
+    again = shrink and failure(Sample.of(seed)) is not None  # one that depends on threads may not come again
+    sample, why = smallest(Sample.of(seed)) if again else (Sample.of(seed), why)
     given = case(sample)
     print(f"\n{why}\nfailure({sample})\nflags: {dict(given.options)}\n{given.graph}", flush=True)
     return {"seed": seed, "why": why, "sample": repr(sample), "options": dict(given.options), "graph": str(given.graph)}

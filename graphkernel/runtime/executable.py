@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
@@ -87,13 +88,15 @@ class Executable:
 
     def _borrow(self, key: Hashable, inputs: Sequence[Array]) -> Frame:
         """A frame that no other call uses: one that is free, or a new one."""
-        free = self._frames.get(key)
-        if free:
+        try:
             self._frames.move_to_end(key)
-            return free.pop()
+            return self._frames[key].pop()
+        except (KeyError, IndexError):  # these shapes are new, or other threads have all of their frames
+            pass
         symbols = bind_symbols(self.graph.inputs, inputs)
         while len(self._frames) >= KEPT_SHAPES:
-            self._frames.popitem(last=False)
+            with contextlib.suppress(KeyError):
+                self._frames.popitem(last=False)
         return make_frame(self.plan, symbols, self.memory)
 
     def run_in(self, frame: Frame, inputs: Sequence[Array], out: Sequence[Array] | None = None) -> tuple[Array, ...]:

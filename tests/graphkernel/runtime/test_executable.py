@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -146,3 +147,22 @@ def test_unknown_constants_are_named() -> None:
     text = str(gk.trace(net, gk.spec(20)))
     with pytest.raises(InputError, match=r"the content of constant .* is unknown"):
         gk.compile(gk.parse(text))(np.ones(20, np.float32))
+
+
+def test_threads_with_more_shapes_than_are_kept_never_meet() -> None:
+    """They take frames, give them back and drop old ones all at once, switching as often as Python can."""
+    executable = gk.compile(gk.trace(lambda x: ops.sinh(x) + 1.0, gk.spec(("N",))), 0, host="numpy")
+    arrays = [np.full(size, size / 8, np.float32) for size in range(1, KEPT_SHAPES + 3)]
+    expected = [np.sinh(array) + 1 for array in arrays]
+
+    def calls(start: int) -> bool:
+        places = [(start * 7 + turn) % len(arrays) for turn in range(1500)]
+        return all(np.allclose(executable(arrays[place])[0], expected[place]) for place in places)
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(8) as pool:
+            assert all(pool.map(calls, range(8)))
+    finally:
+        sys.setswitchinterval(before)

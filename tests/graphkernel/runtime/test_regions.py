@@ -16,6 +16,9 @@ from graphkernel.ops.host import ONNX
 from graphkernel.runtime.onnx_text import SAME, WRITERS
 from graphkernel.runtime.onnx_writer import OLDEST_OPSET
 from graphkernel.runtime.regions import OnnxRuntimeHost, RegionStep
+from tests.support.operator_samples import cases
+from tests.support.operator_values import mixed, positive
+from tests.support.plan_runs import different
 
 X = np.array([[0.5, -1.5, 2.5, 0.25], [1.0, 3.5, -0.5, 0.75], [2.0, -2.5, 1.5, 4.0]], np.float32)
 IMAGE = np.random.default_rng(0).standard_normal((2, 4, 6, 5)).astype(np.float32)
@@ -80,6 +83,23 @@ def test_onnxruntime_computes_what_the_operator_means(name: str, opset: int) -> 
     for got, wanted in zip(exe(*arrays), gk.evaluate(graph, arrays), strict=True):
         assert got.dtype == wanted.dtype
         np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", sorted({*SAME, *WRITERS}))
+def test_no_attribute_is_forgotten(name: str) -> None:
+    """Every operator with all attributes that are tried anywhere: what is not refused has the same meaning."""
+    host = OnnxRuntimeHost(threads=1)
+    for case in cases(OPS[name]):
+        builder = Builder()
+        inputs = tuple(builder.parameter(f"x{place}", of) for place, of in enumerate(case.bound))
+        node = builder.node(case.op, inputs, case.attrs)
+        if case.of.name not in ("float32", "int32", "bool") or host.why_not(node):
+            continue
+        for count in {1, len(node.outs)}:
+            executable = gk.compile(Graph("net", inputs, node.outs[:count]), opt_level=0, host=host)
+            for values in (positive, mixed):
+                arrays = case.arrays(values)
+                assert different(executable(*arrays), case.results(arrays)[:count]) is None, f"{case}"
 
 
 OF_A_NUMBER: dict[str, Callable[..., Any]] = {
