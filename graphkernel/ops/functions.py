@@ -178,10 +178,11 @@ def max_pool(
     stride: int | Sequence[int] = 1,
     pad: int | Sequence[int] = 0,
     ceil_mode: bool = False,
+    dilation: int | Sequence[int] = 1,
 ) -> TensorLike:
     """The maximum of each window, NCHW."""
     window = {"kernel_size": repeated(kernel_size, 2), "stride": repeated(stride, 2), "pad": repeated(pad, 4)}
-    return apply(nn.MAX_POOL, x, **window, ceil_mode=ceil_mode)
+    return apply(nn.MAX_POOL, x, **window, **_spread(dilation), ceil_mode=ceil_mode)
 
 
 def avg_pool(
@@ -191,10 +192,19 @@ def avg_pool(
     pad: int | Sequence[int] = 0,
     ceil_mode: bool = False,
     count_include_pad: bool = False,
+    dilation: int | Sequence[int] = 1,
 ) -> TensorLike:
     """The mean of each window, NCHW."""
     window = {"kernel_size": repeated(kernel_size, 2), "stride": repeated(stride, 2), "pad": repeated(pad, 4)}
-    return apply(nn.AVG_POOL, x, **window, ceil_mode=ceil_mode, count_include_pad=count_include_pad)
+    return apply(
+        nn.AVG_POOL, x, **window, **_spread(dilation), ceil_mode=ceil_mode, count_include_pad=count_include_pad
+    )
+
+
+def _spread(dilation: int | Sequence[int]) -> dict[str, tuple[int, ...]]:
+    """The attribute of a window whose elements are not neighbours."""
+    steps = repeated(dilation, 2)
+    return {} if steps == (1, 1) else {"dilation": steps}
 
 
 def assign(target: Tensor, value: Operand) -> Tensor:

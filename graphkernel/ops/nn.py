@@ -129,7 +129,9 @@ def _avg_pool(x: Array, *, attrs: Attrs) -> Array:
             counts = _windows(counted, kernel, attrs.with_(pad=(0, 0, 0, 0)), 0.0).sum(axis=(-2, -1))
         else:
             counts = _windows(counted, kernel, attrs, 0.0).sum(axis=(-2, -1))
-        return _windows(wide, kernel, attrs, 0.0).sum(axis=(-2, -1)) / counts
+        sums = _windows(wide, kernel, attrs, 0.0).sum(axis=(-2, -1))
+        height, width = sums.shape[2:]
+        return sums / counts[:, :, :height, :width]  # what is padded for real may hold a window more
 
     return rounded(compute)(x)
 

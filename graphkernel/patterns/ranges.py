@@ -46,6 +46,8 @@ ANYTHING = Range()
 NON_NEGATIVE = Range(0.0)
 POSITIVE = Range(5e-324)
 NO_NAN = Range(nan=False)
+EXACT = Range(-(2.0**53), 2.0**53, nan=False)
+"""Whole numbers whose bounds are no roundings of them: beyond, a sum may wrap around unseen."""
 
 
 def bounded(low: float, high: float) -> Range:
@@ -74,7 +76,8 @@ class Ranges:
 
     def _found(self, value: Value) -> Range:
         if value.constant is not None:
-            return _of_array(value.constant)
+            found, of = _of_array(value.constant), value.type.dtype
+            return found if of.is_float else _in_dtype(found, of)
         transfer = TRANSFERS.get(value.op.name)
         operands = [self._known[arg] for arg in value.node.args]
         raw = transfer(value.node, operands) if transfer is not None else ANYTHING
@@ -93,8 +96,8 @@ def _of_array(array: np.ndarray) -> Range:
 def _in_dtype(found: Range, of: DType) -> Range:
     """Widened by rounding, overflow and underflow for floats; integers that may wrap around can be anything."""
     if not of.is_float:
-        limits = _limits(of)
-        return replace(found, nan=False) if replace(found, nan=False) in limits else limits
+        limits, exact = _limits(of), replace(found, nan=False)
+        return exact if exact in limits and exact in EXACT else limits
     greatest, smallest = float(ml_dtypes.finfo(of.numpy).max), float(ml_dtypes.finfo(of.numpy).smallest_normal)
     low, high = _outward(found.low, -1), _outward(found.high, 1)
     low = 0.0 if 0 < low < smallest else low

@@ -72,18 +72,20 @@ def _pads(node: Node) -> tuple[int, ...]:
 
 
 def _max_pool(writer: Writer, node: Node, x: tuple[str, ...], result: str) -> object:
-    return writer.emit("MaxPool", *x, result=result, **_window(node))
+    return writer.emit("MaxPool", *x, result=result, **_window(node, writer.opset >= 10))
 
 
 def _avg_pool(writer: Writer, node: Node, x: tuple[str, ...], result: str) -> object:
     counted = int(node.attrs.bool("count_include_pad", False))
-    return writer.emit("AveragePool", *x, result=result, count_include_pad=counted, **_window(node))
+    return writer.emit("AveragePool", *x, result=result, count_include_pad=counted, **_window(node, writer.opset >= 19))
 
 
-def _window(node: Node) -> dict[str, Any]:
-    if node.attrs.ints("dilation", (1, 1)) != (1, 1):
-        raise Unwritable("dilated pooling")
+def _window(node: Node, dilated: bool) -> dict[str, Any]:
     shape = {"kernel_shape": node.attrs.ints("kernel_size"), "strides": node.attrs.ints("stride", (1, 1))}
+    if node.attrs.ints("dilation", (1, 1)) != (1, 1):
+        if not dilated or node.attrs.bool("ceil_mode", False):
+            raise Unwritable("dilated pooling before its opset, or with windows that hang over")
+        shape["dilations"] = node.attrs.ints("dilation")
     return {**shape, "pads": _pads(node), "ceil_mode": int(node.attrs.bool("ceil_mode", False))}
 
 

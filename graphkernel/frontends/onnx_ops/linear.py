@@ -108,8 +108,8 @@ def _pooling(call: OnnxCall) -> dict[str, Any] | Declined:
     window = _window(call, shape_of(call.operands[0]), kernel)
     if call.results > 1:
         return Declined("the indices are wanted")
-    if isinstance(window, Declined) or window.pop("dilation") != (1, 1):
-        return window if isinstance(window, Declined) else Declined("dilated pooling")
+    if isinstance(window, Declined):
+        return window
     return {**window, "kernel_size": tuple(kernel), "ceil_mode": bool(call.attribute("ceil_mode", 0))}
 
 
