@@ -45,10 +45,10 @@ def load_onnx(path: str | os.PathLike[str]) -> Graph:
     try:
         model = onnx.load_model_from_string(content)
         onnx.load_external_data_for_model(model, os.fspath(Path(path).parent))
-        name = model.graph.name or Path(path).stem
+        name = identifier(model.graph.name or Path(path).stem)
     except Exception as error:  # protobuf, the file system and onnx's checks of external data have no common class
         raise FrontendError(f"{path}: cannot be read as an ONNX model: {error}") from error
-    return import_onnx(model, name=identifier(name))
+    return import_onnx(model, name=name)
 
 
 def import_onnx(model: ModelProto, name: str | None = None) -> Graph:
@@ -154,6 +154,8 @@ class _Importer:
         declared = self.declared.get(name)
         if declared is not None and (difference := disagreement(declared, value.operand)):
             raise FrontendError(f"{where}: result {name} is {difference}")
+        if any(isinstance(extent, int) and extent < 0 for extent in value.operand.shape):
+            raise FrontendError(f"{where}: result {name} would have the shape {tuple(map(str, value.operand.shape))}")
         self.values[name] = value
 
     def _call(self, node: NodeProto, where: str) -> OnnxCall:

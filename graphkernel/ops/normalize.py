@@ -29,7 +29,7 @@ def _softmax(x: Array, *, attrs: Attrs) -> Array:
     axes = attrs.ints("axis", (-1,))
 
     def compute(wide: Array) -> Array:
-        e = np.exp(wide - wide.max(axis=axes, keepdims=True))
+        e = np.exp(wide - wide.max(axis=axes, keepdims=True, initial=-np.inf))
         return e / e.sum(axis=axes, keepdims=True)
 
     return rounded(compute)(x)
@@ -39,7 +39,7 @@ def _log_softmax(x: Array, *, attrs: Attrs) -> Array:
     axes = attrs.ints("axis", (-1,))
 
     def compute(wide: Array) -> Array:
-        shifted = wide - wide.max(axis=axes, keepdims=True)
+        shifted = wide - wide.max(axis=axes, keepdims=True, initial=-np.inf)
         return shifted - np.log(np.exp(shifted).sum(axis=axes, keepdims=True))
 
     return rounded(compute)(x)

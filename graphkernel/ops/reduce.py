@@ -2,17 +2,35 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from graphkernel.ir.opdef import Kind, OpDef
 from graphkernel.ir.types import Attrs, TensorType, dtype
-from graphkernel.ops.families import Array, ArrayFunction, array_of, declare, reduction
+from graphkernel.ops.families import Array, ArrayFunction, array_of, declare, is_floating, reduction
 from graphkernel.ops.type_rules import axis_of, boolean, expect_dtype, real, reduced_shape
+
+
+def _largest(x: Array, **where: Any) -> Any:  # axis and keepdims, as numpy takes them
+    return np.max(x, initial=_end(x, lower=True), **where)
+
+
+def _smallest(x: Array, **where: Any) -> Any:  # axis and keepdims, as numpy takes them
+    return np.min(x, initial=_end(x, lower=False), **where)
+
+
+def _end(x: Array, *, lower: bool) -> float | int:
+    """What the reduction of no elements gives: the end of the data type's range."""
+    if is_floating(x):
+        return -np.inf if lower else np.inf
+    return int(np.iinfo(x.dtype).min if lower else np.iinfo(x.dtype).max)
+
 
 REDUCE_SUM = reduction("ReduceSum", np.sum)
 REDUCE_PROD = reduction("ReduceProd", np.prod)
-REDUCE_MAX = reduction("ReduceMax", np.max, real)
-REDUCE_MIN = reduction("ReduceMin", np.min, real)
+REDUCE_MAX = reduction("ReduceMax", _largest, real)
+REDUCE_MIN = reduction("ReduceMin", _smallest, real)
 REDUCE_ALL = reduction("ReduceAll", np.all, boolean)
 REDUCE_ANY = reduction("ReduceAny", np.any, boolean)
 

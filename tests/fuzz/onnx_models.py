@@ -20,6 +20,7 @@ from graphkernel.ir.graph import Graph
 from tests.fuzz.fuzzer import Fuzzer
 from tests.fuzz.models import sample as samples
 from tests.fuzz.models.compare import differs
+from tests.fuzz.models.mistakes import leaves_its_axis
 from tests.fuzz.models.oracle import Array, Unable, single_node
 from tests.fuzz.models.sample import ModelSample
 from tests.fuzz.models.triage import Difference, chain, judge
@@ -58,6 +59,8 @@ def _called(sample: ModelSample, executable: Any, level: int) -> Outcome:
     for of in [call for call in CALLS if call < len(sample.sets)]:
         try:
             results = executable(*sample.sets[of].values())
+        except GraphKernelError as error:
+            return _of_trust(sample, of) or internal("call", error)
         except Exception as error:
             return internal("call", error)
         outcome = _judged(sample, of, results, level)
@@ -65,6 +68,15 @@ def _called(sample: ModelSample, executable: Any, level: int) -> Outcome:
             return outcome
         explained = outcome if outcome.kind is Kind.EXPLAINED else explained
     return explained
+
+
+def _of_trust(sample: ModelSample, of: int) -> Outcome | None:
+    """Refused at a call: a slice of a symbolic axis says more than the axis has, which only a call can tell."""
+    values = chain(sample, sample.sets[of])
+    for node in sample.model.graph.node:
+        if leaves_its_axis(node, [values[name] if name else None for name in node.input]):
+            return Outcome(Kind.REFUSED, "Slice at a call: beyond the end of a symbolic axis")
+    return None
 
 
 def _judged(sample: ModelSample, of: int, results: Sequence[Array], level: int) -> Outcome:

@@ -128,6 +128,10 @@ def _has_denormal(node: NodeProto, operands: Operands) -> bool:
     )
 
 
+def _is_in_a_tail(node: NodeProto, operands: Operands) -> bool:
+    return any(bool((np.abs(x) > 15).any()) for x in _floats(operands))
+
+
 def _is_double(node: NodeProto, operands: Operands) -> bool:
     return operands[0] is not None and operands[0].dtype == np.float64
 
@@ -180,6 +184,7 @@ MISTAKES: tuple[Mistake, ...] = (
     Mistake("sums over infinities, NaN or squares beyond the range come in another order", SUMS, _is_huge),
     Mistake("onnxruntime bounds arguments of functions, so that infinities and NaN come out otherwise", FUNCTIONS, _is_huge),
     Mistake("onnxruntime's functions lose the digits of denormals", FUNCTIONS, _has_denormal),
+    Mistake("onnxruntime's sigmoid is coarse in its tails", frozenset({"Sigmoid", "Swish", "Mish", "Gelu"}), _is_in_a_tail),
     Mistake("onnxruntime's result over an empty axis is not the neutral element", REDUCTIONS, _is_empty),
     Mistake("onnxruntime's sums of integers saturate, or go through floats", REDUCTIONS, _overflows),
     Mistake("integers divided by zero have no value", frozenset({"Div", "Mod"}), _divides_by_zero),
@@ -191,3 +196,28 @@ MISTAKES: tuple[Mistake, ...] = (
     Mistake("onnxruntime runs a body of ONNX whose constants have the digits of float32", BODIES, _is_double),
     Mistake("windows that start in the padding, or SAME with dilations", POOLS, _rounds_up),
 )  # fmt: skip
+
+
+def leaves_its_axis(node: NodeProto, operands: Operands) -> bool:
+    """Whether a Slice says more than its axis has: of a symbolic axis we trust that it does not."""
+    x, given = operands[0], _attributes(node)
+    if node.op_type != "Slice" or x is None:
+        return False
+    starts, ends, axes = (given.get(n, _listed(operands, i)) for i, n in enumerate(("starts", "ends", "axes"), start=1))
+    bounds = [(x.shape[axis], *part) for axis, *part in zip(axes or range(len(starts)), starts, ends, strict=False)]
+    return any(
+        _outside(n, start) or _outside(n, end) or _normal(n, start) > _normal(n, end) for n, start, end in bounds
+    )
+
+
+def _listed(operands: Operands, position: int) -> list[int]:
+    found = operands[position] if len(operands) > position else None
+    return [] if found is None else found.tolist()
+
+
+def _normal(extent: int, bound: int) -> int:
+    return bound + extent if bound < 0 else bound
+
+
+def _outside(extent: int, bound: int) -> bool:
+    return bound < 2**31 - 1 and not 0 <= _normal(extent, bound) <= extent

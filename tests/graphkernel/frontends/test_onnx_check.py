@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from onnx import ModelProto, NodeProto, TensorProto, defs, helper, numpy_helper
 from onnx_models import model
 
 from graphkernel.errors import FrontendError
-from graphkernel.frontends.onnx import import_onnx
+from graphkernel.frontends.onnx import import_onnx, load_onnx
 from graphkernel.limits import LIMITS
 
 X = {"x": np.ones((2, 3), np.float32)}
@@ -77,11 +78,21 @@ def test_what_onnx_does_not_allow_is_refused(change: Callable[[ModelProto], obje
         import_onnx(broken(change))
 
 
-def test_names_that_are_no_text_are_refused() -> None:
+def test_names_that_are_no_text_are_refused(tmp_path: Path) -> None:
     content = model([RELU], X).SerializeToString()
     for old, new in ((b"Relu", b"Re\xff\xfe"), (b"\x01x", b"\x01\xff"), (b"\x03net", b"\x03n\xfft")):
         with pytest.raises(FrontendError):
             import_onnx(ModelProto.FromString(content.replace(old, new)))
+        place = tmp_path / "broken.onnx"
+        place.write_bytes(content.replace(old, new))
+        with pytest.raises(FrontendError):
+            load_onnx(place)
+
+
+def test_a_result_with_a_negative_extent_is_refused() -> None:
+    nodes = [helper.make_node("Tile", ["x", "n"], ["y"])]
+    with pytest.raises(FrontendError, match="node 0 Tile -> y"):
+        import_onnx(model(nodes, X, constants={"n": ints(*(-3 for _ in X["x"].shape))}))
 
 
 def test_a_model_without_name_and_output_types_is_read() -> None:
