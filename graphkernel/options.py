@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from graphkernel.errors import OptionError, nearest
 from graphkernel.flag_text import LOGGER, Complain, flag_value, tokens_of, unsigned, warn, with_hint
+from kernelgen.cores import core_count as core_count
 from kernelgen.cores import thread_count
 
 MAX_LEVEL = 3

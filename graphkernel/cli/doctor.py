@@ -10,9 +10,11 @@ import typer
 
 from graphkernel.cli.base import app
 from graphkernel.declarations import plugins
-from graphkernel.options import Environment
+from graphkernel.options import Environment, core_count
+from graphkernel.report.counted import counted
 from graphkernel.report.table import print_table
 from graphkernel.runtime.device import NoDevice, find_device
+from graphkernel.runtime.kernel_cache import cache_folder, cached_kernels, owner_of, why_unusable
 
 MISSING = "not installed"
 NEEDS = {
@@ -39,12 +41,16 @@ def doctor() -> None:
     """What is installed, what works without it, and the settings in force."""
     versions = {name: _version(name) for name in NEEDS}
     print_table(("package", "version", "for"), [(name, versions[name], use) for name, use in NEEDS.items()])
-    environment, device = Environment.read(), find_device()
+    environment, device, folder = Environment.read(), find_device(), cache_folder()
+    kernels = cached_kernels(folder)
     print_table(("setting", "value"), [
         ("python", platform.python_version()),
         ("machine", f"{platform.machine()} {platform.system()}"),
         ("MS_DEV_GRAPH_KERNEL_FLAGS", environment.flags if environment.flags is not None else "(not set)"),
-        ("OMP_NUM_THREADS", environment.threads or "(not set)"),
+        ("threads of a kernel", f"{environment.threads or core_count()} of {core_count()} processors"),
+        ("kernel cache", folder or "(none)"),
+        ("kernel cache, owner", owner_of(folder)),
+        ("kernel cache, state", why_unusable(folder) or f"usable, {counted(len(kernels), 'kernel')}"),
         ("CUDA device", f"none: {device.reason}" if isinstance(device, NoDevice) else f"{device.name}, {device.arch}"),
         ("plugins", ", ".join(f"{plugin.name} ({plugin.module})" for plugin in plugins()) or "(none)"),
     ])  # fmt: skip

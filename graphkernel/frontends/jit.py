@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import update_wrapper
 from typing import Any, overload
@@ -15,6 +17,9 @@ from graphkernel.runtime.executable import Executable
 
 Signature = tuple[TensorType, ...]
 
+KEPT_EXECUTABLES = 128
+"""How many a function keeps, those of the latest calls; each takes some hundred kilobytes, and its constants."""
+
 
 @dataclass(eq=False)
 class Jitted:
@@ -22,7 +27,7 @@ class Jitted:
 
     function: Callable[..., Any]
     options: dict[str, Any]
-    executables: dict[Signature, Executable] = field(default_factory=dict[Signature, Executable])
+    executables: OrderedDict[Signature, Executable] = field(default_factory=OrderedDict[Signature, Executable])
 
     def __call__(self, *arrays: object, out: Any = None) -> Any:  # as the arguments: any library's arrays
         """Runs the executable for these argument types, made at the first call with them."""
@@ -33,9 +38,14 @@ class Jitted:
         """The executable for arguments of these shapes and data types."""
         layouts = [layout_of(array, f"argument {position}") for position, array in enumerate(arrays)]
         signature = tuple([spec(*layout) for layout in layouts])
-        if signature not in self.executables:
-            self.executables[signature] = compile(trace(self.function, *signature), **self.options)
-        return self.executables[signature]
+        found = self.executables.get(signature)
+        if found is None:
+            found = self.executables[signature] = compile(trace(self.function, *signature), **self.options)
+        with suppress(KeyError):  # another thread may have let go of it, or of the oldest
+            self.executables.move_to_end(signature)
+            while len(self.executables) > KEPT_EXECUTABLES:
+                self.executables.popitem(last=False)
+        return found
 
 
 @overload
@@ -47,7 +57,8 @@ def jit(
 ) -> Jitted | Callable[[Callable[..., Any]], Jitted]:
     """Makes a function that traces, optimizes and compiles itself; also ``@jit`` and ``@jit(opt_level=3)``.
 
-    Executables are kept on the returned object, one for each set of shapes and data types. Flags that do not exist are
+    Executables are kept on the returned object, one for each set of shapes and data types, up to 128 of them; what sees
+    more shapes is better traced with symbolic extents and compiled once. Flags that do not exist are
     an ``OptionError`` here, not at the first call.
     """
     check_options(opt_level, target, flags)

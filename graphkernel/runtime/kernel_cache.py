@@ -14,7 +14,7 @@ from pathlib import Path
 from kernelgen.object_cache import ENTRIES, UNFINISHED_ENTRIES, read_entry, why_unusable
 from kernelgen.options import cache_dir as cache_folder
 
-__all__ = ["CachedKernel", "cache_folder", "cached_kernels", "too_many", "unfinished", "why_unusable"]
+__all__ = ["CachedKernel", "cache_folder", "cached_kernels", "owner_of", "too_many", "unfinished", "why_unusable"]
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,16 @@ class CachedKernel:
     def is_whole(self) -> bool:
         """Whether it would be used: its content fits its name and hash, and it is the user's own."""
         return read_entry(self.path.parents[2], self.target, self.path.stem) is not None
+
+
+def owner_of(folder: Path | None) -> str:
+    """The user whom the folder belongs to; empty where there is none."""
+    try:
+        return folder.owner() if folder else ""
+    except FileNotFoundError:
+        return ""
+    except KeyError:  # a user without an entry, as in containers
+        return str(folder.stat().st_uid) if folder else ""
 
 
 def cached_kernels(folder: Path | None) -> tuple[CachedKernel, ...]:

@@ -32,6 +32,10 @@ def call(*arguments: str, exit_code: int = 0) -> str:
     return found.stdout
 
 
+def doctor() -> str:
+    return RUNNER.invoke(app, ["doctor"], catch_exceptions=False).stdout
+
+
 def test_both_packages_mean_the_same_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert cache_folder() == cache_dir() == folder
     assert call("path") == f"{folder}\n"
@@ -89,7 +93,10 @@ def test_prune_removes_nothing_that_is_no_kernel(tmp_path: Path, monkeypatch: py
 
 
 def test_a_folder_that_cannot_be_used_is_named_with_the_reason(folder: Path) -> None:
+    assert f"kernel cache\t{folder}\n" in doctor()
+    assert "kernel cache, state\tusable, 2 kernels\n" in doctor()
     folder.chmod(0o777)
+    assert "can be written by other users" in doctor()
     found = RUNNER.invoke(app, ["cache", "path"])
     assert (found.exit_code, found.stdout) == (CHECK_FAILED, f"{folder}\n")
     assert "can be written by other users" in found.stderr

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import graphkernel as gk
+import graphkernel.frontends.jit
 from graphkernel import ops
 from graphkernel.errors import OptionError
 
@@ -53,3 +54,11 @@ def test_wrong_options_are_refused_where_they_are_written(options: dict[str, Any
         gk.jit(**options)(lambda x: x)
     with pytest.raises(OptionError):
         gk.jit(lambda x: x, **options)
+
+
+def test_the_executables_of_the_latest_calls_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(graphkernel.frontends.jit, "KEPT_EXECUTABLES", 3)
+    twice = gk.jit(lambda x: ops.add(x, x), opt_level=0)
+    for rows in (1, 2, 3, 1, 4):
+        assert (twice(np.ones((rows, 2), np.float32)) == 2).all()
+    assert [str(types[0]) for types in twice.executables] == ["f32[3, 2]", "f32[1, 2]", "f32[4, 2]"]
