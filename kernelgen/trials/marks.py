@@ -13,7 +13,7 @@ Random = np.random.Generator
 
 
 def structured(value: Array, random: Random) -> Array:
-    """Some rows along one dim hold one number throughout; some have their extreme as the last or the first element."""
+    """Some rows along one dim hold one number throughout, 0 where zeros may be; some have their extreme first or last."""
     dims = [d for d, extent in enumerate(value.shape) if extent > 1]
     if not dims or value.dtype.kind in "bc":
         return value
@@ -29,6 +29,8 @@ def _equal_rows(rows: Array, random: Random) -> None:
     if rows.ndim > 1:
         equal = random.random(rows.shape[:-1]) < 0.08
         rows[equal] = rows[equal][..., :1]
+        if rows.min() <= 0 <= rows.max():
+            rows[random.random(rows.shape[:-1]) < 0.03] = 0
 
 
 def _extremes_at_edges(rows: Array, random: Random) -> None:

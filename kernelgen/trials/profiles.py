@@ -69,6 +69,7 @@ KINDS: Mapping[str, Callable[[tuple[int, ...], Random], Array]] = {
     "big": lambda shape, random: _powers(4, 8, shape, random),
     "negative": lambda shape, random: -_powers(-4, 3, shape, random),
     "small": lambda shape, random: np.where(random.random(shape) < 0.7, 1, -1) * _powers(-16, -8, shape, random),
+    "zero": lambda shape, random: np.zeros(shape),
     "flags": lambda shape, random: (random.random(shape) < 0.5).astype(np.float64),
     "large": lambda shape, random: np.where(random.random(shape) < 0.7, 1, -1) * _powers(5.5, 7, shape, random),
 }  # fmt: skip

@@ -11,45 +11,47 @@ from kernelgen.desc_bind import specialize
 from kernelgen.samples import bind_symbols
 from kernelgen.samples_index import index_inputs
 from kernelgen.samples_scale import shrink
-from kernelgen.trials.choose import Chooser, Profiles, draw_profiles
+from kernelgen.trials.choose import Chooser, Recipe
 from kernelgen.trials.marks import with_special_numbers
-from kernelgen.trials.profiles import Array, Profile, Random
+from kernelgen.trials.profiles import Array, Profile
 
 SMALL_BYTES = 8 << 10
 """Arguments of the kernel on which profiles are tried."""
 LARGER = {"signed": "large", **dict.fromkeys(("positive", "at least 0", "above 1"), "big")}
 """Kind of profile -> the kind of larger numbers of the same domain."""
-FURTHER = 2
+FURTHER = 3
 """Rounds for what the first one does not show."""
 
 
 def trials(desc: KernelDesc, seed: int = 0, sizes: Mapping[str, int] | None = None) -> Iterator[list[Array]]:
-    """Five draws of all inputs, the most telling one first, that of special numbers second; the same for a seed.
+    """Six draws of all inputs, the most telling one first, that of special numbers second; the same for a seed.
 
     Symbols get ``sizes``, else those of :func:`kernelgen.samples.bind_symbols`.
     """
     desc = specialize(desc, bind_symbols(desc) if sizes is None else sizes)
-    random = np.random.default_rng(seed)
-    chooser = Chooser(shrink(desc, SMALL_BYTES), random)
-    profiles, found = chooser.best()
-    others, missing = list[Profiles](), found.missing
+    chooser = Chooser(shrink(desc, SMALL_BYTES), np.random.default_rng(seed))
+    first, found = chooser.best()
+    others, missing = list[Recipe](), found.missing
     for _ in range(FURTHER):
-        more, found = chooser.further(profiles, missing)
+        more, found = chooser.further(first, missing)
         others.append(more)
         missing -= found.goals
-    yield draw_profiles(desc, profiles, random)
-    yield _special(desc, profiles, random)
-    yield from (draw_profiles(desc, each, random) for each in (*others, _large(profiles)))
+    yield first.draw(desc)
+    yield _special(desc, first)
+    yield from (recipe.draw(desc) for recipe in (*others, _large(first)))
 
 
-def _large(profiles: Profiles) -> Profiles:
+def _large(recipe: Recipe) -> Recipe:
     """Large numbers where any will do: what is shifted to keep an exponential small must be."""
-    return tuple(Profile(LARGER.get(each.kind, each.kind), each.centre) for each in profiles)
+    return recipe.with_profiles(
+        tuple(Profile(LARGER.get(each.kind, each.kind), each.centre) for each in recipe.profiles)
+    )
 
 
-def _special(desc: KernelDesc, profiles: Profiles, random: Random) -> list[Array]:
+def _special(desc: KernelDesc, recipe: Recipe) -> list[Array]:
+    random = np.random.default_rng(recipe.seed + 1)
     indices = index_inputs(desc, random)
     return [
         value if tensor.name in indices else with_special_numbers(value, tensor.dtype, random)
-        for tensor, value in zip(desc.inputs, draw_profiles(desc, profiles, random), strict=True)
+        for tensor, value in zip(desc.inputs, recipe.draw(desc), strict=True)
     ]
