@@ -27,6 +27,12 @@ if TYPE_CHECKING:
 
 Types = tuple[TensorType, ...]
 
+REFERENCE = "onnx.reference"
+RANDOM = frozenset(
+    {"Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
+)
+"""ONNX's operators that draw numbers."""
+
 
 def onnx_node(attrs: Attrs, operands: Iterable[str], results: Iterable[str]) -> NodeProto:
     """The ONNX node of an ``Onnx`` operator; optional operands and results that are not there become ``""``."""
@@ -80,13 +86,18 @@ def _run(*arrays: Array, attrs: Attrs) -> Any:  # one array, or a tuple of sever
     return values[0] if len(values) == 1 else values
 
 
+def is_random(node: Node) -> bool:
+    """Whether each run gives other numbers: two such nodes are never one, and none is computed before the run."""
+    return node.op is ONNX and node.attrs.str("op_type") in RANDOM
+
+
 def runner(node: Node) -> str:
     """Who computes an operator by its meaning; of ONNX's generic ones onnxruntime, if it has them, else onnx itself."""
     if node.op is not ONNX:
         return "numpy"
     types = [value.type for value in node.args]
     session = _session(node.attrs, tuple(_widened(type_.dtype.name) for type_ in types), tuple(t.rank for t in types))
-    return "onnx.reference" if session is None else "onnxruntime"
+    return REFERENCE if session is None else "onnxruntime"
 
 
 def by_onnxruntime(arrays: Sequence[Array], attrs: Attrs) -> list[Array] | None:

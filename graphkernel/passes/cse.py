@@ -20,6 +20,7 @@ from dataclasses import replace
 from graphkernel.cluster.space import reduction_space
 from graphkernel.ir.graph import CONSTANT, FUSED, Graph, Node, Value, keep
 from graphkernel.ir.types import Attrs
+from graphkernel.ops.host import is_random
 from graphkernel.ops.shape import RESHAPE
 from graphkernel.passes.base import Context, graph_pass, map_bodies
 
@@ -75,6 +76,8 @@ def _key(node: Node) -> object:
 
     Attributes are compared as text, because 1 == True and 0.0 == -0.0.
     """
+    if is_random(node):
+        return node
     if node.op is FUSED:
         return (node.body, node.args, node.attrs.text)
     args = frozenset(node.args) if node.op.commutative else node.args

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from graphkernel.ir.graph import Builder, Node, Value
+from graphkernel.ops.host import REFERENCE, is_random, runner
 
 SMALL = 1 << 16
 
@@ -14,7 +15,7 @@ def is_foldable(node: Node) -> bool:
 
     A broadcast of a scalar stays an operator, a transposed weight is computed once.
     """
-    if node.body is not None or not node.args or any(arg.constant is None for arg in node.args):
+    if node.body is not None or not node.args or is_random(node) or any(arg.constant is None for arg in node.args):
         return False
     largest = max(arg.type.size for arg in node.args if isinstance(arg.type.size, int))
     return all(
@@ -25,8 +26,11 @@ def is_foldable(node: Node) -> bool:
 def folded(node: Node, builder: Builder) -> tuple[Value, ...] | None:
     """The results of a foldable node as constants; None when its meaning refuses these numbers.
 
-    Nor is it folded when the meaning gives another type than the type rule: what cannot be computed stays an operator.
+    Nor is it folded when the meaning gives another type than the type rule, or is that of onnx's reference evaluator, which
+    departs from the standard: what cannot be computed stays an operator.
     """
+    if runner(node) == REFERENCE:
+        return None
     try:
         with np.errstate(all="ignore"):
             found = node.op.meaning(*(arg.constant for arg in node.args), attrs=node.attrs)

@@ -258,6 +258,22 @@ def test_folded_is_what_is_computed_at_run_time(node: NodeProto, arrays: Sequenc
         np.testing.assert_allclose(found, expected, rtol=0 if found.dtype.kind in "iub" else 1e-6)
 
 
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("name", ["RandomNormalLike", "Bernoulli"])
+def test_random_numbers_are_drawn_by_each_node_in_each_run(name: str, level: int) -> None:
+    """Equal nodes are not one, and none is computed when the graph is compiled."""
+    half = np.full(1000, 0.5, np.float32)
+    nodes = [
+        helper.make_node(name, ["x"], ["a"]),
+        helper.make_node(name, ["x"], ["b"]),
+        helper.make_node(name, ["k"], ["c"]),
+    ]
+    executable = gk.compile(import_onnx(model(nodes, {"x": half}, ("a", "b", "c"), {"k": half})), opt_level=level)
+    first, second = executable(half), executable(half)
+    drawn = [*first, *second]
+    assert not any((drawn[i] == drawn[j]).all() for i in range(len(drawn)) for j in range(i))
+
+
 def test_what_no_type_holds_is_refused_by_name() -> None:
     with pytest.raises(FrontendError, match="node 0 Cast -> y"):
         import_onnx(model([helper.make_node("Cast", ["x"], ["y"], to=TensorProto.STRING)], {"x": X}))
