@@ -25,11 +25,16 @@ def _softmax_type(types: Types, attrs: Attrs) -> Types:
     return (x,)
 
 
+def _largest(x: Array, axes: tuple[int, ...]) -> Array:
+    """Of nothing any number will do; cupy has none to start with."""
+    return x.max(axis=axes, keepdims=True) if x.size else x.sum(axis=axes, keepdims=True)
+
+
 def _softmax(x: Array, *, attrs: Attrs) -> Array:
     axes = attrs.ints("axis", (-1,))
 
     def compute(wide: Array) -> Array:
-        e = np.exp(wide - wide.max(axis=axes, keepdims=True, initial=-np.inf))
+        e = np.exp(wide - _largest(wide, axes))
         return e / e.sum(axis=axes, keepdims=True)
 
     return rounded(compute)(x)
@@ -39,7 +44,7 @@ def _log_softmax(x: Array, *, attrs: Attrs) -> Array:
     axes = attrs.ints("axis", (-1,))
 
     def compute(wide: Array) -> Array:
-        shifted = wide - wide.max(axis=axes, keepdims=True, initial=-np.inf)
+        shifted = wide - _largest(wide, axes)
         return shifted - np.log(np.exp(shifted).sum(axis=axes, keepdims=True))
 
     return rounded(compute)(x)

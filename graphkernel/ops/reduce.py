@@ -13,18 +13,20 @@ from graphkernel.ops.type_rules import axis_of, boolean, expect_dtype, real, red
 
 
 def _largest(x: Array, **where: Any) -> Any:  # axis and keepdims, as numpy takes them
-    return np.max(x, initial=_end(x, lower=True), **where)
+    return np.max(x, **where, **_end(x, lower=True))
 
 
 def _smallest(x: Array, **where: Any) -> Any:  # axis and keepdims, as numpy takes them
-    return np.min(x, initial=_end(x, lower=False), **where)
+    return np.min(x, **where, **_end(x, lower=False))
 
 
-def _end(x: Array, *, lower: bool) -> float | int:
-    """What the reduction of no elements gives: the end of the data type's range."""
+def _end(x: Array, *, lower: bool) -> dict[str, Any]:  # a keyword of numpy
+    """What the reduction of no elements gives: the end of the data type's range. cupy has none to start with."""
+    if x.size:
+        return {}
     if is_floating(x):
-        return -np.inf if lower else np.inf
-    return int(np.iinfo(x.dtype).min if lower else np.iinfo(x.dtype).max)
+        return {"initial": -np.inf if lower else np.inf}
+    return {"initial": int(np.iinfo(x.dtype).min if lower else np.iinfo(x.dtype).max)}
 
 
 REDUCE_SUM = reduction("ReduceSum", np.sum)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import sys
+from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -156,7 +157,7 @@ def test_threads_with_more_shapes_than_are_kept_never_meet() -> None:
     expected = [np.sinh(array) + 1 for array in arrays]
 
     def calls(start: int) -> bool:
-        places = [(start * 7 + turn) % len(arrays) for turn in range(1500)]
+        places = [(start * 7 + turn) % len(arrays) for turn in range(400)]
         return all(np.allclose(executable(arrays[place])[0], expected[place]) for place in places)
 
     before = sys.getswitchinterval()
@@ -166,3 +167,23 @@ def test_threads_with_more_shapes_than_are_kept_never_meet() -> None:
             assert all(pool.map(calls, range(8)))
     finally:
         sys.setswitchinterval(before)
+
+
+class Contended(OrderedDict[Any, Any]):
+    """Frames that another thread takes, or whose shapes it drops, in the moment before they are taken."""
+
+    def move_to_end(self, key: Any, last: bool = True) -> None:
+        super().move_to_end(key, last)
+        if len(self[key]) > 1:
+            del self[key]
+        else:
+            self[key].clear()
+
+
+@pytest.mark.parametrize("free", [1, 2])
+def test_a_frame_that_is_gone_when_it_is_taken_is_made_anew(free: int) -> None:
+    executable = gk.compile(gk.trace(lambda x: ops.sinh(x) + 1.0, gk.spec(("N",))), 0, host="numpy")
+    executable(X[0])
+    (key,) = executable._frames
+    executable._frames = Contended({key: executable._frames[key] * free})
+    np.testing.assert_allclose(executable(X[0])[0], np.sinh(X[0]) + 1, rtol=1e-6)

@@ -83,9 +83,30 @@ def test_of_many_operators_in_a_region_the_one_that_failed_is_named() -> None:
 
 
 def test_a_numpy_step_is_named_too() -> None:
-    graph = gk.trace(lambda x: ops.sinh(ops.reduce_max(x, 0)), gk.spec((0, 4)))
-    with pytest.raises(RuntimeFailure, match=r"ReduceMax .* fails: ValueError"):
+    graph = gk.trace(lambda x: ops.sinh(ops.argmax(x, 0, output_type="int64").astype("float32")), gk.spec((0, 4)))
+    with pytest.raises(RuntimeFailure, match=r"Argmax .* fails: ValueError"):
         gk.compile(graph, 0, host="numpy")(np.zeros((0, 4), np.float32))
+
+
+@pytest.mark.parametrize("level", [0, 2])
+@pytest.mark.parametrize("host", HOSTS)
+@pytest.mark.parametrize("of", ["float32", "float16", "int32", "uint8"])
+def test_the_extremes_of_nothing_are_those_of_the_type(of: str, host: str, level: int) -> None:
+    """For static shapes as for symbols, in kernels and outside."""
+    least, greatest = (-np.inf, np.inf) if of.startswith("f") else (np.iinfo(of).min, np.iinfo(of).max)
+    for rows in (0, "N"):
+        graph = gk.trace(lambda x: (ops.reduce_max(x, 0), ops.reduce_min(x, 0)), gk.spec((rows, 4), of))
+        largest, smallest = gk.compile(graph, level, host=HOSTS[host])(np.zeros((0, 4), of))
+        assert (largest == least).all()
+        assert (smallest == greatest).all()
+
+
+@pytest.mark.parametrize("level", [0, 2])
+@pytest.mark.parametrize("function", [ops.softmax, ops.log_softmax])
+def test_a_softmax_of_empty_rows_is_empty(function: Callable[[Any], Any], level: int) -> None:
+    for columns in (0, "N"):
+        executable = gk.compile(gk.trace(function, gk.spec((64, columns))), level)
+        assert executable(np.zeros((64, 0), np.float32))[0].shape == (64, 0)
 
 
 @pytest.mark.parametrize("out", [5, None, "xy", {0: MATRIX}, np.zeros((3, 4), np.float32), iter(())], ids=repr)
