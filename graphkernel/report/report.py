@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from graphkernel.ir.types import Dim
+from graphkernel.one_line import one_line
 from graphkernel.report import html
 from graphkernel.report.counted import counted
 
@@ -37,7 +38,9 @@ class KernelEntry:
         origin = "cached" if self.cached else f"{self.compile_ms:.1f} ms"
         times = f" x{len(self.calls)}" if len(self.calls) > 1 else ""
         held = f"{self.name}{times}: {_counted(self.operators)}"
-        return f"{held}; {size_text(self.bytes_moved)} moved, {size_text(self.bytes_unfused)} unfused; {origin}"
+        return one_line(
+            f"{held}; {size_text(self.bytes_moved)} moved, {size_text(self.bytes_unfused)} unfused; {origin}"
+        )
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,7 @@ class HostEntry:
     operators: tuple[str, ...]
 
     def __str__(self) -> str:
-        return f"{self.name} on {self.library}: {_counted(self.operators)}"
+        return one_line(f"{self.name} on {self.library}: {_counted(self.operators)}")
 
 
 @dataclass(frozen=True)
@@ -63,7 +66,7 @@ class Fallback:
     advice: str
 
     def __str__(self) -> str:
-        return f"{self.operator} {self.node}: {self.code}: {self.reason}; {self.advice}"
+        return one_line(f"{self.operator} {self.node}: {self.code}: {self.reason}; {self.advice}")
 
 
 @dataclass(frozen=True)
@@ -94,7 +97,7 @@ class Report:
     def summary(self) -> str:
         """One line."""
         host = sum(len(entry.operators) for entry in self.host)
-        return (
+        return one_line(
             f"{self.graph}: {counted(self.fused_operators, 'operator')} in {counted(self.kernel_calls, 'kernel call')} "
             f"({len(self.kernels)} distinct, {sum(kernel.cached for kernel in self.kernels)} cached), "
             f"{counted(host, 'operator')} in {counted(len(self.host), 'host step')}, "

@@ -5,10 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Sequence
 
+from graphkernel.one_line import one_line
+
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], title: str = "") -> None:
     """Prints to stdout. Nothing in the cells is taken as markup."""
-    texts = [[str(cell) for cell in row] for row in rows]
+    texts = [[one_line(str(cell)) for cell in row] for row in rows]
     if not sys.stdout.isatty():
         print("\n".join([title] * bool(title) + ["\t".join(row) for row in [list(columns), *texts]]))
         return
