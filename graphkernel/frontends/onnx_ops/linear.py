@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -75,18 +77,33 @@ def convolution(call: OnnxCall) -> Results:
 
 @onnx_op("MaxPool")
 def max_pool(call: OnnxCall) -> Results:
-    """Two spatial axes, no indices."""
-    window = _pooling(call)
-    return window if isinstance(window, Declined) else ops.max_pool(call.operands[0], **window)
+    """One or two spatial axes, no indices."""
+    return _pooled(call, ops.max_pool)
 
 
 @onnx_op("AveragePool")
 def average_pool(call: OnnxCall) -> Results:
-    """Two spatial axes."""
-    window = _pooling(call)
+    """One or two spatial axes."""
+    return _pooled(call, ops.avg_pool, count_include_pad=bool(call.attribute("count_include_pad", 0)))
+
+
+def _pooled(call: OnnxCall, function: Callable[..., Any], **options: bool) -> Results:
+    image = _as_image(call) if len(call.attribute("kernel_shape")) == 1 else call
+    window = _pooling(image)
     if isinstance(window, Declined):
         return window
-    return ops.avg_pool(call.operands[0], **window, count_include_pad=bool(call.attribute("count_include_pad", 0)))
+    pooled = function(image.operands[0], **window, **options)
+    return pooled if image is call else ops.squeeze(pooled, (2,))
+
+
+def _as_image(call: OnnxCall) -> OnnxCall:
+    """One spatial axis as the columns of an image of one row."""
+    before = {"kernel_shape": (1,), "strides": (1,), "dilations": (1,)}
+    given = {name: (*before[name], *of) if name in before else of for name, of in call.attributes.items()}
+    if "pads" in given:
+        less, more = given["pads"]
+        given["pads"] = (0, less, 0, more)
+    return replace(call, operands=(ops.expand_dims(call.operands[0], 2),), attributes=given)
 
 
 @onnx_op("GlobalAveragePool")

@@ -75,7 +75,12 @@ def pooled(x: Array, rows: Axis, columns: Axis, mean: bool, include_padding: boo
 
 
 @pytest.mark.parametrize("seed", range(CASES))
-def test_pooling(seed: int) -> None:
+def test_pooling_of_a_row(seed: int) -> None:
+    test_pooling(seed, row=True)
+
+
+@pytest.mark.parametrize("seed", range(CASES))
+def test_pooling(seed: int, row: bool = False) -> None:
     random = Random(seed)
     mean, auto = seed % 2 == 1, random.choice(("NOTSET", "NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"))
     kernel, stride = [random.randint(1, 3), random.randint(1, 3)], [random.randint(1, 3), random.randint(1, 3)]
@@ -85,6 +90,9 @@ def test_pooling(seed: int) -> None:
     axes = [
         Axis.of(x.shape[2 + a], kernel[a], stride[a], dilation[a], (pads[a], pads[a + 2]), auto, ceil) for a in range(2)
     ]
+    if row:
+        x, axes[0], pads = x[:, :, :1], Axis(1, 1, 1, 1, 0, 0, 1), pads[1::2]
+        kernel, stride, dilation = kernel[1:], stride[1:], dilation[1:]
     attributes: dict[str, Any] = {
         "kernel_shape": kernel,
         "strides": stride,
@@ -94,9 +102,11 @@ def test_pooling(seed: int) -> None:
     attributes |= {"pads": pads} if auto == "NOTSET" else {"auto_pad": auto}
     attributes |= {"count_include_pad": int(include)} if mean else {}
     node = helper.make_node("AveragePool" if mean else "MaxPool", ["x"], ["y"], **attributes)
-    inputs = {"x": x.astype(np.float32)}
+    wide = x.astype(np.float32)
+    inputs = {"x": wide[:, :, 0] if row else wide}
     graph = import_onnx(model([node], inputs, opset=19))
-    expected = pooled(inputs["x"].astype(np.float64), axes[0], axes[1], mean, include)
+    expected = pooled(wide.astype(np.float64), axes[0], axes[1], mean, include)
+    expected = expected[:, :, 0] if row else expected
     for level in (0, 2):
         (found,) = gk.compile(graph, opt_level=level)(inputs["x"])
         assert found.shape == expected.shape
