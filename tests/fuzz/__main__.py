@@ -64,6 +64,11 @@ def _fuzz(arguments: argparse.Namespace) -> bool:
 def _results(arguments: argparse.Namespace, tally: Tally) -> Iterator[Result]:
     """Checks seeds in order and counts them; those under way when the time is over are waited for."""
     job = Job(arguments.name, arguments.level, arguments.seconds, shrink=bool(arguments.save))
+    if arguments.recheck:
+        for result in run(map(Task, tally.take_findings()), job, arguments.jobs):
+            tally.add(result)
+            yield result
+        return
     deadline = time.monotonic() + 60 * arguments.minutes if arguments.minutes else float("inf")
     count = arguments.count or (None if arguments.minutes else 200)
     seeds = itertools.count(tally.next) if count is None else range(tally.next, tally.next + count)
@@ -116,6 +121,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--json", metavar="OUT", help="the record")
     parser.add_argument("--save", metavar="FOLDER", help="where findings are written, made small")
     parser.add_argument("--again", metavar="FILE", help="runs a finding that was written")
+    parser.add_argument(
+        "--recheck", action="store_true", help="checks the findings of the record once more, nothing else"
+    )
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--seconds", type=float, default=60.0, help="for one sample; more is a hang")
     return parser.parse_args()

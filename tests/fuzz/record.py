@@ -30,6 +30,8 @@ class Tally:
     refused: Counter[str] = field(default_factory=Counter[str])
     explained: Counter[str] = field(default_factory=Counter[str])
     findings: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    again: int = 0
+    """How many samples were checked once more after a mend, because they had been findings."""
 
     def add(self, result: Result) -> None:
         """Counts one result."""
@@ -42,10 +44,19 @@ class Tally:
         if outcome.is_finding:
             self.findings.append(finding(result))
 
+    def take_findings(self) -> list[int]:
+        """The seeds of the findings, which count no longer: they are to be checked once more."""
+        seeds = [entry["seed"] for entry in self.findings]
+        self.kinds.subtract(entry["kind"] for entry in self.findings)
+        self.again += len(seeds)
+        self.findings = []
+        return seeds
+
     def to_json(self) -> dict[str, Any]:
         """The counts, most frequent reasons first."""
         return {
             "first_seed": self.first, "next_seed": self.next, "samples": self.kinds.total(),
+            "checked_again": self.again,
             **{kind.value: self.kinds[kind.value] for kind in Kind},
             "refused_by_reason": dict(self.refused.most_common()),
             "explained_by_reason": dict(self.explained.most_common()), "findings": self.findings,
@@ -57,6 +68,7 @@ class Tally:
         return Tally(
             entry["first_seed"], entry["next_seed"], Counter({kind.value: entry[kind.value] for kind in Kind}),
             Counter(entry["refused_by_reason"]), Counter(entry["explained_by_reason"]), entry["findings"],
+            entry.get("checked_again", 0),
         )  # fmt: skip
 
 

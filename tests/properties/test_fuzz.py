@@ -76,3 +76,15 @@ def test_a_record_goes_on_behind_its_last_seed(tmp_path: Path) -> None:
     written = json.loads(path.read_text())["levels"]["2"]
     assert (written["samples"], written["refused_by_reason"]) == (6, {"reason 0": 3, "reason 1": 3})
     assert Record.read(path, "flags", 2).levels == {}, "another generator: the seeds mean other samples"
+
+
+def test_findings_are_checked_once_more_after_a_mend() -> None:
+    tally = Record("flags", 1).tally("2", None)
+    for seed, kind in enumerate((Kind.PASSED, Kind.WRONG, Kind.CRASH)):
+        tally.add(Result(Task(seed), Outcome(kind, "a reason")))
+    assert tally.take_findings() == [1, 2]
+    tally.add(Result(Task(1), Outcome(Kind.PASSED)))
+    tally.add(Result(Task(2), Outcome(Kind.HANG, "still")))
+    written = tally.to_json()
+    assert (written["samples"], written["passed"], written["hang"], written["checked_again"]) == (3, 2, 1, 2)
+    assert [entry["seed"] for entry in written["findings"]] == [2]

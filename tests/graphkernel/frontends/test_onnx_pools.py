@@ -74,13 +74,9 @@ def pooled(x: Array, rows: Axis, columns: Axis, mean: bool, include_padding: boo
     return y
 
 
+@pytest.mark.parametrize("row", [False, True], ids=["image", "row"])
 @pytest.mark.parametrize("seed", range(CASES))
-def test_pooling_of_a_row(seed: int) -> None:
-    test_pooling(seed, row=True)
-
-
-@pytest.mark.parametrize("seed", range(CASES))
-def test_pooling(seed: int, row: bool = False) -> None:
+def test_pooling(seed: int, row: bool) -> None:
     random = Random(seed)
     mean, auto = seed % 2 == 1, random.choice(("NOTSET", "NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"))
     kernel, stride = [random.randint(1, 3), random.randint(1, 3)], [random.randint(1, 3), random.randint(1, 3)]
