@@ -17,6 +17,7 @@ from docs.accuracy import accuracy
 from docs.ascend_networks import ascend_networks
 from docs.compile_times import compile_times
 from docs.device import classes
+from docs.hostile import hostile_inputs
 from docs.markdown import page, table
 from docs.v100 import shares
 from graphkernel.cluster.model import MODELS
@@ -56,6 +57,7 @@ def pages() -> Mapping[str, str]:
         **compile_times(),
         **accuracy(),
         **ascend_networks(),
+        **hostile_inputs(),
         "README.md": readme(),
         "docs/gpu.md": with_figures("docs/gpu.md", classes(), shares()),
     }

@@ -31,7 +31,11 @@ def read_open(file: BinaryIO, path: str | Path, most_bytes: int) -> bytes:
     found = os.fstat(file.fileno())
     if not stat.S_ISREG(found.st_mode):
         raise OSError(errno.EINVAL, "not a regular file", str(path))
-    content = file.read(most_bytes + 1)  # and not by its size: files of /proc have none, and others may grow
+    content = file.read(min(found.st_size, most_bytes) + 1)
+    while len(content) <= most_bytes and (
+        more := file.read(1 << 16)
+    ):  # files of /proc have no size, and others may grow
+        content += more
     if len(content) > most_bytes:
         raise OSError(errno.EFBIG, f"larger than {most_bytes} bytes", str(path))
     return content

@@ -18,7 +18,7 @@ class InputLimits:
     """Of a model in binary form, without the data beside it: what the format can hold."""
     text_bytes: int = 64 << 20
     """Of a text: graphs, configurations."""
-    json_characters: int = 16 << 20
+    json_characters: int = 4 << 20
     """Of a JSON text: composite kernels, plans, flag files. What Python makes of one takes 25 times as much."""
     unpacked_bytes: int = 1 << 30
     """Of an archive of arrays that is smaller than what it holds."""

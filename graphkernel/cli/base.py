@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
@@ -53,6 +54,6 @@ def _extents(dims: Iterable[str]) -> dict[str, int]:
     """``N=8`` entries as a mapping."""
     pairs = [(entry, *entry.partition("=")[::2]) for entry in dims]
     for entry, name, extent in pairs:
-        if not (name and extent.isdigit()):
+        if not (name and re.fullmatch("[0-9]{1,18}", extent)):
             raise OptionError(f"--dim {entry}: write NAME=EXTENT, such as N=8")
     return {name: int(extent) for _, name, extent in pairs}

@@ -107,6 +107,8 @@ def _check_order(graph: GraphProto) -> None:
             if name in known:
                 raise FrontendError(f"{where}: there is a value {name} before it")
             known.add(name)
+    if not graph.output:
+        raise FrontendError("the model has no outputs")
     for info in graph.output:
         if info.name not in known:
             raise FrontendError(f"output {info.name}: no node makes it")
@@ -149,7 +151,7 @@ def _without_weights(model: ModelProto) -> ModelProto:
     anything = TypeProto(tensor_type=TypeProto.Tensor(elem_type=TensorProto.FLOAT, shape={}))
     for output in model.graph.output:
         graph.output.add(name=output.name, type=anything)
-    return ModelProto(ir_version=model.ir_version or 3, opset_import=model.opset_import, graph=graph)
+    return ModelProto(ir_version=model.ir_version, opset_import=model.opset_import, graph=graph)
 
 
 def _first_lines(error: Exception) -> str:

@@ -132,6 +132,8 @@ def _pooling(call: OnnxCall) -> dict[str, Any] | Declined:
 
 def _window(call: OnnxCall, x: Shape, kernel: Shape) -> dict[str, Any] | Declined:
     """Strides, pads and dilations of two spatial axes; ONNX pads are (top, left, bottom, right), ours pair by axis."""
+    if any(isinstance(extent, int) and extent < 1 for extent in kernel):
+        raise ValueError(f"a window of {kernel} elements")
     if len(kernel) != 2:
         return Declined(f"{len(kernel)} spatial axes")
     stride, dilation = tuple(call.attribute("strides", (1, 1))), tuple(call.attribute("dilations", (1, 1)))

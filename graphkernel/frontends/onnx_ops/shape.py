@@ -41,6 +41,9 @@ def reshape(call: OnnxCall) -> Results:
         if missing is None:
             return Declined(f"the -1 of {dims} cannot be worked out from {have}")
         dims = tuple(missing if dim == -1 else dim for dim in dims)
+    wanted, given = static(dims), static(have)
+    if wanted is not None and given is not None and prod(wanted) != prod(given):
+        raise ValueError(f"{given} cannot be reshaped to {wanted}")
     return ops.reshape(x, dims)
 
 
@@ -87,6 +90,8 @@ def expand(call: OnnxCall) -> Results:
 def tile(call: OnnxCall) -> Results:
     """Repeats along each axis; before opset 6 along one, which is an operand."""
     repeats = call.dims(1) if call.opset >= 6 else None
+    if any(isinstance(count, int) and count < 0 for count in repeats or ()):
+        raise ValueError(f"{repeats} is no number of times")
     return RUN_TIME_SHAPE if repeats is None else ops.tile(call.operands[0], repeats)
 
 
@@ -234,8 +239,8 @@ def value_range(call: OnnxCall) -> Results:
 
 def _counted(start: np.ndarray, limit: np.ndarray, delta: np.ndarray) -> Results:
     first, end, step = start.item(), limit.item(), delta.item()
-    if step == 0:
-        raise ValueError("a range in steps of 0 has no end")
+    if step == 0 or not np.isfinite([first, end, step]).all():
+        raise ValueError(f"a range from {first} to {end} in steps of {step} has no end")
     if (end - first) / step > LIMITS.constant_elements:
         return Declined(f"{first} to {end} in steps of {step} is too much for a constant")
     return np.arange(first, end, step, dtype=start.dtype)
