@@ -1,9 +1,9 @@
 """graphkernel: fuses tensor graphs into proven kernels.
 
-Rooms, lowest floor first: ``errors``, ``limits``, ``doors``, ``options`` (with ``flag_text``), ``catalogue``,
-``decisions``, ``logs``, ``array_files``, ``one_line``; ``ir``; ``ops``; ``cluster`` and ``expanders``; ``patterns``;
-``passes``; ``declarations``; ``pipeline``, ``hooks``, ``handoff``; ``runtime``, ``report``, ``driver``; ``bisect``,
-``export``; ``frontends``; ``cli``. A floor imports only floors below.
+Rooms, lowest floor first: ``errors``, ``escape``, ``limits``, ``doors``, ``options`` (with ``flag_text``), ``catalogue``,
+``decisions``, ``logs``, ``array_files``; ``ir``; ``ops``; ``cluster`` and ``expanders``; ``patterns``; ``passes``;
+``declarations``; ``pipeline``, ``hooks``, ``handoff``; ``runtime``, ``report``, ``driver``; ``bisect``, ``export``;
+``frontends``; ``cli``. A floor imports only floors below.
 
 Importing the package is light: each public name loads its room on first use.
 """

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from graphkernel.errors import CatalogueError, nearest
-from graphkernel.one_line import one_line
+from graphkernel.escape import line
 
 REASONS: Mapping[str, str] = {
     "expanded": "the operator was replaced by basic operators",
@@ -92,7 +92,7 @@ class Decision:
 
     def __str__(self) -> str:
         objects = f"{self.subject} -> {self.other}" if self.other else self.subject
-        return one_line(f"{self.pass_name}: {objects}: {self.code}: {self.message or REASONS[self.code]}")
+        return line(f"{self.pass_name}: {objects}: {self.code}: {self.message or REASONS[self.code]}")
 
 
 @dataclass

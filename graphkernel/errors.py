@@ -9,9 +9,14 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+from graphkernel.escape import lines
+
 
 class GraphKernelError(Exception):
-    """Base class of every error of this package."""
+    """Base class of every error of this package. Its text may be printed, whatever names are in it."""
+
+    def __str__(self) -> str:
+        return lines(super().__str__())
 
 
 class VerifyError(GraphKernelError):

@@ -14,6 +14,7 @@ from typing import get_args, get_origin
 
 from graphkernel.doors import json_value, read_text
 from graphkernel.errors import nearest
+from graphkernel.escape import line
 
 Complain = Callable[[str], None]
 LOGGER = logging.getLogger("graphkernel.options")
@@ -24,7 +25,7 @@ FALSE = frozenset({"false", "False", "off", "0"})
 
 def warn(message: str) -> None:
     """Logs a WARNING: how the environment variable's mistakes are told."""
-    LOGGER.warning("%s", message)
+    LOGGER.warning("%s", line(message))
 
 
 def with_hint(message: str, name: str, known: Iterable[str]) -> str:

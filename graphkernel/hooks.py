@@ -14,6 +14,7 @@ import numpy as np
 
 from graphkernel.doors import write_whole
 from graphkernel.errors import OptionError, PassError, VerifyError
+from graphkernel.escape import line
 from graphkernel.flag_text import Complain, warn
 from graphkernel.ir.evaluate import evaluate
 from graphkernel.ir.graph import Graph, Node
@@ -94,9 +95,9 @@ class ClusterText:
 
 def _source_nodes(node: Node) -> str:
     assert node.body is not None
-    lines = [f"Source nodes of {node.name} = {_call(node, node.body.name)}"]
-    lines += [f"  {inner.name} = {_call(inner, inner.op.name)}" for inner in node.body.operators]
-    return "\n".join([*lines, "=" * 80, ""])
+    named = [f"Source nodes of {node.name} = {_call(node, node.body.name)}"]
+    named += [f"  {inner.name} = {_call(inner, inner.op.name)}" for inner in node.body.operators]
+    return "\n".join([*map(line, named), "=" * 80, ""])
 
 
 def _call(node: Node, name: str) -> str:

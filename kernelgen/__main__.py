@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TextIO
 
 import typer
 from rich.progress import Progress
@@ -22,6 +22,7 @@ from kernelgen.desc_json import load_desc
 from kernelgen.doors import json_value, read_text, write_whole
 from kernelgen.driver import compile as compile_desc
 from kernelgen.errors import ArgumentError, BackendUnavailable, KernelgenError
+from kernelgen.escape import lines
 from kernelgen.kit import make_kit
 from kernelgen.plan import Plan
 from kernelgen.samples import bind_symbols, draw
@@ -90,8 +91,8 @@ def verify(
         write_json(json_out, report(records, target))
     for record in records:
         if record.status is Status.FAILED:
-            print(f"{record.name}: {record.reason}: {record.message}")
-    print(summary(records))
+            say(f"{record.name}: {record.reason}: {record.message}")
+    say(summary(records))
     raise typer.Exit(any(record.status is Status.FAILED for record in records))
 
 
@@ -128,10 +129,10 @@ def compile_files(
             if dump_plan:
                 write_json(dump_plan, kernel.plan.to_json())
             rows.append({"name": path.name, "status": "compiled", "milliseconds": dict(resources.milliseconds)})
-            print(f"{path.name}: {resources.compile_ms:.1f} ms")
+            say(f"{path.name}: {resources.compile_ms:.1f} ms")
         except KernelgenError as error:
             rows.append({"name": path.name, "status": "refused", "message": str(error)})
-            print(f"{path.name}: {error}")
+            say(f"{path.name}: {error}")
     if json_out:
         write_json(json_out, {"target": target, "versions": versions(), "records": rows})
     raise typer.Exit(any(row["status"] == "refused" for row in rows))
@@ -146,7 +147,7 @@ def write_kits(paths: Sequence[Path], target: Target, folder: Path, rehearse: bo
         bad = bad or kit.record.status is not Status.PASSED
         scaled = "smaller shapes; " if kit.record.scaled else ""
         found = f"{scaled}{kit.rehearsal.report}" if kit.rehearsal else f"{len(kit.files)} files"
-        print(f"{path.name}: {kit.record.message or found}")
+        say(f"{path.name}: {kit.record.message or found}")
     return bad
 
 
@@ -161,14 +162,14 @@ def show(
         try:
             stages = compile_desc(load_desc(path), target).stages
         except KernelgenError as error:
-            print(f"{path.name}: {error}", file=sys.stderr)
+            say(f"{path.name}: {error}", file=sys.stderr)
             raise typer.Exit(1) from error
         if stage is not None and stage not in stages:
-            print(f"there is no stage {stage!r}; stages: {', '.join(stages)}", file=sys.stderr)
+            say(f"there is no stage {stage!r}; stages: {', '.join(stages)}", file=sys.stderr)
             raise typer.Exit(1)
         for name, text in stages.items():
             if stage in (None, name):
-                print(text if stage else f"---- {name}\n{text}")
+                say(text if stage else f"---- {name}\n{text}")
 
 
 @app.command()
@@ -181,10 +182,10 @@ def certify(files: Files, target: TargetName = "cpu", json_out: Output = None) -
             desc = load_desc(path)
             kernel = compile_desc(desc, target)
         except KernelgenError as error:
-            print(f"{path.name}: {error}", file=sys.stderr)
+            say(f"{path.name}: {error}", file=sys.stderr)
             raise typer.Exit(1) from error
         certificates.append(certificate_of(kernel.nest, kernel.proof.facts, desc))
-        print(certificates[-1])
+        say(certificates[-1])
     if json_out:
         write_json(json_out, {"target": target, "certificates": [each.to_json() for each in certificates]})
     raise typer.Exit(any(certificate.fault for certificate in certificates))
@@ -207,10 +208,15 @@ def tune(
     compare = by_model(machine, **sizes) if target == "gpu" else None
     found = tune_kernel(compile_desc(desc, target), () if compare else draw(specialize(desc, sizes)), most, compare)
     for trial in found.trials:
-        print(f"{'refused' if trial.ratio is None else f'{trial.ratio:.2f}':>8} {trial.change}")
-    print(found.kernel.stages["plan"])
+        say(f"{'refused' if trial.ratio is None else f'{trial.ratio:.2f}':>8} {trial.change}")
+    say(found.kernel.stages["plan"])
     if dump_plan:
         write_json(dump_plan, found.kernel.plan.to_json())
+
+
+def say(text: object, file: TextIO | None = None) -> None:
+    """Prints what does nothing to the terminal, whatever names are in it."""
+    print(lines(str(text)), file=file)
 
 
 def check_before(target: str, json_out: Path | None) -> None:
@@ -273,7 +279,7 @@ def main() -> None:
     try:
         app()
     except (ArgumentError, BackendUnavailable) as error:
-        print(f"error: {error}", file=sys.stderr)
+        say(f"error: {error}", file=sys.stderr)
         raise SystemExit(WRONG_USE) from error
 
 

@@ -6,9 +6,14 @@ User errors say what, where and what to do; internal errors say which invariant 
 
 from __future__ import annotations
 
+from kernelgen.escape import lines
+
 
 class KernelgenError(Exception):
-    """Base class of every error of this package."""
+    """Base class of every error of this package. Its text may be printed, whatever names are in it."""
+
+    def __str__(self) -> str:
+        return lines(super().__str__())
 
 
 class DescError(KernelgenError):

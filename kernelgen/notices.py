@@ -5,10 +5,12 @@ from __future__ import annotations
 import logging
 from functools import cache
 
+from kernelgen.escape import line
+
 LOGGER = logging.getLogger("kernelgen")
 
 
 @cache
 def warn_once(message: str) -> None:
     """Logs a WARNING, the first time that this message comes."""
-    LOGGER.warning("%s", message)
+    LOGGER.warning("%s", line(message))

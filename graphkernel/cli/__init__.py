@@ -12,10 +12,8 @@ from __future__ import annotations
 import logging
 import sys
 
-import typer
-
 from graphkernel.cli import caching, catalogues, checking, compiling, converting, doctor, measuring
-from graphkernel.cli.base import CHECK_FAILED, WRONG_USE, app
+from graphkernel.cli.base import CHECK_FAILED, WRONG_USE, app, say
 from graphkernel.errors import GraphKernelError
 from graphkernel.logs import FORMAT, follow
 from graphkernel.options import Environment
@@ -33,5 +31,5 @@ def main() -> None:
     try:
         app()
     except GraphKernelError as error:
-        typer.echo(f"error: {error}", err=True)
+        say(f"error: {error}", err=True)
         raise SystemExit(WRONG_USE) from error

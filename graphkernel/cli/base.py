@@ -11,6 +11,7 @@ import numpy as np
 import typer
 
 from graphkernel.errors import OptionError
+from graphkernel.escape import lines
 from graphkernel.ir.graph import Graph
 from graphkernel.options import Options
 from graphkernel.runtime.samples import random_inputs, read_inputs
@@ -33,6 +34,11 @@ Json = Annotated[bool, typer.Option("--json", help="print JSON")]
 Inputs = Annotated[Path | None, typer.Option("--input", help="an .npz with an array per input; none: random ones")]
 Dims = Annotated[list[str] | None, typer.Option("--dim", help="the extent of a symbol for random inputs, N=8")]
 Seed = Annotated[int, typer.Option(help="of the random inputs")]
+
+
+def say(text: object, err: bool = False) -> None:
+    """Prints to stdout or stderr what does nothing to the terminal, whatever names are in it."""
+    typer.echo(lines(str(text)), err=err)
 
 
 def options_of(opt_level: int, target: str, flags: str) -> Options:

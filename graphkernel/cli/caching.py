@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from graphkernel.cli.base import CHECK_FAILED, app
+from graphkernel.cli.base import CHECK_FAILED, app, say
 from graphkernel.report.counted import counted
 from graphkernel.report.report import size_text
 from graphkernel.report.table import print_table
@@ -36,9 +36,9 @@ def path() -> None:
     """The folder: GRAPHKERNEL_CACHE_DIR, or the user's cache folder; fails with the reason where it cannot be used."""
     folder = cache_folder()
     if folder is not None:
-        typer.echo(folder)
+        say(folder)
     if reason := why_unusable(folder):
-        typer.echo(f"compiled kernels are not kept: {reason}", err=True)
+        say(f"compiled kernels are not kept: {reason}", err=True)
         raise typer.Exit(CHECK_FAILED)
 
 
@@ -50,7 +50,7 @@ def ls() -> None:
         ("kernel", "target", "bytes", "written"),
         [(entry.path.stem, entry.target, entry.size, _moment(entry.written)) for entry in kernels],
     )
-    typer.echo(_sum(kernels), err=True)
+    say(_sum(kernels), err=True)
 
 
 @cache.command()
@@ -59,8 +59,8 @@ def verify() -> None:
     kernels = cached_kernels(cache_folder())
     broken = [entry for entry in kernels if not entry.is_whole]
     for entry in broken:
-        typer.echo(f"damaged: {entry.path}")
-    typer.echo(f"{len(kernels) - len(broken)} whole, {len(broken)} damaged")
+        say(f"damaged: {entry.path}")
+    say(f"{len(kernels) - len(broken)} whole, {len(broken)} damaged")
     if broken:
         raise typer.Exit(CHECK_FAILED)
 
@@ -77,7 +77,7 @@ def prune(
     gone = [*damaged, *too_many(kept, max_size * MEBIBYTE)]
     for entry in (*gone, *_abandoned(folder)):
         entry.path.unlink(missing_ok=True)
-    typer.echo(f"removed {_sum(gone)}; {_sum([entry for entry in kernels if entry not in gone])} stay")
+    say(f"removed {_sum(gone)}; {_sum([entry for entry in kernels if entry not in gone])} stay")
 
 
 def _abandoned(folder: Path | None) -> list[CachedKernel]:

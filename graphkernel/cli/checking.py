@@ -21,6 +21,7 @@ from graphkernel.cli.base import (
     app,
     arrays_for,
     options_of,
+    say,
 )
 from graphkernel.declarations import builtin_catalogue
 from graphkernel.errors import PassError
@@ -55,7 +56,7 @@ def check(
     rows = [_row(graph, arrays, options, tolerance) for options in tried]
     print_table(("level", "steps", "changed", "kernels", "largest difference", "verdict"), rows)
     if any(row[-1] != "good" for row in rows):
-        typer.echo("`graphkernel bisect` says which decision is to blame", err=True)
+        say("`graphkernel bisect` says which decision is to blame", err=True)
         raise typer.Exit(CHECK_FAILED)
 
 
@@ -90,7 +91,7 @@ def bisect(
         graph, arrays_for(graph, inputs, dims, seed), options_of(opt_level, target, flags), tolerance=tolerance
     )
     if found is None:
-        typer.echo("every step, every kernel and the whole run keep the numbers")
+        say("every step, every kernel and the whole run keep the numbers")
         return
-    typer.echo(str(found))
+    say(str(found))
     raise typer.Exit(CHECK_FAILED)

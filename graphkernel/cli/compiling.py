@@ -9,7 +9,20 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from graphkernel.cli.base import CHECK_FAILED, Dims, Flags, Inputs, Json, Level, Model, Seed, Target, app, arrays_for
+from graphkernel.cli.base import (
+    CHECK_FAILED,
+    Dims,
+    Flags,
+    Inputs,
+    Json,
+    Level,
+    Model,
+    Seed,
+    Target,
+    app,
+    arrays_for,
+    say,
+)
 from graphkernel.doors import write_whole
 from graphkernel.driver import compile, compile_as_is
 from graphkernel.driver import explain as explain_graph
@@ -47,11 +60,11 @@ def explain(
     """Says what was fused, what was not, and why."""
     explanation = explain_graph(load(model), opt_level, target, flags or None)
     if as_json:
-        typer.echo(explanation.to_json())
+        say(explanation.to_json())
     elif why is not None:
-        typer.echo(explanation.why(*why))
+        say(explanation.why(*why))
     else:
-        typer.echo(str(explanation) if full else explanation.summary)
+        say(str(explanation) if full else explanation.summary)
 
 
 @app.command()
@@ -71,7 +84,7 @@ def report(
         raise OptionError(f"{output}: there is no folder {output.parent}")
     found = compile(load(model), opt_level, target, flags or None).report
     if output is None:
-        typer.echo(str(found))
+        say(str(found))
     else:
         write_whole(output, found.to_html() if output.suffix == ".html" else found.to_json(), OptionError)
 
@@ -93,9 +106,9 @@ def run(
     arrays = arrays_for(graph, inputs, dims, seed)
     executable = compile(graph, opt_level, target, flags or None)
     outputs = executable(*arrays)
-    typer.echo(executable.report.summary, err=True)
+    say(executable.report.summary, err=True)
     if executable.report.fallbacks:
-        typer.echo("`graphkernel report` says why operators have no kernel", err=True)
+        say("`graphkernel report` says why operators have no kernel", err=True)
     expected = _expected(graph, arrays, against)
     rows: list[tuple[object, ...]] = []
     for value, output, reference in zip(graph.outputs, outputs, expected or outputs, strict=True):
@@ -110,7 +123,7 @@ def run(
         )
     print_table(("output", "type", "values", f"largest difference to {against}"), rows)
     if expected and any(not largest_difference(*pair) <= rtol for pair in zip(outputs, expected, strict=True)):
-        typer.echo(f"the results differ by more than {rtol:g} of the largest value", err=True)
+        say(f"the results differ by more than {rtol:g} of the largest value", err=True)
         raise typer.Exit(CHECK_FAILED)
 
 

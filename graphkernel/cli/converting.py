@@ -11,10 +11,11 @@ import typer
 from rich.console import Console
 from rich.progress import Progress
 
-from graphkernel.cli.base import CHECK_FAILED, app
+from graphkernel.cli.base import CHECK_FAILED, app, say
 from graphkernel.doors import read_text
 from graphkernel.driver import optimize
 from graphkernel.errors import OptionError, nearest
+from graphkernel.escape import lines
 from graphkernel.export.kernels import export, maker_for
 from graphkernel.export.summary import FAILED, KernelLine
 from graphkernel.frontends.load import load, save
@@ -70,7 +71,7 @@ def convert(
         fused = optimize(graph, 0, target, flags)
         kernels = any(node.body is not None for node in fused.operators)
         if not kernels and "opt_level" not in flags:
-            typer.echo(OFF, err=True)
+            say(OFF, err=True)
         if target == "ascend" and kernels:
             fused, failures = _kernels(graph, fused, written.with_name(f"{written.stem}_kernels"), machine or MACHINE)
         graph = fused
@@ -86,11 +87,11 @@ def _kernels(graph: Graph, fused: Graph, folder: Path, machine: str) -> tuple[Gr
 
         def watch(done: int, total: int, line: KernelLine) -> None:
             progress.update(task, completed=done, total=total)
-            progress.console.print(f"{done}/{total} {line}", markup=False, highlight=False, soft_wrap=True)
+            progress.console.print(lines(f"{done}/{total} {line}"), markup=False, highlight=False, soft_wrap=True)
 
         runnable, summary = export(graph, fused, folder, machine, maker_for(machine), watch)
-    typer.echo(summary.headline, err=True)
-    typer.echo(f"{folder / 'report.html'}: what bounds each kernel, and why others stay with the vendor", err=True)
+    say(summary.headline, err=True)
+    say(f"{folder / 'report.html'}: what bounds each kernel, and why others stay with the vendor", err=True)
     return runnable, summary.count(FAILED)
 
 

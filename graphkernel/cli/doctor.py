@@ -6,9 +6,7 @@ import importlib.metadata
 import importlib.util
 import platform
 
-import typer
-
-from graphkernel.cli.base import app
+from graphkernel.cli.base import app, say
 from graphkernel.declarations import plugins
 from graphkernel.options import Environment, core_count
 from graphkernel.report.counted import counted
@@ -57,7 +55,7 @@ def doctor() -> None:
     for extra, packages in EXTRAS.items():
         missing = [package for package in packages if versions[package] == MISSING]
         if missing:
-            typer.echo(f"for {', '.join(missing)}: pip install 'graphkernel[{extra}]'")
+            say(f"for {', '.join(missing)}: pip install 'graphkernel[{extra}]'")
 
 
 def _version(package: str) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from graphkernel.cli.base import Dims, Flags, Inputs, Level, Model, Seed, Target, app, arrays_for
+from graphkernel.cli.base import Dims, Flags, Inputs, Level, Model, Seed, Target, app, arrays_for, say
 from graphkernel.driver import compile
 from graphkernel.frontends.load import load
 from graphkernel.report.table import print_table
@@ -33,7 +33,7 @@ def bench(
     executables = {"fused": compile(graph, opt_level, target, flags or None), "unfused": compile(graph)}
     calls = {name: partial(exe, *arrays_for(graph, inputs, dims, seed)) for name, exe in executables.items()}
     found = compare(calls, rounds)
-    typer.echo(executables["fused"].report.summary, err=True)
+    say(executables["fused"].report.summary, err=True)
     rows = [
         (name, *_milliseconds(spread), f"{spread.median / found['fused'].median:.2f}") for name, spread in found.items()
     ]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
-from html import escape
 
+from graphkernel.escape import markup
 from graphkernel.ir.types import Dim
 from graphkernel.report import html
 from graphkernel.report.counted import counted
@@ -104,7 +104,7 @@ class NetworkSummary:
 
     def to_html(self) -> str:
         """All of it as a page; pictures of the timelines are files beside it."""
-        title = escape(f"{self.graph} on {self.machine}")
+        title = markup(f"{self.graph} on {self.machine}")
         parts = [
             html.table(
                 "kernels",
@@ -119,7 +119,7 @@ class NetworkSummary:
         body = html.section(self.headline, parts)
         return (
             f'<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>{title}</title><style>{STYLE}</style></head>'
-            f"<body><h1>{title}</h1><p>{escape(self.note)}</p>{body}</body></html>\n"
+            f"<body><h1>{title}</h1><p>{markup(self.note)}</p>{body}</body></html>\n"
         )
 
     def _rows(self) -> Iterable[tuple[object, ...]]:
@@ -156,6 +156,6 @@ def _details(kernel: KernelLine) -> str:
         ("busy cycles of the slowest core", pipes),
         ("largest error", f"{run.largest_error:.2g}"),
     )
-    facts = "".join(f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in lines)
-    picture = f'<img loading="lazy" alt="pipes over time" src="{escape(run.timeline)}">'
-    return f"<details><summary>{escape(kernel.name)}</summary><table>{facts}</table>{picture}</details>"
+    facts = "".join(f"<tr><th>{markup(name)}</th><td>{markup(text)}</td></tr>" for name, text in lines)
+    picture = f'<img loading="lazy" alt="pipes over time" src="{markup(run.timeline)}">'
+    return f"<details><summary>{markup(kernel.name)}</summary><table>{facts}</table>{picture}</details>"

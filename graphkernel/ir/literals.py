@@ -17,7 +17,12 @@ INLINE_LIMIT = 16  # constants of at most so many elements are written out
 
 def name_text(name: str) -> str:
     """The name, in quotes when it is not a plain one."""
-    return name if re.fullmatch(NAME, name) and name not in RESERVED else json.dumps(name)
+    return name if re.fullmatch(NAME, name) and name not in RESERVED else quoted(name)
+
+
+def quoted(text: str) -> str:
+    """Any text in double quotes, in characters that can be printed."""
+    return json.dumps(text).replace("\x7f", "\\u007f")
 
 
 def can_spell(dtype: DType) -> bool:
@@ -58,7 +63,7 @@ def attribute_text(value: AttrValue) -> str:
     if isinstance(value, tuple):
         return f"({', '.join(map(attribute_text, value))}{',' if len(value) == 1 else ''})"
     if isinstance(value, str):
-        return json.dumps(value)
+        return quoted(value)
     return str(value) if isinstance(value, Sym) else repr(value)
 
 

@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass
 
 from graphkernel.decisions import REASONS, Decision
 from graphkernel.errors import GraphKernelError, nearest
+from graphkernel.escape import line
 from graphkernel.ir.graph import Graph
-from graphkernel.one_line import one_line
 from graphkernel.report.counted import counted
 from graphkernel.report.origin import origin_of
 
@@ -35,9 +35,9 @@ class Explanation:
         counts = Counter(decision.code for decision in self.decisions)
         before = counted(len(self.before.operators), "operator")
         became = f"{before} became {counted(len(kernels), 'kernel')} of {held} and {counted(rest, 'other')}"
-        lines = [one_line(f"{self.before.name}: {became}")]
-        lines += [f"  {count:6} {code}: {REASONS[code]}" for code, count in sorted(counts.items())]
-        return "\n".join(lines)
+        told = [line(f"{self.before.name}: {became}")]
+        told += [f"  {count:6} {code}: {REASONS[code]}" for code, count in sorted(counts.items())]
+        return "\n".join(told)
 
     def why(self, first: str, second: str) -> str:
         """What was decided about two nodes, operators or kernels; decisions about both come alone when there are any.
@@ -49,7 +49,7 @@ class Explanation:
         about = [[found for found in self.decisions if {found.subject, found.other} & labels] for labels in named]
         both = [decision for decision in about[0] if decision in about[1]]
         found = both or [*about[0], *(decision for decision in about[1] if decision not in about[0])]
-        return "\n".join([one_line(self._together(first, second, *named)), *map(str, dict.fromkeys(found))])
+        return "\n".join([line(self._together(first, second, *named)), *map(str, dict.fromkeys(found))])
 
     def to_json(self) -> str:
         """Every decision as JSON text."""

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from graphkernel.escape import line
 from graphkernel.ir.types import Dim
-from graphkernel.one_line import one_line
 from graphkernel.report import html
 from graphkernel.report.counted import counted
 
@@ -38,9 +38,7 @@ class KernelEntry:
         origin = "cached" if self.cached else f"{self.compile_ms:.1f} ms"
         times = f" x{len(self.calls)}" if len(self.calls) > 1 else ""
         held = f"{self.name}{times}: {_counted(self.operators)}"
-        return one_line(
-            f"{held}; {size_text(self.bytes_moved)} moved, {size_text(self.bytes_unfused)} unfused; {origin}"
-        )
+        return line(f"{held}; {size_text(self.bytes_moved)} moved, {size_text(self.bytes_unfused)} unfused; {origin}")
 
 
 @dataclass(frozen=True)
@@ -52,7 +50,7 @@ class HostEntry:
     operators: tuple[str, ...]
 
     def __str__(self) -> str:
-        return one_line(f"{self.name} on {self.library}: {_counted(self.operators)}")
+        return line(f"{self.name} on {self.library}: {_counted(self.operators)}")
 
 
 @dataclass(frozen=True)
@@ -66,7 +64,7 @@ class Fallback:
     advice: str
 
     def __str__(self) -> str:
-        return one_line(f"{self.operator} {self.node}: {self.code}: {self.reason}; {self.advice}")
+        return line(f"{self.operator} {self.node}: {self.code}: {self.reason}; {self.advice}")
 
 
 @dataclass(frozen=True)
@@ -97,7 +95,7 @@ class Report:
     def summary(self) -> str:
         """One line."""
         host = sum(len(entry.operators) for entry in self.host)
-        return one_line(
+        return line(
             f"{self.graph}: {counted(self.fused_operators, 'operator')} in {counted(self.kernel_calls, 'kernel call')} "
             f"({len(self.kernels)} distinct, {sum(kernel.cached for kernel in self.kernels)} cached), "
             f"{counted(host, 'operator')} in {counted(len(self.host), 'host step')}, "
@@ -109,8 +107,8 @@ class Report:
         parts: list[tuple[str, Iterable[object]]] = [
             ("kernels", self.kernels), ("host steps", self.host), ("fallbacks", self.fallbacks)
         ]  # fmt: skip
-        lines = [f"{title}:\n" + "\n".join(f"  {entry}" for entry in entries) for title, entries in parts if entries]
-        return "\n".join([self.summary, *lines])
+        told = [f"{title}:\n" + "\n".join(f"  {entry}" for entry in entries) for title, entries in parts if entries]
+        return "\n".join([self.summary, *told])
 
     def to_json(self) -> str:
         """All of it as JSON text; symbolic sizes are texts."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Sequence
 
-from graphkernel.one_line import one_line
+from graphkernel.escape import cell, line
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], title: str = "") -> None:
-    """Prints to stdout. Nothing in the cells is taken as markup."""
-    texts = [[one_line(str(cell)) for cell in row] for row in rows]
-    if not sys.stdout.isatty():
+    """Prints to stdout. What stands in a cell is text: for the terminal, for rich, and for a spreadsheet."""
+    terminal = sys.stdout.isatty()
+    texts = [[line(str(each)) if terminal else cell(str(each)) for each in row] for row in rows]
+    if not terminal:
         print("\n".join([title] * bool(title) + ["\t".join(row) for row in [list(columns), *texts]]))
         return
     from rich.console import Console  # only terminals need it

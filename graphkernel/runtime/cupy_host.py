@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from graphkernel.escape import line
 from graphkernel.ir.bind import concrete_attrs
 from graphkernel.ir.graph import Node, Value
 from graphkernel.ir.types import Attrs
@@ -91,7 +92,7 @@ class _CupyAction:
             results = self._results(_meaning(self.step.node, operands), operands)
         except FOREIGN as error:
             self.why_on_host = str(error) or type(error).__name__
-            LOGGER.warning("%s (%s) is computed on the host: %s", self.step.name, self.step.node.op.name, error)
+            LOGGER.warning("%s (%s) is computed on the host: %s", line(self.step.name), self.step.node.op.name, error)
             return self._on_host(operands)
         return results
 

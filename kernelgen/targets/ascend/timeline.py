@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Sequence
-from html import escape
 
+from kernelgen.escape import markup
 from kernelgen.targets.ascend.simulate.clockwork import Span
 from kernelgen.targets.ascend.simulate.report import Report
 from kernelgen.targets.ascend.types import PIPES
@@ -49,7 +49,7 @@ def picture(report: Report) -> str:
     length = max(max((span.stop for span in spans), default=1.0) - first, 1.0)
     height = ROW * (len(used) + 2)
     body = "\n".join(_rows(report, spans, used, first, length))
-    title = escape(str(report).splitlines()[0])
+    title = markup(str(report).splitlines()[0])
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" font-family="sans-serif" font-size="12">\n'
         f'<rect width="{WIDTH}" height="{height}" fill="white"/>\n'
@@ -67,7 +67,7 @@ def _rows(report: Report, spans: Sequence[Span], used: Sequence[str], first: flo
         for span in spans:
             if span.pipe == pipe:
                 left, width = LEFT + (span.start - first) * scale, max((span.stop - span.start) * scale, 0.5)
-                label = escape(f"{span.operation}, line {span.line}, {span.stop - span.start:.0f} cycles")
+                label = markup(f"{span.operation}, line {span.line}, {span.stop - span.start:.0f} cycles")
                 yield (
                     f'<rect x="{left:.1f}" y="{top}" width="{width:.1f}" height="{BAR}" fill="{COLOURS[pipe]}" '
                     f'stroke="white" stroke-width="0.3"><title>{label}</title></rect>'

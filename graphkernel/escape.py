@@ -1,0 +1,7 @@
+"""Names and messages on their way out: kernelgen's functions, which hold for graphs as well. See :mod:`kernelgen.escape`."""
+
+from __future__ import annotations
+
+from kernelgen.escape import cell, line, lines, markup
+
+__all__ = ["cell", "line", "lines", "markup"]
