@@ -209,3 +209,15 @@ def test_without_a_device_there_is_nothing_to_capture(monkeypatch: pytest.Monkey
     exe = gk.compile(GRAPH, opt_level=2)
     with pytest.raises(RuntimeFailure, match="only a plan on a CUDA device can be captured"):
         exe.capture(*arrays())
+
+
+def test_sizes_that_no_operand_tells_are_handed_over_on_the_device(device: FakeDevice) -> None:
+    def net(a: Any, b: Any) -> Any:
+        return ops.exp(ops.tanh(ops.matmul(ops.concat([a, b], 0), np.eye(16, dtype=np.float32))))
+
+    graph = gk.trace(net, gk.spec(("M", 16)), gk.spec(("N", 16)))
+    given = [arrays(2)[0], arrays(3)[0]]
+    (y,) = compiled(graph)(*on_device(given))
+    assert isinstance(y, FakeArray)
+    close(y.host, given, graph)
+    assert not device.waits
