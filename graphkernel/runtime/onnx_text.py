@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from graphkernel.ir.graph import Node
+from graphkernel.ir.types import Shape
 from graphkernel.ops.host import ONNX, onnx_node
 from graphkernel.runtime.onnx_shapes import SHAPE_WRITERS
 from graphkernel.runtime.onnx_writer import Unwritable, Write, Writer, element_type, result_names
@@ -76,17 +77,36 @@ def _max_pool(writer: Writer, node: Node, x: tuple[str, ...], result: str) -> ob
 
 
 def _avg_pool(writer: Writer, node: Node, x: tuple[str, ...], result: str) -> object:
-    counted = int(node.attrs.bool("count_include_pad", False))
-    return writer.emit("AveragePool", *x, result=result, count_include_pad=counted, **_window(node, writer.opset >= 19))
+    counted = node.attrs.bool("count_include_pad", False)
+    window = _window(node, writer.opset >= 19, counted)
+    return writer.emit("AveragePool", *x, result=result, count_include_pad=int(counted), **window)
 
 
-def _window(node: Node, dilated: bool) -> dict[str, Any]:
-    shape = {"kernel_shape": node.attrs.ints("kernel_size"), "strides": node.attrs.ints("stride", (1, 1))}
-    if node.attrs.ints("dilation", (1, 1)) != (1, 1):
-        if not dilated or node.attrs.bool("ceil_mode", False):
-            raise Unwritable("dilated pooling before its opset, or with windows that hang over")
-        shape["dilations"] = node.attrs.ints("dilation")
-    return {**shape, "pads": _pads(node), "ceil_mode": int(node.attrs.bool("ceil_mode", False))}
+def _window(node: Node, dilated: bool, counted: bool = False) -> dict[str, Any]:
+    """Windows that hang over are said by the padding that they reach, where padding is not counted.
+
+    ONNX's inference counts those that start in the padding, and onnxruntime refuses what does not fit the inference.
+    """
+    kernel, stride = node.attrs.ints("kernel_size"), node.attrs.ints("stride", (1, 1))
+    dilation, pads, over = node.attrs.ints("dilation", (1, 1)), _pads(node), node.attrs.bool("ceil_mode", False)
+    extents, counts = _static(node.args[0].type.shape[2:]), _static(node.types[0].shape[2:])
+    if over and extents and counts:
+        parts = zip(counts, stride, dilation, kernel, extents, pads[:2], strict=True)
+        reached = [(count - 1) * s + d * (k - 1) + 1 - n - before for count, s, d, k, n, before in parts]
+        if counted and any(after - more >= s for after, more, s in zip(pads[2:], reached, stride, strict=True)):
+            raise Unwritable("counted padding in which windows would start")
+        pads, over = pads if counted else (*pads[:2], *(max(0, each) for each in reached)), counted
+    window = {"kernel_shape": kernel, "strides": stride, "pads": pads, "ceil_mode": int(over)}
+    if dilation == (1, 1):
+        return window
+    if not dilated or over:
+        raise Unwritable("dilated pooling before its opset, or with windows that hang over")
+    return {**window, "dilations": dilation}
+
+
+def _static(dims: Shape) -> tuple[int, ...] | None:
+    numbers = tuple(dim for dim in dims if isinstance(dim, int))
+    return numbers if len(numbers) == len(dims) else None
 
 
 def _batch_norm(writer: Writer, node: Node, x: tuple[str, ...], result: str) -> object:

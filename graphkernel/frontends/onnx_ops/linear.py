@@ -124,10 +124,18 @@ def _pooling(call: OnnxCall) -> dict[str, Any] | Declined:
     kernel = call.attribute("kernel_shape")
     window = _window(call, shape_of(call.operands[0]), kernel)
     if call.results > 1:
-        return Declined("the indices are wanted")
+        return _with_indices(call)
     if isinstance(window, Declined):
         return window
     return {**window, "kernel_size": tuple(kernel), "ceil_mode": bool(call.attribute("ceil_mode", 0))}
+
+
+def _with_indices(call: OnnxCall) -> Declined:
+    """onnxruntime runs these; what it has other windows for than the standard is refused."""
+    automatic = call.attribute("auto_pad", "NOTSET").startswith("SAME")
+    if call.attribute("ceil_mode", 0) or (automatic and max(call.attribute("dilations", (1,))) > 1):
+        raise ValueError("indices of windows that hang over, or that are dilated and padded automatically")
+    return Declined("the indices are wanted")
 
 
 def _window(call: OnnxCall, x: Shape, kernel: Shape) -> dict[str, Any] | Declined:

@@ -18,6 +18,7 @@ pytest.importorskip("onnxruntime")
 from onnx import helper
 
 import graphkernel as gk
+from graphkernel.errors import FrontendError
 from graphkernel.frontends.onnx import import_onnx
 from tests.support.onnx_models import model
 
@@ -107,3 +108,28 @@ def test_pooling(seed: int, row: bool) -> None:
         (found,) = gk.compile(graph, opt_level=level)(inputs["x"])
         assert found.shape == expected.shape
         np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("opset", [18, 19, 22])
+@pytest.mark.parametrize("name", ["MaxPool", "AveragePool"])
+def test_windows_that_hang_over_beside_an_operator_with_a_body(name: str, opset: int) -> None:
+    nodes = [
+        helper.make_node("CenterCropPad", ["c", "n"], ["z"], axes=[-2]),
+        helper.make_node(name, ["x"], ["y"], kernel_shape=[3, 1], strides=[2, 2], ceil_mode=1),
+    ]
+    x = np.random.default_rng(0).standard_normal((1, 2, 6, 4))
+    c = np.ones((1, 5, 3), np.float16)
+    graph = import_onnx(model(nodes, {"x": x, "c": c}, ("y", "z"), {"n": np.array([1])}, opset))
+    for level in (0, 2):
+        found, _ = gk.compile(graph, opt_level=level)(x, c)
+        np.testing.assert_allclose(
+            found, pooled(x, Axis(6, 3, 2, 1, 0, 0, 3), Axis(4, 1, 2, 1, 0, 0, 2), name != "MaxPool", False)
+        )
+
+
+def test_indices_of_windows_that_onnxruntime_has_otherwise_are_refused() -> None:
+    x = np.ones((1, 2, 7), np.float32)
+    for given in ({"ceil_mode": 1}, {"auto_pad": "SAME_UPPER", "dilations": [2]}):
+        node = helper.make_node("MaxPool", ["x"], ["y", "i"], kernel_shape=[3], strides=[2], **given)  # pyright: ignore[reportArgumentType]
+        with pytest.raises(FrontendError, match="node 0 MaxPool -> y: indices of windows"):
+            import_onnx(model([node], {"x": x}, ("y", "i"), opset=19))

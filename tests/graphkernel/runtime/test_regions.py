@@ -136,6 +136,19 @@ def test_what_cannot_be_written_says_why(function: Any, spec: TensorType, reason
     assert host.why_not(node) == reason
 
 
+@pytest.mark.parametrize("opset", [OLDEST_OPSET, 17, 19, 22])
+@pytest.mark.parametrize("pool", [ops.max_pool, ops.avg_pool])
+@pytest.mark.parametrize(
+    ("kernel", "stride", "pad"), [((3, 1), 2, 0), (2, 3, 1), ((1, 2), (3, 2), (0, 0, 1, 0)), (3, 2, 1)]
+)
+def test_windows_that_hang_over(pool: Any, kernel: Any, stride: Any, pad: Any, opset: int) -> None:
+    for columns in (4, 5, 6, 7):
+        x = np.random.default_rng(columns).standard_normal((1, 2, 6, columns)).astype(np.float32)
+        graph = gk.trace(lambda x: pool(x, kernel, stride, pad, ceil_mode=True), x)
+        exe = gk.compile(graph, opt_level=0, host=OnnxRuntimeHost(threads=1, opset=opset), strict=True)
+        np.testing.assert_allclose(exe(x)[0], gk.evaluate(graph, [x])[0], rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize("shape", [("N", "M", 8), ("N", 2, "M", 4), (2, "N*M", 4)])
 def test_reshape_of_symbolic_extents(shape: tuple[Any, ...]) -> None:
     def net(x: Any) -> Any:
