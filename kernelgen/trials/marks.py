@@ -59,14 +59,17 @@ TINY = {FLOAT16: 2.0**-24, BFLOAT16: 2.0**-133, FLOAT64: 2.0**-1070}
 LARGE = {FLOAT16: 6e4, FLOAT64: 1e308}
 
 
-def with_special_numbers(value: Array, dtype: DType, random: Random) -> Array:
-    """Some floats are NaN, infinite, zeros of either sign, subnormal or close to overflow: each of these where there is room
-    for all, one of them in a small array. Few elements in all, so that sums of others stay numbers."""
+def with_special_numbers(value: Array, dtype: DType, random: Random, number: int = 0) -> Array:
+    """Some floats are NaN, infinite, zeros of either sign, subnormal or close to overflow; few, so that sums of others stay
+    numbers. Each of these where there is room for all; a small array has one of the first three, its ``number`` says which."""
     if not dtype.is_float or not value.size:
         return value
     tiny, large = TINY.get(dtype, 2.0**-140), LARGE.get(dtype, 3e38)
-    numbers = np.asarray([np.nan, np.inf, -np.inf, 0.0, -0.0, tiny, -3 * tiny, large, -large])
-    count = 1 if value.size < 2 * len(numbers) else max(len(numbers), value.size // 500)
+    first, others = [np.nan, np.inf, -np.inf], [0.0, -0.0, tiny, -3 * tiny, large, -large]
+    if value.size < 18:
+        numbers = [first[number % 3], others[number % 6]][: 1 if value.size < 4 else 2]
+    else:
+        numbers = np.resize(random.permutation(first + others), max(9, value.size // 500))
     flat = value.reshape(-1).copy()
-    flat[random.permutation(value.size)[:count]] = np.resize(random.permutation(numbers), count)
+    flat[random.permutation(value.size)[: len(numbers)]] = numbers
     return flat.reshape(value.shape)

@@ -33,7 +33,8 @@ class Profile:
         if dtype.category is Category.COMPLEX:
             return (_signed(shape, random) + 1j * _signed(shape, random)).astype(dtype.numpy)
         numbers = _near(self.centre, shape, random) if self.kind == "near" else KINDS[self.kind](shape, random)
-        return numbers.astype(dtype.numpy)
+        with np.errstate(over="ignore"):  # a constant of float32 may be beyond half precision
+            return numbers.astype(dtype.numpy)
 
 
 def _powers(low: float, high: float, shape: tuple[int, ...], random: Random) -> Array:

@@ -20,11 +20,13 @@ SMALL_BYTES = 8 << 10
 LARGER = {"signed": "large", **dict.fromkeys(("positive", "at least 0", "above 1"), "big")}
 """Kind of profile -> the kind of larger numbers of the same domain."""
 FURTHER = 3
-"""Rounds for what the first one does not show."""
+"""Draws for what the first one does not show."""
+SPECIAL = 3
+"""Draws of special numbers: the first, then, where small kernels run on all draws, the others at the end."""
 
 
 def trials(desc: KernelDesc, seed: int = 0, sizes: Mapping[str, int] | None = None) -> Iterator[list[Array]]:
-    """Six draws of all inputs, the most telling one first, that of special numbers second; the same for a seed.
+    """Eight draws of all inputs, the most telling one first, that of special numbers second; the same for a seed.
 
     Symbols get ``sizes``, else those of :func:`kernelgen.samples.bind_symbols`.
     """
@@ -37,8 +39,9 @@ def trials(desc: KernelDesc, seed: int = 0, sizes: Mapping[str, int] | None = No
         others.append(more)
         missing -= found.goals
     yield first.draw(desc)
-    yield _special(desc, first)
+    yield _special(desc, first, 0)
     yield from (recipe.draw(desc) for recipe in (*others, _large(first)))
+    yield from (_special(desc, first, number) for number in range(1, SPECIAL))
 
 
 def _large(recipe: Recipe) -> Recipe:
@@ -48,10 +51,10 @@ def _large(recipe: Recipe) -> Recipe:
     )
 
 
-def _special(desc: KernelDesc, recipe: Recipe) -> list[Array]:
-    random = np.random.default_rng(recipe.seed + 1)
+def _special(desc: KernelDesc, recipe: Recipe, number: int) -> list[Array]:
+    random = np.random.default_rng([recipe.seed, len(desc.inputs), number])
     indices = index_inputs(desc, random)
     return [
-        value if tensor.name in indices else with_special_numbers(value, tensor.dtype, random)
-        for tensor, value in zip(desc.inputs, recipe.draw(desc), strict=True)
+        value if tensor.name in indices else with_special_numbers(value, tensor.dtype, random, place + number)
+        for place, (tensor, value) in enumerate(zip(desc.inputs, recipe.draw(desc), strict=True))
     ]
