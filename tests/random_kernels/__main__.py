@@ -63,7 +63,10 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--steps", type=int, default=40, help="the most steps of a kernel")
     parser.add_argument("--guard", action="store_true", help="cpu: every array against pages without access too")
     parser.add_argument("--processes", type=int, default=2)
-    return parser.parse_args()
+    found = parser.parse_args()
+    if found.guard and found.target != "cpu":
+        parser.error("--guard: only kernels for the CPU run on this machine's pages")
+    return found
 
 
 def _checked(seeds: range, job: Job, arguments: argparse.Namespace) -> dict[str, Any]:
