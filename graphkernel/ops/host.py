@@ -33,6 +33,13 @@ RANDOM = frozenset(
 )
 """ONNX's operators that draw numbers."""
 
+MOVING = frozenset({
+    "CenterCropPad", "Compress", "DepthToSpace", "GatherElements", "GatherND", "Pad", "ReverseSequence", "SpaceToDepth",
+    "Trilu", "Unique",
+})  # fmt: skip
+"""Those that take elements as they are: what onnxruntime lacks for 8 or 16 bits, it does for 32."""
+WIDER = {"int8": "int32", "uint8": "uint32", "int16": "int32", "uint16": "uint32"}
+
 
 def onnx_node(attrs: Attrs, operands: Iterable[str], results: Iterable[str]) -> NodeProto:
     """The ONNX node of an ``Onnx`` operator; optional operands and results that are not there become ``""``."""
@@ -96,8 +103,8 @@ def runner(node: Node) -> str:
     if node.op is not ONNX:
         return "numpy"
     types = [value.type for value in node.args]
-    session = _session(node.attrs, tuple(_widened(type_.dtype.name) for type_ in types), tuple(t.rank for t in types))
-    return REFERENCE if session is None else "onnxruntime"
+    names, ranks = tuple(type_.dtype.name for type_ in types), tuple(type_.rank for type_ in types)
+    return REFERENCE if _hosted(node.attrs, names, ranks) is None else "onnxruntime"
 
 
 def by_onnxruntime(arrays: Sequence[Array], attrs: Attrs) -> list[Array] | None:
@@ -105,13 +112,22 @@ def by_onnxruntime(arrays: Sequence[Array], attrs: Attrs) -> list[Array] | None:
 
     Raises what onnxruntime raises when the operator fails on these numbers.
     """
-    given = [array.astype(_widened(array.dtype.name), copy=False) for array in map(np.asarray, arrays)]
-    names, ranks = tuple(array.dtype.name for array in given), tuple(array.ndim for array in given)
-    session = _session(attrs, names, ranks)
-    if session is None:
+    given = [np.asarray(array) for array in arrays]
+    hosted = _hosted(attrs, tuple(array.dtype.name for array in given), tuple(array.ndim for array in given))
+    if hosted is None:
         return None
-    found = session.run(None, {f"x{i}": array for i, array in enumerate(given)})
-    return [_narrowed(np.asarray(value), type_) for value, type_ in zip(found, _stated_types((), attrs), strict=True)]
+    session, names = hosted
+    feeds = {f"x{i}": x.astype(name, copy=False) for i, (x, name) in enumerate(zip(given, names, strict=True))}
+    stated = _stated_types((), attrs)
+    return [_narrowed(np.asarray(value), of) for value, of in zip(session.run(None, feeds), stated, strict=True)]
+
+
+def _hosted(attrs: Attrs, names: tuple[str, ...], ranks: tuple[int, ...]) -> tuple[Any, tuple[str, ...]] | None:
+    """A session that runs the operator, and the data types that it takes; None when there is none."""
+    own = tuple(map(_widened, names))
+    wide = tuple(WIDER.get(name, name) for name in own) if attrs.str("op_type") in MOVING else own
+    found = ((_session(attrs, each, ranks), each) for each in dict.fromkeys((own, wide)))
+    return next(((session, each) for session, each in found if session is not None), None)
 
 
 def _widened(name: str) -> str:
@@ -120,7 +136,8 @@ def _widened(name: str) -> str:
 
 
 def _narrowed(array: Array, wanted: TensorType) -> Array:
-    return array.astype(wanted.dtype.numpy) if wanted.dtype.name == "bfloat16" else array
+    widened = wanted.dtype.name == "bfloat16" or array.dtype.name == WIDER.get(wanted.dtype.name)
+    return array.astype(wanted.dtype.numpy) if widened else array
 
 
 @lru_cache(maxsize=64)

@@ -277,3 +277,29 @@ def test_random_numbers_are_drawn_by_each_node_in_each_run(name: str, level: int
 def test_what_no_type_holds_is_refused_by_name() -> None:
     with pytest.raises(FrontendError, match="node 0 Cast -> y"):
         import_onnx(model([helper.make_node("Cast", ["x"], ["y"], to=TensorProto.STRING)], {"x": X}))
+
+
+MOVES: dict[str, tuple[dict[str, Any], dict[str, np.ndarray]]] = {
+    "Pad": ({"mode": "reflect"}, {"amounts": np.array([0, 0, -1, 2, 0, 0, 1, -1])}),
+    "DepthToSpace": ({"blocksize": 2}, {}),
+    "SpaceToDepth": ({"blocksize": 2}, {}),
+    "Trilu": ({"upper": 0}, {"k": np.array(1)}),
+    "ReverseSequence": ({"batch_axis": 0, "time_axis": 1}, {"lengths": np.array([3, 2])}),
+    "GatherElements": ({"axis": 3}, {"indices": np.zeros((2, 4, 4, 1), np.int64)}),
+    "GatherND": ({}, {"indices": np.array([[1, 2], [0, 3]])}),
+    "CenterCropPad": ({"axes": [2, 3]}, {"shape": np.array([2, 6])}),
+}
+
+
+@pytest.mark.parametrize("of", ["int8", "uint8", "int16", "uint16"])
+@pytest.mark.parametrize("name", MOVES)
+def test_what_moves_elements_moves_narrow_ones(name: str, of: str) -> None:
+    attributes, constants = MOVES[name]
+    x = np.random.default_rng(0).integers(0, 100, (2, 4, 4, 4))
+    made = helper.make_node(name, ["x", *constants], ["y"], **attributes)
+    results = []
+    for each in (of, "int64"):
+        inputs = {"x": x.astype(each)}
+        results.append(gk.compile(import_onnx(model([made], inputs, constants=constants, opset=18)))(inputs["x"])[0])
+    assert results[0].dtype == of
+    np.testing.assert_array_equal(*results)
