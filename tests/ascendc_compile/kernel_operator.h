@@ -165,8 +165,8 @@ struct FixpipeParamsV220 {
 struct FixpipeConfig {
     CO2Layout format;
 };
-constexpr FixpipeConfig CFG_NZ = {CO2Layout::NZ};
-constexpr FixpipeConfig CFG_ROW_MAJOR = {CO2Layout::ROW_MAJOR};
+inline constexpr FixpipeConfig CFG_NZ = {CO2Layout::NZ};
+inline constexpr FixpipeConfig CFG_ROW_MAJOR = {CO2Layout::ROW_MAJOR};
 
 // ---------------------------------------------------------------- scalars
 

@@ -1,13 +1,13 @@
 """Ascend: a nest as AscendC, printed, read back, proved and simulated without a chip. docs/ascend.md says what that shows.
 
-Reading order: errors, types (names of pipes, memories, positions), machine (what a machine is), dtype_rules, machines (the
-five), platform_config (a user's ``.ini``); expressions (scalars), instructions (the IR), forms (the fixed subset of calls),
-pipes (which pipe executes a call), build (kernels by name), printer; tokens, read_expression, scopes (names), reader;
-simulate (the room that runs the text); published (measurements), fit (the time model's constants), timeline (trace and
-picture); lower (the room that makes a kernel of a nest), launch (blocks of a launch), entry (a kernel in the simulator),
-effort (how long a run will take), launches (launches that show what an order needs), minimal (which flags a kernel does
-without); launch_on_card (the script for owners of a card), meta (kernel_meta, the files of a kernel),
-target.
+Reading order: errors, types (names of pipes, memories, positions), machine (what a machine is), dtype_rules, machines
+(the five), platform_config (a user's ``.ini``); expressions (scalars), instructions (the IR), forms (the fixed subset
+of calls), pipes (which pipe executes a call), conversions (what C++ does not convert by itself), build (kernels by
+name), printer; tokens, read_expression, scopes (names), reader; simulate (the room that runs the text); published
+(measurements), fit (the time model's constants), timeline (trace and picture); lower (the room that makes a kernel of
+a nest), launch (blocks of a launch), entry (a kernel in the simulator), effort (how long a run will take), launches
+(launches that show what an order needs), minimal (which flags a kernel does without); launch_on_card (the script for
+owners of a card), meta (kernel_meta, the files of a kernel), target.
 
 How a generator uses it. Every loop nest becomes statements of :mod:`instructions`, most easily through a builder::
 

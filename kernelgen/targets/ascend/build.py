@@ -1,6 +1,7 @@
 """Writes kernels by name: ``emit("Add", dst=z, first=x, second=y, count=64)`` and loops as ``with`` blocks.
 
-Names, order and kinds of arguments come from :mod:`forms`; tuples become parameter structs and texts enumerators.
+Names, order and kinds of arguments come from :mod:`forms`; tuples become parameter structs and texts enumerators. What
+C++ does not convert by itself is converted when the kernel is complete (:mod:`conversions`).
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from kernelgen.dtypes import DType
+from kernelgen.targets.ascend.conversions import converted
 from kernelgen.targets.ascend.errors import AscendError
-from kernelgen.targets.ascend.expressions import Expression, Field, Name, Number, Scalar, wrap
+from kernelgen.targets.ascend.expressions import FLAGS, Expression, Field, Flag, Name, Number, Scalar, wrap
 from kernelgen.targets.ascend.forms import BY_OPERATION, STRUCTS, Form, Slot
 from kernelgen.targets.ascend.instructions import (
     AIV_ONLY,
@@ -61,10 +63,7 @@ def make_call(operation: str, template: Sequence[str] = (), **arguments: Given) 
 
 def _fits(slot: Slot, given: Given) -> bool:
     """Whether a struct has as many fields as are given: prototypes with the same names differ in that."""
-    return not isinstance(given, tuple) or len(STRUCTS.get(slot.kind, ())) in (
-        len(given),
-        len(given) - (slot.kind == "DataCopyPadExtParams"),
-    )
+    return not isinstance(given, tuple) or len(STRUCTS.get(slot.kind, ())) == len(given)
 
 
 def _known(forms: Sequence[Form]) -> str:
@@ -82,8 +81,7 @@ def _argument(slot: Slot, given: Given) -> Argument:
         case int() | float():
             return Number(given)
         case _:
-            template, values = ("", given) if slot.kind != "DataCopyPadExtParams" else (str(given[0]), given[1:])
-            return Struct(slot.kind, tuple(_field(name, one) for name, one in _named(slot, values)), template)
+            return Struct(slot.kind, tuple(_field(slot.kind, name, one) for name, one in _named(slot, given)))
 
 
 def _named(slot: Slot, values: Sequence[Scalar | str]) -> Iterator[tuple[str, Scalar | str]]:
@@ -92,10 +90,10 @@ def _named(slot: Slot, values: Sequence[Scalar | str]) -> Iterator[tuple[str, Sc
     yield from zip(STRUCTS[slot.kind], values, strict=True)
 
 
-def _field(name: str, value: Scalar | str) -> Expression | Enumerator:
+def _field(struct: str, name: str, value: Scalar | str) -> Expression | Enumerator:
     if not isinstance(value, str):
         return wrap(value)
-    return Enumerator(f"QuantMode_t::{value}") if name == "quantise" else Name(value)
+    return Flag(value) if value in FLAGS else Enumerator(f"{STRUCTS[struct][name]}::{value}")
 
 
 class KernelBuilder:
@@ -187,4 +185,4 @@ class KernelBuilder:
     def build(self) -> Kernel:
         """The kernel, with the barrier for all pipes that a kernel without TPipe must end with."""
         self.barrier("ALL")
-        return Kernel(self._name, self._parameters, self._tiling, self._kind, tuple(self._blocks[0]))
+        return converted(Kernel(self._name, self._parameters, self._tiling, self._kind, tuple(self._blocks[0])))

@@ -86,7 +86,14 @@ class Intrinsic(Expression):
 
 @dataclass(frozen=True)
 class Flag(Expression):
-    """A name that the compiler defines: ASCEND_IS_AIC, ASCEND_IS_AIV, true, false."""
+    """``true`` or ``false``."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Core(Expression):
+    """Whether this is a cube core (ASCEND_IS_AIC) or a vector core (ASCEND_IS_AIV): a whole condition of a branch."""
 
     name: str
 
@@ -142,7 +149,8 @@ PRECEDENCE: dict[str, int] = {
 """Operator -> how tightly it binds; all associate to the left."""
 
 INTRINSICS = ("GetBlockIdx", "GetBlockNum", "GetSubBlockIdx")
-FLAGS = ("ASCEND_IS_AIC", "ASCEND_IS_AIV", "true", "false")
+FLAGS = ("true", "false")
+CORES = ("ASCEND_IS_AIC", "ASCEND_IS_AIV")
 BLOCK_INDEX = Intrinsic("GetBlockIdx")
 BLOCK_COUNT = Intrinsic("GetBlockNum")
 SUB_BLOCK_INDEX = Intrinsic("GetSubBlockIdx")

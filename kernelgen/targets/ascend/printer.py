@@ -13,6 +13,7 @@ from kernelgen.targets.ascend.expressions import (
     Binary,
     Choice,
     Convert,
+    Core,
     Expression,
     Field,
     Flag,
@@ -38,11 +39,12 @@ from kernelgen.targets.ascend.instructions import (
     Struct,
     TensorRef,
 )
-from kernelgen.targets.ascend.types import SPELLINGS
+from kernelgen.targets.ascend.types import CONVERSIONS, SPELLINGS
 
 HEAD = ('#include "kernel_operator.h"', "using namespace AscendC;")
 INDENT = "    "
-SPECIAL = {"inf": "INFINITY", "-inf": "-INFINITY", "nan": "NAN"}
+SPECIAL = {"inf": "__builtin_inff()", "-inf": "-__builtin_inff()", "nan": '__builtin_nanf("")'}
+"""The compiler's own functions: kernel_operator.h need not bring a header that declares INFINITY and NAN."""
 TIGHTEST = 9
 
 
@@ -89,7 +91,7 @@ def _statement(statement: Statement, depth: int) -> Iterator[str]:
             yield from _block(statement.body, depth + 1)
             yield f"{indent}}}"
         case If():
-            yield f"{indent}if ({show(statement.condition)}) {{"
+            yield f"{indent}if {_condition(statement.condition)} {{"
             yield from _block(statement.then, depth + 1)
             if statement.otherwise:
                 yield f"{indent}}} else {{"
@@ -97,6 +99,11 @@ def _statement(statement: Statement, depth: int) -> Iterator[str]:
             yield f"{indent}}}"
         case _:
             yield from (f"{indent}{line}" for line in _lines(statement))
+
+
+def _condition(expression: Expression) -> str:
+    """What follows ``if``. The name of a kind of core is a macro that brings its own parentheses, and ``constexpr``."""
+    return expression.name if isinstance(expression, Core) else f"({show(expression)})"
 
 
 def _lines(statement: Statement) -> Iterator[str]:
@@ -145,7 +152,7 @@ def show(expression: Expression, outer: int = 0) -> str:
         case Intrinsic(name):
             return f"{name}()"
         case Convert(dtype, operand):
-            return f"static_cast<{SPELLINGS[dtype]}>({show(operand)})"
+            return f"{CONVERSIONS.get(dtype) or f'static_cast<{SPELLINGS[dtype]}>'}({show(operand)})"
         case GetValue(tensor, index):
             return f"{tensor}.GetValue({show(index)})"
         case Unary(operator, operand):

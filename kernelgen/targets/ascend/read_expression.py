@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from kernelgen.targets.ascend.expressions import (
@@ -21,9 +23,14 @@ from kernelgen.targets.ascend.expressions import (
     Unary,
 )
 from kernelgen.targets.ascend.tokens import Cursor
-from kernelgen.targets.ascend.types import TYPE_NAMES
+from kernelgen.targets.ascend.types import CONVERSIONS, TYPE_NAMES
 
-SPECIAL = {"INFINITY": float("inf"), "NAN": float("nan")}
+SPECIAL: Mapping[str, tuple[float, tuple[str, ...]]] = {
+    "__builtin_inff": (float("inf"), ("(", ")")),
+    "__builtin_nanf": (float("nan"), ("(", '""', ")")),
+}
+"""Function -> its value, and what follows its name."""
+FUNCTIONS = {function: dtype for dtype, function in CONVERSIONS.items()}
 
 
 def read_expression(cursor: Cursor, strength: int = 1) -> Expression:
@@ -70,16 +77,25 @@ def _convert(cursor: Cursor) -> Expression:
     spelling = cursor.name()
     if spelling not in TYPE_NAMES:
         raise cursor.error(f"unknown type {spelling!r}; known: {', '.join(TYPE_NAMES)}")
-    cursor.expect(">", "(")
+    cursor.expect(">")
+    return Convert(TYPE_NAMES[spelling], _argument(cursor))
+
+
+def _argument(cursor: Cursor) -> Expression:
+    cursor.expect("(")
     operand = read_expression(cursor)
     cursor.expect(")")
-    return Convert(TYPE_NAMES[spelling], operand)
+    return operand
 
 
 def _named(cursor: Cursor) -> Expression:
     name = cursor.name()
     if name in SPECIAL:
-        return Number(SPECIAL[name])
+        value, rest = SPECIAL[name]
+        cursor.expect(*rest)
+        return Number(value)
+    if name in FUNCTIONS:
+        return Convert(FUNCTIONS[name], _argument(cursor))
     if name in FLAGS:
         return Flag(name)
     if name in INTRINSICS:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kernelgen.dtypes import DType
 from kernelgen.targets.ascend.errors import AscendError
-from kernelgen.targets.ascend.expressions import Expression, Number
+from kernelgen.targets.ascend.expressions import CORES, Core, Expression, Number
 from kernelgen.targets.ascend.forms import BY_OPERATION, STRUCTS, form_of
 from kernelgen.targets.ascend.instructions import (
     KINDS,
@@ -125,14 +125,23 @@ class _Reader:
 
     def _if(self, line: int) -> If:
         cursor = self._cursor
-        cursor.expect("if", "(")
-        condition = read_expression(cursor)
-        cursor.expect(")", "{")
+        cursor.expect("if")
+        condition = self._condition()
+        cursor.expect("{")
         then, otherwise = self._block(), tuple[Statement, ...]()
         if cursor.accept("else"):
             cursor.expect("{")
             otherwise = self._block()
         return If(condition, then, otherwise, line)
+
+    def _condition(self) -> Expression:
+        cursor = self._cursor
+        if cursor.text in CORES:
+            return Core(cursor.take())
+        cursor.expect("(")
+        condition = read_expression(cursor)
+        cursor.expect(")")
+        return condition
 
     def _element_type(self) -> DType:
         self._cursor.expect("<")

@@ -33,6 +33,8 @@ TYPE_NAMES: dict[str, DType] = {
     "bool": BOOL,
 }
 SPELLINGS: dict[DType, str] = {dtype: name for name, dtype in TYPE_NAMES.items()}
+CONVERSIONS: dict[DType, str] = {BFLOAT16: "ToBfloat16"}
+"""Functions to types that no static_cast leads to."""
 
 S, V, M, MTE1, MTE2, MTE3, FIX = PIPES = ("S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX")
 """The pipes: scalar, vector, matrix, L1 to L0, GM to core, core to GM, L0C to GM."""

@@ -8,7 +8,8 @@ from dataclasses import replace
 from kernelgen.dtypes import INT16
 from kernelgen.nest.nodes import Nest
 from kernelgen.targets.ascend.build import Tensor, make_call
-from kernelgen.targets.ascend.expressions import Flag, Number
+from kernelgen.targets.ascend.conversions import converted
+from kernelgen.targets.ascend.expressions import Core, Number
 from kernelgen.targets.ascend.instructions import AIC_ONLY, AIV_ONLY, If, Kernel, LocalTensor, Statement, Tiling
 from kernelgen.targets.ascend.lower import storage
 from kernelgen.targets.ascend.lower.cube.kernel import cube_core
@@ -20,6 +21,7 @@ from kernelgen.targets.ascend.lower.synchronise import synchronise
 from kernelgen.targets.ascend.lower.trace import SAMPLE, layout_of
 from kernelgen.targets.ascend.lower.writer import Program, Tile
 from kernelgen.targets.ascend.machine import Machine
+from kernelgen.targets.ascend.scopes import check_names
 from kernelgen.targets.ascend.types import POSITION_OF, UB
 
 
@@ -36,14 +38,16 @@ def assemble(nest: Nest, machine: Machine, doubled: bool = True, levels: tuple[s
     start = [make_call("InitSocState"), *program.tensors]
     end = make_call("PipeBarrier", ("PIPE_ALL",))
     tiling = Tiling(f"{nest.name}_tiling", TILING, nest.symbols) if nest.symbols else None
-    return Kernel(nest.name, parameters(nest, program), tiling, plan.kind, (*start, *whole, end))
+    kernel = Kernel(nest.name, parameters(nest, program), tiling, plan.kind, (*start, *whole, end))
+    check_names(kernel)
+    return converted(kernel)
 
 
 def _on_cores(plan: Plan, vector: tuple[Statement, ...], cube: tuple[Statement, ...]) -> tuple[Statement, ...]:
     """What each kind of core does; a branch where a kernel has both."""
     if plan.kind == AIV_ONLY:
         return vector
-    return cube if plan.kind == AIC_ONLY else (If(Flag("ASCEND_IS_AIC"), cube, vector),)
+    return cube if plan.kind == AIC_ONLY else (If(Core("ASCEND_IS_AIC"), cube, vector),)
 
 
 def _tiles(program: Program, layout: storage.Layout) -> Iterator[LocalTensor]:

@@ -114,6 +114,12 @@ class Lanes:
         return known and (len(self.axes) < 2 or self.axes[1].count == Number(self.pitch))
 
     @property
+    def complete(self) -> Lanes:
+        """A turn of all that there may be: before the loop nothing is known of how much a turn has."""
+        first, *others = self.axes
+        return replace(self, axes=(replace(first, count=Number(first.capacity)), *others))
+
+    @property
     def level(self) -> int:
         """The depth of what is written now."""
         return len(self.writer.blocks) - 1
@@ -174,7 +180,7 @@ class Lanes:
         if key not in self.spreads:
             if self.depth and value.level < self.depth:
                 with self.writer.before(self.depth):
-                    self.spreads[key] = self._spread(value)
+                    self.spreads[key] = self.complete._spread(value)
             else:
                 self.spreads[key] = self._spread(value)
         return self.spreads[key]

@@ -25,7 +25,7 @@ from kernelgen.targets.ascend.lower.indices import divides, element_step, linear
 from kernelgen.targets.ascend.lower.lanes import Lanes
 from kernelgen.targets.ascend.lower.scope import ALIGNED, Context, Scope, Unaligned, local_size
 from kernelgen.targets.ascend.lower.values import Constant, Held, Value
-from kernelgen.targets.ascend.types import BLOCK, SPELLINGS
+from kernelgen.targets.ascend.types import BLOCK
 
 Places = tuple[Index, ...]
 APART = "apart"
@@ -87,7 +87,7 @@ def place(context: Context, buffer: Buffer, index: Places, lanes: Lanes, scope: 
         dst=tile,
         src=Tensor(tensor.name, tensor.dtype)[offset],
         params=(bursts, length, gap, pads, 0),
-        padding=(SPELLINGS[tensor.dtype], "false", 0, 0, 0),
+        padding=("false", 0, 0, 0),
     )
     found = Held(tile, tensor.dtype, lanes.names, level=lanes.level)
     return lanes.as_bits(lanes.cast(found, FLOAT16)) if buffer.dtype == BOOL else found
@@ -182,7 +182,7 @@ def _picked(context: Context, tensor: GlobalTensor, offset: Expression, step: Ex
         dst=blocks,
         src=Tensor(tensor.name, tensor.dtype)[offset],
         params=(lanes.count, item, (step - 1) * item, 0, 0),
-        padding=(SPELLINGS[tensor.dtype], "false", 0, 0, 0),
+        padding=("false", 0, 0, 0),
     )
     found = lanes.new(tensor.dtype, "picked")
     offsets = context.counting.offsets()

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
 
-from kernelgen.targets.ascend.expressions import Expression, Name, Number, Unary
+from kernelgen.targets.ascend.expressions import Convert, Expression, Name, Number, Unary
 from kernelgen.targets.ascend.forms import Form, Slot, form_of
 from kernelgen.targets.ascend.instructions import (
     Argument,
@@ -21,7 +21,7 @@ from kernelgen.targets.ascend.instructions import (
     Struct,
     TensorRef,
 )
-from kernelgen.targets.ascend.simulate.scalars import Evaluate, Scope, Value, evaluator, whole
+from kernelgen.targets.ascend.simulate.scalars import BadScalar, Evaluate, Scope, Value, evaluator, whole
 
 Raw = int | float | str | tuple[int | float | str, ...]
 """An argument's value before tensors are looked up: a tensor's is its offset, a struct's are its fields in order."""
@@ -180,8 +180,14 @@ def _scalar(expression: Expression) -> Value | Evaluate:
             return value
         case Unary("-", Number(value)):
             return -value
+        case Convert(_, Number()):
+            return evaluator(expression)(Scope({}, {}, _nothing))
         case _:
             return evaluator(expression)
+
+
+def _nothing(tensor: str, index: int) -> Value:
+    raise BadScalar(f"{tensor}[{index}] has no value yet")
 
 
 def _integer(expression: Expression) -> int | Callable[[Scope], int]:

@@ -11,10 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kernelgen.dtypes import DType
 from kernelgen.targets.ascend.expressions import (
     Binary,
     Choice,
     Convert,
+    Core,
     Expression,
     Field,
     Flag,
@@ -83,7 +85,7 @@ def evaluator(expression: Expression) -> Evaluate:
     match expression:
         case Number(value):
             return lambda _: value
-        case Name(name) | Intrinsic(name) | Flag(name):
+        case Name(name) | Intrinsic(name) | Flag(name) | Core(name):
             return lambda scope: _named(scope.values, name)
         case Field(_, field):
             return lambda scope: _named(scope.fields, field)
@@ -98,7 +100,7 @@ def evaluator(expression: Expression) -> Evaluate:
         case Convert(dtype, operand):
             inner = evaluator(operand)
             if dtype.is_integer:
-                return lambda scope: int(inner(scope))
+                return lambda scope: _fitting(dtype, inner(scope))
             return lambda scope: float(dtype.numpy.type(inner(scope)))
         case GetValue(tensor, index):
             place = evaluator(index)
@@ -112,6 +114,14 @@ def whole(value: Value) -> int:
     if not isinstance(value, int):
         raise BadScalar(f"an integer is needed, {value} is a float")
     return value
+
+
+def _fitting(dtype: DType, value: Value) -> int:
+    """The value as an integer of that type. Raises BadScalar where it is another number there."""
+    limits = np.iinfo(dtype.numpy)
+    if not limits.min <= value <= limits.max:
+        raise BadScalar(f"{value} does not fit {dtype.name}")
+    return int(value)
 
 
 def _named(values: Mapping[str, Value], name: str) -> Value:

@@ -314,8 +314,8 @@ MATMUL = (
         WaitFlag<HardEvent::MTE2_MTE1>(0);
         WaitFlag<HardEvent::M_MTE1>(0);
         for (int32_t i = 0; i < 2; i += 1) {
-            LoadData(a_l0[i * 512], a_l1, LoadData2DParams{i * 2, 2, 1, 0, 0, false, 0});
-            LoadData(b_l0[i * 768], b_l1, LoadData2DParams{i, 3, 2, 0, 0, true, 0});
+            LoadData(a_l0[i * 512], a_l1, LoadData2DParams{static_cast<uint16_t>(i * 2), 2, 1, 0, 0, false, 0});
+            LoadData(b_l0[i * 768], b_l1, LoadData2DParams{static_cast<uint16_t>(i), 3, 2, 0, 0, true, 0});
         }
         SetFlag<HardEvent::MTE1_MTE2>(0);
         SetFlag<HardEvent::MTE1_M>(0);
@@ -330,7 +330,8 @@ MATMUL = (
     WaitFlag<HardEvent::M_MTE1>(0);
     SetFlag<HardEvent::M_FIX>(0);
     WaitFlag<HardEvent::M_FIX>(0);
-    Fixpipe<half, float, CFG_ROW_MAJOR>(c_gm, c_l0, FixpipeParamsV220{48, 20, 32, 48, QuantMode_t::F322F16, 0, 1, 0, 0, true});
+    Fixpipe<half, float, CFG_ROW_MAJOR>(c_gm, c_l0, \
+FixpipeParamsV220{48, 20, 32, 48, true, QuantMode_t::F322F16, 0, 1, 0, 0, 0});
     PipeBarrier<PIPE_ALL>();
 }
 """

@@ -25,6 +25,17 @@ def test_bools_are_compared_as_bits(name: str) -> None:
         np.testing.assert_array_equal(found, wanted)
 
 
+def test_one_bool_chooses_for_all_turns_of_a_core() -> None:
+    size = 300_000
+    w, chosen, x, y = Writer(), tensor("chosen", 1, dtype=BOOL), tensor("x", size), tensor("y", size)
+    desc = w.desc("chosen", (chosen, x, y), w.op("Select", chosen, x, y, shape=(size,), dtype=FLOAT32))
+    kernel = compile(desc, "ascend")
+    assert "for (" in kernel.source
+    first, second = np.random.default_rng(0).standard_normal((2, size)).astype(np.float32)
+    for bit, wanted in ((True, first), (False, second)):
+        np.testing.assert_array_equal(kernel(np.array([bit]), first, second)[0], wanted)
+
+
 def test_whether_any_number_is_not_finite() -> None:
     w, x = Writer(), tensor("x", 300)
     found = (w.op(name, x, shape=(300,), dtype=BOOL) for name in ("IsInf", "IsNan"))

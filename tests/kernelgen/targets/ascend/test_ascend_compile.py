@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from importlib.util import find_spec
+from itertools import product
 
 import pytest
 
-from tests.ascendc_compile.compiler import errors_of
+from kernelgen.targets.ascend.forms import FORMS, STRUCTS, Form, Slot
+from tests.ascendc_compile.compiler import declared, errors_of
+from tests.kernelgen.targets.ascend.kernels import SAMPLES
 
 if find_spec("clang") is None:
     pytest.skip("libclang is not installed (it is in the dev group)", allow_module_level=True)
@@ -62,3 +66,32 @@ def test_wrong_overloads_counts_and_narrowing_are_reported_with_their_line() -> 
     found = errors_of([KERNEL.replace("LINE", planted) for planted in PLANTED.values()])
     for message, errors in zip(PLANTED, found, strict=True):
         assert any(message in error and error.startswith(f"{line}:") for error in errors), (message, errors)
+
+
+def test_the_hand_written_kernels_are_cplusplus() -> None:
+    assert errors_of([sample.text for sample in SAMPLES.values()]) == [[] for _ in SAMPLES]
+
+
+def test_every_prototype_of_the_generator_is_declared() -> None:
+    known = set(declared())
+    for form in FORMS:
+        assert any((form.operation, types) in known for types in _parameters(form)), form
+
+
+def test_every_struct_of_the_generator_has_the_constructor() -> None:
+    known = set(declared())
+    for name, fields in STRUCTS.items():
+        assert (name, tuple(fields.values())) in known, name
+
+
+def _parameters(form: Form) -> Iterator[tuple[str, ...]]:
+    """The parameters that C++ may have for a prototype: tensors are of either kind."""
+    yield from product(*(_types(slot) for slot in form.slots))
+
+
+def _types(slot: Slot) -> tuple[str, ...]:
+    if slot.kind == "tensor":
+        return f"LocalTensor<{slot.type}>", f"GlobalTensor<{slot.type}>"
+    if slot.kind in ("scalar", "mask"):
+        return (slot.type,)
+    return slot.kind, f"{slot.kind}<{slot.type}>"

@@ -26,7 +26,7 @@ MIXED = (
     w_gm.SetGlobalBuffer((__gm__ float*)w, GetBlockNum() * 256);
     GlobalTensor<float> c_gm;
     c_gm.SetGlobalBuffer((__gm__ float*)c, GetBlockNum() * 256);
-    if (ASCEND_IS_AIC) {
+    if ASCEND_IS_AIC {
         int32_t block = GetBlockIdx();
         LocalTensor<half> a_l1(TPosition::A1, 0, 256);
         LocalTensor<half> b_l1(TPosition::A1, 512, 256);
@@ -65,7 +65,7 @@ MIXED = (
 ).replace(
     "FixpipeParams\n",
     "Fixpipe<float, float, CFG_ROW_MAJOR>(w_gm[at], c_l0, "
-    "FixpipeParamsV220{16, 16, 16, 16, QuantMode_t::NoQuant, 0, 1, 0, 0, false});\n",
+    "FixpipeParamsV220{16, 16, 16, 16, false, QuantMode_t::NoQuant, 0, 1, 0, 0, 0});\n",
 )
 
 
@@ -94,7 +94,7 @@ def test_cube_core_hands_over_to_its_vector_cores() -> None:
         ("CrossCoreWaitFlag(3)", "CrossCoreWaitFlag(4)", "deadlock"),
         ("CrossCoreWaitFlag(3)", "CrossCoreWaitFlag(11)", "bad-event"),
         ("GetBlockIdx() * 128", "GetBlockIdx() / 2 * 256", "cores-conflict"),
-        ("if (ASCEND_IS_AIC)", "if (ASCEND_IS_AIV)", "wrong-memory"),
+        ("if ASCEND_IS_AIC", "if ASCEND_IS_AIV", "wrong-memory"),
     ],
 )
 def test_planted_faults_between_cores(old: str, new: str, kind: str) -> None:

@@ -24,7 +24,7 @@ GM = {name: GlobalTensor(f"{name}_gm", FLOAT32, f"{name}_p", Number(4096)) for n
 
 def copy_in(writer: Writer, tile: Tensor, name: str, at: object = 0) -> None:
     source = Tensor(f"{name}_gm", FLOAT32)[at if isinstance(at, Name) else Number(0)]
-    writer.emit("DataCopyPad", dst=tile, src=source, params=(1, 512, 0, 0, 0), padding=("float", "false", 0, 0, 0))
+    writer.emit("DataCopyPad", dst=tile, src=source, params=(1, 512, 0, 0, 0), padding=("false", 0, 0, 0))
 
 
 def copy_out(writer: Writer, tile: Tensor, name: str) -> None:

@@ -265,7 +265,7 @@ class CubeProgram:
         lines = rows.fractals * SIDE
 
         def emit(target: TensorRef, source: TensorRef, width: Expression, apart: Expression) -> None:
-            params = (width, rows.size, lines, apart, quantise, 0, 1, 0, 0, relu)
+            params = (width, rows.size, lines, apart, relu, quantise, 0, 1, 0, 0, 0)
             template = (SPELLINGS[tensor.dtype], "float", "CFG_ROW_MAJOR")
             self.writer.emit("Fixpipe", template, dst=target, src=source, params=params)
 
