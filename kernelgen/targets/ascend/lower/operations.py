@@ -2,9 +2,10 @@
 
     x // c       ->  Div, Cast to int32 by floor and back where that is exact
     a < b (i32)  ->  Max(a, b) == a says a >= b, its complement the rest: int32 compares by equality only
-    tanh(x)      ->  1 - 2 / (exp(2x) + 1)
+    tanh(x)      ->  1 - 2 / (exp(2x) + 1), near 0 x + x s (c0 + s(c1 + ...)), s = x^2
     erfc(x)      ->  exp(-x^2) w (1 + s(a1 + s(a2 + ...))), t = x / 2, w = 1 / (1 + t), s = t w; 2 - erfc(-x) below 0
-    erf(x)       ->  1 - t(a1 + t(a2 + ...)) exp(-x^2), t = 1 / (1 + p|x|)   (Abramowitz and Stegun 7.1.26, |error| < 1.5e-7)
+    erf(x)       ->  1 - t(a1 + t(a2 + ...)) exp(-x^2), t = 1 / (1 + p|x|)   (Abramowitz and Stegun 7.1.26, |error| < 1.5e-7),
+                     near 0 x + x (c0 + s(c1 + ...)), s = x^2
 
 Functions that need more digits than float16 has are computed in float32 and rounded once.
 """
@@ -25,9 +26,15 @@ WHOLE_DIGITS: Mapping[DType, float] = {FLOAT32: 2.0**23, FLOAT16: 2.0**11}
 """From here on every float is an integer."""
 ERF = (0.254829592, -0.284496736, 1.421413741, -1.453152027, 1.061405429)
 ERF_P = 0.3275911
+TANH = (-0.3333332944, 0.1333315218, -0.05393994278, 0.02166340412, -0.00808562859, 0.002059582502)
+TANH_NEAR = 0.625
+ERF_NEAR = (
+    0.1283791657, -0.3761262584, 0.1128358526, -0.02685381563, 0.00518833378, -0.000801024195, 7.854008923e-05,
+)  # fmt: skip
+ERF_BOUND = 0.95
 ERFC = (
     -1.256752665, 0.4862657069, 0.2145996001, -0.1179141321, -0.02543540992, -0.1461671373, 0.1860268877, -0.05853548937,
-)  # those of the CPU, docs/fit_math.py  # fmt: skip
+)  # these and those of tanh and erf are the CPU's, docs/fit_math.py  # fmt: skip
 ERFC_LIMIT = 10.1
 """From here on erfc is 0 in float32."""
 RING = ("add", "sub", "mul")
@@ -178,13 +185,28 @@ def _remainder(rounding: Rule) -> Rule:
 
 
 def _tanh(lanes: Lanes, args: Sequence[Value], dtype: DType) -> Held:
-    """``1 - 2 / (exp(2x) + 1)``."""
-    power = lanes.unary("Exp", lanes.scalar("Muls", args[0], 2.0, dtype), dtype)
-    share = lanes.binary("Div", Constant(2.0, dtype), lanes.scalar("Adds", power, 1.0, dtype), dtype)
-    return _subtract(lanes, (Constant(1.0, dtype), share), dtype)
+    """An odd polynomial near 0, where ``1 - 2 / (exp(2x) + 1)`` cancels."""
+    x = lanes.held(args[0])
+    square = lanes.binary("Mul", x, x, dtype)
+    total = _powers(lanes, square, TANH, dtype)
+    near = lanes.binary("Add", lanes.binary("Mul", total, x, dtype), x, dtype)
+    grown = lanes.unary("Exp", lanes.scalar("Muls", x, 2.0, dtype), dtype)
+    share = lanes.binary("Div", Constant(2.0, dtype), lanes.scalar("Adds", grown, 1.0, dtype), dtype)
+    far = _subtract(lanes, (Constant(1.0, dtype), share), dtype)
+    small = lanes.compare("LT", lanes.unary("Abs", x, dtype), Constant(TANH_NEAR, dtype))
+    return lanes.select(small, near, far, dtype)
+
+
+def _powers(lanes: Lanes, x: Held, factors: Sequence[float], dtype: DType) -> Held:
+    """``x (c0 + x (c1 + ...))``."""
+    total = lanes.scalar("Muls", x, factors[-1], dtype)
+    for factor in factors[-2::-1]:
+        total = lanes.binary("Mul", lanes.scalar("Adds", total, factor, dtype), x, dtype)
+    return total
 
 
 def _erf(lanes: Lanes, args: Sequence[Value], dtype: DType) -> Held:
+    """An odd polynomial near 0, where a difference from 1 cancels."""
     x = lanes.held(args[0])
     size = lanes.unary("Abs", x, dtype)
     near = lanes.scalar("Adds", lanes.scalar("Muls", size, ERF_P, dtype), 1.0, dtype)
@@ -196,7 +218,12 @@ def _erf(lanes: Lanes, args: Sequence[Value], dtype: DType) -> Held:
     tail = lanes.binary("Mul", total, lanes.unary("Exp", square, dtype), dtype)
     found = _subtract(lanes, (Constant(1.0, dtype), tail), dtype)
     negative = lanes.compare("LT", x, Constant(0.0, dtype))
-    return lanes.select(negative, lanes.scalar("Muls", found, -1.0, dtype), found, dtype)
+    far = lanes.select(negative, lanes.scalar("Muls", found, -1.0, dtype), found, dtype)
+    slope = lanes.scalar(
+        "Adds", _powers(lanes, lanes.binary("Mul", x, x, dtype), ERF_NEAR[1:], dtype), ERF_NEAR[0], dtype
+    )
+    around = lanes.binary("Add", lanes.binary("Mul", slope, x, dtype), x, dtype)
+    return lanes.select(lanes.compare("LT", size, Constant(ERF_BOUND, dtype)), around, far, dtype)
 
 
 def _erfc(lanes: Lanes, args: Sequence[Value], dtype: DType) -> Held:
