@@ -35,7 +35,7 @@ def main() -> None:
 
 
 def _again(path: Path) -> bool:
-    outcome = replay(read(path)).outcome
+    (outcome,) = replay([read(path)])
     print(outcome.kind.value, outcome.reason, outcome.message)
     return outcome.is_finding
 

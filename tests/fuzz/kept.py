@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from tests.fuzz.fuzzer import Document
+from tests.fuzz.outcome import Outcome
 from tests.fuzz.pool import Job, Result, Task, run
 
 FOLDER = Path(__file__).parent / "cases"
@@ -45,7 +47,7 @@ def read(path: Path) -> Kept:
     return Kept(**json.loads(path.read_text()))
 
 
-def replay(kept: Kept, job: Job | None = None) -> Result:
-    """The case once more, in a process of its own."""
-    job = replace(job or Job(kept.fuzzer), name=kept.fuzzer, level=kept.level)
-    return next(iter(run([Task(kept.seed, kept.sample)], job, 1)))
+def replay(cases: Sequence[Kept]) -> list[Outcome]:
+    """The cases of one fuzzer once more, in a process that may die of them."""
+    tasks = (Task(case.seed, case.sample, case.level) for case in cases)
+    return [result.outcome for result in run(tasks, Job(cases[0].fuzzer), 1)]

@@ -34,10 +34,11 @@ class Job:
 
 @dataclass(frozen=True)
 class Task:
-    """A seed, or a sample that was kept."""
+    """A seed, or a sample that was kept, with its own level."""
 
     seed: int
     kept: Document | None = None
+    level: int | None = None
 
 
 @dataclass(frozen=True)
@@ -51,14 +52,14 @@ class Result:
 
 def work(task: Task, job: Job) -> Result:
     """One sample, in this process."""
-    of = fuzzer(job.name)
+    of, level = fuzzer(job.name), job.level if task.level is None else task.level
     sample = of.draw(task.seed) if task.kept is None else of.from_json(task.kept)
-    outcome = of.check(sample, job.level)
+    outcome = of.check(sample, level)
     if not outcome.is_finding:
         return Result(task, outcome)
     if job.shrink:
-        sample = smallest(of, sample, job.level, outcome, job.seconds / 2)
-        outcome = of.check(sample, job.level)
+        sample = smallest(of, sample, level, outcome, job.seconds / 2)
+        outcome = of.check(sample, level)
     return Result(task, outcome, of.to_json(sample))
 
 
