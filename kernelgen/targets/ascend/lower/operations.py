@@ -436,7 +436,7 @@ def _against_infinity(mode: str) -> Rule:
 
 
 COMPARING = frozenset({
-    "floor", "ceil", "trunc", "round", "floor_div", "mod", "floor_mod", "erf", "erfc", "pow", "sign", "asinh", "select",
+    "floor", "ceil", "trunc", "round", "floor_div", "mod", "floor_mod", "erf", "erfc", "tanh", "pow", "sign", "asinh", "select",
 })  # fmt: skip
 
 RULES: Mapping[str, Rule] = {

@@ -9,7 +9,8 @@ from kernel_examples import Writer, tensor
 import kernelgen
 from kernelgen.enclosure import agree, enclose
 
-SIZE = 1024
+SIZE = 1000
+"""No multiple of the lanes of a repeat."""
 
 
 def magnitudes(name: str) -> np.ndarray:
