@@ -47,7 +47,10 @@ class Reference:
 
 
 def reference(desc: KernelDesc) -> Reference:
-    """The numpy meaning of a description as a callable."""
+    """The numpy meaning of a description as a callable. Raises UnsupportedError for an operator that has none."""
+    for op in desc.ops:
+        if op.name not in IN_PLACE_OPS and meaning_of(op.name) is None:
+            raise UnsupportedError("unsupported-op", f"operator {op.name!r} has no meaning in numpy yet")
     return Reference(desc)
 
 
@@ -75,8 +78,7 @@ def _run(op: OpDesc, values: dict[str, Array]) -> None:
         _assign(op, operands, values)
         return
     meaning = meaning_of(op.name)
-    if meaning is None:
-        raise UnsupportedError("unsupported-op", f"operator {op.name!r} has no meaning in numpy yet")
+    assert meaning is not None, f"{op.name} has a meaning: reference() asked"
     found = meaning(operands, op)
     results = found if isinstance(found, tuple) else (found,)
     for tensor, result in zip(op.outputs, results, strict=True):

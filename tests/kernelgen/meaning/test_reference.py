@@ -161,3 +161,9 @@ def test_a_result_that_contradicts_its_description_is_reported():
     desc = w.desc("k", (x,), w.op("StridedSlice", x, shape=(5,), begin=(0,), end=(3,), strides=(1,)))
     with pytest.raises(DescError, match="described as \\[5\\]"):
         reference(desc)(np.ones(8, np.float16))
+
+
+def test_an_operator_without_meaning_is_refused_before_the_first_call():
+    w, x = Writer(), tensor("x", 4)
+    with pytest.raises(UnsupportedError, match="'NoSuchOperator' has no meaning in numpy"):
+        reference(w.desc("kernel", (x,), w.op("NoSuchOperator", x, shape=(4,))))
