@@ -1,10 +1,11 @@
 """From a nest to a kernel, one pass a file.
 
-Reading order: writer (tiles and statements), indices, values, casting, lanes (elements that one instruction works on),
-operations (scalar functions), counting (lanes that count), fold (many lanes become few), scope (what is known where a
-statement stands), transfers (loads and stores), evaluate (expressions, bindings, reductions), fits (which loops are
-tiles), turns (loops become turns of lanes or rows), promote (the walk over a nest); uses (what a statement touches),
-copies (their order), whole_blocks (without DataCopyPad), double_buffer, banks (alignment), storage (addresses), fitting
-(how much a turn does); tree (statements with identity), written_out (what is known of loops and offsets), trace (the
-order proof), synchronise (flags and barriers); cube (the room of products on the cube unit), assemble (all of it).
+Reading order: writer (tiles and statements), indices, values, casting, lanes (elements that one instruction works
+on), operations (scalar functions), counting (lanes that count), fold (many lanes become few), scope (what is known
+where a statement stands), transfers (loads and stores), evaluate (expressions, bindings, reductions), fits (which
+loops are tiles), turns (loops become turns of lanes or rows), promote (the walk over a nest); uses (what a statement
+touches), copies (their order), whole_blocks (without DataCopyPad), double_buffer, banks (alignment), storage
+(addresses), fitting (how much a turn does); tree (statements with identity), written_out (what is known of loops and
+offsets), trace (the order proof), synchronise (flags and barriers); element_types (whether the machine has all these
+instructions); cube (the room of products on the cube unit), assemble (all of it).
 """

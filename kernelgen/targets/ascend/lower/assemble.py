@@ -14,6 +14,7 @@ from kernelgen.targets.ascend.instructions import AIC_ONLY, AIV_ONLY, If, Kernel
 from kernelgen.targets.ascend.lower import storage
 from kernelgen.targets.ascend.lower.cube.kernel import cube_core
 from kernelgen.targets.ascend.lower.cube.plan import Plan, plan_of
+from kernelgen.targets.ascend.lower.element_types import check_element_types
 from kernelgen.targets.ascend.lower.fitting import fitted
 from kernelgen.targets.ascend.lower.promote import TILING
 from kernelgen.targets.ascend.lower.scope import parameter_of
@@ -40,6 +41,7 @@ def assemble(nest: Nest, machine: Machine, doubled: bool = True, levels: tuple[s
     tiling = Tiling(f"{nest.name}_tiling", TILING, nest.symbols) if nest.symbols else None
     kernel = Kernel(nest.name, parameters(nest, program), tiling, plan.kind, (*start, *whole, end))
     check_names(kernel)
+    check_element_types(kernel, machine)
     return converted(kernel)
 
 

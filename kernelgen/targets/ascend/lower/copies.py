@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from kernelgen.targets.ascend.expressions import Binary, Choice, GetValue, Name
-from kernelgen.targets.ascend.instructions import Call, For, If, Let, Statement, Struct, TensorRef
+from kernelgen.targets.ascend.expressions import Binary, Choice, Convert, GetValue, Name, Unary
+from kernelgen.targets.ascend.instructions import Call, For, If, Let, SetValue, Statement, Struct, TensorRef
 from kernelgen.targets.ascend.lower.uses import Use, scalar_reads, uses_of
 from kernelgen.targets.ascend.lower.writer import Program
 
@@ -108,6 +108,8 @@ def _names(statement: Statement) -> frozenset[str]:
             return frozenset(name for argument in arguments for name in _named(argument))
         case Let(value=value):
             return frozenset(_named(value))
+        case SetValue(_, index, value):
+            return frozenset([*_named(index), *_named(value)])
         case _:
             return frozenset()
 
@@ -116,8 +118,8 @@ def _named(argument: object) -> list[str]:
     match argument:
         case Name(name):
             return [name]
-        case TensorRef(_, offset) | GetValue(_, offset):
-            return _named(offset)
+        case TensorRef(_, inner) | GetValue(_, inner) | Unary(_, inner) | Convert(_, inner):
+            return _named(inner)
         case Struct(_, values):
             return [name for value in values for name in _named(value)]
         case Binary(_, left, right):

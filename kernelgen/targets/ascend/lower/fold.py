@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from functools import partial
 
-from kernelgen.dtypes import DType
+from kernelgen.dtypes import INT32, UINT32, DType
 from kernelgen.targets.ascend.build import Tensor
-from kernelgen.targets.ascend.expressions import Binary, Choice, Expression, GetValue, Number
+from kernelgen.targets.ascend.expressions import Binary, Choice, Convert, Expression, GetValue, Number
 from kernelgen.targets.ascend.instructions import TensorRef
 from kernelgen.targets.ascend.lower.lanes import Lanes
 from kernelgen.targets.ascend.lower.values import Held
@@ -25,6 +25,7 @@ from kernelgen.targets.ascend.types import BLOCK, REPEAT
 
 PAIRS = {"add": "Add", "mul": "Mul", "maximum": "Max", "minimum": "Min"}
 """Function -> the instruction that combines two."""
+SIGNS = {"add": "+", "mul": "*"}
 WHOLE = {"add": "WholeReduceSum", "maximum": "WholeReduceMax", "minimum": "WholeReduceMin"}
 
 
@@ -157,16 +158,17 @@ def _scalars(writer: Writer, function: str, value: Held, left: int, dtype: DType
     total: Expression = writer.let("lane", dtype, GetValue(value.tensor.name, Number(0)))
     for lane in range(1, left):
         other = writer.let("lane", dtype, GetValue(value.tensor.name, Number(lane)))
-        total = writer.let("lane", dtype, _combined(function, total, other))
+        total = writer.let("lane", dtype, _combined(function, total, other, dtype))
     return total
 
 
-def _combined(function: str, left: Expression, right: Expression) -> Expression:
+def _combined(function: str, left: Expression, right: Expression, dtype: DType) -> Expression:
+    """Sums and products of int32 wrap around on every target: unsigned numbers do in C++, signed ones may not overflow."""
     match function:
-        case "add":
-            return left + right
-        case "mul":
-            return Binary("*", left, right)
+        case "add" | "mul" if dtype is INT32:
+            return Convert(INT32, Binary(SIGNS[function], Convert(UINT32, left), Convert(UINT32, right)))
+        case "add" | "mul":
+            return Binary(SIGNS[function], left, right)
         case "maximum":
             return Choice(left < right, right, left)
         case _:

@@ -37,6 +37,8 @@ ERFC = (
 )  # these and those of tanh and erf are the CPU's, docs/fit_math.py  # fmt: skip
 ERFC_LIMIT = 10.1
 """From here on erfc is 0 in float32."""
+ATAN_LIMIT = 1e9
+"""From here on atan is pi / 2 in float32."""
 RING = ("add", "sub", "mul")
 SWAPPED = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE", "EQ": "EQ", "NE": "NE"}
 COMPLEMENTS = {"EQ": "NE", "GE": "LT", "LE": "GT"}
@@ -53,11 +55,16 @@ def call(lanes: Lanes, function: str, args: Sequence[Value], dtype: DType) -> He
     if dtype == UINT32 and function in RING:
         signed = [_signed(lanes, arg) for arg in args]
         return lanes.seen_as(RULES[function](lanes, signed, INT32), UINT32)
-    if dtype == INT64 and all(isinstance(a, Constant) or a.dtype == INT32 for a in args):
+    if dtype == INT64 and all(map(_is_word, args)):
         dtype = INT32
     if function not in RULES:
         raise UnsupportedError("unsupported-op", f"no vector instructions for {function}")
     return RULES[function](lanes, args, dtype)
+
+
+def _is_word(value: Value) -> bool:
+    """Whether int32 holds the value."""
+    return -(1 << 31) <= value.value < 1 << 31 if isinstance(value, Constant) else value.dtype == INT32
 
 
 def _signed(lanes: Lanes, value: Value) -> Value:
@@ -331,14 +338,17 @@ def _atanh(lanes: Lanes, args: Sequence[Value], dtype: DType) -> Held:
 
 
 def _arc_tangent(lanes: Lanes, args: Sequence[Value], dtype: DType) -> Held:
-    """Halved twice by ``atan(x) = 2 atan(x / (1 + sqrt(1 + x^2)))``, then the series up to x^11: |error| < 1e-7."""
-    x = lanes.held(args[0])
+    """Halved twice by ``atan(x) = 2 atan(x / (1 + sqrt(1 + x^2)))``, then the series up to x^15: |error| < 1e-7.
+
+    What is larger than ``ATAN_LIMIT`` has the same result, and a square that would overflow.
+    """
+    x = lanes.scalar("Maxs", lanes.scalar("Mins", args[0], ATAN_LIMIT, dtype), -ATAN_LIMIT, dtype)
     for _ in range(2):
         root = lanes.unary("Sqrt", lanes.scalar("Adds", lanes.binary("Mul", x, x, dtype), 1.0, dtype), dtype)
         x = lanes.binary("Div", x, lanes.scalar("Adds", root, 1.0, dtype), dtype)
     square = lanes.binary("Mul", x, x, dtype)
-    total = lanes.scalar("Adds", lanes.scalar("Muls", square, -1.0 / 11, dtype), 1.0 / 9, dtype)
-    for divisor in (-7.0, 5.0, -3.0, 1.0):
+    total = lanes.scalar("Adds", lanes.scalar("Muls", square, -1.0 / 15, dtype), 1.0 / 13, dtype)
+    for divisor in (-11.0, 9.0, -7.0, 5.0, -3.0, 1.0):
         total = lanes.scalar("Adds", lanes.binary("Mul", total, square, dtype), 1.0 / divisor, dtype)
     return lanes.scalar("Muls", lanes.binary("Mul", total, x, dtype), 4.0, dtype)
 

@@ -1,4 +1,4 @@
-"""The scalar unit: the value of an expression. Integers are int32 and must stay so.
+"""The scalar unit: the value of an expression. Integers are int32 and must stay so, but where the text says uint32_t.
 
 An expression is made a function once (:func:`evaluator`) and called as often as its statement runs.
 """
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kernelgen.dtypes import DType
+from kernelgen.dtypes import INT32, UINT32, DType
 from kernelgen.targets.ascend.expressions import (
     Binary,
     Choice,
@@ -30,6 +30,7 @@ from kernelgen.targets.ascend.expressions import (
 
 Value = int | float
 LIMIT = 1 << 31
+WORD = (1 << 32) - 1
 COMPARISONS: Mapping[str, Callable[[Value, Value], bool]] = {
     "<": operator.lt,
     "<=": operator.le,
@@ -92,6 +93,8 @@ def evaluator(expression: Expression) -> Evaluate:
         case Unary(sign, operand):
             inner = evaluator(operand)
             return (lambda scope: int(not inner(scope))) if sign == "!" else (lambda scope: -inner(scope))
+        case Binary("+" | "-" | "*" as sign, Convert(dtype) as left, right) if dtype is UINT32:
+            return _wrapping(sign, evaluator(left), evaluator(right))
         case Binary(sign, left, right):
             return _binary(sign, evaluator(left), evaluator(right))
         case Choice(condition, then, otherwise):
@@ -117,7 +120,10 @@ def whole(value: Value) -> int:
 
 
 def _fitting(dtype: DType, value: Value) -> int:
-    """The value as an integer of that type. Raises BadScalar where it is another number there."""
+    """The value as an integer of that type: of 32 bits those of the number, of fewer the number. Raises BadScalar."""
+    if isinstance(value, int) and dtype in (INT32, UINT32):
+        low = value & WORD
+        return low - WORD - 1 if dtype is INT32 and low >= LIMIT else low
     limits = np.iinfo(dtype.numpy)
     if not limits.min <= value <= limits.max:
         raise BadScalar(f"{value} does not fit {dtype.name}")
@@ -129,6 +135,11 @@ def _named(values: Mapping[str, Value], name: str) -> Value:
     if found is None:
         raise BadScalar(f"nobody declared {name!r}")
     return found
+
+
+def _wrapping(sign: str, left: Evaluate, right: Evaluate) -> Evaluate:
+    """Of unsigned numbers."""
+    return lambda scope: INTEGERS[sign](whole(left(scope)), whole(right(scope))) & WORD
 
 
 def _binary(sign: str, left: Evaluate, right: Evaluate) -> Evaluate:
