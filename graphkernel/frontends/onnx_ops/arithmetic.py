@@ -17,6 +17,7 @@ from graphkernel.frontends.onnx_ops.base import (
     onnx_op,
     pair_of,
     paired,
+    rounded_once,
     same,
 )
 from graphkernel.ir.types import dtype
@@ -126,7 +127,12 @@ MIN = _folded("Min", "minimum")
 @onnx_op("Mean")
 def mean(call: OnnxCall) -> Results:
     """The sum over the number of operands."""
-    return ops.real_div(reduce(ops.add, call.operands), _scalar(len(call.operands), call.operands[0]))
+    return _mean(*call.operands)
+
+
+@rounded_once
+def _mean(*operands: Any) -> Any:  # Tensors or arrays
+    return ops.real_div(reduce(ops.add, operands), _scalar(len(operands), operands[0]))
 
 
 @onnx_op("Clip")

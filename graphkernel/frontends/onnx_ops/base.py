@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from graphkernel import ops
-from graphkernel.ir.types import Dim, Shape
+from graphkernel.ir.types import Dim, Shape, dtype
 from graphkernel.ops.tensor import Tensor
 
 Operand = Any
@@ -143,3 +143,15 @@ def sliced_range(extent: int, start: int, stop: int, step: int) -> tuple[int, in
 def shape_of(operand: Operand) -> Shape:
     """The extents of a Tensor or array."""
     return tuple(operand.shape)
+
+
+def rounded_once(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Narrow floats go through several operators in float32: a square leaves the range of float16 long before its root."""
+
+    def wide(*operands: Operand, **attributes: Any) -> Any:  # a Tensor or array
+        own = dtype(operands[0].dtype)
+        if not own.is_float or own.bits >= 32:
+            return function(*operands, **attributes)
+        return ops.cast(function(*(ops.cast(x, dtype("float32")) for x in operands), **attributes), own)
+
+    return wide

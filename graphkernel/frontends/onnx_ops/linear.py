@@ -87,13 +87,48 @@ def average_pool(call: OnnxCall) -> Results:
     return _pooled(call, ops.avg_pool, count_include_pad=bool(call.attribute("count_include_pad", 0)))
 
 
+@onnx_op("LpPool")
+def norm_pool(call: OnnxCall) -> Results:
+    """On onnxruntime."""
+    return _on_host(call, "norms of windows")
+
+
 def _pooled(call: OnnxCall, function: Callable[..., Any], **options: bool) -> Results:
     image = _as_image(call) if len(call.attribute("kernel_shape")) == 1 else call
     window = _pooling(image)
     if isinstance(window, Declined):
-        return window
-    pooled = function(image.operands[0], **window, **options)
+        return _on_host(call, window.reason)
+    try:
+        pooled = function(image.operands[0], **window, **options)
+    except TypeRuleError as error:
+        return _on_host(call, str(error))
     return pooled if image is call else ops.squeeze(pooled, (2,))
+
+
+def _on_host(call: OnnxCall, reason: str) -> Declined:
+    """A pool that onnxruntime runs. Windows for which it departs from the standard are refused."""
+    if call.attribute("auto_pad", "NOTSET").startswith("SAME") and max(call.attribute("dilations", (1,))) > 1:
+        raise ValueError(f"dilated windows with automatic padding ({reason}); give the padding")
+    if call.attribute("ceil_mode", 0) and _starts_in_padding(call):
+        raise ValueError(f"windows that start in the padding ({reason}); pad, and leave ceil_mode out")
+    return Declined(reason)
+
+
+def _starts_in_padding(call: OnnxCall) -> bool:
+    """Whether a window of a rounded up number starts behind the elements; of symbolic extents it may."""
+    kernel = call.attribute("kernel_shape")
+    ones, extents = (1,) * len(kernel), static(shape_of(call.operands[0])[2:])
+    pads = call.attribute("pads", (0,) * (2 * len(kernel)))
+    if extents is None:
+        return True
+    steps, spread = call.attribute("strides", ones), call.attribute("dilations", ones)
+    for n, k, s, d, before, after in zip(
+        extents, kernel, steps, spread, pads[: len(kernel)], pads[len(kernel) :], strict=True
+    ):
+        last = -(-(n + before + after - d * (k - 1) - 1) // s) * s
+        if last >= n + before:
+            return True
+    return False
 
 
 def _as_image(call: OnnxCall) -> OnnxCall:
@@ -124,18 +159,10 @@ def _pooling(call: OnnxCall) -> dict[str, Any] | Declined:
     kernel = call.attribute("kernel_shape")
     window = _window(call, shape_of(call.operands[0]), kernel)
     if call.results > 1:
-        return _with_indices(call)
+        return Declined("the indices are wanted")
     if isinstance(window, Declined):
         return window
     return {**window, "kernel_size": tuple(kernel), "ceil_mode": bool(call.attribute("ceil_mode", 0))}
-
-
-def _with_indices(call: OnnxCall) -> Declined:
-    """onnxruntime runs these; what it has other windows for than the standard is refused."""
-    automatic = call.attribute("auto_pad", "NOTSET").startswith("SAME")
-    if call.attribute("ceil_mode", 0) or (automatic and max(call.attribute("dilations", (1,))) > 1):
-        raise ValueError("indices of windows that hang over, or that are dilated and padded automatically")
-    return Declined("the indices are wanted")
 
 
 def _window(call: OnnxCall, x: Shape, kernel: Shape) -> dict[str, Any] | Declined:

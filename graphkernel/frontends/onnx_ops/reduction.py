@@ -17,6 +17,7 @@ from graphkernel.frontends.onnx_ops.base import (
     Operand,
     Results,
     onnx_op,
+    rounded_once,
     shape_of,
     static,
 )
@@ -39,10 +40,12 @@ def _reduction(name: str, function: Callable[..., Any], since: int = AXES_OPERAN
     return OnnxRule(name, convert)
 
 
+@rounded_once
 def _sum_square(x: Any, **where: Any) -> Any:  # a Tensor or array
     return ops.reduce_sum(ops.mul(x, x), **where)
 
 
+@rounded_once
 def _norm2(x: Any, **where: Any) -> Any:  # a Tensor or array
     return ops.sqrt(_sum_square(x, **where))
 

@@ -170,6 +170,7 @@ SUMS = REDUCTIONS | frozenset({
     "Attention", "AveragePool", "BatchNormalization", "Conv", "ConvTranspose", "CumProd", "CumSum", "Einsum", "Gemm",
     "GlobalAveragePool", "GlobalLpPool", "GroupNormalization", "InstanceNormalization", "LRN", "LayerNormalization",
     "LogSoftmax", "LpNormalization", "LpPool", "MatMul", "MeanVarianceNormalization", "RMSNormalization", "Softmax",
+    "GridSample", "Resize", "RoiAlign", "Upsample",
 })  # fmt: skip
 FUNCTIONS = frozenset({
     "Sigmoid", "Tanh", "Erf", "Gelu", "Softplus", "Softsign", "Mish", "Swish", "HardSwish", "Exp", "Pow", "Elu", "Selu",

@@ -303,3 +303,15 @@ def test_what_moves_elements_moves_narrow_ones(name: str, of: str) -> None:
         results.append(gk.compile(import_onnx(model([made], inputs, constants=constants, opset=18)))(inputs["x"])[0])
     assert results[0].dtype == of
     np.testing.assert_array_equal(*results)
+
+
+@pytest.mark.parametrize("size", [2.0**-20, 1.0, 300.0])
+@pytest.mark.parametrize("name", ["ReduceL2", "ReduceSumSquare", "Mean"])
+def test_narrow_floats_are_rounded_once(name: str, size: float) -> None:
+    x = (np.array([[1, 2, 3, 4], [4, 3, 2, 1]]) * size / (8 if name == "ReduceSumSquare" else 1)).astype(np.float16)
+    x = x * np.float16(30) if name == "Mean" and size > 100 else x
+    operands = ["x", "x", "x"] if name == "Mean" else ["x"]
+    made = model([helper.make_node(name, operands, ["y"])], {"x": x}, opset=17)
+    (expected,) = run_onnxruntime(made, {"x": x})
+    for level in LEVELS:
+        np.testing.assert_allclose(gk.compile(import_onnx(made), opt_level=level)(x)[0], expected, rtol=1e-3)

@@ -127,9 +127,16 @@ def test_windows_that_hang_over_beside_an_operator_with_a_body(name: str, opset:
         )
 
 
-def test_indices_of_windows_that_onnxruntime_has_otherwise_are_refused() -> None:
+def test_windows_that_onnxruntime_has_otherwise_are_refused() -> None:
     x = np.ones((1, 2, 7), np.float32)
-    for given in ({"ceil_mode": 1}, {"auto_pad": "SAME_UPPER", "dilations": [2]}):
-        node = helper.make_node("MaxPool", ["x"], ["y", "i"], kernel_shape=[3], strides=[2], **given)  # pyright: ignore[reportArgumentType]
-        with pytest.raises(FrontendError, match="node 0 MaxPool -> y: indices of windows"):
-            import_onnx(model([node], {"x": x}, ("y", "i"), opset=19))
+    automatic = {"auto_pad": "SAME_UPPER", "dilations": [2]}
+    cube = {**automatic, "dilations": [2, 2, 2], "kernel_shape": [2, 2, 2]}
+    over = {"ceil_mode": 1, "kernel_shape": [1], "strides": [4]}
+    cases: list[tuple[str, Any, dict[str, Any], int]] = [
+        ("MaxPool", x[..., :6], over, 2), ("MaxPool", x, automatic, 2), ("MaxPool", x.astype(np.int8), automatic, 1),
+        ("MaxPool", np.ones((1, 1, 5, 5, 5), np.float32), cube, 1), ("LpPool", x, automatic, 1),
+    ]  # fmt: skip
+    for name, given, attributes, results in cases:
+        node = helper.make_node(name, ["x"], ["y", "i"][:results], **{"kernel_shape": [3], **attributes})  # pyright: ignore[reportArgumentType]
+        with pytest.raises(FrontendError, match=f"node 0 {name} -> y: .*windows"):
+            import_onnx(model([node], {"x": given}, ("y", "i")[:results], opset=19))
