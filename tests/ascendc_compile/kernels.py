@@ -26,21 +26,23 @@ class Checked:
 
 def check(origins: Sequence[Path | int]) -> list[Checked]:
     """The kernels of files and of seeds."""
-    printed = [_printed(origin) for origin in origins]
-    found = iter(errors_of([text for text, refusal in printed if not refusal]))
+    made = [_printed(origin) for origin in origins]
+    found = iter(errors_of([one for one in made if isinstance(one, str)]))
     return [
-        Checked(_name(origin), refusal=refusal) if refusal else Checked(_name(origin), tuple(next(found)))
-        for origin, (_, refusal) in zip(origins, printed, strict=True)
+        Checked(_name(origin), tuple(next(found))) if isinstance(one, str) else one
+        for origin, one in zip(origins, made, strict=True)
     ]
 
 
-def _printed(origin: Path | int) -> tuple[str, str]:
-    """The text, and why there is none."""
+def _printed(origin: Path | int) -> str | Checked:
+    """The text, or what became of the kernel instead: any error but a refusal is a failure of its own."""
     desc = load_desc(origin) if isinstance(origin, Path) else sample_of(origin, Job(TARGET)).desc
     try:
-        return kernelgen.compile(desc, target=TARGET).source, ""
+        return kernelgen.compile(desc, target=TARGET).source
     except UnsupportedError as refusal:
-        return "", f"{refusal.code}: {refusal}"
+        return Checked(_name(origin), refusal=f"{refusal.code}: {refusal}")
+    except Exception as error:  # the report names it
+        return Checked(_name(origin), (f"no text: {type(error).__name__}: {error}",))
 
 
 def _name(origin: Path | int) -> str:
