@@ -89,12 +89,12 @@ def _add_min_value(steps: _Steps, operands: Sequence[TensorDesc], result: Tensor
 
 
 def _fast_gelu(steps: _Steps, operands: Sequence[TensorDesc], result: TensorDesc) -> TensorDesc:
-    """``x * exp(0.851 * (x - |x|)) / (1 + exp(-1.702 * |x|))``."""
+    """``x * exp(1.702 * min(x, 0)) / (1 + exp(-1.702 * |x|))``: AKG's ``x - |x|`` is twice the minimum, and NaN at infinity."""
     (given,) = operands
     half = given.dtype in (FLOAT16, BFLOAT16)
     x = steps.op("Cast", given, kind=FLOAT32) if half else given
     size = steps.op("Abs", x)
-    growth = steps.op("Exp", steps.op("Mul", steps.op("Sub", x, size), steps.number(0.851, x)))
+    growth = steps.op("Exp", steps.op("Mul", steps.op("Minimum", x, steps.number(0.0, x)), steps.number(1.702, x)))
     decay = steps.op("Exp", steps.op("Mul", size, steps.number(-1.702, x)))
     denominator = steps.op("Add", decay, steps.number(1.0, x))
     value = steps.op("RealDiv", steps.op("Mul", x, growth), denominator)
