@@ -70,6 +70,16 @@ def sigmoid(chain: Chain, x: TensorDesc) -> TensorDesc:
     return chain.op("Reciprocal", chain.op("Add", chain.op("Exp", chain.op("Neg", x)), chain.constant(1.0)))
 
 
+DRAWN = "1 - 2 / (exp(2 x) + 1)"
+
+
+def quotient(chain: Chain, x: TensorDesc) -> TensorDesc:
+    """Computing takes about half the time of the copies."""
+    grown = chain.op("Exp", chain.op("Mul", x, chain.constant(2.0)))
+    share = chain.op("RealDiv", chain.constant(2.0), chain.op("Add", grown, chain.constant(1.0)))
+    return chain.op("Sub", chain.constant(1.0), share)
+
+
 def elementwise() -> Mapping[str, KernelDesc]:
     """Kernels whose time is mostly copies."""
     half, full = (Chain(dtype, ELEMENTS) for dtype in (FLOAT16, FLOAT32))
@@ -79,9 +89,9 @@ def elementwise() -> Mapping[str, KernelDesc]:
         chain = Chain(kind, ELEMENTS)
         found[name] = chain.desc("exp", (chain.input("x"),), chain.op("Exp", chain.input("x")))
     found["sigmoid(x), float16"] = half.desc("sigmoid", (half.input("x"),), sigmoid(half, half.input("x")))
-    swish, tanh = Chain(FLOAT32, ELEMENTS), Chain(FLOAT32, ELEMENTS)
+    swish, ratio = Chain(FLOAT32, ELEMENTS), Chain(FLOAT32, ELEMENTS)
     found["x sigmoid(x)"] = swish.desc("swish", (x,), swish.op("Mul", sigmoid(swish, x), x))
-    found["tanh(x)"] = tanh.desc("tanh", (x,), tanh.op("Tanh", x))
+    found[DRAWN] = ratio.desc("ratio", (x,), quotient(ratio, x))
     return found
 
 
@@ -175,4 +185,4 @@ def pages() -> Mapping[str, str]:
     for mark, text in (("overlap", overlap_table()), ("storage", storage_table())):
         between = re.compile(rf"(<!-- {mark}: .*? -->\n).*?(<!-- end of {mark} -->)", re.DOTALL)
         page = between.sub(lambda found, text=text: f"{found[1]}{text}\n{found[2]}", page)
-    return {PAGE: page, PICTURE: picture(overlaps()["tanh(x)"][1])}
+    return {PAGE: page, PICTURE: picture(overlaps()[DRAWN][1])}
