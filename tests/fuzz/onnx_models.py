@@ -120,4 +120,4 @@ def smaller(sample: ModelSample) -> Iterator[ModelSample]:
     return samples.smaller(sample, values)
 
 
-FUZZER = Fuzzer(samples.draw, check, smaller, samples.to_json, samples.from_json, levels=True)
+FUZZER = Fuzzer(samples.draw, check, smaller, samples.to_json, samples.from_json, version=2, levels=True)

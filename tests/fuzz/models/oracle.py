@@ -32,6 +32,8 @@ WIDENED = frozenset({
     "LogSoftmax", "Swish", "Mish", "Celu", "DepthToSpace", "SpaceToDepth", "CumSum", "GatherElements", "Trilu", "Gemm",
 })  # fmt: skip
 """Operators whose results have the type of their operands, or one that does not depend on it."""
+COUNTING = frozenset({"ArgMax", "ArgMin"})
+"""Those whose results are indices."""
 
 
 class Unable(Exception):
@@ -55,7 +57,8 @@ def run_node(
         wide = _widened(node, operands)
         if wide is None:
             raise
-        return _narrowed(_run(single_node(node, opset, wide, constant), wide, constant), operands)
+        results = _run(single_node(node, opset, wide, constant), wide, constant)
+        return results if node.op_type in COUNTING else _narrowed(results, operands)
 
 
 def single_node(node: NodeProto, opset: int, operands: Sequence[Array | None], constant: Sequence[bool]) -> ModelProto:
