@@ -177,6 +177,7 @@ FUNCTIONS = frozenset({
     "Celu", "Sinh", "Cosh", "Asinh", "Acosh", "Atanh", "Sin", "Cos", "Tan", "Mod",
 })  # fmt: skip
 
+TAILS = frozenset({"Gelu", "Mish", "Sigmoid", "Softplus", "Swish"})
 BODIES = frozenset({"Gelu", "HardSwish", "Celu", "Mish", "Shrink"})
 
 MISTAKES: tuple[Mistake, ...] = (
@@ -185,7 +186,7 @@ MISTAKES: tuple[Mistake, ...] = (
     Mistake("sums over infinities, NaN or squares beyond the range come in another order", SUMS, _is_huge),
     Mistake("onnxruntime bounds arguments of functions, so that infinities and NaN come out otherwise", FUNCTIONS, _is_huge),
     Mistake("onnxruntime's functions lose the digits of denormals", FUNCTIONS, _has_denormal),
-    Mistake("onnxruntime's sigmoid is coarse in its tails", frozenset({"Sigmoid", "Swish", "Mish", "Gelu"}), _is_in_a_tail),
+    Mistake("onnxruntime's sigmoid and softplus are coarse in their tails", TAILS, _is_in_a_tail),
     Mistake("onnxruntime's result over an empty axis is not the neutral element", REDUCTIONS, _is_empty),
     Mistake("onnxruntime's sums of integers saturate, or go through floats", REDUCTIONS, _overflows),
     Mistake("integers divided by zero have no value", frozenset({"Div", "Mod"}), _divides_by_zero),
