@@ -20,7 +20,7 @@ from graphkernel.ir.graph import Graph
 from tests.fuzz.fuzzer import Fuzzer
 from tests.fuzz.models import sample as samples
 from tests.fuzz.models.compare import differs
-from tests.fuzz.models.mistakes import leaves_its_axis
+from tests.fuzz.models.mistakes import POOLS, leaves_its_axis, reason_of
 from tests.fuzz.models.oracle import Array, Unable, single_node
 from tests.fuzz.models.sample import ModelSample
 from tests.fuzz.models.triage import Difference, chain, judge
@@ -71,11 +71,17 @@ def _called(sample: ModelSample, executable: Any, level: int) -> Outcome:
 
 
 def _of_trust(sample: ModelSample, of: int) -> Outcome | None:
-    """Refused at a call: a slice of a symbolic axis says more than the axis has, which only a call can tell."""
+    """Why a call may fail: what only a call can tell, or a node whose result has another shape in onnxruntime.
+
+    A slice of a symbolic axis may say more than the axis has. What fits a pool of onnxruntime need not fit the standard's.
+    """
     values = chain(sample, sample.sets[of])
     for node in sample.model.graph.node:
-        if leaves_its_axis(node, [values[name] if name else None for name in node.input]):
+        operands = [values[name] if name else None for name in node.input]
+        if leaves_its_axis(node, operands):
             return Outcome(Kind.REFUSED, "Slice at a call: beyond the end of a symbolic axis")
+        if node.op_type in POOLS and (reason := reason_of(node, operands)):
+            return Outcome(Kind.EXPLAINED, f"{node.op_type}: {reason}")
     return None
 
 
