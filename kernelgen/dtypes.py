@@ -94,5 +94,5 @@ def dtype(spec: DType | str | DTypeLike) -> DType:
 def _numpy_name(spec: DTypeLike) -> str:
     try:
         return np.dtype(spec).name
-    except TypeError:
+    except (TypeError, ValueError, SyntaxError):  # numpy reads texts with commas as Python
         return str(spec)

@@ -247,9 +247,11 @@ class _Block:
         self.scanner.expect(":")
         token = self.scanner.expect_kind(Kind.TYPE)
         try:
-            return (place, name), parse_type(token.text)
+            found = parse_type(token.text)
         except ValueError as error:
             token.fail(str(error))
+        words = [symbol for symbol in found.symbols if symbol in RESERVED]
+        return token.fail(f"the word {words[0]!r} is no extent") if words else ((place, name), found)
 
     def _name(self) -> str:
         token = self.scanner.expect_kind(Kind.NAME, Kind.STRING)

@@ -60,6 +60,8 @@ def test_all_features_read_back():
         ("Mul(x, 2.0)", "Mul(x, 2.0, 3=1)", 2, 32, "expected ','"),
         ("t0: f32[N, 4]", "t0: f32[N, 5]", 2, 19, "Mul gives (f32[N, 4]), but the text says (f32[N, 5])"),
         ("t0: f32[N, 4]", "t0: f33[N, 4]", 2, 7, "unknown data type 'f33'"),
+        ("t0: f32[N, 4]", "t0: f32[nan, 4]", 2, 7, "the word 'nan' is no extent"),
+        ("t0: f32[N, 4]", "t0: f32[-inf + 2, 4]", 2, 7, "the word 'inf' is no extent"),
         ("t0: f32[N, 4]", "x: f32[N, 4]", 2, 3, "'x' is defined twice"),
         ("t0: f32[N, 4]", "t0 f32[N, 4]", 2, 6, "expected ':'"),
         ("t0: f32[N, 4]", "inf: f32[N, 4]", 2, 3, "expected a name"),

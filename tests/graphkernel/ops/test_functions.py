@@ -178,6 +178,7 @@ def test_a_tensor_has_a_type_but_no_elements():
         (lambda x: ops.logical_and(x, x), "expects bool, got f32"),
         (lambda x: ops.sqrt(ops.cast(x, "int32")), "expects floats, got i32"),
         (lambda x: ops.cast(x, "float33"), "unknown data type 'float33'"),
+        (lambda x: ops.cast(x, ","), "unknown data type ','"),
         (lambda x: ops.gelu(x, approximate="erf"), "must be 'none' or 'tanh'"),
         (lambda x: ops.select(x, x, x), "expects bool"),
     ],
