@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable
 
 import pytest
-from hostile import chain, many_inputs, softmaxes
 from kernel_examples import softmax
 
 from kernelgen.desc import KernelDesc
@@ -16,6 +15,7 @@ from kernelgen.poly.fold import fold
 from kernelgen.poly.group import group
 from kernelgen.poly.relations import relations
 from kernelgen.stages import lower
+from tests.support.hostile import chain, many_inputs, softmaxes
 
 
 def seconds(desc: KernelDesc) -> float:

@@ -13,10 +13,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from hostile import NONSENSE
 
 from kernelgen.desc_json import load_desc
 from kernelgen.errors import DescError
+from tests.support.hostile import NONSENSE
 from tests.support.sources import ROOT
 
 MEMORY = 3 << 30
