@@ -3,29 +3,35 @@
 from __future__ import annotations
 
 from graphkernel import ops
-from graphkernel.expanders.base import Declined, Expansion, expander
+from graphkernel.expanders.base import FLOAT32, Declined, Expansion, expander, is_narrow
 from graphkernel.ir.types import Attrs
 from graphkernel.ops import Tensor
 
 
 @expander("MatMul", wide=False)
-def matmul(a: Tensor, b: Tensor, *, attrs: Attrs) -> Expansion:
-    """column * row, where the inner extent is 1"""
-    return outer_product(a, b, attrs)
+def matmul(a: Tensor, b: Tensor, *bias: Tensor, attrs: Attrs) -> Expansion:
+    """column * row + bias, where the inner extent is 1"""
+    return outer_product(a, b, *bias, attrs=attrs)
 
 
 @expander("BatchMatMul", wide=False)
-def batch_matmul(a: Tensor, b: Tensor, *, attrs: Attrs) -> Expansion:
-    """column * row, where the inner extent is 1"""
-    return outer_product(a, b, attrs)
+def batch_matmul(a: Tensor, b: Tensor, *bias: Tensor, attrs: Attrs) -> Expansion:
+    """column * row + bias, where the inner extent is 1"""
+    return outer_product(a, b, *bias, attrs=attrs)
 
 
-def outer_product(a: Tensor, b: Tensor, attrs: Attrs) -> Expansion:
-    """A vector is transposed by a reshape. (MindSpore transposes with an axis that is out of range.)"""
+def outer_product(a: Tensor, b: Tensor, *bias: Tensor, attrs: Attrs) -> Expansion:
+    """A vector is transposed by a reshape. (MindSpore transposes with an axis that is out of range.)
+
+    A bias is added before the one rounding of a product in 16 bits.
+    """
     transposed_a, transposed_b = attrs.bool("transpose_a", False), attrs.bool("transpose_b", False)
     inner = a.shape[-2 if transposed_a else -1]
     if inner != 1:
         return Declined(f"the inner extent is {inner}; only with 1 is a matrix product one of elements")
     column = ops.reshape(a, (*a.shape[:-2], a.shape[-1], 1)) if transposed_a else a
     row = ops.reshape(b, (*b.shape[:-2], 1, b.shape[-2])) if transposed_b else b
-    return column * row
+    if not bias:
+        return column * row
+    column, row, term = (ops.cast(x, FLOAT32) if is_narrow(x.dtype) else x for x in (column, row, *bias))
+    return column * row + term

@@ -49,6 +49,30 @@ def test_the_configuration_file_switches_graph_kernels_on(folder: Path, orientat
     assert kernels(folder) == expected
 
 
+@pytest.mark.parametrize("orientation", ["general", "gpu_oriented", "ascend_oriented"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        *(("run", "--opt-level", level) for level in "0123"),
+        ("bench", "--rounds", "1"),
+        ("report", "-o", "report.html"),
+        ("check",),
+        ("profile",),
+    ],
+    ids=" ".join,
+)
+def test_a_converted_model_goes_through_the_other_commands(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, orientation: str, command: tuple[str, ...]
+) -> None:
+    monkeypatch.chdir(folder)
+    linear = gk.trace(lambda x, w, b: ops.softmax(x @ w + b), gk.spec((4, 8)), gk.spec((8, 6)), gk.spec((6,)))
+    gk.save(linear, folder / "net.gk")
+    convert(folder, f"--configFile={folder / 'akg.cfg'}", f"--optimize={orientation}")
+    name, *options = command
+    found = RUNNER.invoke(app, [name, "out.gk", *options])
+    assert found.exit_code == 0, found.output
+
+
 def test_without_a_configuration_file_nothing_is_fused_and_a_line_says_so(folder: Path) -> None:
     assert "write opt_level=2 below [graph_kernel_param]" in convert(folder).stderr
     assert kernels(folder) == 0
