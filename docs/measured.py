@@ -48,7 +48,8 @@ def networks() -> Mapping[str, str]:
         "its layers are made of other operators than ours. "
     )  # fmt: skip
     text = (
-        "A launch is a kernel or an operator outside of kernels; views (Reshape and the like) launch nothing. Bytes are those "
+        "A kernel is a launch, or several on a gpu where blocks wait for each other's sums; so is an operator outside of "
+        "kernels; views (Reshape and the like) launch nothing. Bytes are those "
         "of operands and results of all launches, each tensor once a launch, constants of one element left out. The last "
         f"column is the processor time of `optimize` on each target. {theirs}"
         f"The numbers of every optimized graph are those of the graph to {error:.1e} of the largest magnitude of an output. "
@@ -85,8 +86,8 @@ def theirs(ancestor: Mapping[str, Any] | None, name: str, level: int) -> str:
 
 
 def launched(row: Mapping[str, int]) -> int:
-    """Kernels and operators outside of kernels."""
-    return row["kernels"] + row["outside"]
+    """Launches; of the ancestor's records kernels and operators outside of kernels, each of which is one there."""
+    return row.get("launches", row["kernels"] + row["outside"])
 
 
 def size(count: int) -> str:

@@ -45,7 +45,7 @@ REASONS: Mapping[str, str] = {
     "idiom-recognised": "several operators are one that has a name",
     "cloned": "each user has its own copy of an operator that costs nothing",
     "shape-from-other": "another value has the same shape and exists anyway",
-    "padded": "extents became whole tiles",
+    "padded": "the kernel computes the product in whole tiles",
     "not-padded": "the product is left to a library",
     "fused-cluster": "the operator joined a cluster of connected operators",
     "fused-pattern": "a fusion pattern merged two areas",

@@ -17,7 +17,7 @@ from kernelgen.desc_write import dump_desc
 from kernelgen.dims import evaluate
 from kernelgen.dtypes import Category
 from kernelgen.errors import ArgumentError
-from kernelgen.nest.nodes import Nest, Space
+from kernelgen.nest.nodes import Grid, Nest, Space
 from kernelgen.plan import Plan
 from kernelgen.poly.proof import Proof
 from kernelgen.stages import Lowered
@@ -76,6 +76,11 @@ class Kernel:
     def nest(self) -> Nest:
         """The loop nest that the source prints."""
         return self.lowered.nest
+
+    @property
+    def launches(self) -> int:
+        """How many launches a call is: the grids of a device's nest; a machine without grids is called once."""
+        return max(1, sum(isinstance(part, Grid) for part in self.nest.body.statements))
 
     @property
     def cached(self) -> bool:

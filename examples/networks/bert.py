@@ -33,6 +33,7 @@ class Bert:
     positions: int = 512
     classes: int = 2
     epsilon: float = 1e-12
+    dtype: str = "float32"
 
     def encoder(self, batch: int, tokens: int) -> Graph:
         """``(ids, mask, weights) -> states`` [batch * tokens, hidden]."""
@@ -46,7 +47,9 @@ class Bert:
 
     def trained(self) -> dict[str, TensorType]:
         """The specs of the weights of the encoder and of the classifier."""
-        head = dense("pooler", self.hidden, self.hidden) | dense("classifier", self.hidden, self.classes)
+        head = dense("pooler", self.hidden, self.hidden, dtype=self.dtype) | dense(
+            "classifier", self.hidden, self.classes, dtype=self.dtype
+        )
         return self.weights() | head
 
     def loss(self, inputs: Weights, weights: Weights) -> Tensor:
@@ -60,13 +63,16 @@ class Bert:
     def weights(self) -> dict[str, TensorType]:
         """The specs of the encoder's weights."""
         tables = {"word": self.vocabulary, "position": self.positions}
-        specs = {f"{name}_table": spec((rows, self.hidden)) for name, rows in tables.items()}
-        specs |= norm("embedding", self.hidden)
+        specs = {f"{name}_table": spec((rows, self.hidden), self.dtype) for name, rows in tables.items()}
+        specs |= norm("embedding", self.hidden, self.dtype)
         for layer in (f"layer{number}" for number in range(self.layers)):
             for part in ("query", "key", "value", "output"):
-                specs |= dense(f"{layer}_{part}", self.hidden, self.hidden)
-            specs |= dense(f"{layer}_up", self.hidden, self.inner) | dense(f"{layer}_down", self.inner, self.hidden)
-            specs |= norm(f"{layer}_attention", self.hidden) | norm(f"{layer}_block", self.hidden)
+                specs |= dense(f"{layer}_{part}", self.hidden, self.hidden, dtype=self.dtype)
+            specs |= dense(f"{layer}_up", self.hidden, self.inner, dtype=self.dtype)
+            specs |= dense(f"{layer}_down", self.inner, self.hidden, dtype=self.dtype)
+            specs |= norm(f"{layer}_attention", self.hidden, self.dtype) | norm(
+                f"{layer}_block", self.hidden, self.dtype
+            )
         return specs
 
     def encode(self, ids: Tensor, mask: Tensor, weights: Weights) -> Tensor:

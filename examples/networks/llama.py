@@ -10,14 +10,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from examples.networks.weights import Weights, dense
+from examples.networks.weights import Weights, causal_mask, dense
 from graphkernel import ops
 from graphkernel.frontends.trace import spec, trace
 from graphkernel.ir.graph import Graph
 from graphkernel.ir.types import TensorType
 from graphkernel.ops import Tensor
-
-MASKED = float(np.finfo(np.float32).min)
 
 
 @dataclass(frozen=True)
@@ -30,6 +28,7 @@ class Llama:
     inner: int = 14336
     base: float = 500000.0
     epsilon: float = 1e-5
+    dtype: str = "float32"
 
     @property
     def size(self) -> int:
@@ -38,7 +37,7 @@ class Llama:
 
     def block(self, batch: int, tokens: int) -> Graph:
         """``(x, weights) -> y`` [batch, tokens, hidden]."""
-        return trace(self.decode, spec((batch, tokens, self.hidden)), self.weights(), name="llama_block")
+        return trace(self.decode, spec((batch, tokens, self.hidden), self.dtype), self.weights(), name="llama_block")
 
     def weights(self) -> dict[str, TensorType]:
         """The specs of the weights."""
@@ -48,9 +47,9 @@ class Llama:
             "output": (self.hidden, self.hidden), "gate": (self.hidden, self.inner), "up": (self.hidden, self.inner),
             "down": (self.inner, self.hidden),
         }  # fmt: skip
-        specs = {"attention_gamma": spec(self.hidden), "block_gamma": spec(self.hidden)}
+        specs = {"attention_gamma": spec(self.hidden, self.dtype), "block_gamma": spec(self.hidden, self.dtype)}
         for name, (inputs, outputs) in shapes.items():
-            specs |= dense(name, inputs, outputs, bias=False)
+            specs |= dense(name, inputs, outputs, bias=False, dtype=self.dtype)
         return specs
 
     def decode(self, x: Tensor, weights: Weights) -> Tensor:
@@ -80,7 +79,7 @@ class Llama:
 
         query, key = self._rotated(heads("query", self.heads)), self._rotated(heads("key", self.key_heads))
         scores = ops.matmul(query, repeated(key), transpose_b=True) * float(1 / np.sqrt(self.size))
-        causal = np.triu(np.full((tokens, tokens), MASKED, np.float32), 1)
+        causal = causal_mask(tokens, self.dtype)
         mixed = ops.matmul(ops.softmax(scores + causal), repeated(heads("value", self.key_heads)))
         joined = ops.reshape(ops.transpose(mixed, (0, 2, 1, 3)), (batch, tokens, self.hidden))
         return ops.matmul(joined, weights["output_weight"])
@@ -91,4 +90,4 @@ class Llama:
         speeds = self.base ** (-np.arange(half) / half)
         angles = np.tile(np.arange(tokens)[:, None] * speeds[None, :], 2)
         turned = ops.concat((-x[..., half:], x[..., :half]), axis=-1)
-        return x * np.cos(angles).astype(np.float32) + turned * np.sin(angles).astype(np.float32)
+        return x * np.cos(angles).astype(self.dtype) + turned * np.sin(angles).astype(self.dtype)

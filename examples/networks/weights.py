@@ -18,15 +18,20 @@ POSITIVE = ("gamma", "variance", "second")  # weights with these names scale or 
 SMALL = ("bias", "beta", "mean", "first")
 
 
-def dense(name: str, inputs: int, outputs: int, bias: bool = True) -> dict[str, TensorType]:
+def dense(name: str, inputs: int, outputs: int, bias: bool = True, dtype: str = "float32") -> dict[str, TensorType]:
     """The specs of ``x @ weight + bias``."""
-    specs = {f"{name}_weight": spec((inputs, outputs))}
-    return specs | ({f"{name}_bias": spec(outputs)} if bias else {})
+    specs = {f"{name}_weight": spec((inputs, outputs), dtype)}
+    return specs | ({f"{name}_bias": spec(outputs, dtype)} if bias else {})
 
 
-def norm(name: str, size: int) -> dict[str, TensorType]:
+def norm(name: str, size: int, dtype: str = "float32") -> dict[str, TensorType]:
     """The specs of a normalisation's scale and shift."""
-    return {f"{name}_gamma": spec(size), f"{name}_beta": spec(size)}
+    return {f"{name}_gamma": spec(size, dtype), f"{name}_beta": spec(size, dtype)}
+
+
+def causal_mask(tokens: int, dtype: str) -> np.ndarray[Any, Any]:
+    """What is added to the scores [tokens, tokens] of a decoder: the least number where a token comes later, else 0."""
+    return np.triu(np.full((tokens, tokens), np.finfo(dtype).min, dtype), 1)
 
 
 def draw(graph: Graph, seed: int = 0) -> list[np.ndarray[Any, Any]]:

@@ -18,7 +18,9 @@ class Limits:
     """Bounds on areas, in operators, and on costs.
 
     ``cached_bytes``: what two phases of a kernel can pass to each other without going to memory.
-    ``parallel_rows``: how many independent rows a kernel needs before its phases are worth being one parallel loop.
+    ``parallel_rows``: how many independent rows a kernel needs before its phases are worth being one parallel loop. On a
+    gpu any number: threads share rows, and where rows are so few and long that blocks must share them, the kernel
+    generator makes launches of its own (softmax of 64 x 8192 on an H200: 2.8 us in one kernel, 6.9 in three, estimated).
     ``product_outputs``, ``sibling_outputs``: most results of a matrix product with its epilogue, of areas side by side.
     ``stitch_elements``: what a reduction must read before its results are worth being passed on inside a kernel.
     """
@@ -81,7 +83,7 @@ ASCEND = (
 
 MODELS: Mapping[str, SplitModel] = {
     "cpu": SplitModel(CPU, Limits()),
-    "gpu": SplitModel(GPU, Limits(parallel_rows=128)),
+    "gpu": SplitModel(GPU, Limits(parallel_rows=1)),
     "ascend": SplitModel(ASCEND, Limits(reduce_fuse_depth=10, backward_fuse_depth=6, parallel_rows=32)),
 }
 

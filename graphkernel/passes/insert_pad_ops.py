@@ -1,24 +1,22 @@
-"""The pass insert_pad_ops: products in kernels of the GPU get extents that tensor cores can take.
+"""The pass insert_pad_ops: which float16 products in kernels of the GPU the kernel generator computes itself.
 
 Before and after, inside kernels::
 
-    y = MatMul(a, b)                                     a: f16[100, 40], b: f16[40, 64]
-        ==>
-    p = PadAkg(a, tail=(28, 8)); q = PadAkg(b, tail=(8, 0))
-    m = MatMul(p, q, Akg=True); y = UnPadAkg(m, tail=(28, 0))
+    y = MatMul(a, b)    ==>    y = MatMul(a, b, Akg=True)          a: f16[100, 40], b: f16[40, 65]
 
-Zeros behind the inner extent add nothing; the rows and columns behind the others are dropped again. The attribute Akg
-says whether the kernel generator computes the product itself: not when it is so large that a library does better.
+MindSpore pads here what tensor cores cannot take: M and N to multiples of 32, K to multiples of 16, by PadAkg before and
+UnPadAkg behind the product. Each is a copy through the device's memory and, where it has a kernel of its own, a launch.
+Our kernels fill the tile that they stage in shared memory with zeros instead, and store what is no padding
+(:mod:`kernelgen.nest.panels`): the same padding, without a copy. What is left to decide is the attribute Akg: False where
+the product is so large that a library does better.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from graphkernel.cluster.extract import with_unique_labels
-from graphkernel.ir.graph import Builder, Graph, Node, Value, keep
-from graphkernel.ir.types import Attrs, Sym, TensorType, dtype
-from graphkernel.ops.padding import PAD_AKG, UNPAD_AKG
+from graphkernel.ir.graph import Graph, Node, Value, keep
+from graphkernel.ir.types import dtype
 from graphkernel.passes.base import Context, graph_pass, map_bodies
 
 PRODUCTS = frozenset({"MatMul", "BatchMatMul"})
@@ -30,11 +28,11 @@ PADDED = dtype("float16")
 
 @graph_pass
 def insert_pad_ops(graph: Graph, context: Context) -> Graph:
-    """Pads float16 products in kernels: M and N to multiples of 32, K to multiples of 16, at the end and with zeros."""
-    return map_bodies(graph, lambda body: padded(body, context))
+    """Marks float16 products in kernels, and tells which extents are padded where the operands are staged."""
+    return map_bodies(graph, lambda body: marked(body, context))
 
 
-def padded(graph: Graph, context: Context) -> Graph:
+def marked(graph: Graph, context: Context) -> Graph:
     """One graph without its bodies. A product that has the attribute Akg was dealt with before."""
 
     def rewrite(node: Node, args: tuple[Value, ...]) -> tuple[Value, ...]:
@@ -42,14 +40,11 @@ def padded(graph: Graph, context: Context) -> Graph:
         if node.op.name not in PRODUCTS or node.out.type.dtype != PADDED or "Akg" in node.attrs:
             return kept.outs
         refusal = _refusal(kept)
-        if refusal:
-            context.log.add(insert_pad_ops.name, "not-padded", node.name, message=refusal)
-            return replace(kept, attrs=node.attrs.with_(Akg=False)).outs
-        context.log.add(insert_pad_ops.name, "padded", node.name)
-        return (_padded_product(kept, Builder(origin=node.name)),)
+        code, message = ("not-padded", refusal) if refusal else ("padded", _padding(kept))
+        context.log.add(insert_pad_ops.name, code, node.name, message=message)
+        return replace(kept, attrs=node.attrs.with_(Akg=not refusal)).outs
 
-    result = graph.rebuild(rewrite)
-    return result if result is graph else with_unique_labels(result)
+    return graph.rebuild(rewrite)
 
 
 def _extents(node: Node) -> tuple[object, object, object]:
@@ -70,34 +65,15 @@ def _refusal(node: Node) -> str:
     return f"M * N * K = {work} is not below {MOST_WORK:g}" if work >= MOST_WORK else ""
 
 
-def _padded_product(node: Node, builder: Builder) -> Value:
-    inner_first = (node.attrs.bool("transpose_a", False), not node.attrs.bool("transpose_b", False))
-    operands = [
-        _with_tail(arg, _tail(arg.type, inner_axis=-2 if first else -1), builder)
-        for arg, first in zip(node.args[:2], inner_first, strict=True)
-    ]
-    operands += [_with_tail(bias, (_missing(bias.type.shape[0], OUTER_MULTIPLE),), builder) for bias in node.args[2:]]
-    product = builder.node(node.op, operands, node.attrs.with_(Akg=True), node.name).out
-    extra = tuple(_missing(dim, OUTER_MULTIPLE) for dim in node.out.type.shape[-2:])
-    if not any(extra):
-        return product
-    tail = (*(0 for _ in node.out.type.shape[:-2]), *extra)
-    return builder.node(UNPAD_AKG, (product,), Attrs.of(tail=tail)).out
+def _padding(node: Node) -> str:
+    """The extents that whole tiles have; empty where the product has them."""
+    multiples = (OUTER_MULTIPLE, OUTER_MULTIPLE, INNER_MULTIPLE)
+    whole = [int(str(extent)) for extent in _extents(node)]
+    filled = [extent + -extent % multiple for extent, multiple in zip(whole, multiples, strict=True)]
+    if filled == whole:
+        return ""
+    return f"M, N, K = {_listed(whole)} are filled up to {_listed(filled)} in shared memory, without a copy"
 
 
-def _tail(type_: TensorType, inner_axis: int) -> tuple[int, ...]:
-    multiples = {inner_axis: INNER_MULTIPLE, -3 - inner_axis: OUTER_MULTIPLE}
-    extra = (_missing(type_.shape[axis], multiples[axis]) for axis in (-2, -1))
-    return (*(0 for _ in type_.shape[:-2]), *extra)
-
-
-def _with_tail(value: Value, tail: tuple[int, ...], builder: Builder) -> Value:
-    if not any(tail):
-        return value
-    attrs = Attrs.of(head=(0,) * len(tail), tail=tail, pad_val=0.0)
-    return builder.node(PAD_AKG, (value,), attrs).out
-
-
-def _missing(dim: int | Sym, multiple: int) -> int:
-    assert isinstance(dim, int), "only products of static extents are padded"
-    return -dim % multiple
+def _listed(extents: list[int]) -> str:
+    return ", ".join(map(str, extents))

@@ -41,6 +41,7 @@ def kernel_entry(calls: Sequence[Node], kernel: Any, milliseconds: float) -> Ker
         milliseconds,
         bool(getattr(kernel, "cached", False)),
         str(getattr(kernel, "proof", "")),
+        int(getattr(kernel, "launches", 1)),
     )
 
 

@@ -20,7 +20,7 @@ class KernelEntry:
     """One compiled kernel. Equal kernels are compiled once: ``calls`` names the fused nodes that run it.
 
     ``bytes_moved`` counts operands read and results written, ``bytes_unfused`` the same for its operators one by one;
-    both are a number, or a polynomial over the symbols of the shapes.
+    both are a number, or a polynomial over the symbols of the shapes. A call is ``launches`` of a device one after another.
     """
 
     name: str
@@ -33,11 +33,13 @@ class KernelEntry:
     compile_ms: float
     cached: bool = False
     proof: str = ""
+    launches: int = 1
 
     def __str__(self) -> str:
         origin = "cached" if self.cached else f"{self.compile_ms:.1f} ms"
         times = f" x{len(self.calls)}" if len(self.calls) > 1 else ""
         held = f"{self.name}{times}: {_counted(self.operators)}"
+        held += f"; {self.launches} launches" if self.launches > 1 else ""
         return line(f"{held}; {size_text(self.bytes_moved)} moved, {size_text(self.bytes_unfused)} unfused; {origin}")
 
 
@@ -87,6 +89,11 @@ class Report:
         return sum(len(kernel.calls) for kernel in self.kernels)
 
     @property
+    def launches(self) -> int:
+        """How many launches these calls are on a device."""
+        return sum(len(kernel.calls) * kernel.launches for kernel in self.kernels)
+
+    @property
     def fused_operators(self) -> int:
         """How many operators these calls stand for."""
         return sum(len(kernel.calls) * len(kernel.operators) for kernel in self.kernels)
@@ -95,9 +102,10 @@ class Report:
     def summary(self) -> str:
         """One line."""
         host = sum(len(entry.operators) for entry in self.host)
+        launches = f"{counted(self.launches, 'launch', 'launches')}, " if self.target.startswith("gpu") else ""
         return line(
             f"{self.graph}: {counted(self.fused_operators, 'operator')} in {counted(self.kernel_calls, 'kernel call')} "
-            f"({len(self.kernels)} distinct, {sum(kernel.cached for kernel in self.kernels)} cached), "
+            f"({launches}{len(self.kernels)} distinct, {sum(kernel.cached for kernel in self.kernels)} cached), "
             f"{counted(host, 'operator')} in {counted(len(self.host), 'host step')}, "
             f"{counted(len(self.fallbacks), 'fallback')}; optimized in {self.optimize_ms:.0f} ms, "
             f"compiled in {self.compile_ms:.0f} ms"

@@ -46,8 +46,17 @@ def test_launches_of_ours_are_kernels_and_operators_but_no_views() -> None:
         return ops.reshape(ops.matmul(ops.tanh(x) + 1.0, y), (32,))
 
     graph = gk.trace(net, gk.spec((4, 4)), gk.spec((4, 8)))
-    assert Launches.of(graph) == Launches(kernels=0, outside=3, bytes=4 * (32 + 32 + 16 + 32 + 32))
-    assert Launches.of(gk.optimize(graph)) == Launches(kernels=1, outside=1, bytes=4 * (32 + 16 + 32 + 32))
+    assert Launches.of(graph, "cpu") == Launches(kernels=0, outside=3, launches=3, bytes=4 * (32 + 32 + 16 + 32 + 32))
+    assert Launches.of(gk.optimize(graph), "cpu") == Launches(
+        kernels=1, outside=1, launches=2, bytes=4 * (32 + 16 + 32 + 32)
+    )
+
+
+def test_a_kernel_of_two_launches_is_two() -> None:
+    """A sum of many numbers ends in a launch that adds up what the blocks have found."""
+    graph = gk.trace(lambda x: ops.exp(ops.reduce_sum(x * x)), gk.spec((1 << 20,)))
+    counts = [Launches.of(gk.optimize(graph, target=target), target) for target in ("cpu", "gpu")]
+    assert [(count.kernels, count.launches) for count in counts] == [(1, 1), (1, 2)]
 
 
 def test_launches_of_a_graph_that_mindspore_saved() -> None:

@@ -64,12 +64,12 @@ def test_numbers_stay_and_launches_shrink(name: str, target: str, level: int) ->
     verify(fused)
     assert fused.aliases == graph.aliases
     for got, want in zip(gk.evaluate(fused, arrays), expected, strict=True):
-        assert largest_difference(got, want) < 1e-4
-    before, after = Launches.of(graph), Launches.of(fused)
+        assert largest_difference(got, want) < NETWORKS[name].tolerance
+    before, after = Launches.of(graph, target), Launches.of(fused, target)
     if level:
         assert after.kernels > 0
         assert after.bytes < before.bytes or target == "ascend"  # where fewer operators may be in kernels
-        assert after.kernels + after.outside < before.outside
+        assert after.launches < before.launches
     else:
         assert fused is graph
 

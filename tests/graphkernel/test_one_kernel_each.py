@@ -64,6 +64,18 @@ def test_one_kernel(name: str, target: Target) -> None:
         np.testing.assert_allclose(found, expected, rtol=2e-4, atol=2e-5)
 
 
+@pytest.mark.parametrize("rows", [4, 64, 127, 128])
+@pytest.mark.parametrize("columns", [512, 8192])
+def test_one_launch_on_a_gpu_for_any_number_of_rows(rows: int, columns: int) -> None:
+    """Threads share rows, so that few of them are no reason to go to memory between the phases."""
+    row = gk.spec(columns)
+    softmax = gk.trace(ops.softmax, gk.spec((rows, columns)))
+    norm = gk.trace(ops.layer_norm, gk.spec((rows, columns)), row, row)
+    for graph in (softmax, norm):
+        report = gk.compile(graph, target="gpu").report
+        assert (report.kernel_calls, report.launches) == (1, 1), report
+
+
 def array(type_: TensorType, seed: int) -> np.ndarray:
     """Between 0.1 and 0.9, where every operand of every net is defined."""
     shape = tuple(dim for dim in type_.shape if isinstance(dim, int))
