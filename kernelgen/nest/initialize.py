@@ -12,6 +12,10 @@ The reduction starts at the outermost loop around the accumulation that does not
 variable occurs neither in the index nor, transitively, in the bounds of a loop whose variable does. Inner loops that
 do address the target are repeated around the store. Where no loop is left, because the reduction is unrolled as a whole,
 its first term is stored instead of accumulated. A buffer that the nest stores to already starts from what is there.
+
+A condition on variables that address the target says which targets there are, and stands around the store too. One on
+a variable of the reduction says which terms there are: a target without terms is the neutral element. Without it the
+store must stay in the buffer, which the ranges of the loops have to show.
 """
 
 from __future__ import annotations
@@ -20,10 +24,12 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 
+from kernelgen.dims import Sym
 from kernelgen.dtypes import DType
 from kernelgen.errors import NestError
 from kernelgen.nest.index import variables
-from kernelgen.nest.nodes import Accumulate, Block, For, If, Index, Literal, Nest, Statement, Store
+from kernelgen.nest.nodes import Accumulate, Block, Compare, For, If, Index, Literal, Nest, Statement, Store
+from kernelgen.nest.ranges import Range, range_of
 from kernelgen.nest.walk import loads_of, statements
 
 
@@ -96,25 +102,45 @@ def _starts(part: Statement, around: tuple[For, ...], running: frozenset[str]) -
     """The starting values of the reductions whose first loop is this statement."""
     if not isinstance(part, For):
         return
-    for path, accumulation, is_guarded in _accumulations(part, (), running):
+    for path, accumulation, guards in _accumulations(part, (), running):
         if _start(path, accumulation) == 0 and not _starts_outside(around, path, accumulation):
-            if is_guarded:
+            kept = tuple(guard for guard in guards if not _names_terms(guard, path, accumulation))
+            if len(kept) < len(guards) and not _stays_inside((*around, *path), accumulation):
                 raise NestError("a reduction under a guard cannot be initialised")
-            yield _store(path, accumulation)
+            yield _store(path, accumulation, kept)
 
 
 def _accumulations(
-    part: Statement, path: tuple[For, ...], running: frozenset[str], is_guarded: bool = False
-) -> Iterator[tuple[tuple[For, ...], Accumulate, bool]]:
-    """Each accumulation inside that must be started, with the loops that lead to it, and whether a guard does too."""
+    part: Statement, path: tuple[For, ...], running: frozenset[str], guards: tuple[Compare, ...] = ()
+) -> Iterator[tuple[tuple[For, ...], Accumulate, tuple[Compare, ...]]]:
+    """Each accumulation inside that must be started, with the loops and the conditions that lead to it."""
     if isinstance(part, Accumulate) and part.buffer.name not in running:
-        yield path, part, is_guarded
+        yield path, part, guards
     elif isinstance(part, For):
         for inner in part.body.statements:
-            yield from _accumulations(inner, (*path, part), running, is_guarded)
+            yield from _accumulations(inner, (*path, part), running, guards)
     elif isinstance(part, If):
         for inner in part.body.statements:
-            yield from _accumulations(inner, path, running, True)
+            yield from _accumulations(inner, path, running, (*guards, *part.conditions))
+
+
+def _names_terms(guard: Compare, path: tuple[For, ...], accumulation: Accumulate) -> bool:
+    """Whether a variable of the reduction occurs in a condition."""
+    reduced = {loop.var for loop in path} - _addressing(path, accumulation.index)
+    return bool(reduced & (variables(guard.left) | variables(guard.right)))
+
+
+def _stays_inside(loops: tuple[For, ...], accumulation: Accumulate) -> bool:
+    """Whether the ranges of the loops alone keep the target in its buffer."""
+    known: dict[str, Range] = {}
+    for loop in loops:
+        upper = range_of(loop.upper, known).high
+        known[loop.var] = Range(range_of(loop.lower, known).low, None if upper is None else upper - 1)
+    for index, extent in zip(accumulation.index, accumulation.buffer.shape, strict=True):
+        place = range_of(index, known)
+        if isinstance(extent, Sym) or not place.is_nonnegative or place.high is None or place.high >= extent:
+            return False
+    return True
 
 
 def _addressing(path: tuple[For, ...], index: tuple[Index, ...]) -> frozenset[str]:
@@ -138,9 +164,11 @@ def _starts_outside(around: tuple[For, ...], path: tuple[For, ...], accumulation
     return any(loop.var not in addressing for loop in around)
 
 
-def _store(path: tuple[For, ...], accumulation: Accumulate) -> Statement:
+def _store(path: tuple[For, ...], accumulation: Accumulate, guards: tuple[Compare, ...]) -> Statement:
     value = neutral_element(accumulation.function, accumulation.buffer.dtype)
     body: Statement = Store(accumulation.buffer, accumulation.index, value)
+    if guards:
+        body = If(guards, Block((body,)))
     addressing = _addressing(path, accumulation.index)
     for loop in reversed(path):
         if loop.var in addressing:

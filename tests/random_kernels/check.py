@@ -12,6 +12,7 @@ import numpy as np
 import kernelgen
 from kernelgen import desc_check
 from kernelgen.desc import KernelDesc
+from kernelgen.enclosure import agree, enclose
 from kernelgen.kernel import Kernel
 from kernelgen.targets.base import Target
 from kernelgen.verify.compare import difference, tolerances
@@ -74,6 +75,8 @@ def check(sample: Sample, target: str | Target, diary: Diary | None = None) -> O
 def _compared(sample: Sample, kernel: Kernel, diary: Diary | None) -> Outcome:
     """Runs the kernel on outputs that hold rubbish; inputs that are not updated must stay as they are.
 
+    The results are held against the reference, within what the generator of kernels foresees, and against error bounds.
+
     All arrays lie between guards, at places that are aligned to their elements and no more.
     """
     wanted_inputs = copies(sample.inputs)
@@ -98,7 +101,21 @@ def _compared(sample: Sample, kernel: Kernel, diary: Diary | None) -> Outcome:
         fault = difference(found, expected, max(allowed[name], sample.errors.get(name, 0.0))).fault
         if fault:
             return Outcome(Kind.FAILED, "wrong-answer", f"{name}: {fault}")
+    fault = _rounding_fault(sample, names, outputs, inputs)
+    if fault:
+        return Outcome(Kind.FAILED, "rounding", fault)
     return _fenced(sample, kernel, wanted, diary) if diary else Outcome(Kind.PASSED)
+
+
+def _rounding_fault(sample: Sample, names: Sequence[str], outputs: Sequence[Array], inputs: Sequence[Array]) -> str:
+    """What lies outside of the ranges that the roundings of the operators allow; nothing for an operator without a bound."""
+    try:
+        ranges = enclose(sample.desc, sample.inputs)
+    except kernelgen.UnsupportedError:
+        return ""
+    updated = sample.desc.updated_inputs
+    names = [*names[: len(outputs)], *(sample.desc.inputs[i].name for i in updated)]
+    return agree(names, [*outputs, *(inputs[i] for i in updated)], ranges).fault
 
 
 def _fenced(sample: Sample, kernel: Kernel, like: Sequence[Array], diary: Diary) -> Outcome:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from nests import I, J, block, buffer, call, local, loop, output
 
 from kernelgen.dtypes import FLOAT32
+from kernelgen.errors import NestError
 from kernelgen.nest.contract import LOCAL_BYTES, contract
 from kernelgen.nest.hoist import hoist
 from kernelgen.nest.initialize import initialize, neutral_element
@@ -13,11 +15,16 @@ from kernelgen.nest.nodes import (
     Accumulate,
     Alloc,
     Block,
+    Compare,
+    If,
+    IndexBinary,
+    IndexOp,
     Let,
     Literal,
     Load,
     LoopKind,
     Nest,
+    Num,
     Ref,
     Space,
     Statement,
@@ -69,6 +76,20 @@ def test_unrolled_rows_start_their_target_once() -> None:
     after = initialize(nest(rows(columns(total, total), kind=LoopKind.SERIAL))).body
     zero = Store(COLUMNS, (J,), Literal(0.0, FLOAT32))
     assert after == block(columns(zero), rows(columns(total, total), kind=LoopKind.SERIAL))
+
+
+def test_a_condition_on_rows_guards_the_start_of_their_sums_and_one_on_terms_does_not() -> None:
+    of_rows, of_terms = Compare("<", I, Num(3)), Compare("<", J, Num(5))
+    total = If((of_rows, of_terms), block(Accumulate(ROWS, (I,), "add", ELEMENT)))
+    zero = If((of_rows,), block(Store(ROWS, (I,), Literal(0.0, FLOAT32))))
+    assert initialize(nest(rows(columns(total)))).body == block(rows(zero, columns(total)))
+
+
+def test_a_start_never_leaves_its_buffer_for_want_of_a_condition() -> None:
+    inside = Compare("<=", IndexBinary(IndexOp.ADD, I, J), Num(3))
+    total = If((inside,), block(Accumulate(output("few", 3), (I,), "add", ELEMENT)))
+    with pytest.raises(NestError, match="under a guard"):
+        initialize(nest(rows(columns(total))))
 
 
 def test_neutral_elements_change_nothing() -> None:
