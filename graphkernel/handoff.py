@@ -22,6 +22,7 @@ from graphkernel.ir.types import Attrs, AttrValue, Sym, TensorType, dtype, sym
 from graphkernel.ops import OPS
 from graphkernel.ops.effects import ASSIGN
 from graphkernel.ops.shape import BROADCAST_TO
+from graphkernel.passes.named_kernels import basic
 from kernelgen.desc import KernelDesc, OpDesc, ParallelFusion, TensorDesc
 from kernelgen.desc_json import load_desc
 from kernelgen.errors import DescError
@@ -40,12 +41,13 @@ def to_desc(kernel: Node | Graph, target: str = "cpu") -> KernelDesc:
     has no elements, and a dim for each of :func:`untold_symbols` before one of 0.
 
     An output that is aliased to an input is no output of the kernel: it is stored into that input. An output that is a
-    parameter, a constant or another output again is copied. Raises ``GraphKernelError`` for what a kernel cannot hold:
-    a nested kernel, or a constant with more than one element.
+    parameter, a constant or another output again is copied. An operator that Ascend has by name is described by its
+    parts. Raises ``GraphKernelError`` for what a kernel cannot hold: a nested kernel, or a constant of several elements.
     """
     body = kernel.body if isinstance(kernel, Node) else kernel
     if body is None:
         raise GraphKernelError(f"{kernel!r} is not a kernel; only fused nodes and graphs have a description")
+    body = basic(body)
     writer = _Writer()
     inputs = tuple(writer.name(value, f"input_{position}") for position, value in enumerate(body.inputs))
     untold = untold_symbols(body)

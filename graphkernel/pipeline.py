@@ -61,6 +61,7 @@ from graphkernel.passes.graph_kernel_op_combiner import graph_kernel_op_combiner
 from graphkernel.passes.graph_kernel_recompute import graph_kernel_recompute
 from graphkernel.passes.insert_pad_ops import insert_pad_ops
 from graphkernel.passes.kernel_packet import kernel_packet
+from graphkernel.passes.named_kernels import named_by_cost, named_kernels
 from graphkernel.passes.optimize_assign import optimize_assign
 from graphkernel.passes.parallel_fusion import parallel_fusion
 from graphkernel.passes.raise_reduction_precision import raise_reduction_precision
@@ -120,6 +121,8 @@ PIPELINE = (
     Step(floatstatus_addn_fusion, "cluster", 2, level=2, when=on("gpu") | dvm,
          why="a status that is added up joins the kernels around it"),
     Step(graph_kernel_expander, "cluster", 3, level=1, why="basic operators are all that the later steps know"),
+    Step(named_by_cost, "cluster", 23, level=1, when=on("ascend"),
+         why="what can join a named operator is basic now, and nothing is clustered yet"),
     Step(graph_kernel_op_combiner, "cluster", 21, level=1, when=flag("enable_parallel_op_combine"),
          why="before folding, which joins weights, and before clusters, which take the slices"),
     Step(constant_folding, "cluster", 20, level=2, why="what is known at compile time needs no kernel"),
@@ -191,6 +194,8 @@ PIPELINE = (
          why="such kernels compute their shapes"),
     Step(dyn_graph_kernel_splitter, "build", 4, level=1, when=on("gpu") & flag("enable_dynamic_shape_fusion"),
          why="such clusters are cut into kernels"),
+    Step(named_kernels, "build", 21, level=1, when=on("ascend"),
+         why="named operators that are left have no neighbours to join; other passes see what they stand for"),
     Step(graph_kernel_seal, "build", 20, level=1,
          why="the kernel generator sees operands it can take and names that are true"),
     Step(graph_kernel_build, "build", 5, level=1, when=not_dvm, why="all kernels are decided: they are compiled"),

@@ -14,8 +14,8 @@ from graphkernel.ir.graph import Graph, Node, Value, keep
 
 LONGEST = 60  # characters of operator names before the rest is cut to "more"
 FUSION, SPLIT, RECOMPUTE = "fusion", "split", "recompute"
-PARALLEL, ATOMIC_ADD, ATOMIC_CLEAN, PACKET = "parallel", "atomic_add", "atomic_clean", "packet"
-SUFFIXES = (FUSION, SPLIT, RECOMPUTE, PARALLEL, ATOMIC_ADD, ATOMIC_CLEAN, PACKET)
+PARALLEL, ATOMIC_ADD, ATOMIC_CLEAN, PACKET, NAMED = "parallel", "atomic_add", "atomic_clean", "packet", "named"
+SUFFIXES = (FUSION, SPLIT, RECOMPUTE, PARALLEL, ATOMIC_ADD, ATOMIC_CLEAN, PACKET, NAMED)
 
 
 def kernel_name(body: Graph, suffix: str) -> str:

@@ -10,7 +10,8 @@ Reading order: ``base`` (Pass, Step, Context, the loop), then in pipeline order 
 ``floatstatus_fusion``, ``floatstatus_addn_fusion``. Memory: ``graph_kernel_recompute``, ``atomic_clean``,
 ``stitch_atomic_clean``, ``csr_atomic_add_process``, ``tensor_inplace``, ``optimize_assign``,
 ``compact_tensor_liveness``. Side by side: ``graph_kernel_op_combiner`` (products), ``parallel_fusion`` (kernels).
-Whole idioms: the room ``fusion_group``, which runs first. Shapes: ``shape_values`` (tensors that say shapes) and
+Whole idioms: the room ``fusion_group``, which runs first, and ``named_kernels``, which weighs what it found.
+Shapes: ``shape_values`` (tensors that say shapes) and
 ``kernel_packet``, which runs last. ``absorbed`` holds those of MindSpore for which there is nothing to do here. Where
 each stands, from which level on and why is said in one place, :mod:`graphkernel.pipeline`.
 """

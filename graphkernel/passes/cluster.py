@@ -37,6 +37,11 @@ def graph_kernel_cluster(graph: Graph, context: Context) -> Graph:
     return extract(graph, groups, lambda body: names.named(body, FUSION))
 
 
+def can_join(node: Node, options: Options) -> bool:
+    """True when a kernel of the target can hold the operator."""
+    return _refusal(node, _listed(options), options) is None
+
+
 def _listed(options: Options) -> frozenset[str]:
     """The names that may be clustered: ``enable_cluster_ops_only`` rules the other lists out, disabling beats enabling."""
     if options.enable_cluster_ops_only:

@@ -119,12 +119,8 @@ def test_one_sum_under_two_norms_joins_the_first() -> None:
     assert PASSES["add_rms_norm_fusion"](after) is after
 
 
-def test_on_ascend_the_products_stay_and_elsewhere_a_flag_brings_them(block: Block) -> None:
+def test_elsewhere_a_flag_brings_the_products(block: Block) -> None:
     before = parse(block.before, OPS)
-    product = {node.op.name for node in parse(block.after, OPS).operators} & NATIVE_ON_ASCEND
-    on_ascend = gk.optimize(before, target="ascend")
-    assert product <= {node.op.name for node in on_ascend.operators}
-    same_numbers(before, on_ascend)
     forced = gk.explain(before, target="cpu", flags=f"--enable_pass={block.passes[0]}")
     assert "fused-named" in {decision.code for decision in forced.decisions}
     same_numbers(before, forced.after)

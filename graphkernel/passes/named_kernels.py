@@ -1,0 +1,136 @@
+"""The passes named_by_cost and named_kernels: an operator that Ascend has by name never costs a kernel.
+
+A named operator (AddLayerNorm, PromptFlashAttention) is one launch of the vendor's. Where its parts are one kernel of ours
+that takes neighbours in, the parts are better; where they would be several launches, the operator is. One that stays is a
+kernel too: of a body that holds nothing but the operator, which the generator is handed by its parts, and which is that
+operator again where the generator declines it or an exporter asks for its name.
+
+Before and after::
+
+    y, m, r, s = AddLayerNorm(a, b, g, h)      kernel Fused_AddLayerNorm_named(a, b, g, h) { y, .. = AddLayerNorm(a, b, g, h) }
+                                         ==>   y, s = Fused_AddLayerNorm_named(a, b, g, h)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from graphkernel.cluster.cost import human
+from graphkernel.cluster.extract import extract, splice, with_unique_labels
+from graphkernel.cluster.naming import NAMED as SUFFIX
+from graphkernel.cluster.naming import Names
+from graphkernel.decisions import DecisionLog
+from graphkernel.expanders.base import expand
+from graphkernel.expanders.fused import NAMED
+from graphkernel.expanders.lists import NATIVE_ON_ASCEND
+from graphkernel.ir.graph import Builder, Graph, Node, Value, keep
+from graphkernel.ir.opdef import Kind
+from graphkernel.ir.types import Dim
+from graphkernel.passes.base import Context, graph_pass
+from graphkernel.passes.cluster import can_join, graph_kernel_cluster
+from graphkernel.passes.split import graph_kernel_splitter
+
+COST_PASS, KERNEL_PASS = "named_by_cost", "named_kernels"
+OPAQUE_IN_KERNELS = frozenset({"MatMul", "BatchMatMul", "Split"})
+
+
+@dataclass(frozen=True)
+class _Cost:
+    """What a graph takes: kernels and operators outside of kernels, and the bytes that all of them read and write."""
+
+    launches: int
+    moved: Dim
+
+    @staticmethod
+    def of(graph: Graph) -> _Cost:
+        """Views cost nothing, nor do constants of one element."""
+        calls = [node for node in graph.operators if node.op.kind is not Kind.RESHAPE]
+        touched = (value for node in calls for value in dict.fromkeys((*node.args, *node.outs)))
+        moved: Dim = 0
+        for value in touched:
+            moved = moved + (0 if value.constant is not None else value.type.size * value.type.dtype.itemsize)
+        return _Cost(len(calls), moved)
+
+    def __str__(self) -> str:
+        return f"{self.launches} launch{'' if self.launches == 1 else 'es'} of {human(self.moved)}"
+
+
+@graph_pass
+def named_by_cost(graph: Graph, context: Context) -> Graph:
+    """A named operator becomes its parts where they are one kernel that a neighbour can join, or no kernel at all."""
+    excluded = set(context.options.disable_expand_ops)
+    if context.options.enable_expand_ops_only:
+        return graph
+    found = {
+        node: parts
+        for node in graph.operators
+        if node.op.name in NATIVE_ON_ASCEND - excluded and (parts := _better_parts(node, graph, context)) is not None
+    }
+    if not found:
+        return graph
+
+    def rewrite(node: Node, args: tuple[Value, ...]) -> tuple[Value, ...]:
+        return splice(found[node], args) if node in found else keep(node, args).outs
+
+    return with_unique_labels(graph.rebuild(rewrite))
+
+
+def _better_parts(node: Node, graph: Graph, context: Context) -> Graph | None:
+    """The expansion of a named operator where it is no dearer; the log says what decided."""
+    alone = _alone(node)
+    parts = basic(alone)
+    if parts is alone:
+        return None
+    quiet = replace(context, log=DecisionLog())
+    ours, theirs = _Cost.of(graph_kernel_splitter(graph_kernel_cluster(parts, quiet), quiet)), _Cost.of(alone)
+    around = _neighbours(node, graph, context)
+    is_better = ours.launches == 0 or (ours.launches == 1 and bool(around))
+    compared = f"{node.op.name} is {theirs}, its parts are {ours}"
+    joined = f", which {' and '.join(around)} can join" if around and is_better else ""
+    context.log.add(COST_PASS, "expanded-named" if is_better else "kept-named", node.name, message=compared + joined)
+    return parts if is_better else None
+
+
+def _neighbours(node: Node, graph: Graph, context: Context) -> list[str]:
+    """The operators beside a node that a kernel could hold together with it; views move no bytes and do not count."""
+    beside = dict.fromkeys([*(arg.node for arg in node.args), *graph.users[node]])
+    fit = [one for one in beside if one.op.kind is not Kind.RESHAPE and can_join(one, context.options)]
+    return [f"{one.op.name} {one.name}" for one in fit]
+
+
+@graph_pass
+def named_kernels(graph: Graph, context: Context) -> Graph:
+    """Every named operator whose parts a kernel can hold becomes the only operator of a kernel."""
+    groups = [(node,) for node in graph.operators if node.op.name in NAMED and _fits(node)]
+    if not groups:
+        return graph
+    for (node,) in groups:
+        context.log.add(KERNEL_PASS, "named-kernel", node.name, message=node.op.name)
+    names = Names.beside(graph)
+    return extract(graph, groups, lambda body: names.named(body, SUFFIX))
+
+
+def _fits(node: Node) -> bool:
+    """True when the generator knows every part; a Reshape alone is a view."""
+    parts = basic(_alone(node)).operators
+    known = all(part.op.kind is not Kind.OPAQUE or part.op.name in OPAQUE_IN_KERNELS for part in parts)
+    return known and any(part.op.kind is not Kind.RESHAPE for part in parts)
+
+
+def _alone(node: Node) -> Graph:
+    """A node as a graph of its own, with a parameter for each operand."""
+    builder = Builder()
+    inputs = tuple(builder.parameter(f"x{place}", arg.type) for place, arg in enumerate(node.args))
+    return Graph(node.name, inputs, keep(node, inputs).outs)
+
+
+def basic(body: Graph) -> Graph:
+    """The body with its named operators by their parts; the same body when it has none, or none that expands."""
+
+    def rewrite(node: Node, args: tuple[Value, ...]) -> tuple[Value, ...]:
+        entry = NAMED.get(node.op.name)
+        found = expand(entry, node, args, Builder(origin=node.name), "ascend") if entry is not None else None
+        return found if isinstance(found, tuple) else keep(node, args).outs
+
+    result = body.rebuild(rewrite)
+    return result if result is body else with_unique_labels(result)
