@@ -19,8 +19,9 @@ from kernelgen.poly.tree import (
     Member,
     Node,
     bands,
-    edit_bands,
+    edit_nodes,
     has_band_below,
+    is_band,
     members,
     replace_band,
     split_band,
@@ -31,20 +32,17 @@ from kernelgen.poly.tree import (
 
 def apply(schedule: isl.Schedule, plans: Sequence[BandPlan]) -> isl.Schedule:
     """The schedule with every band as its plan says. Raises ArgumentError for a plan that does not fit."""
-    root = schedule.get_root()
-    if not root.n_children():
-        return schedule
-    found = sum(1 for _ in bands(root.child(0)))
+    found = sum(1 for _ in bands(schedule.get_root()))
     if found != len(plans):
         raise ArgumentError(f"the plan has {len(plans)} bands, the schedule has {found}")
     numbered = iter(enumerate(plans))
 
-    def edit(band: Node, _: bool) -> Node:
+    def edit(band: Node) -> Node:
         number, plan = next(numbered)
         _check_fit(f"band {number}", band, plan)
         return _applied(band, plan)
 
-    return edit_bands(root.child(0), edit).get_schedule()
+    return edit_nodes(schedule, is_band, edit)
 
 
 def _applied(band: Node, plan: BandPlan) -> Node:

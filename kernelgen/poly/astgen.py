@@ -37,6 +37,7 @@ from kernelgen.nest.nodes import Statement as NestStatement
 from kernelgen.nest.walk import vector_loop_of
 from kernelgen.poly.relations import Relations
 from kernelgen.poly.scop import BodyStatement, Scop
+from kernelgen.poly.tree import Node, edit_nodes
 
 _AST = isl.ast_node_type
 _FOR, _IF = (getattr(_AST, name) for name in ("for_", "if_"))  # the stub lacks the names with an underscore
@@ -62,19 +63,15 @@ def to_nest(scop: Scop, whole: Relations, schedule: isl.Schedule) -> Nest:
     """The loops of a schedule; accumulations are not initialised yet and temporaries have their full size."""
     build = isl.AstBuild.from_context(whole.domain.params())
     reader = _Reader(scop, {name: ix.from_dim(dim) for dim, name in whole.parameters.items()})
-    named = _with_variables(schedule.get_root()).get_schedule()
+    named = edit_nodes(schedule, lambda node: node.get_type() == isl.schedule_node_type.mark, _with_variable)
     body = reader.node(build.node_from_schedule(named), LoopKind.SERIAL)
     return Nest(scop.name, scop.symbols, scop.buffers, _as_block(body), scop.argument_shapes)
 
 
-def _with_variables(node: isl.ScheduleNode) -> isl.ScheduleNode:
-    """Marks that also name the variable of their loop, which isl calls after its depth: ``parallel c0``."""
-    for k in range(node.n_children()):
-        node = _with_variables(node.child(k)).parent()
-    if node.get_type() != isl.schedule_node_type.mark:
-        return node
-    name = f"{node.mark_get_id().get_name()} c{node.get_schedule_depth()}"
-    return node.delete().insert_mark(isl.Id(name, context=node.get_ctx()))
+def _with_variable(mark: Node) -> Node:
+    """A mark that also names the variable of its loop, which isl calls after its depth: ``parallel c0``."""
+    name = f"{mark.mark_get_id().get_name()} c{mark.get_schedule_depth()}"
+    return mark.delete().insert_mark(isl.Id(name, context=mark.get_ctx()))
 
 
 @dataclass
@@ -129,7 +126,7 @@ class _Reader:
         upper = self.expression(condition.get_op_arg(1))
         if condition.get_op_type() == _OP.le:
             upper = ix.add(upper, Num(1))
-        step = int(node.for_get_inc().get_val().to_python())
+        step = node.for_get_inc().get_val().get_num_si()
         if kind is LoopKind.INTERLEAVE and vector_loop_of(body) is None:  # it ran once, or isl took it apart
             kind = LoopKind.SERIAL
         return For(name, lower, _distributed(upper), body, kind, step)
@@ -148,7 +145,7 @@ class _Reader:
 
     def expression(self, expr: isl.AstExpr) -> Index:
         if expr.get_type() == _EXPR.int:
-            return Num(int(expr.get_val().to_python()))
+            return Num(expr.get_val().get_num_si())
         if expr.get_type() == _EXPR.id:
             name = expr.get_id().get_name()
             return self.parameters.get(name, Var(name))

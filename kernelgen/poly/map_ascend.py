@@ -59,11 +59,8 @@ def privatise_cores(scop: Scop) -> Scop:
 
 def choose(schedule: isl.Schedule, scop: Scop, whole: Relations, plan: Plan) -> tuple[BandPlan, ...]:
     """The plan of every band of the schedule, innermost first."""
-    root = schedule.get_root()
-    if not root.n_children():
-        return ()
     statements = {s.name: s for s in scop.statements}
-    return tuple(_plan(node, outermost, statements, whole) for node, outermost in bands(root.child(0)))
+    return tuple(_plan(node, outermost, statements, whole) for node, outermost in bands(schedule.get_root()))
 
 
 def choose_whole_blocks(schedule: isl.Schedule, scop: Scop, whole: Relations, plan: Plan) -> tuple[BandPlan, ...]:

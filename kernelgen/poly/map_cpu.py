@@ -45,12 +45,9 @@ PARALLEL, VECTOR, INTERLEAVE = "parallel", "vector", "interleave"
 
 def choose(schedule: isl.Schedule, scop: Scop, whole: Relations, plan: Plan) -> tuple[BandPlan, ...]:
     """The plan of every band of the schedule, innermost first."""
-    root = schedule.get_root()
-    if not root.n_children():
-        return ()
     statements = {s.name: s for s in scop.statements}
     chosen: list[BandPlan] = []
-    for node, outermost in bands(root.child(0)):
+    for node, outermost in bands(schedule.get_root()):
         band = _Band(node, tuple(_Axis.of(member, statements) for member in members(node)), outermost)
         chosen.append(_Chooser(band, whole, plan.cpu).plan())
     return tuple(chosen)

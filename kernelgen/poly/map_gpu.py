@@ -59,13 +59,10 @@ def privatise_blocks(scop: Scop) -> Scop:
 
 def choose(schedule: isl.Schedule, scop: Scop, whole: Relations, plan: Plan) -> tuple[BandPlan, ...]:
     """The plan of every band of the schedule, innermost first."""
-    root = schedule.get_root()
-    if not root.n_children():
-        return ()
     statements = {s.name: s for s in scop.statements}
     plans: list[BandPlan] = []
     part: list[_Band] = []
-    for node, outermost in bands(root.child(0)):
+    for node, outermost in bands(schedule.get_root()):
         part.append(_Band(node, tuple(_Axis.of(member, statements, node, whole) for member in members(node))))
         if outermost:
             plans += _Part(tuple(part), plan.gpu, scop).plans()

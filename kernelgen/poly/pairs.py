@@ -30,10 +30,14 @@ class Pairs:
     def __iter__(self) -> Iterator[Pair]:
         return (pair for pairs in self.by_source.values() for pair in pairs)
 
+    def and_those_of(self, others: Pairs) -> Pairs:
+        """Both kinds."""
+        sources = dict.fromkeys((*self.by_source, *others.by_source))
+        return Pairs({name: (*self.by_source.get(name, ()), *others.by_source.get(name, ())) for name in sources})
+
     def inside(self, domain: isl.UnionSet) -> Iterator[Pair]:
         """The dependences between instances of a domain."""
-        sets = domain.get_set_list()
-        own = {each.get_tuple_name(): each for each in (sets.get_at(k) for k in range(sets.n_set()))}
+        own = sets_by_statement(domain)
         for name, instances in own.items():
             for pair in self.by_source.get(name, ()):
                 if pair.target in own:
@@ -42,9 +46,9 @@ class Pairs:
 
     def between(self, domain: isl.UnionSet) -> isl.UnionMap:
         """The same as one relation."""
-        found = isl.UnionMap.empty(domain.get_space())
+        found = isl.UnionMap.read_from_str(domain.get_ctx(), "{ }")
         for pair in self.inside(domain):
-            found = found.union(pair.relation.to_union_map())
+            found = found.union(isl.UnionMap(pair.relation))
         return found
 
 
@@ -55,6 +59,12 @@ def pairs_of(dependences: isl.UnionMap) -> Pairs:
         source, target = (relation.get_tuple_name(side) for side in (isl.dim_type.in_, isl.dim_type.out))
         found.setdefault(source, []).append(Pair(source, target, relation))
     return Pairs({source: tuple(pairs) for source, pairs in found.items()})
+
+
+def sets_by_statement(domain: isl.UnionSet) -> dict[str, isl.Set]:
+    """Takes a set of instances apart."""
+    found = domain.get_set_list()
+    return {each.get_tuple_name(): each for each in (found.get_at(k) for k in range(found.n_set()))}
 
 
 def by_statement(times: isl.UnionMap) -> dict[str, isl.Map]:

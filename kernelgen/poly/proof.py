@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import TypeVar
 
 import islpy as isl
 
@@ -25,10 +26,12 @@ from kernelgen.errors import ProofError
 from kernelgen.poly.map_ascend import ROWS
 from kernelgen.poly.map_cpu import INTERLEAVE, PARALLEL, VECTOR
 from kernelgen.poly.map_gpu import BLOCK, THREAD
-from kernelgen.poly.pairs import Pairs, by_statement, pairs_of
+from kernelgen.poly.pairs import Pairs, by_statement
 from kernelgen.poly.relations import Relations, extent_text
 from kernelgen.poly.scop import Scop
 from kernelgen.poly.tree import Node, descendants, is_band
+
+_Kind = TypeVar("_Kind", isl.UnionSet, isl.Map)
 
 
 @dataclass(frozen=True)
@@ -66,9 +69,8 @@ def prove(scop: Scop, whole: Relations, schedule: isl.Schedule) -> Proof:
 
 def _bounds(scop: Scop, whole: Relations) -> Iterator[Fact]:
     boxes = _boxes(scop, whole)
-    for what, accesses in (("reads", whole.reads), ("writes", whole.stores.union(whole.accumulations))):
-        outside = accesses.range().subtract(boxes)
-        _require_empty("bounds", what, outside)
+    for what, accesses in (("reads", whole.reads), ("writes", whole.writes)):
+        _require_inside("bounds", what, accesses.range(), boxes)
         yield Fact("bounds", what, "access(domain) - box")
 
 
@@ -85,8 +87,7 @@ def _boxes(scop: Scop, whole: Relations) -> isl.UnionSet:
 
 
 def _legality(whole: Relations, schedule: isl.Schedule) -> Iterator[Fact]:
-    missing = whole.domain.subtract(schedule.get_domain())
-    _require_empty("legality", "instances without a time", missing)
+    _require_inside("legality", "instances without a time", whole.domain, schedule.get_domain())
     yield Fact("legality", "every instance runs", "domain - scheduled")
     time = by_statement(schedule.get_map())
     for pair in whole.flow_pairs:
@@ -96,20 +97,20 @@ def _legality(whole: Relations, schedule: isl.Schedule) -> Iterator[Fact]:
 
 
 def _marks(whole: Relations, schedule: isl.Schedule) -> Iterator[Fact]:
-    everything = pairs_of(whole.flow.union(whole.reduction))
+    everything = whole.flow_pairs.and_those_of(whole.reduction_pairs)
     for node in descendants(schedule.get_root()):
-        if node.get_type() != isl.schedule_node_type.mark or not is_band(node.child(0)):
+        if node.get_type() != isl.schedule_node_type.mark or not is_band(node.get_child(0)):
             continue
-        mark, band = node.mark_get_id().get_name().split()[0], node.child(0)
+        mark, band = node.mark_get_id().get_name().split()[0], node.get_child(0)
         if mark not in (PARALLEL, VECTOR, INTERLEAVE, BLOCK, THREAD, ROWS):
             raise ProofError("marks", f"unknown mark {mark!r}")
-        for crossing in _crossing(whole.flow_pairs if mark in (VECTOR, THREAD, ROWS) else everything, band):
-            _require_empty(mark, "dependences between iterations", crossing)
+        for together, same in _meeting(whole.flow_pairs if mark in (VECTOR, THREAD, ROWS) else everything, band):
+            _require_inside(mark, "dependences between iterations", together, same)
         yield Fact(mark, f"loop {_members(band)}", "{ A -> B : same outer iteration, other iteration of the loop }")
 
 
-def _crossing(dependences: Pairs, band: Node) -> Iterator[isl.Map]:
-    """The dependences within one iteration of the outer loops that join different iterations of the band."""
+def _meeting(dependences: Pairs, band: Node) -> Iterator[tuple[isl.Map, isl.Map]]:
+    """The dependences within one iteration of the outer loops, and all that is within one iteration of the band."""
     pairs = list(dependences.inside(band.get_domain()))
     if not pairs:
         return
@@ -117,7 +118,7 @@ def _crossing(dependences: Pairs, band: Node) -> Iterator[isl.Map]:
     here = by_statement(isl.UnionMap.from_multi_union_pw_aff(band.band_get_partial_schedule()))
     for pair in pairs:
         together, same = (at[pair.source].apply_range(at[pair.target].reverse()) for at in (around, here))
-        yield pair.relation.intersect(together).subtract(same)
+        yield pair.relation.intersect(together), same
 
 
 def _pieces(whole: Relations, schedule: isl.Schedule) -> Iterator[Fact]:
@@ -126,7 +127,7 @@ def _pieces(whole: Relations, schedule: isl.Schedule) -> Iterator[Fact]:
             continue
         pieces: dict[str, list[isl.Set]] = {}
         for k in range(node.n_children()):
-            sets = node.child(k).filter_get_filter().get_set_list()
+            sets = node.get_child(k).filter_get_filter().get_set_list()
             for each in (sets.get_at(j) for j in range(sets.n_set())):
                 pieces.setdefault(each.get_tuple_name(), []).append(each)
         for name, parts in pieces.items():
@@ -140,7 +141,7 @@ def _divided(whole: Relations, sequence: Node, name: str, parts: Sequence[isl.Se
     """The terms of one result, within one iteration of the outer loops, that are in different parts."""
     around = by_statement(sequence.get_prefix_schedule_union_map())[name]
     together = around.apply_range(around.reverse())
-    for pair in pairs_of(whole.reduction).by_source.get(name, ()):
+    for pair in whole.reduction_pairs.by_source.get(name, ()):
         terms = pair.relation.union(pair.relation.reverse()).intersect(together)
         for first, second in combinations(parts, 2):
             yield terms.intersect_domain(first).intersect_range(second)
@@ -150,7 +151,16 @@ def _members(band: Node) -> str:
     return str(band.band_get_partial_schedule())
 
 
-def _require_empty(check: str, subject: str, relation: isl.UnionSet | isl.Map) -> None:
+def _require_inside(check: str, subject: str, inner: _Kind, outer: _Kind) -> None:
+    if not inner.is_subset(outer):
+        raise _failed(check, subject, inner.subtract(outer))
+
+
+def _require_empty(check: str, subject: str, relation: isl.Map) -> None:
     if not relation.is_empty():
-        witness = relation.sample_point() if isinstance(relation, isl.UnionSet) else relation.sample()
-        raise ProofError(check, f"{subject}: {relation}", str(witness))
+        raise _failed(check, subject, relation)
+
+
+def _failed(check: str, subject: str, relation: isl.UnionSet | isl.Map) -> ProofError:
+    witness = relation.sample_point() if isinstance(relation, isl.UnionSet) else relation.sample()
+    return ProofError(check, f"{subject}: {relation}", str(witness))

@@ -1,14 +1,14 @@
 """A scop as isl sets and relations, and its dependences.
 
 Size symbols become isl parameters, each at least 1, and extents are affine expressions over them; an extent that is a
-product of symbols is a parameter of its own. Every access relation is intersected with the domain of its statement here,
-in one place: an unrestricted access lets instances that do not exist overwrite real data, and true dependences vanish
+product of symbols is a parameter of its own. Every access relation is written with the domain of its statement here, in
+one place: an unrestricted access lets instances that do not exist overwrite real data, and true dependences vanish
 silently.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -18,7 +18,7 @@ from kernelgen.dims import Dim, Sym, evaluate, sym
 from kernelgen.nest.index import substitute, values, variables
 from kernelgen.nest.nodes import Accumulate, Expr, Index, IndexBinary, IndexOp, Num, Store, ValueIndex, Var
 from kernelgen.nest.walk import loads_of
-from kernelgen.poly.pairs import Pairs, pairs_of
+from kernelgen.poly.pairs import Pairs, pairs_of, sets_by_statement
 from kernelgen.poly.scop import Scop, Statement
 
 
@@ -27,7 +27,7 @@ class Relations:
     """The isl view of a scop; all maps go from statement instances.
 
     ``domain`` = { S[i] : 0 <= i < extent };
-    ``reads``, ``stores``, ``accumulations`` = { S[i] -> buffer[index] : i in domain };
+    ``reads``, ``writes`` = { S[i] -> buffer[index] : i in domain };
     ``flow`` = { A[i] -> B[j] : A before B in program order, or A is B, ordered, and i lexicographically before j;
     same element, at least one of them writes };
     ``reduction`` = { A[i] -> A[j] : i lexicographically before j, both accumulate into one element }.
@@ -37,10 +37,14 @@ class Relations:
     parameters: Mapping[Dim, str]
     domain: isl.UnionSet
     reads: isl.UnionMap
-    stores: isl.UnionMap
-    accumulations: isl.UnionMap
+    writes: isl.UnionMap
     flow: isl.UnionMap
     reduction: isl.UnionMap
+
+    @cached_property
+    def domains(self) -> Mapping[str, isl.Set]:
+        """``domain`` by statement."""
+        return sets_by_statement(self.domain)
 
     @cached_property
     def flow_pairs(self) -> Pairs:
@@ -58,22 +62,31 @@ def relations(scop: Scop, sizes: Mapping[str, int] | None = None, context: isl.C
     context = context or isl.Context()
     names = _parameters(scop)
     writer = _Writer(context, names, {names[d]: value for d, value in _at(names, sizes).items()} if sizes else {})
-    domain = writer.set_of(scop)
     reads = writer.map_of(
         (s, load.buffer.name, load.index) for s in scop.statements for p in s.body for load in loads_of(p)
     )
-    stores = writer.map_of((s, p.buffer.name, p.index) for s in scop.statements for p in s.body if isinstance(p, Store))
-    accumulations = writer.map_of(
-        (s, p.buffer.name, p.index) for s in scop.statements for p in s.body if isinstance(p, Accumulate)
+    writes = writer.map_of(
+        (s, p.buffer.name, p.index) for s in scop.statements for p in s.body if isinstance(p, Store | Accumulate)
     )
-    reads, stores, accumulations = (m.intersect_domain(domain) for m in (reads, stores, accumulations))
-    before = writer.program_order(scop).union(writer.later_instances(s for s in scop.statements if s.ordered))
-    writes = stores.union(accumulations)
-    touches = writes.union(reads)
-    flow = writes.apply_range(touches.reverse()).union(reads.apply_range(writes.reverse())).intersect(before)
-    same = accumulations.apply_range(accumulations.reverse())
-    reduction = same.intersect(writer.later_instances(s for s in scop.statements if s.accumulations))
-    return Relations(context, names, domain, reads, stores, accumulations, flow, reduction)
+    flow, reduction = _flow(writer, scop, reads, writes), _reduction(writer, scop)
+    return Relations(context, names, writer.set_of(scop), reads, writes, flow, reduction)
+
+
+def _flow(writer: _Writer, scop: Scop, reads: isl.UnionMap, writes: isl.UnionMap) -> isl.UnionMap:
+    order = [*writer.program_order(scop), *writer.later_instances(s for s in scop.statements if s.ordered)]
+    if not order:
+        return writer.union(())
+    one_element = writes.apply_range(writes.union(reads).reverse()).union(reads.apply_range(writes.reverse()))
+    return one_element.intersect(writer.union(order))
+
+
+def _reduction(writer: _Writer, scop: Scop) -> isl.UnionMap:
+    reducing = [s for s in scop.statements if s.accumulations]
+    if not reducing:
+        return writer.union(())
+    accumulations = writer.map_of((s, p.buffer.name, p.index) for s in reducing for p in s.accumulations)
+    same_element = accumulations.apply_range(accumulations.reverse())
+    return same_element.intersect(writer.union(writer.later_instances(reducing)))
 
 
 def _conflicts(scop: Scop) -> Iterable[tuple[Statement, Statement]]:
@@ -140,8 +153,9 @@ class _Writer:
         return f"{statement.name}[{', '.join(it.name + suffix for it in statement.iterators)}]"
 
     def bounds(self, statement: Statement) -> str:
+        sizes = [f"{name} >= 1" for name in self.names.values() if name not in self.fixed]
         boxes = [f"0 <= {it.name} < {self.extent(it.extent)}" for it in statement.iterators]
-        return " and ".join([*boxes, *self.block_numbers(statement)]) or "true"
+        return " and ".join([*sizes, *boxes, *self.block_numbers(statement)]) or "true"
 
     def block_numbers(self, statement: Statement) -> Iterable[str]:
         """The values of iterators that count blocks."""
@@ -155,34 +169,32 @@ class _Writer:
             elif not self.fixed:  # at representative sizes there are all blocks
                 yield f"{blocks.length}*{it.name} < {self.extent(blocks.extent)}"
 
+    def union(self, parts: Iterable[str]) -> isl.UnionMap:
+        return isl.UnionMap.read_from_str(self.context, f"{self.header}{{ {'; '.join(parts)} }}")
+
     def set_of(self, scop: Scop) -> isl.UnionSet:
         parts = "; ".join(f"{self.instance(s)} : {self.bounds(s)}" for s in scop.statements)
-        domain = isl.UnionSet.read_from_str(self.context, f"{self.header}{{ {parts} }}")
-        return domain.intersect_params(self.parameter_bounds())
-
-    def parameter_bounds(self) -> isl.Set:
-        free = [name for name in self.names.values() if name not in self.fixed]
-        return isl.Set.read_from_str(
-            self.context, f"{self.header}{{ : {' and '.join(f'{n} >= 1' for n in free) or 'true'} }}"
-        )
+        return isl.UnionSet.read_from_str(self.context, f"{self.header}{{ {parts} }}")
 
     def map_of(self, accesses: Iterable[tuple[Statement, str, tuple[Index, ...]]]) -> isl.UnionMap:
         symbols = [dim for dim in self.names if isinstance(dim, Sym) and _is_affine(dim)]
         sizes: dict[str, Index] = {dim.symbols[0]: Var(self.extent(dim)) for dim in symbols}
-        parts = dict.fromkeys(
-            f"{self.instance(s)} -> {_access_text(buffer, tuple(substitute(i, sizes) for i in index))}"
-            for s, buffer, index in accesses
+        return self.union(
+            dict.fromkeys(
+                self.access(s, _place(name, tuple(substitute(i, sizes) for i in x))) for s, name, x in accesses
+            )
         )
-        return isl.UnionMap.read_from_str(self.context, f"{self.header}{{ {'; '.join(parts)} }}")
 
-    def program_order(self, scop: Scop) -> isl.UnionMap:
+    def access(self, statement: Statement, place: tuple[str, ...]) -> str:
+        element, *known = place
+        return f"{self.instance(statement)} -> {element} : {' and '.join([*known, self.bounds(statement)])}"
+
+    def program_order(self, scop: Scop) -> Iterator[str]:
         """{ A[i] -> B[j] : A stands before B, both touch one buffer, at least one of them writes it }."""
-        parts = "; ".join(f"{self.instance(a)} -> {self.instance(b, 'p')}" for a, b in _conflicts(scop))
-        return isl.UnionMap.read_from_str(self.context, f"{self.header}{{ {parts} }}")
+        return (f"{self.instance(a)} -> {self.instance(b, 'p')}" for a, b in _conflicts(scop))
 
-    def later_instances(self, statements: Iterable[Statement]) -> isl.UnionMap:
+    def later_instances(self, statements: Iterable[Statement]) -> Iterator[str]:
         """{ A[i] -> A[j] : i lexicographically before j }."""
-        parts = []
         for s in statements:
             left, right = ([f"{it.name}{suffix}" for it in s.iterators] for suffix in ("", "p"))
             less = " or ".join(
@@ -192,23 +204,22 @@ class _Writer:
                 for k in range(len(left))
             )
             if less:
-                parts.append(f"{self.instance(s)} -> {self.instance(s, 'p')} : {less}")
-        return isl.UnionMap.read_from_str(self.context, f"{self.header}{{ {'; '.join(parts)} }}")
+                yield f"{self.instance(s)} -> {self.instance(s, 'p')} : {less}"
 
 
-def _access_text(buffer: str, index: tuple[Index, ...]) -> str:
-    """``x[i, j]``; ``x[d0, j] : exists v0 : d0 = min(max(v0, 0), 9)`` where data decides the place.
+def _place(buffer: str, index: tuple[Index, ...]) -> tuple[str, ...]:
+    """``x[i, j]``; ``x[d0, j]`` and ``(exists v0 : d0 = min(max(v0, 0), 9))`` where data decides the place.
 
     What the data may hold is not known, so the element may be any in the range of the index: more dependences than
     there are, never fewer, and bounds that are proved hold for all data.
     """
     unknown: dict[Expr, str] = {value: f"v{k}" for k, value in enumerate(v for i in index for v in values(i))}
     if not unknown:
-        return f"{buffer}[{', '.join(map(index_text, index))}]"
+        return (f"{buffer}[{', '.join(map(index_text, index))}]",)
     texts = [index_text(i, unknown) for i in index]
     places = [f"d{k}" for k in range(len(index))]
     equal = " and ".join(f"{place} = {text}" for place, text in zip(places, texts, strict=True))
-    return f"{buffer}[{', '.join(places)}] : exists {', '.join(unknown.values())} : {equal}"
+    return f"{buffer}[{', '.join(places)}]", f"(exists {', '.join(unknown.values())} : {equal})"
 
 
 _SIGNS = {IndexOp.ADD: "+", IndexOp.SUB: "-", IndexOp.MUL: "*"}

@@ -56,14 +56,14 @@ class _Scheduler:
             turns = [_turn(s, s.iterators[position]) for s, position in chosen]
             members += [(_union(turns), False)] if all(turns) else []
         outer = isl.MultiUnionPwAff.read_from_str(self.whole.context, f"[{', '.join(text for text, _ in members)}]")
-        band = self.sequence(part.parts).insert_partial_schedule(outer).get_root().child(0).band_set_permutable(1)
+        band = self.sequence(part.parts).insert_partial_schedule(outer).get_root().get_child(0).band_set_permutable(1)
         for k, (_, coincident) in enumerate(members):
             band = band.band_member_set_coincident(k, int(coincident))
         return band.get_schedule()
 
     def leaf(self, part: Leaf) -> isl.Schedule:
         """One statement over the dims that are left to it: isl's schedule of its projection, pulled back."""
-        domain = _domain_of(part.statement, self.whole)
+        domain = isl.UnionSet(self.whole.domains[part.statement.name])
         if not part.iterators:
             return isl.Schedule.from_domain(domain)
         projection = isl.UnionPwMultiAff.read_from_str(
@@ -77,7 +77,7 @@ class _Scheduler:
 
     def scheduled(self, projection: isl.UnionMap, statement: Statement) -> isl.Schedule:
         """isl's schedule of the projected statement at static sizes."""
-        own = _domain_of(statement, self.static)
+        own = isl.UnionSet(self.static.domains[statement.name])
         constraints = isl.ScheduleConstraints.on_domain(own.apply(projection))
         order = self.static.reduction_pairs.between(own)
         if statement.ordered:
@@ -92,11 +92,6 @@ def transplant(static: isl.Schedule, domain: isl.UnionSet) -> isl.Schedule:
     """The same tree over another domain: filters and partial schedules name statements without bounds."""
     text = re.sub(r'domain: "[^"]*"', lambda _: f'domain: "{domain}"', static.to_str(), count=1)
     return isl.Schedule.read_from_str(domain.get_ctx(), text)
-
-
-def _domain_of(statement: Statement, whole: Relations) -> isl.UnionSet:
-    universe = isl.UnionSet.read_from_str(whole.context, "{ " + _instance(statement) + " }")
-    return whole.domain.intersect(universe)
 
 
 def _instance(statement: Statement) -> str:

@@ -1,6 +1,8 @@
 """Editing schedule trees: bands taken apart into members and put together again, with marks.
 
-isl nodes are values: every edit returns the node at the same place in a new tree.
+isl nodes are values: every edit returns the node at the same place in a new tree. islpy never frees its handle of an argument
+that a call consumes, 32 bytes. So what happens often is written with calls that only look: down by ``get_child``, up by
+``get_schedule`` and from the root again.
 """
 
 from __future__ import annotations
@@ -57,7 +59,7 @@ def split_band(band: Node, pieces: Sequence[tuple[isl.UnionSet, Sequence[Loop]]]
         filters = filters.add(piece)
     node = band.delete().insert_sequence(filters)
     for k, (_, loops) in enumerate(parts):
-        node = insert_loops(node.child(k).child(0), loops).ancestor(2)
+        node = insert_loops(node.get_child(k).get_child(0), loops).ancestor(2)
     return node
 
 
@@ -79,22 +81,27 @@ def tiled(member: Member, size: int) -> Member:
     return Member(member.time.scale_down_val(value).floor().scale_val(value), member.coincident)
 
 
-def edit_bands(node: Node, edit: Callable[[Node, bool], Node], outermost: bool = True) -> Node:
-    """Applies ``edit(band, is outermost)`` to every band, innermost first; returns the node at the same place.
+def edit_nodes(schedule: isl.Schedule, wanted: Callable[[Node], bool], edit: Callable[[Node], Node]) -> isl.Schedule:
+    """Applies ``edit`` to every wanted node, innermost first, so that what it does below one moves no other."""
+    for path in [path for path, node in _innermost_first(schedule.get_root(), ()) if wanted(node)]:
+        node = schedule.get_root()
+        for position in path:
+            node = node.get_child(position)
+        schedule = edit(node).get_schedule()
+    return schedule
 
-    ``edit`` may insert nodes above the band as long as it returns the topmost one.
-    """
-    below = outermost and not is_band(node)
+
+def _innermost_first(node: Node, path: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...], Node]]:
     for k in range(node.n_children()):
-        node = edit_bands(node.child(k), edit, below).parent()
-    return edit(node, outermost) if is_band(node) else node
+        yield from _innermost_first(node.get_child(k), (*path, k))
+    yield path, node
 
 
 def bands(node: Node, outermost: bool = True) -> Iterator[tuple[Node, bool]]:
-    """Every band and whether it is outermost, in the order of :func:`edit_bands`."""
+    """Every band and whether it is outermost, innermost first."""
     below = outermost and not is_band(node)
     for k in range(node.n_children()):
-        yield from bands(node.child(k), below)
+        yield from bands(node.get_child(k), below)
     if is_band(node):
         yield node, outermost
 
@@ -109,9 +116,9 @@ def descendants(node: Node) -> Iterator[Node]:
     """The node and all below it."""
     yield node
     for k in range(node.n_children()):
-        yield from descendants(node.child(k))
+        yield from descendants(node.get_child(k))
 
 
 def has_band_below(band: Node) -> bool:
     """Whether another band lies below."""
-    return any(is_band(node) for k in range(band.n_children()) for node in descendants(band.child(k)))
+    return any(is_band(node) for k in range(band.n_children()) for node in descendants(band.get_child(k)))
