@@ -33,7 +33,7 @@ from kernelgen.tune import by_model
 from kernelgen.tune import tune as tune_kernel
 from kernelgen.verify import Record, Status, verify_files
 from kernelgen.verify.pool import Job
-from kernelgen.verify.record import summary
+from kernelgen.verify.record import sizes_run, summary
 
 WRONG_USE = 2
 SUFFIXES = (".info", ".json", ".info_failed", ".failed")
@@ -92,6 +92,7 @@ def verify(
     for record in records:
         if record.status is Status.FAILED:
             say(f"{record.name}: {record.reason}: {record.message}")
+    say(sizes_run(records))
     say(summary(records))
     raise typer.Exit(any(record.status is Status.FAILED for record in records))
 

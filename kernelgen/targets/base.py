@@ -47,6 +47,15 @@ class SampledEntry(Protocol):
         ...
 
 
+@runtime_checkable
+class FeaturedEntry(Protocol):
+    """An entry that knows more of what its kernel does than the nest tells."""
+
+    def features(self, symbols: tuple[int, ...]) -> frozenset[str]:
+        """What the kernel does at these sizes, in words that do not depend on them: loops, instructions, ways taken."""
+        ...
+
+
 @dataclass(frozen=True)
 class Printer:
     """A printer with choices of its own: ``choose`` makes them, ``emit`` follows them or raises ArgumentError."""

@@ -2,7 +2,8 @@
 
 Reading order: record (what one verification found), compare (AKG's tolerances), examine (the independent
 checker on a kernel), fences (arrays against pages without access), diary (what a process died of), guard (a kernel
-between fences), one (one description), pool (many files in worker processes).
+between fences), own_sizes (what a kernel
+does at the size of its file, and where that ran), one (one description), pool (many files in worker processes).
 """
 
 from kernelgen.verify.one import verify, verify_file

@@ -26,6 +26,7 @@ from kernelgen.trials import trials
 from kernelgen.verify.diary import Diary
 from kernelgen.verify.examine import examined
 from kernelgen.verify.guard import guarded
+from kernelgen.verify.own_sizes import Runs, features_of, with_own_features
 from kernelgen.verify.record import Record, Status, failed
 
 Array = np.ndarray[Any, Any]
@@ -42,10 +43,6 @@ INTERPRETED_AT_MOST = 4 << 20
 
 DRAWN_BYTES = 32 << 20
 """Arguments of all draws together, where a kernel runs on several: one that is larger runs on the first draw only."""
-
-LARGER_LIMITS = {"gpu": 32 << 20, "ascend": 128 << 10}
-"""The size that a kernel keeps where it is scaled down less and run once more: a sample of its blocks where the target
-has samples, else all of it, large enough that tiles have several turns or cores."""
 
 
 def verify(
@@ -64,9 +61,9 @@ def verify(
 
     ``against`` is another description of the same inputs and outputs whose meaning is asked for in place of its own.
     With ``checked`` the finished nest also goes through :func:`kernelgen.checker.check`. With ``device`` the kernel runs
-    on one; else a target for devices is interpreted: a small kernel of the same operators whole, then a sample of blocks
-    of a large one, because tiles and launches depend on the sizes. With a ``diary`` it runs between pages without access
-    too, and a fault ends the process: see :mod:`kernelgen.verify.guard`.
+    on one; else a target for devices is interpreted: a small kernel of the same operators whole, then large ones until
+    all that the kernel does at its own size has run: see :mod:`kernelgen.verify.own_sizes`. With a ``diary`` it runs
+    between pages without access too, and a fault ends the process: see :mod:`kernelgen.verify.guard`.
 
     Refusals (UnsupportedError) are skipped with their reason code, as is a target that needs what is not installed; a
     wrong answer or any other exception is a failure.
@@ -81,8 +78,8 @@ def verify(
         return Record(desc.name, Status.SKIPPED, "too-large", f"{argument_bytes(desc) >> 20} MB of arguments")
     try:
         record = _verified(small, _other(small, against), target, seed, compiler, device, is_sampled)
-        if against is None and interpreted and record.status is Status.PASSED and not is_sampled:
-            record = _larger_too(record, desc, min(byte_limit, LARGER_LIMITS[family]), target, seed, compiler)
+        if against is None and record.status is Status.PASSED and not device and small is not desc:
+            record = with_own_features(record, desc, _runs(target, seed, compiler), byte_limit)
         if diary and record.status is Status.PASSED:
             record = guarded(record, compiler(small, target), next(trials(small, seed)), _spoiled(small), diary)
         if checked and record.status is Status.PASSED:
@@ -95,7 +92,16 @@ def verify(
         record = failed(desc.name, "bad-description", str(error))
     except Exception as error:
         record = failed(desc.name, "exception", f"{type(error).__name__}: {error}")
-    return replace(record, scaled=small is not desc)
+    return replace(record, own_bytes=argument_bytes(desc), scaled=small is not desc)
+
+
+def _runs(target: str, seed: int, compiler: Compiler) -> Runs:
+    """How other sizes of a description are verified: a sample of blocks where the target has samples."""
+
+    def verified(desc: KernelDesc, kernel: Any) -> Record:
+        return _verified(desc, desc, target, seed, lambda *_: kernel, device=False, is_sampled=True)
+
+    return Runs(target.partition(":")[0], lambda desc: compiler(desc, target), verified)
 
 
 def _other(desc: KernelDesc, against: KernelDesc | None) -> KernelDesc:
@@ -113,26 +119,6 @@ def _other(desc: KernelDesc, against: KernelDesc | None) -> KernelDesc:
 
 def _signature(desc: KernelDesc) -> list[tuple[Any, ...]]:
     return [*((t.shape, t.dtype) for t in desc.inputs), (), *((t.shape, t.dtype) for t in desc.outputs)]
-
-
-def _larger_too(record: Record, desc: KernelDesc, limit: int, target: str, seed: int, compiler: Compiler) -> Record:
-    """The record of a kernel that passed, with what a larger one has shown, or its failure.
-
-    Where blocks of the larger one build on all of an earlier launch, there is no sample, and the record stays.
-    """
-    large = shrink(desc, limit)
-    if not record.argument_bytes[0] < argument_bytes(large) <= 4 * limit:
-        return record
-    try:
-        again = _verified(large, large, target, seed, compiler, device=False, is_sampled=True)
-    except UnsupportedError:
-        return record
-    both = (*record.argument_bytes, *again.argument_bytes)
-    if again.status is not Status.PASSED:
-        return replace(again, argument_bytes=both)
-    errors = [error for error in (record.max_error, again.max_error) if error is not None]
-    times = {name: record.times.get(name, 0.0) + again.times[name] for name in again.times}
-    return replace(record, times=times, max_error=max(errors, default=None), sampled=again.sampled, argument_bytes=both)
 
 
 def verify_file(
@@ -160,7 +146,9 @@ def _verified(
     clock = _Clock()
     kernel = _placed(clock.timed("compile", lambda: compiler(desc, target)), device)
     proof = Counter(fact.check for fact in kernel.proof.facts) if isinstance(kernel, Kernel) else {}
-    more: dict[str, Any] = {"argument_bytes": (argument_bytes(desc),), "proof": dict(proof)}
+    size = argument_bytes(desc)
+    seen = dict.fromkeys(sorted(features_of(kernel)), size)
+    more: dict[str, Any] = {"argument_bytes": (size,), "features": seen, "proof": dict(proof)}
     error = 0.0
     for inputs in islice(trials(desc, seed), _draws(desc, is_sampled)):
         found, sampled = _compared(kernel, desc, meaning, inputs, is_sampled, clock)
@@ -190,7 +178,7 @@ def _compared(
     wanted = clock.timed("reference", lambda: enclose(meaning, inputs))
     names = [t.name for t in desc.outputs] + [desc.inputs[i].name for i in desc.updated_inputs]
     results = [*outputs, *(given[i] for i in desc.updated_inputs)]
-    if sample is None:
+    if sample is None or all(mask is None for mask in sample.written):
         return agree(names, results, wanted), {}
     counts = _counts(sample, results)
     results = [_where_written(*each) for each in zip(sample.written, results, wanted, strict=True)]

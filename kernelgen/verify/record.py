@@ -20,6 +20,7 @@ FAILURES: dict[str, str] = {
     "wrong-answer": "the kernel's result differs from the reference",
     "bad-description": "the file is no sound description",
     "exception": "compiling or running raised an exception that is not a refusal",
+    "unseen": "something that the kernel does at its own size was run at no size",
     "guard": "arrays beside pages without access: other results, or something written beside an array",
     "fault": "the kernel touched a page without access, or needs more alignment than arrays have",
     "checker": "the independent checker found a fault in the finished nest",
@@ -35,7 +36,9 @@ class Record:
 
     Times are milliseconds. ``max_error`` is the largest absolute difference of any element, None when nothing was
     compared. ``proof`` counts the facts proved per check. ``scaled`` tells that shapes were shrunk to fit the memory.
-    ``argument_bytes`` are those of all arguments together, for each size that was run, the smallest first.
+    ``own_bytes`` are those of all arguments together at the size that the description has, ``argument_bytes`` at each size
+    that was run, in that order. ``features`` are the words of what the kernel does at its own size, each with the bytes of
+    the first size at which that ran, 0 for one that never did.
     ``sampled``, for a kernel too large to interpret: how many of its blocks of threads ran, and how many elements they
     wrote, which are those that were compared. Where ``scaled`` holds too, a small kernel of the same operators ran whole
     before it, or, where that is not small enough either, ``blocks`` are those of the scaled one alone.
@@ -52,10 +55,11 @@ class Record:
     max_error: float | None = None
     proof: Mapping[str, int] = field(default_factory=dict[str, int])
     scaled: bool = False
+    own_bytes: int = 0
     argument_bytes: tuple[int, ...] = ()
+    features: Mapping[str, int] = field(default_factory=dict[str, int])
     sampled: Mapping[str, int] = field(default_factory=dict[str, int])
     checked: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
-
     placements: int = 0
 
     def to_json(self) -> dict[str, Any]:
@@ -77,3 +81,13 @@ def summary(records: Iterable[Record]) -> str:
     return f"{found.count(Status.PASSED)} passed, {found.count(Status.FAILED)} failed" + (
         f", {skipped} skipped" if skipped else ""
     )
+
+
+def sizes_run(records: Iterable[Record]) -> str:
+    """How many kernels ran at their own size, how many at others, and what of their features that has shown."""
+    found = [record for record in records if record.argument_bytes]
+    own = [record for record in found if record.own_bytes in record.argument_bytes]
+    sampled = sum(bool(record.sampled) for record in own)
+    words = [seen for record in found for seen in record.features.values()]
+    blocks = f" ({sampled} by a sample of blocks)" if sampled else ""
+    return f"{len(own)} of {len(found)} at their own size{blocks}; {sum(map(bool, words))} of {len(words)} features run"

@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from kernelgen.errors import CodegenError
+from kernelgen.errors import CodegenError, UnsupportedError
 from kernelgen.nest.nodes import Alloc, Buffer, Nest, Space
 from kernelgen.nest.walk import statements
+from kernelgen.targets.ascend.effort import statements_run
+from kernelgen.targets.ascend.features import features_of
 from kernelgen.targets.ascend.instructions import Kernel
 from kernelgen.targets.ascend.launch import blocks_of, copies_of_locals
 from kernelgen.targets.ascend.lower.scope import local_size, parameter_of
@@ -18,8 +20,12 @@ from kernelgen.targets.ascend.machine import Machine
 from kernelgen.targets.ascend.machines import ASCEND_910B
 from kernelgen.targets.ascend.reader import read_kernel
 from kernelgen.targets.ascend.simulate import Report, simulate
+from kernelgen.targets.base import Sample
 
 STEP_LIMIT = 20_000_000
+
+MOST_STATEMENTS = 100_000
+"""Of all blocks of a sample: some seconds."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +39,7 @@ class SimulatedEntry:
 
     def __call__(self, arrays: tuple[Any, ...], symbols: tuple[int, ...] = ()) -> None:
         """Runs the kernel. Raises CodegenError with the findings where the run is not clean."""
-        sizes = dict(zip(self.nest.symbols, symbols, strict=True))
+        sizes = self._sizes(symbols)
         given = {parameter_of(b): _flat(array) for b, array in zip(self.nest.buffers, arrays, strict=True)}
         empty = frozenset(name for name, array in given.items() if not array.size)
         given = {name: np.zeros(32, array.dtype) if name in empty else array for name, array in given.items()}
@@ -60,6 +66,24 @@ class SimulatedEntry:
         for buffer, array in zip(self.nest.buffers, arrays, strict=True):
             if buffer.space is not Space.INPUT and array.size:
                 np.copyto(array, given[parameter_of(buffer)].reshape(array.shape))
+
+    def sample(self, arrays: tuple[Any, ...], symbols: tuple[int, ...] = ()) -> Sample:
+        """Runs all blocks, or raises UnsupportedError("budget") where that would take minutes."""
+        sizes = self._sizes(symbols)
+        blocks = blocks_of(self.nest, self.machine, sizes)
+        statements = statements_run(self.kernel, blocks, sizes)
+        if statements > MOST_STATEMENTS:
+            raise UnsupportedError("budget", f"the blocks of kernel {self.nest.name!r} run {statements} statements")
+        self(arrays, symbols)
+        return Sample((None,) * len(arrays), blocks, blocks)
+
+    def features(self, symbols: tuple[int, ...] = ()) -> frozenset[str]:
+        """What the text does at these sizes."""
+        sizes = self._sizes(symbols)
+        return features_of(self.kernel, blocks_of(self.nest, self.machine, sizes), sizes)
+
+    def _sizes(self, symbols: tuple[int, ...]) -> dict[str, int]:
+        return dict(zip(self.nest.symbols, symbols, strict=True))
 
     @cached_property
     def kernel(self) -> Kernel:

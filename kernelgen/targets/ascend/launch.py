@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from kernelgen.nest.extents import extent
 from kernelgen.nest.index import add, floor_divide, subtract
-from kernelgen.nest.nodes import For, Index, IndexBinary, IndexOp, LoopKind, Nest, Num, Var
+from kernelgen.nest.nodes import For, LoopKind, Nest, Num
 from kernelgen.targets.ascend.instructions import MIX, Kernel
 from kernelgen.targets.ascend.lower.cube.plan import plan_of
 from kernelgen.targets.ascend.lower.cube.sizes import items_of
@@ -23,8 +24,8 @@ def blocks_of(nest: Nest, machine: Machine, symbols: Mapping[str, int]) -> int:
         only = part.block.statements[0]
         if part.product is None and isinstance(only, For) and only.kind is LoopKind.BLOCK:
             trips = floor_divide(add(subtract(only.upper, only.lower), Num(only.step - 1)), Num(only.step))
-            turns.append(value(trips, symbols))
-    items = [value(items_of(product, machine), symbols) for product in plan.products]
+            turns.append(extent(trips, symbols))
+    items = [extent(items_of(product, machine), symbols) for product in plan.products]
     if not items:
         return min(max(turns), machine.cores)
     return min(max(*items, -(-max(turns) // 2)), machine.cube_cores)
@@ -33,25 +34,3 @@ def blocks_of(nest: Nest, machine: Machine, symbols: Mapping[str, int]) -> int:
 def copies_of_locals(kernel: Kernel, blocks: int) -> int:
     """Vector cores of a launch, each of which has its own copy of a local in GM."""
     return 2 * blocks if kernel.kind == MIX else blocks
-
-
-def value(index: Index, symbols: Mapping[str, int]) -> int:
-    """The value of an index over size symbols."""
-    match index:
-        case Num(number):
-            return number
-        case Var(name):
-            return symbols[name]
-        case IndexBinary(op, left, right):
-            a, b = value(left, symbols), value(right, symbols)
-            return {
-                IndexOp.ADD: a + b,
-                IndexOp.SUB: a - b,
-                IndexOp.MUL: a * b,
-                IndexOp.DIV: a // b if b else 0,
-                IndexOp.MOD: a % b if b else 0,
-                IndexOp.MIN: min(a, b),
-                IndexOp.MAX: max(a, b),
-            }[op]
-        case _:
-            raise ValueError("data decides how many turns a loop has")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from kernelgen.nest.extents import extent
 from kernelgen.nest.nodes import Alloc, For, LoopKind, Nest
 from kernelgen.nest.walk import statements
 from kernelgen.targets.ascend.instructions import Kernel
-from kernelgen.targets.ascend.launch import blocks_of, copies_of_locals, value
+from kernelgen.targets.ascend.launch import blocks_of, copies_of_locals
 from kernelgen.targets.ascend.lower.scope import linear_size, local_size, parameter_of
 from kernelgen.targets.ascend.machine import Machine
 from kernelgen.targets.ascend.simulate.launch import meets
@@ -32,14 +33,14 @@ def _dealt(nest: Nest, sizes: Mapping[str, int]) -> Iterator[int]:
     """The turns of each loop that is dealt to the cores, one at least."""
     for part in nest.body.statements:
         if isinstance(part, For) and part.kind is LoopKind.BLOCK:
-            yield max(1, -(-(value(part.upper, sizes) - value(part.lower, sizes)) // part.step))
+            yield max(1, -(-(extent(part.upper, sizes) - extent(part.lower, sizes)) // part.step))
 
 
 def launch(
     nest: Nest, kernel: Kernel, sizes: Mapping[str, int], blocks: int, looked_at: tuple[int, ...] = (0,)
 ) -> Launch:
     """A launch at some sizes."""
-    own = {parameter_of(b): (b.dtype.numpy, max(32, value(linear_size(b), sizes))) for b in nest.buffers}
+    own = {parameter_of(b): (b.dtype.numpy, max(32, extent(linear_size(b), sizes))) for b in nest.buffers}
     locals_ = (part.buffer for part in statements(nest.body) if isinstance(part, Alloc))
     more = {
         parameter_of(b): (b.dtype.numpy, local_size(b) * copies_of_locals(kernel, blocks))

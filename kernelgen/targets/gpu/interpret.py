@@ -16,10 +16,10 @@ import numpy as np
 
 from kernelgen.dims import evaluate
 from kernelgen.errors import CodegenError, UnsupportedError
+from kernelgen.nest.extents import extent
 from kernelgen.nest.nodes import Grid, Nest, Space
 from kernelgen.targets.base import Sample
 from kernelgen.targets.gpu.cubins import cached_cubin
-from kernelgen.targets.gpu.extents import extent
 from kernelgen.targets.gpu.machines import MACHINES
 from kernelgen.targets.gpu.model import Estimate, estimate
 from kernelgen.targets.gpu.nvrtc import Compiled

@@ -18,11 +18,11 @@ from kernelgen.desc import KernelDesc, TensorDesc
 from kernelgen.desc_bind import bind
 from kernelgen.dims import evaluate
 from kernelgen.errors import ArgumentError
+from kernelgen.nest.extents import extent
 from kernelgen.nest.nodes import Nest, Space
 from kernelgen.targets.gpu.arrays import Border, Layout, Library
 from kernelgen.targets.gpu.cubins import cached_cubin
 from kernelgen.targets.gpu.device import Device, Function, load_functions
-from kernelgen.targets.gpu.extents import extent
 from kernelgen.targets.gpu.program import Launch
 
 ALIGNMENT = 16

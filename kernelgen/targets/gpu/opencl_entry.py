@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from kernelgen.errors import BackendUnavailable, CodegenError
+from kernelgen.nest.extents import extent
 from kernelgen.nest.nodes import Nest, Space
-from kernelgen.targets.gpu.extents import extent
 from kernelgen.targets.gpu.program import launches
 
 INSTALL = "pip install pyopencl pocl-binary-distribution (PoCL runs on the processor), or a vendor's driver"

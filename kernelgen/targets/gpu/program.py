@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kernelgen.nest import index as ix
+from kernelgen.nest.extents import extent
 from kernelgen.nest.nodes import Accumulate, Alloc, AsyncCopy, Copy, Grid, Index, Nest, Num, Space, Store
 from kernelgen.nest.rows import ROW_BYTES, padded_bytes
 from kernelgen.nest.walk import loads_of, statements, stored_buffers
-from kernelgen.targets.gpu.extents import extent
 
 STATIC_SHARED = 48 * 1024
 """Bytes of shared memory that a kernel may declare; more has to be asked for at the launch."""

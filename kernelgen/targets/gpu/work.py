@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 
+from kernelgen.nest.extents import extent
 from kernelgen.nest.nodes import Block, For, Grid, If, Statement
-from kernelgen.targets.gpu.extents import extent
 
 
 def work_of(grid: Grid, sizes: Mapping[str, int]) -> int:

@@ -9,11 +9,11 @@ import pytest
 from kernelgen.desc import KernelDesc
 from kernelgen.dims import Dim, sym
 from kernelgen.dtypes import FLOAT16, FLOAT32, INT32, DType
+from kernelgen.nest.extents import extent
 from kernelgen.nest.nodes import Grid
 from kernelgen.plan import Plan
 from kernelgen.poly.owners import MOST_RESULTS
 from kernelgen.stages import lower
-from kernelgen.targets.gpu.extents import extent
 from kernelgen.verify.one import verify
 from kernelgen.verify.record import Status
 from tests.support.kernel_examples import Writer, tensor

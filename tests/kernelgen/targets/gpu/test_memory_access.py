@@ -12,13 +12,13 @@ from kernelgen.desc_bind import specialize
 from kernelgen.dims import Dim, sym
 from kernelgen.dtypes import FLOAT16, FLOAT32, INT8, DType
 from kernelgen.errors import BackendUnavailable
+from kernelgen.nest.extents import extent
 from kernelgen.nest.places import SHARED_BYTES
 from kernelgen.nest.verify import verify as verify_nest
 from kernelgen.plan import Plan
 from kernelgen.poly.races import prove_races
 from kernelgen.samples import draw
 from kernelgen.stages import lower
-from kernelgen.targets.gpu.extents import extent
 from kernelgen.targets.gpu.interpret import InterpretedEntry
 from kernelgen.targets.gpu.program import launches
 from kernelgen.targets.gpu.ptx import Report

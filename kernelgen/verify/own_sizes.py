@@ -1,0 +1,115 @@
+"""What a kernel does at the size that its file has, and at which sizes all of that was run.
+
+A kernel that is too large for an interpreter runs at others: first small and whole, then at the largest that is affordable,
+then at more until every feature of the real kernel has run. One that never ran is a failure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+from kernelgen.desc import KernelDesc
+from kernelgen.errors import UnsupportedError
+from kernelgen.kernel import Kernel
+from kernelgen.nest import features
+from kernelgen.samples import bind_symbols
+from kernelgen.samples_scale import argument_bytes, shrink
+from kernelgen.targets.base import FeaturedEntry
+from kernelgen.verify.record import Record, Status
+
+KB, MB = 1 << 10, 1 << 20
+SIZES = MappingProxyType(
+    {
+        "gpu": (32 * MB, 128 * MB, 8 * MB, 2 * MB, 512 * KB),
+        "ascend": (16 * MB, 64 * MB, 128 * MB, 4 * MB, 1 * MB, 128 * KB),
+    }
+)
+"""For interpreted targets, bytes of arguments: the first is what a kernel keeps of its size where it takes seconds, larger
+ones and then smaller ones are for features that are still to be seen, or for where it would take minutes."""
+
+WHOLE_SIZES = (512 * MB,)
+"""The same for targets whose kernels run as they are."""
+
+
+@dataclass(frozen=True)
+class Runs:
+    """How a description is compiled, and how what was compiled is verified; ``family`` is the target's."""
+
+    family: str
+    compiled: Callable[[KernelDesc], object]
+    verified: Callable[[KernelDesc, object], Record]
+
+
+def features_of(kernel: object) -> frozenset[str]:
+    """What a kernel does at its own size; nothing for what is no :class:`Kernel`."""
+    if not isinstance(kernel, Kernel):
+        return frozenset()
+    sizes = bind_symbols(kernel.desc)
+    sizes = {name: sizes[name] for name in kernel.nest.symbols}
+    if isinstance(kernel.entry, FeaturedEntry):
+        return kernel.entry.features(tuple(sizes.values()))
+    return features.features_of(kernel.nest, sizes)
+
+
+def with_own_features(record: Record, desc: KernelDesc, runs: Runs, byte_limit: int) -> Record:
+    """The record of a small kernel that passed, with those of larger ones, until all that ``desc`` does has been run.
+
+    Fails with "unseen" where that cannot be, and with the failure of a larger one. Raises UnsupportedError where the
+    target refuses the description at its own size.
+    """
+    wanted = features_of(runs.compiled(desc))
+    found = replace(record, features={word: record.features.get(word, 0) for word in sorted(wanted)})
+    for size, larger in _sizes(desc, runs.family, byte_limit, record.argument_bytes):
+        found = _with_size(found, size, larger, runs)
+        if found.status is not Status.PASSED:
+            return found
+    unseen = [word for word, size in found.features.items() if not size]
+    return found if not unseen else replace(found, status=Status.FAILED, reason="unseen", message="; ".join(unseen))
+
+
+def _with_size(record: Record, size: int, desc: KernelDesc, runs: Runs) -> Record:
+    """The record with what a kernel of this size has shown, where it has anything new to show and can be run."""
+    missing = {word for word, seen in record.features.items() if not seen}
+    first = runs.family in SIZES and len(record.argument_bytes) == 1
+    if not missing and not first:
+        return record
+    kernel = runs.compiled(desc)
+    if not first and not missing & features_of(kernel):
+        return record
+    try:
+        return _joined(record, runs.verified(desc, kernel), size)
+    except UnsupportedError:
+        return record
+
+
+def _sizes(desc: KernelDesc, family: str, byte_limit: int, ran: tuple[int, ...]) -> Iterator[tuple[int, KernelDesc]]:
+    """Kernels of other sizes and their bytes, in the order in which they are worth trying."""
+    known = set(ran)
+    for limit in SIZES.get(family, WHOLE_SIZES):
+        larger = shrink(desc, min(limit, 4 * byte_limit))
+        size = argument_bytes(larger)
+        if size not in known and size <= 4 * limit:
+            known.add(size)
+            yield size, larger
+
+
+def _joined(record: Record, again: Record, size: int) -> Record:
+    """One record of both."""
+    sizes = (*record.argument_bytes, size)
+    if again.status is not Status.PASSED:
+        return replace(again, argument_bytes=sizes, features=record.features)
+    errors = [error for error in (record.max_error, again.max_error) if error is not None]
+    return replace(
+        record,
+        times=_sums(record.times, again.times),
+        max_error=max(errors, default=None),
+        sampled=again.sampled or record.sampled,
+        argument_bytes=sizes,
+        features={word: seen or again.features.get(word, 0) for word, seen in record.features.items()},
+    )
+
+
+def _sums(first: Mapping[str, float], second: Mapping[str, float]) -> dict[str, float]:
+    return {name: first.get(name, 0.0) + second.get(name, 0.0) for name in {**first, **second}}
