@@ -1,4 +1,4 @@
-"""Fits the polynomials of kernelgen/targets/cpu/coefficients.py and prints them: python docs/fit_math.py
+"""Fits the polynomials of kernelgen/targets/coefficients.py and prints them: python docs/fit_math.py
 
 Every fit is a weighted least-squares problem on Chebyshev nodes; Lawson's iteration multiplies the weights by the error,
 which moves the solution towards the smallest maximum (the minimax polynomial). Weights make errors relative to the function
@@ -81,12 +81,20 @@ def main() -> None:
     x = nodes(1e-3, math.pi / 4 * 1.01)
     show("SIN", fit(x**2, (np.sin(x) / x - 1) / x**2, x**3 / np.sin(x), 3))
     show("COS", fit(x**2, (np.cos(x) - 1 + x**2 / 2) / x**4, x**4 / np.cos(x), 2))
+    x = nodes(1e-3, 0.25)
+    show("TANH_NEAR", fit(x**2, (np.tanh(x) / x - 1) / x**2, x**3 / np.tanh(x), 2))
+    x = nodes(1e-3, 1.0)
+    show("ATAN", fit(x**2, (np.arctan(x) / x - 1) / x**2, x**3 / np.arctan(x), 8))
+    x = nodes(1e-3, 0.5)
+    show("ASIN", fit(x**2, (np.arcsin(x) / x - 1) / x**2, x**3 / np.arcsin(x), 4))
+    x = nodes(1e-3, math.pi / 4 * 1.01)
     show("SIN_WIDE", fit(x**2, np.sin(x) / x, x / np.sin(x), 5), 17)
     show("COS_WIDE", fit(x**2, np.cos(x), 1 / np.cos(x), 5), 17)
     x = nodes(1e-3, 1.05)
     show("SINH", fit(x**2, (np.sinh(x) / x - 1) / x**2, x**3 / np.sinh(x), 3))
     s = nodes(1e-4, (math.sqrt(2) - 1) / (math.sqrt(2) + 1) * 1.01)
     show("LOG2_WIDE", fit(s**2, 2 * np.arctanh(s) / s / LN2, s / (2 * np.arctanh(s) / LN2), 6), 17)
+    show("ATANH", fit(s**2, (2 * np.arctanh(s) / s - 2) / s**2, s**3 / (2 * np.arctanh(s)), 3))
     t = nodes(-0.505, 0.505)
     show("EXP2_WIDE", fit(t, np.exp2(t), 1 / np.exp2(t), 8), 17)
 

@@ -1,5 +1,6 @@
-"""Back ends, the only room that imports llvmlite: base (what a target is), python (the reference), cpu (LLVM),
-gpu (CUDA C through NVRTC, on a device or in a PTX interpreter), ascend (AscendC, read back and simulated).
+"""Back ends, the only room that imports llvmlite: base (what a target is), coefficients (of polynomials that targets share),
+python (the reference), cpu (LLVM), gpu (CUDA C through NVRTC, on a device or in a PTX interpreter), ascend (AscendC, read
+back and simulated).
 
 A target is a module (or package) here that defines ``TARGET``; a third party's is named by its dotted module name. A machine
 of the target's family may stand behind a colon: ``ascend:910A``, ``gpu:hip``.
@@ -13,7 +14,7 @@ import pkgutil
 from kernelgen.errors import BackendUnavailable
 from kernelgen.targets.base import Entry, Target
 
-NO_TARGETS = ("base",)
+NO_TARGETS = ("base", "coefficients")
 
 __all__ = ["Entry", "Target", "find_target", "target_names"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kernelgen.targets.cpu import coefficients
+from kernelgen.targets import coefficients
 from tests.accuracy.functions import BY_NAME, FUNCTIONS, Function
 from tests.accuracy.measure import measured
 

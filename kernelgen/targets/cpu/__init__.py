@@ -1,7 +1,7 @@
 """The CPU target: a nest as LLVM assembly with explicit vectors, compiled and loaded through llvmlite.
 
 Reading order: host (what is known of the processor), sizes (of blocks for it), builder (text of functions), values
-(instructions as arithmetic); formats, casts, integers, arithmetic (scalar functions), then coefficients, exponentials,
+(instructions as arithmetic); formats, casts, integers, arithmetic (scalar functions), then exponentials,
 logarithms, trigonometry, mathlib (transcendental ones); frame (what is in scope), indices, borders, access (loads and
 stores), expressions, locals, statements; counting, chosen, vector_plan, invariants, streaming, vector (vector loops);
 transpose, tile_plan, tiles (interleaved loops); work, thread_plan, outline, parallel, loops; choices (what is chosen for

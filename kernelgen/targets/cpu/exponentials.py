@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kernelgen.targets.cpu import coefficients
+from kernelgen.targets import coefficients
 from kernelgen.targets.cpu.values import Value
 
 LOG2_E = 1.4426950408889634

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kernelgen.targets.cpu import coefficients
+from kernelgen.targets import coefficients
 from kernelgen.targets.cpu.exponentials import LN2_HIGH, LN2_LOW, clamped, polynomial
 from kernelgen.targets.cpu.values import Value
 

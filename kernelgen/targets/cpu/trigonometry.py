@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kernelgen.targets.cpu import coefficients
+from kernelgen.targets import coefficients
 from kernelgen.targets.cpu.exponentials import polynomial
 from kernelgen.targets.cpu.logarithms import WIDE_ROUNDER
 from kernelgen.targets.cpu.values import Value

@@ -1,7 +1,8 @@
 """From a nest to a kernel, one pass a file.
 
-Reading order: writer (tiles and statements), indices, values, casting, lanes (elements that one instruction works
-on), operations (scalar functions), counting (lanes that count), fold (many lanes become few), scope (what is known
+Reading order: writer (tiles and statements), indices, values, casting, counting (lanes that count), lanes (elements
+that one instruction works on), reals (float32 and words of 32 bits in formulas), functions, angles, powers (formulas),
+operations (scalar functions), fold (many lanes become few), scope (what is known
 where a statement stands), transfers (loads and stores), evaluate (expressions, bindings, reductions), fits (which
 loops are tiles), turns (loops become turns of lanes or rows), promote (the walk over a nest); uses (what a statement
 touches), copies (their order), whole_blocks (without DataCopyPad), double_buffer, banks (alignment), storage

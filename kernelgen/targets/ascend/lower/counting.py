@@ -1,10 +1,11 @@
-"""Lanes that count: 0, 1, 2, ... made once where the kernel starts, and byte offsets at equal distances for Gather.
+"""Lanes that count: 0, 1, 2, ... made once where the kernel starts, byte offsets at equal distances for Gather, tables.
 
 The scalar unit writes the first block; each Adds doubles what is there: ``ramp[8:16] = ramp[0:8] + 8``, and so on.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from kernelgen.dtypes import INT32, UINT32
@@ -24,6 +25,7 @@ class Counting:
     body: list[Statement] = field(default_factory=list[Statement])
     _ramp: Tensor | None = None
     _offsets: dict[int, Tensor] = field(default_factory=dict[int, Tensor])
+    _tables: dict[tuple[int, ...], Tensor] = field(default_factory=dict[tuple[int, ...], Tensor])
 
     @property
     def ramp(self) -> Tensor:
@@ -50,3 +52,12 @@ class Counting:
             self.body.append(make_call("Muls", dst=tile, src=ramp, scalar=step, count=self.lanes))
             self._offsets[step] = self.writer.alias(tile, UINT32)
         return self._offsets[step]
+
+    def table(self, numbers: Sequence[int]) -> Tensor:
+        """Known numbers, of 32 bits with their signs."""
+        key = tuple(numbers)
+        if key not in self._tables:
+            tile = self.writer.tile("table", INT32, len(key), primed=True)
+            self.body += [SetValue(tile.name, wrap(k), wrap(number)) for k, number in enumerate(key)]
+            self._tables[key] = tile
+        return self._tables[key]

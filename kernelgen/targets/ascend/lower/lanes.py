@@ -25,6 +25,7 @@ from kernelgen.errors import UnsupportedError
 from kernelgen.targets.ascend.expressions import Expression, Number, ceil_div
 from kernelgen.targets.ascend.instructions import TensorRef
 from kernelgen.targets.ascend.lower.casting import cast_path
+from kernelgen.targets.ascend.lower.counting import Counting
 from kernelgen.targets.ascend.lower.values import Constant, Held, Value
 from kernelgen.targets.ascend.lower.writer import Writer
 from kernelgen.targets.ascend.machine import Machine
@@ -64,6 +65,7 @@ class Lanes:
 
     writer: Writer
     machine: Machine
+    counting: Counting
     axes: tuple[Axis, ...] = ()
     pitch: int = 1
     whole: bool = False

@@ -2,10 +2,7 @@
 
     x // c       ->  Div, Cast to int32 by floor and back where that is exact
     a < b (i32)  ->  Max(a, b) == a says a >= b, its complement the rest: int32 compares by equality only
-    tanh(x)      ->  1 - 2 / (exp(2x) + 1), near 0 x + x s (c0 + s(c1 + ...)), s = x^2
-    erfc(x)      ->  exp(-x^2) w (1 + s(a1 + s(a2 + ...))), t = x / 2, w = 1 / (1 + t), s = t w; 2 - erfc(-x) below 0
-    erf(x)       ->  1 - t(a1 + t(a2 + ...)) exp(-x^2), t = 1 / (1 + p|x|)   (Abramowitz and Stegun 7.1.26, |error| < 1.5e-7),
-                     near 0 x + x (c0 + s(c1 + ...)), s = x^2
+    tanh(x) ...  ->  formulas of :mod:`functions` and :mod:`angles`
 
 Functions that need more digits than float16 has are computed in float32 and rounded once.
 """
@@ -17,28 +14,15 @@ from collections.abc import Callable, Mapping, Sequence
 
 from kernelgen.dtypes import BOOL, FLOAT16, FLOAT32, INT32, INT64, UINT32, DType
 from kernelgen.errors import UnsupportedError
+from kernelgen.targets.ascend.lower import angles, functions, powers
 from kernelgen.targets.ascend.lower.lanes import Lanes
+from kernelgen.targets.ascend.lower.reals import Real
 from kernelgen.targets.ascend.lower.values import Constant, Held, Value
 
 Rule = Callable[[Lanes, Sequence[Value], DType], Held]
 
 WHOLE_DIGITS: Mapping[DType, float] = {FLOAT32: 2.0**23, FLOAT16: 2.0**11}
 """From here on every float is an integer."""
-ERF = (0.254829592, -0.284496736, 1.421413741, -1.453152027, 1.061405429)
-ERF_P = 0.3275911
-TANH = (-0.3333332944, 0.1333315218, -0.05393994278, 0.02166340412, -0.00808562859, 0.002059582502)
-TANH_NEAR = 0.625
-ERF_NEAR = (
-    0.1283791657, -0.3761262584, 0.1128358526, -0.02685381563, 0.00518833378, -0.000801024195, 7.854008923e-05,
-)  # fmt: skip
-ERF_BOUND = 0.95
-ERFC = (
-    -1.256752665, 0.4862657069, 0.2145996001, -0.1179141321, -0.02543540992, -0.1461671373, 0.1860268877, -0.05853548937,
-)  # these and those of tanh and erf are the CPU's, docs/fit_math.py  # fmt: skip
-ERFC_LIMIT = 10.1
-"""From here on erfc is 0 in float32."""
-ATAN_LIMIT = 1e9
-"""From here on atan is pi / 2 in float32."""
 RING = ("add", "sub", "mul")
 SWAPPED = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE", "EQ": "EQ", "NE": "NE"}
 COMPLEMENTS = {"EQ": "NE", "GE": "LT", "LE": "GT"}
@@ -191,83 +175,23 @@ def _remainder(rounding: Rule) -> Rule:
 # ---------------------------------------------------------------- functions
 
 
-def _tanh(lanes: Lanes, args: Sequence[Value], dtype: DType) -> Held:
-    """An odd polynomial near 0, where ``1 - 2 / (exp(2x) + 1)`` cancels."""
-    x = lanes.held(args[0])
-    square = lanes.binary("Mul", x, x, dtype)
-    total = _powers(lanes, square, TANH, dtype)
-    near = lanes.binary("Add", lanes.binary("Mul", total, x, dtype), x, dtype)
-    grown = lanes.unary("Exp", lanes.scalar("Muls", x, 2.0, dtype), dtype)
-    share = lanes.binary("Div", Constant(2.0, dtype), lanes.scalar("Adds", grown, 1.0, dtype), dtype)
-    far = _subtract(lanes, (Constant(1.0, dtype), share), dtype)
-    small = lanes.compare("LT", lanes.unary("Abs", x, dtype), Constant(TANH_NEAR, dtype))
-    return lanes.select(small, near, far, dtype)
+def _of_reals(function: Callable[..., Real]) -> Rule:
+    """A formula of float32; half precision is rounded once."""
 
+    def rule(lanes: Lanes, args: Sequence[Value], dtype: DType) -> Held:
+        return function(*(Real(lanes, lanes.held(arg)) for arg in args)).held
 
-def _powers(lanes: Lanes, x: Held, factors: Sequence[float], dtype: DType) -> Held:
-    """``x (c0 + x (c1 + ...))``."""
-    total = lanes.scalar("Muls", x, factors[-1], dtype)
-    for factor in factors[-2::-1]:
-        total = lanes.binary("Mul", lanes.scalar("Adds", total, factor, dtype), x, dtype)
-    return total
-
-
-def _erf(lanes: Lanes, args: Sequence[Value], dtype: DType) -> Held:
-    """An odd polynomial near 0, where a difference from 1 cancels."""
-    x = lanes.held(args[0])
-    size = lanes.unary("Abs", x, dtype)
-    near = lanes.scalar("Adds", lanes.scalar("Muls", size, ERF_P, dtype), 1.0, dtype)
-    t = lanes.binary("Div", Constant(1.0, dtype), near, dtype)
-    total = lanes.scalar("Muls", t, ERF[4], dtype)
-    for factor in ERF[3::-1]:
-        total = lanes.binary("Mul", lanes.scalar("Adds", total, factor, dtype), t, dtype)
-    square = lanes.scalar("Muls", lanes.binary("Mul", x, x, dtype), -1.0, dtype)
-    tail = lanes.binary("Mul", total, lanes.unary("Exp", square, dtype), dtype)
-    found = _subtract(lanes, (Constant(1.0, dtype), tail), dtype)
-    negative = lanes.compare("LT", x, Constant(0.0, dtype))
-    far = lanes.select(negative, lanes.scalar("Muls", found, -1.0, dtype), found, dtype)
-    slope = lanes.scalar(
-        "Adds", _powers(lanes, lanes.binary("Mul", x, x, dtype), ERF_NEAR[1:], dtype), ERF_NEAR[0], dtype
-    )
-    around = lanes.binary("Add", lanes.binary("Mul", slope, x, dtype), x, dtype)
-    return lanes.select(lanes.compare("LT", size, Constant(ERF_BOUND, dtype)), around, far, dtype)
-
-
-def _erfc(lanes: Lanes, args: Sequence[Value], dtype: DType) -> Held:
-    x = lanes.held(args[0])
-    size = lanes.scalar("Mins", lanes.unary("Abs", x, dtype), ERFC_LIMIT, dtype)
-    t = lanes.scalar("Muls", size, 0.5, dtype)
-    w = lanes.binary("Div", Constant(1.0, dtype), lanes.scalar("Adds", t, 1.0, dtype), dtype)
-    s = lanes.binary("Mul", t, w, dtype)
-    total = lanes.scalar("Muls", s, ERFC[-1], dtype)
-    for factor in ERFC[-2::-1]:
-        total = lanes.binary("Mul", lanes.scalar("Adds", total, factor, dtype), s, dtype)
-    slow = lanes.binary("Mul", lanes.scalar("Adds", total, 1.0, dtype), w, dtype)
-    square = lanes.scalar("Muls", lanes.binary("Mul", size, size, dtype), -1.0, dtype)
-    positive = lanes.binary("Mul", slow, lanes.unary("Exp", square, dtype), dtype)
-    negative = lanes.compare("LT", x, Constant(0.0, dtype))
-    return lanes.select(negative, _subtract(lanes, (Constant(2.0, dtype), positive), dtype), positive, dtype)
+    return _in_float32(rule)
 
 
 def _power(lanes: Lanes, args: Sequence[Value], dtype: DType) -> Held:
-    """Small whole exponents multiply; others go through logarithms, with the sign of an odd whole exponent's base."""
+    """Small whole exponents multiply; others go through logarithms."""
     base, exponent = args
     if isinstance(exponent, Constant) and float(exponent.value).is_integer() and 1 <= abs(exponent.value) <= 16:
         return _whole_power(lanes, base, int(exponent.value), dtype)
     if isinstance(exponent, Constant) and exponent.value == 0.5:
         return lanes.unary("Sqrt", base, dtype)
-    x, y = lanes.held(base), lanes.held(exponent)
-    size = lanes.unary(
-        "Exp", lanes.binary("Mul", y, lanes.unary("Ln", lanes.unary("Abs", x, dtype), dtype), dtype), dtype
-    )
-    half = lanes.scalar("Muls", y, 0.5, dtype)
-    whole = lanes.compare("EQ", FLOOR(lanes, (y,), dtype), y)
-    even = lanes.compare("EQ", FLOOR(lanes, (half,), dtype), half)
-    signed = lanes.select(even, size, lanes.scalar("Muls", size, -1.0, dtype), dtype)
-    negative = lanes.select(whole, signed, Constant(math.nan, dtype), dtype)
-    found = lanes.select(lanes.compare("LT", x, Constant(0.0, dtype)), negative, size, dtype)
-    zero = lanes.compare("EQ", y, Constant(0.0, dtype))
-    return lanes.select(zero, lanes.held(Constant(1.0, dtype)), found, dtype)
+    return powers.power(Real(lanes, lanes.held(base)), Real(lanes, lanes.held(exponent))).held
 
 
 def _whole_power(lanes: Lanes, base: Value, exponent: int, dtype: DType) -> Held:
@@ -290,81 +214,6 @@ def _sign(lanes: Lanes, args: Sequence[Value], dtype: DType) -> Held:
     one, minus = Constant(1.0, dtype), Constant(-1.0, dtype)
     negative = lanes.select(lanes.compare("LT", x, zero), minus, x, dtype)
     return lanes.select(lanes.compare("GT", x, zero), one, negative, dtype)
-
-
-def _shifted_exp(lanes: Lanes, args: Sequence[Value], dtype: DType) -> Held:
-    return lanes.scalar("Adds", lanes.unary("Exp", args[0], dtype), -1.0, dtype)
-
-
-def _shifted_log(lanes: Lanes, args: Sequence[Value], dtype: DType) -> Held:
-    return lanes.unary("Ln", lanes.scalar("Adds", args[0], 1.0, dtype), dtype)
-
-
-def _hyperbolic(sign: float) -> Rule:
-    """``(exp(x) + sign * exp(-x)) / 2``."""
-
-    def rule(lanes: Lanes, args: Sequence[Value], dtype: DType) -> Held:
-        x = lanes.held(args[0])
-        down = lanes.unary("Exp", lanes.scalar("Muls", x, -1.0, dtype), dtype)
-        both = lanes.binary("Add", lanes.unary("Exp", x, dtype), lanes.scalar("Muls", down, sign, dtype), dtype)
-        return lanes.scalar("Muls", both, 0.5, dtype)
-
-    return rule
-
-
-def _inverse_hyperbolic(shift: float) -> Rule:
-    """``ln(x + sqrt(x^2 + shift))``; for asinh of |x|, with the sign of x."""
-
-    def rule(lanes: Lanes, args: Sequence[Value], dtype: DType) -> Held:
-        x = lanes.held(args[0])
-        size = lanes.unary("Abs", x, dtype) if shift > 0 else x
-        root = lanes.unary("Sqrt", lanes.scalar("Adds", lanes.binary("Mul", x, x, dtype), shift, dtype), dtype)
-        found = lanes.unary("Ln", lanes.binary("Add", size, root, dtype), dtype)
-        if shift < 0:
-            return found
-        negative = lanes.compare("LT", x, Constant(0.0, dtype))
-        return lanes.select(negative, lanes.scalar("Muls", found, -1.0, dtype), found, dtype)
-
-    return rule
-
-
-def _atanh(lanes: Lanes, args: Sequence[Value], dtype: DType) -> Held:
-    """``ln((1 + x) / (1 - x)) / 2``."""
-    x = lanes.held(args[0])
-    share = lanes.binary(
-        "Div", lanes.scalar("Adds", x, 1.0, dtype), _subtract(lanes, (Constant(1.0, dtype), x), dtype), dtype
-    )
-    return lanes.scalar("Muls", lanes.unary("Ln", share, dtype), 0.5, dtype)
-
-
-def _arc_tangent(lanes: Lanes, args: Sequence[Value], dtype: DType) -> Held:
-    """Halved twice by ``atan(x) = 2 atan(x / (1 + sqrt(1 + x^2)))``, then the series up to x^15: |error| < 1e-7.
-
-    What is larger than ``ATAN_LIMIT`` has the same result, and a square that would overflow.
-    """
-    x = lanes.scalar("Maxs", lanes.scalar("Mins", args[0], ATAN_LIMIT, dtype), -ATAN_LIMIT, dtype)
-    for _ in range(2):
-        root = lanes.unary("Sqrt", lanes.scalar("Adds", lanes.binary("Mul", x, x, dtype), 1.0, dtype), dtype)
-        x = lanes.binary("Div", x, lanes.scalar("Adds", root, 1.0, dtype), dtype)
-    square = lanes.binary("Mul", x, x, dtype)
-    total = lanes.scalar("Adds", lanes.scalar("Muls", square, -1.0 / 15, dtype), 1.0 / 13, dtype)
-    for divisor in (-11.0, 9.0, -7.0, 5.0, -3.0, 1.0):
-        total = lanes.scalar("Adds", lanes.binary("Mul", total, square, dtype), 1.0 / divisor, dtype)
-    return lanes.scalar("Muls", lanes.binary("Mul", total, x, dtype), 4.0, dtype)
-
-
-def _arc_sine(lanes: Lanes, args: Sequence[Value], dtype: DType) -> Held:
-    """``2 atan(x / (1 + sqrt(1 - x^2)))``."""
-    x = lanes.held(args[0])
-    square = lanes.scalar("Muls", lanes.binary("Mul", x, x, dtype), -1.0, dtype)
-    root = lanes.unary("Sqrt", lanes.scalar("Adds", square, 1.0, dtype), dtype)
-    share = lanes.binary("Div", x, lanes.scalar("Adds", root, 1.0, dtype), dtype)
-    return lanes.scalar("Muls", _arc_tangent(lanes, (share,), dtype), 2.0, dtype)
-
-
-def _arc_cosine(lanes: Lanes, args: Sequence[Value], dtype: DType) -> Held:
-    """``pi / 2 - asin(x)``."""
-    return _subtract(lanes, (Constant(math.pi / 2, dtype), _arc_sine(lanes, args, dtype)), dtype)
 
 
 # ---------------------------------------------------------------- bits
@@ -445,8 +294,14 @@ def _against_infinity(mode: str) -> Rule:
     return rule
 
 
+REALS: Mapping[str, Callable[..., Real]] = {
+    "expm1": functions.expm1, "log1p": functions.log1p, "tanh": functions.tanh, "sinh": functions.sinh,
+    "cosh": functions.cosh, "asinh": functions.asinh, "acosh": functions.acosh, "atanh": functions.atanh,
+    "erf": functions.erf, "erfc": functions.erfc, "atan": angles.atan, "atan2": angles.atan2, "asin": angles.asin,
+    "acos": angles.acos, "sin": angles.sin, "cos": angles.cos, "tan": angles.tan,
+}  # fmt: skip
 COMPARING = frozenset({
-    "floor", "ceil", "trunc", "round", "floor_div", "mod", "floor_mod", "erf", "erfc", "tanh", "pow", "sign", "asinh", "select",
+    "floor", "ceil", "trunc", "round", "floor_div", "mod", "floor_mod", "pow", "sign", "select", *REALS,
 })  # fmt: skip
 
 RULES: Mapping[str, Rule] = {
@@ -457,13 +312,8 @@ RULES: Mapping[str, Rule] = {
     "reciprocal": _unary("Reciprocal"),
     "floor": FLOOR, "trunc": TRUNC, "ceil": _rounded("CAST_CEIL"), "round": _rounded("CAST_RINT"),
     "floor_div": _in_float32(_floor_divide), "mod": _in_float32(_remainder(TRUNC)),
-    "floor_mod": _in_float32(_remainder(FLOOR)), "pow": _in_float32(_power), "tanh": _in_float32(_tanh),
-    "erf": _in_float32(_erf), "erfc": _in_float32(_erfc), "sign": _sign,
-    "expm1": _in_float32(_shifted_exp), "log1p": _in_float32(_shifted_log),
-    "sinh": _in_float32(_hyperbolic(-1.0)), "cosh": _in_float32(_hyperbolic(1.0)),
-    "asinh": _in_float32(_inverse_hyperbolic(1.0)), "acosh": _in_float32(_inverse_hyperbolic(-1.0)),
-    "atanh": _in_float32(_atanh), "atan": _in_float32(_arc_tangent), "asin": _in_float32(_arc_sine),
-    "acos": _in_float32(_arc_cosine),
+    "floor_mod": _in_float32(_remainder(FLOOR)), "pow": _in_float32(_power), "sign": _sign,
+    **{name: _of_reals(function) for name, function in REALS.items()},
     "equal": _comparison("EQ"), "not_equal": _comparison("NE"), "less": _comparison("LT"),
     "less_equal": _comparison("LE"), "greater": _comparison("GT"), "greater_equal": _comparison("GE"),
     "logical_and": _words("And"), "logical_or": _words("Or"), "logical_not": _words("Not"), "select": _select,

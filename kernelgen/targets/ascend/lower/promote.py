@@ -126,7 +126,9 @@ def _block(context: Context, block: Block, scope: Scope) -> None:
             case Alloc():
                 _allocate(context, part.buffer)
             case _:
-                statement(context, part, Lanes(context.writer, context.machine, whole=compares(part)), scope)
+                statement(
+                    context, part, Lanes(context.writer, context.machine, context.counting, whole=compares(part)), scope
+                )
 
 
 def _loop(context: Context, loop: For, scope: Scope) -> None:

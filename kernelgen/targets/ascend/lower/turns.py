@@ -88,11 +88,11 @@ def vector_turns(context: Context, loop: For, scope: Scope) -> None:
     longest = most(loop.upper, loop.lower)
     capacity = turn if longest is None else min(turn, tile_lanes(longest))
     whole = any(compares(part) for part in loop.body.statements)
-    full = Lanes(context.writer, context.machine, (Axis(loop.var, Number(capacity), capacity),))
+    full = Lanes(context.writer, context.machine, context.counting, (Axis(loop.var, Number(capacity), capacity),))
     totals = {part: accumulator(part, full) for part in _reductions(loop)}
     with turns(context, loop, scope, capacity) as turn_:
         axis = Axis(loop.var, turn_.count, capacity)
-        lanes = Lanes(context.writer, context.machine, (axis,), whole=whole, depth=turn_.depth)
+        lanes = Lanes(context.writer, context.machine, context.counting, (axis,), whole=whole, depth=turn_.depth)
         enter(loop, turn_, capacity, scope)
         for part in loop.body.statements:
             if isinstance(part, Accumulate) and part in totals:
@@ -109,7 +109,7 @@ def _reductions(loop: For) -> tuple[Accumulate, ...]:
 
 def _finish(context: Context, totals: Mapping[Accumulate, Held], capacity: int, scope: Scope) -> None:
     """The accumulators' lanes are folded into one, which joins the element."""
-    single = Lanes(context.writer, context.machine)
+    single = Lanes(context.writer, context.machine, context.counting)
     for part, total in totals.items():
         one = fold(context.writer, context.machine, part.function, total, tile_lanes(capacity))
         join(context, part, one, single, scope)
@@ -124,7 +124,7 @@ def row_turns(context: Context, loop: For, tiles: RowTiles, scope: Scope) -> Non
     inner = frozenset(part.var for part in statements(loop.body) if isinstance(part, For))
     with turns(context, loop, scope, tiles.rows) as turn:
         axis = Axis(loop.var, turn.count, tiles.rows)
-        lanes = Lanes(context.writer, context.machine, (axis,), whole=whole, depth=turn.depth)
+        lanes = Lanes(context.writer, context.machine, context.counting, (axis,), whole=whole, depth=turn.depth)
         enter(loop, turn, tiles.rows, scope)
         scope.moving, scope.written = frozenset((loop.var, *inner)), stored_buffers(loop.body)
         _row_block(context, loop.body, tiles, lanes, scope)
