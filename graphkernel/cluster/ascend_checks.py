@@ -1,7 +1,8 @@
 """What Ascend kernels can take of each operator: data types, ranks, sizes and attributes, as a table.
 
-Source: the checks that MindSpore makes before its Ascend generator (DVM) sees an operator. Its rule that a Reshape must
-stand behind a matrix product is left out: a reshape inside our kernels is a change of indices.
+Source: the checks that MindSpore makes before its Ascend generator (DVM) sees an operator. What ours can do more is left
+out: a reshape inside our kernels is a change of indices, wherever it stands; slices have any rank, place and step;
+products any number of rows, known or not, and any rank.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ FLOATS = frozenset({"float16", "bfloat16", "float32"})
 NUMBERS = FLOATS | {"int32"}
 BOOLS = frozenset({"bool"})
 LARGEST_DIM = 65535 - 255  # of a matrix product; what is left is lost to the alignment of addresses
-SMALL_PRODUCT = 512
 
 
 @dataclass(frozen=True)
@@ -76,31 +76,13 @@ def _one_layout(node: Node) -> str:
     return f"layouts {', '.join(layouts)} are mixed or have symbolic extents" if mixed or symbolic else ""
 
 
-def _inner_slice(node: Node) -> str:
-    """At most four dims, all but the last three whole, every step 1."""
-    operand, result = node.args[0].type, node.types[0]
-    if operand.rank > 4:
-        return f"rank {operand.rank} is more than 4"
-    if operand.shape[:-3] != result.shape[: operand.rank - 3] and operand.rank > 3:
-        return "it cuts more than the last three dims"
-    return "its steps are not all 1" if any(step != 1 for step in node.attrs.ints("strides", ())) else ""
-
-
 def _product(node: Node) -> str:
-    """Static, at most LARGEST_DIM wide, rank 4 at most, and not so small that the library is faster."""
-    result = node.types[0]
-    if not (result.is_static and all(arg.type.is_static for arg in node.args)):
-        return "a matrix product needs static extents"
-    if any(_exceeds(type_.shape[-1:], LARGEST_DIM) for type_ in (result, *(arg.type for arg in node.args))):
-        return f"a matrix is wider than {LARGEST_DIM}"
-    if result.rank > 4:
-        return f"rank {result.rank} is more than 4"
-    small = node.op.name == "MatMul" and not _exceeds(result.shape[-2:], SMALL_PRODUCT)
-    return f"{SMALL_PRODUCT} x {SMALL_PRODUCT} or less is left to the library" if small else ""
-
-
-def _exceeds(shape: Iterable[object], bound: int) -> bool:
-    return any(isinstance(dim, int) and dim > bound for dim in shape)
+    """Rows of memory known and at most LARGEST_DIM long: a copy into fractals steps over one by a field of 16 bits."""
+    widths = [type_.shape[-1] for type_ in (*node.types, *(arg.type for arg in node.args))]
+    if not all(isinstance(width, int) for width in widths):
+        return "the rows of a matrix have a symbolic length"
+    wide = any(isinstance(width, int) and width > LARGEST_DIM for width in widths)
+    return f"a matrix is wider than {LARGEST_DIM}" if wide else ""
 
 
 def _grouped(node: Node) -> str:
@@ -117,14 +99,13 @@ _PLAIN = frozenset({"float16", "float32"})
 _CAST = frozenset({*NUMBERS, "bool"})
 _NUMBERS = Takes(NUMBERS, NUMBERS)
 _COMPARES = Takes(NUMBERS, BOOLS, alike=False)
-_SLICE = Takes(NUMBERS, NUMBERS, checks=(_inner_slice,))
 _MATRICES = Takes(_HALF, _HALF, checks=(_product,))
 
 TABLE: Mapping[str, Takes] = {
     **dict.fromkeys(("Add", "Sub", "Mul", "Maximum", "Minimum", "Neg", "Abs", "Assign", "BroadcastTo"), _NUMBERS),
     **dict.fromkeys(("Equal", "NotEqual", "Greater", "GreaterEqual", "Less", "LessEqual"), _COMPARES),
     **dict.fromkeys(("LogicalAnd", "LogicalOr", "LogicalNot"), Takes(BOOLS, BOOLS)),
-    **dict.fromkeys(("Slice", "StridedSlice"), _SLICE),
+    **dict.fromkeys(("Slice", "StridedSlice"), _NUMBERS),
     **dict.fromkeys(("MatMul", "BatchMatMul"), _MATRICES),
     "AllReduce": Takes(_PLAIN, _PLAIN, checks=(_several,)),
     "Cast": Takes(_CAST, _CAST, alike=False),

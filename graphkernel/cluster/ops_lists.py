@@ -5,7 +5,8 @@ are in it, Greater is not. Ours adds what kernelgen compiles on the CPU, since a
 its Erf) costs two trips through memory: comparisons, logic, classification, rounding, trigonometry, Div, Erf, BroadcastTo
 and all reductions but Argmax and Argmin. On the GPU it adds the same where MindSpore has gaps, and matrix products, which
 MindSpore admits on one generation of devices only: a product stays with the library unless an epilogue joins it. On Ascend
-it adds the other reductions, without which a softmax falls in two, and Erfc, without which a gelu does.
+it adds the other reductions, without which a softmax falls in two, and Erfc, without which a gelu does; and what MindSpore
+admits there from level 1 on or not at all, though its patterns ask for it: products, reshapes, slices and ElemAny.
 """
 
 from __future__ import annotations
@@ -56,7 +57,11 @@ _ASCEND: Levels = (
     _names("BatchMatMul GroupedMatmul MatMul Reshape TransData"),
     _names("TensorMove"),
 )
-_ASCEND_OURS: Levels = (_names("Erfc ReduceMax ReduceMin"), frozenset(), frozenset())
+_ASCEND_OURS: Levels = (
+    _names("BatchMatMul ElemAny Erfc MatMul ReduceMax ReduceMin Reshape Slice StridedSlice"),
+    frozenset(),
+    frozenset(),
+)
 
 
 def _union(*lists: Levels) -> Levels:
