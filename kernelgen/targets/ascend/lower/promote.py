@@ -27,8 +27,9 @@ from kernelgen.targets.ascend.lower.cube.plan import VECTOR, Plan, meet, plan_of
 from kernelgen.targets.ascend.lower.evaluate import statement
 from kernelgen.targets.ascend.lower.fits import compares, has_lanes, row_tiles
 from kernelgen.targets.ascend.lower.indices import to_expression
-from kernelgen.targets.ascend.lower.lanes import Lanes, tile_lanes
+from kernelgen.targets.ascend.lower.lanes import QUANTUM, Lanes, tile_lanes
 from kernelgen.targets.ascend.lower.scope import (
+    ALIGNED,
     LOCAL_TYPES,
     Context,
     Local,
@@ -165,5 +166,10 @@ def _allocate(context: Context, buffer: Buffer) -> None:
         dtype = UINT8 if buffer.dtype == BOOL else buffer.dtype
         context.tensors[buffer.name] = GlobalTensor(f"{buffer.name}_gm", dtype, parameter_of(buffer), size)
     else:
-        tile = context.writer.tile("local", buffer.dtype, tile_lanes(local_size(buffer)), primed=True)
+        tile = context.writer.tile("local", buffer.dtype, _with_room(local_size(buffer)), primed=True)
         context.locals[buffer.name] = Local(tile)
+
+
+def _with_room(size: int) -> int:
+    """The lanes of a local: whole repeats may begin at each of its blocks, in the last one too."""
+    return tile_lanes(size if size <= ALIGNED else size - ALIGNED + QUANTUM)
