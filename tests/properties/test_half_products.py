@@ -67,9 +67,7 @@ def _behind(name: str, y: Tensor, bias: Tensor, residual: Tensor) -> Tensor:
 def arrays_of(graph: Graph, seed: int) -> list[np.ndarray[Any, Any]]:
     """Small numbers of both signs, so that products stay where half precision is fine."""
     random = np.random.default_rng(seed)
-    return [
-        (random.standard_normal(value.type.shape) * 0.3).astype(value.type.dtype.numpy) for value in graph.inputs
-    ]
+    return [(random.standard_normal(value.type.shape) * 0.3).astype(value.type.dtype.numpy) for value in graph.inputs]
 
 
 def launches(graph: Graph) -> int:
