@@ -10,6 +10,7 @@ from kernelgen.desc_limits import within_limits
 from kernelgen.dims import Sym, product
 from kernelgen.errors import ArgumentError, UnsupportedError
 from kernelgen.kernel import Kernel, Resources, fingerprint
+from kernelgen.nest.abilities import Abilities
 from kernelgen.nest.nodes import Nest, Space
 from kernelgen.plan import CodePlan, Plan
 from kernelgen.poly.proof import Fact, Proof
@@ -61,7 +62,7 @@ def _with_claims(target: Target, source: str, lowered: Lowered) -> Lowered:
     return replace(lowered, proof=Proof((*lowered.proof.facts, *facts))) if facts else lowered
 
 
-def _lowered(desc: KernelDesc, plan: Plan, machine: str) -> Lowered:
+def _lowered(desc: KernelDesc, plan: Plan, machine: str | Abilities) -> Lowered:
     """All stages; expressions that nest deeper than Python's stack are refused."""
     try:
         return lower(desc, plan, machine)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Generic, TypeVar
 
 from kernelgen.desc import KernelDesc, TensorDesc
@@ -65,6 +66,7 @@ from kernelgen.poly.owners import take_own_terms
 from kernelgen.poly.privatise import privatise
 from kernelgen.poly.proof import Fact, Proof
 from kernelgen.poly.races import prove_races
+from kernelgen.poly.room import prove_room
 from kernelgen.poly.scop import Scop
 from kernelgen.poly.text import show_scop
 from kernelgen.trail import Trail
@@ -114,11 +116,6 @@ SCOP_STAGES: tuple[Stage[Scop], ...] = (
         lambda plan: plan.cpu.partials,
     ),
 )
-GPU_SCOP_STAGES: tuple[Stage[Scop], ...] = (
-    *SCOP_STAGES[:-1],
-    Stage(take_own_terms, "thousands of threads look at all terms sooner than one of them adds them up in order"),
-    Stage(map_gpu.privatise_blocks, "a device has thousands of threads, and a launch is a barrier for all of them"),
-)
 NEST_STAGES: tuple[Stage[Nest], ...] = (
     Stage(initialize, "accumulators start from their neutral element where their loop starts"),
     Stage(
@@ -148,6 +145,19 @@ ASCEND_STAGES: tuple[Stage[Nest], ...] = (
 )
 
 
+def gpu_scop_stages(device: Abilities) -> tuple[Stage[Scop], ...]:
+    """The passes of scops for devices of many threads, by what those have room for."""
+    return (
+        *SCOP_STAGES[:-1],
+        Stage(take_own_terms, "thousands of threads look at all terms sooner than one of them adds them up in order"),
+        Stage(
+            map_gpu.privatise_blocks,
+            "a device has thousands of threads, and a launch is a barrier for all of them",
+            lambda plan: device,
+        ),
+    )
+
+
 def gpu_stages(device: Abilities) -> tuple[Stage[Nest], ...]:
     """The passes of nests for devices of many threads, by what those can do together."""
     return (
@@ -156,26 +166,30 @@ def gpu_stages(device: Abilities) -> tuple[Stage[Nest], ...]:
         Stage(join_tails, "what follows a product needs its results while they are in registers"),
         Stage(sink, "what a row computes once must not keep its columns in one thread, and needs no memory"),
         Stage(to_grids, "what is one launch is known before its storage is"),
-        Stage(contract_shared, "storage is decided when the loops are known"),
+        Stage(contract_shared, "storage is decided when the loops are known", lambda plan: device),
         Stage(share, "a temporary too large for shared memory may still need no memory of its own"),
         Stage(merge_accumulations, "unrolled rows meet in registers before they touch the partial result"),
         Stage(scalarize, "a local of one element is a register"),
         Stage(hoist, "what does not change in a loop is computed before it"),
         Stage(chains, "bindings have moved out of thread loops that are one loop"),
-        Stage(rows, "thread loops are as they stay, and what they reduce is still in one place"),
+        Stage(rows, "thread loops are as they stay, and what they reduce is still in one place", lambda plan: device),
         Stage(
             partial_results,
             "what threads accumulate into together is combined once, behind the loop",
             lambda plan: device,
         ),
-        Stage(places, "an array whose elements are dealt to the threads needs no memory that they share"),
+        Stage(
+            places,
+            "an array whose elements are dealt to the threads needs no memory that they share",
+            lambda plan: device,
+        ),
         Stage(barriers, "only now is it known which thread touches what"),
         Stage(
             product_tiles,
             "loads, casts and the tail of a product stand where they are, bindings and guards are settled",
             lambda plan: device,
         ),
-        Stage(distribute, "every thread knows its own iterations"),
+        Stage(distribute, "every thread knows its own iterations", lambda plan: device),
         Stage(side_by_side, "only now is it known how many blocks and threads a launch has", lambda plan: device),
     )
 
@@ -189,10 +203,15 @@ class Proving:
     why: str
 
 
-GPU_PROOFS: tuple[Proving, ...] = (
-    Proving(prove_alignment, "alignment", "what moves together is known in the finished nest alone"),
-    Proving(prove_races, "races", "barriers and places of threads are known in the finished nest alone"),
-)
+def gpu_proofs(device: Abilities) -> tuple[Proving, ...]:
+    """The proofs about nests for a device of many threads."""
+    return (
+        Proving(
+            lambda nest: prove_room(nest, device), "room", "what a block holds is known in the finished nest alone"
+        ),
+        Proving(prove_alignment, "alignment", "what moves together is known in the finished nest alone"),
+        Proving(prove_races, "races", "barriers and places of threads are known in the finished nest alone"),
+    )
 
 
 @dataclass(frozen=True)
@@ -206,19 +225,21 @@ class Machine:
     proofs: tuple[Proving, ...] = ()
 
 
-def machine_named(name: str) -> Machine:
-    """The machine of that name: cpu, ascend, or one of :data:`kernelgen.nest.abilities.DEVICES`.
+def machine_named(name: str | Abilities) -> Machine:
+    """The machine of that name: cpu, ascend, or one of :data:`kernelgen.nest.abilities.DEVICES`; or a device itself.
 
     ascend_blocks is an Ascend machine whose copies move whole blocks.
     """
-    if name in DEVICES:
-        return Machine(_types("gpu"), GPU_SCOP_STAGES, map_gpu.choose, gpu_stages(DEVICES[name]), GPU_PROOFS)
+    device = DEVICES.get(name) if isinstance(name, str) else name
+    if device is not None:
+        choice = partial(map_gpu.choose, device)
+        return Machine(_types("gpu"), gpu_scop_stages(device), choice, gpu_stages(device), gpu_proofs(device))
     machines = {
         "cpu": Machine(_types("cpu"), SCOP_STAGES, map_cpu.choose, NEST_STAGES),
         "ascend": Machine(_types("ascend"), ASCEND_SCOP_STAGES, map_ascend.choose, ASCEND_STAGES),
         "ascend_blocks": Machine(_types("ascend"), ASCEND_SCOP_STAGES, map_ascend.choose_whole_blocks, ASCEND_STAGES),
     }
-    return machines[name]
+    return machines[str(name)]
 
 
 def _types(target: str) -> Stage[KernelDesc]:
@@ -237,7 +258,7 @@ class Lowered:
     trail: Trail
 
 
-def lower(desc: KernelDesc, plan: Plan, machine: str = "cpu") -> Lowered:
+def lower(desc: KernelDesc, plan: Plan, machine: str | Abilities = "cpu") -> Lowered:
     """Runs all stages for a machine, on names that may be printed.
 
     Raises UnsupportedError, ProofError, or ArgumentError when the plan does not fit.

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from itertools import takewhile
 
 from kernelgen.dims import Sym, product
+from kernelgen.nest.abilities import Abilities
 from kernelgen.nest.nodes import (
     Alloc,
     Block,
@@ -35,7 +36,6 @@ from kernelgen.nest.nodes import (
 from kernelgen.nest.walk import Moved, accesses_of, move
 
 LOCAL_BYTES = 64 * 1024  # of one temporary on the stack of a thread
-SHARED_BYTES = 80 * 1024  # of one temporary of a block of a GPU's threads
 PRIVATE_BYTES = 1024  # of one temporary of a GPU's thread, most of which would be in memory
 
 Room = Callable[["_Home"], int]
@@ -46,14 +46,14 @@ def contract(nest: Nest) -> Nest:
     return _with_locals(nest, on_heap=False, room=lambda home: LOCAL_BYTES)
 
 
-def contract_shared(nest: Nest) -> Nest:
+def contract_shared(nest: Nest, device: Abilities) -> Nest:
     """The same for what fits a block of threads: shared between them where thread loops use it, else one thread's own."""
-    return _with_locals(nest, on_heap=False, room=_room_of_grid)
 
+    def room_of_grid(home: _Home) -> int:
+        alone = any(loop.kind is LoopKind.THREAD for loop in home.loops)
+        return device.array_bytes if LoopKind.THREAD in home.inside and not alone else PRIVATE_BYTES
 
-def _room_of_grid(home: _Home) -> int:
-    alone = any(loop.kind is LoopKind.THREAD for loop in home.loops)
-    return SHARED_BYTES if LoopKind.THREAD in home.inside and not alone else PRIVATE_BYTES
+    return _with_locals(nest, on_heap=False, room=room_of_grid)
 
 
 def contract_large(nest: Nest) -> Nest:

@@ -21,7 +21,7 @@ from itertools import count as count_from
 from math import prod
 
 from kernelgen.nest import index as ix
-from kernelgen.nest.abilities import WARP
+from kernelgen.nest.abilities import WARP, Abilities
 from kernelgen.nest.barriers import names_a_thread
 from kernelgen.nest.chunks import chunked
 from kernelgen.nest.items import FIRST, ITEM, block_loops, digits, divides, trips
@@ -64,16 +64,17 @@ ENOUGH = 32 * 1024  # threads of a grid, before one takes several elements at on
 FLAT, TURN = "flat", "turn"
 
 
-def distribute(nest: Nest) -> Nest:
+def distribute(nest: Nest, device: Abilities) -> Nest:
     """The nest, cut into grids, as the program of one thread."""
     numbers = count_from()
-    grids = [_dealt(s, numbers) if isinstance(s, Grid) and not is_dealt(s) else s for s in nest.body.statements]
+    parts = nest.body.statements
+    grids = [_dealt(s, numbers, device) if isinstance(s, Grid) and not is_dealt(s) else s for s in parts]
     return replace(nest, body=Block(tuple(grids)))
 
 
-def _dealt(grid: Grid, numbers: Iterator[int]) -> Grid:
+def _dealt(grid: Grid, numbers: Iterator[int], device: Abilities) -> Grid:
     """The first form that fits, the special ones first."""
-    return tiled(grid, numbers) or sliced(grid) or chunked(grid, numbers) or _distributed(grid, numbers)
+    return tiled(grid, numbers, device) or sliced(grid, device) or chunked(grid, numbers) or _distributed(grid, numbers)
 
 
 def _distributed(grid: Grid, numbers: Iterator[int]) -> Grid:

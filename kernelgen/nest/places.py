@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from kernelgen.dims import product
+from kernelgen.nest.abilities import Abilities
 from kernelgen.nest.items import block_loops
 from kernelgen.nest.nodes import (
     Accumulate,
@@ -39,9 +40,6 @@ SMALL_BYTES = 256
 
 UNROLLED = 32
 """Turns of a thread loop that are written out: only then are places in an array known, and the array is registers."""
-
-SHARED_BYTES = 80 * 1024
-"""Of all arrays that a block shares: with partial results of warps it runs on every device since 2017, which have 96 KB."""
 
 
 @dataclass(frozen=True)
@@ -71,26 +69,26 @@ def touches(part: Statement, chain: Chain | None = None) -> Iterator[Touch]:
             yield Touch(part.buffer, part.index, True, chain)
 
 
-def places(nest: Nest) -> Nest:
+def places(nest: Nest, device: Abilities) -> Nest:
     """The nest, cut into grids, whose locals are private or shared."""
     grids: list[Statement] = []
     made: list[Buffer] = []
     for part in nest.body.statements:
         if isinstance(part, Grid):
-            body, spilled = _within_limit(_placed(part.body))
+            body, spilled = _within_limit(_placed(part.body), device.array_bytes)
             part = replace(part, body=body)
             made += spilled
         grids.append(part)
     return replace(nest, buffers=(*nest.buffers, *made), body=Block(tuple(grids)))
 
 
-def _within_limit(body: Block) -> tuple[Block, list[Buffer]]:
+def _within_limit(body: Block, limit: int) -> tuple[Block, list[Buffer]]:
     """The body whose shared arrays fit together, and those that went to the memory of the device: the first ones stay."""
     loops, _ = block_loops(body)
     extents = [loop.upper.value for loop in loops if isinstance(loop.upper, Num) and loop.lower == Num(0)]
     if len(extents) < len(loops):
         return body, []
-    left, spilled = SHARED_BYTES, list[Buffer]()
+    left, spilled = limit, list[Buffer]()
     for part in list(statements(body)):
         if not isinstance(part, Alloc) or part.buffer.space is not Space.SHARED:
             continue

@@ -26,9 +26,9 @@ from dataclasses import dataclass, replace
 from itertools import count
 
 from kernelgen.dims import product as product_of_dims
-from kernelgen.dtypes import BFLOAT16, FLOAT16, FLOAT32, DType
+from kernelgen.dtypes import FLOAT32, DType
 from kernelgen.nest import index as ix
-from kernelgen.nest.abilities import PROCESSORS, Abilities
+from kernelgen.nest.abilities import Abilities
 from kernelgen.nest.fragments import COLUMNS, ROWS, WarpTiles
 from kernelgen.nest.items import digits
 from kernelgen.nest.micro_tiles import SIDE, MicroTiles
@@ -67,7 +67,7 @@ ROW_START, COLUMN_START = "row_start", "column_start"
 
 MOST_STAGES = 4
 SHARED_BYTES = 112 * 1024
-"""Of the tiles of a block: two blocks on a multiprocessor at once, where registers allow it."""
+"""Of the tiles of a block at most: two blocks on a multiprocessor of 228 KB at once, where registers allow it."""
 
 MICRO = ((8, 8), (4, 8), (4, 4), (2, 4), (1, 4), (2, 2), (1, 2))
 """Rows and columns of a thread."""
@@ -88,16 +88,17 @@ def _tiled(grid: Grid, device: Abilities, numbers: Iterator[int]) -> Grid:
     if product is None:
         return grid
     name = f"product{next(numbers)}"
-    half = _half_precision(product) if device.tensor_cores else None
-    engine = _micro(product, name) if half is None else _warps(product, name, half)
-    return _Tiling(product, engine, name, half is not None, device.async_copies, numbers).grid(grid)
+    half = _half_precision(product, device.matrices)
+    many = device.processors
+    engine = _micro(product, name, many) if half is None else _warps(product, name, half, many)
+    return _Tiling(product, engine, name, half is not None, device, numbers).grid(grid)
 
 
-def _half_precision(product: Product) -> DType | None:
-    """The 16-bit type of both factors, where they are added up in float32."""
+def _half_precision(product: Product, matrices: frozenset[DType]) -> DType | None:
+    """The 16-bit type of both factors, where they are added up in float32 and a warp multiplies its matrices."""
     found = {_cast_from(factor) for factor in (product.left, product.right)}
     kind = found.pop()
-    return kind if not found and kind in (FLOAT16, BFLOAT16) and product.total.dtype == FLOAT32 else None
+    return kind if not found and kind in matrices and product.total.dtype == FLOAT32 else None
 
 
 def _cast_from(factor: Expr) -> DType | None:
@@ -107,34 +108,34 @@ def _cast_from(factor: Expr) -> DType | None:
 # ---------------------------------------------------------------- sizes
 
 
-def _micro(product: Product, name: str) -> MicroTiles:
+def _micro(product: Product, name: str, processors: int) -> MicroTiles:
     """Per product of two numbers a thread does one multiplication; it reads groups of four of its rows and columns."""
 
     def cost(size: tuple[int, int]) -> float:
         down, across = size
         work = down * across + 2 * (-(-down // 4) + -(-across // 4))
-        return _waves(product, down * SIDE, across * SIDE) * work
+        return _waves(product, down * SIDE, across * SIDE, processors) * work
 
     down, across = min(MICRO, key=cost)
     return MicroTiles(name, down, across, product.total.dtype)
 
 
-def _warps(product: Product, name: str, dtype: DType) -> WarpTiles:
+def _warps(product: Product, name: str, dtype: DType, processors: int) -> WarpTiles:
     """The cost of a tile is what it reads and what it multiplies; a tensor core multiplies far faster than a warp reads."""
 
     def cost(size: tuple[int, int, int, int]) -> float:
         down, across, rows, columns = size
         height, width = down * rows * ROWS, across * columns * COLUMNS
-        return _waves(product, height, width) * (height * width / 32 + height + width)
+        return _waves(product, height, width, processors) * (height * width / 32 + height + width)
 
     down, across, rows, columns = min(WARPS, key=cost)
     return WarpTiles(name, down, across, rows, columns, dtype)
 
 
-def _waves(product: Product, height: int, width: int) -> int:
+def _waves(product: Product, height: int, width: int, processors: int) -> int:
     """How often all processors take a block; for unknown sizes many of them have enough."""
     tiles = _tiles(product, height, width)
-    return -(-tiles.value // PROCESSORS) if isinstance(tiles, Num) else -(-(1 << 20) // (height * width))
+    return -(-tiles.value // processors) if isinstance(tiles, Num) else -(-(1 << 20) // (height * width))
 
 
 def _tiles(product: Product, height: int, width: int) -> Index:
@@ -155,7 +156,7 @@ class _Tiling:
     engine: MicroTiles | WarpTiles
     name: str
     by_cores: bool
-    may_copy: bool
+    device: Abilities
     numbers: Iterator[int]
 
     @property
@@ -182,7 +183,7 @@ class _Tiling:
         product = self.product
         left = self.panel("left", product.left, product.rows, self.height, ROW_START)
         right = self.panel("right", product.right, product.columns, self.width, COLUMN_START)
-        is_direct = self.may_copy and left.is_direct and right.is_direct
+        is_direct = self.device.async_copies and left.is_direct and right.is_direct
         sums = self.copied(left, right) if is_direct else self.staged(left, right)
         body = Block((*self.places(), *self.engine.begin(), *sums, *self.engine.finish(self.finished)))
         blocks = _tiles(product, self.height, self.width)
@@ -209,7 +210,13 @@ class _Tiling:
         The groups of copies are one for each tile, so that all but the last ``stages - 2`` are awaited in each turn. The
         place of the tile that starts then was read one turn before, in front of the barrier.
         """
-        stages = max(2, min(MOST_STAGES, SHARED_BYTES // (_bytes_of_half(left) + _bytes_of_half(right))))
+        stages = max(
+            2,
+            min(
+                MOST_STAGES,
+                min(SHARED_BYTES, self.device.shared_bytes) // (_bytes_of_half(left) + _bytes_of_half(right)),
+            ),
+        )
         left, right = replace(left, stages=stages), replace(right, stages=stages)
         ahead = ix.add(Var(TILE), Num(stages - 1))
         turn = Block((

@@ -1,11 +1,11 @@
 """Keeps rows that several thread loops read: those of known length in registers, others in shared memory where they fit.
 
-    grid { block i:                             grid where 4 * N <= ROW_BYTES { block i:
+    grid { block i:                             grid where 4 * N <= limit { block i:
       thread j: m max= x[i, j]                    alloc shared row[N]
       thread j: y[i, j] = exp(x[i, j] - m)  ->    thread j: row[j] = x[i, j]; m max= x[i, j]
                 s += y[i, j]                      thread j: row[j] = exp(row[j] - m); s += row[j]
       thread j: y[i, j] = y[i, j] / s             thread j: y[i, j] = row[j] / s
-                                                grid where ROW_BYTES < 4 * N { as it was
+                                                grid where limit < 4 * N { as it was
 
 The array of a row of known length is local: :mod:`places` deals it to the threads. Of others nobody knows how many elements
 a thread would have, but a launch knows how long they are: it is one of two.
@@ -24,6 +24,7 @@ from dataclasses import dataclass, replace
 
 from kernelgen.dims import Shape, product
 from kernelgen.nest import index as ix
+from kernelgen.nest.abilities import Abilities
 from kernelgen.nest.items import block_loops
 from kernelgen.nest.nodes import (
     Accumulate,
@@ -49,9 +50,6 @@ from kernelgen.nest.places import UNROLLED
 from kernelgen.nest.threads import Chain, chain_at, is_thread_loop
 from kernelgen.nest.walk import Moved, accesses_by_buffer, accesses_of, map_blocks, map_expressions, move, statements
 
-ROW_BYTES = 80 * 1024
-"""Of all rows of a block: every device since 2017 has 96 KB, and a block has partial results beside them."""
-
 REGISTER_BYTES = 128
 """Of the rows of a thread: a quarter of what it may have, as what is computed of them lives beside them."""
 
@@ -59,20 +57,20 @@ ALIGNMENT = 16
 LONG = "_long"
 
 
-def rows(nest: Nest) -> Nest:
+def rows(nest: Nest, device: Abilities) -> Nest:
     """The nest, cut into grids, with such rows, and a second form of each grid that has some of unknown length."""
     users = Counter(name for part in nest.body.statements for name in accesses_by_buffer(part))
     several = {name for name, count in users.items() if count > 1}
     parts: list[Statement] = []
     for part in nest.body.statements:
-        parts += _forms(part, several) if isinstance(part, Grid) else [part]
+        parts += _forms(part, several, device.array_bytes) if isinstance(part, Grid) else [part]
     body = Block(tuple(parts))
     used = accesses_by_buffer(body)
     buffers = tuple(b for b in nest.buffers if b.space is not Space.WORKSPACE or b.name in used)
     return replace(nest, buffers=buffers, body=body)
 
 
-def _forms(grid: Grid, elsewhere: set[str]) -> list[Grid]:
+def _forms(grid: Grid, elsewhere: set[str], limit: int) -> list[Grid]:
     """The grid with all rows and the one without those of unknown length, or one; several grids use ``elsewhere``."""
     loops, inner = block_loops(grid.body)
     known = list(_few(_held(inner, elsewhere, is_known=True)))
@@ -85,7 +83,7 @@ def _forms(grid: Grid, elsewhere: set[str]) -> list[Grid]:
     total: Index = Num(0)
     for buffer in made:
         total = ix.add(total, padded_bytes(buffer))
-    fits, exceeds = Compare("<=", total, Num(ROW_BYTES)), Compare("<", Num(ROW_BYTES), total)
+    fits, exceeds = Compare("<=", total, Num(limit)), Compare("<", Num(limit), total)
     short = replace(grid, body=_within(loops, inner), when=(fits,))
     return [short, replace(_renamed(long), name=f"{grid.name}{LONG}", when=(exceeds,))]
 

@@ -51,8 +51,8 @@ from kernelgen.nest.walk import loads_of, map_blocks, statements
 MOST_SHARED = 32 * 1024
 """Bytes of shared memory that the parts of a launch take together: each of its blocks has the memory of all of them."""
 
-FEW = 528
-"""Blocks of a part that may leave threads idle: on 132 multiprocessors they are done at once."""
+FEW = 4
+"""Blocks of a part for each multiprocessor, which may leave threads idle: they are done at once."""
 
 MEETINGS = (Sync, Combine, LoadFragments, MultiplyFragments)
 PART = "part"
@@ -86,6 +86,8 @@ class _Part:
     read: frozenset[str]
     written: frozenset[str]
     shared: int  # bytes
+    few: int
+    """Blocks that the device has room for at once."""
     meets: bool
     plain: bool
     """Whether bindings alone name the block, isl can count the blocks, and the device bears the meetings."""
@@ -104,6 +106,7 @@ class _Part:
             _seen(read),
             _seen(written),
             sum(_shared_bytes(part) for part in inside),
+            FEW * device.processors,
             meets,
             not grid.when and not named and ix.is_affine(grid.blocks) and (device.divided_meetings or not meets),
         )
@@ -115,7 +118,7 @@ class _Part:
     def has_room(self, threads: tuple[int, int]) -> bool:
         """Whether it runs in blocks of so many threads."""
         own, blocks = self.grid.threads, self.grid.blocks
-        small = isinstance(blocks, Num) and blocks.value <= FEW
+        small = isinstance(blocks, Num) and blocks.value <= self.few
         return own == threads or (own[1] == threads[1] == 1 and small and not self.meets)
 
 

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from kernelgen.nest import index as ix
-from kernelgen.nest.abilities import PROCESSORS, RESIDENT, WARP
+from kernelgen.nest.abilities import WARP, Abilities
 from kernelgen.nest.initialize import neutral_element
 from kernelgen.nest.items import ITEM, block_loops, digits, divides, trips
 from kernelgen.nest.nodes import (
@@ -54,9 +54,6 @@ FEWEST = 4
 TERMS = 4
 """Terms that a row of threads takes at least."""
 
-ENOUGH = PROCESSORS * RESIDENT
-"""Threads that a device runs at once, beyond which a column needs no more of them."""
-
 UNKNOWN = 512
 """What a loop of unknown length is taken for."""
 
@@ -65,7 +62,7 @@ PLACE, SLICE = "place", "slice"
 SEEN = (Space.OUTPUT, Space.INOUT, Space.WORKSPACE)
 
 
-def sliced(grid: Grid) -> Grid | None:
+def sliced(grid: Grid, device: Abilities) -> Grid | None:
     """The grid with rows of threads; None where threads are enough, or have more to do than such reductions."""
     loops, inner = block_loops(grid.body)
     if grid.threads[0] > 1 or not loops or not _is_plain(inner):
@@ -75,7 +72,8 @@ def sliced(grid: Grid) -> Grid | None:
     total: Index = Num(1)
     for loop in loops:
         total = ix.multiply(total, trips(loop))
-    rows = min((_rows(part, total, results) for part in reductions.values()), default=1)
+    enough = device.processors * device.resident
+    rows = min((_rows(part, total, results, enough) for part in reductions.values()), default=1)
     if rows < FEWEST or not _starts_are_neutral(inner, results):
         return None
     return _Slicer(tuple(loops), inner, total, rows).grid(grid)
@@ -135,15 +133,15 @@ def _starts_are_neutral(body: Block, results: Sequence[Result]) -> bool:
     return len({buffer.name for buffer, _ in results}) == len(results)
 
 
-def _rows(loop: For, total: Index, results: Sequence[Result]) -> int:
-    """How many rows of threads share the loop: a power of two."""
+def _rows(loop: For, total: Index, results: Sequence[Result], enough: int) -> int:
+    """How many rows of threads share the loop, a power of two; a device runs ``enough`` threads at once."""
     count = trips(loop)
     terms = count.value if isinstance(count, Num) else UNKNOWN
     size = sum(buffer.dtype.itemsize for buffer, _ in results) * WARP
     columns = total.value if isinstance(total, Num) else WARP * UNKNOWN
     blocks = -(-columns // WARP)
     rows = 1
-    while rows < MOST and terms >= 2 * TERMS * rows and blocks * WARP * rows < ENOUGH and 2 * rows * size <= MOST_BYTES:
+    while rows < MOST and terms >= 2 * TERMS * rows and blocks * WARP * rows < enough and 2 * rows * size <= MOST_BYTES:
         rows *= 2
     return rows
 

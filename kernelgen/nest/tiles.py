@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from kernelgen.nest import index as ix
-from kernelgen.nest.abilities import PROCESSORS, WARP
+from kernelgen.nest.abilities import WARP, Abilities
 from kernelgen.nest.items import ITEM, block_loops, digits, divides, trips
 from kernelgen.nest.nodes import (
     BLOCK_INDEX,
@@ -56,13 +56,13 @@ SHORTEST = 8
 MOST_BYTES = 24 * 1024
 """Shared memory for all tiles of a block, so that eight blocks fit a multiprocessor."""
 
-MANY = PROCESSORS * 8 * 64 * 64
-"""Elements that give every processor of a device eight blocks with tiles of 64 x 64."""
+MANY = 8 * 64 * 64
+"""Elements for each processor of a device, which are eight blocks with tiles of 64 x 64."""
 
 ROW, COLUMN, PASS, PART = "row", "column", "pass", "part"
 
 
-def tiled(grid: Grid, numbers: Iterator[int]) -> Grid | None:
+def tiled(grid: Grid, numbers: Iterator[int], device: Abilities) -> Grid | None:
     """The grid by tiles; None where no access is contiguous along another loop than the innermost one, or none pays.
 
     ``numbers`` name the tiles.
@@ -73,7 +73,7 @@ def tiled(grid: Grid, numbers: Iterator[int]) -> Grid | None:
     turned = _turned(loops, inner)
     if not turned:
         return None
-    sides = (2 * WARP, WARP) if _may_be_long(turned, loops) else (WARP,)
+    sides = (2 * WARP, WARP) if _may_be_long(turned, loops, device.processors) else (WARP,)
     side = next((side for side in sides if _bytes(turned, side) <= MOST_BYTES), None)
     if side is None:
         return None
@@ -84,11 +84,11 @@ def tiled(grid: Grid, numbers: Iterator[int]) -> Grid | None:
     return _Tiler(tuple(loops), inner, turned, loaded, stored, side).grid(grid)
 
 
-def _may_be_long(turned: _Turned, loops: Sequence[For]) -> bool:
+def _may_be_long(turned: _Turned, loops: Sequence[For], processors: int) -> bool:
     """Whether tiles may have runs of 64 elements, which memory likes: those of halves, or of many blocks."""
     long = min(_known(turned.along), _known(turned.across)) >= 2 * WARP
     narrow = all(place[0].dtype.itemsize <= 2 for place in turned.places)
-    return long and (narrow or prod(map(_known, loops)) >= MANY)
+    return long and (narrow or prod(map(_known, loops)) >= MANY * processors)
 
 
 def _tile(name: str, buffer: Buffer, side: int) -> Buffer:

@@ -24,7 +24,7 @@ from math import inf, prod
 import islpy as isl
 
 from kernelgen.dims import Dim
-from kernelgen.nest.abilities import WARP
+from kernelgen.nest.abilities import WARP, Abilities
 from kernelgen.nest.index import stride, values
 from kernelgen.nest.nodes import Buffer, Index, Space
 from kernelgen.nest.products import LEAST
@@ -43,21 +43,24 @@ WIDE = 4
 """Neighbours that a thread takes at once: rows of whole groups may go to a part of a warp and still fill sectors."""
 
 
-GPU_PARTIALS = Partials(
-    count=512, least=4096, fewest=4, nanoseconds=3_000.0, enough=264, strip=32, terms=16, alone=32768, parallel=528
-)
-"""An independent iteration is a block of threads; 132 multiprocessors run four of them each.
+def partials_on(device: Abilities) -> Partials:
+    """An independent iteration is a block of threads; each multiprocessor runs four of them.
 
-A block reads some 100 bytes in a nanosecond, so that for a row of 128 KB a second launch costs more than it saves.
-"""
+    A block reads some 100 bytes in a nanosecond, so that for a row of 128 KB a second launch costs more than it saves.
+    """
+    at_once = 4 * device.processors
+    return Partials(
+        count=1 << (at_once.bit_length() - 1), least=4096, fewest=4, nanoseconds=3_000.0, enough=at_once // 2, strip=32,
+        terms=16, alone=32768, parallel=at_once,
+    )  # fmt: skip
 
 
-def privatise_blocks(scop: Scop) -> Scop:
+def privatise_blocks(scop: Scop, device: Abilities) -> Scop:
     """Partial results for blocks of threads, which a second launch adds up."""
-    return privatise(scop, GPU_PARTIALS)
+    return privatise(scop, partials_on(device))
 
 
-def choose(schedule: isl.Schedule, scop: Scop, whole: Relations, plan: Plan) -> tuple[BandPlan, ...]:
+def choose(device: Abilities, schedule: isl.Schedule, scop: Scop, whole: Relations, plan: Plan) -> tuple[BandPlan, ...]:
     """The plan of every band of the schedule, innermost first."""
     statements = {s.name: s for s in scop.statements}
     plans: list[BandPlan] = []
@@ -65,7 +68,7 @@ def choose(schedule: isl.Schedule, scop: Scop, whole: Relations, plan: Plan) -> 
     for node, outermost in bands(schedule.get_root()):
         part.append(_Band(node, tuple(_Axis.of(member, statements, node, whole) for member in members(node))))
         if outermost:
-            plans += _Part(tuple(part), plan.gpu, scop).plans()
+            plans += _Part(tuple(part), plan.gpu, scop, device).plans()
             part = []
     return tuple(plans)
 
@@ -202,6 +205,7 @@ class _Part:
     bands: tuple[_Band, ...]
     plan: GpuPlan
     scop: Scop
+    device: Abilities
 
     def plans(self) -> list[BandPlan]:
         """What becomes of each band."""
@@ -305,7 +309,8 @@ class _Part:
             widths.append(2 * widths[-1])
         if each is not None:
             return widths[-1], f"{widths[-1]} threads share {longest} iterations"
-        return width_of(Rows(outer.iterations(outer.kept), longest, self.reductions, self.held(shared)), widths)
+        rows = Rows(outer.iterations(outer.kept), longest, self.reductions, self.held(shared), self.device)
+        return width_of(rows, widths)
 
     @property
     def reductions(self) -> int:

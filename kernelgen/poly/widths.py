@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kernelgen.nest.abilities import PROCESSORS, RESIDENT, WARP
+from kernelgen.nest.abilities import HOPPER, WARP, Abilities
 
 WIDE = 4
 """Neighbours that a thread takes at once."""
@@ -46,6 +46,7 @@ class Rows:
     length: int
     reductions: int
     held: int
+    device: Abilities = HOPPER
 
     def elements(self, width: int) -> int:
         """Of a row, for each thread."""
@@ -65,8 +66,8 @@ class Rows:
         """The estimate: what the device issues, and what a warp waits for."""
         count = MANY if self.count is None else self.count
         warps = width / WARP
-        issue = count * warps * self.instructions(width) / (PROCESSORS * ISSUES)
-        rounds = -(-count * width // (PROCESSORS * RESIDENT))
+        issue = count * warps * self.instructions(width) / (self.device.processors * ISSUES)
+        rounds = -(-count * width // (self.device.processors * self.device.resident))
         waits = -(-self.elements(width) // IN_FLIGHT) * LATENCY + STEP * self.instructions(width)
         waits += BARRIER * self.reductions if warps > 1 else 0
         return issue + rounds * waits

@@ -3,7 +3,7 @@ python (the reference), cpu (LLVM), gpu (CUDA C through NVRTC, on a device or in
 back and simulated).
 
 A target is a module (or package) here that defines ``TARGET``; a third party's is named by its dotted module name. A machine
-of the target's family may stand behind a colon: ``ascend:910A``, ``gpu:hip``.
+of the target's family may stand behind a colon: ``ascend:910A``, ``gpu:sm_86``, ``gpu:hip``.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def find_target(name: str | Target) -> Target:
     name, colon, machine = name.partition(":")
     found = _named(name)
     if not colon:
-        return found
+        return found if found.at_hand is None else found.at_hand()
     if found.variant is None:
         raise BackendUnavailable(f"target {name!r} has one machine only; {machine!r} is named behind the colon")
     return found.variant(machine)

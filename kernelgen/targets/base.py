@@ -8,6 +8,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
+from kernelgen.nest.abilities import Abilities
 from kernelgen.nest.nodes import Nest
 from kernelgen.plan import CodePlan, CpuPlan
 
@@ -70,10 +71,11 @@ class Target:
 
     ``emit`` prints a nest as source text and is deterministic. ``load`` turns the source into something callable;
     the nest gives the calling convention. ``vector_bytes`` is the size of a vector register (1 = no vectors).
-    ``machine`` names the one whose stages make its nests, see :func:`kernelgen.stages.machine_named`.
+    ``machine`` names the one whose stages make its nests, or is a device, see :func:`kernelgen.stages.machine_named`.
     ``sizes`` are those that the mapping starts from on this machine.
     ``printer`` prints by choices that a plan may hold; ``emit`` then makes them itself.
     ``variant`` gives the same back end for another machine of its family, which is named behind a colon: ``ascend:910A``.
+    ``at_hand`` gives the same back end for the very machine that is there, if one is.
     ``claims`` shows, from the source alone, that addresses are aligned as it claims: function -> how many claims; it raises
     ProofError for one that is not shown.
     ``files`` gives what a user takes away of a kernel: file name -> text; None where the source is all there is.
@@ -83,9 +85,10 @@ class Target:
     emit: Callable[[Nest], str]
     load: Callable[[str, Nest], Entry]
     vector_bytes: int = 1
-    machine: str = "cpu"
+    machine: str | Abilities = "cpu"
     sizes: Callable[[], CpuPlan] = CpuPlan
     printer: Printer | None = None
     variant: Callable[[str], Target] | None = None
+    at_hand: Callable[[], Target] | None = None
     files: Callable[[str, Nest], Mapping[str, str]] | None = None
     claims: Callable[[str], Mapping[str, int]] | None = None

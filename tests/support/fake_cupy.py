@@ -22,6 +22,7 @@ import pytest
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from kernelgen import options
+from kernelgen.nest.abilities import CAPABILITIES
 from kernelgen.object_cache import read_entry
 from kernelgen.targets.gpu.cubins import unpacked
 from kernelgen.targets.gpu.ptx import run
@@ -36,11 +37,21 @@ REFUSED = frozenset({"sliding_window_view"})
 class FakeDevice:
     """What happened: ``("launch", kernel)``, ``("synchronize", stream)``, ``("wait", stream, of)``, in order."""
 
+    capability: int = 90
     log: list[tuple[Any, ...]] = field(default_factory=list[tuple[Any, ...]])
     arrays: WeakValueDictionary[int, Any] = field(default_factory=WeakValueDictionary[int, Any])
     streams: list[Any] = field(default_factory=list[Any])
     allocators: list[Any] = field(default_factory=list[Any])
     failing: str = ""
+
+    @property
+    def properties(self) -> dict[str, Any]:
+        """As cupy's ``getDeviceProperties`` tells them."""
+        row = CAPABILITIES[self.capability]
+        return {
+            "name": b"NVIDIA Stand-in", "multiProcessorCount": row.processors, "sharedMemPerBlockOptin": row.shared_bytes,
+            "maxThreadsPerMultiProcessor": row.resident,
+        }  # fmt: skip
 
     @property
     def launches(self) -> list[str]:
@@ -369,10 +380,10 @@ def install(patch: pytest.MonkeyPatch) -> FakeDevice:
         get_elapsed_time=lambda start, end: (end.seconds - start.seconds) * 1e3,
         ExternalStream=lambda ptr: Stream(ptr=ptr),
         get_current_stream=lambda: device.streams[-1],
-        Device=lambda number=0: types.SimpleNamespace(id=number, compute_capability="90"),
+        Device=lambda number=0: types.SimpleNamespace(id=number, compute_capability=str(device.capability)),
         runtime=types.SimpleNamespace(
             getDevice=lambda: 0,
-            getDeviceProperties=lambda _: {"name": b"NVIDIA Stand-in"},
+            getDeviceProperties=lambda _: device.properties,
             driverGetVersion=lambda: 13000,
             runtimeGetVersion=lambda: 13000,
         ),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from kernelgen.dtypes import (
     BFLOAT16,
     BOOL,
@@ -99,3 +101,17 @@ CUDA = Dialect(
     copy_out="__stwb(({vector}*){target}, *(const {vector}*){source});",  # NVRTC takes plain stores apart
     tiles=TILES,
 )  # fmt: skip
+
+TURING = replace(
+    CUDA,
+    tiles=replace(
+        TILES,
+        multiply_fragments=" ".join(
+            'asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.{type}.{type}.f32 {{%0, %1, %2, %3}}, {{%4, %5}}, {{%6}}, '
+            '{{%0, %1, %2, %3}};" : "+f"({d0}), "+f"({d1}), "+f"({d2}), "+f"({d3}) '
+            f': "r"({{a{first}}}), "r"({{a{first + 1}}}), "r"({{b{first // 2}}}));'
+            for first in (0, 2)
+        ),
+    ),
+)
+"""The same for devices whose instruction multiplies matrices of 8 terms: the halves of the registers, one after the other."""

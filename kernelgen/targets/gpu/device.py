@@ -5,13 +5,15 @@ from __future__ import annotations
 import hashlib
 import importlib
 import tempfile
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from kernelgen.nest.abilities import Abilities, capability
 from kernelgen.targets.gpu.program import Launch
 
+ARCH = "sm_"
 INSTALL = 'pip install "graphkernel[gpu]"'
 
 Function = Callable[..., None]
@@ -25,6 +27,7 @@ class Device:
     number: int
     name: str
     arch: str
+    abilities: Abilities
     cupy: Any = field(repr=False, compare=False)
 
 
@@ -43,11 +46,23 @@ def find_device() -> Device | NoDevice:
         return NoDevice(f"cupy is not installed ({error}); {INSTALL}")
     try:
         number = int(cupy.cuda.runtime.getDevice())
-        name = cupy.cuda.runtime.getDeviceProperties(number)["name"]
-        arch = f"sm_{cupy.cuda.Device(number).compute_capability}"
+        properties: Mapping[str, Any] = cupy.cuda.runtime.getDeviceProperties(number)
+        arch = f"{ARCH}{cupy.cuda.Device(number).compute_capability}"
     except RuntimeError as error:  # cupy's CUDARuntimeError is one: no driver, or no device
         return NoDevice(f"cupy finds no CUDA device: {error}")
-    return Device(number, name.decode() if isinstance(name, bytes) else str(name), arch, cupy)
+    name = properties["name"]
+    text = name.decode() if isinstance(name, bytes) else str(name)
+    return Device(number, text, arch, _abilities(int(arch.removeprefix(ARCH)), properties), cupy)
+
+
+def _abilities(number: int, properties: Mapping[str, Any]) -> Abilities:
+    """What the device can do: its own sizes, and the instructions of its compute capability."""
+    return replace(
+        capability(number),
+        processors=int(properties["multiProcessorCount"]),
+        resident=int(properties["maxThreadsPerMultiProcessor"]),
+        shared_bytes=int(properties["sharedMemPerBlockOptin"]),
+    )
 
 
 def load_functions(cupy: Any, cubin: bytes, launches: Sequence[Launch]) -> tuple[Function, ...]:

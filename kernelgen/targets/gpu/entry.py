@@ -18,7 +18,7 @@ class GpuEntry(InterpretedEntry):
     @property
     def interpreter(self) -> InterpretedEntry:
         """The same kernel, interpreted also where there is a device."""
-        return InterpretedEntry(self.source, self.nest)
+        return InterpretedEntry(self.source, self.nest, self.arch)
 
     def on_device(self, desc: KernelDesc) -> DeviceKernel | None:
         """The kernel on the current device; None where there is none."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from kernelgen.nest import index as ix
 from kernelgen.nest.extents import extent
 from kernelgen.nest.nodes import Accumulate, Alloc, AsyncCopy, Copy, Grid, Index, Nest, Num, Space, Store
-from kernelgen.nest.rows import ROW_BYTES, padded_bytes
+from kernelgen.nest.rows import padded_bytes
 from kernelgen.nest.walk import loads_of, statements, stored_buffers
 
 STATIC_SHARED = 48 * 1024
@@ -30,11 +30,12 @@ class Launch:
     shared_bytes: int  # of arrays of known size: dynamic where above 48 KB, else declared
     buffers: tuple[int, ...]  # positions in nest.buffers, in parameter order
     rows: Index = NONE  # bytes of shared arrays whose size symbols decide
+    most_rows: int = 0  # of which there are so many at most where the launch has blocks
 
     @property
     def most_dynamic_shared(self) -> int:
         """Bytes of shared memory that the launch asks for at most."""
-        return self._asked + (0 if isinstance(self.rows, Num) else ROW_BYTES)
+        return self._asked + self.most_rows
 
     def dynamic_shared(self, symbols: Mapping[str, int]) -> int:
         """Bytes of shared memory to ask for at the launch, for sizes of the nest's symbols."""
@@ -60,7 +61,8 @@ def launch_of(grid: Grid, nest: Nest) -> Launch:
     rows: Index = Num(0)
     for size in sizes.values():
         rows = rows if isinstance(size, Num) else ix.add(rows, size)
-    return Launch(grid.name, _blocks(grid), (*grid.threads, 1), known, buffers, rows)
+    limits = [c.right.value for c in grid.when if c.left == rows and c.op == "<=" and isinstance(c.right, Num)]
+    return Launch(grid.name, _blocks(grid), (*grid.threads, 1), known, buffers, rows, min(limits, default=0))
 
 
 def _blocks(grid: Grid) -> Index:

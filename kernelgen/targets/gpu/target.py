@@ -1,16 +1,20 @@
 """The GPU target: a nest as CUDA C, compiled by NVRTC when the kernel is called for the first time.
 
-``gpu:hip`` and ``gpu:opencl`` print the same kernels in other dialects, with what their devices can do.
+Kernels are sized for the device that is current for cupy, without one for an H100. ``gpu:sm_75`` names the devices of a
+compute capability; ``gpu:hip`` and ``gpu:opencl`` print the same kernels in other dialects, with what their devices can do.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from kernelgen.errors import BackendUnavailable
+from kernelgen.nest.abilities import CAPABILITIES, Abilities
 from kernelgen.nest.nodes import Nest
 from kernelgen.targets.base import Entry, Target
-from kernelgen.targets.gpu.cuda import CUDA
+from kernelgen.targets.gpu.cuda import CUDA, TURING
+from kernelgen.targets.gpu.device import ARCH, NoDevice, find_device
 from kernelgen.targets.gpu.dialect import Dialect
 from kernelgen.targets.gpu.entry import GpuEntry
 from kernelgen.targets.gpu.hip import HIP
@@ -19,21 +23,48 @@ from kernelgen.targets.gpu.opencl_entry import OpenclEntry
 from kernelgen.targets.gpu.printer import print_program
 from kernelgen.targets.gpu.text_entry import TextEntry
 
+USUAL = 90
+FIRST_WITH_LARGE_MATRICES = 80
+"""The compute capability from which on one instruction multiplies matrices of 16 terms."""
+
 DIALECTS: Mapping[str, tuple[Dialect, Callable[[str, Nest], Entry]]] = {
-    "cuda": (CUDA, GpuEntry),
     "hip": (HIP, TextEntry),
     "opencl": (OPENCL, OpenclEntry),
 }
-"""The languages by name, each with what runs a program."""
+"""Other languages by name, each with what runs a program."""
 
 
-def named(dialect: str) -> Target:
-    """The target that prints in a dialect. Raises BackendUnavailable with the known names."""
-    if dialect not in DIALECTS:
-        raise BackendUnavailable(f"no dialect {dialect!r} for devices; known: {', '.join(DIALECTS)}")
-    language, load = DIALECTS[dialect]
-    name = "gpu" if language is CUDA else f"gpu:{dialect}"
-    return Target(name, lambda nest: print_program(nest, language), load, machine=name, variant=named)
+def named(name: str) -> Target:
+    """The target for devices of a compute capability, or the one that prints in a dialect.
+
+    Raises BackendUnavailable with the known names.
+    """
+    number = name.removeprefix(ARCH)
+    if name.startswith(ARCH) and number.isdecimal() and int(number) in CAPABILITIES:
+        return target_for(f"gpu:{name}", int(number), CAPABILITIES[int(number)])
+    if name not in DIALECTS:
+        known = ", ".join((*(f"{ARCH}{number}" for number in CAPABILITIES), *DIALECTS))
+        raise BackendUnavailable(f"no device or dialect {name!r}; known: {known}")
+    language, load = DIALECTS[name]
+    return Target(f"gpu:{name}", lambda nest: print_program(nest, language), load, machine=f"gpu:{name}", variant=named)
+
+
+def target_for(name: str, number: int, device: Abilities) -> Target:
+    """The target for a CUDA device of a compute capability."""
+    language = CUDA if number >= FIRST_WITH_LARGE_MATRICES else TURING
+
+    def load(source: str, nest: Nest) -> Entry:
+        return GpuEntry(source, nest, f"{ARCH}{number}")
+
+    return Target(name, lambda nest: print_program(nest, language), load, machine=device, variant=named)
+
+
+def at_hand() -> Target:
+    """The target for the device that is current for cupy; without one that of an H100."""
+    found = find_device()
+    if isinstance(found, NoDevice):
+        return TARGET
+    return target_for("gpu", int(found.arch.removeprefix(ARCH)), found.abilities)
 
 
 def emit(nest: Nest) -> str:
@@ -41,4 +72,4 @@ def emit(nest: Nest) -> str:
     return print_program(nest, CUDA)
 
 
-TARGET = named("cuda")
+TARGET = replace(target_for("gpu", USUAL, CAPABILITIES[USUAL]), at_hand=at_hand)

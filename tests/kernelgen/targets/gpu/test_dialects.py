@@ -98,7 +98,7 @@ def test_text_for_another_compiler_does_not_run() -> None:
 
 
 def test_an_unknown_dialect_is_named() -> None:
-    with pytest.raises(BackendUnavailable, match=r"'metal'.*known: cuda, hip, opencl"):
+    with pytest.raises(BackendUnavailable, match=r"'metal'.*known: sm_75, .*sm_121, hip, opencl"):
         find_target("gpu:metal")
 
 

@@ -12,8 +12,8 @@ from kernelgen.desc_bind import specialize
 from kernelgen.dims import Dim, sym
 from kernelgen.dtypes import FLOAT16, FLOAT32, INT8, DType
 from kernelgen.errors import BackendUnavailable
+from kernelgen.nest.abilities import HOPPER
 from kernelgen.nest.extents import extent
-from kernelgen.nest.places import SHARED_BYTES
 from kernelgen.nest.verify import verify as verify_nest
 from kernelgen.plan import Plan
 from kernelgen.poly.races import prove_races
@@ -198,7 +198,7 @@ def test_what_a_block_shares_stays_within_the_limit(count: int, least: int) -> N
     verify_nest(nest)
     assert prove_races(nest)
     used = [launch.shared_bytes for launch in launches(nest)]
-    assert least <= max(used) <= SHARED_BYTES + 16 * 1024
+    assert least <= max(used) <= HOPPER.array_bytes + 16 * 1024
 
 
 # ---------------------------------------------------------------- helpers

@@ -11,12 +11,13 @@ from kernelgen.desc import KernelDesc
 from kernelgen.dims import sym
 from kernelgen.errors import BackendUnavailable
 from kernelgen.kernel import Kernel
+from kernelgen.nest.abilities import HOPPER
 from kernelgen.nest.nodes import Alloc, Grid, Space
-from kernelgen.nest.rows import ROW_BYTES
 from kernelgen.nest.walk import statements
 from kernelgen.targets.gpu.interpret import InterpretedEntry
 from kernelgen.targets.gpu.program import launches
 
+ROW_BYTES = HOPPER.array_bytes
 FITTING = ROW_BYTES // 4
 
 
