@@ -27,8 +27,8 @@ from graphkernel.report.collect import fallback, host_entries, kernel_entry, lef
 from graphkernel.report.explain import Explanation
 from graphkernel.report.report import Fallback, KernelEntry, Report
 from graphkernel.runtime.cupy_host import CupyHost
-from graphkernel.runtime.device import Device, DeviceMemory, NoDevice, find_device
-from graphkernel.runtime.device_executable import DeviceExecutable
+from graphkernel.runtime.device import Device, DeviceMemory, NoDevice, Refusals, find_device
+from graphkernel.runtime.device_executable import DeviceExecutable, Replan
 from graphkernel.runtime.executable import Executable
 from graphkernel.runtime.host import HostLibrary, NumpyHost
 from graphkernel.runtime.memory import HOST
@@ -88,8 +88,8 @@ def compile(  # the public name
     Every fused node becomes a kernel (equal ones are compiled once); the rest runs on the host library: ``"numpy"``,
     ``"onnxruntime"``, or ``"auto"``, which is onnxruntime when it is installed and the graph has operators worth it.
     With ``target="gpu"`` and a CUDA device all of it runs there, the rest on cupy; without one, kernels are interpreted.
-    What cannot be compiled runs there too and stands in ``exe.report.fallbacks``; ``strict=True`` raises
-    ``RuntimeFailure`` instead.
+    What cannot be compiled, or what a device refuses at the first call, runs there too and stands in
+    ``exe.report.fallbacks``; ``strict=True`` raises ``RuntimeFailure`` instead.
     """
     start = time.perf_counter()
     if opt_level is None and flags is None and any(node.body for node in _graph(graph).operators):
@@ -129,6 +129,11 @@ class _Request:
 def _compiled(fused: Graph, request: _Request) -> Executable:
     start = time.perf_counter()
     build = _build_kernels(fused, request.target, request.compiler or _default_compiler())
+    return _planned(fused, request, build, start)
+
+
+def _planned(fused: Graph, request: _Request, build: _Build, start: float) -> Executable:
+    """The callable of a graph whose kernels are made; ``start`` is when that began, in seconds."""
     runnable, kernels = _inlined(fused, build)
     device = find_device() if request.target == "gpu" else NoDevice("")
     library = _host_library(request.host, runnable, device)
@@ -142,19 +147,25 @@ def _compiled(fused: Graph, request: _Request) -> Executable:
         fused.name, request.target, request.opt_level, library.name, tuple(build.entries), host_entries(plan, library),
         fallbacks, request.optimize_ms, took,
     )  # fmt: skip
-    made = _executable(plan, report, device, is_checked=request.is_checked)
+
+    def replan(refusals: Refusals) -> Executable:
+        return _planned(fused, request, build.without(refusals), time.perf_counter())
+
+    made = _executable(plan, report, device, replan, is_checked=request.is_checked)
     made.again = partial(_compiled, fused, request)
     return made
 
 
-def _executable(plan: Plan, report: Report, device: Device | NoDevice, *, is_checked: bool) -> Executable:
+def _executable(
+    plan: Plan, report: Report, device: Device | NoDevice, replan: Replan, *, is_checked: bool
+) -> Executable:
     """The callable of a plan; ``is_checked``: a verified plan, in memory that shows mistakes."""
     if is_checked:
         verify_plan(plan)
     if isinstance(device, NoDevice):
         return Executable(plan, report, POISONED if is_checked else HOST)
     memory = DeviceMemory(device, is_checked)
-    return DeviceExecutable(plan, report, memory, device=memory)
+    return DeviceExecutable(plan, report, memory, device=memory, replan=replan)
 
 
 def check_options(opt_level: int, target: str, flags: Flags) -> None:
@@ -200,6 +211,19 @@ class _Build:
     compiled: Mapping[Node, CompiledKernel]
     entries: Sequence[KernelEntry]
     fallbacks: Sequence[Fallback]
+
+    def without(self, refusals: Refusals) -> _Build:
+        """Without the kernels that a device refused."""
+        reasons = {id(kernel): error for kernel, error in refusals}
+        refused = {
+            node: error for node, made in self.compiled.items() if (error := reasons.get(id(made.call))) is not None
+        }
+        names = {node.name for node in refused}
+        return _Build(
+            {node: made for node, made in self.compiled.items() if node not in refused},
+            tuple(entry for entry in self.entries if not names.intersection(entry.calls)),
+            (*self.fallbacks, *(fallback(node, error) for node, error in refused.items())),
+        )
 
 
 def _build_kernels(graph: Graph, target: str, compiler: Compiler) -> _Build:

@@ -73,5 +73,6 @@ REASONS: dict[str, str] = {
     "unsupported-attr": "an attribute value of the operator is outside of what is implemented",
     "budget": "the polyhedral analysis did not finish within its budget of operations",
     "too-large": "the tensors do not fit the memory budget of this run",
+    "device": "the device at hand refuses the kernel",
     "defective-input": "the description contradicts itself",
 }

@@ -150,6 +150,15 @@ class Kernel:
         """Whether a call goes to a device."""
         return self._on_device is not None
 
+    def load(self) -> None:
+        """Does at once what the first call on the current device would do; nothing without one.
+
+        Raises UnsupportedError("device") where that device refuses the kernel.
+        """
+        prepare: Callable[[], None] | None = getattr(self._on_device, "load", None)
+        if prepare is not None:
+            prepare()
+
     def without_device(self) -> Kernel:
         """The same kernel, run by what stands in for a device; itself where the target needs none."""
         standing_in: Entry | None = getattr(self.entry, "interpreter", None)

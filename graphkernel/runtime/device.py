@@ -11,8 +11,8 @@ import numpy as np
 
 from graphkernel.errors import InputError, RuntimeFailure
 from graphkernel.runtime.plan import Plan
-from graphkernel.runtime.steps import Action, Slots
-from kernelgen.errors import ArgumentError
+from graphkernel.runtime.steps import Action, Kernel, KernelStep, Slots
+from kernelgen.errors import ArgumentError, UnsupportedError
 from kernelgen.targets.gpu.arrays import Border
 from kernelgen.targets.gpu.device import Device, NoDevice, find_device
 
@@ -100,6 +100,26 @@ class DeviceMemory:
     def wait(self) -> None:
         """Returns when the current stream is done."""
         self.device.cupy.cuda.get_current_stream().synchronize()
+
+
+Refusals = Sequence[tuple[Kernel, Exception]]
+"""Kernels that a device does not take, each with the reason."""
+
+
+def refusals_of(plan: Plan) -> Refusals:
+    """Loads the kernels of a plan onto the current device, and gives those that it refuses."""
+    kernels = {id(step.kernel): step.kernel for step in plan.steps if isinstance(step, KernelStep)}
+    return [(kernel, error) for kernel in kernels.values() if (error := _refusal(kernel)) is not None]
+
+
+def _refusal(kernel: Any) -> Exception | None:  # any compiler's kernel
+    load: Callable[[], None] | None = getattr(kernel, "load", None)
+    try:
+        if load is not None:
+            load()
+    except UnsupportedError as error:
+        return error
+    return None
 
 
 def _watched(name: str, action: Action, wait: Callable[[], None]) -> Action:

@@ -6,13 +6,17 @@ numpy arrays are copied over, and results back, for which the caller waits.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import Any
 
 from graphkernel.runtime.capture import CapturedPlan, capture
-from graphkernel.runtime.device import DeviceMemory
+from graphkernel.runtime.device import DeviceMemory, Refusals, refusals_of
 from graphkernel.runtime.executable import Executable, sequence_of_outputs
+
+Replan = Callable[[Refusals], Executable]
+"""The executable of the same graph without the kernels that a device refused."""
 
 
 @dataclass(eq=False)
@@ -20,9 +24,13 @@ class DeviceExecutable(Executable):
     """An executable whose plan runs on a device. Several threads may call at once, each on a stream of its own."""
 
     device: DeviceMemory = field(kw_only=True)
+    replan: Replan = field(kw_only=True, repr=False)
+    _ready: set[int] = field(default_factory=set[int], repr=False)
+    _lock: Lock = field(default_factory=Lock, repr=False)
 
     def __call__(self, *arrays: object, out: Sequence[Any] | None = None) -> tuple[Any, ...]:
         """Runs the graph on the caller's stream: torch's current one for tensors of torch, else cupy's."""
+        self.load()
         border = self.device.border
         if out is not None:
             out = sequence_of_outputs(out, self.memory.kind)
@@ -39,6 +47,22 @@ class DeviceExecutable(Executable):
                 self.device.bring_back(result, place)
             return tuple(out)
 
+    def load(self) -> None:
+        """Loads all kernels onto the current device, before the first of them runs there.
+
+        What it refuses is computed by the host library from then on, and stands in ``report.fallbacks``.
+        """
+        number = int(self.device.device.cupy.cuda.runtime.getDevice())
+        if number in self._ready:
+            return
+        with self._lock:
+            while refusals := refusals_of(self.plan):
+                other = self.replan(refusals)
+                self.plan, self.report = other.plan, other.report
+                self._frames.clear()
+            self._ready.add(number)
+
     def capture(self, *arrays: object) -> CapturedPlan:
         """The plan for arrays of these shapes as one CUDA graph: see :mod:`graphkernel.runtime.capture`."""
+        self.load()
         return capture(self, self.device, arrays)

@@ -21,8 +21,8 @@ def checked_plans(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
         return
     released = driver._executable
 
-    def checked(plan: Any, report: Any, device: Any, *, is_checked: bool) -> Any:
+    def checked(plan: Any, report: Any, device: Any, replan: Any, *, is_checked: bool) -> Any:
         verify_plan(plan)
-        return released(plan, report, device, is_checked=is_checked or isinstance(device, NoDevice))
+        return released(plan, report, device, replan, is_checked=is_checked or isinstance(device, NoDevice))
 
     monkeypatch.setattr(driver, "_executable", checked)

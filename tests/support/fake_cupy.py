@@ -43,6 +43,8 @@ class FakeDevice:
     streams: list[Any] = field(default_factory=list[Any])
     allocators: list[Any] = field(default_factory=list[Any])
     failing: str = ""
+    refused: str = ""
+    """A part of the names of kernels that the driver does not load."""
 
     @property
     def properties(self) -> dict[str, Any]:
@@ -296,6 +298,9 @@ class RawKernel:
         self.name, self.ptx, self.module, self.max_dynamic_shared_size_bytes = name, "", module, 48 * 1024
 
     def compile(self) -> None:
+        refused = FakeArray.device_of.refused
+        if refused and refused in self.name:
+            raise RuntimeError("CUDA_ERROR_NO_BINARY_FOR_GPU: no kernel image is available for execution on the device")
         folder = options.cache_dir()
         assert folder is not None
         keys = sorted(path.stem for path in folder.glob("gpu/*/*.o"))

@@ -17,12 +17,12 @@ import numpy as np
 from kernelgen.desc import KernelDesc, TensorDesc
 from kernelgen.desc_bind import bind
 from kernelgen.dims import evaluate
-from kernelgen.errors import ArgumentError
+from kernelgen.errors import ArgumentError, CodegenError, UnsupportedError
 from kernelgen.nest.extents import extent
 from kernelgen.nest.nodes import Nest, Space
 from kernelgen.targets.gpu.arrays import Border, Layout, Library
 from kernelgen.targets.gpu.cubins import cached_cubin
-from kernelgen.targets.gpu.device import Device, Function, load_functions
+from kernelgen.targets.gpu.device import ARCH, Device, Function, load_functions
 from kernelgen.targets.gpu.program import Launch
 
 ALIGNMENT = 16
@@ -175,13 +175,20 @@ class DeviceKernel:
         launched = tuple(call for call in calls if call.grid[0] > 0)
         return Prepared(launched, outputs, workspaces, library.native(np.dtype(np.uint8)))
 
+    def load(self) -> None:
+        """Compiles and loads what a call on the current device needs. Raises UnsupportedError("device") if it refuses it."""
+        self._loaded(self.device.cupy.cuda.runtime.getDevice())
+
     def _loaded(self, number: int) -> tuple[Function, ...]:
         """The functions on a device, compiled for its architecture and loaded when they are first needed there."""
         if number not in self._functions:
             cupy = self.device.cupy
-            arch = f"sm_{cupy.cuda.Device(number).compute_capability}"
-            compiled, _ = cached_cubin(self.source, self.nest.name, arch)
-            self._functions[number] = load_functions(cupy, compiled.cubin, self.launches)
+            arch = f"{ARCH}{cupy.cuda.Device(number).compute_capability}"
+            try:
+                compiled, _ = cached_cubin(self.source, self.nest.name, arch)
+                self._functions[number] = load_functions(cupy, compiled.cubin, self.launches)
+            except (CodegenError, RuntimeError) as error:  # cupy's errors of the driver are RuntimeErrors
+                raise UnsupportedError("device", f"{self.nest.name} on device {number}, {arch}: {error}") from error
         return self._functions[number]
 
     def _at_the_border(self, inputs: Sequence[Any], out: Sequence[Any] | None) -> tuple[Any, ...]:

@@ -132,6 +132,39 @@ def test_inputs_that_are_assigned_to(device: FakeDevice) -> None:
     np.testing.assert_allclose(weight, moved.host)
 
 
+def two_kernels(weight: Any, x: Any) -> Any:
+    """The first writes in place, so that it must not run before it is known whether the second one can."""
+    grown = ops.assign(weight, ops.add(weight, 1.0))
+    return ops.softmax(ops.matmul(ops.exp(x), grown))
+
+
+def test_a_kernel_that_the_device_refuses_at_the_first_call_is_computed_by_the_library(device: FakeDevice) -> None:
+    graph = gk.trace(two_kernels, gk.spec((8, 8)), gk.spec((3, 8)), name="refused")
+    exe = gk.compile(graph, opt_level=2, target="gpu")
+    assert not exe.report.fallbacks
+    made = exe.report.kernel_calls
+    device.refused = next(kernel.name for kernel in exe.report.kernels if "ReduceMax" in kernel.operators)
+    weight, x = np.ones((8, 8), np.float32), np.random.default_rng(0).uniform(-1, 1, (3, 8)).astype(np.float32)
+    (expected, *_) = gk.evaluate(graph, [weight, x])
+    (found, *_) = exe(weight, x)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    assert (weight == 2).all(), "the kernel before it ran once"
+    (entry,) = exe.report.fallbacks
+    assert entry.code == "device"
+    assert "CUDA_ERROR_NO_BINARY_FOR_GPU" in entry.reason
+    assert exe.report.kernel_calls == made - 1
+    exe(weight, x)
+    assert len(exe.report.fallbacks) == 1
+    assert not any(device.refused in name for name in device.launches)
+
+
+def test_a_refused_kernel_is_an_error_where_the_user_is_strict(device: FakeDevice) -> None:
+    exe = gk.compile(gk.trace(ops.softmax, gk.spec((3, 8)), name="strict"), target="gpu", strict=True)
+    device.refused = "Fused"
+    with pytest.raises(RuntimeFailure, match=r"strict: .*CUDA_ERROR_NO_BINARY_FOR_GPU"):
+        exe(np.ones((3, 8), np.float32))
+
+
 def test_operator_that_cupy_lacks_runs_on_the_host_and_says_so(
     device: FakeDevice, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -98,7 +98,9 @@ def test_a_device_without_asynchronous_copies_or_matrices_of_a_type_gets_none() 
 
 
 def test_a_kernel_that_does_not_fit_is_refused_when_it_is_made() -> None:
-    with pytest.raises(UnsupportedError, match="too-large.*bytes of shared memory and 256 threads, a device has 20000"):
+    with pytest.raises(
+        UnsupportedError, match=r"too-large.*bytes of shared memory and 256 threads, a device has 20000"
+    ):
         lower(KERNELS["product_float16"], Plan(), replace(HOPPER, shared_bytes=20_000))
 
 
