@@ -17,6 +17,7 @@ from docs.accuracy import accuracy
 from docs.ascend_networks import ascend_networks
 from docs.compile_times import compile_times
 from docs.device import classes
+from docs.differentiation import differentiation
 from docs.hostile import hostile_inputs
 from docs.markdown import page, table
 from docs.v100 import shares
@@ -52,6 +53,7 @@ def pages() -> Mapping[str, str]:
         "docs/operators.md": operators(),
         "docs/rules.md": rules(),
         "docs/expanders.md": expanders(),
+        **differentiation(),
         **measured.networks(),
         **measured.scale(),
         **compile_times(),

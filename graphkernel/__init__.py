@@ -1,8 +1,8 @@
 """graphkernel: fuses tensor graphs into proven kernels.
 
 Rooms, lowest floor first: ``errors``, ``escape``, ``limits``, ``doors``, ``options`` (with ``flag_text``), ``catalogue``,
-``decisions``, ``logs``, ``array_files``; ``ir``; ``ops``; ``cluster`` and ``expanders``; ``patterns``; ``passes``;
-``declarations``; ``pipeline``, ``hooks``, ``handoff``; ``runtime``, ``report``, ``driver``; ``bisect``, ``export``;
+``decisions``, ``logs``, ``array_files``; ``ir``; ``ops``; ``cluster`` and ``expanders``; ``gradients``; ``patterns``;
+``passes``; ``declarations``; ``pipeline``, ``hooks``, ``handoff``; ``runtime``, ``report``, ``driver``; ``bisect``, ``export``;
 ``frontends``; ``cli``. A floor imports only floors below.
 
 Importing the package is light: each public name loads its room on first use.
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from graphkernel import ops
     from graphkernel.driver import compile, explain, optimize
     from graphkernel.errors import GraphKernelError
+    from graphkernel.frontends.differentiate import grad, value_and_grad
     from graphkernel.frontends.jit import jit
     from graphkernel.frontends.load import load, parse, save
     from graphkernel.frontends.trace import spec, trace
@@ -32,14 +33,16 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
-    "trace", "spec", "load", "save", "parse", "show", "optimize", "explain", "compile", "jit", "evaluate", "ops",
+    "trace", "spec", "load", "save", "parse", "show", "optimize", "explain", "compile", "jit", "grad",
+    "value_and_grad", "evaluate", "ops",
     "Graph", "Options", "Executable", "Report", "Explanation", "GraphKernelError",
 ]  # fmt: skip
 
 _ROOMS: Mapping[str, str] = {
     "trace": "frontends.trace", "spec": "frontends.trace", "load": "frontends.load", "save": "frontends.load",
     "parse": "frontends.load", "show": "ir.text", "optimize": "driver", "explain": "driver", "compile": "driver",
-    "jit": "frontends.jit", "evaluate": "ir.evaluate", "Graph": "ir.graph", "Options": "options",
+    "jit": "frontends.jit", "grad": "frontends.differentiate", "value_and_grad": "frontends.differentiate",
+    "evaluate": "ir.evaluate", "Graph": "ir.graph", "Options": "options",
     "Executable": "runtime.executable", "Report": "report.report", "Explanation": "report.explain",
     "GraphKernelError": "errors",
 }  # fmt: skip

@@ -13,25 +13,27 @@ from graphkernel.cluster.area import FusionPattern
 from graphkernel.decisions import DecisionLog
 from graphkernel.errors import CatalogueError
 from graphkernel.expanders.base import Expander
+from graphkernel.gradients.base import Gradient
 from graphkernel.ir.opdef import OpDef
 from graphkernel.options import Options
 from graphkernel.passes.base import Context, Pass
 from graphkernel.patterns.language import Rule
 
-Entry = TypeVar("Entry", OpDef, Rule, Expander, FusionPattern, Pass)
+Entry = TypeVar("Entry", OpDef, Rule, Expander, FusionPattern, Pass, Gradient)
 
 PLUGINS = "graphkernel.plugins"
 
 
 @dataclass(frozen=True)
 class Catalogue:
-    """All that is declared: operators, rules, expanders, fusion patterns and passes, in a fixed order."""
+    """All that is declared: operators, rules, expanders, fusion patterns, passes and gradients, in a fixed order."""
 
     ops: tuple[OpDef, ...] = ()
     rules: tuple[Rule, ...] = ()
     expanders: tuple[Expander, ...] = ()
     fusion_patterns: tuple[FusionPattern, ...] = ()
     passes: tuple[Pass, ...] = ()
+    gradients: tuple[Gradient, ...] = ()
 
     def with_package(self, *names: str) -> Catalogue:
         """The catalogue with what the modules of further packages declare; ``CatalogueError`` when a name is taken."""
@@ -42,6 +44,7 @@ class Catalogue:
             expanders=_joined(self.expanders, Expander, names),
             fusion_patterns=_joined(self.fusion_patterns, FusionPattern, names),
             passes=_joined(self.passes, Pass, names),
+            gradients=_joined(self.gradients, Gradient, names),
         )
 
     def context(self, options: Options, log: DecisionLog | None = None) -> Context:
@@ -54,7 +57,11 @@ class Catalogue:
 def builtin_catalogue() -> Catalogue:
     """What this project declares, and what the installed plugins do."""
     own = Catalogue().with_package(
-        "graphkernel.ops", "graphkernel.patterns", "graphkernel.expanders", "graphkernel.passes"
+        "graphkernel.ops",
+        "graphkernel.patterns",
+        "graphkernel.expanders",
+        "graphkernel.passes",
+        "graphkernel.gradients",
     )
     return with_plugins(own, plugins())
 

@@ -61,6 +61,10 @@ class FrontendError(GraphKernelError):
     """A model cannot be imported; names the node and what to do."""
 
 
+class GradientError(GraphKernelError):
+    """What is asked for has no gradient: an operator on the way, or the type of an argument or result."""
+
+
 class RuntimeFailure(GraphKernelError):
     """An executable failed on its inputs, or ``strict=True`` met a fallback."""
 

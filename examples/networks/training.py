@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from examples.networks.backward import gradients
+import graphkernel as gk
 from examples.networks.weights import Specs, Weights
 from graphkernel import ops
 from graphkernel.frontends.trace import trace
@@ -58,8 +58,10 @@ def gradient_graph(name: str, loss: Loss, inputs: Specs, weights: Specs) -> Grap
 
 
 def _value_and_gradients(loss: Loss, inputs: Weights, weights: Weights) -> tuple[Tensor, dict[str, Tensor]]:
-    value = loss(inputs, weights)
-    return value, gradients(value, _trained(weights))
+    def of_trained(trained: Weights) -> Tensor:
+        return loss(inputs, {**weights, **trained})
+
+    return gk.value_and_grad(of_trained)(_trained(weights))
 
 
 def _trained(weights: Mapping[str, Entry]) -> dict[str, Entry]:

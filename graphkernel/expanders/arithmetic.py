@@ -16,6 +16,12 @@ def identity_math(x: Tensor, *, attrs: Attrs) -> Tensor:
     return x
 
 
+@expander("StopGradient", wide=False)
+def stop_gradient(x: Tensor, *, attrs: Attrs) -> Tensor:
+    """x"""
+    return x
+
+
 def _xor_by_logic(x: Tensor, y: Tensor, *, attrs: Attrs) -> Tensor:
     """(x and not y) or (y and not x)"""
     return (x & ~y) | (y & ~x)

@@ -47,7 +47,7 @@ OURS: frozenset[str] = _names(
     "ReduceMean ReLU6 ReluGrad RepeatInterleaveInt RmsNorm RmsNormGrad RsqrtGrad Sigmoid "
     "SigmoidCrossEntropyWithLogits SigmoidCrossEntropyWithLogitsGrad SigmoidGrad SiLU SiLUGrad Softmax "
     "SoftmaxBackward SoftmaxCrossEntropyWithLogits SoftmaxGrad SoftmaxGradExt Softplus SoftplusExt SoftplusGrad "
-    "SoftplusGradExt Softsign SplitWithSize SqrtGrad SquaredDifference SquareSumAll Squeeze StandardNormal SubExt "
+    "SoftplusGradExt Softsign SplitWithSize SqrtGrad SquaredDifference SquareSumAll Squeeze StandardNormal StopGradient SubExt "
     "SumExt TanhGrad ZerosLike ZerosLikeExt"
 )
 

@@ -17,6 +17,10 @@ Types = tuple[TensorType, ...]
 
 IDENTITY_MATH = unary("IdentityMath", np.copy, any_dtype, composite=True, doc="The operand.")
 
+STOP_GRADIENT = unary(
+    "StopGradient", np.copy, any_dtype, composite=True, doc="The operand, which counts as constant when differentiated."
+)
+
 LOGICAL_XOR = declare(
     "LogicalXor",
     Kind.ELEMWISE,

@@ -75,7 +75,7 @@ def _spatial(x: TensorType, kernel: tuple[int, ...], attrs: Attrs) -> Shape:
     return (vertical.count(x.shape[2]), horizontal.count(x.shape[3]))
 
 
-def _windows(x: Array, kernel: tuple[int, ...], attrs: Attrs, fill: float) -> Array:
+def windows_of(x: Array, kernel: tuple[int, ...], attrs: Attrs, fill: float) -> Array:
     """[n, c, h, w, kernel height, kernel width]."""
     vertical, horizontal = _axes(kernel, attrs)
     return horizontal.view(vertical.view(x, 2, fill), 3, fill)
@@ -97,7 +97,7 @@ def _conv(x: Array, weight: Array, *, attrs: Attrs) -> Array:
     group, (out, inner, *kernel) = attrs.int("group", 1), weight.shape
 
     def compute(wide_x: Array, wide_weight: Array) -> Array:
-        windows = _windows(wide_x, tuple(kernel), attrs, 0.0)
+        windows = windows_of(wide_x, tuple(kernel), attrs, 0.0)
         n, _, height, width = windows.shape[:4]
         columns = windows.reshape(n, group, inner, height, width, *kernel)
         weights = wide_weight.reshape(group, out // group, inner, *kernel)
@@ -114,7 +114,7 @@ def _pool_type(types: Types, attrs: Attrs) -> Types:
 
 
 def _max_pool(x: Array, *, attrs: Attrs) -> Array:
-    return rounded(lambda wide: _windows(wide, attrs.ints("kernel_size"), attrs, -np.inf).max(axis=(-2, -1)))(x)
+    return rounded(lambda wide: windows_of(wide, attrs.ints("kernel_size"), attrs, -np.inf).max(axis=(-2, -1)))(x)
 
 
 def _avg_pool(x: Array, *, attrs: Attrs) -> Array:
@@ -126,10 +126,10 @@ def _avg_pool(x: Array, *, attrs: Attrs) -> Array:
         if attrs.bool("count_include_pad", False):
             top, bottom, left, right = attrs.ints("pad", (0, 0, 0, 0))
             counted = np.pad(counted, ((0, 0), (0, 0), (top, bottom), (left, right)), constant_values=1)
-            counts = _windows(counted, kernel, attrs.with_(pad=(0, 0, 0, 0)), 0.0).sum(axis=(-2, -1))
+            counts = windows_of(counted, kernel, attrs.with_(pad=(0, 0, 0, 0)), 0.0).sum(axis=(-2, -1))
         else:
-            counts = _windows(counted, kernel, attrs, 0.0).sum(axis=(-2, -1))
-        sums = _windows(wide, kernel, attrs, 0.0).sum(axis=(-2, -1))
+            counts = windows_of(counted, kernel, attrs, 0.0).sum(axis=(-2, -1))
+        sums = windows_of(wide, kernel, attrs, 0.0).sum(axis=(-2, -1))
         height, width = sums.shape[2:]
         return sums / counts[:, :, :height, :width]  # what is padded for real may hold a window more
 

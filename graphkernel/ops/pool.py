@@ -14,14 +14,15 @@ from graphkernel.ops.type_rules import expect_dtype, floating
 Types = tuple[TensorType, ...]
 
 
-def _pooling(attrs: Attrs) -> OpDef:
+def pooling_of(attrs: Attrs) -> OpDef:
+    """MaxPool or AvgPool."""
     kinds = {"max": MAX_POOL, "avg": AVG_POOL}
     if attrs.str("pool_type", "max") not in kinds:
         raise TypeRuleError(f"pool_type must be 'max' or 'avg', got {attrs.str('pool_type')!r}")
     return kinds[attrs.str("pool_type", "max")]
 
 
-def _as_pooling(shape: Shape, attrs: Attrs) -> Attrs:
+def as_pooling(shape: Shape, attrs: Attrs) -> Attrs:
     """The attributes of the MaxPool or AvgPool: pads in their order, and wide enough for the last window of "ceil"."""
     kernel, stride = attrs.ints("kernel_size"), attrs.ints("strides")
     top, left, bottom, right = attrs.ints("pad", (0, 0, 0, 0))
@@ -29,7 +30,7 @@ def _as_pooling(shape: Shape, attrs: Attrs) -> Attrs:
     if attrs.str("round_mode", "floor") == "ceil":
         widths = zip(shape[2:], kernel, stride, ((top, bottom), (left, right)), strict=True)
         pad = tuple(amount for width in widths for amount in _widened_pad(*width))
-    counted = {"count_include_pad": True} if _pooling(attrs) is AVG_POOL else {}
+    counted = {"count_include_pad": True} if pooling_of(attrs) is AVG_POOL else {}
     return Attrs.of(kernel_size=kernel, stride=stride, pad=pad, **counted)
 
 
@@ -46,16 +47,16 @@ def _type(types: Types, attrs: Attrs) -> Types:
     expect_dtype(floating, x)
     if x.rank != 4 or attrs.str("data_layout", "NCHW") != "NCHW":
         raise TypeRuleError(f"expects an NCHW operand, got {x}")
-    pooling = _pooling(attrs)
+    pooling = pooling_of(attrs)
     if attrs.bool("global", False):
         return (TensorType((*x.shape[:2], 1, 1), x.dtype),)
-    return pooling.infer(types, _as_pooling(x.shape, attrs))
+    return pooling.infer(types, as_pooling(x.shape, attrs))
 
 
 def _meaning(x: Array, *, attrs: Attrs) -> Array:
     if not attrs.bool("global", False):
-        return _pooling(attrs).meaning(x, attrs=_as_pooling(x.shape, attrs))
-    function = np.max if _pooling(attrs) is MAX_POOL else np.mean
+        return pooling_of(attrs).meaning(x, attrs=as_pooling(x.shape, attrs))
+    function = np.max if pooling_of(attrs) is MAX_POOL else np.mean
     return function(x.astype(np.float64), axis=(2, 3), keepdims=True).astype(x.dtype)
 
 

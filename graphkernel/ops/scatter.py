@@ -65,6 +65,8 @@ def _scatter_type(types: Types, attrs: Attrs) -> Types:
 def _scatter_add(x: Array, indices: Array, updates: Array, *, attrs: Attrs) -> Array:
     inside = _inside(indices, x.shape[: indices.shape[-1]])
     result = x.astype(_accumulator(x))
+    if indices.shape[-1] == 0:  # each address is that of the whole tensor
+        return (result + updates.reshape(-1, *x.shape).sum(axis=0, dtype=result.dtype)).astype(x.dtype)
     np.add.at(result, tuple(indices[inside].T), updates[inside].astype(result.dtype))
     return result.astype(x.dtype)
 

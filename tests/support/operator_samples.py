@@ -242,6 +242,7 @@ SAMPLES: Mapping[str, Sequence[Sample]] = {
     ],
     "TensorScatterAdd": [
         sample("*[4, N]", "i32[3, 1] = 1 1 4", "*[3, N]"), sample("*[4, 2]", "i64[3, 2] = 0 1 0 1 -1 0", "*[3]"),
+        sample("*[4, 2]", "i32[3, 0] =", "*[3, 4, 2]"),
     ],
     "UnsortedSegmentSum": [
         sample("*[4, N]", "i32[4] = 2 0 2 -1", num_segments=3), sample("*[2, 2, 3]", "i64[2, 2] = 0 1 1 9", num_segments=N),

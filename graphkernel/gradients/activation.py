@@ -1,0 +1,148 @@
+"""Gradients of activations, by MindSpore's gradient operators where there is one; and the second derivatives of those.
+
+At a corner the slope is that of the left side, as in torch: 0 for ``ReLU``, ``alpha`` for ``LeakyReLU``. The expansions of
+the gradients of smooth activations are written with ``abs``, which has a corner where the activation has none: so their
+rules are written out.
+"""
+
+from __future__ import annotations
+
+from graphkernel import ops
+from graphkernel.expanders.activation import gate_of_gelu
+from graphkernel.expanders.gradient import slope_of_gate
+from graphkernel.gradients.base import Application, Cotangents, gradient, pointwise
+from graphkernel.ops import Tensor
+from graphkernel.ops.activation import FAST_GELU_SCALE, GELU_CUBIC, GELU_SCALE
+from graphkernel.ops.apply import apply
+from graphkernel.ops.gradients import FAST_GELU_GRAD, FAST_GELU_GRAD_LOWER
+
+
+def _hard_sigmoid(dy: Tensor, y: Tensor, x: Tensor) -> Tensor:
+    return ops.select((x > -3) & (x < 3), dy / 6.0, 0)
+
+
+def _hard_swish(dy: Tensor, y: Tensor, x: Tensor) -> Tensor:
+    return ops.select(x <= -3, 0, ops.select(x < 3, dy * (x / 3.0 + 0.5), dy))
+
+
+def _soft_sign(dy: Tensor, y: Tensor, x: Tensor) -> Tensor:
+    root = ops.abs(x) + 1.0
+    return dy / (root * root)
+
+
+SQUARE = pointwise("Square", lambda dy, y, x: dy * (x + x))
+SIGMOID = pointwise("Sigmoid", lambda dy, y, x: ops.sigmoid_grad(y, dy))
+RELU = pointwise("ReLU", lambda dy, y, x: ops.relu_grad(dy, y))
+RELU6 = pointwise("ReLU6", lambda dy, y, x: ops.select((x > 0) & (x < 6), dy, 0))
+SILU = pointwise("SiLU", lambda dy, y, x: ops.silu_grad(dy, x))
+GELU_TANH = pointwise("GeLU", lambda dy, y, x: ops.gelu_grad(dy, x, y))
+FAST_GELU = pointwise("FastGeLU", lambda dy, y, x: apply(FAST_GELU_GRAD, dy, x))
+FAST_GELU_LOWER = pointwise("FastGelu", lambda dy, y, x: apply(FAST_GELU_GRAD_LOWER, dy, x))
+SOFTPLUS = pointwise("Softplus", lambda dy, y, x: ops.softplus_grad(dy, x))
+SOFTSIGN = pointwise("Softsign", _soft_sign)
+HSIGMOID = pointwise("HSigmoid", _hard_sigmoid)
+HSWISH = pointwise("HSwish", _hard_swish)
+SQUARED_DIFFERENCE = pointwise(
+    "SquaredDifference", lambda dy, z, x, y: dy * 2.0 * (x - y), lambda dy, z, x, y: dy * 2.0 * (y - x)
+)
+
+
+@gradient("Gelu")
+def gelu(of: Application) -> Cotangents:
+    """GeLUGrad for the tanh form, else dy * (Phi(x) + x * phi(x)) with the normal distribution and its density"""
+    (x,) = of.operands
+    if of.attrs.str("approximate", "none") == "tanh":
+        return [ops.gelu_grad(of.dy, x, of.results[0])]
+    distribution = 0.5 * ops.erfc(x * -(0.5**0.5))
+    density = 0.5 * GELU_SCALE * ops.exp(-0.5 * x * x)
+    return [of.dy * (distribution + x * density)]
+
+
+def _leaky(of: Application, slope: float) -> Cotangents:
+    return [ops.select(of.operands[0] > 0, of.dy, of.dy * slope)]
+
+
+@gradient("LeakyReLU")
+def leaky_relu(of: Application) -> Cotangents:
+    """dy where x > 0, else alpha * dy"""
+    return _leaky(of, of.attrs.float("alpha", 0.01))
+
+
+@gradient("LeakyReLUExt")
+def leaky_relu_ext(of: Application) -> Cotangents:
+    """dy where x > 0, else negative_slope * dy"""
+    return _leaky(of, of.attrs.float("negative_slope", 0.01))
+
+
+def _elu(of: Application) -> Cotangents:
+    """dy where x > 0, else alpha * exp(x) * dy"""
+    (x,) = of.operands
+    slope = of.attrs.float("alpha", 1.0) * ops.exp(ops.minimum(x, 0))
+    return [ops.select(x > 0, of.dy, of.dy * slope)]
+
+
+ELU = gradient("Elu")(_elu)
+ELU_EXT = gradient("EluExt")(_elu)
+
+
+@gradient("HShrink")
+def hard_shrink(of: Application) -> Cotangents:
+    """dy where |x| > lambd, else 0"""
+    return [ops.select(ops.abs(of.operands[0]) > of.attrs.float("lambd", 0.5), of.dy, 0)]
+
+
+@gradient("SoftplusExt")
+def softplus_ext(of: Application) -> Cotangents:
+    """SoftplusGradExt"""
+    beta, threshold = of.attrs.float("beta", 1.0), of.attrs.float("threshold", 20.0)
+    return [ops.softplus_grad_ext(of.dy, of.operands[0], beta, threshold)]
+
+
+def _bend(x: Tensor, gate: Tensor, slope: Tensor | float, bend: Tensor | float) -> Tensor:
+    """The second derivative of x * sigmoid(gate), from the first two derivatives of the gate."""
+    s = ops.sigmoid(gate)
+    of_sigmoid = s * (1.0 - s)
+    return of_sigmoid * (2.0 * slope + x * ((1.0 - 2.0 * s) * slope * slope + bend))
+
+
+def _bend_of_gelu(x: Tensor) -> Tensor:
+    return _bend(x, gate_of_gelu(x), slope_of_gate(x), 12.0 * GELU_SCALE * GELU_CUBIC * x)
+
+
+def _bend_of_fast_gelu(x: Tensor) -> Tensor:
+    return _bend(x, FAST_GELU_SCALE * x, FAST_GELU_SCALE, 0.0)
+
+
+SILU_GRAD = pointwise(
+    "SiLUGrad", lambda g, r, dy, x: ops.silu_grad(g, x), lambda g, r, dy, x: g * dy * _bend(x, x, 1.0, 0.0)
+)
+FAST_GELU_SLOPE = pointwise(
+    "FastGeLUGrad",
+    lambda g, r, dy, x: apply(FAST_GELU_GRAD, g, x),
+    lambda g, r, dy, x: g * dy * _bend_of_fast_gelu(x),
+)
+FAST_GELU_SLOPE_LOWER = pointwise(
+    "FastGeluGrad",
+    lambda g, r, dy, x: apply(FAST_GELU_GRAD_LOWER, g, x),
+    lambda g, r, dy, x: g * dy * _bend_of_fast_gelu(x),
+)
+SOFTPLUS_GRAD = pointwise(
+    "SoftplusGrad",
+    lambda g, r, dy, x: ops.softplus_grad(g, x),
+    lambda g, r, dy, x: ops.sigmoid_grad(ops.sigmoid(x), g * dy),
+)
+
+
+@gradient("GeLUGrad")
+def gelu_grad(of: Application) -> Cotangents:
+    """GeLUGrad; dy * the second derivative of GeLU"""
+    dy, x, *result = of.operands
+    return [ops.gelu_grad(of.dy, x), of.dy * dy * _bend_of_gelu(x), *[None] * len(result)]
+
+
+@gradient("SoftplusGradExt")
+def softplus_grad_ext(of: Application) -> Cotangents:
+    """SoftplusGradExt; beta * dy * SigmoidGrad where beta * x <= threshold, else 0"""
+    (dy, x), beta, threshold = of.operands, of.attrs.float("beta", 1.0), of.attrs.float("threshold", 20.0)
+    bend = ops.sigmoid_grad(ops.sigmoid(beta * x), of.dy * dy * beta)
+    return [ops.softplus_grad_ext(of.dy, x, beta, threshold), ops.select(beta * x > threshold, 0, bend)]

@@ -1,0 +1,134 @@
+"""Gradients of matrix products, convolutions, factorisations and triangular systems."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from graphkernel import ops
+from graphkernel.expanders.base import Declined
+from graphkernel.expanders.means import summed_to
+from graphkernel.gradients.base import Application, Cotangents, gradient
+from graphkernel.ir.graph import static_shape
+from graphkernel.ops import Tensor
+from graphkernel.ops.apply import apply
+from graphkernel.ops.grouped_products import GROUPED_MATMUL, INNER, ROWS
+from graphkernel.ops.linear_algebra import SOLVE_TRIANGULAR
+from graphkernel.ops.nn import CONV_ATTRIBUTES
+
+
+def _product(of: Application) -> Cotangents:
+    """dy @ b.T; a.T @ dy; with a bias also the sum of dy over the rows"""
+    (a, b, *bias), dy = of.operands, of.dy
+    left, right = of.attrs.bool("transpose_a", False), of.attrs.bool("transpose_b", False)
+    da = ops.matmul(b, dy, right, True) if left else ops.matmul(dy, b, False, not right)
+    db = ops.matmul(dy, a, True, left) if right else ops.matmul(a, dy, not left, False)
+    more = [ops.cast(summed_to(dy, x.shape), x.dtype) if x.dtype != dy.dtype else summed_to(dy, x.shape) for x in bias]
+    return [summed_to(da, a.shape), summed_to(db, b.shape), *more]
+
+
+MATMUL = gradient("MatMul")(_product)
+BATCH_MATMUL = gradient("BatchMatMul")(_product)
+
+
+@gradient("GroupedMatmul")
+def grouped_matmul(of: Application) -> Cotangents:
+    """GroupedMatmul of dy with each operand transposed, over rows where it was over the inner extent and the other way round"""
+    (x, weight, groups), dy = of.operands, of.dy
+    left, right = of.attrs.bool("transpose_a", False), of.attrs.bool("transpose_b", False)
+    if of.attrs.int("group_type", ROWS) == ROWS:
+        dx = apply(GROUPED_MATMUL, dy, weight, groups, group_type=ROWS, transpose_b=not right)
+        dweight = apply(GROUPED_MATMUL, x, dy, groups, group_type=INNER, transpose_a=not left)
+        return [_turned(dx, left), _turned(dweight, right), None]
+    dx = apply(GROUPED_MATMUL, weight, dy, groups, group_type=ROWS, transpose_a=right, transpose_b=True)
+    dweight = apply(GROUPED_MATMUL, x, dy, groups, group_type=ROWS, transpose_a=not left)
+    return [_turned(dx, not left), _turned(dweight, right), None]
+
+
+def _turned(x: Tensor, swap: bool) -> Tensor:
+    """With the last two axes swapped, or as it is."""
+    return ops.transpose(x, (*range(x.ndim - 2), x.ndim - 1, x.ndim - 2)) if swap else x
+
+
+@gradient("Conv2D")
+def conv2d(of: Application) -> Cotangents:
+    """Conv2DBackpropInput; Conv2DBackpropFilter"""
+    (x, weight), window = of.operands, _window(of)
+    return [
+        ops.conv2d_backprop_input(of.dy, weight, input_size=x.shape, **window),
+        ops.conv2d_backprop_filter(of.dy, x, filter_size=weight.shape, **window),
+    ]
+
+
+@gradient("Conv2DBackpropInput")
+def conv2d_backprop_input(of: Application) -> Cotangents:
+    """Conv2D; Conv2DBackpropFilter"""
+    (dy, weight), window = of.operands, _window(of)
+    return [
+        ops.conv2d(of.dy, weight, **window),
+        ops.conv2d_backprop_filter(dy, of.dy, filter_size=weight.shape, **window),
+    ]
+
+
+@gradient("Conv2DBackpropFilter")
+def conv2d_backprop_filter(of: Application) -> Cotangents:
+    """Conv2D; Conv2DBackpropInput"""
+    (dy, x), window = of.operands, _window(of)
+    return [
+        ops.conv2d(x, of.dy, **window),
+        ops.conv2d_backprop_input(dy, of.dy, input_size=x.shape, **window),
+    ]
+
+
+def _window(of: Application) -> dict[str, object]:
+    return {name: of.attrs[name] for name in CONV_ATTRIBUTES if name in of.attrs}
+
+
+def _transposed_product(a: Tensor, b: Tensor) -> Tensor:
+    return ops.matmul(a, b, False, True)
+
+
+def _triangle(x: Tensor, *, lower: bool, diagonal: bool) -> Tensor | None:
+    """x with zeros outside of a triangle; None where its size is not known."""
+    shape = static_shape(x.value)
+    if shape is None:
+        return None
+    inside = np.tri(shape[-1], k=0 if diagonal else -1, dtype=bool)
+    return ops.select(Tensor(x.builder.constant(inside if lower else inside.T), x.builder), x, 0)
+
+
+@gradient("SolveTriangular")
+def solve_triangular(of: Application) -> Cotangents | Declined:
+    """Of the right sides: SolveTriangular of dy by the transpose; of the matrix: minus its product with y, in the triangle"""
+    (a, _), (y,) = of.operands, of.results
+    transposed = of.attrs.bool("trans", False)
+    db = apply(SOLVE_TRIANGULAR, a, of.dy, **of.attrs.with_(trans=not transposed))
+    product = _transposed_product(y, db) if transposed else _transposed_product(db, y)
+    unit = of.attrs.bool("unit_diagonal", False)
+    da = _triangle(-product, lower=of.attrs.bool("lower", False), diagonal=not unit)
+    return Declined("the size of its matrices must be known") if da is None else [da, db]
+
+
+@gradient("Lu")
+def lu(of: Application) -> Cotangents | Declined:
+    """P.T L^-T (tril(L.T dL, -1) + triu(dU U.T)) U^-T"""
+    factors, order = of.results
+    shape = static_shape(factors.value)
+    if shape is None:
+        return Declined("the size of its matrices must be known")
+    size = shape[-1]
+    unit = Tensor(factors.builder.constant(np.eye(size), factors.dtype), factors.builder)
+    lower, upper = _parts(factors)
+    by_lower, by_upper = _parts(of.dy)
+    inner = _parts(ops.matmul(lower + unit, by_lower, True, False))[0] + _parts(_transposed_product(by_upper, upper))[1]
+    left = apply(SOLVE_TRIANGULAR, factors, inner, lower=True, trans=True, unit_diagonal=True)
+    right = apply(SOLVE_TRIANGULAR, factors, _turned(left, True), lower=False)
+    rows = ops.one_hot(order, size, *(np.asarray(value, factors.dtype.numpy) for value in (1, 0)))
+    return [ops.matmul(rows, _turned(right, True), True, False)]
+
+
+def _parts(x: Tensor) -> tuple[Tensor, Tensor]:
+    """What lies below the diagonal, and the rest; the size is known."""
+    size = x.shape[-1]
+    assert isinstance(size, int)
+    below = Tensor(x.builder.constant(np.tri(size, k=-1, dtype=bool)), x.builder)
+    return ops.select(below, x, 0), ops.select(below, 0, x)

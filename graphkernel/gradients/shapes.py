@@ -1,0 +1,74 @@
+"""Gradients of operators that give elements another place or repeat them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from graphkernel import ops
+from graphkernel.expanders.means import summed_to
+from graphkernel.gradients.base import Application, Cotangents, gradient
+from graphkernel.ir.types import Shape
+from graphkernel.ops import Tensor
+from graphkernel.ops.apply import apply
+from graphkernel.ops.shape import RESHAPE
+
+
+def reshaped(x: Tensor, shape: Shape) -> Tensor:
+    """In another shape, all of whose extents are given."""
+    return x if x.shape == shape else apply(RESHAPE, x, shape=shape)
+
+
+def _as_operand(of: Application) -> Cotangents:
+    """dy in the operand's shape"""
+    x, *others = of.operands
+    return [reshaped(of.dy, x.shape), *[None] * len(others)]
+
+
+RESHAPE_BACK = gradient("Reshape")(_as_operand)
+EXPAND_DIMS = gradient("ExpandDims")(_as_operand)
+SQUEEZE = gradient("Squeeze")(_as_operand)
+FLATTEN = gradient("Flatten")(_as_operand)
+DYNAMIC_RESHAPE = gradient("DynamicReshape")(_as_operand)
+RESHAPE_EXT = gradient("ReshapeExt")(_as_operand)
+
+
+@gradient("Transpose")
+def transpose(of: Application) -> Cotangents:
+    """dy transposed back"""
+    rank = of.operands[0].ndim
+    order = np.argsort([axis % rank for axis in of.attrs.ints("perm")])
+    return [ops.transpose(of.dy, tuple(int(axis) for axis in order)) if rank else of.dy]
+
+
+@gradient("BroadcastTo")
+def broadcast_to(of: Application) -> Cotangents:
+    """dy summed to the operand's shape"""
+    return [summed_to(of.dy, of.operands[0].shape)]
+
+
+@gradient("FillV2")
+def fill(of: Application) -> Cotangents:
+    """The sum of dy"""
+    total = ops.reduce_sum(of.dy) if of.dy.ndim else of.dy
+    return [reshaped(total, of.operands[0].shape)]
+
+
+@gradient("Tile")
+def tile(of: Application) -> Cotangents:
+    """dy summed over the repetitions"""
+    (x,), multiples = of.operands, of.attrs.dims("multiples")
+    shape = (*[1] * (len(multiples) - x.ndim), *x.shape)
+    pairs = [extent for pair in zip(multiples, shape, strict=True) for extent in pair]
+    if not pairs:
+        return [of.dy]
+    return [reshaped(ops.reduce_sum(reshaped(of.dy, tuple(pairs)), tuple(range(0, len(pairs), 2))), x.shape)]
+
+
+@gradient("RepeatInterleaveInt")
+def repeat_interleave(of: Application) -> Cotangents:
+    """dy summed over the repetitions"""
+    (x,), repeats = of.operands, of.attrs.int("repeats")
+    if "dim" not in of.attrs:
+        return [reshaped(ops.reduce_sum(reshaped(of.dy, (x.size, repeats)), 1), x.shape)]
+    axis = of.attrs.int("dim") % x.ndim
+    return [ops.reduce_sum(reshaped(of.dy, (*x.shape[: axis + 1], repeats, *x.shape[axis + 1 :])), axis + 1)]
