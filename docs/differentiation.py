@@ -34,7 +34,8 @@ def step(w, b, x, labels):
 
 train = gk.jit(step)  # one executable; w and b are updated in place
 w, b = np.zeros((8, 3), np.float32), np.zeros(3, np.float32)
-x, labels = np.random.default_rng(0).standard_normal((16, 8)).astype(np.float32), np.eye(3, dtype=np.float32)[np.arange(16) % 3]
+x = np.random.default_rng(0).standard_normal((16, 8)).astype(np.float32)
+labels = np.eye(3, dtype=np.float32)[np.arange(16) % 3]
 losses = [float(train(w, b, x, labels)[0]) for _ in range(20)]
 assert losses[-1] < losses[0]
 ```
