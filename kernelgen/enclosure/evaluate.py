@@ -8,7 +8,7 @@ import numpy as np
 
 from kernelgen.desc import IN_PLACE_OPS, KernelDesc, OpDesc, TensorDesc
 from kernelgen.desc_bind import bind, specialize
-from kernelgen.dtypes import BOOL, Category, DType
+from kernelgen.dtypes import BOOL, COMPLEX64, FLOAT32, Category, DType
 from kernelgen.enclosure.arithmetic import square
 from kernelgen.enclosure.complexes import joined, parts_of
 from kernelgen.enclosure.conditions import condition
@@ -97,7 +97,7 @@ def _fitted(value: Interval, operands: Sequence[TensorDesc], tensor: TensorDesc)
 def _cast(value: Interval, kind: DType, is_converted: bool) -> Interval:
     have = value.low.dtype.kind
     if kind.category is Category.COMPLEX:
-        return value if have == "c" else joined(*parts_of(value))
+        return _complex(value, kind, is_converted)
     value = parts_of(value)[0] if have == "c" and kind != BOOL else value
     if kind == BOOL:
         return condition(value)
@@ -105,3 +105,9 @@ def _cast(value: Interval, kind: DType, is_converted: bool) -> Interval:
         return value if value.low.dtype == kind.numpy else as_integers(value, kind)
     wide = value if value.low.dtype == np.float64 else value.map(lambda bound: bound.astype(np.float64))
     return rounded(wide, kind) if is_converted else wide
+
+
+def _complex(value: Interval, kind: DType, is_converted: bool) -> Interval:
+    if value.low.dtype.kind == "c" and not is_converted:
+        return value
+    return joined(*(rounded(part, FLOAT32) if kind == COMPLEX64 else part for part in parts_of(value)))

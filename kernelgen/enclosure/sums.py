@@ -13,7 +13,7 @@ import numpy as np
 
 from kernelgen.dtypes import FLOAT32, FLOAT64, DType
 from kernelgen.enclosure.interval import Array, Interval, forgotten
-from kernelgen.enclosure.rounding import LARGEST, UNIT, rounded, widened
+from kernelgen.enclosure.rounding import LARGEST, TINY, UNIT, rounded, widened
 
 SPREAD = 6.0
 EXACT = 2.0**24
@@ -46,8 +46,10 @@ def multiplied(
         slack = slack + product(_finite(x.radius), np.abs(right))
     if not y.is_exact:
         slack = slack + product(np.abs(left) + _finite(x.radius), _finite(y.radius))
-    found = widened(Interval(middle, middle.copy()), slack)
     whole = x.is_exact and y.is_exact and _whole(left) and _whole(right) and _below(sizes)
+    if not whole:  # a product among the subnormal numbers is rounded to a multiple of the smallest
+        slack = slack + np.where(sizes > 0, terms * TINY[_summing(kind)] / 2, 0.0)
+    found = widened(Interval(middle, middle.copy()), slack)
     found = _with_roundings(found, sizes + slack, kind, terms, whole)
     lost = [product(_flag(value), np.ones_like(other)) for value, other in ((x, right),) if not value.is_exact]
     lost += [product(np.ones_like(left), _flag(y))] if not y.is_exact else []

@@ -54,7 +54,7 @@ def match(left: Sequence[Axis], right: Sequence[Axis]) -> bool:
     """
     a, b = _expanded(left), _expanded(right)
     while a and b:
-        x, y = a.pop(), b.pop()
+        x, y = a.pop().representative, b.pop().representative  # a merge may have met an axis further out as well
         if x is y:
             continue
         if x.extent == y.extent:

@@ -177,7 +177,8 @@ def is_multiple(value: Polynomial, size: int, zeros: Sequence[Polynomial], terms
     for zero in zeros:
         found = _reduced(_scaled(zero, size, terms), size, rules, terms)
         if found:
-            rules.append((_lead(found), found))
+            lead = _lead(found)
+            rules.append((lead, _led_by_power(found, lead, size)))
     return not _reduced(value, size, rules, terms)
 
 
@@ -221,6 +222,16 @@ def _nearest(factor: int, size: int) -> int:
 def _lead(zero: Polynomial) -> Monomial:
     """The term that a zero replaces: an address where it has one, else the one with the most factors."""
     return max(zero, key=lambda term: (zero[term] == 1 and len(term) == 1, len(term), term))
+
+
+def _led_by_power(zero: Polynomial, lead: Monomial, size: int) -> Polynomial:
+    """A zero whose leading factor is a power of two: odd factors have inverses modulo ``size``.
+
+    ``40 a = 0 (mod 64)`` becomes ``8 a = 0 (mod 64)``, so that ``16 a`` is seen to be 0 too.
+    """
+    factor = zero[lead]
+    inverse = pow(factor // (factor & -factor), -1, size)
+    return {term: _nearest(value * inverse, size) for term, value in zero.items() if value * inverse % size}
 
 
 def _without(term: Monomial, part: Monomial) -> Monomial:

@@ -12,7 +12,7 @@ from kernel_examples import Writer, constant, tensor
 
 import kernelgen
 from kernelgen.desc import KernelDesc
-from kernelgen.dtypes import BOOL, COMPLEX64, FLOAT16, INT32
+from kernelgen.dtypes import BOOL, COMPLEX64, COMPLEX128, FLOAT16, INT32
 from kernelgen.enclosure import agree, enclose
 from kernelgen.enclosure.interval import Interval
 from kernelgen.enclosure.table import RULES
@@ -201,3 +201,23 @@ def test_the_fault_names_the_first_place_and_the_range():
     assert agree(["y"], [single(1, 2.25, 3)], wanted).fault == ""
     found = agree(["y"], [single(1, 2.75, 4)], wanted).fault
     assert found == "y: 2 of 3 elements differ, first at [1]: 2.75, expected 2.0 to 2.5"
+
+
+def test_narrowed_complex_numbers_are_rounded_part_by_part():
+    w, x = Writer(), tensor("x", 3, dtype=COMPLEX128)
+    desc = w.desc("narrowed", (x,), w.op("Cast", x, shape=(3,), dtype=COMPLEX64, dst_type="complex64"))
+    numbers = np.asarray([1 / 3 - 2j / 3, 0.1 + 0.7j, 1e30 - 1e-300j])
+    assert not fault(desc, [numbers], [numbers.astype(np.complex64)])
+    assert fault(desc, [numbers], [(numbers * (1 + 1e-5)).astype(np.complex64)])
+
+
+def test_each_product_of_a_sum_may_lose_half_of_the_smallest_number():
+    w, x, y = Writer(), tensor("x", 1, 4), tensor("y", 4, 1)
+    desc = w.desc("products", (x, y), w.op("MatMul", x, y, shape=(1, 1), transpose_a=False, transpose_b=False))
+    small, part = np.full((1, 4), 2.0**-140, np.float32), np.full((4, 1), 2.0**-9 * 0.6, np.float32)
+    separately = np.full((1, 1), 4 * 2.0**-149, np.float32)  # 0.6 of the smallest number, rounded four times
+    together = np.full((1, 1), 2 * 2.0**-149, np.float32)
+    assert not fault(desc, [small, part], [separately])
+    assert not fault(desc, [small, part], [together])
+    assert fault(desc, [small, part], [2 * separately])
+    assert fault(desc, [0 * small, part], [separately])

@@ -26,6 +26,13 @@ def test_a_reshape_that_does_not_line_up_is_refused() -> None:
     assert not match([Axis(6), Axis(4)], [Axis(4), Axis(6)])
 
 
+def test_axes_that_meet_each_other_in_both_orders_become_one() -> None:
+    a, b = Axis(7), Axis(7)
+    assert match([a, b], [b, a])
+    assert a.representative is b.representative
+    assert extents([a, b]) == [7, 7]
+
+
 def test_joined_axes_split_together() -> None:
     a, b = Axis(12), Axis(12)
     assert join(a, b)
