@@ -48,15 +48,17 @@ def _quota() -> int:
 
 def quota(groups: str, root: Path) -> int:
     """The smallest quota of the groups and those around them in processors, rounded up; ``groups`` as /proc lists them."""
-    found = (_share(folder) for group in _folders(groups, root) for folder in (group, *group.parents))
+    found = (_share(folder) for folder in folders("cpu", groups, root))
     return math.ceil(min(found, default=_WITHOUT_BOUND))
 
 
-def _folders(groups: str, root: Path) -> Iterator[Path]:
+def folders(controller: str, groups: str, root: Path) -> Iterator[Path]:
+    """Where the files of a controller lie, for the groups and those around them."""
     for line in groups.splitlines():
         _, controllers, path = line.split(":", 2)
-        if not controllers or "cpu" in controllers.split(","):
-            yield root / ("cpu" if controllers else "") / path.lstrip("/")
+        if not controllers or controller in controllers.split(","):
+            group = root / (controller if controllers else "") / path.lstrip("/")
+            yield from (group, *group.parents)
 
 
 def _share(folder: Path) -> float:

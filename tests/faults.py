@@ -30,6 +30,7 @@ from tests.support.forks import in_forked_child
 LIMIT_SECONDS = 120
 X = np.random.default_rng(0).random((600, 500), np.float32) + 0.5
 HOMELESS = "import os, pwd; pwd.getpwuid = {}.__getitem__; [os.environ.pop(n, 0) for n in ('HOME', 'XDG_CACHE_HOME')];"
+NOBODY = 65534
 SMALL_FILES = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (512, 512));"
 
 
@@ -213,9 +214,27 @@ def many_threads(count: int, folder: Path) -> list[str]:
     ]
 
 
+def refused(count: int, folder: Path) -> list[str]:
+    """A machine that gives a process no further thread."""
+    before = "from tests.faults import refuse_threads; refuse_threads();"
+    return [
+        problem for number in range(count) for problem in ended(started(number, folder, before), f"refused {number}")
+    ]
+
+
+def refuse_threads() -> None:
+    """No further thread for this process: as a user who may have one task, since the superuser has no limit."""
+    import resource
+
+    gk.compile(gk.trace(net(0), X[:2]), 2, host="numpy")(X[:2])  # loads what another user could not read
+    if os.geteuid() == 0:
+        os.setuid(NOBODY)
+    resource.setrlimit(resource.RLIMIT_NPROC, (1, 1))
+
+
 FAULTS: Mapping[str, Callable[[int, Path], list[str]]] = {
     one.__name__: one
-    for one in (killed, shared, forked, threads, interrupted, full, without_folder, foreign, many_threads)
+    for one in (killed, shared, forked, threads, interrupted, full, without_folder, foreign, many_threads, refused)
 }
 
 
