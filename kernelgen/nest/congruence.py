@@ -11,6 +11,7 @@ variable of its own. Terms whose coefficient vanishes are multiples, whatever th
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import gcd
 
 from kernelgen.nest.index import substitute, subtract
 from kernelgen.nest.nodes import Index, IndexBinary, IndexOp, Num
@@ -25,12 +26,12 @@ def residue(
 ) -> int | None:
     """``index mod modulus`` where it is one number for all values of the variables.
 
-    ``known`` are what variables equal; ``zeros`` are indices that are multiples of the modulus, of one term each: others
-    say nothing here.
+    ``known`` are what variables equal; ``zeros`` are indices that are multiples of the modulus. Where one has a term whose
+    coefficient has an inverse, that term is what the others make it.
     """
     found = polynomial(substitute(index, known) if known else index, modulus)
     for zero in zeros:
-        found = _without(found, polynomial(zero, modulus))
+        found = _without(found, polynomial(zero, modulus), modulus)
     return found.get((), 0) if found.keys() <= {()} else None
 
 
@@ -58,12 +59,22 @@ def polynomial(index: Index, modulus: int) -> Polynomial:
             return _reduced({(index,): 1}, modulus)
 
 
-def _without(found: Polynomial, zero: Polynomial) -> Polynomial:
-    """The terms that are no multiples of a term that vanishes."""
-    if len(zero) != 1:
+def _without(found: Polynomial, zero: Polynomial, modulus: int) -> Polynomial:
+    """The terms that are left when a vanishing polynomial is taken away as often as its leading term is there."""
+    if len(zero) == 1:
+        ((term, factor),) = zero.items()
+        return {own: value for own, value in found.items() if value % factor or not _holds(own, term)}
+    lead = max((term for term, factor in zero.items() if gcd(factor, modulus) == 1), key=len, default=())
+    if not lead:
         return found
-    ((term, factor),) = zero.items()
-    return {own: value for own, value in found.items() if value % factor or not _holds(own, term)}
+    scaled = _product(zero, {(): pow(zero[lead], -1, modulus)}, modulus)
+    while (term := next((own for own in found if _holds(own, lead)), None)) is not None:
+        rest = list(term)
+        for each in lead:
+            rest.remove(each)
+        taken = _product(scaled, {tuple(rest): -found[term]}, modulus)
+        found = _reduced({own: found.get(own, 0) + taken.get(own, 0) for own in {**found, **taken}}, modulus)
+    return found
 
 
 def _holds(term: Monomial, part: Monomial) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from kernelgen.nest import index as ix
@@ -57,3 +57,18 @@ def test_what_variables_are_known_to_be() -> None:
     assert residue(ix.multiply(I, Num(30522)), 16, {"i": ix.multiply(Var("t"), Num(8))}) == 0
     assert residue(ix.modulo(ix.multiply(I, Num(8)), Num(24)), 8) == 0
     assert residue(ix.modulo(ix.multiply(I, Num(8)), Num(12)), 8) is None
+
+
+def test_rows_whose_length_is_a_multiple() -> None:
+    length = ix.add(N, Num(3))
+    assert residue(_row(I, length, Num(16)), 8) is None
+    assert residue(_row(I, length, Num(16)), 8, zeros=[length]) == 0
+    assert residue(_row(I, length, Num(3)), 8, zeros=[length]) == 3
+    assert residue(_row(I, ix.add(N, Num(4)), Num(16)), 8, zeros=[length]) is None
+
+
+@given(INDICES, INDICES, st.sampled_from([2, 3, 8]), VALUES)
+def test_zeros_are_taken_for_what_they_are(index: Index, zero: Index, modulus: int, values: dict[str, int]) -> None:
+    found = residue(index, modulus, zeros=[zero])
+    assume(eval_index(zero, values) % modulus == 0)
+    assert found is None or eval_index(index, values) % modulus == found
