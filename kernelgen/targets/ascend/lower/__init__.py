@@ -5,7 +5,8 @@ that one instruction works on), reals (float32 and words of 32 bits in formulas)
 operations (scalar functions), fold (many lanes become few), scope (what is known
 where a statement stands), transfers (loads and stores), evaluate (expressions, bindings, reductions), fits (which
 loops are tiles), turns (loops become turns of lanes or rows), promote (the walk over a nest); uses (what a statement
-touches), copies (their order), whole_blocks (without DataCopyPad), double_buffer, banks (alignment), storage
+touches), idle (what a turn does to no end), copies (their order), whole_blocks (without DataCopyPad), double_buffer,
+banks (alignment), storage
 (addresses), fitting (how much a turn does); tree (statements with identity), written_out (what is known of loops and
 offsets), trace (the order proof), synchronise (flags and barriers); element_types (whether the machine has all these
 instructions); cube (the room of products on the cube unit), assemble (all of it).

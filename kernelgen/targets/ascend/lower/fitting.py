@@ -17,6 +17,7 @@ from kernelgen.targets.ascend.instructions import Call, For, If, Statement
 from kernelgen.targets.ascend.lower import storage
 from kernelgen.targets.ascend.lower.copies import order_copies
 from kernelgen.targets.ascend.lower.double_buffer import double_buffer
+from kernelgen.targets.ascend.lower.idle import without_idle
 from kernelgen.targets.ascend.lower.promote import promote
 from kernelgen.targets.ascend.lower.scope import Unaligned, local_size
 from kernelgen.targets.ascend.lower.whole_blocks import copy_whole_blocks
@@ -67,7 +68,7 @@ def _first_fit(
     programs: dict[int, Program] = {}
     for turn, twice, allowed in ways:
         if turn not in programs:
-            ordered = order_copies(promote(nest, machine, turn, outside))
+            ordered = order_copies(without_idle(promote(nest, machine, turn, outside)))
             programs[turn] = ordered if machine.has_copy_pad else copy_whole_blocks(ordered)
         program = programs[turn]
         if twice and not _overlaps(program, turn, machine):

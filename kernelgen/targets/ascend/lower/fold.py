@@ -112,13 +112,17 @@ def _narrow(lanes: Lanes, function: str, value: Held, size: int) -> Tensor:
     part = writer.tile("part", dtype, lanes.axes[0].capacity * REPEAT // dtype.itemsize)
     strips = tuple(lanes.strips(dtype, columns_of(lanes)))
     left = strips[0][1]
-    writer.emit("Copy", dst=part, src=value.ref, mask=left, repeats=lanes.rows, strides=(1, 1, each, step))
+    source, own = value.ref, step
+    if len(strips) == 1 or strips[1][1] < left:
+        writer.emit("Copy", dst=part, src=value.ref, mask=left, repeats=lanes.rows, strides=(1, 1, each, step))
+        source, own = part[0], each
     for first, width in strips[1:]:
         second = TensorRef(value.tensor.name, value.offset + first)
         writer.emit(
-            PAIRS[function], dst=part, first=part, second=second, mask=width, repeats=lanes.rows,
-            strides=(1, 1, 1, each, each, step),
+            PAIRS[function], dst=part, first=source, second=second, mask=width, repeats=lanes.rows,
+            strides=(1, 1, 1, each, own, step),
         )  # fmt: skip
+        source, own = part[0], each
     while left > size // dtype.itemsize:
         half = _half(left, BLOCK // dtype.itemsize)
         writer.emit(

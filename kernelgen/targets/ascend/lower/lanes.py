@@ -9,6 +9,8 @@ operand must be as large as the others:
     one for each row     Brcb makes a block of each, Copy with source stride 0 the rest of the row
     one for each column  Copy with source repeat stride 0 makes all rows of one
 
+Where rows are long, instructions of two operands read such a block or row with stride 0 themselves (:meth:`Lanes.binary`).
+
 ``count`` lanes take part, at most ``capacity``. Where an instruction of the body takes whole repeats (comparisons), all of
 the body computes ``padded`` lanes, and what copies left out is primed.
 """
@@ -35,6 +37,8 @@ QUANTUM = 128
 """Lanes of every tile are a multiple: whole repeats of two-byte types."""
 MOST_REPEATS = 255
 SIGNED: Mapping[DType, DType] = {UINT8: INT8, UINT16: INT16, UINT32: INT32}
+MOST_STRIDE = 255
+"""Blocks from row to row in an instruction of two operands."""
 MOST_ROWS = 248
 """Rows of a tile: one instruction takes them all, and Brcb takes eight at a time."""
 
@@ -213,11 +217,18 @@ class Lanes:
 
     def _from_rows(self, value: Held) -> Held:
         """Rows of one value each."""
-        rows = self.axes[0]
-        size = -(-rows.capacity // 8) * 8 * BLOCK // value.dtype.itemsize
-        block = self.writer.tile("blocks", value.dtype, size)
-        self.writer.emit("Brcb", dst=block, src=value.ref, repeats=ceil_div(rows.count, 8), strides=(1, 8))
-        return self._copied(value.dtype, block[0], Strides(0, 1))
+        return self._copied(value.dtype, self._block_of_each(value), Strides(0, 1))
+
+    def _block_of_each(self, value: Held) -> TensorRef:
+        """A block for each row, full of its value."""
+        key = (value, value.axes)
+        if key not in self.spreads:
+            rows = self.axes[0]
+            size = -(-rows.capacity // 8) * 8 * BLOCK // value.dtype.itemsize
+            block = self.writer.tile("blocks", value.dtype, size)
+            self.writer.emit("Brcb", dst=block, src=value.ref, repeats=ceil_div(rows.count, 8), strides=(1, 8))
+            self.spreads[key] = replace(value, tensor=block, offset=Number(0))
+        return self.spreads[key].ref
 
     def _from_columns(self, value: Held) -> Held:
         """All rows alike, those that take no part in this turn too."""
@@ -249,11 +260,51 @@ class Lanes:
     # instructions
 
     def binary(self, operation: str, first: Value, second: Value, dtype: DType) -> Held:
-        """``operation(first, second)`` lane by lane."""
+        """``operation(first, second)`` lane by lane; an operand that is alike along long rows or columns is not spread."""
+        if any(map(self._repeats, (first, second))) and any(map(self._is_whole, (first, second))):
+            return self._by_rows(operation, first, second, dtype)
         a, b = self.ref(first), self.ref(second)
         found = self.new(dtype)
         self.writer.emit(operation, dst=found.ref, first=a, second=b, count=self.lanes)
         return found
+
+    def _is_whole(self, value: Value) -> bool:
+        return isinstance(value, Held) and value.axes == self.names
+
+    def _repeats(self, value: Value) -> bool:
+        """Whether an instruction over rows can read an operand with stride 0, with no more work than over lanes.
+
+        What is spread already, or before the loop of turns, is read as it is.
+        """
+        if len(self.axes) < 2 or self.whole or not isinstance(value, Held) or value.bits:
+            return False
+        long = self.pitch * value.dtype.itemsize >= REPEAT and self.row_blocks(value.dtype) <= MOST_STRIDE
+        along = len(value.axes) == 1 and value.dtype in self.machine.operations["Brcb"]
+        return long and along and value.level >= self.depth and (value, self.names) not in self.spreads
+
+    def _by_rows(self, operation: str, first: Value, second: Value, dtype: DType) -> Held:
+        """An instruction for as many columns as a repeat has, over all rows."""
+        (a, left), (b, right) = self._along_rows(first), self._along_rows(second)
+        found, blocks = self.new(dtype), self.row_blocks(dtype)
+        for column, width in self.strips(dtype):
+            self.writer.emit(
+                operation,
+                dst=found.tensor[column],
+                first=TensorRef(a.tensor, a.offset + column * left.block),
+                second=TensorRef(b.tensor, b.offset + column * right.block),
+                mask=width,
+                repeats=self.rows,
+                strides=(1, left.block, right.block, blocks, left.repeat, right.repeat),
+            )
+        return found
+
+    def _along_rows(self, value: Value) -> tuple[TensorRef, Strides]:
+        """Where an operand begins, and its steps from block to block of a row and from row to row."""
+        held = self.held(value) if isinstance(value, Constant) or value.axes == self.names else value
+        if held.axes == self.names:
+            return held.ref, Strides(1, self.row_blocks(held.dtype))
+        self.writer.prime(held.tensor)
+        return (self._block_of_each(held), Strides(0, 1)) if held.axes == self.names[:1] else (held.ref, Strides(1, 0))
 
     def unary(self, operation: str, operand: Value, dtype: DType) -> Held:
         """``operation(operand)`` lane by lane."""

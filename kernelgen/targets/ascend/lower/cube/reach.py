@@ -5,8 +5,9 @@ Told apart, they need no barrier between them; all other accesses count as whole
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from kernelgen.targets.ascend.expressions import Expression, Number
 from kernelgen.targets.ascend.instructions import Call, Statement, Struct
@@ -16,6 +17,9 @@ from kernelgen.targets.ascend.types import BLOCK, FRACTAL
 Value = Callable[[Expression], int | None]
 SHARES = 3
 ONE_ROW = Number(1)
+COPIES = ("LoadData", "Fixpipe")
+OVER_ROWS: Mapping[str, int] = MappingProxyType({"CopyRepeatParams": 2, "BinaryRepeatParams": 3})
+"""Parameters of an instruction with a mask for each row -> the field with the blocks from row to row of what it writes."""
 
 
 @dataclass(frozen=True)
@@ -29,19 +33,23 @@ class Reach:
 
 
 def reach_of(statement: Statement, use: Use, itemsize: int, number: Value) -> Reach | None:
-    """The bytes that a LoadData, a Fixpipe or a Copy writes; None for others, and where the scalars are not known."""
-    if not isinstance(statement, Call) or not use.write or statement.operation not in ("LoadData", "Fixpipe", "Copy"):
+    """The bytes that a LoadData, a Fixpipe, a Copy or an instruction of two operands over rows writes.
+
+    None for others, and where the scalars are not known.
+    """
+    if not isinstance(statement, Call) or not use.write:
         return None
     params = next((a for a in statement.arguments if isinstance(a, Struct)), None)
-    if params is None:
+    if params is None or (statement.operation not in COPIES and params.name not in OVER_ROWS):
         return None
     known = [number(value) if isinstance(value, Expression) else None for value in params.values]
     start = number(use.offset)
-    if statement.operation == "Copy":
-        mask, repeats = (number(a) if isinstance(a, Expression) else None for a in statement.arguments[2:4])
-        if mask is None or known[0] != 1 or known[2] is None:
+    if params.name in OVER_ROWS:
+        scalars = [number(a) for a in statement.arguments if isinstance(a, Expression)]
+        step = known[OVER_ROWS[params.name]]
+        if len(scalars) != 2 or scalars[0] is None or known[0] != 1 or step is None:
             return None
-        return _strips(start, repeats, known[2] * BLOCK, mask * itemsize, itemsize)
+        return _strips(start, scalars[1], step * BLOCK, scalars[0] * itemsize, itemsize)
     if statement.operation == "LoadData":
         return _rows(start, known[1], _plus(known[4], 1), 1, FRACTAL, itemsize)
     return _rows(start, known[1], known[3], known[0], itemsize, itemsize)
