@@ -1,22 +1,31 @@
-"""The generic operator ``Onnx`` of a node: what it carries, and its result types by ONNX's own inference."""
+"""The generic operator ``Onnx`` of a node: what it carries, and its result types by ONNX's own inference.
+
+Of operators that ONNX does not know, such as those of ``com.microsoft`` in models that were quantized or optimized for
+onnxruntime, onnxruntime tells the types.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from graphkernel.errors import FrontendError
 from graphkernel.frontends.onnx_types import tensor_type, type_proto
-from graphkernel.ir.types import Attrs, TensorType
+from graphkernel.ir.types import Attrs, TensorType, dtype
 from graphkernel.ops.host import attributes_to_json
 from graphkernel.ops.tensor import Tensor
 
 if TYPE_CHECKING:
-    from onnx import NodeProto, TypeProto
+    from onnx import NodeProto, OperatorSetIdProto, TensorProto, TypeProto
 
 Types = Sequence[TensorType | None]
+
+ONNX_DOMAINS = ("", "ai.onnx.ml", "ai.onnx.training", "ai.onnx.preview.training")
+ONNXRUNTIME_NAMES = {"float": "float32", "double": "float64"}
+"""How onnxruntime calls data types, where not as numpy does."""
 
 
 def generic_attributes(
@@ -76,10 +85,52 @@ def _inferred(
     known = {n: numpy_helper.from_array(x) for n, x in zip(node.input, data, strict=True) if x is not None}
     imports = [helper.make_opsetid(key, value) for key, value in opsets.items()]
     try:
+        if _domain(node) not in ONNX_DOMAINS and find_spec("onnxruntime") is not None:
+            return _by_onnxruntime(named, types, known, imports)
         schema = defs.get_schema(node.op_type, _version(node, opsets), _domain(node))
         return shape_inference.infer_node_outputs(schema, named, types, known, opset_imports=imports)
-    except Exception as error:  # onnx raises several classes of its own
+    except Exception as error:  # onnx and onnxruntime raise several classes of their own
         raise FrontendError(f"{where}, and ONNX cannot tell its result types: {error}") from error
+
+
+def _by_onnxruntime(
+    node: NodeProto,
+    types: Mapping[str, TypeProto],
+    known: Mapping[str, TensorProto],
+    imports: Sequence[OperatorSetIdProto],
+) -> dict[str, TypeProto]:
+    """The result types as a session of the node alone tells them: with their ranks, for which it is asked as well."""
+    import onnxruntime
+    from onnx import helper
+
+    inputs = [helper.make_value_info(name, of) for name, of in types.items() if name not in known]
+    ranks = [helper.make_node("Shape", [name], [f"{name}:shape"]) for name in node.output]
+    results = [helper.make_empty_tensor_value_info(name) for each in (node, *ranks) for name in each.output]
+    constants = [_called(tensor, name) for name, tensor in known.items()]
+    graph = helper.make_graph([node, *ranks], "alone", inputs, results, constants)
+    oldest = helper.find_min_ir_version_for(imports, ignore_unknown=True)
+    model = helper.make_model(graph, opset_imports=imports, ir_version=max(4, min(10, oldest)))
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.intra_op_num_threads = 1
+    options.log_severity_level = 4  # nothing: what it refuses is raised
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    told = {argument.name: argument for argument in session.get_outputs()}
+    return {name: _told(told[name], told[f"{name}:shape"].shape) for name in node.output}
+
+
+def _told(argument: Any, rank: Sequence[object]) -> TypeProto:  # a NodeArg of onnxruntime
+    """The type of a result; without a shape where not even the rank is known."""
+    from onnx import helper
+
+    name: str = argument.type.removeprefix("tensor(").removesuffix(")")
+    of = helper.np_dtype_to_tensor_dtype(dtype(ONNXRUNTIME_NAMES.get(name, name)).numpy)
+    return helper.make_tensor_type_proto(of, argument.shape if isinstance(rank[0], int) else None)
+
+
+def _called(tensor: TensorProto, name: str) -> TensorProto:
+    tensor.name = name
+    return tensor
 
 
 def _domain(node: NodeProto) -> str:
