@@ -6,7 +6,8 @@
                                               if N % 4 == 0 and first < N:  4 neighbours from first = j_start + tx * 4 on
                                               if 1 <= N % 4:  j = j_start + tx, j_start + 32 + tx, ... each where j < N
 
-A single loop goes in chunks of 1024 elements: whole ones move four at once, the last one goes element by element.
+A single loop over arrays of one dim goes in chunks of 1024 elements: whole ones move four at once, the last one goes
+element by element. Where it runs along one row of several, N has to be a multiple here too.
 Legality: iterations of block loops are independent. Buffers start at multiples of 256 bytes, so that the rows of one whose
 innermost extent N is a multiple of 4 are aligned.
 """
@@ -38,7 +39,7 @@ from kernelgen.nest.nodes import (
     Var,
 )
 from kernelgen.nest.walk import map_expressions
-from kernelgen.nest.widen import together, widened
+from kernelgen.nest.widen import moves_rows, together, widened
 
 ROWS = 8
 ALONE = 256
@@ -113,7 +114,7 @@ class _Chunker:
         place = ix.add(start, ix.add(ix.multiply(Var(PART), Num(self.threads[0])), x))
         guarded = If((Compare("<", Var(self.last.var), extent),), renamed(self.inner, "_alone"))
         alone = For(PART, Num(0), Num(self.count), Block((Bind(self.last.var, place), guarded)), LoopKind.UNROLL)
-        if len(self.loops) == 1:
+        if len(self.loops) == 1 and not moves_rows(self.inner, self.last.var, extent):
             end = ix.add(start, Num(self.chunk))
             aligned = (Compare("<=", end, extent),)
             other = Compare("<", extent, end)

@@ -73,6 +73,12 @@ def together(body: Block, variable: str, extent: Index) -> int:
     return min(WIDEST // max(sizes), MOST) if sizes else 1
 
 
+def moves_rows(body: Block, variable: str, extent: Index) -> bool:
+    """Whether a row of several is moved, which is aligned only where the unknown extent is a multiple of the neighbours."""
+    loads, stores = _aligned(body, variable, 2, extent)
+    return any(len(index) > 1 for _, index in (*loads, *stores))
+
+
 def widened(
     body: Block, variable: str, first: Index, count: int, numbers: Iterator[int], multiple: Index | None = None
 ) -> list[Statement]:
