@@ -56,7 +56,7 @@ from graphkernel.passes.expand import graph_kernel_expander
 from graphkernel.passes.floatstatus_addn_fusion import floatstatus_addn_fusion
 from graphkernel.passes.floatstatus_fusion import floatstatus_fusion
 from graphkernel.passes.fold import constant_folding
-from graphkernel.passes.fusion_group import FUSION_GROUP
+from graphkernel.passes.fusion_group import FUSION_GROUP, WRITTEN_OUT
 from graphkernel.passes.graph_kernel_op_combiner import graph_kernel_op_combiner
 from graphkernel.passes.graph_kernel_recompute import graph_kernel_recompute
 from graphkernel.passes.insert_pad_ops import insert_pad_ops
@@ -82,8 +82,8 @@ STAGES = (
 )  # fmt: skip
 """The numbered stages, as in MindSpore; the table may hold others, whose steps are called by name only."""
 
-FUSION_GROUP_STAGE = "fusion_group"
-"""The stage of the named fusions. It runs first: what it looks for is expanded afterwards."""
+WRITTEN_OUT_STAGE, FUSION_GROUP_STAGE = "written_out", "fusion_group"
+"""The stages of the named fusions, the first ours. They run first: what they look for is expanded afterwards."""
 
 RECOMPUTES = flag("recompute_increment_threshold") | flag("recompute_peak_threshold") | flag("enable_csr_fusion")
 
@@ -99,6 +99,10 @@ PACKETS = on("ascend") & flag("enable_kernel_packet")
 
 # fmt: off
 PIPELINE = (
+    *(Step(entry, WRITTEN_OUT_STAGE, number, level=1, when=on("ascend"),
+           why="models say in several operators what the named fusions know as one")
+      for number, entry in enumerate(WRITTEN_OUT, 20)),
+
     *(Step(entry, FUSION_GROUP_STAGE, number, level=1, when=on("ascend"),
            why="what the device has one operator for is recognised before it is expanded")
       for number, entry in enumerate(FUSION_GROUP)),

@@ -157,6 +157,7 @@ FUSED_MATMUL_ELEM_UNARY = unfolded("FusedMatmulElemUnary", fused_matmul.matmul_e
 MATMUL_ALL_REDUCE = unfolded("MatMulAllReduce", fused_matmul.matmul_all_reduce, wide=False)
 PROMPT_FLASH_ATTENTION = unfolded("PromptFlashAttention", fused_transformer.prompt_flash_attention, wide=False)
 SWIGLU = unfolded("Swiglu", fused_transformer.swiglu)
+ROTARY_POSITION_EMBEDDING = unfolded("RotaryPositionEmbedding", fused_transformer.rotary_position_embedding)
 
 NAMED: Mapping[str, Expander] = {
     entry.name: entry
@@ -164,7 +165,8 @@ NAMED: Mapping[str, Expander] = {
         ADD_LAYER_NORM, ADD_LAYER_NORM_V2, ADD_RMS_NORM, RMS_NORM_QUANT, ADD_RMS_NORM_QUANT_V2, ADD_RMS_NORM_DYNAMIC_QUANT,
         MATMUL_SPLIT_OUT2, MATMUL_SPLIT_OUT3, MATMUL_SPLIT_SILU_OUT2, MATMUL_BIAS_SPLIT_OUT2, MATMUL_BIAS_SPLIT_OUT3,
         MATMUL_BIAS_SPLIT_SILU_OUT2, QUANT_SPLIT_OUT2, QUANT_SPLIT_OUT3, QUANT_SPLIT_SILU_OUT2, FUSED_MATMUL_ELEM_BINARY,
-        FUSED_MATMUL_ELEM_UNARY, MATMUL_ALL_REDUCE, PROMPT_FLASH_ATTENTION, SWIGLU, quant_batch_matmul, reshape_ext,
+        FUSED_MATMUL_ELEM_UNARY, MATMUL_ALL_REDUCE, PROMPT_FLASH_ATTENTION, SWIGLU, ROTARY_POSITION_EMBEDDING,
+        quant_batch_matmul, reshape_ext,
     )
 }  # fmt: skip
 """What Ascend has one operator for, by name."""

@@ -56,7 +56,8 @@ NATIVE_ON_ASCEND: frozenset[str] = _names(
     "AddLayerNorm AddLayerNormV2 AddRmsNorm AddRmsNormDynamicQuant AddRmsNormQuantV2 FusedMatmulElemBinary "
     "FusedMatmulElemUnary MatMulAllReduce MatmulBiasSplitOut2 MatmulBiasSplitOut3 MatmulBiasSplitSiluOut2 "
     "MatmulSplitOut2 MatmulSplitOut3 MatmulSplitSiluOut2 PromptFlashAttention QuantBatchMatmul "
-    "QuantbatchmatmulSplitOut2 QuantbatchmatmulSplitOut3 QuantbatchmatmulSplitSiluOut2 ReshapeExt RmsNormQuant Swiglu"
+    "QuantbatchmatmulSplitOut2 QuantbatchmatmulSplitOut3 QuantbatchmatmulSplitSiluOut2 ReshapeExt RmsNormQuant "
+    "RotaryPositionEmbedding Swiglu"
 )
 
 

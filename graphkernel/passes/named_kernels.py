@@ -31,7 +31,7 @@ from graphkernel.passes.cluster import can_join, graph_kernel_cluster
 from graphkernel.passes.split import graph_kernel_splitter
 
 COST_PASS, KERNEL_PASS = "named_by_cost", "named_kernels"
-OPAQUE_IN_KERNELS = frozenset({"MatMul", "BatchMatMul", "Split"})
+OPAQUE_IN_KERNELS = frozenset({"MatMul", "BatchMatMul", "Split", "Concat"})
 
 
 @dataclass(frozen=True)

@@ -467,8 +467,13 @@ SAMPLES: Mapping[str, Sequence[Sample]] = {
     "PromptFlashAttention": [
         sample(*["*[N, 2, M, 4]"] * 3, num_heads=2, num_key_value_heads=2, scale_value=0.5),
         sample("*[N, 2, 3, 4]", *["*[N, 2, M, 4]"] * 2, "*[N, 1, 1, M]", num_heads=2, num_key_value_heads=2, scale_value=0.5),
+        sample("*[N, 4, 3, 8]", *["*[N, 2, M, 8]"] * 2, "*[N, 1, 3, M]", num_heads=4, num_key_value_heads=2, scale_value=0.5,
+               optional=("pse_shift",), zero_hidden=True),
     ],
     "Swiglu": [sample("*[N, 8]"), sample("*[4, N]", axis=0)],
+    "RotaryPositionEmbedding": [
+        sample("*[N, 2, M, 8]", "*[1, 1, M, 8]", "*[1, 1, M, 8]"), sample("*[3, 4]", "*[3, 4]", "*[4]", mode=0),
+    ],
     "DynamicReshape": [sample("*[N, 6]", "i64[2] = 9 2", shape=(N * 3, 2)), sample("*[4]", "i32[2] = 2 2", shape=(2, 2))],
     "ReshapeExt": [
         sample("*[N, 6]", "f32[N, 2]", shape=(N * 3, 2), only_depend_shape=(1,)), sample("*[4]", shape=(2, 2)),

@@ -114,6 +114,18 @@ def layer_normalization(call: OnnxCall) -> Results:
     return ops.layer_norm(x, gamma, beta, begin_norm_axis=axis, begin_params_axis=axis, epsilon=epsilon)[0]
 
 
+@onnx_op("RMSNormalization")
+def rms_normalization(call: OnnxCall) -> Results:
+    """Statistics are computed in float32, or wider, whatever the operand is; another type of them is another operator."""
+    x, gamma = call.operands[:2]
+    axis = call.attribute("axis", -1) % len(shape_of(x))
+    if shape_of(gamma) != shape_of(x)[axis:] or dtype(gamma.dtype) != dtype(x.dtype):
+        return Declined("the scale has another shape than the normalised axes, or another data type")
+    if call.attribute("stash_type", 1) != 1:
+        return Declined("the statistics are not computed in float32")
+    return ops.rms_norm(x, gamma, epsilon=call.attribute("epsilon", 1e-5))[0]
+
+
 def _zeros(like: Operand) -> Operand:
     """Zeros of the same shape; an operator of the graph where that holds symbols."""
     shape = static(shape_of(like))

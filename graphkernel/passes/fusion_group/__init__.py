@@ -4,10 +4,12 @@ Each matches one idiom of transformer networks, checks all constants and shapes 
 says why where a condition fails. A product has an expander, so that it runs on every target (:mod:`graphkernel.ops.fused`).
 
 Reading order: ``fuse`` (how a found fusion is checked and applied), ``look`` (what finders look at), then the passes by
-family: ``attention``, ``layer_norm``, ``swiglu``, ``matmul_split``, ``shape_reshape``, ``quant``, ``rms_norm``, ``matmul``,
-``split_concat``, ``quant_bias``.
+family: ``attention`` with ``scores``, ``layer_norm``, ``swiglu``, ``matmul_split``, ``shape_reshape``, ``quant``,
+``rms_norm``, ``matmul``, ``split_concat``, ``quant_bias``. Before them come those that make operators of what exporters of
+models write out: ``written_norm``, ``written_activation``, ``rotary``.
 
-``FUSION_GROUP`` is their order in the pipeline, the one that MindSpore logs: longer patterns come before their parts.
+``FUSION_GROUP`` is the order in the pipeline that MindSpore logs: longer patterns come before their parts. ``WRITTEN_OUT``
+is ours.
 """
 
 from __future__ import annotations
@@ -24,9 +26,19 @@ from graphkernel.passes.fusion_group.matmul_split import inference_matmul_split_
 from graphkernel.passes.fusion_group.quant import add_rms_norm_quant_fusion, rms_norm_quant_fusion
 from graphkernel.passes.fusion_group.quant_bias import inference_qbmm_add_fusion, inference_qbmm_allreduce_add_fusion
 from graphkernel.passes.fusion_group.rms_norm import add_cast_rms_norm_cast_fusion, add_rms_norm_fusion
+from graphkernel.passes.fusion_group.rotary import rotary_position_embedding
 from graphkernel.passes.fusion_group.shape_reshape import shape_reshape
 from graphkernel.passes.fusion_group.split_concat import split_concat_fusion
 from graphkernel.passes.fusion_group.swiglu import inference_swiglu_fusion
+from graphkernel.passes.fusion_group.written_activation import written_silu
+from graphkernel.passes.fusion_group.written_norm import written_layer_norm, written_rms_norm
+
+WRITTEN_OUT: tuple[Pass, ...] = (
+    written_layer_norm,
+    written_rms_norm,
+    written_silu,
+    rotary_position_embedding,
+)
 
 FUSION_GROUP: tuple[Pass, ...] = (
     flash_attention_fusion_v1,

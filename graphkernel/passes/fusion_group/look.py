@@ -38,6 +38,16 @@ def scalar(value: Value) -> float | None:
     return float(found.reshape(-1)[0])
 
 
+def unwidened(value: Value) -> Value:
+    """The value before it was cast to its own type or to float32: what computes in float32 in any case takes it as it was."""
+    cast = made_by(value, "Cast")
+    if cast is None:
+        return value
+    before = cast.args[0]
+    widens = is_half(before) and value.type.dtype.name == "float32"
+    return unwidened(before) if widens or before.type == value.type else value
+
+
 def is_half(value: Value) -> bool:
     """True for float16 and bfloat16."""
     return value.type.dtype.name in HALF_TYPES

@@ -18,8 +18,8 @@ from graphkernel.ir.graph import Node, Value
 from graphkernel.ir.opdef import OpDef
 from graphkernel.ir.types import Shape
 from graphkernel.ir.types import product as count
-from graphkernel.ops import fused_matmul
-from graphkernel.passes.fusion_group.fuse import Fusion, Site, named_fusion, product
+from graphkernel.ops import Tensor, fused_matmul
+from graphkernel.passes.fusion_group.fuse import Fusion, Product, Site, named_fusion, product
 from graphkernel.passes.fusion_group.look import both_orders, first_failure, is_half, made_by
 
 PRODUCTS: Mapping[str, tuple[OpDef, OpDef, OpDef]] = {
@@ -56,6 +56,23 @@ class _Shared:
     @property
     def columns(self) -> Shape:
         return self.last.out.type.shape[1:]
+
+    @property
+    def is_weight_transposed(self) -> bool:
+        """True for x @ weight.T."""
+        return self.transposes == (False, True)
+
+    @property
+    def can_transpose(self) -> bool:
+        """True for x @ weight with a constant, whose transposition costs nothing at run time."""
+        return self.transposes == (False, False) and self.matmul.args[1].constant is not None
+
+    def product(self, op: OpDef, attrs: Mapping[str, object]) -> Product:
+        """The application of an operator that takes x and weight.T."""
+        build, weight = product(op, **attrs), self.matmul.args[1].constant
+        if self.is_weight_transposed or weight is None:
+            return build
+        return lambda x, _, *more: build(x, Tensor(x.builder.constant(weight.T), x.builder), *more)
 
     @property
     def transposes(self) -> tuple[bool, bool]:
@@ -103,7 +120,7 @@ def _conditions(split: Node, unflatten: Node, shared: _Shared, flatten: Node) ->
             flatten.out.type.shape == (count(leading), x.shape[-1]),
             f"x is reshaped to {flatten.out.type}, not to its rows",
         ),
-        (shared.transposes == (False, True), "the product is not x @ weight.T"),
+        (shared.is_weight_transposed or shared.can_transpose, "the product is not x @ weight.T"),
         (weight.rank == 2, f"the weight is {weight}, not a matrix"),
         (is_half(shared.last.out), f"the product is {result.dtype}, expected float16 or bfloat16"),
         (vectors, f"the bias is not a vector of {columns}"),
@@ -121,10 +138,11 @@ def _fusion(site: Site, unflatten: Node, shared: _Shared, x: Value) -> Fusion:
     operands = (x, shared.matmul.args[1], *shared.more)
     silu = _silu(site) if len(split.outs) == 2 else None
     if silu is None:
-        return Fusion(nodes, operands, split.outs, product(two if len(split.outs) == 2 else three, **attrs))
+        build = shared.product(two if len(split.outs) == 2 else three, attrs)
+        return Fusion(nodes, operands, split.outs, build)
     at = silu.args[0].index
     gives = tuple(silu.out if index == at else piece for index, piece in enumerate(split.outs))
-    return Fusion((*nodes, silu), operands, gives, product(gated, **attrs, silu_index=at))
+    return Fusion((*nodes, silu), operands, gives, shared.product(gated, attrs | {"silu_index": at}))
 
 
 def _silu(site: Site) -> Node | None:

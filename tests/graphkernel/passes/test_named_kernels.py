@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import graphkernel as gk
@@ -16,8 +17,8 @@ from graphkernel.ir.text import parse
 from graphkernel.ir.verify import verify
 from graphkernel.ops import OPS
 from graphkernel.passes.named_kernels import basic
-from tests.support.fusion_cases import CASES, arrays_for, assert_near
-from tests.support.golden import Block
+from tests.support.fusion_cases import CASES, FILE, arrays_for, assert_near
+from tests.support.golden import Block, blocks
 
 NORM_OF_A_SUM = """graph f(x: f32[N, 8], y: f32[N, 8], g: f32[8], b: f32[8]) {
   s: f32[N, 8] = Add(x, y)
@@ -131,3 +132,35 @@ def test_kernels_run_in_the_simulator(name: str) -> None:
     arrays = arrays_for(before)
     for found, expected in zip(exe(*arrays), evaluate(before, arrays), strict=True):
         assert_near(found, expected)
+
+
+WRITTEN_OUT = {block.case: block for block in blocks((FILE.parent / "written_out.gk").read_text())}
+RUN_HERE = ("positions", "attention of groups of heads, without a mask")
+
+
+@pytest.mark.parametrize("name", RUN_HERE)
+def test_what_exporters_write_out_runs_in_the_simulator(name: str) -> None:
+    before = parse(WRITTEN_OUT[name].before, OPS)
+    exe = gk.compile(before, target="ascend")
+    assert not exe.report.fallbacks
+    assert not exe.report.host
+    assert len(exe.report.kernels) == 1
+    arrays = arrays_for(before)
+    for found, expected in zip(exe(*arrays), evaluate(before, arrays), strict=True):
+        assert_near(found, expected)
+
+
+def test_a_query_that_sees_no_key_gets_zeros_in_the_simulator() -> None:
+    text = """graph f(q: f16[1, 2, 4, 8], k: f16[1, 1, 4, 8], v: f16[1, 1, 4, 8], m: f16[1, 1, 4, 4]) {
+      y: f16[1, 2, 4, 8] = PromptFlashAttention(q, k, v, m, input_layout="BNSD", num_heads=2, num_key_value_heads=1,
+        optional=("pse_shift",), scale_value=0.5, zero_hidden=True)
+      return y
+    }"""
+    graph = parse(text, OPS)
+    arrays = arrays_for(graph)
+    arrays[3][0, 0, 2] = -np.inf
+    exe = gk.compile(graph, target="ascend")
+    assert not exe.report.host
+    (found,), (expected,) = exe(*arrays), evaluate(graph, arrays)
+    assert not found[0, :, 2].any()
+    assert_near(found, expected)
