@@ -55,7 +55,8 @@ Corners and ties: `ReLU`, `ReLU6` and `Abs` have slope 0 at 0, `LeakyReLU` its `
 `Minimum` give all to the first, as MindSpore's `MaximumGrad` does (torch: half to each). Equal greatest elements share the
 gradient of `ReduceMax`; that of `ArgMaxWithValue` and `MaxPool` goes to the first. The gradients of `ReduceProd` and
 `CumProd` hold where elements are 0, second derivatives there do not. Central differences in float64 agree with every
-rule ([tests](../tests/catalogue/test_gradients.py))."""
+rule, and with the gradients of the gradients ([tests](../tests/catalogue/test_gradients.py)); a
+[record of torch](../tests/facts/torch_gradients.json) agrees at corners and ties too, but where this page says otherwise."""
 
 INFIX = {"Add": "+", "Sub": "-", "Mul": "*", "RealDiv": "/", "LogicalAnd": "and"}
 COMPARED = {"Equal": "==", "Less": "<", "LessEqual": "<=", "Greater": ">", "GreaterEqual": ">="}

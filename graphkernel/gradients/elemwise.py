@@ -22,8 +22,9 @@ def _rounded_quotient(x: Tensor, y: Tensor, remainder: Tensor) -> Tensor:
 
 
 def _power_by_base(dy: Tensor, z: Tensor, x: Tensor, y: Tensor) -> Tensor:
-    """0 where the exponent is 0, whatever the base."""
-    return ops.select(y == 0, 0, dy * y * ops.pow(x, y - 1))
+    """0 where 0 is raised to 0, as where anything else is."""
+    slope, exponent = dy * y * ops.pow(x, y - 1), y.value.constant
+    return slope if exponent is not None and exponent.all() else ops.select((x == 0) & (y == 0), 0, slope)
 
 
 def _power_by_exponent(dy: Tensor, z: Tensor, x: Tensor, y: Tensor) -> Tensor:

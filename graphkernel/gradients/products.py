@@ -8,7 +8,6 @@ from graphkernel import ops
 from graphkernel.expanders.base import Declined
 from graphkernel.expanders.means import summed_to
 from graphkernel.gradients.base import Application, Cotangents, gradient
-from graphkernel.ir.graph import static_shape
 from graphkernel.ops import Tensor
 from graphkernel.ops.apply import apply
 from graphkernel.ops.grouped_products import GROUPED_MATMUL, INNER, ROWS
@@ -89,10 +88,10 @@ def _transposed_product(a: Tensor, b: Tensor) -> Tensor:
 
 def _triangle(x: Tensor, *, lower: bool, diagonal: bool) -> Tensor | None:
     """x with zeros outside of a triangle; None where its size is not known."""
-    shape = static_shape(x.value)
-    if shape is None:
+    size = x.shape[-1]
+    if not isinstance(size, int):
         return None
-    inside = np.tri(shape[-1], k=0 if diagonal else -1, dtype=bool)
+    inside = np.tri(size, k=0 if diagonal else -1, dtype=bool)
     return ops.select(Tensor(x.builder.constant(inside if lower else inside.T), x.builder), x, 0)
 
 
@@ -112,23 +111,21 @@ def solve_triangular(of: Application) -> Cotangents | Declined:
 def lu(of: Application) -> Cotangents | Declined:
     """P.T L^-T (tril(L.T dL, -1) + triu(dU U.T)) U^-T"""
     factors, order = of.results
-    shape = static_shape(factors.value)
-    if shape is None:
+    size = factors.shape[-1]
+    if not isinstance(size, int):
         return Declined("the size of its matrices must be known")
-    size = shape[-1]
     unit = Tensor(factors.builder.constant(np.eye(size), factors.dtype), factors.builder)
-    lower, upper = _parts(factors)
-    by_lower, by_upper = _parts(of.dy)
-    inner = _parts(ops.matmul(lower + unit, by_lower, True, False))[0] + _parts(_transposed_product(by_upper, upper))[1]
-    left = apply(SOLVE_TRIANGULAR, factors, inner, lower=True, trans=True, unit_diagonal=True)
+    lower, upper = _parts(factors, size)
+    by_lower, by_upper = _parts(of.dy, size)
+    below, _ = _parts(ops.matmul(lower + unit, by_lower, True, False), size)
+    _, above = _parts(_transposed_product(by_upper, upper), size)
+    left = apply(SOLVE_TRIANGULAR, factors, below + above, lower=True, trans=True, unit_diagonal=True)
     right = apply(SOLVE_TRIANGULAR, factors, _turned(left, True), lower=False)
     rows = ops.one_hot(order, size, *(np.asarray(value, factors.dtype.numpy) for value in (1, 0)))
     return [ops.matmul(rows, _turned(right, True), True, False)]
 
 
-def _parts(x: Tensor) -> tuple[Tensor, Tensor]:
-    """What lies below the diagonal, and the rest; the size is known."""
-    size = x.shape[-1]
-    assert isinstance(size, int)
+def _parts(x: Tensor, size: int) -> tuple[Tensor, Tensor]:
+    """What lies below the diagonal, and the rest."""
     below = Tensor(x.builder.constant(np.tri(size, k=-1, dtype=bool)), x.builder)
     return ops.select(below, x, 0), ops.select(below, 0, x)

@@ -35,6 +35,11 @@ class Point:
         """The places of the operands that have a gradient."""
         return [place for place, array in enumerate(self.arrays) if array.dtype == np.float64]
 
+    @property
+    def names(self) -> list[str]:
+        """What these operands are called in the graph."""
+        return [f"x{place}" for place in self.floats]
+
     def graph(self) -> Graph:
         """The operator alone, on types without symbols."""
         builder = Builder()
@@ -44,7 +49,7 @@ class Point:
 
     def gradients(self, catalogue: Catalogue | None = None) -> Arrays:
         """By the rules."""
-        graph = gk.grad(self.graph(), wrt=[f"x{place}" for place in self.floats], cotangents=True, catalogue=catalogue)
+        graph = gk.grad(self.graph(), wrt=self.names, cotangents=True, catalogue=catalogue)
         return list(gk.evaluate(graph, [*self.arrays, *self.cotangents.values()]))
 
     def differences(self) -> Arrays:
