@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -58,8 +59,8 @@ class Kernel:
     """``kernel(*inputs, out=None) -> tuple of outputs``: numpy arrays in the order of the description.
 
     Inputs that the description assigns to (``desc.updated_inputs``) are changed in place. ``out`` gives the output
-    arrays, which must not overlap inputs. ``source`` is the target's text, ``proof`` the certificate, ``stages`` the
-    text of every stage by name.
+    arrays; an input that overlaps one, or one that is changed, is copied first. ``source`` is the target's text, ``proof``
+    the certificate, ``stages`` the text of every stage by name.
     """
 
     desc: KernelDesc
@@ -134,8 +135,21 @@ class Kernel:
         symbols = bind(self.desc, [np.shape(array) for array in inputs])
         arrays = [self.input(k, array, symbols) for k, array in enumerate(inputs)]
         outputs = self.outputs(out, symbols)
+        arrays = self._apart(arrays, outputs)
         values = tuple(symbols[name] for name in self.nest.symbols)
         return (*map(_as_real, arrays), *map(_as_real, outputs), *self.workspaces(symbols)), tuple(outputs), values
+
+    def _apart(self, arrays: Sequence[np.ndarray], outputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """The inputs, of which those that are only read are copies where they overlap what is written."""
+        updated = self.desc.updated_inputs
+        written = [*(arrays[k] for k in updated), *outputs]
+        for one, other in combinations(written, 2):
+            if np.may_share_memory(one, other):
+                raise ArgumentError(f"two arrays that {self.desc.name} writes, of out= or updated in place, overlap")
+        return [
+            array.copy() if k not in updated and any(np.may_share_memory(array, one) for one in written) else array
+            for k, array in enumerate(arrays)
+        ]
 
     def estimate(self, machine: str = "H200", **sizes: int) -> Estimate | None:
         """How long the kernel would take on a device, for these sizes of its symbols; an estimate, not a measurement.

@@ -18,7 +18,7 @@ from kernelgen.targets.cpu.module import Library, detect_host
 from kernelgen.targets.cpu.objects import cached_library
 from kernelgen.targets.cpu.team import team
 from kernelgen.targets.cpu.work import TICKS_PER_NANOSECOND, work
-from kernelgen.targets.cpu.wrapper import Argument, arguments, fast_function
+from kernelgen.targets.cpu.wrapper import OVERLAP, Argument, arguments, fast_function
 
 LOCK_NANOSECONDS = 5_000
 """A kernel that runs longer lets other Python threads run; symbolic ones count as longer."""
@@ -86,6 +86,9 @@ def _checked_call(entry: CpuEntry, expected: tuple[Argument, ...], *arrays: Any)
         for argument, array in zip(expected, arrays, strict=True):
             if not _fits(argument, array, symbols):
                 raise ArgumentError(str(argument))
+    written = {k for k, argument in enumerate(expected) if argument.is_written}
+    if any(np.may_share_memory(arrays[k], other) for k in written for n, other in enumerate(arrays) if n != k):
+        raise ArgumentError(OVERLAP)
     if len(symbols) < len(entry.nest.symbols):
         raise ArgumentError(
             f"the shapes do not tell {', '.join(name for name in entry.nest.symbols if name not in symbols)}"

@@ -20,7 +20,8 @@ from kernelgen.targets.cpu.module import Library, detect_host
 from kernelgen.targets.cpu.objects import cached_library
 
 METH_FASTCALL = 0x80
-CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x100, 0x400
+CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x100, wrapper_ir.WRITEABLE
+OVERLAP = "an array that is written overlaps another one"
 PYTHON_FUNCTIONS = ("Py_IncRef", "PyErr_Format", "PyEval_SaveThread", "PyEval_RestoreThread")
 
 
@@ -104,14 +105,14 @@ def _all_bound(dims: list[tuple[int, int, int] | None], count: int) -> bool:
 def _table(header: tuple[int, ...], expected: tuple[Argument, ...], dims: list[tuple[int, int, int]]) -> bytes:
     """The fields, then the messages as C strings."""
     fields = wrapper_ir.HEADER_FIELDS + wrapper_ir.ARRAY_FIELDS * len(expected) + wrapper_ir.DIM_FIELDS * len(dims)
-    texts = [f"expected {len(expected)} arrays: {', '.join(a.name for a in expected)}", *map(str, expected)]
+    texts = [f"expected {len(expected)} arrays: {', '.join(a.name for a in expected)}", OVERLAP, *map(str, expected)]
     messages = [text.replace("%", "%%").encode() + b"\0" for text in texts]
     offsets = [8 * fields + sum(map(len, messages[:number])) for number in range(len(messages))]
-    numbers = [*header, offsets[0]]
+    numbers = [*header, *offsets[:2]]
     first = 0
-    for argument, offset in zip(expected, offsets[1:], strict=True):
+    for argument, offset in zip(expected, offsets[2:], strict=True):
         flags = CONTIGUOUS | ALIGNED | (WRITEABLE if argument.is_written else 0)
-        numbers += [id(argument.dtype.numpy), flags, len(argument.shape), first, offset]
+        numbers += [id(argument.dtype.numpy), flags, len(argument.shape), first, offset, argument.dtype.itemsize]
         first += len(argument.shape)
     numbers += [number for record in dims for number in record]
     return struct.pack(f"<{fields}q", *numbers) + b"".join(messages)

@@ -3,18 +3,23 @@
 ``call(self, args, nargs)`` is a METH_FASTCALL function. ``self`` is a bytes object whose data is a table of 64-bit fields
 (:mod:`wrapper` writes it):
 
-    header   kernel, arrays, symbols, releases the lock, type ndarray, None, ArgumentError, message (offset) for the count
-    array    dtype object, flags, dims, first dim (number of its record), message (offset)
+    header   kernel, arrays, symbols, releases the lock, type ndarray, None, ArgumentError, messages (offsets) for the count
+             and for arrays that overlap
+    array    dtype object, flags, dims, first dim (number of its record), message (offset), bytes of an element
     dim      symbol (-1: none), factor, constant: the extent is ``factor * symbol + constant``
 
-It checks every array (type, dtype, flags, rank, extents), binds the symbols from the extents, and calls the kernel.
+It checks every array (type, dtype, flags, rank, extents, that none overlaps one that is written), binds the symbols from the
+extents, and calls the kernel.
 Field offsets of numpy's array struct are tested before this is used.
 """
 
 DATA, RANK, DIMS, DTYPE, FLAGS = 16, 24, 32, 56, 64
 """Byte offsets in numpy's array struct."""
 
-HEADER_FIELDS, ARRAY_FIELDS, DIM_FIELDS = 8, 5, 3
+WRITEABLE = 0x400
+"""numpy's flag of an array that may be written; wanted of those that are."""
+
+HEADER_FIELDS, ARRAY_FIELDS, DIM_FIELDS = 9, 6, 3
 
 TEXT = f"""
 declare void @Py_IncRef(ptr)
@@ -40,7 +45,10 @@ entry:
   %error = load ptr, ptr %p6
   %p7 = getelementptr i64, ptr %table, i64 7
   %count.message = load i64, ptr %p7
+  %p8 = getelementptr i64, ptr %table, i64 8
+  %overlap.message = load i64, ptr %p8
   %pointers = alloca ptr, i64 %arrays
+  %ends = alloca ptr, i64 %arrays
   %sizes = alloca i64, i64 %symbols
   %records = getelementptr i64, ptr %table, i64 {HEADER_FIELDS}
   %dims.offset = mul i64 %arrays, {ARRAY_FIELDS}
@@ -53,7 +61,7 @@ entry:
 arrays.test:
   %i = phi i64 [ 0, %entry ], [ %i.next, %array.fits ]
   %i.more = icmp ult i64 %i, %arrays
-  br i1 %i.more, label %array, label %run
+  br i1 %i.more, label %array, label %apart
 
 array:
   %record.offset = mul i64 %i, {ARRAY_FIELDS}
@@ -88,12 +96,15 @@ array.dtype:
   %fits.2 = and i1 %fits.1, %rank.fits
   %r3 = getelementptr i64, ptr %record, i64 3
   %dims.first = load i64, ptr %r3
+  %r5 = getelementptr i64, ptr %record, i64 5
+  %itemsize = load i64, ptr %r5
   %extents.field = getelementptr i8, ptr %object, i64 {DIMS}
   %extents = load ptr, ptr %extents.field
   br i1 %fits.2, label %dims.test, label %fail
 
 dims.test:
   %d = phi i64 [ 0, %array.dtype ], [ %d.next, %dim.fits ]
+  %bytes = phi i64 [ %itemsize, %array.dtype ], [ %bytes.next, %dim.fits ]
   %d.more = icmp ult i64 %d, %rank
   br i1 %d.more, label %dim, label %array.fits
 
@@ -133,6 +144,7 @@ dim.symbolic:
 
 dim.fits:
   %d.next = add i64 %d, 1
+  %bytes.next = mul i64 %bytes, %extent
   br label %dims.test
 
 array.fits:
@@ -140,8 +152,53 @@ array.fits:
   %data = load ptr, ptr %data.field
   %pointer = getelementptr ptr, ptr %pointers, i64 %i
   store ptr %data, ptr %pointer
+  %data.end = getelementptr i8, ptr %data, i64 %bytes
+  %end = getelementptr ptr, ptr %ends, i64 %i
+  store ptr %data.end, ptr %end
   %i.next = add i64 %i, 1
   br label %arrays.test
+
+apart:
+  %w = phi i64 [ 0, %arrays.test ], [ %w.next, %apart.next ]
+  %w.more = icmp ult i64 %w, %arrays
+  br i1 %w.more, label %apart.test, label %run
+
+apart.test:
+  %w.offset = mul i64 %w, {ARRAY_FIELDS}
+  %w.record = getelementptr i64, ptr %records, i64 %w.offset
+  %w1 = getelementptr i64, ptr %w.record, i64 1
+  %w.flags = load i64, ptr %w1
+  %w.written = and i64 %w.flags, {WRITEABLE}
+  %is.written = icmp ne i64 %w.written, 0
+  %w.pointer = getelementptr ptr, ptr %pointers, i64 %w
+  %w.begin = load ptr, ptr %w.pointer
+  %w.end.pointer = getelementptr ptr, ptr %ends, i64 %w
+  %w.end = load ptr, ptr %w.end.pointer
+  br i1 %is.written, label %others, label %apart.next
+
+others:
+  %k = phi i64 [ 0, %apart.test ], [ %k.next, %others ]
+  %before = phi i1 [ false, %apart.test ], [ %meets, %others ]
+  %k.pointer = getelementptr ptr, ptr %pointers, i64 %k
+  %k.begin = load ptr, ptr %k.pointer
+  %k.end.pointer = getelementptr ptr, ptr %ends, i64 %k
+  %k.end = load ptr, ptr %k.end.pointer
+  %is.other = icmp ne i64 %k, %w
+  %k.starts = icmp ult ptr %k.begin, %w.end
+  %w.starts = icmp ult ptr %w.begin, %k.end
+  %both = and i1 %k.starts, %w.starts
+  %both.others = and i1 %both, %is.other
+  %meets = or i1 %before, %both.others
+  %k.next = add i64 %k, 1
+  %k.more = icmp ult i64 %k.next, %arrays
+  br i1 %k.more, label %others, label %others.done
+
+others.done:
+  br i1 %meets, label %fail, label %apart.next
+
+apart.next:
+  %w.next = add i64 %w, 1
+  br label %apart
 
 run:
   %lets.go = icmp ne i64 %releases, 0
@@ -163,7 +220,7 @@ done:
 
 fail:
   %offset = phi i64 [ %count.message, %entry ], [ %message, %array ], [ %message, %array.dtype ], \
-[ %message, %dim.static ], [ %message, %dim.symbolic ]
+[ %message, %dim.static ], [ %message, %dim.symbolic ], [ %overlap.message, %others.done ]
   %format = getelementptr i8, ptr %table, i64 %offset
   %ignored = call ptr (ptr, ptr, ...) @PyErr_Format(ptr %error, ptr %format)
   ret ptr null

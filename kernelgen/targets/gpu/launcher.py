@@ -7,9 +7,10 @@ pointers among the arguments. What is left for a call is to look at each array a
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -46,12 +47,26 @@ class Call:
 
 @dataclass(frozen=True)
 class Prepared:
-    """What is known about calls with arrays of these shapes and types: launches, outputs to make, workspaces in bytes."""
+    """What is known about calls with arrays of these shapes and types: launches, outputs to make, workspaces in bytes.
+
+    ``sizes`` are the bytes of the inputs and outputs, ``written`` the positions of those that are written.
+    """
 
     calls: tuple[Call, ...]
     outputs: tuple[Layout, ...]
     workspaces: tuple[int, ...]
     byte: Any  # the library's data type of one byte
+    sizes: tuple[int, ...]
+    written: tuple[int, ...]
+
+    def overlapping(self, pointers: Sequence[int]) -> set[int]:
+        """The positions of arrays that overlap another one, which is written."""
+        found = set[int]()
+        spans = [(start, start + size) for start, size in zip(pointers, self.sizes, strict=False)]
+        for w in self.written:
+            begin, end = spans[w]
+            found.update([k for k, (start, stop) in enumerate(spans) if start < end and begin < stop and k != w])
+        return found
 
 
 @dataclass(eq=False)
@@ -86,8 +101,12 @@ class DeviceKernel:
             self._check_outputs(library, outputs, prepared)
         workspaces = [library.empty((size,), prepared.byte) for size in prepared.workspaces]
         pointers = library.pointers([*inputs, *outputs, *workspaces])
-        if not library.are_plain(inputs) or any([pointer & (ALIGNMENT - 1) for pointer in pointers]):
-            inputs = self._plain_inputs(library, inputs)  # copies, which live until all is launched
+        is_apart = out is None and len(prepared.written) == len(outputs)  # what is made here overlaps nothing
+        overlap = set[int]() if is_apart else prepared.overlapping(pointers)
+        if not overlap.isdisjoint(prepared.written):
+            raise ArgumentError(f"two arrays that {self.desc.name} writes, of out= or updated in place, overlap")
+        if overlap or not library.are_plain(inputs) or any([pointer & (ALIGNMENT - 1) for pointer in pointers]):
+            inputs = self._plain_inputs(library, inputs, overlap)  # copies, which live until all is launched
             pointers[: len(inputs)] = library.pointers(inputs)
         for call in prepared.calls:
             call.function(
@@ -105,15 +124,15 @@ class DeviceKernel:
         if out is not None and (not isinstance(out, Sequence) or len(out) != len(self.desc.outputs)):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ArgumentError(f"out= takes a tuple of {len(self.desc.outputs)} arrays, one for each output")
 
-    def _plain_inputs(self, library: Library, inputs: Sequence[Any]) -> Sequence[Any]:
-        """The inputs, with copies for those that are not row-major or start between two vectors."""
-        return [self._plain(library, position, array) for position, array in enumerate(inputs)]
+    def _plain_inputs(self, library: Library, inputs: Sequence[Any], overlap: Collection[int]) -> Sequence[Any]:
+        """The inputs, with copies for those that are not row-major, start between two vectors, or overlap what is written."""
+        return [self._plain(library, k, array, copied=k in overlap) for k, array in enumerate(inputs)]
 
-    def _plain(self, library: Library, position: int, array: Any) -> Any:
+    def _plain(self, library: Library, position: int, array: Any, copied: bool) -> Any:
         complaint = self._complaint(library, array)
         if complaint and position in self.desc.updated_inputs:
             raise ArgumentError(f"{self.desc.inputs[position].name} is updated in place, but it {complaint}")
-        return library.plain(array) if complaint else array
+        return library.plain(array) if complaint or copied else array
 
     def _complaint(self, library: Library, array: Any) -> str:
         """What keeps a kernel from using the array's memory; empty when nothing does."""
@@ -173,7 +192,10 @@ class DeviceKernel:
             for b in scratch
         )
         launched = tuple(call for call in calls if call.grid[0] > 0)
-        return Prepared(launched, outputs, workspaces, library.native(np.dtype(np.uint8)))
+        arguments = (*self.desc.inputs, *self.desc.outputs)
+        sizes = tuple(prod(_shape(each, symbols)) * each.dtype.itemsize for each in arguments)
+        written = (*self.desc.updated_inputs, *range(len(self.desc.inputs), len(arguments)))
+        return Prepared(launched, outputs, workspaces, library.native(np.dtype(np.uint8)), sizes, written)
 
     def load(self) -> None:
         """Compiles and loads what a call on the current device needs. Raises UnsupportedError("device") if it refuses it."""

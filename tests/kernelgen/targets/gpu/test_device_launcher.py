@@ -118,6 +118,15 @@ def test_out_is_written_in_place(device: FakeDevice) -> None:
     assert np.array_equal(host, 3 * values(70))
 
 
+@pytest.mark.parametrize("start", [0, 16, 64])
+def test_an_input_that_overlaps_what_is_written_is_copied(device: FakeDevice, start: int) -> None:
+    memory = on_device(values(200))
+    x, y, out = memory[16:86], on_device(values(70, 5)), memory[start : start + 70]
+    expected = 2 * x.host + y.host
+    assert twice()((x, y), out=(out,))[0] is out
+    assert np.array_equal(out.host, expected)
+
+
 def test_workspaces_and_launches_in_order(device: FakeDevice) -> None:
     (y,) = staged()((on_device(values(32)),))
     assert np.array_equal(y.host, values(32, 1)[::-1])
