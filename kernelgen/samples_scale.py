@@ -46,21 +46,24 @@ def scale_down(desc: KernelDesc, byte_limit: int) -> KernelDesc | None:
     return smaller if argument_bytes(smaller) <= byte_limit else None
 
 
-def shrink(desc: KernelDesc, byte_limit: int) -> KernelDesc:
-    """:func:`scale_down`, as far as it goes."""
+def shrink(desc: KernelDesc, byte_limit: int, outer_first: bool = False) -> KernelDesc:
+    """:func:`scale_down`, as far as it goes; ``outer_first`` divides leading dims first, so that rows keep their length."""
     while argument_bytes(desc) > byte_limit:
-        smaller = next(_shrunk_once(desc), None)
+        smaller = next(_shrunk_once(desc, outer_first), None)
         if smaller is None:
             break
         desc = smaller
     return desc
 
 
-def _shrunk_once(desc: KernelDesc) -> Iterator[KernelDesc]:
-    """Descriptions in which one class of dims is divided by a factor, the class of the greatest extent first."""
+def _shrunk_once(desc: KernelDesc, outer_first: bool) -> Iterator[KernelDesc]:
+    """Descriptions in which one class of dims is divided by a factor, the class of the greatest extent or dim first."""
     classes = _classes(desc)
     extents = {(t.name, d): dim for t in _tensors(desc) for d, dim in enumerate(t.shape) if isinstance(dim, int)}
     ranked = sorted(classes, key=lambda places: (-max((extents.get(p, 0) for p in places), default=0), min(places)))
+    if outer_first:
+        ranks = {tensor.name: len(tensor.shape) for tensor in _tensors(desc)}
+        ranked.sort(key=lambda places: -max(ranks[name] - d for name, d in places))
     for places in ranked:
         sizes = {extents[p] for p in places if extents.get(p, 1) != 1}
         for factor in FACTORS:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import product
 from types import MappingProxyType
 
 from kernelgen.desc import KernelDesc
@@ -22,8 +23,8 @@ from kernelgen.verify.record import Record, Status
 KB, MB = 1 << 10, 1 << 20
 SIZES = MappingProxyType(
     {
-        "gpu": (32 * MB, 128 * MB, 8 * MB, 2 * MB, 512 * KB),
-        "ascend": (16 * MB, 64 * MB, 128 * MB, 4 * MB, 1 * MB, 128 * KB),
+        "gpu": (32 * MB, 128 * MB, 512 * MB, 16 * MB, 8 * MB, 2 * MB, 512 * KB),
+        "ascend": (16 * MB, 64 * MB, 128 * MB, 8 * MB, 4 * MB, 2 * MB, 1 * MB, 512 * KB, 128 * KB),
     }
 )
 """For interpreted targets, bytes of arguments: the first is what a kernel keeps of its size where it takes seconds, larger
@@ -85,10 +86,11 @@ def _with_size(record: Record, size: int, desc: KernelDesc, runs: Runs) -> Recor
 
 
 def _sizes(desc: KernelDesc, family: str, byte_limit: int, ran: tuple[int, ...]) -> Iterator[tuple[int, KernelDesc]]:
-    """Kernels of other sizes and their bytes, in the order in which they are worth trying."""
+    """Kernels of other sizes and their bytes, in the order in which they are worth trying: those of long rows last."""
     known = set(ran)
-    for limit in SIZES.get(family, WHOLE_SIZES):
-        larger = shrink(desc, min(limit, 4 * byte_limit))
+    limits = SIZES.get(family, WHOLE_SIZES)
+    for limit, outer_first in (*product(limits, (False,)), *product(limits, (True,))):
+        larger = shrink(desc, min(limit, 4 * byte_limit), outer_first)
         size = argument_bytes(larger)
         if size not in known and size <= 4 * limit:
             known.add(size)

@@ -8,7 +8,7 @@ from kernel_examples import Writer, constant, tensor
 from kernelgen.desc_check import check
 from kernelgen.dtypes import INT32
 from kernelgen.meaning import reference
-from kernelgen.samples_scale import SMALLEST, argument_bytes, scale_down
+from kernelgen.samples_scale import SMALLEST, argument_bytes, scale_down, shrink
 
 SCALABLE = [
     examples.softmax(4096, 4096), examples.layer_norm(100_000, 128), examples.column_sum(3001, 5003),
@@ -108,3 +108,9 @@ def test_what_is_gathered_shrinks_with_its_numbers_and_with_the_data_around():
     kept = small.shape[1]
     assert isinstance(kept, int)
     assert kept < 5000
+
+
+def test_outer_first_keeps_the_length_of_rows():
+    desc = examples.softmax(4096, 8192)
+    assert shrink(desc, 1 << 20).inputs[0].shape != (16, 8192)
+    assert shrink(desc, 1 << 20, outer_first=True).inputs[0].shape == (16, 8192)

@@ -24,7 +24,7 @@ from kernelgen.targets.base import Sample
 
 STEP_LIMIT = 20_000_000
 
-MOST_STATEMENTS = 100_000
+MOST_STATEMENTS = 200_000
 """Of all blocks of a sample: some seconds."""
 
 
