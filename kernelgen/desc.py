@@ -44,7 +44,11 @@ class OpDesc:
 
 @dataclass(frozen=True)
 class ParallelFusion:
-    """AKG's ``parallel_fusion``: groups of output tensors that are computed side by side in one kernel."""
+    """AKG's ``parallel_fusion``: groups of output tensors that are computed side by side in one kernel.
+
+    Devices launch such a kernel once (:mod:`kernelgen.nest.side_by_side`). ``core_num`` are the blocks that AKG gives each
+    group; here they follow from the loops of each.
+    """
 
     fusion_type: str
     sub_graph: tuple[tuple[str, ...], ...]
@@ -57,7 +61,8 @@ class KernelDesc:
 
     ``inputs`` and ``outputs`` give the calling convention, in order. ``process`` is AKG's target word
     (``cpu``, ``cuda``, ``aicore``). An operator that assigns to an input (``Assign``, ``InplaceAssign``)
-    makes that input an in/out buffer: see :attr:`updated_inputs`.
+    makes that input an in/out buffer: see :attr:`updated_inputs`. ``buffer_stitch`` tells AKG which results pass through
+    shared memory; here what does follows from who reads them, and it is only passed on.
     """
 
     name: str

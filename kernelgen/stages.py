@@ -271,6 +271,7 @@ def lower(desc: KernelDesc, plan: Plan, machine: str | Abilities = "cpu") -> Low
     for stage in chosen.scop_stages:
         scop = trail.run(stage.name, lambda stage=stage, scop=scop: stage.on(scop, plan), show_scop)
     nest, proof, bands = to_loops(scop, plan, chosen.choose, trail)
+    nest = replace(nest, one_launch=desc.parallel_fusion is not None)
     for step in chosen.nest_stages:
         nest = trail.run(step.name, lambda step=step, nest=nest: step.on(nest, plan), show)
     for check in chosen.proofs:

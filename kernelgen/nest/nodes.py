@@ -383,6 +383,7 @@ class Nest:
     ``symbols`` are the size symbols, bound from the shapes of the arguments, each >= 1.
     A buffer's ``shape`` is the one that the body indexes; callers see ``argument_shapes`` (one per input and
     output, same number of elements, same row-major order): dims may have been split or folded, and extents of 1 dropped.
+    ``one_launch``: what does not wait for each other in it was put together to be launched together.
     """
 
     name: str
@@ -390,3 +391,4 @@ class Nest:
     buffers: tuple[Buffer, ...]
     body: Block
     argument_shapes: tuple[Shape, ...] = ()
+    one_launch: bool = False

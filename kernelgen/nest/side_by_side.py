@@ -6,22 +6,24 @@
 
 A launch costs some microseconds in which small ones leave the device idle. Launches of one level are joined: a level is
 what waits for the same launches before. Legality: none of them writes what another one reads or writes, and blocks of one
-launch run in no order. All threads of a block are in one part, so that barriers stay where they are; a part of fewer
-threads than its launch has leaves the rest idle, and may have no meeting of its threads. Source: AKG's parallel fusion,
-MindSpore's ``ParallelOpFusion`` (block fusion).
+launch run in no order. All threads of a block are in one part, so that barriers stay where they are; blocks of one part
+may have fewer threads than the launch (:mod:`kernelgen.nest.seats`), of which the rest is idle.
+
+Whether it pays: parts that nobody put together are joined where the idle threads are few. Those of a kernel that was made
+to be one launch are joined as long as its blocks come and go in a few rounds; the gain was counted when it was made. Source:
+AKG's parallel fusion, MindSpore's ``ParallelOpFusion`` (block fusion).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from kernelgen.dims import product
 from kernelgen.nest import index as ix
-from kernelgen.nest.abilities import Abilities
+from kernelgen.nest.abilities import WARP, Abilities
 from kernelgen.nest.nodes import (
     BLOCK_INDEX,
-    THREAD_INDICES,
     Accumulate,
     Alloc,
     AsyncCopy,
@@ -31,11 +33,9 @@ from kernelgen.nest.nodes import (
     Combine,
     Compare,
     Copy,
-    For,
     Grid,
     If,
     Index,
-    Let,
     LoadFragments,
     MultiplyFragments,
     Nest,
@@ -46,13 +46,18 @@ from kernelgen.nest.nodes import (
     Sync,
     Var,
 )
-from kernelgen.nest.walk import loads_of, map_blocks, statements
+from kernelgen.nest.seats import seated
+from kernelgen.nest.substitute import substituted_block
+from kernelgen.nest.walk import loads_of, statements
 
 MOST_SHARED = 32 * 1024
 """Bytes of shared memory that the parts of a launch take together: each of its blocks has the memory of all of them."""
 
 FEW = 4
 """Blocks of a part for each multiprocessor, which may leave threads idle: they are done at once."""
+
+ROUNDS = 4
+"""How often a device is filled by a launch of parts that were put together, idle threads counted."""
 
 MEETINGS = (Sync, Combine, LoadFragments, MultiplyFragments)
 PART = "part"
@@ -69,12 +74,12 @@ def side_by_side(nest: Nest, device: Abilities) -> Nest:
         level = max((before + 1 for earlier, before in levels if part.waits_for(earlier)), default=0)
         levels.append((part, level))
         launches = waves.setdefault(level, [])
-        place = next((launch for launch in launches if _fit([*launch, part])), None)
+        place = next((launch for launch in launches if _fit([*launch, part], device, nest.one_launch)), None)
         if place is None:
             launches.append([part])
         else:
             place.append(part)
-    joined = [_joined([part.grid for part in launch]) for _, wave in sorted(waves.items()) for launch in wave]
+    joined = [_joined(launch) for _, wave in sorted(waves.items()) for launch in wave]
     return replace(nest, body=Block(tuple(joined)))
 
 
@@ -86,11 +91,9 @@ class _Part:
     read: frozenset[str]
     written: frozenset[str]
     shared: int  # bytes
-    few: int
-    """Blocks that the device has room for at once."""
     meets: bool
     plain: bool
-    """Whether bindings alone name the block, isl can count the blocks, and the device bears the meetings."""
+    """Whether isl can count the blocks, and the device bears the meetings."""
 
     @staticmethod
     def of(grid: Grid, device: Abilities) -> _Part:
@@ -100,26 +103,29 @@ class _Part:
         written = {part.buffer for part in inside if isinstance(part, Store | Accumulate)}
         written |= {part.target for part in inside if isinstance(part, Copy | AsyncCopy)}
         meets = any(isinstance(part, MEETINGS) for part in inside)
-        named = any(BLOCK_INDEX in ix.variables(i) for part in inside for i in _indices(part))
         return _Part(
             grid,
             _seen(read),
             _seen(written),
             sum(_shared_bytes(part) for part in inside),
-            FEW * device.processors,
             meets,
-            not grid.when and not named and ix.is_affine(grid.blocks) and (device.divided_meetings or not meets),
+            not grid.when and ix.is_affine(grid.blocks) and (device.divided_meetings or not meets),
         )
+
+    @property
+    def threads(self) -> int:
+        """Of a block."""
+        return self.grid.threads[0] * self.grid.threads[1]
 
     def waits_for(self, earlier: _Part) -> bool:
         """Whether one of them writes what the other one touches."""
         return bool(earlier.written & (self.read | self.written) or self.written & earlier.read)
 
-    def has_room(self, threads: tuple[int, int]) -> bool:
-        """Whether it runs in blocks of so many threads."""
-        own, blocks = self.grid.threads, self.grid.blocks
-        small = isinstance(blocks, Num) and blocks.value <= self.few
-        return own == threads or (own[1] == threads[1] == 1 and small and not self.meets)
+    def may_be_idle(self, shape: tuple[int, int], most_blocks: int | None) -> bool:
+        """Whether it runs in blocks of another shape, of which the device holds so many at once; None: it is asked to."""
+        blocks = self.grid.blocks
+        few = most_blocks is None or (isinstance(blocks, Num) and blocks.value <= most_blocks)
+        return self.grid.threads == shape or few
 
 
 def _seen(buffers: Iterable[Buffer]) -> frozenset[str]:
@@ -133,70 +139,54 @@ def _shared_bytes(part: Statement) -> int:
     return size * part.buffer.dtype.itemsize if isinstance(size, int) else MOST_SHARED + 1
 
 
-def _fit(parts: Sequence[_Part]) -> bool:
+def _shape(parts: Sequence[_Part]) -> tuple[int, int]:
+    """The blocks of a launch of all parts: as those are, if they are alike, else rows of whole warps."""
+    shapes = {part.grid.threads for part in parts}
+    widest = max(part.threads for part in parts)
+    return shapes.pop() if len(shapes) == 1 else (-(-widest // WARP) * WARP, 1)
+
+
+def _fit(parts: Sequence[_Part], device: Abilities, asked: bool) -> bool:
     """Whether such grids may be one launch."""
-    widest = max(part.grid.threads for part in parts)
+    shape = _shape(parts)
     shared = sum(part.shared for part in parts)
-    return shared <= MOST_SHARED and all(part.plain and part.has_room(widest) for part in parts)
+    if asked and not _is_brief(parts, shape, device):
+        return False
+    few = None if asked else FEW * device.processors
+    fits = shared <= (device.array_bytes if asked else MOST_SHARED)
+    return fits and all(part.plain and part.may_be_idle(shape, few) for part in parts)
 
 
-def _indices(part: Statement) -> Iterator[Index]:
-    """The indices that a statement itself holds, but for those of bindings."""
-    match part:
-        case For(_, lower, upper):
-            yield from (lower, upper)
-        case If(conditions) | AsyncCopy(conditions=conditions):
-            yield from (side for each in conditions for side in (each.left, each.right))
-        case _:
-            pass
-    match part:
-        case Store(_, index) | Accumulate(_, index) | Combine(_, index):
-            yield from index
-        case Copy(_, to, _, start) | AsyncCopy(_, to, _, start) | LoadFragments(_, to, _, start):
-            yield from (*to, *start)
-        case MultiplyFragments(_, to, _, left, _, right):
-            yield from (*to, *left, *right)
-        case _:
-            pass
-    if isinstance(part, Let | Store | Accumulate):
-        yield from map(Var, sorted(ix.variables_in(part.value)))
+def _is_brief(parts: Sequence[_Part], shape: tuple[int, int], device: Abilities) -> bool:
+    """Whether all blocks, with their idle threads, fill the device a few times only."""
+    counts = [part.grid.blocks.value if isinstance(part.grid.blocks, Num) else None for part in parts]
+    alike = all(part.grid.threads == shape for part in parts)
+    known = [count for count in counts if count is not None]
+    fitting = ROUNDS * device.processors * device.resident
+    return alike or (len(known) == len(counts) and sum(known) * shape[0] * shape[1] <= fitting)
 
 
-def _joined(parts: Sequence[Grid]) -> Grid:
+def _joined(parts: Sequence[_Part]) -> Grid:
     """One launch for all parts, each with blocks of its own."""
     if len(parts) == 1:
-        return parts[0]
-    threads = max(grid.threads for grid in parts)
+        return parts[0].grid
+    shape = _shape(parts)
     start: Index = Num(0)
     found: list[Statement] = []
-    for number, grid in enumerate(parts):
-        end = ix.add(start, grid.blocks)
+    for number, part in enumerate(parts):
+        end = ix.add(start, part.grid.blocks)
         conditions = [Compare("<=", start, Var(BLOCK_INDEX))] if number else []
         conditions += [Compare("<", Var(BLOCK_INDEX), end)] if number < len(parts) - 1 else []
-        if grid.threads != threads:
-            conditions.append(Compare("<", Var(THREAD_INDICES[0]), Num(grid.threads[0])))
-        body = grid.body
-        if number:
-            name = f"{PART}{number}"
-            body = _with_block(body, Var(name))
-            own = ix.subtract(Var(BLOCK_INDEX), start)
-            known = isinstance(start, Num)  # else the printer does not see that the number is never below 0
-            body = Block((Bind(name, own if known else ix.maximum(own, Num(0))), *body.statements))
-        found.append(If(tuple(conditions), body))
+        grid = part.grid
+        body = grid.body if grid.threads == shape else seated(grid, shape[0], part.meets)
+        found.append(If(tuple(conditions), _with_block(body, start, f"{PART}{number}") if number else body))
         start = end
-    return replace(parts[0], blocks=start, threads=threads, body=Block(tuple(found)))
+    return replace(parts[0].grid, blocks=start, threads=shape, body=Block(tuple(found)))
 
 
-def _with_block(body: Block, number: Index) -> Block:
-    """The body with another number of its block, which bindings alone name."""
-
-    def bound(block: Block) -> Block:
-        parts = block.statements
-        return Block(
-            tuple(
-                replace(p, index=ix.substitute(p.index, {BLOCK_INDEX: number})) if isinstance(p, Bind) else p
-                for p in parts
-            )
-        )
-
-    return map_blocks(body, bound)
+def _with_block(body: Block, start: Index, name: str) -> Block:
+    """The body with the number of its block counted from the part's first one."""
+    own = ix.subtract(Var(BLOCK_INDEX), start)
+    known = isinstance(start, Num)  # else the printer does not see that the number is never below 0
+    inner = substituted_block(body, {BLOCK_INDEX: Var(name)})
+    return Block((Bind(name, own if known else ix.maximum(own, Num(0))), *inner.statements))

@@ -278,11 +278,15 @@ class _Printer:
         yield "}"
 
     def mask(self, width: int) -> str:
-        """The lanes of a warp that combine: others may be elsewhere, as a row of threads is as wide as the group."""
+        """The lanes of a warp that combine: others may be elsewhere.
+
+        Where a block has rows of threads, a row is as wide as the group.
+        """
         if width == WARP:
             return "0xffffffffu"
-        row = self.dialect.indices[THREAD_INDICES[1]]
-        return f"0x{(1 << width) - 1:x}u << {row} * {width} % {WARP}"
+        x, y = (self.dialect.indices[name] for name in THREAD_INDICES)
+        group = f"{x} / {width}" if self.ranges[THREAD_INDICES[1]] == Range(0, 0) else y
+        return f"0x{(1 << width) - 1:x}u << {group} * {width} % {WARP}"
 
     def copy(self, copy: Copy) -> str:
         """Neighbours moved by one instruction."""

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -16,6 +18,7 @@ from graphkernel.ops import Tensor
 from graphkernel.options import Options
 from graphkernel.passes.base import Context, Step, run_steps
 from graphkernel.passes.parallel_fusion import LARGEST, parallel_fusion
+from kernelgen.errors import BackendUnavailable
 
 
 def joined(graph: Graph, flags: str = "--target=gpu") -> tuple[Graph, DecisionLog]:
@@ -121,3 +124,40 @@ def test_level_three_joins_on_a_gpu() -> None:
     assert sizes(gk.optimize(graph, opt_level=2, target="gpu")) == []
     assert sizes(gk.optimize(graph, opt_level=3, target="cpu")) == []
     assert sizes(gk.optimize(graph, target="cpu", flags="--enable_pass=combine.parallel_fusion")) == [2]
+
+
+def sums(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+    return ops.exp(x), ops.reduce_sum(y, -1)
+
+
+def columns(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+    return ops.reduce_sum(x, -1), ops.reduce_sum(y, 0)
+
+
+def product(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+    return ops.exp(x @ x), ops.reduce_sum(y, 0)
+
+
+@pytest.mark.parametrize(
+    ("net", "x", "y"),
+    [
+        (sums, (32, 32), (16, 64)),
+        (columns, (64, 512), (64, 64)),
+        (columns, (64, 512), (40, 7)),
+        (product, (64, 64), (64, 9)),
+    ],
+)
+def test_one_node_is_one_launch_whatever_the_blocks_of_its_members(
+    net: Callable[..., tuple[Tensor, ...]], x: tuple[int, ...], y: tuple[int, ...]
+) -> None:
+    graph = gk.trace(net, gk.spec(x), gk.spec(y))
+    exe = gk.compile(graph, opt_level=3, target="gpu")
+    assert (exe.report.kernel_calls, exe.report.launches) == (1, 1)
+    assert "1 kernel call (1 launch, 1 distinct" in exe.report.summary
+    arrays = [np.random.default_rng(0).uniform(-1, 1, shape).astype(np.float32) for shape in (x, y)]
+    try:
+        found = exe(*arrays)
+    except BackendUnavailable as error:
+        pytest.skip(str(error))
+    for got, want in zip(found, gk.evaluate(graph, arrays), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -10,15 +12,16 @@ from kernel_examples import Writer, constant, tensor
 
 import kernelgen
 from kernelgen import stages
-from kernelgen.desc import KernelDesc
+from kernelgen.desc import KernelDesc, ParallelFusion, TensorDesc
 from kernelgen.dims import Dim, sym
-from kernelgen.dtypes import FLOAT16
-from kernelgen.errors import BackendUnavailable, CodegenError
+from kernelgen.dtypes import FLOAT16, FLOAT32, DType
+from kernelgen.errors import BackendUnavailable, CodegenError, ProofError
 from kernelgen.kernel import Kernel
 from kernelgen.nest.nodes import Block, Compare, If, Nest, Num, Statement, Var
 from kernelgen.nest.verify import verify
 from kernelgen.nest.walk import map_blocks
 from kernelgen.plan import Plan
+from kernelgen.poly.races import prove_races
 from kernelgen.stages import lower
 from kernelgen.targets.gpu.interpret import InterpretedEntry
 from kernelgen.targets.gpu.program import Launch, launches
@@ -74,6 +77,94 @@ def test_parts_of_unknown_size_are_right() -> None:
         double, half, _ = run(kernel, x, h, r)
         assert (double == 6).all()
         assert (half == 1.5).all()
+
+
+Member = Callable[[Writer], tuple[tuple[TensorDesc, ...], TensorDesc]]
+
+
+def doubled(w: Writer) -> tuple[tuple[TensorDesc, ...], TensorDesc]:
+    x = tensor("d", 700)
+    return (x,), w.op("Mul", x, constant(2.0), shape=(700,))
+
+
+def of_rows(rows: int, columns: int) -> Member:
+    def member(w: Writer) -> tuple[tuple[TensorDesc, ...], TensorDesc]:
+        x = tensor(f"rows{columns}", rows, columns)
+        return (x,), w.op("ReduceSum", x, shape=(rows, 1), axis=(1,), keep_dims=True)
+
+    return member
+
+
+def of_columns(w: Writer) -> tuple[tuple[TensorDesc, ...], TensorDesc]:
+    x = tensor("c", 100, 70)
+    return (x,), w.op("ReduceSum", x, shape=(1, 70), axis=(0,), keep_dims=True)
+
+
+def turned(w: Writer) -> tuple[tuple[TensorDesc, ...], TensorDesc]:
+    x = tensor("t", 40, 50)
+    return (x,), w.op("Transpose", x, shape=(50, 40), perm=(1, 0))
+
+
+def multiplied(kind: DType) -> Member:
+    def member(w: Writer) -> tuple[tuple[TensorDesc, ...], TensorDesc]:
+        a, b = tensor(f"a{kind.name}", 40, 48, dtype=kind), tensor(f"b{kind.name}", 48, 56, dtype=kind)
+        return (a, b), w.op("Tanh", w.op("MatMul", a, b, shape=(40, 56)), shape=(40, 56))
+
+    return member
+
+
+MEMBERS: dict[str, Member] = {
+    "doubled": doubled, "rows of 5": of_rows(40, 5), "rows of 20": of_rows(33, 20), "rows of 64": of_rows(16, 64),
+    "rows of 3000": of_rows(5, 3000), "columns": of_columns, "turned": turned,
+    "half products": multiplied(FLOAT16), "products": multiplied(FLOAT32),
+}  # fmt: skip
+
+
+def together(*names: str) -> KernelDesc:
+    """Members in one kernel that is to be one launch."""
+    w = Writer()
+    made = [MEMBERS[name](w) for name in names]
+    desc = w.desc("together", tuple(x for inputs, _ in made for x in inputs), *(output for _, output in made))
+    groups = tuple((output.name,) for _, output in made)
+    return replace(desc, parallel_fusion=ParallelFusion("block_fusion", groups, (1,) * len(groups)))
+
+
+@pytest.mark.parametrize(
+    "pair", [*combinations(MEMBERS, 2), tuple(MEMBERS)[:7], ("columns", "turned", "half products")]
+)
+def test_members_of_unlike_blocks_are_one_launch_and_right(pair: tuple[str, ...]) -> None:
+    desc = together(*pair)
+    kernel = kernelgen.compile(desc, "gpu")
+    verify(kernel.nest)
+    assert kernel.launches == 1
+    assert kernel.proof.about("races") or kernel.proof.about("meeting") or "doubled" in pair
+    rng = np.random.default_rng(0)
+    inputs = [rng.uniform(-1, 1, [int(str(d)) for d in t.shape]).astype(t.dtype.numpy) for t in desc.inputs]
+    expected = kernelgen.reference(desc)(*inputs)
+    for found, wanted, of in zip(run(kernel, *inputs), expected, desc.outputs, strict=True):
+        exact = 2e-2 if of.dtype is FLOAT16 else 1e-4
+        np.testing.assert_allclose(found.astype("f4"), wanted.astype("f4"), rtol=exact, atol=exact)
+
+
+def test_members_whose_idle_threads_would_fill_the_device_stay_apart() -> None:
+    w = Writer()
+    made = [of_rows(200_000, 64)(w), of_rows(16, 4000)(w)]
+    desc = w.desc("large", tuple(x for inputs, _ in made for x in inputs), *(output for _, output in made))
+    desc = replace(desc, parallel_fusion=ParallelFusion("block_fusion", tuple((o.name,) for _, o in made), (1, 1)))
+    assert kernelgen.compile(desc, "gpu").launches == 2
+
+
+def test_an_idle_thread_that_stores_is_found() -> None:
+    """Without the conditions that keep others from storing, two threads write the partial results of a warp."""
+    nest = nest_of(together("rows of 3000", "rows of 64"))
+    body = map_blocks(nest.body, lambda block: Block(tuple(map(_unguarded, block.statements))))
+    with pytest.raises(ProofError, match=r"races.*two threads of one block"):
+        prove_races(replace(nest, body=body))
+
+
+def _unguarded(part: Statement) -> Statement:
+    own = (Compare("<", Var("tx"), Num(64)),)
+    return part.body if isinstance(part, If) and part.conditions == own else part
 
 
 def test_launches_that_wait_for_others_stay_behind_them() -> None:

@@ -33,6 +33,12 @@ def _rows(columns: Dim) -> KernelDesc:
     return w.desc("rows", (x, b), w.op("Add", x, b, shape=(64, columns)))
 
 
+def _padded() -> KernelDesc:
+    """Rows that are one longer than an unknown length."""
+    w, x, full = Writer(), tensor("x", 1, 1, sym("N")), (2, 4, sym("N") + 1)
+    return w.desc("padded", (x,), w.op("PadAkg", x, shape=full, head=(1, 3, 1), tail=(0, 0, 0), pad_val=0.0))
+
+
 def _nest(desc: KernelDesc) -> Nest:
     return lower(desc, Plan(), "gpu").nest
 
@@ -41,6 +47,7 @@ NESTS = {
     "map": _nest(_map(512, 1024)),
     "map of any length": _nest(_map(sym("N"))),
     "rows of any length": _nest(_rows(sym("N"))),
+    "rows one longer": _nest(_padded()),
     "softmax": _nest(softmax(64, 2048)),
     "layer norm": _nest(layer_norm(128, 1024)),
     "product": _nest(product(Shape(256, 128, 256, ()), "float32")),
@@ -97,6 +104,7 @@ def test_what_the_passes_make_is_aligned(name: str) -> None:
     [
         ("map", _source_one_on), ("map", _target_one_on), ("map", _first_one_on),
         ("map of any length", _first_one_on), ("rows of any length", _without_tests), ("rows of any length", _source_one_on),
+        ("rows one longer", _without_tests), ("rows one longer", _target_one_on),
         ("softmax", _source_one_on), ("layer norm", _target_one_on), ("product", _source_one_on), ("product", _longer_rows),
         ("product of halves", _source_one_on), ("product of halves", _target_one_on), ("product of halves", _longer_rows),
         ("product of any size", _longer_rows),
