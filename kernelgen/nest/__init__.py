@@ -1,6 +1,6 @@
 """Loop nests, pure Python, no isl.
 
-Reading order: nodes, scalars, index, congruence, walk; text, verify, extents (indices of known
+Reading order: nodes, scalars, index, congruence, walk, substitute; text, verify, extents (indices of known
 sizes), features (what a nest does at given sizes); the passes initialize, pack, registers, contract,
 share, jam, merge, scalarize, hoist, split (layouts in blocks), peel (clamped places).
 For matrix units: boxes (what loops make), factors (into memory).
