@@ -6,7 +6,8 @@
 ``dynamic`` (one kernel for all sizes against kernels that know theirs), ``record`` (the JSON and the table), ``run`` (all
 cases).
 The graph level: ``networks`` (what the levels make of whole networks), ``scale`` (how the time grows with the graph) and
-``peers/`` (what other frameworks make of the same networks), ``ascend_networks`` (ONNX networks for Ascend, simulated). On a
-CUDA device: ``gpu/`` (all of it in one command) and ``device/`` (where there is no package index). ``results/`` holds the
-runs that README and docs quote.
+``peers/`` (what other frameworks make of the same networks), ``ascend_networks`` (ONNX networks for Ascend, simulated),
+``exported`` (networks of transformers as they are exported, and the named fusions that reach them). On a CUDA device:
+``gpu/`` (all of it in one command) and ``device/`` (where there is no package index). ``results/`` holds the runs that
+README and docs quote.
 """

@@ -1,5 +1,6 @@
 """Programs that run with another framework's interpreter, and whose result files are committed.
 
 ``mindspore_counts`` counts what MindSpore launches for the networks of ``examples.networks``, which ``mindspore_nets``
-builds from its layers; ``saved_graph`` reads the graphs that it saves.
+builds from its layers; ``saved_graph`` reads the graphs that it saves. ``exported_models`` exports networks of
+transformers to ONNX, which ``benchmarks.exported`` reads.
 """
