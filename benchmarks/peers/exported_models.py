@@ -45,7 +45,7 @@ def llama() -> Any:
 def t5() -> Any:
     sizes = {"vocab_size": WORDS, "d_model": WIDTH, "d_kv": WIDTH // HEADS, "d_ff": INNER, "num_layers": LAYERS}
     config = transformers.T5Config(**sizes, num_heads=HEADS, use_cache=False, feed_forward_proj="gated-gelu")
-    config._attn_implementation = "eager"  # noqa: SLF001  # the other one has no export by dynamo
+    config._attn_implementation = "eager"  # the other one has no export by dynamo
     return transformers.T5EncoderModel(config)
 
 

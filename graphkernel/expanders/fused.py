@@ -166,7 +166,7 @@ NAMED: Mapping[str, Expander] = {
         MATMUL_SPLIT_OUT2, MATMUL_SPLIT_OUT3, MATMUL_SPLIT_SILU_OUT2, MATMUL_BIAS_SPLIT_OUT2, MATMUL_BIAS_SPLIT_OUT3,
         MATMUL_BIAS_SPLIT_SILU_OUT2, QUANT_SPLIT_OUT2, QUANT_SPLIT_OUT3, QUANT_SPLIT_SILU_OUT2, FUSED_MATMUL_ELEM_BINARY,
         FUSED_MATMUL_ELEM_UNARY, MATMUL_ALL_REDUCE, PROMPT_FLASH_ATTENTION, SWIGLU, ROTARY_POSITION_EMBEDDING,
-        quant_batch_matmul, reshape_ext,
+        quant_batch_matmul, quant_v2, dynamic_quant, reshape_ext,
     )
 }  # fmt: skip
 """What Ascend has one operator for, by name."""

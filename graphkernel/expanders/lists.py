@@ -40,10 +40,10 @@ OURS: frozenset[str] = _names(
     "AcoshExt Adam AdamApplyOneWithDecay AdamApplyOneWithDecayAssign AdamWeightDecay Addcmul AddExt ApplyMomentum "
     "ArgMaxWithValue ArgMinWithValue AsinhExt BatchMatMul BatchNorm BatchNormGrad BCEWithLogitsLoss "
     "BinaryCrossEntropy CAbs CAdd CDiv ClampScalar ClipByNorm ClipByNormNoDivSum CMul ConstantOfShape CRealDiv CSub "
-    "DivMod Dropout DropoutGrad DynamicQuant DynamicReshape Elu EluExt EqualCount ExpandDims FastGelu FastGeLU "
+    "DivMod Dropout DropoutGrad DynamicReshape Elu EluExt EqualCount ExpandDims FastGelu FastGeLU "
     "FastGeLUGrad FastGeluGrad FillV2 Flatten FloatStatus FusedMulAdd HShrink HSigmoid HSwish IdentityMath "
     "LambApplyOptimizerAssign LambApplyWeightAssign LayerNorm LayerNormExt LayerNormGrad LayerNormV3 LeakyReLU "
-    "LeakyReLUExt LogicalXor LogSoftmax LogSoftmaxGrad MatMul MaximumGrad MeanExt MinimumGrad Muls QuantV2 "
+    "LeakyReLUExt LogicalXor LogSoftmax LogSoftmaxGrad MatMul MaximumGrad MeanExt MinimumGrad Muls "
     "ReduceMean ReLU6 ReluGrad RepeatInterleaveInt RmsNorm RmsNormGrad RsqrtGrad Sigmoid "
     "SigmoidCrossEntropyWithLogits SigmoidCrossEntropyWithLogitsGrad SigmoidGrad SiLU SiLUGrad Softmax "
     "SoftmaxBackward SoftmaxCrossEntropyWithLogits SoftmaxGrad SoftmaxGradExt Softplus SoftplusExt SoftplusGrad "
@@ -53,9 +53,9 @@ OURS: frozenset[str] = _names(
 
 # The products of the named fusion passes and what they start from: Ascend has kernels for these, other targets do not.
 NATIVE_ON_ASCEND: frozenset[str] = _names(
-    "AddLayerNorm AddLayerNormV2 AddRmsNorm AddRmsNormDynamicQuant AddRmsNormQuantV2 FusedMatmulElemBinary "
+    "AddLayerNorm AddLayerNormV2 AddRmsNorm AddRmsNormDynamicQuant AddRmsNormQuantV2 DynamicQuant FusedMatmulElemBinary "
     "FusedMatmulElemUnary MatMulAllReduce MatmulBiasSplitOut2 MatmulBiasSplitOut3 MatmulBiasSplitSiluOut2 "
-    "MatmulSplitOut2 MatmulSplitOut3 MatmulSplitSiluOut2 PromptFlashAttention QuantBatchMatmul "
+    "MatmulSplitOut2 MatmulSplitOut3 MatmulSplitSiluOut2 PromptFlashAttention QuantBatchMatmul QuantV2 "
     "QuantbatchmatmulSplitOut2 QuantbatchmatmulSplitOut3 QuantbatchmatmulSplitSiluOut2 ReshapeExt RmsNormQuant "
     "RotaryPositionEmbedding Swiglu"
 )

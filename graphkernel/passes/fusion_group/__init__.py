@@ -6,7 +6,7 @@ says why where a condition fails. A product has an expander, so that it runs on 
 Reading order: ``fuse`` (how a found fusion is checked and applied), ``look`` (what finders look at), then the passes by
 family: ``attention`` with ``scores``, ``layer_norm``, ``swiglu``, ``matmul_split``, ``shape_reshape``, ``quant``,
 ``rms_norm``, ``matmul``, ``split_concat``, ``quant_bias``. Before them come those that make operators of what exporters of
-models write out: ``written_norm``, ``written_activation``, ``rotary``.
+models write out: ``written_norm``, ``written_activation``, ``rotary``, ``written_quant``.
 
 ``FUSION_GROUP`` is the order in the pipeline that MindSpore logs: longer patterns come before their parts. ``WRITTEN_OUT``
 is ours.
@@ -32,12 +32,15 @@ from graphkernel.passes.fusion_group.split_concat import split_concat_fusion
 from graphkernel.passes.fusion_group.swiglu import inference_swiglu_fusion
 from graphkernel.passes.fusion_group.written_activation import written_silu
 from graphkernel.passes.fusion_group.written_norm import written_layer_norm, written_rms_norm
+from graphkernel.passes.fusion_group.written_quant import written_quant_product, written_quantize
 
 WRITTEN_OUT: tuple[Pass, ...] = (
     written_layer_norm,
     written_rms_norm,
     written_silu,
     rotary_position_embedding,
+    written_quantize,
+    written_quant_product,
 )
 
 FUSION_GROUP: tuple[Pass, ...] = (

@@ -10,9 +10,11 @@ Before and after::
 from __future__ import annotations
 
 from graphkernel.expanders.base import Declined
-from graphkernel.ir.graph import Node
-from graphkernel.ops.fused_quant import ADD_RMS_NORM_DYNAMIC_QUANT, ADD_RMS_NORM_QUANT_V2, RMS_NORM_QUANT
-from graphkernel.passes.fusion_group.fuse import Fusion, Site, named_fusion, product
+from graphkernel.ir.graph import Node, Value
+from graphkernel.ops import Tensor
+from graphkernel.ops.fused_norm import as_dtype
+from graphkernel.ops.fused_quant import ADD_RMS_NORM_DYNAMIC_QUANT, ADD_RMS_NORM_QUANT_V2, INT32, RMS_NORM_QUANT
+from graphkernel.passes.fusion_group.fuse import Fusion, Product, Site, named_fusion, product
 from graphkernel.passes.fusion_group.look import first_failure, is_half, made_by
 
 MOST_NORM_USERS = 3
@@ -57,7 +59,17 @@ def add_rms_norm_quant_fusion(site: Site) -> Fusion | Declined | None:
     op = ADD_RMS_NORM_QUANT_V2 if quant.op.name == "QuantV2" else ADD_RMS_NORM_DYNAMIC_QUANT
     operands = (*add.args, norm.args[1], *quant.args[1:])
     gives = (*quant.outs, norm.outs[0], add.out)
-    return Fusion((add, norm, quant), operands, gives, product(op, **norm.attrs))
+    return Fusion((add, norm, quant), operands, gives, _with_whole_offset(product(op, **norm.attrs)))
+
+
+def _with_whole_offset(build: Product) -> Product:
+    """The product takes an offset of int32."""
+
+    def widened(*operands: Tensor) -> tuple[Tensor, ...]:
+        *others, last = operands
+        return build(*others, as_dtype(last, INT32) if last.dtype.is_integer else last)
+
+    return widened
 
 
 def _fits(site: Site, norm: Node, add: Node) -> Declined | None:
@@ -83,9 +95,15 @@ def _static_operands(quant: Node) -> Declined | None:
     return first_failure(
         (
             (scale.type.dtype.name == "float32", f"scale is {scale.type.dtype}, expected float32"),
-            (offset.type.dtype.name == "int32", f"offset is {offset.type.dtype}, expected int32"),
+            (_is_whole(offset), f"offset is {offset.type.dtype}, expected int32"),
         )
     )
+
+
+def _is_whole(offset: Value) -> bool:
+    """True for int32, and for int8 that is known: the cast costs nothing at run time."""
+    name = offset.type.dtype.name
+    return name == "int32" or (name == "int8" and offset.constant is not None)
 
 
 def _quantized_plainly(quant: Node) -> Declined | None:
