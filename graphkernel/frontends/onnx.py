@@ -20,6 +20,7 @@ from graphkernel.catalogue import collect
 from graphkernel.doors import UNFIT, read_bytes
 from graphkernel.errors import FrontendError, TypeRuleError
 from graphkernel.frontends.onnx_check import array_of, check_model, named, place_of
+from graphkernel.frontends.onnx_external import check_external
 from graphkernel.frontends.onnx_generic import generic_attributes, inferred_types
 from graphkernel.frontends.onnx_ops.base import Declined, OnHost, OnnxCall, OnnxRule, Operand, Results
 from graphkernel.frontends.onnx_ops.extents import MOST_ELEMENTS, Extents, extents_of_array, known_extents
@@ -44,6 +45,7 @@ def load_onnx(path: str | os.PathLike[str]) -> Graph:
     content = read_bytes(path, FrontendError, LIMITS.model_bytes)
     try:
         model = onnx.load_model_from_string(content)
+        check_external(model, Path(path).parent)
         onnx.load_external_data_for_model(model, os.fspath(Path(path).parent))
         name = identifier(model.graph.name or Path(path).stem)
     except Exception as error:  # protobuf, the file system and onnx's checks of external data have no common class

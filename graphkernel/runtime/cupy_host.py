@@ -92,7 +92,9 @@ class _CupyAction:
             results = self._results(_meaning(self.step.node, operands), operands)
         except FOREIGN as error:
             self.why_on_host = str(error) or type(error).__name__
-            LOGGER.warning("%s (%s) is computed on the host: %s", line(self.step.name), self.step.node.op.name, error)
+            LOGGER.warning(
+                "%s (%s) is computed on the host: %s", line(self.step.name), self.step.node.op.name, line(str(error))
+            )
             return self._on_host(operands)
         return results
 
