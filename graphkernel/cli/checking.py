@@ -29,6 +29,7 @@ from graphkernel.frontends.load import load
 from graphkernel.hooks import SameNumbers, Trail, Verify
 from graphkernel.ir.evaluate import evaluate
 from graphkernel.ir.graph import Graph
+from graphkernel.ops.random import seeded
 from graphkernel.options import MAX_LEVEL, Options
 from graphkernel.passes.base import run_steps
 from graphkernel.pipeline import steps_for
@@ -49,7 +50,7 @@ def check(
     seed: Seed = 0,
 ) -> None:
     """Runs the passes of every level: after each, the graph must be valid and its numbers the same."""
-    graph = load(model)
+    graph = seeded(load(model))
     arrays = arrays_for(graph, inputs, dims, seed)
     given = [options_of(level, target, flags) for level in range(MAX_LEVEL + 1)]
     tried = list(dict.fromkeys(given))  # flags that name a level leave only that one

@@ -31,6 +31,7 @@ from graphkernel.errors import OptionError
 from graphkernel.frontends.load import load, save
 from graphkernel.ir.evaluate import evaluate
 from graphkernel.ir.graph import Graph
+from graphkernel.ops.random import seeded
 from graphkernel.report.difference import largest_difference, summary
 from graphkernel.report.table import print_table
 
@@ -102,7 +103,7 @@ def run(
     seed: Seed = 0,
 ) -> None:
     """Runs a model, and compares with the same model unfused."""
-    graph = load(model)
+    graph = seeded(load(model))
     arrays = arrays_for(graph, inputs, dims, seed)
     executable = compile(graph, opt_level, target, flags or None)
     outputs = executable(*arrays)

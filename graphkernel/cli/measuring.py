@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from graphkernel.cli.base import Dims, Flags, Inputs, Level, Model, Seed, Target, app, arrays_for, say
-from graphkernel.driver import compile
+from graphkernel.driver import compile, compile_as_is
 from graphkernel.frontends.load import load
 from graphkernel.report.table import print_table
 from graphkernel.runtime.measure import Spread, compare
@@ -30,7 +30,7 @@ def bench(
 ) -> None:
     """Times a model fused and unfused, in turns on the same inputs."""
     graph = load(model)
-    executables = {"fused": compile(graph, opt_level, target, flags or None), "unfused": compile(graph)}
+    executables = {"fused": compile(graph, opt_level, target, flags or None), "unfused": compile_as_is(graph)}
     calls = {name: partial(exe, *arrays_for(graph, inputs, dims, seed)) for name, exe in executables.items()}
     found = compare(calls, rounds)
     say(executables["fused"].report.summary, err=True)

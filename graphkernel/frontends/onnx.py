@@ -169,7 +169,7 @@ class _Importer:
         operands = tuple(self._affordable(entry.operand) for entry in found)
         return OnnxCall(
             node.op_type, self.opsets.get("", 1), operands, tuple(e.extents for e in found), attributes, results,
-            len(node.output),
+            len(node.output), self.builder,
         )  # fmt: skip
 
     def _affordable(self, operand: Operand) -> Operand:

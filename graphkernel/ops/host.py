@@ -93,8 +93,8 @@ def _run(*arrays: Array, attrs: Attrs) -> Any:  # one array, or a tuple of sever
     return values[0] if len(values) == 1 else values
 
 
-def is_random(node: Node) -> bool:
-    """Whether each run gives other numbers: two such nodes are never one, and none is computed before the run."""
+def is_random_onnx(node: Node) -> bool:
+    """Whether it is one of ONNX's operators that give other numbers in each run."""
     return node.op is ONNX and node.attrs.str("op_type") in RANDOM
 
 

@@ -13,6 +13,7 @@ from graphkernel.cluster.partition import BASIC_OPERATORS
 from graphkernel.decisions import DecisionLog
 from graphkernel.ir.graph import Graph, Node, Value
 from graphkernel.ir.opdef import Kind
+from graphkernel.ops.random import is_random
 from graphkernel.ops.type_rules import KEEP_BASIC
 from graphkernel.options import Options
 from graphkernel.passes.base import Context, graph_pass
@@ -57,6 +58,8 @@ def _refusal(node: Node, listed: frozenset[str], options: Options) -> tuple[str,
         return "not-fused-opaque", "it is a kernel already"
     if name not in listed:
         return _unlisted(node, options)
+    if is_random(node):
+        return "not-fused-opaque", "it draws anew in each run, and what is in a kernel may be computed twice"
     for value in (*node.outs, *node.args):
         if (reason := _unfit(value)) is not None:
             return reason

@@ -20,7 +20,7 @@ from dataclasses import replace
 from graphkernel.cluster.space import reduction_space
 from graphkernel.ir.graph import CONSTANT, FUSED, Graph, Node, Value, keep
 from graphkernel.ir.types import Attrs
-from graphkernel.ops.host import is_random
+from graphkernel.ops.random import is_random
 from graphkernel.ops.shape import RESHAPE
 from graphkernel.passes.base import Context, graph_pass, map_bodies
 

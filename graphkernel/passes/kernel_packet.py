@@ -22,6 +22,7 @@ from graphkernel.cluster.naming import content
 from graphkernel.ir.graph import CONSTANT, LEAVES, Graph, Node, Value, keep
 from graphkernel.ir.opdef import Kind
 from graphkernel.ir.types import Attrs, AttrValue, Sym, symbols_of
+from graphkernel.ops.random import is_random
 from graphkernel.options import Options
 from graphkernel.passes.base import Context, graph_pass
 from graphkernel.passes.shape_values import SOURCES
@@ -61,7 +62,7 @@ def _host_side(graph: Graph) -> frozenset[Node]:
         few = all(isinstance(type_.size, int) and type_.size <= MOST_NUMBERS for type_ in node.types)
         inside = any(arg.node in found for arg in node.args)
         only = all(arg.node in found or arg.op is CONSTANT for arg in node.args)
-        if few and node.body is None and (node.op.name in SOURCES or (inside and only)):
+        if few and node.body is None and not is_random(node) and (node.op.name in SOURCES or (inside and only)):
             found.add(node)
     return frozenset(found)
 

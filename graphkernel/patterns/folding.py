@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from graphkernel.ir.graph import Builder, Node, Value
-from graphkernel.ops.host import REFERENCE, is_random, runner
+from graphkernel.ops.host import REFERENCE, runner
+from graphkernel.ops.random import is_random
 
 SMALL = 1 << 16
 

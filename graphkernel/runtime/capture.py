@@ -15,6 +15,7 @@ import numpy as np
 
 from graphkernel.errors import InputError, RuntimeFailure
 from graphkernel.ir.bind import bind_symbols
+from graphkernel.ops.random import is_random
 from graphkernel.runtime.cupy_host import host_steps
 from graphkernel.runtime.device import DeviceMemory
 from graphkernel.runtime.executable import Executable
@@ -69,7 +70,7 @@ class CapturedPlan:
 def capture(executable: Executable, memory: DeviceMemory, arrays: Sequence[object]) -> CapturedPlan:
     """Records the plan for arrays like these; they are left as they are.
 
-    Raises RuntimeFailure where a step computes on the host, and where the driver refuses to record a step.
+    Raises RuntimeFailure where a step computes on the host or draws anew, and where the driver refuses to record a step.
     """
     cuda = memory.device.cupy.cuda
     with memory.border.stream_of(arrays):
@@ -81,7 +82,7 @@ def capture(executable: Executable, memory: DeviceMemory, arrays: Sequence[objec
         inputs = tuple(array.copy() for array in given)
         frame = make_frame(executable.plan, bind_symbols(executable.graph.inputs, inputs), memory.unwatched())
         executable.run_in(frame, inputs)  # loads what is loaded when it is first used, and finds out who needs the host
-        _check_host(frame)
+        _check_host(executable, frame)
         for own, array in zip(inputs, given, strict=True):
             np.copyto(own, array)
         stream.synchronize()
@@ -89,8 +90,9 @@ def capture(executable: Executable, memory: DeviceMemory, arrays: Sequence[objec
     return CapturedPlan(executable, memory, inputs, outputs, graph, (frame, pool))
 
 
-def _check_host(frame: Frame) -> None:
-    found = host_steps(frame.actions)
+def _check_host(executable: Executable, frame: Frame) -> None:
+    drawn = (f"{node.op.name} {node.name}" for node in executable.graph.operators if is_random(node))
+    found = (*((name, "a captured plan would repeat its numbers") for name in drawn), *host_steps(frame.actions))
     if found:
         reasons = "; ".join(f"{name}: {why}" for name, why in found)
         raise RuntimeFailure(f"a plan with steps on the host cannot be captured: {reasons}")

@@ -484,9 +484,11 @@ SAMPLES: Mapping[str, Sequence[Sample]] = {
     ] + [sample("*[N, N]", "*[N, 2]", unit_diagonal=True)],
     "Lu": [sample("*[M, 3, 3] = 4 1 1 1 4 1 1 1 4 4 1 1 1 5 1 1 1 4"), sample("*[2, 2] = 0 1 2 3")],
     # random numbers and devices
-    "UniformReal": [sample(shape=(4, 3), seed=1, seed2=2), sample("i64[]", shape=()), sample("i32[N]", shape=(2,))],
-    "StandardNormal": [sample(shape=(4, 3), seed=1), sample("i64[]", shape=(2,))],
-    "Dropout": [sample("*[N, 8]", keep_prob=0.7, Seed0=3), sample("*[4]", "i64[]", keep_prob=1.0)],
+    "UniformReal": [
+        sample(shape=(4, 3), seed=1, seed2=2), sample("i64[]", shape=(), seed=3), sample("i32[N]", shape=(2,), seed2=1),
+    ],
+    "StandardNormal": [sample(shape=(4, 3), seed=1), sample("i64[]", shape=(2,), seed2=3)],
+    "Dropout": [sample("*[N, 8]", keep_prob=0.7, Seed0=3), sample("*[4]", "i64[]", keep_prob=1.0, Seed1=1)],
     "DropoutGrad": [sample("*[N, 3]", "*[N, 3]", keep_prob=0.8)],
     "Onnx": [sample("f32[3]", op_type="Neg", opset=18, result_types=("f32[3]",))],
     "AllReduce": [sample("*[N, 3]", op="max", group="world")],

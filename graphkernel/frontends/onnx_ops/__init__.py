@@ -1,7 +1,8 @@
 """One rule per ONNX operator: how it is said in our operators.
 
 Reading order: ``base`` (what a rule is and what it is given), ``arithmetic``, ``logic``, ``shape``, ``reduction``,
-``activation``, ``linear`` (products, convolution, pooling), ``extents`` (what is known of shape tensors).
+``activation``, ``linear`` (products, convolution, pooling), ``random`` (drawn numbers), ``extents`` (what is known of
+shape tensors).
 
 An operator without a rule, or whose rule declines, becomes the generic ``Onnx`` operator and runs on onnxruntime.
 """

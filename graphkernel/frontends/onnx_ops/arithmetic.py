@@ -52,18 +52,6 @@ ATANH = same("Atanh", ops.atanh)
 IDENTITY = OnnxRule("Identity", lambda call: call.operands[0])
 
 
-@onnx_op("Dropout")
-def dropout(call: OnnxCall) -> Results:
-    """Outside of training the operand; training was the rule before opset 7, and is an operand from 12 on."""
-    training = not call.attribute("is_test", 0) if call.opset < 7 else False
-    if call.has(2):
-        wanted = call.array(2)
-        training = wanted is None or bool(wanted)
-    if training or call.results > 1:
-        return Declined("the mask is wanted" if call.results > 1 else "dropout in training")
-    return call.operands[0]
-
-
 @onnx_op("Div")
 def div(call: OnnxCall) -> Results:
     """Floats divide truly, integers round towards zero."""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from graphkernel import ops
+from graphkernel.ir.graph import Builder
 from graphkernel.ir.types import Dim, Shape, dtype
 from graphkernel.ops.tensor import Tensor
 
@@ -38,6 +39,7 @@ class OnnxCall:
 
     ``extents`` holds, for each operand that is a shape tensor, its content as dims (an object array), else None.
     ``results`` counts results up to the last that is wanted, ``listed`` also those behind it, which are skipped.
+    ``builder`` records operators without operands.
     """
 
     op_type: str
@@ -47,6 +49,14 @@ class OnnxCall:
     attributes: dict[str, Any]
     results: int
     listed: int
+    builder: Builder
+
+    def tensor(self, position: int) -> Tensor:
+        """An operand that is recorded, also where it is known: what is drawn for it is drawn in every run."""
+        operand = self.operand(position)
+        if isinstance(operand, Tensor):
+            return operand
+        return Tensor(self.builder.constant(np.asarray(operand)), self.builder)
 
     def operand(self, position: int) -> Operand:
         """An operand; None when absent."""

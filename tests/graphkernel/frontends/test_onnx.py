@@ -245,6 +245,8 @@ def test_every_rule_is_tested() -> None:
         "Constant",
         "Swish",
         "LpPool",
+        "RMSNormalization",
+        *("Bernoulli", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"),
     }
     tested |= {found.op_type for nodes, *_ in CASES.values() for found in nodes}
     assert set(rules()) <= tested

@@ -161,7 +161,7 @@ def test_dropout_in_training_is_not_left_out() -> None:
     kept = {"r": np.array(0.5, np.float32), "t": np.array(False)}
     assert_means(X, node, {"x": X}, kept, 13)
     trained = import_onnx(model([node], {"x": X}, constants={**kept, "t": np.array(True)}, opset=13))
-    assert [found.op.name for found in trained.operators] == ["Onnx"]
+    assert [found.op.name for found in trained.operators] == ["Dropout"]
 
 
 # ---------------------------------------------------------------- slices

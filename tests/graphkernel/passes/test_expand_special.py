@@ -45,7 +45,7 @@ def test_only_products_over_one_element_are_expanded() -> None:
 
 
 def test_what_is_not_random_of_dropout_is_a_kernel() -> None:
-    graph = gk.trace(lambda x: ops.dropout(x, keep_prob=0.7)[0] * 2.0, gk.spec(("N", 4)))
+    graph = gk.trace(lambda x: ops.dropout(x, keep_prob=0.7, seed0=1)[0] * 2.0, gk.spec(("N", 4)))
     fused = gk.optimize(graph)
     assert [node.op.name for node in fused.operators] == ["UniformReal", "Fused"]
     np.testing.assert_allclose(evaluate(fused, [X])[0], evaluate(graph, [X])[0], rtol=1e-6)
