@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -28,6 +30,7 @@ from kernelgen.vocabulary import ELEMENTWISE
 from tests.random_kernels.check import Kind, Outcome, check
 from tests.random_kernels.generate import FAMILIES, kernel
 from tests.random_kernels.minimize import minimize
+from tests.random_kernels.pool import processor_seconds
 from tests.random_kernels.stored import from_json, to_json
 from tests.random_kernels.values import Sample
 
@@ -131,3 +134,12 @@ def test_a_wrong_kernel_is_seen() -> None:
     kinds = {check(s, wrong).kind for s in samples if any(op.name == "Add" for op in s.desc.ops)}
     assert Kind.FAILED in kinds
     assert {check(s, "python").kind for s in samples[:20]} == {Kind.PASSED}
+
+
+def test_time_limits_count_what_a_process_had_of_the_processor() -> None:
+    """A busy machine makes no failures: a process that waits for its turn is not late."""
+    spent, start = processor_seconds(os.getpid()), time.process_time()
+    while time.process_time() < start + 0.2:
+        pass
+    assert processor_seconds(os.getpid()) - spent >= 0.1 or not Path("/proc/self/stat").exists()
+    assert processor_seconds(None) == 0.0
