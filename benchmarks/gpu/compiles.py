@@ -1,6 +1,7 @@
 """``python -m benchmarks gpu_compile --json OUT``: every kernel compiles for every architecture, within a budget of spills.
 
-No device is needed: NVRTC compiles, and its assembler says what a kernel takes. Refusals of the kernel generator carry their
+Each is made for the devices of an architecture, and compiled for it: two of them, every tenth kernel for all. No device is
+needed: NVRTC compiles, and its assembler says what a kernel takes. Refusals of the kernel generator carry their
 reason; what does not compile, or spills more than :data:`SPILLS` allows, fails the run.
 """
 
@@ -24,12 +25,17 @@ from kernelgen.desc import KernelDesc
 from kernelgen.desc_json import load_desc
 from kernelgen.desc_write import dump_desc
 from kernelgen.errors import KernelgenError, UnsupportedError
+from kernelgen.nest.abilities import CAPABILITIES
 from kernelgen.targets.gpu.nvrtc import compile_cuda, version
-from kernelgen.targets.gpu.program import launches
+from kernelgen.targets.gpu.program import Launch, launches
 
 ARCHS = ("sm_80", "sm_90")
-SHARED: Mapping[str, int] = {"sm_80": 163 << 10, "sm_90": 227 << 10}
-"""Bytes of shared memory that a block may have (CUDA C++ Programming Guide, technical specifications)."""
+OTHERS = ("sm_75", "sm_86", "sm_89", "sm_100", "sm_120")
+SAMPLE = 10
+"""Of so many kernels one is compiled for the other architectures too."""
+
+SHARED: Mapping[str, int] = {f"sm_{number}": device.shared_bytes for number, device in CAPABILITIES.items()}
+"""Bytes of shared memory that a block may have."""
 
 SPILLS = 0
 """Bytes of registers that a thread may spill."""
@@ -65,6 +71,7 @@ class Task:
     family: str
     name: str
     path: Path
+    archs: Sequence[str] = ARCHS
 
 
 def run(amount: Amount, jobs: int, families: Sequence[str] = ()) -> Record:
@@ -97,20 +104,21 @@ def compiled(task: Task) -> Record:
     """The row of a task's kernel."""
     row: Record = {"family": task.family, "name": task.name}
     try:
-        return row | resources(load_desc(task.path))
+        return row | resources(load_desc(task.path), task.archs)
     except KernelgenError as error:
         return row | {"failed": f"{type(error).__name__}: {error}"[:2000]}
 
 
-def resources(desc: KernelDesc) -> Record:
+def resources(desc: KernelDesc, archs: Sequence[str]) -> Record:
     """What a kernel takes on each architecture, the reason of a refusal, or what went wrong."""
     row: Record = {}
     try:
-        start = time.perf_counter()
-        kernel = kernelgen.compile(desc, "gpu")
-        row["lower_seconds"] = round(time.perf_counter() - start, 3)
-        shared = max((launch.shared_bytes for launch in launches(kernel.nest)), default=0)
-        return row | {arch: asdict(_used(kernel, arch, shared)) for arch in ARCHS}
+        for arch in archs:
+            start = time.perf_counter()
+            kernel = kernelgen.compile(desc, f"gpu:{arch}")
+            row.setdefault("lower_seconds", round(time.perf_counter() - start, 3))
+            row[arch] = asdict(_used(kernel, arch, max((_most(launch) for launch in launches(kernel.nest)), default=0)))
+        return row
     except UnsupportedError as refusal:
         return row | {"refused": refusal.code, "message": str(refusal)}
     except KernelgenError as error:
@@ -119,7 +127,9 @@ def resources(desc: KernelDesc) -> Record:
 
 def fault(row: Record) -> str:
     """What is wrong with a kernel: it does not compile, or takes more than it may; empty when nothing is."""
-    return row.get("failed", "; ".join(fault for arch in ARCHS if arch in row for fault in _above(row[arch], arch)))
+    return row.get(
+        "failed", "; ".join(fault for arch in (*ARCHS, *OTHERS) if arch in row for fault in _above(row[arch], arch))
+    )
 
 
 def faults(rows: Sequence[Record]) -> dict[str, str]:
@@ -132,6 +142,11 @@ def lines(record: Record) -> str:
     """The record as JSON, each kernel in one line."""
     rows = ",\n".join(f"  {json.dumps(row)}" for row in record["kernels"])
     return json.dumps(record | {"kernels": []}, indent=1).replace('"kernels": []', f'"kernels": [\n{rows}\n ]')
+
+
+def _most(launch: Launch) -> int:
+    """Bytes of shared memory, declared or asked for."""
+    return max(launch.shared_bytes, launch.most_dynamic_shared)
 
 
 def _above(used: Mapping[str, int], arch: str) -> Iterator[str]:
@@ -160,7 +175,7 @@ def _written(folder: Path, amount: Amount, families: Sequence[str]) -> Iterator[
     for number, (family, name, desc) in enumerate(distinct(amount, families)):
         path = folder / f"{number}.info"
         path.write_text(json.dumps(dump_desc(desc)))
-        yield Task(family, name, path)
+        yield Task(family, name, path, ARCHS if number % SAMPLE else (*ARCHS, *OTHERS))
 
 
 def _sums(rows: Sequence[Record]) -> Record:
@@ -168,8 +183,9 @@ def _sums(rows: Sequence[Record]) -> Record:
     done = [row for row in rows if ARCHS[0] in row]
     refused = Counter(row["refused"] for row in rows if "refused" in row)
     names = [field.name for field in fields(Used)]
-    most = {arch: {name: max((row[arch][name] for row in done), default=0) for name in names} for arch in ARCHS}
-    spill = sum(any(row[arch]["spilled"] for arch in ARCHS) for row in done)
+    archs = [arch for arch in (*ARCHS, *OTHERS) if any(arch in row for row in done)]
+    most = {arch: {name: max(row[arch][name] for row in done if arch in row) for name in names} for arch in archs}
+    spill = sum(any(row[arch]["spilled"] for arch in archs if arch in row) for row in done)
     refusals = dict(sorted(refused.items()))
     return {"kernels": len(rows), "compiled": len(done), "refused": refusals, "spill": spill, "most": most}
 

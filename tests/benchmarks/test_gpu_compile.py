@@ -12,7 +12,7 @@ import pytest
 from kernel_examples import softmax
 
 from benchmarks.gpu import compiles
-from benchmarks.gpu.compiles import ARCHS, SHARED, Task, compiled, faults, lines
+from benchmarks.gpu.compiles import ARCHS, OTHERS, SHARED, Task, compiled, faults, lines
 from benchmarks.gpu.descriptions import Amount, distinct
 from kernelgen.desc_write import dump_desc
 from kernelgen.errors import BackendUnavailable, CodegenError
@@ -38,6 +38,7 @@ def test_a_sample_compiles_within_the_budget(tmp_path: Path) -> None:
     record = json.loads(out.read_text())
     assert record["failed"] == {}
     assert sum(family["compiled"] for family in record["families"].values()) > 40
+    assert {arch for family in record["families"].values() for arch in family["most"]} == {*ARCHS, *OTHERS}
 
 
 def test_equal_kernels_are_compiled_once() -> None:
