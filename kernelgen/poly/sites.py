@@ -56,6 +56,9 @@ THREAD = (BLOCK_INDEX, *THREAD_INDICES)
 ROW = 8
 """Numbers of a fragment that each lane points at."""
 
+ONCE = Num(1)
+"""How often a loop runs whose variable is a number."""
+
 LANE = "lane"
 """Counts the neighbours that one statement touches."""
 
@@ -309,6 +312,8 @@ def _split(digits: Digits, binds: Sequence[Statement], path: Path) -> Path:
 def _top(digits: Digits, limit: Index | None) -> Index | None:
     """What the first digit stays below: ``whole < t0 * t1 * t2`` means ``whole / (t1 * t2) < t0``."""
     for radix in reversed(digits.radices[1:]):
+        if radix.trips == ONCE:
+            continue
         if not (isinstance(limit, IndexBinary) and limit.op is IndexOp.MUL and limit.right == radix.trips):
             return None
         limit = limit.left
@@ -344,6 +349,9 @@ def _digits_of(run: Sequence[Bind]) -> Digits | None:
     radices: list[Radix] = []
     wholes: set[Index] = set()
     for bind in reversed(run):
+        if isinstance(bind.index, Num) and bind is not run[0]:  # the loop that runs once
+            radices.append(Radix(ONCE, bind.index, 1))
+            continue
         index, start, step = _unscaled(bind.index)
         trips: Index | None = None
         if bind is not run[0]:
