@@ -145,6 +145,15 @@ struct LoadData2DParams {
     LoadData2DParams(const uint16_t startIndex, const uint8_t repeatTimes, const uint16_t srcStride, const uint8_t sid,
                      const uint16_t dstGap, const bool ifTranspose, const uint8_t addrMode);
 };
+template <typename T>
+struct LoadData3DParamsV2 {
+    LoadData3DParamsV2();
+    LoadData3DParamsV2(const uint8_t padList[], const uint16_t l1H, const uint16_t l1W, const uint16_t channelSize,
+                       const uint16_t kExtension, const uint16_t mExtension, const uint16_t kStartPt,
+                       const uint16_t mStartPt, const uint8_t strideW, const uint8_t strideH, const uint8_t filterW,
+                       const uint8_t filterH, const uint8_t dilationFilterW, const uint8_t dilationFilterH,
+                       const bool enTranspose, const bool enSmallK, const T padValue);
+};
 struct MmadParams {
     MmadParams();
     MmadParams(const uint16_t m, const uint16_t n, const uint16_t k, const uint8_t unitFlag, const bool cmatrixSource,
@@ -361,6 +370,9 @@ IfCopied<T> DataCopyPad(const GlobalTensor<T>& dst, const LocalTensor<T>& src, c
 
 template <typename T>
 If<T, half, bfloat16_t> LoadData(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LoadData2DParams& loadDataParams);
+template <typename T>
+If<T, half, bfloat16_t> LoadData(const LocalTensor<T>& dst, const LocalTensor<T>& src,
+                                 const LoadData3DParamsV2<T>& loadDataParams);
 template <typename T>
 IfMoved<T> InitConstValue(const LocalTensor<T>& dst, const InitConstValueParams<T>& initConstValueParams);
 template <typename T, typename U, typename S>

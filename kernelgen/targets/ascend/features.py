@@ -25,6 +25,7 @@ from kernelgen.targets.ascend.instructions import (
     Kernel,
     Let,
     LocalTensor,
+    Pads,
     SetValue,
     Statement,
     Struct,
@@ -100,6 +101,8 @@ class _Walk:
                     self._branch(condition, then, otherwise)
                 case Let(name, _, value):
                     self._bind(name, value)
+                case Pads(name):
+                    self.values[name] = 0
                 case Call():
                     self.found.add(self._instruction(part))
                 case SetValue():

@@ -42,6 +42,12 @@ STRUCTS: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "start": SHORT, "repeats": BYTE, "src_stride": SHORT, "sid": BYTE, "dst_gap": SHORT, "transpose": TRUTH,
             "address_mode": BYTE,
         },
+        "LoadData3DParamsV2": {
+            "pads": "uint8_t[]",
+            **_fields(SHORT, "height", "width", "channels", "columns", "rows", "first_column", "first_row"),
+            **_fields(BYTE, "stride_w", "stride_h", "filter_w", "filter_h", "dilation_w", "dilation_h"),
+            **_fields(TRUTH, "transpose", "small_k"), "pad_value": ELEMENT,
+        },
         "MmadParams": _fields(SHORT, "m", "n", "k") | {"unit_flag": BYTE, "from_bias": TRUTH, "initial": TRUTH},
         "FixpipeParamsV220": {
             **_fields(SHORT, "columns", "rows", "src_stride"), "dst_stride": WORD, "relu": TRUTH,
@@ -182,6 +188,7 @@ def _move_forms() -> Iterator[Form]:
     yield Form("DataCopyPad", "pad_in", "params", (DST, SRC, extended, Slot("padding", "DataCopyPadExtParams")))
     yield Form("DataCopyPad", "pad_out", "params", (DST, SRC, extended))
     yield Form("LoadData", "load_data", "params", (DST, SRC, Slot("params", "LoadData2DParams")))
+    yield Form("LoadData", "load_window", "params", (DST, SRC, Slot("params", "LoadData3DParamsV2")))
     yield Form("InitConstValue", "init_const", "params", (DST, Slot("params", "InitConstValueParams")))
     factors = (replace(FIRST, type="U"), replace(SECOND, type="S"))
     yield Form("Mmad", "mmad", "params", (DST, *factors, Slot("params", "MmadParams")))

@@ -82,6 +82,14 @@ class MaskBits(Statement):
 
 
 @dataclass(frozen=True)
+class Pads(Statement):
+    """Rows and columns around an image, none on its four sides: what a load of a window asks for."""
+
+    name: str
+    line: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True)
 class Let(Statement):
     """A scalar that gets its value once."""
 

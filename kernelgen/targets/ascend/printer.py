@@ -34,6 +34,7 @@ from kernelgen.targets.ascend.instructions import (
     Let,
     LocalTensor,
     MaskBits,
+    Pads,
     SetValue,
     Statement,
     Struct,
@@ -116,6 +117,8 @@ def _lines(statement: Statement) -> Iterator[str]:
             yield f"LocalTensor<{SPELLINGS[dtype]}> {_plain(name)}(TPosition::{position}, {show(address)}, {show(size)});"
         case MaskBits(name, low, high):
             yield f"uint64_t {_plain(name)}[2] = {{{low:#x}, {high:#x}}};"
+        case Pads(name):
+            yield f"uint8_t {_plain(name)}[4] = {{0, 0, 0, 0}};"
         case Let(name, dtype, value):
             yield f"{SPELLINGS[dtype]} {_plain(name)} = {show(value)};"
         case SetValue(tensor, index, value):

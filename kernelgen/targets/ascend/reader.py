@@ -18,6 +18,7 @@ from kernelgen.targets.ascend.instructions import (
     Let,
     LocalTensor,
     MaskBits,
+    Pads,
     SetValue,
     Statement,
     Struct,
@@ -104,7 +105,7 @@ class _Reader:
             case "LocalTensor":
                 return self._local_tensor(line)
             case _ if text in TYPE_NAMES:
-                return self._mask_bits(line) if cursor.ahead(2) == "[" else self._let(line)
+                return self._array(line) if cursor.ahead(2) == "[" else self._let(line)
             case _ if cursor.ahead(1) == ".":
                 return self._set_value(line)
             case _:
@@ -182,8 +183,12 @@ class _Reader:
         self._tensors.add(name)
         return LocalTensor(name, dtype, position, address, size, line)
 
-    def _mask_bits(self, line: int) -> MaskBits:
+    def _array(self, line: int) -> MaskBits | Pads:
         cursor = self._cursor
+        if cursor.accept("uint8_t"):
+            name = cursor.name()
+            cursor.expect("[", "4", "]", "=", "{", "0", ",", "0", ",", "0", ",", "0", "}", ";")
+            return Pads(name, line)
         cursor.expect("uint64_t")
         name = cursor.name()
         cursor.expect("[", "2", "]", "=", "{")

@@ -18,13 +18,14 @@ from kernelgen.targets.ascend.instructions import (
     Let,
     LocalTensor,
     MaskBits,
+    Pads,
     SetValue,
     Statement,
     Struct,
     TensorRef,
 )
 
-TENSOR, SCALAR, MASK, PARAMETER = "tensor", "scalar", "mask", "parameter"
+TENSOR, SCALAR, MASK, PADS, PARAMETER = "tensor", "scalar", "mask", "pads", "parameter"
 Names = ChainMap[str, str]
 """Name -> what it is, the innermost block first."""
 
@@ -54,15 +55,17 @@ def _check_block(kernel: Kernel, statements: Sequence[Statement], names: Names) 
                 _declare(names, name, SCALAR, statement.line)
             case MaskBits(name=name):
                 _declare(names, name, MASK, statement.line)
+            case Pads(name=name):
+                _declare(names, name, PADS, statement.line)
             case _:
                 pass
 
 
 def _check_uses(uses: Iterator[tuple[str, str]], names: Names, statement: Statement) -> None:
-    """A mask may stand where a call takes a scalar."""
+    """A mask may stand where a call takes a scalar, and so may pads."""
     for name, kind in uses:
         found = names.get(name, "nothing")
-        if found != kind and not (kind == SCALAR and found == MASK and isinstance(statement, Call)):
+        if found != kind and not (kind == SCALAR and found in (MASK, PADS) and isinstance(statement, Call)):
             raise AscendError(f"{name!r} is used as a {kind}, and declared as {found}", statement.line)
 
 

@@ -123,7 +123,7 @@ class _Synchronisation:
             self.backward(home, source, target, (first.pipe, second.pipe), distance)
 
     def doubled(self, conflict: Conflict) -> Item | None:
-        """The innermost loop around a pair where that has two copies of its tiles, and no flag for the pair's pipes yet.
+        """The innermost loop around a pair where that has two copies of its tiles, and no flag yet that orders the pair.
 
         A flag of that loop's turns orders the pair in turns of outer loops, too.
         """
@@ -135,9 +135,9 @@ class _Synchronisation:
         _, source, target = _home(first.item, second.item, home)
         if home.items.index(source) <= home.items.index(target):
             return None
+        pipes = first.pipe, second.pipe
         taken = any(
-            _is_backward(group, home) and (group.source, group.target) == (first.pipe, second.pipe)
-            for group in self.groups
+            _is_backward(group, home) and _surrounds(group, home, source, target, pipes) for group in self.groups
         )
         return None if taken else home
 
@@ -265,6 +265,15 @@ def _ends(group: Group, home: Item, source: int, target: int) -> tuple[Item | No
     setter = next((item for item in here if item.sync is not None and item.sync.action == SET), None)
     waiter = next((item for item in here if item.sync is not None and item.sync.action == WAIT), None)
     return setter, waiter
+
+
+def _surrounds(group: Group, home: Item, source: Item, target: Item, pipes: tuple[int, int]) -> bool:
+    """Whether a flag of these pipes is set behind the source and waited for before the target."""
+    setter, waiter = _ends(group, home, *pipes)
+    if setter is None or waiter is None:
+        return False
+    places = [home.items.index(item) for item in (waiter, target, source, setter)]
+    return places == sorted(places)
 
 
 def _is_backward(group: Group, home: Item) -> bool:

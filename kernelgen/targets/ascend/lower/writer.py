@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from kernelgen.dtypes import DType
 from kernelgen.targets.ascend.build import Given, Tensor, make_call
 from kernelgen.targets.ascend.expressions import Expression, Name, Number, Scalar, wrap
-from kernelgen.targets.ascend.instructions import For, GlobalTensor, If, Let, SetValue, Statement
+from kernelgen.targets.ascend.instructions import For, GlobalTensor, If, Let, Pads, SetValue, Statement
 from kernelgen.targets.ascend.types import BLOCK, UB
 
 
@@ -90,6 +90,12 @@ class Writer:
     def emit(self, operation: str, template: tuple[str, ...] = (), **arguments: Given) -> None:
         """Appends a call with its arguments by name (:mod:`forms`)."""
         self.add(make_call(operation, template, **arguments))
+
+    def pads(self) -> Expression:
+        """The sides of an image without pads."""
+        name = self.fresh("pads")
+        self.add(Pads(name))
+        return Name(name)
 
     def let(self, prefix: str, dtype: DType, value: Scalar) -> Expression:
         """A scalar with a name; constants stay as they are."""

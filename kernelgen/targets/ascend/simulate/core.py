@@ -8,7 +8,7 @@ import numpy as np
 
 from kernelgen.targets.ascend.errors import AscendError
 from kernelgen.targets.ascend.forms import STRUCTS, Slot
-from kernelgen.targets.ascend.instructions import Argument, GlobalTensor, LocalTensor, MaskBits, Struct, TensorRef
+from kernelgen.targets.ascend.instructions import Argument, GlobalTensor, LocalTensor, MaskBits, Pads, Struct, TensorRef
 from kernelgen.targets.ascend.pipes import event_of, named_pipe, pipe_of
 from kernelgen.targets.ascend.simulate import copies, cube, vector_choice, vector_lanes, vector_moves, vector_reduce
 from kernelgen.targets.ascend.simulate.bench import Declared, Planned
@@ -154,6 +154,8 @@ class Core:
             case MaskBits(name, low, high):
                 bits = [(half >> lane) & 1 for half in (low, high) for lane in range(64)]
                 self._masks[name] = np.array(bits, np.bool_)
+            case Pads(name):
+                self._values[name] = 0
             case GlobalTensor() as tensor:
                 self._tensors[tensor.name] = self._bench.declared(tensor.name, self._global(tensor))
             case LocalTensor() as tensor:

@@ -1,8 +1,9 @@
 """The cube side of 2201: LoadData into L0A (ZZ) and L0B (ZN), Mmad into L0C (NZ), Fixpipe to GM.
 
-InitConstValue fills L1, L0A and L0B, mostly with zeros that a matrix lacks. Fractals are 16 rows of one block (C0 = 16
-halves). NZ: column groups, then all rows. ZZ: rows of fractals, each row major. ZN: rows of fractals, each column major,
-so that a row-major B is transposed fractal by fractal on its way to L0B.
+LoadData takes fractals one after the other, or a window of an image. InitConstValue fills L1, L0A and L0B, mostly with
+zeros that a matrix lacks. Fractals are 16 rows of one block (C0 = 16 halves). NZ: column groups, then all rows. ZZ: rows of
+fractals, each row major. ZN: rows of fractals, each column major, so that a row-major B is transposed fractal by fractal on
+its way to L0B.
 """
 
 from __future__ import annotations
@@ -57,6 +58,67 @@ def plan_load_data(instruction: Instruction) -> Work:
         instruction.touch(dst, region(dst.start, (written,), FRACTAL), write=True, whole=False),
     )
     return Work(touches, run, load_cycles(instruction.machine, repeats * FRACTAL, dst.place == L0A))
+
+
+def plan_load_window(instruction: Instruction) -> Work:
+    """A window of a matrix in NZ, an image of ``height x width`` points, from L1 to L0A as ZZ or to L0B as ZN.
+
+    Points are rows and channels columns; filters of one point leave them as they are. To L0A the window may be transposed.
+    """
+    dst, src = instruction.operand("dst"), instruction.operand("src")
+    instruction.lies_in(src, L1)
+    instruction.lies_in(dst, L0A, L0B)
+    instruction.demand(dst.dtype is src.dtype, "bad-dtype", f"{src.name} and {dst.name} differ in type")
+    instruction.takes("LoadData", dst.dtype)
+    for operand in (dst, src):
+        instruction.aligned(operand)
+    lines, first, columns, rows = _window(instruction)
+    across, down = columns // SIDE, rows // SIDE
+    read = ((across, lines * BLOCK), (down, FRACTAL), (SIDE, BLOCK))
+    order = (
+        (1, 0, 3, 2)
+        if dst.place == L0B
+        else (0, 1, 3, 2)
+        if instruction.fields("params", "transpose")[0]
+        else (1, 0, 2, 3)
+    )
+    outer, inner = ((across, down), (down, across))[order[0]]
+    written = ((outer, inner * FRACTAL), (inner, FRACTAL), (SIDE, BLOCK))
+
+    def run() -> None:
+        values = typed(src.memory.data, src.dtype.numpy, src.start + first, read, SIDE)
+        typed(dst.memory.data, dst.dtype.numpy, dst.start, written, SIDE)[...] = values.transpose(order)
+        known = typed(src.memory.written, np.dtype(np.bool_), src.start + first, read, BLOCK)[..., :: src.itemsize]
+        marks = typed(dst.memory.written, np.dtype(np.bool_), dst.start, written, BLOCK)
+        marks[...] = np.repeat(known.transpose(order), dst.itemsize, axis=-1)
+
+    touches = (
+        instruction.touch(src, region(src.start + first, read[:1], down * FRACTAL), whole=False),
+        instruction.row(dst, rows * columns, write=True, whole=False),
+    )
+    return Work(touches, run, load_cycles(instruction.machine, rows * columns * dst.itemsize, dst.place == L0A))
+
+
+def _window(instruction: Instruction) -> tuple[int, int, int, int]:
+    """Points of the image, the window's first byte, its columns and its rows; all must be whole fractals of the image."""
+    names = ("height", "width", "channels", "columns", "rows", "first_column", "first_row")
+    height, width, channels, columns, rows, left, top = instruction.fields("params", *names)
+    for name, value in (("height", height), ("width", width)):
+        instruction.within(f"the {name}", value, 1, 32767)
+    for name, start, size, whole in (("columns", left, columns, channels), ("rows", top, rows, height * width)):
+        fits = size > 0 and start >= 0 and start + size <= whole and not (start % SIDE or size % SIDE)
+        instruction.demand(
+            fits, "bad-parameter", f"{size} {name} from {start} on, of {whole}; whole fractals are taken"
+        )
+    instruction.demand(channels % SIDE == 0, "bad-parameter", f"{channels} channels, no multiple of {SIDE}")
+    plain = ("stride_w", "stride_h", "filter_w", "filter_h", "dilation_w", "dilation_h")
+    single = instruction.fields("params", *plain) == (1,) * len(plain) and instruction.fields(
+        "params", "pads", "small_k"
+    ) == (0, 0)
+    instruction.demand(single, "not-modelled", "a filter of more than a point; a window of a matrix is")
+    transposed = instruction.fields("params", "transpose")[0] and instruction.operand("dst").place == L0B
+    instruction.demand(not transposed, "not-modelled", "a transposed window in L0B, where fractals always are")
+    return height * width, (left // SIDE * height * width + top) * BLOCK, columns, rows
 
 
 def plan_init_const(instruction: Instruction) -> Work:
@@ -203,6 +265,7 @@ def _transposed(marks: np.ndarray) -> np.ndarray:
 
 PLANS: Mapping[str, Callable[[Instruction], Work]] = {
     "load_data": plan_load_data,
+    "load_window": plan_load_window,
     "init_const": plan_init_const,
     "mmad": plan_mmad,
     "fixpipe": plan_fixpipe,

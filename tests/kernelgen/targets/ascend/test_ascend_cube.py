@@ -179,7 +179,7 @@ def test_what_follows_element_by_element_is_done_on_the_way_out() -> None:
     assert "ASCEND_IS_AIC" not in source
 
 
-STEPS = batched((60,), 40, 33, 600)
+STEPS = batched((26,), 40, 33, 1000)
 """Several steps along the depth and several tiles for a core: every flag of a product is there."""
 FAULTS = {
     "copied before it was used": ("WaitFlag<HardEvent::MTE1_MTE2>", 0),
@@ -230,7 +230,7 @@ def test_a_lost_line_is_found(stepping: Kernel, fault: str) -> None:
     [
         ("deep_0 == 0", "deep_0 == 1"),  # sums that start from what was there
         ("deep_0 < 2;", "deep_0 < 1;"),  # a step too few
-        ("deep_0 % 2", "deep_0 % 1"),  # one copy of two
+        ("Mmad(sums_0, a_l0_0[half_step_0 * 16128]", "Mmad(sums_0, a_l0_0[0]"),  # the other copy of two
         ("F322F16", "F322BF16"),
         ("false, 0});", "true, 0});"),  # a factor transposed that is not
     ],
@@ -239,6 +239,26 @@ def test_planted_faults_are_found(stepping: Kernel, old: str, new: str) -> None:
     assert old in stepping.source
     assert not is_rejected(stepping, stepping.source)
     assert is_rejected(stepping, stepping.source.replace(old, new))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "kind"),
+    [
+        ("pads_0, 48, 1, 672", "pads_0, 32, 1, 672", "bad-parameter"),  # more rows than the image has
+        ("pads_0, 48, 1, 672", "pads_0, 48, 1, 320", "bad-parameter"),  # more columns than it has
+        ("step_0 * 21 * 16)", "step_0 * 21 * 16 + 8)", "bad-parameter"),  # within a fractal
+        ("pads_0, 48, 1, 672", "pads_0, 64, 1, 672", "uninitialised|out-of-bounds"),  # the wrong distance of columns
+        ("0, 1, 1, 1, 1, 1, 1,", "0, 2, 1, 1, 1, 1, 1,", "not-modelled"),  # every other point
+        ("672, 1, 48, 48,", "672, 1, 48, 64,", "bad-parameter"),  # more columns of b than there are
+        ("a_l1_0[half_deep_0 * 32256]", "a_l1_0[half_deep_0 * 32256 + 8]", "misaligned"),
+    ],
+)
+def test_faults_of_windows_are_found(stepping: Kernel, old: str, new: str, kind: str) -> None:
+    at = stepping.source.index("LoadData3DParamsV2") - 80
+    head, tail = stepping.source[:at], stepping.source[at:]
+    assert old in tail
+    with pytest.raises(CodegenError, match=kind):
+        run(stepping, head + tail.replace(old, new, 1))
 
 
 @pytest.mark.parametrize(
@@ -297,6 +317,16 @@ def test_the_estimate_is_near_the_simulated_time() -> None:
     sizes, problem = sizes_of(desc)
     cycles = run(compile(desc, "ascend"))[1].pipeline_cycles
     assert estimate(sizes, problem, unit_of(ASCEND_910B)) == pytest.approx(cycles, rel=0.25)
+
+
+@pytest.mark.parametrize(("left", "right"), [(False, False), (False, True), (True, False), (True, True)])
+def test_mmad_is_busy_half_of_the_time_in_a_product_of_some_tiles(left: bool, right: bool) -> None:
+    """One load a factor and step, and no barrier of all pipes where one factor stays in L1."""
+    kernel = compile(product(2048, 1024, 512, left=left, right=right), "ascend")
+    assert kernel.source.count("PipeBarrier<PIPE_ALL>") == 1
+    assert kernel.source.count("LoadData(") == 2
+    report = run(kernel)[1]
+    assert report.pipe_cycles()["M"] > 0.5 * report.cycles
 
 
 def test_pipes_of_a_cube_core_overlap() -> None:

@@ -3,14 +3,15 @@
     for b in tiles of this core:
       for s in steps of deep:             DataCopy(l1_a, a[..], Nd2Nz); DataCopy(l1_b, b[..], Nd2Nz)       MTE2
         for t in steps of step:
-          for i in fractals of step:      LoadData(l0_a, l1_a[..]); LoadData(l0_b, l1_b[..])              MTE1
+          LoadData(l0_a, l1_a[..]); LoadData(l0_b, l1_b[..])                                              MTE1
           Mmad(l0_c, l0_a, l0_b, initial where s == 0 && t == 0)                                          M
       Fixpipe(y[..], l0_c)                                                                                FIX
 
 Fractals are 16 x 16 halves. A copy makes NZ of a matrix: groups of 16 columns, each with all rows; L0A wants rows of
-fractals (ZZ), L0B rows of fractals along the depth, each column major (ZN). One LoadData takes the fractals of 16 of the
-depth, transposing them where the depth is not contiguous in GM: an A that is transposed and a B that is not. Where it is
-the row of B's memory, all fractals of a step lie in the order of L0B, and one LoadData takes them.
+fractals (ZZ), L0B rows of fractals along the depth, each column major (ZN). Fractals that lie in L1 in the order of L0
+come by one LoadData, transposed where the depth is not contiguous in GM. All others are a window of an image whose points
+are the rows in L1, and come by one LoadData of windows (Load3Dv2), but for columns of a B that is transposed in GM: where
+the last tile has fewer of them than others, its fractals come by one LoadData for each 16 of the depth.
 
 Rows and columns beyond the matrix are computed from what is there and never copied out. Depth beyond it must be zeros: a
 copy fills up the columns of its last group; rows of the depth that are missing are filled by InitConstValue.
@@ -106,6 +107,7 @@ class CubeProgram:
     halves: dict[str, Expression] = field(default_factory=dict[str, Expression])
     first_tile: Expression = ZERO
     handshake: int | None = None
+    pads: Expression = ZERO
 
     def write(self) -> None:
         """All tiles, dealt to the cores: block ``b`` of ``B`` takes items b, b + B, b + 2B, ..."""
@@ -339,29 +341,43 @@ class CubeProgram:
         """``count`` fractals of the depth, and all of them across, from L1 to L0.
 
         Fractal (k, x) of depth and width lies at ``k * far_k + x * far_x`` in L1 and at ``k * near_k + x * near_x`` in
-        L0. One LoadData takes a row of them; all at once where both places count on from row to row.
+        L0. One LoadData takes all where both places count on from row to row; else a window of them is one.
         """
         turn, first = place
         group, width, along = Number(side.lines // SIDE), across.fractals, side.matrix.along_depth
         far_k, far_x = (group, Number(1)) if along else (Number(1), group)
         near_k, near_x = (Number(1), count) if side.left else (width, Number(1))
-        source = self._base(side, turn) + first * far_k * FRACTAL
+        base = self._base(side, turn)
+        source = base + first * far_k * FRACTAL
         target = self.halves.get(self._near_home, ZERO) * (across.most * self.sizes.step)
         most = self.sizes.step // SIDE * (across.most // SIDE)
         if most <= MOST_REPEATS and (far_k, near_k) == (width * far_x, width * near_x):
             self._load_row(side, target, source, (count * width, far_x, near_x))
         elif most <= MOST_REPEATS and (far_x, near_x) == (count * far_k, count * near_k):
             self._load_row(side, target, source, (count * width, far_k, near_k))
-        elif self.sizes.step <= across.most:
+        elif side.left or not along:
+            self._load_window(side, across, (target, base), (first, count))
+        else:
             with self._each(count) as k:
                 self._load_row(
                     side, target + k * near_k * FRACTAL, source + k * far_k * FRACTAL, (width, far_x, near_x)
                 )
-        else:
-            with self._each(width) as x:
-                self._load_row(
-                    side, target + x * near_x * FRACTAL, source + x * far_x * FRACTAL, (count, far_k, near_k)
-                )
+
+    def _load_window(
+        self, side: Side, across: Stretch, places: tuple[Expression, Expression], stretch: tuple[Expression, Expression]
+    ) -> None:
+        """One LoadData of the part of a copy in L1 that a step takes: so many fractals of the depth from the first on."""
+        if self.pads == ZERO:
+            with self.writer.before(1):
+                self.pads = self.writer.pads()
+        first, count = stretch
+        depth, wide, start = count * SIDE, across.fractals * SIDE, first * SIDE
+        along = side.matrix.along_depth
+        window = (self.sizes.deep, depth, wide, start, 0) if along else (across.most, wide, depth, 0, start)
+        transpose = "true" if side.left and not along else "false"
+        params = (self.pads, side.lines, 1, *window, *[1] * 6, transpose, "false", 0)
+        target, source = places
+        self.writer.emit("LoadData", dst=side.near[target], src=side.far[source], params=params)
 
     @contextmanager
     def _each(self, count: Expression) -> Generator[Expression]:

@@ -17,6 +17,8 @@ from kernelgen.targets.ascend.types import BLOCK, FRACTAL
 Value = Callable[[Expression], int | None]
 SHARES = 3
 ONE_ROW = Number(1)
+WINDOW = "LoadData3DParamsV2"
+"""Of a load that fills a whole copy of a tile."""
 COPIES = ("LoadData", "Fixpipe")
 OVER_ROWS: Mapping[str, int] = MappingProxyType({"CopyRepeatParams": 2, "BinaryRepeatParams": 3})
 """Parameters of an instruction with a mask for each row -> the field with the blocks from row to row of what it writes."""
@@ -40,7 +42,7 @@ def reach_of(statement: Statement, use: Use, itemsize: int, number: Value) -> Re
     if not isinstance(statement, Call) or not use.write:
         return None
     params = next((a for a in statement.arguments if isinstance(a, Struct)), None)
-    if params is None or (statement.operation not in COPIES and params.name not in OVER_ROWS):
+    if params is None or params.name == WINDOW or (statement.operation not in COPIES and params.name not in OVER_ROWS):
         return None
     known = [number(value) if isinstance(value, Expression) else None for value in params.values]
     start = number(use.offset)

@@ -58,10 +58,7 @@ class Sizes:
 
 @dataclass(frozen=True)
 class Problem:
-    """The extents of a product; ``known`` says of rows and depth whether they are more than a guess.
-
-    ``along`` says of the factors whether their depth is contiguous.
-    """
+    """The extents of a product; ``known`` says of rows and depth whether they are more than a guess."""
 
     batch: int
     rows: int
@@ -71,8 +68,6 @@ class Problem:
     out: int
     known_rows: bool
     known_depth: bool
-    left_along: bool
-    right_along: bool
 
 
 def problem_of(product: Product) -> Problem:
@@ -91,8 +86,6 @@ def problem_of(product: Product) -> Problem:
         product.result.dtype.itemsize,
         isinstance(product.row.extent, Num),
         isinstance(product.depth.extent, Num),
-        product.left.along_depth,
-        product.right.along_depth,
     )
 
 
@@ -172,8 +165,8 @@ def up(size: int) -> int:
 def estimate(sizes: Sizes, problem: Problem, unit: Unit) -> float:
     """Cycles of a product on all cube cores: of the slowest core the busiest pipe, and what is not hidden behind it.
 
-    MTE2: a factor that is kept with an item's first tile only; MTE1 and M: a step each ``step``; FIX: a tile's sums. The
-    first copies, the last steps and the last tile's way out overlap nothing.
+    MTE2: a factor that is kept with an item's first tile only; MTE1 and M: a step each ``step``; FIX: a tile's sums. One
+    turn of the pipe that is less busy, and the last tile's way out, overlap nothing.
     """
     rates = unit.rates
     down, right = -(-problem.rows // sizes.rows), -(-problem.columns // sizes.columns)
@@ -188,20 +181,13 @@ def estimate(sizes: Sizes, problem: Problem, unit: Unit) -> float:
     fractals = sizes.rows // SIDE * (sizes.columns // SIDE) * (depth // SIDE)
     multiplied = steps * rates.mmad_start + fractals
     moved = HALF * depth * (sizes.rows / rates.load_a + sizes.columns / rates.load_b)
-    loaded = moved + steps * _loads(sizes, problem) * rates.load_start
+    loaded = moved + 2 * steps * rates.load_start
     out = rates.copy_start + sizes.rows * sizes.columns * problem.out / min(rates.copy_one_core, rates.fixpipe)
     busy = max(multiplied, loaded)
     later = max({NONE: 0.0, LEFT: other, RIGHT: left}[sizes.kept], busy, out)
     pipelined = waves * (max(left + other, busy) + (sizes.reach - 1) * later)
-    return rates.copy_start + (left + other + busy) / max(turns, 1) + pipelined + out
-
-
-def _loads(sizes: Sizes, problem: Problem) -> int:
-    """The instructions that bring a step to L0A and L0B: one where the fractals lie in order, else one a row of them."""
-    deep, down, across = (size // SIDE for size in (sizes.step, sizes.rows, sizes.columns))
-    left = 1 if not problem.left_along and sizes.deep == sizes.step else min(deep, down)
-    right = 1 if problem.right_along else min(deep, across)
-    return left + right
+    filling = min(left + other, busy) / max(turns, 1)
+    return rates.copy_start + filling + pipelined + out
 
 
 def items_of(product: Product, machine: Machine) -> Index:
