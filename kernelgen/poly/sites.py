@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from math import prod
 
 from kernelgen.nest import index as ix
@@ -203,16 +204,26 @@ def sites(grid: Grid, parameters: Mapping[str, str]) -> Iterator[Site]:
 
 
 def _in_block(block: Block, path: Path) -> Iterator[Site]:
-    position = 0
-    while position < len(block.statements):
-        part = block.statements[position]
+    position, parts = 0, _constants_first(block.statements)
+    while position < len(parts):
+        part = parts[position]
         if isinstance(part, Bind):
-            found = _digits(block.statements[position:])
-            path = _named(part, path) if found is None else _split(found, block.statements[position:], path)
+            found = _digits(parts[position:])
+            path = _named(part, path) if found is None else _split(found, parts[position:], path)
             position += 1 if found is None else len(found.names)
             continue
         yield from _in_statement(part, path.at(str(position)))
         position += 1
+
+
+def _constants_first(parts: Sequence[Statement]) -> Sequence[Statement]:
+    """Bindings of constants in front of those beside them: a digit that is always 0 stands between others of its number."""
+    groups = (list(run) for _, run in groupby(parts, lambda part: isinstance(part, Bind)))
+    return [part for run in groups for part in sorted(run, key=_is_variable)]
+
+
+def _is_variable(part: Statement) -> bool:
+    return isinstance(part, Bind) and not isinstance(part.index, Num)
 
 
 def _in_statement(part: Statement, path: Path) -> Iterator[Site]:
