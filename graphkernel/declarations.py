@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from importlib.metadata import EntryPoint, entry_points
 from typing import TypeVar
 
@@ -33,7 +33,7 @@ class Catalogue:
     expanders: tuple[Expander, ...] = ()
     fusion_patterns: tuple[FusionPattern, ...] = ()
     passes: tuple[Pass, ...] = ()
-    gradients: tuple[Gradient, ...] = ()
+    packages: tuple[str, ...] = ()
 
     def with_package(self, *names: str) -> Catalogue:
         """The catalogue with what the modules of further packages declare; ``CatalogueError`` when a name is taken."""
@@ -44,8 +44,13 @@ class Catalogue:
             expanders=_joined(self.expanders, Expander, names),
             fusion_patterns=_joined(self.fusion_patterns, FusionPattern, names),
             passes=_joined(self.passes, Pass, names),
-            gradients=_joined(self.gradients, Gradient, names),
+            packages=(*self.packages, *names),
         )
+
+    @cached_property
+    def gradients(self) -> tuple[Gradient, ...]:
+        """The gradient rules of all packages, read when first asked for: most graphs are not differentiated."""
+        return _joined((), Gradient, self.packages)
 
     def context(self, options: Options, log: DecisionLog | None = None) -> Context:
         """What passes are given: options, declarations and a log."""
@@ -56,12 +61,8 @@ class Catalogue:
 @cache
 def builtin_catalogue() -> Catalogue:
     """What this project declares, and what the installed plugins do."""
-    own = Catalogue().with_package(
-        "graphkernel.ops",
-        "graphkernel.patterns",
-        "graphkernel.expanders",
-        "graphkernel.passes",
-        "graphkernel.gradients",
+    own = Catalogue(packages=("graphkernel.gradients",)).with_package(
+        "graphkernel.ops", "graphkernel.patterns", "graphkernel.expanders", "graphkernel.passes"
     )
     return with_plugins(own, plugins())
 

@@ -38,6 +38,8 @@ def tensor_scatter_add(operands: Sequence[Array], op: OpDesc) -> Array:
     data, ids, updates = operands
     places, inside = _addresses(ids, data.shape)
     result = data.astype(wide_sum(data))
+    if not places:  # each id is that of the whole
+        return result + updates.reshape(-1, *data.shape).sum(axis=0, dtype=result.dtype)
     np.add.at(result, tuple(place[inside] for place in places), updates[inside])
     return result
 

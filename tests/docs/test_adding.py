@@ -16,6 +16,7 @@ PAGE = (ROOT / "docs" / "adding.md").read_text()
 SECTIONS = {
     "An operator",
     "An expander",
+    "A gradient",
     "A rule",
     "A fusion pattern",
     "A pass",

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 import graphkernel as gk
-from graphkernel.declarations import Catalogue
 from graphkernel.ir.graph import Builder, Graph
 from graphkernel.ir.opdef import OpDef
 from graphkernel.ir.types import TensorType, dtype
@@ -47,9 +46,9 @@ class Point:
         results = builder.node(self.case.op, inputs, self.case.attrs).outs
         return Graph("one", inputs, tuple(results[place] for place in self.cotangents))
 
-    def gradients(self, catalogue: Catalogue | None = None) -> Arrays:
+    def gradients(self) -> Arrays:
         """By the rules."""
-        graph = gk.grad(self.graph(), wrt=self.names, cotangents=True, catalogue=catalogue)
+        graph = gk.grad(self.graph(), wrt=self.names, cotangents=True)
         return list(gk.evaluate(graph, [*self.arrays, *self.cotangents.values()]))
 
     def differences(self) -> Arrays:
