@@ -13,17 +13,22 @@ import datetime
 import json
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import graphkernel as gk
-from benchmarks.networks import NO_LAUNCH, TARGETS, kernel_launches
+import kernelgen
+from benchmarks.networks import NO_LAUNCH, TARGETS
 from graphkernel.expanders.lists import NATIVE_ON_ASCEND
+from graphkernel.handoff import to_desc
 from graphkernel.ir.graph import Graph, Node
 from graphkernel.report.difference import largest_difference
-from kernelgen.errors import KernelgenError as KernelError
+from kernelgen.desc import KernelDesc
+from kernelgen.errors import KernelgenError
 
 LEVELS = (0, 2, 3)
 KERNEL_CODES = ("expanded-named", "named-kernel")
@@ -66,14 +71,19 @@ def launches(graph: Graph, target: str) -> int:
 
 def of_kernel(kernel: Node, target: str) -> int:
     """The launches of a kernel; of one that the generator declines those of its operators."""
-    if target != "gpu":
-        return 1
+    found = 1 if target != "gpu" else of_description(replace(to_desc(kernel, target), name="kernel"), target)
+    inside = kernel.body.operators if kernel.body is not None else ()
+    return sum(node.op.kind not in NO_LAUNCH for node in inside) if found is None else found
+
+
+@cache
+def of_description(desc: KernelDesc, target: str) -> int | None:
+    """The launches of a kernel, or None where there is none; equal kernels are made once."""
     try:
-        return kernel_launches([kernel], target)
-    except KernelError as failure:
-        print(f"{kernel.name} on {target}: {failure}", flush=True)
-        inside = kernel.body.operators if kernel.body is not None else ()
-        return sum(node.op.kind not in NO_LAUNCH for node in inside)
+        return kernelgen.compile(desc, target).launches
+    except KernelgenError as failure:
+        print(f"no kernel on {target}: {failure}", flush=True)
+        return None
 
 
 def error(graph: Graph, target: str, arrays: Sequence[np.ndarray[Any, Any]], expected: Sequence[Any]) -> float:

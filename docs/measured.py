@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from docs.exported import exported
 from docs.markdown import RUNS, page, table
 
 RESULTS = Path(__file__).parents[1] / "benchmarks" / "results"
@@ -55,7 +56,8 @@ def networks() -> Mapping[str, str]:
         f"The numbers of every optimized graph are those of the graph to {error:.1e} of the largest magnitude of an output. "
         f"{sizes}. Measured {record['date']}: `python -m benchmarks networks --json OUT`."
     )
-    return {"docs/networks.md": page("Whole networks", text, table(head, network_rows(record, ancestor)), note=RUNS)}
+    rows = table(head, network_rows(record, ancestor))
+    return {"docs/networks.md": page("Whole networks", text, rows, *exported(), note=RUNS)}
 
 
 def network_rows(record: Mapping[str, Any], ancestor: Mapping[str, Any] | None) -> Rows:

@@ -13,6 +13,7 @@ Before and after::
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, replace
 
 from graphkernel.cluster.cost import human
@@ -55,17 +56,30 @@ class _Cost:
         return f"{self.launches} launch{'' if self.launches == 1 else 'es'} of {human(self.moved)}"
 
 
+@dataclass(frozen=True)
+class _Offer:
+    """What the parts of a named operator take, and what it takes itself."""
+
+    ours: _Cost
+    theirs: _Cost
+
+
 @graph_pass
 def named_by_cost(graph: Graph, context: Context) -> Graph:
     """A named operator becomes its parts where they are one kernel that a neighbour can join, or no kernel at all."""
-    excluded = set(context.options.disable_expand_ops)
+    names = NATIVE_ON_ASCEND - set(context.options.disable_expand_ops)
     if context.options.enable_expand_ops_only:
         return graph
-    found = {
-        node: parts
-        for node in graph.operators
-        if node.op.name in NATIVE_ON_ASCEND - excluded and (parts := _better_parts(node, graph, context)) is not None
-    }
+    known: dict[Hashable, _Offer | None] = {}  # layers repeat
+    found: dict[Node, Graph] = {}
+    for node in graph.operators:
+        if node.op.name in names:
+            key = (node.op.name, node.attrs.text, tuple(arg.type for arg in node.args))
+            if key not in known:
+                known[key] = _offer(node, context)
+            offer = known[key]
+            if offer is not None and _is_better(offer, node, graph, context):
+                found[node] = basic(_alone(node))  # labels tell where parts come from
     if not found:
         return graph
 
@@ -75,20 +89,25 @@ def named_by_cost(graph: Graph, context: Context) -> Graph:
     return with_unique_labels(graph.rebuild(rewrite))
 
 
-def _better_parts(node: Node, graph: Graph, context: Context) -> Graph | None:
-    """The expansion of a named operator where it is no dearer; the log says what decided."""
+def _offer(node: Node, context: Context) -> _Offer | None:
+    """What the parts of an operator would take alone; None where it does not expand."""
     alone = _alone(node)
     parts = basic(alone)
     if parts is alone:
         return None
     quiet = replace(context, log=DecisionLog())
-    ours, theirs = _Cost.of(graph_kernel_splitter(graph_kernel_cluster(parts, quiet), quiet)), _Cost.of(alone)
+    ours = _Cost.of(graph_kernel_splitter(graph_kernel_cluster(parts, quiet), quiet))
+    return _Offer(ours, _Cost.of(alone))
+
+
+def _is_better(offer: _Offer, node: Node, graph: Graph, context: Context) -> bool:
+    """Whether the parts of a node are no dearer than it is; the log says what decided."""
     around = _neighbours(node, graph, context)
-    is_better = ours.launches == 0 or (ours.launches == 1 and bool(around))
-    compared = f"{node.op.name} is {theirs}, its parts are {ours}"
+    is_better = offer.ours.launches == 0 or (offer.ours.launches == 1 and bool(around))
+    compared = f"{node.op.name} is {offer.theirs}, its parts are {offer.ours}"
     joined = f", which {' and '.join(around)} can join" if around and is_better else ""
     context.log.add(COST_PASS, "expanded-named" if is_better else "kept-named", node.name, message=compared + joined)
-    return parts if is_better else None
+    return is_better
 
 
 def _neighbours(node: Node, graph: Graph, context: Context) -> list[str]:
