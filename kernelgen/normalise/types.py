@@ -8,7 +8,7 @@ Before and after, for ``gpu``::
 
 A rule stands in the table only where the detour gives the same bits as :func:`kernelgen.reference`: floats of half
 precision round once after each scalar function anyway, and integers of 8 and 16 bits wrap around alike. So AKG's integer
-comparisons in float32 are missing: they are wrong from 2**24 on. A data type that no rule helps (float64, int64 on Ascend)
+comparisons in float32 are missing: they are wrong from 2**24 on. A data type that no rule helps (float64 on Ascend)
 is the target's to refuse. Source: AKG's type casts for Ascend, akg-mlir's type legalisation.
 """
 
@@ -70,13 +70,18 @@ TYPE_RULES: Mapping[str, tuple[TypeRule, ...]] = {
 """Target -> rules; the first that fits counts."""
 
 
+EXACT_QUOTIENTS = frozenset({"ascend"})
+"""Targets without float64, in which others divide whole numbers."""
+
+
 def legal_types(target: str) -> Callable[[KernelDesc], KernelDesc]:
     """The pass for a target; targets without rules have all data types."""
     rules = TYPE_RULES.get(target, ())
 
     def legalize_types(desc: KernelDesc) -> KernelDesc:
         names = fresh_names(desc, "wide")
-        return with_ops(desc, [part for op in desc.ops for part in _legal(op, rules, names)])
+        ops = [part for op in desc.ops for part in _divided(op, names)] if target in EXACT_QUOTIENTS else desc.ops
+        return with_ops(desc, [part for op in ops for part in _legal(op, rules, names)])
 
     return legalize_types
 
@@ -105,6 +110,18 @@ def _legal(op: OpDesc, rules: tuple[TypeRule, ...], names: Iterator[str]) -> tup
         return (*before, replace(op, inputs=inputs))
     wide = replace(op.output, name=next(names), dtype=rule.computed)
     return (*before, replace(op, inputs=inputs, outputs=(wide,)), OpDesc("Cast", (wide,), op.outputs, Attrs()))
+
+
+def _divided(op: OpDesc, names: Iterator[str]) -> tuple[OpDesc, ...]:
+    """Quotients of whole numbers towards zero: by the divisor what is left without the remainder, whichever way that rounds."""
+    if op.name != "Div" or not op.output.dtype.is_integer:
+        return (op,)
+    rest, multiple = (replace(op.output, name=next(names)) for _ in range(2))
+    return (
+        OpDesc("Mod", op.inputs, (rest,), Attrs()),
+        OpDesc("Sub", (op.inputs[0], rest), (multiple,), Attrs()),
+        OpDesc("FloorDiv", (multiple, op.inputs[1]), op.outputs, Attrs()),
+    )
 
 
 def _values(op: OpDesc) -> tuple[TensorDesc, ...]:

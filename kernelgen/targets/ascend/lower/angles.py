@@ -11,8 +11,9 @@ from __future__ import annotations
 import math
 
 from kernelgen.targets import coefficients
-from kernelgen.targets.ascend.lower.reals import Real, Word
+from kernelgen.targets.ascend.lower.reals import Real, number_of, real_of
 from kernelgen.targets.ascend.lower.values import Held
+from kernelgen.targets.ascend.lower.words import Word
 
 HALF_PI = math.pi / 2
 TINY = 2.0**-149
@@ -46,7 +47,7 @@ def atan2(y: Real, x: Real) -> Real:
     near = _small_atan(share)
     first = (HALF_PI - near).where(height.compare("GT", width), near)
     left = x.bits.sign
-    return (math.pi - first).bits.where(left, first.bits).as_real.signed_as(y)
+    return real_of((math.pi - first).bits.where(left, first.bits)).signed_as(y)
 
 
 def asin(x: Real) -> Real:
@@ -94,14 +95,14 @@ def tan(x: Real) -> Real:
     quadrant, r = _reduced(abs(x))
     sine, cosine = _sine(r).bits, _cosine(r).bits
     odd = (quadrant << 31).sign
-    size = cosine.where(odd, sine).as_real / sine.where(odd, cosine).as_real
-    return (size.bits + (quadrant + (x.bits >> 31) << 31)).as_real
+    size = real_of(cosine.where(odd, sine)) / real_of(sine.where(odd, cosine))
+    return real_of(size.bits + (quadrant + (x.bits >> 31) << 31))
 
 
 def _by_quadrant(quadrant: Word, r: Real, negative: Word | int = 0) -> Real:
     """The sine of ``quadrant pi/2 + r``; adding the highest bit changes the sign."""
     size = _cosine(r).bits.where((quadrant << 31).sign, _sine(r).bits)
-    return (size + ((quadrant >> 1) + negative << 31)).as_real
+    return real_of(size + ((quadrant >> 1) + negative << 31))
 
 
 def _sine(r: Real) -> Real:
@@ -121,7 +122,7 @@ def _reduced(x: Real) -> tuple[Word, Real]:
     has gone through: those that are multiples of four fall out at the left.
     """
     place = ((x.bits >> 23) - 126).at_least(0) >> 3
-    m = (x * (place * -8 + 151 << 23).as_real).truncated
+    m = (x * real_of(place * -8 + 151 << 23)).truncated
     first, second, third = (_digits(place, word) for word in range(3))
     middle = m * second
     below = middle + m.times_high(third)
@@ -129,7 +130,7 @@ def _reduced(x: Real) -> tuple[Word, Real]:
     above = m * first + m.times_high(second) - carry
     quadrant = above + (1 << 29) >> 30
     left = above - (quadrant << 30)
-    far = (left.number + (below >> 1).number * 2.0**-31) * (HALF_PI * 2.0**-30)
+    far = (number_of(left) + number_of(below >> 1) * 2.0**-31) * (HALF_PI * 2.0**-30)
     return quadrant, x.where(x.compare("LT", 0.75), far) + (x - x)  # no number where x is none
 
 

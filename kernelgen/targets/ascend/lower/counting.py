@@ -25,6 +25,7 @@ class Counting:
     body: list[Statement] = field(default_factory=list[Statement])
     _ramp: Tensor | None = None
     _offsets: dict[int, Tensor] = field(default_factory=dict[int, Tensor])
+    _pairs: dict[int, Tensor] = field(default_factory=dict[int, Tensor])
     _tables: dict[tuple[int, ...], Tensor] = field(default_factory=dict[tuple[int, ...], Tensor])
 
     @property
@@ -52,6 +53,22 @@ class Counting:
             self.body.append(make_call("Muls", dst=tile, src=ramp, scalar=step, count=self.lanes))
             self._offsets[step] = self.writer.alias(tile, UINT32)
         return self._offsets[step]
+
+    def pairs(self, lanes: int) -> Tensor:
+        """0, n, 4, n + 4, 8, ...: where one word behind ``lanes`` others goes with each of these, in bytes."""
+        if lanes not in self._pairs:
+            ramp, size = self.ramp, INT32.itemsize
+            half, odd = (self.writer.tile("pairs", INT32, self.lanes) for _ in range(2))
+            self.body += [
+                make_call("ShiftRight", dst=half, src=ramp, scalar=1, count=self.lanes),
+                make_call("Muls", dst=odd, src=half, scalar=-2, count=self.lanes),
+                make_call("Add", dst=odd, first=odd, second=ramp, count=self.lanes),
+                make_call("Muls", dst=odd, src=odd, scalar=lanes * size, count=self.lanes),
+                make_call("Muls", dst=half, src=half, scalar=size, count=self.lanes),
+                make_call("Add", dst=half, first=half, second=odd, count=self.lanes),
+            ]
+            self._pairs[lanes] = self.writer.alias(half, UINT32)
+        return self._pairs[lanes]
 
     def table(self, numbers: Sequence[int]) -> Tensor:
         """Known numbers, of 32 bits with their signs."""

@@ -27,6 +27,7 @@ from kernelgen.nest.nodes import (
 )
 from kernelgen.targets.ascend.lower.fold import PAIRS, fold, fold_columns, fold_rows, gathers
 from kernelgen.targets.ascend.lower.indices import element_step, to_expression
+from kernelgen.targets.ascend.lower.integers import cast
 from kernelgen.targets.ascend.lower.lanes import Lanes
 from kernelgen.targets.ascend.lower.operations import call
 from kernelgen.targets.ascend.lower.scope import Context, Scope
@@ -127,7 +128,7 @@ def _cast(found: Value, dtype: DType, lanes: Lanes) -> Value:
         return Constant(known, dtype)
     if found.dtype == dtype:
         return found
-    made = lanes.cast(found, dtype)
+    made = cast(lanes, found, dtype)
     return replace(made, narrow=found) if (found.dtype, dtype) == (INT32, INT64) else made
 
 

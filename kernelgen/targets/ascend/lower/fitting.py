@@ -20,6 +20,7 @@ from kernelgen.targets.ascend.lower.double_buffer import double_buffer
 from kernelgen.targets.ascend.lower.idle import without_idle
 from kernelgen.targets.ascend.lower.promote import promote
 from kernelgen.targets.ascend.lower.scope import Unaligned, local_size
+from kernelgen.targets.ascend.lower.unread import without_unread
 from kernelgen.targets.ascend.lower.whole_blocks import copy_whole_blocks
 from kernelgen.targets.ascend.lower.writer import Program
 from kernelgen.targets.ascend.lower.written_out import turns_of
@@ -68,7 +69,8 @@ def _first_fit(
     programs: dict[int, Program] = {}
     for turn, twice, allowed in ways:
         if turn not in programs:
-            ordered = order_copies(without_idle(promote(nest, machine, turn, outside)))
+            needed = without_unread(without_idle(promote(nest, machine, turn, outside)))
+            ordered = order_copies(needed)
             programs[turn] = ordered if machine.has_copy_pad else copy_whole_blocks(ordered)
         program = programs[turn]
         if twice and not _overlaps(program, turn, machine):

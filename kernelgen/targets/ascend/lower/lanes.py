@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from kernelgen.dtypes import BOOL, FLOAT16, FLOAT32, INT8, INT16, INT32, UINT8, UINT16, UINT32, DType
+from kernelgen.dtypes import BOOL, FLOAT16, FLOAT32, INT8, INT16, INT32, INT64, UINT8, UINT16, UINT32, UINT64, DType
 from kernelgen.errors import UnsupportedError
 from kernelgen.targets.ascend.expressions import Expression, Number, ceil_div
 from kernelgen.targets.ascend.instructions import TensorRef
@@ -75,6 +75,7 @@ class Lanes:
     whole: bool = False
     depth: int = 0
     spreads: dict[tuple[Held, tuple[str, ...]], Held] = field(default_factory=dict[tuple[Held, tuple[str, ...]], Held])
+    parts: dict[Held, tuple[Value, Value]] = field(default_factory=dict[Held, tuple[Value, Value]])
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -134,7 +135,7 @@ class Lanes:
         """The turn of some of the axes only."""
         if names == self.names:
             return self
-        return replace(self, axes=tuple(axis for axis in self.axes if axis.variable in names), spreads={})
+        return replace(self, axes=tuple(axis for axis in self.axes if axis.variable in names), spreads={}, parts={})
 
     def new(self, dtype: DType, prefix: str = "t") -> Held:
         """A fresh tile for a result."""
@@ -163,6 +164,9 @@ class Lanes:
         """A constant in every lane."""
         if constant.dtype == BOOL:
             return self.as_bits(self.filled(Constant(float(constant.value), FLOAT16)))
+        if constant.dtype in (INT64, UINT64):
+            low, high = (Constant(part, INT32) for part in words_of(int(constant.value)))
+            return self.joined(low, high, constant.dtype)
         if constant.dtype in self.machine.operations["Duplicate"]:
             found = self.new(constant.dtype, "c")
             number = written(constant.value, constant.dtype)
@@ -196,11 +200,19 @@ class Lanes:
             own = replace(self.along(value.axes), whole=True)
             return self.as_bits(self._spread(own.from_bits(value, FLOAT16)))
         if value.dtype not in self.machine.operations["Brcb"]:
-            raise UnsupportedError("unsupported-dtype", f"no broadcast of {value.dtype.name} on {self.machine.name}")
+            return self._spread_otherwise(value)
         self.writer.prime(value.tensor)
         if not value.axes:
             return self._from_one(value)
         return self._from_rows(value) if value.axes == self.names[:1] else self._from_columns(value)
+
+    def _spread_otherwise(self, value: Held) -> Held:
+        """64 bits word by word, 8 bits as float16, which holds them all."""
+        own = self.along(value.axes)
+        if value.dtype.itemsize == 8:
+            low, high = (part if isinstance(part, Constant) else self._spread(part) for part in own.parted(value))
+            return self.joined(low, high, value.dtype)
+        return self.cast(self._spread(own.cast(value, FLOAT16)), value.dtype)
 
     def _from_one(self, value: Held) -> Held:
         """All lanes of the tile, those that take no part in this turn too: a later turn may have more."""
@@ -378,6 +390,37 @@ class Lanes:
     def _as(self, value: Held, dtype: DType) -> TensorRef:
         return value.ref if value.dtype == dtype else self.writer.alias(value.tensor, dtype)[value.offset]
 
+    # words of 64 bits
+
+    def parted(self, value: Held) -> tuple[Value, Value]:
+        """The low and the high words of numbers of 64 bits, as int32."""
+        if value not in self.parts:
+            self.writer.prime(value.tensor)
+            source, size = self.writer.alias(value.tensor, INT32), min(self.counting.lanes, self.capacity)
+            low, high = self.new(INT32, "low"), self.new(INT32, "high")
+            offsets = self.counting.offsets(2 * INT32.itemsize)
+            for first in range(0, self.capacity, size):
+                for word, target in enumerate((low, high)):
+                    base, count = 4 * (2 * first + word), min(size, self.capacity - first)
+                    place = target.tensor[first]
+                    self.writer.emit("Gather", dst=place, src=source, offsets=offsets, base=base, count=count)
+            self.parts[value] = low, high
+        return self.parts[value]
+
+    def joined(self, low: Value, high: Value, dtype: DType) -> Held:
+        """Numbers of 64 bits of their words."""
+        both = self.writer.tile("both", INT32, 2 * self.capacity, primed=True)
+        for first, part in ((0, low), (self.capacity, high)):
+            self.writer.emit("Adds", dst=both[first], src=self.ref(part), scalar=0, count=self.lanes)
+        found = self.new(dtype, "wide")
+        target, size = self.writer.alias(found.tensor, INT32), min(self.counting.lanes, 2 * self.capacity)
+        offsets = self.counting.pairs(self.capacity)
+        for first in range(0, 2 * self.capacity, size):
+            base, count = 2 * first, min(size, 2 * self.capacity - first)
+            self.writer.emit("Gather", dst=target[first], src=both, offsets=offsets, base=base, count=count)
+        self.parts[found] = low, high
+        return found
+
     # types
 
     def as_bits(self, value: Held) -> Held:
@@ -439,6 +482,13 @@ def written(number: float, dtype: DType) -> int | float:
     """A number as the text has it: floats with the digits of float32."""
     with np.errstate(over="ignore"):
         return float(np.float32(number)) if dtype.is_float else int(number)
+
+
+def words_of(number: int) -> tuple[int, int]:
+    """The low and the high 32 bits of a number, with their signs."""
+    sign = 1 << 31
+    low, high = ((number >> shift ^ sign) % (1 << 32) - sign for shift in (0, 32))
+    return low, high
 
 
 def tile_lanes(extent: int) -> int:

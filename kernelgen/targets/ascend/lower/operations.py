@@ -12,15 +12,24 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 
-from kernelgen.dtypes import BOOL, FLOAT16, FLOAT32, INT32, INT64, UINT32, DType
+from kernelgen.dtypes import BFLOAT16, BOOL, FLOAT16, FLOAT32, INT32, INT64, UINT32, DType
 from kernelgen.errors import UnsupportedError
-from kernelgen.targets.ascend.lower import angles, functions, powers
+from kernelgen.targets.ascend.lower import angles, functions, integers, powers
 from kernelgen.targets.ascend.lower.lanes import Lanes
 from kernelgen.targets.ascend.lower.reals import Real
 from kernelgen.targets.ascend.lower.values import Constant, Held, Value
 
 Rule = Callable[[Lanes, Sequence[Value], DType], Held]
 
+NATIVE: Mapping[str, str] = {
+    "add": "Add",
+    "sub": "Sub",
+    "mul": "Mul",
+    "maximum": "Max",
+    "minimum": "Min",
+    "neg": "Muls",
+}
+"""Function -> the instruction that it is for some integers."""
 WHOLE_DIGITS: Mapping[DType, float] = {FLOAT32: 2.0**23, FLOAT16: 2.0**11}
 """From here on every float is an integer."""
 RING = ("add", "sub", "mul")
@@ -36,14 +45,29 @@ def call(lanes: Lanes, function: str, args: Sequence[Value], dtype: DType) -> He
     Indices are int32 whatever the nest calls them: they count elements of a kernel's buffers. Sums, differences and
     products of unsigned numbers have the bits of those of signed numbers.
     """
-    if dtype == UINT32 and function in RING:
+    kind = dtype if dtype != BOOL else max((arg.dtype for arg in args), key=lambda one: one.bits)
+    if kind == UINT32 and function in RING:
         signed = [_signed(lanes, arg) for arg in args]
         return lanes.seen_as(RULES[function](lanes, signed, INT32), UINT32)
     if dtype == INT64 and all(map(_is_word, args)):
-        dtype = INT32
+        dtype = kind = INT32
+    if function in integers.FUNCTIONS and kind.is_integer and not _is_native(lanes, function, kind):
+        return integers.call(lanes, function, args, kind)
+    if kind == BFLOAT16 and function not in ("select", "neg"):
+        wide = [_widened(lanes, arg) for arg in args]
+        return lanes.cast(RULES[function](lanes, wide, FLOAT32 if dtype == BFLOAT16 else dtype), dtype)
     if function not in RULES:
         raise UnsupportedError("unsupported-op", f"no vector instructions for {function}")
     return RULES[function](lanes, args, dtype)
+
+
+def _is_native(lanes: Lanes, function: str, kind: DType) -> bool:
+    """Whether there are instructions for a function of whole numbers."""
+    if function in NATIVE:
+        return kind in lanes.machine.operations[NATIVE[function]]
+    if function == "select":
+        return kind.itemsize in (2, 4)
+    return kind == INT32 and function not in integers.DIVISIONS and function in RULES
 
 
 def _is_word(value: Value) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 
 from kernelgen.targets import coefficients
-from kernelgen.targets.ascend.lower.reals import Real
+from kernelgen.targets.ascend.lower.reals import Real, number_of, real_of
 from kernelgen.targets.ascend.lower.values import Held
 
 SQRT_HALF_BITS = 0x3F3504F3
@@ -41,7 +41,7 @@ def _is_one(x: Real, y: Real) -> Held:
 
 def _floor(x: Real) -> Real:
     """The whole number below; floats beyond 2^23 have no fraction."""
-    down = x.floored.number
+    down = number_of(x.floored)
     return down.where(abs(x).compare("LT", 2.0**23), x)
 
 
@@ -49,9 +49,9 @@ def _log(x: Real) -> Sum:
     """The logarithm of a number that is not negative."""
     small = x.compare("LT", LEAST_NORMAL)
     offset = (x * 2.0**RAISED).where(small, x).bits - SQRT_HALF_BITS
-    exponent = offset.over(23).number
+    exponent = number_of(offset.over(23))
     exponent = (exponent - RAISED).where(small, exponent)
-    share, rest = _share((offset.low(23) + SQRT_HALF_BITS).as_real - 1.0)
+    share, rest = _share(real_of(offset.low(23) + SQRT_HALF_BITS) - 1.0)
     square = share * share
     rest = rest + share * square * square.polynomial(coefficients.ATANH)
     high, lost = _sum(exponent * LN2_HIGH, share * 2.0)

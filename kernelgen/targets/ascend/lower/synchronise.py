@@ -22,7 +22,7 @@ from kernelgen.targets.ascend.errors import AscendError
 from kernelgen.targets.ascend.instructions import Let, Statement
 from kernelgen.targets.ascend.lower.double_buffer import HALF
 from kernelgen.targets.ascend.lower.storage import parts_of
-from kernelgen.targets.ascend.lower.trace import ALL_TAKEN, Conflict, FlagFault, Layout, Trace, faults
+from kernelgen.targets.ascend.lower.trace import ALL_TAKEN, Conflict, FlagFault, Layout, Trace, faults, needed_barriers
 from kernelgen.targets.ascend.lower.tree import (
     BARRIER,
     DRAIN,
@@ -68,7 +68,8 @@ def synchronise(body: tuple[Statement, ...], layout: Layout, machine: Machine) -
 
 def _drop_idle(root: Item, groups: list[Group], layout: Layout, with_ids: bool) -> None:
     """Takes out what the proof does without, the latest first."""
-    for group in reversed(list(groups)):
+    needed = needed_barriers(root, layout)
+    for group in reversed([group for group in groups if id(group) not in needed]):
         places = remove(group)
         if faults(root, layout, with_ids) is None:
             groups.remove(group)

@@ -23,7 +23,7 @@ from kernelgen.targets.ascend.instructions import (
 )
 from kernelgen.targets.ascend.lower.cube.reach import SHARES, Reach, fills_up, reach_of, share_of
 from kernelgen.targets.ascend.lower.double_buffer import HALF
-from kernelgen.targets.ascend.lower.tree import BARRIER, DRAIN, SET, Item, Sync, leaves
+from kernelgen.targets.ascend.lower.tree import BARRIER, DRAIN, SET, Group, Item, Sync, leaves
 from kernelgen.targets.ascend.lower.uses import Use, uses_of
 from kernelgen.targets.ascend.lower.writer import Tile
 from kernelgen.targets.ascend.lower.written_out import Decided, decided_by_block, mixed_buffers, sure_loops, turns_of
@@ -127,6 +127,8 @@ class Trace:
     places: dict[str, dict[tuple[int, bool], dict[Place, Access]]] = field(default_factory=dict)
     handed: list[list[int]] = field(default_factory=list[list[int]])
     own_set: list[int] | None = None
+    needed: set[int] | None = None
+    closed: dict[int, tuple[Group, int]] = field(default_factory=dict[int, tuple[Group, int]])
 
     def run(self, root: Item) -> Conflict | FlagFault | None:
         """The first fault."""
@@ -203,9 +205,11 @@ class Trace:
             everything = [max(clock[p] for clock in self.known) for p in range(len(PIPES))]
             everything = [max(a, b) for a, b in zip(everything, self.next, strict=True)]
             self.known = [list(everything) for _ in PIPES]
+            self.closed.clear()
             return None
         if sync.action == BARRIER:
             self.join(group.target, self.known[SCALAR])
+            self.closed[group.target] = group, self.known[group.target][group.target]
             self.known[group.target][group.target] = self.next[group.target]
             return None
         slot = int(self.values[group.half]) if sync.slot is None else sync.slot
@@ -245,6 +249,8 @@ class Trace:
         for at, number in enumerate(clock):
             if number > own[at]:
                 own[at] = number
+        if pipe in self.closed and clock[pipe] > self.closed[pipe][1]:
+            self.closed[pipe] = self.closed[pipe][0], clock[pipe]
 
     # instructions
 
@@ -299,6 +305,8 @@ class Trace:
             found = self.latest_open(space, place, write, pipe)
             if found is not None and (worst is None or later(found, worst)):
                 worst = found
+        if self.needed is not None and worst is None and pipe in self.closed:
+            self.note_need(self.needed, pipe, touched)
         for space, place, write in touched:
             table = self.places.setdefault(space, {}).setdefault((pipe, write), {})
             table.pop(place, None)
@@ -312,6 +320,17 @@ class Trace:
         self.settled += 1
         self.known[pipe][worst.pipe] = max(clock[worst.pipe], number if worst.pipe == pipe else worst.number + 1)
         return None
+
+    def note_need(self, needed: set[int], pipe: int, touched: Sequence[tuple[str, Place, bool]]) -> None:
+        """Notes that the pipe's last barrier is needed, where without it an access would conflict."""
+        group, before = self.closed[pipe]
+        if id(group) in needed:
+            return
+        own = self.known[pipe]
+        now, own[pipe] = own[pipe], before
+        if any(self.latest_open(space, place, write, pipe) is not None for space, place, write in touched):
+            needed.add(id(group))
+        own[pipe] = now
 
     def latest_open(self, space: str, place: Place, write: bool, pipe: int) -> Access | None:
         """The latest access to a place that may not be over; in a table of one pipe the latest comes last."""
@@ -423,6 +442,16 @@ def variants(root: Item, layout: Layout) -> tuple[str, ...]:
 
 def _decided(part: For | If) -> Decided:
     return part.variable if isinstance(part, For) else part.condition
+
+
+def needed_barriers(root: Item, layout: Layout) -> frozenset[int]:
+    """Barriers of one pipe, by identity, without which a clean proof would fail whatever else is taken out."""
+    found: set[int] = set()
+    for block in layout.blocks:
+        for variant in variants(root, layout):
+            values: dict[str, int | float] = {"GetBlockIdx": block, "GetBlockNum": 1}
+            Trace(layout, variant, with_ids=False, values=values, needed=found).run(root)
+    return frozenset(found)
 
 
 def faults(root: Item, layout: Layout, with_ids: bool = False) -> Conflict | FlagFault | None:

@@ -22,6 +22,7 @@ from kernelgen.targets.ascend.expressions import BLOCK_INDEX, Expression, GetVal
 from kernelgen.targets.ascend.instructions import GlobalTensor
 from kernelgen.targets.ascend.lower.fold import columns_of
 from kernelgen.targets.ascend.lower.indices import divides, element_step, linear, to_expression
+from kernelgen.targets.ascend.lower.integers import cast
 from kernelgen.targets.ascend.lower.lanes import Lanes
 from kernelgen.targets.ascend.lower.scope import ALIGNED, Context, Scope, Unaligned, local_size
 from kernelgen.targets.ascend.lower.values import Constant, Held, Value
@@ -102,7 +103,7 @@ def store(context: Context, buffer: Buffer, index: Places, value: Value, lanes: 
     offset = _position(context, buffer, index, scope)
     steps = steps_of(buffer, index, lanes.names)
     held = lanes.held(value)
-    held = held if held.bits or held.dtype == tensor.dtype else lanes.cast(held, tensor.dtype)
+    held = held if held.bits or held.dtype == tensor.dtype else cast(lanes, held, tensor.dtype)
     if len(steps) == 1 and steps[0] not in (Num(0), Num(1)):
         _scattered(context, tensor, offset, _expression(steps[0], scope), held, lanes)
         return

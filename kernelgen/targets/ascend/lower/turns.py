@@ -144,14 +144,14 @@ def _row_block(context: Context, block: Block, tiles: RowTiles, lanes: Lanes, sc
             case For():
                 _steps(context, part, tiles, lanes, scope.copy())
             case _:
-                statement(context, part, replace(lanes, spreads={}), scope)
+                statement(context, part, replace(lanes, spreads={}, parts={}), scope)
 
 
 def _columns(context: Context, loop: For, tiles: RowTiles, rows: Lanes, scope: Scope) -> None:
     """A vector loop of all rows."""
     width = most(loop.upper, loop.lower) or 0
     axis = Axis(loop.var, Number(width), width)
-    lanes = replace(rows, axes=(*rows.axes, axis), pitch=tiles.pitch(width), spreads={})
+    lanes = replace(rows, axes=(*rows.axes, axis), pitch=tiles.pitch(width), spreads={}, parts={})
     first = loop.lower.value if isinstance(loop.lower, Num) else 0
     scope.variables[loop.var] = Number(first)
     scope.ranges[loop.var] = Range(first, first + width - 1)

@@ -8,7 +8,6 @@ from kernel_examples import Writer, constant, tensor
 
 from kernelgen.driver import compile
 from kernelgen.dtypes import BOOL, FLOAT32, INT32, INT64
-from kernelgen.errors import UnsupportedError
 from kernelgen.meaning import reference
 from kernelgen.samples import draw
 
@@ -65,9 +64,3 @@ def test_rows_of_one_hot_compare_a_cast_number_with_the_column() -> None:
     desc = w.desc("one_hot", (x,), w.op("OneHot", x, on, off, shape=(5, 3), dtype=FLOAT32, depth=3, axis=-1))
     (found,), (wanted,) = compile(desc, "ascend")(*draw(desc)), reference(desc)(*draw(desc))
     np.testing.assert_array_equal(found, wanted)
-
-
-def test_int64_from_memory_is_not_compared() -> None:
-    w, x, y = Writer(), tensor("x", 300, dtype=INT64), tensor("y", 300, dtype=INT64)
-    with pytest.raises(UnsupportedError, match="no comparison of int64"):
-        compile(w.desc("compared", (x, y), w.op("Less", x, y, shape=(300,), dtype=BOOL)), "ascend")
