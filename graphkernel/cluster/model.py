@@ -77,7 +77,17 @@ GPU = (
     *("elemwise_elemany", *LAST),
 )
 ASCEND = (
-    *(*FIRST, "reduce_sibling", "elemany_addn", "slice", *PRODUCTS, "transdata", "allreduce_fwd", "allreduce_bwd"),
+    *(
+        *FIRST,
+        "reduce_sibling",
+        "elemany_addn",
+        "slice",
+        *PRODUCTS,
+        "matmul_rows",
+        "transdata",
+        "allreduce_fwd",
+        "allreduce_bwd",
+    ),
     *("transpose", "isolate_reshape", *LAST),
 )
 
@@ -98,5 +108,5 @@ NEEDS: Mapping[str, str] = {
 }
 """The patterns that run only when a flag is on."""
 
-BARRED: Mapping[str, str] = {"matmul_depth": "disable_matmul_post_fusion"}
+BARRED: Mapping[str, str] = dict.fromkeys(("matmul_depth", "matmul_rows"), "disable_matmul_post_fusion")
 """The patterns that a flag of their own switches off."""

@@ -2,7 +2,7 @@
 
 An epilogue works on the product while it is in registers, a prologue on an operand while it is loaded. A product alone
 is better off in the library (:data:`graphkernel.cluster.partition.BASIC_OPERATORS`). Source: ``matmul_depth``,
-``transdata``, ``allreduce_fwd`` and ``allreduce_bwd`` of MindSpore's Ascend models; the prologue is ours.
+``transdata``, ``allreduce_fwd`` and ``allreduce_bwd`` of MindSpore's Ascend models; the prologue and rows are ours.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from graphkernel.cluster.model import Limits
 from graphkernel.ir.graph import Node
 from graphkernel.ir.opdef import Kind
 from graphkernel.ir.types import TensorType
+from graphkernel.ops.type_rules import axes_of
 
 PRODUCTS = ("MatMul", "BatchMatMul", "GroupedMatmul")
 
@@ -41,6 +42,25 @@ def _is_epilogue(product: Node, area: Area, user: Area) -> bool:
     greatest = Kind.ELEMWISE if any(node.op.kind is Kind.RESHAPE for node in area.nodes) else Kind.BROADCAST
     same = all(value.type.size == product.types[0].size for value in user.outputs)
     return user.lone("Reshape") is None and user.kind <= greatest and same
+
+
+@fusion(Direction.BACKWARD)
+def matmul_rows(area: Area, limits: Limits) -> Iterable[Area]:
+    """What reduces whole rows of a product and works on them: the softmax of attention's scores."""
+    product = _product(area)
+    if product is None:
+        return ()
+    results = [value for value in area.outputs if value.node is not product]
+    users = [link.area for link in area.users if _reduces_rows(product, link.area)]
+    return [user for user in users if len(results) + len(user.outputs) <= limits.product_outputs]
+
+
+def _reduces_rows(product: Node, user: Area) -> bool:
+    """Whether all that an area reduces are rows of the product's shape."""
+    shape = product.types[0].shape
+    reductions = [node for node in user.nodes if node.op.kind is Kind.REDUCE]
+    along = all(axes_of(node.attrs.ints("axis", ()), len(shape)) == (len(shape) - 1,) for node in reductions)
+    return user.kind is Kind.REDUCE and along and all(node.args[0].type.shape == shape for node in reductions)
 
 
 @fusion(Direction.FORWARD)
