@@ -64,7 +64,7 @@ def test_one_kernel(name: str, target: Target) -> None:
         np.testing.assert_allclose(found, expected, rtol=2e-4, atol=2e-5)
 
 
-@pytest.mark.parametrize("rows", [4, 64, 127, 128])
+@pytest.mark.parametrize("rows", [1, 4, 64, 127, 128])
 @pytest.mark.parametrize("columns", [512, 8192])
 def test_one_launch_on_a_gpu_for_any_number_of_rows(rows: int, columns: int) -> None:
     """Threads share rows, so that few of them are no reason to go to memory between the phases."""

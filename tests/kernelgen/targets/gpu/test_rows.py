@@ -12,7 +12,7 @@ from kernelgen.dims import sym
 from kernelgen.errors import BackendUnavailable
 from kernelgen.kernel import Kernel
 from kernelgen.nest.abilities import HOPPER
-from kernelgen.nest.nodes import Alloc, Grid, Space
+from kernelgen.nest.nodes import Alloc, Grid, Num, Space
 from kernelgen.nest.walk import statements
 from kernelgen.targets.gpu.interpret import InterpretedEntry
 from kernelgen.targets.gpu.program import launches
@@ -107,3 +107,26 @@ def interpreted(kernel: Kernel, x: np.ndarray) -> tuple[np.ndarray, ...]:
         return kernel(x)
     except BackendUnavailable as error:
         pytest.skip(str(error))
+
+
+@pytest.mark.parametrize("columns", [1, 5, 33, 300, 4096])
+def test_one_row_alone_is_one_launch(columns: int) -> None:
+    """What follows its sums runs in the block that made them, as long as each thread has a few elements."""
+    kernel = kernelgen.compile(softmax(1, columns), "gpu")
+    assert kernel.launches == 1
+    x = np.random.default_rng(columns).normal(size=(1, columns)).astype(np.float32)
+    powers = np.exp(x - x.max())
+    np.testing.assert_allclose(interpreted(kernel, x)[0], powers / powers.sum(), rtol=1e-5)
+
+
+def test_one_long_row_is_shared_by_the_device() -> None:
+    assert kernelgen.compile(softmax(1, 32768), "gpu").launches == 2
+
+
+def test_what_reads_no_sum_is_not_held_back_by_it() -> None:
+    """A map beside a sum of all has blocks of its own."""
+    w, x, y = Writer(), tensor("x", 4000), tensor("y", 9000)
+    total = w.op("ReduceSum", x, shape=(1,), axis=(0,), keep_dims=True)
+    kernel = kernelgen.compile(w.desc("both", (x, y), total, w.op("Exp", y, shape=(9000,))), "gpu")
+    (launch,) = launches(kernel.nest)
+    assert launch.blocks != Num(1)
