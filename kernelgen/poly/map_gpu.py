@@ -249,15 +249,15 @@ class _Part:
         """
         marks = [loop.mark for plan in before for piece in plan.pieces for loop in piece.loops if loop.mark]
         widths = [int(mark.partition(" ")[2]) for mark in marks if mark.startswith(THREAD)]
-        if not widths or len(widths) < len(marks) or len(self.bands) != 1:
+        if not before or len(widths) < len(marks) or len(self.bands) != 1:
             return []
-        band, width = self.bands[0], max(widths)
+        band, width = self.bands[0], max(widths, default=1)
         count = band.iterations(band.kept)
         few = count is not None and count <= EACH * width and len(band.kept) == len(band.axes)
         if not few or not self.reads({name for plan in before for name in plan.statements}, band):
             return []
         why = f"{width} threads share {count} iterations: the block before is the only one of its launch"
-        return [band.ordered(dict.fromkeys(band.kept, f"{THREAD} {width}"), why)]
+        return [band.ordered(dict.fromkeys(band.kept, f"{THREAD} {width}") if width > 1 else {}, why)]
 
     def reads(self, makers: Collection[str], band: _Band) -> bool:
         """Whether the band reads what one of these statements writes, or what single elements are made of it."""
