@@ -1,7 +1,7 @@
 """Proofs about a grid as it is printed: threads meet at barriers together, and none races another.
 
 meeting   Every thread of a block comes to each barrier, and every lane of a group to each combination, equally often: no
-          condition and no bound of a loop around it depends on the thread.
+          condition and no bound of a loop around it depends on the thread, or on more than the number of the group.
 races     For every buffer that threads share, no two threads touch one element, one of them writing, without a barrier
           between: ``{ a -> b : element(a) = element(b), thread(a) != thread(b) }`` less those pairs of one block for which
           there is a barrier ``s`` with ``time(a) < time(s) < time(b)``, or the other way round, is empty. Threads of
@@ -122,7 +122,8 @@ class _Prover:
         width = statement.width if isinstance(statement, Combine) else WARP if isinstance(statement, OfWarp) else 1
         if self.grid.threads[0] % width:
             raise ProofError("meeting", f"{self.grid.name}: {width} threads of {self.grid.threads[0]} meet")
-        reasons = sorted(several & site.path.divergence)
+        alike = {f"{x}/{group}" for group in range(width, self.grid.threads[0] + 1, width)} if width > 1 else set[str]()
+        reasons = sorted(each for each in site.path.divergence - alike if each.partition("/")[0] in several)
         if reasons:
             what = type(statement).__name__
             raise ProofError("meeting", f"{self.grid.name}: whether a thread comes to a {what} depends on {reasons}")

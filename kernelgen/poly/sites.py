@@ -44,6 +44,7 @@ from kernelgen.nest.nodes import (
     Statement,
     Store,
     Sync,
+    ValueIndex,
     Var,
 )
 from kernelgen.nest.walk import loads_of
@@ -56,9 +57,6 @@ THREAD = (BLOCK_INDEX, *THREAD_INDICES)
 
 ROW = 8
 """Numbers of a fragment that each lane points at."""
-
-ONCE = Num(1)
-"""How often a loop runs whose variable is a number."""
 
 LANE = "lane"
 """Counts the neighbours that one statement touches."""
@@ -135,14 +133,24 @@ class Path:
     """The thread indices on which it depends whether, and how often, a thread comes here."""
 
     def depends(self, *indices: Index) -> frozenset[str]:
-        """The thread indices that the values depend on; data may differ from thread to thread."""
-        found: frozenset[str] = frozenset()
-        for index in indices:
-            for name in ix.variables(index):
-                found |= self.varying.get(name, frozenset())
-            if any(True for _ in ix.values(index)):
-                found |= frozenset(THREAD_INDICES)
-        return found
+        """The thread indices that the values depend on; data may differ from thread to thread.
+
+        ``tx/4`` stands for a value that four neighbours share.
+        """
+        return frozenset(name for index in indices for name in self._depends(index))
+
+    def _depends(self, index: Index) -> frozenset[str]:
+        match index:
+            case Var(name):
+                return self.varying.get(name, frozenset())
+            case IndexBinary(IndexOp.DIV, Var(name), Num(width)) if name in THREAD_INDICES:
+                return frozenset((f"{name}/{width}",))
+            case IndexBinary(_, left, right):
+                return self._depends(left) | self._depends(right)
+            case ValueIndex():
+                return frozenset(THREAD_INDICES)
+            case _:
+                return frozenset()
 
     def text(self, index: Index) -> str | None:
         """An index in isl's notation; None when it is not affine or data decides it."""
@@ -323,8 +331,6 @@ def _split(digits: Digits, binds: Sequence[Statement], path: Path) -> Path:
 def _top(digits: Digits, limit: Index | None) -> Index | None:
     """What the first digit stays below: ``whole < t0 * t1 * t2`` means ``whole / (t1 * t2) < t0``."""
     for radix in reversed(digits.radices[1:]):
-        if radix.trips == ONCE:
-            continue
         if not (isinstance(limit, IndexBinary) and limit.op is IndexOp.MUL and limit.right == radix.trips):
             return None
         limit = limit.left
@@ -360,9 +366,6 @@ def _digits_of(run: Sequence[Bind]) -> Digits | None:
     radices: list[Radix] = []
     wholes: set[Index] = set()
     for bind in reversed(run):
-        if isinstance(bind.index, Num) and bind is not run[0]:  # the loop that runs once
-            radices.append(Radix(ONCE, bind.index, 1))
-            continue
         index, start, step = _unscaled(bind.index)
         trips: Index | None = None
         if bind is not run[0]:

@@ -15,6 +15,7 @@ from kernelgen.nest import index as ix
 from kernelgen.nest.nodes import (
     Accumulate,
     Alloc,
+    Bind,
     Block,
     Buffer,
     Combine,
@@ -191,6 +192,23 @@ def test_faults_of_elements_are_found(fault: Edit, sizes: tuple[Dim, Dim]) -> No
     with pytest.raises(ProofError) as error:
         prove_races(edited(scaled(*sizes), fault))
     assert error.value.witness
+
+
+@pytest.mark.parametrize(("width", "holds"), [(2, True), (4, True), (8, False)])
+def test_groups_that_come_together_are_as_wide_as_what_decides_it(width: int, holds: bool) -> None:
+    """``bind item = bx * 8 + tx / 4; if item < 5: combine over width``."""
+    own, result = Buffer("own", FLOAT32, (), Space.PRIVATE), Buffer("result", FLOAT32, (5,), Space.OUTPUT)
+    x = Var("tx")
+    item = Bind("item", ix.add(ix.multiply(Var("bx"), Num(8)), ix.floor_divide(x, Num(4))))
+    store = If((Compare("==", ix.modulo(x, Num(4)), Num(0)),), Block((Store(result, (Var("item"),), Load(own, ())),)))
+    guarded = If((Compare("<", Var("item"), Num(5)),), Block((Combine(own, (), "add", width), store)))
+    grid = Grid("grid", Num(1), (32, 1), Block((Alloc(own), item, guarded)))
+    nest = Nest("groups", (), (result,), Block((grid,)))
+    if holds:
+        assert prove_races(nest)
+    else:
+        with pytest.raises(ProofError, match="meeting"):
+            prove_races(nest)
 
 
 def test_each_barrier_is_needed() -> None:
