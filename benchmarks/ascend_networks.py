@@ -83,6 +83,7 @@ def measured(name: str, graph: Graph) -> dict[str, Any]:
     seconds = time.perf_counter() - start
     with tempfile.TemporaryDirectory() as folder:
         _, found = export(graph, fused, Path(folder), MACHINE, maker_for(MACHINE), _tell)
+    print(found.headline, flush=True)
     wrong = [str(kernel) for kernel in found.kernels if kernel.status == FAILED]
     if wrong:
         raise ArithmeticError(f"{name}: " + "; ".join(wrong))
@@ -92,8 +93,9 @@ def measured(name: str, graph: Graph) -> dict[str, Any]:
         "kernel_calls": sum(len(kernel.calls) for kernel in found.kernels),
         "kernels": len(found.kernels),
         "passed": found.count(PASSED),
-        "left_to_the_vendor": found.count(VENDOR),
-        "outside": dict(found.outside),
+        "refused": found.count(VENDOR),
+        "left_to_the_vendor": dict(found.outside),
+        "views": found.views,
         "optimize_seconds": round(seconds, 2),
         "seconds": found.seconds,
         "estimated_microseconds": round(found.microseconds, 2),

@@ -24,14 +24,15 @@ def ascend_networks() -> Mapping[str, str]:
 
 
 def _network(name: str, case: Mapping[str, Any]) -> Iterator[str]:
-    outside = ", ".join(f"{count} {operator}" for operator, count in case["outside"].items())
+    left = case["left_to_the_vendor"]
+    named = ", ".join(f"{count} {operator}" for operator, count in left.items())
     scaled = sum(row.get("scaled", False) for row in case["rows"])
     yield f"## {name}"
     yield (
         f"{case['operators']} operators; {case['kernel_calls']} kernel calls, {case['kernels']} distinct kernels: "
-        f"{case['passed']} passed in the simulator, {case['left_to_the_vendor']} left to the vendor's operators, "
-        f"{scaled} simulated at smaller shapes. Outside of kernels: {outside}. Machine {case['machine']}; all of it took "
-        f"{case['seconds']:.0f} s."
+        f"{case['passed']} passed in the simulator, {case['refused']} refused, {scaled} simulated at smaller shapes. "
+        f"{sum(left.values())} operators are left to the vendor: {named}. {case['views']} views, for which nothing runs. "
+        f"Machine {case['machine']}; all of it took {case['seconds']:.0f} s."
     )
     yield table(("kernel", "calls", "simulated with", "estimate, us", "bound by", "error"), _rows(case))
 

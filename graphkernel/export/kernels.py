@@ -23,6 +23,7 @@ from graphkernel.export.summary import FAILED, PASSED, VENDOR, KernelLine, Netwo
 from graphkernel.handoff import KernelDesc, to_desc
 from graphkernel.ir.graph import Graph, Node
 from graphkernel.ir.inline import inline
+from graphkernel.ir.opdef import Kind
 from graphkernel.ops.host import operator_name
 from graphkernel.report.collect import bytes_moved, bytes_unfused
 
@@ -50,6 +51,9 @@ def maker_for(machine: str) -> Maker:
     return lambda desc: make_kit(desc, target)
 
 
+NO_LAUNCH = (Kind.VIRTUAL, Kind.RESHAPE)  # names, and views of the same elements
+
+
 def export(
     before: Graph, fused: Graph, folder: Path, machine: str, maker: Maker, watch: Watcher = lambda *_: None
 ) -> tuple[Graph, NetworkSummary]:
@@ -68,7 +72,8 @@ def export(
         made.update(dict.fromkeys(nodes, lines[-1].status))
         watch(len(lines), len(groups), lines[-1])
     runnable, _ = inline(fused, lambda node: made[node] == VENDOR)
-    outside = Counter(operator_name(node) for node in runnable.operators if node.body is None)
+    others = [node for node in runnable.operators if node.body is None]
+    outside = Counter(operator_name(node) for node in others if node.op.kind not in NO_LAUNCH)
     summary = NetworkSummary(
         fused.name,
         machine,
@@ -76,6 +81,7 @@ def export(
         len(runnable.operators),
         tuple(lines),
         dict(sorted(outside.items(), key=lambda one: (-one[1], one[0]))),
+        len(others) - outside.total(),
         round(time.perf_counter() - start, 1),
     )
     network = json.dumps(describe(runnable), indent=1) + "\n"

@@ -67,7 +67,11 @@ class KernelLine:
 
 @dataclass(frozen=True)
 class NetworkSummary:
-    """A network's kernels for one machine, and what stays with the vendor's operators beside them."""
+    """A network's kernels for one machine, and what stays with the vendor's operators beside them.
+
+    ``outside`` counts the operators that the vendor runs, by name: those that no kernel was made of, and those of kernels
+    that were refused. ``views`` counts Reshape and its like, for which nothing runs.
+    """
 
     graph: str
     machine: str
@@ -75,6 +79,7 @@ class NetworkSummary:
     operators_after: int
     kernels: tuple[KernelLine, ...]
     outside: Mapping[str, int]
+    views: int
     seconds: float
     note: str = field(default=NOTE)
 
@@ -89,8 +94,15 @@ class NetworkSummary:
         return (
             f"{self.graph} on {self.machine}: {counted(calls, 'kernel call')}, {len(self.kernels)} distinct: "
             f"{self.count(PASSED)} passed in the simulator, {self.count(FAILED)} failed, "
-            f"{self.count(VENDOR)} left to the vendor's operators; {self.seconds:.0f} s"
+            f"{self.count(VENDOR)} refused; {self.left}; {self.seconds:.0f} s"
         )
+
+    @property
+    def left(self) -> str:
+        """What the vendor's operators run, in words."""
+        names = ", ".join(f"{count} {name}" for name, count in self.outside.items())
+        number = counted(sum(self.outside.values()), "operator")
+        return f"{number} left to the vendor" + (f" ({names})" if names else "")
 
     @property
     def microseconds(self) -> float:
@@ -111,9 +123,9 @@ class NetworkSummary:
                 ("kernel", "calls", "status", "estimate us", "bound by", "shapes", "UB", "blocks"),
                 self._rows(),
             ),
-            html.table("left to the vendor's operators", ("kernel", "calls", "code", "why"), self._left(VENDOR)),
+            html.table("refused: the vendor's operators run", ("kernel", "calls", "code", "why"), self._left(VENDOR)),
             html.table("failed", ("kernel", "calls", "code", "what"), self._left(FAILED)),
-            html.table("operators outside of kernels", ("operator", "how many"), self.outside.items()),
+            html.table("operators left to the vendor", ("operator", "how many"), self.outside.items()),
             "".join(_details(kernel) for kernel in self.kernels),
         ]
         body = html.section(self.headline, parts)

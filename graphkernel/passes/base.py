@@ -167,14 +167,18 @@ class Step:
 
 
 def run_steps(graph: Graph, steps: Iterable[Step], context: Context, hooks: Iterable[Hook] = ()) -> Graph:
-    """Runs the enabled steps in order; after each, every hook is called with ``(step, before, after)``.
+    """Runs the enabled steps that have work here, in order; after each, every hook is called with ``(step, before, after)``.
 
+    Of the others the log says why there is none.
     Raises :class:`PassError`, which names pass and graph and chains the cause, when a pass or a hook fails.
     """
     watchers = tuple(hooks)
     for step in steps:
         if not step.enabled:
             LOGGER.info("graph kernel pass %s is disabled.", step.name)
+            continue
+        if step.pass_.absorbed:
+            LOGGER.info("graph kernel pass %s is not needed here: %s.", step.name, step.pass_.doc)
             continue
         LOGGER.info("graph kernel pass %s is enabled.", step.name)
         start = time.perf_counter()

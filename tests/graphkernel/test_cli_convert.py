@@ -15,6 +15,7 @@ from graphkernel.cli import app
 from graphkernel.errors import OptionError
 from graphkernel.export.kernels import export
 from graphkernel.export.summary import VENDOR, NetworkSummary
+from graphkernel.ops.tensor import Tensor
 from kernelgen.desc import KernelDesc
 from kernelgen.kit import Kit
 from kernelgen.verify.record import Record, Status
@@ -146,10 +147,32 @@ def test_ascend_writes_kernels_their_meta_and_a_report(folder: Path) -> None:
         *(f"timelines/{name}.{ending}" for ending in ("svg", "trace.json")),
     }  # fmt: skip
     assert f"1/1 {name}: passed" in found.stderr
-    assert "2 kernel calls, 1 distinct: 1 passed in the simulator, 0 failed, 0 left" in found.stderr
+    assert (
+        "2 kernel calls, 1 distinct: 1 passed in the simulator, 0 failed, 0 refused; 2 operators left to the vendor (2 MatMul)"
+        in found.stderr
+    )
     page = (written / "report.html").read_text()
     assert f"timelines/{name}.svg" in page
     assert "never measured by us" in page
+
+
+def test_the_line_counts_every_operator_of_the_network_that_is_no_kernel(folder: Path) -> None:
+    """Also those of kernels that were refused; not views, for which nothing runs."""
+
+    def net(x: Tensor, w: Tensor) -> Tensor:
+        y = ops.reshape(ops.exp(x), (2, 2, 8)) @ w  # a product and a view
+        return ops.sin(ops.cast(y, "float64")) + ops.cos(ops.cast(y, "float64"))  # which no kernel computes
+
+    graph = gk.trace(net, gk.spec((4, 8)), gk.spec((8, 8)))
+    found, written, report = converted(folder, graph, "--optimize=ascend_oriented")
+    nodes = json.loads((written / "network.json").read_text())["nodes"]
+    others = [node["operator"] for node in nodes if "kernel" not in node]
+    run = [name for name in others if name != "Reshape"]
+    assert len(run) >= 3
+    assert sum(report["outside"].values()) == len(run)
+    assert report["views"] == len(others) - len(run)
+    assert f"{len(run)} operators left to the vendor (" in found.stderr
+    assert all(name in found.stderr for name in run)
 
 
 def test_the_network_says_what_runs_in_which_order(folder: Path) -> None:

@@ -107,7 +107,7 @@ def test_pages_of_networks_hold_it_as_text(name: str) -> None:
         run = Run(((1,),), False, 1.0, 1.0, called, {called: 1.0}, 1, 0.0, called)
         kernel = KernelLine(called, "passed", (called,), (called,), (called,), (called,), 1, 1, run=run)
         left = replace(kernel, status="vendor", reason=called, message=called, run=None)
-        return Page(NetworkSummary(called, called, 1, 1, (kernel, left), {called: 1}, 1.0).to_html())
+        return Page(NetworkSummary(called, called, 1, 1, (kernel, left), {called: 1}, 1, 1.0).to_html())
 
     assert page(name).tags == page("plain").tags
     assert page(name).attributes == page("plain").attributes

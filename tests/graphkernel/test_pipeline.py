@@ -194,6 +194,10 @@ def test_log_lines_are_those_of_mindspore(caplog: pytest.LogCaptureFixture) -> N
     text = caplog.text
     assert "graph kernel pass stage2_highlevelopt1_6_graph_kernel_cse is disabled." in text
     assert "graph kernel pass stage1_cluster_4_graph_kernel_cluster is enabled." in text
+    for step in steps_for(Options.parse({"opt_level": 1})):
+        idle = f"graph kernel pass {step.name} is not needed here: {step.pass_.doc}." in text
+        assert idle == (step.enabled and step.pass_.absorbed)
+        assert f"Run graph kernel pass {step.name} in" not in text or not step.pass_.absorbed
     assert "Run graph kernel pass stage1_cluster_4_graph_kernel_cluster in " in text
     assert "graph kernel pass stage1_cluster_4_graph_kernel_cluster changed." in text
     assert "graph kernel pass stage1_cluster_3_graph_kernel_expander changed." not in text
