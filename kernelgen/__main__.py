@@ -46,7 +46,7 @@ app = typer.Typer(
 )
 Files = Annotated[list[Path], typer.Argument(help="composite JSON files, or directories of them", exists=True)]
 TargetName = Annotated[
-    str, typer.Option(help="python, cpu, gpu[:hip|opencl], ascend[:MACHINE], or a dotted module name")
+    str, typer.Option(help="python, cpu, gpu[:sm_86|hip|opencl], ascend[:MACHINE], or a dotted module name")
 ]
 Output = Annotated[Path | None, typer.Option("--json", help="write the results to this file")]
 
