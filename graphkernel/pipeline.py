@@ -43,7 +43,7 @@ from graphkernel.passes.absorbed import (
 )
 from graphkernel.passes.atomic_clean import atomic_clean
 from graphkernel.passes.axis_normalizer import axis_normalizer
-from graphkernel.passes.base import LOGGER, Pass, Step, by_name, dvm, flag, level, not_dvm, on
+from graphkernel.passes.base import LOGGER, Pass, Step, by_name, dvm, flag, level, not_dvm, on, without
 from graphkernel.passes.cast_matmul_fusion import cast_matmul_fusion
 from graphkernel.passes.cluster import graph_kernel_cluster
 from graphkernel.passes.compact_tensor_liveness import compact_tensor_liveness
@@ -191,7 +191,8 @@ PIPELINE = (
 
     Step(extend_output_for_update_state, "build", 0, level=1, when=not_dvm,
          why="descriptions must hold what effects depend on"),
-    Step(reduce_fake_output_memory, "build", 1, level=1, when=not_dvm, why="an output nobody reads needs no memory"),
+    Step(reduce_fake_output_memory, "build", 1, level=1, when=not_dvm & without("enable_dynamic_shape_fusion"),
+         why="an output nobody reads needs no memory"),
     Step(graph_kernel_cluster_for_dynshape, "build", 2, level=1,
          when=on("cpu", "gpu") & flag("enable_dynamic_shape_fusion"), why="what was left out for its shape gets a turn"),
     Step(symbol_engine_builder, "build", 3, level=1, when=on("cpu", "gpu") & flag("enable_dynamic_shape_fusion"),

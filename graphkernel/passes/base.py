@@ -132,6 +132,11 @@ def flag(name: str) -> Condition:
     return Condition(name, lambda options: options.is_on(name))
 
 
+def without(name: str) -> Condition:
+    """Holds when the flag is false."""
+    return Condition(f"not {name}", lambda options: not options.is_on(name))
+
+
 def level(least: int) -> Condition:
     """Holds from this opt_level on; for steps that a flag brings in at lower levels."""
     return Condition(f"opt_level {least}", lambda options: options.opt_level >= least)

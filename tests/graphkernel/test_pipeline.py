@@ -60,6 +60,22 @@ def test_stages_numbers_names_and_levels_are_those_of_mindspore() -> None:
     assert {name: [state[name] for state in states] for name in reference()} == reference()
 
 
+@pytest.mark.parametrize("flags", ["", " --kernel_generator=AKG"])
+@pytest.mark.parametrize("level", [1, 2, 3])
+def test_the_dynamic_shape_flag_switches_the_four_steps_that_it_switches_in_mindspore(level: int, flags: str) -> None:
+    """As MindSpore 2.10.0 logged it on a CPU, with and without the flag."""
+    plain = Options.parse(f"--opt_level={level}{flags}")
+    asked = Options.parse(f"--opt_level={level} --enable_dynamic_shape_fusion=true{flags}")
+    states = [{step.name: step.enabled for step in steps_for(options)} for options in (plain, asked)]
+    changed = {name: states[1][name] for name in states[0] if states[0][name] != states[1][name]}
+    assert changed == {
+        "stage6_build_1_reduce_fake_output_memory": False,
+        "stage6_build_2_graph_kernel_cluster_for_dynshape": True,
+        "stage6_build_3_symbol_engine_builder": True,
+        "stage7_postprocess_3_set_infershape_funtor": True,
+    }
+
+
 @pytest.mark.parametrize("target", ["cpu", "gpu", "ascend"])
 def test_absorbed_passes_say_why_and_leave_graphs_alone(target: str) -> None:
     absorbed = [step for step in steps_for(Options.parse({"target": target})) if step.pass_.absorbed]

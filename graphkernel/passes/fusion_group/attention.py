@@ -14,7 +14,9 @@ is no ``(1 - mask) * s`` is taken as what it is, a term of the scores; weights t
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 
+from graphkernel import ops
 from graphkernel.expanders.base import Declined
 from graphkernel.ir.graph import Node, Value
 from graphkernel.ir.types import Attrs, Dim
@@ -97,7 +99,7 @@ def _before_guard(value: Value) -> tuple[Value, Node] | None:
 
 
 def _empty_mask(scores: Scores) -> Node | None:
-    return next((fill for mask in scores.masks if (fill := made_by(mask, "FillV2")) is not None), None)
+    return made_by(scores.masks[0], "FillV2") if len(scores.masks) == 1 else None
 
 
 def _attention(root: Node, weights: _Weights, scores: Scores) -> Fusion | Declined | None:
@@ -141,11 +143,10 @@ def _serves(heads: Dim, groups: Dim) -> bool:
 
 
 def _masks(scores: Scores) -> tuple[tuple[Value, ...], dict[str, object]]:
-    """The operands behind query, key and value, and the attributes that say what they are."""
-    for mask in scores.masks:
-        seen = _seen(mask)
-        if seen is not None:
-            return (seen[0],), {"mask_value": seen[1]}
+    """The operands behind query, key and value, which add up to one, and the attributes that say what it is."""
+    seen = _seen(scores.masks[0]) if len(scores.masks) == 1 else None
+    if seen is not None:
+        return (seen[0],), {"mask_value": seen[1]}
     return scores.masks, {"optional": ("pse_shift",)} if scores.masks else {}
 
 
@@ -162,7 +163,8 @@ def _seen(mask: Value) -> tuple[Value, float] | None:
 def _product(rows: tuple[Rows, Rows, Rows], attrs: Attrs) -> Product:
     def build(query: Tensor, key: Tensor, value: Tensor, *masks: Tensor) -> tuple[Tensor, ...]:
         moved = [found.of(source) for found, source in zip(rows, (query, key, value), strict=True)]
-        return apply_all(PROMPT_FLASH_ATTENTION, *moved, *masks, **attrs)
+        terms = (reduce(ops.add, masks),) if masks else ()
+        return apply_all(PROMPT_FLASH_ATTENTION, *moved, *terms, **attrs)
 
     return build
 

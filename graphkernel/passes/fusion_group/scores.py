@@ -49,16 +49,16 @@ class Rows:
 
 
 def scores_of(value: Value) -> Scores | None:
-    """Reads the operand of a softmax: a product of matrices, scaled, then masked."""
+    """Reads the operand of a softmax: a product of matrices, scaled, then masked, by one term or several."""
     inner = unwidened(value)
     if inner != value:
         found = scores_of(inner)
         return replace(found, nodes=(*found.nodes, *_casts(value, inner))) if found is not None else None
     add = made_by(value, "Add")
-    for product, mask in both_orders(add) if add is not None else ():
-        found = _scaled_product(product)
+    for scores, mask in both_orders(add) if add is not None else ():
+        found = scores_of(scores)
         if add is not None and found is not None:
-            return replace(found, nodes=(*found.nodes, add), masks=(mask,))
+            return replace(found, nodes=(*found.nodes, add), masks=(*found.masks, mask))
     return _scaled_product(value)
 
 

@@ -49,12 +49,14 @@ SCALES: Mapping[str, tuple[Function, Function, Function]] = {  # of query, trans
     "divided": (lambda q: q / 2.0, lambda k: k, lambda s: s / 1.5),
     "a vector of one": (lambda q: q * np.full((1,), 0.5, np.float32), lambda k: k, lambda s: s),
 }
+BIAS = np.linspace(-1, 1, HEADS * QUERIES * KEYS, dtype=np.float32).reshape(1, HEADS, QUERIES, KEYS)
 MASKS: Mapping[str, Function] = {
     "none": lambda s, m: s,
     "added": lambda s, m: s + m,
     "added first": lambda s, m: m + s,
     "hidden": lambda s, m: s + (1.0 - m) * -10000.0,
     "weighed otherwise": lambda s, m: s + (2.0 - m) * -3.0,
+    "two terms": lambda s, m: (s + BIAS) + m,
 }
 
 
