@@ -9,6 +9,7 @@ import pytest
 
 import graphkernel as gk
 from examples.networks.bert import Bert
+from examples.networks.gpt import Gpt
 from examples.networks.llama import Llama
 from examples.networks.resnet import ResNet
 from examples.networks.weights import draw
@@ -22,6 +23,7 @@ NETWORKS: dict[str, Callable[[], Graph]] = {
     "bert": lambda: Bert(layers=1, hidden=8, heads=2, inner=12, vocabulary=9, positions=6).encoder(2, 5),
     "resnet": lambda: ResNet((1, 1), 2, 3).inference(2, 12),
     "llama": lambda: Llama(16, 4, 2, 24).block(2, 5),
+    "gpt of halves": lambda: Gpt(24, 3, dtype="float16").block(2, 5),
 }
 
 
@@ -36,7 +38,8 @@ def network(request: pytest.FixtureRequest) -> Graph:
 
 def agrees(found: tuple[np.ndarray, ...], graph: Graph, given: list[np.ndarray]) -> None:
     for result, expected in zip(found, gk.evaluate(graph, given), strict=True):
-        np.testing.assert_allclose(result, expected, rtol=2e-4, atol=2e-5)
+        relative, absolute = (2e-4, 2e-5) if result.dtype.itemsize > 2 else (1e-2, 1e-2)
+        np.testing.assert_allclose(result, expected, rtol=relative, atol=absolute)
 
 
 def test_in_the_interpreter(network: Graph) -> None:
