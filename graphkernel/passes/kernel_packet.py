@@ -19,16 +19,14 @@ from dataclasses import dataclass, field, replace
 
 from graphkernel.cluster.extract import body_of, call_of, with_unique_labels
 from graphkernel.cluster.naming import content
-from graphkernel.ir.graph import CONSTANT, LEAVES, Graph, Node, Value, keep
+from graphkernel.ir.graph import LEAVES, Graph, Node, Value, keep
 from graphkernel.ir.opdef import Kind
 from graphkernel.ir.types import Attrs, AttrValue, Sym, symbols_of
-from graphkernel.ops.random import is_random
 from graphkernel.options import Options
 from graphkernel.passes.base import Context, graph_pass
-from graphkernel.passes.shape_values import SOURCES
+from graphkernel.passes.shape_values import numbers_of_shapes
 
 PASS_NAME = "kernel_packet"
-MOST_NUMBERS = 64  # elements that the host computes at most for one operand
 ATTRIBUTE = "only_depend_shape"
 
 
@@ -39,7 +37,7 @@ def kernel_packet(graph: Graph, context: Context) -> Graph:
     ``enable_packet_ops_only`` and ``disable_packet_ops`` say which operators may. What several operators need is computed in
     each: it is a few numbers.
     """
-    host = _host_side(graph)
+    host = numbers_of_shapes(graph)
     names = _PacketNames()
     moved: dict[Value, Value] = {value: value for node in graph.nodes if node.op in LEAVES for value in node.outs}
     for node in graph.operators:
@@ -53,18 +51,6 @@ def kernel_packet(graph: Graph, context: Context) -> Graph:
         moved.update(zip(node.outs, made.outs, strict=True))
     result = graph.with_outputs(tuple(moved[value] for value in graph.outputs))
     return result if result is graph else with_unique_labels(result)
-
-
-def _host_side(graph: Graph) -> frozenset[Node]:
-    """The operators that compute a few numbers from shapes alone."""
-    found: set[Node] = set()
-    for node in graph.operators:
-        few = all(isinstance(type_.size, int) and type_.size <= MOST_NUMBERS for type_ in node.types)
-        inside = any(arg.node in found for arg in node.args)
-        only = all(arg.node in found or arg.op is CONSTANT for arg in node.args)
-        if few and node.body is None and not is_random(node) and (node.op.name in SOURCES or (inside and only)):
-            found.add(node)
-    return frozenset(found)
 
 
 def _packed(node: Node, host: frozenset[Node], context: Context) -> tuple[Graph, tuple[Value, ...]] | None:

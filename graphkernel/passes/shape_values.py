@@ -11,8 +11,9 @@ from typing import Any, cast
 
 import numpy as np
 
-from graphkernel.ir.graph import Node, Value
+from graphkernel.ir.graph import CONSTANT, Graph, Node, Value
 from graphkernel.ir.types import Dim, divide_exactly
+from graphkernel.ops.random import is_random
 
 MOVING = frozenset(
     {
@@ -24,8 +25,21 @@ ARITHMETIC = frozenset({"Add", "Sub", "Mul", "ReduceProd", "ReduceSum", "Neg"})
 DIVISIONS = frozenset({"FloorDiv", "Div"})
 SOURCES = frozenset({"Shape", "Extent"})
 MOST_ELEMENTS = 1024  # shapes are small, and so is what they are computed from
+MOST_NUMBERS = 64  # elements of what is computed from shapes for an operator that is no shape itself
 
 Dims = np.ndarray[Any, np.dtype[np.object_]]
+
+
+def numbers_of_shapes(graph: Graph) -> frozenset[Node]:
+    """The operators that compute a few numbers from shapes and constants alone: known as soon as the inputs are there."""
+    found: set[Node] = set()
+    for node in graph.operators:
+        few = all(isinstance(type_.size, int) and type_.size <= MOST_NUMBERS for type_ in node.types)
+        inside = any(arg.node in found for arg in node.args)
+        only = all(arg.node in found or arg.op is CONSTANT for arg in node.args)
+        if few and node.body is None and not is_random(node) and (node.op.name in SOURCES or (inside and only)):
+            found.add(node)
+    return frozenset(found)
 
 
 def shape_value(value: Value) -> Dims | None:

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from graphkernel.errors import InputError
-from graphkernel.ir.bind import concrete_shape
+from graphkernel.ir.bind import concrete_attrs, concrete_shape
+from graphkernel.ir.graph import Value
 from graphkernel.ir.types import TensorType, evaluate
 from graphkernel.runtime.buffers import Lifetime, place, view_of
 from graphkernel.runtime.memory import HOST, Memory
@@ -49,6 +50,8 @@ def make_frame(plan: Plan, symbols: Mapping[str, int], memory: Memory = HOST) ->
         if value.constant is None:
             raise InputError(f"the content of constant {value.node.name} is unknown; give it to parse as weights")
         slots[plan.slots[value]] = memory.constant(value.constant)
+    for value, array in _numbers(plan, symbols).items():
+        slots[plan.slots[value]] = memory.take(array, value.node.name)
     arena_bytes = _fill_arena(plan, symbols, slots, memory)
     bound = tuple(step.bind(slots, symbols) for step in plan.steps)
     actions = memory.actions(plan, slots, bound)
@@ -65,6 +68,28 @@ def make_frame(plan: Plan, symbols: Mapping[str, int], memory: Memory = HOST) ->
         tuple((b.slot, positions[b.value]) for b in escaping if b.value in positions),
         tuple(_layout(value.type, symbols) for value in plan.graph.outputs),
         arena_bytes,
+    )
+
+
+def _numbers(plan: Plan, symbols: Mapping[str, int]) -> dict[Value, np.ndarray[Any, Any]]:
+    """What follows from the shapes: in place before a call, which then has no step for it."""
+    known: dict[Value, np.ndarray[Any, Any]] = {}
+    for node in plan.numbers:
+        operands = [known[arg] if arg in known else _content(arg, symbols) for arg in node.args]
+        with np.errstate(all="ignore"):
+            found = node.op.meaning(*operands, attrs=concrete_attrs(node.attrs, symbols))
+        arrays = found if isinstance(found, tuple) else (found,)
+        known.update((value, np.asarray(array)) for value, array in zip(node.outs, arrays, strict=True))
+    return known
+
+
+def _content(value: Value, symbols: Mapping[str, int]) -> np.ndarray[Any, Any]:
+    """A constant's content; of anything else an array without memory, of which only the shape is read."""
+    nothing = np.empty((), value.type.dtype.numpy)
+    return (
+        np.broadcast_to(nothing, concrete_shape(value.type.shape, symbols))
+        if value.constant is None
+        else value.constant
     )
 
 

@@ -15,6 +15,8 @@ from graphkernel.cluster.liveness import is_view
 from graphkernel.errors import RuntimeFailure
 from graphkernel.ir.graph import Graph, Node, Value
 from graphkernel.ir.types import Sym
+from graphkernel.ops.host import ONNX
+from graphkernel.passes.shape_values import SOURCES, numbers_of_shapes
 from graphkernel.runtime.host import HostLibrary
 from graphkernel.runtime.steps import Kernel, KernelStep, Step, ViewStep
 
@@ -63,6 +65,7 @@ class Output:
 class Plan:
     """Steps in order, where inputs, constants and outputs are, the buffers in between, and what went to numpy and why.
 
+    ``numbers`` are operators without a step: they compute a few numbers from shapes, once for each set of input shapes.
     ``differences`` are extents that some values of the symbols would make negative, each with the name of a node.
     """
 
@@ -71,6 +74,7 @@ class Plan:
     slots: Mapping[Value, int]
     inputs: tuple[int, ...]
     constants: tuple[Value, ...]
+    numbers: tuple[Node, ...]
     outputs: tuple[Output, ...]
     buffers: tuple[Buffer, ...]
     left_to_numpy: Mapping[Node, str]
@@ -95,6 +99,7 @@ def make_plan(graph: Graph, kernels: Mapping[Node, CompiledKernel], library: Hos
         slots,
         tuple(slots[value] for value in graph.inputs),
         tuple(node.out for node in graph.nodes if node.data is not None),
+        tuple(node for node in graph.operators if node in maker.numbers),
         _outputs(graph, steps, slots, roots),
         _buffers(graph, steps, slots, roots),
         maker.refused,
@@ -116,7 +121,11 @@ class _Hand:
         return self.who != NOBODY and (self.who, self.in_region) != (who, in_region)
 
 
-def _assign_hands(graph: Graph, library: HostLibrary, declined: Mapping[Node, str]) -> dict[Node, _Hand]:
+def _assign_hands(
+    graph: Graph, numbers: frozenset[Node], library: HostLibrary, declined: Mapping[Node, str]
+) -> dict[Node, _Hand]:
+    """Who runs each operator; nobody runs those whose numbers follow from shapes."""
+    declined = {**declined, **dict.fromkeys(numbers, "")}
     groups = {
         node: None if is_view(node) or node.body is not None or node in declined else library.group(node)
         for node in graph.operators
@@ -124,6 +133,8 @@ def _assign_hands(graph: Graph, library: HostLibrary, declined: Mapping[Node, st
     inner = {node: group for node, group in _views_inside(graph, groups, library).items() if node not in declined}
     hands: dict[Node, _Hand] = {}
     for node in graph.operators:
+        if node in numbers:
+            continue
         before = [hands[arg.node] for arg in node.args if arg.node in hands]
         if is_view(node) and node not in inner:
             hands[node] = replace(before[0], in_region=False) if before else _Hand(NOBODY, 0)
@@ -162,13 +173,36 @@ def _groups_after(graph: Graph, view: Node, groups: Mapping[Node, str | None]) -
     return found
 
 
+def _known_numbers(graph: Graph) -> frozenset[Node]:
+    """Operators that need shapes only, if those follow from the inputs'; but none of ONNX's own, which may fail."""
+    candidates, told = numbers_of_shapes(graph), {name for value in graph.inputs for name in value.type.symbols}
+    found: set[Node] = set()
+    for node in graph.operators:
+        if node in candidates and node.op is not ONNX:
+            is_source = node.op.name in SOURCES
+            if told.issuperset(_asked(node)) if is_source else all(_is_known(arg, found) for arg in node.args):
+                found.add(node)
+    return frozenset(found)
+
+
+def _asked(source: Node) -> tuple[str, ...]:
+    """The symbols of the shape, or of the dim, that an operator gives as numbers."""
+    if source.args:
+        return source.args[0].type.symbols
+    value = source.attrs.get("value")
+    return value.symbols if isinstance(value, Sym) else ()
+
+
+def _is_known(value: Value, numbers: set[Node]) -> bool:
+    return value.node in numbers or value.constant is not None
+
+
 def _regions(graph: Graph, hands: Mapping[Node, _Hand]) -> Iterator[tuple[Node, ...]]:
     """The operators in an order that respects their needs; those of one library region together."""
     position = {node: index for index, node in enumerate(graph.operators)}
     regions: dict[tuple[int, str], list[Node]] = {}
     singles: list[tuple[int, int, int, tuple[Node, ...]]] = []
-    for node in graph.operators:
-        hand = hands[node]
+    for node, hand in hands.items():
         if hand.in_region:
             regions.setdefault((hand.depth, hand.who), []).append(node)
         else:
@@ -189,12 +223,16 @@ class _Maker:
     declined: dict[Node, str] = field(default_factory=dict[Node, str])
     refused: Mapping[Node, str] = field(default_factory=dict[Node, str])
     is_stale: bool = False
+    numbers: frozenset[Node] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.numbers = _known_numbers(self.graph)
 
     def steps(self) -> list[Step]:
         """The steps in order. They are stale when a region was declined meanwhile: the next ones leave out why."""
         known = len(self.declined)
-        hands = _assign_hands(self.graph, self.library, self.declined)
-        self.refused = {node: hands[node].why for node in self.graph.operators if hands[node].who == NUMPY}
+        hands = _assign_hands(self.graph, self.numbers, self.library, self.declined)
+        self.refused = {node: hand.why for node, hand in hands.items() if hand.who == NUMPY}
         found: list[Step] = []
         for members in _regions(self.graph, hands):
             found.extend(self._steps_of(members, hands[members[0]], len(found)))
@@ -311,7 +349,7 @@ def _roots(steps: Sequence[Step]) -> dict[int, int]:
 def _outputs(
     graph: Graph, steps: Sequence[Step], slots: Mapping[Value, int], roots: Mapping[int, int]
 ) -> tuple[Output, ...]:
-    made = {slot for step in steps for slot in step.outputs if roots[slot] == slot}
+    made = {slot for step in steps for slot in step.outputs if roots[slot] == slot}  # not what follows from shapes
     found: list[Output] = []
     for value in graph.outputs:
         root = roots.get(slots[value])

@@ -31,6 +31,7 @@ INVARIANTS: dict[str, str] = {
     "P10": "memory of outputs is not reused",
     "P11": "outputs are written, each in memory that is no input's, no constant's and no other output's, or copied",
     "P12": "arrays that live at one time share no byte",
+    "P13": "what is computed before a call needs shapes, constants and what was computed before it only",
 }
 
 
@@ -77,6 +78,11 @@ def _broken_slots(plan: Plan) -> Iterator[tuple[str, str]]:
         yield "P1", "the slots of the inputs are not those of the graph's"
     if set(plan.constants) != {node.out for node in graph.nodes if node.data is not None}:
         yield "P1", "the constants are not those of the graph"
+    known = set(plan.constants)
+    for node in plan.numbers:
+        if node.op.name != "Shape" and not known.issuperset(node.args):
+            yield "P13", f"{node.name} reads what a step computes"
+        known.update(node.outs)
 
 
 @dataclass
@@ -102,6 +108,9 @@ class _Run:
             self._put(slot, _Memory(writable=position in assigned, made=False))
         for value in plan.constants:
             self._put(plan.slots.get(value, -1), _Memory(writable=False, made=False))
+        for node in plan.numbers:
+            for value in node.outs:
+                self._put(plan.slots.get(value, -1), _Memory(writable=False, made=False))
 
     def take(self, number: int, step: Step) -> Iterator[tuple[str, str]]:
         """Follows one step and yields what it breaks."""

@@ -20,6 +20,8 @@ from graphkernel.frontends.onnx_ops.base import (
 )
 from graphkernel.ir.types import Dim, Sym, divide_exactly, product
 from graphkernel.limits import LIMITS
+from graphkernel.ops.extents import EXTENT
+from graphkernel.ops.tensor import Tensor
 from graphkernel.ops.type_rules import broadcast_shapes
 
 BEYOND_EVERY_END = 2**31 - 1  # how exporters spell "to the end"
@@ -181,19 +183,23 @@ def pad(call: OnnxCall) -> Results:
 
 @onnx_op("Shape")
 def shape(call: OnnxCall) -> Results:
-    """Known when the operand's shape is static."""
-    dims = shape_of(call.operands[0])[call.attribute("start", 0) : call.attribute("end")]
-    known = static(dims)
-    return (
-        OnHost((len(dims),), "the shape is symbolic", dtype="int64") if known is None else np.asarray(known, np.int64)
-    )
+    """Known when the operand's shape is static; else known as soon as the inputs are there."""
+    own = shape_of(call.operands[0])
+    start, end, _ = slice(call.attribute("start", 0), call.attribute("end")).indices(len(own))
+    known = static(own[start:end])
+    if known is not None:
+        return np.asarray(known, np.int64)
+    whole = ops.shape_of(call.tensor(0))
+    return whole if (start, end) == (0, len(own)) else whole[start:end]
 
 
 @onnx_op("Size")
 def size(call: OnnxCall) -> Results:
-    """Known when the operand's shape is static."""
+    """Known when the operand's shape is static; else known as soon as the inputs are there."""
     count = product(shape_of(call.operands[0]))
-    return OnHost((), "the size is symbolic", dtype="int64") if isinstance(count, Sym) else np.asarray(count, np.int64)
+    if isinstance(count, Sym):
+        return Tensor(call.builder.emit(EXTENT, value=count, dst_type="int64"), call.builder)
+    return np.asarray(count, np.int64)
 
 
 @onnx_op("ConstantOfShape")

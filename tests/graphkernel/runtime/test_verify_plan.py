@@ -182,12 +182,16 @@ def kernel_makes_a_part(plan: Plan) -> Iterator[Plan]:
             yield with_buffer(plan, number, made_by_kernel=True)
 
 
+def numbers_of_a_step(plan: Plan) -> Iterator[Plan]:
+    yield replace(plan, numbers=plan.graph.operators[-1:])
+
+
 FAULTS: dict[Callable[[Plan], Iterator[Plan]], set[str]] = {
     steps_reordered: {"P2"}, step_left_out: {"P2", "P11"}, step_twice: {"P3"}, buffer_too_short: {"P9"},
     buffer_too_late: {"P9"}, buffer_left_out: {"P9"}, output_among_buffers: {"P10", "P9"}, output_not_copied: {"P11"},
     outputs_exchanged: {"P11"}, view_beyond_its_base: {"P5"}, other_operand: {"P4"}, writes_an_input: {"P3", "P4"},
     writes_a_constant: {"P3", "P4"}, slots_shared: {"P1"}, inputs_exchanged: {"P1"}, copy_forgotten: {"P6", "P7"},
-    result_elsewhere: {"P8", "P9"}, kernel_makes_a_part: {"P9"},
+    result_elsewhere: {"P8", "P9"}, numbers_of_a_step: {"P13"}, kernel_makes_a_part: {"P9"},
 }  # fmt: skip
 
 
