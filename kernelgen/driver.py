@@ -54,11 +54,11 @@ def _printed(target: Target, nest: Nest, code: CodePlan | None, trail: Trail) ->
 
 
 def _with_claims(target: Target, source: str, lowered: Lowered) -> Lowered:
-    """With a fact for each function of the source that claims more alignment than elements have."""
+    """With a fact for each function of the source that claims more than every place and number has."""
     if target.claims is None:
         return lowered
     shown = lowered.trail.run("claims", partial(target.claims, source))
-    facts = [Fact("alignment", f"@{name}", f"{count} addresses that are no multiples") for name, count in shown.items()]
+    facts = [Fact("claims", f"@{name}", f"{{ claim of {count} : does not hold }}") for name, count in shown.items()]
     return replace(lowered, proof=Proof((*lowered.proof.facts, *facts))) if facts else lowered
 
 

@@ -76,8 +76,8 @@ class Target:
     ``printer`` prints by choices that a plan may hold; ``emit`` then makes them itself.
     ``variant`` gives the same back end for another machine of its family, which is named behind a colon: ``ascend:910A``.
     ``at_hand`` gives the same back end for the very machine that is there, if one is.
-    ``claims`` shows, from the source alone, that addresses are aligned as it claims: function -> how many claims; it raises
-    ProofError for one that is not shown.
+    ``claims`` shows, from the source alone, what its instructions claim (aligned addresses; on some machines counts and
+    strides): function -> how many claims; it raises ProofError for one that is not shown.
     ``files`` gives what a user takes away of a kernel: file name -> text; None where the source is all there is.
     """
 

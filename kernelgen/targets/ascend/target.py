@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from kernelgen.errors import BackendUnavailable
 from kernelgen.nest.nodes import Nest
+from kernelgen.targets.ascend.claims import check_claims
 from kernelgen.targets.ascend.entry import SimulatedEntry
 from kernelgen.targets.ascend.errors import AscendError
 from kernelgen.targets.ascend.lower.assemble import assemble
@@ -32,8 +33,11 @@ def target_for(machine: Machine) -> Target:
     def files(source: str, nest: Nest) -> Mapping[str, str]:
         return kernel_files(source, nest, machine)
 
+    def claims(source: str) -> Mapping[str, int]:
+        return check_claims(source, machine)
+
     stages = "ascend" if machine.has_copy_pad else "ascend_blocks"
-    return Target("ascend", emit, load, machine=stages, variant=named, files=files)
+    return Target("ascend", emit, load, machine=stages, variant=named, files=files, claims=claims)
 
 
 def named(machine: str) -> Target:

@@ -1,0 +1,79 @@
+"""What instructions claim is shown from the text for all turns, blocks and sizes; what is planted in it is rejected."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import cache
+
+import kernel_examples as examples
+import pytest
+from product_kernels import Shape, product
+
+import kernelgen
+from kernelgen.dims import sym
+from kernelgen.errors import ProofError
+from kernelgen.targets.ascend.claims import check_claims
+from kernelgen.targets.ascend.machines import ASCEND_910B
+
+SAMPLES = {
+    "rows": lambda: examples.softmax(4096, 1024),
+    "short rows": lambda: examples.softmax(4096, 100),
+    "open rows": lambda: examples.softmax(sym("N"), 256),
+    "columns": lambda: examples.column_sum(700, 5000),
+    "half": lambda: examples.half_sum(50, 300),
+    "transposed": lambda: examples.transpose_add(40, 50),
+    "product": lambda: product(Shape(256, 256, 256), "float16"),
+}
+
+
+@cache
+def text(name: str) -> str:
+    return kernelgen.compile(SAMPLES[name](), "ascend").source
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_what_is_printed_is_shown_and_counted_in_the_proof(name: str) -> None:
+    kernel = kernelgen.compile(SAMPLES[name](), "ascend")
+    assert sum(check_claims(kernel.source, ASCEND_910B).values()) > 10
+    assert len(kernel.proof.about("claims")) == 1
+
+
+def planted(pattern: str, new: str) -> Callable[[str], str]:
+    def plant(source: str) -> str:
+        found, count = re.subn(pattern, new, source, count=1)
+        assert count, pattern
+        return found
+
+    return plant
+
+
+@pytest.mark.parametrize(
+    ("name", "pattern", "new", "said"),
+    [
+        ("rows", r"Exp\((t_\d+), (t_\d+),", r"Exp(\1, \2[3],", "32 bytes"),
+        ("rows", r"(in_0\[half_k_0 \* )4096\]", r"\g<1>4097]", "32 bytes"),
+        ("rows", r"Exp\((t_\d+), (t_\d+), n_0 \* 1024\)", r"Exp(\1, \2, n_0 * 1024 + 8)", "end in it"),
+        ("rows", r"Exp\((t_\d+), (t_\d+), n_0 \* 1024\)", r"Exp(\1, \2, n_0 - 1)", "1 at least"),
+        ("rows", r"(Sub\(.*?, 64), n_0, ", r"\1, n_0 * 64, ", "255 at most"),
+        ("rows", r"(Sub\(.*?), 64, n_0, ", r"\1, 65, n_0, ", "64 at most"),
+        ("rows", r"(Sub\(.*BinaryRepeatParams\{1, 1, 0, )128,", r"\g<1>256,", "255 at most"),
+        ("rows", r"(Sub\(.*BinaryRepeatParams\{1, 1, 0, )128,", r"\g<1>250,", "end in it"),
+        ("rows", r"(Sub\(.*BinaryRepeatParams\{1, 1, 0, 128, )128,", r"\g<1>at_1,", "255 at most"),
+        ("rows", r"(LocalTensor<float> in_0\(TPosition::VECCALC, )\d+,", r"\g<1>16,", "32 bytes"),
+        ("rows", r"(LocalTensor<float> in_0\(TPosition::VECCALC, )\d+,", r"\g<1>190000,", "at most"),
+        ("rows", r"static_cast<uint16_t>\(n_0\), 4096", r"static_cast<uint16_t>(n_0), 4128", "end in it"),
+        ("rows", r"static_cast<uint16_t>\(n_0\), 4096", r"static_cast<uint16_t>(n_0 * 4096), 4096", "4095 at most"),
+        ("rows", r"static_cast<uint16_t>\(n_0\), 4096", r"static_cast<uint16_t>(n_0), k_0 - 1", "1 at least"),
+        ("rows", r"Brcb\((\w+), (\w+), \(n_0 \+ 7\) / 8", r"Brcb(\1, \2, (n_0 + 700) / 8", "end in it"),
+        ("rows", r"\(total_0 - k_0 \* 4 < 4 \? total_0 - k_0 \* 4 : 4\)", r"(total_0 - k_0 * 4)", "at most|end in it"),
+        ("open rows", r"(total_0 \+ \d+)\) / ", r"\1 + 64) / ", "1 at least"),
+        ("product", r"(MmadParams\{)[^,]*,", r"\g<1>0,", "1 at least"),
+        ("product", r"(LoadData\(\w+\[)", r"\g<1>8 + ", "bytes"),
+    ],
+)
+def test_planted_claims_are_rejected(name: str, pattern: str, new: str, said: str) -> None:
+    source = text(name)
+    check_claims(source, ASCEND_910B)
+    with pytest.raises(ProofError, match=said):
+        check_claims(planted(pattern, new)(source), ASCEND_910B)
