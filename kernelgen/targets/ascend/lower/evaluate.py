@@ -25,9 +25,9 @@ from kernelgen.nest.nodes import (
     Statement,
     Store,
 )
+from kernelgen.targets.ascend.lower.doubles import cast
 from kernelgen.targets.ascend.lower.fold import PAIRS, fold, fold_columns, fold_rows, gathers
 from kernelgen.targets.ascend.lower.indices import element_step, to_expression
-from kernelgen.targets.ascend.lower.integers import cast
 from kernelgen.targets.ascend.lower.lanes import Lanes
 from kernelgen.targets.ascend.lower.operations import call
 from kernelgen.targets.ascend.lower.scope import Context, Scope

@@ -8,6 +8,7 @@ int64, uint64                 as two words, picked from memory and put back by G
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from kernelgen.dtypes import BOOL, FLOAT32, INT32, INT64, UINT16, UINT32, UINT64, Category, DType
 from kernelgen.targets.ascend.lower.lanes import Lanes, words_of
@@ -48,11 +49,11 @@ def whole(lanes: Lanes, value: Value, dtype: DType) -> Whole:
     """A value as words of what an operation on ``dtype`` computes with."""
     signed, wide = is_signed(dtype), dtype.bits > WORD
     if isinstance(value, Constant):
-        words = [Word.of(lanes, part) for part in words_of(int(value.value))]
+        words = [Word.of(lanes, part) for part in words_of(replace(value, dtype=dtype))]
         return Whole(tuple(words[: 2 if wide else 1]), signed, dtype.bits <= 16)
     if value.narrow is not None:
         value = value.narrow
-    if value.dtype in WIDE:
+    if value.dtype.bits == 64:
         low, high = lanes.parted(lanes.held(value))
         return Whole((Word(lanes, low), Word(lanes, high))[: 2 if wide else 1], signed)
     word = _word(lanes, value)

@@ -22,7 +22,20 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from kernelgen.dtypes import BOOL, FLOAT16, FLOAT32, INT8, INT16, INT32, INT64, UINT8, UINT16, UINT32, UINT64, DType
+from kernelgen.dtypes import (
+    BOOL,
+    FLOAT16,
+    FLOAT32,
+    FLOAT64,
+    INT8,
+    INT16,
+    INT32,
+    INT64,
+    UINT8,
+    UINT16,
+    UINT32,
+    DType,
+)
 from kernelgen.errors import UnsupportedError
 from kernelgen.targets.ascend.expressions import Expression, Number, ceil_div
 from kernelgen.targets.ascend.instructions import TensorRef
@@ -139,7 +152,7 @@ class Lanes:
 
     def new(self, dtype: DType, prefix: str = "t") -> Held:
         """A fresh tile for a result."""
-        return Held(self.writer.tile(prefix, dtype, self.capacity), dtype, self.names, level=self.level)
+        return Held(self.writer.tile(prefix, stored_as(dtype), self.capacity), dtype, self.names, level=self.level)
 
     def new_bits(self) -> Held:
         """A fresh tile for a bit a lane."""
@@ -164,8 +177,8 @@ class Lanes:
         """A constant in every lane."""
         if constant.dtype == BOOL:
             return self.as_bits(self.filled(Constant(float(constant.value), FLOAT16)))
-        if constant.dtype in (INT64, UINT64):
-            low, high = (Constant(part, INT32) for part in words_of(int(constant.value)))
+        if constant.dtype.bits == 64:
+            low, high = (Constant(part, INT32) for part in words_of(constant))
             return self.joined(low, high, constant.dtype)
         if constant.dtype in self.machine.operations["Duplicate"]:
             found = self.new(constant.dtype, "c")
@@ -484,11 +497,17 @@ def written(number: float, dtype: DType) -> int | float:
         return float(np.float32(number)) if dtype.is_float else int(number)
 
 
-def words_of(number: int) -> tuple[int, int]:
-    """The low and the high 32 bits of a number, with their signs."""
-    sign = 1 << 31
-    low, high = ((number >> shift ^ sign) % (1 << 32) - sign for shift in (0, 32))
+def words_of(constant: Constant) -> tuple[int, int]:
+    """The low and the high 32 bits of a number, with their signs; of a float64 those of its form in memory."""
+    value = constant.value
+    bits = int(np.float64(value).view(np.int64)) if constant.dtype == FLOAT64 else int(value)
+    low, high = ((bits >> shift ^ 1 << 31) % (1 << 32) - (1 << 31) for shift in (0, 32))
     return low, high
+
+
+def stored_as(dtype: DType) -> DType:
+    """The data type of a tile or an array in GM: no instruction moves a float64 but as its bits, a bool is a byte there."""
+    return {BOOL: UINT8, FLOAT64: INT64}.get(dtype, dtype)
 
 
 def tile_lanes(extent: int) -> int:

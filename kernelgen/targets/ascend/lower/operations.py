@@ -12,9 +12,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 
-from kernelgen.dtypes import BFLOAT16, BOOL, FLOAT16, FLOAT32, INT32, INT64, UINT32, DType
+from kernelgen.dtypes import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT32, INT64, UINT32, DType
 from kernelgen.errors import UnsupportedError
-from kernelgen.targets.ascend.lower import angles, functions, integers, powers
+from kernelgen.targets.ascend.lower import angles, doubles, functions, integers, powers
 from kernelgen.targets.ascend.lower.lanes import Lanes
 from kernelgen.targets.ascend.lower.reals import Real
 from kernelgen.targets.ascend.lower.values import Constant, Held, Value
@@ -51,14 +51,24 @@ def call(lanes: Lanes, function: str, args: Sequence[Value], dtype: DType) -> He
         return lanes.seen_as(RULES[function](lanes, signed, INT32), UINT32)
     if dtype == INT64 and all(map(_is_word, args)):
         dtype = kind = INT32
-    if function in integers.FUNCTIONS and kind.is_integer and not _is_native(lanes, function, kind):
+    if function in integers.FUNCTIONS and _is_whole(function, kind) and not _is_native(lanes, function, kind):
         return integers.call(lanes, function, args, kind)
+    if kind == FLOAT64 and function != "select":
+        if function not in doubles.FUNCTIONS:
+            raise UnsupportedError(
+                "unsupported-dtype", f"{function} of float64: {lanes.machine.name} has no unit for it"
+            )
+        return doubles.call(lanes, function, args)
     if kind == BFLOAT16 and function not in ("select", "neg"):
         wide = [_widened(lanes, arg) for arg in args]
         return lanes.cast(RULES[function](lanes, wide, FLOAT32 if dtype == BFLOAT16 else dtype), dtype)
     if function not in RULES:
         raise UnsupportedError("unsupported-op", f"no vector instructions for {function}")
     return RULES[function](lanes, args, dtype)
+
+
+def _is_whole(function: str, kind: DType) -> bool:
+    return kind.is_integer or (function == "select" and kind == FLOAT64)
 
 
 def _is_native(lanes: Lanes, function: str, kind: DType) -> bool:

@@ -8,7 +8,6 @@ GM, one copy for each core.
 
 from __future__ import annotations
 
-from kernelgen.dtypes import BOOL, UINT8
 from kernelgen.errors import UnsupportedError
 from kernelgen.nest.nodes import Alloc, Block, Buffer, Compare, For, If, LoopKind, Nest
 from kernelgen.nest.ranges import Range
@@ -27,7 +26,7 @@ from kernelgen.targets.ascend.lower.cube.plan import VECTOR, Plan, meet, plan_of
 from kernelgen.targets.ascend.lower.evaluate import statement
 from kernelgen.targets.ascend.lower.fits import compares, has_lanes, row_tiles
 from kernelgen.targets.ascend.lower.indices import to_expression
-from kernelgen.targets.ascend.lower.lanes import QUANTUM, Lanes, tile_lanes
+from kernelgen.targets.ascend.lower.lanes import QUANTUM, Lanes, stored_as, tile_lanes
 from kernelgen.targets.ascend.lower.scope import (
     ALIGNED,
     LOCAL_TYPES,
@@ -63,7 +62,7 @@ def promote(nest: Nest, machine: Machine, turn: int, outside: frozenset[str] = f
 
 
 def _declare(context: Context, buffer: Buffer, scope: Scope) -> None:
-    dtype = UINT8 if buffer.dtype == BOOL else buffer.dtype
+    dtype = stored_as(buffer.dtype)
     if dtype not in context.machine.operations["DataCopy"]:
         raise UnsupportedError(
             "unsupported-dtype", f"{buffer.name} is {dtype.name}: {context.machine.name} does not copy it"
@@ -163,7 +162,7 @@ def _allocate(context: Context, buffer: Buffer) -> None:
     """A local is a tile, or an array in GM with a copy for each core."""
     if buffer.name in context.outside or buffer.dtype not in LOCAL_TYPES:
         size = context.cores * local_size(buffer)
-        dtype = UINT8 if buffer.dtype == BOOL else buffer.dtype
+        dtype = stored_as(buffer.dtype)
         context.tensors[buffer.name] = GlobalTensor(f"{buffer.name}_gm", dtype, parameter_of(buffer), size)
     else:
         tile = context.writer.tile("local", buffer.dtype, _with_room(local_size(buffer)), primed=True)

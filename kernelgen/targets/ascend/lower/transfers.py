@@ -20,9 +20,9 @@ from kernelgen.nest.nodes import Buffer, Index, IndexBinary, Num, Ref, Space, Va
 from kernelgen.targets.ascend.build import Tensor
 from kernelgen.targets.ascend.expressions import BLOCK_INDEX, Expression, GetValue, Name, ceil_div
 from kernelgen.targets.ascend.instructions import GlobalTensor
+from kernelgen.targets.ascend.lower.doubles import cast
 from kernelgen.targets.ascend.lower.fold import columns_of
 from kernelgen.targets.ascend.lower.indices import divides, element_step, linear, to_expression
-from kernelgen.targets.ascend.lower.integers import cast
 from kernelgen.targets.ascend.lower.lanes import Lanes
 from kernelgen.targets.ascend.lower.scope import ALIGNED, Context, Scope, Unaligned, local_size
 from kernelgen.targets.ascend.lower.values import Constant, Held, Value
@@ -90,7 +90,8 @@ def place(context: Context, buffer: Buffer, index: Places, lanes: Lanes, scope: 
         params=(bursts, length, gap, pads, 0),
         padding=("false", 0, 0, 0),
     )
-    found = Held(tile, tensor.dtype, lanes.names, level=lanes.level)
+    kind = tensor.dtype if buffer.dtype == BOOL else buffer.dtype
+    found = Held(tile, kind, lanes.names, level=lanes.level)
     return lanes.as_bits(lanes.cast(found, FLOAT16)) if buffer.dtype == BOOL else found
 
 
@@ -103,7 +104,7 @@ def store(context: Context, buffer: Buffer, index: Places, value: Value, lanes: 
     offset = _position(context, buffer, index, scope)
     steps = steps_of(buffer, index, lanes.names)
     held = lanes.held(value)
-    held = held if held.bits or held.dtype == tensor.dtype else cast(lanes, held, tensor.dtype)
+    held = held if held.bits or held.dtype == buffer.dtype else cast(lanes, held, buffer.dtype)
     if len(steps) == 1 and steps[0] not in (Num(0), Num(1)):
         _scattered(context, tensor, offset, _expression(steps[0], scope), held, lanes)
         return

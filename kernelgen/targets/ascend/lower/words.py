@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from kernelgen.dtypes import INT32, UINT16, UINT32
+from kernelgen.dtypes import INT32, INT64, UINT16, UINT32
 from kernelgen.targets.ascend.instructions import TensorRef
 from kernelgen.targets.ascend.lower.lanes import Lanes, words_of
 from kernelgen.targets.ascend.lower.values import Constant, Held, Value
@@ -31,7 +31,7 @@ class Word:
     @staticmethod
     def of(lanes: Lanes, number: int) -> Word:
         """A known number, modulo 2^32."""
-        return Word(lanes, Constant(words_of(number)[0], INT32))
+        return Word(lanes, Constant(words_of(Constant(number, INT64))[0], INT32))
 
     @property
     def known(self) -> int | None:
@@ -92,6 +92,10 @@ class Word:
     def at_least(self, other: int) -> Word:
         """The larger of both, with their signs."""
         return self._scalar("Maxs", other)
+
+    def at_most(self, other: int) -> Word:
+        """The smaller of both, with their signs."""
+        return self._scalar("Mins", other)
 
     def times_high(self, other: Word) -> Word:
         """The high 32 bits of a product, both without signs: by halves, of which no sum runs over."""

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from kernelgen.dtypes import DType
+from kernelgen.dtypes import INT64, DType
 from kernelgen.targets.ascend.instructions import Kernel
 from kernelgen.targets.ascend.machine import Machine
 from kernelgen.targets.ascend.simulate.bench import Bench
@@ -62,6 +62,8 @@ class Surroundings:
         return found
 
     def holds(self, buffer: Buffer, dtype: DType) -> bool:
-        """Whether a buffer's array has elements of this type; a bool is a uint8 there."""
+        """Whether a buffer's array has elements of this type; a bool is a uint8 there, a float64 the bits of an int64."""
         found = buffer.array.dtype
+        if found == np.float64:
+            return dtype == INT64
         return found == dtype.numpy or (found == np.bool_ and dtype.name in ("uint8", "int8", "bool"))
