@@ -59,8 +59,9 @@ def _reduces_rows(product: Node, user: Area) -> bool:
     """Whether all that an area reduces are rows of the product's shape."""
     shape = product.types[0].shape
     reductions = [node for node in user.nodes if node.op.kind is Kind.REDUCE]
-    along = all(axes_of(node.attrs.ints("axis", ()), len(shape)) == (len(shape) - 1,) for node in reductions)
-    return user.kind is Kind.REDUCE and along and all(node.args[0].type.shape == shape for node in reductions)
+    if user.kind is not Kind.REDUCE or any(node.args[0].type.shape != shape for node in reductions):
+        return False
+    return all(axes_of(node.attrs.ints("axis", ()), len(shape)) == (len(shape) - 1,) for node in reductions)
 
 
 @fusion(Direction.FORWARD)

@@ -95,3 +95,15 @@ def test_rows_across_a_product_are_no_whole_rows() -> None:
         lambda x, w: ops.reduce_sum(ops.matmul(x, w), axis=(0,)), *[gk.spec(one, "float16") for one in shapes]
     )
     assert gk.optimize(graph, target="ascend").operators[0].op.name == "MatMul"
+
+
+def test_rows_of_another_rank_than_the_products_are_not_its_rows() -> None:
+    """As in GPT-2, whose products are matrices and whose norms have three axes."""
+
+    def net(x: Tensor, w: Tensor) -> Tensor:
+        y = ops.reshape(ops.matmul(x, w), (2, 300, 512))
+        return ops.reduce_sum(ops.exp(y), 2, keep_dims=True)
+
+    graph = gk.trace(net, gk.spec((600, 512), "float16"), gk.spec((512, 512), "float16"))
+    kernels = [node for node in gk.optimize(graph, target="ascend").operators if node.body is not None]
+    assert kernels
