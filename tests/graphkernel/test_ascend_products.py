@@ -34,6 +34,12 @@ NETS: dict[str, tuple[Callable[..., Any], Sequence[tuple[int | str, ...]]]] = {
     "softmax of rows that are not known": (lambda x, w: ops.softmax(ops.matmul(x, w)), (X, W)),
     "norm": (normed, ((48, 64), W, (48, 96), (96,), (96,))),
     "reshape": (lambda x: ops.exp(ops.reshape(ops.log(x), (32, 32))), ((16, 64),)),
+    "heads of a joint product": (
+        lambda x: ops.transpose(
+            ops.reshape(ops.strided_slice(x, (0, 32), (16, 64), (1, 1)), (2, 8, 4, 8)), (0, 2, 1, 3)
+        ),
+        ((16, 96),),
+    ),
     "slice": (lambda x: ops.exp(ops.strided_slice(x, (1, 2), (15, 60), (2, 3))), ((16, 64),)),
     "AddN": (lambda x, y, z: ops.exp(ops.add_n(x, y, z)), ((16, 64),) * 3),
 }

@@ -10,7 +10,7 @@ from kernelgen.desc import KernelDesc, ParallelFusion, TensorDesc
 from kernelgen.dims import Dim, Shape, evaluate, sym
 from kernelgen.dtypes import COMPLEX64, COMPLEX128, FLOAT32
 from kernelgen.samples import draw
-from tests.random_kernels import assigns, cuts, indexed, layouts, moves, pointwise, products, reductions, sparse
+from tests.random_kernels import assigns, cuts, indexed, layouts, linear, moves, pointwise, products, reductions, sparse
 from tests.random_kernels.values import DTYPES, MOST_ERROR, Sample, mixed_numbers, special_numbers
 from tests.random_kernels.writer import Writer
 
@@ -37,7 +37,7 @@ FAMILIES: Mapping[str, tuple[Step, ...]] = {
     "scatter": (indexed.tensor_scatter_add, indexed.unsorted_segment_sum), "csr": (sparse.csr,),
     "matmul": (products.matmul,), "fractal_matmul": (products.fractal_matmul,), "pool": (products.pool2d,),
     "conv": (products.conv2d,), "blocked_conv": (products.blocked_conv2d,), "complex": (pointwise.complex_number,),
-    "smooth": (pointwise.smooth,), "divide": (pointwise.divide,),
+    "layer": (linear.layer,), "smooth": (pointwise.smooth,), "divide": (pointwise.divide,),
 }  # fmt: skip
 """Further steps. A kernel has some families, so that an operator that a target lacks does not hide all others."""
 
