@@ -51,11 +51,23 @@ def multiplied(
         slack = slack + np.where(sizes > 0, terms * TINY[_summing(kind)] / 2, 0.0)
     found = widened(Interval(middle, middle.copy()), slack)
     found = _with_roundings(found, sizes + slack, kind, terms, whole)
-    lost = [product(_flag(value), np.ones_like(other)) for value, other in ((x, right),) if not value.is_exact]
-    lost += [product(np.ones_like(left), _flag(y))] if not y.is_exact else []
+    lost: list[Array] = []
+    if not x.is_exact:
+        lost += [product(_flag(x), np.ones_like(right)), product(_may_vanish(x), _infinite(right))]
+    if not y.is_exact:
+        lost += [product(np.ones_like(left), _flag(y)), product(_infinite(left), _may_vanish(y))]
     for where in lost:
         found = forgotten(found, where > 0)
     return rounded(found, kind)
+
+
+def _may_vanish(value: Interval) -> Array:
+    """1 where a range has 0 in it: an infinite factor makes that NaN."""
+    return np.where((value.low <= 0) & (value.high >= 0), 1.0, 0.0)
+
+
+def _infinite(value: Array) -> Array:
+    return np.where(np.isinf(value), 1.0, 0.0)
 
 
 def product_of(value: Interval, fold: Move, kind: DType, terms: float) -> Interval:

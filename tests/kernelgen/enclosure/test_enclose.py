@@ -221,3 +221,14 @@ def test_each_product_of_a_sum_may_lose_half_of_the_smallest_number():
     assert not fault(desc, [small, part], [together])
     assert fault(desc, [small, part], [2 * separately])
     assert fault(desc, [0 * small, part], [separately])
+
+
+def test_a_factor_that_may_round_to_zero_says_nothing_beside_an_infinite_one():
+    """The smallest number of half precision times 2^-6 is 0 or, with more digits, is not: 0 times infinity is NaN."""
+    w, x, y = Writer(), tensor("x", 2, 2, dtype=FLOAT16), tensor("y", 2, 2, dtype=FLOAT16)
+    small = w.op("Mul", x, constant(2.0**-6, FLOAT16), shape=(2, 2), dtype=FLOAT16)
+    desc = w.desc("sums", (x, y), w.op("MatMul", small, y, shape=(2, 2), dtype=FLOAT16))
+    given = [np.asarray([[2.0**-24, 1], [1, 1]], np.float16), np.asarray([[INF, 1], [1, 1]], np.float16)]
+    for first in (NAN, INF):
+        assert not fault(desc, given, [np.asarray([[first, 2.0**-6], [INF, 2.0**-5]], np.float16)])
+    assert fault(desc, given, [np.asarray([[INF, 2.0**-6], [NAN, 2.0**-5]], np.float16)])
