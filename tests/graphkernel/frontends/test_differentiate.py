@@ -110,6 +110,15 @@ def test_dropout_is_masked_as_it_was() -> None:
     assert gradient.sum() == value
 
 
+def test_a_mask_that_is_drawn_anew_is_drawn_once() -> None:
+    """Without seeds each run has another mask, and its gradient has the same."""
+    both = gk.value_and_grad(lambda x: ops.reduce_sum(ops.dropout(x * 2.0, keep_prob=0.5)[0]))
+    x = np.ones((64, 8), np.float32)
+    for run in (both, gk.jit(both)):
+        value, gradient = run(x)
+        assert gradient.sum() == value
+
+
 class TestGraphs:
     def graph(self) -> gk.Graph:
         return gk.trace(lambda x, ids: ops.gather(x, ids), gk.spec((3, 2)), gk.spec(4, "int32"))
