@@ -24,7 +24,7 @@ KB, MB = 1 << 10, 1 << 20
 SIZES = MappingProxyType(
     {
         "gpu": (32 * MB, 128 * MB, 512 * MB, 16 * MB, 8 * MB, 2 * MB, 512 * KB),
-        "ascend": (16 * MB, 64 * MB, 128 * MB, 8 * MB, 4 * MB, 2 * MB, 1 * MB, 512 * KB, 128 * KB),
+        "ascend": (16 * MB, 64 * MB, 128 * MB, 8 * MB, 4 * MB, 2 * MB, 1 * MB, 512 * KB, 128 * KB, 32 * KB),
     }
 )
 """For interpreted targets, bytes of arguments: the first is what a kernel keeps of its size where it takes seconds, larger
