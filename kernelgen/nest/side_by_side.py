@@ -127,6 +127,10 @@ class _Part:
         few = most_blocks is None or (isinstance(blocks, Num) and blocks.value <= most_blocks)
         return self.grid.threads == shape or few
 
+    def may_have_others(self, shape: tuple[int, int]) -> bool:
+        """Whether threads beyond its own may do what one of its own does: read again, which what is updated does not bear."""
+        return not (self.meets and self.read & self.written) or self.threads == shape[0] * shape[1]
+
 
 def _seen(buffers: Iterable[Buffer]) -> frozenset[str]:
     return frozenset(buffer.name for buffer in buffers if buffer.space not in (Space.PRIVATE, Space.SHARED))
@@ -154,7 +158,7 @@ def _fit(parts: Sequence[_Part], device: Abilities, asked: bool) -> bool:
         return False
     few = None if asked else FEW * device.processors
     fits = shared <= (device.array_bytes if asked else MOST_SHARED)
-    return fits and all(part.plain and part.may_be_idle(shape, few) for part in parts)
+    return fits and all(part.plain and part.may_be_idle(shape, few) and part.may_have_others(shape) for part in parts)
 
 
 def _is_brief(parts: Sequence[_Part], shape: tuple[int, int], device: Abilities) -> bool:
