@@ -19,6 +19,7 @@ from docs.compile_times import compile_times
 from docs.device import classes
 from docs.differentiation import differentiation
 from docs.hostile import hostile_inputs
+from docs.long_runs import faults, fuzzers, memory
 from docs.markdown import page, table
 from docs.v100 import shares
 from graphkernel.cluster.model import MODELS
@@ -61,6 +62,8 @@ def pages() -> Mapping[str, str]:
         **ascend_networks(),
         **hostile_inputs(),
         "README.md": readme(),
+        "docs/fuzzing.md": with_figures("docs/fuzzing.md", fuzzers()),
+        "docs/processes.md": with_figures("docs/processes.md", memory(), faults()),
         "docs/gpu.md": with_figures("docs/gpu.md", classes(), shares()),
     }
 
