@@ -88,7 +88,7 @@ ASCEND = (
         "allreduce_fwd",
         "allreduce_bwd",
     ),
-    *("transpose", "injective_output", "isolate_reshape", *LAST),
+    *("transpose", "isolate_reshape", *LAST),
 )
 
 MODELS: Mapping[str, SplitModel] = {
