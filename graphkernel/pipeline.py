@@ -186,6 +186,8 @@ PIPELINE = (
          why="an effect must depend on what it reads, not on a tuple"),
     Step(parallel_fusion, "combine", 2, level=1, when=on("gpu", "ascend") & flag("enable_parallel_fusion"),
          why="all kernels are known: those that leave the device idle are launched together"),
+    Step(parallel_fusion, "combine", 20, level=3, when=on("cpu") & flag("enable_parallel_fusion"),
+         why="where MindSpore leaves it out: kernels of less work than a call are called together"),
     Step(compact_tensor_liveness, "combine", 3, level=2, when=on("gpu", "ascend"),
          why="the last step that moves kernels; clearing memory early would keep it alive"),
 

@@ -118,11 +118,12 @@ def test_no_cycle_closes_and_numbers_stay(program: tuple[Graph, list[np.ndarray]
     assert gk.parse(str(after)) == after
 
 
-def test_level_three_joins_on_a_gpu() -> None:
+def test_level_three_joins_on_a_gpu_and_on_a_cpu() -> None:
     graph = gk.trace(independent, gk.spec((16,)), gk.spec((16,)))
     assert sizes(gk.optimize(graph, opt_level=3, target="gpu")) == [2]
     assert sizes(gk.optimize(graph, opt_level=2, target="gpu")) == []
-    assert sizes(gk.optimize(graph, opt_level=3, target="cpu")) == []
+    assert sizes(gk.optimize(graph, opt_level=3, target="cpu")) == [2]
+    assert sizes(gk.optimize(graph, opt_level=2, target="cpu")) == []
     assert sizes(gk.optimize(graph, target="cpu", flags="--enable_pass=combine.parallel_fusion")) == [2]
 
 
