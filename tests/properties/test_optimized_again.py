@@ -108,18 +108,19 @@ def test_products_keep_their_numbers(
 
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("name", NETWORKS)
-def test_a_network_is_final_after_one_time_and_runs_through_the_steps_of_others(name: str, target: str) -> None:
+def test_a_network_is_optimized_again_for_its_own_and_for_other_targets(name: str, target: str) -> None:
     graph = NETWORKS[name].tiny()
     arrays = draw(graph)
     expected = gk.evaluate(graph, arrays)
     for level in (1, 2, 3):
         fused = optimized(graph, (target, level, ""))
-        assert optimized(fused, (target, level, "")) == fused
-        for other in TARGETS:
-            again = optimized(fused, (other, 2, ""))
+        for other, second in ((target, level), *((other, 2) for other in TARGETS)):
+            again = optimized(fused, (other, second, ""))
+            assert again == fused or (other, second) != (target, level) or launches(again) < launches(fused)
             if again != fused:
                 pairs = zip(gk.evaluate(again, arrays), expected, strict=True)
-                assert max(largest_difference(got, want) for got, want in pairs) < 1e-4
+                tolerance = 1e-2 if name.endswith("float16") else 1e-4
+                assert max(largest_difference(got, want) for got, want in pairs) < tolerance
 
 
 @given(seed=st.integers(0, 10**9), options=OPTIONS)
