@@ -1,4 +1,4 @@
-"""``python -m benchmarks ascend --json OUT``: whole ONNX networks converted for an Ascend A2, every kernel simulated.
+"""``python -m benchmarks ascend --json OUT``: whole networks converted for an Ascend A2, every kernel simulated.
 
 For each network what ``graphkernel convert --optimize=ascend_oriented`` does: fuse, make every distinct kernel, run it in
 the simulator against the reference, write all files. Times of kernels are estimates, never measured by us.
@@ -19,12 +19,14 @@ import graphkernel as gk
 from benchmarks.networks import NETWORKS
 from examples import export_minilm_onnx, resnet50
 from examples.minilm import INNER, LAYERS, WIDTH
+from examples.networks.bert import Bert
+from examples.networks.gpt import Gpt
 from graphkernel.export.kernels import export, maker_for
 from graphkernel.export.summary import FAILED, PASSED, VENDOR, KernelLine
 from graphkernel.ir.graph import Graph
 
 MACHINE, LEVEL = "910B", 2
-WORDS, PLACES = 1000, 512
+WORDS, PLACES, TOKENS = 1000, 512, 128
 
 
 def minilm() -> Graph:
@@ -64,7 +66,11 @@ def drawn_weights() -> dict[str, np.ndarray]:
     return {name: (random.standard_normal(shape) * 0.05).astype(np.float32) for name, shape in shapes.items()}
 
 
-GRAPHS: Mapping[str, Callable[[], Graph]] = {"minilm": minilm, "resnet50": resnet}
+GRAPHS: Mapping[str, Callable[[], Graph]] = {
+    "minilm": minilm, "resnet50": resnet,
+    "bert_layer_float16": lambda: Bert(layers=1, vocabulary=WORDS, dtype="float16").encoder(1, TOKENS),
+    "gpt_block_float16": lambda: Gpt(dtype="float16").block(1, TOKENS),
+}  # fmt: skip
 TINY: Mapping[str, Callable[[], Graph]] = {
     "bert": NETWORKS["bert_encoder"].tiny, "resnet": NETWORKS["resnet_inference"].tiny,
 }  # fmt: skip
