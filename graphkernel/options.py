@@ -91,7 +91,9 @@ class Options(BaseModel):
         default=0, description="bytes that recomputing must save at the peak to be worth it; 0: no recomputing"
     )
     enable_kernel_packet: bool | None = Field(
-        default=None, description="small shape computations join the kernel they feed; MS_DEV_ENABLE_KERNEL_PACKET"
+        default=None,
+        description="operators outside of kernels take small shape computations along, on ascend; "
+        "MS_DEV_ENABLE_KERNEL_PACKET",
     )
     disable_matmul_post_fusion: bool = Field(default=False, description="nothing joins a matrix product behind it")
     enable_allreduce_prologue_fusion: bool = Field(default=True, description="what feeds an AllReduce may join it")
