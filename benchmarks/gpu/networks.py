@@ -21,7 +21,7 @@ import numpy as np
 import onnx
 
 import graphkernel as gk
-from benchmarks.gpu.compiles import Record, fault, resources
+from benchmarks.gpu.compiles import ARCHS, Record, fault, resources
 from benchmarks.gpu.descriptions import LEVEL, TARGET
 from benchmarks.networks import NETWORKS, NO_LAUNCH
 from examples import export_minilm_onnx, resnet50
@@ -126,7 +126,7 @@ def verified(desc: KernelDesc) -> Record:
     }
     if found.status is not Status.PASSED:
         row["reason"] = f"{found.reason}: {found.message}"[:1000]
-    return row | resources(desc)
+    return row | resources(desc, ARCHS)
 
 
 def _failures(rows: Sequence[Record]) -> Iterator[tuple[str, str]]:

@@ -187,9 +187,9 @@ def _agreeing(a: Statement, first: Access, b: Statement, second: Access, axes: A
     """The axes on which two accesses of one element must be equal: some dim is addressed directly by both."""
     left = {Var(it.name): axis for it, axis in zip(a.iterators, axes[a.name], strict=True)}
     right = {Var(it.name): axis for it, axis in zip(b.iterators, axes[b.name], strict=True)}
-    equal = {
+    equal = {  # a place may be a size too: it is no axis
         left[i]
         for i, j in zip(first.index, second.index, strict=True)
-        if isinstance(i, Var) and isinstance(j, Var) and left[i] == right[j]
+        if isinstance(i, Var) and isinstance(j, Var) and i in left and left[i] == right.get(j)
     }
     return frozenset(equal | {block for block, axis in axes.blocked.items() if axis in equal})
