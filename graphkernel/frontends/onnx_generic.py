@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 Types = Sequence[TensorType | None]
 
-ONNX_DOMAINS = ("", "ai.onnx.ml", "ai.onnx.training", "ai.onnx.preview.training")
 ONNXRUNTIME_NAMES = {"float": "float32", "double": "float64"}
 """How onnxruntime calls data types, where not as numpy does."""
 
@@ -85,7 +84,7 @@ def _inferred(
     known = {n: numpy_helper.from_array(x) for n, x in zip(node.input, data, strict=True) if x is not None}
     imports = [helper.make_opsetid(key, value) for key, value in opsets.items()]
     try:
-        if _domain(node) not in ONNX_DOMAINS and find_spec("onnxruntime") is not None:
+        if not defs.has(node.op_type, _domain(node)) and find_spec("onnxruntime") is not None:
             return _by_onnxruntime(named, types, known, imports)
         schema = defs.get_schema(node.op_type, _version(node, opsets), _domain(node))
         return shape_inference.infer_node_outputs(schema, named, types, known, opset_imports=imports)
