@@ -37,6 +37,7 @@ from kernelgen.nest.nodes import (
     Store,
     Var,
 )
+from kernelgen.nest.substitute import substituted_block
 from kernelgen.nest.walk import Moved, accesses_by_buffer, move, statements, stored_buffers
 
 
@@ -79,7 +80,7 @@ def _joined(first: Statement, second: Statement) -> For | None:
     names = _same(loops, others) or _by_place(loops, others, body, tail)
     if names is None:
         return None
-    renamed = _renamed(tail, names)
+    renamed = substituted_block(tail, names)
     if not _meet_in_one_iteration(body, renamed, loops):
         return None
     return _around(loops, Block((*body.statements, *renamed.statements)))
@@ -155,28 +156,6 @@ def _is_plain(body: Block) -> bool:
 
 def _bounds(loop: For) -> tuple[Index, Index, int]:
     return loop.lower, loop.upper, loop.step
-
-
-def _renamed(body: Block, names: dict[str, Index]) -> Block:
-    """The body with other loop variables."""
-    return Block(tuple(_renamed_part(part, names) for part in body.statements))
-
-
-def _renamed_part(part: Statement, names: dict[str, Index]) -> Statement:
-    match part:
-        case Let(_, value):
-            return replace(part, value=ix.substitute_in(value, names))
-        case Store(_, index, value) | Accumulate(_, index, _, value):
-            places = tuple(ix.substitute(i, names) for i in index)
-            return replace(part, index=places, value=ix.substitute_in(value, names))
-        case If(conditions, body):
-            sides = ((ix.substitute(c.left, names), ix.substitute(c.right, names)) for c in conditions)
-            changed = tuple(replace(c, left=a, right=b) for c, (a, b) in zip(conditions, sides, strict=True))
-            return If(changed, _renamed(body, names))
-        case Block():
-            return _renamed(part, names)
-        case _:
-            return part
 
 
 def _meet_in_one_iteration(first: Block, second: Block, loops: Sequence[For]) -> bool:
