@@ -16,7 +16,9 @@ import numpy as np
 from graphkernel.array_files import read_arrays
 from graphkernel.doors import read_text, write_whole, writing
 from graphkernel.errors import FrontendError, ParseError
+from graphkernel.frontends.fixed_extents import with_extents
 from graphkernel.frontends.onnx import load_onnx
+from graphkernel.frontends.onnx_symbols import check_given, symbol_name
 from graphkernel.handoff import load_composite
 from graphkernel.ir.graph import ConstantData, Graph
 from graphkernel.ir.literals import INLINE_LIMIT
@@ -27,17 +29,20 @@ from graphkernel.ops import OPS
 EXTENSIONS = (".onnx", ".gk", ".json", ".info")
 
 
-def load(path: str | os.PathLike[str]) -> Graph:
-    """The graph in a file. Raises ``FrontendError`` (or ``ParseError``, with line and column) saying what is wrong where."""
+def load(path: str | os.PathLike[str], dims: Mapping[str, int] | None = None) -> Graph:
+    """The graph in a file. ``dims`` fixes extents of inputs that have a name: ``dims={"height": 320}``.
+
+    Raises ``FrontendError`` (or ``ParseError``, with line and column) saying what is wrong where.
+    """
     file = Path(path)
     _require_file(file)
     match file.suffix:
         case ".onnx":
-            return load_onnx(file)
+            return load_onnx(file, dims)
         case ".gk":
-            return _load_text(file)
+            return _fixed(_load_text(file), dims)
         case ".json" | ".info":
-            return load_composite(file)
+            return _fixed(load_composite(file), dims)
         case other:
             raise FrontendError(f"{file}: the extension {other or '(none)'} is none of {', '.join(EXTENSIONS)}")
 
@@ -51,6 +56,13 @@ def _require_file(file: Path) -> None:
         raise FrontendError(f"{file}: cannot be read: {error}") from error
     if not found:
         raise FrontendError(f"{file}: not a file")
+
+
+def _fixed(graph: Graph, dims: Mapping[str, int] | None) -> Graph:
+    if not dims:
+        return graph
+    check_given(dims, [value.type for value in graph.inputs])
+    return with_extents(graph, {symbol_name(name): extent for name, extent in dims.items()})
 
 
 def _load_text(file: Path) -> Graph:

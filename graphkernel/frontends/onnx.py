@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -24,6 +24,7 @@ from graphkernel.frontends.onnx_external import check_external
 from graphkernel.frontends.onnx_generic import generic_attributes, inferred_types
 from graphkernel.frontends.onnx_ops.base import Declined, OnHost, OnnxCall, OnnxRule, Operand, Results
 from graphkernel.frontends.onnx_ops.extents import MOST_ELEMENTS, Extents, extents_of_array, known_extents
+from graphkernel.frontends.onnx_symbols import Symbols, check_given
 from graphkernel.frontends.onnx_types import data_type, disagreement, tensor_type
 from graphkernel.ir.computed import Allowance
 from graphkernel.ir.graph import Builder, Graph, Value
@@ -38,8 +39,11 @@ if TYPE_CHECKING:
 BODY_OPERATORS = frozenset({"If", "Loop", "Scan", "SequenceMap"})
 
 
-def load_onnx(path: str | os.PathLike[str]) -> Graph:
-    """The graph of an ONNX file; its external data is read from the file's folder. Raises ``FrontendError``."""
+def load_onnx(path: str | os.PathLike[str], dims: Mapping[str, int] | None = None) -> Graph:
+    """The graph of an ONNX file; its external data is read from the file's folder. Raises ``FrontendError``.
+
+    ``dims`` gives extents of inputs that the model names a number.
+    """
     import onnx
 
     content = read_bytes(path, FrontendError, LIMITS.model_bytes)
@@ -50,10 +54,10 @@ def load_onnx(path: str | os.PathLike[str]) -> Graph:
         name = identifier(model.graph.name or Path(path).stem)
     except Exception as error:  # protobuf, the file system and onnx's checks of external data have no common class
         raise FrontendError(f"{path}: cannot be read as an ONNX model: {error}") from error
-    return import_onnx(model, name=name)
+    return import_onnx(model, name=name, dims=dims)
 
 
-def import_onnx(model: ModelProto, name: str | None = None) -> Graph:
+def import_onnx(model: ModelProto, name: str | None = None, dims: Mapping[str, int] | None = None) -> Graph:
     """The graph of a model in memory. Raises ``FrontendError``, which names the node."""
     if model.functions:
         raise FrontendError(
@@ -66,9 +70,10 @@ def import_onnx(model: ModelProto, name: str | None = None) -> Graph:
         data_type(tensor.data_type, f"initializer {tensor.name}")
         constants[tensor.name] = array_of(tensor, f"initializer {tensor.name}")
     declared = {info.name: info.type for info in (*model.graph.value_info, *model.graph.output)}
-    importer = _Importer(opsets, Allowance.beside(constants.values()), declared)
+    infos = [info for info in model.graph.input if info.name not in constants]
+    importer = _Importer(opsets, Allowance.beside(constants.values()), Symbols.of(infos, dims or {}), declared)
     importer.values.update((name, _known(array)) for name, array in constants.items())
-    inputs = [importer.parameter(info) for info in model.graph.input if info.name not in constants]
+    inputs = importer.parameters(infos)
     for position, node in enumerate(model.graph.node):
         with named(f"node {position}"):
             importer.node(node, position)
@@ -116,18 +121,29 @@ class _Importer:
 
     opsets: dict[str, int]
     allowance: Allowance
+    symbols: Symbols
     declared: dict[str, TypeProto] = field(default_factory=dict[str, "TypeProto"])
     builder: _OriginBuilder = field(default_factory=_OriginBuilder)
     values: dict[str, _Imported] = field(default_factory=dict[str, _Imported])
 
-    def parameter(self, info: ValueInfoProto) -> Value:
-        """An input of the graph."""
+    def parameters(self, infos: Sequence[ValueInfoProto]) -> list[Value]:
+        """The inputs of the graph, with the extents that were given numbers."""
+        types = [self._input_type(info) for info in infos]
+        check_given(self.symbols.given, types)
+        made: list[Value] = []
+        for info, type_ in zip(infos, types, strict=True):
+            made.append(self.builder.parameter(identifier(info.name), self.symbols.input_type(type_)))
+            self.values[info.name] = _Imported(Tensor(made[-1], self.builder))
+        return made
+
+    def _input_type(self, info: ValueInfoProto) -> TensorType:
         if not info.type.HasField("tensor_type"):
             raise FrontendError(f"input {info.name}: only tensors can be inputs")
         with named(f"input {info.name}"):
-            value = self.builder.parameter(identifier(info.name), tensor_type(info.type, f"input {info.name}"))
-        self.values[info.name] = _Imported(Tensor(value, self.builder))
-        return value
+            name = identifier(info.name).replace(".", "_")
+            return tensor_type(
+                info.type, f"input {info.name}", lambda dim, axis: self.symbols.named(dim, f"{name}_{axis}")
+            )
 
     def node(self, node: NodeProto, position: int) -> None:
         """One node: its rule, or the generic operator."""

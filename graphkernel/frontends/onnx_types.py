@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from graphkernel.errors import FrontendError
-from graphkernel.ir.types import Dim, DType, TensorType, dtype, parse_dim, sym
+from graphkernel.ir.types import Dim, DType, TensorType, dtype, parse_dim
 from graphkernel.limits import LIMITS
 
 if TYPE_CHECKING:
     from onnx import TypeProto
+
+Called = Callable[[Any, int], Dim]
+"""From an extent (an onnx message) and its axis to a dim."""
+
+UNKNOWN = -1
+"""How some exporters write an extent without a name."""
 
 
 def data_type(number: int, where: str) -> DType:
@@ -24,29 +30,27 @@ def data_type(number: int, where: str) -> DType:
         raise FrontendError(f"{where}: data type {known.lower()} is not supported") from None
 
 
-def tensor_type(of: TypeProto, where: str) -> TensorType:
-    """The type of a tensor whose rank is known; a ``dim_param`` becomes a symbol."""
+def tensor_type(of: TypeProto, where: str, called: Called | None = None) -> TensorType:
+    """The type of a tensor whose rank is known. ``called`` gives an extent that is no number, with its axis, a symbol."""
     tensor = of.tensor_type
     own = data_type(tensor.elem_type, where)
     if not tensor.HasField("shape"):
         raise FrontendError(f"{where}: its shape is unknown, not even the rank; run onnx.shape_inference first")
     if len(tensor.shape.dim) > LIMITS.rank:
         raise FrontendError(f"{where}: a tensor of {len(tensor.shape.dim)} dims; at most {LIMITS.rank} are read")
-    return TensorType(tuple(_dim(dim, f"{where}, axis {axis}") for axis, dim in enumerate(tensor.shape.dim)), own)
+    return TensorType(tuple(_dim(dim, axis, where, called) for axis, dim in enumerate(tensor.shape.dim)), own)
 
 
-def _dim(dim: Any, where: str) -> Dim:  # an onnx message
-    if dim.HasField("dim_value"):
-        if dim.dim_value < 0:
-            raise FrontendError(f"{where}: the extent {dim.dim_value} is negative")
+def _dim(dim: Any, axis: int, where: str, called: Called | None) -> Dim:  # an onnx message
+    if dim.HasField("dim_value") and dim.dim_value >= 0:
         return dim.dim_value
+    if called is not None and (dim.dim_value == UNKNOWN or not dim.HasField("dim_value")):
+        return called(dim, axis)
+    if dim.dim_value < 0:
+        raise FrontendError(f"{where}, axis {axis}: the extent {dim.dim_value} is negative")
     if not dim.dim_param:
-        raise FrontendError(
-            f"{where}: the extent depends on data or has no name; name it (dim_param) or make it static"
-        )
-    factors = [part.strip() for part in re.split(r"[*+-]", dim.dim_param)]
-    polynomial = all(factor.isdecimal() or (factor.isidentifier() and factor.isascii()) for factor in factors)
-    return parse_dim(dim.dim_param) if polynomial else sym(re.sub(r"\W", "_", f"d_{dim.dim_param}", flags=re.ASCII))
+        raise FrontendError(f"{where}, axis {axis}: the extent depends on data")
+    return parse_dim(dim.dim_param)
 
 
 def type_proto(of: TensorType) -> TypeProto:

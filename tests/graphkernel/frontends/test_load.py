@@ -64,3 +64,30 @@ def test_a_missing_file_and_another_ending_are_named(tmp_path: Path) -> None:
         gk.load(tmp_path / "nothing.onnx")
     with pytest.raises(FrontendError, match=r"graphs are written as .gk, not .onnx"):
         gk.save(GRAPH, tmp_path / "net.onnx")
+
+
+SYMBOLIC = """graph net(x: f32[N, 2*M], y: f32[N, M]) {
+  a: f32[N, 2*M] = Exp(x)
+  b: f32[N, 3*M] = Concat(a, y, axis=1)
+  return b
+}
+"""
+
+
+def test_extents_are_fixed_at_load(tmp_path: Path) -> None:
+    (tmp_path / "net.gk").write_text(SYMBOLIC)
+    graph = gk.load(tmp_path / "net.gk", dims={"M": 4})
+    assert [str(value.type) for value in (*graph.inputs, *graph.outputs)] == ["f32[N, 8]", "f32[N, 4]", "f32[N, 12]"]
+    assert gk.parse(str(graph)) == graph
+    assert gk.load(tmp_path / "net.gk", dims={"M": 4, "N": 2}).outputs[0].type.is_static
+
+
+@pytest.mark.parametrize(("dims", "message"), [
+    ({"n": 4}, r"no input has an extent 'n' \(did you mean 'N'\?\); it has M, N"),
+    ({"N": -1}, "N = -1 is no extent"),
+    ({"N": "4"}, "N = '4' is no extent"),
+])  # fmt: skip
+def test_extents_that_cannot_be_fixed_are_named(dims: Any, message: str, tmp_path: Path) -> None:
+    (tmp_path / "net.gk").write_text(SYMBOLIC)
+    with pytest.raises(FrontendError, match=message):
+        gk.load(tmp_path / "net.gk", dims=dims)

@@ -426,7 +426,6 @@ def test_outputs_may_be_inputs_or_constants() -> None:
     ([node("NonZero", "x")], None, "node 0 NonZero -> y: no rule; result y, axis 1: the extent depends on data"),
     ([node("Frobnicate", "x")], None, "node 0 Frobnicate -> y: not valid ONNX: No Op registered for Frobnicate"),
     ([node("Relu", "x", outputs=("z",))], None, "output y: no node makes it"),
-    ([node("Relu", "x")], {"x": (None, 4)}, "input x, axis 0: the extent depends on data or has no name"),
 ])  # fmt: skip
 def test_errors_name_the_node(nodes: list[NodeProto], shapes: Any, message: str) -> None:
     with pytest.raises(FrontendError, match=message):
