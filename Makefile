@@ -1,7 +1,9 @@
-# Every target brings a fresh machine (python3.11 with pip, make) to its result; nothing has to be installed before.
+# Every target brings a fresh machine (Python 3.11 or newer with pip, make) to its result; nothing has to be installed before.
 # A stamp in .venv says what is installed, so that the second run starts at once.
 
-PYTHON ?= python3.11
+# The newest Python that is there and starts; make demo PYTHON=python3.12 takes another.
+PYTHON ?= $(shell for each in python3.14 python3.13 python3.12 python3.11 python3; do \
+  $$each -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$each && break; done)
 VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet
@@ -37,12 +39,13 @@ clean: ## remove what the other targets made
 	rm -rf $(VENV) out
 
 $(VENV)/pip.stamp:
+	@test -n "$(PYTHON)" || { echo "no Python 3.11 or newer was found; name one: make PYTHON=/path/to/python3"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) --upgrade 'pip>=25.1'
 	@touch $@
 
 $(VENV)/core.stamp: pyproject.toml $(VENV)/pip.stamp
-	$(PIP) --editable '.[onnx]'
+	$(PIP) --editable .
 	@touch $@
 
 $(VENV)/dev.stamp: $(VENV)/core.stamp

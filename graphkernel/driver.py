@@ -284,9 +284,7 @@ def _host_library(wanted: str | HostLibrary, graph: Graph, device: Device | NoDe
     if wanted not in choices:
         raise OptionError(f"host {wanted!r} is none of {', '.join(choices)}{nearest(wanted, choices)}")
     if wanted == "onnxruntime" and not available():
-        raise RuntimeFailure(
-            "host='onnxruntime' needs the packages onnx and onnxruntime: pip install 'graphkernel[onnx]'"
-        )
+        raise RuntimeFailure("host='onnxruntime' needs the packages onnx and onnxruntime: pip install onnx onnxruntime")
     worth_it = any(node.op.name in LIBRARY_OPS for node in graph.operators)
     if wanted == "numpy" or (wanted == "auto" and not (worth_it and available())):
         return NumpyHost()

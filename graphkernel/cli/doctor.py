@@ -28,7 +28,6 @@ NEEDS = {
 """What doctor looks for, and what it is needed for."""
 
 EXTRAS = {
-    "onnx": ("onnx", "onnxruntime"),
     "gpu": ("nvidia-cuda-nvrtc", "nvidia-cuda-runtime", "cupy-cuda13x"),
 }
 """Which extra of this package brings what is not always installed."""

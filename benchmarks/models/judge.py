@@ -1,0 +1,50 @@
+"""Whether results agree with onnxruntime's: types and shapes equal, numbers as near as onnxruntime is to itself.
+
+onnxruntime with and without its graph optimizations computes the same model by two roads; how far these are apart says what
+rounding does to this model.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from graphkernel.report.difference import largest_difference
+
+TOLERANCE = 1e-4
+OF_ITS_OWN = 16.0
+
+
+def verdict(folder: Path) -> dict[str, object]:
+    """How far ours and onnxruntime's own are apart over all sets, and what does not agree (nothing when all does)."""
+    apart, own, wrong = 0.0, 0.0, list[str]()
+    for path in sorted(folder.glob("expected*.npz")):
+        number = path.stem.removeprefix("expected")
+        expected, ours, plain = (
+            _read(folder / f"{name}{number}.npz") for name in ("expected", "graphkernel", "unoptimized")
+        )
+        if list(expected) != list(ours):
+            wrong.append(f"results {list(ours)}, expected {list(expected)}")
+            continue
+        for name, array in expected.items():
+            if (array.dtype, array.shape) != (ours[name].dtype, ours[name].shape):
+                wrong.append(
+                    f"result {name} is {ours[name].dtype}{list(ours[name].shape)}, expected {array.dtype}{list(array.shape)}"
+                )
+            else:
+                apart, own = max(apart, _apart(ours[name], array)), max(own, _apart(plain[name], array))
+    if apart > max(TOLERANCE, OF_ITS_OWN * own):
+        wrong.append(f"numbers are {apart:.1e} apart, onnxruntime's own {own:.1e}")
+    return {"apart": apart, "own": own, "wrong": wrong}
+
+
+def _apart(found: np.ndarray, expected: np.ndarray) -> float:
+    if found.shape != expected.shape or expected.dtype.kind not in "biufc":
+        return 0.0 if np.array_equal(found, expected) else float("inf")
+    return largest_difference(found, expected)
+
+
+def _read(path: Path) -> dict[str, np.ndarray]:
+    with np.load(path) as file:
+        return {name: file[name] for name in file.files}
