@@ -1,8 +1,9 @@
 """Ways in: Python functions, files, ONNX models.
 
 Reading order: ``trace`` (Python functions), ``jit`` (the same, compiled on first use),
-``differentiate`` (functions and graphs to their gradients), ``onnx`` (ONNX models, which ``onnx_check`` looks at first, and
-``onnx_external`` at the data beside them) with the room ``onnx_ops`` (one rule per ONNX operator), ``onnx_generic``
-(operators without a rule), ``onnx_types`` (types of both sides) and ``onnx_symbols`` (what extents of inputs are called),
-``load`` (files of every kind, by extension) with ``fixed_extents`` (numbers in place of symbols).
+``differentiate`` (functions and graphs to their gradients), ``onnx`` (ONNX models, which ``onnx_check`` looks at first,
+``onnx_nodes`` at the order of their nodes, and ``onnx_external`` at the data beside them) with the room ``onnx_ops`` (one
+rule per ONNX operator), ``onnx_generic`` (operators without a rule), ``onnx_types`` (types of both sides) and
+``onnx_symbols`` (what extents of inputs are called), ``load`` (files of every kind, by extension) with ``fixed_extents``
+(numbers in place of symbols).
 """

@@ -19,9 +19,10 @@ import numpy as np
 from graphkernel.catalogue import collect
 from graphkernel.doors import UNFIT, read_bytes
 from graphkernel.errors import FrontendError, TypeRuleError
-from graphkernel.frontends.onnx_check import array_of, check_model, named, place_of
+from graphkernel.frontends.onnx_check import array_of, checked_nodes, named
 from graphkernel.frontends.onnx_external import check_external
 from graphkernel.frontends.onnx_generic import generic_attributes, inferred_types
+from graphkernel.frontends.onnx_nodes import live_nodes, opsets_of
 from graphkernel.frontends.onnx_ops.base import Declined, OnHost, OnnxCall, OnnxRule, Operand, Results
 from graphkernel.frontends.onnx_ops.extents import MOST_ELEMENTS, Extents, extents_of_array, known_extents
 from graphkernel.frontends.onnx_symbols import Symbols, check_given
@@ -59,24 +60,21 @@ def load_onnx(path: str | os.PathLike[str], dims: Mapping[str, int] | None = Non
 
 def import_onnx(model: ModelProto, name: str | None = None, dims: Mapping[str, int] | None = None) -> Graph:
     """The graph of a model in memory. Raises ``FrontendError``, which names the node."""
-    if model.functions:
-        raise FrontendError(
-            "the model has functions of its own; inline them first with onnx.inliner.inline_local_functions"
-        )
-    check_model(model)
-    opsets = {"" if entry.domain == "ai.onnx" else entry.domain: entry.version for entry in model.opset_import}
+    nodes = live_nodes(checked_nodes(model), (info.name for info in model.graph.output))
     constants: dict[str, np.ndarray] = {}
     for tensor in model.graph.initializer:
         data_type(tensor.data_type, f"initializer {tensor.name}")
         constants[tensor.name] = array_of(tensor, f"initializer {tensor.name}")
     declared = {info.name: info.type for info in (*model.graph.value_info, *model.graph.output)}
     infos = [info for info in model.graph.input if info.name not in constants]
-    importer = _Importer(opsets, Allowance.beside(constants.values()), Symbols.of(infos, dims or {}), declared)
+    importer = _Importer(
+        opsets_of(model), Allowance.beside(constants.values()), Symbols.of(infos, dims or {}), declared
+    )
     importer.values.update((name, _known(array)) for name, array in constants.items())
     inputs = importer.parameters(infos)
-    for position, node in enumerate(model.graph.node):
-        with named(f"node {position}"):
-            importer.node(node, position)
+    for placed in nodes:
+        with named(f"node {placed.position}"):
+            importer.node(placed.node, placed.place)
     outputs = tuple(importer.output(info.name) for info in model.graph.output)
     return Graph(name or identifier(model.graph.name or "main"), tuple(inputs), outputs)
 
@@ -145,9 +143,8 @@ class _Importer:
                 info.type, f"input {info.name}", lambda dim, axis: self.symbols.named(dim, f"{name}_{axis}")
             )
 
-    def node(self, node: NodeProto, position: int) -> None:
+    def node(self, node: NodeProto, where: str) -> None:
         """One node: its rule, or the generic operator."""
-        where = place_of(node, position)
         if node.op_type in BODY_OPERATORS:
             raise FrontendError(
                 f"{where}: operators with bodies are not imported; simplify the model or export it without"

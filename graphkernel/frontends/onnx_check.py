@@ -6,7 +6,7 @@ models without these. Weights are looked at when they become arrays.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ import numpy as np
 
 from graphkernel.doors import UNFIT
 from graphkernel.errors import FrontendError
+from graphkernel.frontends.onnx_nodes import Placed, nodes_of, opsets_of
 from graphkernel.limits import LIMITS
 
 if TYPE_CHECKING:
@@ -23,8 +24,11 @@ SMALL_TENSOR = 1 << 10
 """Bytes up to which the checker sees the elements of a tensor."""
 
 
-def check_model(model: ModelProto) -> None:
-    """Raises ``FrontendError`` for a model that ONNX does not allow, or that is more than ``LIMITS`` says."""
+def checked_nodes(model: ModelProto) -> list[Placed]:
+    """The nodes of a model in order.
+
+    Raises ``FrontendError`` for a model that ONNX does not allow, or that is more than ``LIMITS`` says.
+    """
     from onnx.checker import check_model as check
 
     if not model.HasField("graph"):
@@ -35,17 +39,13 @@ def check_model(model: ModelProto) -> None:
         _check_opsets(model)
         _check_nodes(model.graph)
         _check_names("input", (info.name for info in model.graph.input))
-        _check_order(model.graph)
+        nodes = nodes_of(model)
+        _check_outputs(nodes, model.graph)
     try:
-        check(_without_weights(model))
+        check(_without_weights(model, nodes))
     except Exception as error:  # the checker's class, protobuf's, and Unicode errors of names
-        raise FrontendError(f"{_culprit(model)}: not valid ONNX: {_first_lines(error)}") from error
-
-
-def place_of(node: NodeProto, position: int) -> str:
-    """How errors call a node: its position, operator, and name or first result."""
-    first = next(filter(None, node.output), "")
-    return f"node {position} {node.op_type} {node.name or f'-> {first}'}"
+        raise FrontendError(f"{_culprit(model, nodes)}: not valid ONNX: {_first_lines(error)}") from error
+    return nodes
 
 
 def array_of(tensor: TensorProto, where: str) -> np.ndarray:
@@ -95,18 +95,9 @@ def all_nodes(graph: GraphProto) -> Iterator[NodeProto]:
                 waiting += [attribute.g, *attribute.graphs] if attribute.HasField("g") else attribute.graphs
 
 
-def _check_order(graph: GraphProto) -> None:
-    """Every operand is there before its node, every result has a name of its own, and every output is there."""
+def _check_outputs(nodes: Sequence[Placed], graph: GraphProto) -> None:
     known = {info.name for info in graph.input} | {tensor.name for tensor in graph.initializer}
-    for position, node in enumerate(graph.node):
-        where = place_of(node, position)
-        for name in node.input:
-            if name and name not in known:
-                raise FrontendError(f"{where}: operand {name} is made by no node before it")
-        for name in filter(None, node.output):
-            if name in known:
-                raise FrontendError(f"{where}: there is a value {name} before it")
-            known.add(name)
+    known.update(name for placed in nodes for name in placed.node.output)
     if not graph.output:
         raise FrontendError("the model has no outputs")
     for info in graph.output:
@@ -114,19 +105,19 @@ def _check_order(graph: GraphProto) -> None:
             raise FrontendError(f"output {info.name}: no node makes it")
 
 
-def _culprit(model: ModelProto) -> str:
+def _culprit(model: ModelProto, nodes: Sequence[Placed]) -> str:
     """The first node that the checker does not take, or the model."""
     from onnx import checker
 
     context = checker.C.CheckerContext()
     context.ir_version = model.ir_version
-    context.opset_imports = {entry.domain: entry.version for entry in model.opset_import}
-    for position, node in enumerate(model.graph.node):
+    context.opset_imports = opsets_of(model)
+    for placed in nodes:
         try:
-            checker.check_node(node, context)
+            checker.check_node(placed.node, context)
         except Exception:
-            with named(f"node {position}"):
-                return place_of(node, position)
+            with named(f"node {placed.position}"):
+                return placed.place
     return "the model"
 
 
@@ -138,20 +129,22 @@ def _check_names(what: str, names: Iterable[str]) -> None:
         seen.add(name)
 
 
-def _without_weights(model: ModelProto) -> ModelProto:
-    from onnx import GraphProto, ModelProto, TensorProto, TypeProto
+def _without_weights(model: ModelProto, nodes: Sequence[Placed]) -> ModelProto:
+    from onnx import GraphProto, ModelProto, TensorProto, TypeProto, helper
 
     def light(tensor: TensorProto) -> TensorProto:
         if tensor.ByteSize() <= SMALL_TENSOR and tensor.data_location != TensorProto.EXTERNAL:
             return tensor
         return TensorProto(name=tensor.name, data_type=TensorProto.FLOAT, dims=[0])
 
-    graph = GraphProto(name=model.graph.name or "graph", node=model.graph.node, input=model.graph.input)
+    graph = GraphProto(name=model.graph.name or "graph", input=model.graph.input)
+    graph.node.extend(placed.node for placed in nodes)
     graph.initializer.extend(map(light, model.graph.initializer))
     anything = TypeProto(tensor_type=TypeProto.Tensor(elem_type=TensorProto.FLOAT, shape={}))
     for output in model.graph.output:
         graph.output.add(name=output.name, type=anything)
-    return ModelProto(ir_version=model.ir_version, opset_import=model.opset_import, graph=graph)
+    imports = [helper.make_opsetid(domain, version) for domain, version in opsets_of(model).items()]
+    return ModelProto(ir_version=model.ir_version, opset_import=imports, graph=graph)
 
 
 def _first_lines(error: Exception) -> str:
