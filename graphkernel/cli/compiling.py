@@ -112,11 +112,11 @@ def run(
         say("`graphkernel report` says why operators have no kernel", err=True)
     expected = _expected(graph, arrays, against)
     rows: list[tuple[object, ...]] = []
-    for value, output, reference in zip(graph.outputs, outputs, expected or outputs, strict=True):
+    for name, output, reference in zip(graph.output_names, outputs, expected or outputs, strict=True):
         difference = largest_difference(output, reference)
         rows.append(
             (
-                value.node.name,
+                name,
                 f"{output.dtype}{list(output.shape)}",
                 summary(output),
                 f"{difference:.2e}" if expected else "",

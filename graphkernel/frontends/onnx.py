@@ -1,7 +1,7 @@
 """ONNX models as graphs. Each node goes through its rule in ``onnx_ops``; what is known at import is computed at import.
 
-Extents keep their names: ``dim_param`` becomes a symbol. A node without a rule becomes the generic ``Onnx`` operator,
-which runs on onnxruntime. Errors name the node.
+Inputs, outputs and nodes keep their names, and so do extents: ``dim_param`` becomes a symbol. A node without a rule
+becomes the generic ``Onnx`` operator, which runs on onnxruntime. Errors name the node.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from graphkernel.frontends.onnx_ops.extents import MOST_ELEMENTS, Extents, exten
 from graphkernel.frontends.onnx_symbols import Symbols, check_given
 from graphkernel.frontends.onnx_types import data_type, disagreement, tensor_type
 from graphkernel.ir.computed import Allowance
-from graphkernel.ir.graph import Builder, Graph, Value
+from graphkernel.ir.graph import Builder, Graph, Origin, Value
 from graphkernel.ir.types import Sym, TensorType, dtype
 from graphkernel.limits import LIMITS
 from graphkernel.ops.host import ONNX
@@ -67,8 +67,9 @@ def import_onnx(model: ModelProto, name: str | None = None, dims: Mapping[str, i
         constants[tensor.name] = array_of(tensor, f"initializer {tensor.name}")
     declared = {info.name: info.type for info in (*model.graph.value_info, *model.graph.output)}
     infos = [info for info in model.graph.input if info.name not in constants]
+    builder = _OriginBuilder(placed.node for placed in nodes)
     importer = _Importer(
-        opsets_of(model), Allowance.beside(constants.values()), Symbols.of(infos, dims or {}), declared
+        opsets_of(model), Allowance.beside(constants.values()), Symbols.of(infos, dims or {}), declared, builder
     )
     importer.values.update((name, _known(array)) for name, array in constants.items())
     inputs = importer.parameters(infos)
@@ -76,7 +77,8 @@ def import_onnx(model: ModelProto, name: str | None = None, dims: Mapping[str, i
         with named(f"node {placed.position}"):
             importer.node(placed.node, placed.place)
     outputs = tuple(importer.output(info.name) for info in model.graph.output)
-    return Graph(name or identifier(model.graph.name or "main"), tuple(inputs), outputs)
+    results = tuple(info.name for info in model.graph.output)
+    return Graph(name or identifier(model.graph.name or "main"), tuple(inputs), outputs, (), results, builder.origins)
 
 
 @cache
@@ -86,23 +88,40 @@ def rules() -> dict[str, OnnxRule]:
 
 
 def identifier(name: str) -> str:
-    """A name that prints without quotes: path separators become dots, other signs underscores."""
+    """A name for kernels and files: path separators become dots, other signs underscores."""
     return re.sub(r"[^\w.]", "_", name.strip("/").replace("/", ".")) or "_"
 
 
-@dataclass
 class _OriginBuilder(Builder):
-    """Labels nodes after the ONNX node that they come from."""
+    """Labels nodes after the ONNX node that they come from: the first has its name, the others numbers behind it."""
 
-    origin: str = ""
-    _taken: dict[str, int] = field(default_factory=dict[str, int])
+    def __init__(self, nodes: Iterable[NodeProto]) -> None:
+        super().__init__()
+        self.origins: dict[str, Origin] = {}
+        self._from = Origin("", "")
+        self._unused = {_name_of(node) for node in nodes}
+        self._numbers: dict[str, int] = {}
+
+    def enter(self, node: NodeProto) -> None:
+        """What comes now stands for this node."""
+        self.origin, self._from = _name_of(node), Origin(node.op_type, node.name)
 
     def label(self, wish: str) -> str:
         name = self.origin if self.origin and wish == "t" else wish
-        number = self._taken.get(name, 0)
-        self._taken[name] = number + 1
-        free = name if number == 0 else f"{name}_{number}"
-        return free if number == 0 or free not in self._taken else self.label(free)
+        free = name
+        self._unused.discard(name)
+        while free in self._numbers or free in self._unused:
+            self._numbers[name] = self._numbers.get(name, 0) + 1
+            free = f"{name}_{self._numbers[name]}"
+        self._numbers.setdefault(free, 0)
+        if wish == "t" and self._from.operator:
+            self.origins[free] = self._from
+        return free
+
+
+def _name_of(node: NodeProto) -> str:
+    """The node's name, or that of its first result."""
+    return node.name or next(filter(None, node.output), "")
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,8 +139,8 @@ class _Importer:
     opsets: dict[str, int]
     allowance: Allowance
     symbols: Symbols
-    declared: dict[str, TypeProto] = field(default_factory=dict[str, "TypeProto"])
-    builder: _OriginBuilder = field(default_factory=_OriginBuilder)
+    declared: dict[str, TypeProto]
+    builder: _OriginBuilder
     values: dict[str, _Imported] = field(default_factory=dict[str, _Imported])
 
     def parameters(self, infos: Sequence[ValueInfoProto]) -> list[Value]:
@@ -130,7 +149,7 @@ class _Importer:
         check_given(self.symbols.given, types)
         made: list[Value] = []
         for info, type_ in zip(infos, types, strict=True):
-            made.append(self.builder.parameter(identifier(info.name), self.symbols.input_type(type_)))
+            made.append(self.builder.parameter(info.name, self.symbols.input_type(type_)))
             self.values[info.name] = _Imported(Tensor(made[-1], self.builder))
         return made
 
@@ -149,7 +168,7 @@ class _Importer:
             raise FrontendError(
                 f"{where}: operators with bodies are not imported; simplify the model or export it without"
             )
-        self.builder.origin = identifier(node.name or next(filter(None, node.output), ""))
+        self.builder.enter(node)
         with named(where):
             call = self._call(node, where)
             results = self._results(call, node, where)
@@ -162,7 +181,6 @@ class _Importer:
 
     def output(self, name: str) -> Value:
         """A graph output; one that is known at import becomes a constant."""
-        self.builder.origin = identifier(name)
         return self._tensor(self.values[name].operand).value
 
     def _define(self, name: str, value: _Imported, where: str) -> None:

@@ -1,7 +1,8 @@
 """Structural equality of graphs, as the first difference in words.
 
-Labels of inner nodes do not count; the graph's name, its inputs, the order of outputs, aliases, attributes (bit for
-bit), constants (by digest) and which results are shared do. Constants may be shared or repeated freely.
+Labels of inner nodes and where they come from do not count; the graph's name, its inputs, the order and names of
+outputs, aliases, attributes (bit for bit), constants (by digest) and which results are shared do. Constants may be
+shared or repeated freely.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def difference(a: Graph, b: Graph, *, names: bool = True) -> str | None:
-    """The first difference, or None when the graphs are equal. Without ``names`` graph and input names do not count."""
+    """The first difference, or None when the graphs are equal; without ``names`` those of the boundary do not count."""
     if a is b:
         return None
     return _boundary(a, b, names) or _Pairing().graphs(a, b)
@@ -32,6 +33,8 @@ def _boundary(a: Graph, b: Graph, names: bool) -> str | None:
             return f"type of input {position} ({x.node.name}): {x.type} and {y.type}"
     if len(a.outputs) != len(b.outputs):
         return f"number of outputs: {len(a.outputs)} and {len(b.outputs)}"
+    if names and a.results != b.results:
+        return f"names of outputs: {a.output_names} and {b.output_names}"
     if sorted((x.output, x.input) for x in a.aliases) != sorted((x.output, x.input) for x in b.aliases):
         return f"aliases: {a.aliases} and {b.aliases}"
     return None

@@ -119,14 +119,40 @@ class Alias:
     input: int
 
 
+@dataclass(frozen=True)
+class Origin:
+    """The node of a model that operators were made from: its operator there, and its name, empty where it has none."""
+
+    operator: str
+    node: str
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Graph:
-    """A named function from inputs to outputs. ``inputs`` are results of Parameter nodes."""
+    """A named function from inputs to outputs. ``inputs`` are results of Parameter nodes.
+
+    ``results`` are the names of the outputs, none where nobody named them. ``origins`` tells by label which node of a
+    model an operator comes from; they are labels themselves, and like those make no graph another one.
+    """
 
     name: str
     inputs: tuple[Value, ...]
     outputs: tuple[Value, ...]
     aliases: tuple[Alias, ...] = ()
+    results: tuple[str, ...] = ()
+    origins: Mapping[str, Origin] = field(default_factory=dict[str, Origin])
+
+    @cached_property
+    def input_names(self) -> tuple[str, ...]:
+        """The names of the inputs, as the model or the function has them."""
+        return tuple(value.node.name for value in self.inputs)
+
+    @cached_property
+    def output_names(self) -> tuple[str, ...]:
+        """The names of the outputs: the model's, else ``output`` or ``output_0``, ``output_1``, ..."""
+        if self.results or len(self.outputs) == 1:
+            return self.results or ("output",)
+        return tuple(f"output_{position}" for position in range(len(self.outputs)))
 
     @cached_property
     def nodes(self) -> tuple[Node, ...]:
@@ -172,7 +198,7 @@ class Graph:
         return self.with_outputs(tuple(changed.get(value, value) for value in self.outputs))
 
     def with_outputs(self, outputs: tuple[Value, ...]) -> Graph:
-        """The same function boundary over other outputs; the same object when they are the same."""
+        """The same function boundary over other outputs, which keep their names; the same object when they are the same."""
         return self if outputs == self.outputs else replace(self, outputs=outputs)
 
     def __eq__(self, other: object) -> bool:
@@ -200,7 +226,8 @@ class Graph:
         table = [
             (node.op, named(node.args), node.attrs, node.types, node.name, node.body, node.data) for node in self.nodes
         ]
-        return _from_table, (self.name, table, named(self.inputs), named(self.outputs), self.aliases)
+        boundary = named(self.inputs), named(self.outputs), self.aliases
+        return _from_table, (self.name, table, *boundary, self.results, self.origins)
 
 
 def _from_table(
@@ -209,6 +236,8 @@ def _from_table(
     inputs: Sequence[tuple[int, int]],
     outputs: Sequence[tuple[int, int]],
     aliases: tuple[Alias, ...],
+    results: tuple[str, ...],
+    origins: Mapping[str, Origin],
 ) -> Graph:
     """The graph that was pickled."""
     nodes: list[Node] = []
@@ -218,7 +247,7 @@ def _from_table(
 
     for op, operands, attrs, types, label, body, data in table:
         nodes.append(Node(op, values(operands), attrs, types, label, body, data))
-    return Graph(name, values(inputs), values(outputs), aliases)
+    return Graph(name, values(inputs), values(outputs), aliases, results, origins)
 
 
 def keep(node: Node, args: tuple[Value, ...]) -> Node:
@@ -276,8 +305,9 @@ class Builder:
     _interned: dict[object, Node] = field(default_factory=dict)
 
     def parameter(self, name: str, type_: TensorType) -> Value:
-        """An input of the graph."""
-        return Node(PARAMETER, (), Attrs(), (type_,), self.label(name)).out
+        """An input of the graph. It has the name itself, whatever that is, unless an earlier one took it."""
+        is_taken, label = name in self._labels, self.label(name)
+        return Node(PARAMETER, (), Attrs(), (type_,), label if is_taken else name).out
 
     def constant(self, array: object, of: DType | str | None = None) -> Value:
         """A constant from anything numpy takes; ``of`` is its data type (default: as numpy says, floats are float32)."""

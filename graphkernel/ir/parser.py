@@ -81,9 +81,13 @@ class _Block:
                 self._constant()
             else:
                 self._operator()
+        place = self.scanner.here
         outputs = list(self._list("}", lambda: self._output(inputs)))
-        aliases = tuple(Alias(i, target) for i, (_, target) in enumerate(outputs) if target is not None)
-        return Graph(name, inputs, tuple(value for value, _ in outputs), aliases)
+        aliases = tuple(Alias(i, target) for i, (_, _, target) in enumerate(outputs) if target is not None)
+        called = tuple(name for name, _, _ in outputs if name is not None)
+        if called and len(called) != len(outputs):
+            place.fail(f"{len(called)} of {len(outputs)} outputs have names; all have one, or none")
+        return Graph(name, inputs, tuple(value for _, value, _ in outputs), aliases, called)
 
     def _parameter(self) -> Value:
         (place, name), type_ = self._typed_name()
@@ -204,16 +208,21 @@ class _Block:
             token.fail(f"{name!r} is not defined{nearest(name, self.values)}")
         return self.values[name]
 
-    def _output(self, inputs: tuple[Value, ...]) -> tuple[Value, int | None]:
+    def _output(self, inputs: tuple[Value, ...]) -> tuple[str | None, Value, int | None]:
+        """Its name, if it has one, the value, and the position of the input whose buffer it is written into."""
+        name = None
+        if self.scanner.ahead.text == "=":
+            name = self._name()
+            self.scanner.expect("=")
         operand = self._operand()
         value = operand if isinstance(operand, Value) else _literal(*operand, None)
         if not self.scanner.skip("->"):
-            return value, None
+            return name, value, None
         token = self.scanner.here
         target = self.values.get(self._name())
         if target not in inputs:
             token.fail(f"{token} is not an input, so no output can be written into it")
-        return value, inputs.index(target)
+        return name, value, inputs.index(target)
 
     def _attribute_value(self, depth: int = 0) -> AttrValue:
         token = self.scanner.here

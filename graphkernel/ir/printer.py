@@ -79,8 +79,9 @@ def _block(keyword: str, graph: Graph, name: str, kernels: _Kernels) -> Iterator
             continue
         yield f"  {_constant(node, names) if node.data is not None else _operator(node, names, kernels)}"
     written = {alias.output: graph.inputs[alias.input] for alias in graph.aliases}
+    called = [f"{name_text(name)} = " for name in graph.results] or [""] * len(graph.outputs)
     outputs = (
-        _operand(value, None, names) + (f" -> {names[written[i].node]}" if i in written else "")
+        called[i] + _operand(value, None, names) + (f" -> {names[written[i].node]}" if i in written else "")
         for i, value in enumerate(graph.outputs)
     )
     yield f"  return {', '.join(outputs)}".rstrip()

@@ -8,11 +8,12 @@
     statement  = "const" typed "=" ( "[" elements "]" | digest )
                | typed { "," typed } "=" name "(" [ argument { "," argument } ] ")"
     argument   = name | literal [ ":" dtype ] | name "=" attribute      operands stand before attributes
-    output     = ( name | literal ":" dtype ) [ "->" name ]             written into the buffer of that input
+    output     = [ name "=" ] ( name | literal ":" dtype ) [ "->" name ]
     attribute  = number | dim polynomial | "text" | True | False | None | "(" [ attribute { "," attribute } ] ")"
     name       = letters, digits, "_" and "."; anything else in double quotes
 
-The name before the parenthesis of a statement is a kernel above or an operator. A scalar constant stands where it is
+The name before the parenthesis of a statement is a kernel above or an operator. Outputs have names, all of them or none;
+one with ``->`` is written into the buffer of that input. A scalar constant stands where it is
 used; without suffix it has the data type of the first named operand. Other constants of at most 16 elements are
 written out in row-major order, larger ones by digest (``sha256:...``); ``parse`` takes their content as ``weights``.
 Floats are the shortest decimals that read back to the same bits; ``inf``, ``-inf``, ``nan``, and a NaN with other bits

@@ -29,6 +29,7 @@ INVARIANTS: dict[str, str] = {
         "every symbol occurs in the shape of an input, of a kernel's or of the graph around it, and is not a word of the "
         "text form; extents are not negative"
     ),
+    "G10": "outputs have one name each, or none has one",
 }
 
 
@@ -85,6 +86,8 @@ def broken(graph: Graph, checked: Checked | None = None, around: Symbols = ()) -
         yield from _content(node)
         yield from _body(node, checked, known)
     yield from _aliases(graph)
+    if graph.results and len(graph.results) != len(graph.outputs):
+        yield "G10", f"{len(graph.results)} names of {len(graph.outputs)} outputs"
     yield from _kernel_names(graph)
     yield from _symbols(nodes, known)
 

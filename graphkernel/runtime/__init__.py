@@ -1,6 +1,7 @@
 """Running an optimized graph: kernels, host libraries, buffers.
 
-Reading order: ``arrays`` (what comes in, and the same kind out), ``samples`` (inputs from files, or random), ``buffers``
+Reading order: ``arrays`` (what comes in, and the same kind out), ``named_inputs`` (by name, in order),
+``samples`` (inputs from files, or random), ``buffers``
 (liveness and one arena), ``steps`` (what a plan is made of), ``host`` (which library runs what no kernel computes; numpy),
 ``onnx_writer``, ``onnx_shapes`` and ``onnx_text`` (our operators as ONNX nodes), ``sessions`` (of onnxruntime, which
 outlive a fork), ``regions`` (onnxruntime over whole regions), ``plan`` (graph to steps), ``verify_plan`` (what every plan

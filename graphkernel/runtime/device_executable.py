@@ -14,6 +14,7 @@ from typing import Any
 from graphkernel.runtime.capture import CapturedPlan, capture
 from graphkernel.runtime.device import DeviceMemory, Refusals, refusals_of
 from graphkernel.runtime.executable import Executable, sequence_of_outputs
+from graphkernel.runtime.named_inputs import are_named, inputs_of_call
 
 Replan = Callable[[Refusals], Executable]
 """The executable of the same graph without the kernels that a device refused."""
@@ -28,9 +29,11 @@ class DeviceExecutable(Executable):
     _ready: set[int] = field(default_factory=set[int], repr=False)
     _lock: Lock = field(default_factory=Lock, repr=False)
 
-    def __call__(self, *arrays: object, out: Sequence[Any] | None = None) -> tuple[Any, ...]:
+    def __call__(self, /, *arrays: object, out: Sequence[Any] | None = None, **named: object) -> tuple[Any, ...]:
         """Runs the graph on the caller's stream: torch's current one for tensors of torch, else cupy's."""
         self.load()
+        if are_named(arrays, named):
+            arrays = inputs_of_call(self.input_names, arrays, named)
         border = self.device.border
         if out is not None:
             out = sequence_of_outputs(out, self.memory.kind)

@@ -14,11 +14,13 @@ import numpy as np
 from graphkernel.errors import InputError, RuntimeFailure
 from graphkernel.ir.bind import bind_symbols
 from graphkernel.ir.graph import Graph
+from graphkernel.ir.types import TensorType
 from graphkernel.report.report import Report
 from graphkernel.runtime.arrays import Array
 from graphkernel.runtime.failures import PASSED_ON, step_failure
 from graphkernel.runtime.frame import Frame, Layout, make_frame
 from graphkernel.runtime.memory import HOST, Memory
+from graphkernel.runtime.named_inputs import are_named, inputs_of_call
 from graphkernel.runtime.plan import Plan
 from graphkernel.runtime.steps import Slots
 
@@ -29,6 +31,7 @@ KEPT_SHAPES = 8  # sets of input shapes for which buffers are kept
 class Executable:
     """A compiled graph. ``exe(*arrays) -> tuple``: numpy gives numpy, a DLPack array gives arrays of its library.
 
+    Inputs may be named, ``exe(x=x)`` or ``exe({"encoder/x": x})``: ``inputs`` and ``outputs`` tell names and types.
     ``exe(x, out=(y,))`` writes into given arrays. Inputs that the graph assigns to are changed in place.
     Several threads may call at once: each call has a frame of its own. ``report`` tells what runs where, and why.
     A pickle holds the optimized graph; whoever reads it compiles that ``again``, mostly from kernels kept on disk.
@@ -57,13 +60,35 @@ class Executable:
         """The graph that it computes."""
         return self.plan.graph
 
-    def __call__(self, *arrays: object, out: Sequence[Any] | None = None) -> tuple[Any, ...]:
-        """Runs the graph.
+    @property
+    def input_names(self) -> tuple[str, ...]:
+        """The names of the inputs, in order."""
+        return self.graph.input_names
+
+    @property
+    def output_names(self) -> tuple[str, ...]:
+        """The names of the outputs, in order."""
+        return self.graph.output_names
+
+    @property
+    def inputs(self) -> dict[str, TensorType]:
+        """The type of each input by name, in order."""
+        return {value.node.name: value.type for value in self.graph.inputs}
+
+    @property
+    def outputs(self) -> dict[str, TensorType]:
+        """The type of each output by name, in order."""
+        return dict(zip(self.output_names, [value.type for value in self.graph.outputs], strict=True))
+
+    def __call__(self, /, *arrays: object, out: Sequence[Any] | None = None, **named: object) -> tuple[Any, ...]:
+        """Runs the graph: on arrays in the order of its inputs, by keywords, or on one mapping from names to arrays.
 
         Raises ``InputError`` when an array, or one of ``out``, does not fit, and ``RuntimeFailure``, which names the
         operator, when one fails on what it is given: an index beyond its axis, the greatest of no elements.
         """
         memory, kind = self.memory, self.memory.kind
+        if named or (arrays and not isinstance(arrays[0], kind) and are_named(arrays, named)):
+            arrays = inputs_of_call(self.input_names, arrays, named)
         inputs: list[Any] = [a if isinstance(a, kind) else self._taken(a, i) for i, a in enumerate(arrays)]
         for alias in self.graph.aliases:
             self._check_writeable(self.graph.inputs[alias.input].node.name, inputs[alias.input : alias.input + 1])

@@ -11,6 +11,7 @@ from graphkernel.array_files import read_arrays
 from graphkernel.errors import InputError, OptionError, nearest
 from graphkernel.ir.bind import concrete_shape
 from graphkernel.ir.graph import Graph
+from graphkernel.ir.names import meant
 from graphkernel.ir.types import TensorType, symbols_of
 
 DEFAULT_EXTENT = 8
@@ -21,10 +22,11 @@ def read_inputs(graph: Graph, path: Path) -> list[np.ndarray]:
     if not path.exists():
         raise InputError(f"{path}: there is no such file")
     found = read_arrays(path, InputError)
-    missing = [value.node.name for value in graph.inputs if value.node.name not in found]
+    called = {name: spelling for name in graph.input_names if (spelling := meant(name, found)) is not None}
+    missing = [name for name in graph.input_names if name not in called]
     if missing:
         raise InputError(f"{path} holds {', '.join(found)}; no array is called {', '.join(missing)}")
-    return [found[value.node.name] for value in graph.inputs]
+    return [found[called[name]] for name in graph.input_names]
 
 
 def random_inputs(graph: Graph, extents: Mapping[str, int] | None = None, seed: int = 0) -> list[np.ndarray]:
@@ -35,7 +37,8 @@ def random_inputs(graph: Graph, extents: Mapping[str, int] | None = None, seed: 
     names = symbols_of(dim for value in graph.inputs for dim in value.type.shape)
     for name in extents or {}:
         if name not in names:
-            raise OptionError(f"no input has the symbol {name!r}{nearest(name, names)}")
+            known = f"; symbols: {', '.join(names)}" if names else "; every extent is fixed"
+            raise OptionError(f"no input has the symbol {name!r}{nearest(name, names)}{known}")
     known = dict.fromkeys(names, DEFAULT_EXTENT) | dict(extents or {})
     generator = np.random.default_rng(seed)
     return [_random(generator, value.type, concrete_shape(value.type.shape, known)) for value in graph.inputs]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pickle
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from onnx import ModelProto, NodeProto, TensorProto, helper
 
 import graphkernel as gk
 from graphkernel.errors import FrontendError
-from graphkernel.frontends.onnx import identifier, import_onnx, rules
+from graphkernel.frontends.onnx import import_onnx, rules
 from graphkernel.ir.types import sym
 from tests.support.onnx_models import model, run_onnxruntime
 
@@ -408,8 +409,32 @@ def test_labels_are_the_nodes_names() -> None:
         helper.make_node("Add", ["m", "x"], ["y"]),
     ]
     graph = import_onnx(model(nodes, {"x": A}))
-    assert [found.name for found in graph.operators] == ["layer.0.Mul", "y"]
-    assert identifier("/a/b c:0") == "a.b_c_0"
+    assert [found.name for found in graph.operators] == ["/layer.0/Mul", "y"]
+    assert [graph.origins[found.name].operator for found in graph.operators] == ["Mul", "Add"]
+
+
+def test_what_becomes_of_a_node_takes_no_other_nodes_name() -> None:
+    nodes = [
+        helper.make_node("HardSwish", ["x"], ["h"], name="/act"),
+        helper.make_node("Relu", ["h"], ["r"], name="/act_1"),
+        helper.make_node("Relu", ["r"], ["y"], name="x"),
+    ]
+    graph = import_onnx(model(nodes, {"x": A}))
+    assert graph.input_names == ("x",)
+    origins = {name: (origin.operator, origin.node) for name, origin in graph.origins.items()}
+    assert origins["/act_1"] == ("Relu", "/act_1")
+    assert [found.name for found in graph.operators if graph.origins[found.name].node == "x"] == ["x_1"]
+    assert {graph.origins[found.name].node for found in graph.operators} == {"/act", "/act_1", "x"}
+
+
+def test_inputs_and_outputs_have_the_models_names_before_and_after_fusion_as_text_and_pickled() -> None:
+    nodes = [node("Add", "gpu_0/data_0", "t", outputs=("gpu_0/softmax_1",)), node("Exp", "t", outputs=("c",))]
+    made = model(nodes, {"gpu_0/data_0": A, "t": A}, ("gpu_0/softmax_1", "c"))
+    graph = import_onnx(made)
+    for found in (graph, gk.optimize(graph), gk.parse(str(graph)), pickle.loads(pickle.dumps(gk.optimize(graph)))):
+        assert found.input_names == ("gpu_0/data_0", "t")
+        assert found.output_names == ("gpu_0/softmax_1", "c")
+    assert gk.parse(str(graph)) == graph
 
 
 def test_outputs_may_be_inputs_or_constants() -> None:

@@ -124,3 +124,8 @@ def test_what_is_no_operand_is_told(operand, message):
 def test_a_data_type_that_does_not_exist_is_refused_with_the_nearest() -> None:
     with pytest.raises(FrontendError, match=r"unknown data type 'float33'.*did you mean 'float32'"):
         spec((4,), "float33")
+
+
+def test_arguments_keep_their_names_whatever_those_are():
+    graph = trace(lambda t, c, t1: ops.exp(t) * c + t1, *[spec((4,))] * 3)
+    assert graph.input_names == ("t", "c", "t1")

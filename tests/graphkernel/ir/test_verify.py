@@ -45,6 +45,7 @@ def renamed_kernel(name: str, op: str = "Exp") -> Value:
 
 
 MUTANTS = {
+    "two names of one output": ("G10", replace(with_output(X), results=("a", "b"))),
     "an input that is computed": ("G1", replace(GOOD, inputs=(X, ADD.out), aliases=())),
     "one input twice": ("G1", replace(GOOD, inputs=(X, X), outputs=(X,), aliases=())),
     "two inputs of one name": ("G1", replace(GOOD, inputs=(*GOOD.inputs, parameter("x", 4)))),
@@ -87,7 +88,7 @@ def test_a_good_graph_is_accepted():
 def test_each_fault_is_rejected_by_its_number(name):
     number, graph = MUTANTS[name]
     assert number in [found for found, _ in broken(graph)]
-    with pytest.raises(VerifyError, match=r"invariant G\d: .*in graph 'g'"):
+    with pytest.raises(VerifyError, match=r"invariant G\d+: .*in graph 'g'"):
         verify(graph)
 
 
