@@ -11,8 +11,9 @@ from graphkernel.decisions import REASONS, Decision
 from graphkernel.errors import GraphKernelError, nearest
 from graphkernel.escape import line
 from graphkernel.ir.graph import Graph
+from graphkernel.ir.names import meant
 from graphkernel.report.counted import counted
-from graphkernel.report.origin import origin_of
+from graphkernel.report.origin import made_from, origin_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,14 +62,22 @@ class Explanation:
         nodes = [node for graph in (self.before, self.after, *bodies) for node in graph.nodes]
         labels = {label for found in self.decisions for label in (found.subject, found.other)}
         labels.update(node.name for node in nodes)
-        meant = {node.name for node in nodes if name in (node.name, node.op.name)} | ({name} & labels)
-        if not meant:
-            operators = {node.op.name for node in nodes}
-            raise GraphKernelError(f"nothing is called {name!r}{nearest(name, labels | operators)}")
-        known = meant | {
+        found = {node.name for node in nodes if name in (node.name, node.op.name)} | ({name} & labels)
+        found |= made_from(name, self.before.origins)
+        if not found:
+            return self._labels(self._spelled(name, labels | {node.op.name for node in nodes}))
+        known = found | {
             node.name for node in self.before.nodes
         }  # a label may look like one that was made from another
-        return frozenset({name, *meant, *(label for label in labels if origin_of(label, known) in meant)})
+        return frozenset({name, *found, *(label for label in labels if origin_of(label, known) in found)})
+
+    def _spelled(self, name: str, known: Collection[str]) -> str:
+        """The name as labels, operators or the model have it; an error where none is meant."""
+        of_model = {part for origin in self.before.origins.values() for part in (origin.operator, origin.node)}
+        found = meant(name, {*known, *of_model})
+        if found is None:
+            raise GraphKernelError(f"nothing is called {name!r}{nearest(name, {*known, *of_model})}")
+        return found
 
     def _together(self, first: str, second: str, left: Collection[str], right: Collection[str]) -> str:
         for node in self.after.operators:
