@@ -3,6 +3,9 @@
 The error of a sum of n terms is at most ``n u`` times the sum of their sizes, ``u`` being half a unit in the last place; that
 of roundings which do not all go one way stays below ``6 sqrt(n) u`` but for one sum in 10^7 (Higham and Mary, "A new approach
 to probabilistic rounding error analysis", 2019). The smaller of the two is allowed. Half precision is summed in float32.
+
+Where the finite terms alone may leave the range on the way, a sum may be anything: some order adds the largest first, and
+an infinity of one sign that is made on the way meets one of the other sign among the terms.
 """
 
 from __future__ import annotations
@@ -30,7 +33,8 @@ def summed(value: Interval, add_up: Move, kind: DType, terms: Array | float) -> 
     lost = _any(add_up, value.unknown) if not value.is_exact else np.zeros(low.shape, bool)
     if not value.is_exact:
         lost = lost | ((np.isnan(low) | np.isnan(high)) & _any(add_up, ~value.points))
-    found = _with_roundings(Interval(low, high), sizes, kind, terms, _is_whole(value, sizes))
+    finite = sizes if np.isfinite(sizes).all() else add_up(_finite(value.magnitude))
+    found = _with_roundings(Interval(low, high), sizes, finite, kind, terms, _is_whole(value, sizes))
     return rounded(forgotten(found, lost), kind)
 
 
@@ -50,7 +54,8 @@ def multiplied(
     if not whole:  # a product among the subnormal numbers is rounded to a multiple of the smallest
         slack = slack + np.where(sizes > 0, terms * TINY[_summing(kind)] / 2, 0.0)
     found = widened(Interval(middle, middle.copy()), slack)
-    found = _with_roundings(found, sizes + slack, kind, terms, whole)
+    finite = sizes if np.isfinite(sizes).all() else product(np.abs(_finite(left)), np.abs(_finite(right)))
+    found = _with_roundings(found, sizes + slack, finite + slack, kind, terms, whole)
     lost: list[Array] = []
     if not x.is_exact:
         lost += [product(_flag(x), np.ones_like(right)), product(_may_vanish(x), _infinite(right))]
@@ -91,12 +96,15 @@ def _any_folded(fold: Move, value: Interval) -> Array:
     return fold(np.where(value.unknown, 0.0, 1.0)) == 0
 
 
-def _with_roundings(found: Interval, sizes: Array, kind: DType, terms: Array | float, whole: bool) -> Interval:
+def _with_roundings(
+    found: Interval, sizes: Array, finite: Array, kind: DType, terms: Array | float, whole: bool
+) -> Interval:
+    """The range of a sum with its roundings; ``sizes`` adds up the sizes of all terms, ``finite`` those of the finite ones."""
     if whole:
         return Interval.exact(found.low) if np.array_equal(found.low, found.high) else found
     roundings = np.minimum(terms, SPREAD * np.sqrt(terms)) * UNIT[_summing(kind)] / 2
     spread = widened(found, _finite(roundings * sizes))
-    overflow = (sizes > LARGEST[_summing(kind)]) & np.isfinite(found.low) & np.isfinite(found.high)
+    overflow = (finite > LARGEST[_summing(kind)]) & ~(np.isnan(found.low) & np.isnan(found.high))
     return forgotten(spread, overflow)
 
 

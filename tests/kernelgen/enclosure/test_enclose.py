@@ -155,6 +155,18 @@ def test_an_overflow_within_a_sum_says_nothing_of_it():
     assert found.unknown.all()
 
 
+def test_an_infinite_term_decides_a_sum_unless_the_finite_ones_may_overflow_to_the_other_side():
+    w, x = Writer(), tensor("x", 3, 4)
+    desc = w.desc("total", (x,), w.op("ReduceSum", x, shape=(3,), axis=(1,)))
+    inf = np.inf
+    inputs = [np.stack([single(3e38, 3e38, 1, -inf), single(3e38, 1, 1, -inf), single(3e38, 3e38, inf, -inf)])]
+    (found,) = enclose(desc, inputs)
+    assert found.unknown.tolist() == [True, False, False]
+    assert not fault(desc, inputs, [single(inf, -inf, np.nan)])
+    assert fault(desc, inputs, [single(inf, np.nan, np.nan)])
+    assert fault(desc, inputs, [single(inf, -inf, inf)])
+
+
 def test_half_precision_is_known_to_its_own_last_place():
     w, x = Writer(), tensor("x", 3, dtype=FLOAT16)
     desc = w.desc("exp", (x,), w.op("Exp", x, shape=(3,)))
