@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Protocol
 
 from kernelgen.attrs import Attrs, AttrValue
 from kernelgen.desc import KernelDesc, OpDesc, TensorDesc
@@ -34,7 +35,26 @@ def specialize(desc: KernelDesc, sizes: Mapping[str, int]) -> KernelDesc:
     return replace(fixed, ops=tuple(replace(op, attrs=_sized_attrs(op.attrs, sizes)) for op in fixed.ops))
 
 
-def bind(desc: KernelDesc, shapes: Sequence[tuple[int, ...]]) -> dict[str, int]:
+class Shaped(Protocol):
+    """What has inputs whose shapes tell sizes: a description, or the signature of a kernel."""
+
+    @property
+    def name(self) -> str:
+        """What errors call it."""
+        ...
+
+    @property
+    def inputs(self) -> tuple[TensorDesc, ...]:
+        """The inputs in order."""
+        ...
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """What the inputs must tell."""
+        ...
+
+
+def bind(desc: Shaped, shapes: Sequence[tuple[int, ...]]) -> dict[str, int]:
     """The sizes of the symbols, from the shapes of the inputs. Raises ArgumentError when a shape does not fit.
 
     A sum or product of symbols tells one of them as soon as the others are known, which may be later ones.

@@ -9,7 +9,7 @@ from kernelgen.desc import KernelDesc
 from kernelgen.desc_limits import within_limits
 from kernelgen.dims import Sym, product
 from kernelgen.errors import ArgumentError, UnsupportedError
-from kernelgen.kernel import Kernel, Resources, fingerprint
+from kernelgen.kernel import Kernel, Resources, fingerprint, signature_of
 from kernelgen.nest.abilities import Abilities
 from kernelgen.nest.nodes import Nest, Space
 from kernelgen.plan import CodePlan, Plan
@@ -41,7 +41,8 @@ def compile(desc: KernelDesc, target: str | Target = "cpu", plan: Plan | None = 
     lowered = _with_claims(found, source, lowered)
     entry = trail.run("load", lambda: found.load(source, nest))
     resources = Resources(trail.milliseconds, _bytes(nest, workspace=False), _bytes(nest, workspace=True), entry)
-    return Kernel(desc, found.name, source, replace(lowered, plan=replace(lowered.plan, code=code)), entry, resources)
+    lowered = replace(lowered, plan=replace(lowered.plan, code=code))
+    return Kernel(signature_of(desc, nest), entry, desc, found.name, source, lowered, resources)
 
 
 def _printed(target: Target, nest: Nest, code: CodePlan | None, trail: Trail) -> tuple[str, CodePlan | None]:

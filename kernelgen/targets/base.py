@@ -8,22 +8,21 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
+from kernelgen.native.call import Entry
+from kernelgen.native.signature import Argument
 from kernelgen.nest.abilities import Abilities
-from kernelgen.nest.nodes import Nest
+from kernelgen.nest.nodes import Nest, Space
 from kernelgen.plan import CodePlan, CpuPlan
 
 
-class Entry(Protocol):
-    """A loaded kernel body.
-
-    Called with one aligned, C-contiguous array per buffer of the nest, in order (inputs, outputs, workspaces), each of the
-    buffer's dtype and of ``nest.argument_shapes`` (the buffer's own shape where that is empty), and the values of the
-    nest's symbols in order. It writes outputs in place and returns None.
-    """
-
-    def __call__(self, arrays: tuple[object, ...], symbols: tuple[int, ...]) -> None:
-        """Runs the kernel."""
-        ...
+def arguments(nest: Nest) -> tuple[Argument, ...]:
+    """The arrays of a nest in calling order, with the shapes that callers see; workspaces may have none of those."""
+    own = tuple(buffer.shape for buffer in nest.buffers)
+    shapes = (*nest.argument_shapes, *own[len(nest.argument_shapes) :])
+    return tuple(
+        Argument(buffer.name, buffer.dtype, shape, buffer.space is not Space.INPUT)
+        for buffer, shape in zip(nest.buffers, shapes, strict=True)
+    )
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import kernelgen
 from kernelgen.desc import KernelDesc
 from kernelgen.errors import ArgumentError
 from kernelgen.kernel import Kernel
-from kernelgen.targets.cpu import entry
+from kernelgen.native import entry
 from kernelgen.targets.cpu.entry import CpuEntry
 
 

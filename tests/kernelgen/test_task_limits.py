@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from kernelgen import notices, task_limits
-from kernelgen.targets.cpu import team
-from kernelgen.targets.cpu.openmp import runtime
+from kernelgen.native import team
+from kernelgen.native.openmp import runtime
+from kernelgen.targets.cpu.team import library
 from kernelgen.task_limits import group_limits, startable
 
 _REGION = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
@@ -74,7 +75,7 @@ def test_a_region_runs_on_as_many_threads_as_there_are(give: Callable[[int], Non
     openmp = runtime()
     if openmp is None:
         pytest.skip("no OpenMP library")
-    made = team.made_team(openmp, 4)
+    made = team.made_team(library(), openmp, 4)
     run, teams = _RUN(made.functions["GOMP_parallel"]), list[int]()
 
     def threads_of_a_region() -> int:
@@ -101,7 +102,7 @@ def test_an_interrupt_while_a_team_starts_is_raised_behind_the_kernel(
     openmp = runtime()
     if openmp is None:
         pytest.skip("no OpenMP library")
-    made = team.made_team(openmp, 2)
+    made = team.made_team(library(), openmp, 2)
     run, region = _RUN(made.functions["GOMP_parallel"]), _REGION(made.library.addresses["nothing"])
 
     def interrupted(_: int) -> int:

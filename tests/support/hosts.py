@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from kernelgen.nest.nodes import Nest
-from kernelgen.targets.cpu.emit import ENTRY, emit_for
-from kernelgen.targets.cpu.entry import CpuEntry
+from kernelgen.targets.cpu.emit import emit_for
+from kernelgen.targets.cpu.entry import ENTRY, CpuEntry, entry_of
 from kernelgen.targets.cpu.host import Host
 from kernelgen.targets.cpu.module import compile_object, detect_host, link
 from kernelgen.targets.cpu.team import team
@@ -29,7 +29,7 @@ needs_avx2 = pytest.mark.skipif(
 
 def entry_on(host: Host, nest: Nest) -> CpuEntry:
     image = compile_object(emit_for(nest, host), host)
-    return CpuEntry(nest, link(image, (ENTRY,), team().functions))
+    return entry_of(nest, link(image, (ENTRY,), team().functions))
 
 
 def run_on(host: Host, nest: Nest, *arrays: np.ndarray) -> None:

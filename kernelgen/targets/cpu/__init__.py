@@ -6,8 +6,8 @@ logarithms, trigonometry, mathlib (transcendental ones); frame (what is in scope
 stores), expressions, locals, statements; counting, chosen, vector_plan, invariants, streaming, vector (vector loops);
 transpose, tile_plan, tiles (interleaved loops); work, thread_plan, outline, parallel, loops; choices (what is chosen for
 all loops), emit (the whole nest); text_form, integer_terms, claims (what the text says of alignment is proved); module
-(llvmlite), compiler_process, isolated (llvmlite in a process of its own), objects, openmp, team, wrapper_ir, wrapper, entry
-(loaded kernels); allocator (memory for large outputs), faults (what a process says when code touches what it must not).
+(llvmlite), compiler_process, isolated (llvmlite in a process of its own), objects, team, wrapper_ir, entry (loaded kernels:
+kernelgen.native); allocator (memory for large outputs), faults (what a process says when code touches what it must not).
 """
 
 from collections.abc import Mapping

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kernelgen.identifiers import comment
+from kernelgen.native.entry import ENTRY
 from kernelgen.nest.nodes import Nest
 from kernelgen.plan import CodePlan
 from kernelgen.targets.cpu.builder import Function, Module
@@ -20,8 +21,6 @@ from kernelgen.targets.cpu.loops import block
 from kernelgen.targets.cpu.outline import captured, outlined
 from kernelgen.targets.cpu.streaming import IS_LARGE, streaming_conditions
 from kernelgen.targets.cpu.values import Value
-
-ENTRY = "kernel"
 
 
 def emit_for(nest: Nest, host: Host, code: CodePlan | None = None) -> str:

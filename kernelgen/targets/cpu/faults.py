@@ -11,7 +11,8 @@ import sys
 from functools import cache
 
 from kernelgen.errors import BackendUnavailable
-from kernelgen.targets.cpu.module import Library, detect_host
+from kernelgen.native.library import Library
+from kernelgen.targets.cpu.module import detect_host
 from kernelgen.targets.cpu.objects import cached_library
 
 STATUS = 117

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import ctypes
 import itertools
 import os
 import weakref
 from collections.abc import Generator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any
 
 import llvmlite.binding as llvm
 
 from kernelgen.errors import CodegenError
+from kernelgen.native import mapped
+from kernelgen.native.elf import linked
+from kernelgen.native.library import Library
 from kernelgen.targets.cpu.host import Host
 
 LLVM_VERSION = ".".join(str(part) for part in llvm.llvm_version_info)
@@ -23,13 +24,6 @@ LINKS = 16
 it goes itself; one for each library would take half a millisecond and 160 KB."""
 
 _numbers = itertools.count()
-
-
-@dataclass(frozen=True, eq=False)
-class Library:
-    """Linked machine code. It stays loaded as long as this object lives."""
-
-    addresses: Mapping[str, int]
 
 
 @cache
@@ -76,6 +70,13 @@ def _rejecting(source: str) -> Generator[None]:
 
 def link(image: bytes, exports: tuple[str, ...], symbols: Mapping[str, int]) -> Library:
     """Loads an object; ``symbols`` are the external functions that the process does not export itself."""
+    if mapped.is_supported():
+        return mapped.load_code(linked(image, exports), symbols)
+    return linked_by_llvm(image, exports, symbols)
+
+
+def linked_by_llvm(image: bytes, exports: tuple[str, ...], symbols: Mapping[str, int]) -> Library:
+    """As :func:`link`, for machines whose objects we do not load ourselves."""
     _initialize()
     builder = llvm.JITLibraryBuilder().add_current_process().add_object_img(image)
     for name, address in symbols.items():
@@ -93,11 +94,6 @@ def link(image: bytes, exports: tuple[str, ...], symbols: Mapping[str, int]) -> 
 
 def _unload(tracker: Any, linker: Any) -> None:
     tracker.close()
-
-
-def function_address(function: Any) -> int:  # any ctypes function pointer
-    """Where a ctypes function lies."""
-    return ctypes.cast(function, ctypes.c_void_p).value or 0
 
 
 @cache

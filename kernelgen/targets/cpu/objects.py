@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kernelgen import options
+from kernelgen.native.library import Library
 from kernelgen.object_cache import cache_key, cached
 from kernelgen.targets.cpu.host import Host
 from kernelgen.targets.cpu.isolated import compiler
-from kernelgen.targets.cpu.module import LLVM_VERSION, Library, compile_object, link
+from kernelgen.targets.cpu.module import LLVM_VERSION, compile_object, link
 
 
 def cached_library(

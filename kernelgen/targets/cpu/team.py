@@ -1,28 +1,15 @@
-"""The threads of parallel loops: an OpenMP team of at most as many as the machine gives, or the calling thread alone.
-
-Kernels call ``GOMP_parallel`` of this module, which hands on to OpenMP with a number of threads. OpenMP keeps a team for each
-thread that calls, and ends the process when the machine refuses it a thread: so a team is started here, one at a time, with
-as many as there are. What a thread asked for and was given it keeps under a key of its own.
-
-A child process that was forked has none of its parent's threads, but its copy of OpenMP counts on them and would wait for
-ever: there parallel loops run on the calling thread once the parent's have run on others.
-"""
+"""The machine code that starts parallel loops, see :mod:`kernelgen.native.team`: what it asks and notes between two calls."""
 
 from __future__ import annotations
 
-import ctypes
-import os
-import threading
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 
 from kernelgen import options
-from kernelgen.notices import warn_once
-from kernelgen.targets.cpu.module import Library, detect_host, function_address
+from kernelgen.native.library import Library
+from kernelgen.native.openmp import runtime
+from kernelgen.native.team import Team, made_team, team_of
+from kernelgen.targets.cpu.module import detect_host
 from kernelgen.targets.cpu.objects import cached_library
-from kernelgen.targets.cpu.openmp import OpenMP, runtime
-from kernelgen.task_limits import startable
 
 TEXT = """
 @limit = global i32 1
@@ -100,73 +87,15 @@ define i32 @one_thread() {
 }
 """
 EXPORTS = ("limit", "has_run", "key", "parallel", "allowed", "start", "run_region", "nothing", "one_thread")
-_PARALLEL = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint)
-_START = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int)
-_starting = threading.Lock()
-
-
-@dataclass(frozen=True)
-class Team:
-    """The addresses of the OpenMP functions that kernels call; kernels may run as long as this object lives.
-
-    ``start`` is what a thread calls before its first region.
-    """
-
-    functions: Mapping[str, int]
-    library: Library
-    start: Callable[[int], int] | None = None
 
 
 @cache
 def team() -> Team:
     """The one that all kernels of this process are linked against."""
-    return made_team(runtime(), options.thread_count())
+    found = library()
+    return team_of(found.code) if found.code else made_team(found, runtime(), options.thread_count())
 
 
-def made_team(openmp: OpenMP | None, limit: int) -> Team:
-    """One of at most ``limit`` threads of a library; without a library, of the calling thread."""
-    library = cached_library(TEXT, detect_host(), EXPORTS, {})[0]
-    functions = {
-        "GOMP_parallel": library.addresses["run_region"],
-        "omp_get_num_threads": library.addresses["one_thread"],
-    }
-    key = ctypes.c_void_p(library.addresses["key"])
-    if openmp is None or ctypes.CDLL(None).pthread_key_create(key, None) != 0:
-        return Team(functions, library)
-    start = _START(partial(_started, openmp, library.addresses["nothing"]))
-    _pointer(library, "parallel").value = openmp.functions["GOMP_parallel"]
-    _pointer(library, "allowed").value = openmp.functions["omp_get_max_threads"]
-    _pointer(library, "start").value = function_address(start)
-    _number(library, "limit").value = limit
-    _number(library, "has_run").value = openmp.is_shared
-    os.register_at_fork(after_in_child=partial(_stay_alone, library))
-    return Team({**functions, "omp_get_num_threads": openmp.functions["omp_get_num_threads"]}, library, start)
-
-
-def _started(openmp: OpenMP, nothing: int, wanted: int) -> int:
-    """Starts the calling thread's team of at most so many, and says of how many; below 0 when it was interrupted.
-
-    No exception passes through a kernel: what interrupted here is raised again behind it.
-    """
-    try:
-        with _starting:
-            count = 1 + startable(wanted - 1)
-            _PARALLEL(openmp.functions["GOMP_parallel"])(nothing, None, count, 0)
-    except KeyboardInterrupt:
-        return -1
-    if count < wanted:
-        warn_once(f"the machine refuses threads: kernels run on {count} of {wanted}")
-    return count
-
-
-def _stay_alone(library: Library) -> None:
-    if _number(library, "has_run").value:
-        _number(library, "limit").value = 1
-
-
-def _number(library: Library, name: str) -> ctypes.c_int32:
-    return ctypes.c_int32.from_address(library.addresses[name])
-
-
-def _pointer(library: Library, name: str) -> ctypes.c_void_p:
-    return ctypes.c_void_p.from_address(library.addresses[name])
+def library() -> Library:
+    """The code, with variables of its own."""
+    return cached_library(TEXT, detect_host(), EXPORTS, {})[0]

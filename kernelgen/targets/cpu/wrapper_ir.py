@@ -1,7 +1,7 @@
 """The text of the module that every process loads once: a Python function in LLVM IR.
 
 ``call(self, args, nargs)`` is a METH_FASTCALL function. ``self`` is a bytes object whose data is a table of 64-bit fields
-(:mod:`wrapper` writes it):
+(:mod:`kernelgen.native.wrapper` writes it):
 
     header   kernel, arrays, symbols, releases the lock, type ndarray, None, ArgumentError, messages (offsets) for the count
              and for arrays that overlap
@@ -13,13 +13,27 @@ extents, and calls the kernel.
 Field offsets of numpy's array struct are tested before this is used.
 """
 
-DATA, RANK, DIMS, DTYPE, FLAGS = 16, 24, 32, 56, 64
-"""Byte offsets in numpy's array struct."""
+from __future__ import annotations
 
-WRITEABLE = 0x400
-"""numpy's flag of an array that may be written; wanted of those that are."""
+from functools import cache
 
-HEADER_FIELDS, ARRAY_FIELDS, DIM_FIELDS = 9, 6, 3
+from kernelgen.native.library import Library
+from kernelgen.native.wrapper import (
+    ARRAY_FIELDS,
+    CALL,
+    DATA,
+    DIM_FIELDS,
+    DIMS,
+    DTYPE,
+    FLAGS,
+    HEADER_FIELDS,
+    RANK,
+    WRITEABLE,
+    caller_of,
+    python_functions,
+)
+from kernelgen.targets.cpu.module import detect_host
+from kernelgen.targets.cpu.objects import cached_library
 
 TEXT = f"""
 declare void @Py_IncRef(ptr)
@@ -27,7 +41,7 @@ declare ptr @PyErr_Format(ptr, ptr, ...)
 declare ptr @PyEval_SaveThread()
 declare void @PyEval_RestoreThread(ptr)
 
-define ptr @call(ptr %self, ptr %args, i64 %nargs) {{
+define ptr @{CALL}(ptr %self, ptr %args, i64 %nargs) {{
 entry:
   %table = getelementptr i8, ptr %self, i64 {bytes.__basicsize__ - 1}
   %kernel = load ptr, ptr %table
@@ -228,3 +242,10 @@ fail:
 
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 """
+
+
+@cache
+def caller() -> Library:
+    """The function that all kernels of this process are called through."""
+    library = cached_library(TEXT, detect_host(), (CALL,), python_functions())[0]
+    return caller_of(library.code) if library.code else library

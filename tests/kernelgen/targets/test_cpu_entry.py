@@ -11,9 +11,10 @@ import pytest
 from kernelgen.dims import Sym, sym
 from kernelgen.dtypes import FLOAT32
 from kernelgen.errors import ArgumentError, CodegenError
+from kernelgen.native import entry as native_entry
+from kernelgen.native.team import made_team
 from kernelgen.nest.nodes import Literal, Load, LoopKind, Nest, Store
-from kernelgen.targets.cpu import TARGET, entry, module, objects, wrapper
-from kernelgen.targets.cpu.team import made_team
+from kernelgen.targets.cpu import TARGET, entry, module, objects, team
 from tests.support.nests import I, J, block, buffer, call, loop, map_nest, output, softmax_nest
 
 STATIC = map_nest(lambda a, b: call("add", a, b), 6, FLOAT32, FLOAT32)
@@ -30,7 +31,7 @@ def callables(nest: Nest) -> list:
     """The wrapper in machine code and its twin in Python."""
     kernel = loaded(nest)
     assert type(kernel.fast).__name__ == "builtin_function_or_method"
-    return [kernel.fast, partial(entry._checked_call, kernel, wrapper.arguments(nest))]
+    return [kernel.fast, partial(native_entry._checked_call, kernel)]
 
 
 def arrays(*sizes: int) -> list[np.ndarray]:
@@ -139,7 +140,7 @@ def test_references_are_not_leaked() -> None:
 
 
 def test_without_openmp_kernels_run_on_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    alone = made_team(None, 8)
+    alone = made_team(team.library(), None, 8)
     monkeypatch.setattr(entry, "team", lambda: alone)
     nest = softmax_nest(500, 300)
     x, y = np.ones((500, 300), np.float32), np.zeros((500, 300), np.float32)

@@ -13,8 +13,9 @@ import pytest
 from llvmlite import binding
 
 from kernelgen.errors import CodegenError
+from kernelgen.native import library
 from kernelgen.targets.cpu import TARGET, module
-from kernelgen.targets.cpu.emit import ENTRY
+from kernelgen.targets.cpu.entry import ENTRY
 from tests.kernelgen.targets.test_cpu_entry import STATIC, arrays
 from tests.support.forks import in_forked_child
 
@@ -31,30 +32,30 @@ def alive(kind: type) -> int:
 def libraries(monkeypatch: pytest.MonkeyPatch) -> list[weakref.ref[Any]]:
     """Weak references to the linked code of a test."""
     found: list[weakref.ref[Any]] = []
-    real = module.Library.__init__
+    real = library.Library.__init__
 
     def watched(self: Any, *arguments: Any) -> None:
         real(self, *arguments)
         found.append(weakref.ref(self))
 
-    monkeypatch.setattr(module.Library, "__init__", watched)
+    monkeypatch.setattr(library.Library, "__init__", watched)
     return found
 
 
 def test_code_and_its_linkers_go_with_the_kernels(libraries: list[weakref.ref[Any]]) -> None:
     before = alive(binding.ResourceTracker)
-    kernels = [module.link(OBJECT, (ENTRY,), {}) for _ in range(5 * module.LINKS)]
+    kernels = [module.linked_by_llvm(OBJECT, (ENTRY,), {}) for _ in range(5 * module.LINKS)]
     assert alive(binding.ResourceTracker) == before + len(kernels)
     held = alive(binding.LLJIT)
     del kernels
     assert alive(binding.ResourceTracker) == before
     assert alive(binding.LLJIT) <= held - 4
-    assert [library for library in libraries if library()] == []
+    assert [one for one in libraries if one()] == []
 
 
 def test_code_in_a_cycle_of_garbage_goes_before_its_linker() -> None:
     for _ in range(3 * module.LINKS):
-        cycle: list[Any] = [module.link(OBJECT, (ENTRY,), {})]
+        cycle: list[Any] = [module.linked_by_llvm(OBJECT, (ENTRY,), {})]
         cycle.append(cycle)
         del cycle
     before = alive(binding.ResourceTracker)

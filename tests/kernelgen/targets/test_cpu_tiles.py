@@ -27,8 +27,8 @@ from kernelgen.nest.nodes import (
     Store,
 )
 from kernelgen.targets.cpu import TARGET, streaming
-from kernelgen.targets.cpu.emit import ENTRY, emit_for
-from kernelgen.targets.cpu.entry import CpuEntry
+from kernelgen.targets.cpu.emit import emit_for
+from kernelgen.targets.cpu.entry import ENTRY, entry_of
 from kernelgen.targets.cpu.host import Host
 from kernelgen.targets.cpu.module import compile_object, detect_host, link
 from kernelgen.targets.cpu.team import team
@@ -93,7 +93,7 @@ def test_older_processors(host: str, type_: DType) -> None:
     x, y = values(37, 41, type_=type_), np.zeros((41, 37), type_.numpy)
     nest = copy_nest(41, 37, type_)
     image = compile_object(emit_for(nest, HOSTS[host]), HOSTS[host])
-    CpuEntry(nest, link(image, (ENTRY,), team().functions))((x, y))
+    entry_of(nest, link(image, (ENTRY,), team().functions))((x, y))
     np.testing.assert_array_equal(y, x.T)
 
 

@@ -1,66 +1,59 @@
-"""Kernels as Python functions that cost a tenth of a microsecond to call: the tables that ``wrapper_ir`` reads."""
+"""Kernels as Python functions that cost a tenth of a microsecond to call: the tables that their machine code reads.
+
+The code is of :mod:`kernelgen.targets.cpu.wrapper_ir`, which says what the fields of a table mean.
+"""
 
 from __future__ import annotations
 
 import ctypes
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import numpy as np
 
-from kernelgen.dims import Dim, Shape, Sym
-from kernelgen.dtypes import DType
+from kernelgen.dims import Dim, Sym
 from kernelgen.errors import ArgumentError
-from kernelgen.nest.nodes import Nest, Space
-from kernelgen.targets.cpu import wrapper_ir
-from kernelgen.targets.cpu.module import Library, detect_host
-from kernelgen.targets.cpu.objects import cached_library
+from kernelgen.native.code import Code
+from kernelgen.native.library import Library, function_address
+from kernelgen.native.mapped import load_code
+from kernelgen.native.signature import Argument
 
 METH_FASTCALL = 0x80
-CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x100, wrapper_ir.WRITEABLE
+CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x100, 0x400
+"""numpy's flags of an array; the last is wanted of those that are written."""
+
+DATA, RANK, DIMS, DTYPE, FLAGS = 16, 24, 32, 56, 64
+"""Byte offsets in numpy's array struct."""
+
+HEADER_FIELDS, ARRAY_FIELDS, DIM_FIELDS = 9, 6, 3
+"""How many fields the table has for all arrays together, for each, and for each extent."""
+
 OVERLAP = "an array that is written overlaps another one"
+CALL = "call"
 PYTHON_FUNCTIONS = ("Py_IncRef", "PyErr_Format", "PyEval_SaveThread", "PyEval_RestoreThread")
 
 
-@dataclass(frozen=True)
-class Argument:
-    """What a kernel expects of one array."""
-
-    name: str
-    dtype: DType
-    shape: Shape
-    is_written: bool
-
-    def __str__(self) -> str:
-        access, shape = "a writeable" if self.is_written else "a", ", ".join(map(str, self.shape))
-        return f"{self.name}: expected {access} C-contiguous {self.dtype.name} array of shape [{shape}]"
-
-
-def arguments(nest: Nest) -> tuple[Argument, ...]:
-    """The arrays of a nest in calling order, with the shapes that callers see; workspaces may have none of those."""
-    own = tuple(buffer.shape for buffer in nest.buffers)
-    shapes = (*nest.argument_shapes, *own[len(nest.argument_shapes) :])
-    return tuple(
-        Argument(buffer.name, buffer.dtype, shape, buffer.space is not Space.INPUT)
-        for buffer, shape in zip(nest.buffers, shapes, strict=True)
-    )
-
-
-def fast_function(nest: Nest, library: Library, entry: str, releases_lock: bool) -> Callable[..., None] | None:
+def fast_function(
+    expected: tuple[Argument, ...],
+    sizes: tuple[str, ...],
+    library: Library,
+    entry: str,
+    caller: Library,
+    releases_lock: bool,
+) -> Callable[..., None] | None:
     """``function(*arrays)``, or None when numpy's layout is not the known one or an extent is no ``a * symbol + b``.
 
     It raises ArgumentError with the array's name when one does not fit, and keeps the library loaded.
     """
-    expected = arguments(nest)
-    dims = [_dim_record(dim, nest.symbols) for argument in expected for dim in argument.shape]
-    if not layout_is_known() or None in dims or not _all_bound(dims, len(nest.symbols)):
+    dims = [_dim_record(dim, sizes) for argument in expected for dim in argument.shape]
+    if not layout_is_known() or None in dims or not _all_bound(dims, len(sizes)):
         return None
     kernel = library.addresses[entry]
-    header = (kernel, len(expected), len(nest.symbols), int(releases_lock), id(np.ndarray), id(None), id(ArgumentError))
-    return _python_function(_table(header, expected, [record for record in dims if record is not None]), library)
+    header = (kernel, len(expected), len(sizes), int(releases_lock), id(np.ndarray), id(None), id(ArgumentError))
+    table = _table(header, expected, [record for record in dims if record is not None])
+    return _python_function(table, library, caller)
 
 
 @cache
@@ -75,14 +68,14 @@ def _has_known_layout(array: np.ndarray) -> bool:
     def field(offset: int, kind: Any) -> int:  # a ctypes integer type
         return kind.from_address(id(array) + offset).value
 
-    extents = field(wrapper_ir.DIMS, ctypes.c_int64)
+    extents = field(DIMS, ctypes.c_int64)
     flags = CONTIGUOUS * array.flags.c_contiguous | ALIGNED * array.flags.aligned | WRITEABLE * array.flags.writeable
     return (
-        field(wrapper_ir.DATA, ctypes.c_int64) == array.ctypes.data
-        and field(wrapper_ir.RANK, ctypes.c_int32) == array.ndim
+        field(DATA, ctypes.c_int64) == array.ctypes.data
+        and field(RANK, ctypes.c_int32) == array.ndim
         and tuple((ctypes.c_int64 * array.ndim).from_address(extents)) == array.shape
-        and field(wrapper_ir.DTYPE, ctypes.c_int64) == id(array.dtype)
-        and field(wrapper_ir.FLAGS, ctypes.c_int32) & (CONTIGUOUS | ALIGNED | WRITEABLE) == flags
+        and field(DTYPE, ctypes.c_int64) == id(array.dtype)
+        and field(FLAGS, ctypes.c_int32) & (CONTIGUOUS | ALIGNED | WRITEABLE) == flags
     )
 
 
@@ -104,7 +97,7 @@ def _all_bound(dims: list[tuple[int, int, int] | None], count: int) -> bool:
 
 def _table(header: tuple[int, ...], expected: tuple[Argument, ...], dims: list[tuple[int, int, int]]) -> bytes:
     """The fields, then the messages as C strings."""
-    fields = wrapper_ir.HEADER_FIELDS + wrapper_ir.ARRAY_FIELDS * len(expected) + wrapper_ir.DIM_FIELDS * len(dims)
+    fields = HEADER_FIELDS + ARRAY_FIELDS * len(expected) + DIM_FIELDS * len(dims)
     texts = [f"expected {len(expected)} arrays: {', '.join(a.name for a in expected)}", OVERLAP, *map(str, expected)]
     messages = [text.replace("%", "%%").encode() + b"\0" for text in texts]
     offsets = [8 * fields + sum(map(len, messages[:number])) for number in range(len(messages))]
@@ -127,22 +120,25 @@ class _MethodDefinition(ctypes.Structure):
     )
 
 
-def _python_function(table: bytes, library: Library) -> Callable[..., None]:
+def _python_function(table: bytes, library: Library, caller: Library) -> Callable[..., None]:
     """A function that owns its table as ``self`` and its machine code as ``__module__``."""
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.argtypes, make.restype = (ctypes.c_void_p, ctypes.py_object, ctypes.py_object), ctypes.py_object
-    return make(ctypes.addressof(_method()), table, library)
+    return make(ctypes.addressof(_method(caller)), table, library)
 
 
 @cache
-def _method() -> _MethodDefinition:
+def _method(caller: Library) -> _MethodDefinition:
     """Shared by all kernels and kept for the life of the process, because functions point to it."""
-    return _MethodDefinition(b"kernel", _library().addresses["call"], METH_FASTCALL, b"A compiled kernel.")
+    return _MethodDefinition(b"kernel", caller.addresses[CALL], METH_FASTCALL, b"A compiled kernel.")
 
 
 @cache
-def _library() -> Library:
-    symbols = {
-        name: ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0 for name in PYTHON_FUNCTIONS
-    }
-    return cached_library(wrapper_ir.TEXT, detect_host(), ("call",), symbols)[0]
+def caller_of(code: Code) -> Library:
+    """The function that all kernels of this process are called through that were compiled with this code."""
+    return load_code(code, python_functions())
+
+
+def python_functions() -> dict[str, int]:
+    """Where the functions of Python lie that it calls."""
+    return {name: function_address(getattr(ctypes.pythonapi, name)) for name in PYTHON_FUNCTIONS}

@@ -1,0 +1,49 @@
+"""How a kernel is called: what its callers give, and what its machine code takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kernelgen.desc import TensorDesc
+from kernelgen.dims import Shape, symbols_of
+from kernelgen.dtypes import DType
+
+
+@dataclass(frozen=True)
+class Argument:
+    """What machine code expects of one array."""
+
+    name: str
+    dtype: DType
+    shape: Shape
+    is_written: bool
+
+    def __str__(self) -> str:
+        access, shape = "a writeable" if self.is_written else "a", ", ".join(map(str, self.shape))
+        return f"{self.name}: expected {access} C-contiguous {self.dtype.name} array of shape [{shape}]"
+
+
+@dataclass(frozen=True)
+class Signature:
+    """``inputs`` and ``outputs`` in order, the positions of the inputs that are written in place, and the code's own view.
+
+    ``arguments`` are the arrays that the code takes: inputs, outputs, workspaces; complex ones as their two parts. ``sizes``
+    are the symbols whose values it is given, in order.
+    """
+
+    name: str
+    inputs: tuple[TensorDesc, ...]
+    outputs: tuple[TensorDesc, ...]
+    updated_inputs: tuple[int, ...]
+    arguments: tuple[Argument, ...]
+    sizes: tuple[str, ...]
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """The symbols of all input and output shapes, sorted; empty for a static kernel."""
+        return symbols_of(dim for tensor in (*self.inputs, *self.outputs) for dim in tensor.shape)
+
+    @property
+    def workspaces(self) -> tuple[Argument, ...]:
+        """The arrays of temporaries that fit no stack."""
+        return self.arguments[len(self.inputs) + len(self.outputs) :]
