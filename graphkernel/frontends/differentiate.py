@@ -225,7 +225,8 @@ def _graph_gradient(
     aliases = tuple(Alias(kept.index(alias.output), alias.input) for alias in graph.aliases)
     more = tuple(dy.value for _, dy in seen) if cotangents else ()
     outputs = (*(graph.outputs[place] for place in kept), *(gradient.value for gradient in gradients))
-    return with_unique_labels(Graph(f"{graph.name}_gradient", (*graph.inputs, *more), outputs, aliases))
+    name = f"{graph.name}_gradient"
+    return with_unique_labels(Graph(name, (*graph.inputs, *more), outputs, aliases, derived=graph.derived))
 
 
 def _cotangent_input(result: Tensor, place: int) -> Tensor:

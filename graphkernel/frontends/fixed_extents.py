@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from graphkernel.ir.derived import Derived
 from graphkernel.ir.graph import Graph, Node, Value
 from graphkernel.ir.types import Attrs, AttrValue, Sym, TensorType, substitute
 from graphkernel.ops.host import ONNX
 
 
 def with_extents(graph: Graph, given: Mapping[str, int]) -> Graph:
-    """The graph where the symbols that ``given`` names are these numbers."""
+    """The graph where the symbols that ``given`` names are these numbers, and those that follow from them alone."""
+    given, derived = _known(graph.derived, given)
     made: dict[Node, Node] = {}
 
     def moved(value: Value) -> Value:
@@ -28,7 +30,20 @@ def with_extents(graph: Graph, given: Mapping[str, int]) -> Graph:
             body,
             node.data,
         )
-    return replace(graph, inputs=tuple(map(moved, graph.inputs)), outputs=tuple(map(moved, graph.outputs)))
+    return replace(
+        graph, inputs=tuple(map(moved, graph.inputs)), outputs=tuple(map(moved, graph.outputs)), derived=derived
+    )
+
+
+def _known(derived: Sequence[Derived], given: Mapping[str, int]) -> tuple[Mapping[str, int], tuple[Derived, ...]]:
+    values, left = dict(given), list[Derived]()
+    for entry in derived:
+        after = entry.after(values)
+        if after.symbols:
+            left.append(after)
+        else:
+            values[entry.name] = after.value({})
+    return values, tuple(left)
 
 
 def _type(of: TensorType, given: Mapping[str, int]) -> TensorType:

@@ -7,8 +7,21 @@ from collections.abc import Mapping, Sequence
 from numpy import ndarray
 
 from graphkernel.errors import InputError
-from graphkernel.ir.graph import Value
+from graphkernel.ir.derived import with_derived
+from graphkernel.ir.graph import Graph, Value
 from graphkernel.ir.types import Attrs, AttrValue, Dim, Shape, Sym, evaluate, solve
+
+
+def bind(graph: Graph, arrays: Sequence[ndarray]) -> dict[str, int]:
+    """The value of every symbol of a graph for these inputs; ``InputError`` names the input that does not fit."""
+    symbols = bind_symbols(graph.inputs, arrays)
+    if not graph.derived:
+        return symbols
+    try:
+        return with_derived(symbols, graph.derived)
+    except ZeroDivisionError:
+        given = ", ".join(f"{name} = {extent}" for name, extent in sorted(symbols.items()))
+        raise InputError(f"an extent is another divided by 0, with {given}") from None
 
 
 def bind_symbols(inputs: Sequence[Value], arrays: Sequence[ndarray]) -> dict[str, int]:

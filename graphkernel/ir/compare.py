@@ -37,6 +37,8 @@ def _boundary(a: Graph, b: Graph, names: bool) -> str | None:
         return f"names of outputs: {a.output_names} and {b.output_names}"
     if sorted((x.output, x.input) for x in a.aliases) != sorted((x.output, x.input) for x in b.aliases):
         return f"aliases: {a.aliases} and {b.aliases}"
+    if a.derived != b.derived:
+        return f"extents: {', '.join(map(str, a.derived))} and {', '.join(map(str, b.derived))}"
     return None
 
 

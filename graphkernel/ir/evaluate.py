@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from graphkernel.errors import InputError, VerifyError, nearest
-from graphkernel.ir.bind import bind_symbols, concrete_attrs, concrete_shape
+from graphkernel.ir.bind import bind, concrete_attrs, concrete_shape
 from graphkernel.ir.graph import Graph, Node, Value
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -22,7 +22,7 @@ def evaluate(graph: Graph, arrays: Sequence[object] | Mapping[str, object]) -> t
     another type than its type rule promised.
     """
     inputs = tuple(np.asarray(array) for array in _in_order(graph, arrays))
-    symbols = bind_symbols(graph.inputs, inputs)
+    symbols = bind(graph, inputs)
     return _run(graph, inputs, symbols)
 
 

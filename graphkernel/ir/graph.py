@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from graphkernel.ir.compare import difference
+from graphkernel.ir.derived import Derived
 from graphkernel.ir.opdef import Kind, OpDef
 from graphkernel.ir.printer import show
 from graphkernel.ir.types import Attrs, DType, Sym, TensorType, dtype
@@ -133,6 +134,7 @@ class Graph:
 
     ``results`` are the names of the outputs, none where nobody named them. ``origins`` tells by label which node of a
     model an operator comes from; they are labels themselves, and like those make no graph another one.
+    ``derived`` says what extents are whose symbols stand in no input.
     """
 
     name: str
@@ -141,6 +143,7 @@ class Graph:
     aliases: tuple[Alias, ...] = ()
     results: tuple[str, ...] = ()
     origins: Mapping[str, Origin] = field(default_factory=dict[str, Origin])
+    derived: tuple[Derived, ...] = ()
 
     @cached_property
     def input_names(self) -> tuple[str, ...]:
@@ -227,7 +230,7 @@ class Graph:
             (node.op, named(node.args), node.attrs, node.types, node.name, node.body, node.data) for node in self.nodes
         ]
         boundary = named(self.inputs), named(self.outputs), self.aliases
-        return _from_table, (self.name, table, *boundary, self.results, self.origins)
+        return _from_table, (self.name, table, *boundary, self.results, self.origins, self.derived)
 
 
 def _from_table(
@@ -238,6 +241,7 @@ def _from_table(
     aliases: tuple[Alias, ...],
     results: tuple[str, ...],
     origins: Mapping[str, Origin],
+    derived: tuple[Derived, ...],
 ) -> Graph:
     """The graph that was pickled."""
     nodes: list[Node] = []
@@ -247,7 +251,7 @@ def _from_table(
 
     for op, operands, attrs, types, label, body, data in table:
         nodes.append(Node(op, values(operands), attrs, types, label, body, data))
-    return Graph(name, values(inputs), values(outputs), aliases, results, origins)
+    return Graph(name, values(inputs), values(outputs), aliases, results, origins, derived)
 
 
 def keep(node: Node, args: tuple[Value, ...]) -> Node:

@@ -10,11 +10,12 @@ import numpy as np
 
 from graphkernel.doors import UNFIT, json_value
 from graphkernel.errors import TypeRuleError, nearest
+from graphkernel.ir.derived import FUNCTIONS, Derived
 from graphkernel.ir.graph import CONSTANT, FUSED, PARAMETER, Alias, ConstantData, Graph, Node, Value
 from graphkernel.ir.literals import RESERVED, parse_element
 from graphkernel.ir.opdef import OpDef
 from graphkernel.ir.scanner import Kind, Scanner, Token
-from graphkernel.ir.types import Attrs, AttrValue, DType, TensorType, dtype, parse_dim, parse_type
+from graphkernel.ir.types import Attrs, AttrValue, Dim, DType, Sym, TensorType, dtype, parse_dim, parse_type
 from graphkernel.limits import LIMITS
 
 Item = TypeVar("Item")
@@ -75,6 +76,7 @@ class _Block:
         name = self._name()
         self.scanner.expect("(")
         inputs = tuple(self._list(")", self._parameter))
+        derived = tuple(self._derived()) if self.scanner.skip("where") else ()
         self.scanner.expect("{")
         while not self.scanner.skip("return"):
             if self.scanner.skip("const"):
@@ -87,7 +89,27 @@ class _Block:
         called = tuple(name for name, _, _ in outputs if name is not None)
         if called and len(called) != len(outputs):
             place.fail(f"{len(called)} of {len(outputs)} outputs have names; all have one, or none")
-        return Graph(name, inputs, tuple(value for _, value, _ in outputs), aliases, called)
+        return Graph(name, inputs, tuple(value for _, value, _ in outputs), aliases, called, derived=derived)
+
+    def _derived(self) -> Iterator[Derived]:
+        """Extents that follow from others."""
+        while True:
+            name = self._name()
+            self.scanner.expect("=")
+            function = self.scanner.here
+            if self._name() not in FUNCTIONS:
+                function.fail(f"expected one of {', '.join(FUNCTIONS)}, found {function}")
+            self.scanner.expect("(")
+            first, second = self._dim(), self.scanner.expect(",") and self._dim()
+            self.scanner.expect(")")
+            yield Derived(name, function.text, first, second)
+            if not self.scanner.skip(","):
+                return
+
+    def _dim(self) -> Dim:
+        start = self.scanner.here
+        found = self._attribute_value()
+        return found if isinstance(found, int | Sym) else start.fail(f"expected an extent, found {start}")
 
     def _parameter(self) -> Value:
         (place, name), type_ = self._typed_name()

@@ -72,7 +72,8 @@ def _operator_names(graph: Graph) -> set[str]:
 def _block(keyword: str, graph: Graph, name: str, kernels: _Kernels) -> Iterator[str]:
     names = _node_names(graph)
     inputs = ", ".join(f"{names[value.node]}: {value.type}" for value in graph.inputs)
-    yield f"{keyword} {name_text(name)}({inputs}) {{"
+    derived = f" where {', '.join(map(str, graph.derived))}" if graph.derived else ""
+    yield f"{keyword} {name_text(name)}({inputs}){derived} {{"
     parameters = {value.node for value in graph.inputs}
     for node in graph.nodes:
         if node in parameters or _is_inline(node):

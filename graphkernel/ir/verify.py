@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from graphkernel.errors import TypeRuleError, VerifyError
 from graphkernel.ir.compare import difference
+from graphkernel.ir.derived import FUNCTIONS
 from graphkernel.ir.graph import CONSTANT, FUSED, LEAVES, PARAMETER, Graph, Node, Value
 from graphkernel.ir.literals import RESERVED
 from graphkernel.ir.opdef import OpDef
@@ -26,8 +27,8 @@ INVARIANTS: dict[str, str] = {
     "G7": "an alias joins an output and an input of one type; each output and each input is in one alias at most",
     "G8": "kernels of one name are identical, and no kernel has the name of an operator in use",
     "G9": (
-        "every symbol occurs in the shape of an input, of a kernel's or of the graph around it, and is not a word of the "
-        "text form; extents are not negative"
+        "every symbol occurs in the shape of an input, of a kernel's or of the graph around it, or is derived, once and from "
+        "others before it, and is not a word of the text form; extents are not negative"
     ),
     "G10": "outputs have one name each, or none has one",
 }
@@ -90,6 +91,7 @@ def broken(graph: Graph, checked: Checked | None = None, around: Symbols = ()) -
         yield "G10", f"{len(graph.results)} names of {len(graph.outputs)} outputs"
     yield from _kernel_names(graph)
     yield from _symbols(nodes, known)
+    yield from _derived(graph)
 
 
 def _with_bodies(graph: Graph, around: Symbols = ()) -> Iterator[tuple[Graph, Symbols]]:
@@ -103,7 +105,7 @@ def _with_bodies(graph: Graph, around: Symbols = ()) -> Iterator[tuple[Graph, Sy
 
 def _known_symbols(graph: Graph, around: Symbols) -> Symbols:
     own = symbols_of(dim for value in graph.inputs for dim in value.type.shape)
-    return tuple(sorted({*own, *around})) if around else own
+    return tuple(sorted({*own, *around, *(entry.name for entry in graph.derived)})) if around or graph.derived else own
 
 
 def _inputs(graph: Graph) -> Iterator[tuple[str, str]]:
@@ -201,6 +203,14 @@ def _symbols(nodes: Sequence[Node], known: Collection[str]) -> Iterator[tuple[st
                     yield "G9", f"symbol {name} of {node.name}: {type_} {why}"
             if any(isinstance(dim, int) and dim < 0 for dim in type_.shape):
                 yield "G9", f"{node.name}: {type_} has a negative extent"
+
+
+def _derived(graph: Graph) -> Iterator[tuple[str, str]]:
+    before = set(symbols_of(dim for value in graph.inputs for dim in value.type.shape))
+    for entry in graph.derived:
+        if entry.function not in FUNCTIONS or entry.name in before or not before.issuperset(entry.symbols):
+            yield "G9", f"{entry}: no function of what is known before it, or known before"
+        before.add(entry.name)
 
 
 def _repeated(items: Iterable[object]) -> list[object]:

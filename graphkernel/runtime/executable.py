@@ -12,7 +12,7 @@ from typing import Any, cast
 import numpy as np
 
 from graphkernel.errors import InputError, RuntimeFailure
-from graphkernel.ir.bind import bind_symbols
+from graphkernel.ir.bind import bind
 from graphkernel.ir.graph import Graph
 from graphkernel.ir.types import TensorType
 from graphkernel.report.report import Report
@@ -118,7 +118,7 @@ class Executable:
             return self._frames[key].pop()
         except (KeyError, IndexError):  # these shapes are new, or other threads have all of their frames
             pass
-        symbols = bind_symbols(self.graph.inputs, inputs)
+        symbols = bind(self.graph, inputs)
         while len(self._frames) >= KEPT_SHAPES:
             with contextlib.suppress(KeyError):
                 self._frames.popitem(last=False)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from graphkernel.ir.bind import bind_symbols
+from graphkernel.ir.bind import bind
 from graphkernel.runtime.arrays import Array
 from graphkernel.runtime.executable import Executable
 from graphkernel.runtime.frame import make_frame
@@ -52,7 +52,7 @@ def profile(executable: Executable, arrays: Sequence[Array], rounds: int) -> tup
     plan = executable.plan
     memory = executable.memory
     given = [memory.take(array, f"input {position}") for position, array in enumerate(arrays)]
-    frame = make_frame(plan, bind_symbols(plan.graph.inputs, given), memory)
+    frame = make_frame(plan, bind(plan.graph, given), memory)
     seconds: list[list[float]] = [[] for _ in plan.steps]
     timed = replace(
         frame, actions=tuple(_timed(*pair, memory.wait) for pair in zip(frame.actions, seconds, strict=True))

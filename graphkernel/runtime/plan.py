@@ -175,7 +175,7 @@ def _groups_after(graph: Graph, view: Node, groups: Mapping[Node, str | None]) -
 
 def _known_numbers(graph: Graph) -> frozenset[Node]:
     """Operators that need shapes only, if those follow from the inputs'; but none of ONNX's own, which may fail."""
-    candidates, told = numbers_of_shapes(graph), {name for value in graph.inputs for name in value.type.symbols}
+    candidates, told = numbers_of_shapes(graph), _told(graph)
     found: set[Node] = set()
     for node in graph.operators:
         if node in candidates and node.op is not ONNX:
@@ -183,6 +183,12 @@ def _known_numbers(graph: Graph) -> frozenset[Node]:
             if told.issuperset(_asked(node)) if is_source else all(_is_known(arg, found) for arg in node.args):
                 found.add(node)
     return frozenset(found)
+
+
+def _told(graph: Graph) -> frozenset[str]:
+    """The symbols that follow from the inputs."""
+    own = (name for value in graph.inputs for name in value.type.symbols)
+    return frozenset(own).union(entry.name for entry in graph.derived)
 
 
 def _asked(source: Node) -> tuple[str, ...]:
