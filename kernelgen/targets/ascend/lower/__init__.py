@@ -8,6 +8,7 @@ stores), evaluate (expressions, bindings, reductions), fits (which loops are til
 lanes or rows), promote (the walk over a nest); uses (what a statement touches), idle (what a turn does to no end),
 unread (what nobody needs is left out), copies (their order), whole_blocks (without DataCopyPad), double_buffer, banks
 (alignment), storage (addresses), fitting (how much a turn does); tree (statements with identity), written_out (what
-is known of loops and offsets), trace (the order proof), synchronise (flags and barriers); element_types (whether the
-machine has all these instructions); cube (the room of products on the cube unit), assemble (all of it).
+is known of loops and offsets), walk (the turns that are looked at), trace (the order proof), replay (the same without
+some flags), synchronise (flags and barriers); element_types (whether the machine has all these instructions); cube (the
+room of products on the cube unit), assemble (all of it).
 """

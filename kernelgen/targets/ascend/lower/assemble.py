@@ -19,7 +19,7 @@ from kernelgen.targets.ascend.lower.fitting import fitted
 from kernelgen.targets.ascend.lower.promote import TILING
 from kernelgen.targets.ascend.lower.scope import parameter_of
 from kernelgen.targets.ascend.lower.synchronise import synchronise
-from kernelgen.targets.ascend.lower.trace import SAMPLE, layout_of
+from kernelgen.targets.ascend.lower.walk import SAMPLE, layout_of
 from kernelgen.targets.ascend.lower.writer import Program, Tile
 from kernelgen.targets.ascend.machine import Machine
 from kernelgen.targets.ascend.scopes import check_names

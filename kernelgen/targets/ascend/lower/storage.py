@@ -11,6 +11,7 @@ different parts of a kernel (:func:`parts_of`) always share: a barrier of all pi
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -153,16 +154,15 @@ def place(program: Program, capacity: int, levels: Sequence[str] = LEVELS) -> La
 
 def _placed(tiles: Sequence[Tile], known: Mapping[str, Life], level: str, begins: Mapping[str, int]) -> Layout:
     """First fit, the largest first; ``begins`` says where in the banks a tile should begin (:mod:`banks`)."""
-    taken: list[tuple[Tile, int]] = []
-    for tile in sorted(tiles, key=lambda one: (-one.size * one.copies, known[one.name].first, one.name)):
-        rivals = sorted(
-            (address, address + other.size * other.copies)
-            for other, address in taken
-            if _meet(known[tile.name], known[other.name], level)
-        )
-        taken.append((tile, _gap(rivals, tile.size * tile.copies, begins.get(tile.name))))
-    size = max((address + tile.size * tile.copies for tile, address in taken), default=0)
-    return Layout({tile.name: address for tile, address in taken}, size, level)
+    sizes = {tile.name: tile.size * tile.copies for tile in tiles}
+    taken: list[tuple[int, int, Life]] = []
+    addresses: dict[str, int] = {}
+    for tile in sorted(tiles, key=lambda one: (-sizes[one.name], known[one.name].first, one.name)):
+        life, size = known[tile.name], sizes[tile.name]
+        address = _gap(taken, life, level, size, begins.get(tile.name))
+        insort(taken, (address, address + size, life), key=lambda place: place[:2])
+        addresses[tile.name] = address
+    return Layout(addresses, max((end for _, end, _ in taken), default=0), level)
 
 
 def _meet(first: Life, second: Life, level: str) -> bool:
@@ -174,13 +174,14 @@ def _meet(first: Life, second: Life, level: str) -> bool:
     return first.first <= second.last and second.first <= first.last
 
 
-def _gap(rivals: Sequence[tuple[int, int]], size: int, begin: int | None) -> int:
+def _gap(taken: Sequence[tuple[int, int, Life]], life: Life, level: str, size: int, begin: int | None) -> int:
     """The lowest address with so many free bytes behind it, in its place of the banks where one is given."""
     start = _next(0, begin)
-    for low, high in rivals:
-        if low - start >= size:
-            break
-        start = max(start, _next(high, begin))
+    for low, high, other in taken:
+        if high > start and _meet(life, other, level):
+            if low - start >= size:
+                break
+            start = max(start, _next(high, begin))
     return start
 
 

@@ -21,8 +21,9 @@ from dataclasses import dataclass, field
 from kernelgen.targets.ascend.errors import AscendError
 from kernelgen.targets.ascend.instructions import Let, Statement
 from kernelgen.targets.ascend.lower.double_buffer import HALF
+from kernelgen.targets.ascend.lower.replay import Replay
 from kernelgen.targets.ascend.lower.storage import parts_of
-from kernelgen.targets.ascend.lower.trace import ALL_TAKEN, Conflict, FlagFault, Layout, Trace, faults, needed_barriers
+from kernelgen.targets.ascend.lower.trace import Trace, faults
 from kernelgen.targets.ascend.lower.tree import (
     BARRIER,
     DRAIN,
@@ -36,8 +37,8 @@ from kernelgen.targets.ascend.lower.tree import (
     harvest,
     insert,
     remove,
-    restore,
 )
+from kernelgen.targets.ascend.lower.walk import Conflict, FlagFault, Layout, Way
 from kernelgen.targets.ascend.machine import Machine
 from kernelgen.targets.ascend.types import EVENTS, PIPES
 
@@ -54,27 +55,27 @@ def synchronise(body: tuple[Statement, ...], layout: Layout, machine: Machine) -
     for number, (meeting, part) in enumerate(parts_of(body)):
         root = grow(part)
         work = _Synchronisation(root, layout, machine)
-        work.order()
-        work.minimise()
-        work.give_ids()
+        replay = work.order()
+        _drop_idle(replay, work.groups)
+        work.give_ids(replay)
         if number:
             barriers.append(Group(DRAIN, 0, 0))
             insert(whole, len(whole.items), Sync(barriers[-1], DRAIN))
         adopt(whole, grow(meeting))
         adopt(whole, root)
-    _drop_idle(whole, barriers, layout, with_ids=True)
+    if barriers:
+        _drop_idle(Replay(whole, layout), barriers, with_ids=True)
     return harvest(whole)
 
 
-def _drop_idle(root: Item, groups: list[Group], layout: Layout, with_ids: bool) -> None:
+def _drop_idle(replay: Replay, groups: list[Group], with_ids: bool = False) -> None:
     """Takes out what the proof does without, the latest first."""
-    needed = needed_barriers(root, layout)
+    needed = replay.needed_barriers()
     for group in reversed([group for group in groups if id(group) not in needed]):
-        places = remove(group)
-        if faults(root, layout, with_ids) is None:
+        if replay.is_clean(group, with_ids):
+            replay.drop(group)
+            remove(group)
             groups.remove(group)
-        else:
-            restore(places)
 
 
 @dataclass
@@ -84,20 +85,21 @@ class _Synchronisation:
     machine: Machine
     groups: list[Group] = field(default_factory=list[Group])
 
-    def order(self) -> None:
-        """Flags and barriers until nothing is left unordered."""
+    def order(self) -> Replay:
+        """Flags and barriers until nothing is left unordered: the proof of that."""
         for _ in range(MOST_STEPS):
-            trace = Trace(self.layout, ALL_TAKEN, with_ids=False, settle=self.settle)
+            trace = Trace(self.layout, Way(), settle=self.settle)
             fault = trace.run(self.root)
             if isinstance(fault, FlagFault) and not trace.settled:
                 self.drain(fault.sync.group)
             elif not trace.settled:  # else a flag came in whose first set this run has passed: once more
+                replay = Replay(self.root, self.layout)
+                if replay.is_clean():
+                    return replay
                 fault = faults(self.root, self.layout)
-                if fault is None:
-                    return
                 if isinstance(fault, Conflict):
                     self.settle(fault)
-                else:
+                elif fault is not None:
                     self.drain(fault.sync.group)
         raise AscendError("the order of the pipes cannot be settled")
 
@@ -201,29 +203,26 @@ class _Synchronisation:
         remove(group)
         self.groups[self.groups.index(group)] = other
 
-    def minimise(self, with_ids: bool = False) -> None:
-        """Takes out what the proof does without, the latest first."""
-        _drop_idle(self.root, self.groups, self.layout, with_ids)
-
-    def give_ids(self) -> None:
+    def give_ids(self, replay: Replay) -> None:
         """The smallest ids that keep the proof clean. A barrier that stands in for a flag may make others idle."""
         free = [k for k in range(self.machine.event_ids) if k not in self.machine.reserved_ids]
         without_id = False
         for group in [one for one in self.groups if one.kind == SET]:
-            if not any(self.fits(group, identity) for identity in _candidates(free, 2 if group.half else 1)):
+            if not any(_fits(replay, group, identity) for identity in _candidates(free, 2 if group.half else 1)):
                 group.identity = -1
                 self.drain(group)
+                replay = Replay(self.root, self.layout)
                 without_id = True
-        fault = faults(self.root, self.layout, with_ids=True)
-        if fault is not None:
-            raise AscendError(f"the flags do not order the kernel: {fault}")
+        if not replay.is_clean(with_ids=True):
+            raise AscendError("the flags do not order the kernel")
         if without_id:
-            self.minimise(with_ids=True)
+            _drop_idle(replay, self.groups, with_ids=True)
 
-    def fits(self, group: Group, identity: int) -> bool:
-        """Whether a group may have an id beside those that are given."""
-        group.identity = identity
-        return faults(self.root, self.layout, with_ids=True) is None
+
+def _fits(replay: Replay, group: Group, identity: int) -> bool:
+    """Whether a group may have an id beside those that are given."""
+    group.identity = identity
+    return replay.is_clean(with_ids=True)
 
 
 def _candidates(free: list[int], width: int) -> Iterator[int]:

@@ -129,21 +129,11 @@ def insert(parent: Item, position: int, sync: Sync) -> None:
     sync.group.items.append(item)
 
 
-def remove(group: Group) -> list[tuple[Item, int, Item]]:
-    """Takes a group out; gives what :func:`restore` needs."""
-    places: list[tuple[Item, int, Item]] = []
+def remove(group: Group) -> None:
+    """Takes a group out."""
     for item in group.items:
-        parent = item.parent
-        if parent is not None:
-            places.append((parent, parent.items.index(item), item))
-            parent.items.remove(item)
-    return places
-
-
-def restore(places: Sequence[tuple[Item, int, Item]]) -> None:
-    """Puts a group back where it was."""
-    for parent, position, item in reversed(places):
-        parent.items.insert(position, item)
+        if item.parent is not None:
+            item.parent.items.remove(item)
 
 
 def leaves(item: Item) -> Iterator[Item]:

@@ -14,7 +14,7 @@ from kernelgen.targets.ascend.lower.copies import order_copies
 from kernelgen.targets.ascend.lower.double_buffer import double_buffer
 from kernelgen.targets.ascend.lower.storage import ALL, ALONE, place
 from kernelgen.targets.ascend.lower.synchronise import synchronise
-from kernelgen.targets.ascend.lower.trace import Layout
+from kernelgen.targets.ascend.lower.walk import Layout
 from kernelgen.targets.ascend.lower.writer import Program, Writer
 from kernelgen.targets.ascend.machines import ASCEND_910B
 from kernelgen.targets.ascend.printer import print_kernel

@@ -16,7 +16,7 @@ from kernelgen.targets.ascend.lower.cube.product import Product
 from kernelgen.targets.ascend.lower.cube.program import CubeProgram
 from kernelgen.targets.ascend.lower.cube.sizes import choose
 from kernelgen.targets.ascend.lower.synchronise import synchronise
-from kernelgen.targets.ascend.lower.trace import layout_of
+from kernelgen.targets.ascend.lower.walk import layout_of
 from kernelgen.targets.ascend.lower.writer import Tile, Writer
 from kernelgen.targets.ascend.machine import Machine
 from kernelgen.targets.ascend.types import POSITION_OF
