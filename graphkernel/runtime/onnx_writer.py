@@ -13,6 +13,9 @@ from graphkernel.ir.types import DType
 
 DEFAULT_OPSET = 17
 OLDEST_OPSET = 13  # that the rules below can write
+SMALL_BYTES = (
+    1 << 10
+)  # of constants that the model itself holds: onnxruntime looks at shapes and scalars while it loads
 
 
 class Unwritable(Exception):
@@ -26,10 +29,11 @@ class Writer:
     opset: int
     nodes: list[Any] = field(default_factory=list[Any])
     constants: dict[str, np.ndarray] = field(default_factory=dict[str, np.ndarray])
+    _names: dict[int, str] = field(default_factory=dict[int, str])
 
     def constant(self, array: np.ndarray) -> str:
-        """The name of a new constant."""
-        name = f"k{len(self.constants)}"
+        """The name of a constant; an array that came before keeps its name."""
+        name = self._names.setdefault(id(array), f"k{len(self.constants)}")
         self.constants[name] = array
         return name
 
@@ -52,6 +56,24 @@ class Writer:
             kind = AttributeProto.INTS if isinstance(value, tuple | list) and not value else None
             node.attribute.append(helper.make_attribute(name, value, attr_type=kind))
         self.nodes.append(node)
+
+
+def lies_beside(array: np.ndarray) -> bool:
+    """Whether a constant stays out of the model: onnxruntime then reads it where it is."""
+    return array.nbytes > SMALL_BYTES and array.dtype != object and array.flags.c_contiguous
+
+
+def initializer(array: np.ndarray, name: str) -> Any:  # an onnx message
+    """A constant in a model; what :func:`lies_beside` is only named there."""
+    from onnx import TensorProto, helper, numpy_helper
+
+    if not lies_beside(array):
+        return numpy_helper.from_array(array, name)
+    kind = helper.np_dtype_to_tensor_dtype(array.dtype)
+    beside = TensorProto(name=name, data_type=kind, dims=array.shape, data_location=TensorProto.EXTERNAL)
+    for key, value in (("location", name), ("offset", "0"), ("length", str(array.nbytes))):
+        beside.external_data.add(key=key, value=value)
+    return beside
 
 
 def element_type(of: DType) -> int:

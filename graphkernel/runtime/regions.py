@@ -16,8 +16,16 @@ from graphkernel.ir.graph import Node, Value
 from graphkernel.ir.types import TensorType
 from graphkernel.runtime.host import numpy_step
 from graphkernel.runtime.onnx_text import write
-from graphkernel.runtime.onnx_writer import DEFAULT_OPSET, Unwritable, Writer, element_type, result_names
-from graphkernel.runtime.sessions import Session
+from graphkernel.runtime.onnx_writer import (
+    DEFAULT_OPSET,
+    Unwritable,
+    Writer,
+    element_type,
+    initializer,
+    lies_beside,
+    result_names,
+)
+from graphkernel.runtime.sessions import RegionModel, Session, open_session
 from graphkernel.runtime.steps import Action, Slots, Step
 
 NATIVE_TYPES = frozenset(
@@ -67,9 +75,8 @@ class OnnxRuntimeHost:
         inside = set(nodes)
         operands = dict.fromkeys(arg for node in nodes for arg in node.args if arg.node not in inside)
         inputs = tuple(value for value in operands if value.constant is None)
-        written = partial(_model, name, self._opset_of(nodes[0]), nodes, inputs, tuple(outputs))
-        content, names = written()
-        session = Session(_session(content, self, name), again=lambda: _session(written()[0], self, name))
+        model, names = _model(name, self._opset_of(nodes[0]), nodes, inputs, tuple(outputs))
+        session = Session(model, partial(self._opened, name))
         return RegionStep(
             name, session, tuple(names[value] for value in inputs), tuple(names[value] for value in outputs),
             tuple(slots[value] for value in inputs), tuple(slots[value] for value in outputs),
@@ -79,6 +86,12 @@ class OnnxRuntimeHost:
     def single(self, node: Node, slots: Mapping[Value, int]) -> Step:
         """On numpy: what is in no region, onnxruntime did not take."""
         return numpy_step(node, slots)
+
+    def _opened(self, name: str, model: RegionModel) -> Any:  # an onnxruntime session
+        try:
+            return open_session(model, self.threads or 0, self.optimize)
+        except Exception as error:  # onnxruntime raises many classes of its own
+            raise RuntimeFailure(f"onnxruntime cannot run {name}: {error}") from error
 
     def _opset_of(self, node: Node) -> int:
         default_domain = node.op.name == "Onnx" and not node.attrs.str("domain", "")
@@ -160,9 +173,9 @@ def _element(type_: TensorType) -> int:
 
 def _model(
     name: str, opset: int, nodes: Sequence[Node], inputs: tuple[Value, ...], outputs: tuple[Value, ...]
-) -> tuple[bytes, dict[Value, str]]:
-    """The serialized ONNX model of a region and the name of every value in it."""
-    from onnx import helper, numpy_helper
+) -> tuple[RegionModel, dict[Value, str]]:
+    """The ONNX model of a region and the name of every value in it."""
+    from onnx import helper
 
     writer = Writer(opset)
     names = {value: f"x{index}" for index, value in enumerate(inputs)}
@@ -178,17 +191,18 @@ def _model(
             made.name = f"{position}.{part}"  # what onnxruntime's errors say
     kept = _needed(writer.nodes, {names[value] for value in outputs})
     used = {operand for node in kept for operand in node.input}
+    constants = {key: array for key, array in writer.constants.items() if key in used}
     graph = helper.make_graph(
         kept, name, [_value_info(names[value], value.type) for value in inputs],
         [_value_info(names[value], value.type) for value in outputs],
-        [numpy_helper.from_array(array, key) for key, array in writer.constants.items() if key in used],
+        [initializer(array, key) for key, array in constants.items()],
     )  # fmt: skip
     domains = {node.domain for node in kept} - {""}
     imports = [helper.make_opsetid("", opset), *(helper.make_opsetid(domain, 1) for domain in sorted(domains))]
     model = helper.make_model(
         graph, opset_imports=imports, ir_version=min(10, helper.find_min_ir_version_for(imports[:1]))
     )
-    return model.SerializeToString(), names
+    return RegionModel(model.SerializeToString(), {k: a for k, a in constants.items() if lies_beside(a)}), names
 
 
 def _needed(nodes: Iterable[Any], wanted: set[str]) -> list[Any]:
@@ -206,18 +220,3 @@ def _value_info(name: str, type_: TensorType) -> Any:  # an onnx message
     return helper.make_tensor_value_info(
         name, element_type(type_.dtype), [d if isinstance(d, int) else None for d in type_.shape]
     )
-
-
-def _session(content: bytes, host: OnnxRuntimeHost, name: str) -> Any:  # an onnxruntime session
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    level = onnxruntime.GraphOptimizationLevel
-    options.graph_optimization_level = level.ORT_ENABLE_ALL if host.optimize else level.ORT_DISABLE_ALL
-    options.intra_op_num_threads = host.threads or 0
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # kernels run between regions
-    options.log_severity_level = 3  # errors only
-    try:
-        return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # onnxruntime raises many classes of its own
-        raise RuntimeFailure(f"onnxruntime cannot run {name}: {error}") from error

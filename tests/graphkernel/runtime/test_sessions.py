@@ -9,10 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from onnx import helper
 
 import graphkernel as gk
 from graphkernel import ops
-from graphkernel.runtime.regions import OnnxRuntimeHost
+from graphkernel.runtime.onnx_writer import Writer, initializer
+from graphkernel.runtime.regions import OnnxRuntimeHost, RegionStep
+from graphkernel.runtime.sessions import RegionModel, open_session
 from tests.support.forks import SECONDS, in_forked_child
 
 pytest.importorskip("onnxruntime")
@@ -88,3 +91,34 @@ _KEPT: list[Any] = []
 
 def _kept_is_right() -> bool:
     return is_right(_KEPT[-1])
+
+
+def regions_of(exe: Any) -> list[RegionStep]:
+    return [step for step in exe.plan.steps if isinstance(step, RegionStep)]
+
+
+def test_regions_read_weights_where_the_graph_has_them() -> None:
+    first, second = regions_of(compiled())
+    constants = [arg.constant for region in (first, second) for node in region.nodes for arg in node.args]
+    graph_has = {id(array) for array in constants if array is not None}
+    lent = [array for region in (first, second) for array in region.session.model.weights.values()]
+    assert len(lent) == 2
+    assert {id(array) for array in lent} == graph_has
+    assert all(len(region.session.model.content) < W.nbytes // 100 for region in (first, second))
+
+
+def test_a_session_has_no_copy_of_a_weight_that_it_only_reads() -> None:
+    import onnxruntime
+
+    if not hasattr(onnxruntime.SessionOptions, "add_external_initializers_from_files_in_memory"):
+        pytest.skip("this onnxruntime copies weights")
+    weight = np.ones((64, 64), np.float32)
+    builder = Writer(17)
+    builder.emit("Add", "x", builder.constant(weight), result="y")
+    info = [helper.make_tensor_value_info(name, 1, (64, 64)) for name in "xy"]
+    (constant,) = builder.constants
+    graph = helper.make_graph(builder.nodes, "g", info[:1], info[1:], [initializer(weight, constant)])
+    content = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9).SerializeToString()
+    session = open_session(RegionModel(content, {constant: weight}), 1, True)
+    weight[...] = 5.0
+    assert (session.run(None, {"x": np.zeros_like(weight)})[0] == 5.0).all()
