@@ -39,12 +39,12 @@ from graphkernel.report.table import print_table
 @app.command()
 def optimize(
     model: Model,
-    output: Annotated[Path, typer.Option("--output", "-o", help="a .gk file; large constants go beside it")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="a .gk file, large constants beside it, or .onnx")],
     opt_level: Level = 2,
     flags: Flags = "",
     target: Target = "cpu",
 ) -> None:
-    """Fuses a model and writes the result as text."""
+    """Fuses a model and writes the result: as text, or as ONNX with kernels as functions, which any runtime runs."""
     save(optimize_graph(load(model), opt_level, target, flags or None), output)
 
 

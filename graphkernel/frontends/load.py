@@ -27,6 +27,7 @@ from graphkernel.ir.text import show
 from graphkernel.ops import OPS
 
 EXTENSIONS = (".onnx", ".gk", ".json", ".info")
+WRITTEN = (".gk", ".onnx")
 
 
 def load(path: str | os.PathLike[str], dims: Mapping[str, int] | None = None) -> Graph:
@@ -78,12 +79,22 @@ def parse(text: str, weights: Mapping[str, np.ndarray] | None = None) -> Graph:
 
 
 def save(graph: Graph, path: str | os.PathLike[str]) -> None:
-    """Writes a graph as text IR, and its large constants beside it. Files appear whole or not at all."""
+    """Writes a graph as text IR (``.gk``), its large constants beside it, or as a model (``.onnx``) with kernels as functions.
+
+    Files appear whole or not at all. Raises ``FrontendError`` for another extension or what the disk refuses, and
+    ``OptionError`` for an operator that ONNX has no form for.
+    """
     file = Path(path)
-    if file.suffix != ".gk":
-        raise FrontendError(f"{file}: graphs are written as .gk, not {file.suffix or 'without an extension'}")
+    if file.suffix not in WRITTEN:
+        wrong = file.suffix or "without an extension"
+        raise FrontendError(f"{file}: graphs are written as {' or '.join(WRITTEN)}, not {wrong}")
     if not file.parent.is_dir():
         raise FrontendError(f"{file}: there is no folder {file.parent}")
+    if file.suffix == ".onnx":
+        from graphkernel.export.onnx_file import save_onnx  # declarations and onnx load when a model is written
+
+        save_onnx(graph, file)
+        return
     large = {data.digest: data.array for data in _large_constants(graph) if data.array is not None}
     if large:
         with writing(_beside(file), FrontendError) as stream:

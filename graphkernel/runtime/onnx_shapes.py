@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from graphkernel.ir.graph import Node
-from graphkernel.ir.types import Dim, Shape, Sym
+from graphkernel.ir.types import Shape, Sym
 from graphkernel.runtime.onnx_writer import Unwritable, Write, Writer, result_names
 
 ALLOWZERO_OPSET = 14
@@ -47,7 +47,7 @@ def _dim_operand(writer: Writer, shape: str, have: Shape, want: Sym) -> str:
         factor = writer.ints((coefficient,))
         for name in monomial:
             if name not in known:
-                raise Unwritable(f"the extent {want} does not follow from the operand's shape")
+                return writer.extent(want)
             factor = writer.emit("Mul", factor, writer.emit("Gather", shape, writer.ints((known[name],)), axis=0))
         total = writer.emit("Add", total, factor) if total else factor
     return total
@@ -66,37 +66,28 @@ def _concat(writer: Writer, node: Node, x: tuple[str, ...], result: str) -> obje
 
 
 def _broadcast_to(writer: Writer, node: Node, x: tuple[str, ...], result: str) -> object:
-    shape = _static(node.out.type.shape)
+    shape = node.out.type.shape
     if 0 in shape:
         raise Unwritable("onnxruntime expands nothing to no elements")
-    return writer.emit("Expand", x[0], writer.ints(shape), result=result)
+    return writer.emit("Expand", x[0], writer.extents(shape), result=result)
 
 
 def _slice(writer: Writer, node: Node, x: tuple[str, ...], result: str) -> object:
-    begin, end, strides = _static(node.attrs.dims("begin")), node.attrs.dims("end"), node.attrs.ints("strides")
+    begin, end, strides = node.attrs.dims("begin"), node.attrs.dims("end"), node.attrs.ints("strides")
     cut = [
         axis
         for axis, dim in enumerate(node.args[0].type.shape)
         if (begin[axis], end[axis], strides[axis]) != (0, dim, 1)
     ]
-    stops = _static(BEFORE_THE_FIRST if end[axis] == -1 else end[axis] for axis in cut)
+    stops = tuple(BEFORE_THE_FIRST if end[axis] == -1 else end[axis] for axis in cut)
     starts, steps = tuple(begin[axis] for axis in cut), tuple(strides[axis] for axis in cut)
-    operands = [writer.ints(part) for part in (starts, stops, tuple(cut), steps)]
+    operands = [writer.extents(starts), writer.extents(stops), writer.ints(tuple(cut)), writer.ints(steps)]
     return writer.emit("Slice", x[0], *operands, result=result)
 
 
 def _split(writer: Writer, node: Node, x: tuple[str, ...], result: str) -> object:
     sizes = writer.ints(node.attrs.ints("size_splits"))
     return writer.append("Split", (x[0], sizes), result_names(result, len(node.types)), axis=node.attrs.int("axis"))
-
-
-def _static(dims: Iterable[Dim]) -> tuple[int, ...]:
-    found: list[int] = []
-    for dim in dims:
-        if isinstance(dim, Sym):
-            raise Unwritable(f"the symbolic extent {dim}")
-        found.append(dim)
-    return tuple(found)
 
 
 SHAPE_WRITERS: Mapping[str, Write] = {

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from graphkernel.ir.graph import Node
-from graphkernel.ir.types import DType
+from graphkernel.ir.types import DType, Shape, Sym
 
 DEFAULT_OPSET = 17
 OLDEST_OPSET = 13  # that the rules below can write
@@ -33,9 +33,27 @@ class Writer:
 
     def constant(self, array: np.ndarray) -> str:
         """The name of a constant; an array that came before keeps its name."""
-        name = self._names.setdefault(id(array), f"k{len(self.constants)}")
+        name = self._names.get(id(array)) or self.fresh("k")
+        self._names[id(array)] = name
         self.constants[name] = array
         return name
+
+    def fresh(self, kind: str) -> str:
+        """A name that is still free: of a constant (``k``) or of the result of the next node (``n``)."""
+        return f"{kind}{len(self.constants) if kind == 'k' else len(self.nodes)}"
+
+    def extent(self, dim: Sym) -> str:
+        """The name of a vector that holds one symbolic extent. Here nothing tells it: raises :class:`Unwritable`."""
+        raise Unwritable(f"the symbolic extent {dim}")
+
+    def extents(self, dims: Shape) -> str:
+        """The name of a vector that holds the extents: a constant when all are numbers."""
+        if not any(isinstance(dim, Sym) for dim in dims):
+            return self.ints(tuple(dim for dim in dims if isinstance(dim, int)))
+        parts: list[str] = []
+        for dim in dims:
+            parts.append(self.extent(dim) if isinstance(dim, Sym) else self.ints((dim,)))
+        return parts[0] if len(parts) == 1 else self.emit("Concat", *parts, axis=0)
 
     def ints(self, values: tuple[int, ...]) -> str:
         """The name of a new int64 vector."""
@@ -43,7 +61,7 @@ class Writer:
 
     def emit(self, op_type: str, *operands: str, result: str = "", **attributes: Any) -> str:  # as onnx takes them
         """Appends a node with one result and gives the result's name."""
-        name = result or f"n{len(self.nodes)}"
+        name = result or self.fresh("n")
         self.append(op_type, operands, [name], **attributes)
         return name
 

@@ -13,6 +13,7 @@ ENVIRONMENT_NAMES = {"environ", "environb", "getenv"}
 # Own modules may be imported inside a function only where this keeps a heavy library out of a light import.
 LAZY_IMPORTS = {
     "graphkernel/driver.py": "the default compiler brings isl and LLVM",
+    "graphkernel/frontends/load.py": "writing ONNX brings all declarations, which reading does without",
     "graphkernel/export/kernels.py": "so does the maker of kernels for Ascend",
     "kernelgen/targets/cpu/__init__.py": "naming the target must not load LLVM",
 }

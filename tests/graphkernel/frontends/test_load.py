@@ -62,8 +62,8 @@ def test_errors_say_what_is_wrong(
 def test_a_missing_file_and_another_ending_are_named(tmp_path: Path) -> None:
     with pytest.raises(FrontendError, match="there is no such file"):
         gk.load(tmp_path / "nothing.onnx")
-    with pytest.raises(FrontendError, match=r"graphs are written as .gk, not .onnx"):
-        gk.save(GRAPH, tmp_path / "net.onnx")
+    with pytest.raises(FrontendError, match=r"graphs are written as .gk or .onnx, not .json"):
+        gk.save(GRAPH, tmp_path / "net.json")
 
 
 SYMBOLIC = """graph net(x: f32[N, 2*M], y: f32[N, M]) {
