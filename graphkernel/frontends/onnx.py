@@ -20,11 +20,13 @@ from graphkernel.catalogue import collect
 from graphkernel.doors import UNFIT, read_bytes
 from graphkernel.errors import FrontendError, TypeRuleError
 from graphkernel.frontends.onnx_check import array_of, checked_nodes, named
+from graphkernel.frontends.onnx_derived import DependsOnDataError
 from graphkernel.frontends.onnx_external import check_external
 from graphkernel.frontends.onnx_generic import generic_attributes, inferred_types
 from graphkernel.frontends.onnx_nodes import live_nodes, opsets_of
 from graphkernel.frontends.onnx_ops.base import Declined, OnHost, OnnxCall, OnnxRule, Operand, Results
 from graphkernel.frontends.onnx_ops.extents import MOST_ELEMENTS, Extents, extents_of_array, known_extents
+from graphkernel.frontends.onnx_ops.result_shapes import certain_shapes, known_shapes
 from graphkernel.frontends.onnx_symbols import Symbols, check_given
 from graphkernel.frontends.onnx_types import data_type, disagreement, tensor_type
 from graphkernel.ir.computed import Allowance
@@ -78,7 +80,9 @@ def import_onnx(model: ModelProto, name: str | None = None, dims: Mapping[str, i
             importer.node(placed.node, placed.place)
     outputs = tuple(importer.output(info.name) for info in model.graph.output)
     results = tuple(info.name for info in model.graph.output)
-    return Graph(name or identifier(model.graph.name or "main"), tuple(inputs), outputs, (), results, builder.origins)
+    derived = tuple(importer.symbols.derive.entries.values())
+    name = name or identifier(model.graph.name or "main")
+    return Graph(name, tuple(inputs), outputs, (), results, builder.origins, derived)
 
 
 @cache
@@ -200,7 +204,7 @@ class _Importer:
         operands = tuple(self._affordable(entry.operand) for entry in found)
         return OnnxCall(
             node.op_type, self.opsets.get("", 1), operands, tuple(e.extents for e in found), attributes, results,
-            len(node.output), self.builder,
+            len(node.output), self.builder, self.symbols.derive,
         )  # fmt: skip
 
     def _affordable(self, operand: Operand) -> Operand:
@@ -221,7 +225,10 @@ class _Importer:
         """What the rule says; where numbers that are known cannot be computed now, the operators stay."""
         try:
             return rule.convert(call)
-        except TypeRuleError as error:  # our operator takes less than ONNX's: the generic one takes it all
+        except (
+            TypeRuleError,
+            DependsOnDataError,
+        ) as error:  # ours takes less than ONNX's: the generic one takes it all
             return Declined(str(error))
         except UNFIT:
             if not any(isinstance(operand, np.ndarray) for operand in call.operands):
@@ -247,7 +254,10 @@ class _Importer:
             types: list[TensorType | None] = [TensorType(reason.shape, dtype(reason.dtype or call.operands[0].dtype))]
         else:
             data = tuple(operand if isinstance(operand, np.ndarray) else None for operand in call.operands)
-            types = inferred_types(node, tensors, data, self.opsets, f"{where}: {reason.reason}")
+            said = f"{where}: {reason.reason}"
+            types = inferred_types(
+                node, tensors, data, self.opsets, said, certain_shapes(call), lambda: known_shapes(call)
+            )
         attrs = generic_attributes(node, types, tensors, self.opsets)
         made = iter(self.builder.node(ONNX, [tensor.value for tensor in tensors if tensor is not None], attrs).outs)
         return tuple(None if type_ is None else Tensor(next(made), self.builder) for type_ in types)

@@ -6,15 +6,15 @@ onnxruntime, onnxruntime tells the types.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from graphkernel.errors import FrontendError
-from graphkernel.frontends.onnx_types import tensor_type, type_proto
-from graphkernel.ir.types import Attrs, TensorType, dtype
+from graphkernel.frontends.onnx_types import complete, is_complete, tensor_type, type_proto
+from graphkernel.ir.types import Attrs, Shape, TensorType, dtype
 from graphkernel.ops.host import attributes_to_json
 from graphkernel.ops.tensor import Tensor
 
@@ -46,8 +46,12 @@ def inferred_types(
     data: Sequence[np.ndarray | None],
     opsets: Mapping[str, int],
     where: str,
+    shapes: Sequence[Shape | None],
+    further: Callable[[], Sequence[Shape | None]],
 ) -> list[TensorType | None]:
     """The result types by ONNX's own inference, over operands of our types and what is known of their content.
+
+    Where we know the ``shapes`` better, we tell them; what it does not know ``further`` may.
 
     A result that nobody wants has a type as well, since onnxruntime dies of operators that skip one; it is None where
     ONNX knows of none, which means that the operator leaves it out.
@@ -55,6 +59,14 @@ def inferred_types(
     names = [name or f"skipped:{position}" for position, name in enumerate(node.output)]
     found = _inferred(node, names, operands, data, opsets, where)
     wanted = {name for name in node.output if name}
+    for name, shape in zip(names, shapes, strict=False):
+        if name in found and shape is not None:
+            found[name].tensor_type.ClearField("shape")
+            complete(found[name], shape)
+    if not all(name in found and is_complete(found[name]) for name in names):
+        for name, shape in zip(names, further(), strict=False):
+            if name in found and shape is not None:
+                complete(found[name], shape)
     return [
         tensor_type(found[n], f"{where}; result {n}") if n in wanted else _skipped_type(found.get(n)) for n in names
     ]

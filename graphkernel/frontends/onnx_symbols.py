@@ -10,9 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from graphkernel.errors import FrontendError, nearest
+from graphkernel.frontends.onnx_derived import DerivedExtents
 from graphkernel.ir.literals import RESERVED
 from graphkernel.ir.types import Dim, Sym, TensorType, parse_dim, substitute, sym, symbols_of
 
@@ -22,10 +24,20 @@ if TYPE_CHECKING:
 
 @dataclass
 class Symbols:
-    """``names`` are in use, ``given`` are the numbers that stand for some of them."""
+    """``names`` are in use, ``given`` are the numbers that stand for some of them, ``derive`` makes those that follow."""
 
     names: set[str]
     given: Mapping[str, int]
+
+    def __post_init__(self) -> None:
+        self._numbers = count()
+        self.derive = DerivedExtents(set(), self.numbered)
+
+    def numbered(self) -> str:
+        """A name for an extent that follows from others, or from nothing."""
+        name = next(name for name in map("u{}".format, self._numbers) if name not in self.names)
+        self.names.add(name)
+        return name
 
     @staticmethod
     def of(inputs: Iterable[ValueInfoProto], given: Mapping[str, int]) -> Symbols:
@@ -35,7 +47,9 @@ class Symbols:
 
     def input_type(self, of: TensorType) -> TensorType:
         """The type of an input with the given numbers in place."""
-        return TensorType(tuple(substitute(dim, self.given) for dim in of.shape), of.dtype)
+        found = TensorType(tuple(substitute(dim, self.given) for dim in of.shape), of.dtype)
+        self.derive.told.update(found.symbols)
+        return found
 
     def named(self, dim: Any, wish: str) -> Dim:  # an onnx message
         """The extent of an input; one without a name is called ``wish``."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from graphkernel.errors import FrontendError
-from graphkernel.ir.types import Dim, DType, TensorType, dtype, parse_dim
+from graphkernel.ir.types import Dim, DType, Shape, TensorType, dtype, parse_dim
 from graphkernel.limits import LIMITS
 
 if TYPE_CHECKING:
@@ -51,6 +51,30 @@ def _dim(dim: Any, axis: int, where: str, called: Called | None) -> Dim:  # an o
     if not dim.dim_param:
         raise FrontendError(f"{where}, axis {axis}: the extent depends on data")
     return parse_dim(dim.dim_param)
+
+
+def is_complete(of: TypeProto) -> bool:
+    """Whether each extent is a number or has a name."""
+    dims = of.tensor_type.shape.dim
+    return of.tensor_type.HasField("shape") and all(dim.HasField("dim_value") or dim.dim_param for dim in dims)
+
+
+def complete(of: TypeProto, shape: Shape) -> None:
+    """Writes extents where the type has none."""
+    if not of.tensor_type.HasField("shape"):
+        of.tensor_type.shape.SetInParent()
+        for _ in shape:
+            of.tensor_type.shape.dim.add()
+    for dim, known in zip(of.tensor_type.shape.dim, shape, strict=True):
+        if not dim.HasField("dim_value") and not dim.dim_param:
+            _write(dim, known)
+
+
+def _write(dim: Any, known: Dim) -> None:  # an onnx message
+    if isinstance(known, int):
+        dim.dim_value = known
+    else:
+        dim.dim_param = str(known)
 
 
 def type_proto(of: TensorType) -> TypeProto:

@@ -2,7 +2,7 @@
 
 Reading order: ``base`` (what a rule is and what it is given), ``arithmetic``, ``logic``, ``shape``, ``reduction``,
 ``activation``, ``linear`` (products, convolution, pooling), ``random`` (drawn numbers), ``extents`` (what is known of
-shape tensors).
+shape tensors), ``result_shapes`` (of operators without a rule, where ONNX's inference gives up) with ``windows``.
 
 An operator without a rule, or whose rule declines, becomes the generic ``Onnx`` operator and runs on onnxruntime.
 """

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from graphkernel import ops
+from graphkernel.frontends.onnx_derived import DerivedExtents
 from graphkernel.ir.graph import Builder
 from graphkernel.ir.types import Dim, Shape, dtype
 from graphkernel.ops.tensor import Tensor
@@ -39,7 +40,7 @@ class OnnxCall:
 
     ``extents`` holds, for each operand that is a shape tensor, its content as dims (an object array), else None.
     ``results`` counts results up to the last that is wanted, ``listed`` also those behind it, which are skipped.
-    ``builder`` records operators without operands.
+    ``builder`` records operators without operands, ``derive`` does arithmetic with extents.
     """
 
     op_type: str
@@ -50,6 +51,7 @@ class OnnxCall:
     results: int
     listed: int
     builder: Builder
+    derive: DerivedExtents
 
     def tensor(self, position: int) -> Tensor:
         """An operand that is recorded, also where it is known: what is drawn for it is drawn in every run."""

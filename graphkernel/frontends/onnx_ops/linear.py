@@ -90,45 +90,16 @@ def average_pool(call: OnnxCall) -> Results:
 @onnx_op("LpPool")
 def norm_pool(call: OnnxCall) -> Results:
     """On onnxruntime."""
-    return _on_host(call, "norms of windows")
+    return Declined("norms of windows")
 
 
 def _pooled(call: OnnxCall, function: Callable[..., Any], **options: bool) -> Results:
     image = _as_image(call) if len(call.attribute("kernel_shape")) == 1 else call
     window = _pooling(image)
     if isinstance(window, Declined):
-        return _on_host(call, window.reason)
-    try:
-        pooled = function(image.operands[0], **window, **options)
-    except TypeRuleError as error:
-        return _on_host(call, str(error))
+        return window
+    pooled = function(image.operands[0], **window, **options)
     return pooled if image is call else ops.squeeze(pooled, (2,))
-
-
-def _on_host(call: OnnxCall, reason: str) -> Declined:
-    """A pool that onnxruntime runs. Windows for which it departs from the standard are refused."""
-    if call.attribute("auto_pad", "NOTSET").startswith("SAME") and max(call.attribute("dilations", (1,))) > 1:
-        raise ValueError(f"dilated windows with automatic padding ({reason}); give the padding")
-    if call.attribute("ceil_mode", 0) and _starts_in_padding(call):
-        raise ValueError(f"windows that start in the padding ({reason}); pad, and leave ceil_mode out")
-    return Declined(reason)
-
-
-def _starts_in_padding(call: OnnxCall) -> bool:
-    """Whether a window of a rounded up number starts behind the elements; of symbolic extents it may."""
-    kernel = call.attribute("kernel_shape")
-    ones, extents = (1,) * len(kernel), static(shape_of(call.operands[0])[2:])
-    pads = call.attribute("pads", (0,) * (2 * len(kernel)))
-    if extents is None:
-        return True
-    steps, spread = call.attribute("strides", ones), call.attribute("dilations", ones)
-    for n, k, s, d, before, after in zip(
-        extents, kernel, steps, spread, pads[: len(kernel)], pads[len(kernel) :], strict=True
-    ):
-        last = -(-(n + before + after - d * (k - 1) - 1) // s) * s
-        if last >= n + before:
-            return True
-    return False
 
 
 def _as_image(call: OnnxCall) -> OnnxCall:

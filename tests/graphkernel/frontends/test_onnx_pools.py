@@ -18,9 +18,8 @@ pytest.importorskip("onnxruntime")
 from onnx import helper
 
 import graphkernel as gk
-from graphkernel.errors import FrontendError
 from graphkernel.frontends.onnx import import_onnx
-from tests.support.onnx_models import model
+from tests.support.onnx_models import model, run_onnxruntime
 
 Array = np.ndarray[Any, Any]
 CASES = 60
@@ -127,7 +126,7 @@ def test_windows_that_hang_over_beside_an_operator_with_a_body(name: str, opset:
         )
 
 
-def test_windows_that_onnxruntime_has_otherwise_are_refused() -> None:
+def test_windows_that_onnxruntime_has_otherwise_are_its_own() -> None:
     x = np.ones((1, 2, 7), np.float32)
     automatic = {"auto_pad": "SAME_UPPER", "dilations": [2]}
     cube = {**automatic, "dilations": [2, 2, 2], "kernel_shape": [2, 2, 2]}
@@ -138,5 +137,8 @@ def test_windows_that_onnxruntime_has_otherwise_are_refused() -> None:
     ]  # fmt: skip
     for name, given, attributes, results in cases:
         node = helper.make_node(name, ["x"], ["y", "i"][:results], **{"kernel_shape": [3], **attributes})  # pyright: ignore[reportArgumentType]
-        with pytest.raises(FrontendError, match=f"node 0 {name} -> y: .*windows"):
-            import_onnx(model([node], {"x": given}, ("y", "i")[:results], opset=19))
+        for shape in (given.shape, (*given.shape[:2], *"DHW"[: given.ndim - 2])):
+            made = model([node], {"x": given}, ("y", "i")[:results], opset=19, shapes={"x": shape})
+            wanted = run_onnxruntime(made, {"x": given})
+            for found, expected in zip(gk.compile(import_onnx(made))(given), wanted, strict=True):
+                np.testing.assert_array_equal(found, expected)

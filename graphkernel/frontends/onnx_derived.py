@@ -1,0 +1,137 @@
+"""Arithmetic of extents beyond polynomials: quotients, the lesser, the greater, what broadcasts.
+
+Whatever is no polynomial becomes a symbol that the graph derives; equal arithmetic gives equal symbols, so that the two
+branches of a residual block have one extent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+from graphkernel.ir.derived import FUNCTIONS, Derived
+from graphkernel.ir.types import Dim, Sym, divide_exactly, sym
+
+MOST_STEPS = 6  # bounds that are put in one after the other to see a sign
+
+
+class DependsOnDataError(Exception):
+    """An extent that follows from one that an operator defines: it is known when that has run."""
+
+
+@dataclass
+class DerivedExtents:
+    """``told`` are the symbols that the inputs tell, ``name`` makes names; ``entries`` are derived in their order."""
+
+    told: set[str]
+    name: Callable[[], str]
+    entries: dict[str, Derived] = field(default_factory=dict[str, Derived])
+    _known: dict[tuple[str, Dim, Dim], Dim] = field(default_factory=dict[tuple[str, Dim, Dim], Dim])
+
+    def floor_div(self, dividend: Dim, divisor: Dim) -> Dim:
+        """The quotient rounded down. Raises ``ZeroDivisionError``."""
+        exact = None if divisor == 0 else divide_exactly(dividend, divisor)
+        if exact is not None:
+            return exact
+        if not isinstance(divisor, int):
+            return self._derived("floor_div", dividend, divisor)
+        whole, rest = _split(dividend, divisor)
+        return whole + self._derived("floor_div", rest, divisor)
+
+    def ceil_div(self, dividend: Dim, divisor: int) -> Dim:
+        """The quotient by a positive number rounded up."""
+        return self.floor_div(dividend + (divisor - 1), divisor)
+
+    def least(self, a: Dim, b: Dim) -> Dim:
+        """The lesser of two."""
+        if self.is_nonnegative(a - b):
+            return b
+        return a if self.is_nonnegative(b - a) else self._derived("min", *_ordered(a, b))
+
+    def greatest(self, a: Dim, b: Dim) -> Dim:
+        """The greater of two."""
+        if self.is_nonnegative(a - b):
+            return a
+        return b if self.is_nonnegative(b - a) else self._derived("max", *_ordered(a, b))
+
+    def broadcast(self, a: Dim, b: Dim) -> Dim:
+        """The extent of an axis of two operands that broadcast; a number other than 1 settles it."""
+        if a == b or b == 1 or (isinstance(a, int) and a != 1):
+            return a
+        return b if a == 1 or isinstance(b, int) else self._derived("broadcast", *_ordered(a, b))
+
+    def shape(self, shapes: Iterable[Iterable[Dim]]) -> tuple[Dim, ...]:
+        """The shape of operands that broadcast."""
+        result: tuple[Dim, ...] = ()
+        for other in map(tuple, shapes):
+            rank = max(len(result), len(other))
+            left, right = ((1,) * (rank - len(x)) + x for x in (result, other))
+            result = tuple(map(self.broadcast, left, right))
+        return result
+
+    def is_nonnegative(self, dim: Dim, steps: int = MOST_STEPS) -> bool:
+        """Whether a dim is at least 0 for all symbols of inputs from 1 on; False when that is not seen."""
+        if isinstance(dim, int):
+            return dim >= 0
+        if self._least_value(dim) >= 0:
+            return True
+        return steps > 0 and any(self.is_nonnegative(bound, steps - 1) for bound in self._bounds(dim))
+
+    def _least_value(self, dim: Sym) -> int:
+        """The value where all symbols are as small as they can be; -1 where they may be subtracted."""
+        if any(factor < 0 for names, factor in dim.terms if names):
+            return -1
+        return sum(factor for names, factor in dim.terms if not any(name in self.entries for name in names))
+
+    def _bounds(self, dim: Sym) -> Iterator[Dim]:
+        """Dims that are at most some positive multiple of this one: with a bound in place of a derived extent."""
+        for names, factor in dim.terms:
+            if len(names) == 1 and names[0] in self.entries:
+                rest = dim - sym(names[0]) * factor
+                for bound, scale in _bounds(self.entries[names[0]], upper=factor < 0):
+                    yield bound * factor + rest * scale
+
+    def _derived(self, function: str, first: Dim, second: Dim) -> Dim:
+        if isinstance(first, int) and isinstance(second, int):
+            return FUNCTIONS[function](first, second)
+        key = (function, first, second)
+        if key not in self._known:
+            entry = Derived("", function, first, second)
+            if not self.told.issuperset(entry.symbols):
+                raise DependsOnDataError(f"{function}({first}, {second})")
+            name = self.name()
+            self.told.add(name)
+            self.entries[name] = Derived(name, function, first, second)
+            self._known[key] = sym(name)
+        return self._known[key]
+
+
+def _bounds(entry: Derived, upper: bool) -> Iterator[tuple[Dim, int]]:
+    """(bound, scale): scale times the derived extent is at most, or at least, the bound."""
+    match entry.function:
+        case "floor_div":
+            if isinstance(entry.second, int) and entry.second > 0:
+                yield entry.first if upper else entry.first - (entry.second - 1), entry.second
+        case "min" if upper:
+            yield from ((entry.first, 1), (entry.second, 1))
+        case "max" if not upper:
+            yield from ((entry.first, 1), (entry.second, 1))
+        case _:
+            return
+
+
+def _split(dividend: Dim, divisor: int) -> tuple[Dim, Dim]:
+    """(whole, rest): the dividend is whole * divisor + rest, with factors in the rest that are less than the divisor."""
+    whole: Dim = 0
+    rest: Dim = 0
+    for names, factor in dividend.terms if isinstance(dividend, Sym) else (((), dividend),):
+        monomial: Dim = 1
+        for name in names:
+            monomial = monomial * sym(name)
+        whole, rest = whole + monomial * (factor // divisor), rest + monomial * (factor % divisor)
+    return whole, rest
+
+
+def _ordered(a: Dim, b: Dim) -> tuple[Dim, Dim]:
+    first, second = sorted((a, b), key=lambda dim: (isinstance(dim, Sym), str(dim)))
+    return first, second

@@ -1,0 +1,122 @@
+"""Models with symbolic extents have the shapes and numbers that onnxruntime has, for many values of the symbols."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import ModelProto, NodeProto, helper
+
+import graphkernel as gk
+from graphkernel.frontends.onnx import import_onnx
+from tests.support.onnx_models import model, run_onnxruntime
+
+node = helper.make_node
+Arrays = Mapping[str, Any]
+
+
+def arrays(shape: Sequence[int], of: Any = np.float32) -> np.ndarray:
+    random = np.random.default_rng(sum(shape))
+    return (
+        random.standard_normal(shape).astype(of)
+        if np.dtype(of).kind == "f"
+        else random.integers(0, 9, shape).astype(of)
+    )
+
+
+def agrees(made: ModelProto, inputs: Arrays, level: int = 2) -> gk.Graph:
+    """Loaded and compiled once, the model gives what onnxruntime gives."""
+    graph = import_onnx(made)
+    assert (
+        gk.parse(
+            str(graph), {data.digest: data.array for n in graph.nodes if (data := n.data) and data.array is not None}
+        )
+        == graph
+    )
+    found = gk.compile(graph, opt_level=level)(*inputs.values())
+    for got, wanted in zip(found, run_onnxruntime(made, inputs), strict=True):
+        assert (got.shape, got.dtype) == (wanted.shape, wanted.dtype)
+        np.testing.assert_allclose(got, wanted, rtol=2e-4, atol=1e-5)
+    return graph
+
+
+def windows(name: str, seed: int) -> tuple[NodeProto, dict[str, np.ndarray], int]:
+    """A random operator with windows that onnxruntime takes, its weights, and how many spatial axes it has."""
+    random = Random(f"{name}{seed}")
+    rank = random.randint(1, 2)
+
+    def each(low: int, high: int, count: int = rank) -> list[int]:
+        return [random.randint(low, high) for _ in range(count)]
+
+    automatic = random.choice(["NOTSET", "NOTSET", "SAME_UPPER", "VALID"])
+    is_same, kernel = automatic == "SAME_UPPER", each(1, 3)
+    strides = [random.randint(1, most if is_same else 3) for most in kernel]
+    attributes: dict[str, Any] = {"strides": strides, "kernel_shape": kernel}
+    if automatic == "NOTSET":
+        attributes["pads"] = [random.randint(0, kernel[axis % rank] - 1) for axis in range(2 * rank)]
+    else:
+        attributes["auto_pad"] = automatic
+    if name != "ConvTranspose" and not is_same:
+        attributes["dilations"] = each(1, 2)
+    if name in ("MaxPool", "AveragePool"):
+        attributes["ceil_mode"] = random.randint(0, 1)
+        return node(name, ["x"], ["y"], **attributes), {}, rank
+    channels = (3, 2) if name == "ConvTranspose" else (2, 3)
+    of = np.uint8 if name == "ConvInteger" else np.float32
+    return node(name, ["x", "w"], ["y"], **attributes), {"w": arrays((*channels, *kernel), of)}, rank
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("name", ["Conv", "ConvTranspose", "ConvInteger", "MaxPool", "AveragePool"])
+def test_windows(name: str, seed: int) -> None:
+    made, constants, rank = windows(name, seed)
+    names = ("N", 3, *("H", "W")[:rank])
+    of = np.uint8 if name == "ConvInteger" else np.float32
+    for sizes in ((1, 3, *(7, 8)[:rank]), (2, 3, *(12, 9)[:rank])):
+        x = arrays(sizes, of)
+        agrees(model([made], {"x": x}, constants=constants, opset=19, shapes={"x": names}), {"x": x})
+
+
+def test_two_ways_to_one_extent_are_one_symbol() -> None:
+    nodes = [
+        node("Conv", ["x", "w"], ["a"], strides=[2, 2], pads=[1, 1, 1, 1]), node("Conv", ["x", "v"], ["b"], strides=[2, 2]),
+        node("Add", ["a", "b"], ["c"]), node("Relu", ["c"], ["d"]),
+        node("MaxPool", ["d"], ["e"], kernel_shape=[2, 2], strides=[2, 2]),
+        node("Exp", ["e"], ["y"]),
+    ]  # fmt: skip
+    constants = {"w": arrays((4, 3, 3, 3)), "v": arrays((4, 3, 1, 1))}
+    for sizes in ((1, 3, 9, 10), (2, 3, 16, 5)):
+        x = arrays(sizes) / 10
+        graph = agrees(model(nodes, {"x": x}, constants=constants, shapes={"x": ("N", 3, "H", "W")}), {"x": x})
+        assert [found.op.name for found in graph.operators] == ["Onnx", "Onnx", "Add", "ReLU", "Onnx", "Exp"]
+        assert len(graph.derived) == 4
+
+
+RESIZES: list[tuple[NodeProto, dict[str, np.ndarray], int]] = [
+    (node("Resize", ["x", "", "s"], ["y"]), {"s": np.array([1, 1, 2, 2], np.float32)}, 13),
+    (node("Resize", ["x", "", "s"], ["y"], mode="linear"), {"s": np.array([1, 1, 0.5, 1.5], np.float32)}, 13),
+    (node("Resize", ["x", "", "s"], ["y"], axes=[2, 3]), {"s": np.array([0.25, 3], np.float32)}, 18),
+    (node("Resize", ["x", "", "", "s"], ["y"]), {"s": np.array([2, 3, 5, 7])}, 13),
+    (node("Resize", ["x", "", "", "s"], ["y"], axes=[3]), {"s": np.array([7])}, 18),
+    (node("Resize", ["x", "s"], ["y"]), {"s": np.array([1, 1, 2, 1], np.float32)}, 10),
+    (node("Upsample", ["x"], ["y"], scales=[1.0, 1.0, 2.0, 3.0]), {}, 7),
+    (node("Upsample", ["x", "s"], ["y"], mode="linear"), {"s": np.array([1, 1, 2, 2], np.float32)}, 9),
+]
+
+
+@pytest.mark.parametrize("case", range(len(RESIZES)))
+def test_resizing(case: int) -> None:
+    made, constants, opset = RESIZES[case]
+    x = arrays((2, 3, 5, 6))
+    agrees(model([made], {"x": x}, constants=constants, opset=opset, shapes={"x": (2, 3, "H", "W")}), {"x": x})
+
+
+def test_a_short_time_fourier_transform_has_half_of_the_spectrum() -> None:
+    constants = {"step": np.array(4), "w": np.hanning(16).astype(np.float32), "n": np.array(16)}
+    for shape in ((2, 100, 1), ("B", "L", 1)):
+        for operands in (["x", "step", "w"], ["x", "step", "", "n"]):
+            x = arrays((2, 100, 1))
+            agrees(model([node("STFT", operands, ["y"])], {"x": x}, constants=constants, shapes={"x": shape}), {"x": x})
