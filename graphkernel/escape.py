@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from kernelgen.escape import cell, line, lines, markup
+from kernelgen.escape import line, lines, markup
 
-__all__ = ["cell", "line", "lines", "markup"]
+__all__ = ["line", "lines", "markup"]

@@ -4,7 +4,7 @@ Reading order: errors, escape, limits, notices, cores, task_limits, identifiers,
 doors, own_folder, object_cache; nest, plan (with strict_json); vocabulary; desc_json (with desc_cursor, desc_operands,
 desc_symbols, desc_layouts, desc_inplace), desc_write, desc_rules (with desc_axes, desc_slices, desc_windows, desc_sparse),
 desc_check, desc_bind, desc_limits, native, meaning, enclosure, samples, samples_scale (with samples_index), trials; normalise,
-poly, targets and checker; trail, stages, kernel; driver, hot_sizes, tune; verify; kit; __main__.
+poly, targets and checker; trail, stages, kernel; driver, hot_sizes, tune; verify; kit; command_line, __main__.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ import typer
 from rich.progress import Progress
 
 import kernelgen
-from kernelgen import cores, options
+from kernelgen import command_line, cores, options
 from kernelgen.checker import Certificate
 from kernelgen.checker import certify as certificate_of
 from kernelgen.desc_bind import specialize
@@ -35,14 +35,14 @@ from kernelgen.verify import Record, Status, verify_files
 from kernelgen.verify.pool import Job
 from kernelgen.verify.record import sizes_run, summary
 
-WRONG_USE = 2
 SUFFIXES = (".info", ".json", ".info_failed", ".failed")
 
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    help="The kernel generator on composite JSON files.",
+    rich_markup_mode=None,  # plain text: a page of help needs no rich
+    help=f"The kernel generator on composite JSON files.\n\n{command_line.EXIT_CODES}",
 )
 Files = Annotated[list[Path], typer.Argument(help="composite JSON files, or directories of them", exists=True)]
 TargetName = Annotated[
@@ -276,12 +276,8 @@ def write_json(path: Path, document: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    """The entry point: errors of use become one line on stderr."""
-    try:
-        app()
-    except (ArgumentError, BackendUnavailable) as error:
-        say(f"error: {error}", file=sys.stderr)
-        raise SystemExit(WRONG_USE) from error
+    """The entry point: whatever goes wrong becomes one line on stderr."""
+    command_line.run(app, (KernelgenError,))
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
     line(text)      a log line, a cell of a table on a terminal: no line breaks, no controls, no change of direction
     lines(text)     a message or page on a terminal: as line, with its line breaks
-    cell(text)      a cell between tabs or commas, which no spreadsheet takes for a formula
     markup(text)    the text of an element or attribute of HTML and SVG
 
 What cannot be printed is written as Python escapes it: a name with a line break in it says ``\\n``.
@@ -10,11 +9,7 @@ What cannot be printed is written as Python escapes it: a name with a line break
 
 from __future__ import annotations
 
-import re
 from html import escape
-
-FORMULA = re.compile(r"[=+\-@]")
-NUMBER = re.compile(r"[+-]?(?:[0-9][0-9.,]*(?:e[+-]?[0-9]+)?|inf|nan)\b[\w %.,]*", re.IGNORECASE)
 
 
 def line(text: str) -> str:
@@ -25,12 +20,6 @@ def line(text: str) -> str:
 def lines(text: str) -> str:
     """What can be printed, and line breaks and tabs."""
     return text if text.isprintable() else _printable(text, "\n\t")
-
-
-def cell(text: str) -> str:
-    """One line; what a spreadsheet would compute has a quote in front."""
-    plain = line(text)
-    return f"'{plain}" if FORMULA.match(plain) and not NUMBER.fullmatch(plain) else plain
 
 
 def markup(text: str) -> str:

@@ -1,28 +1,45 @@
-"""The application object, and the arguments that several commands take."""
+"""The application object, the arguments that several commands take, and how they print.
+
+Commands import what they work with when they run, so that a page of help costs nothing.
+"""
 
 from __future__ import annotations
 
+import logging
 import re
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import numpy as np
 import typer
 
+import graphkernel
 from graphkernel.errors import OptionError
 from graphkernel.escape import lines
-from graphkernel.ir.graph import Graph
-from graphkernel.options import Options
-from graphkernel.runtime.samples import random_inputs, read_inputs
+from graphkernel.logs import FORMAT, follow
+from kernelgen.command_line import DIFFERS, EXIT_CODES, WRONG_USE
 
-CHECK_FAILED, WRONG_USE = 1, 2
+if TYPE_CHECKING:
+    import numpy as np
 
-HELP = """Fuses tensor graphs into proven kernels. Models are .onnx, .gk or .json files.
+    from graphkernel.ir.graph import Graph
+    from graphkernel.options import Options
 
-Progress and errors go to stderr. Exit codes: 0 fine, 1 results differ, 2 wrong use."""
+__all__ = ["CHECK_FAILED", "WRONG_USE"]
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=HELP)
+CHECK_FAILED = DIFFERS
+
+HELP = f"""Fuses tensor graphs into proven kernels. Models are .onnx, .gk or .json files.
+
+Results go to stdout, progress and errors to stderr. {EXIT_CODES}"""
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # plain text: a page of help needs no rich
+)
 
 Model = Annotated[Path, typer.Argument(help=".onnx, .gk or .json")]
 Level = Annotated[int, typer.Option("--opt-level", help="0 off, 1 basic fusion, 2 all stable passes, 3 more")]
@@ -36,18 +53,50 @@ Dims = Annotated[list[str] | None, typer.Option("--dim", help="the extent of a s
 Seed = Annotated[int, typer.Option(help="of the random inputs")]
 
 
+def tell_version(wanted: bool) -> None:
+    """Prints name and version, and ends."""
+    if wanted:
+        say(f"graphkernel {graphkernel.__version__}")
+        raise typer.Exit
+
+
+@app.callback(help=HELP)
+def program(
+    version: Annotated[bool, typer.Option("--version", callback=tell_version, is_eager=True, help="say which")] = False,
+) -> None:
+    """What stands before a command, and what holds for each: where the log goes."""
+    from graphkernel.options import Environment
+
+    logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format=FORMAT)
+    follow(Environment.read().log_level)
+
+
 def say(text: object, err: bool = False) -> None:
     """Prints to stdout or stderr what does nothing to the terminal, whatever names are in it."""
     typer.echo(lines(str(text)), err=err)
 
 
+def show(columns: Sequence[str], rows: Iterable[Sequence[object]], as_json: bool = False) -> None:
+    """Prints a table, for people or for programs."""
+    from graphkernel.report.table import print_table, rows_as_json
+
+    if as_json:
+        typer.echo(rows_as_json(columns, rows))
+    else:
+        print_table(columns, rows)
+
+
 def options_of(opt_level: int, target: str, flags: str) -> Options:
     """The options in force, as :func:`graphkernel.optimize` finds them."""
+    from graphkernel.options import Options
+
     return Options.resolve(flags or None, base=Options.parse({"opt_level": opt_level, "target": target}))
 
 
 def arrays_for(graph: Graph, inputs: Path | None, dims: Iterable[str] | None, seed: int) -> list[np.ndarray]:
     """The arrays of the file, else random ones."""
+    from graphkernel.runtime.samples import random_inputs, read_inputs
+
     return read_inputs(graph, inputs) if inputs is not None else random_inputs(graph, _extents(dims or ()), seed)
 
 

@@ -9,10 +9,8 @@ from typing import Annotated
 
 import typer
 
-from graphkernel.cli.base import CHECK_FAILED, app, say
+from graphkernel.cli.base import CHECK_FAILED, Json, app, say, show
 from graphkernel.report.counted import counted
-from graphkernel.report.report import size_text
-from graphkernel.report.table import print_table
 from graphkernel.runtime.kernel_cache import (
     CachedKernel,
     cache_folder,
@@ -43,12 +41,13 @@ def path() -> None:
 
 
 @cache.command()
-def ls() -> None:
+def ls(as_json: Json = False) -> None:
     """Every compiled kernel, the oldest first."""
     kernels = cached_kernels(cache_folder())
-    print_table(
+    show(
         ("kernel", "target", "bytes", "written"),
         [(entry.path.stem, entry.target, entry.size, _moment(entry.written)) for entry in kernels],
+        as_json,
     )
     say(_sum(kernels), err=True)
 
@@ -87,6 +86,8 @@ def _abandoned(folder: Path | None) -> list[CachedKernel]:
 
 
 def _sum(kernels: Sequence[CachedKernel]) -> str:
+    from graphkernel.report.report import size_text  # which knows the sizes of graphs as well
+
     return f"{counted(len(kernels), 'kernel')}, {size_text(sum(entry.size for entry in kernels))}"
 
 

@@ -1,21 +1,31 @@
-"""Commands that list what is declared."""
+"""Commands that list what is declared. Words behind a command leave only the rows that hold them all."""
 
 from __future__ import annotations
 
-from graphkernel.cli.base import Flags, Level, Target, app, first_line, options_of
-from graphkernel.declarations import builtin_catalogue
-from graphkernel.options import flag_table
-from graphkernel.passes.base import Step
-from graphkernel.pipeline import steps_for
-from graphkernel.report.table import print_table
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from graphkernel.cli.base import Flags, Json, Level, Target, app, first_line, options_of, say, show
+
+if TYPE_CHECKING:
+    from graphkernel.passes.base import Step
+
+Words = Annotated[list[str] | None, typer.Argument(help="only what holds these words, in upper or lower case")]
+Row = Sequence[object]
 
 
 @app.command()
-def passes(opt_level: Level = 2, flags: Flags = "", target: Target = "cpu") -> None:
+def passes(
+    words: Words = None, opt_level: Level = 2, flags: Flags = "", target: Target = "cpu", as_json: Json = False
+) -> None:
     """The pipeline: every step in order, whether it runs, and why it stands there."""
+    from graphkernel.pipeline import steps_for
+
     steps = steps_for(options_of(opt_level, target, flags))
     rows = [(step.name, step.level, "on" if step.enabled else "off", step.when.text, reason(step)) for step in steps]
-    print_table(("pass", "level", "", "only when", "why"), rows)
+    _list(("pass", "level", "now", "only when", "why"), rows, words, as_json)
 
 
 def reason(step: Step) -> str:
@@ -24,35 +34,46 @@ def reason(step: Step) -> str:
 
 
 @app.command()
-def ops() -> None:
+def ops(words: Words = None, as_json: Json = False) -> None:
     """The operators."""
-    print_table(
-        ("operator", "kind", "attributes", ""),
-        [(op.name, op.kind.name, ", ".join(op.attributes), op.doc) for op in builtin_catalogue().ops],
-    )
+    from graphkernel.declarations import builtin_catalogue
+
+    rows = [(op.name, op.kind.name, ", ".join(op.attributes), first_line(op.doc)) for op in builtin_catalogue().ops]
+    _list(("operator", "kind", "attributes", "meaning"), rows, words, as_json)
 
 
 @app.command()
-def patterns() -> None:
+def patterns(words: Words = None, as_json: Json = False) -> None:
     """The fusion patterns and the rewriting rules."""
+    from graphkernel.declarations import builtin_catalogue
+
     catalogue = builtin_catalogue()
     fusion = [(pattern.name, "fusion", first_line(pattern.doc)) for pattern in catalogue.fusion_patterns]
-    print_table(
-        ("name", "kind", ""),
-        [*fusion, *((rule.name, f"rule, {rule.safety.name}", str(rule.equation)) for rule in catalogue.rules)],
-    )
+    rules = [(rule.name, f"rule, {rule.safety.name}", str(rule.equation)) for rule in catalogue.rules]
+    _list(("name", "kind", "what it does"), [*fusion, *rules], words, as_json)
 
 
 @app.command()
-def expanders() -> None:
+def expanders(words: Words = None, as_json: Json = False) -> None:
     """The operators that are rewritten by basic ones."""
-    print_table(("operator", ""), [(entry.name, first_line(entry.doc)) for entry in builtin_catalogue().expanders])
+    from graphkernel.declarations import builtin_catalogue
+
+    rows = [(entry.name, first_line(entry.doc)) for entry in builtin_catalogue().expanders]
+    _list(("operator", "what becomes of it"), rows, words, as_json)
 
 
 @app.command()
-def flags() -> None:
+def flags(words: Words = None, as_json: Json = False) -> None:
     """The graph kernel flags."""
-    print_table(
-        ("flag", "type", "default", "meaning"),
-        [(f"--{flag.name}", flag.type, flag.default, flag.meaning) for flag in flag_table()],
-    )
+    from graphkernel.options import flag_table
+
+    rows = [(f"--{flag.name}", flag.type, flag.default, flag.meaning) for flag in flag_table()]
+    _list(("flag", "type", "default", "meaning"), rows, words, as_json)
+
+
+def _list(columns: Sequence[str], rows: Iterable[Row], words: Iterable[str] | None, as_json: bool) -> None:
+    wanted = [word.casefold() for word in words or ()]
+    found = [row for row in rows if all(any(word in str(cell).casefold() for cell in row) for word in wanted)]
+    show(columns, found, as_json)
+    if not found:
+        say(f"nothing holds {' and '.join(words or ())}", err=True)

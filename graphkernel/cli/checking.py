@@ -22,6 +22,7 @@ from graphkernel.cli.base import (
     arrays_for,
     options_of,
     say,
+    show,
 )
 from graphkernel.declarations import builtin_catalogue
 from graphkernel.errors import PassError
@@ -34,7 +35,6 @@ from graphkernel.options import MAX_LEVEL, Options
 from graphkernel.passes.base import run_steps
 from graphkernel.pipeline import steps_for
 from graphkernel.report.difference import largest_difference
-from graphkernel.report.table import print_table
 
 Tolerance = Annotated[float, typer.Option("--rtol", help="how far results may be apart")]
 
@@ -55,7 +55,7 @@ def check(
     given = [options_of(level, target, flags) for level in range(MAX_LEVEL + 1)]
     tried = list(dict.fromkeys(given))  # flags that name a level leave only that one
     rows = [_row(graph, arrays, options, tolerance) for options in tried]
-    print_table(("level", "steps", "changed", "kernels", "largest difference", "verdict"), rows)
+    show(("level", "steps", "changed", "kernels", "largest difference", "verdict"), rows)
     if any(row[-1] != "good" for row in rows):
         say("`graphkernel bisect` says which decision is to blame", err=True)
         raise typer.Exit(CHECK_FAILED)

@@ -22,6 +22,7 @@ from graphkernel.cli.base import (
     app,
     arrays_for,
     say,
+    show,
 )
 from graphkernel.doors import write_whole
 from graphkernel.driver import compile, compile_as_is
@@ -33,7 +34,6 @@ from graphkernel.ir.evaluate import evaluate
 from graphkernel.ir.graph import Graph
 from graphkernel.ops.random import seeded
 from graphkernel.report.difference import largest_difference, summary
-from graphkernel.report.table import print_table
 
 
 @app.command()
@@ -122,7 +122,7 @@ def run(
                 f"{difference:.2e}" if expected else "",
             )
         )
-    print_table(("output", "type", "values", f"largest difference to {against}"), rows)
+    show(("output", "type", "values", f"largest difference to {against}"), rows)
     if expected and any(not largest_difference(*pair) <= rtol for pair in zip(outputs, expected, strict=True)):
         say(f"the results differ by more than {rtol:g} of the largest value", err=True)
         raise typer.Exit(CHECK_FAILED)

@@ -6,13 +6,8 @@ import importlib.metadata
 import importlib.util
 import platform
 
-from graphkernel.cli.base import app, say
-from graphkernel.declarations import plugins
-from graphkernel.options import Environment, core_count
+from graphkernel.cli.base import app, say, show
 from graphkernel.report.counted import counted
-from graphkernel.report.table import print_table
-from graphkernel.runtime.device import NoDevice, find_device
-from graphkernel.runtime.kernel_cache import cache_folder, cached_kernels, owner_of, why_unusable
 
 MISSING = "not installed"
 NEEDS = {
@@ -36,11 +31,16 @@ EXTRAS = {
 @app.command()
 def doctor() -> None:
     """What is installed, what works without it, and the settings in force."""
+    from graphkernel.declarations import plugins
+    from graphkernel.options import Environment, core_count
+    from graphkernel.runtime.device import NoDevice, find_device
+    from graphkernel.runtime.kernel_cache import cache_folder, cached_kernels, owner_of, why_unusable
+
     versions = {name: _version(name) for name in NEEDS}
-    print_table(("package", "version", "for"), [(name, versions[name], use) for name, use in NEEDS.items()])
+    show(("package", "version", "for"), [(name, versions[name], use) for name, use in NEEDS.items()])
     environment, device, folder = Environment.read(), find_device(), cache_folder()
     kernels = cached_kernels(folder)
-    print_table(("setting", "value"), [
+    show(("setting", "value"), [
         ("python", platform.python_version()),
         ("machine", f"{platform.machine()} {platform.system()}"),
         ("MS_DEV_GRAPH_KERNEL_FLAGS", environment.flags if environment.flags is not None else "(not set)"),

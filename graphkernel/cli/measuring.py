@@ -7,10 +7,9 @@ from typing import Annotated
 
 import typer
 
-from graphkernel.cli.base import Dims, Flags, Inputs, Level, Model, Seed, Target, app, arrays_for, say
+from graphkernel.cli.base import Dims, Flags, Inputs, Level, Model, Seed, Target, app, arrays_for, say, show
 from graphkernel.driver import compile, compile_as_is
 from graphkernel.frontends.load import load
-from graphkernel.report.table import print_table
 from graphkernel.runtime.measure import Spread, compare
 from graphkernel.runtime.measure import profile as profile_steps
 
@@ -37,7 +36,7 @@ def bench(
     rows = [
         (name, *_milliseconds(spread), f"{spread.median / found['fused'].median:.2f}") for name, spread in found.items()
     ]
-    print_table(("", "ms", "least", "greatest", "of the fused time"), rows)
+    show(("", "ms", "least", "greatest", "of the fused time"), rows)
 
 
 @app.command()
@@ -59,7 +58,7 @@ def profile(
     rows = [
         (step.name, step.kind, *_milliseconds(step.seconds), f"{step.seconds.median / total:.0%}") for step in times
     ]
-    print_table(("step", "kind", "ms", "least", "greatest", "share"), rows)
+    show(("step", "kind", "ms", "least", "greatest", "share"), rows)
 
 
 def _milliseconds(seconds: Spread) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import numpy as np
@@ -47,8 +48,8 @@ def test_kernels_are_listed_and_whole(folder: Path) -> None:
     entries = cached_kernels(folder)
     assert [entry.target for entry in entries] == ["cpu", "cpu"]
     head, *rows = call("ls").splitlines()
-    assert head == "kernel\ttarget\tbytes\twritten"
-    assert [row.split("\t")[0] for row in rows] == [entry.path.stem for entry in entries]
+    assert head.split() == ["kernel", "target", "bytes", "written"]
+    assert [row.split()[0] for row in rows] == [entry.path.stem for entry in entries]
     assert call("verify") == "2 whole, 0 damaged\n"
 
 
@@ -93,8 +94,8 @@ def test_prune_removes_nothing_that_is_no_kernel(tmp_path: Path, monkeypatch: py
 
 
 def test_a_folder_that_cannot_be_used_is_named_with_the_reason(folder: Path) -> None:
-    assert f"kernel cache\t{folder}\n" in doctor()
-    assert "kernel cache, state\tusable, 2 kernels\n" in doctor()
+    assert re.search(f"kernel cache +{folder}\n", doctor())
+    assert re.search("kernel cache, state +usable, 2 kernels\n", doctor())
     folder.chmod(0o777)
     assert "can be written by other users" in doctor()
     found = RUNNER.invoke(app, ["cache", "path"])

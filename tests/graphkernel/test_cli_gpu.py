@@ -29,14 +29,14 @@ def call(*arguments: str) -> str:
 def test_doctor_says_what_a_gpu_needs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cupy", None)
     monkeypatch.setattr("graphkernel.cli.doctor._version", lambda name: "not installed" if "cu" in name else "1.0")
-    text = call("doctor")
-    assert "CUDA device\tnone: cupy is not installed" in text
+    text = " ".join(call("doctor").split())
+    assert "CUDA device none: cupy is not installed" in text
     assert "for nvidia-cuda-nvrtc, nvidia-cuda-runtime, cupy-cuda13x: pip install 'graphkernel[gpu]'" in text
 
 
 def test_doctor_names_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
     fake_cupy.install(monkeypatch)
-    assert "CUDA device\tNVIDIA Stand-in, sm_90" in call("doctor")
+    assert "CUDA device NVIDIA Stand-in, sm_90" in " ".join(call("doctor").split())
 
 
 @pytest.fixture
@@ -71,6 +71,6 @@ def test_cache_shows_kernels_of_the_gpu(tmp_path: Path, monkeypatch: pytest.Monk
     x = np.arange(12, dtype=np.float32).reshape(3, 4)
     (y,) = gk.compile(gk.trace(lambda x: ops.neg(ops.add(x, 1.0)), gk.spec((3, 4))), 2, "gpu")(x)
     assert np.array_equal(y, -(x + 1))
-    assert "\tgpu\t" in call("cache", "ls")
+    assert " gpu " in call("cache", "ls")
     assert call("cache", "verify") == "1 whole, 0 damaged\n"
     assert "removed 1 kernel" in call("cache", "prune", "--max-size", "0")

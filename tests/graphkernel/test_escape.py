@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import logging
 import subprocess
@@ -17,7 +16,7 @@ import pytest
 
 import graphkernel as gk
 from graphkernel.errors import FrontendError, ParseError
-from graphkernel.escape import cell, line, lines, markup
+from graphkernel.escape import line, lines, markup
 from graphkernel.export.summary import KernelLine, NetworkSummary, Run
 from graphkernel.flag_text import warn
 from graphkernel.hooks import ClusterText
@@ -48,13 +47,11 @@ def is_plain(text: str, kept: str = "") -> bool:
 def test_lines_are_plain(name: str) -> None:
     assert is_plain(line(name))
     assert is_plain(lines(name), "\n\t")
-    assert is_plain(cell(name))
-    assert not cell(name).startswith(("=", "+", "@"))
 
 
 @pytest.mark.parametrize("text", ["Größe größer 模型", "-0.5", "+3", "1.5 KiB", "1e-5", "-1.2e+10", "x=1", "", "-inf"])
 def test_what_is_plain_stays(text: str) -> None:
-    assert line(text) == lines(text) == cell(text) == text
+    assert line(text) == lines(text) == text
 
 
 class Page(HTMLParser):
@@ -121,10 +118,11 @@ def test_pictures_hold_it_as_text(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_rows_between_tabs_stay_rows(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_rows_of_tables_stay_rows(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     print_table(("name", "value"), [(name, 1), ("other", -2)])
-    rows = list(csv.reader(capsys.readouterr().out.splitlines(), delimiter="\t", quoting=csv.QUOTE_NONE))
-    assert rows == [["name", "value"], [cell(name), "1"], ["other", "-2"]]
+    _, first, second = capsys.readouterr().out.splitlines()
+    assert is_plain(first)
+    assert second.split() == ["other", "-2"]
 
 
 def graph(name: str) -> Graph:

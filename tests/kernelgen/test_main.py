@@ -9,7 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 import kernelgen
-from kernelgen.__main__ import WRONG_USE, app, described_files, write_json
+from kernelgen.__main__ import app, described_files, write_json
+from kernelgen.command_line import WRONG_USE
 from kernelgen.desc_write import dump_desc
 from kernelgen.errors import ArgumentError
 

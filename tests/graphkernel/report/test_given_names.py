@@ -56,4 +56,4 @@ def test_a_cell_stays_within_its_row(end: str, capsys: pytest.CaptureFixture[str
     print_table(("a", "b"), [(end, 1), (2, end)])
     lines = capsys.readouterr().out.split("\n")
     assert len(lines) == 4
-    assert all(line.replace("\t", "").isprintable() and line.count("\t") == 1 for line in lines[:3])
+    assert all(line.isprintable() for line in lines)
