@@ -21,13 +21,13 @@ from graphkernel.decisions import DecisionLog
 from graphkernel.declarations import Catalogue, builtin_catalogue
 from graphkernel.driver import Compiler, compile_as_is
 from graphkernel.errors import PassError
-from graphkernel.hooks import SameNumbers, Verify
+from graphkernel.hooks import Progress, SameNumbers, Verify
 from graphkernel.ir.evaluate import evaluate
 from graphkernel.ir.graph import Graph
 from graphkernel.options import Options
 from graphkernel.passes.base import Step, run_steps
 from graphkernel.pipeline import steps_for
-from graphkernel.report.difference import largest_difference
+from graphkernel.report.verdict import Judge, Verdict, verdicts
 
 Arrays = Sequence[np.ndarray[Any, Any]]
 
@@ -59,20 +59,29 @@ def bisect(
     catalogue: Catalogue | None = None,
     compiler: Compiler | None = None,
     tolerance: float = 1e-4,
+    progress: Progress | None = None,
 ) -> Culprit | None:
     """The first fault on the way from the graph to its results; None when there is none.
 
-    ``arrays`` are the inputs on which graphs are compared, ``tolerance`` is how far results may be apart.
+    ``arrays`` are the inputs on which graphs are compared, ``tolerance`` is how far results may be apart before float64
+    judges them. ``progress`` is told how far it is.
     """
     known = catalogue or builtin_catalogue()
     watchers = (Verify(), SameNumbers(arrays, tolerance, tolerance))
-    for step in steps_for(options, known):
+    tell, steps = progress or _unheard, steps_for(options, known)
+    for number, step in enumerate(steps):
+        tell("step", number, len(steps))
         try:
             after = run_steps(graph, (step,), known.context(options), watchers)
         except PassError as error:
             return Culprit(step.name, str(error), _what_helps(_Trial(step, graph, options, known, watchers)))
         graph = after
+    tell("comparing kernels", 0, 0)
     return _wrong_kernel(graph, arrays, compiler, tolerance) or _wrong_run(graph, arrays, compiler, tolerance)
+
+
+def _unheard(what: str, done: int, total: int) -> None:
+    """Where nobody wants to know."""
 
 
 @dataclass(frozen=True)
@@ -118,11 +127,12 @@ def _what_helps(trial: _Trial) -> str:
 def _wrong_kernel(fused: Graph, arrays: Arrays, compiler: Compiler | None, tolerance: float) -> Culprit | None:
     """The first kernel whose compiled code differs from its numpy meaning."""
     kernels = [node for node in fused.operators if node.body is not None]
-    probe = replace(fused, outputs=tuple(value for node in kernels for value in node.outs), aliases=())
-    for value, apart in zip(probe.outputs, _apart(probe, arrays, compiler) if kernels else (), strict=True):
+    probe = replace(fused, outputs=tuple(value for node in kernels for value in node.outs), aliases=(), results=())
+    found = _verdicts(probe, arrays, compiler, tolerance) if kernels else []
+    for value, verdict in zip(probe.outputs, found, strict=True):
         body = value.node.body
-        if not apart <= tolerance and body is not None:
-            text = f"its code and its numpy meaning are {apart:.2e} of the largest value apart"
+        if not verdict.is_good and body is not None:
+            text = f"its code and its numpy meaning are {verdict.apart:.2e} of the largest value apart"
             held = dict.fromkeys(node.op.name for node in body.operators)
             return Culprit(f"kernel {body.name}", text, f"--disable_cluster_ops={','.join(held)}")
     return None
@@ -130,14 +140,15 @@ def _wrong_kernel(fused: Graph, arrays: Arrays, compiler: Compiler | None, toler
 
 def _wrong_run(fused: Graph, arrays: Arrays, compiler: Compiler | None, tolerance: float) -> Culprit | None:
     """A whole run that differs though every kernel is right: the plan or the host library."""
-    worst = max(_apart(fused, arrays, compiler), default=0.0)
-    if worst <= tolerance:
+    bad = [verdict for verdict in _verdicts(fused, arrays, compiler, tolerance) if not verdict.is_good]
+    if not bad:
         return None
+    worst = max(verdict.apart for verdict in bad)
     return Culprit("the run", f"every kernel is right, and outputs are {worst:.2e} of the largest value apart")
 
 
-def _apart(graph: Graph, arrays: Arrays, compiler: Compiler | None) -> list[float]:
-    """How far compiled results are from the numpy meaning, output by output."""
+def _verdicts(graph: Graph, arrays: Arrays, compiler: Compiler | None, tolerance: float) -> list[Verdict]:
+    """How far compiled results are from the numpy meaning, output by output, and whether that is more than rounding."""
     copies = [array.copy() for array in arrays]  # kernels write into inputs that are aliased
     got = compile_as_is(graph, compiler=compiler, host="numpy")(*copies)
-    return [largest_difference(*pair) for pair in zip(got, evaluate(graph, arrays), strict=True)]
+    return verdicts(got, evaluate(graph, arrays), lambda: Judge.of(graph, arrays), tolerance)

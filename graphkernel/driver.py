@@ -15,7 +15,7 @@ from graphkernel.decisions import DecisionLog
 from graphkernel.declarations import Catalogue, builtin_catalogue
 from graphkernel.errors import FrontendError, OptionError, RuntimeFailure, nearest
 from graphkernel.handoff import KernelDesc, to_desc, untold_symbols
-from graphkernel.hooks import Verify, dumps_for
+from graphkernel.hooks import Advance, Progress, Verify, dumps_for
 from graphkernel.ir.graph import Graph, Node
 from graphkernel.ir.inline import inline
 from graphkernel.logs import follow
@@ -55,21 +55,25 @@ def optimize(
     catalogue: Catalogue | None = None,
     hooks: Iterable[Hook] = (),
     log: DecisionLog | None = None,
+    progress: Progress | None = None,
 ) -> Graph:
     """The graph with its operators fused into kernels: a new graph; the same object when nothing changed.
 
     ``opt_level``: 0 off, 1 basic fusion, 2 all stable passes, 3 also experimental ones. ``flags`` are MindSpore's graph
     kernel flags, as text or mapping; ``MS_DEV_GRAPH_KERNEL_FLAGS`` replaces them when set. ``catalogue`` adds operators,
-    rules and passes of other packages, ``hooks`` are called after every step, ``log`` takes the decisions.
+    rules and passes of other packages, ``hooks`` are called after every step, ``log`` takes the decisions, ``progress``
+    is told how far it is.
     Raises ``OptionError`` for flags that do not exist and ``PassError`` when a pass fails.
     """
-    return _optimized(graph, _options(opt_level, target, flags), catalogue or builtin_catalogue(), hooks, log)
+    return _optimized(graph, _options(opt_level, target, flags), catalogue or builtin_catalogue(), hooks, log, progress)
 
 
-def explain(graph: Graph, opt_level: int = 2, target: str = "cpu", flags: Flags = None) -> Explanation:
+def explain(
+    graph: Graph, opt_level: int = 2, target: str = "cpu", flags: Flags = None, *, progress: Progress | None = None
+) -> Explanation:
     """Every decision that :func:`optimize` takes on the graph, with its reason. Prints as text."""
     log = DecisionLog()
-    return Explanation(graph, optimize(graph, opt_level, target, flags, log=log), tuple(log))
+    return Explanation(graph, optimize(graph, opt_level, target, flags, log=log, progress=progress), tuple(log))
 
 
 def compile(  # the public name
@@ -81,6 +85,7 @@ def compile(  # the public name
     compiler: Compiler | None = None,
     host: str | HostLibrary = "auto",
     strict: bool = False,
+    progress: Progress | None = None,
 ) -> Executable:
     """The callable of a graph, optimized before as by :func:`optimize`: to level 2 unless ``opt_level`` says otherwise.
 
@@ -93,11 +98,13 @@ def compile(  # the public name
     """
     start = time.perf_counter()
     if opt_level is None and flags is None and any(node.body for node in _graph(graph).operators):
-        return compile_as_is(graph, target, compiler=compiler, host=host, strict=strict)
+        return compile_as_is(graph, target, compiler=compiler, host=host, strict=strict, progress=progress)
     options = _options(2 if opt_level is None else opt_level, target, flags)
-    fused = _optimized(graph, options, builtin_catalogue())
+    fused = _optimized(graph, options, builtin_catalogue(), progress=progress)
     took = (time.perf_counter() - start) * 1e3
-    request = _Request(options.target, compiler, host, strict, options.enable_debug_mode, options.opt_level, took)
+    request = _Request(
+        options.target, compiler, host, strict, options.enable_debug_mode, options.opt_level, took, progress
+    )
     return _compiled(fused, request)
 
 
@@ -108,9 +115,12 @@ def compile_as_is(
     compiler: Compiler | None = None,
     host: str | HostLibrary = "auto",
     strict: bool = False,
+    progress: Progress | None = None,
 ) -> Executable:
     """The callable of a graph with the kernels that it has, whatever the environment asks for. See :func:`compile`."""
-    return _compiled(_graph(graph), _Request(Options.parse({"target": target}).target, compiler, host, strict))
+    return _compiled(
+        _graph(graph), _Request(Options.parse({"target": target}).target, compiler, host, strict, progress=progress)
+    )
 
 
 @dataclass(frozen=True)
@@ -124,11 +134,12 @@ class _Request:
     is_checked: bool = False
     opt_level: int | None = None
     optimize_ms: float = 0.0
+    progress: Progress | None = None
 
 
 def _compiled(fused: Graph, request: _Request) -> Executable:
     start = time.perf_counter()
-    build = _build_kernels(fused, request.target, request.compiler or _default_compiler())
+    build = _build_kernels(fused, request.target, request.compiler or _default_compiler(), request.progress)
     return _planned(fused, request, build, start)
 
 
@@ -152,7 +163,7 @@ def _planned(fused: Graph, request: _Request, build: _Build, start: float) -> Ex
         return _planned(fused, request, build.without(refusals), time.perf_counter())
 
     made = _executable(plan, report, device, replan, is_checked=request.is_checked)
-    made.again = partial(_compiled, fused, request)
+    made.again = partial(_compiled, fused, replace(request, progress=None))
     return made
 
 
@@ -181,11 +192,22 @@ def _options(opt_level: int, target: str, flags: Flags) -> Options:
 
 
 def _optimized(
-    graph: Graph, options: Options, catalogue: Catalogue, hooks: Iterable[Hook] = (), log: DecisionLog | None = None
+    graph: Graph,
+    options: Options,
+    catalogue: Catalogue,
+    hooks: Iterable[Hook] = (),
+    log: DecisionLog | None = None,
+    progress: Progress | None = None,
 ) -> Graph:
+    steps = steps_for(options, catalogue)
     seen = Environment.read()
-    watchers = (Verify(), *dumps_for(options, bool(seen.dump_dir or seen.dump_ir)), *hooks)
-    return run_steps(_graph(graph), steps_for(options, catalogue), catalogue.context(options, log), watchers)
+    watchers = (
+        Verify(),
+        *dumps_for(options, bool(seen.dump_dir or seen.dump_ir)),
+        *hooks,
+        *Advance.over(steps, progress),
+    )
+    return run_steps(_graph(graph), steps, catalogue.context(options, log), watchers)
 
 
 def _graph(given: object) -> Graph:
@@ -226,16 +248,18 @@ class _Build:
         )
 
 
-def _build_kernels(graph: Graph, target: str, compiler: Compiler) -> _Build:
+def _build_kernels(graph: Graph, target: str, compiler: Compiler, progress: Progress | None = None) -> _Build:
     attempts: dict[str, _Attempt] = {}
     calls: dict[str, list[Node]] = {}
-    for node in graph.operators:
-        if node.body is not None:
-            desc = to_desc(node, target)
-            key = repr(replace(desc, name=""))  # as text, because 1 == True == 1.0 and 0.0 == -0.0
-            calls.setdefault(key, []).append(node)
-            if key not in attempts:
-                attempts[key] = _attempt(desc, target, compiler, untold_symbols(node.body))
+    fused = [(node, node.body) for node in graph.operators if node.body is not None]
+    for done, (node, body) in enumerate(fused):
+        if progress is not None:
+            progress("compiling kernels", done, len(fused))
+        desc = to_desc(node, target)
+        key = repr(replace(desc, name=""))  # as text, because 1 == True == 1.0 and 0.0 == -0.0
+        calls.setdefault(key, []).append(node)
+        if key not in attempts:
+            attempts[key] = _attempt(desc, target, compiler, untold_symbols(body))
     good = {key: attempt for key, attempt in attempts.items() if attempt.kernel is not None}
     return _Build(
         {node: attempt.kernel for key, attempt in good.items() for node in calls[key] if attempt.kernel is not None},

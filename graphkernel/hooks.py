@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,11 +19,14 @@ from graphkernel.flag_text import Complain, warn
 from graphkernel.ir.evaluate import evaluate
 from graphkernel.ir.graph import Graph, Node
 from graphkernel.ir.verify import Checked, verify
+from graphkernel.ir.widened import evaluate_wide
 from graphkernel.options import Options, refuse
 from graphkernel.passes.base import Step
 
 Array = np.ndarray[Any, np.dtype[Any]]
 NARROW_STEPS = 4
+Progress = Callable[[str, int, int], None]
+"""``progress("compiling kernels", 3, 52)``: what is being done, how much of it, and of how much."""
 
 
 @dataclass
@@ -119,6 +122,27 @@ class Clock:
 
 
 @dataclass
+class Advance:
+    """Says after each step how many of all are done."""
+
+    tell: Progress
+    what: str
+    total: int
+    done: int = 0
+
+    @staticmethod
+    def over(steps: Iterable[Step], tell: Progress | None, what: str = "optimizing") -> tuple[Advance, ...]:
+        """For these steps; none where nobody wants to know."""
+        work = sum(step.enabled and not step.pass_.absorbed for step in steps) if tell else 0
+        return (Advance(tell, what, work),) if tell else ()
+
+    def __call__(self, step: Step, before: Graph, after: Graph) -> None:
+        """Counts one step."""
+        self.done += 1
+        self.tell(self.what, self.done, self.total)
+
+
+@dataclass
 class Trail:
     """Counts the steps that ran and those that changed the graph."""
 
@@ -131,27 +155,45 @@ class Trail:
         self.changed += after is not before
 
 
-@dataclass(frozen=True)
+@dataclass
 class SameNumbers:
     """Evaluates the graph before and after each step on the same arrays; ``PassError`` names the step that differs.
 
-    Results in 16 bits may be some of their own steps apart, relative to the largest value of the output.
+    Results in 16 bits may be some of their own steps apart, relative to the largest value of the output. Where results
+    differ in their own types and agree in float64, the step only rounds otherwise.
     """
 
     arrays: Sequence[Array]
     relative: float = 1e-5
     absolute: float = 1e-6
+    _last: tuple[Graph, tuple[Array, ...]] | None = field(default=None, repr=False)
 
     def __call__(self, step: Step, before: Graph, after: Graph) -> None:
         """Compares the outputs of a new graph with those of the graph before."""
         if after is before:
             return
-        pairs = zip(evaluate(before, self.arrays), evaluate(after, self.arrays), strict=True)
-        for index, (expected, got) in enumerate(pairs):
-            wide = _wide(expected)
-            if not np.allclose(_wide(got), wide, self.relative, self.absolute + _steps(expected), equal_nan=True):
-                worst = np.nanmax(np.abs(_wide(got) - wide))
-                raise PassError(f"pass {step.name} changed output {index} of graph {after.name!r} by up to {worst:g}")
+        expected, found = self.results(before), self.results(after)
+        worst = self._worst(expected, found)
+        if (
+            worst is not None
+            and self._worst(*(evaluate_wide(each, self.arrays) for each in (before, after))) is not None
+        ):
+            index, apart = worst
+            raise PassError(f"pass {step.name} changed output {index} of graph {after.name!r} by up to {apart:g}")
+
+    def results(self, graph: Graph) -> tuple[Array, ...]:
+        """The outputs of a graph; what came out of a step goes into the next."""
+        if self._last is None or self._last[0] is not graph:
+            self._last = (graph, evaluate(graph, self.arrays))
+        return self._last[1]
+
+    def _worst(self, expected: Sequence[Array], found: Sequence[Array]) -> tuple[int, float] | None:
+        """The first output that differs, and by how much."""
+        for index, (ours, given) in enumerate(zip(expected, found, strict=True)):
+            wide, got = _wide(ours), _wide(given)
+            if not np.allclose(got, wide, self.relative, self.absolute + _steps(ours), equal_nan=True):
+                return index, float(np.nanmax(np.abs(got - wide)))
+        return None
 
 
 def _steps(array: Array) -> float:

@@ -1,30 +1,22 @@
-"""The application object, the arguments that several commands take, and how they print.
-
-Commands import what they work with when they run, so that a page of help costs nothing.
-"""
+"""The application object, the arguments that several commands take, and how they print. Light: a page of help needs it."""
 
 from __future__ import annotations
 
 import logging
-import re
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 import graphkernel
-from graphkernel.errors import OptionError
+from graphkernel.cli.ondemand import OnDemand
 from graphkernel.escape import lines
 from graphkernel.logs import FORMAT, follow
+from graphkernel.options import Environment, Options
+from graphkernel.report.table import print_table, rows_as_json
 from kernelgen.command_line import DIFFERS, EXIT_CODES, WRONG_USE
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from graphkernel.ir.graph import Graph
-    from graphkernel.options import Options
 
 __all__ = ["CHECK_FAILED", "WRONG_USE"]
 
@@ -35,6 +27,7 @@ HELP = f"""Fuses tensor graphs into proven kernels. Models are .onnx, .gk or .js
 Results go to stdout, progress and errors to stderr. {EXIT_CODES}"""
 
 app = typer.Typer(
+    cls=OnDemand,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -65,8 +58,6 @@ def program(
     version: Annotated[bool, typer.Option("--version", callback=tell_version, is_eager=True, help="say which")] = False,
 ) -> None:
     """What stands before a command, and what holds for each: where the log goes."""
-    from graphkernel.options import Environment
-
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format=FORMAT)
     follow(Environment.read().log_level)
 
@@ -78,8 +69,6 @@ def say(text: object, err: bool = False) -> None:
 
 def show(columns: Sequence[str], rows: Iterable[Sequence[object]], as_json: bool = False) -> None:
     """Prints a table, for people or for programs."""
-    from graphkernel.report.table import print_table, rows_as_json
-
     if as_json:
         typer.echo(rows_as_json(columns, rows))
     else:
@@ -88,27 +77,9 @@ def show(columns: Sequence[str], rows: Iterable[Sequence[object]], as_json: bool
 
 def options_of(opt_level: int, target: str, flags: str) -> Options:
     """The options in force, as :func:`graphkernel.optimize` finds them."""
-    from graphkernel.options import Options
-
     return Options.resolve(flags or None, base=Options.parse({"opt_level": opt_level, "target": target}))
-
-
-def arrays_for(graph: Graph, inputs: Path | None, dims: Iterable[str] | None, seed: int) -> list[np.ndarray]:
-    """The arrays of the file, else random ones."""
-    from graphkernel.runtime.samples import random_inputs, read_inputs
-
-    return read_inputs(graph, inputs) if inputs is not None else random_inputs(graph, _extents(dims or ()), seed)
 
 
 def first_line(doc: str) -> str:
     """The first line of a docstring."""
     return doc.strip().partition("\n")[0]
-
-
-def _extents(dims: Iterable[str]) -> dict[str, int]:
-    """``N=8`` entries as a mapping."""
-    pairs = [(entry, *entry.partition("=")[::2]) for entry in dims]
-    for entry, name, extent in pairs:
-        if not (name and re.fullmatch("[0-9]{1,18}", extent)):
-            raise OptionError(f"--dim {entry}: write NAME=EXTENT, such as N=8")
-    return {name: int(extent) for _, name, extent in pairs}

@@ -11,6 +11,7 @@ import typer
 
 from graphkernel.cli.base import CHECK_FAILED, Json, app, say, show
 from graphkernel.report.counted import counted
+from graphkernel.report.report import size_text
 from graphkernel.runtime.kernel_cache import (
     CachedKernel,
     cache_folder,
@@ -86,8 +87,6 @@ def _abandoned(folder: Path | None) -> list[CachedKernel]:
 
 
 def _sum(kernels: Sequence[CachedKernel]) -> str:
-    from graphkernel.report.report import size_text  # which knows the sizes of graphs as well
-
     return f"{counted(len(kernels), 'kernel')}, {size_text(sum(entry.size for entry in kernels))}"
 
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from graphkernel.cli.base import Flags, Json, Level, Target, app, first_line, options_of, say, show
-
-if TYPE_CHECKING:
-    from graphkernel.passes.base import Step
+from graphkernel.declarations import builtin_catalogue
+from graphkernel.options import flag_table
+from graphkernel.passes.base import Step
+from graphkernel.pipeline import steps_for
 
 Words = Annotated[list[str] | None, typer.Argument(help="only what holds these words, in upper or lower case")]
 Row = Sequence[object]
@@ -21,8 +22,6 @@ def passes(
     words: Words = None, opt_level: Level = 2, flags: Flags = "", target: Target = "cpu", as_json: Json = False
 ) -> None:
     """The pipeline: every step in order, whether it runs, and why it stands there."""
-    from graphkernel.pipeline import steps_for
-
     steps = steps_for(options_of(opt_level, target, flags))
     rows = [(step.name, step.level, "on" if step.enabled else "off", step.when.text, reason(step)) for step in steps]
     _list(("pass", "level", "now", "only when", "why"), rows, words, as_json)
@@ -36,8 +35,6 @@ def reason(step: Step) -> str:
 @app.command()
 def ops(words: Words = None, as_json: Json = False) -> None:
     """The operators."""
-    from graphkernel.declarations import builtin_catalogue
-
     rows = [(op.name, op.kind.name, ", ".join(op.attributes), first_line(op.doc)) for op in builtin_catalogue().ops]
     _list(("operator", "kind", "attributes", "meaning"), rows, words, as_json)
 
@@ -45,8 +42,6 @@ def ops(words: Words = None, as_json: Json = False) -> None:
 @app.command()
 def patterns(words: Words = None, as_json: Json = False) -> None:
     """The fusion patterns and the rewriting rules."""
-    from graphkernel.declarations import builtin_catalogue
-
     catalogue = builtin_catalogue()
     fusion = [(pattern.name, "fusion", first_line(pattern.doc)) for pattern in catalogue.fusion_patterns]
     rules = [(rule.name, f"rule, {rule.safety.name}", str(rule.equation)) for rule in catalogue.rules]
@@ -56,8 +51,6 @@ def patterns(words: Words = None, as_json: Json = False) -> None:
 @app.command()
 def expanders(words: Words = None, as_json: Json = False) -> None:
     """The operators that are rewritten by basic ones."""
-    from graphkernel.declarations import builtin_catalogue
-
     rows = [(entry.name, first_line(entry.doc)) for entry in builtin_catalogue().expanders]
     _list(("operator", "what becomes of it"), rows, words, as_json)
 
@@ -65,8 +58,6 @@ def expanders(words: Words = None, as_json: Json = False) -> None:
 @app.command()
 def flags(words: Words = None, as_json: Json = False) -> None:
     """The graph kernel flags."""
-    from graphkernel.options import flag_table
-
     rows = [(f"--{flag.name}", flag.type, flag.default, flag.meaning) for flag in flag_table()]
     _list(("flag", "type", "default", "meaning"), rows, words, as_json)
 

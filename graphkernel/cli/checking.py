@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Annotated
 
 import numpy as np
@@ -14,20 +15,21 @@ from graphkernel.cli.base import (
     Dims,
     Flags,
     Inputs,
+    Json,
     Level,
     Model,
     Seed,
     Target,
     app,
-    arrays_for,
     options_of,
     say,
     show,
 )
+from graphkernel.cli.model import arrays_for, graph_of
+from graphkernel.cli.progress import progress
 from graphkernel.declarations import builtin_catalogue
 from graphkernel.errors import PassError
-from graphkernel.frontends.load import load
-from graphkernel.hooks import SameNumbers, Trail, Verify
+from graphkernel.hooks import Advance, Progress, SameNumbers, Trail, Verify
 from graphkernel.ir.evaluate import evaluate
 from graphkernel.ir.graph import Graph
 from graphkernel.ops.random import seeded
@@ -35,7 +37,10 @@ from graphkernel.options import MAX_LEVEL, Options
 from graphkernel.passes.base import run_steps
 from graphkernel.pipeline import steps_for
 from graphkernel.report.difference import largest_difference
+from graphkernel.report.table import Amount
 
+GOOD = "good"
+Arrays = Sequence[np.ndarray]
 Tolerance = Annotated[float, typer.Option("--rtol", help="how far results may be apart")]
 
 
@@ -48,31 +53,40 @@ def check(
     target: Target = "cpu",
     tolerance: Tolerance = 1e-4,
     seed: Seed = 0,
+    as_json: Json = False,
 ) -> None:
-    """Runs the passes of every level: after each, the graph must be valid and its numbers the same."""
-    graph = seeded(load(model))
-    arrays = arrays_for(graph, inputs, dims, seed)
-    given = [options_of(level, target, flags) for level in range(MAX_LEVEL + 1)]
-    tried = list(dict.fromkeys(given))  # flags that name a level leave only that one
-    rows = [_row(graph, arrays, options, tolerance) for options in tried]
-    show(("level", "steps", "changed", "kernels", "largest difference", "verdict"), rows)
-    if any(row[-1] != "good" for row in rows):
+    """Run the passes of every level: after each, the graph must be valid and its numbers the same."""
+    with progress("check") as tell:
+        graph = seeded(graph_of(model, dims, tell))
+        arrays = arrays_for(graph, inputs, seed)
+        given = [options_of(level, target, flags) for level in range(MAX_LEVEL + 1)]
+        tried = list(dict.fromkeys(given))  # flags that name a level leave only that one
+        tell("evaluating the model with numpy", 0, 0)
+        expected = evaluate(graph, arrays)
+        row = partial(_row, graph, arrays, expected, tolerance=tolerance, tell=tell)
+        rows = [row(options) for options in tried]
+    show(("level", "steps", "changed", "kernels", "largest difference", "verdict"), rows, as_json)
+    if any(row[-1] != GOOD for row in rows):
         say("`graphkernel bisect` says which decision is to blame", err=True)
         raise typer.Exit(CHECK_FAILED)
+    say(f"good: every step of every level keeps the numbers of {model}", err=True)
 
 
-def _row(graph: Graph, arrays: Sequence[np.ndarray], options: Options, tolerance: float) -> tuple[object, ...]:
+def _row(
+    graph: Graph, arrays: Arrays, expected: Arrays, options: Options, *, tolerance: float, tell: Progress
+) -> tuple[object, ...]:
     """What became of the graph at one level."""
-    trail = Trail()
-    catalogue = builtin_catalogue()
-    watchers = (Verify(), SameNumbers(arrays, tolerance, tolerance), trail)
+    trail, level = Trail(), options.opt_level
+    catalogue, steps = builtin_catalogue(), steps_for(options)
+    same = SameNumbers(arrays, tolerance, tolerance)
+    watchers = (Verify(), same, trail, *Advance.over(steps, tell, f"level {level}: step"))
     try:
-        after = run_steps(graph, steps_for(options), catalogue.context(options), watchers)
+        after = run_steps(graph, steps, catalogue.context(options), watchers)
     except PassError as error:
-        return options.opt_level, trail.steps, trail.changed, "", "", str(error)
+        return level, trail.steps, trail.changed, "", "", str(error)
     kernels = sum(node.body is not None for node in after.operators)
-    apart = max(map(largest_difference, evaluate(after, arrays), evaluate(graph, arrays)), default=0.0)
-    return options.opt_level, trail.steps, trail.changed, kernels, f"{apart:.1e}", "good"
+    apart = max(map(largest_difference, same.results(after), expected), default=0.0)
+    return level, trail.steps, trail.changed, kernels, Amount(apart, f"{apart:.1e}"), GOOD
 
 
 @app.command()
@@ -86,11 +100,12 @@ def bisect(
     tolerance: Tolerance = 1e-4,
     seed: Seed = 0,
 ) -> None:
-    """Names the first step, and the decision in it, that makes results wrong; or the kernel whose code does."""
-    graph = load(model)
-    found = bisect_graph(
-        graph, arrays_for(graph, inputs, dims, seed), options_of(opt_level, target, flags), tolerance=tolerance
-    )
+    """Name the first step, and the decision in it, that makes results wrong; or the kernel whose code does."""
+    with progress("bisect") as tell:
+        graph = seeded(graph_of(model, dims, tell))
+        arrays = arrays_for(graph, inputs, seed)
+        options = options_of(opt_level, target, flags)
+        found = bisect_graph(graph, arrays, options, tolerance=tolerance, progress=tell)
     if found is None:
         say("every step, every kernel and the whole run keep the numbers")
         return

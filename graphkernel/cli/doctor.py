@@ -7,7 +7,11 @@ import importlib.util
 import platform
 
 from graphkernel.cli.base import app, say, show
+from graphkernel.declarations import plugins
+from graphkernel.options import Environment, core_count
 from graphkernel.report.counted import counted
+from graphkernel.runtime.device import NoDevice, find_device
+from graphkernel.runtime.kernel_cache import cache_folder, cached_kernels, owner_of, why_unusable
 
 MISSING = "not installed"
 NEEDS = {
@@ -31,11 +35,6 @@ EXTRAS = {
 @app.command()
 def doctor() -> None:
     """What is installed, what works without it, and the settings in force."""
-    from graphkernel.declarations import plugins
-    from graphkernel.options import Environment, core_count
-    from graphkernel.runtime.device import NoDevice, find_device
-    from graphkernel.runtime.kernel_cache import cache_folder, cached_kernels, owner_of, why_unusable
-
     versions = {name: _version(name) for name in NEEDS}
     show(("package", "version", "for"), [(name, versions[name], use) for name, use in NEEDS.items()])
     environment, device, folder = Environment.read(), find_device(), cache_folder()

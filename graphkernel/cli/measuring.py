@@ -7,9 +7,10 @@ from typing import Annotated
 
 import typer
 
-from graphkernel.cli.base import Dims, Flags, Inputs, Level, Model, Seed, Target, app, arrays_for, say, show
+from graphkernel.cli.base import Dims, Flags, Inputs, Level, Model, Seed, Target, app, say, show
+from graphkernel.cli.model import arrays_for, graph_of
+from graphkernel.cli.progress import progress
 from graphkernel.driver import compile, compile_as_is
-from graphkernel.frontends.load import load
 from graphkernel.runtime.measure import Spread, compare
 from graphkernel.runtime.measure import profile as profile_steps
 
@@ -28,10 +29,14 @@ def bench(
     seed: Seed = 0,
 ) -> None:
     """Times a model fused and unfused, in turns on the same inputs."""
-    graph = load(model)
-    executables = {"fused": compile(graph, opt_level, target, flags or None), "unfused": compile_as_is(graph)}
-    calls = {name: partial(exe, *arrays_for(graph, inputs, dims, seed)) for name, exe in executables.items()}
-    found = compare(calls, rounds)
+    with progress("bench") as tell:
+        graph = graph_of(model, dims, tell)
+        arrays = arrays_for(graph, inputs, seed)
+        fused = compile(graph, opt_level, target, flags or None, progress=tell)
+        executables = {"fused": fused, "unfused": compile_as_is(graph)}
+        calls = {name: partial(exe, *arrays) for name, exe in executables.items()}
+        tell("measuring", 0, 0)
+        found = compare(calls, rounds)
     say(executables["fused"].report.summary, err=True)
     rows = [
         (name, *_milliseconds(spread), f"{spread.median / found['fused'].median:.2f}") for name, spread in found.items()
@@ -51,9 +56,12 @@ def profile(
     seed: Seed = 0,
 ) -> None:
     """Times every kernel and host step of a fused model."""
-    graph = load(model)
-    executable = compile(graph, opt_level, target, flags or None)
-    times = profile_steps(executable, arrays_for(graph, inputs, dims, seed), rounds)
+    with progress("profile") as tell:
+        graph = graph_of(model, dims, tell)
+        arrays = arrays_for(graph, inputs, seed)
+        executable = compile(graph, opt_level, target, flags or None, progress=tell)
+        tell("measuring", 0, 0)
+        times = profile_steps(executable, arrays, rounds)
     total = sum(step.seconds.median for step in times) or 1.0
     rows = [
         (step.name, step.kind, *_milliseconds(step.seconds), f"{step.seconds.median / total:.0%}") for step in times

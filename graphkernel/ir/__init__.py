@@ -6,5 +6,5 @@ graphs, the builder), ``names`` (which one is meant),
 ``scanner`` and ``parser`` read it, ``literals`` spells numbers), ``verify`` (numbered invariants), ``derived`` (extents
 that follow from others), ``bind`` (symbols get
 values), ``computed`` (how much may be computed early), ``inline`` (fused nodes as operators
-again), ``evaluate`` (the numpy meaning).
+again), ``evaluate`` (the numpy meaning), ``widened`` (the same in float64).
 """

@@ -12,6 +12,7 @@ from graphkernel.errors import GraphKernelError, nearest
 from graphkernel.escape import line
 from graphkernel.ir.graph import Graph
 from graphkernel.ir.names import meant
+from graphkernel.report.answer import Pair, answer
 from graphkernel.report.counted import counted
 from graphkernel.report.origin import made_from, origin_of
 
@@ -40,17 +41,20 @@ class Explanation:
         told += [f"  {count:6} {code}: {REASONS[code]}" for code, count in sorted(counts.items())]
         return "\n".join(told)
 
-    def why(self, first: str, second: str) -> str:
-        """What was decided about two nodes, operators or kernels; decisions about both come alone when there are any.
+    def why(self, first: str, second: str, full: bool = False) -> str:
+        """Why two nodes, operators or kernels are, or are not, in one kernel: an answer in the first line, how often, an
+        example and what to do. ``full`` adds every decision about the two, those about both alone where there are any.
 
         An operator that was expanded is followed into what it became. Raises ``GraphKernelError`` with the nearest name
         when a name occurs nowhere.
         """
-        named = [self._labels(name) for name in (first, second)]
-        about = [[found for found in self.decisions if {found.subject, found.other} & labels] for labels in named]
+        pair = Pair(first, second, self._labels(first), self._labels(second))
+        about = [[each for each in self.decisions if {each.subject, each.other} & side] for side in pair.sides]
         both = [decision for decision in about[0] if decision in about[1]]
-        found = both or [*about[0], *(decision for decision in about[1] if decision not in about[0])]
-        return "\n".join([line(self._together(first, second, *named)), *map(str, dict.fromkeys(found))])
+        found = list(dict.fromkeys(both or [*about[0], *about[1]]))
+        told = answer(self.before, self.after, self.decisions, pair)
+        rest = [*map(str, found)] if full else [f"--all lists {counted(len(found), 'decision')} about them"]
+        return "\n".join([*told, *rest])
 
     def to_json(self) -> str:
         """Every decision as JSON text."""
@@ -78,10 +82,3 @@ class Explanation:
         if found is None:
             raise GraphKernelError(f"nothing is called {name!r}{nearest(name, {*known, *of_model})}")
         return found
-
-    def _together(self, first: str, second: str, left: Collection[str], right: Collection[str]) -> str:
-        for node in self.after.operators:
-            inside = {inner.name for inner in node.body.operators} if node.body is not None else set[str]()
-            if node.body is not None and inside & set(left) and inside & set(right):
-                return f"{first} and {second} are both in kernel {node.body.name}"
-        return f"no kernel holds both {first} and {second}"

@@ -1,7 +1,8 @@
 """Running an optimized graph: kernels, host libraries, buffers.
 
 Reading order: ``arrays`` (what comes in, and the same kind out), ``named_inputs`` (by name, in order),
-``samples`` (inputs from files, or random), ``buffers``
+``samples`` (inputs from files, or random, with
+``index_ranges``: which integers are indices of what), ``buffers``
 (liveness and one arena), ``steps`` (what a plan is made of), ``host`` (which library runs what no kernel computes; numpy),
 ``onnx_writer``, ``onnx_shapes`` and ``onnx_text`` (our operators as ONNX nodes), ``sessions`` (of onnxruntime, which
 outlive a fork), ``regions`` (onnxruntime over whole regions), ``plan`` (graph to steps), ``verify_plan`` (what every plan
@@ -9,5 +10,5 @@ must keep), ``memory`` (where arrays lie), ``poison`` (memory that shows mistake
 given shapes), ``failures`` (what a failed step
 tells), ``executable`` (the callable); on a CUDA device: ``cupy_host`` (the rest on cupy), ``device`` (its memory),
 ``capture`` (a plan as one CUDA graph), ``device_executable`` (the callable there); ``measure`` (how long calls and steps
-take), ``kernel_cache`` (the files of compiled kernels).
+take), ``kernel_cache`` (the files of compiled kernels), ``whole_model`` (an ONNX file on onnxruntime as it is).
 """

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from graphkernel.array_files import read_arrays
 from graphkernel.errors import InputError, OptionError, nearest
-from graphkernel.ir.bind import concrete_shape
+from graphkernel.escape import line
+from graphkernel.ir.bind import bind_symbols, concrete_shape
 from graphkernel.ir.graph import Graph
 from graphkernel.ir.names import meant
 from graphkernel.ir.types import TensorType, symbols_of
+from graphkernel.runtime.index_ranges import rows_of_tables
 
 DEFAULT_EXTENT = 8
+BYTE = 8  # bits: what images and quantized tensors are made of
 
 
 def read_inputs(graph: Graph, path: Path) -> list[np.ndarray]:
@@ -32,7 +35,8 @@ def read_inputs(graph: Graph, path: Path) -> list[np.ndarray]:
 def random_inputs(graph: Graph, extents: Mapping[str, int] | None = None, seed: int = 0) -> list[np.ndarray]:
     """Random arrays; symbols without an extent get 8.
 
-    Floats are normal; integers and booleans are 0 or 1, which suits masks and is an index that always exists.
+    Floats are normal. Integers that are indices of tables take all of their rows, those of 8 bits all values; others are
+    0 or 1 with a 1 at the beginning of each row, and booleans likewise: a mask that hides everything is no sample.
     """
     names = symbols_of(dim for value in graph.inputs for dim in value.type.shape)
     for name in extents or {}:
@@ -41,9 +45,43 @@ def random_inputs(graph: Graph, extents: Mapping[str, int] | None = None, seed: 
             raise OptionError(f"no input has the symbol {name!r}{nearest(name, names)}{known}")
     known = dict.fromkeys(names, DEFAULT_EXTENT) | dict(extents or {})
     generator = np.random.default_rng(seed)
-    return [_random(generator, value.type, concrete_shape(value.type.shape, known)) for value in graph.inputs]
+    rows = rows_of_tables(graph, known)
+    return [
+        _random(generator, value.type, concrete_shape(value.type.shape, known), rows.get(value))
+        for value in graph.inputs
+    ]
 
 
-def _random(generator: np.random.Generator, of: TensorType, shape: tuple[int, ...]) -> np.ndarray:
-    drawn = generator.standard_normal(shape) if of.dtype.is_float else generator.integers(0, 2, shape)
+def told(graph: Graph, arrays: Sequence[np.ndarray]) -> list[str]:
+    """What the inputs are, a line each: name, type, and what stands in it."""
+    return [
+        line(f"{name} {array.dtype}{list(array.shape)}: {_content(array)}")
+        for name, array in zip(graph.input_names, arrays, strict=True)
+    ]
+
+
+def symbols_told(graph: Graph, arrays: Sequence[np.ndarray]) -> str:
+    """``N=8, S=8``: the extents that the arrays give to the symbols; empty where there are none."""
+    return ", ".join(f"{name}={extent}" for name, extent in sorted(bind_symbols(graph.inputs, arrays).items()))
+
+
+def _random(generator: np.random.Generator, of: TensorType, shape: tuple[int, ...], rows: int | None) -> np.ndarray:
+    if of.dtype.is_float or of.dtype.numpy.kind == "c":
+        return generator.standard_normal(shape).astype(of.dtype.numpy)
+    if rows is not None:
+        return generator.integers(0, max(rows, 1), shape).astype(of.dtype.numpy)
+    if of.dtype.is_integer and of.dtype.bits == BYTE:
+        limits = np.iinfo(of.dtype.numpy)
+        return generator.integers(limits.min, limits.max + 1, shape).astype(of.dtype.numpy)
+    drawn = np.asarray(generator.integers(0, 2, shape))
+    if drawn.ndim:
+        drawn[..., :1] = 1
     return drawn.astype(of.dtype.numpy)
+
+
+def _content(array: np.ndarray) -> str:
+    """The range of what an array holds."""
+    if array.size == 0:
+        return "no elements"
+    least, greatest = array.min(), array.max()
+    return f"{least:.4g} to {greatest:.4g}" if array.dtype.kind == "f" else f"{least} to {greatest}"

@@ -6,18 +6,21 @@ import logging
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import typer
 from typer.testing import CliRunner
 
+from graphkernel import cli
 from graphkernel.cli import app as graphkernel_app
+from graphkernel.cli.ondemand import COMMANDS, imported
 from graphkernel.errors import InputError
 from kernelgen.__main__ import app as kernelgen_app
 from kernelgen.command_line import FAULT, FINE, INTERRUPTED, WRONG_USE, run
 from kernelgen.errors import BackendUnavailable
 
-COMMANDS = ("graphkernel", "kernelgen")
+PROGRAMS = ("graphkernel", "kernelgen")
 
 
 def raising(error: BaseException) -> Callable[[], None]:
@@ -71,7 +74,7 @@ def test_a_fault_says_where_it_is_and_how_to_see_more(
     assert "Traceback" in caplog.text
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", PROGRAMS)
 @pytest.mark.parametrize(("arguments", "said"), [
     (["rnu"], "No such command 'rnu'"),
     (["compile", "verify", "--no-such-option"], "--help` tells more"),
@@ -86,8 +89,30 @@ def test_wrong_use_names_the_help(command: str, arguments: list[str], said: str)
     assert found.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("app", [graphkernel_app, kernelgen_app], ids=COMMANDS)
+@pytest.mark.parametrize("app", [graphkernel_app, kernelgen_app], ids=PROGRAMS)
 def test_the_exit_codes_stand_in_the_help(app: typer.Typer) -> None:
     found = " ".join(CliRunner().invoke(app, ["--help"]).stdout.split())
     assert "Exit codes: 0 fine; 1 results differ" in found
     assert "130 interrupted" in found
+
+
+def test_help_loads_nothing_that_computes() -> None:
+    probe = (
+        "import sys; from typer.testing import CliRunner; from graphkernel.cli import app;"
+        "assert CliRunner().invoke(app, ['--help']).exit_code == 0;"
+        "print(sorted({'numpy', 'onnx', 'onnxruntime', 'llvmlite', 'islpy', 'networkx'} & set(sys.modules)))"
+    )
+    found = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, timeout=60, check=False)
+    assert found.stdout == "[]\n", found.stderr
+
+
+def test_the_list_of_commands_is_that_of_the_files() -> None:
+    for name, entry in COMMANDS.items():
+        assert len(entry.told) <= 62, "one line of 80 columns"
+        assert imported(name).name == name
+    files = {path.stem for path in Path(cli.__file__).parent.glob("*.py")}
+    assert {entry.file for entry in COMMANDS.values()} <= files
+    declared = {
+        command.name or getattr(command.callback, "__name__", "") for command in graphkernel_app.registered_commands
+    }
+    assert declared | {group.name for group in graphkernel_app.registered_groups} == set(COMMANDS)

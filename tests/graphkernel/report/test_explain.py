@@ -9,6 +9,7 @@ import graphkernel as gk
 from graphkernel import ops
 from graphkernel.decisions import REASONS
 from graphkernel.errors import GraphKernelError
+from graphkernel.report.answer import ADVICE
 from graphkernel.report.origin import origin_of
 
 
@@ -36,6 +37,45 @@ def test_why_together_and_why_not() -> None:
     assert EXPLANATION.why("Mul", "Exp").startswith("no kernel holds both Mul and Exp")
 
 
+CHAIN = """graph g(x: f32[4, 4], w: f32[4, 4]) {
+  a: f32[4, 4] = Exp(x)
+  m: f32[4, 4] = MatMul(a, w, transpose_a=False, transpose_b=False)
+  b: f32[4, 4] = Neg(m)
+  c: f32[4, 4] = Exp(b)
+  d: f32[4, 4] = Exp(c)
+  n: f32[4, 4] = MatMul(d, w, transpose_a=False, transpose_b=False)
+  return n
+}"""
+
+
+def test_the_first_line_answers_with_how_often_and_the_reason() -> None:
+    explained = gk.explain(gk.parse(CHAIN))
+    assert explained.why("Exp", "MatMul").splitlines() == [
+        "no kernel holds both Exp and MatMul, at none of the 2 places where one feeds the other: "
+        "kernels do not compute MatMul on cpu (not-fused-opaque)",
+        "for example graph_kernel_cluster: m: not-fused-opaque: kernels do not compute MatMul on cpu",
+        "what to do: nothing; the host library runs it",
+        "--all lists 9 decisions about them",
+    ]
+    assert explained.why("Exp", "Neg").splitlines()[0] == "Exp and Neg are both in kernel Fused_Neg_Exp_Exp_fusion"
+    assert explained.why("MatMul", "Neg").startswith("no kernel holds both MatMul and Neg, at none of the 1 place ")
+
+
+def test_reasons_with_a_remedy_name_it() -> None:
+    kept_out = gk.explain(gk.parse(CHAIN), flags="--disable_cluster_ops=Neg")
+    first, _, remedy, _ = kept_out.why("Neg", "Exp").splitlines()
+    assert first.endswith("(not-fused-disabled)")
+    assert remedy == "what to do: take it off disable_cluster_ops, or add it to enable_cluster_ops_only"
+    assert set(ADVICE) <= set(REASONS)
+
+
+def test_all_decisions_stand_behind_the_answer() -> None:
+    explained = gk.explain(gk.parse(CHAIN))
+    short, full = explained.why("Exp", "MatMul"), explained.why("Exp", "MatMul", full=True)
+    assert full.splitlines()[:3] == short.splitlines()[:3]
+    assert len(full.splitlines()) == 3 + 9
+
+
 def test_unknown_names_get_the_nearest() -> None:
     with pytest.raises(GraphKernelError, match=r"nothing is called 'MatNul' \(did you mean 'MatMul'\?\)"):
         EXPLANATION.why("MatNul", "Exp")
@@ -43,7 +83,7 @@ def test_unknown_names_get_the_nearest() -> None:
 
 def test_an_expanded_operator_is_followed() -> None:
     explained = gk.explain(gk.trace(lambda x: ops.softmax(x + 1.0) * 2.0, gk.spec((3, 4))))
-    told = explained.why("Softmax", "Add")
+    told = explained.why("Softmax", "Add", full=True)
     assert told.startswith("Softmax and Add are both in kernel Fused_Add_ReduceMax_Sub_Exp_ReduceSum_RealDiv_Mul")
     assert "t0 -> t1.0: fused-pattern: reduce_fwd_depth" in told
 

@@ -9,7 +9,7 @@ import pytest
 import graphkernel as gk
 from graphkernel import ops
 from graphkernel.errors import InputError, OptionError
-from graphkernel.runtime.samples import random_inputs, read_inputs
+from graphkernel.runtime.samples import random_inputs, read_inputs, symbols_told, told
 
 GRAPH = gk.trace(lambda x, mask: ops.select(mask, x, 0.0), gk.spec(("N", 4)), gk.spec(("N", 4), "bool"))
 
@@ -39,3 +39,27 @@ def test_inputs_come_from_a_file_by_name(tmp_path: Path) -> None:
     assert (read_inputs(model, tmp_path / "plain.npz")[0] == x).all()
     with pytest.raises(InputError, match=r"bad.npz holds x; no array is called mask"):
         read_inputs(GRAPH, tmp_path / "bad.npz")
+
+
+def test_integers_take_the_rows_of_their_tables() -> None:
+    table, small = np.zeros((5000, 2), np.float32), np.zeros((3, 2), np.float32)
+
+    def net(ids: Any, kinds: Any, mask: Any, pixels: Any) -> Any:
+        words = ops.gather(table, ops.reshape(ids, shape=(-1,)), axis=0)
+        return ops.add(words, ops.gather(small, ops.reshape(kinds, shape=(-1,)), axis=0)), mask, pixels
+
+    graph = gk.trace(net, *[gk.spec((20, 10), "int64")] * 3, gk.spec((50, 50), "uint8"))
+    ids, kinds, mask, pixels = random_inputs(graph)
+    assert 1000 < ids.max() < 5000
+    assert set(np.unique(kinds)) == {0, 1, 2}
+    assert set(np.unique(mask)) == {0, 1}
+    assert (mask[:, 0] == 1).all()
+    assert (pixels.min() < 20, pixels.max() > 230) == (True, True)
+
+
+def test_what_was_drawn_is_told() -> None:
+    arrays = random_inputs(GRAPH, {"N": 3})
+    assert symbols_told(GRAPH, arrays) == "N=3"
+    first, second = told(GRAPH, arrays)
+    assert first.startswith("x float32[3, 4]: -")
+    assert second == "mask bool[3, 4]: False to True"

@@ -1,0 +1,43 @@
+"""From the arguments of a command to a graph and the arrays that it runs on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+
+from graphkernel.cli.base import say
+from graphkernel.errors import OptionError
+from graphkernel.frontends.load import load
+from graphkernel.hooks import Progress
+from graphkernel.ir.graph import Graph
+from graphkernel.ir.types import symbols_of
+from graphkernel.runtime.samples import random_inputs, read_inputs, symbols_told, told
+
+
+def graph_of(model: Path, dims: Iterable[str] | None, tell: Progress) -> Graph:
+    """The model, with the extents that ``--dim`` fixes."""
+    tell(f"reading {model.name}", 0, 0)
+    return load(model, extents(dims or ()))
+
+
+def arrays_for(graph: Graph, inputs: Path | None, seed: int) -> list[np.ndarray]:
+    """The arrays of the file, else random ones; says on stderr what they are."""
+    arrays = random_inputs(graph, seed=seed) if inputs is None else read_inputs(graph, inputs)
+    symbols = symbols_told(graph, arrays)
+    free = inputs is None and bool(symbols_of(dim for value in graph.inputs for dim in value.type.shape))
+    source = f"inputs of {inputs}" if inputs else f"inputs drawn with seed {seed}"
+    said = f"{source}{symbols and f', {symbols}'}{' (--dim NAME=EXTENT sets others)' if free else ''}"
+    say("\n  ".join([f"{said}:", *told(graph, arrays)]) if arrays else "the model takes no inputs", err=True)
+    return arrays
+
+
+def extents(dims: Iterable[str]) -> dict[str, int]:
+    """``N=8`` entries as a mapping."""
+    pairs = [(entry, *entry.rpartition("=")[::2]) for entry in dims]
+    for entry, name, extent in pairs:
+        if not (name and re.fullmatch("[0-9]{1,18}", extent)):
+            raise OptionError(f"--dim {entry}: write NAME=EXTENT, such as N=8")
+    return {name: int(extent) for _, name, extent in pairs}

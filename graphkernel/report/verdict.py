@@ -1,0 +1,75 @@
+"""Whether two results are the same but for rounding: where they are apart, float64 is the judge.
+
+Two runs in float32 may differ by more than any fixed tolerance and both be right: a long chain of operators, a result
+that is the small difference of large numbers. So where results are further apart than the tolerance, the graph is
+evaluated once in float64 and once, by numpy, in its own types. How far these two are apart is what rounding does to this
+graph on these inputs; a result that is no more than some times as far from float64 is as good as any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from graphkernel.ir.evaluate import evaluate
+from graphkernel.ir.graph import Graph
+from graphkernel.ir.widened import evaluate_wide
+from graphkernel.report.difference import largest_difference
+
+Array = np.ndarray[Any, np.dtype[Any]]
+MARGIN = 8.0  # times what rounding does to numpy: other orders of summation, and other functions, round otherwise
+
+
+@dataclass(frozen=True)
+class Judge:
+    """How far from float64 each output may be, and what it would be there."""
+
+    exact: tuple[Array, ...]
+    rounding: tuple[float, ...]
+
+    @staticmethod
+    def of(graph: Graph, arrays: Sequence[Array]) -> Judge:
+        """Evaluates the graph twice."""
+        exact = evaluate_wide(graph, arrays)
+        own = evaluate(graph, arrays)
+        return Judge(exact, tuple(_error(*pair) for pair in zip(own, exact, strict=True)))
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Of one output: how far ``found`` and ``expected`` are apart, of the largest value; where that is too far also how
+    far each is from float64, and what rounding does to numpy."""
+
+    apart: float
+    is_good: bool
+    found: float | None = None
+    expected: float | None = None
+    rounding: float | None = None
+
+
+def verdicts(
+    found: Sequence[Array], expected: Sequence[Array], judge: Callable[[], Judge], tolerance: float
+) -> list[Verdict]:
+    """A verdict for each output; ``judge`` is asked only when some are further apart than the tolerance."""
+    apart = [largest_difference(*pair) for pair in zip(found, expected, strict=True)]
+    if all(each <= tolerance for each in apart):
+        return [Verdict(each, is_good=True) for each in apart]
+    asked = judge()
+    return [_judged(*each, tolerance) for each in zip(apart, found, expected, asked.exact, asked.rounding, strict=True)]
+
+
+def _judged(apart: float, found: Array, expected: Array, exact: Array, rounding: float, tolerance: float) -> Verdict:
+    if apart <= tolerance:
+        return Verdict(apart, is_good=True)
+    same_type = found.shape == expected.shape and found.dtype == expected.dtype
+    errors = (_error(found, exact), _error(expected, exact))
+    allowed = max(tolerance, MARGIN * rounding) if np.isfinite(rounding) else tolerance
+    return Verdict(apart, same_type and max(errors) <= allowed, *errors, rounding)
+
+
+def _error(array: Array, exact: Array) -> float:
+    """How far an array is from float64, of the largest value there."""
+    return largest_difference(array.astype(exact.dtype), exact)

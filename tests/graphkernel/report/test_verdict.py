@@ -1,0 +1,76 @@
+"""Results that are further apart than a tolerance are held against float64: rounding is no difference, and a fault is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import graphkernel as gk
+from graphkernel import ops
+from graphkernel.ir.evaluate import evaluate
+from graphkernel.ir.widened import evaluate_wide
+from graphkernel.report.verdict import Judge, verdicts
+
+X = np.random.default_rng(0).standard_normal((4, 64)).astype(np.float32)
+
+
+def cancelling(x: Any) -> Any:
+    """The small difference of large numbers: float32 keeps three digits of it."""
+    return ops.sub(ops.add(x, 10000.0), 10000.0)
+
+
+GRAPH = gk.trace(cancelling, gk.spec(X.shape))
+
+
+def judged(found: np.ndarray, expected: np.ndarray) -> tuple[bool, bool]:
+    """Whether it is good, and whether float64 was asked."""
+    asked: list[Judge] = []
+
+    def judge() -> Judge:
+        asked.append(Judge.of(GRAPH, [X]))
+        return asked[0]
+
+    (verdict,) = verdicts([found], [expected], judge, 1e-6)
+    return verdict.is_good, bool(asked)
+
+
+def test_results_within_the_tolerance_need_no_judge() -> None:
+    assert judged(X, X) == (True, False)
+
+
+def test_two_roundings_of_one_result_are_both_good() -> None:
+    (rounded,) = evaluate(GRAPH, [X])
+    assert np.abs(rounded - X).max() > 1e-4
+    assert judged(rounded, X) == judged(X, rounded) == (True, True)
+
+
+@pytest.mark.parametrize("wrong", [X * 1.05, X + 0.1, np.where(X[0, 0] == X, np.nan, X), X.astype(np.float64)])
+def test_more_than_rounding_is_a_difference_on_either_side(wrong: np.ndarray) -> None:
+    (rounded,) = evaluate(GRAPH, [X])
+    given = wrong if wrong.dtype == np.float64 else wrong.astype(np.float32)
+    assert judged(given, rounded) == judged(rounded, given) == (False, True)
+
+
+@pytest.mark.parametrize("name", ["float16", "bfloat16", "float32"])
+def test_every_operator_computes_in_float64(name: str) -> None:
+    narrow = np.dtype(ml_dtypes.bfloat16) if name == "bfloat16" else np.dtype(name)
+    graph = gk.trace(lambda x: ops.cast(ops.exp(ops.mul(x, x)), dst_type=name), gk.spec(X.shape, name))
+    given = X.astype(narrow)
+    (wide,) = evaluate_wide(graph, [given])
+    assert wide.dtype == np.float64
+    np.testing.assert_allclose(wide, np.exp(given.astype(np.float64) ** 2), rtol=1e-14)
+
+
+def test_integers_and_truths_stay_what_they_are() -> None:
+    graph = gk.trace(lambda x: (ops.greater(x, 0.0), ops.cast(x, dst_type="int32")), gk.spec(X.shape))
+    truths, whole = evaluate_wide(graph, [X])
+    assert (truths.dtype, whole.dtype) == (np.bool_, np.int32)
+    assert np.array_equal(truths, X > 0)
+
+
+def test_fused_operators_are_computed_wide_as_well() -> None:
+    (fused,) = evaluate_wide(gk.optimize(GRAPH), [X])
+    np.testing.assert_allclose(fused, X, atol=1e-11)
