@@ -19,6 +19,7 @@ import numpy as np
 from graphkernel.catalogue import collect
 from graphkernel.doors import UNFIT, read_bytes
 from graphkernel.errors import FrontendError, TypeRuleError
+from graphkernel.frontends.onnx_builder import ModelBuilder
 from graphkernel.frontends.onnx_check import array_of, checked_nodes, named
 from graphkernel.frontends.onnx_derived import DependsOnDataError
 from graphkernel.frontends.onnx_external import check_external
@@ -30,7 +31,7 @@ from graphkernel.frontends.onnx_ops.result_shapes import certain_shapes, known_s
 from graphkernel.frontends.onnx_symbols import Symbols, check_given
 from graphkernel.frontends.onnx_types import data_type, disagreement, tensor_type
 from graphkernel.ir.computed import Allowance
-from graphkernel.ir.graph import Builder, Graph, Origin, Value
+from graphkernel.ir.graph import Graph, Value
 from graphkernel.ir.types import Sym, TensorType, dtype
 from graphkernel.limits import LIMITS
 from graphkernel.ops.host import ONNX
@@ -69,10 +70,9 @@ def import_onnx(model: ModelProto, name: str | None = None, dims: Mapping[str, i
         constants[tensor.name] = array_of(tensor, f"initializer {tensor.name}")
     declared = {info.name: info.type for info in (*model.graph.value_info, *model.graph.output)}
     infos = [info for info in model.graph.input if info.name not in constants]
-    builder = _OriginBuilder(placed.node for placed in nodes)
-    importer = _Importer(
-        opsets_of(model), Allowance.beside(constants.values()), Symbols.of(infos, dims or {}), declared, builder
-    )
+    symbols = Symbols.of(infos, dims or {})
+    builder = ModelBuilder((placed.node for placed in nodes), symbols.derive.told)
+    importer = _Importer(opsets_of(model), Allowance.beside(constants.values()), symbols, declared, builder)
     importer.values.update((name, _known(array)) for name, array in constants.items())
     inputs = importer.parameters(infos)
     for placed in nodes:
@@ -96,38 +96,6 @@ def identifier(name: str) -> str:
     return re.sub(r"[^\w.]", "_", name.strip("/").replace("/", ".")) or "_"
 
 
-class _OriginBuilder(Builder):
-    """Labels nodes after the ONNX node that they come from: the first has its name, the others numbers behind it."""
-
-    def __init__(self, nodes: Iterable[NodeProto]) -> None:
-        super().__init__()
-        self.origins: dict[str, Origin] = {}
-        self._from = Origin("", "")
-        self._unused = {_name_of(node) for node in nodes}
-        self._numbers: dict[str, int] = {}
-
-    def enter(self, node: NodeProto) -> None:
-        """What comes now stands for this node."""
-        self.origin, self._from = _name_of(node), Origin(node.op_type, node.name)
-
-    def label(self, wish: str) -> str:
-        name = self.origin if self.origin and wish == "t" else wish
-        free = name
-        self._unused.discard(name)
-        while free in self._numbers or free in self._unused:
-            self._numbers[name] = self._numbers.get(name, 0) + 1
-            free = f"{name}_{self._numbers[name]}"
-        self._numbers.setdefault(free, 0)
-        if wish == "t" and self._from.operator:
-            self.origins[free] = self._from
-        return free
-
-
-def _name_of(node: NodeProto) -> str:
-    """The node's name, or that of its first result."""
-    return node.name or next(filter(None, node.output), "")
-
-
 @dataclass(frozen=True, eq=False)
 class _Imported:
     """A value: a Tensor, or an array when it is known; and its content as dims when it is a shape tensor."""
@@ -144,7 +112,7 @@ class _Importer:
     allowance: Allowance
     symbols: Symbols
     declared: dict[str, TypeProto]
-    builder: _OriginBuilder
+    builder: ModelBuilder
     values: dict[str, _Imported] = field(default_factory=dict[str, _Imported])
 
     def parameters(self, infos: Sequence[ValueInfoProto]) -> list[Value]:
@@ -250,16 +218,18 @@ class _Importer:
 
     def _generic(self, call: OnnxCall, node: NodeProto, where: str, reason: Declined | OnHost) -> tuple[Operand, ...]:
         tensors = [None if operand is None else self._tensor(operand) for operand in call.operands]
-        if isinstance(reason, OnHost):
+        values = [tensor.value for tensor in tensors if tensor is not None]
+        extents = self.symbols.unknown(self.builder.behind(values), self.declared)
+        if isinstance(reason, OnHost) and extents.are_known(reason.shape) and self.builder.is_told(values[:1]):
             types: list[TensorType | None] = [TensorType(reason.shape, dtype(reason.dtype or call.operands[0].dtype))]
         else:
             data = tuple(operand if isinstance(operand, np.ndarray) else None for operand in call.operands)
             said = f"{where}: {reason.reason}"
             types = inferred_types(
-                node, tensors, data, self.opsets, said, certain_shapes(call), lambda: known_shapes(call)
+                node, tensors, data, self.opsets, said, certain_shapes(call), lambda: known_shapes(call), extents
             )
-        attrs = generic_attributes(node, types, tensors, self.opsets)
-        made = iter(self.builder.node(ONNX, [tensor.value for tensor in tensors if tensor is not None], attrs).outs)
+        attrs = generic_attributes(node, types, tensors, self.opsets, extents.defined)
+        made = iter(self.builder.node(ONNX, values, attrs).outs)
         return tuple(None if type_ is None else Tensor(next(made), self.builder) for type_ in types)
 
     def _tensor(self, operand: Operand) -> Tensor:

@@ -78,10 +78,11 @@ class DerivedExtents:
         return steps > 0 and any(self.is_nonnegative(bound, steps - 1) for bound in self._bounds(dim))
 
     def _least_value(self, dim: Sym) -> int:
-        """The value where all symbols are as small as they can be; -1 where they may be subtracted."""
+        """The value where all symbols are as small as they can be, those of inputs 1; -1 where they may be subtracted."""
         if any(factor < 0 for names, factor in dim.terms if names):
             return -1
-        return sum(factor for names, factor in dim.terms if not any(name in self.entries for name in names))
+        given = self.told - self.entries.keys()
+        return sum(factor for names, factor in dim.terms if given.issuperset(names))
 
     def _bounds(self, dim: Sym) -> Iterator[Dim]:
         """Dims that are at most some positive multiple of this one: with a bound in place of a derived extent."""

@@ -7,13 +7,16 @@ onnxruntime, onnxruntime tells the types.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from graphkernel.errors import FrontendError
+from graphkernel.frontends.onnx_symbols import Extents
 from graphkernel.frontends.onnx_types import complete, is_complete, tensor_type, type_proto
+from graphkernel.ir.definitions import DEFINES
 from graphkernel.ir.types import Attrs, Shape, TensorType, dtype
 from graphkernel.ops.host import attributes_to_json
 from graphkernel.ops.tensor import Tensor
@@ -28,10 +31,16 @@ ONNXRUNTIME_NAMES = {"float": "float32", "double": "float64"}
 
 
 def generic_attributes(
-    node: NodeProto, types: Types, operands: Sequence[Tensor | None], opsets: Mapping[str, int]
+    node: NodeProto,
+    types: Types,
+    operands: Sequence[Tensor | None],
+    opsets: Mapping[str, int],
+    defined: Sequence[str] = (),
 ) -> Attrs:
-    """The attributes of the operator; ``types`` has a None for each result that is skipped."""
-    wanted = {} if None not in types else {"wanted": tuple(int(type_ is not None) for type_ in types)}
+    """The attributes of the operator, which defines some symbols; ``types`` has a None for each result that is skipped."""
+    wanted: dict[str, object] = {} if None not in types else {"wanted": tuple(int(t is not None) for t in types)}
+    if defined:
+        wanted[DEFINES] = tuple(defined)
     return Attrs.of(
         op_type=node.op_type, domain=_domain(node), opset=_version(node, opsets),
         attributes=attributes_to_json(node.attribute),
@@ -48,13 +57,14 @@ def inferred_types(
     where: str,
     shapes: Sequence[Shape | None],
     further: Callable[[], Sequence[Shape | None]],
+    extents: Extents,
 ) -> list[TensorType | None]:
     """The result types by ONNX's own inference, over operands of our types and what is known of their content.
 
     Where we know the ``shapes`` better, we tell them; what it does not know ``further`` may.
 
     A result that nobody wants has a type as well, since onnxruntime dies of operators that skip one; it is None where
-    ONNX knows of none, which means that the operator leaves it out.
+    ONNX knows of none, which means that the operator leaves it out. ``extents`` names extents that nobody knows.
     """
     names = [name or f"skipped:{position}" for position, name in enumerate(node.output)]
     found = _inferred(node, names, operands, data, opsets, where)
@@ -68,7 +78,10 @@ def inferred_types(
             if name in found and shape is not None:
                 complete(found[name], shape)
     return [
-        tensor_type(found[n], f"{where}; result {n}") if n in wanted else _skipped_type(found.get(n)) for n in names
+        tensor_type(found[n], f"{where}; result {n}", partial(extents.named, n))
+        if n in wanted
+        else _skipped_type(found.get(n))
+        for n in names
     ]
 
 

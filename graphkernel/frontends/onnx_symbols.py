@@ -2,24 +2,27 @@
 
 A ``dim_param`` that is a name is a symbol of that name. ``2*N`` or ``past + N`` is arithmetic where inputs tell the
 symbols in it; every other text (``batch size``, ``seq-len``) is the name of one symbol. An extent without a name (none,
-``?``, -1) is a symbol of its own, called after input and axis.
+``?``, -1) is a symbol of its own, called after input and axis. Extents that depend on data are symbols that nodes define.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from graphkernel.errors import FrontendError, nearest
 from graphkernel.frontends.onnx_derived import DerivedExtents
 from graphkernel.ir.literals import RESERVED
-from graphkernel.ir.types import Dim, Sym, TensorType, parse_dim, substitute, sym, symbols_of
+from graphkernel.ir.types import Dim, Shape, Sym, TensorType, parse_dim, substitute, sym, symbols_of
 
 if TYPE_CHECKING:
-    from onnx import ValueInfoProto
+    from onnx import TypeProto, ValueInfoProto
+
+POLYNOMIAL = re.compile(r"-?[A-Za-z_0-9]+(?: ?[*+-] ?[A-Za-z_0-9]+)*")
+"""How we write an extent as the name of one."""
 
 
 @dataclass
@@ -65,6 +68,10 @@ class Symbols:
         self.names.add(name)
         return sym(name)
 
+    def unknown(self, behind: frozenset[str], declared: Mapping[str, TypeProto]) -> Extents:
+        """What names the extents of results of a node that is computed from what defines the symbols ``behind``."""
+        return Extents(self, behind, declared)
+
     def _arithmetic(self, text: str) -> Dim | None:
         """The polynomial that a text says, if every symbol in it follows from the inputs."""
         factors = [part.strip() for part in re.split(r"[*+-]", text)]
@@ -74,6 +81,43 @@ class Symbols:
         unknown = set(symbols_of((dim,))) - self.names
         is_linear = len(factors) > 0 and isinstance(dim, Sym) and all(len(m) < 2 for m, _ in dim.terms)
         return dim if not unknown or (len(unknown) == 1 and is_linear) else None
+
+
+@dataclass
+class Extents:
+    """Extents of the results of one node. Those that follow from nothing become symbols, which the node defines.
+
+    They have the names that the model declares, where these are free, or are called ``u0``, ``u1``, ...
+    """
+
+    symbols: Symbols
+    behind: frozenset[str]
+    declared: Mapping[str, TypeProto]
+    defined: list[str] = field(default_factory=list[str])
+
+    def are_known(self, shape: Shape) -> bool:
+        """Whether all symbols of a shape are."""
+        return (self.symbols.derive.told | self.behind).issuperset(symbols_of(shape))
+
+    def named(self, result: str, dim: Any, axis: int) -> Dim:  # an onnx message
+        """The extent of a result of this name."""
+        text = dim.dim_param.strip()
+        said = parse_dim(text) if POLYNOMIAL.fullmatch(text) else None
+        if said is not None and self.are_known((said,)):
+            return said
+        made = self._defined(self._declared_name(result, axis))
+        self.defined.append(made)
+        return sym(made)
+
+    def _defined(self, wish: str) -> str:
+        name = wish if wish and wish not in self.symbols.names else self.symbols.numbered()
+        self.symbols.names.add(name)
+        return name
+
+    def _declared_name(self, result: str, axis: int) -> str:
+        dims = self.declared[result].tensor_type.shape.dim if result in self.declared else ()
+        text = dims[axis].dim_param.strip() if axis < len(dims) else ""
+        return text if _is_name(text) else ""
 
 
 def check_given(given: Mapping[str, object], shown: Iterable[TensorType]) -> None:

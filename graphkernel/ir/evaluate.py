@@ -9,6 +9,7 @@ import numpy as np
 
 from graphkernel.errors import InputError, VerifyError, nearest
 from graphkernel.ir.bind import bind, concrete_attrs, concrete_shape
+from graphkernel.ir.definitions import defined_by, defined_extents, mentioned_by
 from graphkernel.ir.graph import Graph, Node, Value
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -41,14 +42,37 @@ def _in_order(graph: Graph, arrays: Sequence[object] | Mapping[str, object]) -> 
 
 def _run(graph: Graph, inputs: Sequence[Array], symbols: Mapping[str, int]) -> tuple[Array, ...]:
     known: dict[Value, Array] = dict(zip(graph.inputs, inputs, strict=True))
-    for node in graph.nodes:
+    extents = dict(symbols)
+    for node in _in_order_of_symbols(graph):
         if node.outs[:1] and node.outs[0] not in known:
-            results = _node_results(node, [known[arg] for arg in node.args], symbols)
+            results = _node_results(node, [known[arg] for arg in node.args], extents)
             known.update(zip(node.outs, results, strict=True))
     return tuple(known[value] for value in graph.outputs)
 
 
-def _node_results(node: Node, operands: Sequence[Array], symbols: Mapping[str, int]) -> tuple[Array, ...]:
+def _in_order_of_symbols(graph: Graph) -> Sequence[Node]:
+    """The nodes, such that operators that define symbols come before those that are told them."""
+    later = {name for node in graph.operators for name in defined_by(node)}
+    waiting, order = list(graph.nodes), list[Node]()
+    done: set[Node] = set()
+    while later and waiting:
+        left: list[Node] = []
+        for node in waiting:
+            told = later.isdisjoint(mentioned_by(node) - set(defined_by(node)))
+            if told and all(value.node in done for value in node.args):
+                done.add(node)
+                order.append(node)
+                later.difference_update(defined_by(node))
+            else:
+                left.append(node)
+        if len(left) == len(waiting):
+            raise InputError(f"nothing tells the symbols {', '.join(sorted(later))}")
+        waiting = left
+    return (*order, *waiting)
+
+
+def _node_results(node: Node, operands: Sequence[Array], symbols: dict[str, int]) -> tuple[Array, ...]:
+    """The results of one node; ``symbols`` takes those that it defines."""
     if node.data is not None:
         if node.data.array is None:
             raise InputError(f"the content of constant {node.name} is unknown; give it to parse as weights")
@@ -57,6 +81,7 @@ def _node_results(node: Node, operands: Sequence[Array], symbols: Mapping[str, i
         return _run(node.body, operands, symbols)
     found = node.op.meaning(*operands, attrs=concrete_attrs(node.attrs, symbols))
     results = tuple(map(np.asarray, found)) if isinstance(found, tuple) else (np.asarray(found),)
+    symbols.update(defined_extents(node, results))
     promised = [(concrete_shape(type_.shape, symbols), type_.dtype.numpy) for type_ in node.types]
     if [(result.shape, result.dtype) for result in results] != promised:
         given = ", ".join(f"{result.dtype}{list(result.shape)}" for result in results)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from graphkernel.errors import TypeRuleError, VerifyError
 from graphkernel.ir.compare import difference
+from graphkernel.ir.definitions import defined_by, mentioned_by
 from graphkernel.ir.derived import FUNCTIONS
 from graphkernel.ir.graph import CONSTANT, FUSED, LEAVES, PARAMETER, Graph, Node, Value
 from graphkernel.ir.literals import RESERVED
@@ -28,7 +29,8 @@ INVARIANTS: dict[str, str] = {
     "G8": "kernels of one name are identical, and no kernel has the name of an operator in use",
     "G9": (
         "every symbol occurs in the shape of an input, of a kernel's or of the graph around it, or is derived, once and from "
-        "others before it, and is not a word of the text form; extents are not negative"
+        "others before it, or one operator outside of kernels defines it, and is computed from nothing that is told it; no "
+        "symbol is a word of the text form; extents are not negative"
     ),
     "G10": "outputs have one name each, or none has one",
 }
@@ -92,6 +94,7 @@ def broken(graph: Graph, checked: Checked | None = None, around: Symbols = ()) -
     yield from _kernel_names(graph)
     yield from _symbols(nodes, known)
     yield from _derived(graph)
+    yield from _definitions(graph)
 
 
 def _with_bodies(graph: Graph, around: Symbols = ()) -> Iterator[tuple[Graph, Symbols]]:
@@ -105,7 +108,9 @@ def _with_bodies(graph: Graph, around: Symbols = ()) -> Iterator[tuple[Graph, Sy
 
 def _known_symbols(graph: Graph, around: Symbols) -> Symbols:
     own = symbols_of(dim for value in graph.inputs for dim in value.type.shape)
-    return tuple(sorted({*own, *around, *(entry.name for entry in graph.derived)})) if around or graph.derived else own
+    known = {*own, *around, *(entry.name for entry in graph.derived)}
+    known.update(name for node in graph.operators for name in defined_by(node))
+    return tuple(sorted(known)) if len(known) > len(own) else own
 
 
 def _inputs(graph: Graph) -> Iterator[tuple[str, str]]:
@@ -165,6 +170,9 @@ def _body(node: Node, checked: Checked, known: Symbols) -> Iterator[tuple[str, s
     given = tuple(value.type for value in node.body.outputs if value.index < len(value.node.types))
     if node.types != given:
         yield "G6", f"{node.name} has {_text(node.types)}, its body gives {_text(given)}"
+    for inner in node.body.operators:
+        if defined_by(inner):
+            yield "G9", f"{inner.name} defines {', '.join(defined_by(inner))} in kernel {node.body.name!r}"
     for number, message in broken(node.body, checked, known):
         yield number, f"{message}, in kernel {node.body.name!r}"
 
@@ -211,6 +219,21 @@ def _derived(graph: Graph) -> Iterator[tuple[str, str]]:
         if entry.function not in FUNCTIONS or entry.name in before or not before.issuperset(entry.symbols):
             yield "G9", f"{entry}: no function of what is known before it, or known before"
         before.add(entry.name)
+
+
+def _definitions(graph: Graph) -> Iterator[tuple[str, str]]:
+    """What is wrong with the symbols that operators define."""
+    told = {name for value in graph.inputs for name in value.type.symbols}.union(entry.name for entry in graph.derived)
+    defined = [name for node in graph.operators for name in defined_by(node)]
+    for name in _repeated([*told, *defined]):
+        yield "G9", f"symbol {name} is defined twice"
+    if not defined:
+        return
+    before: dict[Node, frozenset[str]] = {}
+    for node in graph.nodes:
+        before[node] = frozenset[str]().union(*(before[value.node] | mentioned_by(value.node) for value in node.args))
+        for name in before[node].intersection(defined_by(node)):
+            yield "G9", f"{node.name} defines {name}, and is computed from what is told it"
 
 
 def _repeated(items: Iterable[object]) -> list[object]:

@@ -2,7 +2,8 @@
 
 Its attributes carry everything: ``op_type``, ``domain``, ``opset``, ``attributes`` (JSON of the ONNX attributes),
 ``result_types`` (texts such as ``"f32[1, 8]"``), ``present`` (which optional operands are there; default all) and
-``wanted`` (which results are there, in the same way; ``result_types`` holds the types of these).
+``wanted`` (which results are there, in the same way; ``result_types`` holds the types of these) and ``defines``: the
+symbols in ``result_types`` that stand for extents that depend on data, such as how many elements are not zero.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphkernel.errors import TypeRuleError
+from graphkernel.ir.definitions import DEFINES, place_in
 from graphkernel.ir.graph import Node
 from graphkernel.ir.opdef import Kind
 from graphkernel.ir.types import Attrs, TensorType, dtype, parse_type
@@ -83,7 +85,14 @@ def _stated_types(types: Types, attrs: Attrs) -> Types:
     texts = attrs.get("result_types")
     if not isinstance(texts, tuple) or not texts:
         raise TypeRuleError("result_types must be a tuple of types such as ('f32[1, 8]',)")
-    return tuple(parse_type(str(text)) for text in texts)
+    results = tuple(parse_type(str(text)) for text in texts)
+    defined = attrs.get(DEFINES, ())
+    if not isinstance(defined, tuple):
+        raise TypeRuleError(f"what is defined must be a tuple of symbols such as ('u0',), got {defined!r}")
+    for name in defined:
+        if not isinstance(name, str) or place_in(results, name) is None:
+            raise TypeRuleError(f"{name!r} is to be defined, and is no extent of a result")
+    return results
 
 
 def _run(*arrays: Array, attrs: Attrs) -> Any:  # one array, or a tuple of several
@@ -202,6 +211,6 @@ ONNX = declare(
     None,
     _stated_types,
     _run,
-    attributes=("op_type", "domain", "opset", "attributes", "result_types", "present", "wanted"),
+    attributes=("op_type", "domain", "opset", "attributes", "result_types", "present", "wanted", DEFINES),
     composite=True,
 )

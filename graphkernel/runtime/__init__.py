@@ -5,7 +5,8 @@ Reading order: ``arrays`` (what comes in, and the same kind out), ``named_inputs
 ``index_ranges``: which integers are indices of what), ``buffers``
 (liveness and one arena), ``steps`` (what a plan is made of), ``host`` (which library runs what no kernel computes; numpy),
 ``onnx_writer``, ``onnx_shapes`` and ``onnx_text`` (our operators as ONNX nodes), ``sessions`` (of onnxruntime, which
-outlive a fork), ``regions`` (onnxruntime over whole regions), ``plan`` (graph to steps), ``verify_plan`` (what every plan
+outlive a fork), ``regions`` (onnxruntime over whole regions), ``segments`` (where a plan
+waits for extents), ``plan`` (graph to steps), ``verify_plan`` (what every plan
 must keep), ``memory`` (where arrays lie), ``poison`` (memory that shows mistakes), ``frame`` (a plan with its buffers for
 given shapes), ``failures`` (what a failed step
 tells), ``executable`` (the callable); on a CUDA device: ``cupy_host`` (the rest on cupy), ``device`` (its memory),

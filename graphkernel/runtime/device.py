@@ -11,6 +11,7 @@ import numpy as np
 
 from graphkernel.errors import InputError, RuntimeFailure
 from graphkernel.runtime.plan import Plan
+from graphkernel.runtime.segments import Segment
 from graphkernel.runtime.steps import Action, Kernel, KernelStep, Slots
 from kernelgen.errors import ArgumentError, UnsupportedError
 from kernelgen.targets.gpu.arrays import Border
@@ -87,11 +88,12 @@ class DeviceMemory:
         else:
             np.copyto(np.asarray(place), self.device.cupy.asnumpy(result))
 
-    def actions(self, plan: Plan, slots: Slots, actions: tuple[Action, ...]) -> tuple[Action, ...]:
+    def actions(self, plan: Plan, part: Segment, slots: Slots, actions: tuple[Action, ...]) -> tuple[Action, ...]:
         """The actions; with ``debug`` the caller waits for each and an error names the step."""
         if not self.debug:
             return actions
-        return tuple(_watched(step.name, act, self.wait) for step, act in zip(plan.steps, actions, strict=True))
+        steps = plan.steps[part.first : part.last]
+        return tuple(_watched(step.name, act, self.wait) for step, act in zip(steps, actions, strict=True))
 
     def unwatched(self) -> DeviceMemory:
         """The same memory without waiting: a stream that is captured cannot be waited for."""

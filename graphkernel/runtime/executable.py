@@ -146,8 +146,9 @@ class Executable:
             raise step_failure(self.plan.steps[number], error) from error
         results = tuple([slots[end.slot].copy() if end.copy else slots[end.slot] for end in self.plan.outputs])
         if out is not None:
-            for target, result in zip(out, results, strict=True):
+            for position, (target, result) in enumerate(zip(out, results, strict=True)):
                 if target is not result:
+                    _check_output(target, (result.shape, result.dtype), position)
                     np.copyto(target, result)
         self._write_aliases(inputs, slots)
         return results
@@ -162,20 +163,25 @@ class Executable:
         if given and not self.memory.is_writeable(given[0]):
             raise InputError(f"input {name} is assigned to by the graph, but its array is not writeable; give a copy")
 
-    def _checked_outputs(self, out: Sequence[Any], layouts: Sequence[Layout]) -> list[Array]:
+    def _checked_outputs(self, out: Sequence[Any], layouts: Sequence[Layout | None]) -> list[Array]:
+        """The arrays of ``out=``; whether they fit what depends on data is seen when that is there."""
         given = sequence_of_outputs(out, self.memory.kind)
         if len(given) != len(layouts):
             raise InputError(f"the graph has {len(layouts)} outputs, out= holds {len(given)}")
         arrays = [self.memory.take(array, f"out[{position}]") for position, array in enumerate(given)]
-        for position, (array, (shape, dtype)) in enumerate(zip(arrays, layouts, strict=True)):
-            is_writeable = self.memory.is_writeable(array)
-            if array.shape != shape or array.dtype != dtype or not is_writeable:
-                found = f"{array.dtype}{list(array.shape)}{'' if is_writeable else ', not writeable'}"
-                raise InputError(f"out[{position}] must be a writeable array {dtype}{list(shape)}, got {found}")
+        for position, (array, layout) in enumerate(zip(arrays, layouts, strict=True)):
+            _check_output(array, layout, position, self.memory.is_writeable(array))
             for other in range(position):
                 if _share_memory(arrays[other], array):
                     raise InputError(f"out[{other}] and out[{position}] share memory; each output needs its own")
         return arrays
+
+
+def _check_output(array: Array, layout: Layout | None, position: int, is_writeable: bool = True) -> None:
+    shape, dtype = layout or (array.shape, array.dtype)
+    if array.shape != shape or array.dtype != dtype or not is_writeable:
+        found = f"{array.dtype}{list(array.shape)}{'' if is_writeable else ', not writeable'}"
+        raise InputError(f"out[{position}] must be a writeable array {dtype}{list(shape)}, got {found}")
 
 
 def sequence_of_outputs(out: object, kind: type) -> Sequence[Any]:

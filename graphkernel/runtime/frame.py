@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,13 @@ from graphkernel.ir.graph import Value
 from graphkernel.ir.types import TensorType, evaluate
 from graphkernel.runtime.buffers import Lifetime, place, view_of
 from graphkernel.runtime.memory import HOST, Memory
-from graphkernel.runtime.plan import Plan
-from graphkernel.runtime.steps import Action, Slots
+from graphkernel.runtime.plan import Buffer, Plan
+from graphkernel.runtime.segments import Segment
+from graphkernel.runtime.steps import Action, Slots, known_extents
 
 Layout = tuple[tuple[int, ...], "np.dtype[Any]"]
+
+KEPT_EXTENTS = 2  # sets of extents, found by a segment, for which the next one stays bound
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,26 +29,23 @@ class Frame:
     """Actions over slots in which constants and the buffers of intermediates are in place.
 
     Outputs lie in memory of their own: ``fresh`` are the slots that a call fills with new arrays, ``results`` the slots
-    that an array of ``out=`` may take instead, with its position. ``outputs`` is what every output looks like.
+    that an array of ``out=`` may take instead, with its position. ``outputs`` is what every output looks like; None where
+    that depends on data.
     """
 
     actions: tuple[Action, ...]
     slots: Slots
     fresh: tuple[tuple[int, Layout], ...]
     results: tuple[tuple[int, int], ...]
-    outputs: tuple[Layout, ...]
+    outputs: tuple[Layout | None, ...]
     arena_bytes: int
 
 
 def make_frame(plan: Plan, symbols: Mapping[str, int], memory: Memory = HOST) -> Frame:
-    """The frame for these symbol values, with constants and intermediates in ``memory``.
+    """The frame for these values of the inputs' symbols, with constants and intermediates in ``memory``.
 
     Raises ``InputError`` when an extent would be negative.
     """
-    for dim, name in plan.differences.items():
-        if evaluate(dim, symbols) < 0:
-            given = ", ".join(f"{symbol} = {symbols[symbol]}" for symbol in dim.symbols)
-            raise InputError(f"{name} would have an extent of {dim}, which is negative with {given}")
     slots: Slots = [None] * len(plan.slots)
     for value in plan.constants:
         if value.constant is None:
@@ -52,23 +53,90 @@ def make_frame(plan: Plan, symbols: Mapping[str, int], memory: Memory = HOST) ->
         slots[plan.slots[value]] = memory.constant(value.constant)
     for value, array in _numbers(plan, symbols).items():
         slots[plan.slots[value]] = memory.take(array, value.node.name)
-    arena_bytes = _fill_arena(plan, symbols, slots, memory)
-    bound = tuple(step.bind(slots, symbols) for step in plan.steps)
-    actions = memory.actions(plan, slots, bound)
-    escaping = [buffer for buffer in plan.buffers if buffer.escapes]
+    first, *later = plan.segments
+    bound = _bound(plan, first, symbols, slots, memory)
+    actions = bound.actions
+    for segment in later:
+        actions += _Later(plan, segment, symbols, slots, memory).actions
     positions = {value: position for position, value in reversed(list(enumerate(plan.graph.outputs)))}
-    return Frame(
-        actions,
-        slots,
-        tuple(
-            (b.slot, _layout(b.value.type, symbols))
-            for b in escaping
-            if not (b.made_by_kernel and memory.is_made_by_kernels)
-        ),
-        tuple((b.slot, positions[b.value]) for b in escaping if b.value in positions),
-        tuple(_layout(value.type, symbols) for value in plan.graph.outputs),
-        arena_bytes,
+    outputs = tuple(_layout_if_known(value.type, symbols) for value in plan.graph.outputs)
+    results = tuple(
+        (b.slot, positions[b.value])
+        for b in plan.buffers
+        if b.escapes and b.value in positions and outputs[positions[b.value]] is not None
     )
+    return replace(bound, actions=actions, results=results, outputs=outputs)
+
+
+def _bound(plan: Plan, part: Segment, symbols: Mapping[str, int], slots: Slots, memory: Memory) -> Frame:
+    """The frame of one segment alone; its buffers go into ``slots``."""
+    for dim, name in plan.differences.items():
+        if symbols.keys() >= set(dim.symbols) and evaluate(dim, symbols) < 0:
+            given = ", ".join(f"{symbol} = {symbols[symbol]}" for symbol in dim.symbols)
+            raise InputError(f"{name} would have an extent of {dim}, which is negative with {given}")
+    own = [buffer for buffer in plan.buffers if part.first <= buffer.first < part.last]
+    arena_bytes = _fill_arena(own, symbols, slots, memory)
+    steps = plan.steps[part.first : part.last]
+    actions = memory.actions(plan, part, slots, tuple(step.bind(slots, symbols) for step in steps))
+    fresh = tuple(
+        (b.slot, _layout(b.value.type, symbols))
+        for b in own
+        if b.escapes and not (b.made_by_kernel and memory.is_made_by_kernels)
+    )
+    return Frame(actions, slots, fresh, (), (), arena_bytes)
+
+
+@dataclass(eq=False)
+class _Later:
+    """A segment that is bound in each call: what the extents are is read off what the earlier ones computed.
+
+    A frame is in one call at a time, and so is this.
+    """
+
+    plan: Plan
+    part: Segment
+    symbols: Mapping[str, int]
+    slots: Slots
+    memory: Memory
+    _now: tuple[Action, ...] = ()
+    _kept: OrderedDict[tuple[int, ...], Frame] = field(default_factory=OrderedDict[tuple[int, ...], Frame])
+
+    @property
+    def actions(self) -> tuple[Action, ...]:
+        """One for each step; the first binds them all."""
+        first, *others = (self._action(number) for number in range(self.part.last - self.part.first))
+
+        def begin(slots: Slots) -> None:
+            self._bind(slots)
+            first(slots)
+
+        return (begin, *others)
+
+    def _action(self, number: int) -> Action:
+        return lambda slots: self._now[number](slots)
+
+    def _bind(self, slots: Slots) -> None:
+        earlier = [segment.reads for segment in self.plan.segments if segment.first <= self.part.first]
+        read = {name: int(slots[slot].shape[axis]) for reads in earlier for name, slot, axis in reads}
+        frame = self._frame(read)
+        for slot, array in enumerate(frame.slots):
+            if array is not None and self.slots[slot] is None:
+                slots[slot] = array
+        for slot, layout in frame.fresh:
+            if slots[slot] is None:
+                slots[slot] = self.memory.empty(*layout)
+        self._now = frame.actions
+
+    def _frame(self, read: Mapping[str, int]) -> Frame:
+        key = tuple(read.values())
+        if key in self._kept:
+            self._kept.move_to_end(key)
+            return self._kept[key]
+        frame = _bound(self.plan, self.part, {**self.symbols, **read}, self.slots.copy(), self.memory)
+        while len(self._kept) >= KEPT_EXTENTS:
+            self._kept.popitem(last=False)
+        self._kept[key] = frame
+        return frame
 
 
 def _numbers(plan: Plan, symbols: Mapping[str, int]) -> dict[Value, np.ndarray[Any, Any]]:
@@ -93,8 +161,8 @@ def _content(value: Value, symbols: Mapping[str, int]) -> np.ndarray[Any, Any]:
     )
 
 
-def _fill_arena(plan: Plan, symbols: Mapping[str, int], slots: Slots, memory: Memory) -> int:
-    inner = [buffer for buffer in plan.buffers if not buffer.escapes]
+def _fill_arena(buffers: Sequence[Buffer], symbols: Mapping[str, int], slots: Slots, memory: Memory) -> int:
+    inner = [buffer for buffer in buffers if not buffer.escapes]
     layouts = [_layout(buffer.value.type, symbols) for buffer in inner]
     sizes = [int(np.prod(shape, dtype=np.int64)) * dtype.itemsize for shape, dtype in layouts]
     offsets, total = place([Lifetime(size, b.first, b.last) for size, b in zip(sizes, inner, strict=True)])
@@ -106,3 +174,7 @@ def _fill_arena(plan: Plan, symbols: Mapping[str, int], slots: Slots, memory: Me
 
 def _layout(type_: TensorType, symbols: Mapping[str, int]) -> Layout:
     return concrete_shape(type_.shape, symbols), type_.dtype.numpy
+
+
+def _layout_if_known(type_: TensorType, symbols: Mapping[str, int]) -> Layout | None:
+    return None if None in known_extents(type_.shape, symbols) else _layout(type_, symbols)

@@ -11,6 +11,7 @@ import numpy as np
 from graphkernel.runtime.arrays import to_numpy, wrapper_for
 from graphkernel.runtime.buffers import aligned_array, aligned_bytes
 from graphkernel.runtime.plan import Plan
+from graphkernel.runtime.segments import Segment
 from graphkernel.runtime.steps import Action, Slots
 
 
@@ -55,8 +56,8 @@ class Memory(Protocol):
         """Whether the array may be written."""
         ...
 
-    def actions(self, plan: Plan, slots: Slots, actions: tuple[Action, ...]) -> tuple[Action, ...]:
-        """What runs the steps of a frame, watched where that was asked for. ``slots`` holds the frame's arrays."""
+    def actions(self, plan: Plan, part: Segment, slots: Slots, actions: tuple[Action, ...]) -> tuple[Action, ...]:
+        """What runs the steps of a segment, watched where that was asked for. ``slots`` holds the frame's arrays."""
         ...
 
     def wait(self) -> None:
@@ -99,7 +100,7 @@ class HostMemory:
         """numpy's flag."""
         return array.flags.writeable
 
-    def actions(self, plan: Plan, slots: Slots, actions: tuple[Action, ...]) -> tuple[Action, ...]:
+    def actions(self, plan: Plan, part: Segment, slots: Slots, actions: tuple[Action, ...]) -> tuple[Action, ...]:
         """The actions themselves."""
         return actions
 

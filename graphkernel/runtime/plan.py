@@ -13,11 +13,14 @@ from dataclasses import dataclass, field, replace
 
 from graphkernel.cluster.liveness import is_view
 from graphkernel.errors import RuntimeFailure
+from graphkernel.ir.definitions import Place, definitions, mentioned_by
 from graphkernel.ir.graph import Graph, Node, Value
 from graphkernel.ir.types import Sym
 from graphkernel.ops.host import ONNX
 from graphkernel.passes.shape_values import SOURCES, numbers_of_shapes
 from graphkernel.runtime.host import HostLibrary
+from graphkernel.runtime.regions import RegionStep
+from graphkernel.runtime.segments import Segment, segments_of
 from graphkernel.runtime.steps import Kernel, KernelStep, Step, ViewStep
 
 KERNEL, NUMPY, NOBODY = "kernel", "numpy", ""
@@ -40,8 +43,9 @@ class CompiledKernel:
 
 @dataclass(frozen=True)
 class Buffer:
-    """Slot ``slot`` needs memory from step ``first`` to step ``last``; ``escapes`` when an output lies in it.
+    """Slot ``slot`` needs memory from step ``first`` to step ``last``.
 
+    ``escapes`` when it is no part of a segment's arena: an output lies in it, or a later segment reads it.
     ``made_by_kernel``: all that its kernel writes escapes, so the kernel may make the arrays itself.
     """
 
@@ -67,6 +71,7 @@ class Plan:
 
     ``numbers`` are operators without a step: they compute a few numbers from shapes, once for each set of input shapes.
     ``differences`` are extents that some values of the symbols would make negative, each with the name of a node.
+    ``segments`` are the steps that are bound together.
     """
 
     graph: Graph
@@ -79,6 +84,7 @@ class Plan:
     buffers: tuple[Buffer, ...]
     left_to_numpy: Mapping[Node, str]
     differences: Mapping[Sym, str]
+    segments: tuple[Segment, ...]
 
 
 def make_plan(graph: Graph, kernels: Mapping[Node, CompiledKernel], library: HostLibrary) -> Plan:
@@ -93,6 +99,7 @@ def make_plan(graph: Graph, kernels: Mapping[Node, CompiledKernel], library: Hos
         steps = maker.steps()
     steps = _protected(graph, steps, slots)
     roots = _roots(steps)
+    segments = segments_of(steps, slots, maker.told, maker.places)
     return Plan(
         graph,
         steps,
@@ -101,9 +108,10 @@ def make_plan(graph: Graph, kernels: Mapping[Node, CompiledKernel], library: Hos
         tuple(node.out for node in graph.nodes if node.data is not None),
         tuple(node for node in graph.operators if node in maker.numbers),
         _outputs(graph, steps, slots, roots),
-        _buffers(graph, steps, slots, roots),
+        _buffers(graph, steps, slots, roots, segments),
         maker.refused,
         _differences(graph),
+        segments,
     )
 
 
@@ -122,9 +130,16 @@ class _Hand:
 
 
 def _assign_hands(
-    graph: Graph, numbers: frozenset[Node], library: HostLibrary, declined: Mapping[Node, str]
+    graph: Graph,
+    numbers: frozenset[Node],
+    library: HostLibrary,
+    declined: Mapping[Node, str],
+    places: Mapping[str, Place],
 ) -> dict[Node, _Hand]:
-    """Who runs each operator; nobody runs those whose numbers follow from shapes."""
+    """Who runs each operator; nobody runs those whose numbers follow from shapes.
+
+    What is told a symbol comes behind the operator that defines it, one of those of ``places``.
+    """
     declined = {**declined, **dict.fromkeys(numbers, "")}
     groups = {
         node: None if is_view(node) or node.body is not None or node in declined else library.group(node)
@@ -132,10 +147,10 @@ def _assign_hands(
     }
     inner = {node: group for node, group in _views_inside(graph, groups, library).items() if node not in declined}
     hands: dict[Node, _Hand] = {}
-    for node in graph.operators:
+    for node in _in_order(graph, places):
         if node in numbers:
             continue
-        before = [hands[arg.node] for arg in node.args if arg.node in hands]
+        before = [hands[value.node] for value in _needed(node, places) if value.node in hands]
         if is_view(node) and node not in inner:
             hands[node] = replace(before[0], in_region=False) if before else _Hand(NOBODY, 0)
             continue
@@ -146,6 +161,29 @@ def _assign_hands(
         why = declined.get(node) or library.why_not(node) if who == NUMPY else ""
         hands[node] = _Hand(who, depth, in_region, why)
     return hands
+
+
+def _needed(node: Node, places: Mapping[str, Place]) -> tuple[Value, ...]:
+    """The operands of a node, and the values of which it is told an extent."""
+    if not places:
+        return node.args
+    told = (places[name].value for name in sorted(mentioned_by(node)) if name in places)
+    return (*node.args, *(value for value in told if value.node is not node))
+
+
+def _in_order(graph: Graph, places: Mapping[str, Place]) -> Sequence[Node]:
+    """The operators, such that each comes behind those that define what it is told."""
+    if not places:
+        return graph.operators
+    position = {node: number for number, node in enumerate(graph.operators)}
+    order: dict[Node, None] = {}
+    waiting = list(reversed(graph.operators))
+    while waiting:
+        missing = [v.node for v in _needed(waiting[-1], places) if v.node in position and v.node not in order]
+        waiting += sorted(missing, key=position.__getitem__, reverse=True)
+        if not missing:
+            order[waiting.pop()] = None
+    return tuple(order)
 
 
 def _views_inside(graph: Graph, groups: Mapping[Node, str | None], library: HostLibrary) -> dict[Node, str]:
@@ -205,7 +243,7 @@ def _is_known(value: Value, numbers: set[Node]) -> bool:
 
 def _regions(graph: Graph, hands: Mapping[Node, _Hand]) -> Iterator[tuple[Node, ...]]:
     """The operators in an order that respects their needs; those of one library region together."""
-    position = {node: index for index, node in enumerate(graph.operators)}
+    position = {node: index for index, node in enumerate(hands)}
     regions: dict[tuple[int, str], list[Node]] = {}
     singles: list[tuple[int, int, int, tuple[Node, ...]]] = []
     for node, hand in hands.items():
@@ -230,14 +268,18 @@ class _Maker:
     refused: Mapping[Node, str] = field(default_factory=dict[Node, str])
     is_stale: bool = False
     numbers: frozenset[Node] = field(init=False)
+    told: frozenset[str] = field(init=False)
+    places: Mapping[str, Place] = field(init=False)
 
     def __post_init__(self) -> None:
         self.numbers = _known_numbers(self.graph)
+        self.told = _told(self.graph)
+        self.places = definitions(self.graph)
 
     def steps(self) -> list[Step]:
         """The steps in order. They are stale when a region was declined meanwhile: the next ones leave out why."""
         known = len(self.declined)
-        hands = _assign_hands(self.graph, self.numbers, self.library, self.declined)
+        hands = _assign_hands(self.graph, self.numbers, self.library, self.declined, self.places)
         self.refused = {node: hand.why for node, hand in hands.items() if hand.who == NUMPY}
         found: list[Step] = []
         for members in _regions(self.graph, hands):
@@ -258,7 +300,8 @@ class _Maker:
                 self.declined.update(self._declined_alone(members) or dict.fromkeys(members, str(failure)))
 
     def _region(self, name: str, members: tuple[Node, ...]) -> Step:
-        return self.library.region(name, members, self.slots, _leaving(self.graph, members))
+        step = self.library.region(name, members, self.slots, _leaving(self.graph, members, self.places))
+        return _allocating(step, self.told) if isinstance(step, RegionStep) else step
 
     def _declined_alone(self, members: tuple[Node, ...]) -> dict[Node, str]:
         """The operators of a region that the library does not even run alone."""
@@ -284,10 +327,19 @@ def _plain_step(node: Node, library: HostLibrary, slots: Mapping[Value, int]) ->
     return ViewStep(node.name, (slots[node.args[0]],), (slots[node.out],), node.out.type.shape)
 
 
-def _leaving(graph: Graph, members: Sequence[Node]) -> tuple[Value, ...]:
-    """The results that are needed outside of the region."""
+def _allocating(step: RegionStep, told: frozenset[str]) -> RegionStep:
+    """The region, whose library allocates the results with extents that the inputs do not tell."""
+    results = zip(step.outputs, step.output_types, strict=True)
+    unsized = frozenset(slot for slot, type_ in results if not told.issuperset(type_.symbols))
+    return replace(step, unsized=unsized) if unsized else step
+
+
+def _leaving(graph: Graph, members: Sequence[Node], places: Mapping[str, Place]) -> tuple[Value, ...]:
+    """The results that are needed outside of the region, if only for their extents."""
     inside, outputs = set(members), set(graph.outputs)
     read = {arg for node in members for user in graph.users[node] if user not in inside for arg in user.args}
+    if places:
+        read |= {value for node in graph.operators if node not in inside for value in _needed(node, places)}
     return tuple(value for node in members for value in node.outs if value in read or value in outputs)
 
 
@@ -365,7 +417,11 @@ def _outputs(
 
 
 def _buffers(
-    graph: Graph, steps: Sequence[Step], slots: Mapping[Value, int], roots: Mapping[int, int]
+    graph: Graph,
+    steps: Sequence[Step],
+    slots: Mapping[Value, int],
+    roots: Mapping[int, int],
+    segments: Sequence[Segment],
 ) -> tuple[Buffer, ...]:
     """The memory that buffered steps write into, with the life of all views of it."""
     values = {slot: value for value, slot in slots.items()}
@@ -374,6 +430,7 @@ def _buffers(
     for number, step in enumerate(steps):
         last.update({roots.get(slot, slot): number for slot in step.inputs})
     outside = {roots.get(slots[value]) for value in graph.outputs}
+    outside |= {slot for slot in first for each in segments if first[slot] < each.first <= last[slot]}
     kernels = {
         number for number, step in enumerate(steps) if isinstance(step, KernelStep) and outside.issuperset(step.made)
     }
@@ -385,7 +442,7 @@ def _buffers(
 
 def _buffered(step: Step) -> tuple[int, ...]:
     """The slots that need an array before the step runs."""
-    return step.made if isinstance(step, KernelStep) else step.outputs if step.buffered else ()
+    return step.made if isinstance(step, KernelStep | RegionStep) else step.outputs if step.buffered else ()
 
 
 def _differences(graph: Graph) -> dict[Sym, str]:

@@ -15,6 +15,7 @@ import numpy as np
 from graphkernel.runtime.buffers import Array
 from graphkernel.runtime.memory import HostMemory
 from graphkernel.runtime.plan import Plan
+from graphkernel.runtime.segments import Segment
 from graphkernel.runtime.steps import Action, Slots
 from graphkernel.runtime.verify_plan import verify_places
 
@@ -36,14 +37,14 @@ class PoisonedMemory(HostMemory):
         """Poisoned for its type."""
         return poison(super().empty(shape, dtype))
 
-    def actions(self, plan: Plan, slots: Slots, actions: tuple[Action, ...]) -> tuple[Action, ...]:
+    def actions(self, plan: Plan, part: Segment, slots: Slots, actions: tuple[Action, ...]) -> tuple[Action, ...]:
         """The actions, between poison for the buffers that each is the first to write and the last to read."""
         verify_places(plan, slots)
-        born, dying = _lists(plan), _lists(plan)
+        born, dying = _lists(part), _lists(part)
         for buffer in plan.buffers:
-            if not buffer.escapes:
-                born[buffer.first].append(slots[buffer.slot])
-                dying[buffer.last].append(slots[buffer.slot])
+            if not buffer.escapes and part.first <= buffer.first < part.last:
+                born[buffer.first - part.first].append(slots[buffer.slot])
+                dying[buffer.last - part.first].append(slots[buffer.slot])
         return tuple(map(_between, actions, born, dying))
 
 
@@ -60,8 +61,8 @@ def _poisoned(array: Array, byte: int) -> Array:
     return array
 
 
-def _lists(plan: Plan) -> list[list[Array]]:
-    return [[] for _ in plan.steps]
+def _lists(part: Segment) -> list[list[Array]]:
+    return [[] for _ in range(part.first, part.last)]
 
 
 def _between(action: Action, born: Sequence[Array], dying: Sequence[Array]) -> Action:

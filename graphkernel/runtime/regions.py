@@ -26,7 +26,7 @@ from graphkernel.runtime.onnx_writer import (
     result_names,
 )
 from graphkernel.runtime.sessions import RegionModel, Session, open_session
-from graphkernel.runtime.steps import Action, Slots, Step
+from graphkernel.runtime.steps import Action, Extents, Slots, Step, fits, known_extents
 
 NATIVE_TYPES = frozenset(
     {"float32", "float64", "int32", "int64", "bool"}
@@ -100,7 +100,10 @@ class OnnxRuntimeHost:
 
 @dataclass(frozen=True, eq=False)
 class RegionStep:
-    """Runs a session on arrays that are there, without copies: inputs and outputs are bound by address."""
+    """Runs a session on arrays that are there, without copies: inputs and outputs are bound by address.
+
+    Onnxruntime allocates the results in the slots ``unsized``.
+    """
 
     name: str
     session: Session = field(repr=False)
@@ -111,28 +114,39 @@ class RegionStep:
     input_types: tuple[TensorType, ...]
     output_types: tuple[TensorType, ...]
     nodes: tuple[Node, ...]
+    unsized: frozenset[int] = frozenset()
     buffered: bool = True
+
+    @property
+    def made(self) -> tuple[int, ...]:
+        """The slots of the results that it writes into arrays that are there before."""
+        return tuple(slot for slot in self.outputs if slot not in self.unsized)
 
     def bind(self, slots: Slots, symbols: Mapping[str, int]) -> Action:
         """The action for these symbol values; buffers that are there already are bound once in a process."""
-        bound, session = self._bound(slots), self.session
+        bound, session = self._bound(slots, symbols), self.session
 
         def call(given: Slots) -> None:
             nonlocal bound
             if bound.session is not session.here():  # this process was forked
-                bound = self._bound(slots)
+                bound = self._bound(slots, symbols)
             bound.run(given)
 
         return call
 
-    def _bound(self, slots: Slots) -> _Bound:
+    def _bound(self, slots: Slots, symbols: Mapping[str, int]) -> _Bound:
         session = self.session.here()
         binding = session.io_binding()
         inputs = zip(self.input_names, self.inputs, map(_element, self.input_types), strict=True)
         outputs = zip(self.output_names, self.outputs, map(_element, self.output_types), strict=True)
         later_inputs = [entry for entry in inputs if not _is_there(binding.bind_input, entry, slots)]
-        later_outputs = [entry for entry in outputs if not _is_there(binding.bind_output, entry, slots)]
-        return _Bound(session, binding, later_inputs, later_outputs)
+        given = [entry for entry in outputs if entry[1] not in self.unsized]
+        later_outputs = [entry for entry in given if not _is_there(binding.bind_output, entry, slots)]
+        return _Bound(session, binding, later_inputs, later_outputs, self._unsized(symbols))
+
+    def _unsized(self, symbols: Mapping[str, int]) -> list[tuple[str, int, Extents]]:
+        results = zip(self.output_names, self.outputs, self.output_types, strict=True)
+        return [(name, slot, known_extents(of.shape, symbols)) for name, slot, of in results if slot in self.unsized]
 
 
 @dataclass(frozen=True)
@@ -143,6 +157,7 @@ class _Bound:
     binding: Any
     inputs: list[tuple[str, int, int]]
     outputs: list[tuple[str, int, int]]
+    unsized: list[tuple[str, int, Extents]]
 
     def run(self, slots: Slots) -> None:
         """Binds the rest and runs."""
@@ -154,7 +169,22 @@ class _Bound:
             binding.bind_input(name, "cpu", 0, element, array.shape, array.ctypes.data)
         for name, slot, element in self.outputs:
             binding.bind_output(name, "cpu", 0, element, slots[slot].shape, slots[slot].ctypes.data)
-        self.session.run_with_iobinding(binding)
+        if self.unsized:
+            self._run_unsized(slots)
+        else:
+            self.session.run_with_iobinding(binding)
+
+    def _run_unsized(self, slots: Slots) -> None:
+        """Runs, and takes over the results that onnxruntime allocates."""
+        for name, *_ in self.unsized:
+            self.binding.bind_output(name, "cpu")
+        self.session.run_with_iobinding(self.binding)
+        made = self.binding.get_outputs()[-len(self.unsized) :]  # those that were bound last
+        for (name, slot, extents), value in zip(self.unsized, made, strict=True):
+            array = value.numpy()
+            if not fits(array.shape, extents):
+                raise ValueError(f"{name} has the shape {array.shape}, promised is {extents}")
+            slots[slot] = array
 
 
 def _is_there(bind: Any, entry: tuple[str, int, int], slots: Slots) -> bool:  # a method of onnxruntime

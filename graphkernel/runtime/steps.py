@@ -13,7 +13,7 @@ import numpy as np
 
 from graphkernel.ir.bind import concrete_attrs, concrete_shape
 from graphkernel.ir.graph import Node
-from graphkernel.ir.types import Shape
+from graphkernel.ir.types import Shape, Sym, evaluate
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Slots = list[Any]  # one array a slot; None while nothing is there
@@ -144,7 +144,7 @@ class NumpyStep:
         """The action for these symbol values."""
         meaning, attrs = self.node.op.meaning, concrete_attrs(self.node.attrs, symbols)
         inputs, outputs = self.inputs, self.outputs
-        layouts = [(concrete_shape(type_.shape, symbols), type_.dtype.numpy) for type_ in self.node.types]
+        layouts = [(known_extents(type_.shape, symbols), type_.dtype.numpy) for type_ in self.node.types]
 
         def call(slots: Slots) -> None:
             operands = [slots[slot] for slot in inputs]
@@ -166,12 +166,29 @@ def _fill(slots: Slots, outputs: Sequence[int], results: Sequence[Array]) -> Non
             np.copyto(slots[slot], result)
 
 
-def _promised(result: Array, layout: tuple[tuple[int, ...], np.dtype[Any]]) -> Array:
+Extents = tuple[int | None, ...]
+
+
+def known_extents(shape: Shape, symbols: Mapping[str, int]) -> Extents:
+    """The extents for these values of symbols; None for those that depend on others."""
+    return tuple(
+        None if isinstance(dim, Sym) and not symbols.keys() >= set(dim.symbols) else evaluate(dim, symbols)
+        for dim in shape
+    )
+
+
+def _promised(result: Array, layout: tuple[Extents, np.dtype[Any]]) -> Array:
     """The result, if it is as its type says: a slice beyond its axis is shorter than whoever exported it took for granted."""
-    if (result.shape, result.dtype) != layout:
-        (shape, dtype) = layout
-        raise ValueError(f"gives {result.dtype}{list(result.shape)}, promised is {dtype}{list(shape)}")
+    (shape, dtype) = layout
+    if result.dtype != dtype or not fits(result.shape, shape):
+        promised = ", ".join("any" if extent is None else str(extent) for extent in shape)
+        raise ValueError(f"gives {result.dtype}{list(result.shape)}, promised is {dtype}[{promised}]")
     return result
+
+
+def fits(shape: tuple[int, ...], extents: Extents) -> bool:
+    """Whether an array of this shape has these extents, as far as they are known."""
+    return len(shape) == len(extents) and all(want in (None, have) for have, want in zip(shape, extents, strict=True))
 
 
 def _own(result: Array, operands: Sequence[Array]) -> Array:

@@ -12,7 +12,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from graphkernel.errors import VerifyError
+from graphkernel.ir.definitions import defined_by, mentioned_by
 from graphkernel.ir.graph import Node, Value
+from graphkernel.ir.types import sym
 from graphkernel.runtime.buffers import Array
 from graphkernel.runtime.plan import Buffer, Plan
 from graphkernel.runtime.regions import RegionStep
@@ -32,6 +34,9 @@ INVARIANTS: dict[str, str] = {
     "P11": "outputs are written, each in memory that is no input's, no constant's and no other output's, or copied",
     "P12": "arrays that live at one time share no byte",
     "P13": "what is computed before a call needs shapes, constants and what was computed before it only",
+    "P14": "segments follow each other; what their steps are told is known from the inputs or read off what is there before",
+    "P15": "an array whose extents are found in a call is allocated by its step or in its segment; none that a later segment "
+    "reads lies in an arena",
 }
 
 
@@ -62,6 +67,7 @@ def broken(plan: Plan) -> Iterator[tuple[str, str]]:
     if wrong_slots:  # nothing can be followed then
         yield from wrong_slots
         return
+    yield from _broken_segments(plan)
     run = _Run(plan)
     for number, step in enumerate(plan.steps):
         yield from run.take(number, step)
@@ -234,6 +240,42 @@ def _broken_operands(step: Step, slots: Mapping[Value, int], values: Mapping[int
         yield "P4", f"{step.name} has other operands or results than its operators"
 
 
+def _broken_segments(plan: Plan) -> Iterator[tuple[str, str]]:
+    values = {slot: value for value, slot in plan.slots.items()}
+    known = {name for value in plan.graph.inputs for name in value.type.symbols}
+    known.update(entry.name for entry in plan.graph.derived)
+    written: set[int] = set()
+    end = 0
+    for part in plan.segments:
+        if part.first != end or part.last < end:
+            yield "P14", f"a segment starts at step {part.first}, the one before ends at {end}"
+        end = part.last
+        for name, slot, axis in part.reads:
+            value = values.get(slot)
+            if slot not in written or value is None or value.type.shape[axis : axis + 1] != (sym(name),):
+                yield "P14", f"{name} is read off slot {slot}, axis {axis}"
+            known.add(name)
+        for step in plan.steps[part.first : part.last]:
+            yield from _broken_extents(step, values, known)
+            written.update(step.outputs)
+    if end != len(plan.steps):
+        yield "P14", f"the segments end at step {end} of {len(plan.steps)}"
+    for buffer in plan.buffers:
+        crossed = any(buffer.first < part.first <= buffer.last for part in plan.segments)
+        if crossed and not buffer.escapes:
+            yield "P15", f"{buffer.value.node.name} is read in a later segment"
+
+
+def _broken_extents(step: Step, values: Mapping[int, Value], known: set[str]) -> Iterator[tuple[str, str]]:
+    for slot in _written_into(step):
+        if slot in values and not known.issuperset(values[slot].type.symbols):
+            yield "P15", f"{step.name} writes {values[slot].type}, of which only {', '.join(sorted(known))} are known"
+    nodes = () if isinstance(step, RegionStep) else _node_of(step, values)
+    for node in nodes:
+        for name in sorted(mentioned_by(node) - known - set(defined_by(node))):
+            yield "P14", f"{step.name} is told {name}, which nobody read"
+
+
 def _node_of(step: Step, values: Mapping[int, Value]) -> tuple[Node, ...]:
     found = values.get(step.outputs[0]) if step.outputs else None
     return () if found is None else (found.node,)
@@ -244,4 +286,6 @@ def _written_into(step: Step) -> tuple[int, ...]:
     if isinstance(step, KernelStep):
         elsewhere = {slot for slot, _ in step.stored}
         return tuple(slot for slot in step.outputs if slot not in elsewhere)
+    if isinstance(step, RegionStep):
+        return tuple(slot for slot in step.outputs if slot not in step.unsized)
     return step.outputs if step.buffered else ()

@@ -13,7 +13,6 @@ import numpy as np
 from graphkernel.doors import UNFIT
 from graphkernel.frontends.onnx_ops.base import Declined, OnnxCall, shape_of, sliced_range
 from graphkernel.ir.types import Dim, Sym, divide_exactly, product
-from graphkernel.ops.type_rules import surely_nonnegative
 
 Extents = np.ndarray
 MOST_ELEMENTS = 64  # shape tensors are small
@@ -125,11 +124,16 @@ def _equal(call: OnnxCall, a: Extents, b: Extents) -> Extents | None:
 
 
 def _are_equal(x: Dim, y: Dim) -> bool | None:
-    """Whether two dims are equal for all symbols, which are at least 1; None when that depends on them."""
+    """Whether two dims are equal for all symbols, which are at least 0; None when that depends on them."""
     apart = x - y
     if isinstance(apart, int):
         return apart == 0
-    return False if surely_nonnegative(apart - 1) or surely_nonnegative(apart * -1 - 1) else None
+    return False if _is_positive(apart) or _is_positive(apart * -1) else None
+
+
+def _is_positive(dim: Dim) -> bool:
+    """Whether it is one and something more."""
+    return isinstance(dim, Sym) and all(factor > 0 for _, factor in dim.terms) and dim.terms[-1][0] == ()
 
 
 def _where(call: OnnxCall, condition: Extents, a: Extents, b: Extents) -> Extents:

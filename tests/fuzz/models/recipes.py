@@ -35,9 +35,7 @@ LEFT_OUT: Mapping[str, str] = {
     "MaxUnpool": "its indices are the results of a MaxPool, and others are undefined",
 }  # fmt: skip
 
-OWN_WEIGHT, OTHER_WEIGHT, REFUSED_WEIGHT = 10, 2, 0.3
-REFUSED = frozenset({"NonZero", "Compress", "Unique", "NonMaxSuppression"})
-"""The number of their results depends on data, which no graph can hold: a model with one is refused."""
+OWN_WEIGHT, OTHER_WEIGHT = 10, 2
 
 
 @cache
@@ -52,4 +50,4 @@ def _exists(name: str, opset: int) -> bool:
 
 
 def _weight(name: str) -> float:
-    return REFUSED_WEIGHT if name in REFUSED else OWN_WEIGHT if name in rules() else OTHER_WEIGHT
+    return OWN_WEIGHT if name in rules() else OTHER_WEIGHT

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from graphkernel.errors import VerifyError
+from graphkernel.errors import TypeRuleError, VerifyError
 from graphkernel.ir.graph import FUSED, Alias, Builder, ConstantData, Graph, Node, Value
 from graphkernel.ir.text import parse
 from graphkernel.ir.types import Attrs, Dim, TensorType, dtype, sym
@@ -23,7 +23,14 @@ graph g(x: f32[N, 4], y: f32[N, 4]) {
   return t1 -> y, x
 }
 """
+FOUND_TEXT = """graph g(x: f32[8]) {
+  m: f32[8] = Exp(x)
+  y: i64[1, u0] = Onnx(m, op_type="NonZero", opset=17, result_types=("i64[1, u0]",), defines=("u0",))
+  return y
+}
+"""
 GOOD = parse(TEXT, OPS)
+FOUND = parse(FOUND_TEXT.replace("Exp(x)", "Neg(x)"), OPS)
 X, Y = GOOD.inputs
 CONST, ADD, CALL = GOOD.nodes[2:]
 BODY = parse(TEXT.replace("kernel", "graph").split("graph g")[0], OPS)
@@ -75,6 +82,13 @@ MUTANTS = {
     "a symbol that no input tells": ("G9", with_output(
         Builder().emit(OPS["BroadcastTo"], CONST.out, shape=(sym("M"), 4)))),
     "a symbol that is a word": ("G9", Graph("g", (parameter("x", sym("nan")),), ())),
+    "a symbol that is defined twice": ("G9", replace(FOUND, outputs=(
+        *FOUND.outputs, Builder().node(OPS["Onnx"], FOUND.inputs, FOUND.nodes[2].attrs.with_(op_type="Unique")).out))),
+    "a definition of an input's symbol": ("G9", replace(FOUND, inputs=(*FOUND.inputs, parameter("z", sym("u0"))))),
+    "a definition of what is told before": ("G9", parse(FOUND_TEXT.replace(
+        "Exp(x)", "Mul(x, e)").replace("  m:", "  e: f32[] = Extent(value=u0)\n  m:"), OPS)),
+    "a definition in a kernel": ("G9", parse(FOUND_TEXT.replace("graph g", "kernel K")
+        + "graph g(x: f32[8]) { y: i64[1, u0] = K(x)\n return y }", OPS)),
     "a negative extent": ("G9", Graph("g", (parameter("x", -1),), ())),
 }  # fmt: skip
 
@@ -132,3 +146,14 @@ def test_a_kernel_may_use_the_symbols_of_the_graph_around_it_and_no_others():
         call = Node(FUSED, (), Attrs(), (zeros.type,), "k", body=body)
         graph = Graph("g", (parameter("x", sym("N")),), (call.out,))
         assert [number for number, _ in broken(graph)][:1] == found
+
+
+def test_symbols_that_an_operator_defines_are_accepted() -> None:
+    verify(FOUND)
+    assert parse(str(FOUND), OPS) == FOUND
+
+
+@pytest.mark.parametrize("defines", [("u1",), ("N",), "u0", (3,), ("not a name",)])
+def test_only_extents_of_results_are_defined(defines: object) -> None:
+    with pytest.raises(TypeRuleError, match=r"defined|not a symbol name"):
+        Builder().node(OPS["Onnx"], FOUND.inputs, FOUND.nodes[2].attrs.with_(defines=defines))

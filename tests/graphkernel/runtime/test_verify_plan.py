@@ -19,6 +19,7 @@ from graphkernel.runtime.host import NumpyHost
 from graphkernel.runtime.plan import Plan
 from graphkernel.runtime.poison import POISONED, PoisonedMemory, poison
 from graphkernel.runtime.regions import OnnxRuntimeHost, RegionStep
+from graphkernel.runtime.segments import Segment
 from graphkernel.runtime.steps import KernelStep, ViewStep
 from graphkernel.runtime.verify_plan import INVARIANTS, broken, verify_places, verify_plan
 
@@ -37,6 +38,26 @@ def network() -> Graph:
         return ops.exp(again) + 1.0, view, x, ops.matmul(ops.sinh(again), hidden)
 
     return gk.trace(net, gk.spec((4, 4)), gk.spec((4, 4)), gk.spec((4, 4)), name="network")
+
+
+def found() -> Graph:
+    """Operators on as many elements as are found, and a value that waits for them in another segment."""
+    return gk.parse(
+        """kernel E(a: f32[8, 4]) { t: f32[8, 4] = Exp(a)
+      return t }
+    graph f(x: f32[8], w: f32[8, 4]) {
+      i: i64[1, u0] = Onnx(x, op_type="NonZero", opset=17, result_types=("i64[1, u0]",), defines=("u0",))
+      m: f32[8, 4] = MatMul(w, c)
+      e: f32[8, 4] = E(m)
+      j: i64[u0] = Reshape(i, shape=(u0,))
+      r: f32[u0, 4] = Gather(e, j, axis=0)
+      t: f32[u0, 4] = Exp(r)
+      y: f32[u0, 4] = Neg(t)
+      z: f32[u0, 4] = Mul(t, y)
+      o: f32[u0, 8] = MatMul(z, m, transpose_b=True)
+      return y, o
+    }""".replace("i: i64", f"const c: f32[4, 4] = {[0.5] * 16}\n i: i64", 1)
+    )
 
 
 def planned(graph: Graph, level: int = 2) -> Plan:
@@ -186,12 +207,35 @@ def numbers_of_a_step(plan: Plan) -> Iterator[Plan]:
     yield replace(plan, numbers=plan.graph.operators[-1:])
 
 
+def bound_too_early(plan: Plan) -> Iterator[Plan]:
+    if len(plan.segments) > 1:
+        yield replace(plan, segments=(Segment(0, len(plan.steps)),))
+        first, second, *_ = plan.segments
+        yield replace(plan, segments=(replace(first, last=first.last - 1), replace(second, first=first.last - 1)))
+
+
+def read_elsewhere(plan: Plan) -> Iterator[Plan]:
+    for number, part in enumerate(plan.segments):
+        if part.reads:
+            name, slot, axis = part.reads[0]
+            for reads in ((), ((name, slot, axis + 1),), ((name, plan.outputs[-1].slot, 0),)):
+                parts = (*plan.segments[:number], replace(part, reads=reads), *plan.segments[number + 1 :])
+                yield replace(plan, segments=parts)
+
+
+def crossing_in_an_arena(plan: Plan) -> Iterator[Plan]:
+    for number, buffer in enumerate(plan.buffers):
+        if any(buffer.first < part.first <= buffer.last for part in plan.segments):
+            yield with_buffer(plan, number, escapes=False, made_by_kernel=False)
+
+
 FAULTS: dict[Callable[[Plan], Iterator[Plan]], set[str]] = {
     steps_reordered: {"P2"}, step_left_out: {"P2", "P11"}, step_twice: {"P3"}, buffer_too_short: {"P9"},
-    buffer_too_late: {"P9"}, buffer_left_out: {"P9"}, output_among_buffers: {"P10", "P9"}, output_not_copied: {"P11"},
+    buffer_too_late: {"P9"}, buffer_left_out: {"P9"}, output_among_buffers: {"P10", "P9", "P15"}, output_not_copied: {"P11"},
     outputs_exchanged: {"P11"}, view_beyond_its_base: {"P5"}, other_operand: {"P4"}, writes_an_input: {"P3", "P4"},
     writes_a_constant: {"P3", "P4"}, slots_shared: {"P1"}, inputs_exchanged: {"P1"}, copy_forgotten: {"P6", "P7"},
     result_elsewhere: {"P8", "P9"}, numbers_of_a_step: {"P13"}, kernel_makes_a_part: {"P9"},
+    bound_too_early: {"P14", "P15"}, read_elsewhere: {"P14"}, crossing_in_an_arena: {"P15"},
 }  # fmt: skip
 
 
@@ -200,6 +244,8 @@ def plans() -> Iterator[Plan]:
     yield from (planned(graph, level) for level in (0, 1, 2, 3))
     yield gk.compile(graph, 2, host=NumpyHost()).plan
     yield from map(written_over, IN_PLACE.values())
+    yield from (planned(found(), level) for level in (0, 2))
+    yield gk.compile(found(), 2, host=NumpyHost()).plan
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,66 @@
+"""Symbols that operators define: extents that depend on data, such as the number of elements that are not zero.
+
+Such a symbol is in no input's shape. Its operator lists it in the attribute ``defines``, and in the shape of a result it
+stands alone, so that its value is read off the array. It may be 0, unlike what shape arithmetic takes symbols of inputs for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple, cast
+
+from numpy import ndarray
+
+from graphkernel.ir.graph import Graph, Node, Value
+from graphkernel.ir.types import AttrValue, Sym, TensorType, sym
+
+DEFINES = "defines"
+
+
+class Place(NamedTuple):
+    """Where the value of a symbol is read: axis ``axis`` of a value."""
+
+    value: Value
+    axis: int
+
+
+def defined_by(node: Node) -> tuple[str, ...]:
+    """The symbols that a node defines."""
+    return next((cast("tuple[str, ...]", value) for key, value in node.attrs.items_ if key == DEFINES), ())
+
+
+def place_in(types: Sequence[TensorType], name: str) -> tuple[int, int] | None:
+    """The first result, and its axis, that is this symbol alone."""
+    alone = sym(name)
+    places = ((index, axis) for index, of in enumerate(types) for axis, dim in enumerate(of.shape) if dim == alone)
+    return next(places, None)
+
+
+def definitions(graph: Graph) -> dict[str, Place]:
+    """The symbols that the operators of a graph define."""
+    found: dict[str, Place] = {}
+    for node in graph.operators:
+        for name in defined_by(node):
+            index, axis = place_in(node.types, name) or (0, 0)
+            found[name] = Place(Value(node, index), axis)
+    return found
+
+
+def defined_extents(node: Node, results: Sequence[ndarray]) -> dict[str, int]:
+    """What the results of a node say of the symbols that it defines."""
+    places = ((name, place_in(node.types, name)) for name in defined_by(node))
+    return {name: results[place[0]].shape[place[1]] for name, place in places if place is not None}
+
+
+def mentioned_by(node: Node) -> frozenset[str]:
+    """The symbols that a node is told of: in the types of its results, in attributes, and in its body."""
+    own = {name for type_ in node.types for name in type_.symbols} | set(_symbols(node.attrs.values()))
+    return frozenset(own.union(*map(mentioned_by, node.body.nodes))) if node.body is not None else frozenset(own)
+
+
+def _symbols(values: Iterable[AttrValue]) -> Iterator[str]:
+    for value in values:
+        if isinstance(value, Sym):
+            yield from value.symbols
+        elif isinstance(value, tuple):
+            yield from _symbols(value)
