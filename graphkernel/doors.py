@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from kernelgen.doors import UNFIT, Wrong, check_json, json_value, read_bytes, read_text, write_whole, writing
+from kernelgen.doors import UNFIT, Wrong, check_json, json_value, opened, read_bytes, read_text, write_whole, writing
 
-__all__ = ["UNFIT", "Wrong", "check_json", "json_value", "read_bytes", "read_text", "write_whole", "writing"]
+__all__ = ["UNFIT", "Wrong", "check_json", "json_value", "opened", "read_bytes", "read_text", "write_whole", "writing"]

@@ -12,10 +12,11 @@ import json
 import os
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from io import BufferedReader
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from kernelgen.files import read_file, replacing
+from kernelgen.files import open_file, read_file, replacing
 from kernelgen.limits import LIMITS
 
 Wrong = Callable[[str], Exception]
@@ -33,6 +34,14 @@ def read_bytes(path: str | os.PathLike[str], wrong: Wrong, most_bytes: int = LIM
         raise wrong(f"{path}: cannot be read: {_reason(error)}") from error
     except MemoryError:
         raise wrong(f"{path}: there is not enough memory to read it") from None
+
+
+def opened(path: str | os.PathLike[str], wrong: Wrong, most_bytes: int) -> BufferedReader:
+    """A regular file to read from; what is wrong with it is said as by :func:`read_bytes`."""
+    try:
+        return open_file(os.fspath(path), most_bytes)
+    except (OSError, ValueError) as error:
+        raise wrong(f"{path}: cannot be read: {_reason(error)}") from error
 
 
 def read_text(path: str | os.PathLike[str], wrong: Wrong, most_bytes: int = LIMITS.text_bytes) -> str:

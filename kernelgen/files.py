@@ -8,6 +8,7 @@ import secrets
 import stat
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
+from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO
 
@@ -26,11 +27,21 @@ def read_file(path: str | Path, most_bytes: int) -> bytes:
         return read_open(file, path, most_bytes)
 
 
+def open_file(path: str | Path, most_bytes: int) -> BufferedReader:
+    """A regular file of at most ``most_bytes``, open for reading. Raises OSError as :func:`read_file` does."""
+    file = os.fdopen(os.open(path, _READ), "rb")
+    try:
+        if _checked(file, path).st_size > most_bytes:
+            raise OSError(errno.EFBIG, f"larger than {most_bytes} bytes", str(path))
+    except OSError:
+        file.close()
+        raise
+    return file
+
+
 def read_open(file: BinaryIO, path: str | Path, most_bytes: int) -> bytes:
     """The content of an open file; as :func:`read_file`. ``path`` is what errors call it."""
-    found = os.fstat(file.fileno())
-    if not stat.S_ISREG(found.st_mode):
-        raise OSError(errno.EINVAL, "not a regular file", str(path))
+    found = _checked(file, path)
     content = file.read(min(found.st_size, most_bytes) + 1)
     while len(content) <= most_bytes and (
         more := file.read(1 << 16)
@@ -39,6 +50,13 @@ def read_open(file: BinaryIO, path: str | Path, most_bytes: int) -> bytes:
     if len(content) > most_bytes:
         raise OSError(errno.EFBIG, f"larger than {most_bytes} bytes", str(path))
     return content
+
+
+def _checked(file: BinaryIO, path: str | Path) -> os.stat_result:
+    found = os.fstat(file.fileno())
+    if not stat.S_ISREG(found.st_mode):
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
+    return found
 
 
 @contextmanager

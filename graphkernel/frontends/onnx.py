@@ -17,12 +17,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphkernel.catalogue import collect
-from graphkernel.doors import UNFIT, read_bytes
+from graphkernel.doors import UNFIT
 from graphkernel.errors import FrontendError, TypeRuleError
 from graphkernel.frontends.onnx_builder import ModelBuilder
 from graphkernel.frontends.onnx_check import array_of, checked_nodes, named
 from graphkernel.frontends.onnx_derived import DependsOnDataError
-from graphkernel.frontends.onnx_external import check_external
 from graphkernel.frontends.onnx_generic import generic_attributes, inferred_types
 from graphkernel.frontends.onnx_nodes import live_nodes, opsets_of
 from graphkernel.frontends.onnx_ops.base import Declined, OnHost, OnnxCall, OnnxRule, Operand, Results
@@ -30,10 +29,10 @@ from graphkernel.frontends.onnx_ops.extents import MOST_ELEMENTS, Extents, exten
 from graphkernel.frontends.onnx_ops.result_shapes import certain_shapes, known_shapes
 from graphkernel.frontends.onnx_symbols import Symbols, check_given
 from graphkernel.frontends.onnx_types import data_type, disagreement, tensor_type
+from graphkernel.frontends.onnx_weights import read_model
 from graphkernel.ir.computed import Allowance
 from graphkernel.ir.graph import Graph, Value
 from graphkernel.ir.types import Sym, TensorType, dtype
-from graphkernel.limits import LIMITS
 from graphkernel.ops.host import ONNX
 from graphkernel.ops.tensor import Tensor
 
@@ -48,26 +47,27 @@ def load_onnx(path: str | os.PathLike[str], dims: Mapping[str, int] | None = Non
 
     ``dims`` gives extents of inputs that the model names a number.
     """
-    import onnx
-
-    content = read_bytes(path, FrontendError, LIMITS.model_bytes)
-    try:
-        model = onnx.load_model_from_string(content)
-        check_external(model, Path(path).parent)
-        onnx.load_external_data_for_model(model, os.fspath(Path(path).parent))
+    model, weights = read_model(path)
+    with named(str(path)):
         name = identifier(model.graph.name or Path(path).stem)
-    except Exception as error:  # protobuf, the file system and onnx's checks of external data have no common class
-        raise FrontendError(f"{path}: cannot be read as an ONNX model: {error}") from error
-    return import_onnx(model, name=name, dims=dims)
+    return _imported(model, weights, name, dims)
 
 
 def import_onnx(model: ModelProto, name: str | None = None, dims: Mapping[str, int] | None = None) -> Graph:
     """The graph of a model in memory. Raises ``FrontendError``, which names the node."""
+    return _imported(model, {}, name, dims)
+
+
+def _imported(
+    model: ModelProto, weights: Mapping[str, np.ndarray], name: str | None, dims: Mapping[str, int] | None
+) -> Graph:
+    """The graph of a model that comes without some of its initializers, the ``weights``."""
     nodes = live_nodes(checked_nodes(model), (info.name for info in model.graph.output))
     constants: dict[str, np.ndarray] = {}
     for tensor in model.graph.initializer:
         data_type(tensor.data_type, f"initializer {tensor.name}")
-        constants[tensor.name] = array_of(tensor, f"initializer {tensor.name}")
+        found = weights.get(tensor.name)
+        constants[tensor.name] = array_of(tensor, f"initializer {tensor.name}") if found is None else found
     declared = {info.name: info.type for info in (*model.graph.value_info, *model.graph.output)}
     infos = [info for info in model.graph.input if info.name not in constants]
     symbols = Symbols.of(infos, dims or {})
@@ -239,6 +239,8 @@ class _Importer:
 
 
 def _known(array: np.ndarray) -> _Imported:
+    """An array that nobody changes any more: constants of the graph hold it, not a copy."""
+    array.setflags(write=False)
     return _Imported(array, extents_of_array(array))
 
 

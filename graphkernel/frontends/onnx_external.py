@@ -49,6 +49,11 @@ def memory_bytes() -> int:
 
 def _tensors(model: ModelProto) -> Iterator[TensorProto]:
     yield from model.graph.initializer
+    yield from inner_tensors(model)
+
+
+def inner_tensors(model: ModelProto) -> Iterator[TensorProto]:
+    """The tensors of attributes and bodies."""
     for node in all_nodes(model.graph):
         for attribute in node.attribute:
             yield from (attribute.t, *attribute.tensors) if attribute.HasField("t") else attribute.tensors

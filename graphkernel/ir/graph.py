@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from mmap import mmap
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,8 +31,8 @@ class ConstantData:
 
     @staticmethod
     def of(array: np.ndarray) -> ConstantData:
-        """Freezes an array: the copy is read-only and row-major."""
-        frozen = _frozen(np.array(array, order="C", copy=True))
+        """Freezes an array: a read-only and row-major copy, or the array itself where nobody can write it."""
+        frozen = array if _is_frozen(array) else _frozen(np.array(array, order="C", copy=True))
         content = hashlib.sha256(f"{frozen.dtype.name}{frozen.shape}".encode())
         content.update(frozen.reshape(-1).view(np.uint8).data)
         return ConstantData(content.hexdigest()[:32], frozen)
@@ -43,6 +44,18 @@ class ConstantData:
 def _frozen(array: np.ndarray) -> np.ndarray:
     array.setflags(write=False)
     return array
+
+
+def _is_frozen(array: np.ndarray) -> bool:
+    """Whether it is row-major and read-only, and so is all that it is a view of."""
+    plain = type(array) is np.ndarray and array.flags.c_contiguous and array.flags.aligned
+    return plain and _is_read_only(array)
+
+
+def _is_read_only(held: Any) -> bool:  # numpy's base may be of any type
+    if isinstance(held, np.ndarray):
+        return not held.flags.writeable and _is_read_only(held.base)
+    return held is None or (isinstance(held, bytes | mmap) and memoryview(held).readonly)
 
 
 def _restored(digest: str, array: np.ndarray | None) -> ConstantData:
@@ -307,6 +320,7 @@ class Builder:
     effects: list[tuple[Value, Value]] = field(default_factory=list)
     _labels: dict[str, int] = field(default_factory=dict)
     _interned: dict[object, Node] = field(default_factory=dict)
+    _contents: dict[object, ConstantData] = field(default_factory=dict)
 
     def parameter(self, name: str, type_: TensorType) -> Value:
         """An input of the graph. It has the name itself, whatever that is, unless an earlier one took it."""
@@ -319,7 +333,7 @@ class Builder:
         if of is None and isinstance(array, float):
             of = "float32"
         content = raw if of is None else raw.astype(dtype(of).numpy)
-        data = ConstantData.of(content)
+        data = self._shared(content)
         key = ("constant", data.digest)
         if self.intern and key in self._interned:
             return self._interned[key].out
@@ -327,6 +341,15 @@ class Builder:
         made = Node(CONSTANT, (), Attrs(), (type_,), self.label("c"), data=data)
         self._interned[key] = made
         return made.out
+
+    def _shared(self, content: np.ndarray) -> ConstantData:
+        """The one of all constants with this content."""
+        known = self._contents.get(id(content))
+        if known is None or known.array is not content:
+            data = ConstantData.of(content)
+            known = self._contents.setdefault(data.digest, data)
+            self._contents[id(known.array)] = known
+        return known
 
     def emit(self, op: OpDef, /, *args: Value, name: str = "", **attrs: object) -> Value:
         """Applies an operator with one result; raises ``TypeRuleError`` when the operands do not fit."""
