@@ -137,16 +137,22 @@ class _Request:
     progress: Progress | None = None
 
 
-def _compiled(fused: Graph, request: _Request) -> Executable:
+def _compiled(given: Graph, request: _Request) -> Executable:
     start = time.perf_counter()
+    library = _host_library(request.host, given, _device(request))
+    fused, _ = inline(given, lambda node: library.absorbs(given, node))
     build = _build_kernels(fused, request.target, request.compiler or _default_compiler(), request.progress)
     return _planned(fused, request, build, start)
+
+
+def _device(request: _Request) -> Device | NoDevice:
+    return find_device() if request.target == "gpu" else NoDevice("")
 
 
 def _planned(fused: Graph, request: _Request, build: _Build, start: float) -> Executable:
     """The callable of a graph whose kernels are made; ``start`` is when that began, in seconds."""
     runnable, kernels = _inlined(fused, build)
-    device = find_device() if request.target == "gpu" else NoDevice("")
+    device = _device(request)
     library = _host_library(request.host, runnable, device)
     plan = make_plan(runnable, kernels, library)
     left = (left_to_numpy(node, why) for node, why in plan.left_to_numpy.items() if library.regions)

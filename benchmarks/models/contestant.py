@@ -1,6 +1,7 @@
 """``python -m benchmarks.models.contestant SIDE MODEL FOLDER``: one side on one model, in this process alone.
 
-``draw`` has onnxruntime accept inputs and writes them and its results, with and without its graph optimizations;
+``draw`` has onnxruntime accept inputs and writes them and its results, with and without its graph optimizations, and those
+of inputs one unit in the last place away;
 ``onnxruntime`` and ``graphkernel`` load, compile and run once on the first set, then on every set, and print what it took as
 one JSON object: seconds until the first result, and the peak of memory by then in KiB.
 """
@@ -30,6 +31,15 @@ def draw(model: Path, folder: Path) -> None:
         np.savez(folder / f"inputs{number}.npz", **arrays)  # pyright: ignore[reportArgumentType]
         for name, session in sessions.items():
             _write(folder / f"{name}{number}.npz", session.run(None, arrays))
+        _write(folder / f"nudged{number}.npz", sessions["expected"].run(None, nudged(arrays)))
+
+
+def nudged(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Floats one unit in the last place larger."""
+    return {
+        name: np.nextafter(array, array.dtype.type(np.inf)) if array.dtype.kind == "f" else array
+        for name, array in arrays.items()
+    }
 
 
 def measure(side: str, model: Path, folder: Path) -> dict[str, Any]:

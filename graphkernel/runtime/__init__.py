@@ -4,7 +4,8 @@ Reading order: ``arrays`` (what comes in, and the same kind out), ``named_inputs
 ``samples`` (inputs from files, or random, with
 ``index_ranges``: which integers are indices of what), ``buffers``
 (liveness and one arena), ``steps`` (what a plan is made of), ``host`` (which library runs what no kernel computes; numpy),
-``onnx_writer``, ``onnx_shapes`` and ``onnx_text`` (our operators as ONNX nodes), ``sessions`` (of onnxruntime, which
+``epilogues`` (kernels that a library computes within the operator before them), ``onnx_writer``, ``onnx_shapes``,
+``onnx_text`` and ``onnx_clips`` (our operators as ONNX nodes), ``sessions`` (of onnxruntime, which
 outlive a fork), ``regions`` (onnxruntime over whole regions), ``segments`` (where a plan
 waits for extents), ``plan`` (graph to steps), ``verify_plan`` (what every plan
 must keep), ``memory`` (where arrays lie), ``poison`` (memory that shows mistakes), ``frame`` (a plan with its buffers for

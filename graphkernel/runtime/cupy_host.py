@@ -15,7 +15,7 @@ import numpy as np
 
 from graphkernel.escape import line
 from graphkernel.ir.bind import concrete_attrs
-from graphkernel.ir.graph import Node, Value
+from graphkernel.ir.graph import Graph, Node, Value
 from graphkernel.ir.types import Attrs
 from graphkernel.runtime.steps import Action, Slots, Step
 
@@ -41,6 +41,10 @@ class CupyHost:
     def why_not(self, node: Node) -> str:
         """Nothing to explain: this is the choice."""
         return "the host library is cupy"
+
+    def absorbs(self, graph: Graph, kernel: Node) -> bool:
+        """False: every operator is computed by itself."""
+        return False
 
     def region(self, name: str, nodes: Sequence[Node], slots: Mapping[Value, int], outputs: Sequence[Value]) -> Step:
         """Never asked for, because no node is in a group."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from graphkernel.ir.graph import Node, Value
+from graphkernel.ir.graph import Graph, Node, Value
 from graphkernel.runtime.steps import NumpyStep, Step
 
 
@@ -29,6 +29,10 @@ class HostLibrary(Protocol):
 
     def why_not(self, node: Node) -> str:
         """Why ``group`` said None."""
+        ...
+
+    def absorbs(self, graph: Graph, kernel: Node) -> bool:
+        """Whether it computes a fused node at no cost within the operator before it, so that no kernel is wanted."""
         ...
 
     def region(self, name: str, nodes: Sequence[Node], slots: Mapping[Value, int], outputs: Sequence[Value]) -> Step:
@@ -54,6 +58,10 @@ class NumpyHost:
     def why_not(self, node: Node) -> str:
         """Nothing to explain: this is the choice."""
         return "the host library is numpy"
+
+    def absorbs(self, graph: Graph, kernel: Node) -> bool:
+        """False: every operator is computed by itself."""
+        return False
 
     def region(self, name: str, nodes: Sequence[Node], slots: Mapping[Value, int], outputs: Sequence[Value]) -> Step:
         """Never asked for, because no node is in a group."""

@@ -12,9 +12,11 @@ import numpy as np
 
 from graphkernel.cluster.liveness import is_view
 from graphkernel.errors import RuntimeFailure
-from graphkernel.ir.graph import Node, Value
+from graphkernel.ir.graph import Graph, Node, Value
 from graphkernel.ir.types import TensorType
+from graphkernel.runtime.epilogues import follows_convolution
 from graphkernel.runtime.host import numpy_step
+from graphkernel.runtime.onnx_clips import clipped
 from graphkernel.runtime.onnx_text import write
 from graphkernel.runtime.onnx_writer import (
     DEFAULT_OPSET,
@@ -67,6 +69,10 @@ class OnnxRuntimeHost:
         except Unwritable as reason:
             return str(reason)
         return ""
+
+    def absorbs(self, graph: Graph, kernel: Node) -> bool:
+        """Whether the kernel is the end of a convolution, which is computed within it."""
+        return self.optimize and follows_convolution(graph, kernel)
 
     def region(
         self, name: str, nodes: Sequence[Node], slots: Mapping[Value, int], outputs: Sequence[Value]
@@ -219,7 +225,8 @@ def _model(
         write(writer, node, tuple(names[value] for value in node.args), results[0])
         for part, made in enumerate(writer.nodes[before:]):
             made.name = f"{position}.{part}"  # what onnxruntime's errors say
-    kept = _needed(writer.nodes, {names[value] for value in outputs})
+    wanted = {names[value] for value in outputs}
+    kept = clipped(_needed(writer.nodes, wanted), writer.constants, wanted)
     used = {operand for node in kept for operand in node.input}
     constants = {key: array for key, array in writer.constants.items() if key in used}
     graph = helper.make_graph(
