@@ -15,6 +15,8 @@ from graphkernel.report.difference import largest_difference
 
 TOLERANCE = 1e-4
 OF_ITS_OWN = 16.0
+SMALLEST_SCALE = 1e-3
+"""Results below this are what is left of larger numbers, a saturated sigmoid's say: they are compared on this scale."""
 
 
 def verdict(folder: Path) -> dict[str, object]:
@@ -42,9 +44,12 @@ def verdict(folder: Path) -> dict[str, object]:
 
 
 def _apart(found: np.ndarray, expected: np.ndarray) -> float:
+    """The largest difference over the largest value; infinite where what is no number differs."""
     if found.shape != expected.shape or expected.dtype.kind not in "biufc":
         return 0.0 if np.array_equal(found, expected) else float("inf")
-    return largest_difference(found, expected)
+    apart = largest_difference(found, expected)
+    scale = float(np.abs(expected.astype(np.float64)).max(initial=0.0, where=np.isfinite(expected)))
+    return apart * min(1.0, scale / SMALLEST_SCALE) if scale else float(np.abs(found).max(initial=0.0)) / SMALLEST_SCALE
 
 
 def _read(path: Path) -> dict[str, np.ndarray]:
