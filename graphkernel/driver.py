@@ -20,7 +20,7 @@ from graphkernel.ir.graph import Graph, Node
 from graphkernel.ir.inline import inline
 from graphkernel.logs import follow
 from graphkernel.ops.host import ONNX
-from graphkernel.options import Environment, Options
+from graphkernel.options import Environment, Options, requested
 from graphkernel.passes.base import Hook, run_steps
 from graphkernel.pipeline import steps_for
 from graphkernel.report.collect import fallback, host_entries, kernel_entry, left_to_numpy
@@ -187,14 +187,13 @@ def _executable(
 
 def check_options(opt_level: int, target: str, flags: Flags) -> None:
     """Raises ``OptionError`` for what :func:`optimize` would refuse, whatever the environment says; runs nothing."""
-    steps_for(Options.parse(flags or {}, Options.parse({"opt_level": opt_level, "target": target})))
+    steps_for(Options.parse(flags or {}, requested(opt_level, target)))
 
 
 def _options(opt_level: int, target: str, flags: Flags) -> Options:
     environment = Environment.read()
     follow(environment.log_level)
-    base = Options.parse({"opt_level": opt_level, "target": target})
-    return Options.resolve(flags, environment=environment, base=base)
+    return Options.resolve(flags, environment=environment, base=requested(opt_level, target))
 
 
 def _optimized(

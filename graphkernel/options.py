@@ -228,6 +228,16 @@ class Options(BaseModel):
             raise ValueError(error.errors()[0]["msg"] + hint) from error
 
 
+def requested(opt_level: int, target: str) -> Options:
+    """What the arguments of a function or a command say; ``OptionError`` for a level that does not exist.
+
+    As a flag a level above the last is the last, as in MindSpore: see :meth:`Options.parse`.
+    """
+    if type(opt_level) is not int or not 0 <= opt_level <= MAX_LEVEL:
+        raise OptionError(f"opt_level is {opt_level!r}; 0 off, 1 basic fusion, 2 all stable passes, {MAX_LEVEL} more")
+    return Options.parse({"opt_level": opt_level, "target": target})
+
+
 def _mapping(flags: object) -> Mapping[str, object]:
     if isinstance(flags, Mapping):
         return cast("Mapping[str, object]", flags)

@@ -14,7 +14,7 @@ import graphkernel
 from graphkernel.cli.ondemand import OnDemand
 from graphkernel.escape import lines
 from graphkernel.logs import FORMAT, follow
-from graphkernel.options import Environment, Options
+from graphkernel.options import Environment, Options, requested
 from graphkernel.report.table import print_table, rows_as_json
 from kernelgen.command_line import DIFFERS, EXIT_CODES, WRONG_USE
 
@@ -77,7 +77,7 @@ def show(columns: Sequence[str], rows: Iterable[Sequence[object]], as_json: bool
 
 def options_of(opt_level: int, target: str, flags: str) -> Options:
     """The options in force, as :func:`graphkernel.optimize` finds them."""
-    return Options.resolve(flags or None, base=Options.parse({"opt_level": opt_level, "target": target}))
+    return Options.resolve(flags or None, base=requested(opt_level, target))
 
 
 def first_line(doc: str) -> str:

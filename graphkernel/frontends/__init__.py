@@ -1,6 +1,7 @@
 """Ways in: Python functions, files, ONNX models.
 
-Reading order: ``trace`` (Python functions), ``jit`` (the same, compiled on first use),
+Reading order: ``structure`` (containers of arguments and results), ``trace`` (Python functions), ``arguments`` (what a call
+gives), ``extents`` (those that change between calls), ``jit`` (functions compiled on first use),
 ``differentiate`` (functions and graphs to their gradients), ``onnx`` (ONNX models, which ``onnx_check`` looks at first,
 ``onnx_nodes`` at the order of their nodes, and ``onnx_external`` at the data beside them; ``onnx_weights`` reads the
 weights) with the room ``onnx_ops`` (one rule per ONNX operator), ``onnx_generic`` (operators without a rule),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import update_wrapper
-from typing import Any, cast, overload
+from typing import Any, overload
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from graphkernel.cluster.extract import with_unique_labels
 from graphkernel.declarations import Catalogue, builtin_catalogue
 from graphkernel.errors import FrontendError, GradientError, nearest
 from graphkernel.frontends.jit import Jitted
+from graphkernel.frontends.structure import leaves, mapped
 from graphkernel.frontends.trace import Cell
 from graphkernel.gradients.reverse import Rules, pullback, substituted
 from graphkernel.ir.evaluate import evaluate
@@ -65,7 +66,7 @@ def value_and_grad(of: Any, /, argnums: Argnums = 0, **options: Any) -> Any:  # 
     function = of.function if isinstance(of, Jitted) else of.construct if isinstance(of, Cell) else of
 
     def differentiated(*arguments: Any) -> tuple[Any, Any]:
-        builder = next((leaf.builder for leaf in _leaves(arguments) if isinstance(leaf, Tensor)), None)
+        builder = next((leaf.builder for leaf in leaves(arguments) if isinstance(leaf, Tensor)), None)
         run = _recorded if builder is not None else _computed
         return run(function, argnums, arguments, builder or Builder(), **options)
 
@@ -86,11 +87,11 @@ def _computed(
         inputs[made] = array
         return Tensor(made, builder)
 
-    value, gradients = _recorded(function, argnums, _mapped(parameter, arguments), builder, **options)
-    leaves = [value, *_leaves(gradients)]
-    arrays = evaluate(Graph("gradient", tuple(inputs), tuple(leaf.value for leaf in leaves)), list(inputs.values()))
-    results = dict(zip((leaf.value for leaf in leaves), arrays, strict=True))
-    return results[value.value], _mapped(lambda leaf: results[leaf.value], gradients)
+    value, gradients = _recorded(function, argnums, mapped(parameter, arguments), builder, **options)
+    ends = [value, *leaves(gradients)]
+    arrays = evaluate(Graph("gradient", tuple(inputs), tuple(leaf.value for leaf in ends)), list(inputs.values()))
+    results = dict(zip((leaf.value for leaf in ends), arrays, strict=True))
+    return results[value.value], mapped(lambda leaf: results[leaf.value], gradients)
 
 
 def _recorded(
@@ -106,7 +107,7 @@ def _recorded(
     actual: dict[Value, Value] = {}
     given = list(arguments)
     for place in places:
-        given[place] = _mapped(lambda leaf, place=place: _variable(leaf, place, builder, actual), arguments[place])
+        given[place] = mapped(lambda leaf, place=place: _variable(leaf, place, builder, actual), arguments[place])
     written = len(builder.effects)
     loss = _loss(function(*given))
     found = pullback([(loss, _one(loss))], tuple(actual), builder, rules_of(catalogue))
@@ -119,7 +120,7 @@ def _recorded(
         end = found.get(leaf.value)
         return ops.zeros_like(Tensor(actual[leaf.value], builder)) if end is None else _moved(end, moved)
 
-    gradients = tuple(_mapped(cotangent, given[place]) for place in places)
+    gradients = tuple(mapped(cotangent, given[place]) for place in places)
     return _moved(loss, moved), gradients[0] if isinstance(argnums, int) else gradients
 
 
@@ -179,22 +180,6 @@ def rules_of(catalogue: Catalogue | None) -> Rules:
         {entry.name: entry for entry in known.gradients},
         {entry.name: entry for entry in known.expanders},
     )
-
-
-def _mapped(function: Function, tree: Any) -> Any:  # tuples, lists and dicts of leaves
-    if isinstance(tree, Mapping):
-        entries = cast("Mapping[Any, Any]", tree)
-        return {key: _mapped(function, item) for key, item in entries.items()}
-    if isinstance(tree, tuple | list):
-        items = cast("Sequence[Any]", tree)
-        return type(tree)(_mapped(function, item) for item in items)
-    return function(tree)
-
-
-def _leaves(tree: Any) -> list[Any]:
-    found: list[Any] = []
-    _mapped(found.append, tree)
-    return found
 
 
 def _graph_gradient(

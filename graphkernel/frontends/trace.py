@@ -6,12 +6,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
 
 from graphkernel.errors import FrontendError, nearest
+from graphkernel.frontends.structure import named_map
 from graphkernel.ir.graph import Alias, Builder, Graph, Value
 from graphkernel.ir.types import DTYPES, Dim, DType, Sym, TensorType, parse_dim
 from graphkernel.ir.types import dtype as dtype_of
@@ -30,36 +32,120 @@ class Cell(Protocol):
 
 def spec(shape: int | str | Sequence[Dim | str], dtype: str | DType = "float32") -> TensorType:
     """The type of an argument. Extents are ints or symbols: ``spec(("N", 4))``; equal names are equal extents."""
-    dims = (shape,) if isinstance(shape, int | str | Sym) else shape
-    extents = tuple(parse_dim(dim) if isinstance(dim, str) else dim for dim in dims)
-    if any(isinstance(extent, int) and extent < 0 for extent in extents):
-        raise FrontendError(f"spec: negative extent in {extents}; an extent that is not known has a name, such as 'N'")
+    dims = shape if isinstance(shape, Sequence) and not isinstance(shape, str) else (shape,)
+    extents = tuple(map(_extent, dims))
     try:
         return TensorType(extents, dtype_of(dtype))
     except ValueError as error:
         raise FrontendError(f"spec: {error}{nearest(str(dtype), [known.name for known in DTYPES])}") from error
 
 
+def _extent(given: object) -> Dim:
+    """An extent as it is written; ``FrontendError`` where it is none."""
+    if isinstance(given, str):
+        try:
+            return parse_dim(given)
+        except ValueError as error:
+            raise FrontendError(f"spec: {error}") from error
+    if isinstance(given, Sym):
+        return given
+    number = int(given) if isinstance(given, int | np.integer) and not isinstance(given, bool) else None
+    if number is None or number < 0:
+        what = "no extent:" if number is None else "negative extent"
+        raise FrontendError(f"spec: {what} {given!r}; an extent that is not known has a name, such as 'N'")
+    return number
+
+
+@dataclass(frozen=True)
+class Static:
+    """An argument that is known when the function is traced: the function gets the value itself."""
+
+    value: object
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """The graph of a call, and what the call gave: containers with the number of a graph output, or None, as leaves."""
+
+    graph: Graph
+    result: Any
+
+
 def trace(function: Callable[..., Any] | Cell, *specs: Any, name: str | None = None) -> Graph:  # specs nest
     """The graph of a function.
 
     One spec for each argument: a :func:`spec`, an example array, or a tuple, list or dict of them. Inputs are named
-    after the parameters (``x``, or ``x_0``, ``x_key`` inside containers), outputs are flattened in order. What
-    ``ops.assign`` wrote into inputs becomes further outputs that alias them. Raises ``FrontendError``.
+    after the parameters (``x``, or ``x_0``, ``x_key`` inside containers), outputs after the keys of a dict that the
+    function returns, and are flattened in order. What ``ops.assign`` wrote into inputs becomes further outputs that alias
+    them. Raises ``FrontendError``.
     """
+    return record_call(function, specs, {}, name).graph
+
+
+def record_call(
+    function: Callable[..., Any] | Cell,
+    positional: Sequence[Any],  # specs nest
+    keywords: Mapping[str, Any],
+    name: str | None = None,
+) -> Recorded:
+    """A call with specs, example arrays, :class:`Static` values, or containers of these, as :func:`trace` takes them."""
+    _refuse_torch(function)
     target = function.construct if isinstance(function, Cell) else function
     builder = Builder()
-    names = _parameter_names(target, len(specs))
+    names = [*_parameter_names(target, len(positional)), *keywords]
     inputs: list[Value] = []
-    arguments = [_argument(builder, inputs, *pair) for pair in zip(names, specs, strict=True)]
-    outputs = [_output(builder, leaf) for leaf in _leaves(target(*arguments))]
+
+    def argument(called: str, given: object) -> object:
+        if isinstance(given, Static):
+            return given.value
+        inputs.append(builder.parameter(called, _type_of(called, given)))
+        return Tensor(inputs[-1], builder)
+
+    given = zip(names, (*positional, *keywords.values()), strict=True)
+    arguments = [named_map(argument, each, called) for called, each in given]
+    first = len(positional)
+    returned = target(*arguments[:first], **dict(zip(keywords, arguments[first:], strict=True)))
+    return _recorded(builder, inputs, returned, name or _function_name(function))
+
+
+def _recorded(builder: Builder, inputs: Sequence[Value], returned: object, name: str) -> Recorded:
+    """The graph of what the builder recorded; values that were written into inputs are its last outputs."""
+    outputs: list[Value] = []
+    called: list[str] = []
+
+    def output(path: str, leaf: object) -> int | None:
+        if leaf is None and (leaf is not returned or builder.effects):
+            return None
+        called.append(path)
+        outputs.append(_output(builder, leaf))
+        return len(outputs) - 1
+
+    result = named_map(output, returned, "" if isinstance(returned, Mapping) else "output")
     written = dict(builder.effects)  # the last write into an input counts
-    outputs.extend(value for value in written.values() if value not in outputs)
+    hidden = {value: target.node.name for target, value in written.items() if value not in outputs}
+    outputs.extend(hidden)
     aliases = tuple(Alias(outputs.index(value), inputs.index(target)) for target, value in written.items())
-    return Graph(name or _function_name(function), tuple(inputs), tuple(outputs), aliases)
+    results = (*called, *hidden.values()) if _has_keys(returned) else ()
+    return Recorded(Graph(name, tuple(inputs), tuple(outputs), aliases, results), result)
+
+
+def _has_keys(tree: object) -> bool:
+    """Whether a mapping is somewhere in it, which names what it holds."""
+    inside = cast("Sequence[object]", tree) if isinstance(tree, tuple | list) else ()
+    return isinstance(tree, Mapping) or any(map(_has_keys, inside))
+
+
+def _refuse_torch(function: object) -> None:
+    """A module of torch computes with torch's functions, which take no tensors of ours."""
+    if any(base.__module__.partition(".")[0] == "torch" for base in type(function).__mro__):
+        raise FrontendError(
+            f"{type(function).__name__} is a module of torch, whose operators cannot be traced: export it with "
+            "torch.onnx.export(module, arguments, 'model.onnx') and gk.load('model.onnx'), or write it with gk.ops"
+        )
 
 
 def _parameter_names(function: Callable[..., Any], count: int) -> list[str]:
+    """The names of so many positional arguments."""
     parameters = list(inspect.signature(function).parameters.values())
     positional = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     rest = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), None)
@@ -76,33 +162,12 @@ def _function_name(function: object) -> str:
     return name if name.isidentifier() else "main"
 
 
-def _argument(builder: Builder, inputs: list[Value], name: str, given: object) -> Any:  # Tensors, nested as given
-    if isinstance(given, Mapping):
-        entries = cast("Mapping[str, object]", given)
-        return {key: _argument(builder, inputs, f"{name}_{key}", item) for key, item in entries.items()}
-    if isinstance(given, tuple | list):
-        items = cast("Sequence[object]", given)
-        return type(given)(_argument(builder, inputs, f"{name}_{i}", item) for i, item in enumerate(items))
-    inputs.append(builder.parameter(name, _type_of(name, given)))
-    return Tensor(inputs[-1], builder)
-
-
 def _type_of(name: str, given: object) -> TensorType:
     if isinstance(given, TensorType):
         return given
     if isinstance(given, np.ndarray):
         return TensorType(tuple(given.shape), dtype_of(given.dtype))
     raise FrontendError(f"argument {name}: expected gk.spec(shape, dtype) or an array, got {type(given).__name__}")
-
-
-def _leaves(result: object) -> Iterator[object]:
-    if isinstance(result, Mapping):
-        result = tuple(cast("Mapping[object, object]", result).values())
-    if isinstance(result, tuple | list):
-        for item in cast("Sequence[object]", result):
-            yield from _leaves(item)
-    else:
-        yield result
 
 
 def _output(builder: Builder, leaf: object) -> Value:

@@ -33,7 +33,8 @@ def test_arrays_are_computed_at_once_and_jit_compiles() -> None:
     assert (value.dtype, dw.shape, db.shape) == (np.float32, W.shape, B.shape)
     for found, expected in zip((dw, db), by_hand(), strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
-    for found, expected in zip(gk.jit(both)(W, B, X), (value, dw, db), strict=True):
+    compiled, gradients = gk.jit(both)(W, B, X)
+    for found, expected in zip((compiled, *gradients), (value, dw, db), strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
 
 

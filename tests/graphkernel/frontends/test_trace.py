@@ -129,3 +129,26 @@ def test_a_data_type_that_does_not_exist_is_refused_with_the_nearest() -> None:
 def test_arguments_keep_their_names_whatever_those_are():
     graph = trace(lambda t, c, t1: ops.exp(t) * c + t1, *[spec((4,))] * 3)
     assert graph.input_names == ("t", "c", "t1")
+
+
+@pytest.mark.parametrize("shape", [(None, 4), None, 2.5, (True,), ("N", -1), ("a b",), ([2],)])
+def test_what_is_no_extent_is_refused(shape):
+    with pytest.raises(FrontendError, match=r"^spec: (no extent: |negative extent |.*a b)"):
+        spec(shape)
+
+
+def test_extents_may_be_numpys():
+    shape = np.arange(3, 5)
+    assert str(spec(tuple(shape))) == "f32[3, 4]"  # pyright: ignore[reportArgumentType]  # not said, but understood
+
+
+def test_keys_name_outputs():
+    graph = trace(lambda x: {"loss": ops.reduce_sum(x), "parts": [x, {"twice": x * 2.0}]}, spec(4))
+    assert graph.output_names == ("loss", "parts_0", "parts_1_twice")
+    assert trace(lambda x: (x, x), spec(4)).output_names == ("output_0", "output_1")
+
+    def step(w, x):
+        ops.assign(w, w + x)
+        return {"sum": ops.reduce_sum(x)}
+
+    assert trace(step, spec(4), spec(4)).output_names == ("sum", "w")
