@@ -23,7 +23,7 @@ from graphkernel.frontends.onnx_builder import ModelBuilder
 from graphkernel.frontends.onnx_check import array_of, checked_nodes, named
 from graphkernel.frontends.onnx_derived import DependsOnDataError
 from graphkernel.frontends.onnx_generic import generic_attributes, inferred_types
-from graphkernel.frontends.onnx_nodes import live_nodes, opsets_of
+from graphkernel.frontends.onnx_nodes import Placed, live_nodes, opsets_of
 from graphkernel.frontends.onnx_ops.base import Declined, OnHost, OnnxCall, OnnxRule, Operand, Results
 from graphkernel.frontends.onnx_ops.extents import MOST_ELEMENTS, Extents, extents_of_array, known_extents
 from graphkernel.frontends.onnx_ops.result_shapes import certain_shapes, known_shapes
@@ -68,21 +68,43 @@ def _imported(
         data_type(tensor.data_type, f"initializer {tensor.name}")
         found = weights.get(tensor.name)
         constants[tensor.name] = array_of(tensor, f"initializer {tensor.name}") if found is None else found
-    declared = {info.name: info.type for info in (*model.graph.value_info, *model.graph.output)}
-    infos = [info for info in model.graph.input if info.name not in constants]
-    symbols = Symbols.of(infos, dims or {})
-    builder = ModelBuilder((placed.node for placed in nodes), symbols.derive.told)
-    importer = _Importer(opsets_of(model), Allowance.beside(constants.values()), symbols, declared, builder)
-    importer.values.update((name, _known(array)) for name, array in constants.items())
-    inputs = importer.parameters(infos)
-    for placed in nodes:
-        with named(f"node {placed.position}"):
-            importer.node(placed.node, placed.place)
-    outputs = tuple(importer.output(info.name) for info in model.graph.output)
-    results = tuple(info.name for info in model.graph.output)
-    derived = tuple(importer.symbols.derive.entries.values())
-    name = name or identifier(model.graph.name or "main")
-    return Graph(name, tuple(inputs), outputs, (), results, builder.origins, derived)
+    source = _Source(model, nodes, constants, dims or {}, name or identifier(model.graph.name or "main"))
+    uncut = frozenset[str]()
+    while True:
+        graph, needed = source.imported(uncut)
+        if not needed:
+            return graph
+        uncut |= needed
+
+
+@dataclass(frozen=True, eq=False)
+class _Source:
+    """What is imported: a model with its nodes in order and its weights as arrays, and what the user says of it."""
+
+    model: ModelProto
+    nodes: Sequence[Placed]
+    constants: Mapping[str, np.ndarray]
+    dims: Mapping[str, int]
+    name: str
+
+    def imported(self, uncut: frozenset[str]) -> tuple[Graph, frozenset[str]]:
+        """The graph where these extents are as if nothing were cut, and the extents for which that is needed."""
+        graph = self.model.graph
+        declared = {info.name: info.type for info in (*graph.value_info, *graph.output)}
+        infos = [info for info in graph.input if info.name not in self.constants]
+        symbols = Symbols.of(infos, self.dims, uncut)
+        builder = ModelBuilder((placed.node for placed in self.nodes), symbols.derive.told)
+        allowance = Allowance.beside(self.constants.values())
+        importer = _Importer(opsets_of(self.model), allowance, symbols, declared, builder)
+        importer.values.update((name, _known(array)) for name, array in self.constants.items())
+        inputs = importer.parameters(infos)
+        for placed in self.nodes:
+            with named(f"node {placed.position}"):
+                importer.node(placed.node, placed.place)
+        results = tuple(info.name for info in graph.output)
+        outputs, derived = tuple(map(importer.output, results)), tuple(symbols.derive.entries.values())
+        made = Graph(self.name, tuple(inputs), outputs, (), results, builder.origins, derived)
+        return made, frozenset(symbols.derive.needed)
 
 
 @cache

@@ -2,15 +2,19 @@
 
 Whatever is no polynomial becomes a symbol that the graph derives; equal arithmetic gives equal symbols, so that the two
 branches of a residual block have one extent.
+
+A slice ``table[:S]`` of ten rows has the extent min(S, 10). If it is added to S rows, then no run is possible in which
+it is not S. Such extents are ``needed`` as if nothing were cut, and an import that is told so gives them the extent S.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from graphkernel.ir.derived import FUNCTIONS, Derived
-from graphkernel.ir.types import Dim, Sym, divide_exactly, sym
+from graphkernel.ir.types import Dim, Sym, divide_exactly, substitute, sym, symbols_of
 
 MOST_STEPS = 6  # bounds that are put in one after the other to see a sign
 
@@ -21,12 +25,19 @@ class DependsOnDataError(Exception):
 
 @dataclass
 class DerivedExtents:
-    """``told`` are the symbols that the inputs tell, ``name`` makes names; ``entries`` are derived in their order."""
+    """``told`` are the symbols that the inputs tell, ``name`` makes names; ``entries`` are derived in their order.
+
+    ``uncut`` are lesser and greater ones (by :meth:`text`) of which only the first operand counts, ``needed`` are further
+    ones for which that would make operands fit.
+    """
 
     told: set[str]
     name: Callable[[], str]
+    uncut: frozenset[str] = frozenset()
+    needed: set[str] = field(default_factory=set[str])
     entries: dict[str, Derived] = field(default_factory=dict[str, Derived])
     _known: dict[tuple[str, Dim, Dim], Dim] = field(default_factory=dict[tuple[str, Dim, Dim], Dim])
+    _first: dict[str, Dim] = field(default_factory=dict[str, Dim])
 
     def floor_div(self, dividend: Dim, divisor: Dim) -> Dim:
         """The quotient rounded down. Raises ``ZeroDivisionError``."""
@@ -46,19 +57,50 @@ class DerivedExtents:
         """The lesser of two."""
         if self.is_nonnegative(a - b):
             return b
-        return a if self.is_nonnegative(b - a) else self._derived("min", *_ordered(a, b))
+        return a if self.is_nonnegative(b - a) else self._cut("min", a, b)
 
     def greatest(self, a: Dim, b: Dim) -> Dim:
         """The greater of two."""
         if self.is_nonnegative(a - b):
             return a
-        return b if self.is_nonnegative(b - a) else self._derived("max", *_ordered(a, b))
+        return b if self.is_nonnegative(b - a) else self._cut("max", a, b)
 
     def broadcast(self, a: Dim, b: Dim) -> Dim:
         """The extent of an axis of two operands that broadcast; a number other than 1 settles it."""
         if a == b or b == 1 or (isinstance(a, int) and a != 1):
             return a
-        return b if a == 1 or isinstance(b, int) else self._derived("broadcast", *_ordered(a, b))
+        if a == 1 or isinstance(b, int):
+            return b
+        return a if self.must_equal(a, b) else self._derived("broadcast", *_ordered(a, b))
+
+    def must_equal(self, a: Dim, b: Dim) -> bool:
+        """Whether two extents are one once nothing is cut; that is noted as needed."""
+        found: set[str] = set()
+        if isinstance(a, int) or isinstance(b, int) or self._uncut(a, found) != self._uncut(b, found):
+            return False
+        self.needed |= found
+        return True
+
+    def _uncut(self, dim: Dim, found: set[str]) -> Dim:
+        """The dim as if nothing were cut; ``found`` takes what that is about."""
+        names = [name for name in symbols_of((dim,)) if isinstance(self._first.get(name), Sym)]
+        found.update(self._text(self.entries[name]) for name in names)
+        return substitute(dim, {name: self._uncut(self._first[name], found) for name in names})
+
+    def _cut(self, function: str, a: Dim, b: Dim) -> Dim:
+        first, second = _ordered(a, b)
+        if isinstance(a, Sym) and self._text(Derived("", function, first, second)) in self.uncut:
+            return a
+        made = self._derived(function, first, second)
+        if isinstance(made, Sym):
+            self._first.setdefault(made.symbols[0], a)
+        return made
+
+    def _text(self, entry: Derived) -> str:
+        """What is derived, without names of what is derived, which differ from import to import."""
+        text = f"{entry.function}({entry.first}, {entry.second})"
+        inner = {name: self._text(self.entries[name]) for name in entry.symbols if name in self.entries}
+        return re.sub(r"\w+", lambda word: inner.get(word.group(), word.group()), text)
 
     def shape(self, shapes: Iterable[Iterable[Dim]]) -> tuple[Dim, ...]:
         """The shape of operands that broadcast."""

@@ -31,10 +31,11 @@ class Symbols:
 
     names: set[str]
     given: Mapping[str, int]
+    uncut: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         self._numbers = count()
-        self.derive = DerivedExtents(set(), self.numbered)
+        self.derive = DerivedExtents(set(), self.numbered, self.uncut)
 
     def numbered(self) -> str:
         """A name for an extent that follows from others, or from nothing."""
@@ -43,10 +44,10 @@ class Symbols:
         return name
 
     @staticmethod
-    def of(inputs: Iterable[ValueInfoProto], given: Mapping[str, int]) -> Symbols:
+    def of(inputs: Iterable[ValueInfoProto], given: Mapping[str, int], uncut: frozenset[str] = frozenset()) -> Symbols:
         """Of the inputs of a model; ``given`` has a number for some names, as the model or as we write them."""
         names = {text for info in inputs for text in _texts(info) if _is_name(text)}
-        return Symbols(names, {symbol_name(name): extent for name, extent in given.items()})
+        return Symbols(names, {symbol_name(name): extent for name, extent in given.items()}, uncut)
 
     def input_type(self, of: TensorType) -> TensorType:
         """The type of an input with the given numbers in place."""

@@ -63,6 +63,7 @@ def _product(call: OnnxCall) -> Shapes:
     a, b = map(shape_of, call.operands[:2])
     if min(len(a), len(b)) < 2:
         raise DependsOnDataError("vectors")
+    call.derive.must_equal(a[-1], b[-2])
     return ((*call.derive.shape((a[:-2], b[:-2])), a[-2], b[-1]),)
 
 
@@ -79,6 +80,9 @@ def _reshape(call: OnnxCall) -> Shapes:
 def _concat(call: OnnxCall) -> Shapes:
     shapes = [shape_of(x) for x in call.operands]
     axis = call.attribute("axis", 1) % len(shapes[0])
+    for shape in shapes[1:]:
+        for place in set(range(len(shape))) - {axis}:
+            call.derive.must_equal(shapes[0][place], shape[place])
     total = sum((shape[axis] for shape in shapes[1:]), shapes[0][axis])
     return ((*shapes[0][:axis], total, *shapes[0][axis + 1 :]),)
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from graphkernel import ops
 from graphkernel.errors import TypeRuleError
+from graphkernel.frontends.onnx_derived import DependsOnDataError, DerivedExtents
 from graphkernel.frontends.onnx_ops.base import (
     Declined,
     OnHost,
@@ -18,13 +19,13 @@ from graphkernel.frontends.onnx_ops.base import (
     sliced_range,
     static,
 )
-from graphkernel.ir.types import Dim, Sym, divide_exactly, product
+from graphkernel.ir.types import Dim, Sym, product
 from graphkernel.limits import LIMITS
 from graphkernel.ops.extents import EXTENT
 from graphkernel.ops.tensor import Tensor
 from graphkernel.ops.type_rules import broadcast_shapes
 
-BEYOND_EVERY_END = 2**31 - 1  # how exporters spell "to the end"
+BEYOND_EVERY_END = 10**9  # exporters spell "to the end" as this, 2**31 - 1 or 2**63 - 1; no axis is as long
 RUN_TIME_SHAPE = Declined("the shape is computed at run time")
 
 
@@ -39,14 +40,17 @@ def reshape(call: OnnxCall) -> Results:
     dims = tuple(have[i] if d == 0 and not keeps_zero else d for i, d in enumerate(target))
     if dims.count(-1) == 1:
         known = product(dim for dim in dims if dim != -1)
-        missing = divide_exactly(product(have), known) if known != 0 else None
-        if missing is None:
+        if known == 0:
             return Declined(f"the -1 of {dims} cannot be worked out from {have}")
+        missing = call.derive.floor_div(product(have), known)
         dims = tuple(missing if dim == -1 else dim for dim in dims)
     wanted, given = static(dims), static(have)
     if wanted is not None and given is not None and prod(wanted) != prod(given):
         raise ValueError(f"{given} cannot be reshaped to {wanted}")
-    return ops.reshape(x, dims)
+    try:
+        return ops.reshape(x, dims)
+    except TypeRuleError as error:  # that there are as many elements follows from what extents are derived from
+        return OnHost(dims, str(error))
 
 
 @onnx_op("Transpose")
@@ -128,15 +132,13 @@ def cut(call: OnnxCall) -> Results:
     begin: list[Dim] = [0] * len(have)
     end, strides = list(have), [1] * len(have)
     for axis, start, stop, step in parts:
-        begin[axis], end[axis] = _clamped(have[axis], start, stop, step)
+        begin[axis], end[axis] = _clamped(call.derive, have[axis], start, stop, step)
         strides[axis] = step
     try:
         return ops.strided_slice(x, begin, end, strides)
-    except TypeRuleError as error:  # a symbolic bound may lie outside; exporters write slices that do not
-        extents = tuple(_extent(*part) for part in zip(begin, end, strides, strict=True))
-        return (
-            Declined(str(error)) if None in extents else OnHost(tuple(e for e in extents if e is not None), str(error))
-        )
+    except TypeRuleError as error:  # nothing but the graph says that a symbolic bound lies within
+        extents = [_extent(call.derive, *part) for part in zip(begin, end, strides, strict=True)]
+        return OnHost(tuple(extents), str(error))
 
 
 def _slice_parts(call: OnnxCall) -> list[tuple[int, Dim, Dim, int]] | Declined:
@@ -150,22 +152,31 @@ def _slice_parts(call: OnnxCall) -> list[tuple[int, Dim, Dim, int]] | Declined:
     return list(zip(axes or range(len(starts)), starts, ends, steps or (1,) * len(starts), strict=True))
 
 
-def _clamped(extent: Dim, start: Dim, stop: Dim, step: int) -> tuple[Dim, Dim]:
-    """Bounds as ``StridedSlice`` takes them."""
+def _clamped(derive: DerivedExtents, extent: Dim, start: Dim, stop: Dim, step: int) -> tuple[Dim, Dim]:
+    """Bounds as ``StridedSlice`` takes them: counted from the front and cut to the extent, whatever they are."""
     if isinstance(extent, int) and isinstance(start, int) and isinstance(stop, int):
         return sliced_range(extent, start, stop, step)
-    if isinstance(start, int) and start >= BEYOND_EVERY_END and step > 0:
-        return extent, extent
-    to_the_end = isinstance(stop, int) and stop >= BEYOND_EVERY_END
-    last = extent if to_the_end else extent + stop if isinstance(stop, int) and stop < 0 else stop
-    return extent + start if isinstance(start, int) and start < 0 else start, last
+    lowest, highest = (0, extent) if step > 0 else (-1, extent - 1)
+    begin, end = (_counted_from_front(derive, extent, bound) for bound in (start, stop))
+    return (
+        derive.least(derive.greatest(begin, 0), highest),
+        derive.least(derive.greatest(end, lowest), highest),
+    )
 
 
-def _extent(begin: Dim, end: Dim, step: int) -> Dim | None:
-    """The number of elements; None when that is no polynomial."""
-    if isinstance(begin, int) and isinstance(end, int):
-        return len(range(begin, end, step))
-    return end - begin if step == 1 else None
+def _counted_from_front(derive: DerivedExtents, extent: Dim, bound: Dim) -> Dim:
+    """A negative bound counts from the end; one far beyond is cut, so that the sum is no large number."""
+    if derive.is_nonnegative(bound):
+        return extent if isinstance(bound, int) and bound >= BEYOND_EVERY_END else bound
+    if not derive.is_nonnegative(-1 - bound):
+        raise DependsOnDataError(f"whether {bound} counts from the end")
+    return -1 if isinstance(bound, int) and bound <= -BEYOND_EVERY_END else extent + bound
+
+
+def _extent(derive: DerivedExtents, begin: Dim, end: Dim, step: int) -> Dim:
+    """The number of elements."""
+    room = end - begin if step > 0 else begin - end
+    return derive.greatest(derive.ceil_div(room, abs(step)), 0)
 
 
 @onnx_op("Pad")
@@ -237,9 +248,6 @@ def value_range(call: OnnxCall) -> Results:
     start, limit, delta = (call.array(position) for position in range(3))
     if start is not None and limit is not None and delta is not None:
         return _counted(start, limit, delta)
-    begin, end, step = (call.dims(position) for position in range(3))
-    if begin == (0,) and step == (1,) and end is not None:
-        return OnHost(end, "the bounds are symbolic")
     return Declined("the bounds are computed at run time")
 
 

@@ -120,3 +120,69 @@ def test_a_short_time_fourier_transform_has_half_of_the_spectrum() -> None:
         for operands in (["x", "step", "w"], ["x", "step", "", "n"]):
             x = arrays((2, 100, 1))
             agrees(model([node("STFT", operands, ["y"])], {"x": x}, constants=constants, shapes={"x": shape}), {"x": x})
+
+
+FAR = [2**63 - 1, 2**31 - 1, 10**9, -(2**63), -(2**31), -(10**9)]
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_slices_mean_what_onnxruntime_means(seed: int) -> None:
+    random = Random(seed)
+    step = random.choice([1, 1, 2, 3, -1, -2, 2**31])
+    start, stop = (random.choice([*range(-9, 10), *FAR]) for _ in range(2))
+    constants = {
+        "b": np.array([start]),
+        "e": np.array([stop]),
+        "a": np.array([random.choice([1, -2])]),
+        "s": np.array([step]),
+    }
+    nodes = [node("Slice", ["x", "b", "e", "a", "s"], ["c"]), node("Neg", ["c"], ["y"])]
+    for columns in (1, 2, 5, 8, 12):
+        x = arrays((3, columns, 2))
+        for shape in (x.shape, ("N", "M", 2), (3, "M", "M")):
+            if shape != (3, "M", "M") or columns == 2:
+                agrees(model(nodes, {"x": x}, constants=constants, shapes={"x": shape}), {"x": x})
+
+
+@pytest.mark.parametrize(
+    ("starts", "ends"), [((-(2**63),), (5,)), ((0,), (2**63 - 1,)), ((-3,), (10**9,)), ((2,), (-1,))]
+)
+def test_slices_of_older_opsets(starts: Sequence[int], ends: Sequence[int]) -> None:
+    x = arrays((2, 6))
+    made = node("Slice", ["x"], ["y"], starts=starts, ends=ends, axes=[1])
+    for shape in (x.shape, ("N", "M")):
+        agrees(model([made], {"x": x}, opset=9, shapes={"x": shape}), {"x": x})
+
+
+def sliced_by_length(*more: NodeProto) -> list[NodeProto]:
+    """A table cut to the length of x, and what is done with it."""
+    return [node("Shape", ["x"], ["s"]), node("Gather", ["s", "one"], ["n"]), node("Unsqueeze", ["n", "zero"], ["e"]),
+            node("Slice", ["table", "zero", "e", "zero"], ["t"]), *more]  # fmt: skip
+
+
+TABLE = {"table": arrays((10, 4)), "one": np.array(1), "zero": np.array([0])}
+
+
+def test_a_table_that_is_cut_to_a_length_is_as_long_where_that_is_needed() -> None:
+    """Positions of a transformer: added to as many rows, they fuse."""
+    nodes = sliced_by_length(node("Add", ["x", "t"], ["y"]))
+    for rows in (3, 10):
+        x = arrays((2, rows, 4))
+        graph = agrees(model(nodes, {"x": x}, constants=TABLE, shapes={"x": ("B", "S", 4)}), {"x": x})
+        assert graph.derived == ()
+        assert "Add" in [found.op.name for found in graph.operators]
+
+
+def test_a_table_that_is_cut_to_a_length_is_cut_elsewhere() -> None:
+    nodes = sliced_by_length(node("Identity", ["t"], ["y"]))
+    for rows in (3, 10, 12):
+        x = arrays((2, rows, 4))
+        agrees(model(nodes, {"x": x}, constants=TABLE, shapes={"x": ("B", "S", 4)}), {"x": x})
+
+
+def test_a_part_of_a_long_operand_broadcasts_where_it_is_one_element() -> None:
+    nodes = [node("Slice", ["x", "zero", "eight", "one"], ["c"]), node("Add", ["c", "k"], ["y"])]
+    constants = {"zero": np.array([0]), "eight": np.array([8]), "one": np.array([1]), "k": arrays((8,))}
+    for columns in (1, 8, 20):
+        x = arrays((2, columns))
+        agrees(model(nodes, {"x": x}, constants=constants, shapes={"x": ("N", "M")}), {"x": x})
