@@ -163,8 +163,10 @@ class Bounds:
                 return plus({}, other, one.get(ONE, Fraction(0)))
         ends = [(self._least(side), self.most(side)) for side in (left, right)]
         if any(low is None or high is None for low, high in ends):
-            signs = all(low is not None and low >= 0 for low, _ in ends)
-            return self._new(Quantity(({},) if signs else ()))
+            (low, _), (other, _) = ends
+            if low is None or other is None or low < 0 or other < 0:
+                return self._new(Quantity())
+            return self._new(Quantity((plus({}, right, low), plus({}, left, other))))
         values = [a * b for a in ends[0] for b in ends[1] if a is not None and b is not None]
         return self._new(Quantity((constant(min(values)),), (constant(max(values)),)))
 

@@ -73,7 +73,7 @@ class _Claims:
     line: int = 0
 
     def __post_init__(self) -> None:
-        self.bounds = Bounds(max(self.machine.cores, 2 * self.machine.cube_cores))
+        self.bounds = Bounds(self.machine.most_blocks)
 
     def block(self, body: Sequence[Statement]) -> None:
         """Statements in order."""

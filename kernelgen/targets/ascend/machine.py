@@ -76,3 +76,8 @@ class Machine:
     def cores(self) -> int:
         """The most blocks of a kernel that run at once."""
         return self.vector_cores if self.split_cores else self.cube_cores
+
+    @property
+    def most_blocks(self) -> int:
+        """The most values that a block's index has; kernels of both kinds of cores have two vector cores a cube core."""
+        return max(self.cores, 2 * self.cube_cores)

@@ -21,6 +21,7 @@ from kernelgen.targets.ascend.expressions import (
     ceil_div,
 )
 from kernelgen.targets.ascend.instructions import GlobalTensor
+from kernelgen.targets.ascend.lower.certain import without_certain
 from kernelgen.targets.ascend.lower.cube.follow import TILE
 from kernelgen.targets.ascend.lower.cube.plan import VECTOR, Plan, meet, plan_of, vector_cores
 from kernelgen.targets.ascend.lower.evaluate import statement
@@ -58,6 +59,7 @@ def promote(nest: Nest, machine: Machine, turn: int, outside: frozenset[str] = f
         _declare(context, buffer, scope)
     meetings = _parts(context, plan, scope)
     body = (*(context.counted.body if context.counted else ()), *context.writer.blocks[0])
+    body = without_certain(body, machine)
     return Program(tuple(context.writer.tiles.values()), tuple(context.tensors.values()), body, meetings)
 
 

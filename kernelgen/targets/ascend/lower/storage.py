@@ -145,11 +145,21 @@ def place(program: Program, capacity: int, levels: Sequence[str] = LEVELS) -> La
     tiles = [tile for tile in program.tiles if not tile.alias and tile.name in known]
     wanted = halves(program)
     for level in levels:
-        for begins in (wanted, {}):
+        for begins in (wanted, {}) if _least(tiles, known, level) <= capacity else ():
             layout = _placed(tiles, known, level, begins)
             if layout.size <= capacity:
                 return layout
     return None
+
+
+def _least(tiles: Sequence[Tile], known: Mapping[str, Life], level: str) -> int:
+    """What the tiles that share with nobody of their part need."""
+    needs: dict[int | None, int] = {}
+    for tile in tiles:
+        life = known[tile.name]
+        if level == ALONE or (level == VECTOR_ONLY and life.copied):
+            needs[life.part] = needs.get(life.part, 0) + tile.size * tile.copies
+    return needs.pop(None, 0) + max(needs.values(), default=0)
 
 
 def _placed(tiles: Sequence[Tile], known: Mapping[str, Life], level: str, begins: Mapping[str, int]) -> Layout:

@@ -21,7 +21,7 @@ for reductions, which are joined turn by turn.
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 
 from kernelgen.dtypes import INT32
@@ -58,7 +58,9 @@ def turns(context: Context, loop: For, scope: Scope, capacity: int) -> Generator
     longest = most(loop.upper, loop.lower)
     writer = context.writer
     if longest is not None and longest <= capacity:
-        yield Turn(lower, writer.let("n", INT32, extent), 0)
+        count = writer.let("n", INT32, extent)
+        with nullcontext() if isinstance(count, Number) else writer.when(count >= 1):
+            yield Turn(lower, count, 0)
         return
     total = writer.let("total", INT32, extent)
     even = isinstance(total, Number) and int(total.value) % capacity == 0
