@@ -50,7 +50,7 @@ def test_random_kernels_agree_with_the_reference(target: str, random: Random) ->
     agrees(sample, target)
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", [*TARGETS, "ascend"])
 @pytest.mark.parametrize("case", CASES, ids=lambda path: path.stem)
 def test_what_failed_once_agrees(case: Path, target: str) -> None:
     agrees(from_json(case), target)

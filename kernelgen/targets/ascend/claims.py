@@ -8,6 +8,7 @@
 | counts, masks and repeats are 1 at least and no more than there are | ``Exp(t, t, n * 1024)`` |
 | what a core's tensors give or take ends within them | ``t[64], 64, n, {.., 128, ..}`` |
 
+Scalars are of 32 bits with a sign, and hold what they compute: a launch whose arrays would be larger is refused (:mod:`entry`).
 Places in GM are shown for the nest (``bounds``). Parameters of products of open sizes, which hold rows of a matrix, are looked
 at in a run only.
 """
@@ -45,6 +46,8 @@ LIMITS = MappingProxyType(
     }
 )
 """Fields that the machine allows less of than their type: from, to."""
+LARGEST = (1 << 31) - 1
+"""What a scalar can be at most."""
 OF_TILES = ("DataCopy", "Binary", "Unary", "Brcb", "Copy")
 """Beginnings of the names of parameters for tiles of vectors; others hold whole rows of a matrix."""
 IN_ROW = frozenset({"unary", "binary", "scalar", "cast", "duplicate", "select", "copy"})
@@ -204,7 +207,7 @@ class _Claims:
         least, most = self.bounds.lower(value), self.bounds.upper(value) if high is not None else None
         if least is None or ceil(least) < low:
             raise self._fault(f"{what} is not shown to be {low} at least, but {_text(least)}")
-        if high is not None and (most is None or floor(most) > high):
+        if high is not None and high < LARGEST and (most is None or floor(most) > high):
             raise self._fault(f"{what} is not shown to be {high} at most, but {_text(most)}")
 
     def _within(self, what: str, stop: Expression, size: Expression) -> None:

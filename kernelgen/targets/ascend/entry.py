@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelgen.errors import CodegenError, UnsupportedError
+from kernelgen.errors import ArgumentError, CodegenError, UnsupportedError
 from kernelgen.nest.nodes import Alloc, Buffer, Nest, Space
 from kernelgen.nest.walk import statements
 from kernelgen.targets.ascend.effort import statements_run
@@ -23,6 +23,9 @@ from kernelgen.targets.ascend.simulate import Report, simulate
 from kernelgen.targets.base import Sample
 
 STEP_LIMIT = 20_000_000
+
+MOST_BYTES = 1 << 31
+"""Of an array whose sizes are open."""
 
 MOST_STATEMENTS = 200_000
 """Of all blocks of a sample: some seconds."""
@@ -40,6 +43,8 @@ class SimulatedEntry:
     def __call__(self, arrays: tuple[Any, ...], symbols: tuple[int, ...] = ()) -> None:
         """Runs the kernel. Raises CodegenError with the findings where the run is not clean."""
         sizes = self._sizes(symbols)
+        if sizes:
+            self._check_bytes(arrays)
         given = {parameter_of(b): _flat(array) for b, array in zip(self.nest.buffers, arrays, strict=True)}
         empty = frozenset(name for name, array in given.items() if not array.size)
         given = {name: np.zeros(32, array.dtype) if name in empty else array for name, array in given.items()}
@@ -81,6 +86,13 @@ class SimulatedEntry:
         """What the text does at these sizes."""
         sizes = self._sizes(symbols)
         return features_of(self.kernel, blocks_of(self.nest, self.machine, sizes), sizes)
+
+    def _check_bytes(self, arrays: tuple[Any, ...]) -> None:
+        """What a kernel for open sizes computes with them are integers of 32 bits: elements and bytes of its arrays."""
+        for buffer, array in zip(self.nest.buffers, arrays, strict=True):
+            if array.nbytes >= MOST_BYTES:
+                message = f"{buffer.name} has {array.nbytes} bytes, kernels for open sizes take less than {MOST_BYTES}"
+                raise ArgumentError(message)
 
     def _sizes(self, symbols: tuple[int, ...]) -> dict[str, int]:
         return dict(zip(self.nest.symbols, symbols, strict=True))

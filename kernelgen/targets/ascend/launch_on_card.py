@@ -184,7 +184,10 @@ def run_kernel(card: Card, binary: bytes, meta: Mapping[str, Any], given: Arrays
     found: dict[str, np.ndarray] = {}
     pointers: list[ctypes.c_void_p] = []
     for argument in meta["arguments"]:
-        pointer = card.allocate(value_of(argument["bytes"], sizes))
+        room = value_of(argument["bytes"], sizes)
+        if meta["tiling"]["fields"] and room >= 1 << 31:
+            raise LaunchError(f"{argument['name']} has {room} bytes; kernels for open sizes count them in 32 bits")
+        pointer = card.allocate(room)
         pointers.append(pointer)
         if argument["role"] != "workspace":
             array = host_array(argument, given, sizes)

@@ -7,13 +7,17 @@ from collections.abc import Callable
 from functools import cache
 
 import kernel_examples as examples
+import numpy as np
 import pytest
 from product_kernels import Shape, product
 
 import kernelgen
 from kernelgen.dims import sym
-from kernelgen.errors import ProofError
+from kernelgen.errors import ArgumentError, ProofError
+from kernelgen.targets.ascend.bounds import Bounds
 from kernelgen.targets.ascend.claims import check_claims
+from kernelgen.targets.ascend.entry import SimulatedEntry
+from kernelgen.targets.ascend.expressions import Expression, Field
 from kernelgen.targets.ascend.machines import ASCEND_910B
 
 SAMPLES = {
@@ -77,3 +81,19 @@ def test_planted_claims_are_rejected(name: str, pattern: str, new: str, said: st
     check_claims(source, ASCEND_910B)
     with pytest.raises(ProofError, match=said):
         check_claims(planted(pattern, new)(source), ASCEND_910B)
+
+
+def test_sizes_whose_bytes_are_no_integers_of_32_bits_are_refused() -> None:
+    kernel = kernelgen.compile(SAMPLES["open rows"](), "ascend")
+    entry = SimulatedEntry(kernel.source, kernel.nest)
+    huge = np.broadcast_to(np.float32(0), (1 << 21, 256))
+    with pytest.raises(ArgumentError, match="2147483648 bytes"):
+        entry((huge, huge), (1 << 21,))
+
+
+S0, S1 = (Field("tiling", name) for name in ("s0", "s1"))
+
+
+@pytest.mark.parametrize(("value", "least"), [(S0 * S1 * 64 - 1, 63), (S0 * S1 - S0, 0), (S0 * S1 - S0 * 2, None)])
+def test_a_product_of_sizes_is_no_less_than_each_of_them(value: Expression, least: int | None) -> None:
+    assert Bounds(1).lower(value) == least
