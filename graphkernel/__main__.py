@@ -2,4 +2,5 @@
 
 from graphkernel.cli import main
 
-main()
+if __name__ == "__main__":  # processes that a command starts import this file as well
+    main()

@@ -12,5 +12,6 @@ must keep), ``memory`` (where arrays lie), ``poison`` (memory that shows mistake
 given shapes), ``failures`` (what a failed step
 tells), ``executable`` (the callable); on a CUDA device: ``cupy_host`` (the rest on cupy), ``device`` (its memory),
 ``capture`` (a plan as one CUDA graph), ``device_executable`` (the callable there); ``measure`` (how long calls and steps
-take), ``kernel_cache`` (the files of compiled kernels), ``whole_model`` (an ONNX file on onnxruntime as it is).
+take), ``kernel_cache`` (the files of compiled kernels), ``peak_memory``,
+``whole_model`` (an ONNX file on onnxruntime as it is).
 """

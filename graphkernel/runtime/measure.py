@@ -1,10 +1,10 @@
-"""How long calls and steps take: rounds in which all contestants take turns, since the speed of a machine drifts."""
+"""How long calls and steps take."""
 
 from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from graphkernel.ir.bind import bind
@@ -34,19 +34,6 @@ class StepTime:
     seconds: Spread
 
 
-def compare(calls: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, Spread]:
-    """The seconds of each call, measured in turns. Every call is made once before, unmeasured."""
-    often = {name: _how_often(call) for name, call in calls.items()}
-    seconds: dict[str, list[float]] = {name: [] for name in calls}
-    for _ in range(rounds):
-        for name, call in calls.items():
-            start = time.perf_counter()
-            for _ in range(often[name]):
-                call()
-            seconds[name].append((time.perf_counter() - start) / often[name])
-    return {name: _spread(found) for name, found in seconds.items()}
-
-
 def profile(executable: Executable, arrays: Sequence[Array], rounds: int) -> tuple[StepTime, ...]:
     """The seconds of every step of the executable's plan on these inputs, in the order of the plan."""
     plan = executable.plan
@@ -61,11 +48,20 @@ def profile(executable: Executable, arrays: Sequence[Array], rounds: int) -> tup
     for _ in range(rounds):
         executable.run_in(timed, given)
     return tuple(
-        StepTime(step.name, _kind(step), _spread(found)) for step, found in zip(plan.steps, seconds, strict=True)
+        StepTime(step.name, _kind(step), spread_of(found)) for step, found in zip(plan.steps, seconds, strict=True)
     )
 
 
-def _how_often(call: Callable[[], object]) -> int:
+def seconds_of(call: Callable[[], object], often: int) -> float:
+    """The seconds of one call, as the mean of so many."""
+    start = time.perf_counter()
+    for _ in range(often):
+        call()
+    return (time.perf_counter() - start) / often
+
+
+def how_often(call: Callable[[], object]) -> int:
+    """How many calls the clock can tell the time of. Calls twice."""
     call()
     start = time.perf_counter()
     call()
@@ -86,5 +82,6 @@ def _kind(step: Step) -> str:
     return "kernel" if isinstance(step, KernelStep) else "view" if isinstance(step, ViewStep) else "host"
 
 
-def _spread(seconds: Sequence[float]) -> Spread:
+def spread_of(seconds: Sequence[float]) -> Spread:
+    """The middle and the ends of what was measured."""
     return Spread(statistics.median(seconds), min(seconds), max(seconds))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from typer.testing import CliRunner
 
@@ -17,6 +18,7 @@ from graphkernel import ops
 from graphkernel.cli import CHECK_FAILED, WRONG_USE, app
 from graphkernel.passes.cluster import graph_kernel_cluster
 from graphkernel.pipeline import PIPELINE
+from tests.support.onnx_models import model as onnx_model
 
 RUNNER = CliRunner()
 
@@ -78,18 +80,29 @@ def test_run_takes_arrays_from_a_file(path: Path, tmp_path: Path) -> None:
     assert "min 1, mean 1, max 1" in call("run", path, "--input", tmp_path / "in.npz")
 
 
-def test_bench_takes_turns_fused_and_unfused(path: Path) -> None:
-    head, fused, unfused = map(cells, call("bench", path, "--dim", "N=3", "--rounds", "2").splitlines())
-    assert head == ["ms", "least", "greatest", "of the fused time"]
-    assert (fused[0], fused[-1]) == ("fused", "1.00")
-    assert unfused[0] == "unfused"
+def test_bench_shows_onnxruntime_unfused_and_fused_with_speed_and_memory(tmp_path: Path) -> None:
+    model = tmp_path / "net.onnx"
+    onnx.save(onnx_model([onnx.helper.make_node("Exp", ["x"], ["y"])], {"x": np.ones((3, 4), np.float32)}), model)
+    found = RUNNER.invoke(app, ["bench", str(model), "--rounds", "2", "--json"], catch_exceptions=False)
+    rows = json.loads(found.stdout)
+    assert [row["contestant"] for row in rows] == ["onnxruntime", "unfused", "fused"]
+    assert [row["speed"] for row in rows] == pytest.approx([rows[0]["ms"] / row["ms"] for row in rows])
+    assert min(row["peak memory"] for row in rows) > 2**20
+    assert "x float32[3, 4]: " in found.stderr
+    assert " threads of " in found.stderr or "1 thread of " in found.stderr
+    assert re.search(r"fused is [0-9.]+ times as fast as onnxruntime", found.stderr)
 
 
-def test_profile_shares_the_time_out(path: Path) -> None:
-    head, *rows = map(cells, call("profile", path, "--rounds", "2").splitlines())
-    assert head == ["step", "kind", "ms", "least", "greatest", "share"]
-    assert [row[1] for row in rows] == ["kernel", "host", "kernel"]
-    assert sum(int(row[-1].rstrip("%")) for row in rows) in range(98, 103)
+def test_profile_sorts_by_cost_and_has_the_names_of_the_report(path: Path) -> None:
+    table = call("profile", path, "--rounds", "2")
+    head, *rows = map(cells, table.splitlines()[:-1])
+    assert head == ["what runs", "kind", "calls", "ms", "share"]
+    assert sorted(row[1] for row in rows) == ["host", "kernel", "kernel"]
+    assert [float(row[3]) for row in rows] == sorted((float(row[3]) for row in rows), reverse=True)
+    assert abs(sum(float(row[-1].rstrip("%")) for row in rows) - 100.0) < 0.2
+    reported = call("report", path)
+    assert all(row[0] in reported for row in rows)
+    assert re.search(r"kernel [0-9.e-]+ ms \([0-9.]+%\), host [0-9.e-]+ ms \([0-9.]+%\); [0-9.e-]+ ms in all", table)
 
 
 def test_run_fails_when_results_differ(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
