@@ -2,8 +2,8 @@
 
 Rooms, lowest floor first: ``errors``, ``escape``, ``limits``, ``doors``, ``options`` (with ``flag_text``), ``catalogue``,
 ``decisions``, ``logs``, ``array_files``; ``ir``; ``ops``; ``cluster`` and ``expanders``; ``gradients``; ``patterns``;
-``passes``; ``declarations``; ``pipeline``, ``hooks``, ``handoff``; ``runtime``, ``report``, ``driver``; ``bisect``, ``export``;
-``frontends``; ``cli``. A floor imports only floors below.
+``passes``; ``declarations``; ``pipeline``, ``hooks``, ``handoff``; ``runtime``, ``report``, ``packages``, ``driver``;
+``bisect``, ``export``; ``frontends``; ``cli``. A floor imports only floors below.
 
 Importing the package is light: each public name loads its room on first use.
 """
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from graphkernel.ir.graph import Graph
     from graphkernel.ir.text import show
     from graphkernel.options import Options
+    from graphkernel.packages.read import load_compiled
     from graphkernel.report.explain import Explanation
     from graphkernel.report.report import Report
     from graphkernel.runtime.executable import Executable
@@ -33,13 +34,14 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
-    "trace", "spec", "load", "save", "parse", "show", "optimize", "explain", "compile", "jit", "grad",
+    "trace", "spec", "load", "save", "load_compiled", "parse", "show", "optimize", "explain", "compile", "jit", "grad",
     "value_and_grad", "evaluate", "ops",
     "Graph", "Options", "Executable", "Report", "Explanation", "GraphKernelError",
 ]  # fmt: skip
 
 _ROOMS: Mapping[str, str] = {
     "trace": "frontends.trace", "spec": "frontends.trace", "load": "frontends.load", "save": "frontends.load",
+    "load_compiled": "packages.read",
     "parse": "frontends.load", "show": "ir.text", "optimize": "driver", "explain": "driver", "compile": "driver",
     "jit": "frontends.jit", "grad": "frontends.differentiate", "value_and_grad": "frontends.differentiate",
     "evaluate": "ir.evaluate", "Graph": "ir.graph", "Options": "options",

@@ -21,6 +21,7 @@ from graphkernel.ir.inline import inline
 from graphkernel.logs import follow
 from graphkernel.ops.host import ONNX
 from graphkernel.options import Environment, Options, requested
+from graphkernel.packages.write import save_package
 from graphkernel.passes.base import Hook, run_steps
 from graphkernel.pipeline import steps_for
 from graphkernel.report.collect import fallback, host_entries, kernel_entry, left_to_numpy
@@ -169,7 +170,7 @@ def _planned(fused: Graph, request: _Request, build: _Build, start: float) -> Ex
         return _planned(fused, request, build.without(refusals), time.perf_counter())
 
     made = _executable(plan, report, device, replan, is_checked=request.is_checked)
-    made.again = partial(_compiled, fused, replace(request, progress=None))
+    made.again, made.packer = partial(_compiled, fused, replace(request, progress=None)), save_package
     return made
 
 

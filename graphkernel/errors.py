@@ -65,6 +65,10 @@ class GradientError(GraphKernelError):
     """What is asked for has no gradient: an operator on the way, or the type of an argument or result."""
 
 
+class PackageError(GraphKernelError):
+    """A package that cannot be read, is damaged, or was built for another machine or version; or what cannot be packed."""
+
+
 class RuntimeFailure(GraphKernelError):
     """An executable failed on its inputs, or ``strict=True`` met a fallback."""
 

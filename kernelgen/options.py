@@ -44,6 +44,11 @@ def thread_count() -> int:
     return cores.thread_count(os.environ) or cores.core_count()
 
 
+def asked_threads() -> int | None:
+    """``OMP_NUM_THREADS``, at most the processors of this process; None where it is not set."""
+    return cores.thread_count(os.environ)
+
+
 def limit_threads(count: int) -> None:
     """Sets ``OMP_NUM_THREADS`` for libraries that this process loads later; a value that the user gave stays."""
     os.environ.setdefault("OMP_NUM_THREADS", str(count))

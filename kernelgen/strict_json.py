@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
+from functools import cache
 from types import NoneType, UnionType
 from typing import Any, TypeVar, cast, get_args, get_origin, get_type_hints
 
@@ -51,7 +52,7 @@ def _read_tuple(kinds: tuple[Any, ...], document: object, path: str) -> tuple[ob
 def _read_fields(kind: Any, document: object, path: str) -> object:
     if not isinstance(document, Mapping):
         raise ArgumentError(f"{path}: expected an object, found {_named(document)}")
-    given, hints = cast(Mapping[str, object], document), get_type_hints(kind)
+    given, hints = cast(Mapping[str, object], document), _hints(kind)
     known = {field.name: field for field in fields(kind)}
     for name in given:
         if name not in known:
@@ -64,6 +65,11 @@ def _read_fields(kind: Any, document: object, path: str) -> object:
         return kind(**values)
     except ArgumentError as error:
         raise ArgumentError(f"{path}: {error}") from error
+
+
+@cache
+def _hints(kind: type) -> dict[str, Any]:
+    return get_type_hints(kind)
 
 
 def _named(document: object) -> str:

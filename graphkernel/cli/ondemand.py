@@ -22,6 +22,7 @@ class Entry:
 COMMANDS: Mapping[str, Entry] = {
     "run": Entry("running", "Run a model and compare its results."),
     "optimize": Entry("compiling", "Fuse a model and write the result."),
+    "build": Entry("packaging", "Compile a model into a package for this machine."),
     "explain": Entry("compiling", "What was fused, what was not, and why."),
     "report": Entry("compiling", "The kernels of a model and what runs elsewhere."),
     "bench": Entry("measuring", "Time a model: onnxruntime, unfused, fused."),

@@ -31,10 +31,14 @@ from graphkernel.errors import OptionError
 from graphkernel.hooks import Progress
 from graphkernel.ir.evaluate import evaluate
 from graphkernel.ir.graph import Graph
+from graphkernel.ir.inline import inline
 from graphkernel.ops.random import seeded
+from graphkernel.packages.manifest import PACKAGE
+from graphkernel.packages.read import load_compiled
 from graphkernel.report.difference import summary
 from graphkernel.report.table import Amount
 from graphkernel.report.verdict import MARGIN, Judge, Verdict, verdicts
+from graphkernel.runtime.executable import Executable
 from graphkernel.runtime.whole_model import WholeModel
 
 PEERS = ("unfused", "numpy", "onnxruntime", "nothing")
@@ -62,9 +66,12 @@ def run(
     if against not in PEERS:
         raise OptionError(f"--against {against}: one of {', '.join(PEERS)}")
     with progress("run") as tell:
-        graph = seeded(graph_of(model, dims, tell))
+        if model.suffix == PACKAGE:
+            graph, executable = _packed(model, dims)
+        else:
+            graph = seeded(graph_of(model, dims, tell))
+            executable = compile(graph, opt_level, target, flags or None, progress=tell)
         arrays = arrays_for(graph, inputs, seed)
-        executable = compile(graph, opt_level, target, flags or None, progress=tell)
         tell("running", 0, 0)
         outputs = executable(*(array.copy() for array in arrays))
         expected = _expected(graph, arrays, against, model, tell)
@@ -76,6 +83,14 @@ def run(
     show(*_table(graph, outputs, found, against), as_json)
     if expected is not None:
         _conclude([each for each in found if each is not None], against, rtol)
+
+
+def _packed(package: Path, dims: Sequence[str] | None) -> tuple[Graph, Executable]:
+    """The graph of a package without its kernels, and the executable."""
+    if dims:
+        raise OptionError("--dim: a package runs with all extents that it was built for; give --input")
+    executable = load_compiled(package)
+    return inline(executable.graph, lambda _: True)[0], executable
 
 
 def _expected(graph: Graph, arrays: Arrays, against: str, model: Path, tell: Progress) -> tuple[np.ndarray, ...] | None:

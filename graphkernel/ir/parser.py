@@ -20,13 +20,16 @@ from graphkernel.limits import LIMITS
 
 Item = TypeVar("Item")
 
+Weights = Mapping[str, np.ndarray | ConstantData] | Mapping[str, np.ndarray] | Mapping[str, ConstantData]
+
 _WORDS: Mapping[str, AttrValue] = {"True": True, "False": False, "None": None}
 
 
-def parse(text: str, ops: Mapping[str, OpDef], weights: Mapping[str, np.ndarray] | None = None) -> Graph:
+def parse(text: str, ops: Mapping[str, OpDef], weights: Weights | None = None) -> Graph:
     """The graph that the text says.
 
-    ``weights`` gives the content of constants printed by digest; those it lacks stay without content.
+    ``weights`` gives the content of constants printed by digest, arrays or what was checked before; those it lacks stay
+    without content.
     Raises ``ParseError`` with line, column and what was expected.
     """
     scanner = Scanner(text)
@@ -36,7 +39,7 @@ def parse(text: str, ops: Mapping[str, OpDef], weights: Mapping[str, np.ndarray]
         scanner.here.fail(f"what stands before cannot be: {error or type(error).__name__}")
 
 
-def _parsed(scanner: Scanner, ops: Mapping[str, OpDef], weights: Mapping[str, np.ndarray]) -> Graph:
+def _parsed(scanner: Scanner, ops: Mapping[str, OpDef], weights: Weights) -> Graph:
     kernels: dict[str, _Kernel] = {}
     while scanner.at("kernel"):
         start = scanner.take()
@@ -67,7 +70,7 @@ class _Block:
     scanner: Scanner
     ops: Mapping[str, OpDef]
     kernels: Mapping[str, _Kernel]
-    weights: Mapping[str, np.ndarray]
+    weights: Weights
     values: dict[str, Value] = field(default_factory=dict)
     nodes: int = 0
     depth: int = 0
@@ -128,7 +131,8 @@ class _Block:
         digest = token.text.removeprefix("sha256:")
         if digest not in self.weights:
             return ConstantData(digest, None)
-        data = ConstantData.of(self.weights[digest])
+        given = self.weights[digest]
+        data = given if isinstance(given, ConstantData) else ConstantData.of(given)
         if (
             data.digest != digest
             or data.array is None

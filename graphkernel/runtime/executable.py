@@ -7,11 +7,12 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from operator import length_hint
+from os import PathLike
 from typing import Any, cast
 
 import numpy as np
 
-from graphkernel.errors import InputError, RuntimeFailure
+from graphkernel.errors import InputError, PackageError, RuntimeFailure
 from graphkernel.ir.bind import bind
 from graphkernel.ir.graph import Graph
 from graphkernel.ir.types import TensorType
@@ -35,12 +36,14 @@ class Executable:
     ``exe(x, out=(y,))`` writes into given arrays. Inputs that the graph assigns to are changed in place.
     Several threads may call at once: each call has a frame of its own. ``report`` tells what runs where, and why.
     A pickle holds the optimized graph; whoever reads it compiles that ``again``, mostly from kernels kept on disk.
+    ``exe.save(path)`` writes all of it as a package, which ``graphkernel.load_compiled`` reads without a compiler.
     """
 
     plan: Plan
     report: Report
     memory: Memory = HOST
     again: Callable[[], Executable] | None = field(default=None, repr=False)
+    packer: Callable[[Executable, str | PathLike[str]], None] | None = field(default=None, repr=False)
     _frames: OrderedDict[Hashable, list[Frame]] = field(
         default_factory=OrderedDict[Hashable, "list[Frame]"], repr=False
     )
@@ -54,6 +57,15 @@ class Executable:
                 "this executable is no graph's that was compiled; pickle the graph and compile it there"
             )
         return self.again, ()
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Writes a package: graph, machine code, weights, see :mod:`graphkernel.packages`. It appears whole or not at all.
+
+        Raises ``PackageError`` for what runs elsewhere than on this machine's CPU, or for a file that cannot be written.
+        """
+        if self.packer is None:
+            raise PackageError("this executable is no graph's that was compiled; save the graph")
+        self.packer(self, path)
 
     @property
     def graph(self) -> Graph:

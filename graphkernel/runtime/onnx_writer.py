@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +16,12 @@ OLDEST_OPSET = 13  # that the rules below can write
 SMALL_BYTES = (
     1 << 10
 )  # of constants that the model itself holds: onnxruntime looks at shapes and scalars while it loads
+
+
+ELEMENT_TYPES: Mapping[str, int] = {
+    "float32": 1, "uint8": 2, "int8": 3, "uint16": 4, "int16": 5, "int32": 6, "int64": 7, "bool": 9, "float16": 10,
+    "float64": 11, "uint32": 12, "uint64": 13, "complex64": 14, "complex128": 15, "bfloat16": 16,
+}  # fmt: skip
 
 
 class Unwritable(Exception):
@@ -95,10 +101,8 @@ def initializer(array: np.ndarray, name: str) -> Any:  # an onnx message
 
 
 def element_type(of: DType) -> int:
-    """ONNX's number of a data type."""
-    from onnx import helper
-
-    return int(helper.np_dtype_to_tensor_dtype(of.numpy))
+    """ONNX's number of a data type, without the package onnx: executables of packages need no more than it."""
+    return ELEMENT_TYPES[of.name]
 
 
 def result_names(result: str, count: int) -> tuple[str, ...]:

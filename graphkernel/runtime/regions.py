@@ -78,16 +78,13 @@ class OnnxRuntimeHost:
         self, name: str, nodes: Sequence[Node], slots: Mapping[Value, int], outputs: Sequence[Value]
     ) -> RegionStep:
         """One session for the nodes. Constants are in its model. Raises ``RuntimeFailure`` when onnxruntime declines."""
-        inside = set(nodes)
-        operands = dict.fromkeys(arg for node in nodes for arg in node.args if arg.node not in inside)
-        inputs = tuple(value for value in operands if value.constant is None)
+        inputs = operands_of(nodes)
         model, names = _model(name, self._opset_of(nodes[0]), nodes, inputs, tuple(outputs))
-        session = Session(model, partial(self._opened, name))
-        return RegionStep(
-            name, session, tuple(names[value] for value in inputs), tuple(names[value] for value in outputs),
-            tuple(slots[value] for value in inputs), tuple(slots[value] for value in outputs),
-            tuple(value.type for value in inputs), tuple(value.type for value in outputs), tuple(nodes),
-        )  # fmt: skip
+        return region_step(name, self.session(name, model), nodes, names, inputs, outputs, slots)
+
+    def session(self, name: str, model: RegionModel) -> Session:
+        """A session for a model. Raises ``RuntimeFailure`` when onnxruntime declines."""
+        return Session(model, partial(self._opened, name))
 
     def single(self, node: Node, slots: Mapping[Value, int]) -> Step:
         """On numpy: what is in no region, onnxruntime did not take."""
@@ -153,6 +150,30 @@ class RegionStep:
     def _unsized(self, symbols: Mapping[str, int]) -> list[tuple[str, int, Extents]]:
         results = zip(self.output_names, self.outputs, self.output_types, strict=True)
         return [(name, slot, known_extents(of.shape, symbols)) for name, slot, of in results if slot in self.unsized]
+
+
+def operands_of(nodes: Sequence[Node]) -> tuple[Value, ...]:
+    """What the nodes of a region take from outside, constants left out."""
+    inside = set(nodes)
+    operands = dict.fromkeys(arg for node in nodes for arg in node.args if arg.node not in inside)
+    return tuple(value for value in operands if value.constant is None)
+
+
+def region_step(
+    name: str,
+    session: Session,
+    nodes: Sequence[Node],
+    names: Mapping[Value, str],
+    inputs: Sequence[Value],
+    outputs: Sequence[Value],
+    slots: Mapping[Value, int],
+) -> RegionStep:
+    """The step of a session, with the names that values have in its model."""
+    return RegionStep(
+        name, session, tuple(names[value] for value in inputs), tuple(names[value] for value in outputs),
+        tuple(slots[value] for value in inputs), tuple(slots[value] for value in outputs),
+        tuple(value.type for value in inputs), tuple(value.type for value in outputs), tuple(nodes),
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from kernelgen.dims import solve
 from kernelgen.errors import ArgumentError
 from kernelgen.native.library import Library
 from kernelgen.native.signature import Argument
+from kernelgen.native.team import Team
 from kernelgen.native.wrapper import OVERLAP, fast_function
 
 ENTRY = "kernel"
@@ -26,7 +27,8 @@ _BODY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
 class CpuEntry:
     """A kernel body that takes these arrays and the values of these symbols; see :class:`kernelgen.native.call.Entry`.
 
-    It is called through ``caller``. ``releases_lock`` lets other Python threads run meanwhile.
+    It is called through ``caller``. ``releases_lock`` lets other Python threads run meanwhile. ``team`` runs its parallel
+    loops; None where it has none. ``flags`` are the words of Linux for what the processor must have.
     """
 
     name: str
@@ -36,6 +38,8 @@ class CpuEntry:
     caller: Library = field(repr=False)
     releases_lock: bool = True
     from_disk: bool = False
+    team: Team | None = field(default=None, repr=False)
+    flags: tuple[str, ...] = field(default=(), repr=False)
 
     def __call__(self, arrays: tuple[Any, ...], symbols: tuple[int, ...] = ()) -> None:
         """Runs the kernel on arrays that are known to fit: the fast way, or where that is too strict through ctypes."""

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from kernelgen.native.entry import ENTRY, CpuEntry
 from kernelgen.native.library import Library
+from kernelgen.native.processor import processor
+from kernelgen.native.team import Team
 from kernelgen.nest.nodes import Nest, Num
 from kernelgen.targets.base import arguments
 from kernelgen.targets.cpu.module import detect_host
@@ -18,14 +22,21 @@ LOCK_NANOSECONDS = 5_000
 
 def load_entry(source: str, nest: Nest) -> CpuEntry:
     """Machine code for the source, linked against the threads of this process where it has parallel loops."""
-    threads = team().functions if "@GOMP_parallel" in source else {}
-    library, from_disk = cached_library(source, detect_host(), (ENTRY,), threads)
-    return entry_of(nest, library, from_disk)
+    threads = team() if "@GOMP_parallel" in source else None
+    library, from_disk = cached_library(source, detect_host(), (ENTRY,), threads.functions if threads else {})
+    return entry_of(nest, library, threads, from_disk)
 
 
-def entry_of(nest: Nest, library: Library, from_disk: bool = False) -> CpuEntry:
+def entry_of(nest: Nest, library: Library, threads: Team | None = None, from_disk: bool = False) -> CpuEntry:
     """The loaded code of a nest as a kernel."""
-    return CpuEntry(nest.name, arguments(nest), nest.symbols, library, caller(), _is_long(nest), from_disk)
+    return CpuEntry(
+        nest.name, arguments(nest), nest.symbols, library, caller(), _is_long(nest), from_disk, threads, _flags()
+    )
+
+
+@cache
+def _flags() -> tuple[str, ...]:
+    return processor().words_for(detect_host().features)
 
 
 def _is_long(nest: Nest) -> bool:

@@ -1,0 +1,14 @@
+"""Packages: everything that an executable needs to run on this machine, in one file, without a compiler.
+
+A ``.gkx`` file is a zip archive whose entries are stored as they are, in a fixed order and without times: two builds of one
+model are equal to the byte.
+
+    weights.safetensors    the content of large constants, by digest; mapped, never copied
+    manifest.json          versions, machine, digests of all entries; kernels and regions, see ``manifest``
+    graph.gk               the optimized graph as text
+    code.bin               machine code, one piece behind the other
+    regions/N.onnx         what the host library runs; weights are named, not held
+
+Reading order: container (the archive), tensors (weights), manifest (machine and table of
+contents), reports (of what was built, as texts), host (regions that are there already), write, read.
+"""

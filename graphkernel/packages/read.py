@@ -1,0 +1,93 @@
+"""A package as an executable: the graph is read, the plan is made of it anew, kernels and regions are there already."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+import numpy as np
+
+import graphkernel
+from graphkernel.errors import GraphKernelError, PackageError
+from graphkernel.ir.graph import ConstantData, Graph, Node
+from graphkernel.ir.text import parse
+from graphkernel.ops import OPS
+from graphkernel.packages.container import PackageReader
+from graphkernel.packages.host import PackagedHost
+from graphkernel.packages.manifest import CODE, GRAPH, MANIFEST, REPORT, WEIGHTS, Manifest, read_manifest
+from graphkernel.packages.reports import report_of
+from graphkernel.packages.tensors import read_tensors
+from graphkernel.packages.write import save_package
+from graphkernel.runtime.executable import Executable
+from graphkernel.runtime.host import HostLibrary, NumpyHost
+from graphkernel.runtime.plan import CompiledKernel, Plan, make_plan
+from graphkernel.runtime.regions import OnnxRuntimeHost
+from kernelgen import options
+from kernelgen.errors import KernelgenError
+from kernelgen.native.team import team_of
+
+
+def load_compiled(path: str | os.PathLike[str]) -> Executable:
+    """The executable of a package, written by ``exe.save(path)`` or ``graphkernel build``. No compiler is needed or loaded.
+
+    Weights stay in the file, which is mapped: it must not be changed while the executable lives. A package holds machine
+    code, which is run: load what you would run as a program. Raises ``PackageError``, in one sentence, for a file that is
+    damaged, of another format or version, or for another machine.
+    """
+    start = time.perf_counter()
+    package = PackageReader(path)
+    try:
+        package.check_sum(MANIFEST)
+        manifest = read_manifest(bytes(package.view(MANIFEST)).decode(), graphkernel.__version__)
+        with ThreadPoolExecutor(1) as others:
+            checked = others.submit(package.check_sum, WEIGHTS)
+            plan = _plan(package, manifest)
+            report = package.content(REPORT, manifest.report_sha256).decode()
+            checked.result()
+    except (KernelgenError, UnicodeDecodeError) as error:
+        raise PackageError(f"{package.path}: {error}") from error
+    except GraphKernelError as error:
+        raise error if str(error).startswith(package.path) else PackageError(f"{package.path}: {error}") from error
+    took = (time.perf_counter() - start) * 1e3
+    return Executable(plan, report_of(report, took), again=partial(load_compiled, package.path), packer=save_package)
+
+
+def _plan(package: PackageReader, manifest: Manifest) -> Plan:
+    weights = read_tensors(package.view(WEIGHTS))
+    text = package.content(GRAPH, manifest.graph_sha256).decode()
+    graph = parse(text, OPS, {digest: ConstantData(digest, array) for digest, array in weights.items()})
+    kernels = _kernels(package, manifest, graph)
+    return make_plan(graph, kernels, _library(package, manifest, graph, weights))
+
+
+def _kernels(package: PackageReader, manifest: Manifest, graph: Graph) -> Mapping[Node, CompiledKernel]:
+    """The kernel of every fused operator."""
+    fused = [node for node in graph.operators if node.body is not None]
+    if not len(fused) == len(manifest.calls) == len(manifest.untold):
+        raise PackageError("a package with kernels of another graph")
+    if not fused:
+        return {}
+    content = package.view(CODE)
+    if manifest.caller is None or not all(0 <= number < len(manifest.kernels) for number in manifest.calls):
+        raise PackageError("a package without code for its kernels")
+    caller = manifest.caller.code(content)
+    team = None if manifest.team is None else team_of(manifest.team.code(content))
+    loaded = [record.kernel(content, caller, team, manifest.machine.flags) for record in manifest.kernels]
+    return {
+        node: CompiledKernel(loaded[number], loaded[number].signature.updated_inputs, untold)
+        for node, number, untold in zip(fused, manifest.calls, manifest.untold, strict=True)
+    }
+
+
+def _library(
+    package: PackageReader, manifest: Manifest, graph: Graph, weights: Mapping[str, np.ndarray]
+) -> HostLibrary:
+    if not manifest.regions:
+        return NumpyHost()
+    library = OnnxRuntimeHost(threads=options.asked_threads(), name=manifest.library)
+    return PackagedHost.of(
+        library, graph.operators, manifest.regions, lambda record: package.content(record.model, record.sha256), weights
+    )

@@ -1,0 +1,167 @@
+"""An executable as a package."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+import graphkernel
+from graphkernel.doors import writing
+from graphkernel.errors import PackageError
+from graphkernel.ir.graph import ConstantData, Graph, Node
+from graphkernel.ir.literals import INLINE_LIMIT
+from graphkernel.ir.printer import show
+from graphkernel.packages.container import PackageWriter
+from graphkernel.packages.manifest import (
+    CODE,
+    FORMAT,
+    GRAPH,
+    MANIFEST,
+    REPORT,
+    WEIGHTS,
+    Machine,
+    Manifest,
+    RegionRecord,
+    manifest_text,
+)
+from graphkernel.packages.reports import report_text
+from graphkernel.packages.tensors import most_bytes, write_tensors
+from graphkernel.runtime.executable import Executable
+from graphkernel.runtime.plan import Plan
+from graphkernel.runtime.regions import RegionStep
+from graphkernel.runtime.steps import KernelStep
+from kernelgen.errors import ArgumentError
+from kernelgen.native.call import NativeKernel
+from kernelgen.native.code import Code
+from kernelgen.native.entry import CpuEntry
+from kernelgen.native.records import CodeRecord, KernelRecord, code_of, entry_of
+
+
+def save_package(executable: Executable, path: str | os.PathLike[str]) -> None:
+    """Writes everything that the executable needs to run on this machine. The file appears whole or not at all.
+
+    Raises PackageError for what no package can hold: kernels of another target than the CPU, constants without content.
+    """
+    plan, report = executable.plan, report_text(executable.report).encode()
+    graph, weights = show(plan.graph).encode(), Weights.of(plan.graph)
+    kernels, regions = _Kernels(), tuple(step for step in plan.steps if isinstance(step, RegionStep))
+    try:
+        calls = tuple(kernels.add(step) for step in _kernel_calls(plan))
+    except ArgumentError as error:
+        raise PackageError(f"{executable.report.graph} cannot be packed: {error}") from error
+    numbers = {node: number for number, node in enumerate(plan.graph.operators)}
+    records = tuple(_region(step, number, numbers, weights) for number, step in enumerate(regions))
+    manifest = Manifest(
+        FORMAT, graphkernel.__version__, executable.report.target, Machine.here(kernels.flags),
+        executable.report.library, _digest(graph), _digest(report), tuple(kernels.records), calls,
+        tuple(step.untold for step in _kernel_calls(plan)), records, kernels.caller, kernels.team,
+    )  # fmt: skip
+    entries = {
+        MANIFEST: manifest_text(manifest).encode(), GRAPH: graph, REPORT: report, CODE: bytes(kernels.content),
+        **{record.model: step.session.model.content for record, step in zip(records, regions, strict=True)},
+    }  # fmt: skip
+    with writing(path, PackageError) as stream:
+        _write(PackageWriter(stream), weights, entries)
+
+
+def _write(package: PackageWriter, weights: Weights, entries: Mapping[str, bytes]) -> None:
+    with package.entry(WEIGHTS, most_bytes(weights.arrays)) as (write, place):
+        write_tensors(weights.arrays, write, place)
+    for name, content in entries.items():
+        package.write(name, content)
+    package.close()
+
+
+def _kernel_calls(plan: Plan) -> list[KernelStep]:
+    """The kernel calls in the order of the graph's fused operators."""
+    makers = {step.outputs[0]: step for step in plan.steps if isinstance(step, KernelStep)}
+    return [makers[plan.slots[node.outs[0]]] for node in plan.graph.operators if node.body is not None]
+
+
+@dataclass
+class _Kernels:
+    """Distinct kernels as records, and their machine code one piece behind the other."""
+
+    records: list[KernelRecord] = field(default_factory=list[KernelRecord])
+    content: bytearray = field(default_factory=bytearray)
+    caller: CodeRecord | None = None
+    team: CodeRecord | None = None
+    flags: tuple[str, ...] = ()
+    _known: dict[int, int] = field(default_factory=dict[int, int])
+
+    def add(self, step: KernelStep) -> int:
+        """The number of the step's kernel. Raises ArgumentError for a kernel that is no machine code of ours."""
+        kernel = step.kernel
+        if not isinstance(kernel, NativeKernel):
+            raise ArgumentError(f"kernel {step.name} is another compiler's")
+        if id(kernel) not in self._known:
+            self._known[id(kernel)] = len(self.records)
+            self._helpers(entry_of(kernel))
+            self.records.append(KernelRecord.of(kernel, len(self.content)))
+            self.content += code_of(kernel).content
+        return self._known[id(kernel)]
+
+    def _helpers(self, entry: CpuEntry) -> None:
+        """The machine code that kernels are called through, and that of parallel loops."""
+        self.flags = entry.flags
+        if self.caller is None and entry.caller.code is not None:
+            self.caller = self._kept(entry.caller.code)
+        if self.team is None and entry.team is not None and entry.team.library.code is not None:
+            self.team = self._kept(entry.team.library.code)
+
+    def _kept(self, code: Code) -> CodeRecord:
+        record = CodeRecord.of(code, len(self.content))
+        self.content += code.content
+        return record
+
+
+def _region(step: RegionStep, number: int, numbers: Mapping[Node, int], weights: Weights) -> RegionRecord:
+    model = step.session.model
+    return RegionRecord(
+        f"regions/{number}.onnx", _digest(model.content), tuple(numbers[node] for node in step.nodes),
+        step.input_names, step.output_names,
+        tuple((name, weights.digest(array)) for name, array in sorted(model.weights.items())),
+    )  # fmt: skip
+
+
+@dataclass
+class Weights:
+    """Arrays by digest."""
+
+    arrays: dict[str, np.ndarray] = field(default_factory=dict[str, np.ndarray])
+    _digests: dict[int, str] = field(default_factory=dict[int, str])
+
+    @staticmethod
+    def of(graph: Graph) -> Weights:
+        """The constants that the text of a graph names by their digest. Raises PackageError for one without content."""
+        found = Weights()
+        for data in _large(graph):
+            if data.array is None:
+                raise PackageError(f"the content of constant {data.digest} is unknown; give it to parse as weights")
+            found._digests[id(data.array)] = data.digest
+            found.arrays[data.digest] = data.array
+        return found
+
+    def digest(self, array: np.ndarray) -> str:
+        """The digest of an array, which is kept: a constant, or what the host library made of one."""
+        if id(array) not in self._digests:
+            data = ConstantData.of(array)
+            self._digests[id(array)] = data.digest
+            self.arrays[data.digest] = array
+        return self._digests[id(array)]
+
+
+def _large(graph: Graph) -> Iterator[ConstantData]:
+    for node in graph.nodes:
+        if node.body is not None:
+            yield from _large(node.body)
+        elif node.data is not None and (node.data.array is None or node.data.array.size > INLINE_LIMIT):
+            yield node.data
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()

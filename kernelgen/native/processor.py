@@ -1,0 +1,59 @@
+"""What machine code needs of a processor, without a compiler: Linux's words for what the processor and the system have."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+_TOLD = 16 << 10  # bytes; the first processor's part is shorter
+_IDENTITY = ("vendor_id", "cpu family", "model", "model name", "stepping", "CPU implementer", "CPU part", "CPU variant")
+_ALIASES: Mapping[str, str] = {
+    "64bit": "lm", "bmi": "bmi1", "crc32": "sse4_2", "lzcnt": "abm", "pclmul": "pclmulqdq", "prfchw": "3dnowprefetch",
+    "rdrnd": "rdrand", "sahf": "lahf_lm", "sha": "sha_ni", "sse3": "pni",
+}  # fmt: skip
+"""LLVM's names of features that Linux calls otherwise; the others differ in signs alone."""
+
+
+@dataclass(frozen=True)
+class Processor:
+    """``flags`` are Linux's words; empty where it does not tell them. ``identity`` tells models of processors apart."""
+
+    architecture: str
+    identity: tuple[str, ...]
+    flags: frozenset[str]
+
+    def words_for(self, features: Iterable[str]) -> tuple[str, ...]:
+        """The flags among LLVM's features, sorted; a feature that Linux does not tell of here is left out."""
+        plain = {_plain(flag): flag for flag in self.flags}
+        named = (plain.get(_plain(_ALIASES.get(feature, feature))) for feature in features)
+        return tuple(sorted({flag for flag in named if flag is not None}))
+
+
+@cache
+def processor() -> Processor:
+    """The one that this process runs on."""
+    return described(platform.machine(), _told())
+
+
+def described(architecture: str, told: str) -> Processor:
+    """A processor as /proc/cpuinfo tells of it."""
+    first = told.partition("\n\n")[0].splitlines()
+    fields = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in first)}
+    flags = fields.get("flags", fields.get("Features", ""))
+    identity = tuple(f"{name}: {fields[name]}" for name in _IDENTITY if name in fields)
+    return Processor(architecture, identity, frozenset(flags.split()))
+
+
+def _told() -> str:
+    try:
+        with Path("/proc/cpuinfo").open(encoding="utf-8", errors="replace") as file:
+            return file.read(_TOLD)
+    except OSError:
+        return ""
+
+
+def _plain(name: str) -> str:
+    return name.replace("_", "").replace(".", "").replace("-", "")
