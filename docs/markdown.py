@@ -16,4 +16,4 @@ def page(title: str, *parts: str, note: str = NOTE) -> str:
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A Markdown table."""
     lines = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|").replace("][", "]\\[") for cell in line) + " |" for line in lines)

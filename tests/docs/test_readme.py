@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -12,12 +13,22 @@ import pytest
 from tests.support.sources import ROOT
 
 README = (ROOT / "README.md").read_text()
+GUIDE = (ROOT / "docs" / "guide.md").read_text()
 PROGRAMS = re.findall(r"^```python\n(.*?)^```$", README, flags=re.MULTILINE | re.DOTALL)
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=range(len(PROGRAMS)))
 def test_program_runs(program: str) -> None:
     subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True, timeout=120, stdout=subprocess.DEVNULL)
+
+
+def test_the_programs_of_the_guide_run_one_after_another(tmp_path: Path) -> None:
+    programs = re.findall(r"^```python\n(.*?)^```$", GUIDE, flags=re.MULTILINE | re.DOTALL)
+    assert len(programs) >= 2
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    for program in programs:
+        command = [sys.executable, "-c", program]
+        subprocess.run(command, cwd=tmp_path, env=environment, check=True, timeout=120, stdout=subprocess.DEVNULL)
 
 
 def test_make_targets_exist() -> None:
