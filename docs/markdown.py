@@ -16,4 +16,9 @@ def page(title: str, *parts: str, note: str = NOTE) -> str:
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A Markdown table."""
     lines = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(cell.replace("|", "\\|").replace("][", "]\\[") for cell in line) + " |" for line in lines)
+    return "\n".join("| " + " | ".join(map(_escaped, line)) + " |" for line in lines)
+
+
+def _escaped(cell: str) -> str:
+    """Without what ends a cell, or makes a link of two brackets."""
+    return cell.replace("|", "\\|").replace("][", "]\\[")
