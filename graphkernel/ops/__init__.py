@@ -13,7 +13,8 @@ Other families: ``arithmetic`` (short formulas), ``complex_numbers``, ``sums``, 
 ``communication`` between devices.
 ``fused`` declares operators that are compositions of others, what named fusion passes make: ``fused_norm``,
 ``fused_quant``, ``fused_matmul``, ``fused_transformer``, ``fused_shape``.
-``tensor`` is what user functions compute with and ``apply`` records or computes; ``weak_typing`` and ``arguments`` say
+``untraceable`` says what user functions cannot do and ``other_names`` what to write for it;
+``tensor`` is what they compute with and ``apply`` records or computes; ``weak_typing`` and ``arguments`` say
 what users may write loosely; ``functions``, ``functions_shape``, ``functions_storage``, ``functions_device``,
 ``functions_fused`` and ``functions_training`` give operators with attributes a Python signature; ``pickles`` says how a
 pickle names operators.
@@ -31,7 +32,6 @@ from types import MappingProxyType
 from typing import Any
 
 from graphkernel.catalogue import collect
-from graphkernel.errors import nearest
 from graphkernel.ir.opdef import OpDef
 from graphkernel.ops import (
     functions,
@@ -43,6 +43,7 @@ from graphkernel.ops import (
     pickles,
 )
 from graphkernel.ops.apply import apply, apply_all
+from graphkernel.ops.other_names import instead
 from graphkernel.ops.tensor import Tensor
 
 OPS: Mapping[str, OpDef] = MappingProxyType({op.name: op for op in collect(__name__, OpDef)})
@@ -68,7 +69,7 @@ _BY_FUNCTION: Mapping[str, OpDef] = MappingProxyType({snake_case(name): op for n
 
 def __getattr__(name: str) -> Callable[..., Any]:
     if name.startswith("__") or name not in _BY_FUNCTION:
-        raise AttributeError(f"no operator function {name!r}{nearest(name, _BY_FUNCTION)}")
+        raise AttributeError(f"no operator function {name!r}{instead(name, _BY_FUNCTION)}")
     written = (getattr(module, f"{name}_" if name == "slice" else name, None) for module in _WRITTEN)
     return next((function for function in written if function is not None), partial(apply, _BY_FUNCTION[name]))
 

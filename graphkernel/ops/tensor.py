@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NoReturn
+from types import EllipsisType
 
 import numpy as np
 
@@ -32,17 +33,17 @@ from graphkernel.ops.select import (
 )
 from graphkernel.ops.shape import RESHAPE, TRANSPOSE
 from graphkernel.ops.type_rules import axis_of
+from graphkernel.ops.untraceable import Untraceable
 from graphkernel.ops.weak_typing import Scalar, operand_types, weak_array
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Tensor:
+class Tensor(Untraceable):
     """A symbolic tensor. Operators on it are recorded; its elements are not known."""
 
     value: Value
     builder: Builder
 
-    __array_ufunc__ = None  # numpy arrays on the left leave the operator to us
     __hash__ = object.__hash__
 
     @property
@@ -73,11 +74,12 @@ class Tensor:
     def __repr__(self) -> str:
         return f"<Tensor {self.type}>"
 
-    def __bool__(self) -> bool:
-        raise FrontendError("a traced tensor has no truth value: use ops.select for if, and & | ~ for and, or, not")
-
-    def __iter__(self) -> NoReturn:
-        raise FrontendError("a traced tensor cannot be iterated over: use ops.split")
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *operands: Operand, **options: object) -> Tensor:
+        """An operator with an array of numpy on its left is recorded; numpy's functions are refused."""
+        op = LEFT_OPERATORS.get(ufunc.__name__)
+        if method != "__call__" or options or op is None:
+            return self.__array_function__(ufunc, (), operands, options)
+        return self.__rmatmul__(operands[0]) if op is MATMUL else record(op, *operands)
 
     @property
     def T(self) -> Tensor:  # numpy's name
@@ -117,7 +119,8 @@ class Tensor:
         return record(op, self, axis=normal_axes(axis, self.ndim), keep_dims=keep_dims)
 
     def __getitem__(self, key: IndexItem | tuple[IndexItem, ...]) -> Tensor:
-        ranges, kept = index_ranges(self.shape, key if isinstance(key, tuple) else (key,))
+        items = key if isinstance(key, tuple) else (key,)
+        ranges, kept = index_ranges(self.shape, tuple(map(_index_item, items)))
         begin, end, strides = (tuple(part[i] for part in ranges) for i in range(3))
         whole = all(part == (0, extent, 1) for part, extent in zip(ranges, self.shape, strict=True))
         cut = self if whole else record(STRIDED_SLICE, self, begin=begin, end=end, strides=strides)
@@ -151,8 +154,14 @@ class Tensor:
     def __floordiv__(self, other: Operand) -> Tensor:
         return record(FLOOR_DIV, self, other)
 
+    def __rfloordiv__(self, other: Operand) -> Tensor:
+        return record(FLOOR_DIV, other, self)
+
     def __mod__(self, other: Operand) -> Tensor:
         return record(FLOOR_MOD, self, other)
+
+    def __rmod__(self, other: Operand) -> Tensor:
+        return record(FLOOR_MOD, other, self)
 
     def __pow__(self, other: Operand) -> Tensor:
         return record(POW, self, other)
@@ -169,14 +178,21 @@ class Tensor:
     def __neg__(self) -> Tensor:
         return record(NEG, self)
 
+    def __pos__(self) -> Tensor:
+        return self
+
     def __abs__(self) -> Tensor:
         return record(ABS, self)
 
     def __and__(self, other: Operand) -> Tensor:
         return record(LOGICAL_AND, self, other)
 
+    __rand__ = __and__
+
     def __or__(self, other: Operand) -> Tensor:
         return record(LOGICAL_OR, self, other)
+
+    __ror__ = __or__
 
     def __invert__(self) -> Tensor:
         return record(LOGICAL_NOT, self)
@@ -201,6 +217,29 @@ class Tensor:
 
 
 Operand = Tensor | Array | Scalar
+
+LEFT_OPERATORS: Mapping[str, OpDef] = {
+    "add": ADD, "subtract": SUB, "multiply": MUL, "divide": REAL_DIV, "floor_divide": FLOOR_DIV, "remainder": FLOOR_MOD,
+    "power": POW, "matmul": MATMUL, "less": LESS, "less_equal": LESS_EQUAL, "greater": GREATER,
+    "greater_equal": GREATER_EQUAL, "equal": EQUAL, "not_equal": NOT_EQUAL, "bitwise_and": LOGICAL_AND,
+    "bitwise_or": LOGICAL_OR,
+}  # fmt: skip
+"""What numpy calls its operators, where an array of it stands on the left."""
+
+
+def _index_item(item: object) -> IndexItem:
+    """What basic indexing takes; ``FrontendError`` says what to write for indexing by values."""
+    if isinstance(item, Tensor) and item.dtype == dtype("bool"):
+        raise FrontendError(
+            "x[mask] would have a shape that depends on values: use ops.select(mask, x, other), and reduce that"
+        )
+    if isinstance(item, Tensor | np.ndarray | list):
+        raise FrontendError("a traced tensor is indexed by numbers and slices: use ops.gather(x, indices, axis)")
+    if isinstance(item, int | np.integer) and not isinstance(item, bool):
+        return int(item)
+    if item is None or isinstance(item, slice | EllipsisType):
+        return item
+    raise FrontendError(f"a traced tensor is indexed by numbers and slices, not by {item!r}")
 
 
 def record(op: OpDef, /, *operands: Operand, **attrs: object) -> Tensor:
