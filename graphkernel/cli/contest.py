@@ -27,6 +27,7 @@ from graphkernel.runtime.measure import Spread, how_often, seconds_of, spread_of
 from graphkernel.runtime.peak_memory import peak_memory
 from graphkernel.runtime.whole_model import WholeModel
 
+PER_TURN = 3  # measurements
 Run = Callable[..., Sequence[Any]]
 Made = tuple[Run, Report | None]
 
@@ -132,9 +133,9 @@ class _Rival:
         _, self._ready, self._results, self._report = said
 
     def turn(self) -> None:
-        """Has it measured once."""
+        """Has it measured."""
         self._pipe.send("turn")
-        self._seconds.append(self._hear()[1])
+        self._seconds += self._hear()[1]
 
     def outcome(self) -> Outcome:
         """What was found."""
@@ -167,7 +168,7 @@ def _serve(pipe: Connection, contestant: Contestant) -> None:
                 pipe.send(("peak", peak_memory()))
                 continue
             run(*arrays)  # unmeasured: the threads of the contestant before fall asleep
-            pipe.send(("turn", seconds_of(lambda: run(*arrays), often)))
+            pipe.send(("turn", [seconds_of(lambda: run(*arrays), often) for _ in range(PER_TURN)]))
     except EOFError:  # the other side is gone
         return
     except Exception as error:  # whatever a contestant raises is told on the other side, with its name
