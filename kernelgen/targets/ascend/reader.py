@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from kernelgen.dtypes import DType
 from kernelgen.targets.ascend.errors import AscendError
 from kernelgen.targets.ascend.expressions import CORES, Core, Expression, Number
@@ -31,8 +33,9 @@ from kernelgen.targets.ascend.tokens import Cursor
 from kernelgen.targets.ascend.types import POSITIONS, TYPE_NAMES
 
 
+@lru_cache(maxsize=8)
 def read_kernel(text: str) -> Kernel:
-    """The kernel of a text. Raises AscendError, with the line, for anything outside of the fixed subset."""
+    """The kernel of a text; the last few texts are known. Raises AscendError, with the line, for what is outside the subset."""
     kernel = _Reader(text).kernel()
     check_names(kernel)
     return kernel

@@ -152,6 +152,7 @@ class _Run:
     handed: list[Clock] = field(default_factory=list[Clock])
     own_set: Clock | None = None
     closed: dict[int, tuple[Group, int]] = field(default_factory=dict[int, tuple[Group, int]])
+    told: list[Clock | None] = field(default_factory=lambda: [None] * len(PIPES))
 
     def passes(self, steps: Sequence[Step]) -> bool:
         """Whether nothing is out of order and no flag is set or waited for wrongly."""
@@ -225,7 +226,10 @@ class _Run:
 
     def _informed(self, pipe: int) -> Clock:
         """What a pipe knows: all that the scalar unit knew when it issued the step, too."""
-        self._join(pipe, self.known[SCALAR])
+        scalar = self.known[SCALAR]
+        if self.told[pipe] is not scalar and pipe != SCALAR:
+            self.told[pipe] = scalar
+            self._join(pipe, scalar)
         return self.known[pipe]
 
     def _join(self, pipe: int, clock: Clock) -> None:

@@ -13,13 +13,12 @@ from kernelgen.targets.ascend.lower.writer import Program
 def without_unread(program: Program) -> Program:
     """The program without statements that only write such tiles."""
     bases = {tile.name: tile.alias or tile.name for tile in program.tiles}
-    body = program.body
+    body, before = program.body, None
     while True:
         read = frozenset(_read(body, bases))
-        shorter = _kept(body, bases, read)
-        if shorter == body:
+        if read == before:
             return replace(program, body=body)
-        body = shorter
+        body, before = _kept(body, bases, read), read
 
 
 def _read(body: Sequence[Statement], bases: Mapping[str, str]) -> Iterator[str]:

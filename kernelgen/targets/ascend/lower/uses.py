@@ -7,7 +7,16 @@ from dataclasses import dataclass
 
 from kernelgen.targets.ascend.expressions import Binary, Choice, Convert, Expression, GetValue, Number, Unary
 from kernelgen.targets.ascend.forms import WRITE, form_of
-from kernelgen.targets.ascend.instructions import Call, Let, SetValue, Statement, TensorRef
+from kernelgen.targets.ascend.instructions import (
+    Argument,
+    Call,
+    Enumerator,
+    Let,
+    SetValue,
+    Statement,
+    Struct,
+    TensorRef,
+)
 
 
 @dataclass(frozen=True)
@@ -54,6 +63,18 @@ def scalar_reads(expression: Expression) -> Iterator[Use]:
             pass
 
 
-def is_number(expression: Expression) -> bool:
-    """Whether the value is known."""
-    return isinstance(expression, Number)
+def is_fixed(statement: Statement) -> bool:
+    """Whether it touches the same places in every turn: a call without scalars that have names."""
+    return isinstance(statement, Call) and all(_is_known(argument) for argument in statement.arguments)
+
+
+def _is_known(argument: Argument) -> bool:
+    match argument:
+        case TensorRef(offset=offset):
+            return isinstance(offset, Number)
+        case Expression():
+            return isinstance(argument, Number)
+        case Struct(values=values):
+            return all(isinstance(value, Number | Enumerator) for value in values)
+        case _:
+            return True

@@ -17,7 +17,7 @@ from kernelgen.targets.ascend.instructions import Call, For, GlobalTensor, If, L
 from kernelgen.targets.ascend.lower.cube.reach import SHARES, Reach, fills_up, reach_of, share_of
 from kernelgen.targets.ascend.lower.double_buffer import HALF
 from kernelgen.targets.ascend.lower.tree import Item, Sync, leaves
-from kernelgen.targets.ascend.lower.uses import Use, uses_of
+from kernelgen.targets.ascend.lower.uses import Use, is_fixed, uses_of
 from kernelgen.targets.ascend.lower.writer import Tile
 from kernelgen.targets.ascend.lower.written_out import Decided, decided_by_block, mixed_buffers, sure_loops, turns_of
 from kernelgen.targets.ascend.pipes import pipe_of
@@ -124,6 +124,7 @@ class Walk(ABC):
     values: dict[str, int | float] = field(init=False)
     places: dict[str, dict[tuple[int, bool], dict[Place, Access]]] = field(default_factory=dict)
     handed: list[list[int]] = field(default_factory=list[list[int]])
+    fixed: dict[Item, tuple[Touched, ...]] = field(default_factory=dict[Item, "tuple[Touched, ...]"])
 
     def __post_init__(self) -> None:
         self.values = {"GetBlockIdx": self.way.block, "GetBlockNum": 1}
@@ -215,7 +216,13 @@ class Walk(ABC):
         if isinstance(statement, Call) and statement.operation.startswith("CrossCore"):
             self.cross(statement, item.pipe)
             return None
-        conflict = self.access(item, turns, item.pipe, list(self.touched(statement, item.uses)))
+        if item not in self.fixed:
+            touched = tuple(self.touched(statement, item.uses))
+            if is_fixed(statement):
+                self.fixed[item] = touched
+        else:
+            touched = self.fixed[item]
+        conflict = self.access(item, turns, item.pipe, touched)
         if isinstance(statement, Let):
             value = self.number(statement.value)
             if value is None:

@@ -312,7 +312,7 @@ class Core:
         return source, target, identity
 
     def _barrier(self, operation: Operation) -> Gate | None:
-        name, line = named_pipe(operation.call), operation.line
+        name, line = operation.pipe, operation.line
         if name == "ALL":
             return lambda: self._pipes.drained(line)
         self._pipes.barrier(PIPES.index(name), line)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import count
 
 from kernelgen.targets.ascend.expressions import Convert, Expression, Name, Number, Unary
@@ -21,6 +22,7 @@ from kernelgen.targets.ascend.instructions import (
     Struct,
     TensorRef,
 )
+from kernelgen.targets.ascend.pipes import named_pipe
 from kernelgen.targets.ascend.simulate.scalars import BadScalar, Evaluate, Scope, Value, evaluator, whole
 
 Raw = int | float | str | tuple[int | float | str, ...]
@@ -79,6 +81,11 @@ class Operation:
     number: int
     known: tuple[Raw, ...]
     open: tuple[tuple[int, Callable[[Scope], Raw]], ...]
+
+    @cached_property
+    def pipe(self) -> str:
+        """The pipe of a barrier; ``ALL`` for all of them."""
+        return named_pipe(self.call)
 
     def raw(self, scope: Scope) -> tuple[Raw, ...]:
         """The values of the arguments. Raises BadScalar."""

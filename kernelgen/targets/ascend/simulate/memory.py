@@ -18,12 +18,14 @@ class Accesses:
 
     def __init__(self) -> None:
         self._latest: dict[int, dict[Region, int]] = {}
+        self._last: dict[int, int] = {}
 
     def note(self, region: Region, pipe: int, number: int) -> None:
         """Writes an instruction down."""
         table = self._latest.setdefault(pipe, {})
         table.pop(region, None)
         table[region] = number
+        self._last[pipe] = number
 
     def conflict(self, region: Region, pipe: int, clock: Sequence[int]) -> int | None:
         """A pipe with an access to one of the bytes that the clock does not know to be over.
@@ -31,9 +33,9 @@ class Accesses:
         ``clock[q]`` says how many instructions of pipe q are over. The scalar unit (pipe 0) is in order with itself.
         """
         for other, table in self._latest.items():
-            if not (other or pipe):
-                continue
             over = clock[other]
+            if self._last[other] < over or not (other or pipe):
+                continue
             for place, number in reversed(table.items()):
                 if number < over:
                     break
