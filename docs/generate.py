@@ -21,6 +21,7 @@ from docs.differentiation import differentiation
 from docs.hostile import hostile_inputs
 from docs.long_runs import faults, fuzzers, memory
 from docs.markdown import page, table
+from docs.models import models
 from docs.onnx import onnx
 from docs.v100 import shares
 from graphkernel.cluster.model import MODELS
@@ -63,6 +64,7 @@ def pages() -> Mapping[str, str]:
         **ascend_networks(),
         **hostile_inputs(),
         **onnx(),
+        **models(),
         "README.md": readme(),
         "docs/fuzzing.md": with_figures("docs/fuzzing.md", fuzzers()),
         "docs/processes.md": with_figures("docs/processes.md", memory(), faults()),

@@ -1,7 +1,7 @@
 """``python -m benchmarks.models.contestant SIDE MODEL FOLDER``: one side on one model, in this process alone.
 
 ``draw`` has onnxruntime accept inputs and writes them and its results, with and without its graph optimizations, and those
-of inputs one unit in the last place away;
+of inputs and weights one unit in the last place away;
 ``onnxruntime`` and ``graphkernel`` load, compile and run once on the first set, then on every set, and print what it took as
 one JSON object: seconds until the first result, and the peak of memory by then in KiB.
 """
@@ -25,21 +25,15 @@ Run = Callable[[dict[str, np.ndarray]], Sequence[Any]]
 def draw(model: Path, folder: Path) -> None:
     """Writes the sets of inputs, and what onnxruntime computes for them."""
     from benchmarks.models.draw import accepted
+    from benchmarks.models.nudge import nudged_arrays, nudged_model
 
-    sessions = {"expected": _session(model, optimized=True), "unoptimized": _session(model, optimized=False)}
-    for number, arrays in enumerate(accepted(sessions["expected"], seed=0)):
+    expected, unoptimized = _session(model, optimized=True), _session(model, optimized=False)
+    moved = _session(nudged_model(model, folder), optimized=True)
+    for number, arrays in enumerate(accepted(expected, seed=0)):
         np.savez(folder / f"inputs{number}.npz", **arrays)  # pyright: ignore[reportArgumentType]
-        for name, session in sessions.items():
-            _write(folder / f"{name}{number}.npz", session.run(None, arrays))
-        _write(folder / f"nudged{number}.npz", sessions["expected"].run(None, nudged(arrays)))
-
-
-def nudged(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Floats one unit in the last place larger."""
-    return {
-        name: np.nextafter(array, array.dtype.type(np.inf)) if array.dtype.kind == "f" else array
-        for name, array in arrays.items()
-    }
+        _write(folder / f"expected{number}.npz", expected.run(None, arrays))
+        _write(folder / f"unoptimized{number}.npz", unoptimized.run(None, arrays))
+        _write(folder / f"nudged{number}.npz", moved.run(None, nudged_arrays(arrays)))
 
 
 def measure(side: str, model: Path, folder: Path) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """Whether results agree with onnxruntime's: types and shapes equal, numbers as near as onnxruntime is to itself.
 
-onnxruntime with and without its graph optimizations computes the same model by two roads, and inputs one unit in the last
-place away ask for almost the same; how far these results are apart says what rounding does to this model. A quantized one
-turns a rounding error into a whole step where a number lies between two.
+onnxruntime with and without its graph optimizations computes the same model by two roads, and inputs and weights one unit
+in the last place away ask for almost the same; how far these results are apart says what rounding does to this model. A
+quantized one turns a rounding error into a whole step where a number lies between two.
 """
 
 from __future__ import annotations
