@@ -1,9 +1,9 @@
 """graphkernel: fuses tensor graphs into proven kernels.
 
-Rooms, lowest floor first: ``errors``, ``escape``, ``limits``, ``doors``, ``options`` (with ``flag_text``), ``catalogue``,
-``decisions``, ``logs``, ``array_files``; ``ir``; ``ops``; ``cluster`` and ``expanders``; ``gradients``; ``patterns``;
-``passes``; ``declarations``; ``pipeline``, ``hooks``, ``handoff``; ``runtime``, ``report``, ``packages``, ``driver``;
-``bisect``, ``export``; ``frontends``; ``cli``. A floor imports only floors below.
+Rooms, lowest floor first: ``errors``, ``escape``, ``limits``, ``doors``, ``environment``, ``options`` (with ``flag_text``),
+``catalogue``, ``decisions``, ``logs``, ``array_files``; ``ir``; ``ops``; ``cluster`` and ``expanders``; ``gradients``;
+``patterns``; ``passes``; ``declarations``; ``pipeline``, ``hooks``, ``handoff``; ``runtime``, ``report``, ``packages``,
+``driver``, ``recall``; ``bisect``, ``export``; ``frontends``; ``cli``. A floor imports only floors below.
 
 Importing the package is light: each public name loads its room on first use.
 """
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from graphkernel import ops
-    from graphkernel.driver import compile, explain, optimize
+    from graphkernel.driver import explain, optimize
     from graphkernel.errors import GraphKernelError
     from graphkernel.frontends.differentiate import grad, value_and_grad
     from graphkernel.frontends.jit import jit
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from graphkernel.ir.text import show
     from graphkernel.options import Options
     from graphkernel.packages.read import load_compiled
+    from graphkernel.recall import compile
     from graphkernel.report.explain import Explanation
     from graphkernel.report.report import Report
     from graphkernel.runtime.executable import Executable
@@ -42,7 +43,7 @@ __all__ = [
 _ROOMS: Mapping[str, str] = {
     "trace": "frontends.trace", "spec": "frontends.trace", "load": "frontends.load", "save": "frontends.load",
     "load_compiled": "packages.read",
-    "parse": "frontends.load", "show": "ir.text", "optimize": "driver", "explain": "driver", "compile": "driver",
+    "parse": "frontends.load", "show": "ir.text", "optimize": "driver", "explain": "driver", "compile": "recall",
     "jit": "frontends.jit", "grad": "frontends.differentiate", "value_and_grad": "frontends.differentiate",
     "evaluate": "ir.evaluate", "Graph": "ir.graph", "Options": "options",
     "Executable": "runtime.executable", "Report": "report.report", "Explanation": "report.explain",

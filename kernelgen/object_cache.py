@@ -53,7 +53,7 @@ def cached(
         with suppress(Exception):  # whatever is wrong with what is kept: it can be made again
             return use(stored), True
     content = produce()
-    _store(folder, room, key, content)
+    write_entry(folder, room, key, content)
     return use(content), False
 
 
@@ -87,7 +87,7 @@ def why_unusable(folder: Path | None) -> str:
         return str(error)
 
 
-def _store(folder: Path | None, room: str, key: str, content: bytes) -> None:
+def write_entry(folder: Path | None, room: str, key: str, content: bytes) -> None:
     """Keeps it where this is possible: a folder that is full or cannot be written only means compiling again."""
     if folder is None:
         warn_once(f"compiled kernels are not kept: {_NO_FOLDER}")

@@ -26,7 +26,7 @@ from graphkernel.cli.base import (
 )
 from graphkernel.cli.model import arrays_for, graph_of
 from graphkernel.cli.progress import progress
-from graphkernel.driver import compile, compile_as_is
+from graphkernel.driver import compile_as_is
 from graphkernel.errors import OptionError
 from graphkernel.hooks import Progress
 from graphkernel.ir.evaluate import evaluate
@@ -35,6 +35,7 @@ from graphkernel.ir.inline import inline
 from graphkernel.ops.random import seeded
 from graphkernel.packages.manifest import PACKAGE
 from graphkernel.packages.read import load_compiled
+from graphkernel.recall import compile
 from graphkernel.report.difference import summary
 from graphkernel.report.table import Amount
 from graphkernel.report.verdict import MARGIN, Judge, Verdict, verdicts

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import mmap
 import os
 import stat
@@ -47,14 +48,23 @@ class PackageWriter:
 
 
 class PackageReader:
-    """The entries of an archive as views of the mapped file. Raises PackageError for what is none of ours."""
+    """The entries of an archive as views of its bytes; ``path`` is what errors call it.
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = os.fspath(path)
+    Raises PackageError for what is none of ours.
+    """
+
+    def __init__(self, path: str, content: Callable[[], bytes | mmap.mmap]) -> None:
+        self.path = path
         try:
-            self._memory, self._entries = _mapped(self.path)
+            self._memory = memoryview(content())
+            self._entries = _places(self._memory)
         except (OSError, ValueError, struct.error, zipfile.BadZipFile, NotImplementedError) as error:
-            raise PackageError(f"{self.path}: no package that can be read: {error}") from error
+            raise PackageError(f"{path}: no package that can be read: {error}") from error
+
+    @staticmethod
+    def mapped(path: str | os.PathLike[str]) -> PackageReader:
+        """Of a file, which is mapped."""
+        return PackageReader(os.fspath(path), lambda: _mapped(path))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -83,17 +93,45 @@ class PackageReader:
             raise PackageError(f"{self.path}: {name} is damaged: it does not fit its checksum; build the package again")
 
 
-def _mapped(path: str) -> tuple[memoryview, Mapping[str, tuple[int, int, int]]]:
-    """The mapped file, and of each entry where it starts, its size and its checksum."""
+def _mapped(path: str | os.PathLike[str]) -> mmap.mmap:
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise OSError("not a regular file")
-        with zipfile.ZipFile(file) as archive:
-            listed = archive.infolist()
-        memory = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+
+
+class _Bytes(io.RawIOBase):
+    """Memory as a file, without a copy."""
+
+    def __init__(self, memory: memoryview) -> None:
+        self._memory, self._at = memory, 0
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        start = (0, self._at, len(self._memory))[whence]
+        self._at = start + offset
+        if self._at < 0:
+            raise OSError("before the beginning")
+        return self._at
+
+    def read(self, size: int = -1) -> bytes:
+        found = bytes(self._memory[self._at :] if size < 0 else self._memory[self._at : self._at + size])
+        self._at += len(found)
+        return found
+
+
+def _places(memory: memoryview) -> Mapping[str, tuple[int, int, int]]:
+    """Of each entry where it starts, its size and its checksum."""
+    with zipfile.ZipFile(_Bytes(memory)) as archive:
+        listed = archive.infolist()
     if len({entry.filename for entry in listed}) < len(listed):
         raise ValueError("two entries of one name")
-    return memory, {entry.filename: _place(memory, entry) for entry in listed}
+    return {entry.filename: _place(memory, entry) for entry in listed}
 
 
 def _place(memory: memoryview, entry: zipfile.ZipInfo) -> tuple[int, int, int]:

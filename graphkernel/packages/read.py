@@ -37,14 +37,21 @@ def load_compiled(path: str | os.PathLike[str]) -> Executable:
     code, which is run: load what you would run as a program. Raises ``PackageError``, in one sentence, for a file that is
     damaged, of another format or version, or for another machine.
     """
+    package = PackageReader.mapped(path)
+    found = read_package(package, {})
+    found.again = partial(load_compiled, package.path)
+    return found
+
+
+def read_package(package: PackageReader, elsewhere: Mapping[str, ConstantData]) -> Executable:
+    """The executable of a package, of which weights may lie ``elsewhere``, by digest."""
     start = time.perf_counter()
-    package = PackageReader(path)
     try:
         package.check_sum(MANIFEST)
         manifest = read_manifest(bytes(package.view(MANIFEST)).decode(), graphkernel.__version__)
         with ThreadPoolExecutor(1) as others:
             checked = others.submit(package.check_sum, WEIGHTS)
-            plan = _plan(package, manifest)
+            plan = _plan(package, manifest, elsewhere)
             report = package.content(REPORT, manifest.report_sha256).decode()
             checked.result()
     except (KernelgenError, UnicodeDecodeError) as error:
@@ -52,13 +59,14 @@ def load_compiled(path: str | os.PathLike[str]) -> Executable:
     except GraphKernelError as error:
         raise error if str(error).startswith(package.path) else PackageError(f"{package.path}: {error}") from error
     took = (time.perf_counter() - start) * 1e3
-    return Executable(plan, report_of(report, took), again=partial(load_compiled, package.path), packer=save_package)
+    return Executable(plan, report_of(report, took), packer=save_package)
 
 
-def _plan(package: PackageReader, manifest: Manifest) -> Plan:
-    weights = read_tensors(package.view(WEIGHTS))
-    text = package.content(GRAPH, manifest.graph_sha256).decode()
-    graph = parse(text, OPS, {digest: ConstantData(digest, array) for digest, array in weights.items()})
+def _plan(package: PackageReader, manifest: Manifest, elsewhere: Mapping[str, ConstantData]) -> Plan:
+    held = {digest: ConstantData(digest, array) for digest, array in read_tensors(package.view(WEIGHTS)).items()}
+    constants = {**elsewhere, **held}
+    weights = {digest: data.array for digest, data in constants.items() if data.array is not None}
+    graph = parse(package.content(GRAPH, manifest.graph_sha256).decode(), OPS, constants)
     kernels = _kernels(package, manifest, graph)
     return make_plan(graph, kernels, _library(package, manifest, graph, weights))
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
+from io import BytesIO
 
 import numpy as np
 
@@ -46,6 +47,20 @@ def save_package(executable: Executable, path: str | os.PathLike[str]) -> None:
 
     Raises PackageError for what no package can hold: kernels of another target than the CPU, constants without content.
     """
+    weights, entries = _parts(executable)
+    with writing(path, PackageError) as stream:
+        _write(PackageWriter(stream), weights.arrays, entries)
+
+
+def package_bytes(executable: Executable, elsewhere: Container[str]) -> bytes:
+    """The same, without the weights whose digests are in ``elsewhere``."""
+    weights, entries = _parts(executable)
+    stream = BytesIO()
+    _write(PackageWriter(stream), {k: v for k, v in weights.arrays.items() if k not in elsewhere}, entries)
+    return stream.getvalue()
+
+
+def _parts(executable: Executable) -> tuple[Weights, Mapping[str, bytes]]:
     plan, report = executable.plan, report_text(executable.report).encode()
     graph, weights = show(plan.graph).encode(), Weights.of(plan.graph)
     kernels, regions = _Kernels(), tuple(step for step in plan.steps if isinstance(step, RegionStep))
@@ -64,13 +79,12 @@ def save_package(executable: Executable, path: str | os.PathLike[str]) -> None:
         MANIFEST: manifest_text(manifest).encode(), GRAPH: graph, REPORT: report, CODE: bytes(kernels.content),
         **{record.model: step.session.model.content for record, step in zip(records, regions, strict=True)},
     }  # fmt: skip
-    with writing(path, PackageError) as stream:
-        _write(PackageWriter(stream), weights, entries)
+    return weights, entries
 
 
-def _write(package: PackageWriter, weights: Weights, entries: Mapping[str, bytes]) -> None:
-    with package.entry(WEIGHTS, most_bytes(weights.arrays)) as (write, place):
-        write_tensors(weights.arrays, write, place)
+def _write(package: PackageWriter, weights: Mapping[str, np.ndarray], entries: Mapping[str, bytes]) -> None:
+    with package.entry(WEIGHTS, most_bytes(weights)) as (write, place):
+        write_tensors(weights, write, place)
     for name, content in entries.items():
         package.write(name, content)
     package.close()
@@ -139,7 +153,7 @@ class Weights:
     def of(graph: Graph) -> Weights:
         """The constants that the text of a graph names by their digest. Raises PackageError for one without content."""
         found = Weights()
-        for data in _large(graph):
+        for data in large_constants(graph):
             if data.array is None:
                 raise PackageError(f"the content of constant {data.digest} is unknown; give it to parse as weights")
             found._digests[id(data.array)] = data.digest
@@ -155,10 +169,11 @@ class Weights:
         return self._digests[id(array)]
 
 
-def _large(graph: Graph) -> Iterator[ConstantData]:
+def large_constants(graph: Graph) -> Iterator[ConstantData]:
+    """The constants that the text of a graph names by their digest."""
     for node in graph.nodes:
         if node.body is not None:
-            yield from _large(node.body)
+            yield from large_constants(node.body)
         elif node.data is not None and (node.data.array is None or node.data.array.size > INLINE_LIMIT):
             yield node.data
 

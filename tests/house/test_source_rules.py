@@ -7,11 +7,12 @@ from collections.abc import Iterator
 
 from tests.support.sources import PACKAGES, Source, sources
 
-ENVIRONMENT_READERS = {"graphkernel/options.py", "kernelgen/options.py"}
+ENVIRONMENT_READERS = {"graphkernel/environment.py", "kernelgen/options.py"}
 ENVIRONMENT_NAMES = {"environ", "environb", "getenv"}
 
 # Own modules may be imported inside a function only where this keeps a heavy library out of a light import.
 LAZY_IMPORTS = {
+    "graphkernel/recall.py": "what was compiled before needs no optimizer",
     "graphkernel/driver.py": "the default compiler brings isl and LLVM",
     "graphkernel/frontends/load.py": "writing ONNX brings all declarations, which reading does without",
     "graphkernel/export/kernels.py": "so does the maker of kernels for Ascend",

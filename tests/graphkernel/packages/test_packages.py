@@ -128,7 +128,7 @@ def test_weights_lie_in_the_file(package: Path) -> None:
         assert archive.testzip() is None
         held = {entry.filename: entry.file_size for entry in archive.infolist()}
     assert list(held)[:3] == [WEIGHTS, MANIFEST, "graph.gk"]
-    arrays = read_tensors(PackageReader(package).view(WEIGHTS))
+    arrays = read_tensors(PackageReader.mapped(package).view(WEIGHTS))
     assert any(np.array_equal(array, WEIGHT) for array in arrays.values())
     assert not any(array.flags.writeable or array.flags.owndata for array in arrays.values())
     assert all(size < WEIGHT.nbytes for name, size in held.items() if name.startswith("regions/"))

@@ -1,0 +1,123 @@
+"""compile, which remembers: what was compiled before on this machine is taken from disk, without optimizer or compiler.
+
+What is kept is a package without weights (:mod:`graphkernel.packages`), beside the compiled kernels and under the same rules:
+for its owner alone, bound to its key, and made again where it is missing or damaged. The key is a digest of the graph's
+text, which names weights by their digests, of what was asked for, and of everything else that decides: this program's
+sources, the libraries, the processor, threads and the environment.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from functools import cache, partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from graphkernel.environment import Environment
+from graphkernel.errors import PackageError
+from graphkernel.ir.graph import Graph
+from graphkernel.ir.printer import show
+from graphkernel.packages.container import PackageReader
+from graphkernel.packages.read import read_package
+from graphkernel.packages.write import large_constants, package_bytes
+from graphkernel.runtime.executable import Executable
+from kernelgen import options
+from kernelgen.cores import core_count
+from kernelgen.native import mapped
+from kernelgen.native.processor import processor
+from kernelgen.object_cache import cache_key, read_entry, write_entry
+
+ROOM = "graphs"
+"""The folder of the cache that executables are kept in."""
+
+LIBRARIES = ("numpy", "onnx", "onnxruntime", "islpy", "llvmlite")
+_CHECKED = "enable_debug_mode"
+
+
+def compile(  # the public name
+    graph: Graph,
+    opt_level: int | None = None,
+    target: str = "cpu",
+    flags: str | Mapping[str, object] | None = None,
+    *,
+    compiler: Callable[..., Any] | None = None,
+    host: Any = "auto",  # a name, or a library
+    strict: bool = False,
+    progress: Any = None,
+) -> Executable:
+    """The callable of a graph, see :func:`graphkernel.driver.compile`; from disk where the same was compiled before."""
+    make = partial(
+        _made, graph, opt_level, target, flags, compiler=compiler, host=host, strict=strict, progress=progress
+    )
+    is_plain = getattr(graph, "nodes", None) and compiler is None and isinstance(host, str) and target == "cpu"
+    asked = repr((opt_level, sorted(flags.items()) if isinstance(flags, Mapping) else flags, host, strict))
+    environment = Environment.read()
+    if not (is_plain and is_kept(f"{asked}{environment.flags}", environment)):
+        return make()
+    folder, key = options.cache_dir(), cache_key(show(graph), asked, repr(environment), *surroundings())
+    found = None if folder is None else read_entry(folder, ROOM, key)
+    constants = {data.digest: data for data in large_constants(graph) if data.array is not None}
+    if found is not None:
+        with suppress(Exception):  # whatever is wrong with what is kept: it can be made again
+            recalled = read_package(PackageReader(f"{ROOM}/{key}", lambda: found), constants)
+            recalled.again = partial(compile, graph, opt_level, target, flags, host=host, strict=strict)
+            return recalled
+    made = make()
+    with suppress(PackageError):  # what no package can hold is compiled each time
+        write_entry(folder, ROOM, key, package_bytes(made, constants))
+    return made
+
+
+def is_kept(asked: str, environment: Environment) -> bool:
+    """Whether this machine keeps what it compiles, nobody wants to watch the compiler, and all that decides is known."""
+    watched = environment.dump_dir or environment.dump_ir or _CHECKED in asked
+    return mapped.is_supported() and not watched and not _has_plugins()
+
+
+@cache
+def surroundings() -> tuple[str, ...]:
+    """What decides beside the graph and what is asked for: sources, libraries, Python, processor, threads."""
+    here = processor()
+    return (
+        *_sources(), *map(_version, LIBRARIES), sys.version, here.architecture, *here.identity,
+        *sorted(here.flags), str(core_count()), str(options.thread_count()),
+    )  # fmt: skip
+
+
+def _sources() -> Iterator[str]:
+    """Name, size and time of each source file of this program: a version does not tell when somebody works on it."""
+    for package in ("graphkernel", "kernelgen"):
+        folder = Path(str(sys.modules[package].__file__)).parent
+        for place, _, names in sorted(os.walk(folder)):
+            yield from (_stamp(Path(place, name)) for name in sorted(names) if name.endswith(".py"))
+
+
+def _version(library: str) -> str:
+    """What tells one installation of a library from another, without importing it."""
+    spec = find_spec(library)
+    return f"no {library}" if spec is None or spec.origin is None else _stamp(Path(spec.origin))
+
+
+@cache
+def _has_plugins() -> bool:
+    """Whether plugins are installed, which may be anything; importlib.metadata would take longer than all of the rest."""
+    folders = (Path(place) for place in sys.path if Path(place).name in ("site-packages", "dist-packages"))
+    declared = (
+        path.read_text(errors="replace") for each in folders for path in each.glob("*.dist-info/entry_points.txt")
+    )
+    return any("[graphkernel.plugins]" in text for text in declared)
+
+
+def _stamp(path: Path) -> str:
+    found = path.stat()
+    return f"{path} {found.st_size} {found.st_mtime_ns}"
+
+
+def _made(graph: Graph, *positional: Any, **keywords: Any) -> Executable:
+    from graphkernel import driver  # the optimizer loads when something is compiled for the first time
+
+    return driver.compile(graph, *positional, **keywords)

@@ -1,0 +1,133 @@
+"""What was compiled before is taken from disk: without optimizer and compiler, for the same question alone."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import graphkernel as gk
+from graphkernel import ops, recall
+from graphkernel.environment import Environment
+from graphkernel.runtime.kernel_cache import cached_kernels
+from kernelgen.native import mapped
+
+pytestmark = [
+    pytest.mark.release_memory,
+    pytest.mark.skipif(not mapped.is_supported(), reason="executables are kept on x86-64 Linux"),
+]
+
+WEIGHT = np.random.default_rng(0).normal(size=(64, 48)).astype(np.float32)
+X = np.random.default_rng(1).normal(size=(4, 64)).astype(np.float32)
+
+
+def traced(factor: float = 2.0) -> gk.Graph:
+    def net(x):
+        return ops.softmax(ops.relu(ops.matmul(x, WEIGHT)) * factor + 1.0, axis=-1)
+
+    return gk.trace(net, gk.spec(("N", 64), "float32"))
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("GRAPHKERNEL_CACHE_DIR", str(tmp_path))
+    return tmp_path
+
+
+def kept(folder: Path) -> list[Path]:
+    return [entry.path for entry in cached_kernels(folder) if entry.target == recall.ROOM]
+
+
+def is_recalled(executable: gk.Executable) -> bool:
+    return not any(hasattr(getattr(step, "kernel", None), "lowered") for step in executable.plan.steps)
+
+
+def test_the_second_time_nothing_is_compiled(folder: Path) -> None:
+    first, second = gk.compile(traced()), gk.compile(traced())
+    assert not is_recalled(first)
+    assert is_recalled(second)
+    assert np.array_equal(first(X)[0], second(X)[0])
+    assert second.graph == first.graph
+    assert len(kept(folder)) == 1
+    assert kept(folder)[0].stat().st_size < WEIGHT.nbytes + (64 << 10)
+
+
+def test_a_fresh_process_runs_neither_isl_nor_llvm(folder: Path) -> None:
+    program = (
+        "import sys, numpy as np, graphkernel as gk\n"
+        "from tests.graphkernel.test_recall import X, traced\n"
+        "before = {name.split('.')[0] for name in sys.modules}\n"
+        "gk.compile(traced())(X)\n"
+        "after = {name.split('.')[0] for name in sys.modules} - before\n"
+        "print(*sorted(after & {'islpy', 'llvmlite', 'pydantic', 'networkx'}))"
+    )
+
+    def run() -> str:
+        return subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=120
+        ).stdout.strip()
+
+    assert "llvmlite" in run()
+    assert len(kept(folder)) == 1
+    assert run() == ""
+
+
+def test_another_question_has_another_answer(folder: Path) -> None:
+    gk.compile(traced())
+    others = (
+        gk.compile(traced(3.0)), gk.compile(traced(), opt_level=1), gk.compile(traced(), opt_level=0),
+        gk.compile(traced(), flags="--enable_low_precision=false"), gk.compile(traced(), host="numpy"),
+    )  # fmt: skip
+    assert not any(is_recalled(other) for other in others if any(hasattr(step, "kernel") for step in other.plan.steps))
+    assert len(kept(folder)) == 6
+
+
+def test_other_surroundings_have_another_answer(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gk.compile(traced())
+    for replaced in ("", "--opt_level=1"):
+        monkeypatch.setenv("MS_DEV_GRAPH_KERNEL_FLAGS", replaced)
+        gk.compile(traced())
+    monkeypatch.setattr(recall, "surroundings", lambda: ("another machine",))
+    assert not is_recalled(gk.compile(traced()))
+    assert len(kept(folder)) == 4
+
+
+def test_what_is_watched_is_compiled(folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert not recall.is_kept("", Environment(dump_dir="somewhere"))
+    assert not recall.is_kept("--enable_debug_mode=true", Environment())
+    gk.compile(traced(), flags="--enable_debug_mode=true")
+    gk.compile(traced(), compiler=lambda desc, target: lambda *inputs, out=None: ())
+    assert kept(folder) == []
+
+
+@pytest.mark.parametrize("size", [0, 100, -1])
+def test_what_is_damaged_is_made_again(folder: Path, size: int) -> None:
+    expected = gk.compile(traced())(X)
+    (entry,) = kept(folder)
+    sound = entry.read_bytes()
+    entry.write_bytes(sound[:size])
+    again = gk.compile(traced())
+    assert not is_recalled(again)
+    assert np.array_equal(again(X)[0], expected[0])
+    assert entry.read_bytes() == sound
+    assert is_recalled(gk.compile(traced()))
+
+
+def test_a_folder_that_others_may_write_to_is_not_used(folder: Path) -> None:
+    gk.compile(traced())
+    (folder / recall.ROOM).chmod(0o777)
+    assert not is_recalled(gk.compile(traced()))
+
+
+def test_it_can_be_pickled_and_saved(folder: Path, tmp_path: Path) -> None:
+    gk.compile(traced())
+    second = gk.compile(traced())
+    third = pickle.loads(pickle.dumps(second))
+    assert is_recalled(third)
+    assert np.array_equal(third(X)[0], second(X)[0])
+    second.save(tmp_path / "second.gkx")
+    assert np.array_equal(gk.load_compiled(tmp_path / "second.gkx")(X)[0], second(X)[0])
