@@ -102,6 +102,11 @@ def _run(*arrays: Array, attrs: Attrs) -> Any:  # one array, or a tuple of sever
     return values[0] if len(values) == 1 else values
 
 
+def is_onnx(node: Node, op_type: str) -> bool:
+    """Whether it is ONNX's operator of that name."""
+    return node.op is ONNX and node.attrs.str("op_type") == op_type
+
+
 def is_random_onnx(node: Node) -> bool:
     """Whether it is one of ONNX's operators that give other numbers in each run."""
     return node.op is ONNX and node.attrs.str("op_type") in RANDOM

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from graphkernel.ir.graph import Builder, Node, Value
-from graphkernel.ops.host import REFERENCE, runner
+from graphkernel.ops.host import REFERENCE, is_onnx, runner
 from graphkernel.ops.random import is_random
 
 SMALL = 1 << 16
@@ -16,12 +16,23 @@ def is_foldable(node: Node) -> bool:
 
     A broadcast of a scalar stays an operator, a transposed weight is computed once.
     """
-    if node.body is not None or not node.args or is_random(node) or any(arg.constant is None for arg in node.args):
+    if (
+        _is_quantized_weight(node)
+        or node.body is not None
+        or not node.args
+        or is_random(node)
+        or any(arg.constant is None for arg in node.args)
+    ):
         return False
     largest = max(arg.type.size for arg in node.args if isinstance(arg.type.size, int))
     return all(
         type_.is_static and isinstance(type_.size, int) and type_.size <= max(SMALL, largest) for type_ in node.types
     )  # no elements are not enough: f32[N, 0] has the size 0
+
+
+def _is_quantized_weight(node: Node) -> bool:
+    """It stays as it is: a quarter of what it stands for. In floats onnxruntime would quantize it anew, and otherwise."""
+    return is_onnx(node, "DequantizeLinear") and node.out.type.rank > 1
 
 
 def folded(node: Node, builder: Builder) -> tuple[Value, ...] | None:

@@ -23,8 +23,8 @@ X = RNG.standard_normal((2, 3, 8, 8)).astype(np.float32)
 STEP = 1 / 255  # of the quantized probabilities: a number between two steps becomes either
 KINDS = ("dynamic", "dynamic per channel", "QDQ", "QDQ per channel", "QOperator", "QOperator per channel")
 LARGER_THAN_ROUNDING = 1.001
-JOINED = 0.05
-"""onnxruntime computes in int8 what it joins. Its numbers, a step off in the middle, are these in the probabilities."""
+JOINED = 2 * STEP
+"""onnxruntime computes in int8 what it joins: a number between two steps of the middle becomes either."""
 
 
 def network(opset: int) -> onnx.ModelProto:
