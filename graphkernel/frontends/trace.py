@@ -18,6 +18,7 @@ from graphkernel.ir.graph import Alias, Builder, Graph, Value
 from graphkernel.ir.types import DTYPES, Dim, DType, Sym, TensorType, parse_dim
 from graphkernel.ir.types import dtype as dtype_of
 from graphkernel.ops.tensor import Tensor
+from graphkernel.runtime.arrays import layout_of
 
 
 @runtime_checkable
@@ -34,8 +35,9 @@ def spec(shape: int | str | Sequence[Dim | str], dtype: str | DType = "float32")
     """The type of an argument. Extents are ints or symbols: ``spec(("N", 4))``; equal names are equal extents."""
     dims = shape if isinstance(shape, Sequence) and not isinstance(shape, str) else (shape,)
     extents = tuple(map(_extent, dims))
+    named = str(dtype).removeprefix("torch.") if type(dtype).__module__ == "torch" else dtype
     try:
-        return TensorType(extents, dtype_of(dtype))
+        return TensorType(extents, dtype_of(named))
     except ValueError as error:
         raise FrontendError(f"spec: {error}{nearest(str(dtype), [known.name for known in DTYPES])}") from error
 
@@ -165,8 +167,8 @@ def _function_name(function: object) -> str:
 def _type_of(name: str, given: object) -> TensorType:
     if isinstance(given, TensorType):
         return given
-    if isinstance(given, np.ndarray):
-        return TensorType(tuple(given.shape), dtype_of(given.dtype))
+    if hasattr(given, "shape") and hasattr(given, "dtype"):
+        return spec(*layout_of(given, name))
     raise FrontendError(f"argument {name}: expected gk.spec(shape, dtype) or an array, got {type(given).__name__}")
 
 

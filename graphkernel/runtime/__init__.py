@@ -1,6 +1,6 @@
 """Running an optimized graph: kernels, host libraries, buffers.
 
-Reading order: ``arrays`` (what comes in, and the same kind out), ``named_inputs`` (by name, in order),
+Reading order: ``torch_tensors`` and ``arrays`` (what comes in, and the same kind out), ``named_inputs`` (by name, in order),
 ``samples`` (inputs from files, or random, with
 ``index_ranges``: which integers are indices of what), ``buffers``
 (liveness and one arena), ``steps`` (what a plan is made of), ``host`` (which library runs what no kernel computes; numpy),

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from graphkernel.errors import InputError
+from graphkernel.runtime.torch_tensors import check_tensor, from_tensor, is_torch, to_tensor
 
 Array = np.ndarray[Any, np.dtype[Any]]
 CPU_DEVICE = 1  # DLPack's kDLCPU
@@ -23,6 +24,8 @@ def to_numpy(given: object, name: str) -> Array:
     """
     if isinstance(given, np.ndarray):
         return given
+    if is_torch(given):
+        check_tensor(given, name)
     if hasattr(given, "__dlpack_device__"):
         return _from_dlpack(given, name)
     if isinstance(given, PLAIN) or any(hasattr(given, p) for p in PROTOCOLS):
@@ -32,9 +35,12 @@ def to_numpy(given: object, name: str) -> Array:
 
 def layout_of(given: Any, name: str) -> tuple[tuple[int, ...], str]:
     """Shape and the name of the data type, of arrays on any device. ``name`` is said in errors."""
+    if is_torch(given):
+        check_tensor(given, name)
+        return tuple(given.shape), str(given.dtype).rpartition(".")[2]  # torch writes torch.float32
     elsewhere = hasattr(given, "__dlpack_device__") and given.__dlpack_device__()[0] != CPU_DEVICE
     if elsewhere or hasattr(given, "__cuda_array_interface__"):
-        return tuple(given.shape), str(given.dtype).rpartition(".")[2]  # torch writes torch.float32
+        return tuple(given.shape), str(given.dtype)
     array = to_numpy(given, name)
     return array.shape, array.dtype.name
 
@@ -54,9 +60,8 @@ def _from_dlpack(given: Any, name: str) -> Array:  # any library's array
     kind, _ = given.__dlpack_device__()
     if kind != CPU_DEVICE:
         raise InputError(f"input {name} is on another device (DLPack device type {kind}); move it to the CPU")
-    plain = given.detach() if getattr(given, "requires_grad", False) else given
     try:
-        return np.from_dlpack(plain)
+        return from_tensor(given) if is_torch(given) else np.from_dlpack(given)
     except (BufferError, RuntimeError, TypeError) as error:
         raise InputError(
             f"input {name}: {type(given).__name__} gives no DLPack array numpy can read: {error}"
@@ -64,6 +69,8 @@ def _from_dlpack(given: Any, name: str) -> Array:  # any library's array
 
 
 def _dlpack_reader(array: Any) -> Callable[[Array], Any] | None:  # any library's array
+    if is_torch(array):
+        return to_tensor
     if hasattr(array, "__array_namespace__"):
         return getattr(array.__array_namespace__(), "from_dlpack", None)
     return getattr(sys.modules.get(type(array).__module__.partition(".")[0]), "from_dlpack", None)

@@ -13,6 +13,7 @@ from graphkernel.errors import InputError, RuntimeFailure
 from graphkernel.runtime.plan import Plan
 from graphkernel.runtime.segments import Segment
 from graphkernel.runtime.steps import Action, Kernel, KernelStep, Slots
+from graphkernel.runtime.torch_tensors import check_tensor, is_torch
 from kernelgen.errors import ArgumentError, UnsupportedError
 from kernelgen.targets.gpu.arrays import Border
 from kernelgen.targets.gpu.device import Device, NoDevice, find_device
@@ -52,6 +53,8 @@ class DeviceMemory:
 
     def take(self, given: object, name: str) -> Any:
         """In place where it is on the device, else copied there."""
+        if is_torch(given):
+            check_tensor(given, name)
         try:
             return self.border.take(given, name)
         except ArgumentError as error:
