@@ -92,7 +92,7 @@ class OnnxRuntimeHost:
 
     def _opened(self, name: str, model: RegionModel) -> Any:  # an onnxruntime session
         try:
-            return open_session(model, self.threads or 0, self.optimize)
+            return open_session(model, self.threads, self.optimize)
         except Exception as error:  # onnxruntime raises many classes of its own
             raise RuntimeFailure(f"onnxruntime cannot run {name}: {error}") from error
 

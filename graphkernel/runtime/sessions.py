@@ -15,13 +15,21 @@ from weakref import WeakSet
 
 import numpy as np
 
+from graphkernel.flag_text import warn
+from graphkernel.runtime.onnxruntime_c import ALL_OPTIMIZATIONS, FATAL, NO_OPTIMIZATIONS, Environment, SharedSession
+from kernelgen.cores import core_count
+
 
 @dataclass(frozen=True)
 class RegionModel:
-    """A serialized ONNX model, and the ``weights`` that it only names: sessions read them where they lie."""
+    """A serialized ONNX model, and the ``weights`` that it only names: sessions read them where they lie.
+
+    With ``objects`` its session is fed and gives what Python makes of strings, sequences and such: ``session.run``.
+    """
 
     content: bytes
     weights: Mapping[str, np.ndarray]
+    objects: bool = False
 
 
 class Session:
@@ -45,33 +53,44 @@ class Session:
         self._made = None
 
 
-def open_session(model: RegionModel, threads: int, is_optimized: bool) -> Any:  # onnxruntime has no types
-    """A session of this process. The weights must live as long as it does. 0 threads: as onnxruntime thinks best."""
+def open_session(model: RegionModel, threads: int | None, is_optimized: bool) -> Any:  # onnxruntime has no types
+    """A session on the threads of this process, which the first one starts: ``threads``, or as many as make sense.
+
+    One thread, or any number in a child that was forked from the process of the threads, is the thread that calls.
+    """
+    environment = _environment(threads)
+    alone = threads == 1 or environment.process != os.getpid()
+    if not alone and threads not in (None, environment.threads):
+        warn(
+            f"operators on onnxruntime run on {environment.threads} threads, not on {threads}: the first to run decide"
+        )
+    level = ALL_OPTIMIZATIONS if is_optimized else NO_OPTIMIZATIONS
+    if model.objects:
+        return _python_session(model, level)
+    return SharedSession(environment, model.content, model.weights, level, alone)
+
+
+def _environment(threads: int | None) -> Environment:
+    """The one of this process."""
+    if not _STARTED:  # two threads that find nothing get the same from onnxruntime
+        _STARTED.append(Environment.made(core_count() if threads in (None, 1) else threads))
+    return _STARTED[0]
+
+
+def _python_session(model: RegionModel, level: int) -> Any:  # onnxruntime has no types
+    """One for Python's objects. What takes them is no work for threads: it runs on the one that calls."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
-    level = onnxruntime.GraphOptimizationLevel
-    options.graph_optimization_level = level.ORT_ENABLE_ALL if is_optimized else level.ORT_DISABLE_ALL
-    options.intra_op_num_threads = threads
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # kernels run between regions
-    options.log_severity_level = 3  # errors only
-    _lend(model.weights, options, onnxruntime)
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel(level)
+    options.intra_op_num_threads = 1
+    options.log_severity_level = FATAL
+    for name, array in model.weights.items():
+        options.add_external_initializers([name], [onnxruntime.OrtValue.ortvalue_from_numpy(array)])
     return onnxruntime.InferenceSession(model.content, options, providers=["CPUExecutionProvider"])
 
 
-def _lend(weights: Mapping[str, np.ndarray], options: Any, onnxruntime: Any) -> None:
-    """Onnxruntime that cannot read weights where they lie takes copies."""
-    names, arrays = list(weights), list(weights.values())
-    if not arrays:
-        return
-    if hasattr(options, "add_external_initializers_from_files_in_memory"):
-        options.add_session_config_entry("session.use_external_initializer_file_buffers_directly", "1")
-        files = [array.reshape(-1).view(np.uint8) for array in arrays]
-        options.add_external_initializers_from_files_in_memory(names, files, [array.nbytes for array in arrays])
-    else:
-        options.add_external_initializers(names, [onnxruntime.OrtValue.ortvalue_from_numpy(a) for a in arrays])
-
-
+_STARTED: list[Environment] = []  # onnxruntime has one in a process
 _ALIVE: WeakSet[Session] = WeakSet()  # what a fork has to find; nothing else reads it
 
 

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import gc
 import multiprocessing
+import os
+import subprocess
+import sys
 import threading
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 import pytest
-from onnx import helper
+from onnx import TensorProto, helper
 
 import graphkernel as gk
 from graphkernel import ops
-from graphkernel.runtime.onnx_writer import Writer, initializer
+from graphkernel.runtime.onnx_writer import Writer, initializer, lies_beside
+from graphkernel.runtime.onnxruntime_c import OnnxRuntimeError
 from graphkernel.runtime.regions import OnnxRuntimeHost, RegionStep
 from graphkernel.runtime.sessions import RegionModel, open_session
 from tests.support.forks import SECONDS, in_forked_child
@@ -107,18 +112,92 @@ def test_regions_read_weights_where_the_graph_has_them() -> None:
     assert all(len(region.session.model.content) < W.nbytes // 100 for region in (first, second))
 
 
-def test_a_session_has_no_copy_of_a_weight_that_it_only_reads() -> None:
-    import onnxruntime
+def session_of(node: str, weight: np.ndarray, threads: int | None = None, objects: bool = False) -> Any:
+    """``y = node(x, weight)`` over matrices like the weight."""
+    writer = Writer(17)
+    writer.emit(node, "x", writer.constant(weight), result="y")
+    info = [helper.make_tensor_value_info(name, TensorProto.FLOAT, weight.shape) for name in "xy"]
+    (constant,) = writer.constants
+    graph = helper.make_graph(writer.nodes, "g", info[:1], info[1:], [initializer(weight, constant)])
+    content = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9).SerializeToString()
+    weights = {constant: weight} if lies_beside(weight) else {}
+    return open_session(RegionModel(content, weights, objects), threads, True)
 
-    if not hasattr(onnxruntime.SessionOptions, "add_external_initializers_from_files_in_memory"):
+
+def run(session: Any, x: np.ndarray) -> np.ndarray:
+    binding = session.io_binding()
+    binding.bind_input("x", "cpu", 0, 1, x.shape, x.ctypes.data)
+    binding.bind_output("y", "cpu")
+    session.run_with_iobinding(binding)
+    return binding.get_outputs()[0].numpy()
+
+
+def test_a_session_has_no_copy_of_a_weight_that_it_only_reads() -> None:
+    if version("onnxruntime").split(".") < ["1", "32", "0"]:
         pytest.skip("this onnxruntime copies weights")
     weight = np.ones((64, 64), np.float32)
-    builder = Writer(17)
-    builder.emit("Add", "x", builder.constant(weight), result="y")
-    info = [helper.make_tensor_value_info(name, 1, (64, 64)) for name in "xy"]
-    (constant,) = builder.constants
-    graph = helper.make_graph(builder.nodes, "g", info[:1], info[1:], [initializer(weight, constant)])
-    content = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9).SerializeToString()
-    session = open_session(RegionModel(content, {constant: weight}), 1, True)
+    session = session_of("Add", weight)
     weight[...] = 5.0
-    assert (session.run(None, {"x": np.zeros_like(weight)})[0] == 5.0).all()
+    np.testing.assert_array_equal(run(session, np.zeros_like(weight)), weight)
+
+
+@pytest.mark.parametrize("objects", [False, True])
+@pytest.mark.parametrize("shape", [(), (0, 3), (5,), (64, 64)])
+def test_results_that_onnxruntime_allocates_are_read(shape: tuple[int, ...], objects: bool) -> None:
+    weight = np.full(shape, 2.0, np.float32)
+    session = session_of("Mul", weight, objects=objects)
+    x = np.full(shape, 3.0, np.float32)
+    found = session.run(["y"], {"x": x})[0] if objects else run(session, x)
+    np.testing.assert_array_equal(found, np.full(shape, 6.0, np.float32))
+
+
+def test_what_onnxruntime_refuses_is_told() -> None:
+    with pytest.raises(OnnxRuntimeError, match="MatMul"):
+        session_of("MatMul", np.ones((2, 3), np.float32))
+    session = session_of("MatMul", np.ones((2, 2), np.float32))
+    with pytest.raises(OnnxRuntimeError, match="invalid dimensions for input: x"):
+        run(session, np.ones((3, 3), np.float32))
+    assert (run(session, np.ones((2, 2), np.float32)) == 2.0).all()
+
+
+THREADS = """
+import os, sys
+import numpy as np
+import graphkernel as gk
+from graphkernel import ops
+
+def count():
+    return len(os.listdir("/proc/self/task"))
+
+def net(x):
+    for _ in range(10):
+        x = ops.exp(ops.matmul(x, np.eye(300, dtype=np.float32)) * 0.1)
+    return x
+
+x, threads = np.ones((300, 300), np.float32), eval(sys.argv[1])
+exe = gk.compile(gk.trace(net, x), host="onnxruntime", **threads)
+exe(x)
+one = count()
+assert len(exe.plan.steps) >= 20, exe.plan.steps
+more = [gk.compile(gk.trace(lambda x: net(x) * float(k), x), host="onnxruntime", **threads) for k in range(9)]
+for each in more:
+    each(x)
+print(one, count())
+"""
+
+
+def threads_of(count: int, given: str) -> tuple[int, int]:
+    """The threads of a process with one model of ten regions, and with ten such models."""
+    environment = {**os.environ, "OMP_NUM_THREADS": str(count), "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": os.getcwd()}
+    done = subprocess.run(
+        [sys.executable, "-c", THREADS, given], env=environment, capture_output=True, text=True, check=True, timeout=300
+    )
+    one, ten = map(int, done.stdout.split())
+    return one, ten
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="threads are counted on Linux")
+def test_ten_models_have_the_threads_of_one() -> None:
+    one, ten = threads_of(2, "{}")
+    assert one == ten
+    assert one <= 1 + 2 * (2 - 1) + 1  # itself, those of both pools, and one that libraries may start
