@@ -1,0 +1,131 @@
+"""What a warm start costs in a fresh process, beside onnxruntime: ``python -m benchmarks.warm_start MODEL... [--json OUT]``.
+
+Three ways, in turns, each in processes of its own: an onnxruntime session as it comes; ``gk.compile(gk.load(model))`` with a
+filled cache; ``gk.load_compiled`` of a package. ``ready`` is from the first import until the callable is there, imports
+included; ``first`` until the first result. Wall time says what a user waits for, processor time is steadier where others work.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+
+from benchmarks.models.draw import accepted
+from graphkernel.report.table import print_table
+
+PROGRAM = """
+import json, sys, time
+marks = []
+def mark():
+    marks.append((time.perf_counter() * 1e3, time.process_time() * 1e3))
+mark()
+{ready}
+mark()
+import numpy
+with numpy.load(sys.argv[2]) as file:
+    given = {{name: file[name] for name in file.files}}
+mark()
+{first}
+mark()
+between = [[b - a for a, b in zip(one, other)] for one, other in zip(marks, marks[1:])]
+print(json.dumps({{"ready": between[0], "first": [a + b for a, b in zip(between[0], between[2])]}}))
+"""
+"""A process of one way: wall and processor time in milliseconds until it is ready, and until the first result."""
+
+WAYS: Mapping[str, tuple[str, str]] = {
+    "onnxruntime": (
+        "import onnxruntime\n"
+        "onnxruntime.set_default_logger_severity(4)\n"
+        "run = onnxruntime.InferenceSession(sys.argv[1], providers=['CPUExecutionProvider'])",
+        "run.run(None, given)",
+    ),
+    "cache": ("import graphkernel as gk\nrun = gk.compile(gk.load(sys.argv[1]))", "run(*given.values())"),
+    "package": ("import graphkernel as gk\nrun = gk.load_compiled(sys.argv[3])", "run(*given.values())"),
+}
+CLOCKS = ("wall", "cpu")
+Times = dict[str, dict[str, dict[str, float]]]
+
+
+def warm_start(model: Path, rounds: int) -> Times:
+    """Median milliseconds by way, by ``ready`` and ``first``, by clock."""
+    with tempfile.TemporaryDirectory() as folder:
+        inputs, package = Path(folder, "inputs.npz"), Path(folder, "model.gkx")
+        environment = {**os.environ, "GRAPHKERNEL_CACHE_DIR": str(Path(folder, "cache"))}
+        np.savez(inputs, **_inputs(model))  # pyright: ignore[reportArgumentType]  # numpy's keywords take any array
+        build = f"import graphkernel as gk; gk.compile(gk.load({str(model)!r})).save({str(package)!r})"
+        _process([sys.executable, "-c", build], environment)
+        runs: dict[str, list[dict[str, list[float]]]] = {way: [] for way in WAYS}
+        for number in range(rounds + 1):  # the first round brings files into memory
+            for way, (ready, first) in WAYS.items():
+                program = PROGRAM.format(ready=ready, first=first)
+                told = _process([sys.executable, "-c", program, str(model), str(inputs), str(package)], environment)
+                if number:
+                    runs[way].append(json.loads(told.splitlines()[-1]))
+    return {
+        way: {
+            part: {clock: round(median(run[part][k] for run in found), 1) for k, clock in enumerate(CLOCKS)}
+            for part in ("ready", "first")
+        }
+        for way, found in runs.items()
+    }
+
+
+def _inputs(model: Path) -> dict[str, np.ndarray]:
+    import onnxruntime
+
+    onnxruntime.set_default_logger_severity(4)
+    return next(iter(accepted(onnxruntime.InferenceSession(str(model), providers=["CPUExecutionProvider"]), seed=0)))
+
+
+def _process(command: Sequence[str], environment: Mapping[str, str]) -> str:
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, check=False)
+    if done.returncode:
+        raise SystemExit(done.stderr)
+    return done.stdout
+
+
+def rows(name: str, times: Times) -> list[tuple[object, ...]]:
+    """A row for each way: milliseconds, and how many times onnxruntime's."""
+    found: list[tuple[object, ...]] = []
+    for way, parts in times.items():
+        numbers: list[str] = []
+        for part in parts:
+            for clock in CLOCKS:
+                own, peer = parts[part][clock], times["onnxruntime"][part][clock]
+                numbers += [f"{own:.0f}", f"{own / peer:.2f}"]
+        found.append((name, way, *numbers))
+    return found
+
+
+def main() -> None:
+    """Reads the arguments, measures, prints a table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("models", nargs="+", type=Path)
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--json", type=Path)
+    arguments = parser.parse_args()
+    found: dict[str, Times] = {}
+    for model in arguments.models:
+        found[model.stem] = warm_start(model, arguments.rounds)
+        print(f"{model.stem} measured", file=sys.stderr, flush=True)
+    header = (
+        "model",
+        "way",
+        *(head for part in ("ready", "first") for clock in CLOCKS for head in (f"{part} {clock}", "x")),
+    )
+    print_table(header, [row for name, times in found.items() for row in rows(name, times)])
+    if arguments.json is not None:
+        arguments.json.write_text(json.dumps(found, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
