@@ -7,9 +7,12 @@ What the user did wrong: says what, where, and what to do. What we did wrong: sa
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 
 from graphkernel.escape import lines
+
+LEAST_WORD = 4  # letters by which a name is recognised
 
 
 class GraphKernelError(Exception):
@@ -74,9 +77,22 @@ class RuntimeFailure(GraphKernelError):
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """`` (did you mean 'x'?)`` with the closest known name, or an empty text; one that differs in case is closest."""
+    """`` (did you mean 'x'?)`` with the closest known name, or an empty text.
+
+    Closest is one that differs in case, then one of nearly the same letters, then the shortest that has a word of it;
+    of these rather one with a dot where the name has one.
+    """
     names = list(known)
-    close = [other for other in names if other.casefold() == name.casefold()] or difflib.get_close_matches(
-        name, names, 1
+    close = [other for other in names if other.casefold() == name.casefold()]
+    close = (
+        close
+        or difflib.get_close_matches(name, names, 1)
+        or sorted(_with_word(name, names), key=lambda other: (("." in other) != ("." in name), len(other)))
     )
     return f" (did you mean {close[0]!r}?)" if close else ""
+
+
+def _with_word(name: str, names: Iterable[str]) -> list[str]:
+    """The names that hold a word of this one."""
+    words = [word for word in re.findall(r"[a-z]+", name.casefold()) if len(word) >= LEAST_WORD]
+    return [other for other in names if any(word in other.casefold() for word in words)]

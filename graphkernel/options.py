@@ -7,7 +7,6 @@ Source: ``GraphKernelFlags`` of MindSpore, and the grammar of ``MS_DEV_GRAPH_KER
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, cast, get_args, get_origin
@@ -20,6 +19,8 @@ from graphkernel.flag_text import LOGGER, Complain, flag_value, tokens_of, unsig
 from kernelgen.cores import core_count as core_count
 
 MAX_LEVEL = 3
+IDLE = "without effect: "
+"""How the description of a flag begins that is read, because MindSpore has it, and changes nothing."""
 UNSIGNED = frozenset({"opt_level", "parallel_ops_level", "online_tuning", "cpu_refer_thread_num"})
 GENERATORS = ("AKG", "AKG_V2", "AKG_MLIR", "DVM")
 Names = tuple[str, ...]
@@ -129,9 +130,9 @@ class Options(BaseModel):
         """A flag's value, filled in from the level and the target where it was not given."""
         return DERIVED[name].value(self) if name in DERIVED else getattr(self, name)
 
-    def to_json(self) -> str:
-        """Every flag with its effective value as one line of JSON: what the log shows."""
-        return json.dumps({name: self.effective(name) for name in type(self).model_fields})
+    def changes(self) -> str:
+        """The flags that are not the default, as one line of JSON: what the log shows."""
+        return self.model_dump_json(exclude_defaults=True)
 
     def is_on(self, name: str) -> bool:
         """True when the effective value of a switch is true, or that of a number above 0."""
@@ -189,7 +190,7 @@ class Options(BaseModel):
             found = start if flags is None else cls._parse(flags, start)
         if found.opt_level > 0:
             given = flags if seen.flags is None else seen.flags
-            LOGGER.info("graph_kernel_flags = %r, all flags: %s", given or "", found.to_json())
+            LOGGER.info("graph_kernel_flags = %r, flags that are not the default: %s", given or "", found.changes())
         return found
 
     @classmethod
@@ -207,6 +208,7 @@ class Options(BaseModel):
                 complain(f"flag --{key}{'' if raw is True else f'={raw}'}: {error}")
         found = base.model_copy(update=changes)
         _check_together(found, changes.keys(), complain)
+        _tell_idle(changes.keys())
         return found
 
     @classmethod
@@ -223,6 +225,14 @@ class Options(BaseModel):
         except ValidationError as error:
             hint = nearest(str(value), get_args(field.annotation)) if get_origin(field.annotation) is Literal else ""
             raise ValueError(error.errors()[0]["msg"] + hint) from error
+
+
+def _tell_idle(names: Iterable[str]) -> None:
+    """Warns of flags that were given and change nothing here."""
+    said = {name: Options.model_fields[name].description or "" for name in names}
+    idle = [f"--{name} ({text.removeprefix(IDLE)})" for name, text in said.items() if text.startswith(IDLE)]
+    if idle:
+        warn(f"flags {IDLE.rstrip(': ')} here: {', '.join(idle)}")
 
 
 def requested(opt_level: int, target: str) -> Options:

@@ -19,7 +19,7 @@ MOST_NAMES = 4
 
 def step_failure(step: Step, error: Exception) -> RuntimeFailure:
     """The error of a step in words of the graph; of a region onnxruntime's message tells which of its operators."""
-    return RuntimeFailure(f"{_subject(step, str(error))} fails: {type(error).__name__}: {_said(str(error))}")
+    return RuntimeFailure(f"{_subject(step, str(error))} fails: {_said(error)}")
 
 
 def _subject(step: Step, message: str) -> str:
@@ -36,6 +36,7 @@ def _named(node: Node) -> str:
     return f"{operator_name(node)} {node.name}"
 
 
-def _said(message: str) -> str:
-    """onnxruntime's message without the places of its own sources."""
-    return re.sub(r"Status Message: \S*\.(?:cc|h):\d+ ", "Status Message: ", message).strip()
+def _said(error: Exception) -> str:
+    """What went wrong: of onnxruntime's message the part behind the places and names of its own, else the whole error."""
+    _, _, said = str(error).partition("Status Message: ")
+    return re.sub(r"^\S*\.(?:cc|h):\d+ (\S+ )?", "", said).strip() or f"{type(error).__name__}: {error}"

@@ -80,7 +80,7 @@ def _from_caller(flags: str) -> Outcome:
     try:
         options = Options.parse(flags)
         steps_for(options)
-        options.to_json()
+        options.changes()
     except GraphKernelError as error:
         return Outcome(Kind.REFUSED, type(error).__name__, str(error))
     except Exception as error:

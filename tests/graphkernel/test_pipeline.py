@@ -312,3 +312,8 @@ def test_catalogues_are_values() -> None:
     assert builtin_catalogue() is builtin_catalogue()
     assert Catalogue().passes == ()
     assert all(isinstance(entry, Pass) for entry in builtin_catalogue().passes)
+
+
+def test_a_pass_that_nothing_is_called_like_is_found_by_a_word_of_it() -> None:
+    with pytest.raises(OptionError, match=r"not valid! \(did you mean 'split\.\w+'\?\)"):
+        steps_for(Options(disable_pass=("stage3.split",)))
