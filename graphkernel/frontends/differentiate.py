@@ -23,6 +23,7 @@ from graphkernel.gradients.reverse import Rules, pullback, substituted
 from graphkernel.ir.evaluate import evaluate
 from graphkernel.ir.graph import PARAMETER, Alias, Builder, Graph, Node, Value
 from graphkernel.ir.inline import inline
+from graphkernel.ir.names import meant
 from graphkernel.ir.types import Attrs, TensorType, dtype
 from graphkernel.ops import Tensor
 
@@ -211,7 +212,8 @@ def _graph_gradient(
     more = tuple(dy.value for _, dy in seen) if cotangents else ()
     outputs = (*(graph.outputs[place] for place in kept), *(gradient.value for gradient in gradients))
     name = f"{graph.name}_gradient"
-    return with_unique_labels(Graph(name, (*graph.inputs, *more), outputs, aliases, derived=graph.derived))
+    called = (*(graph.output_names[place] for place in kept), *(f"{x.node.name}_gradient" for x in wanted))
+    return with_unique_labels(Graph(name, (*graph.inputs, *more), outputs, aliases, called, derived=graph.derived))
 
 
 def _cotangent_input(result: Tensor, place: int) -> Tensor:
@@ -221,9 +223,12 @@ def _cotangent_input(result: Tensor, place: int) -> Tensor:
 def _inputs_named(graph: Graph, names: Sequence[str]) -> tuple[Value, ...]:
     """The inputs of these names, which must be floats; all floats when there are none."""
     inputs = {value.node.name: value for value in graph.inputs}
-    for name in names:
-        if name not in inputs:
-            raise GradientError(f"the graph has no input {name!r}{nearest(name, inputs)}")
+    wanted: list[Value] = []
+    for typed in names:
+        name = meant(typed, inputs)
+        if name is None:
+            raise GradientError(f"the graph has no input {typed!r}{nearest(typed, inputs)}")
         if not inputs[name].type.dtype.is_float:
             raise GradientError(f"input {name} is {inputs[name].type}, and gradients are by floats only")
-    return tuple(inputs[name] for name in names) or tuple(x for x in graph.inputs if x.type.dtype.is_float)
+        wanted.append(inputs[name])
+    return tuple(wanted) or tuple(x for x in graph.inputs if x.type.dtype.is_float)

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from graphkernel.escape import line, markup
 from graphkernel.ir.compare import difference
 from graphkernel.ir.derived import Derived
 from graphkernel.ir.opdef import Kind, OpDef
@@ -133,6 +134,10 @@ class Alias:
     input: int
 
 
+MOST_SHOWN = 40
+"""How many operators a notebook shows."""
+
+
 @dataclass(frozen=True)
 class Origin:
     """The node of a model that operators were made from: its operator there, and its name, empty where it has none."""
@@ -228,6 +233,15 @@ class Graph:
 
     def __repr__(self) -> str:
         return f"<Graph {self.name}: {len(self.operators)} operators>"
+
+    def _repr_html_(self) -> str:
+        """The text, up to a screenful of operators; of larger graphs what goes in and comes out."""
+        if len(self.operators) <= MOST_SHOWN:
+            return f"<pre>{markup(str(self))}</pre>"
+        inputs = [f"  {value.node.name}: {value.type}" for value in self.inputs]
+        outputs = [f"  {name}: {value.type}" for name, value in zip(self.output_names, self.outputs, strict=True)]
+        told = [f"{self.name}: {len(self.operators)} operators", "inputs", *inputs, "outputs", *outputs]
+        return f"<pre>{markup(chr(10).join(map(line, told)))}</pre>"
 
     def __deepcopy__(self, memo: object) -> Graph:
         return self  # it never changes

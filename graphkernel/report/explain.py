@@ -12,12 +12,13 @@ from graphkernel.errors import GraphKernelError, nearest
 from graphkernel.escape import line
 from graphkernel.ir.graph import Graph
 from graphkernel.ir.names import meant
+from graphkernel.report import html
 from graphkernel.report.answer import Pair, answer
 from graphkernel.report.counted import counted
 from graphkernel.report.origin import made_from, origin_of
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Explanation:
     """What the optimizer made of a graph and every decision on the way, in order."""
 
@@ -28,18 +29,31 @@ class Explanation:
     def __str__(self) -> str:
         return "\n".join([self.summary, *map(str, self.decisions)])
 
+    def __repr__(self) -> str:
+        return f"<Explanation {self._headline}>"
+
+    def _repr_html_(self) -> str:
+        rows = [(count, code, REASONS[code]) for code, count in self._counts.items()]
+        return html.section(self._headline, [html.table("decisions", ("times", "code", "reason"), rows)])
+
     @property
     def summary(self) -> str:
         """Counts: operators before, kernels after, and how often each reason was given."""
+        told = [f"  {count:6} {code}: {REASONS[code]}" for code, count in self._counts.items()]
+        return "\n".join([self._headline, *told])
+
+    @property
+    def _counts(self) -> dict[str, int]:
+        return dict(sorted(Counter(decision.code for decision in self.decisions).items()))
+
+    @property
+    def _headline(self) -> str:
         kernels = [node for node in self.after.operators if node.body is not None]
         held = sum(len(node.body.operators) for node in kernels if node.body is not None)
         rest = len(self.after.operators) - len(kernels)
-        counts = Counter(decision.code for decision in self.decisions)
         before = counted(len(self.before.operators), "operator")
         became = f"{before} became {counted(len(kernels), 'kernel')} of {held} and {counted(rest, 'other')}"
-        told = [line(f"{self.before.name}: {became}")]
-        told += [f"  {count:6} {code}: {REASONS[code]}" for code, count in sorted(counts.items())]
-        return "\n".join(told)
+        return line(f"{self.before.name}: {became}")
 
     def why(self, first: str, second: str, full: bool = False) -> str:
         """Why two nodes, operators or kernels are, or are not, in one kernel: an answer in the first line, how often, an

@@ -51,6 +51,9 @@ class Executable:
     def __repr__(self) -> str:
         return f"<Executable {self.report.summary}>"
 
+    def _repr_html_(self) -> str:
+        return self.report.to_html()
+
     def __reduce__(self) -> tuple[Callable[[], Executable], tuple[()]]:
         if self.again is None:
             raise RuntimeFailure(

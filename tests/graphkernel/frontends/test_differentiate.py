@@ -124,6 +124,13 @@ class TestGraphs:
     def graph(self) -> gk.Graph:
         return gk.trace(lambda x, ids: ops.gather(x, ids), gk.spec((3, 2)), gk.spec(4, "int32"))
 
+    def test_gradients_are_called_after_their_inputs(self) -> None:
+        text = (
+            'graph net("in/x": f32[4]) { y: f32[] = ReduceSum("in/x", axis=(0,), keep_dims=False)  return "out/y" = y }'
+        )
+        graph = gk.value_and_grad(gk.parse(text), wrt="in.x")
+        assert graph.output_names == ("out/y", "in/x_gradient")
+
     def test_cotangents_are_inputs(self) -> None:
         graph = gk.value_and_grad(self.graph(), cotangents=True)
         verify(graph)

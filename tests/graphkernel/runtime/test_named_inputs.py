@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -63,6 +64,13 @@ def test_keywords_stand_for_the_inputs_that_are_not_given_in_their_place() -> No
 def test_wrong_names_are_told(positional: tuple[Any, ...], keywords: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         EXE(*positional, **keywords)
+
+
+def test_a_saved_executable_keeps_the_names(tmp_path: Path) -> None:
+    EXE.save(tmp_path / "net.gkx")
+    again = gk.load_compiled(tmp_path / "net.gkx")
+    assert (again.inputs, again.outputs) == (EXE.inputs, EXE.outputs)
+    assert (again({"out": OUT, "gpu_0.data_0": X, "mask": MASK})[0] == EXPECTED).all()
 
 
 def test_arrays_that_do_not_fit_are_told_by_the_models_name() -> None:
