@@ -24,8 +24,9 @@ from graphkernel.options import Environment, Options, requested
 from graphkernel.packages.write import save_package
 from graphkernel.passes.base import Hook, run_steps
 from graphkernel.pipeline import steps_for
-from graphkernel.report.collect import fallback, host_entries, kernel_entry, left_to_numpy
+from graphkernel.report.collect import fallback, host_entries, kernel_entry, left_to_numpy, story_of
 from graphkernel.report.explain import Explanation
+from graphkernel.report.page.story import Came, without_weights
 from graphkernel.report.report import Fallback, KernelEntry, Report
 from graphkernel.runtime.cupy_host import CupyHost
 from graphkernel.runtime.device import Device, DeviceMemory, NoDevice, Refusals, find_device
@@ -101,10 +102,12 @@ def compile(  # the public name
     if opt_level is None and flags is None and any(node.body for node in _graph(graph).operators):
         return compile_as_is(graph, target, compiler=compiler, host=host, strict=strict, progress=progress)
     options = _options(2 if opt_level is None else opt_level, target, flags)
-    fused = _optimized(graph, options, builtin_catalogue(), progress=progress)
+    log = DecisionLog()
+    fused = _optimized(graph, options, builtin_catalogue(), log=log, progress=progress)
     took = (time.perf_counter() - start) * 1e3
+    came = Came(without_weights(graph), tuple(log))
     request = _Request(
-        options.target, compiler, host, strict, options.enable_debug_mode, options.opt_level, took, progress
+        options.target, compiler, host, strict, options.enable_debug_mode, options.opt_level, took, progress, came
     )
     return _compiled(fused, request)
 
@@ -136,6 +139,7 @@ class _Request:
     opt_level: int | None = None
     optimize_ms: float = 0.0
     progress: Progress | None = None
+    came: Came | None = None
 
 
 def _compiled(given: Graph, request: _Request) -> Executable:
@@ -163,7 +167,7 @@ def _planned(fused: Graph, request: _Request, build: _Build, start: float) -> Ex
     took = (time.perf_counter() - start) * 1e3
     report = Report(
         fused.name, request.target, request.opt_level, library.name, tuple(build.entries), host_entries(plan, library),
-        fallbacks, request.optimize_ms, took,
+        fallbacks, request.optimize_ms, took, partial(story_of, plan, library, request.came),
     )  # fmt: skip
 
     def replan(refusals: Refusals) -> Executable:

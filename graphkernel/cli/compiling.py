@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from graphkernel.cli.base import Dims, Flags, Json, Level, Model, Target, app, say
-from graphkernel.cli.model import graph_of
+from graphkernel.cli.base import Dims, Flags, Inputs, Json, Level, Model, Seed, Target, app, say
+from graphkernel.cli.model import arrays_for, graph_of
 from graphkernel.cli.progress import progress
 from graphkernel.doors import write_whole
 from graphkernel.driver import compile
@@ -16,9 +16,14 @@ from graphkernel.driver import explain as explain_graph
 from graphkernel.driver import optimize as optimize_graph
 from graphkernel.errors import OptionError
 from graphkernel.frontends.load import save
+from graphkernel.ir.bind import bind_symbols
 from graphkernel.ir.graph import Graph
-from graphkernel.report.counted import counted
-from graphkernel.report.report import size_text
+from graphkernel.report.counted import counted, size_text
+from graphkernel.runtime.device_executable import DeviceExecutable
+from graphkernel.runtime.executable import Executable
+from graphkernel.runtime.measure import profile
+
+ROUNDS = 9  # of the times in a page; the middle one counts
 
 
 @app.command()
@@ -87,21 +92,35 @@ def report(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help=".html or .json; none: text on the terminal")
     ] = None,
+    inputs: Inputs = None,
     dims: Dims = None,
     opt_level: Level = 2,
     flags: Flags = "",
     target: Target = "cpu",
+    seed: Seed = 0,
+    measure: Annotated[bool, typer.Option(help="run the model for the times in a page")] = True,
 ) -> None:
-    """The kernels of a model and what runs elsewhere."""
+    """The kernels of a model and what runs elsewhere: as text, JSON, or a page with the graph before and after."""
     if output is not None and output.suffix not in (".html", ".json"):
         raise OptionError(f"a report is written as .html or .json, not {output.suffix or 'without an extension'}")
     if output is not None and not output.parent.is_dir():
         raise OptionError(f"{output}: there is no folder {output.parent}")
     with progress("report") as tell:
         graph = graph_of(model, dims, tell)
-        found = compile(graph, opt_level, target, flags or None, progress=tell).report
-    if output is None:
-        say(str(found))
-        return
-    write_whole(output, found.to_html() if output.suffix == ".html" else found.to_json(), OptionError)
+        executable = compile(graph, opt_level, target, flags or None, progress=tell)
+        found = executable.report
+        if output is None:
+            say(str(found))
+            return
+        is_timed = measure and output.suffix == ".html" and runs_for_real(executable, target)
+        tell("measuring", 0, 0)
+        arrays = arrays_for(graph, inputs, seed) if is_timed else []
+        times = profile(executable, arrays, ROUNDS) if is_timed else ()
+        sizes = bind_symbols(graph.inputs, arrays) if is_timed else {}
+    write_whole(output, found.to_html(times, sizes) if output.suffix == ".html" else found.to_json(), OptionError)
     say(f"{found.summary}; written {_sized(output)}")
+
+
+def runs_for_real(executable: Executable, target: str) -> bool:
+    """Whether its times mean something: kernels that are interpreted for want of a device tell none."""
+    return target == "cpu" or isinstance(executable, DeviceExecutable)

@@ -9,8 +9,7 @@ from dataclasses import asdict, dataclass, field
 from graphkernel.escape import markup
 from graphkernel.ir.types import Dim
 from graphkernel.report import html
-from graphkernel.report.counted import counted
-from graphkernel.report.report import size_text
+from graphkernel.report.counted import counted, size_text
 
 SCHEMA = 1  # of to_json; grows when a field changes its meaning
 NOTE = "Times are estimates of a model, never measured by us. No kernel of this project has run on an Ascend chip."

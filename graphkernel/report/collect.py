@@ -6,14 +6,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from graphkernel.ir.graph import Graph, Node, Value
+from graphkernel.ir.inline import inline
 from graphkernel.ir.types import Dim
 from graphkernel.ops.host import operator_name, runner
+from graphkernel.report.page.story import Came, Story, StoryStep
 from graphkernel.report.report import Fallback, HostEntry, KernelEntry
 from graphkernel.runtime.cupy_host import CupyStep
 from graphkernel.runtime.host import HostLibrary
 from graphkernel.runtime.plan import Plan
 from graphkernel.runtime.regions import RegionStep
-from graphkernel.runtime.steps import NumpyStep
+from graphkernel.runtime.steps import KernelStep, NumpyStep
 
 ADVICE: Mapping[str, str] = {
     "unsupported-op": "keep it out of kernels with disable_cluster_ops",
@@ -72,6 +74,25 @@ def host_entries(plan: Plan, library: HostLibrary) -> tuple[HostEntry, ...]:
         elif isinstance(step, CupyStep):
             found.append(HostEntry(step.name, library.name, (operator_name(step.node),)))
     return tuple(found)
+
+
+def story_of(plan: Plan, library: HostLibrary, came: Came | None) -> Story:
+    """What a page tells of a plan; of a graph that came with its kernels the operators in them are the beginning."""
+    before = came.graph if came is not None else inline(plan.graph, lambda _: True)[0]
+    kernels = {node.name: node for node in plan.graph.operators if node.body is not None}
+    steps: list[StoryStep] = []
+    sources: dict[str, str] = {}
+    for step in plan.steps:
+        if isinstance(step, KernelStep):
+            steps.append(StoryStep(step.name, "kernel", (kernels[step.name],)))
+            sources.setdefault(steps[-1].kernel, str(getattr(step.kernel, "source", "")))
+        elif isinstance(step, RegionStep):
+            steps.append(StoryStep(step.name, library.name, step.nodes))
+        elif isinstance(step, NumpyStep | CupyStep):
+            steps.append(
+                StoryStep(step.name, library.name if isinstance(step, CupyStep) else runner(step.node), (step.node,))
+            )
+    return Story(before, plan.graph, tuple(steps), came.decisions if came is not None else (), sources)
 
 
 def bytes_moved(values: Iterable[Value]) -> Dim:

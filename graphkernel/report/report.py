@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from graphkernel.escape import line
 from graphkernel.ir.types import Dim
 from graphkernel.report import html
-from graphkernel.report.counted import counted
+from graphkernel.report.counted import counted, size_text
+from graphkernel.report.page.report_page import Telling, report_page
+from graphkernel.report.page.story import Story
+
+if TYPE_CHECKING:
+    from graphkernel.runtime.measure import StepTime
 
 SCHEMA = 1  # of to_json; grows when a field changes its meaning
 
@@ -71,7 +77,10 @@ class Fallback:
 
 @dataclass(frozen=True)
 class Report:
-    """Prints as text; ``to_json()`` for machines, HTML in notebooks."""
+    """Prints as text; ``to_json()`` for machines, ``to_html()`` for people, tables in notebooks.
+
+    ``story`` gives the graphs and decisions that a page shows, where they are known.
+    """
 
     graph: str
     target: str
@@ -82,6 +91,7 @@ class Report:
     fallbacks: tuple[Fallback, ...]
     optimize_ms: float
     compile_ms: float
+    story: Callable[[], Story] | None = field(default=None, compare=False, repr=False)
 
     @property
     def kernel_calls(self) -> int:
@@ -120,10 +130,23 @@ class Report:
 
     def to_json(self) -> str:
         """All of it as JSON text; symbolic sizes are texts."""
-        return json.dumps({"schema": SCHEMA, "summary": self.summary, **vars(self)}, default=_plain, indent=2)
+        return json.dumps({"schema": SCHEMA, "summary": self.summary, **self._entries()}, default=_plain, indent=2)
 
-    def to_html(self) -> str:
-        """All of it as tables, self-contained."""
+    def _entries(self) -> dict[str, object]:
+        return {name: value for name, value in vars(self).items() if name != "story"}
+
+    def to_html(self, times: Iterable[StepTime] = (), extents: Mapping[str, int] | None = None) -> str:
+        """A page: the graph before and after, tables, sources and proofs; it needs no other file and no network.
+
+        ``times`` are what :func:`graphkernel.runtime.measure.profile` found, which the boxes are coloured by; ``extents``
+        the values of the symbols that it ran with.
+        """
+        story = self.story() if self.story is not None else None
+        seconds = {step.name: step.seconds.median for step in times}
+        return report_page(Telling(self, story, seconds, extents or {}))
+
+    def _tables(self) -> str:
+        """The same as tables, for a cell of a notebook."""
         kernels = [
             (
                 k.name,
@@ -144,22 +167,16 @@ class Report:
         ))  # fmt: skip
 
     def _repr_html_(self) -> str:
-        return self.to_html()
+        return self._tables()
+
+    def __getstate__(self) -> dict[str, object]:
+        """Without the story, which holds kernels."""
+        return {**vars(self), "story": None}
 
 
 def _plain(value: object) -> object:
     """What JSON has no form for: entries become mappings, symbolic sizes texts."""
     return vars(value) if isinstance(value, KernelEntry | HostEntry | Fallback) else str(value)
-
-
-def size_text(size: Dim) -> str:
-    """A number of bytes as people write it; a polynomial as it is."""
-    if not isinstance(size, int):
-        return f"{size} B"
-    amount, unit = float(size), 0
-    while amount >= 1024 and unit < 4:
-        amount, unit = amount / 1024, unit + 1
-    return f"{amount:.0f} B" if unit == 0 else f"{amount:.1f} {('', 'KiB', 'MiB', 'GiB', 'TiB')[unit]}"
 
 
 def _counted(operators: Iterable[str]) -> str:

@@ -48,7 +48,7 @@ def test_a_name_stays_within_its_line(end: str, tmp_path: Path) -> None:
     for found, expected in zip(said, plain, strict=True):
         assert len(found.splitlines()) == len(expected.splitlines())
         assert all(line.isprintable() for line in found.split("\n"))
-    assert "<script>" not in gk.compile(_graph(tmp_path, end), opt_level=2).report.to_html()
+    assert gk.compile(_graph(tmp_path, end), opt_level=2).report.to_html().count("<script>") == 1  # the page's own
 
 
 @pytest.mark.parametrize("end", HOSTILE)
