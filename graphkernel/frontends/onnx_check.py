@@ -6,7 +6,7 @@ models without these. Weights are looked at when they become arrays.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from graphkernel.doors import UNFIT
 from graphkernel.errors import FrontendError
-from graphkernel.frontends.onnx_nodes import Placed, nodes_of, opsets_of
+from graphkernel.frontends.onnx_nodes import Placed, domain_of, nodes_of, opsets_of
 from graphkernel.limits import LIMITS
 
 if TYPE_CHECKING:
@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 
 SMALL_TENSOR = 1 << 10
 """Bytes up to which the checker sees the elements of a tensor."""
+
+OWN_INITIALIZERS = 4
+"""The version of ONNX's files from which weights need not be inputs; onnxruntime takes older ones so as well."""
+
+DEPRECATED = "deprecated"
 
 
 def checked_nodes(model: ModelProto) -> list[Placed]:
@@ -138,13 +143,29 @@ def _without_weights(model: ModelProto, nodes: Sequence[Placed]) -> ModelProto:
         return TensorProto(name=tensor.name, data_type=TensorProto.FLOAT, dims=[0])
 
     graph = GraphProto(name=model.graph.name or "graph", input=model.graph.input)
-    graph.node.extend(placed.node for placed in nodes)
+    opsets = opsets_of(model)
+    graph.node.extend(_undeprecated(placed.node, opsets) for placed in nodes)
     graph.initializer.extend(map(light, model.graph.initializer))
     anything = TypeProto(tensor_type=TypeProto.Tensor(elem_type=TensorProto.FLOAT, shape={}))
     for output in model.graph.output:
         graph.output.add(name=output.name, type=anything)
-    imports = [helper.make_opsetid(domain, version) for domain, version in opsets_of(model).items()]
-    return ModelProto(ir_version=model.ir_version, opset_import=imports, graph=graph)
+    imports = [helper.make_opsetid(domain, version) for domain, version in {**opsets, DEPRECATED: 1}.items()]
+    newest = max(model.ir_version, OWN_INITIALIZERS)
+    return ModelProto(ir_version=newest, opset_import=imports, graph=graph)
+
+
+def _undeprecated(node: NodeProto, opsets: Mapping[str, int]) -> NodeProto:
+    """The node; one that ONNX has deprecated, which onnxruntime runs all the same, as one of a domain of its own."""
+    from onnx import NodeProto, defs
+
+    domain = domain_of(node.domain)
+    version = opsets.get(domain, 0)
+    if not defs.has(node.op_type, version, domain) or not defs.get_schema(node.op_type, version, domain).deprecated:
+        return node
+    other = NodeProto()
+    other.CopyFrom(node)
+    other.domain = DEPRECATED
+    return other
 
 
 def _first_lines(error: Exception) -> str:

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from graphkernel.errors import FrontendError
 from graphkernel.frontends.onnx_symbols import Extents
-from graphkernel.frontends.onnx_types import complete, is_complete, tensor_type, type_proto
+from graphkernel.frontends.onnx_types import PartialShape, complete, is_complete, tensor_type, type_proto
 from graphkernel.ir.definitions import DEFINES
-from graphkernel.ir.types import Attrs, Shape, TensorType, dtype
+from graphkernel.ir.types import Attrs, TensorType, dtype
 from graphkernel.ops.host import attributes_to_json
 from graphkernel.ops.tensor import Tensor
 
@@ -25,6 +24,9 @@ if TYPE_CHECKING:
     from onnx import NodeProto, OperatorSetIdProto, TensorProto, TypeProto
 
 Types = Sequence[TensorType | None]
+
+MOST_SHAPES = 1 << 10
+"""Operands of more elements say nothing of shapes: they are weights."""
 
 ONNXRUNTIME_NAMES = {"float": "float32", "double": "float64"}
 """How onnxruntime calls data types, where not as numpy does."""
@@ -55,8 +57,8 @@ def inferred_types(
     data: Sequence[np.ndarray | None],
     opsets: Mapping[str, int],
     where: str,
-    shapes: Sequence[Shape | None],
-    further: Callable[[], Sequence[Shape | None]],
+    shapes: Sequence[PartialShape],
+    further: Callable[[], Sequence[PartialShape]],
     extents: Extents,
 ) -> list[TensorType | None]:
     """The result types by ONNX's own inference, over operands of our types and what is known of their content.
@@ -70,12 +72,12 @@ def inferred_types(
     found = _inferred(node, names, operands, data, opsets, where)
     wanted = {name for name in node.output if name}
     for name, shape in zip(names, shapes, strict=False):
-        if name in found and shape is not None:
+        if name in found:
             found[name].tensor_type.ClearField("shape")
             complete(found[name], shape)
     if not all(name in found and is_complete(found[name]) for name in names):
         for name, shape in zip(names, further(), strict=False):
-            if name in found and shape is not None:
+            if name in found:
                 complete(found[name], shape)
     return [
         tensor_type(found[n], f"{where}; result {n}", partial(extents.named, n))
@@ -106,12 +108,15 @@ def _inferred(
     named.CopyFrom(node)
     named.output[:] = names
     types = {n: type_proto(x.type) for n, x in zip(node.input, operands, strict=True) if x is not None}
-    known = {n: numpy_helper.from_array(x) for n, x in zip(node.input, data, strict=True) if x is not None}
+    small = {n: x for n, x in zip(node.input, data, strict=True) if x is not None and x.size <= MOST_SHAPES}
+    known = {n: numpy_helper.from_array(x) for n, x in small.items()}
     imports = [helper.make_opsetid(key, value) for key, value in opsets.items()]
     try:
-        if not defs.has(node.op_type, _domain(node)) and find_spec("onnxruntime") is not None:
+        if not defs.has(node.op_type, _domain(node)):
             return _by_onnxruntime(named, types, known, imports)
         schema = defs.get_schema(node.op_type, _version(node, opsets), _domain(node))
+        if schema.deprecated:
+            return _by_onnxruntime(named, types, known, imports)
         return shape_inference.infer_node_outputs(schema, named, types, known, opset_imports=imports)
     except Exception as error:  # onnx and onnxruntime raise several classes of their own
         raise FrontendError(f"{where}, and ONNX cannot tell its result types: {error}") from error

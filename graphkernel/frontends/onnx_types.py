@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from graphkernel.errors import FrontendError
-from graphkernel.ir.types import Dim, DType, Shape, TensorType, dtype, parse_dim
+from graphkernel.ir.types import Dim, DType, TensorType, dtype, parse_dim
 from graphkernel.limits import LIMITS
 
 if TYPE_CHECKING:
@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 Called = Callable[[Any, int], Dim]
 """From an extent (an onnx message) and its axis to a dim."""
+
+PartialShape = tuple[Dim | None, ...]
+"""Extents; None for one that is not known."""
 
 UNKNOWN = -1
 """How some exporters write an extent without a name."""
@@ -59,14 +62,14 @@ def is_complete(of: TypeProto) -> bool:
     return of.tensor_type.HasField("shape") and all(dim.HasField("dim_value") or dim.dim_param for dim in dims)
 
 
-def complete(of: TypeProto, shape: Shape) -> None:
-    """Writes extents where the type has none."""
+def complete(of: TypeProto, shape: PartialShape) -> None:
+    """Writes extents where the type has none; None stands for one that is not known."""
     if not of.tensor_type.HasField("shape"):
         of.tensor_type.shape.SetInParent()
         for _ in shape:
             of.tensor_type.shape.dim.add()
     for dim, known in zip(of.tensor_type.shape.dim, shape, strict=True):
-        if not dim.HasField("dim_value") and not dim.dim_param:
+        if known is not None and not dim.HasField("dim_value") and not dim.dim_param:
             _write(dim, known)
 
 

@@ -1,7 +1,7 @@
 """Shapes of results where ONNX's own inference gives up: over symbols, and with amounts that shape arithmetic says.
 
-A rule gives one shape for each result, or None for one that it does not know. ``DependsOnDataError`` and what a missing
-operand raises mean that nothing is known.
+A rule gives one shape for each result, with None for an extent that it does not know. ``DependsOnDataError`` and what a
+missing operand raises mean that no extent is known, but perhaps the rank.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ import numpy as np
 from graphkernel.frontends.onnx_derived import DependsOnDataError
 from graphkernel.frontends.onnx_ops.base import OnnxCall, shape_of
 from graphkernel.frontends.onnx_ops.windows import convolved, pooled, transposed
+from graphkernel.frontends.onnx_types import PartialShape
 from graphkernel.ir.types import Dim, Shape, product
 
-Shapes = Sequence[Shape | None]
+Shapes = Sequence[PartialShape]
 EXACT_SCALE = 64
 """Scales whose denominator is at most this give the same extent in float32 as in rationals, for every extent there is."""
 
@@ -28,7 +29,7 @@ def certain_shapes(call: OnnxCall) -> Shapes:
 
 def known_shapes(call: OnnxCall) -> Shapes:
     """The shapes of the node's results, as far as they follow from what is known; none where there is no rule."""
-    return _found(SHAPES.get(call.op_type), call)
+    return _found(SHAPES.get(call.op_type), call) or _found(RANKS.get(call.op_type), call)
 
 
 def _found(rule: Callable[[OnnxCall], Shapes] | None, call: OnnxCall) -> Shapes:
@@ -212,6 +213,52 @@ def _short_time_fourier(call: OnnxCall) -> Shapes:
 def _same(call: OnnxCall) -> Shapes:
     return (shape_of(call.operands[0]),) * max(call.listed, 1)
 
+
+def _of_rank(rank: int) -> PartialShape:
+    return (None,) * rank
+
+
+def _rank_of(call: OnnxCall) -> int:
+    return len(shape_of(call.operands[0]))
+
+
+def _length_of(call: OnnxCall, position: int) -> int:
+    """How many numbers an operand holds that is computed at run time."""
+    (length,) = shape_of(call.operands[position])
+    if not isinstance(length, int):
+        raise DependsOnDataError("how many there are is computed at run time")
+    return length
+
+
+def _reduced_rank(call: OnnxCall) -> Shapes:
+    return (_of_rank(_rank_of(call) - (0 if call.attribute("keepdims", 1) else _length_of(call, 1))),)
+
+
+def _parts(call: OnnxCall) -> Shapes:
+    """Parts of a length that is computed at run time."""
+    shape = shape_of(call.operands[0])
+    axis = call.attribute("axis", 0) % len(shape)
+    return ((*shape[:axis], None, *shape[axis + 1 :]),) * call.listed
+
+
+REDUCTIONS = (
+    "ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceSumSquare", "ReduceL1", "ReduceL2",
+    "ReduceLogSum", "ReduceLogSumExp",
+)  # fmt: skip
+SAME_RANK = ("Tile", "Pad", "Resize", "Upsample", "Slice", "CenterCropPad")
+
+RANKS: Mapping[str, Callable[[OnnxCall], Shapes]] = {
+    **dict.fromkeys(REDUCTIONS, _reduced_rank),
+    **dict.fromkeys(SAME_RANK, lambda call: (_of_rank(_rank_of(call)),)),
+    "Reshape": lambda call: (_of_rank(_length_of(call, 1)),),
+    "Expand": lambda call: (_of_rank(max(_rank_of(call), _length_of(call, 1))),),
+    "ConstantOfShape": lambda call: (_of_rank(_length_of(call, 0)),),
+    "Unsqueeze": lambda call: (_of_rank(_rank_of(call) + _length_of(call, 1)),),
+    "Squeeze": lambda call: (_of_rank(_rank_of(call) - _length_of(call, 1)),),
+    "Range": lambda call: (_of_rank(1),),
+    "OneHot": lambda call: (_of_rank(_rank_of(call) + 1),),
+    "Split": _parts,
+}
 
 BROADCASTING = (
     "Add", "Sub", "Mul", "Div", "Mod", "Pow", "And", "Or", "Xor", "Equal", "Less", "LessOrEqual", "Greater",
