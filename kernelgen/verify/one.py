@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -96,12 +97,13 @@ def verify(
 
 
 def _runs(target: str, seed: int, compiler: Compiler) -> Runs:
-    """How other sizes of a description are verified: a sample of blocks where the target has samples."""
+    """How other sizes of a description are verified: a sample of blocks where the target has samples, or whole."""
 
-    def verified(desc: KernelDesc, kernel: Any) -> Record:
-        return _verified(desc, desc, target, seed, lambda *_: kernel, device=False, is_sampled=True)
+    def verified(desc: KernelDesc, kernel: Any, *, is_sampled: bool) -> Record:
+        return _verified(desc, desc, target, seed, lambda *_: kernel, device=False, is_sampled=is_sampled, draws=1)
 
-    return Runs(target.partition(":")[0], lambda desc: compiler(desc, target), verified)
+    by_sample, whole = (partial(verified, is_sampled=is_sampled) for is_sampled in (True, False))
+    return Runs(target.partition(":")[0], lambda desc: compiler(desc, target), by_sample, whole)
 
 
 def _other(desc: KernelDesc, against: KernelDesc | None) -> KernelDesc:
@@ -141,7 +143,14 @@ def verify_file(
 
 
 def _verified(
-    desc: KernelDesc, meaning: KernelDesc, target: str, seed: int, compiler: Compiler, device: bool, is_sampled: bool
+    desc: KernelDesc,
+    meaning: KernelDesc,
+    target: str,
+    seed: int,
+    compiler: Compiler,
+    device: bool,
+    is_sampled: bool,
+    draws: int | None = None,
 ) -> Record:
     clock = _Clock()
     kernel = _placed(clock.timed("compile", lambda: compiler(desc, target)), device)
@@ -150,7 +159,7 @@ def _verified(
     seen = dict.fromkeys(sorted(features_of(kernel)), size)
     more: dict[str, Any] = {"argument_bytes": (size,), "features": seen, "proof": dict(proof)}
     error = 0.0
-    for inputs in islice(trials(desc, seed), _draws(desc, is_sampled)):
+    for inputs in islice(trials(desc, seed), draws or _draws(desc, is_sampled)):
         found, sampled = _compared(kernel, desc, meaning, inputs, is_sampled, clock)
         error = max(error, found.error)
         more |= {"times": clock.milliseconds, "max_error": error} | sampled

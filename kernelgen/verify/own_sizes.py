@@ -1,7 +1,9 @@
 """What a kernel does at the size that its file has, and at which sizes all of that was run.
 
 A kernel that is too large for an interpreter runs at others: first small and whole, then at the largest that is affordable,
-then at more until every feature of the real kernel has run. One that never ran is a failure.
+then at more until every feature of the real kernel has run. One that never ran is a failure. Of large kernels a sample of
+blocks runs; where that writes no result, since later launches need what all blocks of the first leave behind, the smallest
+kernel that shows what is missing runs whole.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from kernelgen.verify.record import Record, Status
 KB, MB = 1 << 10, 1 << 20
 SIZES = MappingProxyType(
     {
-        "gpu": (32 * MB, 128 * MB, 512 * MB, 16 * MB, 8 * MB, 2 * MB, 512 * KB),
+        "gpu": (32 * MB, 128 * MB, 640 * MB, 16 * MB, 8 * MB, 2 * MB, 512 * KB),
         "ascend": (16 * MB, 64 * MB, 128 * MB, 8 * MB, 4 * MB, 2 * MB, 1 * MB, 512 * KB, 128 * KB, 32 * KB),
     }
 )
@@ -34,13 +36,22 @@ WHOLE_SIZES = (512 * MB,)
 """The same for targets whose kernels run as they are."""
 
 
+WHOLE_AT_MOST = 640 * MB
+"""Bytes of arguments of a kernel that an interpreter runs whole for the sake of a feature: it takes minutes, and the ranges of
+all its values twenty times the memory."""
+
+Verify = Callable[[KernelDesc, object], Record]
+
+
 @dataclass(frozen=True)
 class Runs:
-    """How a description is compiled, and how what was compiled is verified; ``family`` is the target's."""
+    """How a description is compiled, and how what was compiled is verified, by a sample of its blocks where there are
+    such, and whole; ``family`` is the target's."""
 
     family: str
     compiled: Callable[[KernelDesc], object]
-    verified: Callable[[KernelDesc, object], Record]
+    by_sample: Verify
+    whole: Verify
 
 
 def features_of(kernel: object) -> frozenset[str]:
@@ -62,15 +73,20 @@ def with_own_features(record: Record, desc: KernelDesc, runs: Runs, byte_limit: 
     """
     wanted = features_of(runs.compiled(desc))
     found = replace(record, features={word: record.features.get(word, 0) for word in sorted(wanted)})
-    for size, larger in _sizes(desc, runs.family, byte_limit, record.argument_bytes):
-        found = _with_size(found, size, larger, runs)
+    tried = list(_sizes(desc, runs.family, byte_limit, record.argument_bytes))
+    small = sorted((each for each in tried if each[0] <= WHOLE_AT_MOST), key=lambda each: each[0])
+    for size, larger, verify in (
+        *((*each, runs.by_sample) for each in tried),
+        *((*each, runs.whole) for each in small),
+    ):
+        found = _with_size(found, size, larger, runs, verify)
         if found.status is not Status.PASSED:
             return found
     unseen = [word for word, size in found.features.items() if not size]
     return found if not unseen else replace(found, status=Status.FAILED, reason="unseen", message="; ".join(unseen))
 
 
-def _with_size(record: Record, size: int, desc: KernelDesc, runs: Runs) -> Record:
+def _with_size(record: Record, size: int, desc: KernelDesc, runs: Runs, verify: Verify) -> Record:
     """The record with what a kernel of this size has shown, where it has anything new to show and can be run."""
     missing = {word for word, seen in record.features.items() if not seen}
     first = runs.family in SIZES and len(record.argument_bytes) == 1
@@ -80,7 +96,7 @@ def _with_size(record: Record, size: int, desc: KernelDesc, runs: Runs) -> Recor
     if not first and not missing & features_of(kernel):
         return record
     try:
-        return _joined(record, runs.verified(desc, kernel), size)
+        return _joined(record, verify(desc, kernel), size)
     except UnsupportedError:
         return record
 

@@ -11,6 +11,7 @@ from kernel_examples import Writer, softmax, tensor
 import kernelgen
 from kernelgen.desc import KernelDesc
 from kernelgen.kernel import Kernel
+from kernelgen.targets.gpu import interpret
 from kernelgen.verify import Status, own_sizes, verify
 from kernelgen.verify.own_sizes import features_of
 from kernelgen.verify.record import sizes_run
@@ -87,6 +88,18 @@ def test_a_fault_of_the_second_half_of_a_double_buffer_is_found() -> None:
     assert verify(exponential(16, 32), "ascend", compiler=broken).status is Status.PASSED
     record = verify(exponential(4096), "ascend", compiler=broken)
     assert record.status is Status.FAILED
+
+
+def test_launches_that_build_on_each_other_run_whole_where_a_sample_of_blocks_would_write_no_result(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(interpret, "WHOLE_THREADS", 1)  # the first launch is too large for a sample of the second
+    w, x = Writer(), tensor("x", 8, 1 << 16)
+    record = verify(w.desc("sums", (x,), w.op("ReduceSum", x, shape=(8,), axis=(1,))), "gpu", byte_limit=1 << 20)
+    if record.reason == "unavailable":
+        pytest.skip(record.message)
+    assert (record.status, record.message) == (Status.PASSED, "")
+    assert record.features["load from workspace float32"] > record.argument_bytes[0]
 
 
 def test_the_closing_line_counts_sizes_and_features() -> None:
