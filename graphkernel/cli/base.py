@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import shutil
 import sys
+import textwrap
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated
@@ -63,14 +65,28 @@ def program(
 
 
 def say(text: object, err: bool = False) -> None:
-    """Prints to stdout or stderr what does nothing to the terminal, whatever names are in it."""
-    typer.echo(lines(str(text)), err=err)
+    """Prints to stdout or stderr what does nothing to the terminal, whatever names are in it; there, broken at words."""
+    stream = sys.stderr if err else sys.stdout  # as they are now: a progress bar puts itself below what is printed
+    said = lines(str(text))
+    print(fitted(said, shutil.get_terminal_size().columns) if stream.isatty() else said, file=stream)
+
+
+def fitted(text: str, width: int) -> str:
+    """The lines of a text, those that are too long broken at words and indented."""
+    return "\n".join(
+        each if len(each) <= width else _broken(each, width, each[: len(each) - len(each.lstrip())])
+        for each in text.split("\n")
+    )
+
+
+def _broken(text: str, width: int, indent: str) -> str:
+    return textwrap.fill(text, width, subsequent_indent=f"{indent}  ", break_long_words=False, break_on_hyphens=False)
 
 
 def show(columns: Sequence[str], rows: Iterable[Sequence[object]], as_json: bool = False) -> None:
     """Prints a table, for people or for programs."""
     if as_json:
-        typer.echo(rows_as_json(columns, rows))
+        print(rows_as_json(columns, rows))
     else:
         print_table(columns, rows)
 

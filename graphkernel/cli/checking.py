@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 from typing import Annotated
 
 import numpy as np
@@ -28,7 +29,7 @@ from graphkernel.cli.base import (
 from graphkernel.cli.model import arrays_for, graph_of
 from graphkernel.cli.progress import progress
 from graphkernel.declarations import builtin_catalogue
-from graphkernel.errors import PassError
+from graphkernel.errors import PassError, RuntimeFailure
 from graphkernel.hooks import Advance, Progress, SameNumbers, Trail, Verify
 from graphkernel.ir.evaluate import evaluate
 from graphkernel.ir.graph import Graph
@@ -36,10 +37,12 @@ from graphkernel.ops.random import seeded
 from graphkernel.options import MAX_LEVEL, Options
 from graphkernel.passes.base import run_steps
 from graphkernel.pipeline import steps_for
-from graphkernel.report.difference import largest_difference
+from graphkernel.report.difference import largest_difference, summary
 from graphkernel.report.table import Amount
+from graphkernel.report.verdict import Judge, verdicts
+from graphkernel.runtime.whole_model import WholeModel
 
-GOOD = "good"
+GOOD, SKIPPED = "good", "onnxruntime does not run it"
 Arrays = Sequence[np.ndarray]
 Tolerance = Annotated[float, typer.Option("--rtol", help="how far results may be apart")]
 
@@ -55,7 +58,10 @@ def check(
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
-    """Run the passes of every level: after each, the graph must be valid and its numbers the same."""
+    """Run the passes of every level: after each, the graph must be valid and its numbers the same.
+
+    Before that, of an .onnx file: what was read must give the types, shapes and numbers that onnxruntime gives.
+    """
     with progress("check") as tell:
         graph = seeded(graph_of(model, dims, tell))
         arrays = arrays_for(graph, inputs, seed)
@@ -64,12 +70,38 @@ def check(
         tell("evaluating the model with numpy", 0, 0)
         expected = evaluate(graph, arrays)
         row = partial(_row, graph, arrays, expected, tolerance=tolerance, tell=tell)
-        rows = [row(options) for options in tried]
+        read = [_read(model, graph, arrays, expected, tolerance, tell)] if model.suffix == ".onnx" else []
+        rows = [*read, *(row(options) for options in tried)]
     show(("level", "steps", "changed", "kernels", "largest difference", "verdict"), rows, as_json)
-    if any(row[-1] != GOOD for row in rows):
+    if any(row[-1] not in (GOOD, SKIPPED) for row in rows):
         say("`graphkernel bisect` says which decision is to blame", err=True)
         raise typer.Exit(CHECK_FAILED)
     say(f"good: every step of every level keeps the numbers of {model}", err=True)
+
+
+def _read(
+    model: Path, graph: Graph, arrays: Arrays, expected: Arrays, tolerance: float, tell: Progress
+) -> tuple[object, ...]:
+    """Whether the graph means what the file means to onnxruntime."""
+    tell("running the file on onnxruntime", 0, 0)
+    try:
+        theirs = WholeModel(model)(*arrays)
+    except RuntimeFailure as error:
+        say(error, err=True)
+        return "read", "", "", "", "", SKIPPED
+    found = verdicts(expected, theirs, lambda: Judge.of(graph, arrays), tolerance)
+    other = [
+        f"{name} is {_typed(ours)}, on onnxruntime {_typed(given)}"
+        for name, ours, given, each in zip(graph.output_names, expected, theirs, found, strict=True)
+        if not each.is_good
+    ]
+    apart = max((each.apart for each in found), default=0.0)
+    return "read", "", "", "", Amount(apart, f"{apart:.1e}"), "; ".join(other) or GOOD
+
+
+def _typed(array: np.ndarray) -> str:
+    """Type, shape and some numbers."""
+    return f"{array.dtype}{list(array.shape)} ({summary(array)})"
 
 
 def _row(

@@ -67,7 +67,23 @@ def answer(before: Graph, after: Graph, decisions: Sequence[Decision], pair: Pai
     code = Counter(found.code for found in reasons).most_common(1)[0][0]
     example = next(found for found in reasons if found.code == code)
     why = f"{head}: {line(example.message or REASONS[code])} ({code})"
-    return [why, f"for example {example}", f"what to do: {ADVICE.get(code, NOTHING)}"]
+    return [why, _example(example, apart, before), f"what to do: {ADVICE.get(code, NOTHING)}"]
+
+
+def _example(decision: Decision, apart: Sequence[Place], before: Graph) -> str:
+    """A place that the decision is about, in the model's names; the decision itself where the two are no neighbours."""
+    known = {node.name for node in before.nodes}
+    about = {origin_of(label, known) for label in (decision.subject, decision.other) if label}
+    for feeder, reader in apart:
+        if about & {feeder, reader}:
+            return line(f"for example {_of_model(feeder, before)} -> {_of_model(reader, before)}")
+    return f"for example {decision}"
+
+
+def _of_model(label: str, graph: Graph) -> str:
+    """The name that the model gives to the node, where it gives one."""
+    origin = graph.origins.get(label)
+    return origin.node if origin is not None and origin.node else label
 
 
 def _together(pair: Pair, held: Sequence[Node], shared: int, places: int) -> str:

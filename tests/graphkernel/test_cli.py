@@ -16,8 +16,10 @@ from typer.testing import CliRunner
 import graphkernel as gk
 from graphkernel import ops
 from graphkernel.cli import CHECK_FAILED, WRONG_USE, app
+from graphkernel.cli.base import fitted
 from graphkernel.passes.cluster import graph_kernel_cluster
 from graphkernel.pipeline import PIPELINE
+from graphkernel.runtime.whole_model import WholeModel
 from tests.support.onnx_models import model as onnx_model
 
 RUNNER = CliRunner()
@@ -126,6 +128,13 @@ def test_catalogues(command: str, line: str) -> None:
     assert any(" ".join(row.split()).startswith(line) for row in call(command).splitlines())
 
 
+def test_long_lines_are_broken_at_words_for_a_terminal() -> None:
+    text = "  one two three\nfour five six seven\n\nshort " + "long" * 10
+    assert fitted(text, 12).split("\n") == [
+        "  one two", "    three", "four five", "  six seven", "", "short", f"  {'long' * 10}",
+    ]  # fmt: skip
+
+
 def test_catalogues_are_searched_and_printed_as_json() -> None:
     found = json.loads(call("ops", "softmax", "LAST", "--json"))
     assert [row["operator"] for row in found] == ["SoftmaxCrossEntropyWithLogits"]
@@ -146,6 +155,18 @@ def test_check_tells_every_level(path: Path) -> None:
     assert head == ["level", "steps", "changed", "kernels", "largest difference", "verdict"]
     assert [(row[0], row[-1]) for row in rows] == [("0", "good"), ("1", "good"), ("2", "good"), ("3", "good")]
     assert rows[0][1:4] == ["0", "0", "0"]
+
+
+def test_check_holds_what_was_read_to_onnxruntime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = tmp_path / "net.onnx"
+    node = onnx.helper.make_node("ArgMax", ["x"], ["y"], axis=1, keepdims=0)
+    onnx.save(onnx_model([node], {"x": np.ones((3, 4), np.float32)}), model)
+    first, *_ = json.loads(call("check", model, "--json"))
+    assert (first["level"], first["verdict"]) == ("read", "good")
+    monkeypatch.setattr(WholeModel, "__call__", lambda self, *arrays: (np.zeros(3, np.int32),))
+    found = RUNNER.invoke(app, ["check", str(model), "--json"])
+    assert found.exit_code == CHECK_FAILED
+    assert json.loads(found.stdout)[0]["verdict"].startswith("y is int64[3] (min ")
 
 
 def test_check_of_one_level(path: Path) -> None:

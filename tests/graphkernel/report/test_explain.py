@@ -53,7 +53,7 @@ def test_the_first_line_answers_with_how_often_and_the_reason() -> None:
     assert explained.why("Exp", "MatMul").splitlines() == [
         "no kernel holds both Exp and MatMul, at none of the 2 places where one feeds the other: "
         "kernels do not compute MatMul on cpu (not-fused-opaque)",
-        "for example graph_kernel_cluster: m: not-fused-opaque: kernels do not compute MatMul on cpu",
+        "for example a -> m",
         "what to do: nothing; the host library runs it",
         "--all lists 9 decisions about them",
     ]

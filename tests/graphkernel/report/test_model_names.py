@@ -27,6 +27,7 @@ def test_operators_and_nodes_have_the_models_names(first: str, second: str) -> N
     told = EXPLANATION.why(first, second)
     assert told.startswith(f"no kernel holds both {first} and {second}")
     assert "not-fused-opaque" in told
+    assert "for example /features/Conv -> /features/Relu\n" in told
 
 
 @pytest.mark.parametrize("first", ["HardSwish", "/features/HardSwish"])
