@@ -19,6 +19,8 @@ class Category(Enum):
     UINT = "uint"
     FLOAT = "float"
     COMPLEX = "complex"
+    OPAQUE = "opaque"
+    """Nothing here computes with it: graphs hand such values from one operator of a library to the next."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,11 @@ class DType:
     def is_float(self) -> bool:
         """True for the real floating point types."""
         return self.category is Category.FLOAT
+
+    @property
+    def is_opaque(self) -> bool:
+        """True for what no kernel holds."""
+        return self.category is Category.OPAQUE
 
     @property
     def is_integer(self) -> bool:

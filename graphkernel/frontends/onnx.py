@@ -22,7 +22,7 @@ from graphkernel.errors import FrontendError, TypeRuleError
 from graphkernel.frontends.onnx_builder import ModelBuilder
 from graphkernel.frontends.onnx_check import array_of, checked_nodes, named
 from graphkernel.frontends.onnx_derived import DependsOnDataError
-from graphkernel.frontends.onnx_generic import generic_attributes, inferred_types
+from graphkernel.frontends.onnx_generic import constant_attributes, generic_attributes, inferred_types
 from graphkernel.frontends.onnx_nodes import Placed, live_nodes, opsets_of
 from graphkernel.frontends.onnx_ops.base import Declined, OnHost, OnnxCall, OnnxRule, Operand, Results
 from graphkernel.frontends.onnx_ops.extents import MOST_ELEMENTS, Extents, extents_of_array, known_extents
@@ -148,8 +148,6 @@ class _Importer:
         return made
 
     def _input_type(self, info: ValueInfoProto) -> TensorType:
-        if not info.type.HasField("tensor_type"):
-            raise FrontendError(f"input {info.name}: only tensors can be inputs")
         with named(f"input {info.name}"):
             name = identifier(info.name).replace(".", "_")
             return tensor_type(
@@ -168,7 +166,7 @@ class _Importer:
             results = self._results(call, node, where)
             if node.op_type != "Constant":
                 self.allowance.take(result for result in results if isinstance(result, np.ndarray))
-            extents = known_extents(call) if len(results) == 1 else None
+            extents = known_extents(call) if len(results) == 1 and not _has_opaque(call) else None
             for name, result in zip(node.output, results, strict=False):
                 if name:
                     self._define(name, _with_extents(result, extents), where)
@@ -203,7 +201,8 @@ class _Importer:
         return self._tensor(operand) if large and self.allowance.is_spent else operand
 
     def _results(self, call: OnnxCall, node: NodeProto, where: str) -> tuple[Operand, ...]:
-        rule = rules().get(node.op_type) if node.domain in ("", "ai.onnx") else None
+        known = node.domain in ("", "ai.onnx") and (node.op_type == "Identity" or not _has_opaque(call))
+        rule = rules().get(node.op_type) if known else None
         found: Results = Declined("no rule")
         if rule is not None:
             found = self._converted(rule, self._recorded(call))
@@ -247,9 +246,8 @@ class _Importer:
         else:
             data = tuple(operand if isinstance(operand, np.ndarray) else None for operand in call.operands)
             said = f"{where}: {reason.reason}"
-            types = inferred_types(
-                node, tensors, data, self.opsets, said, certain_shapes(call), lambda: known_shapes(call), extents
-            )
+            certain, further = ((), tuple) if _has_opaque(call) else (certain_shapes(call), lambda: known_shapes(call))
+            types = inferred_types(node, tensors, data, self.opsets, said, certain, further, extents)
         attrs = generic_attributes(node, types, tensors, self.opsets, extents.defined)
         made = iter(self.builder.node(ONNX, values, attrs).outs)
         return tuple(None if type_ is None else Tensor(next(made), self.builder) for type_ in types)
@@ -257,7 +255,16 @@ class _Importer:
     def _tensor(self, operand: Operand) -> Tensor:
         if isinstance(operand, Tensor):
             return operand
-        return Tensor(self.builder.constant(np.asarray(operand)), self.builder)
+        array = np.asarray(operand)
+        if dtype(array.dtype).is_opaque:
+            attrs = constant_attributes(array, self.opsets)
+            return Tensor(self.builder.node(ONNX, (), attrs).out, self.builder)
+        return Tensor(self.builder.constant(array), self.builder)
+
+
+def _has_opaque(call: OnnxCall) -> bool:
+    """Whether an operand is one for operators of the host library alone."""
+    return any(operand is not None and dtype(operand.dtype).is_opaque for operand in call.operands)
 
 
 def _known(array: np.ndarray) -> _Imported:

@@ -143,6 +143,9 @@ def _without_weights(model: ModelProto, nodes: Sequence[Placed]) -> ModelProto:
         return TensorProto(name=tensor.name, data_type=TensorProto.FLOAT, dims=[0])
 
     graph = GraphProto(name=model.graph.name or "graph", input=model.graph.input)
+    for info in graph.input:
+        if info.type.HasField("tensor_type"):
+            info.type.tensor_type.shape.SetInParent()  # a rank that nobody knows is allowed
     opsets = opsets_of(model)
     graph.node.extend(_undeprecated(placed.node, opsets) for placed in nodes)
     graph.initializer.extend(map(light, model.graph.initializer))

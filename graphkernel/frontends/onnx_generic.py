@@ -14,10 +14,11 @@ import numpy as np
 
 from graphkernel.errors import FrontendError
 from graphkernel.frontends.onnx_symbols import Extents
-from graphkernel.frontends.onnx_types import PartialShape, complete, is_complete, tensor_type, type_proto
+from graphkernel.frontends.onnx_types import PartialShape, complete, is_complete, tensor_type
 from graphkernel.ir.definitions import DEFINES
 from graphkernel.ir.types import Attrs, TensorType, dtype
-from graphkernel.ops.host import attributes_to_json
+from graphkernel.ops.host import OPERANDS, attributes_to_json
+from graphkernel.ops.host_values import TENSOR, proto_of_text, type_proto
 from graphkernel.ops.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -27,9 +28,6 @@ Types = Sequence[TensorType | None]
 
 MOST_SHAPES = 1 << 10
 """Operands of more elements say nothing of shapes: they are weights."""
-
-ONNXRUNTIME_NAMES = {"float": "float32", "double": "float64"}
-"""How onnxruntime calls data types, where not as numpy does."""
 
 
 def generic_attributes(
@@ -43,12 +41,23 @@ def generic_attributes(
     wanted: dict[str, object] = {} if None not in types else {"wanted": tuple(int(t is not None) for t in types)}
     if defined:
         wanted[DEFINES] = tuple(defined)
+    opaque = [x.dtype.name if x.dtype.is_opaque else "" for x in operands if x is not None]
+    if any(opaque):
+        wanted[OPERANDS] = tuple(opaque)
     return Attrs.of(
         op_type=node.op_type, domain=_domain(node), opset=_version(node, opsets),
         attributes=attributes_to_json(node.attribute),
         result_types=tuple(str(type_) for type_ in types if type_ is not None),
         present=tuple(int(tensor is not None) for tensor in operands), **wanted,
     )  # fmt: skip
+
+
+def constant_attributes(array: np.ndarray, opsets: Mapping[str, int]) -> Attrs:
+    """The attributes of the operator that makes a constant of what no kernel holds."""
+    from onnx import helper, numpy_helper
+
+    node = helper.make_node("Constant", [], ["y"], value=numpy_helper.from_array(array))
+    return generic_attributes(node, [TensorType(tuple(array.shape), dtype(array.dtype))], (), opsets)
 
 
 def inferred_types(
@@ -90,7 +99,7 @@ def inferred_types(
 def _skipped_type(found: TypeProto | None) -> TensorType | None:
     try:
         return None if found is None else tensor_type(found, "a skipped result")
-    except FrontendError:
+    except (FrontendError, ValueError):
         return None
 
 
@@ -112,12 +121,16 @@ def _inferred(
     known = {n: numpy_helper.from_array(x) for n, x in small.items()}
     imports = [helper.make_opsetid(key, value) for key, value in opsets.items()]
     try:
-        if not defs.has(node.op_type, _domain(node)):
-            return _by_onnxruntime(named, types, known, imports)
-        schema = defs.get_schema(node.op_type, _version(node, opsets), _domain(node))
-        if schema.deprecated:
-            return _by_onnxruntime(named, types, known, imports)
-        return shape_inference.infer_node_outputs(schema, named, types, known, opset_imports=imports)
+        if defs.has(node.op_type, _domain(node)):
+            schema = defs.get_schema(node.op_type, _version(node, opsets), _domain(node))
+            found = (
+                {}
+                if schema.deprecated
+                else shape_inference.infer_node_outputs(schema, named, types, known, opset_imports=imports)
+            )
+            if all(name in found and found[name].WhichOneof("value") for name in node.output if name):
+                return found
+        return _by_onnxruntime(named, types, known, imports)
     except Exception as error:  # onnx and onnxruntime raise several classes of their own
         raise FrontendError(f"{where}, and ONNX cannot tell its result types: {error}") from error
 
@@ -128,12 +141,29 @@ def _by_onnxruntime(
     known: Mapping[str, TensorProto],
     imports: Sequence[OperatorSetIdProto],
 ) -> dict[str, TypeProto]:
-    """The result types as a session of the node alone tells them: with their ranks, for which it is asked as well."""
+    """The result types as a session of the node alone tells them."""
+    told = _outputs_alone(node, types, known, imports, ())
+    tensors = [name for name in node.output if told[name].type.startswith(TENSOR)]
+    ranks = _outputs_alone(node, types, known, imports, tensors)
+    return {
+        name: _told(told[name], ranks[f"{name}:shape"].shape) if name in tensors else proto_of_text(told[name].type)
+        for name in node.output
+    }
+
+
+def _outputs_alone(
+    node: NodeProto,
+    types: Mapping[str, TypeProto],
+    known: Mapping[str, TensorProto],
+    imports: Sequence[OperatorSetIdProto],
+    tensors: Sequence[str],
+) -> dict[str, Any]:  # NodeArgs of onnxruntime
+    """What onnxruntime says of the results, and of the shapes of some that are tensors, which tell the ranks."""
     import onnxruntime
     from onnx import helper
 
     inputs = [helper.make_value_info(name, of) for name, of in types.items() if name not in known]
-    ranks = [helper.make_node("Shape", [name], [f"{name}:shape"]) for name in node.output]
+    ranks = [helper.make_node("Shape", [name], [f"{name}:shape"]) for name in tensors]
     results = [helper.make_empty_tensor_value_info(name) for each in (node, *ranks) for name in each.output]
     constants = [_called(tensor, name) for name, tensor in known.items()]
     graph = helper.make_graph([node, *ranks], "alone", inputs, results, constants)
@@ -144,17 +174,15 @@ def _by_onnxruntime(
     options.intra_op_num_threads = 1
     options.log_severity_level = 4  # nothing: what it refuses is raised
     session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    told = {argument.name: argument for argument in session.get_outputs()}
-    return {name: _told(told[name], told[f"{name}:shape"].shape) for name in node.output}
+    return {argument.name: argument for argument in session.get_outputs()}
 
 
 def _told(argument: Any, rank: Sequence[object]) -> TypeProto:  # a NodeArg of onnxruntime
     """The type of a result; without a shape where not even the rank is known."""
-    from onnx import helper
+    from onnx import TensorProto, helper
 
-    name: str = argument.type.removeprefix("tensor(").removesuffix(")")
-    of = helper.np_dtype_to_tensor_dtype(dtype(ONNXRUNTIME_NAMES.get(name, name)).numpy)
-    return helper.make_tensor_type_proto(of, argument.shape if isinstance(rank[0], int) else None)
+    number = TensorProto.DataType.Value(argument.type[len(TENSOR) : -1].upper())
+    return helper.make_tensor_type_proto(number, argument.shape if isinstance(rank[0], int) else None)
 
 
 def _called(tensor: TensorProto, name: str) -> TensorProto:

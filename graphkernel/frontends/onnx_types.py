@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from graphkernel.errors import FrontendError
-from graphkernel.ir.types import Dim, DType, TensorType, dtype, parse_dim
+from graphkernel.ir.types import Dim, DType, TensorType, dtype, is_whole, parse_dim
 from graphkernel.limits import LIMITS
+from graphkernel.ops.host_values import whole_type
 
 if TYPE_CHECKING:
     from onnx import TypeProto
@@ -23,7 +24,7 @@ UNKNOWN = -1
 
 
 def data_type(number: int, where: str) -> DType:
-    """The data type that ONNX counts as ``number``; ``FrontendError`` names it where we have none."""
+    """The data type that ONNX counts as ``number``; ``FrontendError`` names it where there is none."""
     from onnx import TensorProto, helper
 
     try:
@@ -34,11 +35,14 @@ def data_type(number: int, where: str) -> DType:
 
 
 def tensor_type(of: TypeProto, where: str, called: Called | None = None) -> TensorType:
-    """The type of a tensor whose rank is known. ``called`` gives an extent that is no number, with its axis, a symbol."""
+    """The type of a value; one that is no tensor, or whose rank is not known, is opaque.
+
+    ``called`` gives an extent that is no number, with its axis, a symbol.
+    """
     tensor = of.tensor_type
+    if not of.HasField("tensor_type") or not tensor.HasField("shape"):
+        return whole_type(of)
     own = data_type(tensor.elem_type, where)
-    if not tensor.HasField("shape"):
-        raise FrontendError(f"{where}: its shape is unknown, not even the rank; run onnx.shape_inference first")
     if len(tensor.shape.dim) > LIMITS.rank:
         raise FrontendError(f"{where}: a tensor of {len(tensor.shape.dim)} dims; at most {LIMITS.rank} are read")
     return TensorType(tuple(_dim(dim, axis, where, called) for axis, dim in enumerate(tensor.shape.dim)), own)
@@ -80,20 +84,14 @@ def _write(dim: Any, known: Dim) -> None:  # an onnx message
         dim.dim_param = str(known)
 
 
-def type_proto(of: TensorType) -> TypeProto:
-    """ONNX's message for a type."""
-    from onnx import helper
-
-    dims = [dim if isinstance(dim, int) else str(dim) for dim in of.shape]
-    return helper.make_tensor_type_proto(helper.np_dtype_to_tensor_dtype(of.dtype.numpy), dims)
-
-
 def disagreement(declared: TypeProto, found: Any) -> str:  # a Tensor or array
     """How a value differs from the type that the model declares for it; empty when both can be true."""
     if not declared.HasField("tensor_type") or not declared.tensor_type.elem_type:
         return ""
     tensor, own = declared.tensor_type, TensorType(tuple(found.shape), dtype(found.dtype))
     stated = data_type(tensor.elem_type, "")
+    if is_whole(own.dtype):
+        return ""
     if own.dtype != stated:
         return f"{own}, declared as {stated}"
     if not tensor.HasField("shape"):

@@ -6,7 +6,7 @@ stands alone, so that its value is read off the array. It may be 0, unlike what 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, cast
 
 from numpy import ndarray
@@ -56,6 +56,29 @@ def mentioned_by(node: Node) -> frozenset[str]:
     """The symbols that a node is told of: in the types of its results, in attributes, and in its body."""
     own = {name for type_ in node.types for name in type_.symbols} | set(_symbols(node.attrs.values()))
     return frozenset(own.union(*map(mentioned_by, node.body.nodes))) if node.body is not None else frozenset(own)
+
+
+def needed(node: Node, places: Mapping[str, Place]) -> tuple[Value, ...]:
+    """The operands of a node, and the values of which it is told an extent: those of ``places``."""
+    if not places:
+        return node.args
+    told = (places[name].value for name in sorted(mentioned_by(node)) if name in places)
+    return (*node.args, *(value for value in told if value.node is not node))
+
+
+def in_order(graph: Graph, places: Mapping[str, Place]) -> Sequence[Node]:
+    """The nodes, such that each comes behind those that define what it is told."""
+    if not places:
+        return graph.nodes
+    position = {node: number for number, node in enumerate(graph.nodes)}
+    order: dict[Node, None] = {}
+    waiting = list(reversed(graph.nodes))
+    while waiting:
+        missing = {value.node for value in needed(waiting[-1], places)}.difference(order)
+        waiting += sorted(missing, key=position.__getitem__, reverse=True)
+        if not missing:
+            order[waiting.pop()] = None
+    return tuple(order)
 
 
 def _symbols(values: Iterable[AttrValue]) -> Iterator[str]:

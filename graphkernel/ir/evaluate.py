@@ -9,7 +9,8 @@ import numpy as np
 
 from graphkernel.errors import InputError, VerifyError, nearest
 from graphkernel.ir.bind import bind, concrete_attrs, concrete_shape
-from graphkernel.ir.definitions import defined_by, defined_extents, mentioned_by
+from graphkernel.ir.boxes import as_array, as_values
+from graphkernel.ir.definitions import defined_extents, definitions, in_order
 from graphkernel.ir.graph import Graph, Node, Value
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -18,13 +19,16 @@ Array = np.ndarray[Any, np.dtype[Any]]
 def evaluate(graph: Graph, arrays: Sequence[object] | Mapping[str, object]) -> tuple[Array, ...]:
     """The outputs for the given inputs, in order or by name. Symbols are bound from the shapes.
 
+    What is no tensor, such as a list of them, is given and comes back as it is.
     Nothing is written: an aliased output comes back as an array of its own.
     Raises ``InputError`` when the arrays do not fit the inputs, and ``VerifyError`` when an operator's meaning gives
     another type than its type rule promised.
     """
-    inputs = tuple(np.asarray(array) for array in _in_order(graph, arrays))
+    given = _in_order(graph, arrays)
+    types = [value.type for value in graph.inputs]
+    inputs = tuple(map(as_array, given, types)) if len(given) == len(types) else tuple(map(np.asarray, given))
     symbols = bind(graph, inputs)
-    return _run(graph, inputs, symbols)
+    return as_values(_run(graph, inputs, symbols), [value.type for value in graph.outputs])
 
 
 def _in_order(graph: Graph, arrays: Sequence[object] | Mapping[str, object]) -> Sequence[object]:
@@ -43,32 +47,11 @@ def _in_order(graph: Graph, arrays: Sequence[object] | Mapping[str, object]) -> 
 def _run(graph: Graph, inputs: Sequence[Array], symbols: Mapping[str, int]) -> tuple[Array, ...]:
     known: dict[Value, Array] = dict(zip(graph.inputs, inputs, strict=True))
     extents = dict(symbols)
-    for node in _in_order_of_symbols(graph):
+    for node in in_order(graph, definitions(graph)):
         if node.outs[:1] and node.outs[0] not in known:
             results = _node_results(node, [known[arg] for arg in node.args], extents)
             known.update(zip(node.outs, results, strict=True))
     return tuple(known[value] for value in graph.outputs)
-
-
-def _in_order_of_symbols(graph: Graph) -> Sequence[Node]:
-    """The nodes, such that operators that define symbols come before those that are told them."""
-    later = {name for node in graph.operators for name in defined_by(node)}
-    waiting, order = list(graph.nodes), list[Node]()
-    done: set[Node] = set()
-    while later and waiting:
-        left: list[Node] = []
-        for node in waiting:
-            told = later.isdisjoint(mentioned_by(node) - set(defined_by(node)))
-            if told and all(value.node in done for value in node.args):
-                done.add(node)
-                order.append(node)
-                later.difference_update(defined_by(node))
-            else:
-                left.append(node)
-        if len(left) == len(waiting):
-            raise InputError(f"nothing tells the symbols {', '.join(sorted(later))}")
-        waiting = left
-    return (*order, *waiting)
 
 
 def _node_results(node: Node, operands: Sequence[Array], symbols: dict[str, int]) -> tuple[Array, ...]:

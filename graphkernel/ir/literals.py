@@ -26,8 +26,8 @@ def quoted(text: str) -> str:
 
 
 def can_spell(dtype: DType) -> bool:
-    """Whether elements of this data type have a spelling; complex numbers have none."""
-    return dtype.category is not Category.COMPLEX
+    """Whether elements of this data type have a spelling; complex numbers and what no kernel holds have none."""
+    return dtype.category not in (Category.COMPLEX, Category.OPAQUE)
 
 
 def element_text(element: Any, dtype: DType) -> str:  # a numpy scalar or 0-d array
@@ -44,6 +44,8 @@ def element_text(element: Any, dtype: DType) -> str:  # a numpy scalar or 0-d ar
 
 def parse_element(text: str, dtype: DType) -> np.ndarray:
     """The inverse of :func:`element_text`; ``ValueError`` when the text is no element of this data type."""
+    if dtype.is_opaque:
+        raise ValueError(f"elements of {dtype.name} cannot be written; constants of it are named by their digest")
     if dtype.category is Category.BOOL:
         if text not in ("True", "False"):
             raise ValueError(f"{text!r} is not a bool: True or False")

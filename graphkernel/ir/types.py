@@ -6,6 +6,10 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 
+import ml_dtypes
+import numpy as np
+from numpy.typing import DTypeLike
+
 from graphkernel.limits import LIMITS
 from kernelgen.attrs import Attrs, AttrValue
 from kernelgen.dims import (
@@ -21,15 +25,72 @@ from kernelgen.dims import (
     sym,
     symbols_of,
 )
-from kernelgen.dtypes import DTYPES, Category, DType, dtype
+from kernelgen.dtypes import DTYPES, Category, DType
+from kernelgen.dtypes import dtype as computable
 
 __all__ = [
-    "DTYPES", "AttrValue", "Attrs", "Category", "DType", "Dim", "Shape", "Sym", "TensorType",
-    "divide_exactly", "dtype", "evaluate", "parse_dim", "parse_type", "product", "solve", "substitute", "sym", "symbols_of",
+    "DTYPES", "AttrValue", "Attrs", "Category", "DType", "Dim", "OpaqueType", "Shape", "Sym", "TensorType", "divide_exactly",
+    "dtype", "evaluate", "is_object", "is_whole", "parse_dim", "parse_type", "product", "solve", "substitute", "sym",
+    "symbols_of",
 ]  # fmt: skip
 
 DEFAULT_LAYOUT = "DefaultFormat"
-TYPE_PATTERN = r"[A-Za-z]\w*\[[^\]\n]*\](?:@\w+)?"
+WHOLE_PATTERN = r"(?:tensor|seq|map|optional|sparse_tensor)\([a-z0-9_(),]{1,200}\)"
+TYPE_PATTERN = rf"(?:[A-Za-z]\w*|{WHOLE_PATTERN})\[[^\]\n]*\](?:@\w+)?"
+
+
+@dataclass(frozen=True)
+class OpaqueType(DType):
+    """A data type that only operators of a library take: of elements (``string``, ``int4``), or of whole values.
+
+    Whole values are what has no shape that is known, each one element of a tensor without axes: ``seq(tensor(float))``,
+    ``optional(tensor(int64))``, and ``tensor(float)``, whose rank nobody knows. They have ONNX's names.
+    """
+
+    @cached_property
+    def numpy(self) -> np.dtype:
+        """The numpy data type of arrays in memory."""
+        return np.dtype(getattr(ml_dtypes, self.name, object))
+
+    @property
+    def is_whole(self) -> bool:
+        """True where one element is a value with a shape of its own, or with none."""
+        return "(" in self.name
+
+
+_NARROW = (
+    "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "float4_e2m1fn",
+    "int4", "uint4", "int2", "uint2",
+)  # fmt: skip
+_OPAQUE = {
+    **{name: OpaqueType(name, name, Category.OPAQUE, 8) for name in _NARROW},
+    **dict.fromkeys(("string", "object"), OpaqueType("string", "string", Category.OPAQUE, 64)),
+}
+
+
+def dtype(spec: DType | str | DTypeLike) -> DType:
+    """The data type named by ``"float32"``, ``"f32"``, ``"string"``, ``"seq(tensor(float))"``, a numpy dtype or itself.
+
+    Raises ``ValueError`` with the known names when there is none.
+    """
+    if isinstance(spec, DType):
+        return spec
+    name = spec if isinstance(spec, str) else getattr(spec, "name", "")
+    if name in _OPAQUE:
+        return _OPAQUE[name]
+    if isinstance(spec, str) and re.fullmatch(WHOLE_PATTERN, spec):
+        return OpaqueType(spec, spec, Category.OPAQUE, 64)
+    return computable(spec)
+
+
+def is_object(of: DType) -> bool:
+    """Whether arrays in memory hold Python's objects: texts, and whole values."""
+    return of.is_opaque and of.numpy.hasobject
+
+
+def is_whole(of: DType) -> bool:
+    """Whether an element is a value with a shape of its own, or with none."""
+    return isinstance(of, OpaqueType) and of.is_whole
 
 
 @dataclass(frozen=True)
@@ -77,4 +138,6 @@ def parse_type(text: str) -> TensorType:
     if dims.count(",") >= LIMITS.rank:
         raise ValueError(f"{text[:40]}... has more than {LIMITS.rank} dims")
     shape = tuple(parse_dim(dim.strip()) for dim in dims.split(",")) if dims.strip() else ()
+    if shape and is_whole(dtype(name)):
+        raise ValueError(f"{name} has no dims that are known: write {name}[]")
     return TensorType(shape, dtype(name), layout[1:] or DEFAULT_LAYOUT)

@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 
 from graphkernel.errors import InputError
-from graphkernel.ir.bind import bind_symbols, concrete_attrs, concrete_shape
+from graphkernel.ir.bind import bind, concrete_attrs, concrete_shape
+from graphkernel.ir.boxes import as_array, as_values
+from graphkernel.ir.definitions import defined_extents, definitions, in_order
 from graphkernel.ir.graph import Graph, Node, Value
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -23,14 +25,18 @@ def evaluate_wide(graph: Graph, arrays: Sequence[Array]) -> tuple[Array, ...]:
 
     Raises ``InputError`` when the arrays do not fit the inputs.
     """
-    return _run(graph, tuple(map(_wide, arrays)), bind_symbols(graph.inputs, arrays))
+    types = [value.type for value in graph.inputs]
+    given = tuple(map(as_array, arrays, types))
+    return as_values(_run(graph, tuple(map(_wide, given)), bind(graph, given)), [v.type for v in graph.outputs])
 
 
 def _run(graph: Graph, inputs: Sequence[Array], symbols: Mapping[str, int]) -> tuple[Array, ...]:
     known: dict[Value, Array] = dict(zip(graph.inputs, inputs, strict=True))
-    for node in graph.nodes:
+    extents = dict(symbols)
+    for node in in_order(graph, definitions(graph)):
         if node.outs[:1] and node.outs[0] not in known:
-            results = _results(node, [known[arg] for arg in node.args], symbols)
+            results = _results(node, [known[arg] for arg in node.args], extents)
+            extents.update(defined_extents(node, results))
             known.update(zip(node.outs, results, strict=True))
     return tuple(known[value] for value in graph.outputs)
 
@@ -49,8 +55,8 @@ def _results(node: Node, operands: Sequence[Array], symbols: Mapping[str, int]) 
 
 def _computed(node: Node, operands: Sequence[Array], symbols: Mapping[str, int]) -> tuple[Array, ...]:
     """The operator's meaning, on wide operands if it gives what its type promises."""
-    promised = [(concrete_shape(of.shape, symbols), _wider(of.dtype.numpy)) for of in node.types]
     if node.op.name != "Onnx":
+        promised = [(concrete_shape(of.shape, symbols), _wider(of.dtype.numpy)) for of in node.types]
         try:
             results = _meaning(node, operands, symbols)
         except Exception:  # a meaning may take no other types than its own; it is asked again in these

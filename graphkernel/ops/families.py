@@ -44,12 +44,14 @@ def declare(
     commutative: bool = False,
     composite: bool = False,
     doc: str = "",
+    takes_opaque: bool = False,
 ) -> OpDef:
     """An operator from a plain rule: operand count and attribute names are checked around it.
 
+    Only those of a library, which ``takes_opaque`` marks, are given what is no number.
     Infinities and NaN are ordinary results, so the meaning computes without numpy's floating-point warnings.
     """
-    infer = checked(name, arity, attributes, rule)
+    infer = checked(name, arity, attributes, rule, takes_opaque)
     quiet = np.errstate(all="ignore")(meaning)
     return OpDef(name, kind, arity, infer, quiet, commutative, composite, doc, attributes, indices)
 

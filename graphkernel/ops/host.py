@@ -4,25 +4,36 @@ Its attributes carry everything: ``op_type``, ``domain``, ``opset``, ``attribute
 ``result_types`` (texts such as ``"f32[1, 8]"``), ``present`` (which optional operands are there; default all) and
 ``wanted`` (which results are there, in the same way; ``result_types`` holds the types of these) and ``defines``: the
 symbols in ``result_types`` that stand for extents that depend on data, such as how many elements are not zero.
+``operand_types`` names the data types of operands where some are no numbers; others have the text ``""`` there.
 """
 
 from __future__ import annotations
 
 import contextlib
+import copy
 import importlib.util
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from graphkernel.errors import TypeRuleError
+from graphkernel.ir.boxes import boxed, unboxed
 from graphkernel.ir.definitions import DEFINES, place_in
 from graphkernel.ir.graph import Node
 from graphkernel.ir.opdef import Kind
-from graphkernel.ir.types import Attrs, TensorType, dtype, parse_type
+from graphkernel.ir.types import Attrs, DType, TensorType, dtype, is_whole, parse_type
 from graphkernel.ops.families import Array, declare
+from graphkernel.ops.host_values import (
+    CARRIER,
+    cast_at_border,
+    for_session,
+    from_session,
+    is_carried,
+    type_proto,
+)
 
 if TYPE_CHECKING:
     from onnx import AttributeProto, ModelProto, NodeProto
@@ -30,6 +41,7 @@ if TYPE_CHECKING:
 Types = tuple[TensorType, ...]
 
 REFERENCE = "onnx.reference"
+OPERANDS = "operand_types"
 RANDOM = frozenset(
     {"Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
 )
@@ -85,6 +97,9 @@ def _stated_types(types: Types, attrs: Attrs) -> Types:
     texts = attrs.get("result_types")
     if not isinstance(texts, tuple) or not texts:
         raise TypeRuleError("result_types must be a tuple of types such as ('f32[1, 8]',)")
+    opaque = tuple(type_.dtype.name if type_.dtype.is_opaque else "" for type_ in types)
+    if any(opaque) and attrs.get(OPERANDS) != opaque:
+        raise TypeRuleError(f"{OPERANDS} must be {opaque}, got {attrs.get(OPERANDS)}")
     results = tuple(parse_type(str(text)) for text in texts)
     defined = attrs.get(DEFINES, ())
     if not isinstance(defined, tuple):
@@ -127,13 +142,28 @@ def by_onnxruntime(arrays: Sequence[Array], attrs: Attrs) -> list[Array] | None:
     Raises what onnxruntime raises when the operator fails on these numbers.
     """
     given = [np.asarray(array) for array in arrays]
-    hosted = _hosted(attrs, tuple(array.dtype.name for array in given), tuple(array.ndim for array in given))
+    hosted = _hosted(attrs, _names(given, attrs), tuple(array.ndim for array in given))
     if hosted is None:
         return None
     session, names = hosted
-    feeds = {f"x{i}": x.astype(name, copy=False) for i, (x, name) in enumerate(zip(given, names, strict=True))}
+    feeds = {f"x{i}": _fed(x, dtype(name)) for i, (x, name) in enumerate(zip(given, names, strict=True))}
     stated = _stated_types((), attrs)
-    return [_narrowed(np.asarray(value), of) for value, of in zip(session.run(None, feeds), stated, strict=True)]
+    return [_result(value, of) for value, of in zip(session.run(None, feeds), stated, strict=True)]
+
+
+def _names(arrays: Sequence[Array], attrs: Attrs) -> tuple[str, ...]:
+    """The data types of the operands: arrays tell them, but for what is no number."""
+    said = attrs.get(OPERANDS)
+    opaque = said if isinstance(said, tuple) else ("",) * len(arrays)
+    return tuple(str(name or array.dtype.name) for name, array in zip(opaque, arrays, strict=True))
+
+
+def _fed(array: Array, of: DType) -> Any:  # what onnxruntime's run takes
+    return for_session(array, of) if of.is_opaque else array.astype(of.numpy, copy=False)
+
+
+def _result(value: Any, of: TensorType) -> Array:  # what onnxruntime's run gives
+    return from_session(value, of.dtype) if of.dtype.is_opaque else _narrowed(np.asarray(value), of)
 
 
 def _hosted(attrs: Attrs, names: tuple[str, ...], ranks: tuple[int, ...]) -> tuple[Any, tuple[str, ...]] | None:
@@ -166,7 +196,9 @@ def _session(attrs: Attrs, names: tuple[str, ...], ranks: tuple[int, ...]) -> An
     options.intra_op_num_threads = 1
     options.log_severity_level = 4  # nothing: what it declines is answered here
     for opset in dict.fromkeys((attrs.int("opset"), _version_of(attrs))):
-        content = _model(attrs.with_(opset=opset), names, [[None] * rank for rank in ranks]).SerializeToString()
+        content = _model(
+            attrs.with_(opset=opset), names, [[None] * rank for rank in ranks], opaque_number
+        ).SerializeToString()
         with contextlib.suppress(Exception):  # it raises many classes of its own
             return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
     return None
@@ -185,29 +217,60 @@ def _version_of(attrs: Attrs) -> int:
 def _by_reference(arrays: Sequence[Array], attrs: Attrs) -> list[Any]:
     from onnx.reference import ReferenceEvaluator
 
-    evaluator = ReferenceEvaluator(
-        _model(attrs, [array.dtype.name for array in arrays], [array.shape for array in arrays])
-    )
-    found = evaluator.run(None, {f"x{i}": array for i, array in enumerate(arrays)})
-    return [np.asarray(value) for value in found]
+    names = _names(arrays, attrs)
+    evaluator = ReferenceEvaluator(_model(attrs, names, [array.shape for array in arrays], no_number))
+    feeds = {f"x{i}": unboxed(array, dtype(name)) for i, (array, name) in enumerate(zip(arrays, names, strict=True))}
+    found: Any = evaluator.run(None, copy.deepcopy(feeds))  # what it gives may hold what it was given
+    stated = _stated_types((), attrs)
+    return [
+        boxed(value) if is_whole(of.dtype) else np.asarray(value, of.dtype.numpy if of.dtype.is_opaque else None)
+        for value, of in zip(found, stated, strict=True)
+    ]
 
 
-def _model(attrs: Attrs, names: Sequence[str], shapes: Sequence[Sequence[int | None]]) -> ModelProto:
-    """A model of the operator alone, from ``x0, x1, ...`` to its results."""
+def _model(
+    attrs: Attrs,
+    names: Sequence[str],
+    shapes: Sequence[Sequence[int | None]],
+    carries: Callable[[DType], bool],
+) -> ModelProto:
+    """A model of the operator alone, from ``x0, x1, ...`` to its results; what ``carries`` holds of is cast at the border."""
     from onnx import defs, helper
 
-    results = [f"y{i}" for i in range(len(_stated_types((), attrs)))]
+    operands = [dtype(name) for name in names]
+    results = [type_.dtype for type_ in _stated_types((), attrs)]
     inputs = [
-        helper.make_tensor_value_info(f"x{i}", helper.np_dtype_to_tensor_dtype(dtype(name).numpy), shape)
-        for i, (name, shape) in enumerate(zip(names, shapes, strict=True))
+        _info(f"x{i}", of, shape, carries(of)) for i, (of, shape) in enumerate(zip(operands, shapes, strict=True))
     ]
-    node = onnx_node(attrs, [info.name for info in inputs], results)
-    graph = helper.make_graph([node], "host", inputs, [helper.make_empty_tensor_value_info(name) for name in results])
+    inwards = [cast_at_border(f"x{i}", f"own:x{i}", of, inwards=True) for i, of in enumerate(operands) if carries(of)]
+    outwards = [cast_at_border(f"own:y{i}", f"y{i}", of, inwards=False) for i, of in enumerate(results) if carries(of)]
+    taken = [f"own:x{i}" if carries(of) else f"x{i}" for i, of in enumerate(operands)]
+    made = [f"own:y{i}" if carries(of) else f"y{i}" for i, of in enumerate(results)]
+    node = onnx_node(attrs, taken, made)
+    outputs = [helper.make_empty_tensor_value_info(f"y{i}") for i in range(len(results))]
+    graph = helper.make_graph([*inwards, node, *outwards], "host", inputs, outputs)
     opsets = {"": defs.onnx_opset_version(), attrs.str("domain", ""): attrs.int("opset")}
     imports = [helper.make_opsetid(domain, version) for domain, version in opsets.items()]
     return helper.make_model(
         graph, opset_imports=imports, ir_version=min(10, helper.find_min_ir_version_for(imports, ignore_unknown=True))
     )
+
+
+def opaque_number(of: DType) -> bool:
+    """Whether elements are numbers that numpy itself does not know."""
+    return of.is_opaque and is_carried(of)
+
+
+def no_number(_: DType) -> bool:
+    """None: onnx's evaluator takes all as they are."""
+    return False
+
+
+def _info(name: str, of: DType, shape: Sequence[int | None], carried: bool) -> Any:  # an onnx message
+    from onnx import helper
+
+    known = dtype("tensor(float)" if is_whole(of) else CARRIER) if carried else of
+    return helper.make_value_info(name, type_proto(TensorType((), known), shape))
 
 
 ONNX = declare(
@@ -216,6 +279,7 @@ ONNX = declare(
     None,
     _stated_types,
     _run,
-    attributes=("op_type", "domain", "opset", "attributes", "result_types", "present", "wanted", DEFINES),
+    attributes=("op_type", "domain", "opset", "attributes", "result_types", "present", "wanted", DEFINES, OPERANDS),
     composite=True,
+    takes_opaque=True,
 )

@@ -71,7 +71,9 @@ KEEP_BASIC = frozenset(
 """Attributes that any operator may have; they say of one application that no kernel may hold it."""
 
 
-def checked(name: str, arity: int | None, attributes: tuple[str, ...], rule: InferRule) -> InferRule:
+def checked(
+    name: str, arity: int | None, attributes: tuple[str, ...], rule: InferRule, takes_opaque: bool = False
+) -> InferRule:
     """The rule with operand count and attribute names checked first and a message that names operator and operands."""
 
     def infer(types: Types, attrs: Attrs) -> Types:
@@ -84,7 +86,10 @@ def checked(name: str, arity: int | None, attributes: tuple[str, ...], rule: Inf
                     raise TypeRuleError(
                         f"has no attribute {attribute!r}{hint}; it has: {', '.join(attributes) or 'none'}"
                     )
-            return rule(types, attrs)
+            found = rule(types, attrs)
+            if not takes_opaque and any(type_.dtype.is_opaque for type_ in (*types, *found)):
+                raise TypeRuleError("takes and gives numbers; others are for operators of the host library")
+            return found
         except (TypeError, KeyError, ValueError) as error:
             message = error.args[0] if error.args else str(error)
             raise TypeRuleError(f"{name}({', '.join(map(str, types))}): {message}") from error

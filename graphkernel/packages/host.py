@@ -11,7 +11,7 @@ from graphkernel.errors import PackageError
 from graphkernel.ir.graph import Graph, Node, Value
 from graphkernel.packages.manifest import RegionRecord
 from graphkernel.runtime.host import numpy_step
-from graphkernel.runtime.regions import OnnxRuntimeHost, RegionStep, operands_of, region_step
+from graphkernel.runtime.regions import OnnxRuntimeHost, RegionStep, has_objects, operands_of, region_step
 from graphkernel.runtime.sessions import RegionModel
 from graphkernel.runtime.steps import Step
 
@@ -69,7 +69,8 @@ class PackagedHost:
         inputs = operands_of(nodes)
         if (len(inputs), len(outputs)) != (len(record.input_names), len(record.output_names)):
             raise PackageError(f"region {record.model} takes other values than those of its operators")
-        model = RegionModel(self.content(record), {key: self._weight(digest) for key, digest in record.weights})
+        weights = {key: self._weight(digest) for key, digest in record.weights}
+        model = RegionModel(self.content(record), weights, has_objects(value.type for value in (*inputs, *outputs)))
         names = dict(zip((*inputs, *outputs), (*record.input_names, *record.output_names), strict=True))
         return region_step(name, self.library.session(name, model), nodes, names, inputs, outputs, slots)
 

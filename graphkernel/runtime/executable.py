@@ -14,8 +14,9 @@ import numpy as np
 
 from graphkernel.errors import InputError, PackageError, RuntimeFailure
 from graphkernel.ir.bind import bind
+from graphkernel.ir.boxes import as_array, as_values
 from graphkernel.ir.graph import Graph
-from graphkernel.ir.types import TensorType
+from graphkernel.ir.types import TensorType, is_object
 from graphkernel.report.report import Report
 from graphkernel.runtime.arrays import Array
 from graphkernel.runtime.failures import PASSED_ON, step_failure
@@ -47,6 +48,14 @@ class Executable:
     _frames: OrderedDict[Hashable, list[Frame]] = field(
         default_factory=OrderedDict[Hashable, "list[Frame]"], repr=False
     )
+
+    _objects: tuple[int, ...] = field(init=False, repr=False)
+    _gives_objects: bool = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        inputs = enumerate(value.type.dtype for value in self.graph.inputs)
+        self._objects = tuple(position for position, of in inputs if is_object(of))
+        self._gives_objects = any(is_object(value.type.dtype) for value in self.graph.outputs)
 
     def __repr__(self) -> str:
         return f"<Executable {self.report.summary}>"
@@ -105,6 +114,8 @@ class Executable:
         if named or (arrays and not isinstance(arrays[0], kind) and are_named(arrays, named)):
             arrays = inputs_of_call(self.input_names, arrays, named)
         inputs: list[Any] = [a if isinstance(a, kind) else self._taken(a, i) for i, a in enumerate(arrays)]
+        if self._objects:
+            self._take_objects(inputs, arrays)
         for alias in self.graph.aliases:
             self._check_writeable(self.graph.inputs[alias.input].node.name, inputs[alias.input : alias.input + 1])
         key = memory.key(inputs)
@@ -114,6 +125,8 @@ class Executable:
         if out is not None:
             return tuple(out)
         give = memory.giver(arrays)
+        if self._gives_objects:
+            return self._given_objects(results, give)
         return results if give is None else tuple(map(give, results))
 
     def capture(self, *arrays: object) -> Any:  # a captured plan, where there are such
@@ -122,8 +135,20 @@ class Executable:
             "only a plan on a CUDA device can be captured: compile with target='gpu' where there is one"
         )
 
+    def _take_objects(self, inputs: list[Any], given: Sequence[object]) -> None:
+        """Texts, lists of tensors and the like are taken as they are."""
+        for position in self._objects:
+            inputs[position : position + 1] = [as_array(given[position], self.graph.inputs[position].type)]
+
+    def _given_objects(self, results: Sequence[Any], give: Callable[[Any], Any] | None) -> tuple[Any, ...]:
+        values = as_values(results, [value.type for value in self.graph.outputs])
+        kept = [give is None or array.dtype.hasobject for array in results]
+        return tuple(x if keep or give is None else give(x) for x, keep in zip(values, kept, strict=True))
+
     def _taken(self, array: object, position: int) -> Array:
         known = self.graph.inputs[position : position + 1]
+        if position in self._objects:
+            return as_array(array, known[0].type)
         return self.memory.take(array, known[0].node.name if known else str(position))
 
     def _borrow(self, key: Hashable, inputs: Sequence[Array]) -> Frame:

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from graphkernel.ir.graph import Node
-from graphkernel.ir.types import DType, Shape, Sym
+from graphkernel.ir.types import DType, Shape, Sym, dtype
+from graphkernel.ops.host_values import element_number
 
 DEFAULT_OPSET = 17
 OLDEST_OPSET = 13  # that the rules below can write
 SMALL_BYTES = (
     1 << 10
 )  # of constants that the model itself holds: onnxruntime looks at shapes and scalars while it loads
-
-
-ELEMENT_TYPES: Mapping[str, int] = {
-    "float32": 1, "uint8": 2, "int8": 3, "uint16": 4, "int16": 5, "int32": 6, "int64": 7, "bool": 9, "float16": 10,
-    "float64": 11, "uint32": 12, "uint64": 13, "complex64": 14, "complex128": 15, "bfloat16": 16,
-}  # fmt: skip
 
 
 class Unwritable(Exception):
@@ -84,7 +79,7 @@ class Writer:
 
 def lies_beside(array: np.ndarray) -> bool:
     """Whether a constant stays out of the model: onnxruntime then reads it where it is."""
-    return array.nbytes > SMALL_BYTES and array.dtype != object and array.flags.c_contiguous
+    return array.nbytes > SMALL_BYTES and array.flags.c_contiguous and not dtype(array.dtype).is_opaque
 
 
 def initializer(array: np.ndarray, name: str) -> Any:  # an onnx message
@@ -101,8 +96,8 @@ def initializer(array: np.ndarray, name: str) -> Any:  # an onnx message
 
 
 def element_type(of: DType) -> int:
-    """ONNX's number of a data type, without the package onnx: executables of packages need no more than it."""
-    return ELEMENT_TYPES[of.name]
+    """ONNX's number of a data type of tensors."""
+    return element_number(of) or 0
 
 
 def result_names(result: str, count: int) -> tuple[str, ...]:

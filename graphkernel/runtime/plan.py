@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 
 from graphkernel.cluster.liveness import is_view
 from graphkernel.errors import RuntimeFailure
-from graphkernel.ir.definitions import Place, definitions, mentioned_by
-from graphkernel.ir.graph import Graph, Node, Value
+from graphkernel.ir.definitions import Place, definitions, in_order, needed
+from graphkernel.ir.graph import LEAVES, Graph, Node, Value
 from graphkernel.ir.types import Sym
 from graphkernel.ops.host import ONNX
 from graphkernel.passes.shape_values import SOURCES, numbers_of_shapes
@@ -147,10 +147,10 @@ def _assign_hands(
     }
     inner = {node: group for node, group in _views_inside(graph, groups, library).items() if node not in declined}
     hands: dict[Node, _Hand] = {}
-    for node in _in_order(graph, places):
-        if node in numbers:
+    for node in in_order(graph, places):
+        if node in numbers or node.op in LEAVES:
             continue
-        before = [hands[value.node] for value in _needed(node, places) if value.node in hands]
+        before = [hands[value.node] for value in needed(node, places) if value.node in hands]
         if is_view(node) and node not in inner:
             hands[node] = replace(before[0], in_region=False) if before else _Hand(NOBODY, 0)
             continue
@@ -161,29 +161,6 @@ def _assign_hands(
         why = declined.get(node) or library.why_not(node) if who == NUMPY else ""
         hands[node] = _Hand(who, depth, in_region, why)
     return hands
-
-
-def _needed(node: Node, places: Mapping[str, Place]) -> tuple[Value, ...]:
-    """The operands of a node, and the values of which it is told an extent."""
-    if not places:
-        return node.args
-    told = (places[name].value for name in sorted(mentioned_by(node)) if name in places)
-    return (*node.args, *(value for value in told if value.node is not node))
-
-
-def _in_order(graph: Graph, places: Mapping[str, Place]) -> Sequence[Node]:
-    """The operators, such that each comes behind those that define what it is told."""
-    if not places:
-        return graph.operators
-    position = {node: number for number, node in enumerate(graph.operators)}
-    order: dict[Node, None] = {}
-    waiting = list(reversed(graph.operators))
-    while waiting:
-        missing = [v.node for v in _needed(waiting[-1], places) if v.node in position and v.node not in order]
-        waiting += sorted(missing, key=position.__getitem__, reverse=True)
-        if not missing:
-            order[waiting.pop()] = None
-    return tuple(order)
 
 
 def _views_inside(graph: Graph, groups: Mapping[Node, str | None], library: HostLibrary) -> dict[Node, str]:
@@ -328,9 +305,9 @@ def _plain_step(node: Node, library: HostLibrary, slots: Mapping[Value, int]) ->
 
 
 def _allocating(step: RegionStep, told: frozenset[str]) -> RegionStep:
-    """The region, whose library allocates the results with extents that the inputs do not tell."""
+    """The region, whose library allocates the results with extents that the inputs do not tell, and what is no number."""
     results = zip(step.outputs, step.output_types, strict=True)
-    unsized = frozenset(slot for slot, type_ in results if not told.issuperset(type_.symbols))
+    unsized = frozenset(slot for slot, type_ in results if type_.dtype.is_opaque or not told.issuperset(type_.symbols))
     return replace(step, unsized=unsized) if unsized else step
 
 
@@ -339,7 +316,7 @@ def _leaving(graph: Graph, members: Sequence[Node], places: Mapping[str, Place])
     inside, outputs = set(members), set(graph.outputs)
     read = {arg for node in members for user in graph.users[node] if user not in inside for arg in user.args}
     if places:
-        read |= {value for node in graph.operators if node not in inside for value in _needed(node, places)}
+        read |= {value for node in graph.operators if node not in inside for value in needed(node, places)}
     return tuple(value for node in members for value in node.outs if value in read or value in outputs)
 
 

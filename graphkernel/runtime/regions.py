@@ -12,8 +12,20 @@ import numpy as np
 
 from graphkernel.cluster.liveness import is_view
 from graphkernel.errors import RuntimeFailure
+from graphkernel.ir.boxes import boxed
 from graphkernel.ir.graph import Graph, Node, Value
-from graphkernel.ir.types import TensorType
+from graphkernel.ir.types import TensorType, dtype, is_whole
+from graphkernel.ops.host import ONNX
+from graphkernel.ops.host_values import (
+    CARRIER,
+    ELEMENTS,
+    cast_at_border,
+    element_number,
+    for_session,
+    from_session,
+    is_carried,
+    type_proto,
+)
 from graphkernel.runtime.epilogues import follows_convolution
 from graphkernel.runtime.host import numpy_step
 from graphkernel.runtime.onnx_clips import clipped
@@ -55,8 +67,12 @@ class OnnxRuntimeHost:
     regions: bool = True
 
     def group(self, node: Node) -> str | None:
-        """The opset: nodes of one opset may stand in one model. None when the node has no ONNX form."""
-        return None if self.why_not(node) else f"opset {self._opset_of(node)}"
+        """The opset: nodes of one opset may stand in one model. None when the node has no ONNX form.
+
+        What takes Python's objects, on one thread, is no reason for others to do without the pool.
+        """
+        objects = " objects" if has_objects(value.type for value in (*node.args, *node.outs)) else ""
+        return None if self.why_not(node) else f"opset {self._opset_of(node)}{objects}"
 
     def why_not(self, node: Node) -> str:
         """Why the node cannot be written as ONNX; empty when it can."""
@@ -127,6 +143,8 @@ class RegionStep:
 
     def bind(self, slots: Slots, symbols: Mapping[str, int]) -> Action:
         """The action for these symbol values; buffers that are there already are bound once in a process."""
+        if self.session.model.objects:
+            return self._fed
         bound, session = self._bound(slots, symbols), self.session
 
         def call(given: Slots) -> None:
@@ -137,19 +155,39 @@ class RegionStep:
 
         return call
 
+    def _fed(self, slots: Slots) -> None:
+        """Runs on Python's objects: onnxruntime binds arrays of numbers only."""
+        operands = zip(self.input_names, self.inputs, self.input_types, strict=True)
+        feeds = {name: for_session(slots[slot], of.dtype) for name, slot, of in operands}
+        results = self.session.here().run(list(self.output_names), feeds)
+        for slot, of, result in zip(self.outputs, self.output_types, results, strict=True):
+            array = from_session(result, of.dtype)
+            if slots[slot] is None:
+                slots[slot] = array
+            elif slots[slot].shape == array.shape:
+                np.copyto(slots[slot], array)
+            else:
+                raise ValueError(f"a result has the shape {array.shape}, promised is {slots[slot].shape}")
+
     def _bound(self, slots: Slots, symbols: Mapping[str, int]) -> _Bound:
         session = self.session.here()
         binding = session.io_binding()
-        inputs = zip(self.input_names, self.inputs, map(_element, self.input_types), strict=True)
+        inputs = list(zip(self.input_names, self.inputs, map(_element, self.input_types), strict=True))
         outputs = zip(self.output_names, self.outputs, map(_element, self.output_types), strict=True)
-        later_inputs = [entry for entry in inputs if not _is_there(binding.bind_input, entry, slots)]
+        wholes = [(n, s, e) for (n, s, e), of in zip(inputs, self.input_types, strict=True) if is_whole(of.dtype)]
+        later_inputs = [x for x in inputs if x not in wholes and not _is_there(binding.bind_input, x, slots)]
         given = [entry for entry in outputs if entry[1] not in self.unsized]
         later_outputs = [entry for entry in given if not _is_there(binding.bind_output, entry, slots)]
-        return _Bound(session, binding, later_inputs, later_outputs, self._unsized(symbols))
+        return _Bound(session, binding, later_inputs, later_outputs, self._unsized(symbols), wholes)
 
-    def _unsized(self, symbols: Mapping[str, int]) -> list[tuple[str, int, Extents]]:
+    def _unsized(self, symbols: Mapping[str, int]) -> list[tuple[str, int, Extents | None]]:
+        """The results that onnxruntime allocates, with what is known of their extents: None where not even the rank is."""
         results = zip(self.output_names, self.outputs, self.output_types, strict=True)
-        return [(name, slot, known_extents(of.shape, symbols)) for name, slot, of in results if slot in self.unsized]
+        return [
+            (name, slot, None if is_whole(of.dtype) else known_extents(of.shape, symbols))
+            for name, slot, of in results
+            if slot in self.unsized
+        ]
 
 
 def operands_of(nodes: Sequence[Node]) -> tuple[Value, ...]:
@@ -184,7 +222,8 @@ class _Bound:
     binding: Any
     inputs: list[tuple[str, int, int]]
     outputs: list[tuple[str, int, int]]
-    unsized: list[tuple[str, int, Extents]]
+    unsized: list[tuple[str, int, Extents | None]]
+    wholes: list[tuple[str, int, int]]
 
     def run(self, slots: Slots) -> None:
         """Binds the rest and runs."""
@@ -196,6 +235,9 @@ class _Bound:
             binding.bind_input(name, "cpu", 0, element, array.shape, array.ctypes.data)
         for name, slot, element in self.outputs:
             binding.bind_output(name, "cpu", 0, element, slots[slot].shape, slots[slot].ctypes.data)
+        for name, slot, element in self.wholes:
+            held.append(_tensor(slots[slot], element))
+            binding.bind_input(name, "cpu", 0, element, held[-1].shape, held[-1].ctypes.data)
         if self.unsized:
             self._run_unsized(slots)
         else:
@@ -209,9 +251,9 @@ class _Bound:
         made = self.binding.get_outputs()[-len(self.unsized) :]  # those that were bound last
         for (name, slot, extents), value in zip(self.unsized, made, strict=True):
             array = value.numpy()
-            if not fits(array.shape, extents):
+            if extents is not None and not fits(array.shape, extents):
                 raise ValueError(f"{name} has the shape {array.shape}, promised is {extents}")
-            slots[slot] = array
+            slots[slot] = boxed(array) if extents is None else array
 
 
 def _is_there(bind: Any, entry: tuple[str, int, int], slots: Slots) -> bool:  # a method of onnxruntime
@@ -222,6 +264,20 @@ def _is_there(bind: Any, entry: tuple[str, int, int], slots: Slots) -> bool:  # 
         return False
     bind(name, "cpu", 0, element, array.shape, array.ctypes.data)
     return True
+
+
+def _tensor(box: np.ndarray, element: int) -> np.ndarray:
+    """The tensor of any rank in a box, if its elements are of this type."""
+    array = np.asarray(box[()])
+    if array.dtype.name not in ELEMENTS or ELEMENTS[array.dtype.name][0] != element:
+        raise ValueError(f"a tensor of {array.dtype}, which is not what the operator takes")
+    return np.ascontiguousarray(array).reshape(array.shape)
+
+
+def has_objects(types: Iterable[TensorType]) -> bool:
+    """Whether some are no arrays of numbers that onnxruntime has."""
+    opaque = (of.dtype for of in types if of.dtype.is_opaque)
+    return any(is_carried(of) or element_number(of) in (None, ELEMENTS["string"][0]) for of in opaque)
 
 
 def _element(type_: TensorType) -> int:
@@ -236,6 +292,8 @@ def _model(
 
     writer = Writer(opset)
     names = {value: f"x{index}" for index, value in enumerate(inputs)}
+    border = _Border(writer, has_objects(value.type for value in (*inputs, *outputs)))
+    given = {value: border.given(value, names) for value in inputs}
     for position, node in enumerate(nodes):
         for value in node.args:
             if value not in names and value.constant is not None:
@@ -246,21 +304,67 @@ def _model(
         write(writer, node, tuple(names[value] for value in node.args), results[0])
         for part, made in enumerate(writer.nodes[before:]):
             made.name = f"{position}.{part}"  # what onnxruntime's errors say
-    wanted = {names[value] for value in outputs}
+    left = {value: border.left(value, names) for value in outputs}
+    wanted = set(left.values())
     kept = clipped(_needed(writer.nodes, wanted), writer.constants, wanted)
     used = {operand for node in kept for operand in node.input}
     constants = {key: array for key, array in writer.constants.items() if key in used}
     graph = helper.make_graph(
-        kept, name, [_value_info(names[value], value.type) for value in inputs],
-        [_value_info(names[value], value.type) for value in outputs],
+        kept, name, [border.info(x, value.type) for value, x in given.items()],
+        [border.info(x, value.type) for value, x in left.items()],
         [initializer(array, key) for key, array in constants.items()],
     )  # fmt: skip
-    domains = {node.domain for node in kept} - {""}
-    imports = [helper.make_opsetid("", opset), *(helper.make_opsetid(domain, 1) for domain in sorted(domains))]
+    imports = [helper.make_opsetid(*each) for each in (("", opset), *sorted(_domains(nodes).items()))]
     model = helper.make_model(
         graph, opset_imports=imports, ir_version=min(10, helper.find_min_ir_version_for(imports[:1]))
     )
-    return RegionModel(model.SerializeToString(), {k: a for k, a in constants.items() if lies_beside(a)}), names
+    beside = {key: array for key, array in constants.items() if lies_beside(array)}
+    return RegionModel(model.SerializeToString(), beside, border.has_objects), {**given, **left}
+
+
+def _domains(nodes: Iterable[Node]) -> dict[str, int]:
+    """The opset of each domain but ONNX's own."""
+    found: dict[str, int] = {}
+    for node in nodes:
+        if node.op is ONNX and (domain := node.attrs.str("domain", "")):
+            found[domain] = max(found.get(domain, 0), node.attrs.int("opset"))
+    return found
+
+
+@dataclass(frozen=True)
+class _Border:
+    """What a session is given and gives: where it ``has_objects``, numbers that numpy does not know are carried."""
+
+    writer: Writer
+    has_objects: bool
+
+    def given(self, value: Value, names: dict[Value, str]) -> str:
+        """The name under which an operand is given; in ``names`` that of the operand itself."""
+        name = names[value]
+        if self._is_carried(value.type):
+            names[value] = f"{name}.own"
+            self.writer.nodes.append(cast_at_border(name, names[value], value.type.dtype, inwards=True))
+        return name
+
+    def left(self, value: Value, names: Mapping[Value, str]) -> str:
+        """The name under which a result is left."""
+        name = names[value]
+        if not self._is_carried(value.type):
+            return name
+        self.writer.nodes.append(cast_at_border(name, f"{name}.out", value.type.dtype, inwards=False))
+        return f"{name}.out"
+
+    def info(self, name: str, type_: TensorType) -> Any:  # an onnx message
+        """What the model says of an operand or result."""
+        from onnx import helper
+
+        whole, carried = is_whole(type_.dtype), self._is_carried(type_)
+        of = dtype("tensor(float)" if whole else CARRIER) if carried else type_.dtype
+        known = TensorType(() if whole else type_.shape, of)
+        return helper.make_value_info(name, type_proto(known, [d if isinstance(d, int) else None for d in type_.shape]))
+
+    def _is_carried(self, type_: TensorType) -> bool:
+        return self.has_objects and is_carried(type_.dtype)
 
 
 def _needed(nodes: Iterable[Any], wanted: set[str]) -> list[Any]:
@@ -270,11 +374,3 @@ def _needed(nodes: Iterable[Any], wanted: set[str]) -> list[Any]:
             wanted = wanted.union(node.input)
             kept.append(node)
     return kept[::-1]
-
-
-def _value_info(name: str, type_: TensorType) -> Any:  # an onnx message
-    from onnx import helper
-
-    return helper.make_tensor_value_info(
-        name, element_type(type_.dtype), [d if isinstance(d, int) else None for d in type_.shape]
-    )

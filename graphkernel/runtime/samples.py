@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import prod
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from graphkernel.escape import line
 from graphkernel.ir.bind import bind_symbols, concrete_shape
 from graphkernel.ir.graph import Graph
 from graphkernel.ir.names import meant
-from graphkernel.ir.types import TensorType, symbols_of
+from graphkernel.ir.types import TensorType, is_object, is_whole, symbols_of
 from graphkernel.runtime.index_ranges import rows_of_tables
 
 DEFAULT_EXTENT = 8
@@ -66,6 +67,10 @@ def symbols_told(graph: Graph, arrays: Sequence[np.ndarray]) -> str:
 
 
 def _random(generator: np.random.Generator, of: TensorType, shape: tuple[int, ...], rows: int | None) -> np.ndarray:
+    if is_whole(of.dtype):
+        raise InputError(f"no value of {of.dtype} can be drawn; call the executable from Python, with one of yours")
+    if is_object(of.dtype):
+        return np.array([f"text {number}" for number in range(prod(shape))], object).reshape(shape)
     if of.dtype.is_float or of.dtype.numpy.kind == "c":
         return generator.standard_normal(shape).astype(of.dtype.numpy)
     if rows is not None:

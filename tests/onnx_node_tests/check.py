@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 from onnx import TensorProto, numpy_helper
 
@@ -25,6 +26,10 @@ REFUSALS = (FrontendError, InputError, RuntimeFailure)
 
 UNITS = {"float16": 2.0**-10, "bfloat16": 2.0**-7}
 """What the last bit of a number is worth: answers may differ by it, since they may be rounded on the way."""
+
+
+NARROW = frozenset(name for name in dir(ml_dtypes) if name.startswith(("float4", "float8", "int", "uint")))
+"""Data types that numpy itself does not know; float32 holds all their numbers."""
 
 
 class Kind(StrEnum):
@@ -53,7 +58,7 @@ def check(case: NodeCase, level: int) -> Outcome:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             executable = gk.compile(import_onnx(case.model), opt_level=level)
-            answers = [executable(*map(_array, inputs)) for inputs, _ in case.data_sets]
+            answers = [executable(*map(value_of, inputs)) for inputs, _ in case.data_sets]
     except REFUSALS as error:
         return Outcome(Kind.REFUSED, reason_of(str(error)), str(error))
     except Exception as error:  # what is looked for
@@ -66,11 +71,11 @@ def check(case: NodeCase, level: int) -> Outcome:
 def _compared(case: NodeCase, answers: Sequence[Answer], ran_on: tuple[str, ...]) -> Outcome:
     excuses: Counter[str] = Counter()
     for (inputs, outputs), answer in zip(case.data_sets, answers, strict=True):
-        expected = [_array(output) for output in outputs]
+        expected = [value_of(output) for output in outputs]
         fault = fault_of(answer, expected, case)
         if not fault:
             continue
-        found = excuse(case, [*map(_array, inputs)], answer, expected, lambda a, b: not fault_of(a, b, case))
+        found = excuse(case, [*map(value_of, inputs)], answer, expected, lambda a, b: not fault_of(a, b, case))
         if not found:
             return Outcome(Kind.WRONG, "wrong answer", fault, ran_on)
         excuses[found] += 1
@@ -81,14 +86,30 @@ def fault_of(found: Answer, expected: Answer, case: NodeCase) -> str:
     """What differs first; empty when nothing is beyond the case's tolerance."""
     if len(found) != len(expected):
         return f"{len(found)} results, expected {len(expected)}"
-    for position, (one, other) in enumerate(zip(found, expected, strict=True)):
-        if one.dtype != other.dtype:
-            return f"result {position}: {one.dtype}, expected {other.dtype}"
-        fault = difference(one, other, max(case.rtol, UNITS.get(one.dtype.name, 0.0))).fault
-        if fault:
-            return f"result {position}: {fault}"
-    return ""
+    faults = (_fault(one, other, case) for one, other in zip(found, expected, strict=True))
+    return next((f"result {position}: {fault}" for position, fault in enumerate(faults) if fault), "")
 
 
-def _array(value: Any) -> Any:  # an array where it is a tensor
-    return numpy_helper.to_array(value) if isinstance(value, TensorProto) else np.asarray(value)
+def _fault(one: Any, other: Any, case: NodeCase) -> str:
+    """What differs first between two values: tensors, lists of them, or None."""
+    if isinstance(one, list) and isinstance(other, list):
+        if len(one) != len(other):
+            return f"{len(one)} tensors, expected {len(other)}"
+        return next(filter(None, (_fault(*pair, case) for pair in zip(one, other, strict=True))), "")
+    if one is None or other is None:
+        return "" if one is other else f"{type(one).__name__}, expected {type(other).__name__}"
+    one, other = np.asarray(one), np.asarray(other)
+    if one.dtype != other.dtype and not {one.dtype.kind, other.dtype.kind} <= set("OU"):
+        return f"{one.dtype}, expected {other.dtype}"
+    if one.dtype.kind in "OU":
+        return "" if one.shape == other.shape and one.tolist() == other.tolist() else f"{one}, expected {other}"
+    rtol = max(case.rtol, UNITS.get(one.dtype.name, 0.0))
+    if one.dtype.name in NARROW:
+        one, other = one.astype(np.float32), other.astype(np.float32)
+    return difference(one, other, rtol).fault
+
+
+def value_of(value: Any) -> Any:  # an array where it is a tensor
+    if isinstance(value, TensorProto):
+        return numpy_helper.to_array(value)
+    return value if value is None or isinstance(value, list) else np.asarray(value)

@@ -37,7 +37,10 @@ def cast(call: OnnxCall) -> Results:
     """To the data type of ``to``."""
     from onnx import helper
 
-    return ops.cast(call.operands[0], dtype(helper.tensor_dtype_to_np_dtype(call.attribute("to"))))
+    target = dtype(helper.tensor_dtype_to_np_dtype(call.attribute("to")))
+    if target.is_opaque:
+        return Declined(f"{target} is for operators of the host library")
+    return ops.cast(call.operands[0], target)
 
 
 @onnx_op("CastLike")
