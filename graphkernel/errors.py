@@ -6,7 +6,6 @@ What the user did wrong: says what, where, and what to do. What we did wrong: sa
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable
 
@@ -82,6 +81,8 @@ def nearest(name: str, known: Iterable[str]) -> str:
     Closest is one that differs in case, then one of nearly the same letters, then the shortest that has a word of it;
     of these rather one with a dot where the name has one.
     """
+    import difflib  # takes longer to load than most programs need to end well
+
     names = list(known)
     close = [other for other in names if other.casefold() == name.casefold()]
     close = (

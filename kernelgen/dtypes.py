@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
+from typing import TYPE_CHECKING
 
-import ml_dtypes
 import numpy as np
-from numpy.typing import DTypeLike
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
 
 
 class Category(Enum):
@@ -43,7 +45,11 @@ class DType:
     @cached_property
     def numpy(self) -> np.dtype:
         """The numpy data type with the same bits (bfloat16 comes from ml_dtypes)."""
-        return np.dtype(ml_dtypes.bfloat16) if self.name == "bfloat16" else np.dtype(self.name)
+        if self.name != "bfloat16":
+            return np.dtype(self.name)
+        import ml_dtypes  # numpy knows it by this package alone
+
+        return np.dtype(ml_dtypes.bfloat16)
 
     @property
     def is_float(self) -> bool:

@@ -9,8 +9,6 @@ What cannot be printed is written as Python escapes it: a name with a line break
 
 from __future__ import annotations
 
-from html import escape
-
 
 def line(text: str) -> str:
     """One line of what can be printed."""
@@ -24,6 +22,8 @@ def lines(text: str) -> str:
 
 def markup(text: str) -> str:
     """Text between tags, and between the quotes of an attribute."""
+    from html import escape  # only pages need it
+
     return escape(lines(text), quote=True)
 
 

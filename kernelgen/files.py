@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import secrets
 import stat
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
@@ -67,7 +66,7 @@ def replacing(path: str | Path, mode: int = 0o666, folder: int | None = None) ->
     ``mode``. ``folder`` is an open folder that ``path`` is relative to. Raises OSError.
     """
     target = Path(path)
-    unfinished = target.with_name(f"{secrets.token_hex(8)}{UNFINISHED}")
+    unfinished = target.with_name(f"{os.urandom(8).hex()}{UNFINISHED}")
     created = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode, dir_fd=folder)
     try:
         with os.fdopen(created, "wb") as file:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import logging
 from functools import cache
 
 from kernelgen.escape import line
-
-LOGGER = logging.getLogger("kernelgen")
 
 
 @cache
 def warn_once(message: str) -> None:
     """Logs a WARNING, the first time that this message comes."""
-    LOGGER.warning("%s", line(message))
+    import logging  # most processes have nothing to tell
+
+    logging.getLogger("kernelgen").warning("%s", line(message))

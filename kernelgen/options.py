@@ -7,8 +7,6 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-import platformdirs
-
 from kernelgen import cores
 
 LOG_LEVELS = ("debug", "info", "warning", "error")
@@ -19,6 +17,8 @@ def cache_dir() -> Path | None:
     given = os.environ.get("GRAPHKERNEL_CACHE_DIR")
     if given:
         return Path(given)
+    import platformdirs  # only where the variable does not say it
+
     try:
         found = Path(platformdirs.user_cache_dir("graphkernel"))
     except RuntimeError:  # no HOME, and no entry of this user that names one: containers with arbitrary users

@@ -19,63 +19,58 @@ what users may write loosely; ``functions``, ``functions_shape``, ``functions_st
 ``functions_fused`` and ``functions_training`` give operators with attributes a Python signature; ``pickles`` says how a
 pickle names operators.
 
+Importing the room is light: ``every`` loads all of it when an operator is first asked for by name. Whoever knows in which
+file an operator is declared imports that file alone.
+
 ``OPS`` maps each name to its declaration; a declaration anywhere in this directory is in it. Every operator is also a
 function here under its snake_case name: ``ops.add(ops.mul(x, 2.0), 1.0)``, ``ops.reduce_sum(x, axis=-1)``.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping
-from functools import partial
-from types import MappingProxyType
-from typing import Any
+import pkgutil
+import sys
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
-from graphkernel.catalogue import collect
-from graphkernel.ir.opdef import OpDef
-from graphkernel.ops import (
-    functions,
-    functions_device,
-    functions_fused,
-    functions_shape,
-    functions_storage,
-    functions_training,
-    pickles,
-)
-from graphkernel.ops.apply import apply, apply_all
-from graphkernel.ops.other_names import instead
-from graphkernel.ops.tensor import Tensor
+from graphkernel.ops import pickles
 
-OPS: Mapping[str, OpDef] = MappingProxyType({op.name: op for op in collect(__name__, OpDef)})
+if TYPE_CHECKING:
+    from graphkernel.ops.every import OPS, Tensor, apply, apply_all, cast, matmul, select, snake_case
 
-cast = functions.cast
-matmul = functions.matmul
-select = functions.select
+__all__ = ["OPS", "Tensor", "apply", "apply_all", "cast", "matmul", "pickles", "select", "snake_case"]
+
+FUNCTIONS_FIRST = frozenset({"cast", "matmul", "select"})
+"""Functions that have the name of a file."""
 
 
-def snake_case(name: str) -> str:
-    """The Python name of an operator: ``ReduceSum`` is ``reduce_sum``, ``ReLU`` is ``relu``."""
-    if name == "Shape":
-        return "shape_of"  # the module of shape operators has the shorter name
-    words = re.sub(
-        r"(ReLU|GeLU|SiLU|MatMul|ACos|BCE|CSR(?=[A-Z])|Conv2D)", lambda match: match.group().capitalize(), name
-    )
-    return re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[0-9])(?=[A-Z][a-z])", "_", words).lower()
+class _Room(ModuleType):
+    """A package in which importing a file does not hide the function of that name."""
 
-
-_WRITTEN = (functions, functions_shape, functions_storage, functions_device, functions_training, functions_fused)
-_BY_FUNCTION: Mapping[str, OpDef] = MappingProxyType({snake_case(name): op for name, op in OPS.items()})
+    def __setattr__(self, name: str, value: object) -> None:
+        if not (name in FUNCTIONS_FIRST and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
 
 
 def __getattr__(name: str) -> Callable[..., Any]:
-    if name.startswith("__") or name not in _BY_FUNCTION:
-        raise AttributeError(f"no operator function {name!r}{instead(name, _BY_FUNCTION)}")
-    written = (getattr(module, f"{name}_" if name == "slice" else name, None) for module in _WRITTEN)
-    return next((function for function in written if function is not None), partial(apply, _BY_FUNCTION[name]))
+    if name.startswith("__"):
+        raise AttributeError(name)
+    if name in _files() and name not in FUNCTIONS_FIRST:
+        return import_module(f"{__name__}.{name}")  # pyright: ignore[reportReturnType]  # a file of the room
+    every = import_module(f"{__name__}.every")
+    return getattr(every, name) if name in __all__ else every.function_called(name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_BY_FUNCTION})
+    return sorted({*globals(), *__all__, *import_module(f"{__name__}.every").names()})
 
 
-__all__ = ["OPS", "Tensor", "apply", "apply_all", "cast", "matmul", "pickles", "select", "snake_case"]
+@cache
+def _files() -> frozenset[str]:
+    return frozenset(module.name for module in pkgutil.iter_modules(__path__))
+
+
+sys.modules[__name__].__class__ = _Room

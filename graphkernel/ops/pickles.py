@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copyreg
+import sys
 from collections.abc import Callable, Mapping
 from functools import cache
+from inspect import getsource
 
 from graphkernel.catalogue import collect
 from graphkernel.errors import GraphKernelError
@@ -20,6 +22,15 @@ def operator_called(name: str) -> OpDef:
 @cache
 def _known() -> Mapping[str, OpDef]:
     return {op.name: op for op in (*collect("graphkernel.ops", OpDef), graph.PARAMETER, graph.CONSTANT, graph.FUSED)}
+
+
+def file_of(op: OpDef) -> str:
+    """The file of the room that declares an operator; empty for one of another package."""
+    assert _known(), "all files are loaded"
+    modules = [module for name, module in sorted(sys.modules.items()) if name.startswith(f"{__package__}.")]
+    having = [module for module in modules if any(value is op for value in vars(module).values())]
+    declaring = [module for module in having if f'"{op.name}"' in getsource(module)]
+    return next((module.__name__.rpartition(".")[2] for module in (*declaring, *having)), "")
 
 
 def _reduced(op: OpDef) -> tuple[Callable[[str], OpDef], tuple[str]]:

@@ -75,7 +75,8 @@ class RegionRecord:
 class Manifest:
     """All of a package but bytes. ``calls`` has for each kernel call of the graph, in order, the number of its kernel.
 
-    ``untold`` are the symbols that each call must be told.
+    ``untold`` are the symbols that each call must be told. ``operators`` are those of the graph, with the files of
+    :mod:`graphkernel.ops` that declare them: others are not loaded.
     """
 
     format: int
@@ -85,6 +86,7 @@ class Manifest:
     library: str
     graph_sha256: str
     report_sha256: str
+    operators: tuple[tuple[str, str], ...]
     kernels: tuple[KernelRecord, ...]
     calls: tuple[int, ...]
     untold: tuple[tuple[str, ...], ...]

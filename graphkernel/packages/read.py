@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
-from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Mapping
 from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
 
 import numpy as np
 
 import graphkernel
 from graphkernel.errors import GraphKernelError, PackageError
 from graphkernel.ir.graph import ConstantData, Graph, Node
+from graphkernel.ir.opdef import OpDef
 from graphkernel.ir.text import parse
-from graphkernel.ops import OPS
 from graphkernel.packages.container import PackageReader
 from graphkernel.packages.host import PackagedHost
 from graphkernel.packages.manifest import CODE, GRAPH, MANIFEST, REPORT, WEIGHTS, Manifest, read_manifest
@@ -49,11 +51,10 @@ def read_package(package: PackageReader, elsewhere: Mapping[str, ConstantData]) 
     try:
         package.check_sum(MANIFEST)
         manifest = read_manifest(bytes(package.view(MANIFEST)).decode(), graphkernel.__version__)
-        with ThreadPoolExecutor(1) as others:
-            checked = others.submit(package.check_sum, WEIGHTS)
-            plan = _plan(package, manifest, elsewhere)
-            report = package.content(REPORT, manifest.report_sha256).decode()
-            checked.result()
+        check = _Meanwhile(partial(package.check_sum, WEIGHTS))
+        plan = _plan(package, manifest, elsewhere)
+        report = package.content(REPORT, manifest.report_sha256).decode()
+        check.done()
     except (KernelgenError, UnicodeDecodeError) as error:
         raise PackageError(f"{package.path}: {error}") from error
     except GraphKernelError as error:
@@ -62,11 +63,44 @@ def read_package(package: PackageReader, elsewhere: Mapping[str, ConstantData]) 
     return Executable(plan, report_of(report, took), packer=save_package)
 
 
+class _Meanwhile(threading.Thread):
+    """Does something beside the calling thread. A pool of one thread would take longer to import than the thread saves."""
+
+    def __init__(self, action: Callable[[], None]) -> None:
+        super().__init__(daemon=True)
+        self._action, self._error = action, None
+        self.start()
+
+    def run(self) -> None:
+        """Keeps what was raised."""
+        try:
+            self._action()
+        except PackageError as error:
+            self._error = error
+
+    def done(self) -> None:
+        """Waits, and raises it."""
+        self.join()
+        if self._error is not None:
+            raise self._error
+
+
+def _operators(manifest: Manifest) -> Mapping[str, OpDef]:
+    """The operators of the graph, without loading all others."""
+    found: dict[str, OpDef] = {}
+    for name, file in manifest.operators:
+        if not file.isidentifier() or find_spec(f"graphkernel.ops.{file}") is None:
+            raise PackageError(f"there is no file of operators called {file!r}")
+        declared = vars(import_module(f"graphkernel.ops.{file}")).values()
+        found.update({op.name: op for op in declared if isinstance(op, OpDef) and op.name == name})
+    return found
+
+
 def _plan(package: PackageReader, manifest: Manifest, elsewhere: Mapping[str, ConstantData]) -> Plan:
     held = {digest: ConstantData(digest, array) for digest, array in read_tensors(package.view(WEIGHTS)).items()}
     constants = {**elsewhere, **held}
     weights = {digest: data.array for digest, data in constants.items() if data.array is not None}
-    graph = parse(package.content(GRAPH, manifest.graph_sha256).decode(), OPS, constants)
+    graph = parse(package.content(GRAPH, manifest.graph_sha256).decode(), _operators(manifest), constants)
     kernels = _kernels(package, manifest, graph)
     return make_plan(graph, kernels, _library(package, manifest, graph, weights))
 

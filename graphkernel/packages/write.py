@@ -15,7 +15,9 @@ from graphkernel.doors import writing
 from graphkernel.errors import PackageError
 from graphkernel.ir.graph import ConstantData, Graph, Node
 from graphkernel.ir.literals import INLINE_LIMIT
+from graphkernel.ir.opdef import OpDef
 from graphkernel.ir.printer import show
+from graphkernel.ops.pickles import file_of
 from graphkernel.packages.container import PackageWriter
 from graphkernel.packages.manifest import (
     CODE,
@@ -72,7 +74,7 @@ def _parts(executable: Executable) -> tuple[Weights, Mapping[str, bytes]]:
     records = tuple(_region(step, number, numbers, weights) for number, step in enumerate(regions))
     manifest = Manifest(
         FORMAT, graphkernel.__version__, executable.report.target, Machine.here(kernels.flags),
-        executable.report.library, _digest(graph), _digest(report), tuple(kernels.records), calls,
+        executable.report.library, _digest(graph), _digest(report), _operators(plan.graph), tuple(kernels.records), calls,
         tuple(step.untold for step in _kernel_calls(plan)), records, kernels.caller, kernels.team,
     )  # fmt: skip
     entries = {
@@ -88,6 +90,22 @@ def _write(package: PackageWriter, weights: Mapping[str, np.ndarray], entries: M
     for name, content in entries.items():
         package.write(name, content)
     package.close()
+
+
+def _operators(graph: Graph) -> tuple[tuple[str, str], ...]:
+    """The operators of a graph and its kernels by name, with their files. Raises PackageError for those of others."""
+    declared = {op.name: file_of(op) for op in _declarations(graph)}
+    if foreign := sorted(name for name, file in declared.items() if not file):
+        raise PackageError(f"operators of other packages cannot be packed: {', '.join(foreign)}")
+    return tuple(sorted(declared.items()))
+
+
+def _declarations(graph: Graph) -> Iterator[OpDef]:
+    for node in graph.operators:
+        if node.body is None:
+            yield node.op
+        else:
+            yield from _declarations(node.body)
 
 
 def _kernel_calls(plan: Plan) -> list[KernelStep]:

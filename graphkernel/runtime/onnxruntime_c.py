@@ -19,6 +19,8 @@ from typing import Any
 
 import numpy as np
 
+from graphkernel.ir.types import dtype
+
 VERSION = 20  # of the interface: onnxruntime 1.20 has it, and all after it
 CPU_ARENA, DEFAULT_MEMORY = 1, 0
 NO_OPTIMIZATIONS, ALL_OPTIMIZATIONS = 0, 99
@@ -265,10 +267,7 @@ def _api() -> Api:
 
 
 def _numpy_type(element: int) -> np.dtype[Any]:
-    import ml_dtypes
-
-    name = ELEMENTS[element]
-    return np.dtype(ml_dtypes.bfloat16 if name == "bfloat16" else name)
+    return dtype(ELEMENTS[element]).numpy
 
 
-ITEM_BYTES = {element: _numpy_type(element).itemsize for element in ELEMENTS}
+ITEM_BYTES = {element: dtype(name).itemsize for element, name in ELEMENTS.items()}
