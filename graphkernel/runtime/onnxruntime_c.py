@@ -1,4 +1,4 @@
-"""Sessions of onnxruntime that share one pool of threads, by its C interface.
+"""Sessions of onnxruntime that share one pool of threads and one arena of memory, by its C interface.
 
 From Python a session has threads of its own, or all share a pool whose idle threads spin: with fifty regions the former are
 too many, and the latter take the cores from the kernels that run in between. The C interface has a pool that sleeps. The
@@ -23,6 +23,7 @@ from graphkernel.ir.types import dtype
 
 VERSION = 20  # of the interface: onnxruntime 1.20 has it, and all after it
 CPU_ARENA, DEFAULT_MEMORY = 1, 0
+AS_REQUESTED = 1  # how an arena grows: not to the next power of two
 NO_OPTIMIZATIONS, ALL_OPTIMIZATIONS = 0, 99
 FATAL = 4  # what is logged: errors are raised instead
 _P, _S, _I, _Z = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int, ctypes.c_size_t
@@ -30,7 +31,6 @@ _FILE_NAME = ctypes.c_wchar_p if os.name == "nt" else ctypes.c_char_p
 FUNCTIONS: Mapping[str, tuple[int, tuple[Any, ...]]] = {
     "CreateSessionFromArray": (8, (_P, _S, _Z, _P, _P)),
     "CreateSessionOptions": (10, (_P,)),
-    "DisableCpuMemArena": (19, (_P,)),
     "SetSessionLogSeverityLevel": (22, (_P, _I)),
     "SetSessionGraphOptimizationLevel": (23, (_P, _I)),
     "SetIntraOpNumThreads": (24, (_P, _I)),
@@ -53,15 +53,17 @@ FUNCTIONS: Mapping[str, tuple[int, tuple[Any, ...]]] = {
     "BindOutput": (137, (_P, _S, _P)),
     "BindOutputToDevice": (138, (_P, _S, _P)),
     "GetBoundOutputValues": (140, (_P, _P, _P, _P)),
+    "CreateAndRegisterAllocator": (144, (_P, _P, _P)),
     "SetGlobalIntraOpNumThreads": (147, (_P, _I)),
     "SetGlobalInterOpNumThreads": (148, (_P, _I)),
     "SetGlobalSpinControl": (149, (_P, _I)),
+    "CreateArenaCfgV2": (164, (_P, _P, _Z, _P)),
     "AddExternalInitializersFromFilesInMemory": (279, (_P, _P, _P, _P, _Z)),
 }
 """Place in the table and operands of what gives a status, which is null when all went well."""
 RELEASES = {
     "Status": 93, "Session": 95, "Value": 96, "TensorTypeAndShapeInfo": 99, "SessionOptions": 100,
-    "ThreadingOptions": 122, "IoBinding": 135,
+    "ThreadingOptions": 122, "IoBinding": 135, "ArenaCfg": 157,
 }  # fmt: skip
 GET_ERROR_MESSAGE = 2
 ELEMENTS: Mapping[int, str] = {
@@ -116,7 +118,7 @@ class Api:
 
 @dataclass(frozen=True)
 class Environment:
-    """The library with its pool of so many threads, in the process that started them."""
+    """The library with one pool of so many threads and one arena of memory, in the process that started them."""
 
     api: Api
     pointer: ctypes.c_void_p
@@ -133,6 +135,9 @@ class Environment:
         api.call("SetGlobalSpinControl", options, 0)
         pointer = api.made("CreateEnvWithGlobalThreadPools", FATAL, b"graphkernel", options)
         api.release("ThreadingOptions", options)
+        arena = api.made("CreateArenaCfgV2", (_S * 1)(b"arena_extend_strategy"), (_Z * 1)(AS_REQUESTED), 1)
+        api.call("CreateAndRegisterAllocator", pointer, api.memory, arena)
+        api.release("ArenaCfg", arena)
         return Environment(api, pointer, threads, os.getpid())
 
 
@@ -152,6 +157,7 @@ class SharedSession:
                 api.call("SetIntraOpNumThreads", options, 1)
             else:
                 api.call("DisablePerSessionThreads", options)
+            api.call("AddSessionConfigEntry", options, b"session.use_env_allocators", b"1")
             _lend(api, options, weights)
             self.pointer = api.made("CreateSessionFromArray", of.pointer, content, len(content), options)
         finally:
