@@ -11,15 +11,22 @@ from pathlib import Path
 
 from kernelgen.options import idle_workers_sleep
 
+NO_OPENMP = (
+    "there is no OpenMP library; install libgomp (on Debian: apt-get install libgomp1), or: pip install intel-openmp"
+)
 NAMES = ("GOMP_parallel", "omp_get_num_threads", "omp_get_max_threads")
 
 
 @dataclass(frozen=True)
 class OpenMP:
-    """Addresses of :data:`NAMES`; ``is_shared`` when the library was in the process before, so that others may use it."""
+    """Addresses of :data:`NAMES`; ``is_shared`` when the library was in the process before, so that others may use it.
+
+    ``name`` is its file, or says that it is part of the process.
+    """
 
     functions: Mapping[str, int]
     is_shared: bool
+    name: str = "of this process"
 
 
 @cache
@@ -31,7 +38,7 @@ def runtime() -> OpenMP | None:
                 functions = {name: ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0 for name in NAMES}
             except AttributeError:
                 continue
-            return OpenMP(functions, is_shared)
+            return OpenMP(functions, is_shared, library._name or OpenMP.name)
     return None
 
 

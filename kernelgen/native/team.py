@@ -21,7 +21,7 @@ from kernelgen import options
 from kernelgen.native.code import Code
 from kernelgen.native.library import Library, function_address
 from kernelgen.native.mapped import load_code
-from kernelgen.native.openmp import OpenMP, runtime
+from kernelgen.native.openmp import NO_OPENMP, OpenMP, runtime
 from kernelgen.notices import warn_once
 from kernelgen.task_limits import startable
 
@@ -58,6 +58,8 @@ def made_team(library: Library, openmp: OpenMP | None, limit: int) -> Team:
         "omp_get_num_threads": library.addresses["one_thread"],
     }
     key = ctypes.c_void_p(library.addresses["key"])
+    if openmp is None and limit > 1:
+        warn_once(f"kernels run on one thread of {limit}: {NO_OPENMP}")
     if openmp is None or ctypes.CDLL(None).pthread_key_create(key, None) != 0:
         return Team(functions, library)
     start = _START(partial(_started, openmp, library.addresses["nothing"]))

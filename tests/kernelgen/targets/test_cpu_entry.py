@@ -14,6 +14,7 @@ from kernelgen.errors import ArgumentError, CodegenError
 from kernelgen.native import entry as native_entry
 from kernelgen.native.team import made_team
 from kernelgen.nest.nodes import Literal, Load, LoopKind, Nest, Store
+from kernelgen.notices import warn_once
 from kernelgen.targets.cpu import TARGET, entry, module, objects, team
 from tests.support.nests import I, J, block, buffer, call, loop, map_nest, output, softmax_nest
 
@@ -139,8 +140,15 @@ def test_references_are_not_leaked() -> None:
     assert abs(sys.getrefcount(None) - before[1]) < 100
 
 
-def test_without_openmp_kernels_run_on_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    alone = made_team(team.library(), None, 8)
+def test_without_openmp_kernels_run_on_one_thread_and_that_is_told_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    warn_once.cache_clear()
+    alone, _ = made_team(team.library(), None, 8), made_team(team.library(), None, 8)
+    (told,) = caplog.messages
+    assert told.startswith("kernels run on one thread of 8: there is no OpenMP library; install libgomp")
+    assert made_team(team.library(), None, 1)
+    assert len(caplog.messages) == 1
     monkeypatch.setattr(entry, "team", lambda: alone)
     nest = softmax_nest(500, 300)
     x, y = np.ones((500, 300), np.float32), np.zeros((500, 300), np.float32)
