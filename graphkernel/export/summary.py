@@ -10,6 +10,7 @@ from graphkernel.escape import markup
 from graphkernel.ir.types import Dim
 from graphkernel.report import html
 from graphkernel.report.counted import counted, size_text
+from graphkernel.report.page.shell import page
 
 SCHEMA = 1  # of to_json; grows when a field changes its meaning
 NOTE = "Times are estimates of a model, never measured by us. No kernel of this project has run on an Ascend chip."
@@ -17,8 +18,8 @@ NOTE = "Times are estimates of a model, never measured by us. No kernel of this 
 PASSED, FAILED, VENDOR = "passed", "failed", "vendor"
 """Simulated and right; simulated and wrong, or not simulated to the end; no kernel: the vendor's operators run."""
 
-STYLE = """body { font-family: sans-serif; margin: 2em; } table { border-collapse: collapse; margin: 1em 0; }
-td, th { border: 1px solid #ccc; padding: 2px 8px; text-align: left; } img { max-width: 100%; }"""
+KERNEL_COLUMNS = ("kernel", "status", "calls", "estimate us", "share", "bound by", "shapes", "UB", "blocks")
+LEFT_COLUMNS = ("kernel", "calls", "code", "what")
 
 
 @dataclass(frozen=True)
@@ -116,35 +117,56 @@ class NetworkSummary:
     def to_html(self) -> str:
         """All of it as a page; pictures of the timelines are files beside it."""
         title = markup(f"{self.graph} on {self.machine}")
-        parts = [
-            html.table(
-                "kernels",
-                ("kernel", "calls", "status", "estimate us", "bound by", "shapes", "UB", "blocks"),
-                self._rows(),
-            ),
-            html.table("refused: the vendor's operators run", ("kernel", "calls", "code", "why"), self._left(VENDOR)),
-            html.table("failed", ("kernel", "calls", "code", "what"), self._left(FAILED)),
-            html.table("operators left to the vendor", ("operator", "how many"), self.outside.items()),
-            "".join(_details(kernel) for kernel in self.kernels),
-        ]
-        body = html.section(self.headline, parts)
-        return (
-            f'<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>{title}</title><style>{STYLE}</style></head>'
-            f"<body><h1>{title}</h1><p>{markup(self.note)}</p>{body}</body></html>\n"
+        tables = (
+            ("Kernels", html.sortable(KERNEL_COLUMNS, list(self._rows()))),
+            ("Refused: the vendor's operators run", html.sortable(LEFT_COLUMNS, list(self._left(VENDOR)))),
+            ("Failed", html.sortable(LEFT_COLUMNS, list(self._left(FAILED)))),
+            ("Operators left to the vendor", html.sortable(("operator", "how many"), self._outside())),
         )
+        parts = [f"<h2>{markup(name)}</h2>{table}" for name, table in tables if table]
+        details = "".join(_details(kernel) for kernel in self.kernels)
+        parts += [f"<h2>Each kernel</h2>{details}"] if details else []
+        words = f"<h1>{title}</h1><p>{markup(self.headline)}</p><p>{markup(self.note)}</p>"
+        header = f"<header>{words}{html.facts(self._facts())}</header>"
+        return page(f"{self.graph} on {self.machine}", f"{header}<main>{''.join(parts)}</main><footer></footer>")
+
+    def _facts(self) -> Iterable[tuple[str, str]]:
+        yield "kernel calls", f"{sum(len(kernel.calls) for kernel in self.kernels):,}"
+        yield "passed in the simulator", f"{self.count(PASSED):,}"
+        yield "failed", f"{self.count(FAILED):,}"
+        yield "refused", f"{self.count(VENDOR):,}"
+        yield "estimated us of all kernels", f"{self.microseconds:.3g}"
+
+    def _outside(self) -> list[tuple[object, ...]]:
+        return [(name, html.Figure(str(count), count)) for name, count in self.outside.items()]
 
     def _rows(self) -> Iterable[tuple[object, ...]]:
-        for kernel in self.kernels:
-            if kernel.run is not None:
-                shapes = f"{'smaller: ' if kernel.run.scaled else ''}{_shapes(kernel.run)}"
-                time, bound = f"{kernel.run.microseconds:.2f}", kernel.run.bound_by
-                size = size_text(kernel.unified_buffer)
-                yield kernel.name, len(kernel.calls), kernel.status, time, bound, shapes, size, kernel.blocks
+        """The dearest first."""
+        timed = [(kernel, kernel.run) for kernel in self.kernels if kernel.run is not None]
+        total = self.microseconds or 1.0
+        for kernel, run in sorted(timed, key=lambda pair: -pair[1].microseconds * len(pair[0].calls)):
+            spent = run.microseconds * len(kernel.calls)
+            shapes = f"{'smaller: ' if run.scaled else ''}{_shapes(run)}"
+            figures = (
+                html.Figure(str(len(kernel.calls)), len(kernel.calls)),
+                html.Figure(f"{run.microseconds:.2f}", run.microseconds),
+                html.Figure(f"{spent / total:.1%}", spent, spent / total),
+            )
+            memory = html.Figure(size_text(kernel.unified_buffer), kernel.unified_buffer)
+            yield (
+                kernel.name,
+                kernel.status,
+                *figures,
+                run.bound_by,
+                shapes,
+                memory,
+                html.Figure(str(kernel.blocks), kernel.blocks),
+            )
 
     def _left(self, status: str) -> Iterable[tuple[object, ...]]:
         for kernel in self.kernels:
             if kernel.status == status:
-                yield kernel.name, len(kernel.calls), kernel.reason, kernel.message
+                yield kernel.name, html.Figure(str(len(kernel.calls)), len(kernel.calls)), kernel.reason, kernel.message
 
 
 def _shapes(run: Run) -> str:
@@ -169,4 +191,4 @@ def _details(kernel: KernelLine) -> str:
     )
     facts = "".join(f"<tr><th>{markup(name)}</th><td>{markup(text)}</td></tr>" for name, text in lines)
     picture = f'<img loading="lazy" alt="pipes over time" src="{markup(run.timeline)}">'
-    return f"<details><summary>{markup(kernel.name)}</summary><table>{facts}</table>{picture}</details>"
+    return f'<details class="kernel"><summary>{markup(kernel.name)}</summary><table>{facts}</table>{picture}</details>'
