@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 FARTHEST = 12  # layers that an edge is drawn over
 SWEEPS = 6  # that order
-EASINGS = 16  # that place
+EASINGS = 10  # that place
 GAP = 18.0
 POINT = 8.0  # the width of an edge that passes a layer
 

@@ -94,6 +94,9 @@ def _drawn(
         *edges,
         *((source, len(boxes) + place) for place, (source, _) in enumerate(ends) if source is not None),
     ]
+    sources: list[list[int]] = [[] for _ in all_boxes]
+    for a, b in all_edges:
+        sources[b].append(a)
     drawings: list[dict[str, Any]] = []
     waiting: list[tuple[Group, int]] = [(grouped(name, [box.path for box in all_boxes]), -1)]
     while waiting:
@@ -101,23 +104,24 @@ def _drawn(
         number = len(drawings) + len(waiting) + 1
         inner = [part for part in group.parts if isinstance(part, Group)]
         numbers = {id(part): number + place for place, part in enumerate(inner)}
-        drawings.append(_drawing(group, parent, all_boxes, all_edges, numbers))
+        drawings.append(_drawing(group, parent, all_boxes, sources, numbers))
         waiting.extend((part, len(drawings) - 1) for part in inner)
     return drawings
 
 
 def _drawing(
-    group: Group, parent: int, boxes: Sequence[Box], edges: Sequence[tuple[int, int]], numbers: Mapping[int, int]
+    group: Group, parent: int, boxes: Sequence[Box], sources: Sequence[Sequence[int]], numbers: Mapping[int, int]
 ) -> dict[str, Any]:
     """One drawing: its boxes in the order of what is in them, and beyond its border the boxes that they read."""
     members = [(part, [part] if isinstance(part, int) else part.members()) for part in group.parts]
     inside = {box for _, held in members for box in held}
-    outside = sorted({a for a, b in edges if b in inside and a not in inside})
+    edges = [(a, b) for b in sorted(inside) for a in sources[b]]
+    outside = sorted({a for a, _ in edges} - inside)
     shown: list[tuple[Group | int, list[int], bool]] = [(box, [box], True) for box in outside]
     shown = sorted([*shown, *((part, held, False) for part, held in members)], key=lambda entry: entry[1][0])
     place = {box: number for number, (_, held, _) in enumerate(shown) for box in held}
     drawn = [_entry(part, held, boxes, numbers, is_outside) for part, held, is_outside in shown]
-    own = dict.fromkeys((place[a], place[b]) for a, b in edges if b in inside and a in place and place[a] != place[b])
+    own = dict.fromkeys((place[a], place[b]) for a, b in edges if place[a] != place[b])
     return {"title": line(group.name), "parent": parent, **_placed(drawn, list(own))}
 
 
