@@ -15,7 +15,7 @@ from typing import Any, cast
 import numpy as np
 
 from graphkernel.errors import InputError
-from graphkernel.frontends.structure import leaves, mapped
+from graphkernel.frontends.structure import mapped
 from graphkernel.frontends.trace import Static, spec
 from graphkernel.ir.types import DType, Shape, TensorType
 from graphkernel.ops.tensor import Tensor
@@ -44,11 +44,15 @@ class Receiver:
 
 @dataclass
 class Arguments:
-    """The arrays of a call, with their shapes, and the rest of what its key is made of."""
+    """The arrays of a call, with their shapes, and the rest of what its key is made of.
+
+    ``are_traced``: tensors are among them that another function is being traced with.
+    """
 
     arrays: list[Any]
     shapes: list[Shape]
     rest: list[Hashable]
+    are_traced: bool = False
 
     @staticmethod
     def of(positional: tuple[object, ...], keywords: Mapping[str, object]) -> Arguments:
@@ -90,6 +94,8 @@ class Arguments:
             self.rest.append((type(items), len(items)))
             for place, item in enumerate(items):
                 self.add(item, f"{name}[{place}]")
+        elif isinstance(given, Tensor):
+            self.are_traced = True
         else:
             own = _type_of(given, name)
             self._add_array(given, own.shape, own.dtype.numpy)
@@ -112,11 +118,6 @@ def specs_of(tree: Any, types: Sequence[TensorType]) -> Any:  # any containers
         return next(own)
 
     return mapped(leaf, tree)
-
-
-def are_traced(tree: Any) -> bool:  # any containers
-    """Whether tensors are among the arguments that another function is being traced with."""
-    return any(isinstance(leaf, Tensor) for leaf in leaves(tree))
 
 
 def _type_of(given: object, name: object) -> TensorType:

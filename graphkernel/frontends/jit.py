@@ -12,7 +12,7 @@ from typing import Any, overload
 
 from graphkernel.driver import Flags, check_options, compile
 from graphkernel.errors import InputError
-from graphkernel.frontends.arguments import Arguments, Receiver, are_traced, specs_of
+from graphkernel.frontends.arguments import Arguments, Receiver, specs_of
 from graphkernel.frontends.extents import Extents
 from graphkernel.frontends.structure import mapped
 from graphkernel.frontends.trace import record_call
@@ -33,6 +33,8 @@ class Compiled:
     def __call__(self, arrays: list[Any], out: Any) -> Any:  # any library's arrays, in containers
         """What the function returns for these arrays."""
         outputs = self.executable(*arrays, out=out)
+        if self.result == 0:  # one output and no containers
+            return outputs[0]
         return mapped(lambda place: None if place is None else outputs[place], self.result)
 
 
@@ -52,10 +54,11 @@ class Jitted:
 
     def __call__(self, /, *positional: Any, out: Any = None, **keywords: Any) -> Any:  # any library's arrays
         """Runs the executable for these arguments, made at the first call with such. ``out`` takes a tuple of arrays."""
-        if are_traced((positional, keywords)):
+        positional, keywords = self._in_place(positional, keywords)
+        arguments = Arguments.of(positional, keywords)
+        if arguments.are_traced:
             return self.function(*mapped(_opened, positional), **keywords)
-        found, arrays = self._found(positional, keywords)
-        return found(arrays, out)
+        return self._found(arguments, positional, keywords)(arguments.arrays, out)
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:  # as functions have it
         return self if instance is None else Method(self, instance)
@@ -67,16 +70,14 @@ class Jitted:
 
     def executable(self, /, *positional: Any, **keywords: Any) -> Executable:  # any library's arrays
         """The executable for such arguments."""
-        return self._found(positional, keywords)[0].executable
+        placed = self._in_place(positional, keywords)
+        return self._found(Arguments.of(*placed), *placed).executable
 
     @cached_property
     def _signature(self) -> Signature:
         return signature(self.function)
 
-    def _found(self, positional: tuple[Any, ...], keywords: Mapping[str, Any]) -> tuple[Compiled, list[Any]]:
-        if keywords:
-            positional, keywords = self._in_place(positional, keywords)
-        arguments = Arguments.of(positional, keywords)
+    def _found(self, arguments: Arguments, positional: tuple[Any, ...], keywords: Mapping[str, Any]) -> Compiled:
         key = arguments.key
         found = self._latest.get(key)
         if found is None:
@@ -85,12 +86,14 @@ class Jitted:
             self._latest.move_to_end(key)
             while len(self._latest) > KEPT_EXECUTABLES:
                 self._latest.popitem(last=False)
-        return found, arguments.arrays
+        return found
 
     def _in_place(
         self, positional: tuple[Any, ...], keywords: Mapping[str, Any]
     ) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
         """Arguments where the function has a place for them, whether they were given there or by name."""
+        if not keywords:
+            return positional, keywords
         try:
             bound = self._signature.bind(*positional, **keywords)
         except TypeError as error:
@@ -158,7 +161,8 @@ def jit(
     """Makes a function that traces, optimizes and compiles itself; also ``@jit``, ``@jit(opt_level=3)``, and on methods.
 
     Arguments are arrays, Python's numbers and texts, and tuples, lists and dicts of these, in their places or by name; so
-    are results. Numbers are constants of the code and take the type of what they meet. Executables are kept on the
+    are results. Numbers are constants of the code and take the type of what they meet; one that is another in every call is
+    better an array, ``np.float32(rate)``. Executables are kept on the
     returned object, one for each set of shapes, data types and numbers, up to 128 of them. With ``dynamic`` an extent that
     changes between calls becomes a symbol, so that further lengths need no compilation. Flags that do not exist are an
     ``OptionError`` here, not at the first call; arguments that do not fit are an ``InputError``.
