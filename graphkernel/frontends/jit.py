@@ -54,11 +54,11 @@ class Jitted:
 
     def __call__(self, /, *positional: Any, out: Any = None, **keywords: Any) -> Any:  # any library's arrays
         """Runs the executable for these arguments, made at the first call with such. ``out`` takes a tuple of arrays."""
-        positional, keywords = self._in_place(positional, keywords)
-        arguments = Arguments.of(positional, keywords)
+        places, names = self._in_place(positional, keywords)
+        arguments = Arguments.of(places, names)
         if arguments.are_traced:
-            return self.function(*mapped(_opened, positional), **keywords)
-        return self._found(arguments, positional, keywords)(arguments.arrays, out)
+            return self.function(*mapped(_opened, places), **names)
+        return self._found(arguments, places, names)(arguments.arrays, out)
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:  # as functions have it
         return self if instance is None else Method(self, instance)

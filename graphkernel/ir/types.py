@@ -93,7 +93,7 @@ def is_whole(of: DType) -> bool:
     return isinstance(of, OpaqueType) and of.is_whole
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TensorType:
     """Shape, data type and layout of a value. Prints as ``f32[N, 4]``; a layout other than the default follows."""
 
@@ -107,6 +107,8 @@ class TensorType:
     def __str__(self) -> str:
         layout = "" if self.layout == DEFAULT_LAYOUT else f"@{self.layout}"
         return f"{self.dtype}[{', '.join(map(str, self.shape))}]{layout}"
+
+    __repr__ = __str__
 
     @property
     def rank(self) -> int:

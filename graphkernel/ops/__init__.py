@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 __all__ = ["OPS", "Tensor", "apply", "apply_all", "cast", "matmul", "pickles", "select", "snake_case"]
 
-FUNCTIONS_FIRST = frozenset({"cast", "matmul", "select"})
+FUNCTIONS_FIRST = frozenset({"apply", "cast", "matmul", "select"})
 """Functions that have the name of a file."""
 
 
