@@ -16,7 +16,8 @@ help: ## this list
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
 
 demo: $(VENV)/demo.stamp ## a sentence encoder, fused and compiled, against onnxruntime
-	$(BIN)/python -m examples.demo
+	@echo 'two networks, each run in seven ways; a minute or two'
+	@$(BIN)/python -m examples.demo
 
 test: $(VENV)/dev.stamp ## format, lint, types, import floors, tests: in order of price
 	$(BIN)/ruff format --check .

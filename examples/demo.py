@@ -21,7 +21,7 @@ import onnx
 
 from examples import export_minilm_onnx, minilm, resnet50
 from graphkernel.cli.contest import Contestant, Fused, Made, OnnxRuntime, Outcome, Unfused, contest
-from graphkernel.cli.measuring import bench_rows, threads_told
+from graphkernel.cli.measuring import bench_rows, busy_now, threads_told
 from graphkernel.cli.progress import progress, within
 from graphkernel.frontends.load import load
 from graphkernel.hooks import Progress
@@ -135,7 +135,7 @@ def show_sentences(embeddings: np.ndarray) -> None:
     print(drawn(("sentence", "cosine", "the one most like it"), rows, "\nwhat the sentence encoder says", WIDTH))
 
 
-def conclusion(results: Sequence[Result], seconds: float) -> str:
+def conclusion(results: Sequence[Result], seconds: float, warning: str = "") -> str:
     """What was gained, in words."""
     told = [
         f"{result.name}: {counted(result.operators, 'operator')} became {counted(result.report.kernel_calls, 'kernel call')}"
@@ -146,12 +146,12 @@ def conclusion(results: Sequence[Result], seconds: float) -> str:
     agree = all(result.agrees for result in results)
     verdict = "all levels agree with onnxruntime" if agree else "results differ from onnxruntime's"
     told.append(f"{verdict} to {AGREEMENT:g} of the largest value; {seconds:.0f} s")
-    return "\n".join(["", *(textwrap.fill(line, WIDTH) for line in told)])
+    return "\n".join(["", *(textwrap.fill(line, WIDTH) for line in [warning, *told] if line)])
 
 
 def main() -> None:
     """Runs the demo; exit code 1 when a level does not agree with onnxruntime."""
-    start = time.perf_counter()
+    start, warning = time.perf_counter(), busy_now()
     with tempfile.TemporaryDirectory() as folder, progress("writing both nets as ONNX") as tell:
         encoder = export_minilm_onnx.export(Path(folder) / "minilm.onnx")
         network = Path(folder) / "resnet50.onnx"
@@ -165,7 +165,7 @@ def main() -> None:
             show(results[-1], inputs)
             show_kernels(results[-1], path, inputs)
     show_sentences(results[0].outcomes[f"level {SHOWN}"].results[0])
-    print(conclusion(results, time.perf_counter() - start))
+    print(conclusion(results, time.perf_counter() - start, warning))
     sys.exit(not all(result.agrees for result in results))
 
 

@@ -99,6 +99,7 @@ def contest(
     with ExitStack() as stack:
         rivals = {name: stack.enter_context(_Rival(name, each)) for name, each in contestants.items()}
         for name, rival in rivals.items():
+            tell(f"{name}: getting ready", 0, 0)
             rival.prepare(arrays, lambda what, done, total, name=name: tell(f"{name}: {what}", done, total))
         for number in range(rounds):
             tell("measuring", number, rounds)
@@ -160,8 +161,9 @@ def _serve(pipe: Connection, contestant: Contestant) -> None:
         start = time.perf_counter()
         run, report = contestant.make(lambda *said: pipe.send(("progress", *said)))
         results = tuple(map(np.asarray, run(*arrays)))
-        pipe.send(("ready", time.perf_counter() - start, results, report))
+        ready = time.perf_counter() - start
         often = how_often(lambda: run(*arrays))
+        pipe.send(("ready", ready, results, report))
         while True:
             asked = pipe.recv()
             if asked == "peak":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Annotated
@@ -45,6 +46,7 @@ def bench(
     sizes = extents(dims or ())
     contestants: dict[str, Contestant] = {"onnxruntime": OnnxRuntime(model)} if model.suffix == ".onnx" else {}
     contestants |= {"unfused": Unfused(model, sizes), "fused": Fused(model, opt_level, target, flags, sizes)}
+    warning = busy_now()
     with progress("bench") as tell:
         arrays = arrays_for(graph_of(model, dims, tell), inputs, seed)
         found = contest(contestants, arrays, rounds, tell)
@@ -54,12 +56,25 @@ def bench(
         say(report.summary, err=True)
     show(("contestant", "ms", "least", "greatest", "speed", "ready", "peak memory"), bench_rows(found), as_json)
     first = next(iter(found))
-    say(compared("fused", found["fused"].seconds, first, found[first].seconds), err=True)
+    told = compared("fused", found["fused"].seconds, first, found[first].seconds)
+    say(f"{told}; {warning}" if warning else told, err=True)
 
 
 def threads_told() -> str:
     """How many threads a kernel may use."""
     return f"{counted(Environment.read().threads or core_count(), 'thread')} of {counted(core_count(), 'processor')}"
+
+
+def busy(load: float, processors: int) -> str:
+    """A warning where other work leaves no processor free before anything is measured; else nothing."""
+    if load < processors:
+        return ""
+    return f"this machine is busy (load {load:.1f} on {counted(processors, 'processor')}): these times say little"
+
+
+def busy_now() -> str:
+    """The same for this machine now, where the system tells its load."""
+    return busy(os.getloadavg()[0], core_count()) if hasattr(os, "getloadavg") else ""
 
 
 def bench_rows(found: Mapping[str, Outcome]) -> list[tuple[object, ...]]:

@@ -22,21 +22,15 @@ def progress(what: str) -> Generator[Progress]:
         return
     from rich.console import Console  # only terminals need it
     from rich.markup import escape
-    from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as Bar
 
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(20),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-    )
+    columns = (SpinnerColumn(), TimeElapsedColumn(), BarColumn(16), TextColumn("{task.description}"))
     with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(escape(what), total=None)
 
         def tell(what: str, done: int, total: int) -> None:
-            bar.update(task, description=escape(line(what)), completed=done, total=total or None)
+            bar.update(task, description=escape(spelled(what, done, total)), completed=done, total=total or None)
 
         yield tell
 
@@ -55,7 +49,12 @@ class Lines:
         """Hears what is being done."""
         if self.clock() - self._said >= SILENCE:
             self._said = self.clock()
-            self.say(line(f"{what}, {done} of {total}" if total else what))
+            self.say(spelled(what, done, total))
+
+
+def spelled(what: str, done: int, total: int) -> str:
+    """``compiling kernels, 3 of 52``; without figures where the total is unknown."""
+    return line(f"{what}, {done} of {total}" if total else what)
 
 
 def within(tell: Progress, of: str) -> Progress:

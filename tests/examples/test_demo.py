@@ -43,6 +43,7 @@ def test_the_last_line_says_what_was_gained_over_the_best_of_onnxruntime(result:
     assert "1234 operators became 1 kernel call and 0 calls of onnxruntime" in told
     assert "1.50 times as fast as onnxruntime at its best" in told
     assert told.endswith("all levels agree with onnxruntime to 1e-05 of the largest value; 41 s")
+    assert conclusion([result], 41.0, "this machine is busy").splitlines()[1] == "this machine is busy"
     wrong = replace(result, apart={**result.apart, "level 3": 1.0})
     assert "results differ from onnxruntime's" in conclusion([result, wrong], 41.0)
 

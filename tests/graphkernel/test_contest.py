@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from graphkernel.cli.contest import Made, OnnxRuntime, contest
+from graphkernel.cli.measuring import busy
 from graphkernel.errors import InputError, RuntimeFailure
 from graphkernel.hooks import Progress
 
@@ -76,3 +77,8 @@ def test_everybody_has_a_process_and_measurements_take_turns(tmp_path: Path) -> 
 def test_who_fails_is_named(rival: Any, said: str) -> None:
     with pytest.raises(RuntimeFailure, match=said):
         contest({"late": rival}, [X], 1, lambda *_: None)
+
+
+def test_a_busy_machine_is_told_of() -> None:
+    assert busy(1.4, 2) == ""
+    assert busy(16.44, 2) == "this machine is busy (load 16.4 on 2 processors): these times say little"
