@@ -44,7 +44,7 @@ def before_picture(story: Story) -> list[dict[str, Any]]:
         origin = graph.origins.get(node.name)
         hint = f"{origin.operator} {origin.node}" if origin is not None else f"{operator_name(node)} {node.name}"
         path = path_of(node.name)
-        boxes.append(Box(operator_name(node), "/".join(path[-2:]), kind, path, steps, hint))
+        boxes.append(Box(story.titles[node], "/".join(path[-2:]), kind, path, steps, hint))
     edges = [(place[arg.node], place[n]) for n in graph.operators for arg in n.args if arg.node in place]
     ends = [(place.get(value.node), name) for value, name in zip(graph.outputs, graph.output_names, strict=True)]
     return _drawn(graph.name, boxes, edges, ends)
@@ -56,8 +56,8 @@ def after_picture(story: Story, notes: Sequence[str]) -> list[dict[str, Any]]:
     boxes = [_input(graph, number, value) for number, value in enumerate(graph.inputs)]
     first = len(boxes)
     for number, step in enumerate(story.steps):
-        origins = story.came_from[number] or step.operators
-        title = " · ".join(dict.fromkeys(map(operator_name, origins)))
+        titles = [story.titles[node] for node in story.came_from[number]] or map(operator_name, step.operators)
+        title = " · ".join(dict.fromkeys(titles))
         kind = "kernel" if step.kernel else "host"
         boxes.append(Box(title, notes[number], kind, path_of(step.nodes[0].name), (number,), step.kernel or step.name))
     edges = [(first + a, first + b) for a, b in story.edges]

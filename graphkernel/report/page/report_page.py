@@ -195,13 +195,14 @@ def _note(telling: Telling, name: str) -> str:
 def _step(telling: Telling, story: Story, number: int, kernel: int) -> dict[str, Any]:
     step = story.steps[number]
     inside = set(step.nodes)
+    titles = [story.titles[node] for node in story.came_from[number]] or map(operator_name, step.operators)
     reads = dict.fromkeys(arg for node in step.nodes for arg in node.args if arg.node not in inside)
     stops = [found for found in story.reasons[number] if found.code.startswith("not-")]
     joins = [found for found in story.reasons[number] if found.code not in CLUSTERED and found not in stops]
     return {
-        "n": line(step.name), "k": kernel, "l": line(step.runner), "o": _counted(operator_name(x) for x in step.operators),
+        "n": line(step.name), "k": kernel, "l": line(step.runner), "o": _counted(titles),
         "t": round(1e3 * telling.seconds.get(step.name, 0.0), 6), "p": round(telling.share(step.name), 6),
-        "b": [line(f"{operator_name(node)} {node.name}") for node in story.came_from[number]],
+        "b": [line(f"{story.titles[node]} {node.name}") for node in story.came_from[number]],
         "r": [_value(value) for value in reads], "w": [_value(value) for value in story.written[number]],
         "y": _told(stops), "j": _told(joins),
     }  # fmt: skip

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from graphkernel.decisions import Decision
 from graphkernel.ir.graph import ConstantData, Graph, Node, Value, keep
+from graphkernel.ops.host import operator_name
 from graphkernel.report.origin import origin_of
 
 
@@ -59,6 +61,16 @@ class Story:
     steps: tuple[StoryStep, ...]
     decisions: tuple[Decision, ...] = ()
     sources: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    @cached_property
+    def titles(self) -> Mapping[Node, str]:
+        """What every operator of the graph as it came is called in the model: ours is, where a node there became several."""
+        made = Counter(self.before.origins.get(node.name) for node in self.before.operators)
+        origins = {node: self.before.origins.get(node.name) for node in self.before.operators}
+        return {
+            node: origin.operator if origin is not None and made[origin] == 1 else operator_name(node)
+            for node, origin in origins.items()
+        }
 
     @cached_property
     def became(self) -> Mapping[Node, tuple[int, ...]]:
