@@ -69,8 +69,8 @@
   function trail(own, number) {
     const parts = [];
     for (let at = number; at >= 0; at = own.drawings[at].parent) {
-      const title = own.drawings[at].title, place = at;
-      parts.unshift(at === number ? element("span", title, { title }) : button(title, () => open(own, place)));
+      const title = own.drawings[at].title, short = title.split("/").pop(), place = at;
+      parts.unshift(at === number ? element("span", short, { title }) : button(short, () => open(own, place)));
       if (own.drawings[at].parent >= 0) parts.unshift(" › ");
     }
     return parts;

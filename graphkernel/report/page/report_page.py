@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 BINS = (0.01, 0.03, 0.1, 0.25)
 """Shares of the measured time at which boxes get a stronger colour."""
 MOST_SOURCE = 120_000  # characters of one kernel's source that a page holds
-MOST_REASONS = 12  # decisions of a kind told of one step
+MOST_STOPS, MOST_JOINS = 12, 5  # decisions told of one step
 CLUSTERED = ("fused-cluster",)  # said of every operator, and no answer to anything
 
 HELP = """<h3>Choose a box</h3>
@@ -204,7 +204,7 @@ def _step(telling: Telling, story: Story, number: int, kernel: int) -> dict[str,
         "t": round(1e3 * telling.seconds.get(step.name, 0.0), 6), "p": round(telling.share(step.name), 6),
         "b": [line(f"{story.titles[node]} {node.name}") for node in story.came_from[number]],
         "r": [_value(value) for value in reads], "w": [_value(value) for value in story.written[number]],
-        "y": _told(stops), "j": _told(joins),
+        "y": _told(stops, MOST_STOPS), "j": _told(joins, MOST_JOINS),
     }  # fmt: skip
 
 
@@ -224,15 +224,15 @@ def _value(value: Value) -> str:
     return line(f"{value.type} {kind}{value.node.name}")
 
 
-def _told(found: Sequence[Decision]) -> list[tuple[str, str]]:
+def _told(found: Sequence[Decision], most: int) -> list[tuple[str, str]]:
     """Decisions as code and text, those that say the same once."""
     texts: Counter[tuple[str, str]] = Counter()
     for decision in found:
         ends = f"{decision.subject} → {decision.other}" if decision.other else decision.subject
         texts[decision.code, line(f"{ends}: {decision.message or REASONS[decision.code]}")] += 1
     told = list(texts)
-    more = [("", f"and {len(told) - MOST_REASONS} more")] if len(told) > MOST_REASONS else []
-    return [*told[:MOST_REASONS], *more]
+    more = [("", f"and {len(told) - most} more")] if len(told) > most else []
+    return [*told[:most], *more]
 
 
 def _counted(names: Iterable[str]) -> str:

@@ -64,11 +64,17 @@ def _by_order(parts: Sequence[Group | int], paths: Sequence[tuple[str, ...]]) ->
     """As many in a row as make a drawing of the pieces, and of each piece, about equally large."""
     size = max(2, ceil(sqrt(len(parts))))
     pieces = [parts[start : start + size] for start in range(0, len(parts), size)]
-    return [Group(f"{_name(piece[0], paths)} … {_name(piece[-1], paths)}", tuple(piece)) for piece in pieces]
+    return [Group(_span(piece, paths), tuple(piece)) for piece in pieces]
+
+
+def _span(piece: Sequence[Group | int], paths: Sequence[tuple[str, ...]]) -> str:
+    """The first and the last name among some parts; inputs and outputs have none."""
+    names = [name for part in piece if (name := _name(part, paths))]
+    return f"{names[0]} … {names[-1]}" if names else "inputs and outputs"
 
 
 def _name(part: Group | int, paths: Sequence[tuple[str, ...]]) -> str:
     """The last scope of a group, the own name of a box."""
     if isinstance(part, Group):
         return part.name.split(" … ")[0].rsplit("/", 1)[-1]
-    return paths[part][-1] if paths[part] else "ends"
+    return paths[part][-1] if paths[part] else ""
