@@ -21,7 +21,7 @@ ADVICE: Mapping[str, str] = {
     "unsupported-op": "keep it out of kernels with disable_cluster_ops",
     "unsupported-dtype": "cast to float32 around it, or keep it out of kernels with disable_cluster_ops",
     "device": "nothing to do; a newer driver may take it",
-    "host-numpy": "slow but right; give host= a library that has the operator",
+    "host-numpy": "right, but slow where it is large; in float32 onnxruntime may have it",
     "host-onnxruntime": "right, but called for this operator alone",
     "host-onnx.reference": "slow: onnxruntime does not have it for these types, so the onnx package computes it",
 }

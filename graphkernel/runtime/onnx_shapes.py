@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
+
 from graphkernel.ir.graph import Node
 from graphkernel.ir.types import Shape, Sym
+from graphkernel.ops.arithmetic import scalar_of
 from graphkernel.runtime.onnx_writer import Unwritable, Write, Writer, result_names
 
 ALLOWZERO_OPSET = 14
@@ -90,6 +93,14 @@ def _split(writer: Writer, node: Node, x: tuple[str, ...], result: str) -> objec
     return writer.append("Split", (x[0], sizes), result_names(result, len(node.types)), axis=node.attrs.int("axis"))
 
 
+def _pad(writer: Writer, node: Node, x: tuple[str, ...], result: str) -> object:
+    amounts, of = node.attrs.ints("paddings"), node.out.type.dtype
+    value = np.asarray(scalar_of(node.attrs, "value", of, 0)).astype(of.numpy)
+    return writer.emit(
+        "Pad", x[0], writer.ints((*amounts[0::2], *amounts[1::2])), writer.constant(value), result=result
+    )
+
+
 SHAPE_WRITERS: Mapping[str, Write] = {
     **dict.fromkeys(("Reshape", "ExpandDims", "Squeeze", "Flatten"), _reshape),
     "Transpose": _transpose,
@@ -97,4 +108,5 @@ SHAPE_WRITERS: Mapping[str, Write] = {
     "BroadcastTo": _broadcast_to,
     "StridedSlice": _slice,
     "Split": _split,
+    "Pad": _pad,
 }

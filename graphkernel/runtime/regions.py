@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -42,9 +42,8 @@ from graphkernel.runtime.onnx_writer import (
 from graphkernel.runtime.sessions import RegionModel, Session, open_session
 from graphkernel.runtime.steps import Action, Extents, Slots, Step, fits, known_extents
 
-NATIVE_TYPES = frozenset(
-    {"float32", "float64", "int32", "int64", "bool"}
-)  # for which onnxruntime has kernels throughout; views it has for all types
+UNASKED = frozenset({"float32", "float64", "int32", "int64", "bool"})
+"""Data types that onnxruntime is not asked about beforehand: it computes nearly all in them, and may decline a region."""
 
 
 def available() -> bool:
@@ -75,16 +74,16 @@ class OnnxRuntimeHost:
         return None if self.why_not(node) else f"opset {self._opset_of(node)}{objects}"
 
     def why_not(self, node: Node) -> str:
-        """Why the node cannot be written as ONNX; empty when it can."""
-        types = (*(value.type for value in node.args), *node.types)
-        foreign = sorted({type_.dtype.name for type_ in types} - NATIVE_TYPES)
-        if foreign and node.op.name != "Onnx" and not is_view(node):
-            return f"onnxruntime computes {node.op.name} in {', '.join(foreign)} nowhere or not everywhere"
+        """Why the node cannot be written as ONNX, or onnxruntime has it not for these types; empty when it can."""
         try:
             write(Writer(self._opset_of(node)), node, tuple(f"x{index}" for index in range(len(node.args))), "y")
         except Unwritable as reason:
             return str(reason)
-        return ""
+        types = {value.type.dtype.name for value in (*node.args, *node.outs)}
+        if types <= UNASKED or node.op is ONNX or is_view(node):
+            return ""
+        model, _ = _model("question", self._opset_of(node), [node], tuple(dict.fromkeys(node.args)), node.outs)
+        return _refused(model.content) and f"onnxruntime has no {node.op.name} for {', '.join(sorted(types))}"
 
     def absorbs(self, graph: Graph, kernel: Node) -> bool:
         """Whether the kernel is the end of a convolution, which is computed within it."""
@@ -254,6 +253,16 @@ class _Bound:
             if extents is not None and not fits(array.shape, extents):
                 raise ValueError(f"{name} has the shape {array.shape}, promised is {extents}")
             slots[slot] = boxed(array) if extents is None else array
+
+
+@cache
+def _refused(content: bytes) -> str:
+    """What onnxruntime says against a model; nothing when it takes it."""
+    try:
+        open_session(RegionModel(content, {}), 1, True)
+    except Exception as error:  # onnxruntime raises many classes of its own
+        return str(error)
+    return ""
 
 
 def _is_there(bind: Any, entry: tuple[str, int, int], slots: Slots) -> bool:  # a method of onnxruntime
