@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from graphkernel.errors import GraphKernelError
     from graphkernel.frontends.differentiate import grad, value_and_grad
     from graphkernel.frontends.jit import jit
-    from graphkernel.frontends.load import load, parse, save
+    from graphkernel.frontends.known_models import load
+    from graphkernel.frontends.load import parse, save
     from graphkernel.frontends.trace import spec, trace
     from graphkernel.ir.evaluate import evaluate
     from graphkernel.ir.graph import Graph
@@ -41,7 +42,7 @@ __all__ = [
 ]  # fmt: skip
 
 _ROOMS: Mapping[str, str] = {
-    "trace": "frontends.trace", "spec": "frontends.trace", "load": "frontends.load", "save": "frontends.load",
+    "trace": "frontends.trace", "spec": "frontends.trace", "load": "frontends.known_models", "save": "frontends.load",
     "load_compiled": "packages.read",
     "parse": "frontends.load", "show": "ir.text", "optimize": "driver", "explain": "driver", "compile": "recall",
     "jit": "frontends.jit", "grad": "frontends.differentiate", "value_and_grad": "frontends.differentiate",

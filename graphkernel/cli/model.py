@@ -10,7 +10,7 @@ import numpy as np
 
 from graphkernel.cli.base import say
 from graphkernel.errors import OptionError
-from graphkernel.frontends.load import load
+from graphkernel.frontends.known_models import load
 from graphkernel.hooks import Progress
 from graphkernel.ir.graph import Graph
 from graphkernel.ir.types import symbols_of

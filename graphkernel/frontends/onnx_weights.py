@@ -52,6 +52,18 @@ def read_model(path: str | os.PathLike[str]) -> tuple[ModelProto, Weights]:
             raise FrontendError(f"{path}: cannot be read as an ONNX model: {error}") from error
 
 
+def places_of_weights(path: str | os.PathLike[str]) -> tuple[tuple[int, int], ...] | None:
+    """Where the elements of large initializers begin and end in the file; None for a model with data in other files."""
+    import onnx
+
+    with opened(path, FrontendError, LIMITS.model_bytes) as file:
+        light = _Light(file)
+    model = onnx.load_model_from_string(light.content)
+    tensors = (*model.graph.initializer, *inner_tensors(model))
+    is_beside = any(tensor.data_location == tensor.EXTERNAL for tensor in tensors)
+    return None if is_beside else tuple(light.left_out.values())
+
+
 def _weights(model: ModelProto, light: _Light, folder: Path) -> Weights:
     found: Weights = {}
     for position, tensor in enumerate(model.graph.initializer):

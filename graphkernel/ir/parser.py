@@ -337,7 +337,8 @@ def _plain(token: Token) -> str:
 def _label(names: list[str]) -> str:
     """The node's label from the names of its results: several are ``label_0, label_1, ...``."""
     base = names[0].removesuffix("_0")
-    return base if names == [f"{base}_{i}" for i in range(len(names))] else names[0]
+    are_numbered = len(names) > 1 and names == [f"{base}_{i}" for i in range(len(names))]
+    return base if are_numbered else names[0]
 
 
 def _types(types: Iterator[TensorType] | tuple[TensorType, ...]) -> str:

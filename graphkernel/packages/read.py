@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
@@ -85,10 +85,10 @@ class _Meanwhile(threading.Thread):
             raise self._error
 
 
-def _operators(manifest: Manifest) -> Mapping[str, OpDef]:
-    """The operators of the graph, without loading all others."""
+def operators_called(named: Iterable[tuple[str, str]]) -> Mapping[str, OpDef]:
+    """Operators by name, each with its file in :mod:`graphkernel.ops`, without loading all others."""
     found: dict[str, OpDef] = {}
-    for name, file in manifest.operators:
+    for name, file in named:
         if not file.isidentifier() or find_spec(f"graphkernel.ops.{file}") is None:
             raise PackageError(f"there is no file of operators called {file!r}")
         declared = vars(import_module(f"graphkernel.ops.{file}")).values()
@@ -100,7 +100,9 @@ def _plan(package: PackageReader, manifest: Manifest, elsewhere: Mapping[str, Co
     held = {digest: ConstantData(digest, array) for digest, array in read_tensors(package.view(WEIGHTS)).items()}
     constants = {**elsewhere, **held}
     weights = {digest: data.array for digest, data in constants.items() if data.array is not None}
-    graph = parse(package.content(GRAPH, manifest.graph_sha256).decode(), _operators(manifest), constants)
+    graph = parse(
+        package.content(GRAPH, manifest.graph_sha256).decode(), operators_called(manifest.operators), constants
+    )
     kernels = _kernels(package, manifest, graph)
     return make_plan(graph, kernels, _library(package, manifest, graph, weights))
 

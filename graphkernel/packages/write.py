@@ -74,7 +74,7 @@ def _parts(executable: Executable) -> tuple[Weights, Mapping[str, bytes]]:
     records = tuple(_region(step, number, numbers, weights) for number, step in enumerate(regions))
     manifest = Manifest(
         FORMAT, graphkernel.__version__, executable.report.target, Machine.here(kernels.flags),
-        executable.report.library, _digest(graph), _digest(report), _operators(plan.graph), tuple(kernels.records), calls,
+        executable.report.library, _digest(graph), _digest(report), operators_of(plan.graph), tuple(kernels.records), calls,
         tuple(step.untold for step in _kernel_calls(plan)), records, kernels.caller, kernels.team,
     )  # fmt: skip
     entries = {
@@ -92,7 +92,7 @@ def _write(package: PackageWriter, weights: Mapping[str, np.ndarray], entries: M
     package.close()
 
 
-def _operators(graph: Graph) -> tuple[tuple[str, str], ...]:
+def operators_of(graph: Graph) -> tuple[tuple[str, str], ...]:
     """The operators of a graph and its kernels by name, with their files. Raises PackageError for those of others."""
     declared = {op.name: file_of(op) for op in _declarations(graph)}
     if foreign := sorted(name for name, file in declared.items() if not file):

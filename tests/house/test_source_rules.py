@@ -14,6 +14,7 @@ ENVIRONMENT_NAMES = {"environ", "environb", "getenv"}
 LAZY_IMPORTS = {
     "graphkernel/recall.py": "what was compiled before needs no optimizer",
     "graphkernel/driver.py": "the default compiler brings isl and LLVM",
+    "graphkernel/frontends/known_models.py": "a model that was loaded before needs no onnx",
     "graphkernel/frontends/load.py": "writing ONNX brings all declarations, which reading does without",
     "graphkernel/export/kernels.py": "so does the maker of kernels for Ascend",
     "kernelgen/targets/cpu/__init__.py": "naming the target must not load LLVM",

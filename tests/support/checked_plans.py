@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from graphkernel import driver, recall
+from graphkernel.frontends import known_models
 from graphkernel.runtime.device import NoDevice
 from graphkernel.runtime.verify_plan import verify_plan
 
@@ -26,4 +27,5 @@ def checked_plans(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
         return released(plan, report, device, replan, is_checked=is_checked or isinstance(device, NoDevice))
 
     monkeypatch.setattr(driver, "_executable", checked)
-    monkeypatch.setattr(recall, "is_kept", lambda *_: False)
+    for module in (recall, known_models):
+        monkeypatch.setattr(module, "is_kept", lambda *_: False)

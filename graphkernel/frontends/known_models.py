@@ -1,0 +1,170 @@
+"""Models that were loaded before: load takes their graph from the cache, without onnx, while the file is the same.
+
+The key is what the system says of the file (place, number, size, both times), which changes whenever it is written or
+replaced. What is kept is the graph as text, and where the file has which weights; other constants are kept with it. A model
+whose data lies in other files is loaded each time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from io import BytesIO
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+
+from graphkernel.doors import json_value
+from graphkernel.environment import Environment
+from graphkernel.errors import PackageError
+from graphkernel.ir.graph import ConstantData, Graph, Origin
+from graphkernel.ir.printer import show
+from graphkernel.ir.text import parse
+from graphkernel.ir.types import dtype
+from graphkernel.packages.container import PackageReader, PackageWriter
+from graphkernel.packages.manifest import GRAPH, MANIFEST, WEIGHTS
+from graphkernel.packages.read import operators_called
+from graphkernel.packages.tensors import most_bytes, read_tensors, write_tensors
+from graphkernel.packages.write import large_constants, operators_of
+from graphkernel.recall import is_kept, surroundings
+from kernelgen import options
+from kernelgen.object_cache import cache_key, read_entry, write_entry
+from kernelgen.strict_json import from_json, to_json
+
+ROOM = "models"
+"""The folder of the cache that loaded models are kept in."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the file has the elements of a constant, in the order that they have in memory."""
+
+    digest: str
+    offset: int
+    dtype: str
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is kept beside text and constants: digest of the text, operators with their files, origins of nodes, weights."""
+
+    graph_sha256: str
+    operators: tuple[tuple[str, str], ...]
+    origins: tuple[tuple[str, str, str], ...]
+    places: tuple[Place, ...]
+
+
+def load(path: str | os.PathLike[str], dims: Mapping[str, int] | None = None) -> Graph:
+    """The graph in a file, see :func:`graphkernel.frontends.load.load`; from the cache where it was loaded before."""
+    file, folder = Path(path), options.cache_dir()
+    stamp = _stamp(file) if file.suffix == ".onnx" and folder is not None and is_kept("", Environment()) else ""
+    if not stamp:
+        return _loaded(file, dims)
+    key = cache_key(stamp, repr(sorted((dims or {}).items())), *surroundings())
+    stored = None if folder is None else read_entry(folder, ROOM, key)
+    if stored is not None:
+        with suppress(Exception):  # whatever is wrong with what is kept: the model can be loaded
+            return _known(PackageReader(key, lambda: stored), file)
+    graph = _loaded(file, dims)
+    with suppress(PackageError):  # what no package can hold is loaded each time
+        if (content := _kept(graph, file)) and _stamp(file) == stamp:
+            write_entry(folder, ROOM, key, content)
+    return graph
+
+
+def _loaded(file: Path, dims: Mapping[str, int] | None) -> Graph:
+    from graphkernel.frontends import load as files  # onnx and all rules, when a model is new
+
+    return files.load(file, dims)
+
+
+def _stamp(file: Path) -> str:
+    """What tells a file from what it was and from others; empty for one that cannot be looked at."""
+    try:
+        found, place = file.stat(), os.path.realpath(file)
+    except (OSError, ValueError):
+        return ""
+    times = found.st_mtime_ns, found.st_ctime_ns
+    return f"{place!r} {found.st_dev} {found.st_ino} {found.st_size} {times}"
+
+
+def _kept(graph: Graph, file: Path) -> bytes | None:
+    """What is kept of a loaded model; None where its weights lie elsewhere, or the text does not say all of the graph."""
+    from graphkernel.frontends.onnx_weights import places_of_weights  # known to whoever has just loaded a model
+
+    spans = places_of_weights(file)
+    if spans is None:
+        return None
+    constants = {data.digest: data for data in large_constants(graph)}
+    places = {place.digest: place for place in _places(constants.values(), file, spans)}
+    arrays = {
+        digest: data.array for digest, data in constants.items() if digest not in places and data.array is not None
+    }
+    text, operators = show(graph).encode(), operators_of(graph)
+    again = parse(text.decode(), operators_called(operators), constants)
+    if again != graph or again.derived != graph.derived or _labels(again) != _labels(graph):
+        return None
+    origins = tuple((label, origin.operator, origin.node) for label, origin in sorted(graph.origins.items()))
+    known = Known(hashlib.sha256(text).hexdigest(), operators, origins, tuple(places.values()))
+    stream = BytesIO()
+    package = PackageWriter(stream)
+    with package.entry(WEIGHTS, most_bytes(arrays)) as (write, place):
+        write_tensors(arrays, write, place)
+    package.write(MANIFEST, json.dumps(to_json(known)).encode())
+    package.write(GRAPH, text)
+    package.close()
+    return stream.getvalue()
+
+
+def _labels(graph: Graph) -> list[str]:
+    """What nodes are called; a scalar stands in the text where it is used, without a name."""
+    return [node.name for node in graph.nodes if node.data is None]
+
+
+def _places(constants: Iterable[ConstantData], file: Path, spans: Iterable[tuple[int, int]]) -> Iterator[Place]:
+    """The constants whose bytes stand in the file."""
+    starts: dict[int, list[int]] = {}
+    for start, stop in spans:
+        starts.setdefault(stop - start, []).append(start)
+    with file.open("rb") as stream:
+        for data in constants:
+            if data.array is None or data.array.dtype == object:
+                continue
+            for start in starts.get(data.array.nbytes, ()):
+                place = Place(data.digest, start, dtype(data.array.dtype).name, data.array.shape)
+                if np.array_equal(_bytes(_read(stream, place)), _bytes(data.array)):
+                    yield place
+                    break
+
+
+def _known(package: PackageReader, file: Path) -> Graph:
+    """The graph that is kept, with its weights."""
+    known = from_json(Known, json_value(bytes(package.view(MANIFEST)).decode(), PackageError))
+    constants = {digest: ConstantData(digest, array) for digest, array in read_tensors(package.view(WEIGHTS)).items()}
+    with file.open("rb") as stream:
+        for place in known.places:
+            array = _read(stream, place)
+            array.setflags(write=False)
+            constants[place.digest] = ConstantData(place.digest, array)
+    text = package.content(GRAPH, known.graph_sha256).decode()
+    origins = {label: Origin(operator, node) for label, operator, node in known.origins}
+    return replace(parse(text, operators_called(known.operators), constants), origins=origins)
+
+
+def _read(stream: BinaryIO, place: Place) -> np.ndarray:
+    """The elements at a place in memory of their own: in the file they lie at any address."""
+    array = np.empty(place.shape, dtype(place.dtype).numpy)
+    stream.seek(place.offset)
+    if stream.readinto(_bytes(array).data) != array.nbytes:  # pyright: ignore[reportAttributeAccessIssue]  # files have it
+        raise PackageError("a model that is shorter than it was")
+    return array
+
+
+def _bytes(array: np.ndarray) -> np.ndarray:
+    return array.reshape(-1).view(np.uint8)

@@ -1,0 +1,149 @@
+"""A model that was loaded before: the same graph, without onnx, as long as the file is the same."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import graphkernel as gk
+from graphkernel.errors import FrontendError
+from graphkernel.frontends import known_models
+from graphkernel.frontends.load import load as load_anew
+from graphkernel.runtime.kernel_cache import cached_kernels
+from kernelgen.native import mapped
+
+onnx = pytest.importorskip("onnx")
+from onnx import TensorProto, helper, numpy_helper  # noqa: E402
+
+pytestmark = [
+    pytest.mark.release_memory,
+    pytest.mark.skipif(not mapped.is_supported(), reason="models are kept on x86-64 Linux"),
+]
+
+WEIGHT = np.random.default_rng(0).normal(size=(64, 48)).astype(np.float32)
+BIAS = np.arange(48, dtype=np.float32)
+
+
+def written(path: Path, factor: float = 2.0, as_floats: bool = False, external: bool = False) -> Path:
+    """A model with a weight in the file, another in the form of numbers, and names that are no identifiers."""
+    bias = (
+        helper.make_tensor("b", TensorProto.FLOAT, BIAS.shape, BIAS)
+        if as_floats
+        else numpy_helper.from_array(BIAS, "b")
+    )
+    weights = [
+        numpy_helper.from_array(WEIGHT, "w"),
+        bias,
+        numpy_helper.from_array(np.array(factor, np.float32), "factor_0"),
+    ]
+    nodes = [
+        helper.make_node("MatMul", ["/in/x:0", "w"], ["m"], name="/layer/MatMul"),
+        helper.make_node("Add", ["m", "b"], ["a_0"], name="/layer/Add_0"),
+        helper.make_node("Mul", ["a_0", "factor_0"], ["s"], name="/layer/Mul"),
+        helper.make_node("Softmax", ["s"], ["/out/y"], name="/layer/Softmax", axis=-1),
+    ]
+    graph = helper.make_graph(
+        nodes, "net", [helper.make_tensor_value_info("/in/x:0", TensorProto.FLOAT, ["N", 64])],
+        [helper.make_tensor_value_info("/out/y", TensorProto.FLOAT, ["N", 48])], weights,
+    )  # fmt: skip
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    onnx.save_model(model, path, save_as_external_data=external, size_threshold=1024, location="weights.bin")
+    return path
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("GRAPHKERNEL_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(known_models, "is_kept", lambda *_: True)
+    return tmp_path / "cache"
+
+
+def kept(folder: Path) -> int:
+    return sum(entry.target == known_models.ROOM for entry in cached_kernels(folder))
+
+
+def arrays_of(graph: gk.Graph) -> list[np.ndarray]:
+    return [node.data.array for node in graph.nodes if node.data is not None and node.data.array is not None]
+
+
+def described(graph: gk.Graph) -> tuple[object, ...]:
+    labels = [node.name for node in graph.nodes if node.data is None]
+    return str(graph), labels, dict(graph.origins), graph.derived, [array.tobytes() for array in arrays_of(graph)]
+
+
+@pytest.mark.parametrize("as_floats", [False, True])
+def test_it_is_the_same_graph(tmp_path: Path, folder: Path, as_floats: bool) -> None:
+    path = written(tmp_path / "net.onnx", as_floats=as_floats)
+    first, second, anew = gk.load(path), gk.load(path), load_anew(path)
+    assert described(first) == described(second) == described(anew)
+    assert kept(folder) == 1
+    assert not any(
+        node.data.array.flags.writeable for node in second.nodes if node.data and node.data.array is not None
+    )
+    assert next(folder.rglob("*.o")).stat().st_size < WEIGHT.nbytes
+
+
+def test_the_second_time_onnx_is_not_loaded(tmp_path: Path) -> None:
+    path = written(tmp_path / "net.onnx")
+    program = (
+        "import sys, graphkernel as gk\n"
+        "gk.compile(gk.load(sys.argv[1]))\n"
+        "print(*sorted({name.split('.')[0] for name in sys.modules} & {'onnx', 'islpy', 'llvmlite', 'pydantic'}))"
+    )
+    told = [
+        subprocess.run(
+            [sys.executable, "-c", program, str(path)], capture_output=True, text=True, check=True, timeout=120
+        ).stdout.strip()
+        for _ in range(2)
+    ]
+    assert "onnx" in told[0]
+    assert told[1] == ""
+
+
+def test_another_file_in_its_place_is_loaded(tmp_path: Path, folder: Path) -> None:
+    path = written(tmp_path / "net.onnx")
+    gk.load(path)
+    found, size = path.stat(), path.stat().st_size
+    written(path, factor=3.0)
+    assert path.stat().st_size == size
+    os.utime(path, ns=(found.st_atime_ns, found.st_mtime_ns))  # whoever copies a file may keep its time
+    assert described(gk.load(path)) == described(load_anew(path))
+    assert kept(folder) == 2
+
+
+def test_other_extents_are_another_graph(tmp_path: Path, folder: Path) -> None:
+    path = written(tmp_path / "net.onnx")
+    graphs = [gk.load(path), gk.load(path, dims={"N": 3}), gk.load(path, dims={"N": 4}), gk.load(path, dims={"N": 3})]
+    assert [str(graph.inputs[0].type.shape[0]) for graph in graphs] == ["N", "3", "4", "3"]
+    assert kept(folder) == 3
+
+
+def test_data_in_other_files_is_read_each_time(tmp_path: Path, folder: Path) -> None:
+    path = written(tmp_path / "net.onnx", external=True)
+    gk.load(path)
+    assert kept(folder) == 0
+    content = bytearray((tmp_path / "weights.bin").read_bytes())
+    content[:4] = np.float32(7.0).tobytes()
+    (tmp_path / "weights.bin").write_bytes(content)
+    assert any(array.size and array.reshape(-1)[0] == 7.0 for array in arrays_of(gk.load(path)))
+
+
+def test_what_is_no_model_is_refused_as_ever(tmp_path: Path, folder: Path) -> None:
+    (tmp_path / "net.onnx").write_bytes(b"no model")
+    for path in (tmp_path / "net.onnx", tmp_path / "nothing.onnx", tmp_path / "net.txt"):
+        with pytest.raises(FrontendError):
+            gk.load(path)
+    assert kept(folder) == 0
+
+
+def test_what_is_damaged_is_loaded_again(tmp_path: Path, folder: Path) -> None:
+    path = written(tmp_path / "net.onnx")
+    expected = described(gk.load(path))
+    entry = next(folder.rglob("*.o"))
+    entry.write_bytes(entry.read_bytes()[:-50])
+    assert described(gk.load(path)) == expected
