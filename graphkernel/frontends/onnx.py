@@ -19,6 +19,7 @@ import numpy as np
 from graphkernel.catalogue import collect
 from graphkernel.doors import UNFIT
 from graphkernel.errors import FrontendError, TypeRuleError
+from graphkernel.frontends.onnx_bodies import branch, closed, has_bodies
 from graphkernel.frontends.onnx_builder import ModelBuilder
 from graphkernel.frontends.onnx_check import array_of, checked_nodes, named
 from graphkernel.frontends.onnx_derived import DependsOnDataError
@@ -37,9 +38,7 @@ from graphkernel.ops.host import ONNX
 from graphkernel.ops.tensor import Tensor
 
 if TYPE_CHECKING:
-    from onnx import ModelProto, NodeProto, TypeProto, ValueInfoProto
-
-BODY_OPERATORS = frozenset({"If", "Loop", "Scan", "SequenceMap"})
+    from onnx import GraphProto, ModelProto, NodeProto, TypeProto, ValueInfoProto
 
 
 def load_onnx(path: str | os.PathLike[str], dims: Mapping[str, int] | None = None) -> Graph:
@@ -156,10 +155,13 @@ class _Importer:
 
     def node(self, node: NodeProto, where: str) -> None:
         """One node: its rule, or the generic operator."""
-        if node.op_type in BODY_OPERATORS:
-            raise FrontendError(
-                f"{where}: operators with bodies are not imported; simplify the model or export it without"
-            )
+        if has_bodies(node):
+            condition = self.values[node.input[0]].operand if node.op_type == "If" else None
+            if isinstance(condition, np.ndarray) and condition.size == 1:
+                self._inline(branch(node, bool(condition.item())), node.output, where)
+                return
+            node, weights = closed(node)
+            self.values.update((name, _known(array_of(tensor, where))) for name, tensor in weights.items())
         self.builder.enter(node)
         with named(where):
             call = self._call(node, where)
@@ -170,6 +172,21 @@ class _Importer:
             for name, result in zip(node.output, results, strict=False):
                 if name:
                     self._define(name, _with_extents(result, extents), where)
+
+    def _inline(self, body: GraphProto, results: Sequence[str], where: str) -> None:
+        """A body that runs in any case: its nodes, in the scope of the graph around it."""
+        around, self.declared = (self.values, self.declared), {info.name: info.type for info in body.value_info}
+        self.values = dict(self.values)
+        for tensor in body.initializer:
+            self.values[tensor.name] = _known(array_of(tensor, f"{where}, {tensor.name}"))
+        wanted = [info.name for info, name in zip(body.output, results, strict=False) if name]
+        for placed in live_nodes([Placed(node, position) for position, node in enumerate(body.node)], wanted):
+            self.node(placed.node, f"{where}, {placed.place}")
+        made = [self.values.get(info.name) for info in body.output]
+        self.values, self.declared = around
+        for name, value in zip(results, made, strict=False):
+            if name and value is not None:
+                self._define(name, value, where)
 
     def output(self, name: str) -> Value:
         """A graph output; one that is known at import becomes a constant."""

@@ -16,6 +16,7 @@ from graphkernel.doors import UNFIT
 from graphkernel.errors import FrontendError
 from graphkernel.frontends.onnx_nodes import Placed, domain_of, nodes_of, opsets_of
 from graphkernel.limits import LIMITS
+from graphkernel.ops.host_bodies import MOST_DEEP, depth_of
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, TensorProto
@@ -88,6 +89,8 @@ def _check_nodes(graph: GraphProto) -> None:
     count = sum(1 for _ in all_nodes(graph))
     if count > LIMITS.nodes:
         raise FrontendError(f"the model has {count} nodes; at most {LIMITS.nodes} are read")
+    if depth_of(graph) > MOST_DEEP:
+        raise FrontendError(f"bodies are nested deeper than {MOST_DEEP} levels")
 
 
 def all_nodes(graph: GraphProto) -> Iterator[NodeProto]:

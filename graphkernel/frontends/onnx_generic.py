@@ -17,7 +17,8 @@ from graphkernel.frontends.onnx_symbols import Extents
 from graphkernel.frontends.onnx_types import PartialShape, complete, is_complete, tensor_type
 from graphkernel.ir.definitions import DEFINES
 from graphkernel.ir.types import Attrs, TensorType, dtype
-from graphkernel.ops.host import OPERANDS, attributes_to_json
+from graphkernel.ops.host import CAPTURED, DOMAINS, OPERANDS, attributes_to_json
+from graphkernel.ops.host_bodies import bodies_of, captured_names, domains_in
 from graphkernel.ops.host_values import TENSOR, proto_of_text, type_proto
 from graphkernel.ops.tensor import Tensor
 
@@ -44,12 +45,21 @@ def generic_attributes(
     opaque = [x.dtype.name if x.dtype.is_opaque else "" for x in operands if x is not None]
     if any(opaque):
         wanted[OPERANDS] = tuple(opaque)
+    wanted |= _bodies_attributes(node, opsets)
     return Attrs.of(
         op_type=node.op_type, domain=_domain(node), opset=_version(node, opsets),
         attributes=attributes_to_json(node.attribute),
         result_types=tuple(str(type_) for type_ in types if type_ is not None),
         present=tuple(int(tensor is not None) for tensor in operands), **wanted,
     )  # fmt: skip
+
+
+def _bodies_attributes(node: NodeProto, opsets: Mapping[str, int]) -> dict[str, object]:
+    """What is said of closed bodies: the names of what they take from outside, and the domains of their operators."""
+    captured = captured_names(node)
+    domains = {domain for body in bodies_of(node) for domain in domains_in(body)} - {"", "ai.onnx"}
+    found: dict[str, object] = {CAPTURED: captured} if captured else {}
+    return found | ({DOMAINS: tuple(f"{name} {opsets.get(name, 1)}" for name in sorted(domains))} if domains else {})
 
 
 def constant_attributes(array: np.ndarray, opsets: Mapping[str, int]) -> Attrs:
@@ -120,8 +130,10 @@ def _inferred(
     small = {n: x for n, x in zip(node.input, data, strict=True) if x is not None and x.size <= MOST_SHAPES}
     known = {n: numpy_helper.from_array(x) for n, x in small.items()}
     imports = [helper.make_opsetid(key, value) for key, value in opsets.items()]
+    captured = len(captured_names(node))
+    named.input[:] = node.input[: len(node.input) - captured]
     try:
-        if defs.has(node.op_type, _domain(node)):
+        if next(bodies_of(node), None) is None and defs.has(node.op_type, _domain(node)):
             schema = defs.get_schema(node.op_type, _version(node, opsets), _domain(node))
             found = (
                 {}

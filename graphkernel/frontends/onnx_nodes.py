@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from graphkernel.errors import FrontendError
 from graphkernel.limits import LIMITS
+from graphkernel.ops.host_bodies import read_by
 
 if TYPE_CHECKING:
     from onnx import FunctionProto, GraphProto, ModelProto, NodeProto
@@ -38,7 +39,7 @@ class Placed:
     @cached_property
     def operands(self) -> frozenset[str]:
         """The values that it needs, those that its bodies take from outside among them."""
-        return frozenset(filter(None, self.node.input)) | {name for body in _bodies(self.node) for name in _free(body)}
+        return frozenset(filter(None, read_by(self.node)))
 
 
 def domain_of(name: str) -> str:
@@ -109,22 +110,6 @@ def _known(placed: Placed, makers: Mapping[str, int], leaves: AbstractSet[str]) 
             yield name
         elif name not in leaves:
             raise FrontendError(f"{placed.place}: operand {name} is made by no node")
-
-
-def _bodies(node: NodeProto) -> Iterator[GraphProto]:
-    for attribute in node.attribute:
-        if attribute.HasField("g"):
-            yield attribute.g
-        yield from attribute.graphs
-
-
-def _free(body: GraphProto) -> set[str]:
-    """The values that a body takes from the graph around it."""
-    own = {info.name for info in body.input} | {tensor.name for tensor in body.initializer}
-    own.update(name for node in body.node for name in node.output)
-    used = {name for node in body.node for name in node.input} | {info.name for info in body.output}
-    used.update(name for node in body.node for inner in _bodies(node) for name in _free(inner))
-    return used - own - {""}
 
 
 def _written_out(model: ModelProto) -> GraphProto:

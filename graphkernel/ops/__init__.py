@@ -6,7 +6,8 @@ Reading order:
 ``activation``, ``activation_ext`` and ``normalize`` are composites, and so is what training adds (``losses``,
 ``optimizers``, ``clipping``, ``batch_normalization``, ``gradients``, ``norm_gradients``, ``softmax_gradients``), built with
 ``exact`` and ``moments``; ``extents`` makes a symbolic dim a number; ``nn``, ``conv_gradients`` and ``host`` (with
-``host_values``, what is no array of numbers) stay on the host library; ``effects`` write into inputs.
+``host_values``, what is no array of
+numbers, and ``host_bodies`` of If, Loop and Scan) stay on the host library; ``effects`` write into inputs.
 Other families: ``arithmetic`` (short formulas), ``complex_numbers``, ``sums``, ``status``, ``extremes``, ``scan``;
 ``creation`` and ``split_sizes``; ``slice_masks``; ``padding`` and ``layout``; ``scatter`` and ``csr`` (sparse rows);
 ``pool``, ``grouped_products``, ``linear_algebra``, ``attention_cache``; ``random`` on ``counter_random``;

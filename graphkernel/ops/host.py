@@ -5,6 +5,8 @@ Its attributes carry everything: ``op_type``, ``domain``, ``opset``, ``attribute
 ``wanted`` (which results are there, in the same way; ``result_types`` holds the types of these) and ``defines``: the
 symbols in ``result_types`` that stand for extents that depend on data, such as how many elements are not zero.
 ``operand_types`` names the data types of operands where some are no numbers; others have the text ``""`` there.
+The last operands are those that the bodies of the operator know by the names ``captured``; ``domains`` are texts such
+as ``"com.microsoft 1"``: domains of operators in bodies, with their opsets.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import contextlib
 import copy
 import importlib.util
 import json
+import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -26,6 +29,7 @@ from graphkernel.ir.graph import Node
 from graphkernel.ir.opdef import Kind
 from graphkernel.ir.types import Attrs, DType, TensorType, dtype, is_whole, parse_type
 from graphkernel.ops.families import Array, declare
+from graphkernel.ops.host_bodies import MOST_DEEP, bodies_of, rename
 from graphkernel.ops.host_values import (
     CARRIER,
     cast_at_border,
@@ -42,10 +46,15 @@ Types = tuple[TensorType, ...]
 
 REFERENCE = "onnx.reference"
 OPERANDS = "operand_types"
+CAPTURED = "captured"
+DOMAINS = "domains"
 RANDOM = frozenset(
     {"Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
 )
 """ONNX's operators that draw numbers."""
+
+MOST_LEVELS = 16 + 8 * MOST_DEEP
+"""Of the text form of attributes."""
 
 MOVING = frozenset({
     "CenterCropPad", "Compress", "DepthToSpace", "GatherElements", "GatherND", "Pad", "ReverseSequence", "SpaceToDepth",
@@ -60,9 +69,28 @@ def onnx_node(attrs: Attrs, operands: Iterable[str], results: Iterable[str]) -> 
     from onnx import NodeProto  # the extra "onnx" is needed only when such a node is met
 
     given, made = _at_places(attrs, "present", operands), _at_places(attrs, "wanted", results)
-    node = NodeProto(op_type=attrs.str("op_type"), domain=attrs.str("domain", ""), input=given, output=made)
+    captured = captured_by(attrs)
+    own = given[: len(given) - len(captured)]
+    node = NodeProto(op_type=attrs.str("op_type"), domain=attrs.str("domain", ""), input=own, output=made)
     node.attribute.extend(attributes_from_json(attrs.str("attributes", "[]")))
+    for body in bodies_of(node):
+        rename(body, dict(zip(captured, given[len(own) :], strict=True)))
     return node
+
+
+def captured_by(attrs: Attrs) -> tuple[str, ...]:
+    """What the last operands of an operator are called in its bodies."""
+    found = attrs.get(CAPTURED, ())
+    return tuple(map(str, found)) if isinstance(found, tuple) else ()
+
+
+def domains_of(attrs: Attrs) -> dict[str, int]:
+    """The opset of every domain but ONNX's own that an operator needs, for itself and in its bodies."""
+    said = attrs.get(DOMAINS, ())
+    texts = map(str, said if isinstance(said, tuple) else ())
+    found = {name: int(version) for name, _, version in (text.rpartition(" ") for text in texts)}
+    domain = attrs.str("domain", "")
+    return {**found, domain: attrs.int("opset")} if domain else found
 
 
 def _at_places(attrs: Attrs, places: str, names: Iterable[str]) -> tuple[str, ...]:
@@ -90,7 +118,7 @@ def attributes_from_json(text: str) -> list[AttributeProto]:
     from google.protobuf.json_format import ParseDict
     from onnx import AttributeProto
 
-    return [ParseDict(entry, AttributeProto()) for entry in json.loads(text)]
+    return [ParseDict(entry, AttributeProto(), max_recursion_depth=MOST_LEVELS) for entry in json.loads(text)]
 
 
 def _stated_types(types: Types, attrs: Attrs) -> Types:
@@ -124,7 +152,10 @@ def is_onnx(node: Node, op_type: str) -> bool:
 
 def is_random_onnx(node: Node) -> bool:
     """Whether it is one of ONNX's operators that give other numbers in each run."""
-    return node.op is ONNX and node.attrs.str("op_type") in RANDOM
+    if node.op is not ONNX:
+        return False
+    drawn = {node.attrs.str("op_type"), *re.findall(r'"opType": "(\w+)"', node.attrs.str("attributes", ""))}
+    return not drawn.isdisjoint(RANDOM)
 
 
 def runner(node: Node) -> str:
@@ -249,7 +280,8 @@ def _model(
     node = onnx_node(attrs, taken, made)
     outputs = [helper.make_empty_tensor_value_info(f"y{i}") for i in range(len(results))]
     graph = helper.make_graph([*inwards, node, *outwards], "host", inputs, outputs)
-    opsets = {"": defs.onnx_opset_version(), attrs.str("domain", ""): attrs.int("opset")}
+    own = {"": attrs.int("opset")} if not attrs.str("domain", "") else {"": defs.onnx_opset_version()}
+    opsets = {**own, **domains_of(attrs)}
     imports = [helper.make_opsetid(domain, version) for domain, version in opsets.items()]
     return helper.make_model(
         graph, opset_imports=imports, ir_version=min(10, helper.find_min_ir_version_for(imports, ignore_unknown=True))
@@ -279,7 +311,19 @@ ONNX = declare(
     None,
     _stated_types,
     _run,
-    attributes=("op_type", "domain", "opset", "attributes", "result_types", "present", "wanted", DEFINES, OPERANDS),
+    attributes=(
+        "op_type",
+        "domain",
+        "opset",
+        "attributes",
+        "result_types",
+        "present",
+        "wanted",
+        DEFINES,
+        OPERANDS,
+        CAPTURED,
+        DOMAINS,
+    ),
     composite=True,
     takes_opaque=True,
 )

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from graphkernel.ops.host_bodies import read_by
+
 Nodes = Sequence[Any]
 """ONNX nodes in order."""
 
@@ -19,7 +21,7 @@ def clipped(nodes: Nodes, constants: Mapping[str, np.ndarray], kept: Collection[
     """The nodes with Clip in the place of such pairs; ``kept`` are results that others read."""
     from onnx import helper
 
-    readers = Counter(name for node in nodes for name in node.input)
+    readers = Counter(name for node in nodes for name in read_by(node))
     makers = {node.output[0]: node for node in nodes if node.op_type == "Max"}
     gone: set[str] = set()
     made: list[Any] = []

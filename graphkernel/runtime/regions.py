@@ -15,7 +15,8 @@ from graphkernel.errors import RuntimeFailure
 from graphkernel.ir.boxes import boxed
 from graphkernel.ir.graph import Graph, Node, Value
 from graphkernel.ir.types import TensorType, dtype, is_whole
-from graphkernel.ops.host import ONNX
+from graphkernel.ops.host import ONNX, domains_of
+from graphkernel.ops.host_bodies import read_by
 from graphkernel.ops.host_values import (
     CARRIER,
     ELEMENTS,
@@ -316,7 +317,7 @@ def _model(
     left = {value: border.left(value, names) for value in outputs}
     wanted = set(left.values())
     kept = clipped(_needed(writer.nodes, wanted), writer.constants, wanted)
-    used = {operand for node in kept for operand in node.input}
+    used = {operand for node in kept for operand in read_by(node)}
     constants = {key: array for key, array in writer.constants.items() if key in used}
     graph = helper.make_graph(
         kept, name, [border.info(x, value.type) for value, x in given.items()],
@@ -335,8 +336,8 @@ def _domains(nodes: Iterable[Node]) -> dict[str, int]:
     """The opset of each domain but ONNX's own."""
     found: dict[str, int] = {}
     for node in nodes:
-        if node.op is ONNX and (domain := node.attrs.str("domain", "")):
-            found[domain] = max(found.get(domain, 0), node.attrs.int("opset"))
+        for domain, version in domains_of(node.attrs).items() if node.op is ONNX else ():
+            found[domain] = max(found.get(domain, 0), version)
     return found
 
 
@@ -380,6 +381,6 @@ def _needed(nodes: Iterable[Any], wanted: set[str]) -> list[Any]:
     kept: list[Any] = []
     for node in reversed(list(nodes)):
         if wanted.intersection(node.output):
-            wanted = wanted.union(node.input)
+            wanted = wanted.union(read_by(node))
             kept.append(node)
     return kept[::-1]

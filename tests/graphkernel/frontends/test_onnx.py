@@ -445,8 +445,6 @@ def test_outputs_may_be_inputs_or_constants() -> None:
 
 
 @pytest.mark.parametrize(("nodes", "shapes", "message"), [
-    ([node("If", "x", then_branch=helper.make_graph([], "t", [], []), else_branch=helper.make_graph([], "e", [], []))], None,
-     "node 0 If -> y: operators with bodies are not imported"),
     ([node("Add", "x", "nobody")], None, "node 0 Add -> y: operand nobody is made by no node"),
     ([node("Frobnicate", "x")], None, "node 0 Frobnicate -> y: not valid ONNX: No Op registered for Frobnicate"),
     ([node("Relu", "x", outputs=("z",))], None, "output y: no node makes it"),
