@@ -93,28 +93,36 @@ class Replay:
 class _Recorder(Walk):
     """Writes down the steps. ``asked``: pipe, and what its instructions need -> up to which step they have needed it."""
 
-    steps: list[Step] = field(default_factory=list[Step])
+    steps: list[tuple[int, Step]] = field(default_factory=list[tuple[int, Step]])
+    count: int = 0
     asked: dict[tuple[int, int, int | None], int] = field(default_factory=dict[tuple[int, int, "int | None"], int])
 
     def sync(self, sync: Sync) -> None:
-        self.steps.append(Flag(sync, self.slot_of(sync)))
+        self.add(Flag(sync, self.slot_of(sync)))
 
     def access(self, item: Item, turns: Turns, pipe: int, touched: Sequence[Touched]) -> None:
-        number = len(self.steps)
         needs = [need for place in touched for need in self._needs(pipe, *place)]
         fresh: dict[tuple[int, int, int | None], Need] = {}
         for need in sorted(needs, key=lambda one: one.number):
             key = pipe, need.pipe, need.meeting
             if need.number > self.asked.get(key, -1):
                 self.asked[key], fresh[key] = need.number, need
-        self.note(Access(item, turns, pipe, number, len(self.handed)), touched)
-        self.steps.append(Instruction(pipe, tuple(fresh.values())))
+        self.note(Access(item, turns, pipe, self.count, len(self.handed)), touched)
+        if fresh:
+            self.add(Instruction(pipe, tuple(fresh.values())))
+        else:
+            self.count += 1
 
     def cross(self, call: Call, pipe: int) -> None:
         sets = call.operation == "CrossCoreSetFlag"
         if sets:
             self.handed.append([])
-        self.steps.append(Cross(pipe, sets, sets and call.template[0] == "0"))
+        self.add(Cross(pipe, sets, sets and call.template[0] == "0"))
+
+    def add(self, step: Step) -> None:
+        """Writes a step down with its number; those without needs have numbers, too."""
+        self.steps.append((self.count, step))
+        self.count += 1
 
     def _needs(self, pipe: int, space: str, touched: Place, write: bool) -> Iterator[Need]:
         """The latest accesses that may not be beside this one; the latest before each meeting where that is in GM."""
@@ -154,12 +162,12 @@ class _Run:
     closed: dict[int, tuple[Group, int]] = field(default_factory=dict[int, tuple[Group, int]])
     told: list[Clock | None] = field(default_factory=lambda: [None] * len(PIPES))
 
-    def passes(self, steps: Sequence[Step]) -> bool:
+    def passes(self, steps: Sequence[tuple[int, Step]]) -> bool:
         """Whether nothing is out of order and no flag is set or waited for wrongly."""
-        for number, step in enumerate(steps):
+        for number, step in steps:
             match step:
                 case Instruction():
-                    if step.needs and not self._instruction(step):
+                    if not self._instruction(step):
                         return False
                 case Flag(sync):
                     if id(sync.group) not in self.absent and not self._flag(step, number):
