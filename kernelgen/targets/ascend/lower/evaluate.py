@@ -30,7 +30,7 @@ from kernelgen.targets.ascend.lower.fold import PAIRS, fold, fold_columns, fold_
 from kernelgen.targets.ascend.lower.indices import element_step, to_expression
 from kernelgen.targets.ascend.lower.lanes import Lanes
 from kernelgen.targets.ascend.lower.operations import call
-from kernelgen.targets.ascend.lower.scope import Context, Scope
+from kernelgen.targets.ascend.lower.scope import Context, Scope, accumulated_in
 from kernelgen.targets.ascend.lower.transfers import axes_of, load, place, store
 from kernelgen.targets.ascend.lower.values import Constant, Held, Value
 from kernelgen.targets.ascend.types import REPEAT
@@ -90,14 +90,15 @@ def reduced(context: Context, part: Accumulate, found: Value, lanes: Lanes, name
 
 def accumulator(part: Accumulate, lanes: Lanes) -> Held:
     """A tile with the neutral element in every lane that there may be."""
-    neutral = neutral_element(part.function, part.buffer.dtype)
-    return lanes.full(Constant(neutral.value, part.buffer.dtype))
+    dtype = part.buffer.dtype
+    neutral, wide = neutral_element(part.function, dtype), accumulated_in(part.function, dtype) or dtype
+    return lanes.full(Constant(float(neutral.value) if wide.is_float else int(neutral.value), wide))
 
 
 def gathered_in(total: Held, part: Accumulate, found: Value, lanes: Lanes) -> Held:
     """The accumulator, when the turn's lanes have joined it."""
-    operand = lanes.ref(found)
-    lanes.writer.emit(PAIRS[part.function], dst=total.ref, first=total.ref, second=operand, count=lanes.count)
+    operand = cast(lanes, lanes.held(found), total.dtype)
+    lanes.writer.emit(PAIRS[part.function], dst=total.ref, first=total.ref, second=operand.ref, count=lanes.count)
     return total
 
 

@@ -43,7 +43,7 @@ from kernelgen.targets.ascend.lower.fold import PAIRS
 from kernelgen.targets.ascend.lower.indices import element_step, linear, most
 from kernelgen.targets.ascend.lower.lanes import MOST_ROWS
 from kernelgen.targets.ascend.lower.operations import takes_whole_repeats
-from kernelgen.targets.ascend.lower.scope import LOCAL_TYPES, Context, Scope, local_size
+from kernelgen.targets.ascend.lower.scope import LOCAL_TYPES, Context, Scope, accumulated_in, local_size
 from kernelgen.targets.ascend.lower.transfers import steps_of
 from kernelgen.targets.ascend.types import BLOCK
 
@@ -71,7 +71,7 @@ def _is_lane(context: Context, part: Statement, variable: str, stored: frozenset
         return True
     step = element_step(part.index, part.buffer.shape, variable)
     if isinstance(part, Accumulate) and step == Num(0):
-        return part.function in PAIRS and part.buffer.dtype in LOCAL_TYPES
+        return part.function in PAIRS and accumulated_in(part.function, part.buffer.dtype) is not None
     return _moves(context, step, part.buffer, scope)
 
 

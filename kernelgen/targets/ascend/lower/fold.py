@@ -23,14 +23,17 @@ from kernelgen.targets.ascend.lower.writer import Writer
 from kernelgen.targets.ascend.machine import Machine
 from kernelgen.targets.ascend.types import BLOCK, REPEAT
 
-PAIRS = {"add": "Add", "mul": "Mul", "maximum": "Max", "minimum": "Min"}
-"""Function -> the instruction that combines two."""
+PAIRS = {
+    "add": "Add", "mul": "Mul", "maximum": "Max", "minimum": "Min", "logical_or": "Max", "logical_and": "Min",
+}  # fmt: skip
+"""Function -> the instruction that combines two; truth values are 0 and 1."""
 SIGNS = {"add": "+", "mul": "*"}
-WHOLE = {"add": "WholeReduceSum", "maximum": "WholeReduceMax", "minimum": "WholeReduceMin"}
+MAX, MIN = "WholeReduceMax", "WholeReduceMin"
+WHOLE = {"add": "WholeReduceSum", "maximum": MAX, "minimum": MIN, "logical_or": MAX, "logical_and": MIN}
 
 
-def fold(writer: Writer, machine: Machine, function: str, value: Held, lanes: int) -> Held:
-    """One lane with the combination of ``lanes`` lanes, which are overwritten.
+def fold(writer: Writer, machine: Machine, function: str, value: Held, lanes: int, room: int = 1) -> Held:
+    """One lane with the combination of ``lanes`` lanes, which are overwritten; its tile has ``room`` lanes at least.
 
     The number of lanes is a multiple of a block; what is left over by an odd number of blocks joins at the end.
     """
@@ -42,7 +45,7 @@ def fold(writer: Writer, machine: Machine, function: str, value: Held, lanes: in
         second = value.tensor[half]
         writer.emit(PAIRS[function], dst=value.ref, first=value.ref, second=second, count=left - half)
         left = half
-    one = writer.tile("one", dtype, BLOCK // dtype.itemsize)
+    one = writer.tile("one", dtype, max(BLOCK // dtype.itemsize, room))
     if vector:
         _whole(writer, function, one, value.ref, left, Number(1), 8)
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from kernelgen.dims import Sym, product
-from kernelgen.dtypes import FLOAT16, FLOAT32, INT32
+from kernelgen.dtypes import BOOL, FLOAT16, FLOAT32, INT32, DType
 from kernelgen.errors import UnsupportedError
 from kernelgen.nest.index import from_dim
 from kernelgen.nest.nodes import Buffer, Index
@@ -19,7 +19,7 @@ from kernelgen.targets.ascend.lower.writer import Writer
 from kernelgen.targets.ascend.machine import Machine
 
 LOCAL_TYPES = (FLOAT16, FLOAT32, INT32)
-"""Data types of locals that stay in the unified buffer, and of reductions."""
+"""Data types of locals that stay in the unified buffer, and of reductions in rows."""
 ALIGNED = 16
 """Elements that whole blocks of every type of a local are."""
 MOST_STRIDED = 1024
@@ -85,6 +85,18 @@ class Context:
         if self.counted is None:
             self.counted = Counting(self.writer, min(self.turn, MOST_STRIDED))
         return self.counted
+
+
+def accumulated_in(function: str, dtype: DType) -> DType | None:
+    """The data type in whose lanes a loop's reduction is combined, with the same result; None where there is none.
+
+    Sums and products of narrow integers are those of wide ones, modulo their width; a bool is 0 or 1.
+    """
+    if dtype in LOCAL_TYPES:
+        return dtype
+    if dtype == BOOL:
+        return FLOAT16 if function in ("maximum", "minimum", "logical_or", "logical_and") else None
+    return INT32 if dtype.is_integer and dtype.itemsize < INT32.itemsize else None
 
 
 def linear_size(buffer: Buffer) -> Index:

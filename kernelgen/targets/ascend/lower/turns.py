@@ -30,6 +30,7 @@ from kernelgen.nest.nodes import Accumulate, Alloc, Block, For, LoopKind, Num
 from kernelgen.nest.ranges import Range, range_of
 from kernelgen.nest.walk import statements, stored_buffers
 from kernelgen.targets.ascend.expressions import Expression, Number, ceil_div, smaller
+from kernelgen.targets.ascend.lower.doubles import cast
 from kernelgen.targets.ascend.lower.evaluate import accumulator, gathered_in, join, statement, value
 from kernelgen.targets.ascend.lower.fits import RowTiles, compares, is_strided
 from kernelgen.targets.ascend.lower.fold import fold
@@ -111,10 +112,11 @@ def _reductions(loop: For) -> tuple[Accumulate, ...]:
 
 def _finish(context: Context, totals: Mapping[Accumulate, Held], capacity: int, scope: Scope) -> None:
     """The accumulators' lanes are folded into one, which joins the element."""
-    single = Lanes(context.writer, context.machine, context.counting)
     for part, total in totals.items():
-        one = fold(context.writer, context.machine, part.function, total, tile_lanes(capacity))
-        join(context, part, one, single, scope)
+        single = Lanes(context.writer, context.machine, context.counting, whole=compares(part))
+        room = single.capacity if single.whole else 1
+        one = fold(context.writer, context.machine, part.function, total, tile_lanes(capacity), room)
+        join(context, part, cast(single, single.held(one), part.buffer.dtype), single, scope)
 
 
 # ---------------------------------------------------------------- rows

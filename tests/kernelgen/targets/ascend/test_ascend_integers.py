@@ -12,6 +12,8 @@ from kernelgen.desc import KernelDesc
 from kernelgen.driver import compile
 from kernelgen.dtypes import BOOL, INT8, INT16, INT32, INT64, UINT8, UINT16, UINT32, UINT64, DType
 from kernelgen.meaning import reference
+from kernelgen.targets.ascend.effort import statements_run
+from kernelgen.targets.ascend.reader import read_kernel
 
 WHOLE = (INT8, UINT8, INT16, UINT16, INT32, UINT32, INT64, UINT64)
 COMPARISONS = ("Equal", "NotEqual", "Less", "LessEqual", "Greater", "GreaterEqual")
@@ -78,3 +80,30 @@ def test_rows_share_numbers_and_are_summed(dtype: DType) -> None:
     given = [random.integers(limits.min, limits.max, one, dtype.numpy, endpoint=True) for one in shapes.values()]
     for found, wanted in zip(kernel(*given), reference(kernel.desc)(*given), strict=True):
         np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("size", [5, 700, 20_000])
+@pytest.mark.parametrize("dtype", [INT8, UINT8, INT16, UINT16], ids=str)
+def test_all_lanes_of_narrow_numbers_become_one(dtype: DType, size: int) -> None:
+    """They are combined as int32, many at once, and wrap around at their own width."""
+    w, x = Writer(), tensor("x", size, dtype=dtype)
+    names = ("ReduceSum", "ReduceMax", "ReduceMin")
+    results = [w.op(name, x, shape=(), dtype=dtype, axis=(0,), keep_dims=False) for name in names]
+    kernel = compile(w.desc("total", (x,), *results), "ascend")
+    given = np.resize(numbers(dtype, 4), size)
+    for name, found, wanted in zip(names, kernel(given), reference(kernel.desc)(given), strict=True):
+        np.testing.assert_array_equal(found, wanted, name)
+    assert statements_run(read_kernel(kernel.source), blocks=1, tiling={}) < 1000
+
+
+@pytest.mark.parametrize("size", [5, 700, 20_000])
+def test_all_lanes_of_truth_values_become_one(size: int) -> None:
+    w, x = Writer(), tensor("x", size, dtype=BOOL)
+    names = ("ReduceAny", "ReduceAll")
+    results = [w.op(name, x, shape=(), dtype=BOOL, axis=(0,), keep_dims=False) for name in names]
+    kernel = compile(w.desc("total", (x,), *results), "ascend")
+    for first, last in ((False, False), (True, True), (False, True), (True, False)):
+        given = np.full(size, first)
+        given[-1] = last
+        for name, found, wanted in zip(names, kernel(given), reference(kernel.desc)(given), strict=True):
+            np.testing.assert_array_equal(found, wanted, name)
