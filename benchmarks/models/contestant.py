@@ -29,7 +29,7 @@ def draw(model: Path, folder: Path) -> None:
 
     expected, unoptimized = _session(model, optimized=True), _session(model, optimized=False)
     moved = _session(nudged_model(model, folder), optimized=True)
-    for number, arrays in enumerate(accepted(expected, seed=0)):
+    for number, arrays in enumerate(accepted(expected, 0, folder / "tried")):
         np.savez(folder / f"inputs{number}.npz", **arrays)  # pyright: ignore[reportArgumentType]
         _write(folder / f"expected{number}.npz", expected.run(None, arrays))
         _write(folder / f"unoptimized{number}.npz", unoptimized.run(None, arrays))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import count, product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,11 +28,20 @@ WANTED_SETS = 2
 MOST_FAILURES = 300
 
 
-def accepted(session: Any, seed: int) -> list[Arrays]:
-    """Up to two sets of inputs of different sizes that the session takes; none when it takes nothing that is tried."""
+def accepted(session: Any, seed: int, tried: Path) -> list[Arrays]:
+    """Up to two sets of inputs of different sizes that the session takes; none when it takes nothing that is tried.
+
+    The number of every set's extent is written to ``tried`` before it runs. What stands there was fatal: it is left out.
+    """
+    fatal = tried.read_text().split() if tried.exists() else list[str]()
+    sets_of_an_extent = len(BATCHES) * len(INTEGERS) * 2
     found: list[Arrays] = []
     failures = 0
-    for arrays in candidates(session.get_inputs(), seed):
+    for number, arrays in enumerate(candidates(session.get_inputs(), seed)):
+        extent = str(number // sets_of_an_extent)
+        if extent in fatal:
+            continue
+        tried.write_text(" ".join([*fatal, extent]))
         if found and _sizes(arrays) == _sizes(found[-1]):
             continue
         try:

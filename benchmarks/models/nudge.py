@@ -27,8 +27,9 @@ def nudged_model(path: Path, folder: Path) -> Path:
     for tensor in model.graph.initializer:
         if tensor.data_type in FLOATS:
             array = numpy_helper.to_array(tensor)
-            sides = np.asarray(random.integers(-1, 2, array.shape), array.dtype) * array.dtype.type(np.inf)
-            moved = np.where(np.isnan(sides), array, np.nextafter(array, sides))
+            sides = random.integers(-1, 2, array.shape)
+            larger, smaller = (np.nextafter(array, array.dtype.type(side)) for side in (np.inf, -np.inf))
+            moved = np.where(sides > 0, larger, np.where(sides < 0, smaller, array))
             tensor.CopyFrom(numpy_helper.from_array(moved.astype(array.dtype), tensor.name))
     made = folder / "nudged.onnx"
     onnx.save(model, made)
