@@ -74,9 +74,7 @@ def pages() -> Mapping[str, str]:
 
 def readme() -> str:
     """The README with the figures of the committed benchmark runs, or none where there is no run."""
-    measured = figures(json.loads(RESULTS.read_text())) if RESULTS.exists() else ""
-    on_device = classes()
-    return with_figures("README.md", measured + (f"### On a CUDA device\n{on_device}" if on_device else ""))
+    return with_figures("README.md", figures(json.loads(RESULTS.read_text())) if RESULTS.exists() else "")
 
 
 def with_figures(name: str, *texts: str) -> str:
@@ -108,9 +106,7 @@ def figures(record: Mapping[str, Any]) -> str:
         "The machine's speed is a copy (or a read) of as many bytes in the same rounds; a cold compile is the first call in a "
         "fresh process with empty caches."
     )
-    return (
-        f"\n## Figures\n\n{where}\n\n{table(head, rows)}\n\n`python -m benchmarks cpu --json OUT` measures again.\n\n"
-    )
+    return f"\n{where}\n\n{table(head, rows)}\n\n`python -m benchmarks cpu --json OUT` measures again.\n\n"
 
 
 def spread(times: Mapping[str, float]) -> str:
