@@ -87,6 +87,7 @@ def compile(  # the public name
     compiler: Compiler | None = None,
     host: str | HostLibrary = "auto",
     strict: bool = False,
+    threads: int | None = None,
     progress: Progress | None = None,
 ) -> Executable:
     """The callable of a graph, optimized before as by :func:`optimize`: to level 2 unless ``opt_level`` says otherwise.
@@ -97,17 +98,32 @@ def compile(  # the public name
     With ``target="gpu"`` and a CUDA device all of it runs there, the rest on cupy; without one, kernels are interpreted.
     What cannot be compiled, or what a device refuses at the first call, runs there too and stands in
     ``exe.report.fallbacks``; ``strict=True`` raises ``RuntimeFailure`` instead.
+    ``threads`` is how many threads a call may use, at most and by default what ``OMP_NUM_THREADS`` or else the processors
+    of the process say. Operators on onnxruntime have one pool in a process, as large as the first one asks for; with
+    ``threads=1`` they run on the thread that calls.
     """
+    check_threads(threads)
     start = time.perf_counter()
     if opt_level is None and flags is None and any(node.body for node in _graph(graph).operators):
-        return compile_as_is(graph, target, compiler=compiler, host=host, strict=strict, progress=progress)
+        return compile_as_is(
+            graph, target, compiler=compiler, host=host, strict=strict, threads=threads, progress=progress
+        )
     options = _options(2 if opt_level is None else opt_level, target, flags)
     log = DecisionLog()
     fused = _optimized(graph, options, builtin_catalogue(), log=log, progress=progress)
     took = (time.perf_counter() - start) * 1e3
     came = Came(without_weights(graph), tuple(log))
     request = _Request(
-        options.target, compiler, host, strict, options.enable_debug_mode, options.opt_level, took, progress, came
+        options.target,
+        compiler,
+        host,
+        strict,
+        options.enable_debug_mode,
+        options.opt_level,
+        took,
+        progress,
+        came,
+        threads,
     )
     return _compiled(fused, request)
 
@@ -119,11 +135,13 @@ def compile_as_is(
     compiler: Compiler | None = None,
     host: str | HostLibrary = "auto",
     strict: bool = False,
+    threads: int | None = None,
     progress: Progress | None = None,
 ) -> Executable:
     """The callable of a graph with the kernels that it has, whatever the environment asks for. See :func:`compile`."""
+    target = Options.parse({"target": target}).target
     return _compiled(
-        _graph(graph), _Request(Options.parse({"target": target}).target, compiler, host, strict, progress=progress)
+        _graph(graph), _Request(target, compiler, host, strict, progress=progress, threads=check_threads(threads))
     )
 
 
@@ -140,11 +158,12 @@ class _Request:
     optimize_ms: float = 0.0
     progress: Progress | None = None
     came: Came | None = None
+    threads: int | None = None
 
 
 def _compiled(given: Graph, request: _Request) -> Executable:
     start = time.perf_counter()
-    library = _host_library(request.host, given, _device(request))
+    library = _host_library(request, given, _device(request))
     fused, _ = inline(given, lambda node: library.absorbs(given, node))
     build = _build_kernels(fused, request.target, request.compiler or _default_compiler(), request.progress)
     return _planned(fused, request, build, start)
@@ -158,7 +177,7 @@ def _planned(fused: Graph, request: _Request, build: _Build, start: float) -> Ex
     """The callable of a graph whose kernels are made; ``start`` is when that began, in seconds."""
     runnable, kernels = _inlined(fused, build)
     device = _device(request)
-    library = _host_library(request.host, runnable, device)
+    library = _host_library(request, runnable, device)
     plan = make_plan(runnable, kernels, library)
     left = (left_to_numpy(node, why) for node, why in plan.left_to_numpy.items() if library.regions)
     fallbacks = (*build.fallbacks, *left)
@@ -174,6 +193,7 @@ def _planned(fused: Graph, request: _Request, build: _Build, start: float) -> Ex
         return _planned(fused, request, build.without(refusals), time.perf_counter())
 
     made = _executable(plan, report, device, replan, is_checked=request.is_checked)
+    made.threads = request.threads
     made.again, made.packer = partial(_compiled, fused, replace(request, progress=None)), save_package
     return made
 
@@ -188,6 +208,13 @@ def _executable(
         return Executable(plan, report, POISONED if is_checked else HOST)
     memory = DeviceMemory(device, is_checked)
     return DeviceExecutable(plan, report, memory, device=memory, replan=replan)
+
+
+def check_threads(threads: int | None) -> int | None:
+    """The number of threads; ``OptionError`` for one below 1."""
+    if threads is not None and (isinstance(threads, bool) or threads < 1):
+        raise OptionError(f"threads={threads}: a call runs on one thread at least")
+    return threads
 
 
 def check_options(opt_level: int, target: str, flags: Flags) -> None:
@@ -309,7 +336,8 @@ def _inlined(graph: Graph, build: _Build) -> tuple[Graph, Mapping[Node, Compiled
     return runnable, {kept[node]: kernel for node, kernel in build.compiled.items()}
 
 
-def _host_library(wanted: str | HostLibrary, graph: Graph, device: Device | NoDevice) -> HostLibrary:
+def _host_library(request: _Request, graph: Graph, device: Device | NoDevice) -> HostLibrary:
+    wanted = request.host
     if not isinstance(wanted, str):
         return wanted
     if isinstance(device, Device) and wanted == "auto":
@@ -322,7 +350,7 @@ def _host_library(wanted: str | HostLibrary, graph: Graph, device: Device | NoDe
     worth_it = any(node.op.name in LIBRARY_OPS for node in graph.operators)
     if wanted == "numpy" or (wanted == "auto" and not (worth_it and available())):
         return NumpyHost()
-    return OnnxRuntimeHost(threads=Environment.read().threads, opset=_model_opset(graph))
+    return OnnxRuntimeHost(threads=request.threads or Environment.read().threads, opset=_model_opset(graph))
 
 
 def _model_opset(graph: Graph) -> int:

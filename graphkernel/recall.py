@@ -47,14 +47,16 @@ def compile(  # the public name
     compiler: Callable[..., Any] | None = None,
     host: Any = "auto",  # a name, or a library
     strict: bool = False,
+    threads: int | None = None,
     progress: Any = None,
 ) -> Executable:
     """The callable of a graph, see :func:`graphkernel.driver.compile`; from disk where the same was compiled before."""
     make = partial(
-        _made, graph, opt_level, target, flags, compiler=compiler, host=host, strict=strict, progress=progress
-    )
+        _made, graph, opt_level, target, flags,
+        compiler=compiler, host=host, strict=strict, threads=threads, progress=progress,
+    )  # fmt: skip
     is_plain = getattr(graph, "nodes", None) and compiler is None and isinstance(host, str) and target == "cpu"
-    asked = repr((opt_level, sorted(flags.items()) if isinstance(flags, Mapping) else flags, host, strict))
+    asked = repr((opt_level, sorted(flags.items()) if isinstance(flags, Mapping) else flags, host, strict, threads))
     environment = Environment.read()
     if not (is_plain and is_kept(f"{asked}{environment.flags}", environment)):
         return make()
@@ -63,8 +65,10 @@ def compile(  # the public name
     constants = {data.digest: data for data in large_constants(graph) if data.array is not None}
     if found is not None:
         with suppress(Exception):  # whatever is wrong with what is kept: it can be made again
-            recalled = read_package(PackageReader(f"{ROOM}/{key}", lambda: found), constants)
-            recalled.again = partial(compile, graph, opt_level, target, flags, host=host, strict=strict)
+            recalled = read_package(PackageReader(f"{ROOM}/{key}", lambda: found), constants, threads)
+            recalled.again = partial(
+                compile, graph, opt_level, target, flags, host=host, strict=strict, threads=threads
+            )
             return recalled
     made = make()
     with suppress(PackageError):  # what no package can hold is compiled each time

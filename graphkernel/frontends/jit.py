@@ -10,7 +10,7 @@ from functools import cached_property, update_wrapper
 from inspect import Signature, signature
 from typing import Any, overload
 
-from graphkernel.driver import Flags, check_options, compile
+from graphkernel.driver import Flags, check_options, check_threads, compile
 from graphkernel.errors import InputError
 from graphkernel.frontends.arguments import Arguments, Receiver, specs_of
 from graphkernel.frontends.extents import Extents
@@ -144,10 +144,11 @@ def jit(
     target: str = "cpu",
     flags: Flags = None,
     dynamic: bool = False,
+    threads: int | None = None,
 ) -> Jitted: ...
 @overload
 def jit(
-    *, opt_level: int = 2, target: str = "cpu", flags: Flags = None, dynamic: bool = False
+    *, opt_level: int = 2, target: str = "cpu", flags: Flags = None, dynamic: bool = False, threads: int | None = None
 ) -> Callable[[Callable[..., Any]], Jitted]: ...
 def jit(
     function: Callable[..., Any] | None = None,
@@ -157,6 +158,7 @@ def jit(
     target: str = "cpu",
     flags: Flags = None,
     dynamic: bool = False,
+    threads: int | None = None,
 ) -> Jitted | Callable[[Callable[..., Any]], Jitted]:
     """Makes a function that traces, optimizes and compiles itself; also ``@jit``, ``@jit(opt_level=3)``, and on methods.
 
@@ -164,13 +166,15 @@ def jit(
     are results. Numbers are constants of the code and take the type of what they meet; one that is another in every call is
     better an array, ``np.float32(rate)``. Executables are kept on the
     returned object, one for each set of shapes, data types and numbers, up to 128 of them. With ``dynamic`` an extent that
-    changes between calls becomes a symbol, so that further lengths need no compilation. Flags that do not exist are an
+    changes between calls becomes a symbol, so that further lengths need no compilation. ``threads`` is as for
+    :func:`compile`. Flags that do not exist are an
     ``OptionError`` here, not at the first call; arguments that do not fit are an ``InputError``.
     """
     check_options(opt_level, target, flags)
+    check_threads(threads)
 
     def wrapped(plain: Callable[..., Any]) -> Jitted:
-        jitted = Jitted(plain, {"opt_level": opt_level, "target": target, "flags": flags}, dynamic)
+        jitted = Jitted(plain, {"opt_level": opt_level, "target": target, "flags": flags, "threads": threads}, dynamic)
         update_wrapper(jitted, plain, updated=())
         return jitted
 

@@ -45,14 +45,16 @@ def load_compiled(path: str | os.PathLike[str]) -> Executable:
     return found
 
 
-def read_package(package: PackageReader, elsewhere: Mapping[str, ConstantData]) -> Executable:
+def read_package(
+    package: PackageReader, elsewhere: Mapping[str, ConstantData], threads: int | None = None
+) -> Executable:
     """The executable of a package, of which weights may lie ``elsewhere``, by digest."""
     start = time.perf_counter()
     try:
         package.check_sum(MANIFEST)
         manifest = read_manifest(bytes(package.view(MANIFEST)).decode(), graphkernel.__version__)
         check = _Meanwhile(partial(package.check_sum, WEIGHTS))
-        plan = _plan(package, manifest, elsewhere)
+        plan = _plan(package, manifest, elsewhere, threads)
         report = package.content(REPORT, manifest.report_sha256).decode()
         check.done()
     except (KernelgenError, UnicodeDecodeError) as error:
@@ -60,7 +62,7 @@ def read_package(package: PackageReader, elsewhere: Mapping[str, ConstantData]) 
     except GraphKernelError as error:
         raise error if str(error).startswith(package.path) else PackageError(f"{package.path}: {error}") from error
     took = (time.perf_counter() - start) * 1e3
-    return Executable(plan, report_of(report, took), packer=save_package)
+    return Executable(plan, report_of(report, took), packer=save_package, threads=threads)
 
 
 class _Meanwhile(threading.Thread):
@@ -96,7 +98,9 @@ def operators_called(named: Iterable[tuple[str, str]]) -> Mapping[str, OpDef]:
     return found
 
 
-def _plan(package: PackageReader, manifest: Manifest, elsewhere: Mapping[str, ConstantData]) -> Plan:
+def _plan(
+    package: PackageReader, manifest: Manifest, elsewhere: Mapping[str, ConstantData], threads: int | None
+) -> Plan:
     held = {digest: ConstantData(digest, array) for digest, array in read_tensors(package.view(WEIGHTS)).items()}
     constants = {**elsewhere, **held}
     weights = {digest: data.array for digest, data in constants.items() if data.array is not None}
@@ -104,7 +108,7 @@ def _plan(package: PackageReader, manifest: Manifest, elsewhere: Mapping[str, Co
         package.content(GRAPH, manifest.graph_sha256).decode(), operators_called(manifest.operators), constants
     )
     kernels = _kernels(package, manifest, graph)
-    return make_plan(graph, kernels, _library(package, manifest, graph, weights))
+    return make_plan(graph, kernels, _library(package, manifest, graph, weights, threads))
 
 
 def _kernels(package: PackageReader, manifest: Manifest, graph: Graph) -> Mapping[Node, CompiledKernel]:
@@ -127,11 +131,15 @@ def _kernels(package: PackageReader, manifest: Manifest, graph: Graph) -> Mappin
 
 
 def _library(
-    package: PackageReader, manifest: Manifest, graph: Graph, weights: Mapping[str, np.ndarray]
+    package: PackageReader,
+    manifest: Manifest,
+    graph: Graph,
+    weights: Mapping[str, np.ndarray],
+    threads: int | None,
 ) -> HostLibrary:
     if not manifest.regions:
         return NumpyHost()
-    library = OnnxRuntimeHost(threads=options.asked_threads(), name=manifest.library)
+    library = OnnxRuntimeHost(threads=threads or options.asked_threads(), name=manifest.library)
     return PackagedHost.of(
         library, graph.operators, manifest.regions, lambda record: package.content(record.model, record.sha256), weights
     )

@@ -25,6 +25,7 @@ from graphkernel.runtime.memory import HOST, Memory
 from graphkernel.runtime.named_inputs import are_named, inputs_of_call
 from graphkernel.runtime.plan import Plan
 from graphkernel.runtime.steps import Slots
+from kernelgen.native.openmp import limited
 
 KEPT_SHAPES = 8  # sets of input shapes for which buffers are kept
 
@@ -45,6 +46,7 @@ class Executable:
     memory: Memory = HOST
     again: Callable[[], Executable] | None = field(default=None, repr=False)
     packer: Callable[[Executable, str | PathLike[str]], None] | None = field(default=None, repr=False)
+    threads: int | None = None
     _frames: OrderedDict[Hashable, list[Frame]] = field(
         default_factory=OrderedDict[Hashable, "list[Frame]"], repr=False
     )
@@ -165,7 +167,13 @@ class Executable:
         return make_frame(self.plan, symbols, self.memory)
 
     def run_in(self, frame: Frame, inputs: Sequence[Array], out: Sequence[Array] | None = None) -> tuple[Array, ...]:
-        """Runs in a frame that nobody else uses meanwhile."""
+        """Runs in a frame that nobody else uses meanwhile, on as many threads as were asked for."""
+        if self.threads is None:
+            return self._run(frame, inputs, out)
+        with limited(self.threads):
+            return self._run(frame, inputs, out)
+
+    def _run(self, frame: Frame, inputs: Sequence[Array], out: Sequence[Array] | None) -> tuple[Array, ...]:
         slots = frame.slots.copy()
         for slot, array in zip(self.plan.inputs, inputs, strict=True):
             slots[slot] = array

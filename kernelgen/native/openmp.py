@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -14,7 +15,7 @@ from kernelgen.options import idle_workers_sleep
 NO_OPENMP = (
     "there is no OpenMP library; install libgomp (on Debian: apt-get install libgomp1), or: pip install intel-openmp"
 )
-NAMES = ("GOMP_parallel", "omp_get_num_threads", "omp_get_max_threads")
+NAMES = ("GOMP_parallel", "omp_get_num_threads", "omp_get_max_threads", "omp_set_num_threads")
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,23 @@ def runtime() -> OpenMP | None:
                 continue
             return OpenMP(functions, is_shared, library._name or OpenMP.name)
     return None
+
+
+@contextmanager
+def limited(threads: int) -> Generator[None]:
+    """Parallel loops that the calling thread starts inside run on at most so many threads."""
+    found = runtime()
+    if found is None:
+        yield
+        return
+    get = ctypes.CFUNCTYPE(ctypes.c_int)(found.functions["omp_get_max_threads"])
+    put = ctypes.CFUNCTYPE(None, ctypes.c_int)(found.functions["omp_set_num_threads"])
+    before = get()
+    put(min(threads, before))
+    try:
+        yield
+    finally:
+        put(before)
 
 
 def _candidates() -> Iterator[tuple[ctypes.CDLL, bool]]:

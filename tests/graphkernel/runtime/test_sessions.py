@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import threading
+from ctypes import CFUNCTYPE, c_int
 from importlib.metadata import version
 from typing import Any
 
@@ -17,10 +18,13 @@ from onnx import TensorProto, helper
 
 import graphkernel as gk
 from graphkernel import ops
+from graphkernel.errors import OptionError
 from graphkernel.runtime.onnx_writer import Writer, initializer, lies_beside
 from graphkernel.runtime.onnxruntime_c import OnnxRuntimeError
 from graphkernel.runtime.regions import OnnxRuntimeHost, RegionStep
 from graphkernel.runtime.sessions import RegionModel, open_session
+from kernelgen.cores import core_count
+from kernelgen.native.openmp import limited, runtime
 from tests.support.forks import SECONDS, in_forked_child
 
 pytest.importorskip("onnxruntime")
@@ -201,3 +205,33 @@ def test_ten_models_have_the_threads_of_one() -> None:
     one, ten = threads_of(2, "{}")
     assert one == ten
     assert one <= 1 + 2 * (2 - 1) + 1  # itself, those of both pools, and one that libraries may start
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="threads are counted on Linux")
+def test_one_thread_starts_none_for_kernels() -> None:
+    alone, _ = threads_of(2, "{'threads': 1}")
+    together, _ = threads_of(2, "{}")
+    assert alone < together or core_count() == 1
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_as_many_threads_as_asked_for(threads: int) -> None:
+    openmp = runtime()
+    exe = gk.compile(gk.trace(lambda x: net(x, W), X), 2, threads=threads)
+    assert is_right(exe)
+    regions = [step for step in exe.plan.steps if isinstance(step, RegionStep)]
+    assert len(regions) == 2
+    if openmp is not None:
+        asked = CFUNCTYPE(c_int)(openmp.functions["omp_get_max_threads"])
+        before = asked()
+        with limited(threads):
+            assert asked() == min(threads, before)
+        assert asked() == before
+
+
+@pytest.mark.parametrize("threads", [0, -1, True])
+def test_a_call_needs_a_thread(threads: int) -> None:
+    with pytest.raises(OptionError, match="a call runs on one thread at least"):
+        gk.compile(gk.trace(lambda x: net(x, W), X), threads=threads)
+    with pytest.raises(OptionError, match="a call runs on one thread at least"):
+        gk.jit(lambda x: net(x, W), threads=threads)
