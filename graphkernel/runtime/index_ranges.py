@@ -26,13 +26,17 @@ def rows_of_tables(graph: Graph, symbols: Mapping[str, int]) -> dict[Value, int]
 
 
 def _lookups(graph: Graph, symbols: Mapping[str, int]) -> Iterator[tuple[Value, int]]:
-    """Every index, and the extent of the axis that it points into where that is known."""
+    """Every index, and the extent of the axis that it points into where that is known; one-hot vectors are such axes."""
     for node in graph.operators:
         if node.op.name == "Gather":
             table, index = node.args
             rows = table.type.shape[node.attrs.int("axis", 0)]
             if set(symbols_of([rows])) <= set(symbols):
                 yield index, evaluate(rows, symbols)
+        elif node.op.name == "Equal":  # of one-hot vectors: each number that there is has a place
+            for index, known in (node.args, node.args[::-1]):
+                if known.constant is not None and known.constant.size > 1 and known.type.dtype.is_integer:
+                    yield index, int(known.constant.max()) + 1
 
 
 def _source(value: Value) -> Value:

@@ -18,6 +18,8 @@ from graphkernel.ir.types import TensorType, is_object, is_whole, symbols_of
 from graphkernel.runtime.index_ranges import rows_of_tables
 
 DEFAULT_EXTENT = 8
+DEFAULT_SIDE = 64  # of images, which networks halve again and again
+IMAGE_RANK = 4
 BYTE = 8  # bits: what images and quantized tensors are made of
 
 
@@ -34,7 +36,7 @@ def read_inputs(graph: Graph, path: Path) -> list[np.ndarray]:
 
 
 def random_inputs(graph: Graph, extents: Mapping[str, int] | None = None, seed: int = 0) -> list[np.ndarray]:
-    """Random arrays; symbols without an extent get 8.
+    """Random arrays; symbols without an extent get 8, those of the sides of images 64.
 
     Floats are normal. Integers that are indices of tables take all of their rows, those of 8 bits all values; others are
     0 or 1 with a 1 at the beginning of each row, and booleans likewise: a mask that hides everything is no sample.
@@ -44,7 +46,8 @@ def random_inputs(graph: Graph, extents: Mapping[str, int] | None = None, seed: 
         if name not in names:
             known = f"; symbols: {', '.join(names)}" if names else "; every extent is fixed"
             raise OptionError(f"no input has the symbol {name!r}{nearest(name, names)}{known}")
-    known = dict.fromkeys(names, DEFAULT_EXTENT) | dict(extents or {})
+    sides = symbols_of(dim for value in graph.inputs for dim in value.type.shape[2:] if value.type.rank >= IMAGE_RANK)
+    known = dict.fromkeys(names, DEFAULT_EXTENT) | dict.fromkeys(sides, DEFAULT_SIDE) | dict(extents or {})
     generator = np.random.default_rng(seed)
     rows = rows_of_tables(graph, known)
     return [

@@ -25,7 +25,7 @@ def cancelling(x: Any) -> Any:
 GRAPH = gk.trace(cancelling, gk.spec(X.shape))
 
 
-def judged(found: np.ndarray, expected: np.ndarray) -> tuple[bool, bool]:
+def judged(found: np.ndarray, expected: np.ndarray, is_independent: bool = False) -> tuple[bool, bool]:
     """Whether it is good, and whether float64 was asked."""
     asked: list[Judge] = []
 
@@ -33,7 +33,7 @@ def judged(found: np.ndarray, expected: np.ndarray) -> tuple[bool, bool]:
         asked.append(Judge.of(GRAPH, [X]))
         return asked[0]
 
-    (verdict,) = verdicts([found], [expected], judge, 1e-6)
+    (verdict,) = verdicts([found], [expected], judge, 1e-6, is_independent)
     return verdict.is_good, bool(asked)
 
 
@@ -47,11 +47,26 @@ def test_two_roundings_of_one_result_are_both_good() -> None:
     assert judged(rounded, X) == judged(X, rounded) == (True, True)
 
 
-@pytest.mark.parametrize("wrong", [X * 1.05, X + 0.1, np.where(X[0, 0] == X, np.nan, X), X.astype(np.float64)])
-def test_more_than_rounding_is_a_difference_on_either_side(wrong: np.ndarray) -> None:
+@pytest.mark.parametrize("wrong", [X * 1.5, X + 1.0, np.where(X[0, 0] == X, np.nan, X)])
+def test_more_than_rounding_is_a_difference(wrong: np.ndarray) -> None:
     (rounded,) = evaluate(GRAPH, [X])
-    given = wrong if wrong.dtype == np.float64 else wrong.astype(np.float32)
-    assert judged(given, rounded) == judged(rounded, given) == (False, True)
+    given = wrong.astype(np.float32)
+    assert judged(given, rounded) == (False, True)
+    assert judged(rounded, given, is_independent=True) == (False, True)
+
+
+def test_what_the_same_graph_gives_elsewhere_may_be_worse_but_no_other_type() -> None:
+    (rounded,) = evaluate(GRAPH, [X])
+    assert judged(rounded, (X * 1.05).astype(np.float32)) == (True, True)
+    assert judged(rounded, X.astype(np.float64)) == (False, True)
+
+
+def test_somebody_else_may_round_more_coarsely_next_to_zero() -> None:
+    graph = gk.trace(lambda x: ops.mul(x, 1e-7), gk.spec(X.shape))
+    (tiny,) = evaluate(graph, [X])
+    for other, is_good in ((tiny * np.float32(1.02), True), (tiny + np.float32(1e-5), False)):
+        (verdict,) = verdicts([tiny], [other], lambda: Judge.of(graph, [X]), 1e-6, is_independent=True)
+        assert verdict.is_good is is_good
 
 
 @pytest.mark.parametrize("name", ["float16", "bfloat16", "float32"])

@@ -63,3 +63,11 @@ def test_what_was_drawn_is_told() -> None:
     first, second = told(GRAPH, arrays)
     assert first.startswith("x float32[3, 4]: -")
     assert second == "mask bool[3, 4]: False to True"
+
+
+def test_integers_of_one_hot_vectors_take_all_their_places_and_images_have_sides() -> None:
+    places = np.arange(257, dtype=np.int32)
+    graph = gk.trace(lambda x, y: (ops.equal(x, places), y), gk.spec((40, 20, 1), "int32"), gk.spec(("N", 3, "H", "W")))
+    words, image = random_inputs(graph)
+    assert 200 < words.max() <= 256
+    assert image.shape == (8, 3, 64, 64)
