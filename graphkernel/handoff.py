@@ -227,12 +227,14 @@ def from_desc(desc: KernelDesc) -> Graph:
     for position, op in enumerate(desc.ops):
         reader.operator(position, op)
     outputs = [reader.values[tensor.name] for tensor in desc.outputs]
+    called = [tensor.name for tensor in desc.outputs]
     aliases: list[Alias] = []
     for position, tensor in enumerate(desc.inputs):
         if tensor.name in reader.stored:
             aliases.append(Alias(len(outputs), position))
             outputs.append(reader.stored[tensor.name])
-    return Graph(desc.name, inputs, tuple(outputs), tuple(aliases))
+            called.append(tensor.name)
+    return Graph(desc.name, inputs, tuple(outputs), tuple(aliases), tuple(called))
 
 
 @dataclass

@@ -63,7 +63,7 @@ class Executable:
         return f"<Executable {self.report.summary}>"
 
     def _repr_html_(self) -> str:
-        return self.report.to_html()
+        return self.report._repr_html_()  # pyright: ignore[reportPrivateUsage]  # a protocol of notebooks
 
     def __reduce__(self) -> tuple[Callable[[], Executable], tuple[()]]:
         if self.again is None:
