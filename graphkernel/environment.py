@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import re
 from collections.abc import Mapping
@@ -38,6 +37,10 @@ class Environment:
 
 def _log_level(name: str, glog: str) -> int | None:
     """The level that the user asks for; None when neither variable says one."""
+    if not (name or glog):
+        return None
+    import logging  # nobody asks in most processes
+
     by_name = logging.getLevelNamesMapping()
     by_number = (logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR, logging.CRITICAL)
     if name.upper() in by_name:

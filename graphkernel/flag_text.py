@@ -7,7 +7,6 @@ Source: MindSpore's reading of ``MS_DEV_GRAPH_KERNEL_FLAGS``.
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Callable, Iterable
 from typing import get_args, get_origin
@@ -17,7 +16,7 @@ from graphkernel.errors import nearest
 from graphkernel.escape import line
 
 Complain = Callable[[str], None]
-LOGGER = logging.getLogger("graphkernel.options")
+LOGGER_NAME = "graphkernel.options"
 
 TRUE = frozenset({"", "true", "True", "on", "1"})
 FALSE = frozenset({"false", "False", "off", "0"})
@@ -25,7 +24,9 @@ FALSE = frozenset({"false", "False", "off", "0"})
 
 def warn(message: str) -> None:
     """Logs a WARNING: how the environment variable's mistakes are told."""
-    LOGGER.warning("%s", line(message))
+    import logging  # most processes have nothing to tell
+
+    logging.getLogger(LOGGER_NAME).warning("%s", line(message))
 
 
 def with_hint(message: str, name: str, known: Iterable[str]) -> str:

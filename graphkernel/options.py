@@ -7,6 +7,7 @@ Source: ``GraphKernelFlags`` of MindSpore, and the grammar of ``MS_DEV_GRAPH_KER
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, cast, get_args, get_origin
@@ -15,9 +16,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from graphkernel.environment import Environment as Environment
 from graphkernel.errors import OptionError, nearest
-from graphkernel.flag_text import LOGGER, Complain, flag_value, tokens_of, unsigned, warn, with_hint
+from graphkernel.flag_text import LOGGER_NAME, Complain, flag_value, tokens_of, unsigned, warn, with_hint
 from kernelgen.cores import core_count as core_count
 
+LOGGER = logging.getLogger(LOGGER_NAME)
 MAX_LEVEL = 3
 IDLE = "without effect: "
 """How the description of a flag begins that is read, because MindSpore has it, and changes nothing."""

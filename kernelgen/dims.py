@@ -69,6 +69,8 @@ def sym(name: str) -> Sym:
 
 def parse_dim(text: str | int) -> Dim:
     """Reads ``"8"``, ``"N"``, ``"2*N"``, ``"N*M + 1"``; the inverse of ``str``."""
+    if isinstance(text, int) or text.isdecimal():
+        return int(text)
     total: Dim = 0
     for sign, term in re.findall(r"([+-]?)\s*([^\s+-][^+-]*)", str(text)):
         factors: list[Dim] = [int(f) if f.strip().isdigit() else sym(f.strip()) for f in term.split("*")]

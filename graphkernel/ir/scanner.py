@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import Enum
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from graphkernel.errors import ParseError
 from graphkernel.ir.literals import NAME
@@ -25,8 +24,7 @@ class Kind(Enum):
     END = "the end of the text"
 
 
-@dataclass(frozen=True)
-class Token:
+class Token(NamedTuple):
     """A token at ``line`` and ``column``, counted from 1."""
 
     kind: Kind

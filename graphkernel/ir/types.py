@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING
 
-import ml_dtypes
 import numpy as np
-from numpy.typing import DTypeLike
 
 from graphkernel.limits import LIMITS
 from kernelgen.attrs import Attrs, AttrValue
@@ -27,6 +26,9 @@ from kernelgen.dims import (
 )
 from kernelgen.dtypes import DTYPES, Category, DType
 from kernelgen.dtypes import dtype as computable
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
 
 __all__ = [
     "DTYPES", "AttrValue", "Attrs", "Category", "DType", "Dim", "OpaqueType", "Shape", "Sym", "TensorType", "divide_exactly",
@@ -50,6 +52,8 @@ class OpaqueType(DType):
     @cached_property
     def numpy(self) -> np.dtype:
         """The numpy data type of arrays in memory."""
+        import ml_dtypes  # most graphs have no such types
+
         return np.dtype(getattr(ml_dtypes, self.name, object))
 
     @property
@@ -131,6 +135,7 @@ class TensorType:
         return all(isinstance(dim, int) for dim in self.shape)
 
 
+@lru_cache(maxsize=1 << 12)  # the texts of one graph repeat few types
 def parse_type(text: str) -> TensorType:
     """Reads ``f32[N, 4]`` or ``f16[8]@NHWC``, the inverse of ``str``; ``ValueError`` says what is wrong."""
     if not re.fullmatch(TYPE_PATTERN, text):

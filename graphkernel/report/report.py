@@ -12,10 +12,9 @@ from graphkernel.escape import line
 from graphkernel.ir.types import Dim
 from graphkernel.report import html
 from graphkernel.report.counted import counted, size_text
-from graphkernel.report.page.report_page import Telling, report_page
-from graphkernel.report.page.story import Story
 
 if TYPE_CHECKING:
+    from graphkernel.report.page.story import Story
     from graphkernel.runtime.measure import StepTime
 
 SCHEMA = 1  # of to_json; grows when a field changes its meaning
@@ -141,6 +140,8 @@ class Report:
         ``times`` are what :func:`graphkernel.runtime.measure.profile` found, which the boxes are coloured by; ``extents``
         the values of the symbols that it ran with.
         """
+        from graphkernel.report.page.report_page import Telling, report_page  # with the template of the page
+
         story = self.story() if self.story is not None else None
         seconds = {step.name: step.seconds.median for step in times}
         return report_page(Telling(self, story, seconds, extents or {}))

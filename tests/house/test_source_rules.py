@@ -12,6 +12,7 @@ ENVIRONMENT_NAMES = {"environ", "environb", "getenv"}
 
 # Own modules may be imported inside a function only where this keeps a heavy library out of a light import.
 LAZY_IMPORTS = {
+    "graphkernel/report/report.py": "a page brings its template, which no program needs that only runs",
     "graphkernel/recall.py": "what was compiled before needs no optimizer",
     "graphkernel/driver.py": "the default compiler brings isl and LLVM",
     "graphkernel/frontends/known_models.py": "a model that was loaded before needs no onnx",
