@@ -49,6 +49,12 @@ class DerivedExtents:
         whole, rest = _split(dividend, divisor)
         return whole + self._derived("floor_div", rest, divisor)
 
+    def trunc_div(self, dividend: Dim, divisor: int) -> Dim:
+        """The quotient by a positive number rounded towards zero."""
+        if divisor == 1 or self.is_nonnegative(dividend):
+            return self.floor_div(dividend, divisor)
+        return self._derived("trunc_div", dividend, divisor)
+
     def ceil_div(self, dividend: Dim, divisor: int) -> Dim:
         """The quotient by a positive number rounded up."""
         return self.floor_div(dividend + (divisor - 1), divisor)
@@ -155,6 +161,9 @@ def _bounds(entry: Derived, upper: bool) -> Iterator[tuple[Dim, int]]:
         case "floor_div":
             if isinstance(entry.second, int) and entry.second > 0:
                 yield entry.first if upper else entry.first - (entry.second - 1), entry.second
+        case "trunc_div":
+            if isinstance(entry.second, int):
+                yield entry.first + (entry.second - 1) * (1 if upper else -1), entry.second
         case "min" if upper:
             yield from ((entry.first, 1), (entry.second, 1))
         case "max" if not upper:

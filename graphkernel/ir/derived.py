@@ -16,13 +16,18 @@ def _broadcast(a: int, b: int) -> int:
     return b if a == 1 else a
 
 
+def _trunc_div(a: int, b: int) -> int:
+    return -(-a // b) if (a < 0) != (b < 0) else a // b
+
+
 FUNCTIONS: Mapping[str, Callable[[int, int], int]] = {
     "floor_div": int.__floordiv__,
+    "trunc_div": _trunc_div,
     "min": min,
     "max": max,
     "broadcast": _broadcast,
 }
-"""What an extent may be of two others; ``broadcast`` is the extent that numpy gives them both."""
+"""What an extent may be of two others; ``trunc_div`` rounds to zero; ``broadcast`` is the extent that numpy gives them both."""
 
 
 @dataclass(frozen=True)

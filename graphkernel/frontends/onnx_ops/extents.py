@@ -7,10 +7,12 @@ array of ints and symbols; numpy does the rest.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 import numpy as np
 
 from graphkernel.doors import UNFIT
+from graphkernel.frontends.onnx_derived import DependsOnDataError, DerivedExtents
 from graphkernel.frontends.onnx_ops.base import Declined, OnnxCall, shape_of, sliced_range
 from graphkernel.ir.types import Dim, Sym, divide_exactly, product
 
@@ -22,7 +24,10 @@ def known_extents(call: OnnxCall) -> Extents | None:
     """The content of the node's result; None when it does not follow from what is known, or is more than a shape holds."""
     try:
         found = _content(call)
-    except UNFIT:  # what is wrong with the node itself its rule tells; a symbol's power may be too high
+    except (
+        DependsOnDataError,
+        *UNFIT,
+    ):  # what is wrong with the node itself its rule tells; a symbol's power may be too high
         return None
     return found if found is None or _is_shape(found) else None
 
@@ -103,17 +108,47 @@ def _cast(call: OnnxCall, content: Extents) -> Extents | None:
     return content if call.attribute("to") in (TensorProto.INT64, TensorProto.INT32) else None
 
 
+def _each(call: OnnxCall, function: Callable[[Dim, Dim], Dim | None], a: Extents, b: Extents) -> Extents | None:
+    """A function of each pair of elements; None where it knows one not."""
+    shape = np.broadcast_shapes(a.shape, b.shape)
+    pairs = zip(np.broadcast_to(a, shape).flat, np.broadcast_to(b, shape).flat, strict=True)
+    found = tuple(function(x, y) for x, y in pairs)
+    return None if any(element is None for element in found) else as_extents(found, shape)
+
+
 def _divide(call: OnnxCall, dividend: Extents, divisor: Extents) -> Extents | None:
-    shape = np.broadcast_shapes(dividend.shape, divisor.shape)
-    pairs = zip(np.broadcast_to(dividend, shape).flat, np.broadcast_to(divisor, shape).flat, strict=True)
-    quotients = tuple(_quotient(a, b) for a, b in pairs)
-    return None if any(quotient is None for quotient in quotients) else as_extents(quotients, shape)
+    return _each(call, partial(_quotient, call.derive), dividend, divisor)
 
 
-def _quotient(dividend: Dim, divisor: Dim) -> Dim | None:
+def _quotient(derive: DerivedExtents, dividend: Dim, divisor: Dim) -> Dim | None:
+    """Rounded towards zero; of symbols only where that is downwards."""
     if isinstance(dividend, int) and isinstance(divisor, int):
         return None if divisor == 0 else abs(dividend) // abs(divisor) * (1 if (dividend < 0) == (divisor < 0) else -1)
-    return divide_exactly(dividend, divisor)
+    exact = divide_exactly(dividend, divisor)
+    if exact is not None or not (derive.is_nonnegative(dividend) and derive.is_nonnegative(divisor - 1)):
+        return exact
+    return derive.floor_div(dividend, divisor)
+
+
+def _remainder(call: OnnxCall, dividend: Extents, divisor: Extents) -> Extents | None:
+    def of(a: Dim, b: Dim) -> Dim | None:
+        whole = call.derive.floor_div(a, b) if call.derive.is_nonnegative(b - 1) else None
+        return None if whole is None else a - whole * b
+
+    return None if call.attribute("fmod", 0) else _each(call, of, dividend, divisor)
+
+
+def _extreme(name: str) -> Callable[..., Extents | None]:
+    """The least or the greatest of any number of operands."""
+
+    def convert(call: OnnxCall, *operands: Extents) -> Extents | None:
+        function = getattr(call.derive, name)
+        found: Extents | None = operands[0]
+        for other in operands[1:]:
+            found = None if found is None else _each(call, function, found, other)
+        return found
+
+    return convert
 
 
 def _equal(call: OnnxCall, a: Extents, b: Extents) -> Extents | None:
@@ -155,6 +190,7 @@ FROM_SHAPE: Mapping[str, Callable[[OnnxCall], Extents]] = {"Shape": _shape, "Siz
 FROM_CONTENT: Mapping[str, Callable[..., Extents | None]] = {
     "Identity": _same, "Cast": _cast, "Gather": _gather, "Slice": _slice, "Unsqueeze": _expand_dims, "Squeeze": _squeeze,
     "Reshape": _reshape, "Div": _divide, "Equal": _equal, "Where": _where, "ReduceProd": _product,
+    "Neg": lambda call, a: np.asarray(-a, object), "Mod": _remainder, "Min": _extreme("least"), "Max": _extreme("greatest"),
     "Concat": lambda call, *parts: np.concatenate(parts, call.attribute("axis")),
     "Add": lambda call, a, b: np.asarray(a + b, object),
     "Sub": lambda call, a, b: np.asarray(a - b, object),

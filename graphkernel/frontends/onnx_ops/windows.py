@@ -75,10 +75,13 @@ def _places(call: OnnxCall, extents: Shape, window: Shape) -> Shape:
 
 
 def _count(derive: DerivedExtents, axis: _Axis, round_up: bool = False) -> Dim:
-    """The number of windows; rounded up, the last one is there if it begins before the padding behind."""
+    """The number of windows; rounded up, the last one is there if it begins before the padding behind.
+
+    As onnxruntime divides, there is one window where it is larger by less than a stride than what it is put on.
+    """
     room = axis.extent + (axis.before + axis.after) - axis.reach
     if not round_up:
-        return derive.floor_div(room, axis.stride) + 1
+        return derive.trunc_div(room, axis.stride) + 1
     count = derive.ceil_div(room, axis.stride) + 1
     if derive.is_nonnegative(axis.reach - axis.after - axis.stride):
         return count

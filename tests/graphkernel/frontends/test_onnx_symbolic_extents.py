@@ -186,3 +186,43 @@ def test_a_part_of_a_long_operand_broadcasts_where_it_is_one_element() -> None:
     for columns in (1, 8, 20):
         x = arrays((2, columns))
         agrees(model(nodes, {"x": x}, constants=constants, shapes={"x": ("N", "M")}), {"x": x})
+
+
+@pytest.mark.parametrize("name", ["MaxPool", "AveragePool"])
+def test_a_window_larger_than_what_it_is_put_on(name: str) -> None:
+    made = node(name, ["x"], ["y"], kernel_shape=[2, 2], strides=[2, 2])
+    for sizes in ((1, 3, 1, 4), (1, 3, 5, 1)):
+        x = arrays(sizes)
+        agrees(model([made], {"x": x}, shapes={"x": ("N", 3, "H", "W")}), {"x": x}, level=0)
+
+
+def of_length(*more: NodeProto) -> list[NodeProto]:
+    """Shape arithmetic over the second extent, and as many zeros as it gives."""
+    return [
+        node("Shape", ["x"], ["s"]), node("Slice", ["s", "one", "two"], ["n"]), *more,
+        node("ConstantOfShape", ["m"], ["z"]), node("Cos", ["z"], ["y"]),
+    ]  # fmt: skip
+
+
+ARITHMETIC = {
+    "half": [node("Div", ["n", "two"], ["m"])],
+    "rest": [node("Mod", ["n", "three"], ["m"])],
+    "at most": [node("Min", ["n", "three"], ["m"])],
+    "at least": [node("Max", ["n", "three", "two"], ["m"])],
+    "rounded up to a multiple": [
+        node("Add", ["n", "two"], ["a"]), node("Div", ["a", "three"], ["b"]), node("Mul", ["b", "three"], ["m"]),
+    ],
+    "what a multiple lacks": [
+        node("Neg", ["n"], ["a"]), node("Mod", ["a", "three"], ["m"]),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ARITHMETIC)
+def test_shape_arithmetic_gives_extents(name: str) -> None:
+    constants = {"one": np.array([1]), "two": np.array([2]), "three": np.array([3])}
+    for columns in (1, 4, 7):
+        x = arrays((2, columns))
+        agrees(
+            model(of_length(*ARITHMETIC[name]), {"x": x}, constants=constants, shapes={"x": ("N", "M")}), {"x": x}, 0
+        )
