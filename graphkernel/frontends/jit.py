@@ -38,7 +38,7 @@ class Compiled:
         return mapped(lambda place: None if place is None else outputs[place], self.result)
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Jitted:
     """A function together with its executables. It takes and gives what the function does, with arrays for tensors.
 
@@ -59,6 +59,9 @@ class Jitted:
         if arguments.are_traced:
             return self.function(*mapped(_opened, places), **names)
         return self._found(arguments, places, names)(arguments.arrays, out)
+
+    def __repr__(self) -> str:
+        return f"<Jitted {_name(self.function)}: {len(self.executables)} executables>"
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:  # as functions have it
         return self if instance is None else Method(self, instance)
@@ -97,7 +100,7 @@ class Jitted:
         try:
             bound = self._signature.bind(*positional, **keywords)
         except TypeError as error:
-            raise InputError(f"{getattr(self.function, '__name__', 'function')}: {error}") from None
+            raise InputError(f"{_name(self.function)}: {error}") from None
         return bound.args, bound.kwargs
 
     def _made(self, arguments: Arguments, positional: tuple[Any, ...], keywords: Mapping[str, Any]) -> Compiled:
@@ -115,7 +118,7 @@ class Jitted:
         return self._extents.setdefault(family, Extents()).made(arguments.types, make)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Method:
     """A compiled function as a method of an object."""
 
@@ -126,9 +129,16 @@ class Method:
         """See :class:`Jitted`."""
         return self.jitted(Receiver(self.instance), *positional, out=out, **keywords)
 
+    def __repr__(self) -> str:
+        return f"<{self.jitted!r} of {type(self.instance).__name__}>"
+
     def executable(self, /, *positional: Any, **keywords: Any) -> Executable:  # any library's arrays
         """The executable for such arguments."""
         return self.jitted.executable(Receiver(self.instance), *positional, **keywords)
+
+
+def _name(function: object) -> str:
+    return getattr(function, "__name__", type(function).__name__)
 
 
 def _opened(leaf: Any) -> Any:  # of any type

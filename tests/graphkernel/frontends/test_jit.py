@@ -36,6 +36,8 @@ def test_one_executable_for_each_signature() -> None:
 def test_it_looks_like_the_function() -> None:
     assert getattr(scaled, "__name__", "") == "scaled"
     assert scaled.__doc__ == "Twice and one more."
+    assert repr(gk.jit(scaled.function)) == "<Jitted scaled: 0 executables>"
+    assert repr(Scaled(2.0).forward).startswith("<<Jitted forward: ")
 
 
 def test_options_and_several_results() -> None:
