@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -20,6 +21,7 @@ from kernelgen.targets.ascend.machine import Machine
 from kernelgen.targets.ascend.machines import ASCEND_910B
 from kernelgen.targets.ascend.reader import read_kernel
 from kernelgen.targets.ascend.simulate import Report, simulate
+from kernelgen.targets.ascend.simulate.launch import meets
 from kernelgen.targets.base import Sample
 
 STEP_LIMIT = 20_000_000
@@ -29,6 +31,8 @@ MOST_BYTES = 1 << 31
 
 MOST_STATEMENTS = 200_000
 """Of all blocks of a sample: some seconds."""
+LEAST_BLOCKS, MOST_SAMPLED = 2, 2_000_000
+"""Blocks of a sample at least, and their statements at most: half a minute."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +46,10 @@ class SimulatedEntry:
 
     def __call__(self, arrays: tuple[Any, ...], symbols: tuple[int, ...] = ()) -> None:
         """Runs the kernel. Raises CodegenError with the findings where the run is not clean."""
+        self._run(arrays, symbols, None)
+
+    def _run(self, arrays: tuple[Any, ...], symbols: tuple[int, ...], only: Collection[int] | None) -> None:
+        """Runs all blocks, or some."""
         sizes = self._sizes(symbols)
         if sizes:
             self._check_bytes(arrays)
@@ -63,6 +71,7 @@ class SimulatedEntry:
             updated=[name for name, space in spaces.items() if space not in (Space.OUTPUT, Space.INPUT)],
             tiling=sizes,
             step_limit=STEP_LIMIT,
+            only=only,
         )
         self.reports[:] = [report]
         if not report.clean:
@@ -73,14 +82,37 @@ class SimulatedEntry:
                 np.copyto(array, given[parameter_of(buffer)].reshape(array.shape))
 
     def sample(self, arrays: tuple[Any, ...], symbols: tuple[int, ...] = ()) -> Sample:
-        """Runs all blocks, or raises UnsupportedError("budget") where that would take minutes."""
+        """Runs all blocks where that takes seconds, else the first, the last and some between.
+
+        Raises UnsupportedError("budget") where one takes minutes, or the cores wait for each other.
+        """
         sizes = self._sizes(symbols)
         blocks = blocks_of(self.nest, self.machine, sizes)
         statements = statements_run(self.kernel, blocks, sizes)
-        if statements > MOST_STATEMENTS:
+        if statements <= MOST_STATEMENTS:
+            self(arrays, symbols)
+            return Sample((None,) * len(arrays), blocks, blocks)
+        count = max(MOST_STATEMENTS * blocks // statements, LEAST_BLOCKS)
+        if count >= blocks or count * statements > MOST_SAMPLED * blocks or not self._has_samples:
             raise UnsupportedError("budget", f"the blocks of kernel {self.nest.name!r} run {statements} statements")
-        self(arrays, symbols)
-        return Sample((None,) * len(arrays), blocks, blocks)
+        chosen = {k * (blocks - 1) // (count - 1) for k in range(count)}
+        self._run(arrays, symbols, chosen)
+        return Sample(self._final(arrays), len(chosen), blocks)
+
+    @property
+    def _has_samples(self) -> bool:
+        """Whether blocks are on their own, and what a block writes is final."""
+        own = all(buffer.space in (Space.INPUT, Space.OUTPUT) for buffer in self.nest.buffers)
+        return own and not self.locals and not meets(self.kernel)
+
+    def _final(self, arrays: tuple[Any, ...]) -> tuple[np.ndarray | None, ...]:
+        """For each buffer, the elements that a sample has written."""
+        written = self.reports[0].written or {}
+        by_byte = [written.get(parameter_of(buffer)) for buffer in self.nest.buffers]
+        return tuple(
+            None if one is None else np.logical_and.reduce(one.reshape(-1, array.itemsize), axis=1)
+            for one, array in zip(by_byte, arrays, strict=True)
+        )
 
     def features(self, symbols: tuple[int, ...] = ()) -> frozenset[str]:
         """What the text does at these sizes."""

@@ -43,7 +43,7 @@ from kernelgen.targets.ascend.lower.fold import PAIRS
 from kernelgen.targets.ascend.lower.indices import element_step, linear, most
 from kernelgen.targets.ascend.lower.lanes import MOST_ROWS
 from kernelgen.targets.ascend.lower.operations import takes_whole_repeats
-from kernelgen.targets.ascend.lower.scope import LOCAL_TYPES, Context, Scope, accumulated_in, local_size
+from kernelgen.targets.ascend.lower.scope import LOCAL_TYPES, MOST_STRIDED, Context, Scope, accumulated_in, local_size
 from kernelgen.targets.ascend.lower.transfers import steps_of
 from kernelgen.targets.ascend.types import BLOCK
 
@@ -148,7 +148,8 @@ def row_tiles(context: Context, loop: For, scope: Scope) -> RowTiles | None:
     longest = most(loop.upper, loop.lower)
     rows = min(context.turn // widest, MOST_ROWS, longest or MOST_ROWS)
     rows = rows // 8 * 8 if rows >= 8 and rows != longest else rows
-    return RowTiles(granule, rows) if rows > 1 and widest <= MOST_COLUMNS else None
+    columns = MOST_STRIDED if any(counts(part) for part in statements(loop.body)) else MOST_COLUMNS
+    return RowTiles(granule, rows) if rows > 1 and widest <= columns else None
 
 
 def _types(part: Statement) -> Iterator[DType]:

@@ -37,8 +37,9 @@ def simulate(
     updated: Collection[str] = (),
     tiling: Mapping[str, int] | None = None,
     step_limit: int = STEP_LIMIT,
+    only: Collection[int] | None = None,
 ) -> Report:
-    """Runs the AscendC text of a kernel and checks it on the way.
+    """Runs the AscendC text of a kernel and checks it on the way; of a kernel whose cores never meet, ``only`` some blocks.
 
     ``arguments`` are the arrays of the kernel's parameters by name; those named in ``outputs`` begin poisoned and are
     filled, those in ``updated`` keep their values and may be written. ``tiling`` gives the fields of the tiling struct.
@@ -54,8 +55,8 @@ def simulate(
     seats = seats_of(kernel, machine, blocks)
     around = surroundings(kernel, Findings(text), buffers, machine, seats, tiling or {}, step_limit)
     _check_frame(kernel, list(_calls(kernel.body)), around.findings)
-    cores = run_blocks(around, seats)
-    return _report(around, cores, outputs)
+    cores = run_blocks(around, [seat for seat in seats if only is None or seat.group in only])
+    return _report(around, cores, outputs, only is not None)
 
 
 def surroundings(
@@ -211,12 +212,12 @@ def _run_together(around: Surroundings, seats: Sequence[Seat]) -> list[Core]:
     return cores
 
 
-def _report(around: Surroundings, cores: Sequence[Core], outputs: Collection[str]) -> Report:
+def _report(around: Surroundings, cores: Sequence[Core], outputs: Collection[str], sampled: bool) -> Report:
     where = {core.seat.index: core.where for core in cores}
     around.sharing.check(around.findings, where)
     for name in outputs:
         buffer = around.buffers[name]
-        missing = int(buffer.size - buffer.written[: buffer.size].sum())
+        missing = 0 if sampled else int(buffer.size - buffer.written[: buffer.size].sum())
         if missing and not around.broken:
             around.findings.add("unwritten-output", 0, "kernel", f"{missing} of {buffer.size} bytes of {name}")
     for buffer in around.buffers.values():
@@ -234,4 +235,7 @@ def _report(around: Surroundings, cores: Sequence[Core], outputs: Collection[str
         gm_bytes=gm_bytes,
         slowest=slowest.seat.index if slowest else 0,
         spans=tuple(span for core in cores for span in core.times.spans),
+        written={name: around.buffers[name].written[: around.buffers[name].size] for name in outputs}
+        if sampled
+        else None,
     )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
 from kernelgen.targets.ascend.simulate.clockwork import Span
 from kernelgen.targets.ascend.simulate.findings import Finding
 from kernelgen.targets.ascend.types import PIPES
@@ -12,7 +14,10 @@ from kernelgen.targets.ascend.types import PIPES
 
 @dataclass(frozen=True)
 class Report:
-    """The result of a run. ``cycles`` holds all cores and the shared bandwidth; ``pipe_cycles`` is of the slowest core."""
+    """The result of a run. ``cycles`` holds all cores and the shared bandwidth; ``pipe_cycles`` is of the slowest core.
+
+    ``written`` has the bytes that were written of every output where only some blocks ran.
+    """
 
     findings: tuple[Finding, ...]
     completed: bool
@@ -23,6 +28,7 @@ class Report:
     gm_bytes: int
     slowest: int
     spans: tuple[Span, ...]
+    written: Mapping[str, np.ndarray] | None = None
 
     @property
     def clean(self) -> bool:

@@ -26,6 +26,7 @@ from kernelgen.errors import CodegenError, UnsupportedError
 from kernelgen.kernel import Kernel
 from kernelgen.meaning import reference
 from kernelgen.samples import draw
+from kernelgen.targets.ascend import entry
 from kernelgen.targets.ascend.entry import SimulatedEntry
 from kernelgen.targets.ascend.lower import storage
 from kernelgen.targets.ascend.lower.assemble import assemble
@@ -117,3 +118,29 @@ def test_storage_rewrite_fits_what_does_not_fit_without_it() -> None:
     assert assemble(nest, small).body
     with pytest.raises(UnsupportedError, match="do not fit"):
         assemble(nest, replace(small, memories={**small.memories, "UB": 4 * 1024}), levels=(storage.ALONE,))
+
+
+def test_a_sample_is_the_first_and_the_last_blocks_and_those_between(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What no block of the sample has written is told from what is final; nobody asks for it."""
+    monkeypatch.setattr(entry, "MOST_STATEMENTS", 1)
+    kernel = compile(softmax(4096, 100), "ascend")
+    (x,) = draw(kernel.desc, 0)
+    found = np.full((4096, 100), np.nan, np.float32)
+    sample = kernel.sample([x], [found])
+    assert sample is not None
+    assert (sample.blocks, sample.blocks_in_all) == (2, 48)
+    (written,) = [mask.reshape(found.shape) for mask in sample.written if mask is not None]
+    assert written[0].all()
+    assert written[-1].all()
+    assert 0 < np.count_nonzero(written) < written.size / 8
+    (wanted,) = reference(kernel.desc)(x)
+    np.testing.assert_allclose(found[written], wanted[written], rtol=1e-5)
+
+
+def test_cores_that_meet_have_no_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(entry, "MOST_STATEMENTS", 1)
+    kernel = compile(column_sum(2000, 640), "ascend")
+    assert "CrossCore" in kernel.source
+    (x,) = draw(kernel.desc, 0)
+    with pytest.raises(UnsupportedError, match="budget"):
+        kernel.sample([x], [np.zeros(640, np.float32)])
