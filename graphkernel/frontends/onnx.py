@@ -49,7 +49,10 @@ def load_onnx(path: str | os.PathLike[str], dims: Mapping[str, int] | None = Non
     model, weights = read_model(path)
     with named(str(path)):
         name = identifier(model.graph.name or Path(path).stem)
-    return _imported(model, weights, name, dims)
+    try:
+        return _imported(model, weights, name, dims, f"{path}: ")
+    except FrontendError as error:
+        raise FrontendError(f"{path}: {error}") from error
 
 
 def import_onnx(model: ModelProto, name: str | None = None, dims: Mapping[str, int] | None = None) -> Graph:
@@ -58,9 +61,13 @@ def import_onnx(model: ModelProto, name: str | None = None, dims: Mapping[str, i
 
 
 def _imported(
-    model: ModelProto, weights: Mapping[str, np.ndarray], name: str | None, dims: Mapping[str, int] | None
+    model: ModelProto,
+    weights: Mapping[str, np.ndarray],
+    name: str | None,
+    dims: Mapping[str, int] | None,
+    file: str = "",
 ) -> Graph:
-    """The graph of a model that comes without some of its initializers, the ``weights``."""
+    """The graph of a model that comes without some of its initializers, the ``weights``; ``file`` stands before warnings."""
     nodes = live_nodes(checked_nodes(model), (info.name for info in model.graph.output))
     constants: dict[str, np.ndarray] = {}
     for tensor in model.graph.initializer:
@@ -70,10 +77,19 @@ def _imported(
     source = _Source(model, nodes, constants, dims or {}, name or identifier(model.graph.name or "main"))
     uncut = frozenset[str]()
     while True:
-        graph, needed = source.imported(uncut)
+        graph, needed, doubts = source.imported(uncut)
         if not needed:
+            _warn(file, doubts)
             return graph
         uncut |= needed
+
+
+def _warn(file: str, doubts: Sequence[str]) -> None:
+    """Tells what the model declares otherwise; onnxruntime runs such models as well."""
+    if doubts:
+        import logging
+
+        logging.getLogger(__name__).warning("%s%s", file, "; ".join(doubts))
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,8 +102,8 @@ class _Source:
     dims: Mapping[str, int]
     name: str
 
-    def imported(self, uncut: frozenset[str]) -> tuple[Graph, frozenset[str]]:
-        """The graph where these extents are as if nothing were cut, and the extents for which that is needed."""
+    def imported(self, uncut: frozenset[str]) -> tuple[Graph, frozenset[str], Sequence[str]]:
+        """The graph where these extents are as if nothing were cut, the extents for which that is needed, and doubts."""
         graph = self.model.graph
         declared = {info.name: info.type for info in (*graph.value_info, *graph.output)}
         infos = [info for info in graph.input if info.name not in self.constants]
@@ -103,7 +119,7 @@ class _Source:
         results = tuple(info.name for info in graph.output)
         outputs, derived = tuple(map(importer.output, results)), tuple(symbols.derive.entries.values())
         made = Graph(self.name, tuple(inputs), outputs, (), results, builder.origins, derived)
-        return made, frozenset(symbols.derive.needed)
+        return made, frozenset(symbols.derive.needed), importer.doubts
 
 
 @cache
@@ -135,6 +151,7 @@ class _Importer:
     declared: dict[str, TypeProto]
     builder: ModelBuilder
     values: dict[str, _Imported] = field(default_factory=dict[str, _Imported])
+    doubts: list[str] = field(default_factory=list[str])
 
     def parameters(self, infos: Sequence[ValueInfoProto]) -> list[Value]:
         """The inputs of the graph, with the extents that were given numbers."""
@@ -195,7 +212,9 @@ class _Importer:
     def _define(self, name: str, value: _Imported, where: str) -> None:
         declared = self.declared.get(name)
         if declared is not None and (difference := disagreement(declared, value.operand)):
-            raise FrontendError(f"{where}: result {name} is {difference}")
+            if difference.is_wrong:
+                raise FrontendError(f"{where}: result {name} is {difference.text}")
+            self.doubts.append(f"{where}: result {name} is {difference.text}")
         if any(isinstance(extent, int) and extent < 0 for extent in value.operand.shape):
             raise FrontendError(f"{where}: result {name} would have the shape {tuple(map(str, value.operand.shape))}")
         self.values[name] = value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from graphkernel.errors import FrontendError
@@ -84,20 +85,28 @@ def _write(dim: Any, known: Dim) -> None:  # an onnx message
         dim.dim_param = str(known)
 
 
-def disagreement(declared: TypeProto, found: Any) -> str:  # a Tensor or array
-    """How a value differs from the type that the model declares for it; empty when both can be true."""
+@dataclass(frozen=True)
+class Disagreement:
+    """How a value differs from what is declared. Another data type is wrong; another shape onnxruntime takes no notice of."""
+
+    text: str
+    is_wrong: bool
+
+
+def disagreement(declared: TypeProto, found: Any) -> Disagreement | None:  # a Tensor or array
+    """How a value differs from the type that the model declares for it; None when both can be true."""
     if not declared.HasField("tensor_type") or not declared.tensor_type.elem_type:
-        return ""
+        return None
     tensor, own = declared.tensor_type, TensorType(tuple(found.shape), dtype(found.dtype))
     stated = data_type(tensor.elem_type, "")
     if is_whole(own.dtype):
-        return ""
+        return None
     if own.dtype != stated:
-        return f"{own}, declared as {stated}"
+        return Disagreement(f"{own}, declared as {stated}", is_wrong=True)
     if not tensor.HasField("shape"):
-        return ""
+        return None
     dims = [dim.dim_value if dim.HasField("dim_value") else dim.dim_param or "?" for dim in tensor.shape.dim]
     fixed = [(mine, dim) for mine, dim in zip(own.shape, dims, strict=False) if {type(mine), type(dim)} == {int}]
     if len(dims) == own.rank and all(mine == dim for mine, dim in fixed):
-        return ""
-    return f"{own}, declared as {stated}[{', '.join(map(str, dims))}]"
+        return None
+    return Disagreement(f"{own}, declared as {stated}[{', '.join(map(str, dims))}]", is_wrong=False)
