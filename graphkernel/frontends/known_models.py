@@ -38,6 +38,7 @@ from kernelgen.strict_json import from_json, to_json
 
 ROOM = "models"
 """The folder of the cache that loaded models are kept in."""
+PIECE = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -137,10 +138,16 @@ def _places(constants: Iterable[ConstantData], file: Path, spans: Iterable[tuple
             if data.array is None or data.array.dtype == object:
                 continue
             for start in starts.get(data.array.nbytes, ()):
-                place = Place(data.digest, start, dtype(data.array.dtype).name, data.array.shape)
-                if np.array_equal(_bytes(_read(stream, place)), _bytes(data.array)):
-                    yield place
+                if _stands_at(start, _bytes(data.array).data, stream):
+                    yield Place(data.digest, start, dtype(data.array.dtype).name, data.array.shape)
                     break
+
+
+def _stands_at(start: int, content: memoryview, stream: BinaryIO) -> bool:
+    """Whether the file has these bytes there; looked at in pieces, since both may be as large as memory."""
+    stream.seek(start)
+    pieces = (content[at : at + PIECE] for at in range(0, len(content), PIECE))
+    return all(memoryview(stream.read(len(piece))) == piece for piece in pieces)
 
 
 def _known(package: PackageReader, file: Path) -> Graph:

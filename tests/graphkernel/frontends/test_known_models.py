@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -147,3 +148,24 @@ def test_what_is_damaged_is_loaded_again(tmp_path: Path, folder: Path) -> None:
     entry = next(folder.rglob("*.o"))
     entry.write_bytes(entry.read_bytes()[:-50])
     assert described(gk.load(path)) == expected
+
+
+def test_keeping_a_model_takes_no_copy_of_its_weights(tmp_path: Path) -> None:
+    file, warm = tmp_path / "large.onnx", written(tmp_path / "warm.onnx")
+    weight = np.random.default_rng(1).normal(size=(2048, 2048)).astype(np.float32)
+    info = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["N", 2048]) for name in "xy"]
+    graph = helper.make_graph(
+        [helper.make_node("MatMul", ["x", "w"], ["y"])],
+        "net",
+        info[:1],
+        info[1:],
+        [numpy_helper.from_array(weight, "w")],
+    )
+    onnx.save_model(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), file)
+    gk.load(warm)  # imports and tables
+    tracemalloc.start()
+    found = gk.load(file)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(found.operators) == 1
+    assert peak < 1.5 * weight.nbytes
