@@ -62,7 +62,7 @@ class _Model:
         """The whole model."""
         from onnx import helper
 
-        scope = Scope(self.opset)
+        scope = Scope(self.opset, derived={entry.name: entry for entry in graph.derived})
         _name_inputs(scope, graph)
         ends = self.body(scope, graph, graph.output_names)
         inner = {value: name for value, name in scope.names.items() if value.node.op not in LEAVES and name not in ends}

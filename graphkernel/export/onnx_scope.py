@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from graphkernel.ir.derived import Derived
 from graphkernel.ir.graph import Value
 from graphkernel.ir.types import Dim, Sym, sym
 from graphkernel.runtime.onnx_writer import Unwritable, Writer
@@ -21,6 +22,7 @@ class Scope(Writer):
     taken: set[str] = field(default_factory=set[str])
     told: dict[str, str] = field(default_factory=dict[str, str])
     sources: dict[str, tuple[str, int, Sym]] = field(default_factory=dict[str, tuple[str, int, Sym]])
+    derived: dict[str, Derived] = field(default_factory=dict[str, Derived])
     weights: dict[str, str] = field(default_factory=dict[str, str])
     shared: dict[tuple[str, tuple[int, ...], bytes], str] = field(
         default_factory=dict[tuple[str, tuple[int, ...], bytes], str]
@@ -87,7 +89,9 @@ class Scope(Writer):
         return total
 
     def _solved(self, symbol: str) -> str:
-        """The symbol from an extent that holds it once: (extent - the rest) / coefficient."""
+        """The symbol as it follows from others, or from an extent that holds it once: (extent - the rest) / coefficient."""
+        if symbol in self.derived:
+            return self._function(self.derived[symbol])
         if symbol not in self.sources:
             raise Unwritable(f"no shape tells the symbolic extent {symbol}")
         name, axis, dim = self.sources[symbol]
@@ -97,6 +101,19 @@ class Scope(Writer):
         if rest != 0:
             extent = self.emit("Sub", extent, self.extents((rest,)))
         return extent if coefficient == 1 else self.emit("Div", extent, self.ints((coefficient,)))
+
+    def _function(self, of: Derived) -> str:
+        first, second = self.extents((of.first,)), self.extents((of.second,))
+        match of.function:
+            case "floor_div":  # ONNX's division rounds towards zero
+                rest = self.emit("Mod", first, second, fmod=0)
+                return self.emit("Div", self.emit("Sub", first, rest), second)
+            case "min" | "max":
+                return self.emit(of.function.capitalize(), first, second)
+            case "broadcast":
+                return self.emit("Where", self.emit("Equal", first, self.ints((1,))), second, first)
+            case other:
+                raise Unwritable(f"the extent {of.name} is {other} of others")
 
 
 def _first(dim: Sym) -> Sym:

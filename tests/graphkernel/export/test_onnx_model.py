@@ -108,6 +108,26 @@ def test_an_extent_that_operands_do_not_tell_is_given_to_the_function() -> None:
         np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
+@pytest.mark.parametrize("rows", [1, 4, 5, 9])
+def test_extents_that_follow_by_more_than_a_polynomial_are_computed(rows: int) -> None:
+    """Half of N, at most 8 of N, what broadcasts: a strided convolution, a cut and a sum of two inputs."""
+    nodes = [
+        helper.make_node("MaxPool", ["x"], ["half"], kernel_shape=[2, 2], strides=[2, 2], pads=[0, 0, 1, 1]),
+        helper.make_node("Exp", ["half"], ["e"]),
+        helper.make_node("Slice", ["x", "from", "to", "axis"], ["cut"]),
+        helper.make_node("Tanh", ["cut"], ["t"]),
+    ]
+    x = np.random.default_rng(0).standard_normal((1, 2, rows, rows + 1)).astype(np.float32)
+    numbers = {"from": np.array([0]), "to": np.array([3]), "axis": np.array([2])}
+    given = model(nodes, {"x": x}, ("e", "t"), numbers, shapes={"x": (1, 2, "N", "M")})
+    graph = import_onnx(given)
+    for level in LEVELS:
+        for found, expected in zip(
+            run_written(gk.optimize(graph, level), [x]), run_onnxruntime(given, {"x": x}), strict=True
+        ):
+            np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
 def test_it_reads_back_and_computes_the_same(encoder: gk.Graph, tmp_path: Path) -> None:
     file = tmp_path / "fused.onnx"
     gk.save(gk.optimize(encoder), file)
