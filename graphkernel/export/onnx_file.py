@@ -13,6 +13,7 @@ from graphkernel.doors import write_whole, writing
 from graphkernel.errors import FrontendError
 from graphkernel.export.onnx_model import onnx_model
 from graphkernel.ir.graph import Graph
+from graphkernel.ir.types import dtype
 
 MOST_BYTES_INSIDE = 2**31 - 2**24  # protobuf reads no more than 2 GB; nodes need a little
 ALIGNMENT = 64
@@ -28,10 +29,12 @@ def save_onnx(graph: Graph, path: str | os.PathLike[str], most_bytes_inside: int
 
     file = Path(path)
     model = onnx_model(graph)
+    beside: dict[str, np.ndarray] = {}
     if sum(array.nbytes for array in model.weights.values()) > most_bytes_inside:
-        model.proto.graph.initializer.extend(_written_beside(model.weights, file.with_name(f"{file.name}.data")))
-    else:
-        for name, array in model.weights.items():
+        beside = {name: array for name, array in model.weights.items() if not dtype(array.dtype).is_opaque}
+        model.proto.graph.initializer.extend(_written_beside(beside, file.with_name(f"{file.name}.data")))
+    for name, array in model.weights.items():
+        if name not in beside:
             model.proto.graph.initializer.append(numpy_helper.from_array(array, name))
     write_whole(file, model.proto.SerializeToString(deterministic=True), FrontendError)
 

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -27,8 +28,9 @@ from graphkernel.export.onnx_scope import Scope
 from graphkernel.handoff import untold_symbols
 from graphkernel.ir.compare import difference
 from graphkernel.ir.graph import LEAVES, Builder, Graph, Node, Value, keep
-from graphkernel.ir.types import Sym, sym
-from graphkernel.ops.host import ONNX, operator_name
+from graphkernel.ir.types import Sym, is_whole, sym
+from graphkernel.ops.host import ONNX, domains_of, onnx_node, operator_name
+from graphkernel.ops.host_bodies import bodies_of
 from graphkernel.runtime.onnx_writer import DEFAULT_OPSET, Unwritable
 
 DOMAIN = "graphkernel"
@@ -63,6 +65,7 @@ class _Model:
         from onnx import helper
 
         scope = Scope(self.opset, derived={entry.name: entry for entry in graph.derived})
+        scope.taken.update(_names_in_bodies(graph))
         _name_inputs(scope, graph)
         ends = self.body(scope, graph, graph.output_names)
         inner = {value: name for value, name in scope.names.items() if value.node.op not in LEAVES and name not in ends}
@@ -70,7 +73,7 @@ class _Model:
             helper.make_graph(
                 scope.nodes, graph.name, [value_info(scope.names[value], value.type) for value in graph.inputs],
                 [value_info(name, value.type) for name, value in zip(ends, graph.outputs, strict=True)],
-                value_info=[value_info(name, value.type) for value, name in inner.items()],
+                value_info=[value_info(name, value.type) for value, name in inner.items() if not is_whole(value.type.dtype)],
             ),
             functions=[made for _, made in self.functions], opset_imports=_imports(graph, self.opset, bool(self.functions)),
             producer_name=DOMAIN, producer_version=__version__,
@@ -163,6 +166,20 @@ def _name_inputs(scope: Scope, graph: Graph) -> None:
             scope.read_symbols(value)
 
 
+def _names_in_bodies(graph: Graph) -> set[str]:
+    """What the bodies of operators such as Loop call their values: names of their own, which nothing outside may have."""
+    found: set[str] = set()
+    for node in graph.operators:
+        if node.op is ONNX:
+            waiting = list(bodies_of(onnx_node(node.attrs, map(str, range(len(node.args))), map(_label, node.outs))))
+            while waiting:
+                body = waiting.pop()
+                found.update(name for each in body.node for name in each.output)
+                found.update(each.name for each in (*body.input, *body.initializer))
+                waiting.extend(inner for each in body.node for inner in bodies_of(each))
+    return found
+
+
 def _constant(scope: Scope, node: Node) -> str:
     if node.data is None or node.data.array is None:
         raise OptionError(f"constant {node.name}: its content is not known; load the graph with its weights")
@@ -190,8 +207,8 @@ def _about(body: Graph) -> str:
 def _imports(graph: Graph, opset: int, calls_kernels: bool) -> list[Any]:
     from onnx import helper
 
-    domains = {node.attrs.str("domain", ""): node.attrs.int("opset") for node in graph.operators if node.op is ONNX}
-    versions = {**domains, "": opset} | ({DOMAIN: 1} if calls_kernels else {})
+    own = (domains_of(node.attrs).items() for node in graph.operators if node.op is ONNX)
+    versions = {**dict(chain.from_iterable(own)), "": opset} | ({DOMAIN: 1} if calls_kernels else {})
     return [helper.make_opsetid(domain, number) for domain, number in sorted(versions.items())]
 
 

@@ -12,8 +12,9 @@ from graphkernel.cluster.liveness import is_view
 from graphkernel.export.onnx_forms import FORMS, SAME
 from graphkernel.export.onnx_scope import Scope
 from graphkernel.ir.graph import Node, Value
-from graphkernel.ir.types import Category, DType, Sym, TensorType, dtype
+from graphkernel.ir.types import Category, DType, TensorType, dtype
 from graphkernel.ops.host import ONNX, onnx_node
+from graphkernel.ops.host_values import type_proto
 from graphkernel.runtime.onnx_text import write
 from graphkernel.runtime.onnx_writer import Unwritable, element_type, result_names
 
@@ -120,8 +121,7 @@ def value_info(name: str, type_: TensorType) -> Any:  # an onnx message
     """The type of a value; symbols and what is computed of them are ``dim_param``."""
     from onnx import helper
 
-    dims = [str(dim) if isinstance(dim, Sym) else dim for dim in type_.shape]
-    return helper.make_tensor_value_info(name, element_type(type_.dtype), dims)
+    return helper.make_value_info(name, type_proto(type_))
 
 
 def _check_types(node: Node) -> None:

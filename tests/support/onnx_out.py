@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import onnx
@@ -27,7 +28,7 @@ def run_written(graph: Graph, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
     return run_model(written(graph), arrays)
 
 
-def run_model(model: ModelProto | str, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+def run_model(model: ModelProto | str, arrays: Sequence[np.ndarray]) -> list[Any]:
     """The outputs of a model, or of the model in a file, by onnxruntime."""
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
@@ -36,4 +37,5 @@ def run_model(model: ModelProto | str, arrays: Sequence[np.ndarray]) -> list[np.
     source = model if isinstance(model, str) else model.SerializeToString()
     session = onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
     names = [argument.name for argument in session.get_inputs()]
-    return [np.asarray(x) for x in session.run(None, dict(zip(names, map(np.asarray, arrays), strict=True)))]
+    given = [np.asarray(x) if np.isscalar(x) else x for x in arrays]
+    return list(session.run(None, dict(zip(names, given, strict=True))))
