@@ -60,7 +60,7 @@ def warm_start(model: Path, rounds: int) -> Times:
     with tempfile.TemporaryDirectory() as folder:
         inputs, package = Path(folder, "inputs.npz"), Path(folder, "model.gkx")
         environment = {**os.environ, "GRAPHKERNEL_CACHE_DIR": str(Path(folder, "cache"))}
-        np.savez(inputs, **_inputs(model))  # pyright: ignore[reportArgumentType]  # numpy's keywords take any array
+        np.savez(inputs, **_inputs(model, Path(folder)))  # pyright: ignore[reportArgumentType]  # numpy's keywords take any array
         build = f"import graphkernel as gk; gk.compile(gk.load({str(model)!r})).save({str(package)!r})"
         _process([sys.executable, "-c", build], environment)
         runs: dict[str, list[dict[str, list[float]]]] = {way: [] for way in WAYS}
@@ -79,11 +79,12 @@ def warm_start(model: Path, rounds: int) -> Times:
     }
 
 
-def _inputs(model: Path) -> dict[str, np.ndarray]:
+def _inputs(model: Path, folder: Path) -> dict[str, np.ndarray]:
     import onnxruntime
 
     onnxruntime.set_default_logger_severity(4)
-    return next(iter(accepted(onnxruntime.InferenceSession(str(model), providers=["CPUExecutionProvider"]), seed=0)))
+    session = onnxruntime.InferenceSession(str(model), providers=["CPUExecutionProvider"])
+    return accepted(session, 0, folder / "tried")[0]
 
 
 def _process(command: Sequence[str], environment: Mapping[str, str]) -> str:
