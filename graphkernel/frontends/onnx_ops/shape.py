@@ -70,6 +70,8 @@ def unsqueeze(call: OnnxCall) -> Results:
 def squeeze(call: OnnxCall) -> Results:
     """Without axes, all of extent 1 go."""
     axes = call.axes(1, since=13)
+    if axes is None and static(shape_of(call.operands[0])) is None:
+        return Declined("which extents are 1 is known at run time")
     return axes if isinstance(axes, Declined) else ops.squeeze(call.operands[0], axes)
 
 

@@ -70,6 +70,13 @@ CASES: dict[str, Case] = {
     "equal parts": ([node("Split", ["x"], ["y", "z"], axis=2)], {"x": X}, {}, {"x": THREE}, 13),
     "new axes": ([node("Unsqueeze", ["x", "a"], ["y"])], {"x": X, "a": whole(1, 0)}, {}, {}, 18),
     "axes that go": ([node("Squeeze", ["x", "a"], ["y"])], {"x": X[:1], "a": whole(0)}, {}, {}, 18),
+    "axes of extent 1": (
+        [node("Squeeze", ["x"], ["t"]), node("Neg", ["t"], ["y"])],
+        {"x": X[:1]},
+        {},
+        {"x": NAMES},
+        18,
+    ),
     "shape of zeros": ([node("ConstantOfShape", ["a"], ["y"])], {"a": whole(2, 3)}, {}, {}, 18),
     "depth": ([node("OneHot", ["a", "b", "c"], ["y"])], {"a": whole(1, 2), "b": whole(4)}, {"c": scale(0, 1)}, {}, 18),
     "number of the largest": ([node("TopK", ["x", "a"], ["y", "z"])], {"x": X, "a": whole(2)}, {}, {"x": NAMES}, 18),
@@ -174,3 +181,27 @@ def test_elements_of_a_table_keep_their_type(of: Any, places: Any) -> None:
     (got,) = gk.compile(import_onnx(made), opt_level=2)(i)
     assert got.dtype == table.dtype
     np.testing.assert_array_equal(got, table[i])
+
+
+OLD: list[tuple[NodeProto, dict[str, np.ndarray], int]] = [
+    (node("Pad", ["x"], ["y"], pads=[0, 0, 1, 1, 0, 0, 2, 0], value=2.0), {}, 7),
+    (node("Pad", ["x"], ["y"], pads=[0, 0, 1, 1, 0, 0, 1, 0], mode="reflect"), {}, 7),
+    (node("Clip", ["x"], ["y"], min=0.2, max=0.6), {}, 7),
+    (node("BatchNormalization", ["x", "s", "s", "s", "s"], ["y"]), {"s": scale(1, 2, 3)}, 7),
+    (node("TopK", ["x"], ["y", "z"], k=2), {}, 7),
+    (node("Dropout", ["x"], ["y", "mask"]), {}, 7),
+    (node("Squeeze", ["x"], ["y"], axes=[0]), {}, 9),
+    (node("Split", ["x"], ["y", "z"], axis=1, split=[1, 2]), {}, 9),
+    (node("MaxPool", ["x"], ["y"], kernel_shape=[2, 2]), {}, 7),
+    (node("AveragePool", ["x"], ["y"], kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1]), {}, 7),
+]
+
+
+@pytest.mark.parametrize("case", range(len(OLD)))
+def test_operators_of_old_opsets(case: int) -> None:
+    made, constants, opset = OLD[case]
+    x = X.reshape(1, 3, 2, 4)
+    of = model([made], {"x": x}, [made.output[0]], constants, opset, {"x": (1, 3, "H", 4)})
+    (got,), (wanted, *_) = gk.compile(import_onnx(of), opt_level=2)(x), run_onnxruntime(of, {"x": x})
+    assert (got.shape, got.dtype) == (wanted.shape, wanted.dtype)
+    np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-5)
