@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import signal
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -113,5 +114,11 @@ def test_an_interrupt_while_a_team_starts_is_raised_behind_the_kernel(
         sum(range(1000))  # where the interpreter looks for signals
 
     monkeypatch.setattr(team, "startable", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        kernel()
+    before = signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # a shell starts jobs in the background without it
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            kernel()
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -34,12 +34,6 @@ def gathered() -> Graph:
     return imported([node], {"table": MATRIX}, np.zeros(2, np.int64), ("N",))
 
 
-def cut() -> Graph:
-    names = ("starts", "ends", "axes")
-    node = helper.make_node("Slice", ["x", *names], ["y"], name="five_rows")
-    return imported([node], dict(zip(names, (np.asarray([v]) for v in (0, 5, 0)), strict=True)))
-
-
 def scattered() -> Graph:
     node = helper.make_node("ScatterElements", ["data", "x", "updates"], ["y"], name="put")
     constants = {"data": np.zeros(4, np.float32), "updates": np.ones(2, np.float32)}
@@ -48,7 +42,6 @@ def scattered() -> Graph:
 
 CASES: dict[str, tuple[Callable[[], Graph], str, Array, Array]] = {
     "an index beyond its axis": (gathered, "Gather look_up", np.asarray([7, 0]), np.asarray([2, 0])),
-    "a slice beyond its axis": (cut, "Slice five_rows", MATRIX, np.zeros((5, 4), np.float32)),
     "a place beyond the end": (scattered, "ScatterElements put", np.asarray([9, 0]), np.asarray([1, 0])),
 }
 
