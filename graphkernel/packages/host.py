@@ -47,9 +47,9 @@ class PackagedHost:
         return PackagedHost(library, numbers, by_number, content, weights, library.name)
 
     def group(self, node: Node) -> str | None:
-        """The region that it was in."""
+        """The group that it was in; None for what was in no region."""
         record = self.records.get(self.numbers[node])
-        return None if record is None else record.model
+        return None if record is None else record.group
 
     def why_not(self, node: Node) -> str:
         """The report of the package says why."""

@@ -60,9 +60,11 @@ class Machine:
 class RegionRecord:
     """A region of the host library: its model's entry and digest, its operators by number, the names of what goes in and out.
 
-    ``weights`` are names in the model and digests of constants.
+    ``group`` is that of its operators, by which the planner forms regions; ``weights`` are names in the model and digests
+    of constants.
     """
 
+    group: str
     model: str
     sha256: str
     operators: tuple[int, ...]

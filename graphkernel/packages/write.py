@@ -35,7 +35,7 @@ from graphkernel.packages.reports import report_text
 from graphkernel.packages.tensors import most_bytes, write_tensors
 from graphkernel.runtime.executable import Executable
 from graphkernel.runtime.plan import Plan
-from graphkernel.runtime.regions import RegionStep
+from graphkernel.runtime.regions import RegionStep, group_of
 from graphkernel.runtime.steps import KernelStep
 from kernelgen.errors import ArgumentError
 from kernelgen.native.call import NativeKernel
@@ -154,7 +154,7 @@ class _Kernels:
 def _region(step: RegionStep, number: int, numbers: Mapping[Node, int], weights: Weights) -> RegionRecord:
     model = step.session.model
     return RegionRecord(
-        f"regions/{number}.onnx", _digest(model.content), tuple(numbers[node] for node in step.nodes),
+        group_of(model), f"regions/{number}.onnx", _digest(model.content), tuple(numbers[node] for node in step.nodes),
         step.input_names, step.output_names,
         tuple((name, weights.digest(array)) for name, array in sorted(model.weights.items())),
     )  # fmt: skip

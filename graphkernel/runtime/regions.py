@@ -71,8 +71,8 @@ class OnnxRuntimeHost:
 
         What takes Python's objects, on one thread, is no reason for others to do without the pool.
         """
-        objects = " objects" if has_objects(value.type for value in (*node.args, *node.outs)) else ""
-        return None if self.why_not(node) else f"opset {self._opset_of(node)}{objects}"
+        objects = has_objects(value.type for value in (*node.args, *node.outs))
+        return None if self.why_not(node) else _group(self._opset_of(node), objects)
 
     def why_not(self, node: Node) -> str:
         """Why the node cannot be written as ONNX, or onnxruntime has it not for these types; empty when it can."""
@@ -115,6 +115,18 @@ class OnnxRuntimeHost:
     def _opset_of(self, node: Node) -> int:
         default_domain = node.op.name == "Onnx" and not node.attrs.str("domain", "")
         return node.attrs.int("opset") if default_domain else self.opset
+
+
+def group_of(model: RegionModel) -> str:
+    """The group of the operators that a region's model holds."""
+    from onnx import ModelProto
+
+    imports = ModelProto.FromString(model.content).opset_import
+    return _group(next(entry.version for entry in imports if not entry.domain), model.objects)
+
+
+def _group(opset: int, objects: bool) -> str:
+    return f"opset {opset} objects" if objects else f"opset {opset}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -66,8 +66,14 @@ def mixed(x):
     return ops.cast(x, "bfloat16") * 3.0, ops.reduce_sum(x, axis=0), ops.matmul(x, WEIGHT)
 
 
+def viewed(x):
+    view = ops.reshape(ops.matmul(x, WEIGHT), (16, 4))  # of one region's result, for another one's operand
+    return ops.matmul(view, ops.reshape(ops.exp(view), (4, 16)))
+
+
 NETS: dict[str, Callable[[], gk.Graph]] = {
     "symbols": lambda: traced("N"),
+    "a view between regions": lambda: gk.trace(viewed, gk.spec((4, 32), "float32")),
     "several types": lambda: gk.trace(mixed, gk.spec(("N", 32), "float32")),
     "inputs written in place": lambda: gk.trace(in_place, gk.spec((64,), "float32"), gk.spec((64,), "float32")),
     "threads": lambda: gk.trace(lambda x: ops.exp(x) + 1.0, gk.spec((2000, 512), "float32")),
