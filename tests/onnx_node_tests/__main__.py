@@ -21,6 +21,7 @@ from typing import Any
 
 from tests.onnx_node_tests.cases import NodeCase, node_cases
 from tests.onnx_node_tests.check import Kind, Outcome, check
+from tests.onnx_node_tests.opinion import failure_of_onnxruntime
 
 CACHE_VARIABLE = "GRAPHKERNEL_CACHE_DIR"
 FAILURES = (Kind.WRONG, Kind.INTERNAL)
@@ -36,7 +37,9 @@ def main() -> None:
         os.environ[CACHE_VARIABLE] = folder
         for level in levels:
             outcomes = _checked(cases, level)
-            found[str(level)] = _level_record(outcomes)
+            refused = [case for case in cases if outcomes[case.name].kind is Kind.REFUSED]
+            theirs = {case.name: failure_of_onnxruntime(case) for case in refused}
+            found[str(level)] = _level_record(outcomes) | {"refused_where_onnxruntime_says": theirs}
             _report(level, outcomes)
     if arguments.json:
         Path(arguments.json).write_text(json.dumps(_record(found), indent=1) + "\n")

@@ -82,18 +82,20 @@ class SimulatedEntry:
                 np.copyto(array, given[parameter_of(buffer)].reshape(array.shape))
 
     def sample(self, arrays: tuple[Any, ...], symbols: tuple[int, ...] = ()) -> Sample:
-        """Runs all blocks where that takes seconds, else the first, the last and some between.
+        """Runs all blocks where that takes seconds, else the first, the last and some between; all, if half a minute will do,
+        where some say nothing.
 
         Raises UnsupportedError("budget") where one takes minutes, or the cores wait for each other.
         """
         sizes = self._sizes(symbols)
         blocks = blocks_of(self.nest, self.machine, sizes)
         statements = statements_run(self.kernel, blocks, sizes)
-        if statements <= MOST_STATEMENTS:
+        count = max(MOST_STATEMENTS * blocks // max(statements, 1), LEAST_BLOCKS)
+        has_samples = count < blocks and self._has_samples
+        if statements <= (MOST_STATEMENTS if has_samples else MOST_SAMPLED):
             self(arrays, symbols)
             return Sample((None,) * len(arrays), blocks, blocks)
-        count = max(MOST_STATEMENTS * blocks // statements, LEAST_BLOCKS)
-        if count >= blocks or count * statements > MOST_SAMPLED * blocks or not self._has_samples:
+        if not has_samples or count * statements > MOST_SAMPLED * blocks:
             raise UnsupportedError("budget", f"the blocks of kernel {self.nest.name!r} run {statements} statements")
         chosen = {k * (blocks - 1) // (count - 1) for k in range(count)}
         self._run(arrays, symbols, chosen)
