@@ -154,7 +154,7 @@ class _Kernels:
 def _region(step: RegionStep, number: int, numbers: Mapping[Node, int], weights: Weights) -> RegionRecord:
     model = step.session.model
     return RegionRecord(
-        group_of(model), f"regions/{number}.onnx", _digest(model.content), tuple(numbers[node] for node in step.nodes),
+        group_of(step), f"regions/{number}.onnx", _digest(model.content), tuple(numbers[node] for node in step.nodes),
         step.input_names, step.output_names,
         tuple((name, weights.digest(array)) for name, array in sorted(model.weights.items())),
     )  # fmt: skip

@@ -117,12 +117,13 @@ class OnnxRuntimeHost:
         return node.attrs.int("opset") if default_domain else self.opset
 
 
-def group_of(model: RegionModel) -> str:
-    """The group of the operators that a region's model holds."""
+def group_of(step: RegionStep) -> str:
+    """The group of a region's operators."""
     from onnx import ModelProto
 
-    imports = ModelProto.FromString(model.content).opset_import
-    return _group(next(entry.version for entry in imports if not entry.domain), model.objects)
+    first, imports = step.nodes[0], ModelProto.FromString(step.session.model.content).opset_import
+    opset = next(entry.version for entry in imports if not entry.domain)
+    return _group(opset, has_objects(value.type for value in (*first.args, *first.outs)))
 
 
 def _group(opset: int, objects: bool) -> str:

@@ -142,5 +142,9 @@ def test_cores_that_meet_have_no_sample(monkeypatch: pytest.MonkeyPatch) -> None
     kernel = compile(column_sum(2000, 640), "ascend")
     assert "CrossCore" in kernel.source
     (x,) = draw(kernel.desc, 0)
+    whole = kernel.sample([x], [np.zeros(640, np.float32)])
+    assert whole is not None
+    assert whole.blocks == whole.blocks_in_all
+    monkeypatch.setattr(entry, "MOST_SAMPLED", 1)
     with pytest.raises(UnsupportedError, match="budget"):
         kernel.sample([x], [np.zeros(640, np.float32)])
