@@ -18,7 +18,8 @@ from typing import Any
 
 import numpy as np
 
-Results = list[np.ndarray]
+from benchmarks.memory import peak
+
 Run = Callable[[dict[str, np.ndarray]], Sequence[Any]]
 
 
@@ -42,12 +43,12 @@ def measure(side: str, model: Path, folder: Path) -> dict[str, Any]:
     run = _ours(model) if side == "graphkernel" else _theirs(model)
     sets = list(_sets(folder))
     results = run(sets[0])
-    took, peak = time.perf_counter() - start, _peak_kib()
+    took, most = time.perf_counter() - start, round(peak() * 1024)
     threads = len(os.listdir("/proc/self/task"))
     _write(folder / f"{side}0.npz", results)
     for number, arrays in enumerate(sets[1:], 1):
         _write(folder / f"{side}{number}.npz", run(arrays))
-    return {"seconds": round(took, 3), "peak_kib": peak, "threads": threads}
+    return {"seconds": round(took, 3), "peak_kib": most, "threads": threads}
 
 
 def _ours(model: Path) -> Run:
@@ -86,12 +87,6 @@ def _write(path: Path, results: Sequence[Any]) -> None:
         for part, each in enumerate(result if isinstance(result, list) else [result])
     }
     np.savez(path, **flat)  # pyright: ignore[reportArgumentType]
-
-
-def _peak_kib() -> int:
-    """The most memory that this process ever held."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return int(next(line.split()[1] for line in lines if line.startswith("VmHWM")))
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ quantized one turns a rounding error into a whole step where a number lies betwe
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +20,7 @@ SMALLEST_SCALE = 1e-3
 """Results below this are what is left of larger numbers, a saturated sigmoid's say: they are compared on this scale."""
 
 
-def verdict(folder: Path) -> dict[str, object]:
+def verdict(folder: Path) -> dict[str, Any]:
     """How far ours and onnxruntime's own are apart over all sets, and what does not agree (nothing when all does)."""
     apart, own, wrong = 0.0, 0.0, list[str]()
     for path in sorted(folder.glob("expected*.npz")):
