@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from graphkernel.ops.host_bodies import bodies_of, captured_names, rename, taken_out
+from graphkernel.ops.host_bodies import bodies_of, captured_names, forget_notes, rename, taken_out
 
 if TYPE_CHECKING:
     from onnx import GraphProto, NodeProto, TensorProto
@@ -20,6 +20,7 @@ def closed(node: NodeProto) -> tuple[NodeProto, dict[str, TensorProto]]:
         for number, body in enumerate(graphs):
             rename(body, {}, f"{attribute.name}.{number}/" if number else f"{attribute.name}/")
             weights.update(taken_out(body))
+            forget_notes(body)
     made.input.extend(captured_names(made))
     return made, weights
 

@@ -47,7 +47,7 @@ class Token(NamedTuple):
 _PATTERN = re.compile(
     rf"(?P<space>(?:\s+|\#[^\n]*)+)|(?P<DIGEST>sha256:[0-9a-f]+)|(?P<TYPE>{TYPE_PATTERN})"
     r"|(?P<NUMBER>-?(?:inf\b(?!\.)|nan\(0x[0-9a-f]+\)|nan\b(?!\.)|\d+(?:\.\d*)?(?:[eE][+-]?\d+)?))"
-    rf'|(?P<NAME>{NAME})|(?P<STRING>"(?:[^"\\\n]|\\.)*")|(?P<SIGN>->|[-+*(){{}}\[\],:=])'
+    rf'|(?P<NAME>{NAME})|(?P<STRING>"(?:[^"\\\n]++|\\.)*+")|(?P<SIGN>->|[-+*(){{}}\[\],:=])'
 )
 
 

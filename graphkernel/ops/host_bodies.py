@@ -77,6 +77,21 @@ def rename(body: GraphProto, names: Mapping[str, str], prefix: str = "") -> None
             rename(inner, scope, prefix and f"{prefix}{position}.{number}/")
 
 
+NOTES = ("doc_string", "metadata_props")
+
+
+def forget_notes(body: GraphProto) -> None:
+    """Takes out of a body, in place, what its author and exporter noted: stack traces are far longer than what they are of."""
+    parts = [body, *body.node, *body.initializer, *body.input, *body.output, *body.value_info]
+    parts += [attribute for node in body.node for attribute in node.attribute]
+    for part in parts:
+        for field in NOTES:
+            if field in part.DESCRIPTOR.fields_by_name:
+                part.ClearField(field)
+    for inner in (inner for node in body.node for inner in bodies_of(node)):
+        forget_notes(inner)
+
+
 def taken_out(body: GraphProto) -> dict[str, TensorProto]:
     """Takes the large constants out of a closed body, in place; results of the body stay."""
     results = {info.name for info in body.output}

@@ -152,3 +152,14 @@ def test_bodies_too_deep_are_refused() -> None:
     of = model([node("If", "c", "y", then_branch=inner, else_branch=TWICE)], {"x": X, "c": YES})
     with pytest.raises(FrontendError, match="bodies are nested deeper than 16 levels"):
         import_onnx(of)
+
+
+def test_what_exporters_note_in_bodies_is_left_out() -> None:
+    plain, noted = made("shapes that differ"), made("shapes that differ")
+    conditional = next(each for each in noted.graph.node if each.op_type == "If")
+    for attribute in conditional.attribute:
+        attribute.g.doc_string = "a note"
+        for inner in attribute.g.node:
+            inner.doc_string = "a note"
+            inner.metadata_props.add(key="stack_trace", value="a long note")
+    assert str(import_onnx(noted)) == str(import_onnx(plain))

@@ -1,5 +1,6 @@
 """The text form: what it looks like, that it reads back, and what its errors say."""
 
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 
 from graphkernel.errors import ParseError
 from graphkernel.ir.graph import Alias, Builder, ConstantData, Graph
+from graphkernel.ir.scanner import tokens
 from graphkernel.ir.text import parse, show
 from graphkernel.ir.types import TensorType, dtype, sym
 from graphkernel.ops import OPS
@@ -32,6 +34,17 @@ graph "odd name"(x: f32[N, 4], w: f32[4], "in.put 1": i32[2*N + 1], n: f16[]@NC1
   return f_0, w -> w, 2.5:f64
 }
 """
+
+
+@pytest.mark.parametrize("piece", ["ab", r"\\n", r"a\"b"])
+def test_a_long_text_is_read_in_memory_of_its_length(piece: str):
+    text = f'"{piece * 100_000}"'
+    tracemalloc.start()
+    (token, _) = tokens(text)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert token.text == text
+    assert peak < 8 * len(text)
 
 
 def test_a_small_graph_reads_and_prints_as_documented():
