@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any
 
 from docs.markdown import page, table
 from docs.measured import read
 from graphkernel.frontends.onnx import rules
+from graphkernel.frontends.onnx_functions import PRODUCTS
 
+WRITTEN_OUT = "operators of ours, as ONNX writes it out"
 INTRODUCTION = """Every model that onnxruntime runs is meant to load. An operator with a rule becomes operators of ours: they
-are expanded, simplified and fused into kernels where that is possible. Any other operator, of whatever domain the installed
-onnxruntime knows, stays as it is, and onnxruntime runs it between the kernels. A rule declines a node that it cannot say (a
-data type that we do not calculate in, amounts that are known at run time only); onnxruntime then runs that node as well.
+are expanded, simplified and fused into kernels where that is possible; so does one that ONNX itself writes out in operators
+that have rules (unless there are products in it, which a library computes in one piece). Any other operator, of whatever
+domain the installed onnxruntime knows, stays as it is, and onnxruntime runs it between the kernels. A rule declines a node
+that it cannot say (a data type that we do not calculate in, amounts that are known at run time only); onnxruntime then runs
+that node as well.
 
 What became of a model: `graphkernel report MODEL`; of one operator: `graphkernel explain MODEL --why Conv Relu`."""
 
@@ -23,17 +27,32 @@ def onnx() -> Mapping[str, str]:
 
     known = sorted({schema.name for schema in defs.get_all_schemas() if not schema.domain and not schema.deprecated})
     ours = rules()
-    rows = [(f"`{name}`", "operators of ours" if name in ours else "onnxruntime") for name in known]
+    rows = [(f"`{name}`", _becomes(name, ours)) for name in known]
     count = sum(name in ours for name in known)
+    written = sum(text == WRITTEN_OUT for _, text in rows)
     return {
         "docs/onnx.md": page(
             "ONNX operators",
             INTRODUCTION,
             _tests(),
-            f"Of the {len(known)} operators of ONNX's own domain {count} have a rule.",
+            f"Of the {len(known)} operators of ONNX's own domain {count} have a rule, and {written} more are written out by "
+            "ONNX itself in operators that have one.",
             table(("operator", "becomes"), rows),
         )
     }
+
+
+def _becomes(name: str, ours: Container[str]) -> str:
+    """What becomes of an operator."""
+    from onnx import defs
+
+    schema: Any = defs.get_schema(name)
+    if name in ours:
+        return "operators of ours"
+    if schema.has_context_dependent_function:
+        return "onnxruntime, or operators of ours as ONNX writes it out"
+    kinds = {node.op_type for node in schema.function_body.node} if schema.has_function else {name}
+    return WRITTEN_OUT if all(kind in ours for kind in kinds - PRODUCTS) and not kinds & PRODUCTS else "onnxruntime"
 
 
 def _tests() -> str:

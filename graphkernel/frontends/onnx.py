@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from graphkernel import ops
 from graphkernel.catalogue import collect
 from graphkernel.doors import UNFIT
 from graphkernel.errors import FrontendError, TypeRuleError
@@ -23,6 +24,15 @@ from graphkernel.frontends.onnx_bodies import branch, closed, has_bodies
 from graphkernel.frontends.onnx_builder import ModelBuilder
 from graphkernel.frontends.onnx_check import array_of, checked_nodes, named
 from graphkernel.frontends.onnx_derived import DependsOnDataError
+from graphkernel.frontends.onnx_functions import (
+    WIDE,
+    NotWholeError,
+    is_narrow,
+    narrow_results,
+    operand_name,
+    result_name,
+    written_out,
+)
 from graphkernel.frontends.onnx_generic import constant_attributes, generic_attributes, inferred_types
 from graphkernel.frontends.onnx_nodes import Placed, live_nodes, opsets_of
 from graphkernel.frontends.onnx_ops.base import Declined, OnHost, OnnxCall, OnnxRule, Operand, Results
@@ -143,7 +153,10 @@ class _Imported:
 
 @dataclass
 class _Importer:
-    """The values so far, by ONNX name, what may still be computed, and the types that the model declares for some."""
+    """The values so far, by ONNX name, what may still be computed, and the types that the model declares for some.
+
+    With ``whole`` an operator that would be the host library's raises ``NotWholeError``.
+    """
 
     opsets: dict[str, int]
     allowance: Allowance
@@ -152,6 +165,7 @@ class _Importer:
     builder: ModelBuilder
     values: dict[str, _Imported] = field(default_factory=dict[str, _Imported])
     doubts: list[str] = field(default_factory=list[str])
+    whole: bool = False
 
     def parameters(self, infos: Sequence[ValueInfoProto]) -> list[Value]:
         """The inputs of the graph, with the extents that were given numbers."""
@@ -242,9 +256,40 @@ class _Importer:
         found: Results = Declined("no rule")
         if rule is not None:
             found = self._converted(rule, self._recorded(call))
+        if isinstance(found, Declined):
+            found = self._written_out(call, node, where) or found
         if isinstance(found, Declined | OnHost):
             return self._generic(call, node, where, found)
         return tuple(found) if isinstance(found, tuple | list) else (found,)
+
+    def _written_out(self, call: OnnxCall, node: NodeProto, where: str) -> tuple[Operand, ...] | None:
+        """What an operator is as ONNX writes it out, where all of that has rules; narrow floats are rounded at its end."""
+        if _has_opaque(call):
+            return None
+        wide = [_widened(operand) for operand in call.operands]
+        types = [None if x is None else TensorType(tuple(x.shape), dtype(x.dtype)) for x in wide]
+        written = written_out(node, types, call.opset)
+        if written is None:
+            return None
+        values = {
+            operand_name(place): _Imported(operand, content)
+            for place, (operand, content) in enumerate(zip(wide, call.extents, strict=True))
+        }
+        body, opset = written
+        inner = _Importer({"": opset}, self.allowance, self.symbols, {}, self.builder, values, whole=True)
+        try:
+            with self.builder.held(), self.symbols.derive.tried():
+                found = inner.body(body, where)
+                return _narrowed(found, node, call)
+        except (NotWholeError, FrontendError):
+            return None
+
+    def body(self, body: GraphProto, where: str) -> dict[str, Operand]:
+        """The nodes of an operator that is written out; its results by name."""
+        wanted = [info.name for info in body.output]
+        for placed in live_nodes([Placed(node, position) for position, node in enumerate(body.node)], wanted):
+            self.node(placed.node, f"{where}, {placed.place}")
+        return {name: self.values[name].operand for name in wanted}
 
     def _converted(self, rule: OnnxRule, call: OnnxCall) -> Results:
         """What the rule says; where numbers that are known cannot be computed now, the operators stay."""
@@ -274,6 +319,8 @@ class _Importer:
         return replace(call, operands=(self._tensor(call.operands[0]), *call.operands[1:]))
 
     def _generic(self, call: OnnxCall, node: NodeProto, where: str, reason: Declined | OnHost) -> tuple[Operand, ...]:
+        if self.whole:
+            raise NotWholeError(node.op_type)
         tensors = [None if operand is None else self._tensor(operand) for operand in call.operands]
         values = [tensor.value for tensor in tensors if tensor is not None]
         extents = self.symbols.unknown(self.builder.behind(values), self.declared)
@@ -296,6 +343,21 @@ class _Importer:
             attrs = constant_attributes(array, self.opsets)
             return Tensor(self.builder.node(ONNX, (), attrs).out, self.builder)
         return Tensor(self.builder.constant(array), self.builder)
+
+
+def _widened(operand: Operand) -> Operand:
+    return ops.cast(operand, dtype(WIDE)) if operand is not None and is_narrow(dtype(operand.dtype)) else operand
+
+
+def _narrowed(found: Mapping[str, Operand], node: NodeProto, call: OnnxCall) -> tuple[Operand, ...]:
+    """The results in their places, in the data types that the operands had."""
+    types = [None if operand is None else dtype(operand.dtype) for operand in call.operands]
+    narrow = narrow_results(node, types, call.opset)
+    results = [found.get(result_name(place)) for place in range(len(node.output))]
+    return tuple(
+        ops.cast(result, narrow[place]) if result is not None and place in narrow else result
+        for place, result in enumerate(results)
+    )
 
 
 def _has_opaque(call: OnnxCall) -> bool:

@@ -6,10 +6,12 @@ defines it. Operators of ours that take for granted that no extent is 0 are not 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from graphkernel.errors import TypeRuleError
+from graphkernel.frontends.onnx_derived import take_back
 from graphkernel.ir.definitions import defined_by, mentioned_by
 from graphkernel.ir.graph import Builder, Node, Origin, Value
 from graphkernel.ir.opdef import OpDef
@@ -36,10 +38,29 @@ class ModelBuilder(Builder):
         self._unused = {_name_of(node) for node in nodes}
         self._numbers: dict[str, int] = {}
         self._behind: dict[Node, frozenset[str]] = {}
+        self._is_held = False
 
     def enter(self, node: NodeProto) -> None:
-        """What comes now stands for this node."""
-        self.origin, self._from = _name_of(node), Origin(node.op_type, node.name)
+        """What comes now stands for this node, unless it is written out for another."""
+        if not self._is_held:
+            self.origin, self._from = _name_of(node), Origin(node.op_type, node.name)
+
+    @contextmanager
+    def held(self) -> Generator[None]:
+        """All of what comes stands for the node that was entered last; where it fails, no label was given."""
+        around, self._is_held = self._is_held, True
+        unused, number = self.origin in self._unused, self._numbers.get(self.origin)
+        counts = len(self._numbers), len(self.origins)
+        try:
+            yield
+        except Exception:
+            for table, count in zip((self._numbers, self.origins), counts, strict=True):
+                take_back(table, count)
+            self._numbers |= {} if number is None else {self.origin: number}
+            self._unused |= {self.origin} if unused else set()
+            raise
+        finally:
+            self._is_held = around
 
     def label(self, wish: str) -> str:
         """The wish, or the name of the ONNX node; made unique by a number."""

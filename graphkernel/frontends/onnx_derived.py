@@ -10,8 +10,10 @@ it is not S. Such extents are ``needed`` as if nothing were cut, and an import t
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 from graphkernel.ir.derived import FUNCTIONS, Derived
 from graphkernel.ir.types import Dim, Sym, divide_exactly, substitute, sym, symbols_of
@@ -38,6 +40,20 @@ class DerivedExtents:
     entries: dict[str, Derived] = field(default_factory=dict[str, Derived])
     _known: dict[tuple[str, Dim, Dim], Dim] = field(default_factory=dict[tuple[str, Dim, Dim], Dim])
     _first: dict[str, Dim] = field(default_factory=dict[str, Dim])
+
+    @contextmanager
+    def tried(self) -> Generator[None]:
+        """Where what comes fails, nothing was derived."""
+        needed, tables = set(self.needed), (self.entries, self._known, self._first)
+        counts = tuple(map(len, tables))
+        try:
+            yield
+        except Exception:
+            self.told -= set(list(self.entries)[counts[0] :])
+            self.needed = needed
+            for table, count in zip(tables, counts, strict=True):
+                take_back(table, count)
+            raise
 
     def floor_div(self, dividend: Dim, divisor: Dim) -> Dim:
         """The quotient rounded down. Raises ``ZeroDivisionError``."""
@@ -153,6 +169,12 @@ class DerivedExtents:
             self.entries[name] = Derived(name, function, first, second)
             self._known[key] = sym(name)
         return self._known[key]
+
+
+def take_back(table: dict[Any, Any], count: int) -> None:
+    """Leaves the first entries of a table."""
+    while len(table) > count:
+        table.popitem()
 
 
 def _bounds(entry: Derived, upper: bool) -> Iterator[tuple[Dim, int]]:

@@ -1,8 +1,10 @@
 """One rule per ONNX operator: how it is said in our operators.
 
 Reading order: ``base`` (what a rule is and what it is given), ``arithmetic``, ``logic``, ``shape``, ``reduction``,
-``activation``, ``linear`` (products, convolution, pooling), ``random`` (drawn numbers), ``extents`` (what is known of
-shape tensors), ``result_shapes`` (of operators without a rule, where ONNX's inference gives up) with ``windows``.
+``normalization``, ``activation``, ``losses``, ``linear`` (products, convolution, pooling), ``random`` (drawn numbers),
+``extents`` (what is known of shape tensors), ``result_shapes`` (of operators without a rule, where ONNX's inference gives
+up) with ``windows``.
 
-An operator without a rule, or whose rule declines, becomes the generic ``Onnx`` operator and runs on onnxruntime.
+An operator without a rule, or whose rule declines, is written out as ONNX does, if all of that has rules; else it becomes the
+generic ``Onnx`` operator and runs on onnxruntime.
 """

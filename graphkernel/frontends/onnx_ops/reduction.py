@@ -54,6 +54,17 @@ def _norm1(x: Any, **where: Any) -> Any:  # a Tensor or array
     return ops.reduce_sum(ops.abs(x), **where)
 
 
+@rounded_once
+def _log_sum_exp(x: Any, axis: tuple[int, ...] | None, keep_dims: bool) -> Any:  # a Tensor or array
+    """Of numbers less their greatest, which is 0 where that is infinite: sums of the others do not overflow."""
+    if not dtype(x.dtype).is_float:
+        raise TypeRuleError("the logarithm of a sum of integers")
+    greatest = ops.reduce_max(x, axis=axis, keep_dims=True)
+    finite = ops.select(ops.is_finite(greatest), greatest, ops.zeros_like(greatest))
+    found = ops.log(ops.reduce_sum(ops.exp(ops.sub(x, finite)), axis=axis, keep_dims=keep_dims))
+    return ops.add(found, finite if keep_dims else ops.reshape(finite, shape_of(found)))
+
+
 REDUCE_SUM = _reduction("ReduceSum", ops.reduce_sum, SUM_AXES_OPERAND)
 
 
@@ -79,6 +90,7 @@ REDUCE_MAX = _reduction("ReduceMax", ops.reduce_max)
 REDUCE_MIN = _reduction("ReduceMin", ops.reduce_min)
 REDUCE_PROD = _reduction("ReduceProd", ops.reduce_prod)
 REDUCE_SUM_SQUARE = _reduction("ReduceSumSquare", _sum_square)
+REDUCE_LOG_SUM_EXP = _reduction("ReduceLogSumExp", _log_sum_exp)
 REDUCE_L1 = _reduction("ReduceL1", _norm1)
 REDUCE_L2 = _reduction("ReduceL2", _norm2)
 
@@ -102,15 +114,17 @@ LOG_SOFTMAX = _softmax("LogSoftmax", ops.log_softmax)
 
 @onnx_op("LayerNormalization")
 def layer_normalization(call: OnnxCall) -> Results:
-    """Its further results are mean and inverse deviation; MindSpore's are mean and variance, so only the first is taken."""
-    if call.results > 1:
-        return Declined("the statistics are wanted")
+    """Its further results are mean and inverse deviation in float32."""
     x, gamma = call.operands[:2]
     axis = call.attribute("axis", -1) % len(shape_of(x))
     if shape_of(gamma) != shape_of(x)[axis:]:
         return Declined("the scale has another shape than the normalised axes")
     beta = call.operand(2) if call.has(2) else _zeros(gamma)
     epsilon = call.attribute("epsilon", 1e-5)
+    if call.results > 1:
+        if call.attribute("stash_type", 1) != 1:
+            return Declined("the statistics are not computed in float32")
+        return ops.layer_norm_v3(x, gamma, beta, begin_norm_axis=axis, begin_params_axis=axis, epsilon=epsilon)
     return ops.layer_norm(x, gamma, beta, begin_norm_axis=axis, begin_params_axis=axis, epsilon=epsilon)[0]
 
 

@@ -59,6 +59,30 @@ def transpose(call: OnnxCall) -> Results:
     return ops.transpose(call.operands[0], call.attribute("perm"))
 
 
+@onnx_op("DepthToSpace")
+def depth_to_space(call: OnnxCall) -> Results:
+    """Channels become the points of a block; these are their major part, or with ``CRD`` their minor one."""
+    n, channels, *space = shape_of(call.operands[0])
+    size = call.attribute("blocksize")
+    rest = call.derive.floor_div(channels, size**2)
+    is_minor = call.attribute("mode", "DCR") == "CRD"
+    parts = (rest, size, size) if is_minor else (size, size, rest)
+    order = (0, 1, 4, 2, 5, 3) if is_minor else (0, 3, 4, 1, 5, 2)
+    moved = ops.transpose(ops.reshape(call.operands[0], (n, *parts, *space)), order)
+    return ops.reshape(moved, (n, rest, *(extent * size for extent in space)))
+
+
+@onnx_op("SpaceToDepth")
+def space_to_depth(call: OnnxCall) -> Results:
+    """The points of a block become the major part of the channels, or with ``CRD`` the minor one."""
+    n, channels, *space = shape_of(call.operands[0])
+    size = call.attribute("blocksize")
+    height, width = (call.derive.floor_div(extent, size) for extent in space)
+    order = (0, 1, 3, 5, 2, 4) if call.attribute("mode", "DCR") == "CRD" else (0, 3, 5, 1, 2, 4)
+    moved = ops.transpose(ops.reshape(call.operands[0], (n, channels, height, size, width, size)), order)
+    return ops.reshape(moved, (n, channels * size**2, height, width))
+
+
 @onnx_op("Unsqueeze")
 def unsqueeze(call: OnnxCall) -> Results:
     """New axes of extent 1."""
