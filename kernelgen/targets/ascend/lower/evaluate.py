@@ -85,7 +85,7 @@ def reduced(context: Context, part: Accumulate, found: Value, lanes: Lanes, name
     if names:
         return held
     total = gathered_in(accumulator(part, lanes), part, held, lanes)
-    return fold(context.writer, context.machine, part.function, total, lanes.capacity)
+    return fold(lanes.along(()), part.function, total, lanes.capacity)
 
 
 def accumulator(part: Accumulate, lanes: Lanes) -> Held:

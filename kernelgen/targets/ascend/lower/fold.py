@@ -32,20 +32,21 @@ MAX, MIN = "WholeReduceMax", "WholeReduceMin"
 WHOLE = {"add": "WholeReduceSum", "maximum": MAX, "minimum": MIN, "logical_or": MAX, "logical_and": MIN}
 
 
-def fold(writer: Writer, machine: Machine, function: str, value: Held, lanes: int, room: int = 1) -> Held:
-    """One lane with the combination of ``lanes`` lanes, which are overwritten; its tile has ``room`` lanes at least.
+def fold(single: Lanes, function: str, value: Held, lanes: int) -> Held:
+    """One lane with the combination of ``lanes`` lanes, which are overwritten, for a turn of no axes.
 
-    The number of lanes is a multiple of a block; what is left over by an odd number of blocks joins at the end.
+    The number of lanes is a multiple of a block; what is left over by an odd number of blocks joins at the end. Where
+    the turn computes whole repeats, there is room for one.
     """
-    dtype = value.dtype
-    vector = _is_vector(machine, function, dtype)
+    writer, dtype = single.writer, value.dtype
+    vector = _is_vector(single.machine, function, dtype)
     left = lanes
     while left > (REPEAT if vector else BLOCK) // dtype.itemsize:
         half = _half(left, BLOCK // dtype.itemsize)
         second = value.tensor[half]
         writer.emit(PAIRS[function], dst=value.ref, first=value.ref, second=second, count=left - half)
         left = half
-    one = writer.tile("one", dtype, max(BLOCK // dtype.itemsize, room))
+    one = writer.tile("one", dtype, single.capacity if single.whole else BLOCK // dtype.itemsize)
     if vector:
         _whole(writer, function, one, value.ref, left, Number(1), 8)
     else:

@@ -114,8 +114,7 @@ def _finish(context: Context, totals: Mapping[Accumulate, Held], capacity: int, 
     """The accumulators' lanes are folded into one, which joins the element."""
     for part, total in totals.items():
         single = Lanes(context.writer, context.machine, context.counting, whole=compares(part))
-        room = single.capacity if single.whole else 1
-        one = fold(context.writer, context.machine, part.function, total, tile_lanes(capacity), room)
+        one = fold(single, part.function, total, tile_lanes(capacity))
         join(context, part, cast(single, single.held(one), part.buffer.dtype), single, scope)
 
 
