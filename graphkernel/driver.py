@@ -207,7 +207,7 @@ def _executable(
     if isinstance(device, NoDevice):
         return Executable(plan, report, POISONED if is_checked else HOST)
     memory = DeviceMemory(device, is_checked)
-    return DeviceExecutable(plan, report, memory, device=memory, replan=replan)
+    return DeviceExecutable(plan, report, memory, replan)
 
 
 def check_threads(threads: int | None) -> int | None:

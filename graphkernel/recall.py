@@ -62,7 +62,7 @@ def compile(  # the public name
         return make()
     folder, key = options.cache_dir(), cache_key(show(graph), asked, repr(environment), *surroundings())
     found = None if folder is None else read_entry(folder, ROOM, key)
-    constants = {data.digest: data for data in large_constants(graph) if data.array is not None}
+    constants = {data.digest: data.array for data in large_constants(graph) if data.array is not None}
     if found is not None:
         with suppress(Exception):  # whatever is wrong with what is kept: it can be made again
             recalled = read_package(PackageReader(f"{ROOM}/{key}", lambda: found), constants, threads)

@@ -28,7 +28,7 @@ from graphkernel.ir.text import parse
 from graphkernel.ir.types import dtype
 from graphkernel.packages.container import PackageReader, PackageWriter
 from graphkernel.packages.manifest import GRAPH, MANIFEST, WEIGHTS
-from graphkernel.packages.read import operators_called
+from graphkernel.packages.programs import operators_called
 from graphkernel.packages.tensors import most_bytes, read_tensors, write_tensors
 from graphkernel.packages.write import large_constants, operators_of
 from graphkernel.recall import is_kept, surroundings

@@ -16,10 +16,11 @@ from graphkernel.errors import FrontendError
 from graphkernel.frontends.onnx_symbols import Extents
 from graphkernel.frontends.onnx_types import PartialShape, complete, is_complete, tensor_type
 from graphkernel.ir.definitions import DEFINES
+from graphkernel.ir.elements import TENSOR
 from graphkernel.ir.types import Attrs, TensorType, dtype
 from graphkernel.ops.host import CAPTURED, DOMAINS, OPERANDS, attributes_to_json
 from graphkernel.ops.host_bodies import bodies_of, captured_names, domains_in
-from graphkernel.ops.host_values import TENSOR, proto_of_text, type_proto
+from graphkernel.ops.host_values import proto_of_text, type_proto
 from graphkernel.ops.tensor import Tensor
 
 if TYPE_CHECKING:

@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from numpy import ndarray
 
 from graphkernel.errors import InputError
-from graphkernel.ir.derived import with_derived
-from graphkernel.ir.graph import Graph, Value
-from graphkernel.ir.types import Attrs, AttrValue, Dim, Shape, Sym, evaluate, solve
+from graphkernel.ir.derived import Derived, with_derived
+from graphkernel.ir.types import Attrs, AttrValue, Dim, Shape, Sym, TensorType, evaluate, solve
+
+if TYPE_CHECKING:
+    from graphkernel.ir.graph import Graph, Value
+
+Input = tuple[str, TensorType]
+"""The name and the type of an input."""
 
 
 def bind(graph: Graph, arrays: Sequence[ndarray]) -> dict[str, int]:
     """The value of every symbol of a graph for these inputs; ``InputError`` names the input that does not fit."""
-    symbols = bind_symbols(graph.inputs, arrays)
-    if not graph.derived:
-        return symbols
+    return bind_all([(value.node.name, value.type) for value in graph.inputs], graph.derived, arrays)
+
+
+def bind_all(inputs: Sequence[Input], derived: Iterable[Derived], arrays: Sequence[ndarray]) -> dict[str, int]:
+    """The same of a graph with these inputs and derived extents."""
+    symbols = _bound(inputs, arrays)
     try:
-        return with_derived(symbols, graph.derived)
+        return with_derived(symbols, derived)
     except ZeroDivisionError:
         given = ", ".join(f"{name} = {extent}" for name, extent in sorted(symbols.items()))
         raise InputError(f"an extent is another divided by 0, with {given}") from None
@@ -29,12 +38,16 @@ def bind_symbols(inputs: Sequence[Value], arrays: Sequence[ndarray]) -> dict[str
 
     Linear occurrences are solved, in any order; others are checked once their symbols are known.
     """
+    return _bound([(value.node.name, value.type) for value in inputs], arrays)
+
+
+def _bound(inputs: Sequence[Input], arrays: Sequence[ndarray]) -> dict[str, int]:
     if len(inputs) != len(arrays):
         raise InputError(f"the graph takes {len(inputs)} inputs ({', '.join(_names(inputs))}), got {len(arrays)}")
-    for value, array in zip(inputs, arrays, strict=True):
-        _check_kind(value, array)
+    for given, array in zip(inputs, arrays, strict=True):
+        _check_kind(*given, array)
     pairs = [
-        (d, int(e)) for v, a in zip(inputs, arrays, strict=True) for d, e in zip(v.type.shape, a.shape, strict=True)
+        (d, int(e)) for (_, of), a in zip(inputs, arrays, strict=True) for d, e in zip(of.shape, a.shape, strict=True)
     ]
     known: dict[str, int] = {}
     progress = True
@@ -43,8 +56,8 @@ def bind_symbols(inputs: Sequence[Value], arrays: Sequence[ndarray]) -> dict[str
         for dim, extent in pairs:
             known.update(solve(dim, extent, known) or {})
         progress = len(known) > before
-    for value, array in zip(inputs, arrays, strict=True):
-        _check_shape(value, array, known)
+    for given, array in zip(inputs, arrays, strict=True):
+        _check_shape(*given, array, known)
     return known
 
 
@@ -60,27 +73,25 @@ def concrete_attrs(attrs: Attrs, symbols: Mapping[str, int]) -> Attrs:
     return Attrs(tuple((name, _concrete_value(value, symbols)) for name, value in attrs.items()))
 
 
-def _names(inputs: Sequence[Value]) -> list[str]:
-    return [f"{value.node.name}: {value.type}" for value in inputs]
+def _names(inputs: Sequence[Input]) -> list[str]:
+    return [f"{name}: {of}" for name, of in inputs]
 
 
-def _check_kind(value: Value, array: ndarray) -> None:
-    if array.dtype != value.type.dtype.numpy:  # numbers in the other byte order are another type to numpy
-        raise InputError(f"input {value.node.name} is {value.type.dtype.name}, got an array of {array.dtype}")
-    if array.ndim != value.type.rank:
-        raise InputError(f"input {value.node.name} is {value.type}, got an array of shape {array.shape}")
+def _check_kind(name: str, of: TensorType, array: ndarray) -> None:
+    if array.dtype != of.dtype.numpy:  # numbers in the other byte order are another type to numpy
+        raise InputError(f"input {name} is {of.dtype.name}, got an array of {array.dtype}")
+    if array.ndim != of.rank:
+        raise InputError(f"input {name} is {of}, got an array of shape {array.shape}")
 
 
-def _check_shape(value: Value, array: ndarray, known: Mapping[str, int]) -> None:
+def _check_shape(name: str, of: TensorType, array: ndarray, known: Mapping[str, int]) -> None:
     try:
-        expected = concrete_shape(value.type.shape, known)
+        expected = concrete_shape(of.shape, known)
     except KeyError as error:
         raise InputError(f"the shapes of the inputs do not tell the value of symbol {error.args[0]}") from error
     if expected != array.shape:
         bound = ", ".join(f"{name} = {extent}" for name, extent in sorted(known.items()))
-        raise InputError(
-            f"input {value.node.name} is {value.type}, got shape {array.shape}{bound and f' with {bound}'}"
-        )
+        raise InputError(f"input {name} is {of}, got shape {array.shape}{bound and f' with {bound}'}")
 
 
 def _concrete(dim: Dim, symbols: Mapping[str, int]) -> int:

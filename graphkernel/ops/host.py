@@ -25,19 +25,13 @@ import numpy as np
 from graphkernel.errors import TypeRuleError
 from graphkernel.ir.boxes import boxed, unboxed
 from graphkernel.ir.definitions import DEFINES, place_in
+from graphkernel.ir.elements import CARRIER, for_session, from_session, is_carried
 from graphkernel.ir.graph import Node
 from graphkernel.ir.opdef import Kind
 from graphkernel.ir.types import Attrs, DType, TensorType, dtype, is_whole, parse_type
 from graphkernel.ops.families import Array, declare
 from graphkernel.ops.host_bodies import MOST_DEEP, bodies_of, rename
-from graphkernel.ops.host_values import (
-    CARRIER,
-    cast_at_border,
-    for_session,
-    from_session,
-    is_carried,
-    type_proto,
-)
+from graphkernel.ops.host_values import cast_at_border, type_proto
 
 if TYPE_CHECKING:
     from onnx import AttributeProto, ModelProto, NodeProto

@@ -5,10 +5,12 @@ model are equal to the byte.
 
     weights.safetensors    the content of large constants, by digest; mapped, never copied
     manifest.json          versions, machine, digests of all entries; kernels and regions, see ``manifest``
-    graph.gk               the optimized graph as text
+    program.json           steps over slots: all that running needs, see ``programs``
+    graph.gk               the optimized graph as text, read when somebody asks for it
     code.bin               machine code, one piece behind the other
     regions/N.onnx         what the host library runs; weights are named, not held
 
 Reading order: container (the archive), tensors (weights), manifest (machine and table of
-contents), reports (of what was built, as texts), host (regions that are there already), write, read.
+contents), programs (what runs), reports (of what was built, as texts), write, read, planned (graph and plan of what was
+loaded, with its kernels and regions).
 """

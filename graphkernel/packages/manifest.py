@@ -16,13 +16,14 @@ from kernelgen.native.processor import processor
 from kernelgen.native.records import CodeRecord, KernelRecord
 from kernelgen.strict_json import from_json, to_json
 
-FORMAT = 1
+FORMAT = 2
 """Grows when a package of this format would be read wrong by an older reader or by a newer one."""
 
 PACKAGE = ".gkx"
 """The extension of packages."""
 
-MANIFEST, GRAPH, CODE, WEIGHTS, REPORT = "manifest.json", "graph.gk", "code.bin", "weights.safetensors", "report.json"
+MANIFEST, PROGRAM, GRAPH, REPORT = "manifest.json", "program.json", "graph.gk", "report.json"
+CODE, WEIGHTS = "code.bin", "weights.safetensors"
 
 
 @dataclass(frozen=True)
@@ -58,27 +59,25 @@ class Machine:
 
 @dataclass(frozen=True)
 class RegionRecord:
-    """A region of the host library: its model's entry and digest, its operators by number, the names of what goes in and out.
+    """A region of the host library: its model's entry and digest, its operators by number.
 
-    ``group`` is that of its operators, by which the planner forms regions; ``weights`` are names in the model and digests
-    of constants.
+    ``group`` is that of its operators, by which the planner forms regions; ``has_objects`` as in
+    :class:`~graphkernel.runtime.sessions.RegionModel`; ``weights`` are names in the model and digests of constants.
     """
 
     group: str
     model: str
     sha256: str
     operators: tuple[int, ...]
-    input_names: tuple[str, ...]
-    output_names: tuple[str, ...]
+    has_objects: bool
     weights: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """All of a package but bytes. ``calls`` has for each kernel call of the graph, in order, the number of its kernel.
+    """The parts of a package, with digests. ``operators`` are those of the graph, with the files that declare them.
 
-    ``untold`` are the symbols that each call must be told. ``operators`` are those of the graph, with the files of
-    :mod:`graphkernel.ops` that declare them: others are not loaded.
+    Others of :mod:`graphkernel.ops` are not loaded.
     """
 
     format: int
@@ -86,12 +85,11 @@ class Manifest:
     target: str
     machine: Machine
     library: str
+    program_sha256: str
     graph_sha256: str
     report_sha256: str
     operators: tuple[tuple[str, str], ...]
     kernels: tuple[KernelRecord, ...]
-    calls: tuple[int, ...]
-    untold: tuple[tuple[str, ...], ...]
     regions: tuple[RegionRecord, ...]
     caller: CodeRecord | None = None
     team: CodeRecord | None = None

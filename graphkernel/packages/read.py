@@ -1,35 +1,43 @@
-"""A package as an executable: the graph is read, the plan is made of it anew, kernels and regions are there already."""
+"""A package as an executable: what runs is read, graph and report wait until somebody asks for them."""
 
 from __future__ import annotations
 
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from importlib import import_module
-from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 import graphkernel
 from graphkernel.errors import GraphKernelError, PackageError
-from graphkernel.ir.graph import ConstantData, Graph, Node
-from graphkernel.ir.opdef import OpDef
-from graphkernel.ir.text import parse
 from graphkernel.packages.container import PackageReader
-from graphkernel.packages.host import PackagedHost
-from graphkernel.packages.manifest import CODE, GRAPH, MANIFEST, REPORT, WEIGHTS, Manifest, read_manifest
-from graphkernel.packages.reports import report_of
+from graphkernel.packages.manifest import (
+    CODE,
+    GRAPH,
+    MANIFEST,
+    PROGRAM,
+    REPORT,
+    WEIGHTS,
+    Manifest,
+    RegionRecord,
+    read_manifest,
+)
+from graphkernel.packages.programs import Parts, read_program
 from graphkernel.packages.tensors import read_tensors
-from graphkernel.packages.write import save_package
 from graphkernel.runtime.executable import Executable
-from graphkernel.runtime.host import HostLibrary, NumpyHost
-from graphkernel.runtime.plan import CompiledKernel, Plan, make_plan
-from graphkernel.runtime.regions import OnnxRuntimeHost
+from graphkernel.runtime.program import Program
+from graphkernel.runtime.sessions import RegionModel, Session, opened
 from kernelgen import options
 from kernelgen.errors import KernelgenError
+from kernelgen.native.call import NativeKernel
 from kernelgen.native.team import team_of
+
+if TYPE_CHECKING:
+    from graphkernel.report.report import Report
+    from graphkernel.runtime.plan import Plan
 
 
 def load_compiled(path: str | os.PathLike[str]) -> Executable:
@@ -45,16 +53,16 @@ def load_compiled(path: str | os.PathLike[str]) -> Executable:
     return found
 
 
-def read_package(
-    package: PackageReader, elsewhere: Mapping[str, ConstantData], threads: int | None = None
-) -> Executable:
+def read_package(package: PackageReader, elsewhere: Mapping[str, np.ndarray], threads: int | None = None) -> Executable:
     """The executable of a package, of which weights may lie ``elsewhere``, by digest."""
     start = time.perf_counter()
     try:
         package.check_sum(MANIFEST)
         manifest = read_manifest(bytes(package.view(MANIFEST)).decode(), graphkernel.__version__)
         check = _Meanwhile(partial(package.check_sum, WEIGHTS))
-        plan = _plan(package, manifest, elsewhere, threads)
+        weights = {**elsewhere, **read_tensors(package.view(WEIGHTS))}
+        program = _program(package, manifest, weights, threads)
+        graph = package.content(GRAPH, manifest.graph_sha256).decode()
         report = package.content(REPORT, manifest.report_sha256).decode()
         check.done()
     except (KernelgenError, UnicodeDecodeError) as error:
@@ -62,7 +70,27 @@ def read_package(
     except GraphKernelError as error:
         raise error if str(error).startswith(package.path) else PackageError(f"{package.path}: {error}") from error
     took = (time.perf_counter() - start) * 1e3
-    return Executable(plan, report_of(report, took), packer=save_package, threads=threads)
+    found = Executable.of(program, partial(_plan, graph, manifest, program, weights), partial(_report, report, took))
+    found.packer, found.threads = _save, threads
+    return found
+
+
+def _plan(graph: str, manifest: Manifest, program: Program, weights: Mapping[str, np.ndarray]) -> Plan:
+    from graphkernel.packages.planned import planned  # the graph's room and the planner, which running does without
+
+    return planned(graph, manifest, program, weights)
+
+
+def _report(text: str, load_ms: float) -> Report:
+    from graphkernel.packages.reports import report_of  # nor does running need reports
+
+    return report_of(text, load_ms)
+
+
+def _save(executable: Executable, path: str | os.PathLike[str]) -> None:
+    from graphkernel.packages.write import save_package  # nor what writes packages
+
+    save_package(executable, path)
 
 
 class _Meanwhile(threading.Thread):
@@ -87,59 +115,31 @@ class _Meanwhile(threading.Thread):
             raise self._error
 
 
-def operators_called(named: Iterable[tuple[str, str]]) -> Mapping[str, OpDef]:
-    """Operators by name, each with its file in :mod:`graphkernel.ops`, without loading all others."""
-    found: dict[str, OpDef] = {}
-    for name, file in named:
-        if not file.isidentifier() or find_spec(f"graphkernel.ops.{file}") is None:
-            raise PackageError(f"there is no file of operators called {file!r}")
-        declared = vars(import_module(f"graphkernel.ops.{file}")).values()
-        found.update({op.name: op for op in declared if isinstance(op, OpDef) and op.name == name})
-    return found
+def _program(
+    package: PackageReader, manifest: Manifest, weights: Mapping[str, np.ndarray], threads: int | None
+) -> Program:
+    open_it = partial(opened, threads=threads or options.asked_threads(), is_optimized=True)
+    sessions = [
+        Session(_region(package, record, weights), partial(open_it, record.model)) for record in manifest.regions
+    ]
+    parts = Parts(_kernels(package, manifest), sessions, weights, dict(manifest.operators))
+    return read_program(package.content(PROGRAM, manifest.program_sha256).decode(), parts)
 
 
-def _plan(
-    package: PackageReader, manifest: Manifest, elsewhere: Mapping[str, ConstantData], threads: int | None
-) -> Plan:
-    held = {digest: ConstantData(digest, array) for digest, array in read_tensors(package.view(WEIGHTS)).items()}
-    constants = {**elsewhere, **held}
-    weights = {digest: data.array for digest, data in constants.items() if data.array is not None}
-    graph = parse(
-        package.content(GRAPH, manifest.graph_sha256).decode(), operators_called(manifest.operators), constants
-    )
-    kernels = _kernels(package, manifest, graph)
-    return make_plan(graph, kernels, _library(package, manifest, graph, weights, threads))
-
-
-def _kernels(package: PackageReader, manifest: Manifest, graph: Graph) -> Mapping[Node, CompiledKernel]:
-    """The kernel of every fused operator."""
-    fused = [node for node in graph.operators if node.body is not None]
-    if not len(fused) == len(manifest.calls) == len(manifest.untold):
-        raise PackageError("a package with kernels of another graph")
-    if not fused:
-        return {}
+def _kernels(package: PackageReader, manifest: Manifest) -> Sequence[NativeKernel]:
+    if not manifest.kernels:
+        return ()
     content = package.view(CODE)
-    if manifest.caller is None or not all(0 <= number < len(manifest.kernels) for number in manifest.calls):
+    if manifest.caller is None:
         raise PackageError("a package without code for its kernels")
     caller = manifest.caller.code(content)
     team = None if manifest.team is None else team_of(manifest.team.code(content))
-    loaded = [record.kernel(content, caller, team, manifest.machine.flags) for record in manifest.kernels]
-    return {
-        node: CompiledKernel(loaded[number], loaded[number].signature.updated_inputs, untold)
-        for node, number, untold in zip(fused, manifest.calls, manifest.untold, strict=True)
-    }
+    return [record.kernel(content, caller, team, manifest.machine.flags) for record in manifest.kernels]
 
 
-def _library(
-    package: PackageReader,
-    manifest: Manifest,
-    graph: Graph,
-    weights: Mapping[str, np.ndarray],
-    threads: int | None,
-) -> HostLibrary:
-    if not manifest.regions:
-        return NumpyHost()
-    library = OnnxRuntimeHost(threads=threads or options.asked_threads(), name=manifest.library)
-    return PackagedHost.of(
-        library, graph.operators, manifest.regions, lambda record: package.content(record.model, record.sha256), weights
-    )
+def _region(package: PackageReader, record: RegionRecord, weights: Mapping[str, np.ndarray]) -> RegionModel:
+    for _, digest in record.weights:
+        if digest not in weights:
+            raise PackageError(f"a package without the weights {digest}")
+    named = {name: weights[digest] for name, digest in record.weights}
+    return RegionModel(package.content(record.model, record.sha256), named, record.has_objects)

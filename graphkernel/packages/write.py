@@ -24,6 +24,7 @@ from graphkernel.packages.manifest import (
     FORMAT,
     GRAPH,
     MANIFEST,
+    PROGRAM,
     REPORT,
     WEIGHTS,
     Machine,
@@ -31,11 +32,12 @@ from graphkernel.packages.manifest import (
     RegionRecord,
     manifest_text,
 )
+from graphkernel.packages.programs import program_text
 from graphkernel.packages.reports import report_text
 from graphkernel.packages.tensors import most_bytes, write_tensors
 from graphkernel.runtime.executable import Executable
-from graphkernel.runtime.plan import Plan
-from graphkernel.runtime.regions import RegionStep, group_of
+from graphkernel.runtime.region_step import RegionStep
+from graphkernel.runtime.regions import group_of
 from graphkernel.runtime.steps import KernelStep
 from kernelgen.errors import ArgumentError
 from kernelgen.native.call import NativeKernel
@@ -67,18 +69,19 @@ def _parts(executable: Executable) -> tuple[Weights, Mapping[str, bytes]]:
     graph, weights = show(plan.graph).encode(), Weights.of(plan.graph)
     kernels, regions = _Kernels(), tuple(step for step in plan.steps if isinstance(step, RegionStep))
     try:
-        calls = tuple(kernels.add(step) for step in _kernel_calls(plan))
+        program = program_text(plan.program, kernels.add, weights.digest).encode()
     except ArgumentError as error:
         raise PackageError(f"{executable.report.graph} cannot be packed: {error}") from error
     numbers = {node: number for number, node in enumerate(plan.graph.operators)}
     records = tuple(_region(step, number, numbers, weights) for number, step in enumerate(regions))
     manifest = Manifest(
         FORMAT, graphkernel.__version__, executable.report.target, Machine.here(kernels.flags),
-        executable.report.library, _digest(graph), _digest(report), operators_of(plan.graph), tuple(kernels.records), calls,
-        tuple(step.untold for step in _kernel_calls(plan)), records, kernels.caller, kernels.team,
+        executable.report.library, _digest(program), _digest(graph), _digest(report), operators_of(plan.graph),
+        tuple(kernels.records), records, kernels.caller, kernels.team,
     )  # fmt: skip
     entries = {
-        MANIFEST: manifest_text(manifest).encode(), GRAPH: graph, REPORT: report, CODE: bytes(kernels.content),
+        MANIFEST: manifest_text(manifest).encode(), PROGRAM: program, GRAPH: graph, REPORT: report,
+        CODE: bytes(kernels.content),
         **{record.model: step.session.model.content for record, step in zip(records, regions, strict=True)},
     }  # fmt: skip
     return weights, entries
@@ -106,12 +109,6 @@ def _declarations(graph: Graph) -> Iterator[OpDef]:
             yield node.op
         else:
             yield from _declarations(node.body)
-
-
-def _kernel_calls(plan: Plan) -> list[KernelStep]:
-    """The kernel calls in the order of the graph's fused operators."""
-    makers = {step.outputs[0]: step for step in plan.steps if isinstance(step, KernelStep)}
-    return [makers[plan.slots[node.outs[0]]] for node in plan.graph.operators if node.body is not None]
 
 
 @dataclass
@@ -155,8 +152,7 @@ def _region(step: RegionStep, number: int, numbers: Mapping[Node, int], weights:
     model = step.session.model
     return RegionRecord(
         group_of(step), f"regions/{number}.onnx", _digest(model.content), tuple(numbers[node] for node in step.nodes),
-        step.input_names, step.output_names,
-        tuple((name, weights.digest(array)) for name, array in sorted(model.weights.items())),
+        model.objects, tuple((name, weights.digest(array)) for name, array in sorted(model.weights.items())),
     )  # fmt: skip
 
 

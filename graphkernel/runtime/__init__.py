@@ -3,10 +3,12 @@
 Reading order: ``torch_tensors`` and ``arrays`` (what comes in, and the same kind out), ``named_inputs`` (by name, in order),
 ``samples`` (inputs from files, or random, with
 ``index_ranges``: which integers are indices of what), ``buffers``
-(liveness and one arena), ``steps`` (what a plan is made of), ``host`` (which library runs what no kernel computes; numpy),
+(liveness and one arena), ``steps`` (what a plan is made of), ``program`` (what running needs of a plan),
+``host`` (which library runs what no kernel computes; numpy),
 ``epilogues`` (kernels that a library computes within the operator before them), ``onnx_writer``, ``onnx_shapes``,
 ``onnx_text`` and ``onnx_clips`` (our operators as ONNX nodes), ``onnxruntime_c`` (onnxruntime's C interface) and
-``sessions`` (on one pool of threads; they outlive a fork), ``regions`` (onnxruntime over whole regions), ``segments``
+``sessions`` (on one pool of threads; they outlive a fork), ``region_step`` (runs one),
+``regions`` (onnxruntime over whole regions), ``segments``
 (where a plan waits for extents), ``plan`` (graph to steps), ``verify_plan`` (what every plan
 must keep), ``memory`` (where arrays lie), ``poison`` (memory that shows mistakes), ``frame`` (a plan with its buffers for
 given shapes), ``failures`` (what a failed step

@@ -80,7 +80,7 @@ def capture(executable: Executable, memory: DeviceMemory, arrays: Sequence[objec
     with stream, cuda.using_allocator(pool.malloc):
         stream.wait_event(there)
         inputs = tuple(array.copy() for array in given)
-        frame = make_frame(executable.plan, bind(executable.graph, inputs), memory.unwatched())
+        frame = make_frame(executable.program, bind(executable.graph, inputs), memory.unwatched())
         executable.run_in(frame, inputs)  # loads what is loaded when it is first used, and finds out who needs the host
         _check_host(executable, frame)
         for own, array in zip(inputs, given, strict=True):

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from graphkernel.errors import InputError, RuntimeFailure
-from graphkernel.runtime.plan import Plan
-from graphkernel.runtime.segments import Segment
+from graphkernel.runtime.program import Program, Segment
 from graphkernel.runtime.steps import Action, Kernel, KernelStep, Slots
 from graphkernel.runtime.torch_tensors import check_tensor, is_torch
 from kernelgen.errors import ArgumentError, UnsupportedError
@@ -91,11 +90,11 @@ class DeviceMemory:
         else:
             np.copyto(np.asarray(place), self.device.cupy.asnumpy(result))
 
-    def actions(self, plan: Plan, part: Segment, slots: Slots, actions: tuple[Action, ...]) -> tuple[Action, ...]:
+    def actions(self, program: Program, part: Segment, slots: Slots, actions: tuple[Action, ...]) -> tuple[Action, ...]:
         """The actions; with ``debug`` the caller waits for each and an error names the step."""
         if not self.debug:
             return actions
-        steps = plan.steps[part.first : part.last]
+        steps = program.steps[part.first : part.last]
         return tuple(_watched(step.name, act, self.wait) for step, act in zip(steps, actions, strict=True))
 
     def unwatched(self) -> DeviceMemory:
@@ -111,9 +110,9 @@ Refusals = Sequence[tuple[Kernel, Exception]]
 """Kernels that a device does not take, each with the reason."""
 
 
-def refusals_of(plan: Plan) -> Refusals:
-    """Loads the kernels of a plan onto the current device, and gives those that it refuses."""
-    kernels = {id(step.kernel): step.kernel for step in plan.steps if isinstance(step, KernelStep)}
+def refusals_of(program: Program) -> Refusals:
+    """Loads its kernels onto the current device, and gives those that it refuses."""
+    kernels = {id(step.kernel): step.kernel for step in program.steps if isinstance(step, KernelStep)}
     return [(kernel, error) for kernel in kernels.values() if (error := _refusal(kernel)) is not None]
 
 

@@ -7,27 +7,28 @@ numpy arrays are copied over, and results back, for which the caller waits.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any
 
+from graphkernel.report.report import Report
 from graphkernel.runtime.capture import CapturedPlan, capture
 from graphkernel.runtime.device import DeviceMemory, Refusals, refusals_of
 from graphkernel.runtime.executable import Executable, sequence_of_outputs
 from graphkernel.runtime.named_inputs import are_named, inputs_of_call
+from graphkernel.runtime.plan import Plan
 
 Replan = Callable[[Refusals], Executable]
 """The executable of the same graph without the kernels that a device refused."""
 
 
-@dataclass(eq=False)
 class DeviceExecutable(Executable):
     """An executable whose plan runs on a device. Several threads may call at once, each on a stream of its own."""
 
-    device: DeviceMemory = field(kw_only=True)
-    replan: Replan = field(kw_only=True, repr=False)
-    _ready: set[int] = field(default_factory=set[int], repr=False)
-    _lock: Lock = field(default_factory=Lock, repr=False)
+    def __init__(self, plan: Plan, report: Report, memory: DeviceMemory, replan: Replan) -> None:
+        super().__init__(plan, report, memory)
+        self.device, self.replan = memory, replan
+        self._ready: set[int] = set()
+        self._lock = Lock()
 
     def __call__(self, /, *arrays: object, out: Sequence[Any] | None = None, **named: object) -> tuple[Any, ...]:
         """Runs the graph on the caller's stream: torch's current one for tensors of torch, else cupy's."""
@@ -41,8 +42,8 @@ class DeviceExecutable(Executable):
             inputs = [self._taken(array, position) for position, array in enumerate(arrays)]
             stays = out is not None and all(map(border.lives_on_device, out))
             results = super().__call__(*inputs, out=[border.take(one, "out") for one in out] if stays and out else None)
-            for alias in self.graph.aliases:
-                self.device.bring_back(inputs[alias.input], arrays[alias.input])
+            for position, _ in self.program.aliases:
+                self.device.bring_back(inputs[position], arrays[position])
             if out is None:
                 give = border.giver(arrays)
                 return tuple([give(result) for result in results])
@@ -59,10 +60,10 @@ class DeviceExecutable(Executable):
         if number in self._ready:
             return
         with self._lock:
-            while refusals := refusals_of(self.plan):
+            while refusals := refusals_of(self.program):
                 other = self.replan(refusals)
                 self.plan, self.report = other.plan, other.report
-                self._frames.clear()
+                self._run_from_now_on(other.program)
             self._ready.add(number)
 
     def capture(self, *arrays: object) -> CapturedPlan:

@@ -5,32 +5,34 @@ from __future__ import annotations
 import contextlib
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
+from functools import cached_property
 from operator import length_hint
 from os import PathLike
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from graphkernel.errors import InputError, PackageError, RuntimeFailure
-from graphkernel.ir.bind import bind
+from graphkernel.ir.bind import bind_all
 from graphkernel.ir.boxes import as_array, as_values
-from graphkernel.ir.graph import Graph
 from graphkernel.ir.types import TensorType, is_object
-from graphkernel.report.report import Report
 from graphkernel.runtime.arrays import Array
 from graphkernel.runtime.failures import PASSED_ON, step_failure
 from graphkernel.runtime.frame import Frame, Layout, make_frame
 from graphkernel.runtime.memory import HOST, Memory
 from graphkernel.runtime.named_inputs import are_named, inputs_of_call
-from graphkernel.runtime.plan import Plan
+from graphkernel.runtime.program import Program
 from graphkernel.runtime.steps import Slots
 from kernelgen.native.openmp import limited
+
+if TYPE_CHECKING:
+    from graphkernel.ir.graph import Graph
+    from graphkernel.report.report import Report
+    from graphkernel.runtime.plan import Plan
 
 KEPT_SHAPES = 8  # sets of input shapes for which buffers are kept
 
 
-@dataclass(eq=False)
 class Executable:
     """A compiled graph. ``exe(*arrays) -> tuple``: numpy gives numpy, a DLPack array gives arrays of its library.
 
@@ -41,23 +43,45 @@ class Executable:
     ``exe.save(path)`` writes all of it as a package, which ``graphkernel.load_compiled`` reads without a compiler.
     """
 
-    plan: Plan
-    report: Report
-    memory: Memory = HOST
-    again: Callable[[], Executable] | None = field(default=None, repr=False)
-    packer: Callable[[Executable, str | PathLike[str]], None] | None = field(default=None, repr=False)
-    threads: int | None = None
-    _frames: OrderedDict[Hashable, list[Frame]] = field(
-        default_factory=OrderedDict[Hashable, "list[Frame]"], repr=False
-    )
+    _plan: Callable[[], Plan]
+    _report: Callable[[], Report]
 
-    _objects: tuple[int, ...] = field(init=False, repr=False)
-    _gives_objects: bool = field(init=False, repr=False)
+    def __init__(self, plan: Plan, report: Report, memory: Memory = HOST) -> None:
+        self.plan, self.report = plan, report
+        self._start(plan.program, memory)
 
-    def __post_init__(self) -> None:
-        inputs = enumerate(value.type.dtype for value in self.graph.inputs)
+    @staticmethod
+    def of(program: Program, plan: Callable[[], Plan], report: Callable[[], Report]) -> Executable:
+        """Of a program, whose plan and report are made when somebody asks for them."""
+        made = Executable.__new__(Executable)
+        made._plan, made._report = plan, report
+        made._start(program, HOST)
+        return made
+
+    def _start(self, program: Program, memory: Memory) -> None:
+        self.memory = memory
+        self.again: Callable[[], Executable] | None = None
+        self.packer: Callable[[Executable, str | PathLike[str]], None] | None = None
+        self.threads: int | None = None
+        self._run_from_now_on(program)
+
+    def _run_from_now_on(self, program: Program) -> None:
+        self.program = program
+        self._frames: OrderedDict[Hashable, list[Frame]] = OrderedDict()
+        self._slots = tuple(given.slot for given in program.inputs)
+        inputs = enumerate(given.type.dtype for given in program.inputs)
         self._objects = tuple(position for position, of in inputs if is_object(of))
-        self._gives_objects = any(is_object(value.type.dtype) for value in self.graph.outputs)
+        self._gives_objects = any(is_object(result.type.dtype) for result in program.results)
+
+    @cached_property
+    def plan(self) -> Plan:
+        """The steps that it runs, with the graph that they compute."""
+        return self._plan()
+
+    @cached_property
+    def report(self) -> Report:
+        """What runs where, and why."""
+        return self._report()
 
     def __repr__(self) -> str:
         return f"<Executable {self.report.summary}>"
@@ -89,22 +113,22 @@ class Executable:
     @property
     def input_names(self) -> tuple[str, ...]:
         """The names of the inputs, in order."""
-        return self.graph.input_names
+        return tuple(given.name for given in self.program.inputs)
 
     @property
     def output_names(self) -> tuple[str, ...]:
         """The names of the outputs, in order."""
-        return self.graph.output_names
+        return tuple(result.name for result in self.program.results)
 
     @property
     def inputs(self) -> dict[str, TensorType]:
         """The type of each input by name, in order."""
-        return {value.node.name: value.type for value in self.graph.inputs}
+        return {given.name: given.type for given in self.program.inputs}
 
     @property
     def outputs(self) -> dict[str, TensorType]:
         """The type of each output by name, in order."""
-        return dict(zip(self.output_names, [value.type for value in self.graph.outputs], strict=True))
+        return {result.name: result.type for result in self.program.results}
 
     def __call__(self, /, *arrays: object, out: Sequence[Any] | None = None, **named: object) -> tuple[Any, ...]:
         """Runs the graph: on arrays in the order of its inputs, by keywords, or on one mapping from names to arrays.
@@ -118,8 +142,8 @@ class Executable:
         inputs: list[Any] = [a if isinstance(a, kind) else self._taken(a, i) for i, a in enumerate(arrays)]
         if self._objects:
             self._take_objects(inputs, arrays)
-        for alias in self.graph.aliases:
-            self._check_writeable(self.graph.inputs[alias.input].node.name, inputs[alias.input : alias.input + 1])
+        for position, _ in self.program.aliases:
+            self._check_writeable(self.program.inputs[position].name, inputs[position : position + 1])
         key = memory.key(inputs)
         frame = self._borrow(key, inputs)
         results = self.run_in(frame, inputs, None if out is None else self._checked_outputs(out, frame.outputs))
@@ -140,18 +164,18 @@ class Executable:
     def _take_objects(self, inputs: list[Any], given: Sequence[object]) -> None:
         """Texts, lists of tensors and the like are taken as they are."""
         for position in self._objects:
-            inputs[position : position + 1] = [as_array(given[position], self.graph.inputs[position].type)]
+            inputs[position : position + 1] = [as_array(given[position], self.program.inputs[position].type)]
 
     def _given_objects(self, results: Sequence[Any], give: Callable[[Any], Any] | None) -> tuple[Any, ...]:
-        values = as_values(results, [value.type for value in self.graph.outputs])
+        values = as_values(results, [result.type for result in self.program.results])
         kept = [give is None or array.dtype.hasobject for array in results]
         return tuple(x if keep or give is None else give(x) for x, keep in zip(values, kept, strict=True))
 
     def _taken(self, array: object, position: int) -> Array:
-        known = self.graph.inputs[position : position + 1]
+        known = self.program.inputs[position : position + 1]
         if position in self._objects:
             return as_array(array, known[0].type)
-        return self.memory.take(array, known[0].node.name if known else str(position))
+        return self.memory.take(array, known[0].name if known else str(position))
 
     def _borrow(self, key: Hashable, inputs: Sequence[Array]) -> Frame:
         """A frame that no other call uses: one that is free, or a new one."""
@@ -160,11 +184,11 @@ class Executable:
             return self._frames[key].pop()
         except (KeyError, IndexError):  # these shapes are new, or other threads have all of their frames
             pass
-        symbols = bind(self.graph, inputs)
+        symbols = bind_all(self.program.kinds, self.program.derived, inputs)
         while len(self._frames) >= KEPT_SHAPES:
             with contextlib.suppress(KeyError):
                 self._frames.popitem(last=False)
-        return make_frame(self.plan, symbols, self.memory)
+        return make_frame(self.program, symbols, self.memory)
 
     def run_in(self, frame: Frame, inputs: Sequence[Array], out: Sequence[Array] | None = None) -> tuple[Array, ...]:
         """Runs in a frame that nobody else uses meanwhile, on as many threads as were asked for."""
@@ -175,7 +199,7 @@ class Executable:
 
     def _run(self, frame: Frame, inputs: Sequence[Array], out: Sequence[Array] | None) -> tuple[Array, ...]:
         slots = frame.slots.copy()
-        for slot, array in zip(self.plan.inputs, inputs, strict=True):
+        for slot, array in zip(self._slots, inputs, strict=True):
             slots[slot] = array
         if out is not None:
             for slot, position in frame.results:
@@ -192,7 +216,7 @@ class Executable:
         except Exception as error:
             number = len(frame.actions) - 1 - length_hint(running)
             raise step_failure(self.plan.steps[number], error) from error
-        results = tuple([slots[end.slot].copy() if end.copy else slots[end.slot] for end in self.plan.outputs])
+        results = tuple([slots[end.slot].copy() if end.copy else slots[end.slot] for end in self.program.outputs])
         if out is not None:
             for position, (target, result) in enumerate(zip(out, results, strict=True)):
                 if target is not result:
@@ -203,8 +227,8 @@ class Executable:
 
     def _write_aliases(self, inputs: Sequence[Array], slots: Slots) -> None:
         """Inputs that the graph assigns to take their new content, unless a kernel wrote it there."""
-        for alias in self.graph.aliases:
-            np.copyto(inputs[alias.input], slots[self.plan.outputs[alias.output].slot])
+        for position, output in self.program.aliases:
+            np.copyto(inputs[position], slots[self.program.outputs[output].slot])
 
     def _check_writeable(self, name: str, given: Sequence[Array]) -> None:
         """Refuses an input that the graph assigns to and that cannot be written; too few inputs are told of elsewhere."""

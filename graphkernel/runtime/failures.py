@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from graphkernel.errors import GraphKernelError, RuntimeFailure
-from graphkernel.ir.graph import Node
-from graphkernel.ops.host import operator_name
-from graphkernel.runtime.regions import RegionStep
+from graphkernel.runtime.region_step import RegionStep
 from graphkernel.runtime.steps import Step
 from kernelgen.errors import BackendUnavailable
+
+if TYPE_CHECKING:
+    from graphkernel.ir.graph import Node
 
 PASSED_ON = (GraphKernelError, BackendUnavailable, MemoryError)
 """What says enough by itself: errors of ours, a tool that is missing, no memory."""
@@ -28,11 +30,13 @@ def _subject(step: Step, message: str) -> str:
         nodes = (step.nodes[int(named[1])],) if named and int(named[1]) < len(step.nodes) else step.nodes
         more = f" and {len(nodes) - MOST_NAMES} more" if len(nodes) > MOST_NAMES else ""
         return ", ".join(map(_named, nodes[:MOST_NAMES])) + more
-    node = getattr(step, "node", None)
-    return _named(node) if isinstance(node, Node) else step.name
+    node: Node | None = getattr(step, "node", None)
+    return step.name if node is None else _named(node)
 
 
 def _named(node: Node) -> str:
+    from graphkernel.ops.host import operator_name  # nothing else here needs operators
+
     return f"{operator_name(node)} {node.name}"
 
 

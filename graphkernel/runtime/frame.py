@@ -11,12 +11,10 @@ import numpy as np
 
 from graphkernel.errors import InputError
 from graphkernel.ir.bind import concrete_attrs, concrete_shape
-from graphkernel.ir.graph import Value
 from graphkernel.ir.types import TensorType, evaluate
 from graphkernel.runtime.buffers import Lifetime, place, view_of
 from graphkernel.runtime.memory import HOST, Memory
-from graphkernel.runtime.plan import Buffer, Plan
-from graphkernel.runtime.segments import Segment
+from graphkernel.runtime.program import Buffer, Number, Program, Segment
 from graphkernel.runtime.steps import Action, Slots, known_extents
 
 Layout = tuple[tuple[int, ...], "np.dtype[Any]"]
@@ -41,45 +39,45 @@ class Frame:
     arena_bytes: int
 
 
-def make_frame(plan: Plan, symbols: Mapping[str, int], memory: Memory = HOST) -> Frame:
+def make_frame(program: Program, symbols: Mapping[str, int], memory: Memory = HOST) -> Frame:
     """The frame for these values of the inputs' symbols, with constants and intermediates in ``memory``.
 
     Raises ``InputError`` when an extent would be negative.
     """
-    slots: Slots = [None] * len(plan.slots)
-    for value in plan.constants:
-        if value.constant is None:
-            raise InputError(f"the content of constant {value.node.name} is unknown; give it to parse as weights")
-        slots[plan.slots[value]] = memory.constant(value.constant)
-    for value, array in _numbers(plan, symbols).items():
-        slots[plan.slots[value]] = memory.take(array, value.node.name)
-    first, *later = plan.segments
-    bound = _bound(plan, first, symbols, slots, memory)
+    slots: Slots = [None] * program.size
+    for held in program.constants:
+        if held.array is None:
+            raise InputError(f"the content of constant {held.name} is unknown; give it to parse as weights")
+        slots[held.slot] = memory.constant(held.array)
+    for slot, array in _numbers(program, symbols).items():
+        slots[slot] = memory.take(array, str(slot))
+    first, *later = program.segments
+    bound = _bound(program, first, symbols, slots, memory)
     actions = bound.actions
     for segment in later:
-        actions += _Later(plan, segment, symbols, slots, memory).actions
-    positions = {value: position for position, value in reversed(list(enumerate(plan.graph.outputs)))}
-    outputs = tuple(_layout_if_known(value.type, symbols) for value in plan.graph.outputs)
+        actions += _Later(program, segment, symbols, slots, memory).actions
+    positions = {result.slot: position for position, result in reversed(list(enumerate(program.results)))}
+    outputs = tuple(_layout_if_known(result.type, symbols) for result in program.results)
     results = tuple(
-        (b.slot, positions[b.value])
-        for b in plan.buffers
-        if b.escapes and b.value in positions and outputs[positions[b.value]] is not None
+        (b.slot, positions[b.slot])
+        for b in program.buffers
+        if b.escapes and b.slot in positions and outputs[positions[b.slot]] is not None
     )
     return replace(bound, actions=actions, results=results, outputs=outputs)
 
 
-def _bound(plan: Plan, part: Segment, symbols: Mapping[str, int], slots: Slots, memory: Memory) -> Frame:
+def _bound(program: Program, part: Segment, symbols: Mapping[str, int], slots: Slots, memory: Memory) -> Frame:
     """The frame of one segment alone; its buffers go into ``slots``."""
-    for dim, name in plan.differences.items():
+    for dim, name in program.differences.items():
         if symbols.keys() >= set(dim.symbols) and evaluate(dim, symbols) < 0:
             given = ", ".join(f"{symbol} = {symbols[symbol]}" for symbol in dim.symbols)
             raise InputError(f"{name} would have an extent of {dim}, which is negative with {given}")
-    own = [buffer for buffer in plan.buffers if part.first <= buffer.first < part.last]
+    own = [buffer for buffer in program.buffers if part.first <= buffer.first < part.last]
     arena_bytes = _fill_arena(own, symbols, slots, memory)
-    steps = plan.steps[part.first : part.last]
-    actions = memory.actions(plan, part, slots, tuple(step.bind(slots, symbols) for step in steps))
+    steps = program.steps[part.first : part.last]
+    actions = memory.actions(program, part, slots, tuple(step.bind(slots, symbols) for step in steps))
     fresh = tuple(
-        (b.slot, _layout(b.value.type, symbols))
+        (b.slot, _layout(b.type, symbols))
         for b in own
         if b.escapes and not (b.made_by_kernel and memory.is_made_by_kernels)
     )
@@ -93,7 +91,7 @@ class _Later:
     A frame is in one call at a time, and so is this.
     """
 
-    plan: Plan
+    program: Program
     part: Segment
     symbols: Mapping[str, int]
     slots: Slots
@@ -116,7 +114,7 @@ class _Later:
         return lambda slots: self._now[number](slots)
 
     def _bind(self, slots: Slots) -> None:
-        earlier = [segment.reads for segment in self.plan.segments if segment.first <= self.part.first]
+        earlier = [segment.reads for segment in self.program.segments if segment.first <= self.part.first]
         read = {name: int(slots[slot].shape[axis]) for reads in earlier for name, slot, axis in reads}
         frame = self._frame(read)
         for slot, array in enumerate(frame.slots):
@@ -132,38 +130,41 @@ class _Later:
         if key in self._kept:
             self._kept.move_to_end(key)
             return self._kept[key]
-        frame = _bound(self.plan, self.part, {**self.symbols, **read}, self.slots.copy(), self.memory)
+        frame = _bound(self.program, self.part, {**self.symbols, **read}, self.slots.copy(), self.memory)
         while len(self._kept) >= KEPT_EXTENTS:
             self._kept.popitem(last=False)
         self._kept[key] = frame
         return frame
 
 
-def _numbers(plan: Plan, symbols: Mapping[str, int]) -> dict[Value, np.ndarray[Any, Any]]:
-    """What follows from the shapes: in place before a call, which then has no step for it."""
-    known: dict[Value, np.ndarray[Any, Any]] = {}
-    for node in plan.numbers:
-        operands = [known[arg] if arg in known else _content(arg, symbols) for arg in node.args]
-        with np.errstate(all="ignore"):
-            found = node.op.meaning(*operands, attrs=concrete_attrs(node.attrs, symbols))
-        arrays = found if isinstance(found, tuple) else (found,)
-        known.update((value, np.asarray(array)) for value, array in zip(node.outs, arrays, strict=True))
-    return known
+def _numbers(program: Program, symbols: Mapping[str, int]) -> dict[int, np.ndarray[Any, Any]]:
+    """What follows from the shapes, by slot: in place before a call, which then has no step for it."""
+    found: dict[int, np.ndarray[Any, Any]] = {}
+    known = {held.slot: held.array for held in program.constants if held.array is not None and program.numbers}
+    for number in program.numbers:
+        made = _computed(number, known, symbols)
+        known.update(made)
+        found.update(made)
+    return found
 
 
-def _content(value: Value, symbols: Mapping[str, int]) -> np.ndarray[Any, Any]:
-    """A constant's content; of anything else an array without memory, of which only the shape is read."""
-    nothing = np.empty((), value.type.dtype.numpy)
-    return (
-        np.broadcast_to(nothing, concrete_shape(value.type.shape, symbols))
-        if value.constant is None
-        else value.constant
-    )
+def _computed(number: Number, known: Mapping[int, np.ndarray], symbols: Mapping[str, int]) -> dict[int, np.ndarray]:
+    """The results; of operands that are not known only the shape is read: they are arrays without memory."""
+    operands = [
+        known[slot]
+        if slot in known
+        else np.broadcast_to(np.empty((), of.dtype.numpy), concrete_shape(of.shape, symbols))
+        for slot, of in number.operands
+    ]
+    with np.errstate(all="ignore"):
+        found = number.node.op.meaning(*operands, attrs=concrete_attrs(number.node.attrs, symbols))
+    arrays = found if isinstance(found, tuple) else (found,)
+    return dict(zip(number.outputs, map(np.asarray, arrays), strict=True))
 
 
 def _fill_arena(buffers: Sequence[Buffer], symbols: Mapping[str, int], slots: Slots, memory: Memory) -> int:
     inner = [buffer for buffer in buffers if not buffer.escapes]
-    layouts = [_layout(buffer.value.type, symbols) for buffer in inner]
+    layouts = [_layout(buffer.type, symbols) for buffer in inner]
     sizes = [int(np.prod(shape, dtype=np.int64)) * dtype.itemsize for shape, dtype in layouts]
     offsets, total = place([Lifetime(size, b.first, b.last) for size, b in zip(sizes, inner, strict=True)])
     arena = memory.bytes(total)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from graphkernel.ir.bind import bind
+from graphkernel.ir.bind import bind_all
 from graphkernel.runtime.arrays import Array
 from graphkernel.runtime.executable import Executable
 from graphkernel.runtime.frame import make_frame
@@ -36,11 +36,11 @@ class StepTime:
 
 def profile(executable: Executable, arrays: Sequence[Array], rounds: int) -> tuple[StepTime, ...]:
     """The seconds of every step of the executable's plan on these inputs, in the order of the plan."""
-    plan = executable.plan
+    program = executable.program
     memory = executable.memory
     given = [memory.take(array, f"input {position}") for position, array in enumerate(arrays)]
-    frame = make_frame(plan, bind(plan.graph, given), memory)
-    seconds: list[list[float]] = [[] for _ in plan.steps]
+    frame = make_frame(program, bind_all(program.kinds, program.derived, given), memory)
+    seconds: list[list[float]] = [[] for _ in program.steps]
     timed = replace(
         frame, actions=tuple(_timed(*pair, memory.wait) for pair in zip(frame.actions, seconds, strict=True))
     )
@@ -48,7 +48,7 @@ def profile(executable: Executable, arrays: Sequence[Array], rounds: int) -> tup
     for _ in range(rounds):
         executable.run_in(timed, given)
     return tuple(
-        StepTime(step.name, _kind(step), spread_of(found)) for step, found in zip(plan.steps, seconds, strict=True)
+        StepTime(step.name, _kind(step), spread_of(found)) for step, found in zip(program.steps, seconds, strict=True)
     )
 
 

@@ -10,8 +10,7 @@ import numpy as np
 
 from graphkernel.runtime.arrays import to_numpy, wrapper_for
 from graphkernel.runtime.buffers import aligned_array, aligned_bytes
-from graphkernel.runtime.plan import Plan
-from graphkernel.runtime.segments import Segment
+from graphkernel.runtime.program import Program, Segment
 from graphkernel.runtime.steps import Action, Slots
 
 
@@ -56,7 +55,7 @@ class Memory(Protocol):
         """Whether the array may be written."""
         ...
 
-    def actions(self, plan: Plan, part: Segment, slots: Slots, actions: tuple[Action, ...]) -> tuple[Action, ...]:
+    def actions(self, program: Program, part: Segment, slots: Slots, actions: tuple[Action, ...]) -> tuple[Action, ...]:
         """What runs the steps of a segment, watched where that was asked for. ``slots`` holds the frame's arrays."""
         ...
 
@@ -100,7 +99,7 @@ class HostMemory:
         """numpy's flag."""
         return array.flags.writeable
 
-    def actions(self, plan: Plan, part: Segment, slots: Slots, actions: tuple[Action, ...]) -> tuple[Action, ...]:
+    def actions(self, program: Program, part: Segment, slots: Slots, actions: tuple[Action, ...]) -> tuple[Action, ...]:
         """The actions themselves."""
         return actions
 

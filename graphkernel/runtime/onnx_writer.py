@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from graphkernel.ir.elements import element_number
 from graphkernel.ir.graph import Node
 from graphkernel.ir.types import DType, Shape, Sym, dtype
-from graphkernel.ops.host_values import element_number
 
 DEFAULT_OPSET = 17
 OLDEST_OPSET = 13  # that the rules below can write

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from graphkernel.cluster.liveness import is_view
 from graphkernel.errors import RuntimeFailure
@@ -19,8 +20,9 @@ from graphkernel.ir.types import Sym
 from graphkernel.ops.host import ONNX
 from graphkernel.passes.shape_values import SOURCES, numbers_of_shapes
 from graphkernel.runtime.host import HostLibrary
-from graphkernel.runtime.regions import RegionStep
-from graphkernel.runtime.segments import Segment, segments_of
+from graphkernel.runtime.program import Buffer, Held, Named, Number, Output, Program, Segment
+from graphkernel.runtime.region_step import RegionStep
+from graphkernel.runtime.segments import segments_of
 from graphkernel.runtime.steps import Kernel, KernelStep, Step, ViewStep
 
 KERNEL, NUMPY, NOBODY = "kernel", "numpy", ""
@@ -39,30 +41,6 @@ class CompiledKernel:
     call: Kernel
     updates: tuple[int, ...] = ()
     untold: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Buffer:
-    """Slot ``slot`` needs memory from step ``first`` to step ``last``.
-
-    ``escapes`` when it is no part of a segment's arena: an output lies in it, or a later segment reads it.
-    ``made_by_kernel``: all that its kernel writes escapes, so the kernel may make the arrays itself.
-    """
-
-    slot: int
-    value: Value
-    first: int
-    last: int
-    escapes: bool
-    made_by_kernel: bool
-
-
-@dataclass(frozen=True)
-class Output:
-    """An output is the content of a slot; ``copy`` when that memory is an input's, a constant's or another output's."""
-
-    slot: int
-    copy: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,6 +63,34 @@ class Plan:
     left_to_numpy: Mapping[Node, str]
     differences: Mapping[Sym, str]
     segments: tuple[Segment, ...]
+
+    @cached_property
+    def program(self) -> Program:
+        """What running needs of it."""
+        graph, slots = self.graph, self.slots
+        numbers = tuple(_number(node, slots) for node in self.numbers)
+        read = {slot for each in (*self.steps, *self.outputs) for slot in _read(each)}
+        read |= {slot for number in numbers for slot, _ in number.operands}  # regions hold their constants themselves
+        return Program(
+            len(slots), self.steps, _named(graph.input_names, graph.inputs, slots), self.outputs,
+            _named(graph.output_names, graph.outputs, slots),
+            tuple((alias.input, alias.output) for alias in graph.aliases), graph.derived,
+            tuple(Held(value.node.name, slots[value], value.constant) for value in self.constants if slots[value] in read),
+            numbers, self.buffers, self.differences, self.segments,
+        )  # fmt: skip
+
+
+def _named(names: Sequence[str], values: Sequence[Value], slots: Mapping[Value, int]) -> tuple[Named, ...]:
+    return tuple(Named(name, value.type, slots[value]) for name, value in zip(names, values, strict=True))
+
+
+def _read(reader: Step | Output) -> tuple[int, ...]:
+    return (reader.slot,) if isinstance(reader, Output) else reader.inputs
+
+
+def _number(node: Node, slots: Mapping[Value, int]) -> Number:
+    operands = tuple((slots[value], value.type) for value in node.args)
+    return Number(node, operands, tuple(slots[value] for value in node.outs))
 
 
 def make_plan(graph: Graph, kernels: Mapping[Node, CompiledKernel], library: HostLibrary) -> Plan:
@@ -412,7 +418,7 @@ def _buffers(
         number for number, step in enumerate(steps) if isinstance(step, KernelStep) and outside.issuperset(step.made)
     }
     return tuple(
-        Buffer(slot, values[slot], number, last[slot], slot in outside, number in kernels)
+        Buffer(slot, values[slot].node.name, values[slot].type, number, last[slot], slot in outside, number in kernels)
         for slot, number in first.items()
     )
 

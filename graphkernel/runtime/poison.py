@@ -14,8 +14,7 @@ import numpy as np
 
 from graphkernel.runtime.buffers import Array
 from graphkernel.runtime.memory import HostMemory
-from graphkernel.runtime.plan import Plan
-from graphkernel.runtime.segments import Segment
+from graphkernel.runtime.program import Program, Segment
 from graphkernel.runtime.steps import Action, Slots
 from graphkernel.runtime.verify_plan import verify_places
 
@@ -37,11 +36,11 @@ class PoisonedMemory(HostMemory):
         """Poisoned for its type."""
         return poison(super().empty(shape, dtype))
 
-    def actions(self, plan: Plan, part: Segment, slots: Slots, actions: tuple[Action, ...]) -> tuple[Action, ...]:
+    def actions(self, program: Program, part: Segment, slots: Slots, actions: tuple[Action, ...]) -> tuple[Action, ...]:
         """The actions, between poison for the buffers that each is the first to write and the last to read."""
-        verify_places(plan, slots)
+        verify_places(program.buffers, slots)
         born, dying = _lists(part), _lists(part)
-        for buffer in plan.buffers:
+        for buffer in program.buffers:
             if not buffer.escapes and part.first <= buffer.first < part.last:
                 born[buffer.first - part.first].append(slots[buffer.slot])
                 dying[buffer.last - part.first].append(slots[buffer.slot])

@@ -8,24 +8,12 @@ Regions of a library are never waited for: what they leave with such extents, th
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 
 from graphkernel.ir.definitions import Place, defined_by, mentioned_by
 from graphkernel.ir.graph import Node, Value
-from graphkernel.runtime.regions import RegionStep
+from graphkernel.runtime.program import Read, Segment
+from graphkernel.runtime.region_step import RegionStep
 from graphkernel.runtime.steps import Step
-
-Read = tuple[str, int, int]
-"""A symbol, and the slot and the axis at which its value is read."""
-
-
-@dataclass(frozen=True)
-class Segment:
-    """The steps from ``first`` to before ``last``, which are bound together; before that ``reads`` are made."""
-
-    first: int
-    last: int
-    reads: tuple[Read, ...] = ()
 
 
 def segments_of(

@@ -15,7 +15,7 @@ from weakref import WeakSet
 
 import numpy as np
 
-from graphkernel.flag_text import warn
+from graphkernel.errors import RuntimeFailure
 from graphkernel.runtime.onnxruntime_c import ALL_OPTIMIZATIONS, FATAL, NO_OPTIMIZATIONS, Environment, SharedSession
 from kernelgen.cores import core_count
 
@@ -53,6 +53,14 @@ class Session:
         self._made = None
 
 
+def opened(name: str, model: RegionModel, *, threads: int | None, is_optimized: bool) -> Any:
+    """A session for the region of that name. Raises ``RuntimeFailure`` when onnxruntime declines."""
+    try:
+        return open_session(model, threads, is_optimized)
+    except Exception as error:  # onnxruntime raises many classes of its own
+        raise RuntimeFailure(f"onnxruntime cannot run {name}: {error}") from error
+
+
 def open_session(model: RegionModel, threads: int | None, is_optimized: bool) -> Any:  # onnxruntime has no types
     """A session on the threads of this process, which the first one starts: ``threads``, or as many as make sense.
 
@@ -61,6 +69,8 @@ def open_session(model: RegionModel, threads: int | None, is_optimized: bool) ->
     environment = _environment(threads)
     alone = threads == 1 or environment.process != os.getpid()
     if not alone and threads not in (None, environment.threads):
+        from graphkernel.flag_text import warn  # rarely needed
+
         warn(
             f"operators on onnxruntime run on {environment.threads} threads, not on {threads}: the first to run decide"
         )

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from graphkernel.ir.bind import concrete_attrs, concrete_shape
-from graphkernel.ir.graph import Node
 from graphkernel.ir.types import Shape, Sym, evaluate
+
+if TYPE_CHECKING:
+    from graphkernel.ir.graph import Node
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Slots = list[Any]  # one array a slot; None while nothing is there

@@ -6,7 +6,7 @@ what each step must read and which operands a kernel writes over.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,8 +16,9 @@ from graphkernel.ir.definitions import defined_by, mentioned_by
 from graphkernel.ir.graph import Node, Value
 from graphkernel.ir.types import sym
 from graphkernel.runtime.buffers import Array
-from graphkernel.runtime.plan import Buffer, Plan
-from graphkernel.runtime.regions import RegionStep
+from graphkernel.runtime.plan import Plan
+from graphkernel.runtime.program import Buffer
+from graphkernel.runtime.region_step import RegionStep
 from graphkernel.runtime.steps import KernelStep, Step, ViewStep
 
 INVARIANTS: dict[str, str] = {
@@ -46,18 +47,17 @@ def verify_plan(plan: Plan) -> None:
         raise VerifyError(number, f"{message} in the plan of {plan.graph.name!r} ({INVARIANTS[number]})")
 
 
-def verify_places(plan: Plan, slots: Sequence[Array | None]) -> None:
-    """The same for where the buffers of one frame lie. ``slots`` are the arrays by slot."""
+def verify_places(buffers: Iterable[Buffer], slots: Sequence[Array | None]) -> None:
+    """The same for where the buffers of a plan lie in one frame. ``slots`` are the arrays by slot."""
     taken: list[tuple[Buffer, int, int]] = []
-    for buffer in plan.buffers:
+    for buffer in buffers:
         array = slots[buffer.slot]
         if array is None or array.nbytes == 0:
             continue
         start, end = np.lib.array_utils.byte_bounds(array)
         for other, begin, stop in taken:
             if start < stop and begin < end and buffer.first <= other.last and other.first <= buffer.last:
-                text = f"{buffer.value.node.name} and {other.value.node.name} overlap"
-                raise VerifyError("P12", f"{text} in the plan of {plan.graph.name!r} ({INVARIANTS['P12']})")
+                raise VerifyError("P12", f"{buffer.name} and {other.name} overlap in a plan ({INVARIANTS['P12']})")
         taken.append((buffer, start, end))
 
 
@@ -195,8 +195,9 @@ class _Run:
             return
         for buffer in self.plan.buffers:
             memory, name = self.memory.get(buffer.slot), self._name(buffer.slot)
-            if buffer.value != self.values.get(buffer.slot):
-                yield "P9", f"the buffer of {name} is one for {buffer.value.node.name}"
+            value = self.values.get(buffer.slot)
+            if value is None or (buffer.name, buffer.type) != (value.node.name, value.type):
+                yield "P9", f"the buffer of {name} is one for {buffer.name}"
             if memory is None:  # its step was told of
                 continue
             if buffer.first > needed[buffer.slot] or buffer.last < memory.last_read:
@@ -263,7 +264,7 @@ def _broken_segments(plan: Plan) -> Iterator[tuple[str, str]]:
     for buffer in plan.buffers:
         crossed = any(buffer.first < part.first <= buffer.last for part in plan.segments)
         if crossed and not buffer.escapes:
-            yield "P15", f"{buffer.value.node.name} is read in a later segment"
+            yield "P15", f"{buffer.name} is read in a later segment"
 
 
 def _broken_extents(step: Step, values: Mapping[int, Value], known: set[str]) -> Iterator[tuple[str, str]]:

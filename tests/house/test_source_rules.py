@@ -14,6 +14,10 @@ ENVIRONMENT_NAMES = {"environ", "environb", "getenv"}
 LAZY_IMPORTS = {
     "graphkernel/report/report.py": "a page brings its template, which no program needs that only runs",
     "graphkernel/recall.py": "what was compiled before needs no optimizer",
+    "graphkernel/packages/read.py": "what runs needs neither graph nor report nor the writer of packages",
+    "graphkernel/packages/programs.py": "kernels and regions need no operators",
+    "graphkernel/runtime/failures.py": "only who tells of a failed operator needs operators",
+    "graphkernel/runtime/sessions.py": "most processes have nothing to tell",
     "graphkernel/driver.py": "the default compiler brings isl and LLVM",
     "graphkernel/frontends/known_models.py": "a model that was loaded before needs no onnx",
     "graphkernel/frontends/load.py": "writing ONNX brings all declarations, which reading does without",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import pickle
 import subprocess
@@ -19,7 +20,7 @@ from graphkernel import ops
 from graphkernel.errors import PackageError
 from graphkernel.ir.bind import concrete_shape
 from graphkernel.packages.container import PackageReader
-from graphkernel.packages.manifest import MANIFEST, WEIGHTS, Machine
+from graphkernel.packages.manifest import MANIFEST, PROGRAM, WEIGHTS, Machine
 from graphkernel.packages.tensors import read_tensors
 from graphkernel.runtime.executable import Executable
 from kernelgen.native import mapped
@@ -133,7 +134,7 @@ def test_weights_lie_in_the_file(package: Path) -> None:
     with zipfile.ZipFile(package) as archive:
         assert archive.testzip() is None
         held = {entry.filename: entry.file_size for entry in archive.infolist()}
-    assert list(held)[:3] == [WEIGHTS, MANIFEST, "graph.gk"]
+    assert list(held)[:3] == [WEIGHTS, MANIFEST, PROGRAM]
     arrays = read_tensors(PackageReader.mapped(package).view(WEIGHTS))
     assert any(np.array_equal(array, WEIGHT) for array in arrays.values())
     assert not any(array.flags.writeable or array.flags.owndata for array in arrays.values())
@@ -165,6 +166,19 @@ def with_manifest(**fields: object) -> Change:
     return change
 
 
+def with_program(**fields: object) -> Change:
+    def change(contents: dict[str, bytes]) -> None:
+        put_program(contents, {**json.loads(contents[PROGRAM]), **fields})
+
+    return change
+
+
+def put_program(contents: dict[str, bytes], document: object) -> None:
+    """Writes another program, with its digest: as somebody who means it."""
+    contents[PROGRAM] = json.dumps(document).encode()
+    with_manifest(program_sha256=hashlib.sha256(contents[PROGRAM]).hexdigest())(contents)
+
+
 def with_entry(name: str, content: bytes) -> Change:
     return lambda contents: contents.update({name: content})
 
@@ -182,7 +196,7 @@ def machine(**fields: object) -> dict[str, object]:
 
 
 REFUSED: dict[str, tuple[Change, str]] = {
-    "another format": (with_manifest(format=99), "a package of format 99, this reads format 1; build it again"),
+    "another format": (with_manifest(format=99), "a package of format 99, this reads format 2; build it again"),
     "another version": (with_manifest(graphkernel="0.0.1"), "built by graphkernel 0.0.1"),
     "another processor": (
         with_manifest(machine=machine(flags=["quantum"])),
@@ -191,10 +205,14 @@ REFUSED: dict[str, tuple[Change, str]] = {
     "another architecture": (with_manifest(machine=machine(architecture="vax")), "it is for linux on vax"),
     "another build of Python": (with_manifest(machine=machine(object_bytes=1)), "another build of Python"),
     "an unknown field": (with_manifest(evil=1), "evil: unknown"),
-    "a field of another type": (with_manifest(calls="evil"), "expected a list"),
-    "kernels that are not there": (with_manifest(calls=[7, 7]), "without code for its kernels"),
-    "too few calls": (with_manifest(calls=[]), "kernels of another graph"),
-    "no regions": (with_manifest(regions=[], caller=None), "without code"),
+    "a field of another type": (with_manifest(kernels="evil"), "expected a list"),
+    "kernels that are not there": (with_manifest(kernels=[]), "a program that is none"),
+    "no regions": (with_manifest(regions=[]), "a program that is none"),
+    "no way to call kernels": (with_manifest(caller=None), "without code for its kernels"),
+    "too few steps": (with_program(steps=[]), "segments that do not follow each other"),
+    "slots that are not there": (with_program(size=1), "a slot beyond the last one"),
+    "a step of no kind": (with_program(steps=[["evil", "name", [], []]]), "a step of kind 'evil'"),
+    "another program": (with_entry(PROGRAM, b"{}"), "program.json is damaged"),
     "another graph": (with_entry("graph.gk", b"graph g() { return }"), "graph.gk is damaged"),
     "other code": (
         with_entry("code.bin", bytes(1 << 16)),
@@ -246,10 +264,18 @@ def places(document: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...
         yield from places(value, (*path, key))
 
 
-def test_any_value_in_the_manifest_is_checked(package: Path) -> None:
+Put = Callable[[dict[str, bytes], Any], None]
+PUT: dict[str, Put] = {
+    MANIFEST: lambda contents, document: contents.update({MANIFEST: json.dumps(document).encode()}),
+    PROGRAM: put_program,
+}
+
+
+@pytest.mark.parametrize(("entry", "least"), [(MANIFEST, 80), (PROGRAM, 70)])
+def test_any_value_is_checked(entry: str, least: int, package: Path) -> None:
     """Whatever stands in its place: the package is refused in a sentence, or what was changed means nothing."""
     with zipfile.ZipFile(package) as archive:
-        text = archive.read(MANIFEST)
+        text = archive.read(entry)
     random, known = np.random.default_rng(0), list(places(json.loads(text)))
     hostile = (-1, 0, 1 << 62, 1.5, None, True, "", "evil", "../../etc/passwd", [], [1], {}, "9" * 30)
     refused = 0
@@ -260,13 +286,12 @@ def test_any_value_in_the_manifest_is_checked(package: Path) -> None:
         for step in way:
             holder = holder[step]
         holder[key] = hostile[int(random.integers(len(hostile)))]
-        changed = json.dumps(document).encode()
-        altered(package, lambda contents, changed=changed: contents.update({MANIFEST: changed}))
+        altered(package, lambda contents, document=document: PUT[entry](contents, document))
         try:
             gk.load_compiled(package)
         except PackageError as error:
             refused += "\n" not in str(error)
-    assert refused > 80
+    assert refused > least
 
 
 def test_what_cannot_be_packed_says_so(tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ def test_the_arena_shrinks_with_the_peak() -> None:
     assert before_peak is not None
     assert after_peak is not None
     assert after_peak < before_peak
-    arenas = [make_frame(gk.compile(g).plan, {}).arena_bytes for g in (graph, after)]
+    arenas = [make_frame(gk.compile(g).program, {}).arena_bytes for g in (graph, after)]
     assert arenas[1] < arenas[0]
     arrays = [np.full(16, value, np.float32) for value in (1, 2, 3)]
     np.testing.assert_array_equal(gk.compile(after)(*arrays)[0], gk.evaluate(graph, arrays)[0])

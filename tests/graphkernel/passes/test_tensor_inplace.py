@@ -44,7 +44,7 @@ def test_operand_and_result_share_memory() -> None:
     arrays = [np.full((64, 64), 0.1, np.float32), np.eye(64, dtype=np.float32)]
     runs_as_it_means(inplace, arrays)
     before, after = (
-        make_frame(gk.compile(g, opt_level=0, host="numpy").plan, {}).arena_bytes for g in (graph, inplace)
+        make_frame(gk.compile(g, opt_level=0, host="numpy").program, {}).arena_bytes for g in (graph, inplace)
     )
     assert before == 2 * 64 * 64 * 4
     assert after == 0, "the products' own arrays hold the kernels' results"

@@ -275,14 +275,14 @@ def test_every_invariant_has_a_fault() -> None:
 
 def test_buffers_that_overlap_in_life_and_place_are_found() -> None:
     plan = planned(network())
-    frame = make_frame(plan, {}, POISONED)
+    frame = make_frame(plan.program, {}, POISONED)
     alive = [buffer for buffer in plan.buffers if not buffer.escapes]
     first, second = next((a, b) for a in alive for b in alive if a is not b and a.first <= b.first <= a.last)
-    verify_places(plan, frame.slots)
+    verify_places(plan.buffers, frame.slots)
     slots = list(frame.slots)
     slots[second.slot] = slots[first.slot]
     with pytest.raises(VerifyError, match="P12"):
-        verify_places(plan, slots)
+        verify_places(plan.buffers, slots)
 
 
 def test_the_debug_mode_verifies_and_poisons() -> None:

@@ -1,0 +1,101 @@
+"""Graph and plan of what was loaded, made when somebody asks: kernels and regions are there already."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from graphkernel.errors import PackageError
+from graphkernel.ir.graph import ConstantData, Graph, Node, Value
+from graphkernel.ir.text import parse
+from graphkernel.packages.manifest import Manifest, RegionRecord
+from graphkernel.packages.programs import operators_called
+from graphkernel.runtime.host import HostLibrary, NumpyHost, numpy_step
+from graphkernel.runtime.plan import CompiledKernel, Plan, make_plan
+from graphkernel.runtime.program import Program
+from graphkernel.runtime.region_step import RegionStep
+from graphkernel.runtime.regions import operands_of, region_step
+from graphkernel.runtime.steps import KernelStep, Step
+
+
+def planned(text: str, manifest: Manifest, program: Program, weights: Mapping[str, np.ndarray]) -> Plan:
+    """The plan whose ``program`` runs, of the text of its graph. Raises PackageError where the two do not belong together."""
+    constants = {digest: ConstantData(digest, array) for digest, array in weights.items()}
+    graph = parse(text, operators_called(manifest.operators), constants)
+    return make_plan(graph, _kernels(graph, program), _library(graph, manifest, program))
+
+
+def _kernels(graph: Graph, program: Program) -> Mapping[Node, CompiledKernel]:
+    """The kernel of every fused operator, by the slot of its first result."""
+    slots = {value: slot for slot, value in enumerate(value for node in graph.nodes for value in node.outs)}
+    steps = {step.outputs[0]: step for step in program.steps if isinstance(step, KernelStep)}
+    fused = [(node, steps.get(slots[node.outs[0]])) for node in graph.operators if node.body is not None]
+    found = {node: CompiledKernel(step.kernel, _updated(step), step.untold) for node, step in fused if step is not None}
+    if not len(found) == len(fused) == len(steps):
+        raise PackageError("a package with kernels of another graph")
+    return found
+
+
+def _updated(step: KernelStep) -> tuple[int, ...]:
+    """The operands that its kernel, a native one, writes in place."""
+    return step.kernel.signature.updated_inputs  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def _library(graph: Graph, manifest: Manifest, program: Program) -> HostLibrary:
+    if not manifest.regions:
+        return NumpyHost()
+    steps = [step for step in program.steps if isinstance(step, RegionStep)]
+    if len(steps) != len(manifest.regions):
+        raise PackageError("a package with regions of another graph")
+    by_number = {
+        number: (record, step)
+        for record, step in zip(manifest.regions, steps, strict=True)
+        for number in record.operators
+    }
+    numbers = {node: number for number, node in enumerate(graph.operators)}
+    return PackagedHost(numbers, by_number, manifest.library)
+
+
+@dataclass(frozen=True)
+class PackagedHost:
+    """Takes the operators of each record as one region, whose session is there; others run on numpy.
+
+    ``numbers`` are the operators of the graph by number.
+    """
+
+    numbers: Mapping[Node, int]
+    regions_by_number: Mapping[int, tuple[RegionRecord, RegionStep]]
+    name: str
+    regions: bool = True
+
+    def group(self, node: Node) -> str | None:
+        """The group that it was in; None for what was in no region."""
+        found = self.regions_by_number.get(self.numbers[node])
+        return None if found is None else found[0].group
+
+    def why_not(self, node: Node) -> str:
+        """The report of the package says why."""
+        return "" if node in self.numbers else "unknown"
+
+    def absorbs(self, graph: Graph, kernel: Node) -> bool:
+        """False: what it absorbs is no kernel in the graph of a package any more."""
+        return False
+
+    def region(
+        self, name: str, nodes: Sequence[Node], slots: Mapping[Value, int], outputs: Sequence[Value]
+    ) -> RegionStep:
+        """The step of a region's session."""
+        record, step = self.regions_by_number[self.numbers[nodes[0]]]
+        if tuple(self.numbers[node] for node in nodes) != record.operators:
+            raise PackageError("a package whose regions are not those of its graph")
+        inputs = operands_of(nodes)
+        if (len(inputs), len(outputs)) != (len(step.input_names), len(step.output_names)):
+            raise PackageError(f"region {record.model} takes other values than those of its operators")
+        names = dict(zip((*inputs, *outputs), (*step.input_names, *step.output_names), strict=True))
+        return region_step(name, step.session, nodes, names, inputs, outputs, slots)
+
+    def single(self, node: Node, slots: Mapping[Value, int]) -> Step:
+        """By its numpy meaning."""
+        return numpy_step(node, slots)

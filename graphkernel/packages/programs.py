@@ -1,0 +1,268 @@
+"""Programs as JSON, and back: what a package says of running, without a graph.
+
+Each step is a list that begins with its kind. Types and extents are texts, weights are named by their digests.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib import import_module
+from importlib.util import find_spec
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+import numpy as np
+
+from graphkernel.doors import json_value
+from graphkernel.errors import PackageError
+from graphkernel.ir.derived import FUNCTIONS, Derived
+from graphkernel.ir.types import Attrs, AttrValue, Sym, TensorType, dtype, parse_dim, parse_type
+from graphkernel.packages.tensors import complete
+from graphkernel.runtime.program import Buffer, Held, Named, Number, Output, Program, Segment
+from graphkernel.runtime.region_step import RegionStep
+from graphkernel.runtime.sessions import Session
+from graphkernel.runtime.steps import Kernel, KernelStep, NumpyStep, Step, ViewStep
+
+if TYPE_CHECKING:
+    from graphkernel.ir.graph import Node
+    from graphkernel.ir.opdef import OpDef
+
+Items = Sequence[Any]  # what JSON holds
+KERNEL, VIEW, REGION, NUMPY = "kernel", "view", "region", "numpy"
+
+
+class Parts(NamedTuple):
+    """What a program is made of: kernels and sessions in the order of the package, weights by digest, files of operators."""
+
+    kernels: Sequence[Kernel]
+    sessions: Sequence[Session]
+    weights: Mapping[str, np.ndarray]
+    operators: Mapping[str, str]
+
+
+def program_text(program: Program, kernel: Callable[[KernelStep], int], digest: Callable[[np.ndarray], str]) -> str:
+    """As JSON. ``kernel`` gives the number of a step's kernel, ``digest`` that of a constant."""
+    regions = [step for step in program.steps if isinstance(step, RegionStep)]
+    document = {
+        "size": program.size,
+        "steps": [_step_items(step, kernel, regions) for step in program.steps],
+        "inputs": [_named_items(given) for given in program.inputs],
+        "outputs": [[output.slot, output.copy] for output in program.outputs],
+        "results": [_named_items(result) for result in program.results],
+        "aliases": program.aliases,
+        "derived": [[entry.name, entry.function, str(entry.first), str(entry.second)] for entry in program.derived],
+        "constants": [_held_items(held, digest) for held in program.constants],
+        "numbers": [
+            [_node_items(node), [[slot, str(of)] for slot, of in operands], outputs]
+            for node, operands, outputs in program.numbers
+        ],
+        "buffers": [
+            [b.slot, b.name, str(b.type), b.first, b.last, b.escapes, b.made_by_kernel] for b in program.buffers
+        ],
+        "differences": [[str(dim), name] for dim, name in program.differences.items()],
+        "segments": [[part.first, part.last, part.reads] for part in program.segments],
+    }
+    return json.dumps(document, separators=(",", ":"))
+
+
+def read_program(text: str, parts: Parts) -> Program:
+    """The program of a text. Raises PackageError for what is none, and for slots that it does not have."""
+    try:
+        program = _program(cast("Mapping[str, Any]", json_value(text, PackageError)), parts)
+        _check(program)
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        raise PackageError(f"a program that is none: {type(error).__name__}: {error}") from error
+    return program
+
+
+def operators_called(named: Iterable[tuple[str, str]]) -> Mapping[str, OpDef]:
+    """Operators by name, each with its file in :mod:`graphkernel.ops`, without loading all others."""
+    return {name: operator for name, file in named if (operator := _operator(name, file)) is not None}
+
+
+def _operator(name: str, file: str) -> OpDef | None:
+    from graphkernel.ir.opdef import OpDef  # kernels and regions have no need of it
+
+    if not file.isidentifier() or find_spec(f"graphkernel.ops.{file}") is None:
+        raise PackageError(f"there is no file of operators called {file!r}")
+    declared = vars(import_module(f"graphkernel.ops.{file}")).values()
+    return next((op for op in declared if isinstance(op, OpDef) and op.name == name), None)
+
+
+def _held_items(held: Held, digest: Callable[[np.ndarray], str]) -> Items:
+    if held.array is None:
+        raise PackageError(f"the content of constant {held.name} is unknown; give it to parse as weights")
+    return [held.name, held.slot, digest(held.array), str(TensorType(held.array.shape, dtype(held.array.dtype)))]
+
+
+def _named_items(given: Named) -> Items:
+    return [given.name, str(given.type), given.slot]
+
+
+def _step_items(step: Step, kernel: Callable[[KernelStep], int], regions: Sequence[RegionStep]) -> Items:
+    border = step.name, step.inputs, step.outputs
+    if isinstance(step, KernelStep):
+        return [KERNEL, *border, kernel(step), sorted(step.private), step.stored, step.untold]
+    if isinstance(step, ViewStep):
+        return [VIEW, *border, [str(dim) for dim in step.shape]]
+    if isinstance(step, RegionStep):
+        types = [str(of) for of in step.input_types], [str(of) for of in step.output_types]
+        return [REGION, *border, regions.index(step), step.input_names, step.output_names, *types, sorted(step.unsized)]
+    if isinstance(step, NumpyStep):
+        return [NUMPY, *border, _node_items(step.node)]
+    raise PackageError(f"step {step.name} runs on no library of a package")
+
+
+def _node_items(node: Node) -> Items:
+    """An operator without its operands."""
+    attrs = {name: _attribute_items(value) for name, value in node.attrs.items()}
+    return [node.op.name, attrs, [str(of) for of in node.types], node.name]
+
+
+def _attribute_items(value: AttrValue) -> Any:
+    if isinstance(value, tuple):
+        return [_attribute_items(item) for item in value]
+    if isinstance(value, float):  # JSON has no infinity
+        return {"float": value.hex()}
+    return {"dim": str(value)} if isinstance(value, Sym) else value
+
+
+def _program(given: Mapping[str, Any], parts: Parts) -> Program:
+    return Program(
+        _whole(given["size"]),
+        tuple(_step(items, parts) for items in given["steps"]),
+        tuple(map(_named, given["inputs"])),
+        tuple(Output(_whole(slot), _flag(copy)) for slot, copy in given["outputs"]),
+        tuple(map(_named, given["results"])),
+        tuple((_whole(one), _whole(other)) for one, other in given["aliases"]),
+        tuple(map(_derived, given["derived"])),
+        tuple(_held(items, parts.weights) for items in given["constants"]),
+        tuple(_number(items, parts) for items in given["numbers"]),
+        tuple(map(_buffer, given["buffers"])),
+        {cast("Sym", parse_dim(_text(dim))): _text(name) for dim, name in given["differences"]},
+        tuple(map(_segment, given["segments"])),
+    )
+
+
+def _step(items: Items, parts: Parts) -> Step:
+    kind, name, inputs, outputs, *more = items
+    border = _slots(inputs), _slots(outputs)
+    if kind == KERNEL:
+        number, private, stored, untold = more
+        pairs = tuple((_whole(slot), _whole(position)) for slot, position in stored)
+        kernel = parts.kernels[_whole(number)]
+        return KernelStep(_text(name), kernel, *border, frozenset(_slots(private)), pairs, _texts(untold))
+    if kind == VIEW:
+        return ViewStep(_text(name), *border, tuple(parse_dim(_text(dim)) for dim in more[0]))
+    if kind == REGION:
+        number, input_names, output_names, input_types, output_types, unsized = more
+        names = _texts(input_names), _texts(output_names)
+        types = tuple(map(parse_type, input_types)), tuple(map(parse_type, output_types))
+        session = parts.sessions[_whole(number)]
+        return RegionStep(_text(name), session, *names, *border, *types, (), frozenset(_slots(unsized)))
+    if kind == NUMPY:
+        return NumpyStep(_node(more[0], parts), *border)
+    raise ValueError(f"a step of kind {kind!r}")
+
+
+def _node(items: Items, parts: Parts) -> Node:
+    from graphkernel.ir.graph import Node  # kernels and regions have no need of it
+
+    operator, attrs, types, name = items
+    op = _operator(operator, parts.operators[operator])
+    if op is None:
+        raise ValueError(f"there is no operator {operator}")
+    values = Attrs(tuple((key, _attribute(value)) for key, value in attrs.items()))
+    return Node(op, (), values, tuple(map(parse_type, types)), _text(name))
+
+
+def _attribute(given: Any) -> AttrValue:
+    if isinstance(given, list):
+        return tuple(_attribute(item) for item in cast("list[Any]", given))
+    if isinstance(given, dict):
+        ((kind, text),) = cast("dict[str, str]", given).items()
+        return float.fromhex(text) if kind == "float" else parse_dim(text)
+    return given
+
+
+def _named(items: Items) -> Named:
+    name, of, slot = items
+    return Named(_text(name), parse_type(of), _whole(slot))
+
+
+def _held(items: Items, weights: Mapping[str, np.ndarray]) -> Held:
+    name, slot, digest, of = items
+    if digest not in weights:
+        raise PackageError(f"a package without the weights {digest}")
+    return Held(_text(name), _whole(slot), complete(weights[digest], parse_type(of)))
+
+
+def _derived(items: Items) -> Derived:
+    name, function, first, second = items
+    if function not in FUNCTIONS:
+        raise ValueError(f"no extent is a {function} of others")
+    return Derived(_text(name), function, parse_dim(_text(first)), parse_dim(_text(second)))
+
+
+def _number(items: Items, parts: Parts) -> Number:
+    node, operands, outputs = items
+    given = tuple((_whole(slot), parse_type(of)) for slot, of in operands)
+    return Number(_node(node, parts), given, _slots(outputs))
+
+
+def _buffer(items: Items) -> Buffer:
+    slot, name, of, first, last, escapes, made_by_kernel = items
+    life = _whole(first), _whole(last)
+    return Buffer(_whole(slot), _text(name), parse_type(of), *life, _flag(escapes), _flag(made_by_kernel))
+
+
+def _segment(items: Items) -> Segment:
+    first, last, reads = items
+    told = tuple((_text(name), _whole(slot), _whole(axis)) for name, slot, axis in reads)
+    return Segment(_whole(first), _whole(last), told)
+
+
+def _check(program: Program) -> None:
+    """Raises ValueError where a slot, a step or a position is none of the program's."""
+    slots: set[int] = {slot for step in program.steps for slot in (*step.inputs, *step.outputs)}
+    slots |= {each.slot for group in (program.inputs, program.outputs, program.constants) for each in group}
+    slots |= {buffer.slot for buffer in program.buffers} | {slot for p in program.segments for _, slot, _ in p.reads}
+    slots |= {slot for number in program.numbers for slot in number.outputs}
+    if max(slots, default=-1) >= program.size:
+        raise ValueError("a slot beyond the last one")
+    ends = [0, *(end for part in program.segments for end in (part.first, part.last)), len(program.steps)]
+    if any(one > other for one, other in pairwise(ends)) or any(ends[k] != ends[k + 1] for k in range(0, len(ends), 2)):
+        raise ValueError("segments that do not follow each other")
+    if [output.slot for output in program.outputs] != [result.slot for result in program.results]:
+        raise ValueError("outputs in other slots than results")
+    if not all(one < len(program.inputs) and other < len(program.outputs) for one, other in program.aliases):
+        raise ValueError("an input or output beyond the last one")
+    if any(buffer.last >= len(program.steps) for buffer in program.buffers):
+        raise ValueError("a buffer that outlives the steps")
+
+
+def _whole(given: object) -> int:
+    if type(given) is not int or given < 0:
+        raise ValueError(f"{given!r} is no number of anything")
+    return given
+
+
+def _flag(given: object) -> bool:
+    if type(given) is not bool:
+        raise ValueError(f"{given!r} is neither true nor false")
+    return given
+
+
+def _text(given: object) -> str:
+    if type(given) is not str:
+        raise ValueError(f"{given!r} is no text")
+    return given
+
+
+def _texts(given: Items) -> tuple[str, ...]:
+    return tuple(map(_text, given))
+
+
+def _slots(given: Items) -> tuple[int, ...]:
+    return tuple(map(_whole, given))
