@@ -6,10 +6,10 @@ Reading order: ``torch_tensors`` and ``arrays`` (what comes in, and the same kin
 (liveness and one arena), ``steps`` (what a plan is made of), ``program`` (what running needs of a plan),
 ``host`` (which library runs what no kernel computes; numpy),
 ``epilogues`` (kernels that a library computes within the operator before them), ``onnx_writer``, ``onnx_shapes``,
-``onnx_text`` and ``onnx_clips`` (our operators as ONNX nodes), ``onnxruntime_c`` (onnxruntime's C interface) and
-``sessions`` (on one pool of threads; they outlive a fork), ``region_step`` (runs one),
-``regions`` (onnxruntime over whole regions), ``segments``
-(where a plan waits for extents), ``plan`` (graph to steps), ``verify_plan`` (what every plan
+``onnx_text``, ``onnx_clips`` and ``onnx_biases`` (our operators as ONNX nodes), ``onnxruntime_c`` (onnxruntime's C
+interface), ``freed_memory`` and ``sessions`` (on one pool of threads; they outlive a fork), ``region_step`` (runs one),
+``regions`` (onnxruntime over whole regions), ``segments`` (where a plan waits for extents), ``plan`` (graph to steps),
+``verify_plan`` (what every plan
 must keep), ``memory`` (where arrays lie), ``poison`` (memory that shows mistakes), ``frame`` (a plan with its buffers for
 given shapes), ``failures`` (what a failed step
 tells), ``executable`` (the callable); on a CUDA device: ``cupy_host`` (the rest on cupy), ``device`` (its memory),

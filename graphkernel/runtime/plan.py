@@ -166,7 +166,25 @@ def _assign_hands(
         depth = max((hand.depth + hand.differs_from(who, in_region) for hand in before), default=0)
         why = declined.get(node) or library.why_not(node) if who == NUMPY else ""
         hands[node] = _Hand(who, depth, in_region, why)
-    return hands
+    return _with_constants_late(graph, hands)
+
+
+def _with_constants_late(graph: Graph, hands: Mapping[Node, _Hand]) -> dict[Node, _Hand]:
+    """What is computed in regions from constants alone joins the region that first needs it.
+
+    There the library folds it when it opens the session, or reads quantized weights as they are; in the first region it
+    would compute all weights of the network anew in each run, and hand them on.
+    """
+    constant: set[Node] = set()
+    for node, hand in hands.items():
+        if hand.in_region and all(value.constant is not None or value.node in constant for value in node.args):
+            constant.add(node)
+    found = dict(hands)
+    for node in [node for node in reversed(list(hands)) if node in constant]:
+        users = [found[user] for user in graph.users[node] if user in found]
+        if users and all(user.in_region and user.who == found[node].who for user in users):
+            found[node] = replace(found[node], depth=min(user.depth for user in users))
+    return found
 
 
 def _views_inside(graph: Graph, groups: Mapping[Node, str | None], library: HostLibrary) -> dict[Node, str]:

@@ -17,6 +17,7 @@ from graphkernel.ops.host_bodies import read_by
 from graphkernel.ops.host_values import cast_at_border, type_proto
 from graphkernel.runtime.epilogues import follows_convolution
 from graphkernel.runtime.host import numpy_step
+from graphkernel.runtime.onnx_biases import with_biases
 from graphkernel.runtime.onnx_clips import clipped
 from graphkernel.runtime.onnx_text import write
 from graphkernel.runtime.onnx_writer import (
@@ -175,6 +176,7 @@ def _model(
     left = {value: border.left(value, names) for value in outputs}
     wanted = set(left.values())
     kept = clipped(_needed(writer.nodes, wanted), writer.constants, wanted)
+    kept = with_biases(kept, writer.constants, wanted)
     used = {operand for node in kept for operand in read_by(node)}
     constants = {key: array for key, array in writer.constants.items() if key in used}
     graph = helper.make_graph(

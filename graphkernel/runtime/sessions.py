@@ -16,6 +16,7 @@ from weakref import WeakSet
 import numpy as np
 
 from graphkernel.errors import RuntimeFailure
+from graphkernel.runtime.freed_memory import MUCH, return_freed_memory
 from graphkernel.runtime.onnxruntime_c import ALL_OPTIMIZATIONS, FATAL, NO_OPTIMIZATIONS, Environment, SharedSession
 from kernelgen.cores import core_count
 
@@ -77,7 +78,10 @@ def open_session(model: RegionModel, threads: int | None, is_optimized: bool) ->
     level = ALL_OPTIMIZATIONS if is_optimized else NO_OPTIMIZATIONS
     if model.objects:
         return _python_session(model, level)
-    return SharedSession(environment, model.content, model.weights, level, alone)
+    session = SharedSession(environment, model.content, model.weights, level, alone)
+    if sum(array.nbytes for array in model.weights.values()) > MUCH:
+        return_freed_memory()
+    return session
 
 
 def _environment(threads: int | None) -> Environment:

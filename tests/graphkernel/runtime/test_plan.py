@@ -82,6 +82,19 @@ def test_region_is_cut_where_it_would_wait_for_itself() -> None:
     assert list(plan.left_to_numpy.values()) == ["Sinh has no ONNX form"]
 
 
+def test_what_is_computed_from_constants_is_computed_where_it_is_needed() -> None:
+    builder = Builder()
+    x = builder.parameter("x", TensorType((3, 3), dtype("float32")))
+    first, second = (
+        builder.emit(OPS["Transpose"], builder.constant(np.full((3, 3), k, np.float32)), perm=(1, 0)) for k in range(2)
+    )
+    between = builder.emit(OPS["Sinh"], builder.emit(OPS["MatMul"], x, first))
+    graph = Graph("g", (x,), (builder.emit(OPS["MatMul"], between, second),))
+    plan = make_plan(graph, {}, OnnxRuntimeHost())
+    found = [[node.op.name for node in step.nodes] for step in plan.steps if isinstance(step, RegionStep)]
+    assert found == [["Transpose", "MatMul"], ["Transpose", "MatMul"]]
+
+
 def test_views_cost_nothing_and_keep_their_memory_alive() -> None:
     def net(x: Any) -> Any:
         a = ops.matmul(x, x)

@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 import threading
-from ctypes import CFUNCTYPE, c_int
+from ctypes import CDLL, CFUNCTYPE, c_int
 from importlib.metadata import version
 from typing import Any
 
@@ -116,10 +116,12 @@ def test_regions_read_weights_where_the_graph_has_them() -> None:
     assert all(len(region.session.model.content) < W.nbytes // 100 for region in (first, second))
 
 
-def session_of(node: str, weight: np.ndarray, threads: int | None = None, objects: bool = False) -> Any:
-    """``y = node(x, weight)`` over matrices like the weight."""
+def session_of(
+    node: str, weight: np.ndarray, threads: int | None = None, objects: bool = False, folded: str = "Identity"
+) -> Any:
+    """``y = node(x, folded(weight))`` over matrices like the weight."""
     writer = Writer(17)
-    writer.emit(node, "x", writer.constant(weight), result="y")
+    writer.emit(node, "x", writer.emit(folded, writer.constant(weight)), result="y")
     info = [helper.make_tensor_value_info(name, TensorProto.FLOAT, weight.shape) for name in "xy"]
     (constant,) = writer.constants
     graph = helper.make_graph(writer.nodes, "g", info[:1], info[1:], [initializer(weight, constant)])
@@ -143,6 +145,38 @@ def test_a_session_has_no_copy_of_a_weight_that_it_only_reads() -> None:
     session = session_of("Add", weight)
     weight[...] = 5.0
     np.testing.assert_array_equal(run(session, np.zeros_like(weight)), weight)
+
+
+OPENED = """
+import ctypes
+from pathlib import Path
+import numpy as np
+from tests.graphkernel.runtime.test_sessions import session_of
+
+def resident():
+    return int(Path("/proc/self/status").read_text().split("VmRSS:")[1].split()[0]) * 1024
+
+weights = [np.full((1 << 10, 1 << 10), value, np.float32) for value in range(4)]
+sessions = [session_of("Mul", weights[0])]
+before = resident()
+sessions += [session_of("Mul", weight, folded="Transpose") for weight in weights]
+opened = resident()
+ctypes.CDLL(None).malloc_trim(0)
+print(opened - before, opened - resident())
+"""
+
+
+@pytest.mark.skipif(
+    not hasattr(CDLL(None), "malloc_trim"), reason="this C library keeps no freed memory that it gives back"
+)
+def test_open_sessions_leave_no_freed_memory_behind() -> None:
+    environment = {**os.environ, "PYTHONPATH": os.getcwd()}
+    done = subprocess.run(
+        [sys.executable, "-c", OPENED], env=environment, capture_output=True, text=True, check=True, timeout=300
+    )
+    grown, freed = map(int, done.stdout.split())
+    assert grown > 1 << 24
+    assert freed < 1 << 20
 
 
 @pytest.mark.parametrize("objects", [False, True])
