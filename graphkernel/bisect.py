@@ -22,6 +22,7 @@ from graphkernel.declarations import Catalogue, builtin_catalogue
 from graphkernel.driver import Compiler, compile_as_is
 from graphkernel.errors import PassError
 from graphkernel.hooks import Progress, SameNumbers, Verify
+from graphkernel.ir.boxes import copied
 from graphkernel.ir.evaluate import evaluate
 from graphkernel.ir.graph import Graph
 from graphkernel.options import Options
@@ -149,6 +150,6 @@ def _wrong_run(fused: Graph, arrays: Arrays, compiler: Compiler | None, toleranc
 
 def _verdicts(graph: Graph, arrays: Arrays, compiler: Compiler | None, tolerance: float) -> list[Verdict]:
     """How far compiled results are from the numpy meaning, output by output, and whether that is more than rounding."""
-    copies = [array.copy() for array in arrays]  # kernels write into inputs that are aliased
+    copies = copied(arrays)  # kernels write into inputs that are aliased
     got = compile_as_is(graph, compiler=compiler, host="numpy")(*copies)
     return verdicts(got, evaluate(graph, arrays), lambda: Judge.of(graph, arrays), tolerance)

@@ -75,6 +75,12 @@ class RuntimeFailure(GraphKernelError):
     """An executable failed on its inputs, or ``strict=True`` met a fallback."""
 
 
+def said_by(error: Exception) -> str:
+    """What went wrong: of onnxruntime's message the part behind the places and names of its own, else the whole error."""
+    _, _, said = str(error).partition("Status Message: ")
+    return re.sub(r"^\S*\.(?:cc|h):\d+ (\S+ )?", "", said).strip() or f"{type(error).__name__}: {error}"
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """`` (did you mean 'x'?)`` with the closest known name, or an empty text.
 

@@ -16,6 +16,7 @@ from graphkernel.doors import write_whole
 from graphkernel.errors import OptionError, PassError, VerifyError
 from graphkernel.escape import line
 from graphkernel.flag_text import Complain, warn
+from graphkernel.ir.boxes import is_text, pairs
 from graphkernel.ir.evaluate import evaluate
 from graphkernel.ir.graph import Graph, Node
 from graphkernel.ir.verify import Checked, verify
@@ -190,10 +191,20 @@ class SameNumbers:
     def _worst(self, expected: Sequence[Array], found: Sequence[Array]) -> tuple[int, float] | None:
         """The first output that differs, and by how much."""
         for index, (ours, given) in enumerate(zip(expected, found, strict=True)):
-            wide, got = _wide(ours), _wide(given)
-            if not np.allclose(got, wide, self.relative, self.absolute + _steps(ours), equal_nan=True):
-                return index, float(np.nanmax(np.abs(got - wide)))
+            matches = pairs(ours, given)
+            apart = [np.inf] if matches is None else [each for pair in matches if (each := self._apart(*pair))]
+            if apart:
+                return index, max(apart)
         return None
+
+    def _apart(self, ours: Array, given: Array) -> float:
+        """How far two arrays are apart; 0.0 where that is not more than is allowed."""
+        if is_text(ours) or is_text(given) or ours.shape != given.shape:
+            return 0.0 if np.array_equal(ours, given) else np.inf
+        wide, got = _wide(ours), _wide(given)
+        if np.allclose(got, wide, self.relative, self.absolute + _steps(ours), equal_nan=True):
+            return 0.0
+        return float(np.nanmax(np.abs(got - wide)))
 
 
 def _steps(array: Array) -> float:

@@ -37,7 +37,7 @@ from graphkernel.ops.random import seeded
 from graphkernel.options import MAX_LEVEL, Options
 from graphkernel.passes.base import run_steps
 from graphkernel.pipeline import steps_for
-from graphkernel.report.difference import largest_difference, summary
+from graphkernel.report.difference import largest_difference, summary, typed
 from graphkernel.report.table import Amount
 from graphkernel.report.verdict import Judge, verdicts
 from graphkernel.runtime.whole_model import WholeModel
@@ -91,17 +91,12 @@ def _read(
         return "read", "", "", "", "", SKIPPED
     found = verdicts(expected, theirs, lambda: Judge.of(graph, arrays), tolerance, is_independent=True)
     other = [
-        f"{name} is {_typed(ours)}, on onnxruntime {_typed(given)}"
+        f"{name} is {typed(ours)} ({summary(ours)}), on onnxruntime {typed(given)} ({summary(given)})"
         for name, ours, given, each in zip(graph.output_names, expected, theirs, found, strict=True)
         if not each.is_good
     ]
     apart = max((each.apart for each in found), default=0.0)
     return "read", "", "", "", Amount(apart, f"{apart:.1e}"), "; ".join(other) or GOOD
-
-
-def _typed(array: np.ndarray) -> str:
-    """Type, shape and some numbers."""
-    return f"{array.dtype}{list(array.shape)} ({summary(array)})"
 
 
 def _row(

@@ -29,6 +29,7 @@ from graphkernel.cli.progress import progress
 from graphkernel.driver import compile_as_is
 from graphkernel.errors import OptionError
 from graphkernel.hooks import Progress
+from graphkernel.ir.boxes import copied
 from graphkernel.ir.evaluate import evaluate
 from graphkernel.ir.graph import Graph
 from graphkernel.ir.inline import inline
@@ -36,7 +37,7 @@ from graphkernel.ops.random import seeded
 from graphkernel.packages.manifest import PACKAGE
 from graphkernel.packages.read import load_compiled
 from graphkernel.recall import compile
-from graphkernel.report.difference import summary
+from graphkernel.report.difference import summary, typed
 from graphkernel.report.table import Amount
 from graphkernel.report.verdict import Judge, Verdict, verdicts
 from graphkernel.runtime.executable import Executable
@@ -74,7 +75,7 @@ def run(
             executable = compile(graph, opt_level, target, flags or None, progress=tell)
         arrays = arrays_for(graph, inputs, seed)
         tell("running", 0, 0)
-        outputs = executable(*(array.copy() for array in arrays))
+        outputs = executable(*copied(arrays))
         expected = _expected(graph, arrays, against, model, tell)
         judge = partial(_judge, graph, arrays, tell)
         is_peer = against == "onnxruntime"
@@ -99,7 +100,7 @@ def _expected(graph: Graph, arrays: Arrays, against: str, model: Path, tell: Pro
     tell(f"running on {against}", 0, 0)
     match against:
         case "unfused":
-            return compile_as_is(graph)(*(array.copy() for array in arrays))
+            return compile_as_is(graph)(*copied(arrays))
         case "numpy":
             return evaluate(graph, arrays)
         case "onnxruntime":
@@ -120,7 +121,7 @@ def _table(
     rows: list[tuple[object, ...]] = []
     for name, output, verdict in zip(graph.output_names, outputs, found, strict=True):
         judged = () if verdict is None else (Amount(verdict.apart, f"{verdict.apart:.1e}"), _word(verdict))
-        rows.append((name, f"{output.dtype}{list(output.shape)}", *judged, summary(output)))
+        rows.append((name, typed(output), *judged, summary(output)))
     return columns, rows
 
 

@@ -7,13 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from graphkernel.errors import InputError, VerifyError, nearest
+from graphkernel.errors import InputError, RuntimeFailure, VerifyError, nearest, said_by
 from graphkernel.ir.bind import bind, concrete_attrs, concrete_shape
 from graphkernel.ir.boxes import as_array, as_values
 from graphkernel.ir.definitions import defined_extents, definitions, in_order
 from graphkernel.ir.graph import Graph, Node, Value
 
 Array = np.ndarray[Any, np.dtype[Any]]
+LIBRARYS = "Onnx"
+"""The operator whose meaning the host library tells."""
 
 
 def evaluate(graph: Graph, arrays: Sequence[object] | Mapping[str, object]) -> tuple[Array, ...]:
@@ -21,7 +23,8 @@ def evaluate(graph: Graph, arrays: Sequence[object] | Mapping[str, object]) -> t
 
     What is no tensor, such as a list of them, is given and comes back as it is.
     Nothing is written: an aliased output comes back as an array of its own.
-    Raises ``InputError`` when the arrays do not fit the inputs, and ``VerifyError`` when an operator's meaning gives
+    Raises ``InputError`` when the arrays do not fit the inputs, ``RuntimeFailure`` when an operator of the host library fails
+    on them, and ``VerifyError`` when an operator's meaning gives
     another type than its type rule promised.
     """
     given = _in_order(graph, arrays)
@@ -54,6 +57,18 @@ def _run(graph: Graph, inputs: Sequence[Array], symbols: Mapping[str, int]) -> t
     return tuple(known[value] for value in graph.outputs)
 
 
+def meaning_of(
+    node: Node, operands: Sequence[Array], symbols: Mapping[str, int]
+) -> Any:  # an array, or a tuple of them
+    """What an operator makes of arrays; ``RuntimeFailure`` where the host library, which tells the meaning, fails."""
+    try:
+        return node.op.meaning(*operands, attrs=concrete_attrs(node.attrs, symbols))
+    except Exception as error:
+        if node.op.name != LIBRARYS:
+            raise
+        raise RuntimeFailure(f"{node.attrs.str('op_type')} {node.name} fails: {said_by(error)}") from error
+
+
 def _node_results(node: Node, operands: Sequence[Array], symbols: dict[str, int]) -> tuple[Array, ...]:
     """The results of one node; ``symbols`` takes those that it defines."""
     if node.data is not None:
@@ -62,7 +77,7 @@ def _node_results(node: Node, operands: Sequence[Array], symbols: dict[str, int]
         return (node.data.array,)
     if node.body is not None:
         return _run(node.body, operands, symbols)
-    found = node.op.meaning(*operands, attrs=concrete_attrs(node.attrs, symbols))
+    found = meaning_of(node, operands, symbols)
     results = tuple(map(np.asarray, found)) if isinstance(found, tuple) else (np.asarray(found),)
     symbols.update(defined_extents(node, results))
     promised = [(concrete_shape(type_.shape, symbols), type_.dtype.numpy) for type_ in node.types]

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from graphkernel.errors import InputError
-from graphkernel.ir.bind import bind, concrete_attrs, concrete_shape
+from graphkernel.ir.bind import bind, concrete_shape
 from graphkernel.ir.boxes import as_array, as_values
 from graphkernel.ir.definitions import defined_extents, definitions, in_order
+from graphkernel.ir.evaluate import meaning_of
 from graphkernel.ir.graph import Graph, Node, Value
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -69,7 +70,7 @@ def _computed(node: Node, operands: Sequence[Array], symbols: Mapping[str, int])
 
 def _meaning(node: Node, operands: Sequence[Array], symbols: Mapping[str, int]) -> tuple[Array, ...]:
     with np.errstate(all="ignore"):
-        found = node.op.meaning(*operands, attrs=concrete_attrs(node.attrs, symbols))
+        found = meaning_of(node, operands, symbols)
     return tuple(map(np.asarray, found)) if isinstance(found, tuple) else (np.asarray(found),)
 
 

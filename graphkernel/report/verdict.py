@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from graphkernel.ir.boxes import is_text, pairs
 from graphkernel.ir.evaluate import evaluate
 from graphkernel.ir.graph import Graph
 from graphkernel.ir.widened import evaluate_wide
@@ -80,9 +81,11 @@ def _judged(
     if apart <= tolerance:
         return Verdict(apart, is_good=True)
     of_found, of_expected = _error(found, exact), _error(expected, exact)
+    matches = pairs(found, expected)
     noise = rounding if np.isfinite(rounding) else 0.0
     is_good = (
-        (found.shape, found.dtype) == (expected.shape, expected.dtype)
+        matches is not None
+        and all((one.shape, one.dtype) == (other.shape, other.dtype) for one, other in matches)
         and of_found <= max(tolerance, MARGIN * noise)
         and (not is_independent or of_expected <= max(tolerance, PEERS_MARGIN * noise, _next_to_zero(exact)))
     )
@@ -91,10 +94,18 @@ def _judged(
 
 def _next_to_zero(exact: Array) -> float:
     """The smallest difference that counts, of the largest value."""
-    largest = float(np.abs(exact[np.isfinite(exact)]).max(initial=0.0)) if exact.dtype.kind == "f" else 0.0
+    floats = [array[np.isfinite(array)] for array, _ in pairs(exact, exact) or () if array.dtype.kind == "f"]
+    largest = max((float(np.abs(array).max(initial=0.0)) for array in floats), default=0.0)
     return NEXT_TO_ZERO / largest if largest else 0.0
 
 
 def _error(array: Array, exact: Array) -> float:
     """How far an array is from float64, of the largest value there."""
-    return largest_difference(array.astype(exact.dtype), exact)
+    found = pairs(array, exact)
+    if found is None:
+        return float("inf")
+    return max((largest_difference(_like(*pair), pair[1]) for pair in found), default=0.0)
+
+
+def _like(array: Array, exact: Array) -> Array:
+    return array if is_text(array) else array.astype(exact.dtype)

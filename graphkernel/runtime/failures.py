@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from graphkernel.errors import GraphKernelError, RuntimeFailure
+from graphkernel.errors import GraphKernelError, RuntimeFailure, said_by
 from graphkernel.runtime.region_step import RegionStep
 from graphkernel.runtime.steps import Step
 from kernelgen.errors import BackendUnavailable
@@ -21,7 +21,7 @@ MOST_NAMES = 4
 
 def step_failure(step: Step, error: Exception) -> RuntimeFailure:
     """The error of a step in words of the graph; of a region onnxruntime's message tells which of its operators."""
-    return RuntimeFailure(f"{_subject(step, str(error))} fails: {_said(error)}")
+    return RuntimeFailure(f"{_subject(step, str(error))} fails: {said_by(error)}")
 
 
 def _subject(step: Step, message: str) -> str:
@@ -38,9 +38,3 @@ def _named(node: Node) -> str:
     from graphkernel.ops.host import operator_name  # nothing else here needs operators
 
     return f"{operator_name(node)} {node.name}"
-
-
-def _said(error: Exception) -> str:
-    """What went wrong: of onnxruntime's message the part behind the places and names of its own, else the whole error."""
-    _, _, said = str(error).partition("Status Message: ")
-    return re.sub(r"^\S*\.(?:cc|h):\d+ (\S+ )?", "", said).strip() or f"{type(error).__name__}: {error}"

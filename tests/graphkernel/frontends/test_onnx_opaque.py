@@ -4,25 +4,33 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import ml_dtypes
 import numpy as np
+import onnx
 import pytest
 from onnx import ModelProto, NodeProto, TensorProto, TypeProto, helper, numpy_helper
+from typer.testing import CliRunner
 
 pytest.importorskip("onnxruntime")
 
 import onnxruntime
 
 import graphkernel as gk
-from graphkernel.errors import InputError, TypeRuleError
+from graphkernel.bisect import bisect
+from graphkernel.cli import app
+from graphkernel.declarations import builtin_catalogue
+from graphkernel.errors import InputError, RuntimeFailure, TypeRuleError
 from graphkernel.frontends.onnx import import_onnx
-from graphkernel.ir.graph import Builder
+from graphkernel.ir.graph import Builder, Graph
 from graphkernel.ir.types import parse_type
 from graphkernel.ir.verify import verify
 from graphkernel.ops import OPS
+from graphkernel.options import Options
+from graphkernel.passes.base import Context, Pass, Place
 from tests.onnx_node_tests.check import value_of
 
 FLOATS = helper.make_tensor_type_proto(TensorProto.FLOAT, ["N", 4])
@@ -182,3 +190,47 @@ def test_packages_hold_them(name: str, tmp_path: Path) -> None:
     executable = gk.compile(import_onnx(model))
     executable.save(tmp_path / "model.gkx")
     same(gk.load_compiled(tmp_path / "model.gkx")(**inputs), executable(**inputs))
+
+
+# ---------------------------------------------------------------- check and bisect
+
+
+def lost(graph: Graph, context: Context) -> Graph:
+    """A pass that gives some output, of the same type, in place of another."""
+    first, second, *rest = graph.outputs
+    return graph.with_outputs((first, first if first.type == second.type else second, *rest))
+
+
+TWO_TEXTS = made([node("StringConcat", "s s", "y"), node("StringConcat", "y s", "z")], {"s": TEXTS}, "y z")
+TWO_LISTS = made([node("Neg", "x", "n"), node("SplitToSequence", "n", "y", axis=0), node("SplitToSequence", "x", "z", axis=0)],
+                 {"x": FLOATS}, "y z")  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_bisect_takes_values_of_every_kind(name: str) -> None:
+    model, (data, *_) = CASES[name]
+    graph = import_onnx(model)
+    assert bisect(graph, [data[each] for each in graph.input_names], Options()) is None
+
+
+@pytest.mark.parametrize(("model", "value"), [(TWO_TEXTS, WORDS), (TWO_LISTS, X)])
+def test_a_pass_that_loses_texts_or_lists_is_named(model: ModelProto, value: Any) -> None:
+    wrong = Pass("wrong", lost, place=Place("split.graph_kernel_splitter"))
+    known = builtin_catalogue()
+    found = bisect(import_onnx(model), [value], Options(), replace(known, passes=(*known.passes, wrong)))
+    assert found is not None
+    assert found.flags == "--disable_pass=split.wrong"
+
+
+@pytest.mark.parametrize("command", ["check", "run", "bisect"])
+@pytest.mark.parametrize("model", [TWO_TEXTS, TWO_LISTS])
+def test_commands_compare_texts_and_lists(command: str, model: ModelProto, tmp_path: Path) -> None:
+    onnx.save(model, path := tmp_path / "m.onnx")
+    found = CliRunner().invoke(app, [command, str(path)])
+    assert found.exit_code == 0, found.output
+
+
+def test_an_operator_that_fails_on_the_inputs_is_named_without_a_traceback(tmp_path: Path) -> None:
+    model, _ = CASES["axes at run time"]
+    with pytest.raises(RuntimeFailure, match="Unsqueeze u fails: 'axes' has a duplicate axis"):
+        gk.evaluate(import_onnx(model), [X, np.array([0, 0])])
