@@ -10,7 +10,6 @@ import math
 import os
 from collections.abc import Iterator, Mapping
 from functools import cache
-from pathlib import Path
 
 from kernelgen.notices import warn_once
 
@@ -40,34 +39,40 @@ def core_count() -> int:
 @cache
 def _quota() -> int:
     try:
-        groups = Path("/proc/self/cgroup").read_text()
+        return quota(_text("/proc/self/cgroup"), "/sys/fs/cgroup")
     except OSError:
         return _WITHOUT_BOUND
-    return quota(groups, Path("/sys/fs/cgroup"))
 
 
-def quota(groups: str, root: Path) -> int:
+def quota(groups: str, root: str | os.PathLike[str]) -> int:
     """The smallest quota of the groups and those around them in processors, rounded up; ``groups`` as /proc lists them."""
     found = (_share(folder) for folder in folders("cpu", groups, root))
     return math.ceil(min(found, default=_WITHOUT_BOUND))
 
 
-def folders(controller: str, groups: str, root: Path) -> Iterator[Path]:
+def folders(controller: str, groups: str, root: str | os.PathLike[str]) -> Iterator[str]:
     """Where the files of a controller lie, for the groups and those around them."""
     for line in groups.splitlines():
         _, controllers, path = line.split(":", 2)
         if not controllers or controller in controllers.split(","):
-            group = root / (controller if controllers else "") / path.lstrip("/")
-            yield from (group, *group.parents)
+            group = os.path.join(root, controller if controllers else "", path.lstrip("/"))
+            while group != os.path.dirname(group):
+                yield group
+                group = os.path.dirname(group)
 
 
-def _share(folder: Path) -> float:
+def _share(folder: str) -> float:
     """Processors by the files of one group, of version 2 or 1."""
     try:
-        if (folder / "cpu.max").exists():
-            time, period = (folder / "cpu.max").read_text().split()
+        if os.path.exists(f"{folder}/cpu.max"):
+            time, period = _text(f"{folder}/cpu.max").split()
         else:
-            time, period = ((folder / f"cpu.cfs_{name}_us").read_text() for name in ("quota", "period"))
+            time, period = (_text(f"{folder}/cpu.cfs_{name}_us") for name in ("quota", "period"))
         return int(time) / int(period) if int(time) > 0 < int(period) else _WITHOUT_BOUND
     except (OSError, ValueError):  # no such group is visible, or its time is "max"
         return _WITHOUT_BOUND
+
+
+def _text(path: str) -> str:
+    with open(path) as file:
+        return file.read()

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from kernelgen.attrs import Attrs, AttrValue
-from kernelgen.desc import KernelDesc, OpDesc, TensorDesc
-from kernelgen.dims import Dim, Sym, solve, substitute
+from kernelgen.dims import Dim, Shape, Sym, solve, substitute
 from kernelgen.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from kernelgen.desc import KernelDesc, OpDesc, TensorDesc
 
 
 def map_tensors(desc: KernelDesc, change: Callable[[TensorDesc], TensorDesc]) -> KernelDesc:
@@ -35,6 +37,20 @@ def specialize(desc: KernelDesc, sizes: Mapping[str, int]) -> KernelDesc:
     return replace(fixed, ops=tuple(replace(op, attrs=_sized_attrs(op.attrs, sizes)) for op in fixed.ops))
 
 
+class Sized(Protocol):
+    """What has a name and extents."""
+
+    @property
+    def name(self) -> str:
+        """What errors call it."""
+        ...
+
+    @property
+    def shape(self) -> Shape:
+        """Its extents."""
+        ...
+
+
 class Shaped(Protocol):
     """What has inputs whose shapes tell sizes: a description, or the signature of a kernel."""
 
@@ -44,7 +60,7 @@ class Shaped(Protocol):
         ...
 
     @property
-    def inputs(self) -> tuple[TensorDesc, ...]:
+    def inputs(self) -> tuple[Sized, ...]:
         """The inputs in order."""
         ...
 
@@ -71,7 +87,7 @@ def bind(desc: Shaped, shapes: Sequence[tuple[int, ...]]) -> dict[str, int]:
     return sizes
 
 
-def _bind_one(tensor: TensorDesc, shape: tuple[int, ...], sizes: dict[str, int]) -> None:
+def _bind_one(tensor: Sized, shape: tuple[int, ...], sizes: dict[str, int]) -> None:
     """Adds what an input's shape tells. Raises ArgumentError when it contradicts its description or what is known."""
     if all(dim == 1 for dim in (*shape, *tensor.shape)):
         return

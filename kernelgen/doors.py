@@ -13,7 +13,6 @@ import os
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from io import BufferedReader
-from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from kernelgen.files import open_file, read_file, replacing
@@ -104,6 +103,8 @@ def writing(path: str | os.PathLike[str], wrong: Wrong, folders: bool = False) -
 
     ``folders`` makes those that are missing. The error says what the disk refused.
     """
+    from pathlib import Path  # only who writes needs it
+
     target = Path(path)
     try:
         if not target.name or (target.exists() and not target.is_file()):

@@ -8,8 +8,10 @@ import stat
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from io import BufferedReader
-from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 UNFINISHED = ".part"
 """The suffix of a file that is being written; one that is old was left by a process that was stopped."""
@@ -65,8 +67,8 @@ def replacing(path: str | Path, mode: int = 0o666, folder: int | None = None) ->
     Whoever reads finds the old content or all of the new one, whenever this process ends. The umask is taken from
     ``mode``. ``folder`` is an open folder that ``path`` is relative to. Raises OSError.
     """
-    target = Path(path)
-    unfinished = target.with_name(f"{os.urandom(8).hex()}{UNFINISHED}")
+    target = os.fspath(path)
+    unfinished = os.path.join(os.path.dirname(target), f"{os.urandom(8).hex()}{UNFINISHED}")
     created = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode, dir_fd=folder)
     try:
         with os.fdopen(created, "wb") as file:

@@ -5,15 +5,20 @@ from __future__ import annotations
 import os
 from collections.abc import Generator
 from contextlib import contextmanager
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kernelgen import cores
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 LOG_LEVELS = ("debug", "info", "warning", "error")
 
 
 def cache_dir() -> Path | None:
     """Where compiled kernels are kept: ``GRAPHKERNEL_CACHE_DIR``, else the user's cache directory; None without a home."""
+    from pathlib import Path  # what was packed is run without a cache
+
     given = os.environ.get("GRAPHKERNEL_CACHE_DIR")
     if given:
         return Path(given)

@@ -5,11 +5,11 @@ OpenMP ends the process when a thread is refused ("Thread creation failed"), so 
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
 
 from kernelgen.cores import folders
 
@@ -25,7 +25,7 @@ def startable(wanted: int) -> int:
 def all_tasks() -> int:
     """The tasks of the machine; those that are counted against a limit are no more. Without bound where it is not told."""
     try:
-        return int(Path("/proc/loadavg").read_text().split()[3].partition("/")[2])
+        return int(_text("/proc/loadavg").split()[3].partition("/")[2])
     except (OSError, ValueError, IndexError):
         return _WITHOUT_BOUND
 
@@ -50,17 +50,17 @@ def _limits_of_user() -> Iterator[int]:
 
 def _limits_of_groups() -> Iterator[int]:
     try:
-        groups = Path("/proc/self/cgroup").read_text()
+        groups = _text("/proc/self/cgroup")
     except OSError:
         return
-    yield from group_limits(groups, Path("/sys/fs/cgroup"))
+    yield from group_limits(groups, "/sys/fs/cgroup")
 
 
-def group_limits(groups: str, root: Path) -> Iterator[int]:
+def group_limits(groups: str, root: str | os.PathLike[str]) -> Iterator[int]:
     """The bounds of the groups and those around them; ``groups`` as /proc lists them."""
     for folder in folders("pids", groups, root):
         try:
-            yield int((folder / "pids.max").read_text())
+            yield int(_text(f"{folder}/pids.max"))
         except (OSError, ValueError):  # no such group is visible, or its bound is "max"
             continue
 
@@ -85,6 +85,11 @@ def _tried(wanted: int) -> int:
 
 def _wait_until_gone(thread: threading.Thread) -> None:
     """What has ended for Python is counted as a task until the system has cleared it away."""
-    task, end = Path(f"/proc/self/task/{thread.native_id}"), time.monotonic() + _GONE_SECONDS
-    while task.exists() and time.monotonic() < end:
+    task, end = f"/proc/self/task/{thread.native_id}", time.monotonic() + _GONE_SECONDS
+    while os.path.exists(task) and time.monotonic() < end:
         time.sleep(0)
+
+
+def _text(path: str) -> str:
+    with open(path) as file:
+        return file.read()

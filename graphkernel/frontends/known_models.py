@@ -26,7 +26,8 @@ from graphkernel.ir.graph import ConstantData, Graph, Origin
 from graphkernel.ir.printer import show
 from graphkernel.ir.text import parse
 from graphkernel.ir.types import dtype
-from graphkernel.packages.container import PackageReader, PackageWriter
+from graphkernel.packages.container import PackageReader
+from graphkernel.packages.container_writer import PackageWriter
 from graphkernel.packages.manifest import GRAPH, MANIFEST, WEIGHTS
 from graphkernel.packages.programs import operators_called
 from graphkernel.packages.tensors import most_bytes, read_tensors, write_tensors

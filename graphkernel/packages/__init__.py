@@ -10,7 +10,7 @@ model are equal to the byte.
     code.bin               machine code, one piece behind the other
     regions/N.onnx         what the host library runs; weights are named, not held
 
-Reading order: container (the archive), tensors (weights), manifest (machine and table of
+Reading order: container and container_writer (the archive), tensors (weights), manifest (machine and table of
 contents), programs (what runs), reports (of what was built, as texts), write, read, planned (graph and plan of what was
 loaded, with its kernels and regions).
 """

@@ -1,50 +1,34 @@
-"""The archive: entries in the order in which they are written, read from memory that the file is mapped into."""
+"""The archive as it is read: views of memory that the file is mapped into.
+
+Only what ``container_writer`` writes is read, entries that are stored as they are: a few headers of the zip format. The
+standard library's reader of all the others takes longer to import than everything else that happens to a package.
+"""
 
 from __future__ import annotations
 
 import hashlib
-import io
 import mmap
 import os
 import stat
 import struct
-import zipfile
 import zlib
-from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager
-from typing import BinaryIO
+from collections.abc import Callable, Iterator, Mapping
 
 from graphkernel.errors import PackageError
 from graphkernel.limits import LIMITS
 
-_ZIP64_FROM = 1 << 31  # bytes of an entry; where sizes are counted in 64 bits
-_LOCAL_HEADER = struct.Struct("<4s5HIII2H")
-_NO_TIME = (1980, 1, 1, 0, 0, 0)
+_END = struct.Struct("<4s4H2LH")  # behind everything: numbers of the disk, entries, size and place of their table
+_LOCATOR = struct.Struct("<4sLQL")  # before that, in a large archive: where its end in 64 bits lies
+_END64 = struct.Struct("<4sQ2H2L4Q")
+_ENTRY = struct.Struct("<4s4B4H3L5H2L")  # in the table
+_LOCAL_HEADER = struct.Struct("<4s5H3L2H")  # before the bytes of an entry
+_EXTRA = struct.Struct("<2H")
+_IN_64_BITS = 0xFFFFFFFF  # a size or a place that stands among the extra fields
+_SIZES_IN_64_BITS = 1  # the extra field of these
+_ENCRYPTED, _STORED = 1, 0
 
-
-class PackageWriter:
-    """Entries of a new archive."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._zip = zipfile.ZipFile(file, "w", zipfile.ZIP_STORED)
-
-    @contextmanager
-    def entry(self, name: str, size: int) -> Generator[tuple[Callable[[bytes | memoryview], object], int]]:
-        """A function that writes, and where in the file its first byte lies. ``size`` is at least what will be written."""
-        information = zipfile.ZipInfo(name, _NO_TIME)
-        information.create_system, information.external_attr = 3, 0o644 << 16
-        with self._zip.open(information, "w", force_zip64=size >= _ZIP64_FROM) as stream:
-            assert self._zip.fp is not None, "an archive that is being written is open"
-            yield stream.write, self._zip.fp.tell()
-
-    def write(self, name: str, content: bytes) -> None:
-        """A small entry."""
-        with self.entry(name, len(content)) as (write, _):
-            write(content)
-
-    def close(self) -> None:
-        """Writes the table of entries."""
-        self._zip.close()
+Place = tuple[int, int, int]
+"""Of an entry: where it starts, its size and its checksum."""
 
 
 class PackageReader:
@@ -58,7 +42,7 @@ class PackageReader:
         try:
             self._memory = memoryview(content())
             self._entries = _places(self._memory)
-        except (OSError, ValueError, struct.error, zipfile.BadZipFile, NotImplementedError) as error:
+        except (OSError, ValueError, struct.error) as error:
             raise PackageError(f"{path}: no package that can be read: {error}") from error
 
     @staticmethod
@@ -100,45 +84,64 @@ def _mapped(path: str | os.PathLike[str]) -> mmap.mmap:
         return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
 
-class _Bytes(io.RawIOBase):
-    """Memory as a file, without a copy."""
-
-    def __init__(self, memory: memoryview) -> None:
-        self._memory, self._at = memory, 0
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._at
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        start = (0, self._at, len(self._memory))[whence]
-        self._at = start + offset
-        if self._at < 0:
-            raise OSError("before the beginning")
-        return self._at
-
-    def read(self, size: int = -1) -> bytes:
-        found = bytes(self._memory[self._at :] if size < 0 else self._memory[self._at : self._at + size])
-        self._at += len(found)
-        return found
+def _places(memory: memoryview) -> Mapping[str, Place]:
+    """The entries in order. Raises ValueError for what is no archive of stored entries."""
+    found: dict[str, Place] = {}
+    count, size, start = _table(memory)
+    for name, place in _entries(memory[start : start + size]):
+        if name in found:
+            raise ValueError("two entries of one name")
+        found[name] = _place(memory, name, *place)
+    if len(found) != count:
+        raise ValueError("a table of other entries than its end says")
+    return found
 
 
-def _places(memory: memoryview) -> Mapping[str, tuple[int, int, int]]:
-    """Of each entry where it starts, its size and its checksum."""
-    with zipfile.ZipFile(_Bytes(memory)) as archive:
-        listed = archive.infolist()
-    if len({entry.filename for entry in listed}) < len(listed):
-        raise ValueError("two entries of one name")
-    return {entry.filename: _place(memory, entry) for entry in listed}
+def _table(memory: memoryview) -> tuple[int, int, int]:
+    """How many entries the table has, its size and where it starts."""
+    end = len(memory) - _END.size
+    mark, _, _, _, count, size, start, comment = _END.unpack_from(memory, max(end, 0))
+    if end < 0 or mark != b"PK\5\6" or comment:
+        raise ValueError("no archive, or one that was cut off")
+    if _IN_64_BITS in (size, start) and end >= _LOCATOR.size:
+        mark, _, place, _ = _LOCATOR.unpack_from(memory, end - _LOCATOR.size)
+        mark64, *_, count, size, start = _END64.unpack_from(memory, place)
+        if (mark, mark64) != (b"PK\6\7", b"PK\6\6"):
+            raise ValueError("no end in 64 bits where it should be")
+    return count, size, start
 
 
-def _place(memory: memoryview, entry: zipfile.ZipInfo) -> tuple[int, int, int]:
-    if entry.compress_type != zipfile.ZIP_STORED or entry.flag_bits & 1:
-        raise ValueError(f"{entry.filename} is packed or encrypted")
-    header = _LOCAL_HEADER.unpack_from(memory, entry.header_offset)
-    start = entry.header_offset + _LOCAL_HEADER.size + header[-2] + header[-1]
-    if header[0] != b"PK\3\4" or start + entry.file_size > len(memory):
-        raise ValueError(f"{entry.filename} lies beyond the end")
-    return start, entry.file_size, entry.CRC
+def _entries(table: memoryview) -> Iterator[tuple[str, tuple[int, int, int]]]:
+    """The name of each entry, and where its header is, its size and its checksum."""
+    at = 0
+    while at < len(table):
+        mark, *_, flags, packing, _, _, check, _, size, name, extra, comment, _, _, _, header = _ENTRY.unpack_from(
+            table, at
+        )
+        names, extras = at + _ENTRY.size, at + _ENTRY.size + name
+        called = bytes(table[names:extras]).decode("ascii")
+        if mark != b"PK\1\2" or packing != _STORED or flags & _ENCRYPTED:
+            raise ValueError(f"{called} is packed or encrypted")
+        if _IN_64_BITS in (size, header):
+            size, header = _wide(table[extras : extras + extra], size, header)
+        yield called, (header, size, check)
+        at = extras + extra + comment
+
+
+def _wide(extras: memoryview, size: int, header: int) -> tuple[int, int]:
+    """Size and place of an entry, of which those that need 64 bits stand among the extra fields, one after the other."""
+    kind, length = _EXTRA.unpack_from(extras)
+    if kind != _SIZES_IN_64_BITS or length % 8:
+        raise ValueError("sizes in 64 bits that are missing")
+    told = iter(struct.unpack_from(f"<{length // 8}Q", extras, _EXTRA.size))
+    if size == _IN_64_BITS:
+        size, _ = next(told, 0), next(told, 0)  # the second is the size when packed, the same
+    return size, next(told, 0) if header == _IN_64_BITS else header
+
+
+def _place(memory: memoryview, name: str, header: int, size: int, check: int) -> Place:
+    mark, *_, name_size, extra_size = _LOCAL_HEADER.unpack_from(memory, header)
+    start = header + _LOCAL_HEADER.size + name_size + extra_size
+    if mark != b"PK\3\4" or start + size > len(memory):
+        raise ValueError(f"{name} lies beyond the end")
+    return start, size, check

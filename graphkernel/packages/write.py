@@ -18,7 +18,7 @@ from graphkernel.ir.literals import INLINE_LIMIT
 from graphkernel.ir.opdef import OpDef
 from graphkernel.ir.printer import show
 from graphkernel.ops.pickles import file_of
-from graphkernel.packages.container import PackageWriter
+from graphkernel.packages.container_writer import PackageWriter
 from graphkernel.packages.manifest import (
     CODE,
     FORMAT,

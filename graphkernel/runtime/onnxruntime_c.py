@@ -13,8 +13,8 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -79,8 +79,8 @@ class OnnxRuntimeError(Exception):
 class Api:
     """The functions of a library, each of which raises ``OnnxRuntimeError``."""
 
-    def __init__(self, path: Path) -> None:
-        library = ctypes.CDLL(os.fspath(path))
+    def __init__(self, path: str) -> None:
+        library = ctypes.CDLL(path)
         library.OrtGetApiBase.restype = _P
         get_api = ctypes.CFUNCTYPE(_P, ctypes.c_uint32)(_P.from_address(library.OrtGetApiBase()).value or 0)
         table = get_api(VERSION)
@@ -264,11 +264,15 @@ def _lend(api: Api, options: ctypes.c_void_p, weights: Mapping[str, np.ndarray])
 @cache
 def _api() -> Api:
     found = importlib.util.find_spec("onnxruntime")
-    package = Path(found.origin).parent / "capi" if found is not None and found.origin else Path()
-    for folder in (package, Path(sys.prefix, "lib")):  # the latter in distributions that keep libraries apart
-        for pattern in ("libonnxruntime.so*", "libonnxruntime*.dylib", "onnxruntime.dll"):
-            for path in sorted(folder.glob(pattern)):
-                return Api(path)
+    package = os.path.join(os.path.dirname(found.origin), "capi") if found is not None and found.origin else ""
+    for folder in (package, os.path.join(sys.prefix, "lib")):  # the latter in distributions that keep libraries apart
+        for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
+            if (
+                fnmatch(name, "libonnxruntime.so*")
+                or fnmatch(name, "libonnxruntime*.dylib")
+                or name == "onnxruntime.dll"
+            ):
+                return Api(os.path.join(folder, name))
     raise OSError(f"{package}: there is no library of onnxruntime")
 
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from graphkernel.errors import InputError
-
-BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+from graphkernel.ir.types import dtype
 
 
 def is_torch(given: object) -> bool:
@@ -38,13 +36,13 @@ def from_tensor(given: Any) -> np.ndarray:  # a tensor of torch
     """A checked tensor on the CPU as numpy, in the same memory."""
     plain = given.detach()
     if plain.dtype is sys.modules["torch"].bfloat16:  # which numpy's DLPack lacks
-        return np.from_dlpack(plain.view(sys.modules["torch"].int16)).view(BFLOAT16)
+        return np.from_dlpack(plain.view(sys.modules["torch"].int16)).view(dtype("bfloat16").numpy)
     return np.from_dlpack(plain)
 
 
 def to_tensor(array: np.ndarray) -> Any:
     """A result as a tensor in the same memory."""
     torch = sys.modules["torch"]
-    if array.dtype == BFLOAT16:
+    if array.dtype.name == "bfloat16":
         return torch.from_dlpack(array.view(np.int16)).view(torch.bfloat16)
     return torch.from_dlpack(array)

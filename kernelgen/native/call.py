@@ -10,11 +10,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from kernelgen.desc import TensorDesc
 from kernelgen.desc_bind import bind
 from kernelgen.dims import evaluate
 from kernelgen.errors import ArgumentError
-from kernelgen.native.signature import Signature
+from kernelgen.native.signature import Described, Signature
 
 
 class Entry(Protocol):
@@ -167,7 +166,7 @@ def _sizes(arrays: Sequence[Any], places: Mapping[str, tuple[int, int]], symbols
         raise ArgumentError(f"an argument is no array of the described rank: {error}") from error
 
 
-def _shape(tensor: TensorDesc, symbols: Mapping[str, int]) -> tuple[int, ...]:
+def _shape(tensor: Described, symbols: Mapping[str, int]) -> tuple[int, ...]:
     return tuple(evaluate(dim, symbols) for dim in tensor.shape)
 
 

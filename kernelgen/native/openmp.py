@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
 from kernelgen.options import idle_workers_sleep
 
@@ -73,12 +73,14 @@ def _candidates() -> Iterator[tuple[ctypes.CDLL, bool]]:
 def _loaded_libraries() -> list[str]:
     """OpenMP libraries that some package loaded privately; a second runtime would compete for the cores."""
     try:
-        maps = Path("/proc/self/maps").read_text()
+        with open("/proc/self/maps") as maps:
+            paths = {line.split()[-1] for line in maps if "/" in line}
     except OSError:
         return []
-    paths = {line.split()[-1] for line in maps.splitlines() if "/" in line}
-    return sorted(path for path in paths if Path(path).name.startswith(("libgomp", "libiomp5")))
+    return sorted(path for path in paths if os.path.basename(path).startswith(("libgomp", "libiomp5")))
 
 
 def _packaged_libraries() -> list[str]:
-    return [str(path) for path in sorted(Path(sys.prefix, "lib").glob("libiomp5.*"))]
+    from glob import glob  # where there is a library, nobody looks for others
+
+    return sorted(glob(os.path.join(sys.prefix, "lib", "libiomp5.*")))

@@ -6,7 +6,6 @@ import platform
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
 _TOLD = 16 << 10  # bytes; the first processor's part is shorter
 _IDENTITY = ("vendor_id", "cpu family", "model", "model name", "stepping", "CPU implementer", "CPU part", "CPU variant")
@@ -49,7 +48,7 @@ def described(architecture: str, told: str) -> Processor:
 
 def _told() -> str:
     try:
-        with Path("/proc/cpuinfo").open(encoding="utf-8", errors="replace") as file:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
             return file.read(_TOLD)
     except OSError:
         return ""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 
-from kernelgen.desc import TensorDesc
 from kernelgen.dims import Shape, parse_dim
 from kernelgen.dtypes import dtype
 from kernelgen.errors import ArgumentError, CodegenError
@@ -108,7 +107,7 @@ class KernelRecord:
     def _signature(self) -> Signature:
         try:
             inputs, outputs = (
-                tuple(TensorDesc(t.name, _shape(t.shape), dtype(t.dtype)) for t in tensors)
+                tuple(Argument(t.name, dtype(t.dtype), _shape(t.shape), False) for t in tensors)
                 for tensors in (self.inputs, self.outputs)
             )
             arguments = tuple(Argument(a.name, dtype(a.dtype), _shape(a.shape), a.is_written) for a in self.arguments)

@@ -3,10 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
-from kernelgen.desc import TensorDesc
 from kernelgen.dims import Shape, symbols_of
 from kernelgen.dtypes import DType
+
+
+class Described(Protocol):
+    """An array that a kernel is given, or gives: :class:`kernelgen.desc.TensorDesc` has more."""
+
+    @property
+    def name(self) -> str:
+        """What errors call it."""
+        ...
+
+    @property
+    def shape(self) -> Shape:
+        """Its extents."""
+        ...
+
+    @property
+    def dtype(self) -> DType:
+        """Its data type."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -32,8 +51,8 @@ class Signature:
     """
 
     name: str
-    inputs: tuple[TensorDesc, ...]
-    outputs: tuple[TensorDesc, ...]
+    inputs: tuple[Described, ...]
+    outputs: tuple[Described, ...]
     updated_inputs: tuple[int, ...]
     arguments: tuple[Argument, ...]
     sizes: tuple[str, ...]

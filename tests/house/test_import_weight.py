@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+from kernelgen.native import mapped
 
 HEAVY = ("torch", "onnx", "onnxruntime", "cupy", "llvmlite", "islpy", "pandas", "jax")
 OPTIMIZE = """
@@ -16,11 +19,46 @@ assert gk.optimize(graph, opt_level=2) is not graph
 """
 
 
+# All of ours that running a package loads, with kernels, a parallel loop and a region: each costs every process some time.
+RUNNING = {
+    "kernelgen": (
+        "attrs cores desc_bind dims doors dtypes errors escape files limits native native.call native.code native.entry "
+        "native.library native.mapped native.openmp native.processor native.records native.signature native.team "
+        "native.wrapper notices options strict_json task_limits"
+    ),
+    "graphkernel": (
+        "doors errors escape ir ir.bind ir.boxes ir.derived ir.elements ir.names ir.types limits packages "
+        "packages.container packages.manifest packages.programs packages.read packages.tensors runtime runtime.arrays "
+        "runtime.buffers runtime.executable runtime.failures runtime.frame runtime.freed_memory "
+        "runtime.memory runtime.named_inputs "
+        "runtime.onnxruntime_c runtime.program runtime.region_step runtime.sessions runtime.steps runtime.torch_tensors"
+    ),
+}
+UNNEEDED = ("ml_dtypes", "pathlib", "zipfile", "pydantic", "networkx", "logging", "onnxruntime")
+"""What running needs neither; some takes as long to load as all of the above."""
+PACK = """
+import sys, numpy as np, graphkernel as gk
+from graphkernel import ops
+weight = np.ones((512, 16), np.float32)
+graph = gk.trace(lambda x: ops.matmul(ops.exp(x) + 1.0, weight), gk.spec((2000, 512), "float32"))
+gk.compile(graph).save(sys.argv[1])
+"""
+RUN = """
+import sys, numpy as np, graphkernel as gk
+gk.load_compiled(sys.argv[1])(np.ones((2000, 512), np.float32))
+print(*sys.modules)
+"""
+
+
+def ran(program: str, *arguments: str) -> str:
+    """What a program prints in a fresh process."""
+    command = [sys.executable, "-c", program, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout
+
+
 def loaded_after(program: str) -> set[str]:
     """The heavy libraries in memory after a program ran in a fresh process."""
-    report = f"{program}\nimport sys\nprint(*[name for name in {HEAVY!r} if name in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", report], capture_output=True, text=True, check=True, timeout=120)
-    return set(done.stdout.split())
+    return set(ran(f"{program}\nimport sys\nprint(*[name for name in {HEAVY!r} if name in sys.modules])").split())
 
 
 @pytest.mark.parametrize("package", ["graphkernel", "graphkernel.ops", "kernelgen", "kernelgen.nest.nodes"])
@@ -34,3 +72,15 @@ def test_optimizing_needs_no_code_generator() -> None:
 
 def test_the_probe_sees_a_heavy_import() -> None:
     assert loaded_after("import llvmlite") == {"llvmlite"}
+
+
+@pytest.mark.skipif(not mapped.is_supported(), reason="packages are made on x86-64 Linux")
+def test_running_a_package_loads_what_it_needs(tmp_path: Path) -> None:
+    package = str(tmp_path / "net.gkx")
+    ran(PACK, package)
+    loaded = ran(RUN, package).split()
+    assert [name for name in UNNEEDED if name in loaded] == []
+    for ours, names in RUNNING.items():
+        assert sorted(name.removeprefix(f"{ours}.") for name in loaded if name.startswith(f"{ours}.")) == sorted(
+            names.split()
+        )
