@@ -55,6 +55,20 @@ def loads(expr: Expr) -> Iterator[Load]:
         yield from loads_in((expr.index,))
 
 
+def calls(expr: Expr) -> Iterator[Call]:
+    """All calls in an expression, outer ones first; not those in indices."""
+    if isinstance(expr, Call):
+        yield expr
+        for arg in expr.args:
+            yield from calls(arg)
+
+
+def calls_of(statement: Statement) -> Iterator[Call]:
+    """The calls that a statement itself evaluates, not those in its indices or inside it."""
+    if isinstance(statement, Let | Store | Accumulate):
+        yield from calls(statement.value)
+
+
 def loads_in(index: Sequence[Index]) -> Iterator[Load]:
     """The loads that decide where an access goes."""
     for each in index:
