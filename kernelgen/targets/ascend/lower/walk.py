@@ -21,13 +21,14 @@ from kernelgen.targets.ascend.lower.uses import Use, is_fixed, uses_of
 from kernelgen.targets.ascend.lower.writer import Tile
 from kernelgen.targets.ascend.lower.written_out import Decided, decided_by_block, mixed_buffers, sure_loops, turns_of
 from kernelgen.targets.ascend.pipes import pipe_of
-from kernelgen.targets.ascend.simulate.scalars import BadScalar, Scope
+from kernelgen.targets.ascend.simulate.scalars import BadScalar, Evaluate, Scope, evaluator
 from kernelgen.targets.ascend.types import BLOCK, GM, PIPES
 
 SAMPLE = (32771, 32779, 32783, 32789, 32797, 32801)
 TURNS = {"all": 4, "three": 3, "two": 2, "one": 1, "none": 4, "outer": 4}
 """Variant -> the turns of a loop at most."""
 ALL_TAKEN, NONE_TAKEN, OUTER_TAKEN = "all", "none", "outer"
+TAKEN = (ALL_TAKEN, "three", "two", "one")
 MOST_BLOCKS = 64
 """More than a machine has cores."""
 SCALAR = PIPES.index("S")
@@ -95,6 +96,16 @@ class Layout:
     sure: frozenset[str] = frozenset()
     exact: frozenset[Decided] = frozenset()
     blocks: tuple[int, ...] = (0,)
+    evaluators: dict[int, tuple[Expression, Evaluate]] = field(
+        default_factory=dict[int, "tuple[Expression, Evaluate]"], compare=False
+    )
+
+    def evaluate(self, expression: Expression) -> Evaluate:
+        """What gives the value of an expression, made once: a program asks for it in every turn."""
+        kept = self.evaluators.get(id(expression))
+        if kept is None:
+            kept = self.evaluators[id(expression)] = expression, evaluator(expression)
+        return kept[1]
 
     def memory_of(self, name: str) -> str:
         """The memory of a tensor."""
@@ -122,12 +133,14 @@ class Walk(ABC):
     layout: Layout
     way: Way
     values: dict[str, int | float] = field(init=False)
+    scope: Scope = field(init=False)
     places: dict[str, dict[tuple[int, bool], dict[Place, Access]]] = field(default_factory=dict)
     handed: list[list[int]] = field(default_factory=list[list[int]])
     fixed: dict[Item, tuple[Touched, ...]] = field(default_factory=dict[Item, "tuple[Touched, ...]"])
 
     def __post_init__(self) -> None:
         self.values = {"GetBlockIdx": self.way.block, "GetBlockNum": 1}
+        self.scope = Scope(self.values, self.layout.fields, _unknown)
 
     @abstractmethod
     def sync(self, sync: Sync) -> Fault | None:
@@ -184,10 +197,7 @@ class Walk(ABC):
             return None
         start, step = self.number(loop.start) or 0, self.number(loop.step) or 1
         stop = self.number(loop.stop)
-        doubled = any(
-            isinstance(one.statement, Let) and one.statement.name == f"{HALF}{loop.variable}" for one in item.items
-        )
-        for turn in range(self.turns(loop, doubled)):
+        for turn in range(self.turns(loop, most_turns(item, loop))):
             if stop is not None and start + turn * step >= stop:
                 break
             self.values[loop.variable] = start + turn * step
@@ -196,16 +206,15 @@ class Walk(ABC):
                 return fault
         return None
 
-    def turns(self, loop: For, doubled: bool) -> int:
+    def turns(self, loop: For, most: int) -> int:
         """The turns of a loop that are looked at: all or an equal number modulo 2 where it is known how many there are."""
-        most = 4 if doubled else 2
         known = turns_of(loop)
         if known is None and loop.variable in self.layout.exact:
             start, stop, step = (self.number(one) or 0 for one in (loop.start, loop.stop, loop.step))
             known = max(0, -(-(stop - start) // max(step, 1)))
         if known is None:
             return min(TURNS[self.way.variant], most)
-        return known if known <= most else most - (known % 2 if doubled else 0)
+        return known if known <= most else most - (known % 2 if most > 2 else 0)
 
     def statement(self, item: Item, statement: Statement, turns: Turns) -> Fault | None:
         """An instruction, or a scalar that gets its value."""
@@ -305,7 +314,7 @@ class Walk(ABC):
         if isinstance(expression, Number):
             return expression.value if isinstance(expression.value, int) else None
         try:
-            value = Scope(self.values, self.layout.fields, _unknown).value(expression)
+            value = self.layout.evaluate(expression)(self.scope)
         except BadScalar:
             return None
         return int(value) if isinstance(value, int) else None
@@ -325,23 +334,36 @@ def ways(root: Item, layout: Layout) -> Iterator[Way]:
     for block in layout.blocks:
         yield from (Way(variant, block) for variant in variants)
         for branch in root.items if len(root.items) > 1 else ():
-            part = branch.statement
-            if isinstance(part, For | If) and _decided(part) not in layout.exact:
+            if isinstance(branch.statement, For | If) and _decided(branch) not in layout.exact:
                 yield Way(ALL_TAKEN, block, left_out=branch)
 
 
 def _variants(root: Item, layout: Layout) -> tuple[str, ...]:
-    parts = [item.statement for item in leaves(root) if isinstance(item.statement, For | If)]
-    parts = [part for part in parts if _decided(part) not in layout.exact]
-    loops = [part for part in parts if isinstance(part, For)]
-    counted = all(turns_of(loop) is not None for loop in loops)
-    certain = len(loops) == len(parts) and all(loop.variable in layout.sure for loop in loops)
-    turns = (ALL_TAKEN,) if counted else tuple(name for name in TURNS if name not in (NONE_TAKEN, OUTER_TAKEN))
-    return turns if certain else (*turns, NONE_TAKEN, OUTER_TAKEN)
+    """Variants in which some loop has another number of turns than in the ones before."""
+    items = [item for item in leaves(root) if isinstance(item.statement, For | If)]
+    items = [item for item in items if _decided(item) not in layout.exact]
+    loops = [(item, item.loop) for item in items if item.loop is not None]
+    open_loops = [most_turns(item, loop) for item, loop in loops if turns_of(loop) is None]
+    turns = {tuple(min(TURNS[name], most) for most in open_loops): name for name in reversed(TAKEN)}
+    certain = len(loops) == len(items) and all(loop.variable in layout.sure for _, loop in loops)
+    taken = tuple(reversed(turns.values()))
+    return taken if certain else (*taken, NONE_TAKEN, OUTER_TAKEN)
 
 
-def _decided(part: For | If) -> Decided:
-    return part.variable if isinstance(part, For) else part.condition
+def most_turns(item: Item, loop: For) -> int:
+    """The turns of a loop after which nothing is new: twice as many where its tiles have two copies."""
+    half = f"{HALF}{loop.variable}"
+    return 4 if any(isinstance(one.statement, Let) and one.statement.name == half for one in item.items) else 2
+
+
+def _decided(item: Item) -> Decided | None:
+    match item.statement:
+        case For(variable):
+            return variable
+        case If(condition):
+            return condition
+        case _:
+            return None
 
 
 def layout_of(
