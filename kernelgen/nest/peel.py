@@ -162,7 +162,8 @@ def _carries(index: Index, within: Ranges) -> Iterator[tuple[Index, int]]:
 def _quotients(place: Index, divisor: int, known: Ranges) -> tuple[int | None, int | None]:
     """The least and the greatest of a place's quotients."""
     found = range_of(place, known)
-    return tuple(None if end is None else end // divisor for end in (found.low, found.high))
+    low, high = (None if end is None else end // divisor for end in (found.low, found.high))
+    return low, high
 
 
 def _first_values(place: Index, bound: int, loop: For, within: Ranges) -> Iterator[int]:
