@@ -20,6 +20,7 @@ from graphkernel.runtime.host import numpy_step
 from graphkernel.runtime.onnx_biases import with_biases
 from graphkernel.runtime.onnx_clips import clipped
 from graphkernel.runtime.onnx_text import write
+from graphkernel.runtime.onnx_unsigned import suits_machine, unsigned
 from graphkernel.runtime.onnx_writer import (
     DEFAULT_OPSET,
     Unwritable,
@@ -177,6 +178,7 @@ def _model(
     wanted = set(left.values())
     kept = clipped(_needed(writer.nodes, wanted), writer.constants, wanted)
     kept = with_biases(kept, writer.constants, wanted)
+    kept = unsigned(kept, writer.constants, wanted) if suits_machine() else kept
     used = {operand for node in kept for operand in read_by(node)}
     constants = {key: array for key, array in writer.constants.items() if key in used}
     graph = helper.make_graph(
