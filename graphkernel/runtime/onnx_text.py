@@ -28,9 +28,17 @@ SAME: Mapping[str, str] = {
 """Operators whose ONNX counterpart takes the same operands. Of NaN in Max and Min ONNX says nothing; onnxruntime keeps it."""
 
 
+TRANSPOSES = ("transpose_a", "transpose_b")
+
+
 def _matmul(writer: Writer, node: Node, x: tuple[str, ...], result: str) -> object:
+    if _is_gemm(node):
+        turned = {
+            name: int(node.attrs.bool(flag, False)) for name, flag in zip(("transA", "transB"), TRANSPOSES, strict=True)
+        }
+        return writer.emit("Gemm", *x, result=result, **turned)
     operands = list(x)
-    for position, flag in enumerate(("transpose_a", "transpose_b")):
+    for position, flag in enumerate(TRANSPOSES):
         if node.attrs.bool(flag, False):
             rank = node.args[position].type.rank
             operands[position] = writer.emit("Transpose", x[position], perm=(*range(rank - 2), rank - 1, rank - 2))
@@ -39,6 +47,15 @@ def _matmul(writer: Writer, node: Node, x: tuple[str, ...], result: str) -> obje
     if node.args[2].type.dtype != node.out.type.dtype:
         operands[2] = writer.emit("Cast", operands[2], to=element_type(node.out.type.dtype))
     return writer.emit("Add", writer.emit("MatMul", *operands[:2]), operands[2], result=result)
+
+
+def _is_gemm(node: Node) -> bool:
+    """Whether ONNX's product of two matrices takes the operands as they lie: weights are packed without a turned copy."""
+    types = [value.type for value in (*node.args, *node.outs)]
+    matrices = all(type_.rank == 2 for type_ in types[:2]) and {type_.dtype.name for type_ in types} == {"float32"}
+    inner = types[0].shape[0 if node.attrs.bool("transpose_a", False) else 1]
+    is_turned = any(node.attrs.bool(flag, False) for flag in TRANSPOSES)
+    return matrices and is_turned and isinstance(inner, int) and inner > 0
 
 
 def _div(writer: Writer, node: Node, x: tuple[str, ...], result: str) -> object:

@@ -97,8 +97,10 @@ class OnnxRuntimeHost:
         return numpy_step(node, slots)
 
     def _opset_of(self, node: Node) -> int:
-        default_domain = node.op.name == "Onnx" and not node.attrs.str("domain", "")
-        return node.attrs.int("opset") if default_domain else self.opset
+        if node.op is not ONNX or node.attrs.str("domain", ""):
+            return self.opset
+        own = node.attrs.int("opset")
+        return self.opset if _is_the_same(node.attrs.str("op_type"), own, self.opset) else own
 
 
 def group_of(step: RegionStep) -> str:
@@ -192,6 +194,19 @@ def _model(
     )
     beside = {key: array for key, array in constants.items() if lies_beside(array)}
     return RegionModel(model.SerializeToString(), beside, border.has_objects), {**given, **left}
+
+
+@cache
+def _is_the_same(operator: str, own: int, other: int) -> bool:
+    """Whether an operator of ONNX is the same in two opsets; of those in its bodies nothing is known here."""
+    from onnx import defs
+
+    try:
+        schema, known = (defs.get_schema(operator, version, "") for version in (own, other))
+    except defs.SchemaError:
+        return own == other
+    has_bodies = any(each.type == defs.OpSchema.AttrType.GRAPH for each in schema.attributes.values())
+    return own == other or (schema.since_version == known.since_version and not has_bodies)
 
 
 def _domains(nodes: Iterable[Node]) -> dict[str, int]:

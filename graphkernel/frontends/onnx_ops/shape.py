@@ -239,6 +239,10 @@ def size(call: OnnxCall) -> Results:
     return np.asarray(count, np.int64)
 
 
+MOST_FILLED = 1 << 18
+"""Elements of a constant that is one number everywhere. More are filled where they are used, by who keeps them anyway."""
+
+
 @onnx_op("ConstantOfShape")
 def constant_of_shape(call: OnnxCall) -> Results:
     """A tensor filled with one value."""
@@ -248,8 +252,8 @@ def constant_of_shape(call: OnnxCall) -> Results:
     extents = static(dims)
     if extents is None:
         return OnHost(dims, "the shape is symbolic", dtype=value.dtype.name)
-    if prod(extents) > LIMITS.constant_elements:
-        return Declined(f"{extents} is too large for a constant")
+    if prod(extents) > MOST_FILLED:
+        return Declined(f"{extents} is too large for a constant of one number")
     return np.full(extents, value)
 
 
