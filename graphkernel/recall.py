@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import suppress
 from functools import cache, partial
 from importlib.util import find_spec
@@ -20,10 +20,9 @@ from typing import Any
 from graphkernel.environment import Environment
 from graphkernel.errors import PackageError
 from graphkernel.ir.graph import Graph
-from graphkernel.ir.printer import show
+from graphkernel.ir.printer import large_constants, show
 from graphkernel.packages.container import PackageReader
 from graphkernel.packages.read import read_package
-from graphkernel.packages.write import large_constants, package_bytes
 from graphkernel.runtime.executable import Executable
 from kernelgen import options
 from kernelgen.cores import core_count
@@ -71,9 +70,15 @@ def compile(  # the public name
             )
             return recalled
     made = make()
-    with suppress(PackageError):  # what no package can hold is compiled each time
-        write_entry(folder, ROOM, key, package_bytes(made, constants))
+    _keep(made, constants, partial(write_entry, folder, ROOM, key))
     return made
+
+
+def _keep(made: Executable, constants: Container[str], write: Callable[[bytes], None]) -> None:
+    from graphkernel.packages.write import package_bytes  # what was compiled before is not written
+
+    with suppress(PackageError):  # what no package can hold is compiled each time
+        write(package_bytes(made, constants))
 
 
 def is_kept(asked: str, environment: Environment) -> bool:
@@ -95,15 +100,22 @@ def surroundings() -> tuple[str, ...]:
 def _sources() -> Iterator[str]:
     """Name, size and time of each source file of this program: a version does not tell when somebody works on it."""
     for package in ("graphkernel", "kernelgen"):
-        folder = Path(str(sys.modules[package].__file__)).parent
-        for place, _, names in sorted(os.walk(folder)):
-            yield from (_stamp(Path(place, name)) for name in sorted(names) if name.endswith(".py"))
+        yield from sorted(_stamps(os.path.dirname(str(sys.modules[package].__file__))))
+
+
+def _stamps(folder: str) -> Iterator[str]:
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.endswith(".py"):
+                yield _stamp(entry.path, entry.stat())
+            elif entry.is_dir() and entry.name != "__pycache__":
+                yield from _stamps(entry.path)
 
 
 def _version(library: str) -> str:
     """What tells one installation of a library from another, without importing it."""
     spec = find_spec(library)
-    return f"no {library}" if spec is None or spec.origin is None else _stamp(Path(spec.origin))
+    return f"no {library}" if spec is None or spec.origin is None else _stamp(spec.origin, os.stat(spec.origin))
 
 
 @cache
@@ -116,8 +128,7 @@ def _has_plugins() -> bool:
     return any("[graphkernel.plugins]" in text for text in declared)
 
 
-def _stamp(path: Path) -> str:
-    found = path.stat()
+def _stamp(path: str, found: os.stat_result) -> str:
     return f"{path} {found.st_size} {found.st_mtime_ns}"
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
+from itertools import repeat
 from types import NoneType, UnionType
 from typing import Any, TypeVar, cast, get_args, get_origin, get_type_hints
 
@@ -22,54 +23,70 @@ def to_json(value: object) -> Any:
 
 def from_json(kind: type[T], document: object, path: str = "$") -> T:
     """The inverse of :func:`to_json`; fields with a default may be left out. Raises ArgumentError with the path."""
-    return cast(T, _read(kind, document, path))
+    return cast(T, _reader(kind)(document, path))
 
 
-def _read(kind: Any, document: object, path: str) -> object:
-    if get_origin(kind) is UnionType:
-        (inner,) = (each for each in get_args(kind) if each is not NoneType)
-        return None if document is None else _read(inner, document, path)
-    if get_origin(kind) is tuple:
-        return _read_tuple(get_args(kind), document, path)
-    if is_dataclass(kind):
-        return _read_fields(kind, document, path)
-    if type(document) is not kind:
-        raise ArgumentError(f"{path}: expected {kind.__name__}, found {_named(document)}")
-    return document
-
-
-def _read_tuple(kinds: tuple[Any, ...], document: object, path: str) -> tuple[object, ...]:
-    if not isinstance(document, list):
-        raise ArgumentError(f"{path}: expected a list, found {_named(document)}")
-    items = cast(list[object], document)
-    if kinds[-1] is Ellipsis:
-        kinds = (kinds[0],) * len(items)
-    if len(items) != len(kinds):
-        raise ArgumentError(f"{path}: expected {len(kinds)} items, found {len(items)}")
-    return tuple(_read(kind, item, f"{path}[{k}]") for k, (kind, item) in enumerate(zip(kinds, items, strict=True)))
-
-
-def _read_fields(kind: Any, document: object, path: str) -> object:
-    if not isinstance(document, Mapping):
-        raise ArgumentError(f"{path}: expected an object, found {_named(document)}")
-    given, hints = cast(Mapping[str, object], document), _hints(kind)
-    known = {field.name: field for field in fields(kind)}
-    for name in given:
-        if name not in known:
-            raise ArgumentError(f"{path}.{name}: unknown; known: {', '.join(known)}")
-    for name, field in known.items():
-        if name not in given and field.default is MISSING:
-            raise ArgumentError(f"{path}.{name}: missing")
-    values = {name: _read(hints[name], value, f"{path}.{name}") for name, value in given.items()}
-    try:
-        return kind(**values)
-    except ArgumentError as error:
-        raise ArgumentError(f"{path}: {error}") from error
+Reader = Callable[[object, str], object]
 
 
 @cache
-def _hints(kind: type) -> dict[str, Any]:
-    return get_type_hints(kind)
+def _reader(kind: Any) -> Reader:
+    """What reads values of a type; it is looked at once, however many there are."""
+    if get_origin(kind) is UnionType:
+        (inner,) = (_reader(each) for each in get_args(kind) if each is not NoneType)
+        return lambda document, path: None if document is None else inner(document, path)
+    if get_origin(kind) is tuple:
+        return _tuple_reader(get_args(kind))
+    return _fields_reader(kind) if is_dataclass(kind) else _plain_reader(kind)
+
+
+def _plain_reader(kind: type) -> Reader:
+    def read(document: object, path: str) -> object:
+        if type(document) is not kind:
+            raise ArgumentError(f"{path}: expected {kind.__name__}, found {_named(document)}")
+        return document
+
+    return read
+
+
+def _tuple_reader(kinds: tuple[Any, ...]) -> Reader:
+    of_all = _reader(kinds[0]) if kinds[-1] is Ellipsis else None
+    of_each = () if of_all else tuple(map(_reader, kinds))
+
+    def read(document: object, path: str) -> object:
+        if not isinstance(document, list):
+            raise ArgumentError(f"{path}: expected a list, found {_named(document)}")
+        items = cast(list[object], document)
+        readers = repeat(of_all, len(items)) if of_all else of_each
+        if not of_all and len(items) != len(of_each):
+            raise ArgumentError(f"{path}: expected {len(of_each)} items, found {len(items)}")
+        return tuple([one(item, f"{path}[{k}]") for k, (one, item) in enumerate(zip(readers, items, strict=True))])
+
+    return read
+
+
+def _fields_reader(kind: Any) -> Reader:
+    hints = get_type_hints(kind)
+    readers = {field.name: _reader(hints[field.name]) for field in fields(kind)}
+    needed = tuple(field.name for field in fields(kind) if field.default is MISSING)
+
+    def read(document: object, path: str) -> object:
+        if not isinstance(document, Mapping):
+            raise ArgumentError(f"{path}: expected an object, found {_named(document)}")
+        given = cast(Mapping[str, object], document)
+        for name in given:
+            if name not in readers:
+                raise ArgumentError(f"{path}.{name}: unknown; known: {', '.join(readers)}")
+        for name in needed:
+            if name not in given:
+                raise ArgumentError(f"{path}.{name}: missing")
+        values = {name: readers[name](value, f"{path}.{name}") for name, value in given.items()}
+        try:
+            return kind(**values)
+        except ArgumentError as error:
+            raise ArgumentError(f"{path}: {error}") from error
+
+    return read
 
 
 def _named(document: object) -> str:

@@ -23,15 +23,13 @@ from graphkernel.doors import json_value
 from graphkernel.environment import Environment
 from graphkernel.errors import PackageError
 from graphkernel.ir.graph import ConstantData, Graph, Origin
-from graphkernel.ir.printer import show
+from graphkernel.ir.printer import large_constants, show
 from graphkernel.ir.text import parse
 from graphkernel.ir.types import dtype
 from graphkernel.packages.container import PackageReader
-from graphkernel.packages.container_writer import PackageWriter
 from graphkernel.packages.manifest import GRAPH, MANIFEST, WEIGHTS
 from graphkernel.packages.programs import operators_called
 from graphkernel.packages.tensors import most_bytes, read_tensors, write_tensors
-from graphkernel.packages.write import large_constants, operators_of
 from graphkernel.recall import is_kept, surroundings
 from kernelgen import options
 from kernelgen.object_cache import cache_key, read_entry, write_entry
@@ -99,6 +97,8 @@ def _stamp(file: Path) -> str:
 def _kept(graph: Graph, file: Path) -> bytes | None:
     """What is kept of a loaded model; None where its weights lie elsewhere, or the text does not say all of the graph."""
     from graphkernel.frontends.onnx_weights import places_of_weights  # known to whoever has just loaded a model
+    from graphkernel.packages.container_writer import PackageWriter
+    from graphkernel.packages.write import operators_of
 
     spans = places_of_weights(file)
     if spans is None:

@@ -11,7 +11,7 @@ from graphkernel.ir.literals import INLINE_LIMIT, attribute_text, can_spell, ele
 from graphkernel.ir.types import TensorType
 
 if TYPE_CHECKING:
-    from graphkernel.ir.graph import Graph, Node, Value
+    from graphkernel.ir.graph import ConstantData, Graph, Node, Value
 
 
 def show(graph: Graph) -> str:
@@ -20,6 +20,15 @@ def show(graph: Graph) -> str:
     kernels.gather(graph)
     blocks = ["\n".join(_block("kernel", body, name, kernels)) for body, name in kernels.names]
     return "\n\n".join([*blocks, "\n".join(_block("graph", graph, graph.name, kernels))]) + "\n"
+
+
+def large_constants(graph: Graph) -> Iterator[ConstantData]:
+    """The constants that the text of a graph names by their digest."""
+    for node in graph.nodes:
+        if node.body is not None:
+            yield from large_constants(node.body)
+        elif node.data is not None and (node.data.array is None or node.data.array.size > INLINE_LIMIT):
+            yield node.data
 
 
 @dataclass

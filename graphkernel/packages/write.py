@@ -14,9 +14,8 @@ import graphkernel
 from graphkernel.doors import writing
 from graphkernel.errors import PackageError
 from graphkernel.ir.graph import ConstantData, Graph, Node
-from graphkernel.ir.literals import INLINE_LIMIT
 from graphkernel.ir.opdef import OpDef
-from graphkernel.ir.printer import show
+from graphkernel.ir.printer import large_constants, show
 from graphkernel.ops.pickles import file_of
 from graphkernel.packages.container_writer import PackageWriter
 from graphkernel.packages.manifest import (
@@ -181,15 +180,6 @@ class Weights:
             self._digests[id(array)] = data.digest
             self.arrays[data.digest] = array
         return self._digests[id(array)]
-
-
-def large_constants(graph: Graph) -> Iterator[ConstantData]:
-    """The constants that the text of a graph names by their digest."""
-    for node in graph.nodes:
-        if node.body is not None:
-            yield from large_constants(node.body)
-        elif node.data is not None and (node.data.array is None or node.data.array.size > INLINE_LIMIT):
-            yield node.data
 
 
 def _digest(content: bytes) -> str:
