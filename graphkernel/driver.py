@@ -30,7 +30,7 @@ from graphkernel.report.page.story import Came, without_weights
 from graphkernel.report.report import Fallback, KernelEntry, Report
 from graphkernel.runtime.cupy_host import CupyHost
 from graphkernel.runtime.device import Device, DeviceMemory, NoDevice, Refusals, find_device
-from graphkernel.runtime.device_executable import DeviceExecutable, Replan
+from graphkernel.runtime.device_executable import DeviceExecutable, Replan, check_values
 from graphkernel.runtime.executable import Executable
 from graphkernel.runtime.host import HostLibrary, NumpyHost
 from graphkernel.runtime.memory import HOST
@@ -163,21 +163,23 @@ class _Request:
 
 def _compiled(given: Graph, request: _Request) -> Executable:
     start = time.perf_counter()
-    library = _host_library(request, given, _device(request))
+    device = _device(request)
+    if isinstance(device, Device):
+        check_values(given)
+    library = _host_library(request, given, device)
     fused, _ = inline(given, lambda node: library.absorbs(given, node))
     build = _build_kernels(fused, request.target, request.compiler or _default_compiler(), request.progress)
-    return _planned(fused, request, build, start)
+    return _planned(fused, request, build, device, start)
 
 
 def _device(request: _Request) -> Device | NoDevice:
     return find_device() if request.target == "gpu" else NoDevice("")
 
 
-def _planned(fused: Graph, request: _Request, build: _Build, start: float) -> Executable:
+def _planned(fused: Graph, request: _Request, build: _Build, device: Device | NoDevice, start: float) -> Executable:
     """The callable of a graph whose kernels are made; ``start`` is when that began, in seconds."""
     runnable, kernels = _inlined(fused, build)
-    device = _device(request)
-    library = _host_library(request, runnable, device)
+    library = _host_library(request, runnable, device)  # operators whose kernel failed may be worth another one
     plan = make_plan(runnable, kernels, library)
     left = (left_to_numpy(node, why) for node, why in plan.left_to_numpy.items() if library.regions)
     fallbacks = (*build.fallbacks, *left)
@@ -190,7 +192,7 @@ def _planned(fused: Graph, request: _Request, build: _Build, start: float) -> Ex
     )  # fmt: skip
 
     def replan(refusals: Refusals) -> Executable:
-        return _planned(fused, request, build.without(refusals), time.perf_counter())
+        return _planned(fused, request, build.without(refusals), device, time.perf_counter())
 
     made = _executable(plan, report, device, replan, is_checked=request.is_checked)
     made.threads = request.threads

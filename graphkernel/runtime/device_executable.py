@@ -10,6 +10,9 @@ from collections.abc import Callable, Sequence
 from threading import Lock
 from typing import Any
 
+from graphkernel.errors import RuntimeFailure
+from graphkernel.ir.graph import Graph
+from graphkernel.ir.types import is_object
 from graphkernel.report.report import Report
 from graphkernel.runtime.capture import CapturedPlan, capture
 from graphkernel.runtime.device import DeviceMemory, Refusals, refusals_of
@@ -19,6 +22,16 @@ from graphkernel.runtime.plan import Plan
 
 Replan = Callable[[Refusals], Executable]
 """The executable of the same graph without the kernels that a device refused."""
+
+
+def check_values(graph: Graph) -> None:
+    """Raises ``RuntimeFailure`` for a graph with values that are no arrays of numbers: no device holds them."""
+    for node in graph.nodes:
+        for value in node.outs:
+            if is_object(value.type.dtype):
+                raise RuntimeFailure(
+                    f"{node.name} is {value.type}, which a device cannot hold: compile with target='cpu', which runs all models"
+                )
 
 
 class DeviceExecutable(Executable):
