@@ -91,7 +91,8 @@ def reduced(context: Context, part: Accumulate, found: Value, lanes: Lanes, name
 def accumulator(part: Accumulate, lanes: Lanes) -> Held:
     """A tile with the neutral element in every lane that there may be."""
     dtype = part.buffer.dtype
-    neutral, wide = neutral_element(part.function, dtype), accumulated_in(part.function, dtype) or dtype
+    wide = accumulated_in(part) or dtype
+    neutral = neutral_element(part.function, min(dtype, wide, key=lambda one: one.bits))
     return lanes.full(Constant(float(neutral.value) if wide.is_float else int(neutral.value), wide))
 
 

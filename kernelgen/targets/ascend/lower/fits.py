@@ -71,7 +71,7 @@ def _is_lane(context: Context, part: Statement, variable: str, stored: frozenset
         return True
     step = element_step(part.index, part.buffer.shape, variable)
     if isinstance(part, Accumulate) and step == Num(0):
-        return part.function in PAIRS and accumulated_in(part.function, part.buffer.dtype) is not None
+        return part.function in PAIRS and accumulated_in(part) is not None
     return _moves(context, step, part.buffer, scope)
 
 

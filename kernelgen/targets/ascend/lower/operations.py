@@ -49,8 +49,9 @@ def call(lanes: Lanes, function: str, args: Sequence[Value], dtype: DType) -> He
     if kind == UINT32 and function in RING:
         signed = [_signed(lanes, arg) for arg in args]
         return lanes.seen_as(RULES[function](lanes, signed, INT32), UINT32)
-    if dtype == INT64 and all(map(_is_word, args)):
+    if dtype == INT64 and all(map(_is_word, args[1:] if function == "select" else args)):
         dtype = kind = INT32
+        args = [Constant(arg.value, INT32) if isinstance(arg, Constant) else arg for arg in args]
     if function in integers.FUNCTIONS and _is_whole(function, kind) and not _is_native(lanes, function, kind):
         return integers.call(lanes, function, args, kind)
     if kind == FLOAT64 and function != "select":

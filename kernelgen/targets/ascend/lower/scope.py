@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from kernelgen.dims import Sym, product
-from kernelgen.dtypes import BOOL, FLOAT16, FLOAT32, INT32, DType
+from kernelgen.dtypes import BOOL, FLOAT16, FLOAT32, INT32, INT64, DType
 from kernelgen.errors import UnsupportedError
 from kernelgen.nest.index import from_dim
-from kernelgen.nest.nodes import Buffer, Index
+from kernelgen.nest.nodes import Accumulate, Buffer, Call, Expr, Index, IndexValue, Literal
 from kernelgen.nest.ranges import Range
 from kernelgen.targets.ascend.build import Tensor
 from kernelgen.targets.ascend.expressions import BLOCK_COUNT, Expression
@@ -87,16 +87,33 @@ class Context:
         return self.counted
 
 
-def accumulated_in(function: str, dtype: DType) -> DType | None:
+def accumulated_in(part: Accumulate) -> DType | None:
     """The data type in whose lanes a loop's reduction is combined, with the same result; None where there is none.
 
-    Sums and products of narrow integers are those of wide ones, modulo their width; a bool is 0 or 1.
+    Sums and products of narrow integers are those of wide ones, modulo their width; a bool is 0 or 1; the least index of
+    64 bits is that of 32.
     """
+    dtype = part.buffer.dtype
     if dtype in LOCAL_TYPES:
         return dtype
     if dtype == BOOL:
-        return FLOAT16 if function in ("maximum", "minimum", "logical_or", "logical_and") else None
+        return FLOAT16 if part.function in ("maximum", "minimum", "logical_or", "logical_and") else None
+    if dtype == INT64 and part.function in ("maximum", "minimum"):
+        return INT32 if _is_word(part.value) else None
     return INT32 if dtype.is_integer and dtype.itemsize < INT32.itemsize else None
+
+
+def _is_word(value: Expr) -> bool:
+    """Whether an integer of 64 bits is certainly one of 32: an index, a number, or one of two such."""
+    match value:
+        case IndexValue():
+            return True
+        case Literal(number):
+            return -(1 << 31) <= number < 1 << 31
+        case Call("select", (_, first, second)):
+            return _is_word(first) and _is_word(second)
+        case _:
+            return False
 
 
 def linear_size(buffer: Buffer) -> Index:

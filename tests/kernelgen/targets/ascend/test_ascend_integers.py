@@ -10,7 +10,7 @@ from kernel_examples import Writer, constant, tensor
 
 from kernelgen.desc import KernelDesc
 from kernelgen.driver import compile
-from kernelgen.dtypes import BOOL, INT8, INT16, INT32, INT64, UINT8, UINT16, UINT32, UINT64, DType
+from kernelgen.dtypes import BOOL, FLOAT32, INT8, INT16, INT32, INT64, UINT8, UINT16, UINT32, UINT64, DType
 from kernelgen.meaning import reference
 from kernelgen.targets.ascend.effort import statements_run
 from kernelgen.targets.ascend.reader import read_kernel
@@ -107,3 +107,17 @@ def test_all_lanes_of_truth_values_become_one(size: int) -> None:
         given[-1] = last
         for name, found, wanted in zip(names, kernel(given), reference(kernel.desc)(given), strict=True):
             np.testing.assert_array_equal(found, wanted, name)
+
+
+@pytest.mark.parametrize("size", [5, 700, 20_000])
+@pytest.mark.parametrize("kind", [INT32, INT64], ids=str)
+@pytest.mark.parametrize("dtype", [FLOAT32, UINT16], ids=str)
+def test_the_first_of_many_extremes_is_found_in_lanes(dtype: DType, kind: DType, size: int) -> None:
+    """An index has 32 bits whatever its type is: indices of a tile are compared at once."""
+    w, x = Writer(), tensor("x", size, dtype=dtype)
+    results = [w.op(name, x, shape=(), dtype=kind, axis=0) for name in ("Argmax", "Argmin")]
+    kernel = compile(w.desc("extreme", (x,), *results), "ascend")
+    given = np.resize(np.array([3, 7, 1, 7, 1], dtype.numpy), size)
+    for found, wanted in zip(kernel(given), reference(kernel.desc)(given), strict=True):
+        np.testing.assert_array_equal(found, wanted)
+    assert statements_run(read_kernel(kernel.source), blocks=1, tiling={}) < 4000
