@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from kernelgen.dtypes import BOOL, DType
+from kernelgen.dtypes import BOOL, INT32, DType
 from kernelgen.nest.index import references, subtract, values, variables
 from kernelgen.nest.nodes import (
     Accumulate,
@@ -47,6 +47,8 @@ from kernelgen.targets.ascend.lower.scope import LOCAL_TYPES, MOST_STRIDED, Cont
 from kernelgen.targets.ascend.lower.transfers import steps_of
 from kernelgen.targets.ascend.types import BLOCK
 
+WORD = INT32
+"""Indices are computed in it, and numbers of 64 bits in their words."""
 MOST_COLUMNS = 2040
 """Elements of a row at most: its blocks are a repeat stride."""
 
@@ -140,7 +142,7 @@ def row_tiles(context: Context, loop: For, scope: Scope) -> RowTiles | None:
     """The tiles of a loop of rows; None where it has none."""
     if loop.kind is not LoopKind.ROWS or loop.step != 1:
         return None
-    granule = BLOCK // min((dtype.itemsize for part in statements(loop.body) for dtype in _types(part)), default=4)
+    granule = BLOCK // min(dtype.itemsize for part in statements(loop.body) for dtype in (*_types(part), WORD))
     check = _Rows(context, loop, scope, RowTiles(granule, 0), stored_buffers(loop.body))
     if not check.block(loop.body) or not check.widths:
         return None
