@@ -1,6 +1,7 @@
 """graphkernel: fuses tensor graphs into proven kernels.
 
-Rooms, lowest floor first: ``errors``, ``escape``, ``limits``, ``doors``, ``environment``, ``options`` (with ``flag_text``),
+Rooms, lowest floor first: ``errors``, ``escape``, ``limits``, ``doors``, ``mapped``, ``environment``, ``options`` (with
+``flag_text``),
 ``catalogue``, ``decisions``, ``logs``, ``array_files``; ``ir``; ``ops``; ``cluster`` and ``expanders``; ``gradients``;
 ``patterns``; ``passes``; ``declarations``; ``pipeline``, ``hooks``, ``handoff``; ``runtime``, ``report``, ``packages``,
 ``driver``, ``recall``; ``bisect``, ``export``; ``frontends``; ``cli``. A floor imports only floors below.

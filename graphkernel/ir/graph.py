@@ -21,6 +21,7 @@ from graphkernel.ir.derived import Derived
 from graphkernel.ir.opdef import Kind, OpDef
 from graphkernel.ir.printer import show
 from graphkernel.ir.types import Attrs, DType, Sym, TensorType, dtype
+from graphkernel.mapped import let_go
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +37,7 @@ class ConstantData:
         frozen = array if _is_frozen(array) else _frozen(np.array(array, order="C", copy=True))
         content = hashlib.sha256(f"{frozen.dtype.name}{frozen.shape}".encode())
         content.update(frozen.reshape(-1).view(np.uint8).data)
+        let_go(frozen)
         return ConstantData(content.hexdigest()[:32], frozen)
 
     def __reduce__(self) -> tuple[Callable[..., ConstantData], tuple[str, np.ndarray | None]]:

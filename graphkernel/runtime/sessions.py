@@ -16,6 +16,7 @@ from weakref import WeakSet
 import numpy as np
 
 from graphkernel.errors import RuntimeFailure
+from graphkernel.mapped import let_go
 from graphkernel.runtime.freed_memory import MUCH, return_freed_memory
 from graphkernel.runtime.onnxruntime_c import ALL_OPTIMIZATIONS, FATAL, NO_OPTIMIZATIONS, Environment, SharedSession
 from kernelgen.cores import core_count
@@ -79,6 +80,8 @@ def open_session(model: RegionModel, threads: int | None, is_optimized: bool) ->
     if model.objects:
         return _python_session(model, level)
     session = SharedSession(environment, model.content, model.weights, level, alone)
+    for array in model.weights.values():  # which onnxruntime packed, or reads again when it runs
+        let_go(array)
     if sum(array.nbytes for array in model.weights.values()) > MUCH:
         return_freed_memory()
     return session

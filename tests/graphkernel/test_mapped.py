@@ -1,0 +1,74 @@
+"""Pages of mapped weights go when nobody needs them, and come back."""
+
+from __future__ import annotations
+
+import mmap
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper, numpy_helper, save_model
+
+import graphkernel as gk
+from graphkernel.mapped import MUCH, let_go
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the system is asked as on Linux")
+
+VALUES = np.arange(3 * MUCH // 4, dtype=np.float32)
+
+
+def resident(file: Path) -> int:
+    """Bytes of a file's mappings that are in this process's memory."""
+    found, inside = 0, False
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        if line.startswith("Rss:"):
+            found += int(line.split()[1]) * 1024 if inside else 0
+        elif "-" in line.split()[0]:
+            inside = line.endswith(str(file))
+    return found
+
+
+def mapped(file: Path, offset: int, mode: str = "r") -> np.ndarray:
+    file.write_bytes(bytes(offset) + VALUES.tobytes())
+    return np.memmap(file, VALUES.dtype, mode, offset, VALUES.shape).view(np.ndarray)  # pyright: ignore[reportArgumentType, reportCallIssue]
+
+
+@pytest.mark.parametrize("offset", [0, 4, mmap.PAGESIZE, mmap.PAGESIZE + 64])
+def test_pages_go_and_come_back(offset: int, tmp_path: Path) -> None:
+    array = mapped(tmp_path / "data", offset)
+    assert (array == VALUES).all()
+    assert resident(tmp_path / "data") >= VALUES.nbytes
+    let_go(array[:])
+    assert resident(tmp_path / "data") < mmap.PAGESIZE
+    assert (array == VALUES).all()
+
+
+def test_what_was_written_stays(tmp_path: Path) -> None:
+    array = mapped(tmp_path / "data", 0, "c")
+    array[:] = 5.0
+    array.setflags(write=False)
+    let_go(array)
+    assert (array == 5.0).all()
+
+
+def test_arrays_in_no_file_stay() -> None:
+    for array in (VALUES, np.frombuffer(VALUES.tobytes(), np.float32)):
+        let_go(array)
+        assert (array == np.arange(VALUES.size, dtype=np.float32)).all()
+
+
+def test_a_model_is_loaded_compiled_and_run_without_its_weights_beside_those_of_onnxruntime(tmp_path: Path) -> None:
+    x = np.ones((2, 1024), np.float32)
+    weight = np.linspace(-1, 1, 1024 * 1024, dtype=np.float32).reshape(1024, 1024)
+    infos = [helper.make_tensor_value_info(name, TensorProto.FLOAT, x.shape) for name in "xy"]
+    nodes = [helper.make_node("Gemm", ["x", "w"], ["p"], transB=1), helper.make_node("Tanh", ["p"], ["y"])]
+    graph = helper.make_graph(nodes, "g", infos[:1], infos[1:], [numpy_helper.from_array(weight, "w")])
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    save_model(made, tmp_path / "m.onnx", save_as_external_data=True, location="w.data", size_threshold=0)
+    loaded = gk.load(tmp_path / "m.onnx")
+    assert resident(tmp_path / "w.data") < mmap.PAGESIZE
+    exe = gk.compile(loaded)
+    (got,) = exe(x)
+    assert resident(tmp_path / "w.data") < weight.nbytes // 2
+    np.testing.assert_allclose(got, np.tanh(x @ weight.T), rtol=1e-4, atol=1e-4)
