@@ -14,8 +14,14 @@ import struct
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 
+import numpy as np
+
 from graphkernel.errors import PackageError
 from graphkernel.limits import LIMITS
+from graphkernel.mapped import let_go
+
+PIECE = 1 << 25
+"""Bytes of an entry that are looked at at once."""
 
 _END = struct.Struct("<4s4H2LH")  # behind everything: numbers of the disk, entries, size and place of their table
 _LOCATOR = struct.Struct("<4sLQL")  # before that, in a large archive: where its end in 64 bits lies
@@ -72,8 +78,14 @@ class PackageReader:
         return bytes(view)
 
     def check_sum(self, name: str) -> None:
-        """Reads a large entry and raises PackageError when it is damaged."""
-        if zlib.crc32(self.view(name)) != self._entries[name][2]:
+        """Reads a large entry, of which no more than a piece stays in memory; raises PackageError when it is damaged."""
+        content, found = self.view(name), 0
+        for start in range(0, len(content), PIECE):
+            piece = content[start : start + PIECE]
+            found = zlib.crc32(piece, found)
+            if len(content) > PIECE:
+                let_go(np.frombuffer(piece, np.uint8))
+        if found != self._entries[name][2]:
             raise PackageError(f"{self.path}: {name} is damaged: it does not fit its checksum; build the package again")
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from graphkernel.doors import json_value
 from graphkernel.errors import PackageError
 from graphkernel.ir.types import TensorType, dtype
+from graphkernel.mapped import let_go
 
 ALIGNMENT = 64
 """Bytes; the first array begins at a multiple of a cache line in the file, and so in memory."""
@@ -49,6 +50,7 @@ def write_tensors(arrays: Mapping[str, np.ndarray], write: Callable[[bytes | mem
     write(len(text).to_bytes(_LENGTH_BYTES, "little") + text)
     for name in header:
         write(plain[name].reshape(-1).view(np.uint8).data)
+        let_go(plain[name])
 
 
 def read_tensors(content: memoryview) -> dict[str, np.ndarray]:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import mmap
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from onnx import TensorProto, helper, numpy_helper, save_model
 
 import graphkernel as gk
+from graphkernel.ir.graph import Graph
 from graphkernel.mapped import MUCH, let_go
+from graphkernel.packages import container
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the system is asked as on Linux")
 
@@ -58,17 +61,39 @@ def test_arrays_in_no_file_stay() -> None:
         assert (array == np.arange(VALUES.size, dtype=np.float32)).all()
 
 
-def test_a_model_is_loaded_compiled_and_run_without_its_weights_beside_those_of_onnxruntime(tmp_path: Path) -> None:
-    x = np.ones((2, 1024), np.float32)
-    weight = np.linspace(-1, 1, 1024 * 1024, dtype=np.float32).reshape(1024, 1024)
-    infos = [helper.make_tensor_value_info(name, TensorProto.FLOAT, x.shape) for name in "xy"]
+WEIGHT = np.linspace(-1, 1, 1024 * 1024, dtype=np.float32).reshape(1024, 1024)
+X = np.ones((2, 1024), np.float32)
+
+
+@pytest.fixture
+def loaded(tmp_path: Path) -> Graph:
+    """tanh(x @ WEIGHT.T), with the weight beside the model."""
+    infos = [helper.make_tensor_value_info(name, TensorProto.FLOAT, X.shape) for name in "xy"]
     nodes = [helper.make_node("Gemm", ["x", "w"], ["p"], transB=1), helper.make_node("Tanh", ["p"], ["y"])]
-    graph = helper.make_graph(nodes, "g", infos[:1], infos[1:], [numpy_helper.from_array(weight, "w")])
+    graph = helper.make_graph(nodes, "g", infos[:1], infos[1:], [numpy_helper.from_array(WEIGHT, "w")])
     made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     save_model(made, tmp_path / "m.onnx", save_as_external_data=True, location="w.data", size_threshold=0)
-    loaded = gk.load(tmp_path / "m.onnx")
+    return gk.load(tmp_path / "m.onnx")
+
+
+def check(exe: Any) -> None:
+    np.testing.assert_allclose(exe(X)[0], np.tanh(X @ WEIGHT.T), rtol=1e-4, atol=1e-4)
+
+
+def test_a_model_is_loaded_compiled_and_run_without_its_weights_beside_those_of_onnxruntime(
+    loaded: Graph, tmp_path: Path
+) -> None:
     assert resident(tmp_path / "w.data") < mmap.PAGESIZE
-    exe = gk.compile(loaded)
-    (got,) = exe(x)
-    assert resident(tmp_path / "w.data") < weight.nbytes // 2
-    np.testing.assert_allclose(got, np.tanh(x @ weight.T), rtol=1e-4, atol=1e-4)
+    check(gk.compile(loaded))
+    assert resident(tmp_path / "w.data") < WEIGHT.nbytes // 2
+
+
+def test_a_package_is_written_and_read_in_pieces(
+    loaded: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(container, "PIECE", 1 << 20)
+    gk.compile(loaded).save(tmp_path / "m.gkx")
+    assert resident(tmp_path / "w.data") < mmap.PAGESIZE
+    exe = gk.load_compiled(tmp_path / "m.gkx")
+    assert resident(tmp_path / "m.gkx") < WEIGHT.nbytes // 2
+    check(exe)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from graphkernel.errors import PackageError
+from graphkernel.packages import container
 from graphkernel.packages.container import PackageReader
 from graphkernel.packages.container_writer import PackageWriter
 
@@ -42,6 +43,15 @@ def test_what_the_writer_wrote_is_read(tmp_path: Path) -> None:
             writer.write(name, content)
         writer.close()
     assert held(PackageReader.mapped(tmp_path / "package")) == CONTENTS
+
+
+@pytest.mark.parametrize("piece", [1, 7, 80, 1000])
+def test_an_entry_is_looked_at_in_pieces(piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(container, "PIECE", piece)
+    content = archive(CONTENTS)
+    assert held(read(content)) == CONTENTS
+    with pytest.raises(PackageError, match="folder/second is damaged"):
+        held(read(content.replace(b"\0\1" * 40, b"\0\1" * 39 + b"\0\2")))
 
 
 @pytest.mark.parametrize("limit", [-1, 50, 100, 200])
