@@ -8,6 +8,7 @@ included; ``first`` until the first result. Wall time says what a user waits for
 from __future__ import annotations
 
 import argparse
+import datetime
 import json
 import os
 import subprocess
@@ -19,6 +20,7 @@ from statistics import median
 
 import numpy as np
 
+from benchmarks.machine import describe
 from benchmarks.models.draw import accepted
 from graphkernel.report.table import print_table
 
@@ -119,6 +121,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     found: dict[str, Times] = {}
+    load = os.getloadavg()[0]
     for model in arguments.models:
         found[model.stem] = warm_start(model, arguments.rounds)
         print(f"{model.stem} measured", file=sys.stderr, flush=True)
@@ -129,7 +132,14 @@ def main() -> None:
     )
     print_table(header, [row for name, times in found.items() for row in rows(name, times)])
     if arguments.json is not None:
-        arguments.json.write_text(json.dumps(found, indent=1) + "\n")
+        record = {
+            "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+            "machine": describe(),
+            "load": [round(load, 1), round(os.getloadavg()[0], 1)],
+            "rounds": arguments.rounds,
+            "models": found,
+        }
+        arguments.json.write_text(json.dumps(record, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ from docs.markdown import page, table
 from docs.models import models
 from docs.onnx import onnx
 from docs.v100 import shares
+from docs.warm_starts import warm_starts
 from graphkernel.cluster.model import MODELS
 from graphkernel.cluster.ops_lists import CLUSTER_OPS
 from graphkernel.declarations import builtin_catalogue
@@ -65,6 +66,7 @@ def pages() -> Mapping[str, str]:
         **hostile_inputs(),
         **onnx(),
         **models(),
+        **warm_starts(),
         "README.md": readme(),
         "docs/fuzzing.md": with_figures("docs/fuzzing.md", fuzzers()),
         "docs/processes.md": with_figures("docs/processes.md", memory(), faults()),

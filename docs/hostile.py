@@ -33,7 +33,7 @@ def hostile_inputs() -> Mapping[str, str]:
             "than it has and compute for 10 seconds: it ends in an error of the class named here, which says what is wrong "
             "where, or in the right result. [SECURITY.md](../SECURITY.md) says what is trusted and what is not.",
             "## Bounds",
-            table(("bound", "value"), [(f"`{name}`", f"{value:,}") for name, value in vars(LIMITS).items()]),
+            table(("bound", "value"), [(f"`{name}`", f"{value:,}") for name, value in LIMITS._asdict().items()]),
             "`kernelgen/limits.py` says what each bounds.",
             *doors,
         )

@@ -7,11 +7,10 @@ against these bounds before anything is computed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True)
-class InputLimits:
+class InputLimits(NamedTuple):
     """Upper bounds, each for one file. Going beyond one is an error of the loader that names the place and the bound."""
 
     model_bytes: int = 2 << 30

@@ -1,4 +1,7 @@
-"""Frozen dataclasses as JSON and back. What is missing, unknown or of another type is an error that names its path."""
+"""Frozen dataclasses and named tuples as JSON and back.
+
+What is missing, unknown or of another type is an error that names its path.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +18,9 @@ T = TypeVar("T")
 
 
 def to_json(value: object) -> Any:
-    """Dataclasses as objects, tuples as lists; numbers, strings, bools and None as they are."""
-    if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: to_json(getattr(value, field.name)) for field in fields(value)}
+    """Dataclasses and named tuples as objects, tuples as lists; numbers, strings, bools and None as they are."""
+    if not isinstance(value, type) and _is_record(value):
+        return {name: to_json(getattr(value, name)) for name in _defaults(type(value))}
     return [to_json(item) for item in cast(tuple[object, ...], value)] if isinstance(value, tuple) else value
 
 
@@ -37,7 +40,7 @@ def _reader(kind: Any) -> Reader:
         return lambda document, path: None if document is None else inner(document, path)
     if get_origin(kind) is tuple:
         return _tuple_reader(get_args(kind))
-    return _fields_reader(kind) if is_dataclass(kind) else _plain_reader(kind)
+    return _fields_reader(kind) if _is_record(kind) else _plain_reader(kind)
 
 
 def _plain_reader(kind: type) -> Reader:
@@ -67,8 +70,9 @@ def _tuple_reader(kinds: tuple[Any, ...]) -> Reader:
 
 def _fields_reader(kind: Any) -> Reader:
     hints = get_type_hints(kind)
-    readers = {field.name: _reader(hints[field.name]) for field in fields(kind)}
-    needed = tuple(field.name for field in fields(kind) if field.default is MISSING)
+    defaults = _defaults(kind)
+    readers = {name: _reader(hints[name]) for name in defaults}
+    needed = tuple(name for name, default in defaults.items() if default is MISSING)
 
     def read(document: object, path: str) -> object:
         if not isinstance(document, Mapping):
@@ -87,6 +91,18 @@ def _fields_reader(kind: Any) -> Reader:
             raise ArgumentError(f"{path}: {error}") from error
 
     return read
+
+
+def _is_record(kind: object) -> bool:
+    return is_dataclass(kind) or hasattr(kind, "_field_defaults")
+
+
+@cache
+def _defaults(kind: Any) -> Mapping[str, object]:
+    """The names of the fields with their defaults, where they have any."""
+    if is_dataclass(kind):
+        return {field.name: field.default for field in fields(kind)}
+    return {name: kind._field_defaults.get(name, MISSING) for name in kind._fields}
 
 
 def _named(document: object) -> str:

@@ -12,10 +12,10 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
@@ -40,8 +40,7 @@ ROOM = "models"
 PIECE = 1 << 20
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(NamedTuple):
     """Where the file has the elements of a constant, in the order that they have in memory."""
 
     digest: str
@@ -50,8 +49,7 @@ class Place:
     shape: tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class Known:
+class Known(NamedTuple):
     """What is kept beside text and constants: digest of the text, operators with their files, origins of nodes, weights."""
 
     graph_sha256: str

@@ -6,7 +6,7 @@ import json
 import platform
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from graphkernel.doors import json_value
 from graphkernel.errors import PackageError
@@ -26,8 +26,7 @@ MANIFEST, PROGRAM, GRAPH, REPORT = "manifest.json", "program.json", "graph.gk", 
 CODE, WEIGHTS = "code.bin", "weights.safetensors"
 
 
-@dataclass(frozen=True)
-class Machine:
+class Machine(NamedTuple):
     """What machine code runs on: system and processor family, the flags that it may use, and the layout of Python's objects.
 
     ``flags`` are Linux's words, see :mod:`kernelgen.native.processor`; ``object_bytes`` is the size of an object of no content.
@@ -57,8 +56,7 @@ class Machine:
         return ""
 
 
-@dataclass(frozen=True)
-class RegionRecord:
+class RegionRecord(NamedTuple):
     """A region of the host library: its model's entry and digest, its operators by number.
 
     ``group`` is that of its operators, by which the planner forms regions; ``has_objects`` as in
@@ -73,8 +71,7 @@ class RegionRecord:
     weights: tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True)
-class Manifest:
+class Manifest(NamedTuple):
     """The parts of a package, with digests. ``operators`` are those of the graph, with the files that declare them.
 
     Others of :mod:`graphkernel.ops` are not loaded.

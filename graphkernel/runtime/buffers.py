@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,8 +15,7 @@ HUGE_PAGE = 2 << 20
 HUGE_FROM = 4 << 20  # bytes; smaller arrays gain nothing from huge pages
 
 
-@dataclass(frozen=True)
-class Lifetime:
+class Lifetime(NamedTuple):
     """A buffer of ``size`` bytes, written by step ``first`` and last read by step ``last``."""
 
     size: int

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,8 +21,7 @@ Layout = tuple[tuple[int, ...], "np.dtype[Any]"]
 KEPT_EXTENTS = 2  # sets of extents, found by a segment, for which the next one stays bound
 
 
-@dataclass(frozen=True, eq=False)
-class Frame:
+class Frame(NamedTuple):
     """Actions over slots in which constants and the buffers of intermediates are in place.
 
     Outputs lie in memory of their own: ``fresh`` are the slots that a call fills with new arrays, ``results`` the slots
@@ -63,7 +61,7 @@ def make_frame(program: Program, symbols: Mapping[str, int], memory: Memory = HO
         for b in program.buffers
         if b.escapes and b.slot in positions and outputs[positions[b.slot]] is not None
     )
-    return replace(bound, actions=actions, results=results, outputs=outputs)
+    return bound._replace(actions=actions, results=results, outputs=outputs)
 
 
 def _bound(program: Program, part: Segment, symbols: Mapping[str, int], slots: Slots, memory: Memory) -> Frame:
@@ -84,20 +82,18 @@ def _bound(program: Program, part: Segment, symbols: Mapping[str, int], slots: S
     return Frame(actions, slots, fresh, (), (), arena_bytes)
 
 
-@dataclass(eq=False)
 class _Later:
     """A segment that is bound in each call: what the extents are is read off what the earlier ones computed.
 
     A frame is in one call at a time, and so is this.
     """
 
-    program: Program
-    part: Segment
-    symbols: Mapping[str, int]
-    slots: Slots
-    memory: Memory
-    _now: tuple[Action, ...] = ()
-    _kept: OrderedDict[tuple[int, ...], Frame] = field(default_factory=OrderedDict[tuple[int, ...], Frame])
+    def __init__(
+        self, program: Program, part: Segment, symbols: Mapping[str, int], slots: Slots, memory: Memory
+    ) -> None:
+        self.program, self.part, self.symbols, self.slots, self.memory = program, part, symbols, slots, memory
+        self._now: tuple[Action, ...] = ()
+        self._kept: OrderedDict[tuple[int, ...], Frame] = OrderedDict()
 
     @property
     def actions(self) -> tuple[Action, ...]:

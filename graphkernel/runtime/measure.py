@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from graphkernel.ir.bind import bind_all
 from graphkernel.runtime.arrays import Array
@@ -41,8 +41,8 @@ def profile(executable: Executable, arrays: Sequence[Array], rounds: int) -> tup
     given = [memory.take(array, f"input {position}") for position, array in enumerate(arrays)]
     frame = make_frame(program, bind_all(program.kinds, program.derived, given), memory)
     seconds: list[list[float]] = [[] for _ in program.steps]
-    timed = replace(
-        frame, actions=tuple(_timed(*pair, memory.wait) for pair in zip(frame.actions, seconds, strict=True))
+    timed = frame._replace(
+        actions=tuple(_timed(*pair, memory.wait) for pair in zip(frame.actions, seconds, strict=True))
     )
     executable.run_in(frame, given)
     for _ in range(rounds):

@@ -12,10 +12,9 @@ import importlib.util
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatch
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -116,8 +115,7 @@ class Api:
         return ctypes.CFUNCTYPE(result, *operands)(address or 0)
 
 
-@dataclass(frozen=True)
-class Environment:
+class Environment(NamedTuple):
     """The library with one pool of so many threads and one arena of memory, in the process that started them."""
 
     api: Api

@@ -332,7 +332,7 @@ def _allocating(step: RegionStep, told: frozenset[str]) -> RegionStep:
     """The region, whose library allocates the results with extents that the inputs do not tell, and what is no number."""
     results = zip(step.outputs, step.output_types, strict=True)
     unsized = frozenset(slot for slot, type_ in results if type_.dtype.is_opaque or not told.issuperset(type_.symbols))
-    return replace(step, unsized=unsized) if unsized else step
+    return step._replace(unsized=unsized) if unsized else step
 
 
 def _leaving(graph: Graph, members: Sequence[Node], places: Mapping[str, Place]) -> tuple[Value, ...]:
@@ -370,7 +370,7 @@ def _protected(graph: Graph, steps: Sequence[Step], slots: Mapping[Value, int]) 
                 )
                 or _is_read_twice(step, p, roots)
             )
-            step = replace(step, private=own)
+            step = step._replace(private=own)
         for slot, root in _memory(step, roots).items():
             roots[slot] = root
             if root == slot:

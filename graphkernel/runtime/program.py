@@ -6,7 +6,6 @@ A package holds it as it is, so whoever loads one runs without the graph, the pl
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -46,8 +45,7 @@ class Number(NamedTuple):
     outputs: tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class Segment:
+class Segment(NamedTuple):
     """The steps from ``first`` to before ``last``, which are bound together; before that ``reads`` are made."""
 
     first: int
@@ -55,8 +53,7 @@ class Segment:
     reads: tuple[Read, ...] = ()
 
 
-@dataclass(frozen=True)
-class Buffer:
+class Buffer(NamedTuple):
     """Slot ``slot`` needs memory from step ``first`` to step ``last``; ``name`` is the label of what makes its content.
 
     ``escapes`` when it is no part of a segment's arena: an output lies in it, or a later segment reads it.
@@ -72,16 +69,14 @@ class Buffer:
     made_by_kernel: bool
 
 
-@dataclass(frozen=True)
-class Output:
+class Output(NamedTuple):
     """An output is the content of a slot; ``copy`` when that memory is an input's, a constant's or another output's."""
 
     slot: int
     copy: bool
 
 
-@dataclass(frozen=True, eq=False)
-class Program:
+class Program(NamedTuple):
     """Steps in order over ``size`` slots, and what is in slots before them.
 
     ``outputs`` say where results are, ``results`` what they are called. ``aliases`` are positions of an input that is

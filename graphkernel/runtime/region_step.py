@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -18,15 +17,14 @@ if TYPE_CHECKING:
     from graphkernel.ir.graph import Node
 
 
-@dataclass(frozen=True, eq=False)
-class RegionStep:
+class RegionStep(NamedTuple):
     """Runs a session on arrays that are there, without copies: inputs and outputs are bound by address.
 
     Onnxruntime allocates the results in the slots ``unsized``. ``nodes`` are its operators, none in a program from disk.
     """
 
     name: str
-    session: Session = field(repr=False)
+    session: Session
     input_names: tuple[str, ...]
     output_names: tuple[str, ...]
     inputs: tuple[int, ...]
@@ -91,8 +89,7 @@ class RegionStep:
         ]
 
 
-@dataclass(frozen=True)
-class _Bound:
+class _Bound(NamedTuple):
     """A session with the addresses of what is there before a call; the rest is bound in each call."""
 
     session: Any

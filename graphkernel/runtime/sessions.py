@@ -9,8 +9,7 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakSet
 
 import numpy as np
@@ -22,8 +21,7 @@ from graphkernel.runtime.onnxruntime_c import ALL_OPTIMIZATIONS, FATAL, NO_OPTIM
 from kernelgen.cores import core_count
 
 
-@dataclass(frozen=True)
-class RegionModel:
+class RegionModel(NamedTuple):
     """A serialized ONNX model, and the ``weights`` that it only names: sessions read them where they lie.
 
     With ``objects`` its session is fed and gives what Python makes of strings, sequences and such: ``session.run``.

@@ -6,8 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -59,8 +58,7 @@ class Step(Protocol):
         ...
 
 
-@dataclass(frozen=True, eq=False)
-class KernelStep:
+class KernelStep(NamedTuple):
     """Calls a compiled kernel, which makes the output arrays that are not there.
 
     ``private`` are the operands that it updates in place although others still need the old content.
@@ -105,8 +103,7 @@ class KernelStep:
         return call
 
 
-@dataclass(frozen=True, eq=False)
-class ViewStep:
+class ViewStep(NamedTuple):
     """The same memory in another shape."""
 
     name: str
@@ -128,8 +125,7 @@ class ViewStep:
         return call
 
 
-@dataclass(frozen=True, eq=False)
-class NumpyStep:
+class NumpyStep(NamedTuple):
     """Computes one operator by its numpy meaning."""
 
     node: Node

@@ -7,19 +7,19 @@ import os
 import sys
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 from kernelgen.options import idle_workers_sleep
 
 NO_OPENMP = (
     "there is no OpenMP library; install libgomp (on Debian: apt-get install libgomp1), or: pip install intel-openmp"
 )
+OF_THIS_PROCESS = "of this process"
 NAMES = ("GOMP_parallel", "omp_get_num_threads", "omp_get_max_threads", "omp_set_num_threads")
 
 
-@dataclass(frozen=True)
-class OpenMP:
+class OpenMP(NamedTuple):
     """Addresses of :data:`NAMES`; ``is_shared`` when the library was in the process before, so that others may use it.
 
     ``name`` is its file, or says that it is part of the process.
@@ -27,7 +27,7 @@ class OpenMP:
 
     functions: Mapping[str, int]
     is_shared: bool
-    name: str = "of this process"
+    name: str = OF_THIS_PROCESS
 
 
 @cache
@@ -39,7 +39,7 @@ def runtime() -> OpenMP | None:
                 functions = {name: ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0 for name in NAMES}
             except AttributeError:
                 continue
-            return OpenMP(functions, is_shared, library._name or OpenMP.name)
+            return OpenMP(functions, is_shared, library._name or OF_THIS_PROCESS)
     return None
 
 

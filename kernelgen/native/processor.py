@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 _TOLD = 16 << 10  # bytes; the first processor's part is shorter
 _IDENTITY = ("vendor_id", "cpu family", "model", "model name", "stepping", "CPU implementer", "CPU part", "CPU variant")
@@ -16,8 +16,7 @@ _ALIASES: Mapping[str, str] = {
 """LLVM's names of features that Linux calls otherwise; the others differ in signs alone."""
 
 
-@dataclass(frozen=True)
-class Processor:
+class Processor(NamedTuple):
     """``flags`` are Linux's words; empty where it does not tell them. ``identity`` tells models of processors apart."""
 
     architecture: str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from kernelgen.dims import Shape, parse_dim
 from kernelgen.dtypes import dtype
@@ -17,8 +17,7 @@ from kernelgen.native.team import Team
 from kernelgen.native.wrapper import caller_of
 
 
-@dataclass(frozen=True)
-class CodeRecord:
+class CodeRecord(NamedTuple):
     """Machine code in a larger piece of bytes: where it begins, how long it is, its digest, and the tables of :class:`Code`."""
 
     start: int
@@ -46,8 +45,7 @@ class CodeRecord:
         return Code(own, self.constants, self.variables, self.exports, self.imports, self.pointers)
 
 
-@dataclass(frozen=True)
-class TensorRecord:
+class TensorRecord(NamedTuple):
     """An array: its name, type and extents as texts; for machine code also whether it is written."""
 
     name: str
@@ -56,8 +54,7 @@ class TensorRecord:
     is_written: bool = False
 
 
-@dataclass(frozen=True)
-class KernelRecord:
+class KernelRecord(NamedTuple):
     """How a kernel is called, see :class:`Signature`, and its code."""
 
     name: str

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from kernelgen.dims import Shape, symbols_of
 from kernelgen.dtypes import DType
@@ -28,8 +27,7 @@ class Described(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class Argument:
+class Argument(NamedTuple):
     """What machine code expects of one array."""
 
     name: str
@@ -42,8 +40,7 @@ class Argument:
         return f"{self.name}: expected {access} C-contiguous {self.dtype.name} array of shape [{shape}]"
 
 
-@dataclass(frozen=True)
-class Signature:
+class Signature(NamedTuple):
     """``inputs`` and ``outputs`` in order, the positions of the inputs that are written in place, and the code's own view.
 
     ``arguments`` are the arrays that the code takes: inputs, outputs, workspaces; complex ones as their two parts. ``sizes``

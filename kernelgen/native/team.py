@@ -14,8 +14,8 @@ import ctypes
 import os
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cache, partial
+from typing import NamedTuple
 
 from kernelgen import options
 from kernelgen.native.code import Code
@@ -30,8 +30,7 @@ _START = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int)
 _starting = threading.Lock()
 
 
-@dataclass(frozen=True)
-class Team:
+class Team(NamedTuple):
     """The addresses of the OpenMP functions that kernels call; kernels may run as long as this object lives.
 
     ``start`` is what a thread calls before its first region.

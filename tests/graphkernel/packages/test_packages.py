@@ -191,7 +191,7 @@ def without(name: str) -> Change:
 
 
 def machine(**fields: object) -> dict[str, object]:
-    here = vars(Machine.here(()))
+    here = Machine.here(())._asdict()
     return {**here, "flags": [], **fields}
 
 

@@ -88,7 +88,7 @@ def written_over(statements: str) -> Plan:
 def changed(plan: Plan, number: int, **changes: Any) -> Plan:
     """The plan with one step changed."""
     steps: list[Any] = list(plan.steps)
-    steps[number] = replace(steps[number], **changes)
+    steps[number] = steps[number]._replace(**changes)
     return replace(plan, steps=tuple(steps))
 
 
@@ -135,7 +135,7 @@ def output_among_buffers(plan: Plan) -> Iterator[Plan]:
 
 def with_buffer(plan: Plan, number: int, **changes: Any) -> Plan:
     buffers = list(plan.buffers)
-    buffers[number] = replace(buffers[number], **changes)
+    buffers[number] = buffers[number]._replace(**changes)
     return replace(plan, buffers=tuple(buffers))
 
 
@@ -143,7 +143,7 @@ def output_not_copied(plan: Plan) -> Iterator[Plan]:
     for number, output in enumerate(plan.outputs):
         if output.copy:
             outputs = list(plan.outputs)
-            outputs[number] = replace(output, copy=False)
+            outputs[number] = output._replace(copy=False)
             yield replace(plan, outputs=tuple(outputs))
 
 
@@ -211,7 +211,7 @@ def bound_too_early(plan: Plan) -> Iterator[Plan]:
     if len(plan.segments) > 1:
         yield replace(plan, segments=(Segment(0, len(plan.steps)),))
         first, second, *_ = plan.segments
-        yield replace(plan, segments=(replace(first, last=first.last - 1), replace(second, first=first.last - 1)))
+        yield replace(plan, segments=(first._replace(last=first.last - 1), second._replace(first=first.last - 1)))
 
 
 def read_elsewhere(plan: Plan) -> Iterator[Plan]:
@@ -219,7 +219,7 @@ def read_elsewhere(plan: Plan) -> Iterator[Plan]:
         if part.reads:
             name, slot, axis = part.reads[0]
             for reads in ((), ((name, slot, axis + 1),), ((name, plan.outputs[-1].slot, 0),)):
-                parts = (*plan.segments[:number], replace(part, reads=reads), *plan.segments[number + 1 :])
+                parts = (*plan.segments[:number], part._replace(reads=reads), *plan.segments[number + 1 :])
                 yield replace(plan, segments=parts)
 
 
