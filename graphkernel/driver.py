@@ -13,6 +13,7 @@ from typing import Any
 
 from graphkernel.decisions import DecisionLog
 from graphkernel.declarations import Catalogue, builtin_catalogue
+from graphkernel.environment import check_threads
 from graphkernel.errors import FrontendError, OptionError, RuntimeFailure, nearest
 from graphkernel.handoff import KernelDesc, to_desc, untold_symbols
 from graphkernel.hooks import Advance, Progress, Verify, dumps_for
@@ -210,13 +211,6 @@ def _executable(
         return Executable(plan, report, POISONED if is_checked else HOST)
     memory = DeviceMemory(device, is_checked)
     return DeviceExecutable(plan, report, memory, replan)
-
-
-def check_threads(threads: int | None) -> int | None:
-    """The number of threads; ``OptionError`` for one below 1."""
-    if threads is not None and (isinstance(threads, bool) or threads < 1):
-        raise OptionError(f"threads={threads}: a call runs on one thread at least")
-    return threads
 
 
 def check_options(opt_level: int, target: str, flags: Flags) -> None:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from graphkernel.errors import OptionError
 from kernelgen.cores import thread_count
 
 
@@ -33,6 +34,13 @@ class Environment:
             log_level=_log_level(source.get("GRAPHKERNEL_LOG", ""), source.get("GLOG_v", "")),
             threads=thread_count(source),
         )
+
+
+def check_threads(threads: int | None) -> int | None:
+    """The number of threads; ``OptionError`` for one below 1."""
+    if threads is not None and (isinstance(threads, bool) or threads < 1):
+        raise OptionError(f"threads={threads}: a call runs on one thread at least")
+    return threads
 
 
 def _log_level(name: str, glog: str) -> int | None:

@@ -15,7 +15,7 @@ from contextlib import suppress
 from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from graphkernel.environment import Environment
 from graphkernel.errors import PackageError
@@ -29,6 +29,9 @@ from kernelgen.cores import core_count
 from kernelgen.native import mapped
 from kernelgen.native.processor import processor
 from kernelgen.object_cache import cache_key, read_entry, write_entry
+
+if TYPE_CHECKING:
+    from graphkernel.report.page.story import Story
 
 ROOM = "graphs"
 """The folder of the cache that executables are kept in."""
@@ -64,7 +67,9 @@ def compile(  # the public name
     constants = {data.digest: data.array for data in large_constants(graph) if data.array is not None}
     if found is not None:
         with suppress(Exception):  # whatever is wrong with what is kept: it can be made again
-            recalled = read_package(PackageReader(f"{ROOM}/{key}", lambda: found), constants, threads)
+            anew = partial(_made, graph, opt_level, target, flags, host=host, strict=strict, threads=threads)
+            package = PackageReader(f"{ROOM}/{key}", lambda: found)
+            recalled = read_package(package, constants, threads, partial(_story, anew))
             recalled.again = partial(
                 compile, graph, opt_level, target, flags, host=host, strict=strict, threads=threads
             )
@@ -130,6 +135,13 @@ def _has_plugins() -> bool:
 
 def _stamp(path: str, found: os.stat_result) -> str:
     return f"{path} {found.st_size} {found.st_mtime_ns}"
+
+
+def _story(anew: Callable[[], Executable]) -> Story:
+    """What a report tells of a graph that was compiled before: nobody kept it, so it is compiled once more."""
+    story = anew().report.story
+    assert story is not None, "what was compiled just now has one"
+    return story()
 
 
 def _made(graph: Graph, *positional: Any, **keywords: Any) -> Executable:

@@ -11,7 +11,8 @@ import typer
 from rich.console import Console
 from rich.progress import Progress
 
-from graphkernel.cli.base import CHECK_FAILED, app, say
+from graphkernel.cli.base import CHECK_FAILED, Dims, app, say
+from graphkernel.cli.model import extents
 from graphkernel.doors import read_text
 from graphkernel.driver import optimize
 from graphkernel.errors import OptionError, nearest
@@ -49,6 +50,7 @@ def convert(
     orientation: Annotated[
         str, typer.Option("--optimize", help=", ".join(TARGETS) + "; ascend_oriented:910A for other machines")
     ] = "general",
+    dims: Dims = None,
 ) -> None:
     """Fuses a model as MindSpore Lite's converter_lite does: opt_level comes from the configuration file, without it 0.
 
@@ -62,7 +64,7 @@ def convert(
     if model.suffix not in endings:
         raise OptionError(f"--fmk={framework} reads {' and '.join(endings)}, not {model}")
     flags = read_config(config) if config is not None else {}
-    graph = load(model)
+    graph = load(model, extents(dims or ()))
     if not output.name:
         raise OptionError(f"--outputFile={output}: a file is needed, such as fused.gk")
     written = output if output.suffix == ".gk" else output.with_name(f"{output.name}.gk")

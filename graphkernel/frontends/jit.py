@@ -10,7 +10,8 @@ from functools import cached_property, update_wrapper
 from inspect import Signature, signature
 from typing import Any, overload
 
-from graphkernel.driver import Flags, check_options, check_threads, compile
+from graphkernel.driver import Flags, check_options, compile
+from graphkernel.environment import check_threads
 from graphkernel.errors import InputError
 from graphkernel.frontends.arguments import Arguments, Receiver, specs_of
 from graphkernel.frontends.extents import Extents

@@ -28,10 +28,12 @@ def planned(text: str, manifest: Manifest, program: Program, weights: Mapping[st
 
 
 def _kernels(graph: Graph, program: Program) -> Mapping[Node, CompiledKernel]:
-    """The kernel of every fused operator, by the slot of its first result."""
-    slots = {value: slot for slot, value in enumerate(value for node in graph.nodes for value in node.outs)}
-    steps = {step.outputs[0]: step for step in program.steps if isinstance(step, KernelStep)}
-    fused = [(node, steps.get(slots[node.outs[0]])) for node in graph.operators if node.body is not None]
+    """The kernel of every fused operator, which its step is called after.
+
+    Slots would not do: a number that several operators read is written at each of them.
+    """
+    steps = {step.name: step for step in program.steps if isinstance(step, KernelStep)}
+    fused = [(node, steps.get(node.name)) for node in graph.operators if node.body is not None]
     found = {node: CompiledKernel(step.kernel, _updated(step), step.untold) for node, step in fused if step is not None}
     if not len(found) == len(fused) == len(steps):
         raise PackageError("a package with kernels of another graph")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import graphkernel
+from graphkernel.environment import check_threads
 from graphkernel.errors import GraphKernelError, PackageError
 from graphkernel.packages.container import PackageReader
 from graphkernel.packages.manifest import (
@@ -36,25 +37,32 @@ from kernelgen.native.call import NativeKernel
 from kernelgen.native.team import team_of
 
 if TYPE_CHECKING:
+    from graphkernel.report.page.story import Story
     from graphkernel.report.report import Report
     from graphkernel.runtime.plan import Plan
 
 
-def load_compiled(path: str | os.PathLike[str]) -> Executable:
+def load_compiled(path: str | os.PathLike[str], threads: int | None = None) -> Executable:
     """The executable of a package, written by ``exe.save(path)`` or ``graphkernel build``. No compiler is needed or loaded.
 
     Weights stay in the file, which is mapped: it must not be changed while the executable lives. A package holds machine
-    code, which is run: load what you would run as a program. Raises ``PackageError``, in one sentence, for a file that is
-    damaged, of another format or version, or for another machine.
+    code, which is run: load what you would run as a program. ``threads`` is how many threads a call may use, see
+    :func:`graphkernel.compile`. Raises ``PackageError``, in one sentence, for a file that is damaged, of another format or
+    version, or for another machine, and ``OptionError`` for a number of threads below 1.
     """
     package = PackageReader.mapped(path)
-    found = read_package(package, {})
-    found.again = partial(load_compiled, package.path)
+    found = read_package(package, {}, check_threads(threads))
+    found.again = partial(load_compiled, package.path, threads)
     return found
 
 
-def read_package(package: PackageReader, elsewhere: Mapping[str, np.ndarray], threads: int | None = None) -> Executable:
-    """The executable of a package, of which weights may lie ``elsewhere``, by digest."""
+def read_package(
+    package: PackageReader,
+    elsewhere: Mapping[str, np.ndarray],
+    threads: int | None = None,
+    story: Callable[[], Story] | None = None,
+) -> Executable:
+    """The executable of a package, of which weights may lie ``elsewhere``, by digest; ``story`` is what its report tells."""
     start = time.perf_counter()
     try:
         package.check_sum(MANIFEST)
@@ -70,7 +78,9 @@ def read_package(package: PackageReader, elsewhere: Mapping[str, np.ndarray], th
     except GraphKernelError as error:
         raise error if str(error).startswith(package.path) else PackageError(f"{package.path}: {error}") from error
     took = (time.perf_counter() - start) * 1e3
-    found = Executable.of(program, partial(_plan, graph, manifest, program, weights), partial(_report, report, took))
+    found = Executable.of(
+        program, partial(_plan, graph, manifest, program, weights), partial(_report, report, took, story)
+    )
     found.packer, found.threads = _save, threads
     return found
 
@@ -81,10 +91,10 @@ def _plan(graph: str, manifest: Manifest, program: Program, weights: Mapping[str
     return planned(graph, manifest, program, weights)
 
 
-def _report(text: str, load_ms: float) -> Report:
+def _report(text: str, load_ms: float, story: Callable[[], Story] | None) -> Report:
     from graphkernel.packages.reports import report_of  # nor does running need reports
 
-    return report_of(text, load_ms)
+    return report_of(text, load_ms, story)
 
 
 def _save(executable: Executable, path: str | os.PathLike[str]) -> None:

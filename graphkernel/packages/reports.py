@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from graphkernel.doors import json_value
 from graphkernel.errors import PackageError
 from graphkernel.ir.types import Dim, parse_dim
 from graphkernel.report.report import Fallback, HostEntry, KernelEntry, Report
+
+if TYPE_CHECKING:
+    from graphkernel.report.page.story import Story
 
 Fields = Mapping[str, Any]  # what JSON holds
 
@@ -20,10 +23,10 @@ def report_text(report: Report) -> str:
     return replace(report, kernels=kernels, optimize_ms=0.0, compile_ms=0.0).to_json()
 
 
-def report_of(text: str, load_ms: float) -> Report:
-    """The report of a text, of an executable that was loaded in this time."""
+def report_of(text: str, load_ms: float, story: Callable[[], Story] | None = None) -> Report:
+    """The report of a text, of an executable that was loaded in this time; ``story`` is told where somebody knows it."""
     try:
-        return _report(cast("Fields", json_value(text, PackageError)), load_ms)
+        return replace(_report(cast("Fields", json_value(text, PackageError)), load_ms), story=story)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise PackageError(f"a report that is none: {error}") from error
 

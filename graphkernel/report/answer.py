@@ -95,9 +95,8 @@ def _together(pair: Pair, held: Sequence[Node], shared: int, places: int) -> str
 
 
 def _nowhere(pair: Pair, places: int) -> str:
-    often = (
-        f"at none of the {counted(places, 'place')} where one feeds the other" if places else "neither feeds the other"
-    )
+    where = "not at the one place" if places == 1 else f"at none of the {places} places"
+    often = f"{where} where one feeds the other" if places else "neither feeds the other"
     return line(f"no kernel holds both {pair.first} and {pair.second}, {often}")
 
 

@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 import graphkernel as gk
 from graphkernel import ops
 from graphkernel.cli import app
-from graphkernel.errors import OptionError
+from graphkernel.errors import FrontendError, OptionError
 from graphkernel.export.kernels import export
 from graphkernel.export.summary import VENDOR, NetworkSummary
 from graphkernel.ops.tensor import Tensor
@@ -226,3 +226,10 @@ def test_a_wrong_kernel_is_counted_and_kept_in_the_graph(folder: Path) -> None:
     runnable, summary = summary_of(folder, wrong)
     assert any(node.body is not None for node in runnable.operators)
     assert summary.headline.count("1 failed") == 1
+
+
+def test_an_extent_that_is_given_is_fixed_in_the_result(folder: Path) -> None:
+    convert(folder, f"--configFile={folder / 'akg.cfg'}", "--dim", "N=3")
+    assert [value.type.shape for value in gk.load(folder / "out.gk").inputs] == [(3, 4)]
+    with pytest.raises(FrontendError, match="M"):
+        convert(folder, "--dim", "M=3")

@@ -9,12 +9,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from onnx import helper
 
 import graphkernel as gk
 from graphkernel import ops, recall
 from graphkernel.environment import Environment
+from graphkernel.frontends.onnx import import_onnx
 from graphkernel.runtime.kernel_cache import cached_kernels
 from kernelgen.native import mapped
+from tests.graphkernel.report.test_page import data_of
+from tests.support.onnx_models import model
 
 pytestmark = [
     pytest.mark.release_memory,
@@ -131,3 +135,26 @@ def test_it_can_be_pickled_and_saved(folder: Path, tmp_path: Path) -> None:
     assert np.array_equal(third(X)[0], second(X)[0])
     second.save(tmp_path / "second.gkx")
     assert np.array_equal(gk.load_compiled(tmp_path / "second.gkx")(X)[0], second(X)[0])
+
+
+def test_its_report_draws_the_graphs(folder: Path) -> None:
+    first, second = gk.compile(traced()), gk.compile(traced())
+    assert is_recalled(second)
+    assert data_of(second.report.to_html())["before"] == data_of(first.report.to_html())["before"]
+
+
+def test_numbers_that_several_operators_read_are_no_hindrance(folder: Path) -> None:
+    """In the text of a graph such a number stands at each of them."""
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]),
+        helper.make_node("DequantizeLinear", ["q", "s", "z"], ["d"]),
+        helper.make_node("Exp", ["d"], ["e"]),
+        helper.make_node("Tanh", ["e"], ["y"]),
+    ]
+    constants = {"s": np.array(0.5, np.float32), "z": np.array(0, np.int8)}
+    graph = import_onnx(model(nodes, {"x": X}, ("y",), constants))
+    first, second = gk.compile(graph), gk.compile(graph)
+    assert is_recalled(second)
+    assert second.graph == first.graph
+    assert [step.name for step in second.plan.steps] == [step.name for step in first.plan.steps]
+    assert np.array_equal(first(X)[0], second(X)[0])

@@ -95,6 +95,8 @@ def _words(telling: Telling) -> Iterable[str]:
         inside = sum(telling.share(call) for kernel in report.kernels for call in kernel.calls)
         at = f" at {_extents(telling)}" if telling.extents else ""
         yield f"One run takes {1e3 * telling.total:.3g} ms{at}: {inside:.0%} in kernels, {1 - inside:.0%} in the library."
+    if story is None:
+        yield "The graphs are not drawn: only what runs was kept and loaded. The report of the model itself shows them."
     if report.fallbacks:
         yield f"{counted(len(report.fallbacks), 'operator')} could not be compiled; the table below says why."
 

@@ -17,7 +17,7 @@ import pytest
 
 import graphkernel as gk
 from graphkernel import ops
-from graphkernel.errors import PackageError
+from graphkernel.errors import OptionError, PackageError
 from graphkernel.ir.bind import concrete_shape
 from graphkernel.packages.container import PackageReader
 from graphkernel.packages.manifest import MANIFEST, PROGRAM, WEIGHTS, Machine
@@ -304,3 +304,24 @@ def test_what_cannot_be_packed_says_so(tmp_path: Path) -> None:
     with pytest.raises(PackageError, match="save the graph"):
         Executable(compiled.plan, compiled.report).save(tmp_path / "net.gkx")
     assert not list(tmp_path.iterdir())
+
+
+def test_its_report_says_that_it_has_no_graphs(package: Path) -> None:
+    page = gk.load_compiled(package).report.to_html()
+    assert "The graphs are not drawn" in page
+    assert "<h2>Kernels</h2>" in page
+    assert "The graphs are not drawn" not in gk.compile(traced()).report.to_html()
+
+
+@pytest.mark.parametrize("threads", [None, 1, 2])
+def test_threads_are_said_at_loading(threads: int | None, package: Path) -> None:
+    loaded = gk.load_compiled(package, threads=threads)
+    assert loaded.threads == threads
+    assert pickle.loads(pickle.dumps(loaded)).threads == threads
+    assert same(loaded(X), gk.compile(traced())(X))
+
+
+@pytest.mark.parametrize("threads", [0, -1, True])
+def test_a_number_of_threads_that_is_none_is_refused(threads: int, package: Path) -> None:
+    with pytest.raises(OptionError, match="one thread at least"):
+        gk.load_compiled(package, threads=threads)
