@@ -2,8 +2,8 @@
 
 Reading order: ``base`` (what a rule is and what it is given), ``arithmetic``, ``logic``, ``shape``, ``reduction``,
 ``normalization``, ``activation``, ``losses``, ``linear`` (products, convolution, pooling), ``random`` (drawn numbers),
-``extents`` (what is known of shape tensors), ``result_shapes`` (of operators without a rule, where ONNX's inference gives
-up) with ``windows``.
+``extents`` (what is known of shape tensors; ``float_extents`` where they go through floats), ``result_shapes`` (of operators
+without a rule, where ONNX's inference gives up) with ``windows``.
 
 An operator without a rule, or whose rule declines, is written out as ONNX does, if all of that has rules; else it becomes the
 generic ``Onnx`` operator and runs on onnxruntime.

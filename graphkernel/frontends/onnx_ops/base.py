@@ -11,7 +11,7 @@ import numpy as np
 from graphkernel import ops
 from graphkernel.frontends.onnx_derived import DerivedExtents
 from graphkernel.ir.graph import Builder
-from graphkernel.ir.types import Dim, Shape, dtype
+from graphkernel.ir.types import Dim, Shape, Sym, dtype
 from graphkernel.ops.tensor import Tensor
 
 Operand = Any
@@ -80,7 +80,9 @@ class OnnxCall:
     def dims(self, position: int) -> Shape | None:
         """An operand's content as dims, symbols included; None when it is not known."""
         extents = self.extents[position] if position < len(self.extents) else None
-        return None if extents is None else tuple(extents.reshape(-1))
+        if extents is None or not all(isinstance(dim, int | Sym) for dim in extents.flat):
+            return None
+        return tuple(extents.reshape(-1))
 
     def ints(self, position: int) -> tuple[int, ...] | None:
         """An operand's content as ints; None when it is not known or symbolic."""

@@ -13,6 +13,7 @@ import numpy as np
 
 from graphkernel.doors import UNFIT
 from graphkernel.frontends.onnx_derived import DependsOnDataError, DerivedExtents
+from graphkernel.frontends.onnx_ops import float_extents
 from graphkernel.frontends.onnx_ops.base import Declined, OnnxCall, shape_of, sliced_range
 from graphkernel.ir.types import Dim, Sym, divide_exactly, product
 
@@ -34,13 +35,16 @@ def known_extents(call: OnnxCall) -> Extents | None:
 
 def _is_shape(content: Extents) -> bool:
     return content.size <= MOST_ELEMENTS and all(
-        isinstance(dim, Sym) or -(2**63) <= dim < 2**63 for dim in content.flat
+        isinstance(dim, Sym | float_extents.Fraction) or -(2**63) <= dim < 2**63 for dim in content.flat
     )
 
 
 def _content(call: OnnxCall) -> Extents | None:
     if call.op_type in FROM_SHAPE:
         return FROM_SHAPE[call.op_type](call)
+    if call.op_type in ("Mul", "Div") and any(map(float_extents.has_fractions, call.extents)):
+        arrays = [call.array(position) for position in range(len(call.operands))]
+        return float_extents.scaled(call.extents, arrays, divides=call.op_type == "Div")
     rule = FROM_CONTENT.get(call.op_type)
     if rule is None or any(content is None for content in call.extents):
         return None
@@ -102,10 +106,15 @@ def _reshape(call: OnnxCall, content: Extents, *unused: Extents) -> Extents | No
 
 
 def _cast(call: OnnxCall, content: Extents) -> Extents | None:
-    """To the integer types that say shapes; a symbol is taken to fit these."""
+    """To the integer types that say shapes, which a symbol is taken to fit; to floats and back."""
     from onnx import TensorProto
 
-    return content if call.attribute("to") in (TensorProto.INT64, TensorProto.INT32) else None
+    wanted, is_float = call.attribute("to"), float_extents.has_fractions(content)
+    if wanted in (TensorProto.FLOAT, TensorProto.DOUBLE):
+        return content if is_float else float_extents.as_fractions(content)
+    if wanted not in (TensorProto.INT64, TensorProto.INT32):
+        return None
+    return float_extents.as_extents(call.derive, content) if is_float else content
 
 
 def _each(call: OnnxCall, function: Callable[[Dim, Dim], Dim | None], a: Extents, b: Extents) -> Extents | None:
@@ -195,4 +204,6 @@ FROM_CONTENT: Mapping[str, Callable[..., Extents | None]] = {
     "Add": lambda call, a, b: np.asarray(a + b, object),
     "Sub": lambda call, a, b: np.asarray(a - b, object),
     "Mul": lambda call, a, b: np.asarray(a * b, object),
+    "Floor": lambda call, a: float_extents.rounded(call.derive, a),
+    "Ceil": lambda call, a: float_extents.rounded(call.derive, a, up=True),
 }  # fmt: skip
