@@ -67,8 +67,8 @@ def read_entry(folder: Path, room: str, key: str) -> bytes | None:
         return None
     except OSError:
         return None
-    content = stored[_DIGEST_BYTES:]
-    return content if stored[:_DIGEST_BYTES] == _digest(key, content) else None
+    content = memoryview(stored)[_DIGEST_BYTES:]
+    return bytes(content) if stored[:_DIGEST_BYTES] == _digest(key, content) else None
 
 
 def entry_path(folder: Path, room: str, key: str) -> Path:
@@ -88,17 +88,25 @@ def why_unusable(folder: Path | None) -> str:
 
 
 def write_entry(folder: Path | None, room: str, key: str, content: bytes) -> None:
-    """Keeps it where this is possible: a folder that is full or cannot be written only means compiling again."""
+    """Keeps it where this is possible: a folder that is full or cannot be written only means compiling again.
+
+    Nor is kept what :func:`read_entry` would find too large.
+    """
     if folder is None:
         warn_once(f"compiled kernels are not kept: {_NO_FOLDER}")
+        return
+    if _DIGEST_BYTES + len(content) > LIMITS.object_bytes:
         return
     with (
         suppress(OSError),
         own_folder(folder, room, key[:2], make=True) as inside,
         replacing(f"{key}{SUFFIX}", 0o600, inside) as file,
     ):
-        file.write(_digest(key, content) + content)
+        file.write(_digest(key, content))
+        file.write(content)
 
 
-def _digest(key: str, content: bytes) -> bytes:
-    return hashlib.sha256(key.encode() + content).digest()
+def _digest(key: str, content: bytes | memoryview) -> bytes:
+    found = hashlib.sha256(key.encode())
+    found.update(content)
+    return found.digest()

@@ -30,6 +30,7 @@ _FILE_NAME = ctypes.c_wchar_p if os.name == "nt" else ctypes.c_char_p
 FUNCTIONS: Mapping[str, tuple[int, tuple[Any, ...]]] = {
     "CreateSessionFromArray": (8, (_P, _S, _Z, _P, _P)),
     "CreateSessionOptions": (10, (_P,)),
+    "DisableMemPattern": (17, (_P,)),
     "SetSessionLogSeverityLevel": (22, (_P, _I)),
     "SetSessionGraphOptimizationLevel": (23, (_P, _I)),
     "SetIntraOpNumThreads": (24, (_P, _I)),
@@ -156,6 +157,7 @@ class SharedSession:
             else:
                 api.call("DisablePerSessionThreads", options)
             api.call("AddSessionConfigEntry", options, b"session.use_env_allocators", b"1")
+            api.call("DisableMemPattern", options)  # which would keep one piece of the common arena for each session
             _lend(api, options, weights)
             self.pointer = api.made("CreateSessionFromArray", of.pointer, content, len(content), options)
         finally:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import stat
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import pytest
 
 from kernelgen import notices, options
 from kernelgen.limits import LIMITS
-from kernelgen.object_cache import cache_key, cached, entry_path, read_entry, why_unusable
+from kernelgen.object_cache import cache_key, cached, entry_path, read_entry, why_unusable, write_entry
 
 ROOM = "cpu"
 KEY, OTHER = cache_key("a"), cache_key("b")
@@ -35,6 +36,26 @@ def test_what_was_made_comes_back(folder: Path) -> None:
     assert kept(folder, content=NEW) == (OLD, True)
     assert kept(folder, OTHER, NEW) == (NEW, False)
     assert [path.suffix for path in folder.rglob("*") if path.is_file()] == [".o", ".o"]
+
+
+def test_what_is_too_large_to_be_read_is_not_written(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kernelgen.object_cache.LIMITS", LIMITS._replace(object_bytes=100))
+    assert kept(folder, content=bytes(200)) == (bytes(200), False)
+    assert not [path for path in folder.rglob("*") if path.is_file()]
+    assert kept(folder, content=bytes(50)) == (bytes(50), False)
+    assert kept(folder) == (bytes(50), True)
+
+
+def test_a_large_entry_is_read_and_written_with_one_copy_at_most(folder: Path) -> None:
+    content = bytes(1 << 24)
+    tracemalloc.start()
+    write_entry(folder, ROOM, KEY, content)
+    written = tracemalloc.get_traced_memory()[1]
+    assert read_entry(folder, ROOM, KEY) == content
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert written < len(content) // 4
+    assert peak < 2.2 * len(content)
 
 
 def test_keys_separate_their_parts() -> None:

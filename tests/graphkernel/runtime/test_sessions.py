@@ -179,6 +179,54 @@ def test_open_sessions_leave_no_freed_memory_behind() -> None:
     assert freed < 1 << 20
 
 
+RUN = (
+    """
+from pathlib import Path
+import numpy as np
+from onnx import parser
+from graphkernel.runtime.sessions import RegionModel, open_session
+from tests.graphkernel.runtime.test_sessions import run
+
+CHAIN = """
+    + repr(
+        """
+<ir_version: 9, opset_import: ["" : 17]>
+g (float[1024, 1024] x) => (float[1024, 1024] y) {
+    a = MatMul(x, x)
+    b = MatMul(a, x)
+    c = MatMul(a, b)
+    y = Add(b, c)
+}
+"""
+    )
+    + """
+
+def resident():
+    return int(Path("/proc/self/status").read_text().split("VmRSS:")[1].split()[0]) * 1024
+
+x = np.zeros((1 << 10, 1 << 10), np.float32)
+content = parser.parse_model(CHAIN).SerializeToString()
+sessions = [open_session(RegionModel(content, {}), 1, True) for _ in range(4)]
+found = []
+for _ in range(4):
+    for session in sessions:
+        run(session, x)
+    found.append(resident())
+print(found[-1] - found[0], x.nbytes)
+"""
+)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is counted as on Linux")
+def test_later_runs_take_the_memory_of_the_first() -> None:
+    environment = {**os.environ, "PYTHONPATH": os.getcwd()}
+    done = subprocess.run(
+        [sys.executable, "-c", RUN], env=environment, capture_output=True, text=True, check=True, timeout=300
+    )
+    grown, array = map(int, done.stdout.split())
+    assert grown < array
+
+
 @pytest.mark.parametrize("objects", [False, True])
 @pytest.mark.parametrize("shape", [(), (0, 3), (5,), (64, 64)])
 def test_results_that_onnxruntime_allocates_are_read(shape: tuple[int, ...], objects: bool) -> None:
