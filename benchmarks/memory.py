@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
+
+from benchmarks.child import ChildError, told_by
 
 EXTENT = 64
 MOST = 1.2  # of onnxruntime's peak
@@ -78,11 +77,11 @@ def measured(model: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as cache:
         for name in CONTESTANTS:
-            command = [sys.executable, "-m", "benchmarks.memory", "--contestant", name, model]
-            environment = {**os.environ, "GRAPHKERNEL_CACHE_DIR": cache}
-            done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=900)
-            text = done.stdout if done.returncode == 0 else json.dumps((done.stderr.strip() or "died").splitlines()[-1])
-            found[name] = json.loads(text.splitlines()[-1])
+            command = ["-m", "benchmarks.memory", "--contestant", name, model]
+            try:
+                found[name] = told_by(command, {"GRAPHKERNEL_CACHE_DIR": cache})
+            except ChildError as error:
+                found[name] = str(error)
     return found
 
 

@@ -11,15 +11,15 @@ import argparse
 import datetime
 import json
 import os
-import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from statistics import median
 
 import numpy as np
 
+from benchmarks.child import told_by
 from benchmarks.machine import describe
 from benchmarks.models.draw import accepted
 from graphkernel.report.table import print_table
@@ -61,21 +61,21 @@ def warm_start(model: Path, rounds: int) -> Times:
     """Median milliseconds by way, by ``ready`` and ``first``, by clock."""
     with tempfile.TemporaryDirectory() as folder:
         inputs, package = Path(folder, "inputs.npz"), Path(folder, "model.gkx")
-        environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-        environment["GRAPHKERNEL_CACHE_DIR"] = str(Path(folder, "cache"))
-        environment["PYTHONPYCACHEPREFIX"] = str(
-            Path(folder, "compiled")
-        )  # what is installed has its bytecode beside it
+        environment = {
+            "GRAPHKERNEL_CACHE_DIR": str(Path(folder, "cache")),
+            "PYTHONPYCACHEPREFIX": str(Path(folder, "compiled")),  # what is installed has its bytecode beside it
+            "PYTHONDONTWRITEBYTECODE": "",
+        }
         np.savez(inputs, **_inputs(model, Path(folder)))  # pyright: ignore[reportArgumentType]  # numpy's keywords take any array
         build = f"import graphkernel as gk; gk.compile(gk.load({str(model)!r})).save({str(package)!r})"
-        _process([sys.executable, "-c", build], environment)
+        told_by(["-c", build], environment)
         runs: dict[str, list[dict[str, list[float]]]] = {way: [] for way in WAYS}
         for number in range(rounds + 1):  # the first round brings files into memory
             for way, (ready, first) in WAYS.items():
                 program = PROGRAM.format(ready=ready, first=first)
-                told = _process([sys.executable, "-c", program, str(model), str(inputs), str(package)], environment)
+                told = told_by(["-c", program, str(model), str(inputs), str(package)], environment)
                 if number:
-                    runs[way].append(json.loads(told.splitlines()[-1]))
+                    runs[way].append(told)
     return {
         way: {
             part: {clock: round(median(run[part][k] for run in found), 1) for k, clock in enumerate(CLOCKS)}
@@ -91,13 +91,6 @@ def _inputs(model: Path, folder: Path) -> dict[str, np.ndarray]:
     onnxruntime.set_default_logger_severity(4)
     session = onnxruntime.InferenceSession(str(model), providers=["CPUExecutionProvider"])
     return accepted(session, 0, folder / "tried")[0]
-
-
-def _process(command: Sequence[str], environment: Mapping[str, str]) -> str:
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, check=False)
-    if done.returncode:
-        raise SystemExit(done.stderr)
-    return done.stdout
 
 
 def rows(name: str, times: Times) -> list[tuple[object, ...]]:

@@ -10,17 +10,14 @@ from __future__ import annotations
 import argparse
 import datetime
 import json
-import os
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
+from benchmarks.child import ChildError, told_by
 from benchmarks.machine import describe
 from benchmarks.models.judge import verdict
 
-LIMIT_SECONDS = 600
 MOST_FATAL = 20
 
 
@@ -68,19 +65,11 @@ def contest(path: Path) -> dict[str, Any]:
 
 def _child(side: str, path: Path, folder: str, cache: str) -> dict[str, Any] | str:
     """What a process of its own printed; its last line of error where it fails."""
-    command = [sys.executable, "-m", "benchmarks.models.contestant", side, str(path), folder]
-    environment = os.environ | {"GRAPHKERNEL_CACHE_DIR": cache}
+    command = ["-m", "benchmarks.models.contestant", side, str(path), folder]
     try:
-        done = subprocess.run(
-            command, env=environment, capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False
-        )
-    except subprocess.TimeoutExpired:
-        return f"not done after {LIMIT_SECONDS} s"
-    if done.returncode < 0:
-        return f"exit status {done.returncode}"
-    if done.returncode:
-        return (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1][:400]
-    return json.loads(done.stdout.splitlines()[-1]) if done.stdout.strip() else {}
+        return told_by(command, {"GRAPHKERNEL_CACHE_DIR": cache})
+    except ChildError as error:
+        return str(error)
 
 
 def is_good(found: dict[str, Any]) -> bool:
