@@ -25,6 +25,7 @@ from graphkernel.ir.graph import Graph, Node
 from graphkernel.ir.inline import inline
 from graphkernel.ir.opdef import Kind
 from graphkernel.ops.host import operator_name
+from graphkernel.passes.kernel_packet import is_packet
 from graphkernel.report.collect import bytes_moved, bytes_unfused
 
 if TYPE_CHECKING:
@@ -59,7 +60,8 @@ def export(
 ) -> tuple[Graph, NetworkSummary]:
     """Writes the kernels of ``fused`` into the folder; gives the graph that runs with them, and the summary.
 
-    ``before`` is the graph as it came, for its counts.
+    ``before`` is the graph as it came, for its counts. A packet of an operator that stays with the vendor is no kernel that
+    was refused: it is operators that were left to the vendor, as they were before they were packed.
     """
     start = time.perf_counter()
     groups = _distinct(fused)
@@ -67,10 +69,13 @@ def export(
     made: dict[Node, str] = {}
     for desc, nodes in groups:
         kit = maker(desc)
+        line = _line(kit, nodes)
+        made.update(dict.fromkeys(nodes, line.status))
+        if line.status == VENDOR and is_packet(nodes[0]):
+            continue
         kit.write(folder / KERNELS, folder / TIMELINES)
-        lines.append(_line(kit, nodes))
-        made.update(dict.fromkeys(nodes, lines[-1].status))
-        watch(len(lines), len(groups), lines[-1])
+        lines.append(line)
+        watch(len(lines), len(groups), line)
     runnable, _ = inline(fused, lambda node: made[node] == VENDOR)
     others = [node for node in runnable.operators if node.body is None]
     outside = Counter(operator_name(node) for node in others if node.op.kind not in NO_LAUNCH)

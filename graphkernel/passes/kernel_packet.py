@@ -30,6 +30,11 @@ PASS_NAME = "kernel_packet"
 ATTRIBUTE = "only_depend_shape"
 
 
+def is_packet(node: Node) -> bool:
+    """Whether a node is a packet: an operator with the arithmetic on shapes that it waits for, whoever runs it."""
+    return node.body is not None and ATTRIBUTE in node.attrs
+
+
 @graph_pass
 def kernel_packet(graph: Graph, context: Context) -> Graph:
     """Every operator with operands that are computed from shapes alone takes that computation inside.

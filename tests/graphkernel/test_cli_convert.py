@@ -15,7 +15,12 @@ from graphkernel.cli import app
 from graphkernel.errors import FrontendError, OptionError
 from graphkernel.export.kernels import export
 from graphkernel.export.summary import VENDOR, NetworkSummary
+from graphkernel.ir.text import parse
+from graphkernel.ops import OPS
 from graphkernel.ops.tensor import Tensor
+from graphkernel.options import Options
+from graphkernel.passes.base import Context
+from graphkernel.passes.kernel_packet import is_packet, kernel_packet
 from kernelgen.desc import KernelDesc
 from kernelgen.kit import Kit
 from kernelgen.verify.record import Record, Status
@@ -217,6 +222,26 @@ def test_what_has_no_kernel_stays_with_the_vendors_operators(folder: Path) -> No
     assert (summary.count(VENDOR), summary.kernels[0].reason) == (1, "unsupported-op")
     assert "no such &lt;instruction&gt;" in (folder / "report.html").read_text()
     assert not (folder / "kernel_meta").exists()
+
+
+def test_a_packet_that_stays_with_the_vendor_is_operators_and_no_refused_kernel(folder: Path) -> None:
+    graph = parse(
+        """
+        graph f(x: f32[8*N], y: f32[N, 4]) {
+          t0: i64[2] = Shape(y)
+          const c0: i64[2] = [2, 1]
+          t1: i64[2] = Mul(t0, c0)
+          t2: f32[2*N, 4] = DynamicReshape(x, t1, shape=(2*N, 4))
+          return t2
+        }
+        """,
+        OPS,
+    )
+    packed = kernel_packet(graph, Context(Options.parse("")))
+    assert any(map(is_packet, packed.operators))
+    runnable, summary = export(graph, packed, folder, "910B", refused)
+    assert (summary.kernels, dict(summary.outside)) == ((), {"DynamicReshape": 1, "Mul": 1, "Shape": 1})
+    assert not any(map(is_packet, runnable.operators))
 
 
 def test_a_wrong_kernel_is_counted_and_kept_in_the_graph(folder: Path) -> None:
