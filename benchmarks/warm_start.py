@@ -64,7 +64,6 @@ def warm_start(model: Path, rounds: int) -> Times:
         environment = {
             "GRAPHKERNEL_CACHE_DIR": str(Path(folder, "cache")),
             "PYTHONPYCACHEPREFIX": str(Path(folder, "compiled")),  # what is installed has its bytecode beside it
-            "PYTHONDONTWRITEBYTECODE": "",
         }
         np.savez(inputs, **_inputs(model, Path(folder)))  # pyright: ignore[reportArgumentType]  # numpy's keywords take any array
         build = f"import graphkernel as gk; gk.compile(gk.load({str(model)!r})).save({str(package)!r})"

@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from graphkernel.errors import OptionError
 from kernelgen.cores import thread_count
 
 
-@dataclass(frozen=True)
-class Environment:
+class Environment(NamedTuple):
     """The environment variables that matter, read once and handed on as a value."""
 
     flags: str | None = None

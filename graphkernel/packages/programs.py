@@ -93,7 +93,7 @@ def _operator(name: str, file: str) -> OpDef | None:
 def _held_items(held: Held, digest: Callable[[np.ndarray], str]) -> Items:
     if held.array is None:
         raise PackageError(f"the content of constant {held.name} is unknown; give it to parse as weights")
-    return [held.name, held.slot, digest(held.array), str(TensorType(held.array.shape, dtype(held.array.dtype)))]
+    return [held.slot, digest(held.array), str(TensorType(held.array.shape, dtype(held.array.dtype)))]
 
 
 def _named_items(given: Named) -> Items:
@@ -192,10 +192,10 @@ def _named(items: Items) -> Named:
 
 
 def _held(items: Items, weights: Mapping[str, np.ndarray]) -> Held:
-    name, slot, digest, of = items
+    slot, digest, of = items
     if digest not in weights:
         raise PackageError(f"a package without the weights {digest}")
-    return Held(_text(name), _whole(slot), complete(weights[digest], parse_type(of)))
+    return Held(digest, _whole(slot), complete(weights[digest], parse_type(of)))
 
 
 def _derived(items: Items) -> Derived:

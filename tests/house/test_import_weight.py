@@ -27,8 +27,8 @@ RUNNING = {
         "native.wrapper notices options strict_json task_limits"
     ),
     "graphkernel": (
-        "doors errors escape ir ir.bind ir.boxes ir.derived ir.elements ir.names ir.types limits mapped packages "
-        "packages.container packages.manifest packages.programs packages.read packages.tensors runtime runtime.arrays "
+        "doors environment errors escape ir ir.bind ir.boxes ir.derived ir.elements ir.names ir.types limits mapped "
+        "packages packages.container packages.manifest packages.programs packages.read packages.tensors runtime runtime.arrays "
         "runtime.buffers runtime.executable runtime.failures runtime.frame runtime.freed_memory "
         "runtime.memory runtime.named_inputs "
         "runtime.onnxruntime_c runtime.program runtime.region_step runtime.sessions runtime.steps runtime.torch_tensors"
