@@ -70,6 +70,14 @@ def test_optimizing_needs_no_code_generator() -> None:
     assert loaded_after(OPTIMIZE) == set()
 
 
+def test_compiling_for_a_processor_needs_no_graph_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GRAPHKERNEL_CACHE_DIR", str(tmp_path))
+    program = OPTIMIZE.replace(
+        "assert", "import sys\ngk.compile(graph)\nassert 'islpy' in sys.modules, 'compiled'\nassert"
+    )
+    assert "networkx" not in ran(f"{program}\nprint(*sys.modules)").split()
+
+
 def test_the_probe_sees_a_heavy_import() -> None:
     assert loaded_after("import llvmlite") == {"llvmlite"}
 

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-import networkx as nx
-
 from kernelgen.targets.gpu.ptx.ahead import only_computes
 from kernelgen.targets.gpu.ptx.errors import PtxError
 from kernelgen.targets.gpu.ptx.nodes import Instruction, Kernel, Negated, Operand, Pair, Register, Symbol, Vector
@@ -148,6 +146,8 @@ def _ranks(graph: Mapping[int, tuple[int, ...]]) -> list[int]:
 
 def _weak_order(nodes: set[int], edges: Sequence[tuple[int, int]], head: int) -> list[int]:
     """Loops as wholes in topological order; within a loop its head first, then the rest without edges to the head."""
+    import networkx as nx  # hundreds of modules, for interpreted kernels alone
+
     graph = nx.DiGraph()
     graph.add_nodes_from(sorted(nodes))
     graph.add_edges_from(edges)
