@@ -23,7 +23,7 @@ from examples.networks.bert import Bert
 from examples.networks.gpt import Gpt
 from graphkernel.export.kernels import export, maker_for
 from graphkernel.export.summary import FAILED, PASSED, VENDOR, KernelLine
-from graphkernel.ir.graph import Graph
+from kernelgen.tensor.graph import Graph
 
 MACHINE, LEVEL = "910B", 2
 WORDS, PLACES, TOKENS = 1000, 512, 128

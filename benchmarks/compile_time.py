@@ -20,10 +20,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from kernelgen.attrs import Attrs
-from kernelgen.desc import KernelDesc, OpDesc, TensorDesc
-from kernelgen.dtypes import FLOAT32
+from kernelgen.composite.description import KernelDesc, OpDesc, TensorDesc
 from kernelgen.errors import KernelgenError
+from kernelgen.tensor.attrs import Attrs
+from kernelgen.tensor.dtypes import FLOAT32
 
 CORPUS = Path(__file__).parents[2] / "shared" / "akg_corpus"
 SUFFIXES = (".info", ".json", ".info_failed", ".failed")
@@ -120,7 +120,7 @@ def main() -> None:
 
 
 def _row(name: str) -> Row:
-    from kernelgen.desc_json import load_desc
+    from kernelgen.composite.read import load_desc
 
     kind, _, size = name.partition(" ")
     try:

@@ -20,11 +20,11 @@ from benchmarks.machine import aligned
 from benchmarks.measure import Spread, Times, interleaved, ratio
 from graphkernel import ops
 from graphkernel.handoff import to_desc
-from kernelgen.desc import KernelDesc
-from kernelgen.desc_bind import specialize
-from kernelgen.dtypes import DType
+from kernelgen.composite.bind_sizes import specialize
+from kernelgen.composite.description import KernelDesc
 from kernelgen.kernel import Kernel
-from kernelgen.samples import draw
+from kernelgen.samples.inputs import draw
+from kernelgen.tensor.dtypes import DType
 from kernelgen.verify.compare import compare
 
 Arrays = list[np.ndarray[Any, Any]]

@@ -25,10 +25,10 @@ import kernelgen
 from benchmarks.networks import NO_LAUNCH, TARGETS
 from graphkernel.expanders.lists import NATIVE_ON_ASCEND
 from graphkernel.handoff import to_desc
-from graphkernel.ir.graph import Graph, Node
 from graphkernel.report.difference import largest_difference
-from kernelgen.desc import KernelDesc
+from kernelgen.composite.description import KernelDesc
 from kernelgen.errors import KernelgenError
+from kernelgen.tensor.graph import Graph, Node
 
 LEVELS = (0, 2, 3)
 KERNEL_CODES = ("expanded-named", "named-kernel")

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from kernelgen.targets.cpu.module import Library, compile_object, detect_host, link
+from kernelgen.targets.cpu.runtime.llvm import Library, compile_object, detect_host, link
 
 Stream = Callable[[int, int, int], None]
 LANES = 8

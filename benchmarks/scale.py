@@ -20,10 +20,10 @@ import numpy as np
 import graphkernel as gk
 from graphkernel import ops
 from graphkernel.declarations import builtin_catalogue
-from graphkernel.hooks import Clock
-from graphkernel.ir.graph import Builder, Graph
-from graphkernel.ir.types import TensorType, dtype
 from graphkernel.ops import Tensor
+from graphkernel.step_hooks import Clock
+from kernelgen.tensor.graph import Builder, Graph
+from kernelgen.tensor.types import TensorType, dtype
 
 SIZES = (1_000, 3_000, 10_000, 30_000, 50_000)
 TINY_SIZES = (100, 200)

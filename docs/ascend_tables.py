@@ -1,6 +1,6 @@
 """The tables of docs/ascend.md that are made by compiling kernels: what overlap and shared memory gain, by the time model.
 
-Times are those of a launch on all cores without data (:mod:`kernelgen.targets.ascend.simulate.outline`).
+Times are those of a launch on all cores without data (:mod:`kernelgen.simulators.ascendc.outline`).
 """
 
 from __future__ import annotations
@@ -11,22 +11,22 @@ from functools import cache
 from pathlib import Path
 
 from docs.markdown import table
-from kernelgen.attrs import Attrs
-from kernelgen.desc import KernelDesc, OpDesc, TensorDesc
+from kernelgen.ascendc.printer import print_kernel
+from kernelgen.ascendc.reader import read_kernel
+from kernelgen.composite.description import KernelDesc, OpDesc, TensorDesc
 from kernelgen.driver import compile
-from kernelgen.dtypes import FLOAT16, FLOAT32, DType
+from kernelgen.machines.ascend.machines import ASCEND_910B
 from kernelgen.nest.nodes import Nest
-from kernelgen.targets.ascend.launch import blocks_of
-from kernelgen.targets.ascend.launches import launch
-from kernelgen.targets.ascend.lower import storage
+from kernelgen.simulators.ascendc import Report
+from kernelgen.simulators.ascendc.outline import outline
+from kernelgen.simulators.ascendc.timeline import picture
 from kernelgen.targets.ascend.lower.assemble import assemble
-from kernelgen.targets.ascend.lower.fitting import fitted
-from kernelgen.targets.ascend.machines import ASCEND_910B
-from kernelgen.targets.ascend.printer import print_kernel
-from kernelgen.targets.ascend.reader import read_kernel
-from kernelgen.targets.ascend.simulate import Report
-from kernelgen.targets.ascend.simulate.outline import outline
-from kernelgen.targets.ascend.timeline import picture
+from kernelgen.targets.ascend.lower.launch import blocks_of
+from kernelgen.targets.ascend.lower.program import storage
+from kernelgen.targets.ascend.lower.tile_lengths import fitted
+from kernelgen.targets.ascend.order_launches import launch
+from kernelgen.tensor.attrs import Attrs
+from kernelgen.tensor.dtypes import FLOAT16, FLOAT32, DType
 
 ROOT = Path(__file__).parents[1]
 PAGE, PICTURE = "docs/ascend.md", "docs/ascend_overlap.svg"

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from docs.markdown import page, table
 from graphkernel.declarations import builtin_catalogue
 from graphkernel.gradients.base import Gradient, Partial
-from graphkernel.ir.graph import CONSTANT, PARAMETER, Builder, Value
-from graphkernel.ir.types import Attrs, TensorType, dtype
 from graphkernel.ops import OPS, Tensor
+from kernelgen.tensor.graph import CONSTANT, PARAMETER, Builder, Value
+from kernelgen.tensor.types import Attrs, TensorType, dtype
 
 USE = """`gk.grad` and `gk.value_and_grad` differentiate a function in reverse. What comes out is a function again: it can
 be traced, compiled by `gk.jit`, and differentiated once more. Its operators are those of the catalogue, so the whole

@@ -25,17 +25,17 @@ from docs.models import models
 from docs.onnx import onnx
 from docs.v100 import shares
 from docs.warm_starts import warm_starts
-from graphkernel.cluster.model import MODELS
 from graphkernel.cluster.ops_lists import CLUSTER_OPS
+from graphkernel.cluster.split_models import MODELS
 from graphkernel.declarations import builtin_catalogue
 from graphkernel.expanders.lists import expand_ops
-from graphkernel.ir.graph import CONSTANT, FUSED, PARAMETER
 from graphkernel.ops import snake_case
 from graphkernel.options import VARIABLES, Options, flag_table
 from graphkernel.patterns.ancestor_ids import RULES_BY_ID
 from graphkernel.patterns.language import Rule
 from graphkernel.patterns.ranges import Range
 from graphkernel.pipeline import steps_for
+from kernelgen.tensor.graph import CONSTANT, FUSED, PARAMETER
 
 LEAVES = (PARAMETER, CONSTANT, FUSED)  # written by the builder, not by functions
 ROOT = Path(__file__).parents[1]
@@ -172,8 +172,8 @@ def passes() -> str:
         "## Passes of MindSpore without work here\n\nThey keep their numbers, and flags may name them.",
         table(("number", "pass", "why there is nothing to do"), idle),
         "## Fusion patterns",
-        "The splitter tries the fusion patterns of its target in order (`graphkernel/cluster/model.py`), again and again "
-        "until none applies. A pattern says which neighbours an area wants in its kernel: producers (forward) or users "
+        "The splitter tries the fusion patterns of its target in order (`graphkernel/cluster/split_models.py`), again and "
+        "again until none applies. A pattern says which neighbours an area wants in its kernel: producers (forward) or users "
         "(backward).",
         table(("pattern", "targets", "direction", "takes in"), fusions),
     )

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from itertools import groupby
 
 from docs.markdown import page, table
-from kernelgen.limits import LIMITS
+from kernelgen.system.limits import LIMITS
 from tests.hostile.case import FINE
 from tests.hostile.table import CASES
 
@@ -34,7 +34,7 @@ def hostile_inputs() -> Mapping[str, str]:
             "where, or in the right result. [SECURITY.md](../SECURITY.md) says what is trusted and what is not.",
             "## Bounds",
             table(("bound", "value"), [(f"`{name}`", f"{value:,}") for name, value in LIMITS._asdict().items()]),
-            "`kernelgen/limits.py` says what each bounds.",
+            "`kernelgen/system/limits.py` says what each bounds.",
             *doors,
         )
     }

@@ -24,13 +24,13 @@ from graphkernel.cli.contest import Contestant, Fused, Made, OnnxRuntime, Outcom
 from graphkernel.cli.measuring import bench_rows, busy_now, threads_told
 from graphkernel.cli.progress import progress, within
 from graphkernel.frontends.load import load
-from graphkernel.hooks import Progress
-from graphkernel.ir.bind import bind_symbols
-from graphkernel.ir.types import evaluate
-from graphkernel.report.counted import counted
 from graphkernel.report.difference import largest_difference
+from graphkernel.report.page.counted import counted
 from graphkernel.report.report import Report, size_text
 from graphkernel.report.table import Amount, drawn
+from graphkernel.step_hooks import Progress
+from kernelgen.tensor.bind import bind_symbols
+from kernelgen.tensor.types import evaluate
 
 WIDTH = 60  # characters of a line, so that it fits any terminal
 LEVELS = (1, 2, 3)

@@ -1,10 +1,8 @@
 """graphkernel: fuses tensor graphs into proven kernels.
 
-Rooms, lowest floor first: ``errors``, ``escape``, ``limits``, ``doors``, ``mapped``, ``environment``, ``options`` (with
-``flag_text``),
-``catalogue``, ``decisions``, ``logs``, ``array_files``; ``ir``; ``ops``; ``cluster`` and ``expanders``; ``gradients``;
-``patterns``; ``passes``; ``declarations``; ``pipeline``, ``hooks``, ``handoff``; ``runtime``, ``report``, ``packages``,
-``driver``, ``recall``; ``bisect``, ``export``; ``frontends``; ``cli``. A floor imports only floors below.
+Rooms: cli, cluster, expanders, export, frontends, gradients, ir, ops, packages, passes, patterns, report, runtime, system.
+Reading order: collect, errors, catalogue, decisions, flag_text, handoff, options, declarations, pipeline, recall,
+step_hooks, driver, bisect.
 
 Importing the package is light: each public name loads its room on first use.
 """
@@ -24,15 +22,15 @@ if TYPE_CHECKING:
     from graphkernel.frontends.known_models import load
     from graphkernel.frontends.load import parse, save
     from graphkernel.frontends.trace import spec, trace
-    from graphkernel.ir.evaluate import evaluate
-    from graphkernel.ir.graph import Graph
-    from graphkernel.ir.text import show
     from graphkernel.options import Options
     from graphkernel.packages.read import load_compiled
     from graphkernel.recall import compile
     from graphkernel.report.explain import Explanation
     from graphkernel.report.report import Report
     from graphkernel.runtime.executable import Executable
+    from kernelgen.tensor.evaluate import evaluate
+    from kernelgen.tensor.graph import Graph
+    from kernelgen.tensor.text import show
 
 __version__ = "0.1.0"
 
@@ -43,13 +41,26 @@ __all__ = [
 ]  # fmt: skip
 
 _ROOMS: Mapping[str, str] = {
-    "trace": "frontends.trace", "spec": "frontends.trace", "load": "frontends.known_models", "save": "frontends.load",
-    "load_compiled": "packages.read",
-    "parse": "frontends.load", "show": "ir.text", "optimize": "driver", "explain": "driver", "compile": "recall",
-    "jit": "frontends.jit", "grad": "frontends.differentiate", "value_and_grad": "frontends.differentiate",
-    "evaluate": "ir.evaluate", "Graph": "ir.graph", "Options": "options",
-    "Executable": "runtime.executable", "Report": "report.report", "Explanation": "report.explain",
-    "GraphKernelError": "errors",
+    "trace": "graphkernel.frontends.trace",
+    "spec": "graphkernel.frontends.trace",
+    "load": "graphkernel.frontends.known_models",
+    "save": "graphkernel.frontends.load",
+    "load_compiled": "graphkernel.packages.read",
+    "parse": "graphkernel.frontends.load",
+    "show": "kernelgen.tensor.text",
+    "optimize": "graphkernel.driver",
+    "explain": "graphkernel.driver",
+    "compile": "graphkernel.recall",
+    "jit": "graphkernel.frontends.jit",
+    "grad": "graphkernel.frontends.differentiate",
+    "value_and_grad": "graphkernel.frontends.differentiate",
+    "evaluate": "kernelgen.tensor.evaluate",
+    "Graph": "kernelgen.tensor.graph",
+    "Options": "graphkernel.options",
+    "Executable": "graphkernel.runtime.executable",
+    "Report": "graphkernel.report.report",
+    "Explanation": "graphkernel.report.explain",
+    "GraphKernelError": "graphkernel.errors",
 }  # fmt: skip
 
 
@@ -58,7 +69,7 @@ def __getattr__(name: str) -> Any:  # any public object
         return import_module("graphkernel.ops")
     if name not in _ROOMS:
         raise AttributeError(f"module 'graphkernel' has no attribute {name!r}; public: {', '.join(sorted(__all__))}")
-    return getattr(import_module(f"graphkernel.{_ROOMS[name]}"), name)
+    return getattr(import_module(_ROOMS[name]), name)
 
 
 def __dir__() -> list[str]:

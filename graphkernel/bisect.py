@@ -21,14 +21,14 @@ from graphkernel.decisions import DecisionLog
 from graphkernel.declarations import Catalogue, builtin_catalogue
 from graphkernel.driver import Compiler, compile_as_is
 from graphkernel.errors import PassError
-from graphkernel.hooks import Progress, SameNumbers, Verify
-from graphkernel.ir.boxes import copied
-from graphkernel.ir.evaluate import evaluate
-from graphkernel.ir.graph import Graph
 from graphkernel.options import Options
 from graphkernel.passes.base import Step, run_steps
 from graphkernel.pipeline import steps_for
 from graphkernel.report.verdict import Judge, Verdict, verdicts
+from graphkernel.step_hooks import Progress, SameNumbers, Verify
+from kernelgen.tensor.boxes import copied
+from kernelgen.tensor.evaluate import evaluate
+from kernelgen.tensor.graph import Graph
 
 Arrays = Sequence[np.ndarray[Any, Any]]
 

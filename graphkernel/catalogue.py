@@ -14,6 +14,9 @@ from typing import Protocol, TypeVar, cast
 
 from graphkernel.errors import CatalogueError
 
+OPERATOR_ROOMS = ("kernelgen.tensor.operators", "graphkernel.ops")
+"""Where operators are declared: those that kernels are made of, and all others."""
+
 
 class Named(Protocol):
     """What a catalogue entry must have: a name, unique within its catalogue."""

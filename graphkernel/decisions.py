@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from graphkernel.errors import CatalogueError, nearest
-from graphkernel.escape import line
+from kernelgen.system.escape import line
 
 REASONS: Mapping[str, str] = {
     "expanded": "the operator was replaced by basic operators",

@@ -14,12 +14,12 @@ from graphkernel.decisions import DecisionLog
 from graphkernel.errors import CatalogueError
 from graphkernel.expanders.base import Expander
 from graphkernel.gradients.base import Gradient
-from graphkernel.ir.opdef import OpDef
 from graphkernel.options import Options
 from graphkernel.passes.base import Context, Pass
 from graphkernel.patterns.language import Rule
+from kernelgen.tensor.operator import Operator
 
-Entry = TypeVar("Entry", OpDef, Rule, Expander, FusionPattern, Pass, Gradient)
+Entry = TypeVar("Entry", Operator, Rule, Expander, FusionPattern, Pass, Gradient)
 
 PLUGINS = "graphkernel.plugins"
 
@@ -28,7 +28,7 @@ PLUGINS = "graphkernel.plugins"
 class Catalogue:
     """All that is declared: operators, rules, expanders, fusion patterns, passes and gradients, in a fixed order."""
 
-    ops: tuple[OpDef, ...] = ()
+    ops: tuple[Operator, ...] = ()
     rules: tuple[Rule, ...] = ()
     expanders: tuple[Expander, ...] = ()
     fusion_patterns: tuple[FusionPattern, ...] = ()
@@ -39,7 +39,7 @@ class Catalogue:
         """The catalogue with what the modules of further packages declare; ``CatalogueError`` when a name is taken."""
         return replace(
             self,
-            ops=_joined(self.ops, OpDef, names),
+            ops=_joined(self.ops, Operator, names),
             rules=_joined(self.rules, Rule, names),
             expanders=_joined(self.expanders, Expander, names),
             fusion_patterns=_joined(self.fusion_patterns, FusionPattern, names),
@@ -62,7 +62,11 @@ class Catalogue:
 def builtin_catalogue() -> Catalogue:
     """What this project declares, and what the installed plugins do."""
     own = Catalogue(packages=("graphkernel.gradients",)).with_package(
-        "graphkernel.ops", "graphkernel.patterns", "graphkernel.expanders", "graphkernel.passes"
+        "kernelgen.tensor.operators",
+        "graphkernel.ops",
+        "graphkernel.patterns",
+        "graphkernel.expanders",
+        "graphkernel.passes",
     )
     return with_plugins(own, plugins())
 

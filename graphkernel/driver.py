@@ -11,35 +11,35 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from graphkernel.collect import fallback, host_entries, kernel_entry, left_to_numpy, story_of
 from graphkernel.decisions import DecisionLog
 from graphkernel.declarations import Catalogue, builtin_catalogue
-from graphkernel.environment import check_threads
 from graphkernel.errors import FrontendError, OptionError, RuntimeFailure, nearest
 from graphkernel.handoff import KernelDesc, to_desc, untold_symbols
-from graphkernel.hooks import Advance, Progress, Verify, dumps_for
-from graphkernel.ir.graph import Graph, Node
-from graphkernel.ir.inline import inline
-from graphkernel.logs import follow
-from graphkernel.ops.host import ONNX
+from graphkernel.ops.library.host import ONNX
 from graphkernel.options import Environment, Options, requested
 from graphkernel.packages.write import save_package
 from graphkernel.passes.base import Hook, run_steps
 from graphkernel.pipeline import steps_for
-from graphkernel.report.collect import fallback, host_entries, kernel_entry, left_to_numpy, story_of
 from graphkernel.report.explain import Explanation
 from graphkernel.report.page.story import Came, without_weights
 from graphkernel.report.report import Fallback, KernelEntry, Report
-from graphkernel.runtime.cupy_host import CupyHost
-from graphkernel.runtime.device import Device, DeviceMemory, NoDevice, Refusals, find_device
-from graphkernel.runtime.device_executable import DeviceExecutable, Replan, check_values
+from graphkernel.runtime.cuda.cupy_host import CupyHost
+from graphkernel.runtime.cuda.device import Device, DeviceMemory, NoDevice, Refusals, find_device
+from graphkernel.runtime.cuda.device_executable import DeviceExecutable, Replan, check_values
 from graphkernel.runtime.executable import Executable
-from graphkernel.runtime.host import HostLibrary, NumpyHost
 from graphkernel.runtime.memory import HOST
-from graphkernel.runtime.onnx_writer import DEFAULT_OPSET, OLDEST_OPSET
-from graphkernel.runtime.plan import CompiledKernel, Plan, make_plan
+from graphkernel.runtime.onnxruntime.node_writer import DEFAULT_OPSET, OLDEST_OPSET
+from graphkernel.runtime.onnxruntime.regions import OnnxRuntimeHost, available
+from graphkernel.runtime.plan.plan import CompiledKernel, Plan, make_plan
+from graphkernel.runtime.plan.verify_plan import verify_plan
 from graphkernel.runtime.poison import POISONED
-from graphkernel.runtime.regions import OnnxRuntimeHost, available
-from graphkernel.runtime.verify_plan import verify_plan
+from graphkernel.runtime.steps.host import HostLibrary, NumpyHost
+from graphkernel.step_hooks import Advance, Progress, Verify, dumps_for
+from graphkernel.system.environment import check_threads
+from graphkernel.system.logs import follow
+from kernelgen.tensor.graph import Graph, Node
+from kernelgen.tensor.inline import inline
 
 Flags = str | Mapping[str, object] | None
 Compiler = Callable[..., Any]

@@ -11,9 +11,9 @@ import re
 from collections.abc import Callable, Iterable
 from typing import get_args, get_origin
 
-from graphkernel.doors import json_value, read_text
 from graphkernel.errors import nearest
-from graphkernel.escape import line
+from kernelgen.system.bounded_io import json_value, read_text
+from kernelgen.system.escape import line
 
 Complain = Callable[[str], None]
 LOGGER_NAME = "graphkernel.options"

@@ -14,18 +14,18 @@ from pathlib import Path
 
 import numpy as np
 
-from graphkernel.doors import UNFIT
 from graphkernel.errors import FrontendError, GraphKernelError, nearest
-from graphkernel.ir.graph import PARAMETER, Alias, Builder, Graph, Node, Value
-from graphkernel.ir.opdef import Kind
-from graphkernel.ir.types import Attrs, AttrValue, Sym, TensorType, dtype, sym
 from graphkernel.ops import OPS
-from graphkernel.ops.effects import ASSIGN
-from graphkernel.ops.shape import BROADCAST_TO
 from graphkernel.passes.named_kernels import basic
-from kernelgen.desc import KernelDesc, OpDesc, ParallelFusion, TensorDesc
-from kernelgen.desc_json import load_desc
+from kernelgen.composite.description import KernelDesc, OpDesc, ParallelFusion, TensorDesc
+from kernelgen.composite.read import load_desc
 from kernelgen.errors import DescError
+from kernelgen.system.bounded_io import UNFIT
+from kernelgen.tensor.graph import PARAMETER, Alias, Builder, Graph, Node, Value
+from kernelgen.tensor.operator import Kind
+from kernelgen.tensor.operators.effects import ASSIGN
+from kernelgen.tensor.operators.shape import BROADCAST_TO
+from kernelgen.tensor.types import Attrs, AttrValue, Sym, TensorType, dtype, sym
 
 PROCESS: Mapping[str, str] = {"cpu": "cpu", "gpu": "cuda", "ascend": "aicore"}
 FROM_AKG: Mapping[str, str] = {"TensorAdd": "Add", "ReducePrd": "ReduceProd", "EquivFormat": "TensorMove"}

@@ -14,10 +14,10 @@ from typing import Literal, cast, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from graphkernel.environment import Environment as Environment
 from graphkernel.errors import OptionError, nearest
 from graphkernel.flag_text import LOGGER_NAME, Complain, flag_value, tokens_of, unsigned, warn, with_hint
-from kernelgen.cores import core_count as core_count
+from graphkernel.system.environment import Environment as Environment
+from kernelgen.system.cores import core_count as core_count
 
 LOGGER = logging.getLogger(LOGGER_NAME)
 MAX_LEVEL = 3

@@ -13,7 +13,26 @@ from graphkernel.declarations import Catalogue, builtin_catalogue
 from graphkernel.errors import CatalogueError, nearest
 from graphkernel.flag_text import warn
 from graphkernel.options import Options
-from graphkernel.passes.absorbed import (
+from graphkernel.passes.axis_normalizer import axis_normalizer
+from graphkernel.passes.base import LOGGER, Pass, Step, by_name, dvm, flag, level, not_dvm, on, without
+from graphkernel.passes.cluster import graph_kernel_cluster
+from graphkernel.passes.compact_tensor_liveness import compact_tensor_liveness
+from graphkernel.passes.cse import cse1, graph_kernel_cse
+from graphkernel.passes.effects.atomic_clean import atomic_clean
+from graphkernel.passes.effects.csr_atomic_add_process import csr_atomic_add_process
+from graphkernel.passes.effects.optimize_assign import optimize_assign
+from graphkernel.passes.effects.stitch_atomic_clean import stitch_atomic_clean
+from graphkernel.passes.effects.tensor_inplace import tensor_inplace
+from graphkernel.passes.expand import graph_kernel_expander
+from graphkernel.passes.finalise_kernels import graph_kernel_seal
+from graphkernel.passes.floatstatus_addn_fusion import floatstatus_addn_fusion
+from graphkernel.passes.floatstatus_fusion import floatstatus_fusion
+from graphkernel.passes.fold import constant_folding
+from graphkernel.passes.format.transform_op_optimizer import transform_op_optimizer
+from graphkernel.passes.graph_kernel_op_combiner import graph_kernel_op_combiner
+from graphkernel.passes.graph_kernel_recompute import graph_kernel_recompute
+from graphkernel.passes.insert_pad_ops import insert_pad_ops
+from graphkernel.passes.mindspore_noops import (
     add_attr,
     bind_value_to_graph,
     convert_attr_to_input,
@@ -41,40 +60,21 @@ from graphkernel.passes.absorbed import (
     symbol_engine_builder,
     symbol_engine_extender,
 )
-from graphkernel.passes.atomic_clean import atomic_clean
-from graphkernel.passes.axis_normalizer import axis_normalizer
-from graphkernel.passes.base import LOGGER, Pass, Step, by_name, dvm, flag, level, not_dvm, on, without
-from graphkernel.passes.cast_matmul_fusion import cast_matmul_fusion
-from graphkernel.passes.cluster import graph_kernel_cluster
-from graphkernel.passes.compact_tensor_liveness import compact_tensor_liveness
-from graphkernel.passes.convert_bfloat16 import convert_bfloat16
-from graphkernel.passes.cse import cse1, graph_kernel_cse
-from graphkernel.passes.csr_atomic_add_process import csr_atomic_add_process
-from graphkernel.passes.decrease_compute_precision import decrease_compute_precision
-from graphkernel.passes.decrease_transfer_precision import decrease_transfer_precision
-from graphkernel.passes.expand import graph_kernel_expander
-from graphkernel.passes.floatstatus_addn_fusion import floatstatus_addn_fusion
-from graphkernel.passes.floatstatus_fusion import floatstatus_fusion
-from graphkernel.passes.fold import constant_folding
-from graphkernel.passes.fusion_group import FUSION_GROUP, WRITTEN_OUT
-from graphkernel.passes.graph_kernel_op_combiner import graph_kernel_op_combiner
-from graphkernel.passes.graph_kernel_recompute import graph_kernel_recompute
-from graphkernel.passes.insert_pad_ops import insert_pad_ops
-from graphkernel.passes.kernel_packet import kernel_packet
+from graphkernel.passes.named_fusion import FUSION_GROUP, WRITTEN_OUT
 from graphkernel.passes.named_kernels import named_by_cost, named_kernels
-from graphkernel.passes.optimize_assign import optimize_assign
 from graphkernel.passes.parallel_fusion import parallel_fusion
-from graphkernel.passes.raise_reduction_precision import raise_reduction_precision
+from graphkernel.passes.precision.cast_matmul_fusion import cast_matmul_fusion
+from graphkernel.passes.precision.convert_bfloat16 import convert_bfloat16
+from graphkernel.passes.precision.decrease_compute_precision import decrease_compute_precision
+from graphkernel.passes.precision.decrease_transfer_precision import decrease_transfer_precision
+from graphkernel.passes.precision.raise_reduction_precision import raise_reduction_precision
+from graphkernel.passes.precision.reorder_ops import reorder_ops
 from graphkernel.passes.redundant_output import eliminate_redundant_output
-from graphkernel.passes.reorder_ops import reorder_ops
-from graphkernel.passes.seal import graph_kernel_seal
-from graphkernel.passes.shape_ops_splitter import shape_ops_splitter
-from graphkernel.passes.shrink_only_shape_needed import shrink_only_shape_needed
+from graphkernel.passes.shape.kernel_packet import kernel_packet
+from graphkernel.passes.shape.shape_ops_splitter import shape_ops_splitter
+from graphkernel.passes.shape.shrink_only_shape_needed import shrink_only_shape_needed
 from graphkernel.passes.simplify import arithmetic_simplify
 from graphkernel.passes.split import graph_kernel_splitter
-from graphkernel.passes.stitch_atomic_clean import stitch_atomic_clean
-from graphkernel.passes.tensor_inplace import tensor_inplace
-from graphkernel.passes.transform_op_optimizer import transform_op_optimizer
 from graphkernel.passes.transpose_matmul_fusion import transpose_matmul_fusion
 
 STAGES = (

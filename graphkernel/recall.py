@@ -17,18 +17,18 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graphkernel.environment import Environment
 from graphkernel.errors import PackageError
-from graphkernel.ir.graph import Graph
-from graphkernel.ir.printer import large_constants, show
 from graphkernel.packages.container import PackageReader
 from graphkernel.packages.read import read_package
 from graphkernel.runtime.executable import Executable
+from graphkernel.system.environment import Environment
 from kernelgen import options
-from kernelgen.cores import core_count
 from kernelgen.native import mapped
 from kernelgen.native.processor import processor
-from kernelgen.object_cache import cache_key, read_entry, write_entry
+from kernelgen.system.cores import core_count
+from kernelgen.system.object_cache import cache_key, read_entry, write_entry
+from kernelgen.tensor.graph import Graph
+from kernelgen.tensor.printer import large_constants, show
 
 if TYPE_CHECKING:
     from graphkernel.report.page.story import Story

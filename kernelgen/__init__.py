@@ -1,10 +1,8 @@
 """kernelgen: fused kernels as native code. Importing it is light; each public name loads its room on first use.
 
-Reading order: errors, escape, limits, notices, cores, task_limits, identifiers, dtypes, dims, attrs, desc and options; files,
-doors, own_folder, object_cache; nest, plan (with strict_json); vocabulary; desc_json (with desc_cursor, desc_operands,
-desc_symbols, desc_layouts, desc_inplace), desc_write, desc_rules (with desc_axes, desc_slices, desc_windows, desc_sparse),
-desc_check, desc_bind, desc_limits, native, meaning, enclosure, samples, samples_scale (with samples_index), trials; normalise,
-poly, targets and checker; trail, stages, kernel; driver, hot_sizes, tune; verify; kit; command_line, __main__.
+Rooms: ascendc, canonical, checker, composite, enclosure, machines, native, nest, poly, samples, semantics, simulators,
+system, targets, tensor, transforms, tuning, verify.
+Reading order: errors, options, stage_log, strict_json, plan, stages, kernel, driver, ascend_package.
 """
 
 from __future__ import annotations
@@ -13,16 +11,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kernelgen.desc import KernelDesc, OpDesc, TensorDesc
-    from kernelgen.desc_check import check
-    from kernelgen.desc_json import load_desc
-    from kernelgen.desc_write import dump_desc
+    from kernelgen.composite.check import check
+    from kernelgen.composite.description import KernelDesc, OpDesc, TensorDesc
+    from kernelgen.composite.read import load_desc
+    from kernelgen.composite.write import dump_desc
     from kernelgen.driver import compile
     from kernelgen.errors import DescError, KernelgenError, UnsupportedError
-    from kernelgen.hot_sizes import HotSizes
     from kernelgen.kernel import Kernel
-    from kernelgen.meaning import reference
     from kernelgen.plan import Plan
+    from kernelgen.semantics import reference
+    from kernelgen.tuning.hot_sizes import HotSizes
 
 __version__ = "0.1.0"
 
@@ -33,9 +31,11 @@ __all__ = [
 ]  # fmt: skip
 
 _ROOMS = {
-    "load_desc": "desc_json", "dump_desc": "desc_write", "check": "desc_check", "compile": "driver",
-    "reference": "meaning", "HotSizes": "hot_sizes", "Kernel": "kernel", "KernelDesc": "desc", "OpDesc": "desc", "Plan": "plan",
-    "TensorDesc": "desc", "KernelgenError": "errors", "DescError": "errors", "UnsupportedError": "errors",
+    "load_desc": "composite.read", "dump_desc": "composite.write", "check": "composite.check", "compile": "driver",
+    "reference": "semantics", "HotSizes": "tuning.hot_sizes",
+    "Kernel": "kernel", "KernelDesc": "tensor.description",
+    "OpDesc": "tensor.description", "Plan": "plan", "TensorDesc": "tensor.description", "KernelgenError": "errors",
+    "DescError": "errors", "UnsupportedError": "errors",
 }  # fmt: skip
 
 

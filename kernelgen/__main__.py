@@ -14,23 +14,25 @@ import typer
 from rich.progress import Progress
 
 import kernelgen
-from kernelgen import command_line, cores, options
+from kernelgen import options
+from kernelgen.ascend_package import make_kit
 from kernelgen.checker import Certificate
 from kernelgen.checker import certify as certificate_of
-from kernelgen.desc_bind import specialize
-from kernelgen.desc_json import load_desc
-from kernelgen.doors import json_value, read_text, write_whole
+from kernelgen.composite.bind_sizes import specialize
+from kernelgen.composite.read import load_desc
 from kernelgen.driver import compile as compile_desc
 from kernelgen.errors import ArgumentError, BackendUnavailable, KernelgenError
-from kernelgen.escape import lines
-from kernelgen.kit import make_kit
 from kernelgen.plan import Plan
-from kernelgen.samples import bind_symbols, draw
+from kernelgen.samples.inputs import bind_symbols, draw
+from kernelgen.system import cores
+from kernelgen.system import exit_codes as command_line
+from kernelgen.system.bounded_io import json_value, read_text, write_whole
+from kernelgen.system.escape import lines
 from kernelgen.targets import Target, find_target
-from kernelgen.targets.gpu.device import NoDevice, find_device
-from kernelgen.targets.gpu.machines import MACHINES
-from kernelgen.tune import by_model
-from kernelgen.tune import tune as tune_kernel
+from kernelgen.targets.gpu.launch.device import NoDevice, find_device
+from kernelgen.targets.gpu.launch.machines import MACHINES
+from kernelgen.tuning.tune import by_model
+from kernelgen.tuning.tune import tune as tune_kernel
 from kernelgen.verify import Record, Status, verify_files
 from kernelgen.verify.pool import Job
 from kernelgen.verify.record import sizes_run, summary

@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-from kernelgen.desc import KernelDesc
-from kernelgen.desc_limits import within_limits
-from kernelgen.dims import Sym, product
+from kernelgen.composite.description import KernelDesc
+from kernelgen.composite.size_limits import within_limits
 from kernelgen.errors import ArgumentError, UnsupportedError
 from kernelgen.kernel import Kernel, Resources, fingerprint, signature_of
-from kernelgen.nest.abilities import Abilities
+from kernelgen.machines.device_features import Abilities
 from kernelgen.nest.nodes import Nest, Space
 from kernelgen.plan import CodePlan, Plan
-from kernelgen.poly.proof import Fact, Proof
+from kernelgen.poly.proof.schedule_proof import Fact, Proof
+from kernelgen.stage_log import Trail
 from kernelgen.stages import Lowered, lower
 from kernelgen.targets import Target, find_target
-from kernelgen.trail import Trail
+from kernelgen.tensor.dims import Sym, product
 
 
 def compile(desc: KernelDesc, target: str | Target = "cpu", plan: Plan | None = None) -> Kernel:

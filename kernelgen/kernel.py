@@ -11,17 +11,17 @@ from typing import Any
 
 import numpy as np
 
-from kernelgen.desc import KernelDesc, TensorDesc
-from kernelgen.desc_write import dump_desc
-from kernelgen.dtypes import Category
+from kernelgen.composite.description import KernelDesc, TensorDesc
+from kernelgen.composite.write import dump_desc
 from kernelgen.native.call import Entry, NativeKernel
 from kernelgen.native.signature import Signature
 from kernelgen.nest.nodes import Grid, Nest
 from kernelgen.plan import Plan
-from kernelgen.poly.proof import Proof
+from kernelgen.poly.proof.schedule_proof import Proof
 from kernelgen.stages import Lowered
 from kernelgen.targets.base import Sample, SampledEntry, arguments
-from kernelgen.targets.gpu.model import Estimate
+from kernelgen.targets.gpu.launch.time_model import Estimate
+from kernelgen.tensor.dtypes import Category
 
 _TEXTLESS = frozenset({"claims", "load"})
 """What follows the source: its claims stand in the proof, and what was loaded has no text."""
@@ -40,7 +40,7 @@ class Resources:
     def estimate(self) -> Estimate | None:
         """Registers, shared memory, spills and the estimated time of each launch; None for targets without launches.
 
-        The time is an estimate for an H200, :mod:`kernelgen.targets.gpu.model`. Sizes must be known: see
+        The time is an estimate for an H200, :mod:`kernelgen.targets.gpu.launch.time_model`. Sizes must be known: see
         :meth:`Kernel.estimate` for others. Raises BackendUnavailable without the target's compiler.
         """
         offer = getattr(self.entry, "estimate", None)
@@ -102,7 +102,7 @@ class Kernel(NativeKernel):
     def estimate(self, machine: str = "H200", **sizes: int) -> Estimate | None:
         """How long the kernel would take on a device, for these sizes of its symbols; an estimate, not a measurement.
 
-        ``machine`` is one of :data:`kernelgen.targets.gpu.machines.MACHINES`. None for targets without launches.
+        ``machine`` is one of :data:`kernelgen.targets.gpu.launch.machines.MACHINES`. None for targets without launches.
         """
         offer = getattr(self.entry, "estimate", None)
         return None if offer is None else offer(tuple(sizes[name] for name in self.nest.symbols), machine)

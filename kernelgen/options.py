@@ -7,7 +7,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from kernelgen import cores
+from kernelgen.system import cores
 
 if TYPE_CHECKING:
     from pathlib import Path

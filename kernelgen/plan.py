@@ -21,7 +21,7 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class Partials:
-    """When the partial results of a reduction pay (:mod:`kernelgen.poly.privatise`); sizes are in elements."""
+    """When the partial results of a reduction pay (:mod:`kernelgen.poly.grouping.privatise`); sizes are in elements."""
 
     count: int = 64  # of the blocks, at most: enough for as many cores
     least: int = 32768  # of a block

@@ -12,64 +12,66 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Generic, TypeVar
 
-from kernelgen.desc import KernelDesc, TensorDesc
-from kernelgen.dims import Shape
-from kernelgen.dtypes import Category
-from kernelgen.nest.abilities import DEVICES, Abilities
-from kernelgen.nest.barriers import barriers
-from kernelgen.nest.contract import contract, contract_large, contract_shared
-from kernelgen.nest.distribute import distribute
-from kernelgen.nest.factors import round_factors
-from kernelgen.nest.grids import chains, to_grids
-from kernelgen.nest.heads import join_heads
-from kernelgen.nest.hoist import hoist
-from kernelgen.nest.initialize import initialize
-from kernelgen.nest.jam import jam_rows
-from kernelgen.nest.merge import merge_accumulations
+from kernelgen.canonical.argument_shapes import reshape_arguments
+from kernelgen.canonical.axes import normal_axes
+from kernelgen.canonical.broadcasts import write_out_broadcasts
+from kernelgen.canonical.common_subexpressions import share_subexpressions
+from kernelgen.canonical.constant_folding import fold_constants
+from kernelgen.canonical.copy_propagation import propagate_copies
+from kernelgen.canonical.dead_code import drop_dead
+from kernelgen.canonical.identifiers import plain_names
+from kernelgen.canonical.implied_broadcasts import imply_broadcasts
+from kernelgen.canonical.output_names import name_outputs
+from kernelgen.canonical.reshapes import drop_reshapes
+from kernelgen.canonical.synonyms import canonical_names
+from kernelgen.canonical.text import show_desc
+from kernelgen.canonical.three_address import three_address
+from kernelgen.canonical.unsupported_types import legal_types
+from kernelgen.composite.description import KernelDesc, TensorDesc
+from kernelgen.machines.device_features import DEVICES, Abilities
 from kernelgen.nest.nodes import Nest
-from kernelgen.nest.pack import pack
-from kernelgen.nest.partials import partial_results
-from kernelgen.nest.peel import peel
-from kernelgen.nest.places import places
-from kernelgen.nest.product_tiles import product_tiles
-from kernelgen.nest.registers import registers
-from kernelgen.nest.rows import rows
-from kernelgen.nest.scalarize import scalarize
-from kernelgen.nest.share import share
-from kernelgen.nest.side_by_side import side_by_side
-from kernelgen.nest.sink import sink
-from kernelgen.nest.tails import join_tails
 from kernelgen.nest.text import show
-from kernelgen.normalise.axes import normal_axes
-from kernelgen.normalise.boundary import reshape_arguments
-from kernelgen.normalise.broadcasts import write_out_broadcasts
-from kernelgen.normalise.constants import fold_constants
-from kernelgen.normalise.copies import propagate_copies
-from kernelgen.normalise.dead import drop_dead
-from kernelgen.normalise.identifiers import plain_names
-from kernelgen.normalise.implied import imply_broadcasts
-from kernelgen.normalise.names import canonical_names
-from kernelgen.normalise.outputs import name_outputs
-from kernelgen.normalise.reshapes import drop_reshapes
-from kernelgen.normalise.subexpressions import share_subexpressions
-from kernelgen.normalise.text import show_desc
-from kernelgen.normalise.three_address import three_address
-from kernelgen.normalise.types import legal_types
 from kernelgen.plan import Plan
-from kernelgen.poly import map_ascend, map_cpu, map_gpu
-from kernelgen.poly.alignment import prove_alignment
-from kernelgen.poly.build import to_scop
-from kernelgen.poly.fold import fold
-from kernelgen.poly.group import group
-from kernelgen.poly.loops import Choice, to_loops
-from kernelgen.poly.owners import take_own_terms
-from kernelgen.poly.privatise import privatise
-from kernelgen.poly.proof import Fact, Proof
-from kernelgen.poly.races import prove_races
-from kernelgen.poly.room import prove_room
-from kernelgen.poly.scop import Scop
-from kernelgen.poly.text import show_scop
-from kernelgen.trail import Trail
+from kernelgen.poly.build_scop import to_scop
+from kernelgen.poly.grouping.fold_axes import fold
+from kernelgen.poly.grouping.merge_groups import group
+from kernelgen.poly.grouping.privatise import privatise
+from kernelgen.poly.grouping.scatter_by_owner import take_own_terms
+from kernelgen.poly.lower_scop import Choice, to_loops
+from kernelgen.poly.mapping import ascend as map_ascend
+from kernelgen.poly.mapping import cpu as map_cpu
+from kernelgen.poly.mapping import gpu as map_gpu
+from kernelgen.poly.model.scop import Scop
+from kernelgen.poly.model.text import show_scop
+from kernelgen.poly.proof.races import prove_races
+from kernelgen.poly.proof.resource_limits import prove_room
+from kernelgen.poly.proof.schedule_proof import Fact, Proof
+from kernelgen.poly.proof.vector_alignment import prove_alignment
+from kernelgen.stage_log import Trail
+from kernelgen.tensor.dims import Shape
+from kernelgen.tensor.dtypes import Category
+from kernelgen.transforms.ascend.materialise_operands import round_factors
+from kernelgen.transforms.common.array_contraction import contract, contract_large, contract_shared
+from kernelgen.transforms.common.hoist_invariants import hoist
+from kernelgen.transforms.common.initialize_reductions import initialize
+from kernelgen.transforms.common.merge_accumulations import merge_accumulations
+from kernelgen.transforms.common.reuse_output_storage import share
+from kernelgen.transforms.common.scalarize import scalarize
+from kernelgen.transforms.common.split_index_sets import peel
+from kernelgen.transforms.cpu.pack_panels import pack
+from kernelgen.transforms.cpu.register_blocking import registers
+from kernelgen.transforms.cpu.unroll_and_jam import jam_rows
+from kernelgen.transforms.gpu.assign_memory_spaces import places
+from kernelgen.transforms.gpu.barriers import barriers
+from kernelgen.transforms.gpu.block_reduction import partial_results
+from kernelgen.transforms.gpu.cache_rows import rows
+from kernelgen.transforms.gpu.cut_into_launches import chains, to_grids
+from kernelgen.transforms.gpu.distribute_threads import distribute
+from kernelgen.transforms.gpu.fuse_epilogue import join_tails
+from kernelgen.transforms.gpu.fuse_prologue import join_heads
+from kernelgen.transforms.gpu.horizontal_fusion import side_by_side
+from kernelgen.transforms.gpu.product_tiles import product_tiles
+from kernelgen.transforms.gpu.sink_row_values import sink
 
 T = TypeVar("T")
 
@@ -226,7 +228,7 @@ class Machine:
 
 
 def machine_named(name: str | Abilities) -> Machine:
-    """The machine of that name: cpu, ascend, or one of :data:`kernelgen.nest.abilities.DEVICES`; or a device itself.
+    """The machine of that name: cpu, ascend, or one of :data:`kernelgen.machines.device_features.DEVICES`; or a device itself.
 
     ascend_blocks is an Ascend machine whose copies move whole blocks.
     """

@@ -18,7 +18,7 @@ import numpy as np
 import typer
 
 import kernelgen
-from kernelgen.desc import KernelDesc
+from kernelgen.composite.description import KernelDesc
 from tests.support.kernel_examples import Writer, tensor
 
 OPERATORS = ("Exp", "Neg", "Abs", "Tanh", "Sqrt")

@@ -12,7 +12,7 @@ import numpy as np
 
 from benchmarks.case import Function, Shape
 from graphkernel import ops
-from graphkernel.ir.types import dtype
+from kernelgen.tensor.types import dtype
 
 F16, BF16, F32 = "float16", "bfloat16", "float32"
 EPSILON = 1e-5

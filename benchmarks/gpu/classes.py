@@ -29,7 +29,7 @@ from benchmarks.gpu.contestants import (
 )
 from benchmarks.gpu.timing import device_seconds, ratio, rounds_of, wall_seconds
 from benchmarks.measure import Spread
-from graphkernel.ir.graph import Graph
+from kernelgen.tensor.graph import Graph
 
 ROUNDS = 20
 LIMIT = "limit"

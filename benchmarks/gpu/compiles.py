@@ -21,13 +21,13 @@ from typing import Any
 
 import kernelgen
 from benchmarks.gpu.descriptions import Amount, distinct
-from kernelgen.desc import KernelDesc
-from kernelgen.desc_json import load_desc
-from kernelgen.desc_write import dump_desc
+from kernelgen.composite.description import KernelDesc
+from kernelgen.composite.read import load_desc
+from kernelgen.composite.write import dump_desc
 from kernelgen.errors import KernelgenError, UnsupportedError
-from kernelgen.nest.abilities import CAPABILITIES
-from kernelgen.targets.gpu.nvrtc import compile_cuda, version
-from kernelgen.targets.gpu.program import Launch, launches
+from kernelgen.machines.device_features import CAPABILITIES
+from kernelgen.targets.gpu.dialects.program import Launch, launches
+from kernelgen.targets.gpu.launch.nvrtc import compile_cuda, version
 
 ARCHS = ("sm_80", "sm_90")
 OTHERS = ("sm_75", "sm_86", "sm_89", "sm_100", "sm_120")

@@ -14,11 +14,11 @@ from typing import Any
 
 from graphkernel.errors import GraphKernelError
 from graphkernel.handoff import to_desc
-from graphkernel.ir.graph import Builder, Graph
 from graphkernel.ops import OPS
-from kernelgen.desc_check import check
-from kernelgen.desc_write import dump_desc
+from kernelgen.composite.check import check
+from kernelgen.composite.write import dump_desc
 from kernelgen.errors import KernelgenError
+from kernelgen.tensor.graph import Builder, Graph
 from tests.support.operator_samples import Case, cases
 
 Record = dict[str, Any]

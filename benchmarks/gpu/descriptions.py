@@ -17,10 +17,10 @@ from benchmarks.gpu.contestants import traced
 from benchmarks.gpu.correctness import alone, every
 from benchmarks.networks import NETWORKS
 from graphkernel.handoff import to_desc
-from graphkernel.ir.graph import Graph
 from graphkernel.ops import OPS
-from kernelgen.desc import KernelDesc
-from kernelgen.desc_json import load_desc
+from kernelgen.composite.description import KernelDesc
+from kernelgen.composite.read import load_desc
+from kernelgen.tensor.graph import Graph
 from tests.random_graphs import Sample, case
 from tests.support.operator_samples import cases
 

@@ -13,9 +13,9 @@ from graphkernel.errors import GraphKernelError
 from graphkernel.handoff import to_desc
 from kernelgen.errors import KernelgenError
 from kernelgen.kernel import Kernel
-from kernelgen.targets.gpu.machines import MACHINES
-from kernelgen.targets.gpu.model import LaunchEstimate
-from kernelgen.targets.gpu.nvrtc import compile_cuda
+from kernelgen.targets.gpu.launch.machines import MACHINES
+from kernelgen.targets.gpu.launch.nvrtc import compile_cuda
+from kernelgen.targets.gpu.launch.time_model import LaunchEstimate
 
 MACHINE = "H200"
 SHOWN = 4

@@ -26,9 +26,9 @@ from benchmarks.gpu.descriptions import LEVEL, TARGET
 from benchmarks.networks import NETWORKS, NO_LAUNCH
 from examples import export_minilm_onnx, resnet50
 from graphkernel.handoff import to_desc
-from graphkernel.ir.graph import Graph
 from graphkernel.report.difference import largest_difference
-from kernelgen.desc import KernelDesc
+from kernelgen.composite.description import KernelDesc
+from kernelgen.tensor.graph import Graph
 from kernelgen.verify import Status, verify
 
 

@@ -26,7 +26,7 @@ from benchmarks.gpu.cases import CASES
 from benchmarks.gpu.contestants import CAPTURED, EAGER, MODES, OURS
 from benchmarks.gpu.correctness import catalogue, every, verified
 from benchmarks.gpu.estimates import MACHINE
-from kernelgen.targets.gpu.device import NoDevice, find_device
+from kernelgen.targets.gpu.launch.device import NoDevice, find_device
 
 TOTAL_SECONDS = 460.0  # under eight minutes, with the time to start and to write
 CLASS_SECONDS = 45.0

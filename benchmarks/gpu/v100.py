@@ -19,13 +19,13 @@ from types import FrameType
 from typing import Any
 
 import kernelgen
-from kernelgen.desc import KernelDesc
-from kernelgen.desc_json import load_desc
-from kernelgen.desc_rules import reduced_axes
+from kernelgen.composite.description import KernelDesc
+from kernelgen.composite.read import load_desc
+from kernelgen.composite.scalar_rules import ELEMENTWISE, REDUCTIONS
+from kernelgen.composite.shape_rules import reduced_axes
 from kernelgen.errors import KernelgenError
-from kernelgen.targets.gpu.machines import MACHINES, Machine
-from kernelgen.targets.gpu.model import Estimate
-from kernelgen.vocabulary import ELEMENTWISE, REDUCTIONS
+from kernelgen.targets.gpu.launch.machines import MACHINES, Machine
+from kernelgen.targets.gpu.launch.time_model import Estimate
 
 MACHINE = "V100"
 TIMES = "akg_corpus_v100_us.json"  # beside the folder of the corpus

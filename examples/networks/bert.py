@@ -14,9 +14,9 @@ from examples.networks.training import mean_cross_entropy, training_step
 from examples.networks.weights import Weights, dense, norm
 from graphkernel import ops
 from graphkernel.frontends.trace import spec, trace
-from graphkernel.ir.graph import Graph
-from graphkernel.ir.types import TensorType
 from graphkernel.ops import Tensor
+from kernelgen.tensor.graph import Graph
+from kernelgen.tensor.types import TensorType
 
 MASKED = -10000.0  # added to the scores of what must not be attended to
 

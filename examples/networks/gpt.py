@@ -12,9 +12,9 @@ import numpy as np
 from examples.networks.weights import Weights, causal_mask, dense, norm
 from graphkernel import ops
 from graphkernel.frontends.trace import spec, trace
-from graphkernel.ir.graph import Graph
-from graphkernel.ir.types import TensorType
 from graphkernel.ops import Tensor
+from kernelgen.tensor.graph import Graph
+from kernelgen.tensor.types import TensorType
 
 
 @dataclass(frozen=True)

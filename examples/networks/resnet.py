@@ -12,9 +12,9 @@ from examples.networks.training import mean_cross_entropy, training_step
 from examples.networks.weights import Weights, dense
 from graphkernel import ops
 from graphkernel.frontends.trace import spec, trace
-from graphkernel.ir.graph import Graph
-from graphkernel.ir.types import TensorType
 from graphkernel.ops import Tensor
+from kernelgen.tensor.graph import Graph
+from kernelgen.tensor.types import TensorType
 
 Norm = Callable[[Tensor, Weights, str], Tensor]
 EXPANSION = 4  # a block's output has four times the channels of its middle

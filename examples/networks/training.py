@@ -14,8 +14,8 @@ import graphkernel as gk
 from examples.networks.weights import Specs, Weights
 from graphkernel import ops
 from graphkernel.frontends.trace import trace
-from graphkernel.ir.graph import Graph
 from graphkernel.ops import Tensor
+from kernelgen.tensor.graph import Graph
 
 RATE, BETA1, BETA2, EPSILON, DECAY = 1e-3, 0.9, 0.999, 1e-6, 0.01
 STATISTICS = ("_mean", "_variance")  # written by the forward pass, not trained

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from graphkernel.frontends.trace import spec
-from graphkernel.ir.graph import Graph, static_shape
-from graphkernel.ir.types import TensorType
 from graphkernel.ops import Tensor
+from kernelgen.tensor.graph import Graph, static_shape
+from kernelgen.tensor.types import TensorType
 
 Specs = Mapping[str, TensorType]
 Weights = Mapping[str, Tensor]

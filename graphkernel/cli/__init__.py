@@ -1,7 +1,7 @@
 """The command line: ``graphkernel run|optimize|explain|report|bench|profile|check|bisect MODEL``, the catalogues, and more.
 
 Models are .onnx, .gk or .json files. Progress and errors go to stderr; an error is one line. The exit codes stand in
-:mod:`kernelgen.command_line`.
+:mod:`kernelgen.system.exit_codes`.
 
 ``base`` (the app, the arguments that commands share), ``ondemand`` (which command is in which file), ``model`` (from
 arguments to graphs and arrays), ``progress`` (how far a command is), then one file for each family of commands:
@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from graphkernel.cli.base import CHECK_FAILED, WRONG_USE, app
 from graphkernel.errors import GraphKernelError
-from kernelgen.command_line import run
 from kernelgen.errors import KernelgenError
+from kernelgen.system.exit_codes import run
 
 __all__ = ["CHECK_FAILED", "WRONG_USE", "app", "main"]
 

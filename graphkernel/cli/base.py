@@ -14,11 +14,11 @@ import typer
 
 import graphkernel
 from graphkernel.cli.ondemand import OnDemand
-from graphkernel.escape import lines
-from graphkernel.logs import FORMAT, follow
 from graphkernel.options import Environment, Options, requested
 from graphkernel.report.table import print_table, rows_as_json
-from kernelgen.command_line import DIFFERS, EXIT_CODES, WRONG_USE
+from graphkernel.system.logs import FORMAT, follow
+from kernelgen.system.escape import lines
+from kernelgen.system.exit_codes import DIFFERS, EXIT_CODES, WRONG_USE
 
 __all__ = ["CHECK_FAILED", "WRONG_USE"]
 

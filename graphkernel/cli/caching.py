@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from graphkernel.cli.base import CHECK_FAILED, Json, app, say, show
-from graphkernel.report.counted import counted, size_text
+from graphkernel.report.page.counted import counted, size_text
 from graphkernel.runtime.kernel_cache import (
     CachedKernel,
     cache_folder,

@@ -30,17 +30,17 @@ from graphkernel.cli.model import arrays_for, graph_of
 from graphkernel.cli.progress import progress
 from graphkernel.declarations import builtin_catalogue
 from graphkernel.errors import PassError, RuntimeFailure
-from graphkernel.hooks import Advance, Progress, SameNumbers, Trail, Verify
-from graphkernel.ir.evaluate import evaluate
-from graphkernel.ir.graph import Graph
-from graphkernel.ops.random import seeded
+from graphkernel.ops.library.random import seeded
 from graphkernel.options import MAX_LEVEL, Options
 from graphkernel.passes.base import run_steps
 from graphkernel.pipeline import steps_for
 from graphkernel.report.difference import largest_difference, summary, typed
 from graphkernel.report.table import Amount
 from graphkernel.report.verdict import Judge, verdicts
-from graphkernel.runtime.whole_model import WholeModel
+from graphkernel.runtime.onnxruntime.whole_model import WholeModel
+from graphkernel.step_hooks import Advance, Progress, SameNumbers, Trail, Verify
+from kernelgen.tensor.evaluate import evaluate
+from kernelgen.tensor.graph import Graph
 
 GOOD, SKIPPED = "good", "onnxruntime does not run it"
 Arrays = Sequence[np.ndarray]

@@ -10,18 +10,18 @@ import typer
 from graphkernel.cli.base import Dims, Flags, Inputs, Json, Level, Model, Seed, Target, app, say
 from graphkernel.cli.model import arrays_for, graph_of
 from graphkernel.cli.progress import progress
-from graphkernel.doors import write_whole
 from graphkernel.driver import compile
 from graphkernel.driver import explain as explain_graph
 from graphkernel.driver import optimize as optimize_graph
 from graphkernel.errors import OptionError
 from graphkernel.frontends.load import save
-from graphkernel.ir.bind import bind_symbols
-from graphkernel.ir.graph import Graph
-from graphkernel.report.counted import counted, size_text
-from graphkernel.runtime.device_executable import DeviceExecutable
+from graphkernel.report.page.counted import counted, size_text
+from graphkernel.runtime.cuda.device_executable import DeviceExecutable
 from graphkernel.runtime.executable import Executable
 from graphkernel.runtime.measure import profile
+from kernelgen.system.bounded_io import write_whole
+from kernelgen.tensor.bind import bind_symbols
+from kernelgen.tensor.graph import Graph
 
 ROUNDS = 9  # of the times in a page; the middle one counts
 

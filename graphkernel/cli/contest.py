@@ -21,11 +21,11 @@ import numpy as np
 from graphkernel.driver import compile, compile_as_is
 from graphkernel.errors import GraphKernelError, RuntimeFailure
 from graphkernel.frontends.load import load
-from graphkernel.hooks import Progress
 from graphkernel.report.report import Report
 from graphkernel.runtime.measure import Spread, how_often, seconds_of, spread_of
+from graphkernel.runtime.onnxruntime.whole_model import WholeModel
 from graphkernel.runtime.peak_memory import peak_memory
-from graphkernel.runtime.whole_model import WholeModel
+from graphkernel.step_hooks import Progress
 
 PER_TURN = 3  # measurements
 Run = Callable[..., Sequence[Any]]

@@ -13,14 +13,14 @@ from rich.progress import Progress
 
 from graphkernel.cli.base import CHECK_FAILED, Dims, app, say
 from graphkernel.cli.model import extents
-from graphkernel.doors import read_text
 from graphkernel.driver import optimize
 from graphkernel.errors import OptionError, nearest
-from graphkernel.escape import lines
 from graphkernel.export.kernels import export, maker_for
 from graphkernel.export.summary import FAILED, KernelLine
 from graphkernel.frontends.load import load, save
-from graphkernel.ir.graph import Graph
+from kernelgen.system.bounded_io import read_text
+from kernelgen.system.escape import lines
+from kernelgen.tensor.graph import Graph
 
 SECTION = "graph_kernel_param"
 

@@ -9,11 +9,11 @@ import platform
 from graphkernel.cli.base import app, say, show
 from graphkernel.declarations import plugins
 from graphkernel.options import Environment, core_count
-from graphkernel.report.counted import counted
-from graphkernel.runtime.device import NoDevice, find_device
+from graphkernel.report.page.counted import counted
+from graphkernel.runtime.cuda.device import NoDevice, find_device
 from graphkernel.runtime.kernel_cache import cache_folder, cached_kernels, owner_of, why_unusable
 from kernelgen.native.openmp import NO_OPENMP, runtime
-from kernelgen.targets.cpu.module import detect_host
+from kernelgen.targets.cpu.runtime.llvm import detect_host
 
 MISSING = "not installed"
 NEEDS = {

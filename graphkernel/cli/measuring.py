@@ -15,7 +15,7 @@ from graphkernel.cli.model import arrays_for, extents, graph_of
 from graphkernel.cli.progress import progress
 from graphkernel.driver import compile
 from graphkernel.options import Environment, core_count
-from graphkernel.report.counted import counted, size_text
+from graphkernel.report.page.counted import counted, size_text
 from graphkernel.report.report import Report
 from graphkernel.report.table import Amount
 from graphkernel.runtime.measure import Spread, StepTime

@@ -11,10 +11,10 @@ import numpy as np
 from graphkernel.cli.base import say
 from graphkernel.errors import OptionError
 from graphkernel.frontends.known_models import load
-from graphkernel.hooks import Progress
-from graphkernel.ir.graph import Graph
-from graphkernel.ir.types import symbols_of
-from graphkernel.runtime.samples import random_inputs, read_inputs, symbols_told, told
+from graphkernel.runtime.inputs.samples import random_inputs, read_inputs, symbols_told, told
+from graphkernel.step_hooks import Progress
+from kernelgen.tensor.graph import Graph
+from kernelgen.tensor.types import symbols_of
 
 
 def graph_of(model: Path, dims: Iterable[str] | None, tell: Progress) -> Graph:

@@ -8,8 +8,8 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from graphkernel.escape import line
-from graphkernel.hooks import Progress
+from graphkernel.step_hooks import Progress
+from kernelgen.system.escape import line
 
 SILENCE = 10.0  # seconds after which a log hears that the command is alive
 

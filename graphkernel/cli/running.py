@@ -28,12 +28,7 @@ from graphkernel.cli.model import arrays_for, graph_of
 from graphkernel.cli.progress import progress
 from graphkernel.driver import compile_as_is
 from graphkernel.errors import OptionError
-from graphkernel.hooks import Progress
-from graphkernel.ir.boxes import copied
-from graphkernel.ir.evaluate import evaluate
-from graphkernel.ir.graph import Graph
-from graphkernel.ir.inline import inline
-from graphkernel.ops.random import seeded
+from graphkernel.ops.library.random import seeded
 from graphkernel.packages.manifest import PACKAGE
 from graphkernel.packages.read import load_compiled
 from graphkernel.recall import compile
@@ -41,7 +36,12 @@ from graphkernel.report.difference import summary, typed
 from graphkernel.report.table import Amount
 from graphkernel.report.verdict import Judge, Verdict, verdicts
 from graphkernel.runtime.executable import Executable
-from graphkernel.runtime.whole_model import WholeModel
+from graphkernel.runtime.onnxruntime.whole_model import WholeModel
+from graphkernel.step_hooks import Progress
+from kernelgen.tensor.boxes import copied
+from kernelgen.tensor.evaluate import evaluate
+from kernelgen.tensor.graph import Graph
+from kernelgen.tensor.inline import inline
 
 PEERS = ("unfused", "numpy", "onnxruntime", "nothing")
 Arrays = Sequence[np.ndarray]

@@ -1,6 +1,7 @@
 """The engine of clustering and splitting: which operators become one kernel.
 
-Reading order:
+Reading order: ascend_checks, fuse_nodes, boundary, iteration_space, liveness, merge_dag, maximal_clusters, naming,
+ops_lists, parallel_cost, split_models, area, cost, partition, grow_areas, recompute.
 
 - ``reach``      a graph whose nodes merge: would this merge close a cycle?
 - ``contract``   maximal connected acyclic sets of clusterable operators

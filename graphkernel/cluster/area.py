@@ -1,7 +1,7 @@
 """What a fusion pattern sees (areas and their links) and says (which neighbours it wants in one kernel).
 
 A pattern is one small function on an area. It never checks for cycles, limits or costs and never merges: the engine
-(:mod:`graphkernel.cluster.grow`) does.
+(:mod:`graphkernel.cluster.grow_areas`) does.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol
 
-from graphkernel.cluster.model import Limits
-from graphkernel.cluster.space import Space
-from graphkernel.ir.graph import Node, Value
-from graphkernel.ir.opdef import Kind
-from graphkernel.ir.types import Dim
+from graphkernel.cluster.iteration_space import Space
+from graphkernel.cluster.split_models import Limits
+from kernelgen.tensor.graph import Node, Value
+from kernelgen.tensor.operator import Kind
+from kernelgen.tensor.types import Dim
 
 
 class Mode(Enum):
@@ -152,7 +152,7 @@ class FusionPattern:
 
 
 def fusion(direction: Direction, *, whole: bool = False) -> Callable[[Proposal], FusionPattern]:
-    """Declares a fusion pattern named like the function; :mod:`graphkernel.cluster.model` gives it its turn."""
+    """Declares a fusion pattern named like the function; :mod:`graphkernel.cluster.split_models` gives it its turn."""
 
     def declare(propose: Proposal) -> FusionPattern:
         return FusionPattern(propose.__name__, direction, propose, whole)

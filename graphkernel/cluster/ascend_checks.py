@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from graphkernel.ir.graph import Node
-from graphkernel.ir.types import DEFAULT_LAYOUT
+from kernelgen.tensor.graph import Node
+from kernelgen.tensor.types import DEFAULT_LAYOUT
 
 FLOATS = frozenset({"float16", "bfloat16", "float32"})
 NUMBERS = FLOATS | {"int32"}

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from graphkernel.cluster.extract import is_scalar_constant, with_unique_labels
-from graphkernel.ir.graph import LEAVES, PARAMETER, Graph, Node, Value, keep
-from graphkernel.ir.types import Attrs
+from graphkernel.cluster.fuse_nodes import is_scalar_constant, with_unique_labels
+from kernelgen.tensor.graph import LEAVES, PARAMETER, Graph, Node, Value, keep
+from kernelgen.tensor.types import Attrs
 
 
 def bind_operands(graph: Graph) -> Graph:

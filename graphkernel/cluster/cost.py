@@ -13,11 +13,11 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from graphkernel.cluster.area import Area, Mode
-from graphkernel.cluster.model import Limits
-from graphkernel.cluster.space import Space
-from graphkernel.ir.graph import Graph, Node, Value
-from graphkernel.ir.opdef import Kind
-from graphkernel.ir.types import Dim
+from graphkernel.cluster.iteration_space import Space
+from graphkernel.cluster.split_models import Limits
+from kernelgen.tensor.graph import Graph, Node, Value
+from kernelgen.tensor.operator import Kind
+from kernelgen.tensor.types import Dim
 
 DEAR = frozenset(
     {"ACos", "Acosh", "Asin", "Asinh", "Atan", "Atan2", "Atanh", "Cos", "Cosh", "Erf", "Erfc"}

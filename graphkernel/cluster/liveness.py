@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from graphkernel.ir.graph import LEAVES, Graph, Node, Value
-from graphkernel.ir.opdef import Kind
-from graphkernel.ir.types import Sym
+from kernelgen.tensor.graph import LEAVES, Graph, Node, Value
+from kernelgen.tensor.operator import Kind
+from kernelgen.tensor.types import Sym
 
 
 def is_view(node: Node) -> bool:

@@ -9,8 +9,8 @@ import re
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 
-from graphkernel.cluster.extract import splice, with_unique_labels
-from graphkernel.ir.graph import Graph, Node, Value, keep
+from graphkernel.cluster.fuse_nodes import splice, with_unique_labels
+from kernelgen.tensor.graph import Graph, Node, Value, keep
 
 LONGEST = 60  # characters of operator names before the rest is cut to "more"
 FUSION, SPLIT, RECOMPUTE = "fusion", "split", "recompute"

@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from graphkernel.cluster.space import reduction_space
-from graphkernel.ir.graph import Graph, Node, static_shape
-from graphkernel.ir.opdef import Kind
+from graphkernel.cluster.iteration_space import reduction_space
+from kernelgen.tensor.graph import Graph, Node, static_shape
+from kernelgen.tensor.operator import Kind
 
 MULTIPROCESSORS = 80
 WARP = 32

@@ -7,11 +7,11 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
 
 from graphkernel.cluster.area import Area, Link, Mode
-from graphkernel.cluster.contract import edges
-from graphkernel.cluster.reach import Reach
-from graphkernel.cluster.space import Space, reduction_space, spread_of_operand
-from graphkernel.ir.graph import Graph, Node, Value
-from graphkernel.ir.opdef import Kind
+from graphkernel.cluster.iteration_space import Space, reduction_space, spread_of_operand
+from graphkernel.cluster.maximal_clusters import edges
+from graphkernel.cluster.merge_dag import Reach
+from kernelgen.tensor.graph import Graph, Node, Value
+from kernelgen.tensor.operator import Kind
 
 BASIC_OPERATORS = frozenset({"AllReduce", "Assign", "BatchMatMul", "GroupedMatmul", "MatMul", "Reshape", "TransData"})
 """Operators that are no kernels by themselves: views, names of buffers, and what libraries do better."""

@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 
 from graphkernel.cluster.area import Area
 from graphkernel.cluster.cost import byte_size, human, is_cheap, is_greater
-from graphkernel.cluster.extract import with_unique_labels
-from graphkernel.ir.graph import LEAVES, Graph, Node, Value, keep
-from graphkernel.ir.opdef import Kind
-from graphkernel.ir.types import Dim
+from graphkernel.cluster.fuse_nodes import with_unique_labels
+from kernelgen.tensor.graph import LEAVES, Graph, Node, Value, keep
+from kernelgen.tensor.operator import Kind
+from kernelgen.tensor.types import Dim
 
 LONGEST = 10
 """Most operators that are computed again for one value."""

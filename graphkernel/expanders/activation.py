@@ -6,9 +6,9 @@ import math
 
 from graphkernel import ops
 from graphkernel.expanders.base import Declined, expander
-from graphkernel.ir.types import Attrs
 from graphkernel.ops import Tensor
-from graphkernel.ops.activation import FAST_GELU_SCALE, GELU_CUBIC, GELU_SCALE
+from graphkernel.ops.composite.activation import FAST_GELU_SCALE, GELU_CUBIC, GELU_SCALE
+from kernelgen.tensor.types import Attrs
 
 
 @expander("Square", wide=False)

@@ -13,8 +13,8 @@ from graphkernel import ops
 from graphkernel.expanders.accurate import erf_by_fraction, expm1_by_exp, log1p_by_log, sinh_by_exp, tanh_by_exp
 from graphkernel.expanders.activation import only_float32
 from graphkernel.expanders.base import Expansion, expander
-from graphkernel.ir.types import Attrs
 from graphkernel.ops import Tensor
+from kernelgen.tensor.types import Attrs
 
 Function = Callable[[Tensor], Tensor]
 

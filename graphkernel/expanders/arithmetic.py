@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from graphkernel import ops
 from graphkernel.expanders.base import expander
-from graphkernel.ir.types import Attrs
 from graphkernel.ops import Tensor
-from graphkernel.ops.arithmetic import scalar_of
-from graphkernel.ops.sums import summed_dtype
+from graphkernel.ops.composite.sums import summed_dtype
+from kernelgen.tensor.operators.families import scalar_of
+from kernelgen.tensor.types import Attrs
 
 
 @expander("IdentityMath", wide=False)

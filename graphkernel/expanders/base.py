@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from graphkernel import ops
-from graphkernel.ir.graph import Builder, Node, Value
-from graphkernel.ir.types import Category, DType, TensorType, dtype
 from graphkernel.ops import Tensor
+from kernelgen.tensor.graph import Builder, Node, Value
+from kernelgen.tensor.types import Category, DType, TensorType, dtype
 
 FLOAT32 = dtype("float32")
 

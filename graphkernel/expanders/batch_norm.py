@@ -10,9 +10,9 @@ from graphkernel import ops
 from graphkernel.expanders.base import expander
 from graphkernel.expanders.dtypes import like_dtype, like_operands, one_dtype
 from graphkernel.expanders.means import count_of, moments
-from graphkernel.ir.types import Attrs
 from graphkernel.ops import Tensor
-from graphkernel.ops.batch_normalization import channel_axis
+from graphkernel.ops.composite.batch_normalization import channel_axis
+from kernelgen.tensor.types import Attrs
 
 
 @expander("BatchNorm")

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from graphkernel import ops
 from graphkernel.expanders.base import expander
-from graphkernel.ir.types import Attrs
 from graphkernel.ops import Tensor
-from graphkernel.ops.complex_numbers import COMPLEX, is_complex
+from kernelgen.tensor.operators.complex_numbers import COMPLEX, is_complex
+from kernelgen.tensor.types import Attrs
 
 
 @expander("CAdd")

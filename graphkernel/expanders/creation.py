@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from graphkernel import ops
 from graphkernel.expanders.base import expander
-from graphkernel.ir.types import Attrs, Dim, DType, dtype
 from graphkernel.ops import Tensor
+from kernelgen.tensor.types import Attrs, Dim, DType, dtype
 
 
 @expander("FillV2", wide=False)

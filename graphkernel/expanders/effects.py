@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from graphkernel.expanders.base import expander
-from graphkernel.ir.types import Attrs
 from graphkernel.ops import Tensor
+from kernelgen.tensor.types import Attrs
 
 
 @expander("AssignAdd", wide=False)

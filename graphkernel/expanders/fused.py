@@ -1,7 +1,7 @@
 """The products of the named fusion passes in terms of basic operators, so that they run on every target.
 
-A product is declared as a composition of other operators (:mod:`graphkernel.ops.fused`). Its expansion is that composition
-with each composite part expanded in turn.
+A product is declared as a composition of other operators (:mod:`graphkernel.ops.fused.fused`). Its expansion is that
+composition with each composite part expanded in turn.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from graphkernel.expanders.activation import gelu_of_mindspore, relu, silu
 from graphkernel.expanders.base import Declined, Expander, Expansion, expand, expander
 from graphkernel.expanders.normalize import layer_norm, rms_norm
 from graphkernel.expanders.softmax import softmax
-from graphkernel.ir.graph import Builder, Value, keep
-from graphkernel.ir.types import Attrs
-from graphkernel.ops import Tensor, fused_matmul, fused_norm, fused_quant, fused_transformer
-from graphkernel.ops.fused import Composition
+from graphkernel.ops import Tensor
+from graphkernel.ops.fused import fused_matmul, fused_norm, fused_quant, fused_transformer
+from graphkernel.ops.fused.fused import Composition
+from kernelgen.tensor.graph import Builder, Value, keep
+from kernelgen.tensor.types import Attrs
 
 ROUNDINGS = {"ROUND": ops.round, "FLOOR": ops.floor, "CEIL": ops.ceil, "TRUNC": ops.trunc}
 

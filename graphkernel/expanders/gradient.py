@@ -6,9 +6,9 @@ from graphkernel import ops
 from graphkernel.expanders.activation import gate_of_gelu, gated, logistic_and_slope
 from graphkernel.expanders.base import expander
 from graphkernel.expanders.means import summed_to
-from graphkernel.ir.types import Attrs
 from graphkernel.ops import Tensor
-from graphkernel.ops.activation import FAST_GELU_SCALE, GELU_CUBIC, GELU_SCALE
+from graphkernel.ops.composite.activation import FAST_GELU_SCALE, GELU_CUBIC, GELU_SCALE
+from kernelgen.tensor.types import Attrs
 
 
 @expander("TanhGrad")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from graphkernel import ops
 from graphkernel.expanders.base import expander
-from graphkernel.ir.types import Attrs
 from graphkernel.ops import Tensor
-from graphkernel.ops.extremes import value_attrs
+from graphkernel.ops.composite.extremes import value_attrs
+from kernelgen.tensor.types import Attrs
 
 
 @expander("Slice", wide=False)

@@ -10,9 +10,9 @@ from graphkernel.expanders.accurate import log1p_by_log
 from graphkernel.expanders.activation import logistic
 from graphkernel.expanders.base import expander
 from graphkernel.expanders.means import mean_of
-from graphkernel.ir.types import Attrs
 from graphkernel.ops import Tensor
-from graphkernel.ops.losses import LOWEST_LOGARITHM
+from graphkernel.ops.composite.losses import LOWEST_LOGARITHM
+from kernelgen.tensor.types import Attrs
 
 Function = Callable[[Tensor], Tensor]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from graphkernel import ops
-from graphkernel.ir.types import Dim, Shape, product
 from graphkernel.ops import Tensor
+from kernelgen.tensor.types import Dim, Shape, product
 
 
 def number_of(dim: Dim, like: Tensor) -> Tensor | float:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from graphkernel import ops
 from graphkernel.expanders.base import expander
 from graphkernel.expanders.means import mean_of, moments, sum_over
-from graphkernel.ir.types import Attrs
 from graphkernel.ops import Tensor
-from graphkernel.ops.batch_normalization import channel_axis
+from graphkernel.ops.composite.batch_normalization import channel_axis
+from kernelgen.tensor.types import Attrs
 
 
 def _mean(x: Tensor, *, attrs: Attrs) -> Tensor:

@@ -10,8 +10,8 @@ from graphkernel import ops
 from graphkernel.expanders.accurate import expm1_by_exp
 from graphkernel.expanders.base import expander
 from graphkernel.expanders.dtypes import like_operands, one_dtype
-from graphkernel.ir.types import Attrs
 from graphkernel.ops import Tensor
+from kernelgen.tensor.types import Attrs
 
 Function = Callable[[Tensor], Tensor]
 

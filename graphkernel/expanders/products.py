@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from graphkernel import ops
 from graphkernel.expanders.base import FLOAT32, Declined, Expansion, expander, is_narrow
-from graphkernel.ir.types import Attrs
 from graphkernel.ops import Tensor
+from kernelgen.tensor.types import Attrs
 
 
 @expander("MatMul", wide=False)

@@ -6,10 +6,10 @@ from math import pi
 
 from graphkernel import ops
 from graphkernel.expanders.base import expander
-from graphkernel.ir.graph import Builder
-from graphkernel.ir.types import Attrs, Dim
 from graphkernel.ops import Tensor
-from graphkernel.ops.random import LEAST, UNIFORM_REAL
+from graphkernel.ops.library.random import LEAST, UNIFORM_REAL
+from kernelgen.tensor.graph import Builder
+from kernelgen.tensor.types import Attrs, Dim
 
 
 @expander("StandardNormal", with_builder=True)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from graphkernel import ops
 from graphkernel.expanders.base import Declined, Expander, Expansion, expander
-from graphkernel.ir.opdef import OpDef
-from graphkernel.ir.types import Attrs, product
 from graphkernel.ops import Tensor
-from graphkernel.ops.shape import EXPAND_DIMS, FLATTEN, SQUEEZE
+from kernelgen.tensor.operator import Operator
+from kernelgen.tensor.operators.shape import EXPAND_DIMS, FLATTEN, SQUEEZE
+from kernelgen.tensor.types import Attrs, product
 
 
-def _as_reshape(op: OpDef) -> Expander:
+def _as_reshape(op: Operator) -> Expander:
     """A Reshape to the shape that the operator's type rule gives."""
 
     def function(x: Tensor, *, attrs: Attrs) -> Tensor:

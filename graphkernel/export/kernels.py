@@ -16,23 +16,23 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from graphkernel.doors import write_whole
+from graphkernel.collect import bytes_moved, bytes_unfused
 from graphkernel.errors import OptionError
 from graphkernel.export.network import describe
 from graphkernel.export.summary import FAILED, PASSED, VENDOR, KernelLine, NetworkSummary, Run
 from graphkernel.handoff import KernelDesc, to_desc
-from graphkernel.ir.graph import Graph, Node
-from graphkernel.ir.inline import inline
-from graphkernel.ir.opdef import Kind
-from graphkernel.ops.host import operator_name
-from graphkernel.passes.kernel_packet import is_packet
-from graphkernel.report.collect import bytes_moved, bytes_unfused
+from graphkernel.ops.library.host import operator_name
+from graphkernel.passes.shape.kernel_packet import is_packet
+from kernelgen.system.bounded_io import write_whole
+from kernelgen.tensor.graph import Graph, Node
+from kernelgen.tensor.inline import inline
+from kernelgen.tensor.operator import Kind
 
 if TYPE_CHECKING:
-    from kernelgen.kit import Kit
+    from kernelgen.ascend_package import Kit
 
 Maker = Callable[[KernelDesc], "Kit"]
-"""Makes a kernel's files and runs it in the simulator: kernelgen.kit, or a stand-in."""
+"""Makes a kernel's files and runs it in the simulator: kernelgen.ascend_package, or a stand-in."""
 Watcher = Callable[[int, int, KernelLine], None]
 """Is told (how many are done, how many there are, what was found) after every kernel."""
 
@@ -41,8 +41,8 @@ KERNELS, TIMELINES = "kernel_meta", "timelines"
 
 def maker_for(machine: str) -> Maker:
     """kernelgen's maker for a machine: one of its names, or the path of a platform_config ``.ini``."""
+    from kernelgen.ascend_package import make_kit  # polyhedral and LLVM tools load when the first kernel is compiled
     from kernelgen.errors import BackendUnavailable
-    from kernelgen.kit import make_kit  # polyhedral and LLVM tools load when the first kernel is compiled
     from kernelgen.targets import find_target
 
     try:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from graphkernel.expanders.lists import NATIVE_ON_ASCEND
-from graphkernel.ir.graph import Graph, Node, Value
-from graphkernel.ops.host import operator_name
+from graphkernel.ops.library.host import operator_name
+from kernelgen.tensor.graph import Graph, Node, Value
 
 
 def describe(graph: Graph) -> dict[str, Any]:

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from graphkernel.doors import write_whole, writing
 from graphkernel.errors import FrontendError
 from graphkernel.export.onnx_model import onnx_model
-from graphkernel.ir.graph import Graph
-from graphkernel.ir.types import dtype
+from kernelgen.system.bounded_io import write_whole, writing
+from kernelgen.tensor.graph import Graph
+from kernelgen.tensor.types import dtype
 
 MOST_BYTES_INSIDE = 2**31 - 2**24  # protobuf reads no more than 2 GB; nodes need a little
 ALIGNMENT = 64

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from graphkernel.ir.graph import Node
-from graphkernel.ir.types import Category, DType, dtype
-from graphkernel.runtime.onnx_writer import Unwritable, Write, Writer, element_type
+from graphkernel.runtime.onnxruntime.node_writer import Unwritable, Write, Writer, element_type
+from kernelgen.tensor.graph import Node
+from kernelgen.tensor.types import Category, DType, dtype
 
 SAME: Mapping[str, str] = {
     "ACos": "Acos", "Asin": "Asin", "Atan": "Atan", "Asinh": "Asinh", "Acosh": "Acosh", "Atanh": "Atanh",

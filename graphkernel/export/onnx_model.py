@@ -19,19 +19,19 @@ from typing import Any
 import numpy as np
 
 from graphkernel import __version__
-from graphkernel.cluster.extract import with_unique_labels
+from graphkernel.cluster.fuse_nodes import with_unique_labels
 from graphkernel.declarations import builtin_catalogue
 from graphkernel.errors import OptionError, TypeRuleError
 from graphkernel.expanders.base import Expander, entry_name, expand
 from graphkernel.export.onnx_nodes import value_info, write_node
 from graphkernel.export.onnx_scope import Scope
 from graphkernel.handoff import untold_symbols
-from graphkernel.ir.compare import difference
-from graphkernel.ir.graph import LEAVES, Builder, Graph, Node, Value, keep
-from graphkernel.ir.types import Sym, is_whole, sym
-from graphkernel.ops.host import ONNX, domains_of, onnx_node, operator_name
-from graphkernel.ops.host_bodies import bodies_of
-from graphkernel.runtime.onnx_writer import DEFAULT_OPSET, Unwritable
+from graphkernel.ops.library.host import ONNX, domains_of, onnx_node, operator_name
+from graphkernel.ops.library.host_bodies import bodies_of
+from graphkernel.runtime.onnxruntime.node_writer import DEFAULT_OPSET, Unwritable
+from kernelgen.tensor.compare import difference
+from kernelgen.tensor.graph import LEAVES, Builder, Graph, Node, Value, keep
+from kernelgen.tensor.types import Sym, is_whole, sym
 
 DOMAIN = "graphkernel"
 FUNCTIONS_IR_VERSION = 8  # the first in which models have functions

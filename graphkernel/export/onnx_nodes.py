@@ -11,12 +11,12 @@ import numpy as np
 from graphkernel.cluster.liveness import is_view
 from graphkernel.export.onnx_forms import FORMS, SAME
 from graphkernel.export.onnx_scope import Scope
-from graphkernel.ir.graph import Node, Value
-from graphkernel.ir.types import Category, DType, TensorType, dtype
-from graphkernel.ops.host import ONNX, onnx_node
-from graphkernel.ops.host_values import type_proto
-from graphkernel.runtime.onnx_text import write
-from graphkernel.runtime.onnx_writer import Unwritable, element_type, result_names
+from graphkernel.ops.library.host import ONNX, onnx_node
+from graphkernel.ops.library.host_values import type_proto
+from graphkernel.runtime.onnxruntime.node_writer import Unwritable, element_type, result_names
+from graphkernel.runtime.onnxruntime.operator_nodes import write
+from kernelgen.tensor.graph import Node, Value
+from kernelgen.tensor.types import Category, DType, TensorType, dtype
 
 WIDER: Mapping[str, str] = {
     "bfloat16": "float32", "int8": "int32", "uint8": "int32", "int16": "int32", "uint16": "int32", "uint32": "int64",

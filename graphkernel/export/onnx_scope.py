@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from graphkernel.ir.derived import Derived
-from graphkernel.ir.graph import Value
-from graphkernel.ir.types import Dim, Sym, sym
-from graphkernel.runtime.onnx_writer import Unwritable, Writer
+from graphkernel.runtime.onnxruntime.node_writer import Unwritable, Writer
+from kernelgen.tensor.derived import Derived
+from kernelgen.tensor.graph import Value
+from kernelgen.tensor.types import Dim, Sym, sym
 
 SHARED_BYTES = 256  # constants up to this size are written once however often they are used
 

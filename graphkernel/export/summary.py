@@ -6,11 +6,11 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 
-from graphkernel.escape import markup
-from graphkernel.ir.types import Dim
-from graphkernel.report import html
-from graphkernel.report.counted import counted, size_text
+from graphkernel.report.page import html
+from graphkernel.report.page.counted import counted, size_text
 from graphkernel.report.page.shell import page
+from kernelgen.system.escape import markup
+from kernelgen.tensor.types import Dim
 
 SCHEMA = 1  # of to_json; grows when a field changes its meaning
 NOTE = "Times are estimates of a model, never measured by us. No kernel of this project has run on an Ascend chip."

@@ -17,9 +17,9 @@ import numpy as np
 from graphkernel.errors import InputError
 from graphkernel.frontends.structure import mapped
 from graphkernel.frontends.trace import Static, spec
-from graphkernel.ir.types import DType, Shape, TensorType
-from graphkernel.ops.tensor import Tensor
-from graphkernel.runtime.arrays import layout_of
+from graphkernel.ops.tensor.tensor import Tensor
+from graphkernel.runtime.inputs.arrays import layout_of
+from kernelgen.tensor.types import DType, Shape, TensorType
 
 STATIC = (bool, int, float, str, bytes, type(None), type, DType, np.dtype, Enum)
 """What is known when the function is traced; another value is another executable."""

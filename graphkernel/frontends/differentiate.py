@@ -13,19 +13,19 @@ from typing import Any, overload
 import numpy as np
 
 from graphkernel import ops
-from graphkernel.cluster.extract import with_unique_labels
+from graphkernel.cluster.fuse_nodes import with_unique_labels
 from graphkernel.declarations import Catalogue, builtin_catalogue
 from graphkernel.errors import FrontendError, GradientError, nearest
 from graphkernel.frontends.jit import Jitted
 from graphkernel.frontends.structure import leaves, mapped
 from graphkernel.frontends.trace import Cell
 from graphkernel.gradients.reverse import Rules, pullback, substituted
-from graphkernel.ir.evaluate import evaluate
-from graphkernel.ir.graph import PARAMETER, Alias, Builder, Graph, Node, Value
-from graphkernel.ir.inline import inline
-from graphkernel.ir.names import meant
-from graphkernel.ir.types import Attrs, TensorType, dtype
 from graphkernel.ops import Tensor
+from kernelgen.tensor.evaluate import evaluate
+from kernelgen.tensor.graph import PARAMETER, Alias, Builder, Graph, Node, Value
+from kernelgen.tensor.inline import inline
+from kernelgen.tensor.names import meant
+from kernelgen.tensor.types import Attrs, TensorType, dtype
 
 Function = Callable[..., Any]
 Argnums = int | Sequence[int]

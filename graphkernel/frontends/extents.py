@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from logging import getLogger
 from typing import Any
 
-from graphkernel.ir.types import Dim, Shape, Sym, TensorType, sym
+from kernelgen.tensor.types import Dim, Shape, Sym, TensorType, sym
 
 Make = Callable[[Sequence[TensorType]], Any]
 """What compiles a function for arguments of these types."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from graphkernel.ir.derived import Derived
-from graphkernel.ir.graph import Graph, Node, Value
-from graphkernel.ir.types import Attrs, AttrValue, Sym, TensorType, substitute
-from graphkernel.ops.host import ONNX
+from graphkernel.ops.library.host import ONNX
+from kernelgen.tensor.derived import Derived
+from kernelgen.tensor.graph import Graph, Node, Value
+from kernelgen.tensor.types import Attrs, AttrValue, Sym, TensorType, substitute
 
 
 def with_extents(graph: Graph, given: Mapping[str, int]) -> Graph:

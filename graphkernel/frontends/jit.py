@@ -11,14 +11,14 @@ from inspect import Signature, signature
 from typing import Any, overload
 
 from graphkernel.driver import Flags, check_options, compile
-from graphkernel.environment import check_threads
 from graphkernel.errors import InputError
 from graphkernel.frontends.arguments import Arguments, Receiver, specs_of
 from graphkernel.frontends.extents import Extents
 from graphkernel.frontends.structure import mapped
 from graphkernel.frontends.trace import record_call
-from graphkernel.ir.types import TensorType
 from graphkernel.runtime.executable import Executable
+from graphkernel.system.environment import check_threads
+from kernelgen.tensor.types import TensorType
 
 KEPT_EXECUTABLES = 128
 """How many a function keeps, those of the latest calls; each takes some hundred kilobytes, and its constants."""

@@ -19,21 +19,21 @@ from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
-from graphkernel.doors import json_value
-from graphkernel.environment import Environment
 from graphkernel.errors import PackageError
-from graphkernel.ir.graph import ConstantData, Graph, Origin
-from graphkernel.ir.printer import large_constants, show
-from graphkernel.ir.text import parse
-from graphkernel.ir.types import dtype
 from graphkernel.packages.container import PackageReader
 from graphkernel.packages.manifest import GRAPH, MANIFEST, WEIGHTS
 from graphkernel.packages.programs import operators_called
 from graphkernel.packages.tensors import most_bytes, read_tensors, write_tensors
 from graphkernel.recall import is_kept, surroundings
+from graphkernel.system.environment import Environment
 from kernelgen import options
-from kernelgen.object_cache import cache_key, read_entry, write_entry
 from kernelgen.strict_json import from_json, to_json
+from kernelgen.system.bounded_io import json_value
+from kernelgen.system.object_cache import cache_key, read_entry, write_entry
+from kernelgen.tensor.graph import ConstantData, Graph, Origin
+from kernelgen.tensor.printer import large_constants, show
+from kernelgen.tensor.text import parse
+from kernelgen.tensor.types import dtype
 
 ROOM = "models"
 """The folder of the cache that loaded models are kept in."""
@@ -94,7 +94,7 @@ def _stamp(file: Path) -> str:
 
 def _kept(graph: Graph, file: Path) -> bytes | None:
     """What is kept of a loaded model; None where its weights lie elsewhere, or the text does not say all of the graph."""
-    from graphkernel.frontends.onnx_weights import places_of_weights  # known to whoever has just loaded a model
+    from graphkernel.frontends.onnx.weights import places_of_weights  # known to whoever has just loaded a model
     from graphkernel.packages.container_writer import PackageWriter
     from graphkernel.packages.write import operators_of
 

@@ -13,18 +13,18 @@ from pathlib import Path
 
 import numpy as np
 
-from graphkernel.array_files import read_arrays
-from graphkernel.doors import read_text, write_whole, writing
 from graphkernel.errors import FrontendError, ParseError
 from graphkernel.frontends.fixed_extents import with_extents
-from graphkernel.frontends.onnx import load_onnx
-from graphkernel.frontends.onnx_symbols import check_given, symbol_name
+from graphkernel.frontends.onnx.importer import load_onnx
+from graphkernel.frontends.onnx.symbols import check_given, symbol_name
 from graphkernel.handoff import load_composite
-from graphkernel.ir.graph import ConstantData, Graph
-from graphkernel.ir.literals import INLINE_LIMIT
-from graphkernel.ir.text import parse as parse_with
-from graphkernel.ir.text import show
 from graphkernel.ops import OPS
+from graphkernel.system.array_files import read_arrays
+from kernelgen.system.bounded_io import read_text, write_whole, writing
+from kernelgen.tensor.graph import ConstantData, Graph
+from kernelgen.tensor.literals import INLINE_LIMIT
+from kernelgen.tensor.text import parse as parse_with
+from kernelgen.tensor.text import show
 
 EXTENSIONS = (".onnx", ".gk", ".json", ".info")
 WRITTEN = (".gk", ".onnx")

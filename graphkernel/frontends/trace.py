@@ -14,11 +14,11 @@ import numpy as np
 
 from graphkernel.errors import FrontendError, nearest
 from graphkernel.frontends.structure import named_map
-from graphkernel.ir.graph import Alias, Builder, Graph, Value
-from graphkernel.ir.types import DTYPES, Dim, DType, Sym, TensorType, parse_dim
-from graphkernel.ir.types import dtype as dtype_of
-from graphkernel.ops.tensor import Tensor
-from graphkernel.runtime.arrays import layout_of
+from graphkernel.ops.tensor.tensor import Tensor
+from graphkernel.runtime.inputs.arrays import layout_of
+from kernelgen.tensor.graph import Alias, Builder, Graph, Value
+from kernelgen.tensor.types import DTYPES, Dim, DType, Sym, TensorType, parse_dim
+from kernelgen.tensor.types import dtype as dtype_of
 
 
 @runtime_checkable

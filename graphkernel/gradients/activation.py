@@ -12,9 +12,9 @@ from graphkernel.expanders.activation import gate_of_gelu
 from graphkernel.expanders.gradient import slope_of_gate
 from graphkernel.gradients.base import Application, Cotangents, gradient, pointwise
 from graphkernel.ops import Tensor
-from graphkernel.ops.activation import FAST_GELU_SCALE, GELU_CUBIC, GELU_SCALE
-from graphkernel.ops.apply import apply
-from graphkernel.ops.gradients import FAST_GELU_GRAD, FAST_GELU_GRAD_LOWER
+from graphkernel.ops.composite.activation import FAST_GELU_SCALE, GELU_CUBIC, GELU_SCALE
+from graphkernel.ops.composite.gradients import FAST_GELU_GRAD, FAST_GELU_GRAD_LOWER
+from graphkernel.ops.tensor.apply import apply
 
 
 def _hard_sigmoid(dy: Tensor, y: Tensor, x: Tensor) -> Tensor:

@@ -13,8 +13,8 @@ from typing import Any
 from graphkernel import ops
 from graphkernel.expanders.base import Declined
 from graphkernel.expanders.means import summed_to
-from graphkernel.ir.types import Attrs
 from graphkernel.ops import Tensor
+from kernelgen.tensor.types import Attrs
 
 
 @dataclass(frozen=True)

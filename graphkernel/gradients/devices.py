@@ -5,8 +5,8 @@ from __future__ import annotations
 from graphkernel import ops
 from graphkernel.expanders.base import Declined
 from graphkernel.gradients.base import Application, Cotangents, gradient
-from graphkernel.ops.apply import apply
-from graphkernel.ops.communication import ALL_GATHER, ALL_REDUCE, REDUCE_SCATTER
+from graphkernel.ops.library.communication import ALL_GATHER, ALL_REDUCE, REDUCE_SCATTER
+from graphkernel.ops.tensor.apply import apply
 
 
 @gradient("AllReduce")

@@ -8,11 +8,11 @@ from graphkernel import ops
 from graphkernel.expanders.means import number_of
 from graphkernel.gradients.base import Application, Cotangents, gradient
 from graphkernel.gradients.shapes import reshaped
-from graphkernel.ir.types import Category, Dim
 from graphkernel.ops import Tensor
-from graphkernel.ops.apply import apply
-from graphkernel.ops.indexing import GATHER, ONE_HOT
-from graphkernel.ops.scatter import GATHER_ND, TENSOR_SCATTER_ADD, UNSORTED_SEGMENT_SUM
+from graphkernel.ops.tensor.apply import apply
+from kernelgen.tensor.operators.indexing import GATHER, ONE_HOT
+from kernelgen.tensor.operators.scatter import GATHER_ND, TENSOR_SCATTER_ADD, UNSORTED_SEGMENT_SUM
+from kernelgen.tensor.types import Category, Dim
 
 
 @gradient("Gather")

@@ -7,7 +7,7 @@ from graphkernel.expanders.base import Declined
 from graphkernel.expanders.means import count_of
 from graphkernel.gradients.base import Application, Cotangents, broadcast, gradient, pointwise
 from graphkernel.ops import Tensor
-from graphkernel.ops.losses import LOWEST_LOGARITHM
+from graphkernel.ops.composite.losses import LOWEST_LOGARITHM
 
 LEAST = 1e-12  # of p * (1 - p), as in torch, so that a loss cut off at its greatest value has a finite gradient
 

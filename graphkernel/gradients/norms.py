@@ -14,8 +14,8 @@ from graphkernel.expanders.means import summed_to
 from graphkernel.gradients.base import Application, Cotangents, gradient
 from graphkernel.gradients.reductions import spread
 from graphkernel.ops import Tensor
-from graphkernel.ops.batch_normalization import channel_axis
-from graphkernel.ops.type_rules import axes_of
+from graphkernel.ops.composite.batch_normalization import channel_axis
+from kernelgen.tensor.operators.type_rules import axes_of
 
 STATISTICS = Declined("the loss sees its statistics")
 

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from graphkernel import ops
 from graphkernel.gradients.base import Application, Cotangents, gradient
-from graphkernel.ir.types import Dim, Shape, Sym
 from graphkernel.ops import Tensor
-from graphkernel.ops.apply import apply
-from graphkernel.ops.creation import FILL_V2
-from graphkernel.ops.pieces import CONCAT, STRIDED_SLICE
+from graphkernel.ops.tensor.apply import apply
+from kernelgen.tensor.operators.creation import FILL_V2
+from kernelgen.tensor.operators.pieces import CONCAT, STRIDED_SLICE
+from kernelgen.tensor.types import Dim, Shape, Sym
 
 
 def cut_out(x: Tensor, begin: Sequence[Dim], shape: Shape) -> Tensor:

@@ -9,10 +9,10 @@ from graphkernel.expanders.base import Declined
 from graphkernel.expanders.means import summed_to
 from graphkernel.gradients.base import Application, Cotangents, gradient
 from graphkernel.ops import Tensor
-from graphkernel.ops.apply import apply
-from graphkernel.ops.grouped_products import GROUPED_MATMUL, INNER, ROWS
-from graphkernel.ops.linear_algebra import SOLVE_TRIANGULAR
-from graphkernel.ops.nn import CONV_ATTRIBUTES
+from graphkernel.ops.library.grouped_products import GROUPED_MATMUL, INNER, ROWS
+from graphkernel.ops.library.linear_algebra import SOLVE_TRIANGULAR
+from graphkernel.ops.tensor.apply import apply
+from kernelgen.tensor.operators.nn import CONV_ATTRIBUTES
 
 
 def _product(of: Application) -> Cotangents:

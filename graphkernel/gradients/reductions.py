@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from graphkernel import ops
 from graphkernel.expanders.means import count_of
 from graphkernel.gradients.base import Application, Cotangents, flat, gradient
-from graphkernel.ir.types import Shape
 from graphkernel.ops import Tensor
-from graphkernel.ops.apply import apply
-from graphkernel.ops.extremes import value_attrs
-from graphkernel.ops.indexing import ONE_HOT
-from graphkernel.ops.scan import CUM_PROD
-from graphkernel.ops.type_rules import axes_of, reduced_shape
+from graphkernel.ops.composite.extremes import value_attrs
+from graphkernel.ops.tensor.apply import apply
+from kernelgen.tensor.operators.indexing import ONE_HOT
+from kernelgen.tensor.operators.scan import CUM_PROD
+from kernelgen.tensor.operators.type_rules import axes_of, reduced_shape
+from kernelgen.tensor.types import Shape
 
 EQUAL_COUNT = flat("EqualCount", "a count")
 ELEM_ANY = flat("ElemAny", "a flag")

@@ -12,9 +12,9 @@ from graphkernel import ops
 from graphkernel.errors import GradientError
 from graphkernel.expanders.base import Declined, Expander, entry_name, expand
 from graphkernel.gradients.base import Application, Cotangents, Gradient
-from graphkernel.ir.graph import Builder, Graph, Node, Value, keep
-from graphkernel.ir.types import Category
 from graphkernel.ops import Tensor
+from kernelgen.tensor.graph import Builder, Graph, Node, Value, keep
+from kernelgen.tensor.types import Category
 
 Pair = tuple[Tensor, Tensor]
 """A result and its cotangent."""

@@ -7,10 +7,10 @@ import numpy as np
 from graphkernel import ops
 from graphkernel.expanders.means import summed_to
 from graphkernel.gradients.base import Application, Cotangents, gradient
-from graphkernel.ir.types import Shape
 from graphkernel.ops import Tensor
-from graphkernel.ops.apply import apply
-from graphkernel.ops.shape import RESHAPE
+from graphkernel.ops.tensor.apply import apply
+from kernelgen.tensor.operators.shape import RESHAPE
+from kernelgen.tensor.types import Shape
 
 
 def reshaped(x: Tensor, shape: Shape) -> Tensor:

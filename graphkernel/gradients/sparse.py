@@ -7,12 +7,12 @@ from graphkernel.expanders.means import summed_to
 from graphkernel.gradients.base import Application, Cotangents, gradient
 from graphkernel.gradients.indexing import rows_at
 from graphkernel.gradients.shapes import reshaped
-from graphkernel.ir.types import Shape
 from graphkernel.ops import Tensor
-from graphkernel.ops.apply import apply
-from graphkernel.ops.creation import FILL_V2
-from graphkernel.ops.csr import CSR_DIV, CSR_MUL, CSR_TO_COO
-from graphkernel.ops.scatter import TENSOR_SCATTER_ADD, UNSORTED_SEGMENT_SUM
+from graphkernel.ops.tensor.apply import apply
+from kernelgen.tensor.operators.creation import FILL_V2
+from kernelgen.tensor.operators.csr import CSR_DIV, CSR_MUL, CSR_TO_COO
+from kernelgen.tensor.operators.scatter import TENSOR_SCATTER_ADD, UNSORTED_SEGMENT_SUM
+from kernelgen.tensor.types import Shape
 
 
 def _rows(indptr: Tensor, indices: Tensor) -> Tensor:

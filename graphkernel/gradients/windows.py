@@ -11,11 +11,11 @@ from graphkernel import ops
 from graphkernel.expanders.base import Declined
 from graphkernel.gradients.base import Application, Cotangents, gradient
 from graphkernel.gradients.reductions import spread
-from graphkernel.ir.types import Attrs
 from graphkernel.ops import Tensor
-from graphkernel.ops.nn import AVG_POOL, MAX_POOL, windows_of
-from graphkernel.ops.pool import as_pooling, pooling_of
-from graphkernel.ops.scatter import UNSORTED_SEGMENT_SUM
+from kernelgen.tensor.operators.nn import AVG_POOL, MAX_POOL, windows_of
+from kernelgen.tensor.operators.pool import as_pooling, pooling_of
+from kernelgen.tensor.operators.scatter import UNSORTED_SEGMENT_SUM
+from kernelgen.tensor.types import Attrs
 
 UNKNOWN = Declined("the height and width of the image must be known")
 

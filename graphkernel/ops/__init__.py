@@ -1,26 +1,9 @@
 """Operators: declarations, and the Python functions that record or compute them.
 
-Reading order:
-``type_rules`` (operand types to result types), ``families`` (constructors of declarations), then one file a family:
-``elemwise``, ``select``, ``cast``, ``reduce``, ``shape``, ``pieces``, ``matmul``, ``indexing`` are primitives;
-``activation``, ``activation_ext`` and ``normalize`` are composites, and so is what training adds (``losses``,
-``optimizers``, ``clipping``, ``batch_normalization``, ``gradients``, ``norm_gradients``, ``softmax_gradients``), built with
-``exact`` and ``moments``; ``extents`` makes a symbolic dim a number; ``nn``, ``conv_gradients`` and ``host`` (with
-``host_values``, what is no array of
-numbers, and ``host_bodies`` of If, Loop and Scan) stay on the host library; ``effects`` write into inputs.
-Other families: ``arithmetic`` (short formulas), ``complex_numbers``, ``sums``, ``status``, ``extremes``, ``scan``;
-``creation`` and ``split_sizes``; ``slice_masks``; ``padding`` and ``layout``; ``scatter`` and ``csr`` (sparse rows);
-``pool``, ``grouped_products``, ``linear_algebra``, ``attention_cache``; ``random`` on ``counter_random``;
-``communication`` between devices.
-``fused`` declares operators that are compositions of others, what named fusion passes make: ``fused_norm``,
-``fused_quant``, ``fused_matmul``, ``fused_transformer``, ``fused_shape``.
-``untraceable`` says what user functions cannot do and ``other_names`` what to write for it;
-``tensor`` is what they compute with and ``apply`` records or computes; ``weak_typing`` and ``arguments`` say
-what users may write loosely; ``functions``, ``functions_shape``, ``functions_storage``, ``functions_device``,
-``functions_fused`` and ``functions_training`` give operators with attributes a Python signature; ``pickles`` says how a
-pickle names operators.
+Rooms: composite, functions, fused, library, tensor.
+Reading order: catalogue, pickles.
 
-Importing the room is light: ``every`` loads all of it when an operator is first asked for by name. Whoever knows in which
+Importing the room is light: ``catalogue`` loads all of it when an operator is first asked for by name. Whoever knows in which
 file an operator is declared imports that file alone.
 
 ``OPS`` maps each name to its declaration; a declaration anywhere in this directory is in it. Every operator is also a
@@ -40,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from graphkernel.ops import pickles
 
 if TYPE_CHECKING:
-    from graphkernel.ops.every import OPS, Tensor, apply, apply_all, cast, matmul, select, snake_case
+    from graphkernel.ops.catalogue import OPS, Tensor, apply, apply_all, cast, matmul, select, snake_case
 
 __all__ = ["OPS", "Tensor", "apply", "apply_all", "cast", "matmul", "pickles", "select", "snake_case"]
 
@@ -61,12 +44,12 @@ def __getattr__(name: str) -> Callable[..., Any]:
         raise AttributeError(name)
     if name in _files() and name not in FUNCTIONS_FIRST:
         return import_module(f"{__name__}.{name}")  # pyright: ignore[reportReturnType]  # a file of the room
-    every = import_module(f"{__name__}.every")
+    every = import_module(f"{__name__}.catalogue")
     return getattr(every, name) if name in __all__ else every.function_called(name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, *import_module(f"{__name__}.every").names()})
+    return sorted({*globals(), *__all__, *import_module(f"{__name__}.catalogue").names()})
 
 
 @cache

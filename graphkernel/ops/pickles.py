@@ -8,35 +8,48 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from inspect import getsource
 
-from graphkernel.catalogue import collect
+from graphkernel.catalogue import OPERATOR_ROOMS, collect
 from graphkernel.errors import GraphKernelError
-from graphkernel.ir import graph  # as a module: what stands in a namespace of this room is an operator of it
-from graphkernel.ir.opdef import OpDef
+from kernelgen.tensor import graph  # as a module: what stands in a namespace of this room is an operator of it
+from kernelgen.tensor.operator import Operator
 
 
-def operator_called(name: str) -> OpDef:
+def operator_called(name: str) -> Operator:
     """What the name in a pickle stands for."""
     return _known()[name]
 
 
 @cache
-def _known() -> Mapping[str, OpDef]:
-    return {op.name: op for op in (*collect("graphkernel.ops", OpDef), graph.PARAMETER, graph.CONSTANT, graph.FUSED)}
+def _known() -> Mapping[str, Operator]:
+    return {
+        op.name: op
+        for op in (
+            *collect("kernelgen.tensor.operators", Operator),
+            *collect("graphkernel.ops", Operator),
+            graph.PARAMETER,
+            graph.CONSTANT,
+            graph.FUSED,
+        )
+    }
 
 
-def file_of(op: OpDef) -> str:
-    """The file of the room that declares an operator; empty for one of another package."""
+def file_of(op: Operator) -> str:
+    """The dotted name of the file that declares an operator; empty for one of another package."""
     assert _known(), "all files are loaded"
-    modules = [module for name, module in sorted(sys.modules.items()) if name.startswith(f"{__package__}.")]
+    modules = [
+        module
+        for name, module in sorted(sys.modules.items())
+        if name.startswith(tuple(f"{room}." for room in OPERATOR_ROOMS))
+    ]
     having = [module for module in modules if any(value is op for value in vars(module).values())]
     declaring = [module for module in having if f'"{op.name}"' in getsource(module)]
-    return next((module.__name__.rpartition(".")[2] for module in (*declaring, *having)), "")
+    return next((module.__name__ for module in (*declaring, *having)), "")
 
 
-def _reduced(op: OpDef) -> tuple[Callable[[str], OpDef], tuple[str]]:
+def _reduced(op: Operator) -> tuple[Callable[[str], Operator], tuple[str]]:
     if _known().get(op.name) is not op:
         raise GraphKernelError(f"operator {op.name} is not one of graphkernel's own: a pickle cannot hold it")
     return operator_called, (op.name,)
 
 
-copyreg.pickle(OpDef, _reduced)
+copyreg.pickle(Operator, _reduced)

@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterator, Mapping
 import numpy as np
 
 from graphkernel.errors import PackageError
-from graphkernel.limits import LIMITS
-from graphkernel.mapped import let_go
+from kernelgen.system.limits import LIMITS
+from kernelgen.system.mapped import let_go
 
 PIECE = 1 << 25
 """Bytes of an entry that are looked at at once."""

@@ -8,13 +8,13 @@ import sys
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from graphkernel.doors import json_value
 from graphkernel.errors import PackageError
 from kernelgen.errors import ArgumentError
 from kernelgen.native.mapped import is_supported
 from kernelgen.native.processor import processor
 from kernelgen.native.records import CodeRecord, KernelRecord
 from kernelgen.strict_json import from_json, to_json
+from kernelgen.system.bounded_io import json_value
 
 FORMAT = 2
 """Grows when a package of this format would be read wrong by an older reader or by a newer one."""
@@ -60,7 +60,7 @@ class RegionRecord(NamedTuple):
     """A region of the host library: its model's entry and digest, its operators by number.
 
     ``group`` is that of its operators, by which the planner forms regions; ``has_objects`` as in
-    :class:`~graphkernel.runtime.sessions.RegionModel`; ``weights`` are names in the model and digests of constants.
+    :class:`~graphkernel.runtime.onnxruntime.sessions.RegionModel`; ``weights`` are names in the model and digests of constants.
     """
 
     group: str

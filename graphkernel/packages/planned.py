@@ -8,16 +8,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from graphkernel.errors import PackageError
-from graphkernel.ir.graph import ConstantData, Graph, Node, Value
-from graphkernel.ir.text import parse
 from graphkernel.packages.manifest import Manifest, RegionRecord
 from graphkernel.packages.programs import operators_called
-from graphkernel.runtime.host import HostLibrary, NumpyHost, numpy_step
-from graphkernel.runtime.plan import CompiledKernel, Plan, make_plan
-from graphkernel.runtime.program import Program
-from graphkernel.runtime.region_step import RegionStep
-from graphkernel.runtime.regions import operands_of, region_step
-from graphkernel.runtime.steps import KernelStep, Step
+from graphkernel.runtime.onnxruntime.region_step import RegionStep
+from graphkernel.runtime.onnxruntime.regions import operands_of, region_step
+from graphkernel.runtime.plan.plan import CompiledKernel, Plan, make_plan
+from graphkernel.runtime.steps.host import HostLibrary, NumpyHost, numpy_step
+from graphkernel.runtime.steps.program import Program
+from graphkernel.runtime.steps.steps import KernelStep, Step
+from kernelgen.tensor.graph import ConstantData, Graph, Node, Value
+from kernelgen.tensor.text import parse
 
 
 def planned(text: str, manifest: Manifest, program: Program, weights: Mapping[str, np.ndarray]) -> Plan:

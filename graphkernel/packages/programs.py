@@ -14,19 +14,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
-from graphkernel.doors import json_value
+from graphkernel.catalogue import OPERATOR_ROOMS
 from graphkernel.errors import PackageError
-from graphkernel.ir.derived import FUNCTIONS, Derived
-from graphkernel.ir.types import Attrs, AttrValue, Sym, TensorType, dtype, parse_dim, parse_type
 from graphkernel.packages.tensors import complete
-from graphkernel.runtime.program import Buffer, Held, Named, Number, Output, Program, Segment
-from graphkernel.runtime.region_step import RegionStep
-from graphkernel.runtime.sessions import Session
-from graphkernel.runtime.steps import Kernel, KernelStep, NumpyStep, Step, ViewStep
+from graphkernel.runtime.onnxruntime.region_step import RegionStep
+from graphkernel.runtime.onnxruntime.sessions import Session
+from graphkernel.runtime.steps.program import Buffer, Held, Named, Number, Output, Program, Segment
+from graphkernel.runtime.steps.steps import Kernel, KernelStep, NumpyStep, Step, ViewStep
+from kernelgen.system.bounded_io import json_value
+from kernelgen.tensor.derived import FUNCTIONS, Derived
+from kernelgen.tensor.types import Attrs, AttrValue, Sym, TensorType, dtype, parse_dim, parse_type
 
 if TYPE_CHECKING:
-    from graphkernel.ir.graph import Node
-    from graphkernel.ir.opdef import OpDef
+    from kernelgen.tensor.graph import Node
+    from kernelgen.tensor.operator import Operator
 
 Items = Sequence[Any]  # what JSON holds
 KERNEL, VIEW, REGION, NUMPY = "kernel", "view", "region", "numpy"
@@ -76,18 +77,25 @@ def read_program(text: str, parts: Parts) -> Program:
     return program
 
 
-def operators_called(named: Iterable[tuple[str, str]]) -> Mapping[str, OpDef]:
-    """Operators by name, each with its file in :mod:`graphkernel.ops`, without loading all others."""
+def operators_called(named: Iterable[tuple[str, str]]) -> Mapping[str, Operator]:
+    """Operators by name, each with the file that declares it, without loading all others."""
     return {name: operator for name, file in named if (operator := _operator(name, file)) is not None}
 
 
-def _operator(name: str, file: str) -> OpDef | None:
-    from graphkernel.ir.opdef import OpDef  # kernels and regions have no need of it
+def _operator(name: str, file: str) -> Operator | None:
+    from kernelgen.tensor.operator import Operator  # kernels and regions have no need of it
 
-    if not file.isidentifier() or find_spec(f"graphkernel.ops.{file}") is None:
+    if not _declares_operators(file):
         raise PackageError(f"there is no file of operators called {file!r}")
-    declared = vars(import_module(f"graphkernel.ops.{file}")).values()
-    return next((op for op in declared if isinstance(op, OpDef) and op.name == name), None)
+    declared = vars(import_module(file)).values()
+    return next((op for op in declared if isinstance(op, Operator) and op.name == name), None)
+
+
+def _declares_operators(file: str) -> bool:
+    """Whether it is the dotted name of a file in a room of operators: nothing else is imported for a package."""
+    parts = file.split(".")
+    folder, known = ".".join(parts[:-1]), any(file.startswith(f"{room}.") for room in OPERATOR_ROOMS)
+    return known and all(map(str.isidentifier, parts)) and find_spec(folder) is not None and find_spec(file) is not None
 
 
 def _held_items(held: Held, digest: Callable[[np.ndarray], str]) -> Items:
@@ -167,7 +175,7 @@ def _step(items: Items, parts: Parts) -> Step:
 
 
 def _node(items: Items, parts: Parts) -> Node:
-    from graphkernel.ir.graph import Node  # kernels and regions have no need of it
+    from kernelgen.tensor.graph import Node  # kernels and regions have no need of it
 
     operator, attrs, types, name = items
     op = _operator(operator, parts.operators[operator])

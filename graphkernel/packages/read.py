@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import graphkernel
-from graphkernel.environment import check_threads
 from graphkernel.errors import GraphKernelError, PackageError
 from graphkernel.packages.container import PackageReader
 from graphkernel.packages.manifest import (
@@ -29,8 +28,9 @@ from graphkernel.packages.manifest import (
 from graphkernel.packages.programs import Parts, read_program
 from graphkernel.packages.tensors import read_tensors
 from graphkernel.runtime.executable import Executable
-from graphkernel.runtime.program import Program
-from graphkernel.runtime.sessions import RegionModel, Session, opened
+from graphkernel.runtime.onnxruntime.sessions import RegionModel, Session, opened
+from graphkernel.runtime.steps.program import Program
+from graphkernel.system.environment import check_threads
 from kernelgen import options
 from kernelgen.errors import KernelgenError
 from kernelgen.native.call import NativeKernel
@@ -39,7 +39,7 @@ from kernelgen.native.team import team_of
 if TYPE_CHECKING:
     from graphkernel.report.page.story import Story
     from graphkernel.report.report import Report
-    from graphkernel.runtime.plan import Plan
+    from graphkernel.runtime.plan.plan import Plan
 
 
 def load_compiled(path: str | os.PathLike[str], threads: int | None = None) -> Executable:

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, cast
 
-from graphkernel.doors import json_value
 from graphkernel.errors import PackageError
-from graphkernel.ir.types import Dim, parse_dim
 from graphkernel.report.report import Fallback, HostEntry, KernelEntry, Report
+from kernelgen.system.bounded_io import json_value
+from kernelgen.tensor.types import Dim, parse_dim
 
 if TYPE_CHECKING:
     from graphkernel.report.page.story import Story

@@ -12,10 +12,10 @@ from typing import Any, cast
 
 import numpy as np
 
-from graphkernel.doors import json_value
 from graphkernel.errors import PackageError
-from graphkernel.ir.types import TensorType, dtype
-from graphkernel.mapped import let_go
+from kernelgen.system.bounded_io import json_value
+from kernelgen.system.mapped import let_go
+from kernelgen.tensor.types import TensorType, dtype
 
 ALIGNMENT = 64
 """Bytes; the first array begins at a multiple of a cache line in the file, and so in memory."""

@@ -11,11 +11,7 @@ from io import BytesIO
 import numpy as np
 
 import graphkernel
-from graphkernel.doors import writing
 from graphkernel.errors import PackageError
-from graphkernel.ir.graph import ConstantData, Graph, Node
-from graphkernel.ir.opdef import OpDef
-from graphkernel.ir.printer import large_constants, show
 from graphkernel.ops.pickles import file_of
 from graphkernel.packages.container_writer import PackageWriter
 from graphkernel.packages.manifest import (
@@ -35,14 +31,18 @@ from graphkernel.packages.programs import program_text
 from graphkernel.packages.reports import report_text
 from graphkernel.packages.tensors import most_bytes, write_tensors
 from graphkernel.runtime.executable import Executable
-from graphkernel.runtime.region_step import RegionStep
-from graphkernel.runtime.regions import group_of
-from graphkernel.runtime.steps import KernelStep
+from graphkernel.runtime.onnxruntime.region_step import RegionStep
+from graphkernel.runtime.onnxruntime.regions import group_of
+from graphkernel.runtime.steps.steps import KernelStep
 from kernelgen.errors import ArgumentError
 from kernelgen.native.call import NativeKernel
 from kernelgen.native.code import Code
 from kernelgen.native.entry import CpuEntry
 from kernelgen.native.records import CodeRecord, KernelRecord, code_of, entry_of
+from kernelgen.system.bounded_io import writing
+from kernelgen.tensor.graph import ConstantData, Graph, Node
+from kernelgen.tensor.operator import Operator
+from kernelgen.tensor.printer import large_constants, show
 
 
 def save_package(executable: Executable, path: str | os.PathLike[str]) -> None:
@@ -102,7 +102,7 @@ def operators_of(graph: Graph) -> tuple[tuple[str, str], ...]:
     return tuple(sorted(declared.items()))
 
 
-def _declarations(graph: Graph) -> Iterator[OpDef]:
+def _declarations(graph: Graph) -> Iterator[Operator]:
     for node in graph.operators:
         if node.body is None:
             yield node.op

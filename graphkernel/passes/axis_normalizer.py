@@ -15,10 +15,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from graphkernel.ir.graph import Graph, Node, Value, keep
-from graphkernel.ir.types import Attrs
-from graphkernel.ops.type_rules import axes_of, axis_of
 from graphkernel.passes.base import Context, graph_pass, map_bodies
+from kernelgen.tensor.graph import Graph, Node, Value, keep
+from kernelgen.tensor.operators.type_rules import axes_of, axis_of
+from kernelgen.tensor.types import Attrs
 
 REDUCTIONS = frozenset({"ReduceSum", "ReduceProd", "ReduceMax", "ReduceMin", "ReduceAll", "ReduceAny", "ReduceMean"})
 ONE_AXIS = frozenset(

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, overload
 
 from graphkernel.decisions import DecisionLog
 from graphkernel.errors import GraphKernelError, OptionError, PassError
-from graphkernel.ir.graph import Graph, Node, Value, keep
 from graphkernel.options import Options
+from kernelgen.tensor.graph import Graph, Node, Value, keep
 
 if TYPE_CHECKING:
     from graphkernel.cluster.area import FusionPattern

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from graphkernel.cluster.ascend_checks import refusal as ascend_refusal
-from graphkernel.cluster.contract import clusters
-from graphkernel.cluster.extract import extract
+from graphkernel.cluster.fuse_nodes import extract
+from graphkernel.cluster.maximal_clusters import clusters
 from graphkernel.cluster.naming import FUSION, Names
 from graphkernel.cluster.ops_lists import cluster_ops
 from graphkernel.cluster.partition import BASIC_OPERATORS
 from graphkernel.decisions import DecisionLog
-from graphkernel.ir.graph import Graph, Node, Value
-from graphkernel.ir.opdef import Kind
-from graphkernel.ops.random import is_random
-from graphkernel.ops.type_rules import KEEP_BASIC
+from graphkernel.ops.library.random import is_random
 from graphkernel.options import Options
 from graphkernel.passes.base import Context, graph_pass
+from kernelgen.tensor.graph import Graph, Node, Value
+from kernelgen.tensor.operator import Kind
+from kernelgen.tensor.operators.type_rules import KEEP_BASIC
 
 PASS_NAME = "graph_kernel_cluster"
 

@@ -19,11 +19,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from graphkernel.cluster.cost import human
-from graphkernel.cluster.extract import with_unique_labels
+from graphkernel.cluster.fuse_nodes import with_unique_labels
 from graphkernel.cluster.liveness import memories, peak_bytes, static_bytes
 from graphkernel.cluster.naming import Names, suffix_of
-from graphkernel.ir.graph import LEAVES, Alias, Graph, Node, Value, keep
 from graphkernel.passes.base import Context, graph_pass
+from kernelgen.tensor.graph import LEAVES, Alias, Graph, Node, Value, keep
 
 PASS_NAME = "compact_tensor_liveness"
 

@@ -17,12 +17,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from graphkernel.cluster.space import reduction_space
-from graphkernel.ir.graph import CONSTANT, FUSED, Graph, Node, Value, keep
-from graphkernel.ir.types import Attrs
-from graphkernel.ops.random import is_random
-from graphkernel.ops.shape import RESHAPE
+from graphkernel.cluster.iteration_space import reduction_space
+from graphkernel.ops.library.random import is_random
 from graphkernel.passes.base import Context, graph_pass, map_bodies
+from kernelgen.tensor.graph import CONSTANT, FUSED, Graph, Node, Value, keep
+from kernelgen.tensor.operators.shape import RESHAPE
+from kernelgen.tensor.types import Attrs
 
 REDUCTIONS = frozenset({"ReduceSum", "ReduceProd", "ReduceMax", "ReduceMin", "ReduceAll", "ReduceAny", "ReduceMean"})
 

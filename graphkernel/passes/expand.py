@@ -7,12 +7,12 @@ Before and after::
 
 from __future__ import annotations
 
-from graphkernel.cluster.extract import with_unique_labels
+from graphkernel.cluster.fuse_nodes import with_unique_labels
 from graphkernel.errors import TypeRuleError, nearest
 from graphkernel.expanders.base import Declined, Expander, entry_name, expand
 from graphkernel.expanders.lists import expand_ops
-from graphkernel.ir.graph import Builder, Graph, Node, Value, keep
 from graphkernel.passes.base import Context, graph_pass
+from kernelgen.tensor.graph import Builder, Graph, Node, Value, keep
 
 PASS_NAME = "graph_kernel_expander"
 

@@ -13,10 +13,10 @@ writes the same 1. IsFinite takes x in its own data type, so that nothing is cas
 from __future__ import annotations
 
 from graphkernel import ops
-from graphkernel.cluster.extract import with_unique_labels
-from graphkernel.ir.graph import Builder, Graph, Node, Value, keep
+from graphkernel.cluster.fuse_nodes import with_unique_labels
 from graphkernel.ops import Tensor
 from graphkernel.passes.base import Context, graph_pass, map_bodies
+from kernelgen.tensor.graph import Builder, Graph, Node, Value, keep
 
 
 @graph_pass

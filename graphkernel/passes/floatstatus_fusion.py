@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from graphkernel.cluster.extract import with_unique_labels
-from graphkernel.ir.graph import Builder, Graph, Node, Value, keep
-from graphkernel.ir.types import dtype
-from graphkernel.ops.shape import RESHAPE
-from graphkernel.ops.status import FLOAT_STATUS
+from graphkernel.cluster.fuse_nodes import with_unique_labels
 from graphkernel.passes.base import Context, graph_pass, map_bodies
+from kernelgen.tensor.graph import Builder, Graph, Node, Value, keep
+from kernelgen.tensor.operators.shape import RESHAPE
+from kernelgen.tensor.operators.status import FLOAT_STATUS
+from kernelgen.tensor.types import dtype
 
 FLOAT32 = dtype("float32")
 

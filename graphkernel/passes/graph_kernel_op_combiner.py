@@ -21,15 +21,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from graphkernel import ops
-from graphkernel.cluster.contract import edges
 from graphkernel.cluster.cost import byte_size, human, is_greater
-from graphkernel.cluster.extract import with_unique_labels
+from graphkernel.cluster.fuse_nodes import with_unique_labels
+from graphkernel.cluster.maximal_clusters import edges
+from graphkernel.cluster.merge_dag import Reach
 from graphkernel.cluster.ops_lists import cluster_ops
-from graphkernel.cluster.reach import Reach
-from graphkernel.ir.graph import CONSTANT, Builder, Graph, Node, Value, keep
-from graphkernel.ir.types import Dim, Sym
 from graphkernel.ops import Tensor
 from graphkernel.passes.base import Context, graph_pass
+from kernelgen.tensor.graph import CONSTANT, Builder, Graph, Node, Value, keep
+from kernelgen.tensor.types import Dim, Sym
 
 PASS_NAME = "graph_kernel_op_combiner"
 PRODUCTS = frozenset({"MatMul", "BatchMatMul"})

@@ -21,17 +21,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from graphkernel.cluster.contract import edges
 from graphkernel.cluster.cost import byte_size, human
-from graphkernel.cluster.extract import call_of, is_scalar_constant, splice, with_unique_labels
+from graphkernel.cluster.fuse_nodes import call_of, is_scalar_constant, splice, with_unique_labels
+from graphkernel.cluster.maximal_clusters import edges
+from graphkernel.cluster.merge_dag import Reach
 from graphkernel.cluster.naming import RECOMPUTE, Names
-from graphkernel.cluster.reach import Reach
-from graphkernel.ir.graph import LEAVES, PARAMETER, Graph, Node, Value, keep
-from graphkernel.ir.opdef import Kind
-from graphkernel.ir.types import Attrs, Dim
 from graphkernel.options import Options
 from graphkernel.passes.base import Context, graph_pass
 from graphkernel.passes.cse import merge_equal
+from kernelgen.tensor.graph import LEAVES, PARAMETER, Graph, Node, Value, keep
+from kernelgen.tensor.operator import Kind
+from kernelgen.tensor.types import Attrs, Dim
 
 PASS_NAME = "graph_kernel_recompute"
 SPARSE_ELEMENTWISE = frozenset({"CSRMul", "CSRDiv"})

@@ -7,17 +7,17 @@ Before and after, inside kernels::
 MindSpore pads here what tensor cores cannot take: M and N to multiples of 32, K to multiples of 16, by PadAkg before and
 UnPadAkg behind the product. Each is a copy through the device's memory and, where it has a kernel of its own, a launch.
 Our kernels fill the tile that they stage in shared memory with zeros instead, and store what is no padding
-(:mod:`kernelgen.nest.panels`): the same padding, without a copy. What is left to decide is the attribute Akg: False where
-the product is so large that a library does better.
+(:mod:`kernelgen.transforms.gpu.shared_tiles`): the same padding, without a copy. What is left to decide is the attribute
+Akg: False where the product is so large that a library does better.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from graphkernel.ir.graph import Graph, Node, Value, keep
-from graphkernel.ir.types import dtype
 from graphkernel.passes.base import Context, graph_pass, map_bodies
+from kernelgen.tensor.graph import Graph, Node, Value, keep
+from kernelgen.tensor.types import dtype
 
 PRODUCTS = frozenset({"MatMul", "BatchMatMul"})
 OUTER_MULTIPLE, INNER_MULTIPLE = 32, 16

@@ -17,19 +17,19 @@ from collections.abc import Hashable
 from dataclasses import dataclass, replace
 
 from graphkernel.cluster.cost import human
-from graphkernel.cluster.extract import extract, splice, with_unique_labels
+from graphkernel.cluster.fuse_nodes import extract, splice, with_unique_labels
 from graphkernel.cluster.naming import NAMED as SUFFIX
 from graphkernel.cluster.naming import Names
 from graphkernel.decisions import DecisionLog
 from graphkernel.expanders.base import expand
 from graphkernel.expanders.fused import NAMED
 from graphkernel.expanders.lists import NATIVE_ON_ASCEND
-from graphkernel.ir.graph import Builder, Graph, Node, Value, keep
-from graphkernel.ir.opdef import Kind
-from graphkernel.ir.types import Dim
 from graphkernel.passes.base import Context, graph_pass
 from graphkernel.passes.cluster import can_join, graph_kernel_cluster
 from graphkernel.passes.split import graph_kernel_splitter
+from kernelgen.tensor.graph import Builder, Graph, Node, Value, keep
+from kernelgen.tensor.operator import Kind
+from kernelgen.tensor.types import Dim
 
 COST_PASS, KERNEL_PASS = "named_by_cost", "named_kernels"
 OPAQUE_IN_KERNELS = frozenset({"MatMul", "BatchMatMul", "Split", "Concat"})

@@ -21,16 +21,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from graphkernel.cluster.contract import edges
-from graphkernel.cluster.extract import extract, splice, with_unique_labels
+from graphkernel.cluster.fuse_nodes import extract, splice, with_unique_labels
 from graphkernel.cluster.liveness import is_view
+from graphkernel.cluster.maximal_clusters import edges
+from graphkernel.cluster.merge_dag import Reach
 from graphkernel.cluster.naming import PARALLEL, Names
 from graphkernel.cluster.parallel_cost import PARAMETERS, Load, gain, load_of
-from graphkernel.cluster.reach import Reach
-from graphkernel.ir.graph import LEAVES, Graph, Node, Value, keep
-from graphkernel.ir.opdef import Kind
-from graphkernel.ir.types import Attrs
 from graphkernel.passes.base import Context, graph_pass
+from kernelgen.tensor.graph import LEAVES, Graph, Node, Value, keep
+from kernelgen.tensor.operator import Kind
+from kernelgen.tensor.types import Attrs
 
 PASS_NAME = "parallel_fusion"
 LARGEST = 7  # kernels in one, as MindSpore registers the pass

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from graphkernel.cluster.extract import with_unique_labels
-from graphkernel.ir.graph import CONSTANT, Alias, Graph, Node, Value, keep
-from graphkernel.ir.types import Attrs
+from graphkernel.cluster.fuse_nodes import with_unique_labels
 from graphkernel.passes.base import Context, graph_pass
+from kernelgen.tensor.graph import CONSTANT, Alias, Graph, Node, Value, keep
+from kernelgen.tensor.types import Attrs
 
 
 @graph_pass

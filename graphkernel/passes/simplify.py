@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from graphkernel.cluster.extract import with_unique_labels
+from graphkernel.cluster.fuse_nodes import with_unique_labels
 from graphkernel.errors import nearest
-from graphkernel.ir.graph import Graph
 from graphkernel.options import Options
 from graphkernel.passes.base import Context, graph_pass, map_bodies
 from graphkernel.patterns.ancestor_ids import RULES_BY_ID, rule_names
 from graphkernel.patterns.drive import Table, apply_rules, by_root
 from graphkernel.patterns.language import Rule, Safety
+from kernelgen.tensor.graph import Graph
 
 # Outside of kernels a bias is better left to the kernel that takes what follows it.
 MATMUL_BIAS = frozenset({"matmul_with_bias", "batch_matmul_with_bias"})

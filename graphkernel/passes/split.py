@@ -8,15 +8,15 @@ from dataclasses import dataclass, replace
 
 from graphkernel.cluster.area import Area, FusionPattern, Mode
 from graphkernel.cluster.cost import boundary_bytes, is_greater
-from graphkernel.cluster.extract import call_of, extract, splice, with_unique_labels
-from graphkernel.cluster.grow import grow
-from graphkernel.cluster.model import BARRED, MODELS, NEEDS, Limits
+from graphkernel.cluster.fuse_nodes import call_of, extract, splice, with_unique_labels
+from graphkernel.cluster.grow_areas import grow
 from graphkernel.cluster.naming import FUSION, SPLIT, Names, content, suffix_of
 from graphkernel.cluster.recompute import copies, with_copies
+from graphkernel.cluster.split_models import BARRED, MODELS, NEEDS, Limits
 from graphkernel.decisions import Decision, DecisionLog
-from graphkernel.ir.graph import Graph, Node, Value, keep
 from graphkernel.options import Options
 from graphkernel.passes.base import Context, graph_pass
+from kernelgen.tensor.graph import Graph, Node, Value, keep
 
 PASS_NAME = "graph_kernel_splitter"
 LOGGER = logging.getLogger("graphkernel.passes")

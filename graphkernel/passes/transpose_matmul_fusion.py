@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from graphkernel.ir.graph import Graph, Node, Value, keep
-from graphkernel.ir.types import DEFAULT_LAYOUT
 from graphkernel.passes.base import Context, graph_pass, map_bodies
+from kernelgen.tensor.graph import Graph, Node, Value, keep
+from kernelgen.tensor.types import DEFAULT_LAYOUT
 
 FLAGS = ("transpose_a", "transpose_b")
 PRODUCTS = frozenset({"MatMul", "BatchMatMul", "GroupedMatmul"})

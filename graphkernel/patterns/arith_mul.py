@@ -5,10 +5,10 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 
-from graphkernel.ir.types import Category
 from graphkernel.patterns.language import Const, Rewrite, Safety, Term, rewrite, rule
 from graphkernel.patterns.match import Match
 from graphkernel.patterns.terms import reciprocal
+from kernelgen.tensor.types import Category
 
 
 def _has_exact_reciprocal(found: Match) -> bool:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from graphkernel.ir.types import Attrs
-from graphkernel.ops.type_rules import axes_of
 from graphkernel.patterns.language import Attributes, Const, Rewrite, Safety, Term, rewrite, rule
 from graphkernel.patterns.layout import to_result_shape
 from graphkernel.patterns.match import Match
 from graphkernel.patterns.terms import reduce_max, reduce_min, reduce_sum, reshape
+from kernelgen.tensor.operators.type_rules import axes_of
+from kernelgen.tensor.types import Attrs
 
 
 def _keeps_alike(found: Match) -> bool:

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from graphkernel.ir.graph import Builder, Graph, Node, Value, keep
-from graphkernel.ir.opdef import OpDef
 from graphkernel.patterns.language import Apply, Rule, Safety
 from graphkernel.patterns.match import Match, build, makers, matches
 from graphkernel.patterns.ranges import Ranges
+from kernelgen.tensor.graph import Builder, Graph, Node, Value, keep
+from kernelgen.tensor.operator import Operator
 
 
 @dataclass(frozen=True)
@@ -38,13 +38,13 @@ def simplify(graph: Graph, rules: Iterable[Rule], allowed: Safety, budget: int |
     return apply_rules(graph, by_root(rules, allowed), allowed, budget)
 
 
-Table = Mapping[OpDef, Sequence[tuple[frozenset[OpDef], Rule]]]
+Table = Mapping[Operator, Sequence[tuple[frozenset[Operator], Rule]]]
 """Rules by the operator that their left side has on top, each with the operators that must make its operands."""
 
 
 def by_root(rules: Iterable[Rule], allowed: Safety) -> Table:
     """The rules that promise ``allowed`` or better, in their order."""
-    table: dict[OpDef, list[tuple[frozenset[OpDef], Rule]]] = {}
+    table: dict[Operator, list[tuple[frozenset[Operator], Rule]]] = {}
     for rule in rules:
         if rule.best <= allowed:
             table.setdefault(rule.equation.left.op, []).append((makers(rule), rule))

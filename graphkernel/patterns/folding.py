@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from graphkernel.ir.graph import Builder, Node, Value
-from graphkernel.ops.host import REFERENCE, is_onnx, runner
-from graphkernel.ops.random import is_random
+from graphkernel.ops.library.host import REFERENCE, is_onnx, runner
+from graphkernel.ops.library.random import is_random
+from kernelgen.tensor.graph import Builder, Node, Value
 
 SMALL = 1 << 16
 

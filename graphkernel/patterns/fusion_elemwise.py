@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from graphkernel.cluster.area import Area, Direction, Link, fusion
-from graphkernel.cluster.model import Limits
-from graphkernel.ir.opdef import Kind
+from graphkernel.cluster.split_models import Limits
+from kernelgen.tensor.operator import Kind
 
 POINTWISE = (Kind.ELEMWISE, Kind.BROADCAST)
 

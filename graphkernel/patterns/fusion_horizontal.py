@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from itertools import islice
 
 from graphkernel.cluster.area import Area, Direction, fusion
-from graphkernel.cluster.model import Limits
-from graphkernel.ir.opdef import Kind
+from graphkernel.cluster.split_models import Limits
+from kernelgen.tensor.operator import Kind
 
 POINTWISE = (Kind.ELEMWISE, Kind.BROADCAST)
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 
 from graphkernel.cluster.area import Area, Direction, Link, fusion
-from graphkernel.cluster.model import Limits
-from graphkernel.ir.graph import Node, Value
-from graphkernel.ir.opdef import Kind
-from graphkernel.ops.type_rules import axes_of
+from graphkernel.cluster.split_models import Limits
+from kernelgen.tensor.graph import Node, Value
+from kernelgen.tensor.operator import Kind
+from kernelgen.tensor.operators.type_rules import axes_of
 
 SLICES = frozenset({"Slice", "StridedSlice"})
 GATHERS = frozenset({"Gather", "GatherNd", "CSRGather"})

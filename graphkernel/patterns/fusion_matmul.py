@@ -11,11 +11,11 @@ from collections.abc import Iterable
 
 from graphkernel.cluster.area import Area, Direction, Link, fusion
 from graphkernel.cluster.cost import is_cheap
-from graphkernel.cluster.model import Limits
-from graphkernel.ir.graph import Node
-from graphkernel.ir.opdef import Kind
-from graphkernel.ir.types import TensorType
-from graphkernel.ops.type_rules import axes_of
+from graphkernel.cluster.split_models import Limits
+from kernelgen.tensor.graph import Node
+from kernelgen.tensor.operator import Kind
+from kernelgen.tensor.operators.type_rules import axes_of
+from kernelgen.tensor.types import TensorType
 
 PRODUCTS = ("MatMul", "BatchMatMul", "GroupedMatmul")
 

@@ -1,6 +1,6 @@
 """Reductions: what they read, what reads them, and several of them in one kernel.
 
-A kernel holds several reductions when they run over the same space (:mod:`graphkernel.cluster.space`): a softmax, a
+A kernel holds several reductions when they run over the same space (:mod:`graphkernel.cluster.iteration_space`): a softmax, a
 layer norm or a cross entropy by rows is one kernel. Sums over rows and over columns of one tensor (the gradient of a layer
 norm) share it too, last of all: they share no loop, but what lies between them is not stored for the second.
 ``reduce_fwd_*``, ``reduce_output`` and ``reduce_stitch`` are MindSpore's (the last two of its GPU model); the others go
@@ -13,10 +13,10 @@ from collections.abc import Iterable
 
 from graphkernel.cluster.area import Area, Direction, Link, fusion
 from graphkernel.cluster.cost import is_greater
-from graphkernel.cluster.model import Limits
-from graphkernel.cluster.space import Space
-from graphkernel.ir.opdef import Kind
-from graphkernel.ir.types import Dim
+from graphkernel.cluster.iteration_space import Space
+from graphkernel.cluster.split_models import Limits
+from kernelgen.tensor.operator import Kind
+from kernelgen.tensor.types import Dim
 
 
 @fusion(Direction.FORWARD)

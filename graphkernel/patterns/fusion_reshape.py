@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from graphkernel.cluster.area import Area, Direction, Link, Mode, fusion
-from graphkernel.cluster.model import Limits
-from graphkernel.ir.opdef import Kind
+from graphkernel.cluster.split_models import Limits
+from kernelgen.tensor.operator import Kind
 
 
 @fusion(Direction.FORWARD)

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from graphkernel.errors import CatalogueError
-from graphkernel.ir.opdef import OpDef
-from graphkernel.ir.types import Attrs, DType
-from graphkernel.ops.elemwise import ABS, ADD, MUL, NEG, REAL_DIV, SUB
 from graphkernel.patterns.ranges import Range
+from kernelgen.tensor.operator import Operator
+from kernelgen.tensor.operators.elemwise import ABS, ADD, MUL, NEG, REAL_DIV, SUB
+from kernelgen.tensor.types import Attrs, DType
 
 if TYPE_CHECKING:
     from graphkernel.patterns.match import Match
@@ -121,7 +121,7 @@ Computed = Callable[["Match"], Attrs]
 class Apply(Term):
     """An operator applied to terms. ``attributes`` binds them on the left and gives them on the right."""
 
-    op: OpDef
+    op: Operator
     args: tuple[Term, ...]
     attributes: Attributes | Computed | None = None
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from graphkernel.ir.types import Attrs, DType, dtype
 from graphkernel.patterns.language import Attributes, Rewrite, Safety, Term, rewrite, rule
 from graphkernel.patterns.match import Match
 from graphkernel.patterns.terms import broadcast_to, cast, layout_transform, reshape, strided_slice, transpose
+from kernelgen.tensor.types import Attrs, DType, dtype
 
 
 def to_result_shape(found: Match) -> Attrs:

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from graphkernel.errors import TypeRuleError
-from graphkernel.ir.graph import CONSTANT, Builder, Node, Value
-from graphkernel.ir.opdef import OpDef
-from graphkernel.ir.types import Attrs, DType, TensorType
-from graphkernel.ops.shape import BROADCAST_TO
 from graphkernel.patterns.folding import folded, is_foldable
 from graphkernel.patterns.language import Apply, Attributes, Computed, Literal, Rule, Term, Variable
+from kernelgen.tensor.graph import CONSTANT, Builder, Node, Value
+from kernelgen.tensor.operator import Operator
+from kernelgen.tensor.operators.shape import BROADCAST_TO
+from kernelgen.tensor.types import Attrs, DType, TensorType
 
 Binding = Value | Attrs
 
@@ -54,9 +54,9 @@ class Match:
         return self.root.types[0]
 
 
-def makers(rule: Rule) -> frozenset[OpDef]:
+def makers(rule: Rule) -> frozenset[Operator]:
     """The operators that make operands wherever the rule matches: most rules can be passed over for lack of one."""
-    found: set[OpDef] = set()
+    found: set[Operator] = set()
     for pattern in rule.equation.left.args:
         if isinstance(pattern, Apply):
             found.add(pattern.op)

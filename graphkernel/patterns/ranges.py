@@ -15,8 +15,8 @@ from dataclasses import dataclass, field, replace
 import ml_dtypes
 import numpy as np
 
-from graphkernel.ir.graph import Node, Value
-from graphkernel.ir.types import DType, dtype
+from kernelgen.tensor.graph import Node, Value
+from kernelgen.tensor.types import DType, dtype
 
 INFINITY = math.inf
 SLACK = 2.0**-6  # bfloat16 rounds by 2**-9; reductions and approximations add some

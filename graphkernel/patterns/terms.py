@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from graphkernel.ir.opdef import OpDef
-from graphkernel.ops.cast import CAST
-from graphkernel.ops.complex_numbers import C_IMAG, C_REAL, COMPLEX
-from graphkernel.ops.elemwise import EXP, LOG, MAXIMUM, MINIMUM, POW, RECIPROCAL, RSQRT, SQRT
-from graphkernel.ops.layout import LAYOUT_TRANSFORM
-from graphkernel.ops.matmul import BATCH_MATMUL, MATMUL
-from graphkernel.ops.pieces import STRIDED_SLICE
-from graphkernel.ops.reduce import REDUCE_MAX, REDUCE_MIN, REDUCE_SUM
-from graphkernel.ops.select import (
+from graphkernel.patterns.language import Apply, Attributes, Computed, Term, term
+from kernelgen.tensor.operator import Operator
+from kernelgen.tensor.operators.cast import CAST
+from kernelgen.tensor.operators.complex_numbers import C_IMAG, C_REAL, COMPLEX
+from kernelgen.tensor.operators.elemwise import EXP, LOG, MAXIMUM, MINIMUM, POW, RECIPROCAL, RSQRT, SQRT
+from kernelgen.tensor.operators.layout import LAYOUT_TRANSFORM
+from kernelgen.tensor.operators.matmul import BATCH_MATMUL, MATMUL
+from kernelgen.tensor.operators.pieces import STRIDED_SLICE
+from kernelgen.tensor.operators.reduce import REDUCE_MAX, REDUCE_MIN, REDUCE_SUM
+from kernelgen.tensor.operators.select import (
     EQUAL,
     GREATER,
     GREATER_EQUAL,
@@ -24,8 +25,7 @@ from graphkernel.ops.select import (
     NOT_EQUAL,
     SELECT,
 )
-from graphkernel.ops.shape import BROADCAST_TO, RESHAPE, TRANSPOSE
-from graphkernel.patterns.language import Apply, Attributes, Computed, Term, term
+from kernelgen.tensor.operators.shape import BROADCAST_TO, RESHAPE, TRANSPOSE
 
 
 class TermFunction(Protocol):
@@ -36,7 +36,7 @@ class TermFunction(Protocol):
         ...
 
 
-def function(op: OpDef) -> TermFunction:
+def function(op: Operator) -> TermFunction:
     """The function of any operator, for rules on operators without an entry below."""
 
     def apply(*args: Term | float, attributes: Attributes | Computed | None = None) -> Term:

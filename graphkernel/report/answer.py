@@ -7,10 +7,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from graphkernel.decisions import REASONS, Decision
-from graphkernel.escape import line
-from graphkernel.ir.graph import Graph, Node
-from graphkernel.report.counted import counted
-from graphkernel.report.origin import origin_of
+from graphkernel.report.page.counted import counted
+from kernelgen.system.escape import line
+from kernelgen.tensor.graph import Graph, Node
+from kernelgen.tensor.origin import origin_of
 
 ADVICE: Mapping[str, str] = {
     "not-fused-opaque": "nothing; the host library runs it",

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from graphkernel.ir.boxes import is_text, pairs
+from kernelgen.tensor.boxes import is_text, pairs
 
 
 def largest_difference(output: Any, reference: Any) -> float:

@@ -9,13 +9,13 @@ from dataclasses import asdict, dataclass
 
 from graphkernel.decisions import REASONS, Decision
 from graphkernel.errors import GraphKernelError, nearest
-from graphkernel.escape import line
-from graphkernel.ir.graph import Graph
-from graphkernel.ir.names import meant
-from graphkernel.report import html
 from graphkernel.report.answer import Pair, answer
-from graphkernel.report.counted import counted
-from graphkernel.report.origin import made_from, origin_of
+from graphkernel.report.page import html
+from graphkernel.report.page.counted import counted
+from kernelgen.system.escape import line
+from kernelgen.tensor.graph import Graph
+from kernelgen.tensor.names import meant
+from kernelgen.tensor.origin import made_from, origin_of
 
 
 @dataclass(frozen=True, eq=False, repr=False)

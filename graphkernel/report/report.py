@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from graphkernel.escape import line
-from graphkernel.ir.types import Dim
-from graphkernel.report import html
-from graphkernel.report.counted import counted, size_text
+from graphkernel.report.page import html
+from graphkernel.report.page.counted import counted, size_text
+from kernelgen.system.escape import line
+from kernelgen.tensor.types import Dim
 
 if TYPE_CHECKING:
     from graphkernel.report.page.story import Story

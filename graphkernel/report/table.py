@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from io import StringIO
 
-from graphkernel.escape import line
+from kernelgen.system.escape import line
 
 WIDEST = 10_000  # characters of a line in a file: nothing is folded there
 AMOUNT = re.compile(r"([-+]?[0-9][0-9.,]*(e[-+]?[0-9]+)?|inf|nan)( ?([KMGT]?i?B|[mu]?s|%|x))?")

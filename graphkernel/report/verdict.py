@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from graphkernel.ir.boxes import is_text, pairs
-from graphkernel.ir.evaluate import evaluate
-from graphkernel.ir.graph import Graph
-from graphkernel.ir.widened import evaluate_wide
 from graphkernel.report.difference import largest_difference
+from kernelgen.tensor.boxes import is_text, pairs
+from kernelgen.tensor.evaluate import evaluate
+from kernelgen.tensor.graph import Graph
+from kernelgen.tensor.widened import evaluate_wide
 
 Array = np.ndarray[Any, np.dtype[Any]]
 MARGIN = 8.0  # times what rounding does to numpy: other orders of summation, and other functions, round otherwise

@@ -13,22 +13,22 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from graphkernel.errors import InputError, PackageError, RuntimeFailure
-from graphkernel.ir.bind import bind_all
-from graphkernel.ir.boxes import as_array, as_values
-from graphkernel.ir.types import TensorType, is_object
-from graphkernel.runtime.arrays import Array
 from graphkernel.runtime.failures import PASSED_ON, step_failure
-from graphkernel.runtime.frame import Frame, Layout, make_frame
+from graphkernel.runtime.inputs.arrays import Array
+from graphkernel.runtime.inputs.named_inputs import are_named, inputs_of_call
+from graphkernel.runtime.invocation import Frame, Layout, make_frame
 from graphkernel.runtime.memory import HOST, Memory
-from graphkernel.runtime.named_inputs import are_named, inputs_of_call
-from graphkernel.runtime.program import Program
-from graphkernel.runtime.steps import Slots
+from graphkernel.runtime.steps.program import Program
+from graphkernel.runtime.steps.steps import Slots
 from kernelgen.native.openmp import limited
+from kernelgen.tensor.bind import bind_all
+from kernelgen.tensor.boxes import as_array, as_values
+from kernelgen.tensor.types import TensorType, is_object
 
 if TYPE_CHECKING:
-    from graphkernel.ir.graph import Graph
     from graphkernel.report.report import Report
-    from graphkernel.runtime.plan import Plan
+    from graphkernel.runtime.plan.plan import Plan
+    from kernelgen.tensor.graph import Graph
 
 KEPT_SHAPES = 8  # sets of input shapes for which buffers are kept
 

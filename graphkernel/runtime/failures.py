@@ -6,12 +6,12 @@ import re
 from typing import TYPE_CHECKING
 
 from graphkernel.errors import GraphKernelError, RuntimeFailure, said_by
-from graphkernel.runtime.region_step import RegionStep
-from graphkernel.runtime.steps import Step
+from graphkernel.runtime.onnxruntime.region_step import RegionStep
+from graphkernel.runtime.steps.steps import Step
 from kernelgen.errors import BackendUnavailable
 
 if TYPE_CHECKING:
-    from graphkernel.ir.graph import Node
+    from kernelgen.tensor.graph import Node
 
 PASSED_ON = (GraphKernelError, BackendUnavailable, MemoryError)
 """What says enough by itself: errors of ours, a tool that is missing, no memory."""
@@ -35,6 +35,6 @@ def _subject(step: Step, message: str) -> str:
 
 
 def _named(node: Node) -> str:
-    from graphkernel.ops.host import operator_name  # nothing else here needs operators
+    from graphkernel.ops.library.host import operator_name  # nothing else here needs operators
 
     return f"{operator_name(node)} {node.name}"

@@ -11,8 +11,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from kernelgen.object_cache import ENTRIES, UNFINISHED_ENTRIES, read_entry, why_unusable
 from kernelgen.options import cache_dir as cache_folder
+from kernelgen.system.object_cache import ENTRIES, UNFINISHED_ENTRIES, read_entry, why_unusable
 
 __all__ = ["CachedKernel", "cache_folder", "cached_kernels", "owner_of", "too_many", "unfinished", "why_unusable"]
 

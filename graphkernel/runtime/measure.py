@@ -7,11 +7,11 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from graphkernel.ir.bind import bind_all
-from graphkernel.runtime.arrays import Array
 from graphkernel.runtime.executable import Executable
-from graphkernel.runtime.frame import make_frame
-from graphkernel.runtime.steps import Action, KernelStep, Slots, Step, ViewStep
+from graphkernel.runtime.inputs.arrays import Array
+from graphkernel.runtime.invocation import make_frame
+from graphkernel.runtime.steps.steps import Action, KernelStep, Slots, Step, ViewStep
+from kernelgen.tensor.bind import bind_all
 
 LEAST_SECONDS = 2e-3  # of one measurement: a short call is made so often that the clock can tell
 

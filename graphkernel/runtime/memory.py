@@ -8,10 +8,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from graphkernel.runtime.arrays import to_numpy, wrapper_for
-from graphkernel.runtime.buffers import aligned_array, aligned_bytes
-from graphkernel.runtime.program import Program, Segment
-from graphkernel.runtime.steps import Action, Slots
+from graphkernel.runtime.inputs.arrays import to_numpy, wrapper_for
+from graphkernel.runtime.plan.buffers import aligned_array, aligned_bytes
+from graphkernel.runtime.steps.program import Program, Segment
+from graphkernel.runtime.steps.steps import Action, Slots
 
 
 class Memory(Protocol):
@@ -76,11 +76,11 @@ class HostMemory:
         return tuple([(array.shape, array.dtype) for array in inputs])
 
     def take(self, given: object, name: str) -> Any:
-        """See :func:`graphkernel.runtime.arrays.to_numpy`."""
+        """See :func:`graphkernel.runtime.inputs.arrays.to_numpy`."""
         return to_numpy(given, name)
 
     def giver(self, arrays: Sequence[object]) -> Callable[[Any], Any] | None:
-        """See :func:`graphkernel.runtime.arrays.wrapper_for`."""
+        """See :func:`graphkernel.runtime.inputs.arrays.wrapper_for`."""
         return wrapper_for(arrays)
 
     def bytes(self, size: int) -> Any:

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from graphkernel.runtime.buffers import Array
 from graphkernel.runtime.memory import HostMemory
-from graphkernel.runtime.program import Program, Segment
-from graphkernel.runtime.steps import Action, Slots
-from graphkernel.runtime.verify_plan import verify_places
+from graphkernel.runtime.plan.buffers import Array
+from graphkernel.runtime.plan.verify_plan import verify_places
+from graphkernel.runtime.steps.program import Program, Segment
+from graphkernel.runtime.steps.steps import Action, Slots
 
 NAN_BYTE = 0xFF  # all bits set are NaN in every float type
 ODD_BYTE = 0xA5

@@ -10,9 +10,9 @@ import numpy as np
 
 from kernelgen.checker import terms
 from kernelgen.checker.terms import Function
-from kernelgen.dtypes import BOOL, DType
+from kernelgen.composite.scalar_rules import constant, operand_dtypes
 from kernelgen.nest.scalars import SCALARS, Result
-from kernelgen.vocabulary import constant, operand_dtypes
+from kernelgen.tensor.dtypes import BOOL, DType
 
 Array = np.ndarray[Any, Any]  # of Python integers
 
@@ -27,7 +27,7 @@ class Terms:
 
 @dataclass(frozen=True)
 class TermAlgebra:
-    """The :class:`~kernelgen.vocabulary.Algebra` of terms; ``ordered`` as in :mod:`kernelgen.checker.terms`."""
+    """The :class:`~kernelgen.composite.scalar_rules.Algebra` of terms; ``ordered`` as in :mod:`kernelgen.checker.terms`."""
 
     ordered: bool = False
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from kernelgen.checker.run import Checked, check
-from kernelgen.desc import KernelDesc
+from kernelgen.composite.description import KernelDesc
 from kernelgen.nest.nodes import Nest
 from kernelgen.nest.text import show
 

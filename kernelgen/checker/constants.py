@@ -10,10 +10,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from kernelgen.desc import KernelDesc, OpDesc, TensorDesc
-from kernelgen.dtypes import Category
-from kernelgen.meaning.algebra import ArrayAlgebra
-from kernelgen.vocabulary import ELEMENTWISE
+from kernelgen.composite.description import KernelDesc, OpDesc, TensorDesc
+from kernelgen.composite.scalar_rules import ELEMENTWISE
+from kernelgen.semantics.algebra import ArrayAlgebra
+from kernelgen.tensor.dtypes import Category
 
 REPEATED = frozenset(
     {"Reshape", "BroadcastTo", "Transpose", "Tile", "ReduceMax", "ReduceMin", "ReduceAll", "ReduceAny"}

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from kernelgen.checker.terms import TOP
-from kernelgen.desc import KernelDesc, OpDesc
-from kernelgen.desc_axes import normal_axis
-from kernelgen.samples_index import CSR_OPERANDS, INDEX_OPERANDS, index_inputs
+from kernelgen.composite.axes import normal_axis
+from kernelgen.composite.description import KernelDesc, OpDesc
+from kernelgen.samples.index_inputs import CSR_OPERANDS, INDEX_OPERANDS, index_inputs
 
 Data = Mapping[int, tuple[int, ...]]
 """Input position -> the numbers of its elements in row-major order."""

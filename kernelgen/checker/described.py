@@ -16,9 +16,9 @@ from kernelgen.checker.constants import constants_of
 from kernelgen.checker.data import Data, known_data
 from kernelgen.checker.operators import ORDERED, real_value
 from kernelgen.checker.pairs import Pair, Value, complex_value, has_terms, is_complex, real_kind
-from kernelgen.desc import IN_PLACE_OPS, KernelDesc, OpDesc, TensorDesc
-from kernelgen.desc_bind import specialize
-from kernelgen.dtypes import DType
+from kernelgen.composite.bind_sizes import specialize
+from kernelgen.composite.description import IN_PLACE_OPS, KernelDesc, OpDesc, TensorDesc
+from kernelgen.tensor.dtypes import DType
 
 
 def without_terms(desc: KernelDesc) -> str:

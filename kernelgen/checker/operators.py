@@ -15,15 +15,15 @@ import numpy as np
 
 from kernelgen.checker import terms
 from kernelgen.checker.algebra import Array, TermAlgebra, Terms, array
-from kernelgen.desc import OpDesc
-from kernelgen.desc_axes import normal_axis
-from kernelgen.desc_rules import reduced_axes
-from kernelgen.desc_windows import pooled_dims
-from kernelgen.dtypes import FLOAT32, FLOAT64, INT64, UINT64, DType
-from kernelgen.meaning.random import philox
-from kernelgen.meaning.table import MEANINGS
-from kernelgen.samples_index import INDEX_OPERANDS
-from kernelgen.vocabulary import ELEMENTWISE, REDUCTIONS
+from kernelgen.composite.axes import normal_axis
+from kernelgen.composite.description import OpDesc
+from kernelgen.composite.scalar_rules import ELEMENTWISE, REDUCTIONS
+from kernelgen.composite.shape_rules import reduced_axes
+from kernelgen.composite.window_shapes import pooled_dims
+from kernelgen.samples.index_inputs import INDEX_OPERANDS
+from kernelgen.semantics.random import philox
+from kernelgen.semantics.table import MEANINGS
+from kernelgen.tensor.dtypes import FLOAT32, FLOAT64, INT64, UINT64, DType
 
 MOVES = frozenset({
     "Reshape", "ExpandDims", "Squeeze", "Flatten", "EquivFormat", "BroadcastTo", "Transpose", "Tile", "Concat",
@@ -165,7 +165,7 @@ def _pooled(op: OpDesc, operands: Sequence[Terms], algebra: TermAlgebra) -> Term
 
 
 def _standard_normal(op: OpDesc, operands: Sequence[Terms], algebra: TermAlgebra) -> Terms:
-    """StandardNormal: ``sqrt(-2 ln u) cos(2 pi v)`` of Philox's words, see :mod:`kernelgen.meaning.random`."""
+    """StandardNormal: ``sqrt(-2 ln u) cos(2 pi v)`` of Philox's words, see :mod:`kernelgen.semantics.random`."""
     shape = tuple(int(dim) for dim in op.output.shape)  # pyright: ignore[reportArgumentType]  # specialised
     first, second, _, _ = philox(np.arange(math.prod(shape), dtype=np.uint64), op.attrs.int("seed", 0))
     wide = FLOAT64 if op.output.dtype == FLOAT64 else FLOAT32

@@ -14,8 +14,8 @@ import numpy as np
 
 from kernelgen.checker.algebra import TermAlgebra, Terms
 from kernelgen.checker.operators import KNOWN_OPERANDS, MOVES, has_real_terms, real_value
-from kernelgen.desc import OpDesc, TensorDesc
-from kernelgen.dtypes import COMPLEX64, FLOAT32, FLOAT64, Category, DType
+from kernelgen.composite.description import OpDesc, TensorDesc
+from kernelgen.tensor.dtypes import COMPLEX64, FLOAT32, FLOAT64, Category, DType
 
 
 @dataclass(frozen=True)

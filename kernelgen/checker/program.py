@@ -13,8 +13,6 @@ from typing import cast
 from kernelgen.checker import terms
 from kernelgen.checker.terms import Function
 from kernelgen.checker.trace import Memory, Trace
-from kernelgen.dims import Dim, Sym
-from kernelgen.dtypes import BOOL
 from kernelgen.errors import NestError
 from kernelgen.nest.nodes import (
     Accumulate,
@@ -43,6 +41,8 @@ from kernelgen.nest.nodes import (
     Var,
 )
 from kernelgen.nest.text import show_statement
+from kernelgen.tensor.dims import Dim, Sym
+from kernelgen.tensor.dtypes import BOOL
 
 OPERATORS = {IndexOp.ADD: "+", IndexOp.SUB: "-", IndexOp.MUL: "*", IndexOp.DIV: "//", IndexOp.MOD: "%"}
 KNOWN_OPERATORS = {

@@ -16,14 +16,14 @@ from kernelgen.checker.faults import CHECKS, WHOLE_RUN, Fault, Found
 from kernelgen.checker.operators import KNOWN_OPERANDS, Unknown
 from kernelgen.checker.program import Program, program
 from kernelgen.checker.trace import Memory, OutOfSteps, Trace
-from kernelgen.desc import KernelDesc
-from kernelgen.desc_bind import specialize
-from kernelgen.dims import evaluate
+from kernelgen.composite.bind_sizes import specialize
+from kernelgen.composite.description import KernelDesc
 from kernelgen.errors import NestError
 from kernelgen.nest.nodes import Accumulate, Buffer, Nest, Space, Store
 from kernelgen.nest.text import show_statement
 from kernelgen.nest.verify import verify
 from kernelgen.nest.walk import statements
+from kernelgen.tensor.dims import evaluate
 
 STEPS = 100_000
 """Loop iterations and accesses of one run."""

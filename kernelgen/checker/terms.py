@@ -19,8 +19,8 @@ import operator
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from kernelgen.dtypes import BOOL, UINT64, Category, DType
 from kernelgen.nest.scalars import SCALARS
+from kernelgen.tensor.dtypes import BOOL, UINT64, Category, DType
 
 TOP = 2**64 - 1
 KNOWN = 2**33  # integers of less are known

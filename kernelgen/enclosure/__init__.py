@@ -2,7 +2,7 @@
 
 This is running error analysis on the very inputs of a run: operands are known up to the roundings before them, an
 operator maps their ranges, and its own rounding is added in units in the last place. The formulas are written from the
-operators' definitions; those of the code generator (:mod:`kernelgen.vocabulary`) are not used.
+operators' definitions; those of the code generator (:mod:`kernelgen.composite.scalar_rules`) are not used.
 
 Reading order: interval (a range for every element; ranges that say nothing), rounding (data types and units in the last
 place), arithmetic, functions, conditions, integers, complexes (scalar operators), sums (the roundings of many terms), reduced

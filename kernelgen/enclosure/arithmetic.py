@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from kernelgen.dtypes import FLOAT16, DType
 from kernelgen.enclosure.interval import Array, Interval, forgotten, settled
 from kernelgen.enclosure.rounding import rounded
+from kernelgen.tensor.dtypes import FLOAT16, DType
 
 
 def add(x: Interval, y: Interval, kind: DType) -> Interval:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from kernelgen.dtypes import COMPLEX64, FLOAT32, FLOAT64, DType
 from kernelgen.enclosure.arithmetic import add, divide, multiply, negated, square, subtract
 from kernelgen.enclosure.interval import Array, Interval
+from kernelgen.tensor.dtypes import COMPLEX64, FLOAT32, FLOAT64, DType
 
 Parts = tuple[Interval, Interval]
 

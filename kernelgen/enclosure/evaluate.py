@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from kernelgen.desc import IN_PLACE_OPS, KernelDesc, OpDesc, TensorDesc
-from kernelgen.desc_bind import bind, specialize
-from kernelgen.dtypes import BOOL, COMPLEX64, FLOAT32, Category, DType
+from kernelgen.composite.bind_sizes import bind, specialize
+from kernelgen.composite.description import IN_PLACE_OPS, KernelDesc, OpDesc, TensorDesc
 from kernelgen.enclosure.arithmetic import square
 from kernelgen.enclosure.complexes import joined, parts_of
 from kernelgen.enclosure.conditions import condition
@@ -17,7 +16,8 @@ from kernelgen.enclosure.interval import Array, Interval
 from kernelgen.enclosure.rounding import rounded
 from kernelgen.enclosure.table import RULES
 from kernelgen.errors import UnsupportedError
-from kernelgen.meaning.reference import shaped
+from kernelgen.semantics.reference import shaped
+from kernelgen.tensor.dtypes import BOOL, COMPLEX64, FLOAT32, Category, DType
 
 
 def enclose(desc: KernelDesc, inputs: Sequence[Array]) -> list[Interval]:

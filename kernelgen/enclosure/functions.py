@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from kernelgen.dtypes import BFLOAT16, FLOAT16, DType
 from kernelgen.enclosure.arithmetic import absolute
 from kernelgen.enclosure.interval import Array, Interval, forgotten, settled
 from kernelgen.enclosure.rounding import inexact, rounded, widened
+from kernelgen.tensor.dtypes import BFLOAT16, FLOAT16, DType
 
 ULPS: Mapping[str, float] = {
     "Exp": 3, "Expm1": 4, "Log": 3, "Log1p": 4, "Tanh": 4, "Erf": 4, "Sin": 4, "Cos": 4, "Tan": 6, "Sinh": 4, "Cosh": 4,

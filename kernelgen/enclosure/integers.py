@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from kernelgen.dtypes import DType
 from kernelgen.enclosure.interval import Array, Interval
+from kernelgen.tensor.dtypes import DType
 
 
 def on_integers(compute: Callable[..., Any], operands: Sequence[Interval], kind: DType) -> Interval:

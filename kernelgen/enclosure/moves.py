@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from kernelgen.desc import OpDesc
+from kernelgen.composite.description import OpDesc
 from kernelgen.enclosure.interval import Array, Interval
-from kernelgen.meaning.table import MEANINGS
+from kernelgen.semantics.table import MEANINGS
 
 MOVES: frozenset[str] = frozenset({
     "Reshape", "ExpandDims", "Squeeze", "Flatten", "EquivFormat", "BroadcastTo", "Transpose", "Tile", "Concat", "Split",

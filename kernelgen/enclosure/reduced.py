@@ -8,15 +8,15 @@ from math import prod
 
 import numpy as np
 
-from kernelgen.desc import OpDesc
-from kernelgen.desc_axes import normal_axis, reduced_axes
-from kernelgen.dtypes import COMPLEX64, FLOAT32, FLOAT64, Category, DType
+from kernelgen.composite.axes import normal_axis, reduced_axes
+from kernelgen.composite.description import OpDesc
 from kernelgen.enclosure.arithmetic import add, divide, multiply, subtract
 from kernelgen.enclosure.complexes import joined, parts_of
 from kernelgen.enclosure.interval import Array, Interval, forgotten
 from kernelgen.enclosure.sums import multiplied, product_of, summed
 from kernelgen.errors import UnsupportedError
-from kernelgen.meaning.table import MEANINGS
+from kernelgen.semantics.table import MEANINGS
+from kernelgen.tensor.dtypes import COMPLEX64, FLOAT32, FLOAT64, Category, DType
 
 Rule = Callable[[Sequence[Interval], OpDesc], Interval]
 

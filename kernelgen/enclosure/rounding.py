@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from kernelgen.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, DType
 from kernelgen.enclosure.interval import Array, Interval
+from kernelgen.tensor.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, DType
 
 UNIT = {FLOAT16: 2.0**-10, BFLOAT16: 2.0**-7, FLOAT32: 2.0**-23, FLOAT64: 2.0**-52}
 """Data type -> the distance of 1 and the next number: a unit in the last place of 1."""

@@ -14,9 +14,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from kernelgen.dtypes import FLOAT32, FLOAT64, DType
 from kernelgen.enclosure.interval import Array, Interval, forgotten
 from kernelgen.enclosure.rounding import LARGEST, TINY, UNIT, rounded, widened
+from kernelgen.tensor.dtypes import FLOAT32, FLOAT64, DType
 
 SPREAD = 6.0
 EXACT = 2.0**24

@@ -7,8 +7,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from kernelgen.desc import OpDesc
-from kernelgen.dtypes import FLOAT64, Category, DType, dtype
+from kernelgen.composite.description import OpDesc
 from kernelgen.enclosure import arithmetic, conditions, functions, reduced
 from kernelgen.enclosure.complexes import joined, on_complex, parts_of
 from kernelgen.enclosure.integers import on_integers
@@ -16,7 +15,8 @@ from kernelgen.enclosure.interval import Interval
 from kernelgen.enclosure.moves import MOVES, moved
 from kernelgen.enclosure.rounding import rounded
 from kernelgen.errors import UnsupportedError
-from kernelgen.meaning.table import MEANINGS
+from kernelgen.semantics.table import MEANINGS
+from kernelgen.tensor.dtypes import FLOAT64, Category, DType, dtype
 
 Rule = Callable[[Sequence[Interval], OpDesc], Interval | tuple[Interval, ...]]
 OnFloats = Callable[[Sequence[Interval], DType], Interval]

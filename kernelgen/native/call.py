@@ -10,10 +10,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from kernelgen.desc_bind import bind
-from kernelgen.dims import evaluate
+from kernelgen.composite.bind_sizes import bind
 from kernelgen.errors import ArgumentError
 from kernelgen.native.signature import Described, Signature
+from kernelgen.tensor.dims import evaluate
 
 
 class Entry(Protocol):

@@ -14,8 +14,8 @@ from functools import cached_property
 from typing import NamedTuple
 
 from kernelgen.errors import CodegenError
-from kernelgen.limits import LIMITS
 from kernelgen.native.code import CELL, PAGE, Code
+from kernelgen.system.limits import LIMITS
 
 _IDENTITY = b"\x7fELF\x02\x01\x01"  # 64 bits, little-endian
 _RELOCATABLE, _X86_64 = 1, 62

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from kernelgen.dims import solve
 from kernelgen.errors import ArgumentError
 from kernelgen.native.library import Library
 from kernelgen.native.signature import Argument
 from kernelgen.native.team import Team
 from kernelgen.native.wrapper import OVERLAP, fast_function
+from kernelgen.tensor.dims import solve
 
 ENTRY = "kernel"
 """The name of a kernel's function in its machine code."""

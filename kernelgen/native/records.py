@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 from typing import NamedTuple
 
-from kernelgen.dims import Shape, parse_dim
-from kernelgen.dtypes import dtype
 from kernelgen.errors import ArgumentError, CodegenError
 from kernelgen.native.call import NativeKernel
 from kernelgen.native.code import Code
@@ -15,6 +13,8 @@ from kernelgen.native.mapped import load_code
 from kernelgen.native.signature import Argument, Signature
 from kernelgen.native.team import Team
 from kernelgen.native.wrapper import caller_of
+from kernelgen.tensor.dims import Shape, parse_dim
+from kernelgen.tensor.dtypes import dtype
 
 
 class CodeRecord(NamedTuple):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
-from kernelgen.dims import Shape, symbols_of
-from kernelgen.dtypes import DType
+from kernelgen.tensor.dims import Shape, symbols_of
+from kernelgen.tensor.dtypes import DType
 
 
 class Described(Protocol):
-    """An array that a kernel is given, or gives: :class:`kernelgen.desc.TensorDesc` has more."""
+    """An array that a kernel is given, or gives: :class:`kernelgen.composite.description.TensorDesc` has more."""
 
     @property
     def name(self) -> str:

@@ -22,8 +22,8 @@ from kernelgen.native.code import Code
 from kernelgen.native.library import Library, function_address
 from kernelgen.native.mapped import load_code
 from kernelgen.native.openmp import NO_OPENMP, OpenMP, runtime
-from kernelgen.notices import warn_once
-from kernelgen.task_limits import startable
+from kernelgen.system.notices import warn_once
+from kernelgen.system.task_limits import startable
 
 _PARALLEL = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint)
 _START = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int)
@@ -50,7 +50,7 @@ def team_of(code: Code) -> Team:
 def made_team(library: Library, openmp: OpenMP | None, limit: int) -> Team:
     """One of at most ``limit`` threads of a library of OpenMP; without such a library, of the calling thread.
 
-    ``library`` has the functions :data:`EXPORTS` of :mod:`kernelgen.targets.cpu.team`.
+    ``library`` has the functions :data:`EXPORTS` of :mod:`kernelgen.targets.cpu.runtime.team`.
     """
     functions = {
         "GOMP_parallel": library.addresses["run_region"],

@@ -1,6 +1,6 @@
 """Kernels as Python functions that cost a tenth of a microsecond to call: the tables that their machine code reads.
 
-The code is of :mod:`kernelgen.targets.cpu.wrapper_ir`, which says what the fields of a table mean.
+The code is of :mod:`kernelgen.targets.cpu.runtime.wrapper_ir`, which says what the fields of a table mean.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from kernelgen.dims import Dim, Sym
 from kernelgen.errors import ArgumentError
 from kernelgen.native.code import Code
 from kernelgen.native.library import Library, function_address
 from kernelgen.native.mapped import load_code
 from kernelgen.native.signature import Argument
+from kernelgen.tensor.dims import Dim, Sym
 
 METH_FASTCALL = 0x80
 CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x100, 0x400

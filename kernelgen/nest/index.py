@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
-from kernelgen.dims import Dim, Sym
 from kernelgen.nest.nodes import Call, Expr, Index, IndexBinary, IndexOp, IndexValue, Load, Num, Ref, ValueIndex, Var
+from kernelgen.tensor.dims import Dim, Sym
 
 
 def add(left: Index, right: Index) -> Index:

@@ -15,8 +15,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from kernelgen.dims import Shape
-from kernelgen.dtypes import DType
+from kernelgen.tensor.dims import Shape
+from kernelgen.tensor.dtypes import DType
 
 # ---------------------------------------------------------------- index expressions (int64, exact)
 

@@ -16,7 +16,6 @@ An index that data decides is ``@v0``.
 
 from __future__ import annotations
 
-from kernelgen.dtypes import FLOAT32
 from kernelgen.nest.nodes import (
     Accumulate,
     Alloc,
@@ -55,6 +54,7 @@ from kernelgen.nest.nodes import (
     ValueIndex,
     Var,
 )
+from kernelgen.tensor.dtypes import FLOAT32
 
 INFIX = {
     "add": "+", "sub": "-", "mul": "*", "div": "/", "floor_div": "//", "floor_mod": "%",

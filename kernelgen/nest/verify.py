@@ -26,8 +26,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import NoReturn
 
-from kernelgen.dims import product, symbols_of
-from kernelgen.dtypes import BFLOAT16, BOOL, FLOAT16, FLOAT32, UINT32, DType
 from kernelgen.errors import NestError
 from kernelgen.nest.index import values, variables
 from kernelgen.nest.nodes import (
@@ -68,6 +66,8 @@ from kernelgen.nest.nodes import (
 from kernelgen.nest.scalars import REDUCTIONS, SCALARS, Result
 from kernelgen.nest.text import show_expression, show_statement
 from kernelgen.nest.walk import statements, vector_loop_of
+from kernelgen.tensor.dims import product, symbols_of
+from kernelgen.tensor.dtypes import BFLOAT16, BOOL, FLOAT16, FLOAT32, UINT32, DType
 
 
 def verify(nest: Nest) -> None:

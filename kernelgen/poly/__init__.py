@@ -1,7 +1,8 @@
-"""The polyhedral room, the only one that imports islpy.
+"""The polyhedral room, the only one that imports islpy: a description becomes a scop, a schedule, a proved loop nest.
 
-Reading order: scop, text, contexts; axes, pairing, lower (operators as statements, a room of its own), build; classes, fold;
-partition, group, owners, privatise; pairs, relations; reuse, align, schedule; tree, follow, blocks, map_cpu, map_gpu
-(with widths), map_ascend, apply; proof; astgen; loops (the story in one function); size_products, sites, wholes, moments,
-order, landing, races, alignment, room (proofs about the grids of a GPU).
+Rooms: grouping, lower, mapping, model, proof, schedule.
+Reading order: build_scop, lower_scop.
+
+Rooms: grouping, lower, mapping, model, proof, schedule.
+Reading order: build_scop, lower_scop.
 """

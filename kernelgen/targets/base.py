@@ -8,9 +8,9 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
+from kernelgen.machines.device_features import Abilities
 from kernelgen.native.call import Entry
 from kernelgen.native.signature import Argument
-from kernelgen.nest.abilities import Abilities
 from kernelgen.nest.nodes import Nest, Space
 from kernelgen.plan import CodePlan, CpuPlan
 

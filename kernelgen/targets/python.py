@@ -14,9 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelgen.dtypes import BFLOAT16, FLOAT16, DType, dtype
 from kernelgen.errors import CodegenError
-from kernelgen.identifiers import beside, comment
 from kernelgen.nest.index import from_dim
 from kernelgen.nest.nodes import (
     Accumulate,
@@ -42,7 +40,9 @@ from kernelgen.nest.nodes import (
     Var,
 )
 from kernelgen.nest.scalars import SCALARS, Result
+from kernelgen.system.identifiers import beside, comment
 from kernelgen.targets.base import Entry, Target
+from kernelgen.tensor.dtypes import BFLOAT16, FLOAT16, DType, dtype
 
 _TAKEN = frozenset({*keyword.kwlist, *dir(builtins), "np", "call", "dtypes", "inf", "nan", "kernel"})
 _INDEX_OPERATORS = {IndexOp.ADD: "+", IndexOp.SUB: "-", IndexOp.MUL: "*", IndexOp.DIV: "//", IndexOp.MOD: "%"}

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from kernelgen.desc import IN_PLACE_OPS, KernelDesc
-from kernelgen.dtypes import BFLOAT16, FLOAT16, DType
+from kernelgen.composite.description import IN_PLACE_OPS, KernelDesc
+from kernelgen.tensor.dtypes import BFLOAT16, FLOAT16, DType
 
 Array = np.ndarray[Any, Any]
 

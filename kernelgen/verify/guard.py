@@ -11,12 +11,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from kernelgen.desc import KernelDesc
+from kernelgen.composite.description import KernelDesc
 from kernelgen.kernel import Kernel
 from kernelgen.verify.compare import compare
-from kernelgen.verify.diary import Diary
-from kernelgen.verify.fences import Array, Fenced, Placement, placements
+from kernelgen.verify.guard_pages import Array, Fenced, Placement, placements
 from kernelgen.verify.record import Record, Status
+from kernelgen.verify.worker_diary import Diary
 
 
 def guarded(record: Record, kernel: Kernel, inputs: Sequence[Array], outputs: Sequence[Array], diary: Diary) -> Record:

@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 from itertools import product
 from types import MappingProxyType
 
-from kernelgen.desc import KernelDesc
+from kernelgen.composite.description import KernelDesc
 from kernelgen.errors import UnsupportedError
 from kernelgen.kernel import Kernel
 from kernelgen.nest import features
-from kernelgen.samples import bind_symbols
-from kernelgen.samples_scale import argument_bytes, shrink
+from kernelgen.samples.inputs import bind_symbols
+from kernelgen.samples.smaller_shapes import argument_bytes, shrink
 from kernelgen.targets.base import FeaturedEntry
 from kernelgen.verify.record import Record, Status
 

@@ -11,10 +11,10 @@ from multiprocessing.context import SpawnProcess
 from pathlib import Path
 
 from kernelgen import options
-from kernelgen.targets.cpu.faults import STATUS, report_faults
-from kernelgen.verify.diary import Diary
-from kernelgen.verify.one import BYTE_LIMIT, verify_file
+from kernelgen.targets.cpu.runtime.faults import STATUS, report_faults
 from kernelgen.verify.record import Record, failed
+from kernelgen.verify.verify_one import BYTE_LIMIT, verify_file
+from kernelgen.verify.worker_diary import Diary
 
 START_SECONDS = 60.0
 """A worker that has not started after this has failed."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from kernelgen.dtypes import DType, dtype
+from kernelgen.tensor.dtypes import DType, dtype
 
 Array = np.ndarray
 SPECIAL = (0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.0, -2.0, np.inf, -np.inf, np.nan)

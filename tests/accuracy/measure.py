@@ -10,7 +10,7 @@ import mpmath
 import numpy as np
 
 import graphkernel as gk
-from kernelgen.dtypes import dtype
+from kernelgen.tensor.dtypes import dtype
 from tests.accuracy.arguments import Array, arguments, mantissa_bits
 from tests.accuracy.functions import Function
 

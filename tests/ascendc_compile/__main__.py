@@ -20,8 +20,9 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from kernelgen import cores, options
+from kernelgen import options
 from kernelgen.__main__ import described_files
+from kernelgen.system import cores
 from tests.ascendc_compile.kernels import Checked, check
 from tests.mutants.report import spread
 

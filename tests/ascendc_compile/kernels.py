@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import kernelgen
-from kernelgen.desc_json import load_desc
+from kernelgen.composite.read import load_desc
 from kernelgen.errors import UnsupportedError
 from tests.ascendc_compile.compiler import errors_of
 from tests.random_kernels.pool import Job, sample_of

@@ -16,9 +16,9 @@ from benchmarks.gpu.cases import CASES, GpuCase
 from benchmarks.gpu.contestants import CAPTURED, OURS
 from benchmarks.gpu.correctness import catalogue, every
 from benchmarks.gpu.run import Request, summary, table_line
-from kernelgen.desc_json import load_desc
+from kernelgen.composite.read import load_desc
 from kernelgen.errors import BackendUnavailable
-from kernelgen.targets.gpu.nvrtc import version
+from kernelgen.targets.gpu.launch.nvrtc import version
 from tests.support import fake_cupy
 from tests.support.sources import ROOT
 

@@ -14,9 +14,9 @@ from kernel_examples import softmax
 from benchmarks.gpu import compiles
 from benchmarks.gpu.compiles import ARCHS, OTHERS, SHARED, Task, compiled, faults, lines
 from benchmarks.gpu.descriptions import Amount, distinct
-from kernelgen.desc_write import dump_desc
+from kernelgen.composite.write import dump_desc
 from kernelgen.errors import BackendUnavailable, CodegenError
-from kernelgen.targets.gpu.nvrtc import version
+from kernelgen.targets.gpu.launch.nvrtc import version
 from tests.support.sources import ROOT
 
 FITS = {"registers": 32, "shared": 0, "stack": 0, "spilled": 0, "calls": False, "seconds": 0.1}

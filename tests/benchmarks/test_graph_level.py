@@ -14,7 +14,7 @@ from benchmarks import networks, scale
 from benchmarks.networks import Launches
 from benchmarks.peers.saved_graph import launches
 from graphkernel import ops
-from graphkernel.ir.graph import Graph, Node, Value, keep
+from kernelgen.tensor.graph import Graph, Node, Value, keep
 from tests.support.sources import ROOT
 
 SAVED = """\

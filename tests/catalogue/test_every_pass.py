@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 
 from graphkernel.declarations import builtin_catalogue
-from graphkernel.hooks import SameNumbers, Verify
-from graphkernel.ir.graph import Graph
-from graphkernel.ir.text import parse
 from graphkernel.ops import OPS
 from graphkernel.options import Options
 from graphkernel.passes.base import Pass, Step, run_steps
 from graphkernel.pipeline import steps_for
+from graphkernel.step_hooks import SameNumbers, Verify
+from kernelgen.tensor.graph import Graph
+from kernelgen.tensor.text import parse
 from tests.support.random_programs import programs
 
 Program = tuple[Graph, list[np.ndarray[Any, Any]]]

@@ -13,11 +13,11 @@ from graphkernel.declarations import builtin_catalogue
 from graphkernel.errors import TypeRuleError
 from graphkernel.expanders.base import Declined, Expander, expand, expander
 from graphkernel.expanders.lists import ANCESTOR, OURS, expand_ops
-from graphkernel.ir.evaluate import evaluate
-from graphkernel.ir.graph import Builder, Graph, Node, Value
-from graphkernel.ir.types import Attrs, parse_type
-from graphkernel.ir.verify import verify
 from graphkernel.ops import OPS, Tensor
+from kernelgen.tensor.evaluate import evaluate
+from kernelgen.tensor.graph import Builder, Graph, Node, Value
+from kernelgen.tensor.types import Attrs, parse_type
+from kernelgen.tensor.verify import verify
 from tests.support.operator_samples import Case, cases
 from tests.support.operator_values import Values, hard, mixed, positive
 

@@ -12,9 +12,9 @@ from onnx.reference import ReferenceEvaluator
 from graphkernel import ops
 from graphkernel.declarations import builtin_catalogue
 from graphkernel.expanders.base import Declined, expand
-from graphkernel.ir.evaluate import evaluate
-from graphkernel.ir.graph import Builder, Graph
-from graphkernel.ir.types import Attrs, TensorType, dtype
+from kernelgen.tensor.evaluate import evaluate
+from kernelgen.tensor.graph import Builder, Graph
+from kernelgen.tensor.types import Attrs, TensorType, dtype
 
 EXPANDERS = {entry.name: entry for entry in builtin_catalogue().expanders}
 X, ROW = (3, 4, 5), (5,)

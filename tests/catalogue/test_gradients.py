@@ -16,10 +16,10 @@ from graphkernel.expanders.lists import expand_ops
 from graphkernel.frontends import differentiate
 from graphkernel.gradients.base import Application, Cotangents, Gradient
 from graphkernel.gradients.reverse import Rules
-from graphkernel.ir.graph import Builder, Graph
-from graphkernel.ir.types import Sym
-from graphkernel.ir.verify import verify
 from graphkernel.ops import OPS, Tensor
+from kernelgen.tensor.graph import Builder, Graph
+from kernelgen.tensor.types import Sym
+from kernelgen.tensor.verify import verify
 from tests.support.gradient_checks import DIFFERENTIABLE_TYPES, STEP, agree, points
 from tests.support.operator_samples import Case, cases
 

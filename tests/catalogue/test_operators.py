@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 
 from graphkernel.errors import TypeRuleError
-from graphkernel.ir.evaluate import evaluate
-from graphkernel.ir.graph import Builder, Graph
-from graphkernel.ir.opdef import Kind, OpDef
-from graphkernel.ir.text import parse
-from graphkernel.ir.types import Attrs, AttrValue, Category, Sym, TensorType, dtype
-from graphkernel.ir.verify import verify
 from graphkernel.ops import OPS
-from graphkernel.ops.families import Array, declare
-from graphkernel.ops.type_rules import same_as_first
+from kernelgen.tensor.evaluate import evaluate
+from kernelgen.tensor.graph import Builder, Graph
+from kernelgen.tensor.operator import Kind, Operator
+from kernelgen.tensor.operators.families import Array, declare
+from kernelgen.tensor.operators.type_rules import same_as_first
+from kernelgen.tensor.text import parse
+from kernelgen.tensor.types import Attrs, AttrValue, Category, Sym, TensorType, dtype
+from kernelgen.tensor.verify import verify
 from tests.support.operator_samples import Case, bound, cases
 from tests.support.operator_values import Values, hard, mixed, positive
 
@@ -25,29 +25,29 @@ JUMPS = {"FloorDiv", "FloorMod", "Mod", "DivMod"}  # a last bit of the quotient 
 
 
 @pytest.fixture(params=OPS)
-def op(request: pytest.FixtureRequest) -> OpDef:
+def op(request: pytest.FixtureRequest) -> Operator:
     return OPS[request.param]
 
 
-def test_some_case_is_accepted(op: OpDef) -> None:
+def test_some_case_is_accepted(op: Operator) -> None:
     assert list(cases(op)), f"{op.name} needs a line in SAMPLES that its type rule accepts"
 
 
 @pytest.mark.parametrize("values", ALL_VALUES)
-def test_the_type_rule_agrees_with_the_meaning(op: OpDef, values: Values) -> None:
+def test_the_type_rule_agrees_with_the_meaning(op: Operator, values: Values) -> None:
     for case in cases(op):
         promised = [(type_.shape, type_.dtype.numpy) for type_ in op.infer(case.bound, case.attrs)]
         given = [(result.shape, result.dtype) for result in case.results(case.arrays(values))]
         assert given == promised, case
 
 
-def test_symbolic_shapes_give_what_static_ones_do(op: OpDef) -> None:
+def test_symbolic_shapes_give_what_static_ones_do(op: Operator) -> None:
     for case in cases(op):
         symbolic = op.infer(case.types, case.sample.attrs)
         assert tuple(bound(type_) for type_ in symbolic) == op.infer(case.bound, case.attrs), case
 
 
-def test_one_operator_as_a_graph(op: OpDef) -> None:
+def test_one_operator_as_a_graph(op: Operator) -> None:
     """It verifies, its text reads back, and evaluating it gives the meaning."""
     for case in cases(op):
         graph = as_graph(case)
@@ -67,7 +67,7 @@ def as_graph(case: Case) -> Graph:
 
 
 @pytest.mark.parametrize("values", [positive, mixed])
-def test_float64_gives_nearly_the_same(op: OpDef, values: Values) -> None:
+def test_float64_gives_nearly_the_same(op: Operator, values: Values) -> None:
     for case in cases(op):
         wide = widened(case)
         if wide is None or op.name in JUMPS:
@@ -79,7 +79,7 @@ def test_float64_gives_nearly_the_same(op: OpDef, values: Values) -> None:
 
 
 @pytest.mark.parametrize("values", ALL_VALUES)
-def test_narrow_floats_are_rounded_once(op: OpDef, values: Values) -> None:
+def test_narrow_floats_are_rounded_once(op: Operator, values: Values) -> None:
     """float16 computes as float32 does, infinities and NaN included."""
     for case in cases(op):
         types = op.infer(case.bound, case.attrs)
@@ -144,7 +144,7 @@ def test_a_result_that_depends_on_the_data_type_is_found() -> None:
         test_float64_gives_nearly_the_same(faulty(by_type), mixed)
 
 
-def faulty(meaning: object) -> OpDef:
+def faulty(meaning: object) -> Operator:
     return declare("Abs", Kind.ELEMWISE, 1, same_as_first(), meaning)  # pyright: ignore[reportArgumentType]
 
 

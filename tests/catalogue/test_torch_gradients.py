@@ -11,9 +11,9 @@ import pytest
 import graphkernel as gk
 from graphkernel import ops
 from graphkernel.declarations import builtin_catalogue
-from graphkernel.ir.graph import Builder, Graph
-from graphkernel.ir.types import Attrs, TensorType, dtype
 from graphkernel.ops import OPS
+from kernelgen.tensor.graph import Builder, Graph
+from kernelgen.tensor.types import Attrs, TensorType, dtype
 from tests.support.sources import ROOT
 
 FACTS = json.loads((ROOT / "tests" / "facts" / "torch_gradients.json").read_text())["facts"]

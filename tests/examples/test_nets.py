@@ -11,7 +11,7 @@ import pytest
 
 import graphkernel as gk
 from examples import export_minilm_onnx, minilm, resnet50
-from graphkernel.frontends.onnx import import_onnx
+from graphkernel.frontends.onnx.importer import import_onnx
 from graphkernel.report.difference import largest_difference
 from tests.support.onnx_models import run_onnxruntime
 

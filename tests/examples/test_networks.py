@@ -15,12 +15,12 @@ from examples.networks.training import Loss, gradient_graph, training_step
 from examples.networks.weights import Specs, draw
 from graphkernel import ops
 from graphkernel.frontends.trace import spec
-from graphkernel.ir.graph import Graph
-from graphkernel.ir.types import TensorType
-from graphkernel.ir.verify import verify
 from graphkernel.report.difference import largest_difference
-from graphkernel.runtime.host import NumpyHost
-from graphkernel.runtime.regions import OnnxRuntimeHost
+from graphkernel.runtime.onnxruntime.regions import OnnxRuntimeHost
+from graphkernel.runtime.steps.host import NumpyHost
+from kernelgen.tensor.graph import Graph
+from kernelgen.tensor.types import TensorType
+from kernelgen.tensor.verify import verify
 from tests.support.plan_runs import by_meaning, fault
 
 

@@ -7,8 +7,8 @@ from random import Random
 from typing import Any
 
 from kernelgen import errors
-from kernelgen.desc_json import load_desc
-from kernelgen.desc_write import dump_desc
+from kernelgen.composite.read import load_desc
+from kernelgen.composite.write import dump_desc
 from tests.fuzz.fuzzer import Fuzzer
 from tests.fuzz.mutate import document, shorter, text
 from tests.fuzz.outcome import PASSED, Kind, Outcome, internal

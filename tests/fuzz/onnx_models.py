@@ -15,8 +15,8 @@ from onnx import ModelProto, NodeProto
 
 import graphkernel as gk
 from graphkernel.errors import FrontendError, GraphKernelError
-from graphkernel.frontends.onnx import import_onnx
-from graphkernel.ir.graph import Graph
+from graphkernel.frontends.onnx.importer import import_onnx
+from kernelgen.tensor.graph import Graph
 from tests.fuzz.fuzzer import Fuzzer
 from tests.fuzz.models import sample as samples
 from tests.fuzz.models.compare import differs

@@ -18,11 +18,11 @@ import numpy as np
 
 from graphkernel import ops
 from graphkernel.errors import TypeRuleError
-from graphkernel.ir.bind import concrete_shape
-from graphkernel.ir.graph import Alias, Builder, Graph, Node, Value
-from graphkernel.ir.types import Dim, TensorType, dtype, sym
 from graphkernel.ops import OPS, Tensor
-from graphkernel.runtime.regions import OnnxRuntimeHost
+from graphkernel.runtime.onnxruntime.regions import OnnxRuntimeHost
+from kernelgen.tensor.bind import concrete_shape
+from kernelgen.tensor.graph import Alias, Builder, Graph, Node, Value
+from kernelgen.tensor.types import Dim, TensorType, dtype, sym
 from tests.support.plan_runs import by_meaning, fault
 
 DATA_TYPES = (

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from graphkernel.cluster.model import MODELS
 from graphkernel.cluster.ops_lists import cluster_ops
+from graphkernel.cluster.split_models import MODELS
 from graphkernel.declarations import builtin_catalogue
 from graphkernel.expanders.lists import expand_ops
 from graphkernel.ops import OPS

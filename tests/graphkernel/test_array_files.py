@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from graphkernel.array_files import MAGIC, read_arrays
 from graphkernel.errors import FrontendError
+from graphkernel.system.array_files import MAGIC, read_arrays
 
 
 def header(shape: tuple[int, ...], kind: str = "<f4") -> bytes:

@@ -10,8 +10,8 @@ import pytest
 
 import graphkernel as gk
 from graphkernel import ops
-from graphkernel.ir.graph import Graph
-from graphkernel.ops.tensor import Tensor
+from graphkernel.ops.tensor.tensor import Tensor
+from kernelgen.tensor.graph import Graph
 
 X, W, Y = ("M", 64), (64, 96), ("M", 96)
 HEADS, KEYS, MASK = (2, 4, 16, 32), (2, 4, 16, 32), (2, 1, 1, 16)

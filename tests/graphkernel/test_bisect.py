@@ -13,12 +13,12 @@ from graphkernel import ops
 from graphkernel.bisect import bisect
 from graphkernel.declarations import builtin_catalogue
 from graphkernel.frontends.trace import spec, trace
-from graphkernel.ir.graph import Builder, Graph
 from graphkernel.ops import Tensor
-from graphkernel.ops.elemwise import EXP
 from graphkernel.options import Options
 from graphkernel.passes.base import Context, Pass, Place
 from graphkernel.patterns.language import Rewrite, Safety, Term, rewrite, rule
+from kernelgen.tensor.graph import Builder, Graph
+from kernelgen.tensor.operators.elemwise import EXP
 
 
 def net(x: Tensor) -> Tensor:

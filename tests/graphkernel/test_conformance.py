@@ -10,10 +10,10 @@ import graphkernel as gk
 from graphkernel import ops
 from graphkernel.decisions import DecisionLog
 from graphkernel.frontends.trace import spec, trace
-from graphkernel.ir.graph import Builder, Graph
-from graphkernel.ir.types import Attrs, TensorType
 from graphkernel.ops import OPS, Tensor
 from graphkernel.passes.cluster import graph_kernel_cluster
+from kernelgen.tensor.graph import Builder, Graph
+from kernelgen.tensor.types import Attrs, TensorType
 
 ROWS, ROW, COLUMN, SCALAR = spec((64, 128)), spec((128,)), spec((64, 1)), spec(())
 

@@ -9,7 +9,7 @@ import graphkernel as gk
 import kernelgen
 from graphkernel import ops
 from graphkernel.errors import FrontendError, OptionError, RuntimeFailure
-from graphkernel.runtime.host import NumpyHost
+from graphkernel.runtime.steps.host import NumpyHost
 from kernelgen.errors import UnsupportedError
 
 X = np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4)

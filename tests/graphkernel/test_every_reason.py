@@ -12,8 +12,6 @@ from hypothesis import given
 
 from graphkernel.decisions import REASONS, DecisionLog
 from graphkernel.declarations import builtin_catalogue
-from graphkernel.ir.graph import Graph
-from graphkernel.ir.text import parse
 from graphkernel.ops import OPS
 from graphkernel.options import Options
 from graphkernel.passes.base import run_steps
@@ -21,6 +19,8 @@ from graphkernel.passes.cluster import graph_kernel_cluster
 from graphkernel.patterns.drive import simplify
 from graphkernel.patterns.language import Safety
 from graphkernel.pipeline import steps_for
+from kernelgen.tensor.graph import Graph
+from kernelgen.tensor.text import parse
 from tests.support.golden import blocks
 from tests.support.random_programs import programs
 

@@ -15,9 +15,9 @@ from examples.networks.gpt import Gpt
 from examples.networks.llama import Llama
 from graphkernel import ops
 from graphkernel.frontends.trace import spec, trace
-from graphkernel.ir.graph import Builder, Graph
-from graphkernel.ir.types import TensorType, dtype
 from graphkernel.ops import Tensor
+from kernelgen.tensor.graph import Builder, Graph
+from kernelgen.tensor.types import TensorType, dtype
 
 HALF = "float16"
 

@@ -9,12 +9,12 @@ from graphkernel import ops
 from graphkernel.errors import FrontendError, GraphKernelError
 from graphkernel.frontends.trace import spec, trace
 from graphkernel.handoff import from_desc, to_desc
-from graphkernel.ir.evaluate import evaluate
-from graphkernel.ir.graph import Alias, Builder, Graph
-from graphkernel.ir.types import Attrs, dtype
-from graphkernel.ir.verify import verify
 from graphkernel.ops import OPS
-from kernelgen.desc import KernelDesc, OpDesc, TensorDesc
+from kernelgen.composite.description import KernelDesc, OpDesc, TensorDesc
+from kernelgen.tensor.evaluate import evaluate
+from kernelgen.tensor.graph import Alias, Builder, Graph
+from kernelgen.tensor.types import Attrs, dtype
+from kernelgen.tensor.verify import verify
 
 F32 = dtype("float32")
 
@@ -72,7 +72,7 @@ def test_every_kernel_of_a_net_has_a_description(seed: int) -> None:
 
 
 def test_descriptions_pass_the_checker() -> None:
-    checker = pytest.importorskip("kernelgen.desc_check")
+    checker = pytest.importorskip("kernelgen.composite.check")
     for node in fused(attention_graph()).operators:
         if node.body is not None:
             checker.check(to_desc(node))

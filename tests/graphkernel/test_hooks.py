@@ -13,14 +13,14 @@ from graphkernel.declarations import builtin_catalogue
 from graphkernel.driver import optimize
 from graphkernel.errors import OptionError, PassError
 from graphkernel.frontends.trace import spec, trace
-from graphkernel.hooks import Clock, ClusterText, Dump, SameNumbers, Trail, Verify, dumps_for
-from graphkernel.ir.graph import Builder, Graph
-from graphkernel.ir.text import parse
 from graphkernel.ops import OPS, Tensor
-from graphkernel.ops.elemwise import EXP, NEG
 from graphkernel.options import Options
 from graphkernel.passes.base import Context, Hook, Pass, Step, graph_pass, run_steps
 from graphkernel.pipeline import steps_for
+from graphkernel.step_hooks import Clock, ClusterText, Dump, SameNumbers, Trail, Verify, dumps_for
+from kernelgen.tensor.graph import Builder, Graph
+from kernelgen.tensor.operators.elemwise import EXP, NEG
+from kernelgen.tensor.text import parse
 
 
 def mynet(x: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ import pytest
 import graphkernel as gk
 from benchmarks.networks import NO_LAUNCH
 from graphkernel import ops
-from graphkernel.ir.graph import Graph
+from kernelgen.tensor.graph import Graph
 
 M, V = gk.spec((256, 256)), gk.spec((256,))
 

@@ -12,9 +12,9 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper, save_model
 
 import graphkernel as gk
-from graphkernel.ir.graph import Graph
-from graphkernel.mapped import MUCH, let_go
 from graphkernel.packages import container
+from kernelgen.system.mapped import MUCH, let_go
+from kernelgen.tensor.graph import Graph
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the system is asked as on Linux")
 

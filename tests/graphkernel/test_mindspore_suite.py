@@ -15,12 +15,12 @@ import pytest
 from graphkernel import ops
 from graphkernel.declarations import builtin_catalogue
 from graphkernel.frontends.trace import spec, trace
-from graphkernel.hooks import SameNumbers, Verify
-from graphkernel.ir.graph import Graph
-from graphkernel.ir.types import TensorType
 from graphkernel.options import Options
 from graphkernel.passes.base import run_steps
 from graphkernel.pipeline import steps_for
+from graphkernel.step_hooks import SameNumbers, Verify
+from kernelgen.tensor.graph import Graph
+from kernelgen.tensor.types import TensorType
 
 Net = Callable[..., Any]
 Case = tuple[

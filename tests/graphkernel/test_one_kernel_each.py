@@ -12,12 +12,12 @@ import graphkernel as gk
 from graphkernel import ops
 from graphkernel.decisions import DecisionLog
 from graphkernel.declarations import builtin_catalogue
-from graphkernel.ir.evaluate import evaluate
-from graphkernel.ir.graph import Graph
-from graphkernel.ir.types import TensorType
 from graphkernel.options import Options, Target
 from graphkernel.passes.base import run_steps
 from graphkernel.pipeline import steps_for
+from kernelgen.tensor.evaluate import evaluate
+from kernelgen.tensor.graph import Graph
+from kernelgen.tensor.types import TensorType
 
 TARGETS: tuple[Target, ...] = ("cpu", "gpu", "ascend")
 X, COLUMN, ROW, SCALAR = (64, 128), (64, 1), (128,), ()

@@ -12,11 +12,11 @@ import pytest
 from graphkernel.declarations import Catalogue, builtin_catalogue, plugins, with_plugins
 from graphkernel.errors import CatalogueError, OptionError, PassError
 from graphkernel.frontends.trace import spec, trace
-from graphkernel.ir.graph import Graph
 from graphkernel.ops import Tensor
 from graphkernel.options import Environment, Options
 from graphkernel.passes.base import Context, Pass, Step, dvm, flag, graph_pass, level, on, run_steps
 from graphkernel.pipeline import FUSION_GROUP_STAGE, PIPELINE, STAGES, WRITTEN_OUT_STAGE, steps_for
+from kernelgen.tensor.graph import Graph
 from tests.support.sources import FACTS
 
 NAMES = FACTS / "mindspore_pass_names.txt"
@@ -254,7 +254,7 @@ def test_plugins_are_read_from_entry_points_by_name(tmp_path: Path, monkeypatch:
 
 
 PLUGIN = '''
-from graphkernel.ops.elemwise import RECIPROCAL
+from kernelgen.tensor.operators.elemwise import RECIPROCAL
 from graphkernel.passes.base import graph_pass
 from graphkernel.patterns.language import Rewrite, Safety, Term, rewrite, rule
 from graphkernel.patterns.terms import reciprocal

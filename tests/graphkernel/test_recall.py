@@ -13,9 +13,9 @@ from onnx import helper
 
 import graphkernel as gk
 from graphkernel import ops, recall
-from graphkernel.environment import Environment
-from graphkernel.frontends.onnx import import_onnx
+from graphkernel.frontends.onnx.importer import import_onnx
 from graphkernel.runtime.kernel_cache import cached_kernels
+from graphkernel.system.environment import Environment
 from kernelgen.native import mapped
 from tests.graphkernel.report.test_page import data_of
 from tests.support.onnx_models import model

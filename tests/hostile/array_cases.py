@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 
 import graphkernel as gk
-from graphkernel.ir.graph import ConstantData
-from graphkernel.runtime.samples import read_inputs
+from graphkernel.runtime.inputs.samples import read_inputs
+from kernelgen.tensor.graph import ConstantData
 from tests.hostile.case import FINE, Case
 
 WEIGHTS, INPUTS = "weights beside a graph", "inputs of a run"

@@ -22,16 +22,19 @@ assert gk.optimize(graph, opt_level=2) is not graph
 # All of ours that running a package loads, with kernels, a parallel loop and a region: each costs every process some time.
 RUNNING = {
     "kernelgen": (
-        "attrs cores desc_bind dims doors dtypes errors escape files limits native native.call native.code native.entry "
-        "native.library native.mapped native.openmp native.processor native.records native.signature native.team "
-        "native.wrapper notices options strict_json task_limits"
+        "composite composite.bind_sizes errors native native.call native.code native.entry native.library native.mapped "
+        "native.openmp native.processor native.records native.signature native.team native.wrapper options strict_json "
+        "system system.bounded_io system.cores system.escape system.files system.limits system.mapped system.notices "
+        "system.task_limits tensor tensor.attrs tensor.bind tensor.boxes tensor.derived tensor.dims tensor.dtypes "
+        "tensor.elements tensor.names tensor.types "
     ),
     "graphkernel": (
-        "doors environment errors escape ir ir.bind ir.boxes ir.derived ir.elements ir.names ir.types limits mapped "
-        "packages packages.container packages.manifest packages.programs packages.read packages.tensors runtime runtime.arrays "
-        "runtime.buffers runtime.executable runtime.failures runtime.frame runtime.freed_memory "
-        "runtime.memory runtime.named_inputs "
-        "runtime.onnxruntime_c runtime.program runtime.region_step runtime.sessions runtime.steps runtime.torch_tensors"
+        "catalogue errors packages packages.container packages.manifest packages.programs packages.read packages.tensors "
+        "runtime runtime.executable runtime.failures runtime.inputs runtime.inputs.arrays runtime.inputs.named_inputs "
+        "runtime.inputs.torch_tensors runtime.invocation runtime.memory runtime.onnxruntime "
+        "runtime.onnxruntime.c_interface runtime.onnxruntime.region_step runtime.onnxruntime.sessions runtime.plan "
+        "runtime.plan.buffers runtime.steps runtime.steps.program runtime.steps.steps system system.environment "
+        "system.freed_memory "
     ),
 }
 UNNEEDED = ("ml_dtypes", "pathlib", "zipfile", "pydantic", "networkx", "logging", "onnxruntime")

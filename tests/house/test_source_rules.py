@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from tests.support.sources import PACKAGES, Source, sources
 
-ENVIRONMENT_READERS = {"graphkernel/environment.py", "kernelgen/options.py"}
+ENVIRONMENT_READERS = {"graphkernel/system/environment.py", "kernelgen/options.py"}
 ENVIRONMENT_NAMES = {"environ", "environb", "getenv"}
 
 # Own modules may be imported inside a function only where this keeps a heavy library out of a light import.
@@ -17,7 +17,7 @@ LAZY_IMPORTS = {
     "graphkernel/packages/read.py": "what runs needs neither graph nor report nor the writer of packages",
     "graphkernel/packages/programs.py": "kernels and regions need no operators",
     "graphkernel/runtime/failures.py": "only who tells of a failed operator needs operators",
-    "graphkernel/runtime/sessions.py": "most processes have nothing to tell",
+    "graphkernel/runtime/onnxruntime/sessions.py": "most processes have nothing to tell",
     "graphkernel/driver.py": "the default compiler brings isl and LLVM",
     "graphkernel/frontends/known_models.py": "a model that was loaded before needs no onnx",
     "graphkernel/frontends/load.py": "writing ONNX brings all declarations, which reading does without",

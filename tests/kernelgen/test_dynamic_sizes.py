@@ -15,15 +15,16 @@ import pytest
 from kernel_examples import Writer, column_sum, constant, softmax, tensor, transpose_add
 
 from benchmarks.dynamic import CLASSES
-from kernelgen.desc import KernelDesc
-from kernelgen.dims import sym
+from kernelgen.composite.description import KernelDesc
 from kernelgen.driver import compile
 from kernelgen.enclosure import agree, enclose
 from kernelgen.kernel import Kernel
-from kernelgen.poly.proof import Proof
-from kernelgen.samples import draw
-from kernelgen.targets.cpu import entry, streaming
-from kernelgen.targets.cpu.module import detect_host
+from kernelgen.poly.proof.schedule_proof import Proof
+from kernelgen.samples.inputs import draw
+from kernelgen.targets.cpu.loops import streaming
+from kernelgen.targets.cpu.runtime import entry
+from kernelgen.targets.cpu.runtime.llvm import detect_host
+from kernelgen.tensor.dims import sym
 
 COUNT = 50
 EXTENTS = (

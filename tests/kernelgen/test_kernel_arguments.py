@@ -7,7 +7,7 @@ import pytest
 from kernel_examples import Writer, constant, tensor
 
 import kernelgen
-from kernelgen.desc import KernelDesc
+from kernelgen.composite.description import KernelDesc
 from kernelgen.errors import ArgumentError
 
 LARGE = 9 << 20

@@ -9,11 +9,11 @@ import pytest
 from kernel_examples import Writer, constant, tensor
 
 import kernelgen
-from kernelgen.desc import KernelDesc
+from kernelgen.composite.description import KernelDesc
 from kernelgen.errors import ArgumentError
 from kernelgen.kernel import Kernel
 from kernelgen.native import entry
-from kernelgen.targets.cpu.entry import CpuEntry
+from kernelgen.targets.cpu.runtime.entry import CpuEntry
 
 
 def _scaled(rows: int, columns: int) -> KernelDesc:

@@ -10,9 +10,9 @@ from typer.testing import CliRunner
 
 import kernelgen
 from kernelgen.__main__ import app, described_files, write_json
-from kernelgen.command_line import WRONG_USE
-from kernelgen.desc_write import dump_desc
+from kernelgen.composite.write import dump_desc
 from kernelgen.errors import ArgumentError
+from kernelgen.system.exit_codes import WRONG_USE
 
 RUNNER = CliRunner()
 

@@ -14,15 +14,15 @@ from kernel_examples import column_sum, half_sum, layer_norm, momentum, softmax,
 from operator_kernels import F, draw, one
 
 import kernelgen
-from kernelgen.desc import KernelDesc
-from kernelgen.dims import sym
+from kernelgen.composite.description import KernelDesc
 from kernelgen.driver import compile
 from kernelgen.errors import ArgumentError, KernelgenError, ProofError
 from kernelgen.plan import CpuPlan, LoopPlan, PiecePlan, Plan
 from kernelgen.targets import find_target
-from kernelgen.targets.cpu.choices import choose
 from kernelgen.targets.cpu.emit import emit_for
-from kernelgen.targets.cpu.host import Host
+from kernelgen.targets.cpu.loops.code_plan import choose
+from kernelgen.targets.cpu.text.host import Host
+from kernelgen.tensor.dims import sym
 from tests.random_kernels.generate import kernel as random_kernel
 
 PRODUCT = one("MatMul", [(F, (37, 19)), (F, (19, 70))], [(F, (37, 70))], transpose_a=False, transpose_b=False)

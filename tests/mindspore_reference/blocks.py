@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from graphkernel.ir.graph import Graph
-from graphkernel.report.origin import origin_of
+from kernelgen.tensor.graph import Graph
+from kernelgen.tensor.origin import origin_of
 from tests.mindspore_reference.rebuild import MONADS, Record
 
 OUTSIDE = "outside of kernels"

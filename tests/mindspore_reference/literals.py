@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from graphkernel.ir.types import dtype
+from kernelgen.tensor.types import dtype
 
 _SCALAR = re.compile(r"(?:[IFU]\d+|BF16)\((.+)\)")
 _TENSOR = re.compile(r"Tensor\(shape=\[(.*?)\], dtype=(\w+), value=(.*)\)", re.DOTALL)

@@ -9,11 +9,11 @@ import numpy as np
 
 from graphkernel.declarations import builtin_catalogue
 from graphkernel.errors import PassError
-from graphkernel.hooks import SameNumbers, Verify
-from graphkernel.ir.graph import Graph
 from graphkernel.options import Options
 from graphkernel.passes.base import Step, run_steps
 from graphkernel.pipeline import steps_for
+from graphkernel.step_hooks import SameNumbers, Verify
+from kernelgen.tensor.graph import Graph
 from tests.mindspore_reference.blocks import OUTSIDE, Block, Places, blocks, home, places
 from tests.mindspore_reference.checks import Check, Outcome
 from tests.mindspore_reference.rebuild import MONADS, Record, rebuild

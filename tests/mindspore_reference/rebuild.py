@@ -11,10 +11,10 @@ import numpy as np
 
 from graphkernel.errors import GraphKernelError
 from graphkernel.frontends.trace import spec
-from graphkernel.ir.graph import Alias, Builder, Graph, Value
-from graphkernel.ir.opdef import Kind, OpDef
-from graphkernel.ir.types import Attrs, TensorType
 from graphkernel.ops import OPS
+from kernelgen.tensor.graph import Alias, Builder, Graph, Value
+from kernelgen.tensor.operator import Kind, Operator
+from kernelgen.tensor.types import Attrs, TensorType
 from tests.mindspore_reference.literals import is_literal, literal, tensor, types
 
 Record = Mapping[str, Any]
@@ -146,7 +146,7 @@ def rebuild(record: Record, name: str) -> Graph:
     return Graph(name, inputs, tuple(outputs), aliases)
 
 
-def attributes(op: OpDef, node: Record) -> Attributes:
+def attributes(op: Operator, node: Record) -> Attributes:
     """The attributes that the operator has here, from the inputs behind the tensors and the primitive's attributes."""
     written = (node.get("attrs") or {}).items()
     given: list[tuple[str | None, str]] = [(key, text) for key, text in written if is_literal(text)]
@@ -163,7 +163,7 @@ def attributes(op: OpDef, node: Record) -> Attributes:
     return found
 
 
-def unknown(name: str, results: tuple[TensorType, ...]) -> OpDef:
+def unknown(name: str, results: tuple[TensorType, ...]) -> Operator:
     """An operator of which only the result types are known: no kernel holds it, and nothing computes it."""
 
     def infer(operands: tuple[TensorType, ...], attrs: Attrs) -> tuple[TensorType, ...]:
@@ -173,7 +173,7 @@ def unknown(name: str, results: tuple[TensorType, ...]) -> OpDef:
         shapes = [tuple(extent if isinstance(extent, int) else 2 for extent in type_.shape) for type_ in results]
         return tuple(np.ones(shape, type_.dtype.numpy) for shape, type_ in zip(shapes, results, strict=True))
 
-    return OpDef(name, Kind.OPAQUE, None, infer, meaning)
+    return Operator(name, Kind.OPAQUE, None, infer, meaning)
 
 
 def _symbolic(shape: list[int]) -> list[int | str]:

@@ -13,8 +13,9 @@ import multiprocessing
 import sys
 from pathlib import Path
 
-from kernelgen import cores, options
+from kernelgen import options
 from kernelgen.__main__ import described_files
+from kernelgen.system import cores
 from tests.mutants.judge import Verdict
 from tests.mutants.report import SMALL_BYTES, Job, Sums, judge_file, spread
 

@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from kernelgen.desc import KernelDesc
+from kernelgen.composite.description import KernelDesc
 from kernelgen.enclosure import Interval, agree, enclosed_values
 from kernelgen.enclosure.evaluate import run
 from kernelgen.errors import KernelgenError
-from kernelgen.trials import trials
+from kernelgen.samples import trials
 from tests.mutants.mutant import Mutant
 from tests.mutants.numbers import axes, constants, cut_short
 from tests.mutants.operators import dropped, reversed_operands, swapped, unmoved

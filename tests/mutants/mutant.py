@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from kernelgen.desc import KernelDesc, OpDesc
-from kernelgen.desc_check import check
+from kernelgen.composite.check import check
+from kernelgen.composite.description import KernelDesc, OpDesc
 from kernelgen.errors import DescError
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from kernelgen.attrs import Attrs
-from kernelgen.desc import KernelDesc, OpDesc, TensorDesc
-from kernelgen.desc_rules import reduced_axes
-from kernelgen.vocabulary import REDUCTIONS
+from kernelgen.composite.description import KernelDesc, OpDesc, TensorDesc
+from kernelgen.composite.scalar_rules import REDUCTIONS
+from kernelgen.composite.shape_rules import reduced_axes
+from kernelgen.tensor.attrs import Attrs
 from tests.mutants.mutant import Mutant, changed
 
 AXES = ("axis", "perm", "begin", "head", "transpose_a", "transpose_b", "exclusive", "reverse")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from kernelgen.attrs import Attrs
-from kernelgen.desc import IN_PLACE_OPS, KernelDesc, OpDesc, TensorDesc
+from kernelgen.composite.description import IN_PLACE_OPS, KernelDesc, OpDesc, TensorDesc
+from kernelgen.tensor.attrs import Attrs
 from tests.mutants.mutant import Mutant, changed, named, reordered
 from tests.mutants.swaps import ORDERED, SWAPS
 

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import kernelgen
-from kernelgen.desc_bind import specialize
-from kernelgen.desc_json import load_desc
+from kernelgen.composite.bind_sizes import specialize
+from kernelgen.composite.read import load_desc
 from kernelgen.errors import KernelgenError
-from kernelgen.samples import bind_symbols
-from kernelgen.samples_scale import shrink
-from kernelgen.trials import trials
+from kernelgen.samples import trials
+from kernelgen.samples.inputs import bind_symbols
+from kernelgen.samples.smaller_shapes import shrink
 from tests.mutants.judge import Draw, Judge, Judged, Run, Verdict
 
 SMALL_BYTES = {"cpu": 32 << 10, "gpu": 16 << 10, "ascend": 8 << 10}

@@ -15,7 +15,7 @@ from onnx import TensorProto, numpy_helper
 
 import graphkernel as gk
 from graphkernel.errors import FrontendError, InputError, RuntimeFailure
-from graphkernel.frontends.onnx import import_onnx
+from graphkernel.frontends.onnx.importer import import_onnx
 from kernelgen.verify.compare import difference
 from tests.onnx_node_tests.cases import NodeCase
 from tests.onnx_node_tests.opinion import Answer, excuse

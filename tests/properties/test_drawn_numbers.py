@@ -15,10 +15,10 @@ from onnx_models import model
 
 import graphkernel as gk
 from graphkernel import ops
-from graphkernel.frontends.onnx import import_onnx
-from graphkernel.ir.graph import Graph
-from graphkernel.ops.random import is_random, seeded
-from graphkernel.ops.tensor import Tensor
+from graphkernel.frontends.onnx.importer import import_onnx
+from graphkernel.ops.library.random import is_random, seeded
+from graphkernel.ops.tensor.tensor import Tensor
+from kernelgen.tensor.graph import Graph
 
 X = np.ones((16, 32), np.float32)
 TARGETS = ("cpu", "gpu", "ascend")

@@ -11,8 +11,8 @@ from onnx import defs, helper
 
 import graphkernel as gk
 from graphkernel import ops
-from graphkernel.frontends import onnx as frontend
-from graphkernel.frontends.onnx_ops.base import same
+from graphkernel.frontends.onnx import importer as frontend
+from graphkernel.frontends.onnx.rules.base import same
 from tests.fuzz import onnx_models
 from tests.fuzz.models.contents import DATA_TYPES
 from tests.fuzz.models.oracle import Array

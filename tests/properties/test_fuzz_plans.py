@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from graphkernel.runtime import plan
+from graphkernel.runtime.plan import plan
 from tests.fuzz.plans import case
 
 pytest.importorskip("onnxruntime")

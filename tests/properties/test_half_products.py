@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 import graphkernel as gk
 from graphkernel import ops
-from graphkernel.ir.graph import Graph
-from graphkernel.ir.types import Shape
-from graphkernel.ops.tensor import Tensor
+from graphkernel.ops.tensor.tensor import Tensor
+from kernelgen.tensor.graph import Graph
+from kernelgen.tensor.types import Shape
 
 EXTENTS = st.sampled_from([1, 2, 5, 16, 17, 33, 48, 64])
 BEHIND = ("bias", "residual", "scale", "relu", "gelu", "exp", "cast", "softmax", "sum", "heads", "slice", "product")

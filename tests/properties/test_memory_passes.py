@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from random_programs import programs
 
 import graphkernel as gk
-from graphkernel.ir.graph import Graph
+from kernelgen.tensor.graph import Graph
 
 Program = tuple[Graph, list[np.ndarray[Any, Any]]]
 FLAGS = (

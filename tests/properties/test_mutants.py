@@ -13,9 +13,9 @@ import kernel_examples as examples
 import pytest
 from kernel_examples import Writer, constant, tensor
 
-from kernelgen.desc import KernelDesc
-from kernelgen.desc_write import dump_desc
-from kernelgen.dtypes import BOOL
+from kernelgen.composite.description import KernelDesc
+from kernelgen.composite.write import dump_desc
+from kernelgen.tensor.dtypes import BOOL
 from tests.mutants.judge import Judge, Verdict, mutants
 from tests.mutants.report import Job, Sums, judge_file, ran, spread
 

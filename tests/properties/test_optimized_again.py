@@ -14,11 +14,11 @@ import graphkernel as gk
 from benchmarks.networks import NETWORKS, NO_LAUNCH
 from examples.networks.weights import draw
 from graphkernel import ops
-from graphkernel.ir.graph import Builder, Graph, Value
-from graphkernel.ir.types import Dim, TensorType, dtype
-from graphkernel.ir.verify import verify
 from graphkernel.ops import Tensor
 from graphkernel.report.difference import largest_difference
+from kernelgen.tensor.graph import Builder, Graph, Value
+from kernelgen.tensor.types import Dim, TensorType, dtype
+from kernelgen.tensor.verify import verify
 
 PATIENT = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 TARGETS = ("cpu", "gpu", "ascend")

@@ -8,8 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import graphkernel as gk
-from graphkernel.ir.graph import Graph
-from graphkernel.ir.verify import verify
+from kernelgen.tensor.graph import Graph
+from kernelgen.tensor.verify import verify
 
 Arrays = list[np.ndarray]
 PATIENT = settings(suppress_health_check=[HealthCheck.too_slow])

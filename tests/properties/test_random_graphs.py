@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 import graphkernel as gk
 from graphkernel import ops
-from graphkernel.ir.graph import Graph, Node, Value, keep
 from kernelgen.errors import BackendUnavailable
+from kernelgen.tensor.graph import Graph, Node, Value, keep
 from tests.support.sources import ROOT
 
 PATIENT = settings(suppress_health_check=[HealthCheck.too_slow])

@@ -18,15 +18,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.lib.stride_tricks import as_strided
 
-from kernelgen.desc import IN_PLACE_OPS
-from kernelgen.desc_check import check as check_desc
-from kernelgen.desc_json import load_desc
-from kernelgen.desc_write import dump_desc
-from kernelgen.meaning.table import MEANINGS
+from kernelgen.composite.check import check as check_desc
+from kernelgen.composite.description import IN_PLACE_OPS
+from kernelgen.composite.read import load_desc
+from kernelgen.composite.scalar_rules import ELEMENTWISE
+from kernelgen.composite.write import dump_desc
 from kernelgen.nest.nodes import Nest
+from kernelgen.semantics.table import MEANINGS
 from kernelgen.targets import python
 from kernelgen.targets.base import Entry, Target
-from kernelgen.vocabulary import ELEMENTWISE
 from tests.random_kernels.check import Kind, Outcome, check
 from tests.random_kernels.generate import FAMILIES, kernel
 from tests.random_kernels.minimize import minimize

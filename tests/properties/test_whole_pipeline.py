@@ -13,8 +13,8 @@ from random_programs import programs
 import graphkernel as gk
 import kernelgen
 from graphkernel.handoff import to_desc
-from graphkernel.ir.evaluate import evaluate
-from graphkernel.ir.graph import FUSED, Graph
+from kernelgen.tensor.evaluate import evaluate
+from kernelgen.tensor.graph import FUSED, Graph
 
 Program = tuple[Graph, list[np.ndarray[Any, Any]]]
 PATIENT = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])

@@ -10,14 +10,14 @@ from enum import StrEnum
 import numpy as np
 
 import kernelgen
-from kernelgen import desc_check
-from kernelgen.desc import KernelDesc
+from kernelgen.composite import check as desc_check
+from kernelgen.composite.description import KernelDesc
 from kernelgen.enclosure import agree, enclose
 from kernelgen.kernel import Kernel
 from kernelgen.targets.base import Target
 from kernelgen.verify.compare import difference, tolerances
-from kernelgen.verify.diary import Diary
 from kernelgen.verify.guard import between_fences
+from kernelgen.verify.worker_diary import Diary
 from tests.random_kernels.values import Array, Sample
 
 GUARD = 256

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernelgen.dims import Dim, Shape, Sym
-from kernelgen.dtypes import BOOL
+from kernelgen.tensor.dims import Dim, Shape, Sym
+from kernelgen.tensor.dtypes import BOOL
 from tests.random_kernels.values import Value
 from tests.random_kernels.writer import Writer
 

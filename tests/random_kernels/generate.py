@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from random import Random
 
-from kernelgen.desc import KernelDesc, ParallelFusion, TensorDesc
-from kernelgen.dims import Dim, Shape, evaluate, sym
-from kernelgen.dtypes import COMPLEX64, COMPLEX128, FLOAT32
-from kernelgen.samples import draw
+from kernelgen.composite.description import KernelDesc, ParallelFusion, TensorDesc
+from kernelgen.samples.inputs import draw
+from kernelgen.tensor.dims import Dim, Shape, evaluate, sym
+from kernelgen.tensor.dtypes import COMPLEX64, COMPLEX128, FLOAT32
 from tests.random_kernels import assigns, cuts, indexed, layouts, linear, moves, pointwise, products, reductions, sparse
 from tests.random_kernels.values import DTYPES, MOST_ERROR, Sample, mixed_numbers, special_numbers
 from tests.random_kernels.writer import Writer

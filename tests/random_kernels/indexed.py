@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernelgen.dims import Dim, Shape
-from kernelgen.dtypes import FLOAT16, FLOAT32, FLOAT64, INT32
+from kernelgen.tensor.dims import Dim, Shape
+from kernelgen.tensor.dtypes import FLOAT16, FLOAT32, FLOAT64, INT32
 from tests.random_kernels.values import Value, wrapped
 from tests.random_kernels.writer import Writer
 

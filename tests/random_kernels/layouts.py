@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kernelgen.dims import Shape, Sym
+from kernelgen.tensor.dims import Shape, Sym
 from tests.random_kernels.values import Value
 from tests.random_kernels.writer import Writer
 

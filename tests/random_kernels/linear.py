@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kernelgen.dims import Shape
-from kernelgen.dtypes import BFLOAT16, FLOAT16, FLOAT32, DType
+from kernelgen.tensor.dims import Shape
+from kernelgen.tensor.dtypes import BFLOAT16, FLOAT16, FLOAT32, DType
 from tests.random_kernels.values import Value
 from tests.random_kernels.writer import Writer
 

@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from kernelgen.desc import IN_PLACE_OPS, KernelDesc, OpDesc, TensorDesc
-from kernelgen.desc_bind import bind, map_tensors, specialize
+from kernelgen.composite.bind_sizes import bind, map_tensors, specialize
+from kernelgen.composite.description import IN_PLACE_OPS, KernelDesc, OpDesc, TensorDesc
 from tests.random_kernels.check import references
 from tests.random_kernels.values import Array, Sample
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernelgen.desc_axes import broadcast
-from kernelgen.dims import Dim, Shape, Sym, divide_exactly, product, sym
+from kernelgen.composite.axes import broadcast
+from kernelgen.tensor.dims import Dim, Shape, Sym, divide_exactly, product, sym
 from tests.random_kernels.values import DTYPES, Value
 from tests.random_kernels.writer import Writer
 

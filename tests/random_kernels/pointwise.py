@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kernelgen.desc_axes import broadcast
-from kernelgen.dtypes import BOOL, COMPLEX64, COMPLEX128, FLOAT32, FLOAT64, INT32, Category, DType
+from kernelgen.composite.axes import broadcast
+from kernelgen.tensor.dtypes import BOOL, COMPLEX64, COMPLEX128, FLOAT32, FLOAT64, INT32, Category, DType
 from tests.random_kernels.values import DTYPES, Value, wrapped
 from tests.random_kernels.writer import Writer
 

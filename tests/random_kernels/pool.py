@@ -14,8 +14,8 @@ from random import Random
 from typing import Any
 
 from kernelgen import options
-from kernelgen.targets.cpu.faults import STATUS, report_faults
-from kernelgen.verify.diary import Diary
+from kernelgen.targets.cpu.runtime.faults import STATUS, report_faults
+from kernelgen.verify.worker_diary import Diary
 from tests.random_kernels.check import Kind, Outcome, check
 from tests.random_kernels.generate import kernel
 from tests.random_kernels.minimize import minimize

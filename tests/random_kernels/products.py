@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernelgen.dims import Shape
-from kernelgen.dtypes import BFLOAT16, COMPLEX64, FLOAT16, FLOAT32, FLOAT64, INT32, DType
+from kernelgen.tensor.dims import Shape
+from kernelgen.tensor.dtypes import BFLOAT16, COMPLEX64, FLOAT16, FLOAT32, FLOAT64, INT32, DType
 from tests.random_kernels.values import Value, wrapped
 from tests.random_kernels.writer import PLAIN, Writer
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kernelgen.dims import Dim, Shape
-from kernelgen.dtypes import FLOAT16, FLOAT32, FLOAT64, INT32, DType
+from kernelgen.tensor.dims import Dim, Shape
+from kernelgen.tensor.dtypes import FLOAT16, FLOAT32, FLOAT64, INT32, DType
 from tests.random_kernels.values import Value, wrapped
 from tests.random_kernels.writer import Writer
 

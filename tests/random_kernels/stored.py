@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from kernelgen.desc_json import load_desc
-from kernelgen.desc_write import dump_desc
-from kernelgen.dtypes import dtype
+from kernelgen.composite.read import load_desc
+from kernelgen.composite.write import dump_desc
+from kernelgen.tensor.dtypes import dtype
 from tests.random_kernels.values import Array, Sample
 
 

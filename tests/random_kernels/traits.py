@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from itertools import pairwise
 
-from kernelgen.desc import KernelDesc
-from kernelgen.dims import Sym
-from kernelgen.vocabulary import REDUCTIONS
+from kernelgen.composite.description import KernelDesc
+from kernelgen.composite.scalar_rules import REDUCTIONS
+from kernelgen.tensor.dims import Sym
 
 LENGTHS = (0, 1, 5, 10, 20, 40, 60)
 """Ends of the ranges in which operators are counted."""

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from kernelgen.desc import KernelDesc, TensorDesc
-from kernelgen.dims import Shape
-from kernelgen.dtypes import (
+from kernelgen.composite.description import KernelDesc, TensorDesc
+from kernelgen.tensor.dims import Shape
+from kernelgen.tensor.dtypes import (
     BFLOAT16,
     BOOL,
     COMPLEX64,

@@ -10,12 +10,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from kernelgen.attrs import Attrs
-from kernelgen.desc import OpDesc, TensorDesc
-from kernelgen.desc_axes import broadcast
-from kernelgen.desc_rules import expected_shapes
-from kernelgen.dims import Dim, Shape, Sym, evaluate, sym
-from kernelgen.dtypes import BOOL, Category, DType
+from kernelgen.composite.axes import broadcast
+from kernelgen.composite.description import OpDesc, TensorDesc
+from kernelgen.composite.shape_rules import expected_shapes
+from kernelgen.tensor.attrs import Attrs
+from kernelgen.tensor.dims import Dim, Shape, Sym, evaluate, sym
+from kernelgen.tensor.dtypes import BOOL, Category, DType
 from tests.random_kernels.values import LARGEST, MOST_ERROR, ROUNDING, SIGNIFICANT, Value
 
 T = TypeVar("T")

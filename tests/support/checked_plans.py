@@ -11,8 +11,8 @@ import pytest
 
 from graphkernel import driver, recall
 from graphkernel.frontends import known_models
-from graphkernel.runtime.device import NoDevice
-from graphkernel.runtime.verify_plan import verify_plan
+from graphkernel.runtime.cuda.device import NoDevice
+from graphkernel.runtime.plan.verify_plan import verify_plan
 
 
 @pytest.fixture(autouse=True)

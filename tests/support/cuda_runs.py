@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from kernelgen.errors import BackendUnavailable
-from kernelgen.targets.gpu.nvrtc import Compiled, compile_cuda
-from kernelgen.targets.gpu.ptx import Report, run
+from kernelgen.simulators.ptx import Report, run
+from kernelgen.targets.gpu.launch.nvrtc import Compiled, compile_cuda
 
 
 @cache

@@ -22,10 +22,10 @@ import pytest
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from kernelgen import options
-from kernelgen.nest.abilities import CAPABILITIES
-from kernelgen.object_cache import read_entry
-from kernelgen.targets.gpu.cubins import unpacked
-from kernelgen.targets.gpu.ptx import run
+from kernelgen.machines.device_features import CAPABILITIES
+from kernelgen.simulators.ptx import run
+from kernelgen.system.object_cache import read_entry
+from kernelgen.targets.gpu.launch.cubins import unpacked
 
 ALIGNMENT = 512
 CUDA = 2

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from graphkernel.decisions import DecisionLog
-from graphkernel.ir.bind import concrete_shape
-from graphkernel.ir.graph import Graph
-from graphkernel.ir.types import TensorType
 from graphkernel.options import Options
 from graphkernel.passes.base import Context
-from graphkernel.passes.fusion_group import FUSION_GROUP
+from graphkernel.passes.named_fusion import FUSION_GROUP
+from kernelgen.tensor.bind import concrete_shape
+from kernelgen.tensor.graph import Graph
+from kernelgen.tensor.types import TensorType
 from tests.support.golden import Block, blocks
 
 Array = np.ndarray[Any, np.dtype[Any]]

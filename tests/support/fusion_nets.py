@@ -13,13 +13,13 @@ from graphkernel.catalogue import collect
 from graphkernel.cluster.area import FusionPattern
 from graphkernel.decisions import DecisionLog
 from graphkernel.frontends.trace import spec, trace
-from graphkernel.ir.evaluate import evaluate
-from graphkernel.ir.graph import Builder, Graph, Value, static_shape
 from graphkernel.ops import OPS, Tensor
 from graphkernel.options import Options
 from graphkernel.passes.base import Context
 from graphkernel.passes.cluster import graph_kernel_cluster
 from graphkernel.passes.split import graph_kernel_splitter
+from kernelgen.tensor.evaluate import evaluate
+from kernelgen.tensor.graph import Builder, Graph, Value, static_shape
 
 PATTERNS: tuple[FusionPattern, ...] = tuple(collect("graphkernel.patterns", FusionPattern))
 

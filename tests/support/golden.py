@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from graphkernel.ir.graph import Graph
+    from kernelgen.tensor.graph import Graph
 
 TITLE = re.compile(r"^== (?P<case>[^|\n]+)\|(?P<passes>[^|\n]+)(?:\|(?P<flags>[^\n]*))?$", re.MULTILINE)
 SEPARATOR = re.compile(r"^--$", re.MULTILINE)
@@ -37,8 +37,8 @@ class Block:
 
     def outcome(self) -> str:
         """The text of the graph that the passes make of ``before`` now."""
-        from graphkernel.ir.text import parse
         from graphkernel.ops import OPS
+        from kernelgen.tensor.text import parse
 
         return str(transformed(parse(self.before, OPS), self.passes, self.flags)).strip()
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 import graphkernel as gk
-from graphkernel.ir.graph import Builder, Graph
-from graphkernel.ir.opdef import OpDef
-from graphkernel.ir.types import TensorType, dtype
 from graphkernel.ops import OPS
+from kernelgen.tensor.graph import Builder, Graph
+from kernelgen.tensor.operator import Operator
+from kernelgen.tensor.types import TensorType, dtype
 from tests.support.operator_samples import Case, cases
 
 Arrays = list[np.ndarray]
@@ -69,7 +69,7 @@ class Point:
         return sum(float(np.vdot(results[at], dy)) for at, dy in self.cotangents.items())
 
 
-def points(op: OpDef) -> Iterator[Point]:
+def points(op: Operator) -> Iterator[Point]:
     """The operator's samples in float64, on positive operands and on operands of both signs, away from ties and corners;
     of several results the loss sees all, and each alone."""
     for case in cases(op):
@@ -126,7 +126,7 @@ def agree(found: Arrays, expected: Arrays) -> bool:
     )
 
 
-def has_floats(op: OpDef) -> bool:
+def has_floats(op: Operator) -> bool:
     """Whether some sample of the operator has floats among its operands and among its results; complex numbers are none."""
     for case in cases(op):
         results = op.infer(case.bound, case.attrs)

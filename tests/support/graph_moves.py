@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from graphkernel import ops
-from graphkernel.ir.types import Shape, Sym
 from graphkernel.ops import Tensor
+from kernelgen.tensor.types import Shape, Sym
 
 EPSILON = 0.1  # in norms: a variance near 0 makes small errors large
 LARGEST = 8.0

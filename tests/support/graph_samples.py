@@ -19,14 +19,14 @@ import graphkernel as gk
 from graphkernel import ops
 from graphkernel.declarations import builtin_catalogue
 from graphkernel.errors import TypeRuleError
-from graphkernel.ir.graph import Alias, Builder, Graph, Value
-from graphkernel.ir.types import Dim, TensorType, dtype, sym
-from graphkernel.ir.verify import verify
 from graphkernel.ops import Tensor
 from graphkernel.options import Options
 from graphkernel.pipeline import steps_for
-from graphkernel.runtime.host import NumpyHost
-from graphkernel.runtime.regions import OnnxRuntimeHost
+from graphkernel.runtime.onnxruntime.regions import OnnxRuntimeHost
+from graphkernel.runtime.steps.host import NumpyHost
+from kernelgen.tensor.graph import Alias, Builder, Graph, Value
+from kernelgen.tensor.types import Dim, TensorType, dtype, sym
+from kernelgen.tensor.verify import verify
 from tests.support.plan_runs import by_meaning, fault
 
 Array = np.ndarray[Any, Any]

@@ -7,9 +7,9 @@ from typing import Any
 
 from kernel_examples import Writer, constant, tensor
 
-from kernelgen.desc import KernelDesc, TensorDesc
-from kernelgen.desc_write import dump_desc
-from kernelgen.dims import product
+from kernelgen.composite.description import KernelDesc, TensorDesc
+from kernelgen.composite.write import dump_desc
+from kernelgen.tensor.dims import product
 
 Document = dict[str, Any]
 

@@ -9,10 +9,10 @@ import pytest
 
 from kernelgen.nest.nodes import Nest
 from kernelgen.targets.cpu.emit import emit_for
-from kernelgen.targets.cpu.entry import ENTRY, CpuEntry, entry_of
-from kernelgen.targets.cpu.host import Host
-from kernelgen.targets.cpu.module import compile_object, detect_host, link
-from kernelgen.targets.cpu.team import team
+from kernelgen.targets.cpu.runtime.entry import ENTRY, CpuEntry, entry_of
+from kernelgen.targets.cpu.runtime.llvm import compile_object, detect_host, link
+from kernelgen.targets.cpu.runtime.team import team
+from kernelgen.targets.cpu.text.host import Host
 
 HOSTS = {
     "avx2": Host("x86-64-v3", frozenset(("avx", "avx2", "fma", "f16c", "sse4.1"))),

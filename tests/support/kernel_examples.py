@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from kernelgen.attrs import Attrs
-from kernelgen.desc import KernelDesc, OpDesc, TensorDesc
-from kernelgen.dims import Dim
-from kernelgen.dtypes import FLOAT32, DType
+from kernelgen.composite.description import KernelDesc, OpDesc, TensorDesc
+from kernelgen.tensor.attrs import Attrs
+from kernelgen.tensor.dims import Dim
+from kernelgen.tensor.dtypes import FLOAT32, DType
 
 
 def tensor(name: str, *shape: Dim, dtype: DType = FLOAT32, value: float | None = None) -> TensorDesc:
@@ -108,7 +108,7 @@ def momentum(size: int = 37) -> KernelDesc:
 
 
 def half_sum(rows: int = 5, columns: int = 300) -> KernelDesc:
-    from kernelgen.dtypes import FLOAT16
+    from kernelgen.tensor.dtypes import FLOAT16
 
     w, x = Writer(), tensor("x", rows, columns, dtype=FLOAT16)
     return w.desc("half_sum", (x,), w.op("ReduceSum", x, shape=(rows, 1), axis=(-1,), keep_dims=True))

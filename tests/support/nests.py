@@ -6,10 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from kernelgen.dims import Dim
-from kernelgen.dtypes import BOOL, FLOAT32, DType, dtype
 from kernelgen.nest.index import from_dim
-from kernelgen.nest.initialize import neutral_element
 from kernelgen.nest.nodes import (
     Accumulate,
     Alloc,
@@ -32,6 +29,9 @@ from kernelgen.nest.nodes import (
 from kernelgen.nest.scalars import SCALARS, Result
 from kernelgen.nest.verify import verify
 from kernelgen.targets.cpu import TARGET
+from kernelgen.tensor.dims import Dim
+from kernelgen.tensor.dtypes import BOOL, FLOAT32, DType, dtype
+from kernelgen.transforms.common.initialize_reductions import neutral_element
 
 I, J = Var("i"), Var("j")  # noqa: E741  # the loops of these nests
 ZERO = Num(0)

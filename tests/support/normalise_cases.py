@@ -7,22 +7,22 @@ from dataclasses import dataclass, replace
 
 from kernel_examples import Writer, constant, tensor
 
-from kernelgen.desc import KernelDesc
-from kernelgen.dims import sym
-from kernelgen.dtypes import BFLOAT16, BOOL, FLOAT16, FLOAT32, INT8, INT32
-from kernelgen.normalise.axes import normal_axes
-from kernelgen.normalise.boundary import reshape_arguments
-from kernelgen.normalise.broadcasts import write_out_broadcasts
-from kernelgen.normalise.constants import fold_constants
-from kernelgen.normalise.copies import propagate_copies
-from kernelgen.normalise.dead import drop_dead
-from kernelgen.normalise.implied import imply_broadcasts
-from kernelgen.normalise.names import canonical_names
-from kernelgen.normalise.outputs import name_outputs
-from kernelgen.normalise.reshapes import drop_reshapes
-from kernelgen.normalise.subexpressions import share_subexpressions
-from kernelgen.normalise.three_address import three_address
-from kernelgen.normalise.types import legal_types
+from kernelgen.canonical.argument_shapes import reshape_arguments
+from kernelgen.canonical.axes import normal_axes
+from kernelgen.canonical.broadcasts import write_out_broadcasts
+from kernelgen.canonical.common_subexpressions import share_subexpressions
+from kernelgen.canonical.constant_folding import fold_constants
+from kernelgen.canonical.copy_propagation import propagate_copies
+from kernelgen.canonical.dead_code import drop_dead
+from kernelgen.canonical.implied_broadcasts import imply_broadcasts
+from kernelgen.canonical.output_names import name_outputs
+from kernelgen.canonical.reshapes import drop_reshapes
+from kernelgen.canonical.synonyms import canonical_names
+from kernelgen.canonical.three_address import three_address
+from kernelgen.canonical.unsupported_types import legal_types
+from kernelgen.composite.description import KernelDesc
+from kernelgen.tensor.dims import sym
+from kernelgen.tensor.dtypes import BFLOAT16, BOOL, FLOAT16, FLOAT32, INT8, INT32
 
 Pass = Callable[[KernelDesc], KernelDesc]
 N = sym("N")

@@ -11,7 +11,7 @@ import onnxruntime
 from onnx import ModelProto, numpy_helper
 
 from graphkernel.export.onnx_model import onnx_model
-from graphkernel.ir.graph import Graph
+from kernelgen.tensor.graph import Graph
 
 
 def written(graph: Graph) -> ModelProto:

@@ -1,4 +1,4 @@
-"""Cases of single operators with an expected value that does not come from :mod:`kernelgen.meaning`."""
+"""Cases of single operators with an expected value that does not come from :mod:`kernelgen.semantics`."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import kernelgen
-from kernelgen.attrs import Attrs
-from kernelgen.desc import KernelDesc, OpDesc, TensorDesc
-from kernelgen.desc_check import check
-from kernelgen.dtypes import dtype
+from kernelgen.composite.check import check
+from kernelgen.composite.description import KernelDesc, OpDesc, TensorDesc
+from kernelgen.tensor.attrs import Attrs
+from kernelgen.tensor.dtypes import dtype
 
 Array = np.ndarray[Any, Any]
 TARGETS = ("reference", "python", "cpu", "gpu")

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from kernelgen.attrs import Attrs
-from kernelgen.desc import KernelDesc, OpDesc, TensorDesc
-from kernelgen.dims import Dim
-from kernelgen.dtypes import Category, dtype
+from kernelgen.composite.description import KernelDesc, OpDesc, TensorDesc
+from kernelgen.tensor.attrs import Attrs
+from kernelgen.tensor.dims import Dim
+from kernelgen.tensor.dtypes import Category, dtype
 
 Given = tuple[str, tuple[Dim, ...]]  # data type and shape
 F, H, B, I32, C = "float32", "float16", "bfloat16", "int32", "complex64"

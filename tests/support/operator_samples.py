@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from graphkernel.errors import TypeRuleError
-from graphkernel.ir.bind import concrete_attrs, concrete_shape
-from graphkernel.ir.opdef import OpDef
-from graphkernel.ir.types import Attrs, DType, TensorType, dtype, parse_type, sym
+from kernelgen.tensor.bind import concrete_attrs, concrete_shape
+from kernelgen.tensor.operator import Operator
+from kernelgen.tensor.types import Attrs, DType, TensorType, dtype, parse_type, sym
 from tests.support.operator_values import Values
 
 DTYPES = tuple(
@@ -60,7 +60,7 @@ class Sample:
 class Case:
     """An operator with operands that its type rule accepts."""
 
-    op: OpDef
+    op: Operator
     sample: Sample
     of: DType
 
@@ -105,7 +105,7 @@ def sample(*operands: str, **attrs: object) -> Sample:
     return Sample(tuple(Operand.of(text) for text in operands), Attrs.of(attrs))
 
 
-def samples_of(op: OpDef) -> Sequence[Sample]:
+def samples_of(op: Operator) -> Sequence[Sample]:
     """The entry of an operator, or what fits its family."""
     if op.name in SAMPLES:
         return SAMPLES[op.name]
@@ -121,7 +121,7 @@ def samples_of(op: OpDef) -> Sequence[Sample]:
     ]
 
 
-def cases(op: OpDef) -> Iterator[Case]:
+def cases(op: Operator) -> Iterator[Case]:
     """Every sample with every data type that the type rule accepts."""
     for entry in samples_of(op):
         for of in entry.dtypes:

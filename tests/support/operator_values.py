@@ -7,7 +7,7 @@ from collections.abc import Callable
 import ml_dtypes
 import numpy as np
 
-from graphkernel.ir.types import Category, DType, TensorType
+from kernelgen.tensor.types import Category, DType, TensorType
 
 Values = Callable[[TensorType, int], np.ndarray]  # of a static type, for the operand at that place
 

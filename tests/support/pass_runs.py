@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from graphkernel.decisions import DecisionLog
-from graphkernel.ir.evaluate import evaluate
-from graphkernel.ir.graph import Builder, Graph
-from graphkernel.ir.text import parse
-from graphkernel.ir.verify import verify
 from graphkernel.ops import OPS
 from graphkernel.options import Options
 from graphkernel.passes.base import Context, Pass
+from kernelgen.tensor.evaluate import evaluate
+from kernelgen.tensor.graph import Builder, Graph
+from kernelgen.tensor.text import parse
+from kernelgen.tensor.verify import verify
 
 Array = np.ndarray[Any, np.dtype[Any]]
 HARD = (0.0, -0.0, 1.0, -1.5, 1e-8, -3e-8, 6e-5, 0.1, 2049.0, -65519.0, 65520.0, 7e4, -1e30, np.inf, -np.inf, np.nan)

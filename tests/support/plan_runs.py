@@ -10,7 +10,7 @@ import numpy as np
 
 import graphkernel as gk
 import kernelgen
-from graphkernel.ir.graph import Graph
+from kernelgen.tensor.graph import Graph
 
 Array = np.ndarray[Any, Any]
 Inputs = Sequence[Array]

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from kernelgen.attrs import Attrs
-from kernelgen.desc import KernelDesc, OpDesc, TensorDesc
-from kernelgen.dims import Dim
-from kernelgen.dtypes import DType, dtype
+from kernelgen.composite.description import KernelDesc, OpDesc, TensorDesc
+from kernelgen.tensor.attrs import Attrs
+from kernelgen.tensor.dims import Dim
+from kernelgen.tensor.dtypes import DType, dtype
 from tests.support.kernel_examples import Writer
 
 Array = np.ndarray[Any, Any]

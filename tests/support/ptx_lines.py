@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from kernelgen.targets.gpu.ptx import run
+from kernelgen.simulators.ptx import run
 
 REGISTER_TYPES = {1: "b16", 2: "b16", 4: "b32", 8: "b64"}
 FORMATS = {"f16": (11, -14, 15), "bf16": (8, -126, 127), "f32": (24, -126, 127), "f64": (53, -1022, 1023)}

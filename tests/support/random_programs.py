@@ -9,9 +9,9 @@ import numpy as np
 from hypothesis import strategies as st
 
 from graphkernel import ops
-from graphkernel.ir.graph import Builder, Graph
-from graphkernel.ir.types import TensorType, dtype, sym
 from graphkernel.ops import Tensor
+from kernelgen.tensor.graph import Builder, Graph
+from kernelgen.tensor.types import TensorType, dtype, sym
 
 EXTENTS = st.sampled_from([1, 2, 3, 5, 7, 9, 17])
 UNARY: tuple[Callable[[Tensor], Tensor], ...] = (

@@ -10,12 +10,12 @@ import ml_dtypes
 import numpy as np
 
 from graphkernel.errors import TypeRuleError
-from graphkernel.ir.graph import Builder, Graph, Value
-from graphkernel.ir.types import Attrs, DType, TensorType, dtype
 from graphkernel.patterns.drive import promise
 from graphkernel.patterns.language import Apply, Attributes, Const, Literal, Rule, Safety, Term, Variable, subterms
 from graphkernel.patterns.match import Match, build, matches
 from graphkernel.patterns.ranges import Range, Ranges
+from kernelgen.tensor.graph import Builder, Graph, Value
+from kernelgen.tensor.types import Attrs, DType, TensorType, dtype
 
 DTYPES = ("float32", "float16", "bfloat16", "int32", "uint8", "bool")
 SHAPES = ((400,), (2, 3, 4), (3, 1, 5), (1, 1), (5, 5), (2, 16, 2, 3))

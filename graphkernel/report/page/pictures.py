@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from graphkernel.escape import line
-from graphkernel.ir.graph import Graph, Value
-from graphkernel.ops.host import operator_name
-from graphkernel.report.counted import counted
+from graphkernel.ops.library.host import operator_name
+from graphkernel.report.page.counted import counted
 from graphkernel.report.page.layout import layered
 from graphkernel.report.page.scopes import Group, grouped, path_of
 from graphkernel.report.page.story import Story
+from kernelgen.system.escape import line
+from kernelgen.tensor.graph import Graph, Value
 
 CHARACTER, MARGIN = 7.2, 24.0
 LEAST, MOST = 84.0, 250.0

@@ -10,15 +10,15 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from graphkernel.decisions import REASONS, Decision
-from graphkernel.escape import line, markup
-from graphkernel.ir.graph import Value
-from graphkernel.ir.types import Dim, evaluate, symbols_of
-from graphkernel.ops.host import operator_name
-from graphkernel.report.counted import counted, size_text
-from graphkernel.report.html import Figure, facts, sortable
+from graphkernel.ops.library.host import operator_name
+from graphkernel.report.page.counted import counted, size_text
+from graphkernel.report.page.html import Figure, facts, sortable
 from graphkernel.report.page.pictures import HEIGHT, ROW, after_picture, before_picture
 from graphkernel.report.page.shell import page
 from graphkernel.report.page.story import Story
+from kernelgen.system.escape import line, markup
+from kernelgen.tensor.graph import Value
+from kernelgen.tensor.types import Dim, evaluate, symbols_of
 
 if TYPE_CHECKING:
     from graphkernel.report.report import KernelEntry, Report

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from importlib.resources import files
 
-from graphkernel.escape import markup
+from kernelgen.system.escape import markup
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src 'self' data: file:"
 """Nothing is fetched: pictures beside the page are all that it may show."""

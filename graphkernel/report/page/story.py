@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from graphkernel.decisions import Decision
-from graphkernel.ir.graph import ConstantData, Graph, Node, Value, keep
-from graphkernel.ops.host import operator_name
-from graphkernel.report.origin import origin_of
+from graphkernel.ops.library.host import operator_name
+from kernelgen.tensor.graph import ConstantData, Graph, Node, Value, keep
+from kernelgen.tensor.origin import origin_of
 
 
 @dataclass(frozen=True)

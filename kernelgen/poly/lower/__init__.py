@@ -1,8 +1,7 @@
-"""Operators as statements, one file a family; :mod:`kernelgen.poly.lower.table` says which operator is whose.
+"""Operators as statements of a scop, one family a file.
 
-Reading order: points, builder, lowering; pointwise, copies, reductions, assign, slices, repeats, products, convolution,
-indexing, scans, layouts, sparse, random; table; complex_parts (from description to description, before all others).
-To add an operator: write its two functions in a family and name it in the table.
+Reading order: points, builder, lowering, assign, convolution, copies, indexing, pointwise, products, layouts, random,
+reductions, repeats, scans, slices, sparse, table.
 
 What is refused, with the reason code, and why it has to be:
 

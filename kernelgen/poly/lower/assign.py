@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kernelgen.desc import OpDesc, TensorDesc
+from kernelgen.composite.description import OpDesc, TensorDesc
 from kernelgen.errors import UnsupportedError
 from kernelgen.nest.nodes import Space, Store
 from kernelgen.poly.lower.builder import ALGEBRA, Builder
 from kernelgen.poly.lower.lowering import Lowering
-from kernelgen.poly.pairing import TensorAxes
-from kernelgen.poly.scop import Statement
+from kernelgen.poly.model.factored_axes import TensorAxes
+from kernelgen.poly.model.scop import Statement
 
 
 def _relate(axes: TensorAxes, op: OpDesc) -> None:

@@ -1,7 +1,7 @@
 """The scop under construction: buffers, statements, and how a tensor's element is read and written.
 
-Every tensor is a dense buffer over its leaf axes (:mod:`kernelgen.poly.pairing` finds them), dims of extent 1 have no
-axis. A lowering function says what an operator computes at the points of its result, or where it accumulates.
+Every tensor is a dense buffer over its leaf axes (:mod:`kernelgen.poly.model.factored_axes` finds them), dims of extent 1
+have no axis. A lowering function says what an operator computes at the points of its result, or where it accumulates.
 """
 
 from __future__ import annotations
@@ -9,14 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from kernelgen import vocabulary
-from kernelgen.desc import KernelDesc, TensorDesc
-from kernelgen.dims import Dim
-from kernelgen.dtypes import BFLOAT16, FLOAT16, FLOAT32, INT32, INT64, DType
+from kernelgen.composite import scalar_rules as vocabulary
+from kernelgen.composite.description import KernelDesc, TensorDesc
 from kernelgen.errors import UnsupportedError
 from kernelgen.nest import index as ix
 from kernelgen.nest.index import variables
-from kernelgen.nest.initialize import neutral_element
 from kernelgen.nest.nodes import (
     Accumulate,
     Buffer,
@@ -30,8 +27,11 @@ from kernelgen.nest.nodes import (
     ValueIndex,
 )
 from kernelgen.poly.lower.points import Place, Points, nearest_place, unflatten
-from kernelgen.poly.pairing import TensorAxes
-from kernelgen.poly.scop import Scop, Statement
+from kernelgen.poly.model.factored_axes import TensorAxes
+from kernelgen.poly.model.scop import Scop, Statement
+from kernelgen.tensor.dims import Dim
+from kernelgen.tensor.dtypes import BFLOAT16, FLOAT16, FLOAT32, INT32, INT64, DType
+from kernelgen.transforms.common.initialize_reductions import neutral_element
 
 ALGEBRA = vocabulary.ExprAlgebra()
 

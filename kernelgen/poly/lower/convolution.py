@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kernelgen.desc import OpDesc
-from kernelgen.desc_windows import is_blocked, pooled_dims
-from kernelgen.dims import Dim, divide_exactly
-from kernelgen.dtypes import FLOAT32, INT64
+from kernelgen.composite.description import OpDesc
+from kernelgen.composite.window_shapes import is_blocked, pooled_dims
 from kernelgen.errors import UnsupportedError
 from kernelgen.nest import index as ix
 from kernelgen.nest.nodes import Expr, Index, IndexValue, Num
 from kernelgen.poly.lower.builder import ALGEBRA, Builder, wide_type
 from kernelgen.poly.lower.lowering import Lowering
 from kernelgen.poly.lower.points import Place, Points, computed_place
-from kernelgen.poly.pairing import TensorAxes
+from kernelgen.poly.model.factored_axes import TensorAxes
+from kernelgen.tensor.dims import Dim, divide_exactly
+from kernelgen.tensor.dtypes import FLOAT32, INT64
 
 NHWC = (0, 3, 1, 2)
 NCHW = (0, 1, 2, 3)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from kernelgen.desc import OpDesc
+from kernelgen.composite.description import OpDesc
 from kernelgen.nest.nodes import Load
 from kernelgen.poly.lower.builder import Builder
 from kernelgen.poly.lower.lowering import Lowering
 from kernelgen.poly.lower.points import Place, unflatten
-from kernelgen.poly.pairing import TensorAxes
+from kernelgen.poly.model.factored_axes import TensorAxes
 
 
 def permutation(op: OpDesc) -> tuple[int, ...]:

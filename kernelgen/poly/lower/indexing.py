@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kernelgen.desc import OpDesc, TensorDesc
-from kernelgen.desc_axes import normal_axis
-from kernelgen.dims import Dim
-from kernelgen.dtypes import INT64
+from kernelgen.composite.axes import normal_axis
+from kernelgen.composite.description import OpDesc, TensorDesc
 from kernelgen.errors import UnsupportedError
 from kernelgen.nest.nodes import Expr, Index, IndexValue, Num, ValueIndex
 from kernelgen.poly.lower.builder import ALGEBRA, Builder, inside, where
 from kernelgen.poly.lower.lowering import Lowering
 from kernelgen.poly.lower.points import Place, nearest_place
-from kernelgen.poly.pairing import DimAxes, TensorAxes
+from kernelgen.poly.model.factored_axes import DimAxes, TensorAxes
+from kernelgen.tensor.dims import Dim
+from kernelgen.tensor.dtypes import INT64
 
 
 def held_place(number: Expr, extent: Dim) -> tuple[Expr, Index]:

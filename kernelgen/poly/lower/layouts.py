@@ -10,8 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from kernelgen.desc import OpDesc, TensorDesc
-from kernelgen.dims import Dim
+from kernelgen.composite.description import OpDesc, TensorDesc
 from kernelgen.errors import UnsupportedError
 from kernelgen.nest import index as ix
 from kernelgen.nest.nodes import Index, Num
@@ -19,7 +18,8 @@ from kernelgen.poly.lower.builder import Builder
 from kernelgen.poly.lower.lowering import Lowering
 from kernelgen.poly.lower.points import Place, Points, flatten
 from kernelgen.poly.lower.products import BLOCK, FRACTAL, fractal_places
-from kernelgen.poly.pairing import TensorAxes
+from kernelgen.poly.model.factored_axes import TensorAxes
+from kernelgen.tensor.dims import Dim
 
 SPELLED = {"NC1HWC0": "NCHW16c", "DefaultFormat": "NCHW"}
 

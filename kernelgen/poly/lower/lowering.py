@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from kernelgen.desc import OpDesc
+from kernelgen.composite.description import OpDesc
 from kernelgen.poly.lower.builder import Builder
-from kernelgen.poly.pairing import TensorAxes
+from kernelgen.poly.model.factored_axes import TensorAxes
 
 
 @dataclass(frozen=True)

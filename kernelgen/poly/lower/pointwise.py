@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from kernelgen import vocabulary
-from kernelgen.desc import OpDesc
+from kernelgen.composite import scalar_rules as vocabulary
+from kernelgen.composite.description import OpDesc
 from kernelgen.poly.lower.builder import ALGEBRA, Builder
 from kernelgen.poly.lower.lowering import Lowering
-from kernelgen.poly.pairing import TensorAxes
+from kernelgen.poly.model.factored_axes import TensorAxes
 
 
 def relate_broadcast(axes: TensorAxes, op: OpDesc) -> None:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from kernelgen.desc import OpDesc
-from kernelgen.desc_axes import broadcast as broadcast_shapes
-from kernelgen.dims import Dim
-from kernelgen.dtypes import DType
+from kernelgen.composite.axes import broadcast as broadcast_shapes
+from kernelgen.composite.description import OpDesc
 from kernelgen.nest import index as ix
 from kernelgen.nest.nodes import Expr, Index, Num
 from kernelgen.poly.lower.builder import ALGEBRA, Builder, wide_type
 from kernelgen.poly.lower.lowering import Lowering
 from kernelgen.poly.lower.points import Place, Points
-from kernelgen.poly.pairing import TensorAxes
+from kernelgen.poly.model.factored_axes import TensorAxes
+from kernelgen.tensor.dims import Dim
+from kernelgen.tensor.dtypes import DType
 
 FRACTAL = "FRACTAL_NZ"
 BLOCK = 16

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import math
 
-from kernelgen.desc import OpDesc, TensorDesc
-from kernelgen.dtypes import FLOAT32, FLOAT64, UINT64, DType
+from kernelgen.composite.description import OpDesc, TensorDesc
 from kernelgen.nest.nodes import Expr, IndexValue
 from kernelgen.poly.lower.builder import ALGEBRA, Builder
 from kernelgen.poly.lower.lowering import Lowering
-from kernelgen.poly.pairing import TensorAxes
+from kernelgen.poly.model.factored_axes import TensorAxes
+from kernelgen.tensor.dtypes import FLOAT32, FLOAT64, UINT64, DType
 
 ROUNDS = 10
 MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)

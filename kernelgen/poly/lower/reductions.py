@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from kernelgen import vocabulary
-from kernelgen.desc import OpDesc
-from kernelgen.desc_axes import normal_axis
-from kernelgen.dtypes import BOOL, INT32, INT64
+from kernelgen.composite import scalar_rules as vocabulary
+from kernelgen.composite.axes import normal_axis
+from kernelgen.composite.description import OpDesc
 from kernelgen.nest.nodes import Expr, IndexValue, Load
 from kernelgen.poly.lower.builder import ALGEBRA, Builder, wide_type
 from kernelgen.poly.lower.lowering import Lowering
 from kernelgen.poly.lower.points import Place, Points
-from kernelgen.poly.pairing import TensorAxes, sized
+from kernelgen.poly.model.factored_axes import TensorAxes, sized
+from kernelgen.tensor.dtypes import BOOL, INT32, INT64
 
 
 def reduced_dims(op: OpDesc) -> frozenset[int]:

@@ -11,15 +11,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kernelgen.desc import OpDesc, TensorDesc
-from kernelgen.dims import Dim, Sym
+from kernelgen.composite.description import OpDesc, TensorDesc
 from kernelgen.nest import index as ix
 from kernelgen.nest.nodes import Num
-from kernelgen.poly.axes import Axis
 from kernelgen.poly.lower.builder import Builder
 from kernelgen.poly.lower.lowering import Lowering
 from kernelgen.poly.lower.points import Place, computed_place
-from kernelgen.poly.pairing import TensorAxes
+from kernelgen.poly.model.axes import Axis
+from kernelgen.poly.model.factored_axes import TensorAxes
+from kernelgen.tensor.dims import Dim, Sym
 
 
 @dataclass(frozen=True)

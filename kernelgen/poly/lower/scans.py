@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from kernelgen.desc import OpDesc
-from kernelgen.desc_axes import normal_axis
+from kernelgen.composite.axes import normal_axis
+from kernelgen.composite.description import OpDesc
 from kernelgen.nest import index as ix
-from kernelgen.nest.initialize import neutral_element
 from kernelgen.nest.nodes import Accumulate, Load, Num, Store
 from kernelgen.poly.lower.builder import ALGEBRA, Builder, wide_type
 from kernelgen.poly.lower.lowering import Lowering
 from kernelgen.poly.lower.points import Place
-from kernelgen.poly.pairing import TensorAxes
-from kernelgen.poly.scop import BodyStatement, Statement
+from kernelgen.poly.model.factored_axes import TensorAxes
+from kernelgen.poly.model.scop import BodyStatement, Statement
+from kernelgen.transforms.common.initialize_reductions import neutral_element
 
 FUNCTIONS = {"CumSum": "add", "CumProd": "mul"}
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from kernelgen.desc import OpDesc, TensorDesc
-from kernelgen.desc_axes import normal_axis
-from kernelgen.desc_slices import Cut, cuts
-from kernelgen.dims import Dim
+from kernelgen.composite.axes import normal_axis
+from kernelgen.composite.description import OpDesc, TensorDesc
+from kernelgen.composite.slice_shapes import Cut, cuts
 from kernelgen.errors import UnsupportedError
 from kernelgen.nest import index as ix
 from kernelgen.nest.nodes import Index, Num
 from kernelgen.poly.lower.builder import Builder
 from kernelgen.poly.lower.lowering import Lowering
 from kernelgen.poly.lower.points import Place
-from kernelgen.poly.pairing import TensorAxes
+from kernelgen.poly.model.factored_axes import TensorAxes
+from kernelgen.tensor.dims import Dim
 
 
 def _cuts(op: OpDesc) -> dict[int, Cut]:

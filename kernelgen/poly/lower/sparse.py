@@ -9,18 +9,18 @@ Sums over a row are then accumulations at ``row[p]``.
 
 from __future__ import annotations
 
-from kernelgen import vocabulary
-from kernelgen.desc import OpDesc, TensorDesc
-from kernelgen.dims import Dim
-from kernelgen.dtypes import INT32, INT64
+from kernelgen.composite import scalar_rules as vocabulary
+from kernelgen.composite.description import OpDesc, TensorDesc
 from kernelgen.nest import index as ix
 from kernelgen.nest.nodes import Accumulate, Expr, Index, Load, Num, Store, ValueIndex
 from kernelgen.poly.lower.builder import ALGEBRA, Builder, wide_type
 from kernelgen.poly.lower.indexing import held_place
 from kernelgen.poly.lower.lowering import Lowering
 from kernelgen.poly.lower.points import Place, Points, nearest_place
-from kernelgen.poly.pairing import DimAxes, TensorAxes
-from kernelgen.poly.scop import Statement
+from kernelgen.poly.model.factored_axes import DimAxes, TensorAxes
+from kernelgen.poly.model.scop import Statement
+from kernelgen.tensor.dims import Dim
+from kernelgen.tensor.dtypes import INT32, INT64
 
 
 def _row_numbers(builder: Builder, indptr: TensorDesc, indices: TensorDesc) -> TensorDesc:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from kernelgen import vocabulary
-from kernelgen.desc import OpDesc
+from kernelgen.composite import scalar_rules as vocabulary
+from kernelgen.composite.description import OpDesc
 from kernelgen.errors import UnsupportedError
 from kernelgen.poly.lower import (
     assign,

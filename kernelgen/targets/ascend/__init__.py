@@ -1,14 +1,7 @@
 """Ascend: a nest as AscendC, printed, read back, proved and simulated without a chip. docs/ascend.md says what that shows.
 
-Reading order: errors, types (names of pipes, memories, positions), machine (what a machine is), dtype_rules, machines
-(the five), platform_config (a user's ``.ini``); expressions (scalars), instructions (the IR), forms (the fixed subset
-of calls), pipes (which pipe executes a call), conversions (what C++ does not convert by itself), build (kernels by
-name), printer; tokens, read_expression, scopes (names), reader; simulate (the room that runs the text); published
-(measurements), fit (the time model's constants), timeline (trace and picture); lower (the room that makes a kernel of
-a nest), launch (blocks of a launch), effort (how long a run will take), features (what a run does, in words), bounds
-(what a scalar can be), claims (what instructions claim is proved), entry (a kernel in the simulator), launches
-(launches that show what an order needs), minimal (which flags a kernel does without); launch_on_card (the script for
-owners of a card), meta (kernel_meta, the files of a kernel), target.
+Rooms: lower, package, proof.
+Reading order: entry, order_launches, redundant_flags, target.
 
 How a generator uses it. Every loop nest becomes statements of :mod:`instructions`, most easily through a builder::
 

@@ -9,19 +9,19 @@ from typing import Any
 
 import numpy as np
 
+from kernelgen.ascendc.instructions import Kernel
+from kernelgen.ascendc.reader import read_kernel
 from kernelgen.errors import ArgumentError, CodegenError, UnsupportedError
+from kernelgen.machines.ascend.description import Machine
+from kernelgen.machines.ascend.machines import ASCEND_910B
 from kernelgen.nest.nodes import Alloc, Buffer, Nest, Space
 from kernelgen.nest.walk import statements
-from kernelgen.targets.ascend.effort import statements_run
-from kernelgen.targets.ascend.features import features_of
-from kernelgen.targets.ascend.instructions import Kernel
-from kernelgen.targets.ascend.launch import blocks_of, copies_of_locals
-from kernelgen.targets.ascend.lower.scope import local_size, parameter_of
-from kernelgen.targets.ascend.machine import Machine
-from kernelgen.targets.ascend.machines import ASCEND_910B
-from kernelgen.targets.ascend.reader import read_kernel
-from kernelgen.targets.ascend.simulate import Report, simulate
-from kernelgen.targets.ascend.simulate.launch import meets
+from kernelgen.simulators.ascendc import Report, simulate
+from kernelgen.simulators.ascendc.launch import meets
+from kernelgen.targets.ascend.lower.launch import blocks_of, copies_of_locals
+from kernelgen.targets.ascend.lower.program.scope import local_size, parameter_of
+from kernelgen.targets.ascend.proof.kernel_features import features_of
+from kernelgen.targets.ascend.proof.statement_count import statements_run
 from kernelgen.targets.base import Sample
 
 STEP_LIMIT = 20_000_000

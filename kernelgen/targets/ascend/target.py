@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from kernelgen.ascendc.errors import AscendError
+from kernelgen.ascendc.printer import print_kernel
 from kernelgen.errors import BackendUnavailable
+from kernelgen.machines.ascend.description import Machine
+from kernelgen.machines.ascend.machines import ASCEND_910B, find_machine
+from kernelgen.machines.ascend.platform_config import read_platform
 from kernelgen.nest.nodes import Nest
-from kernelgen.targets.ascend.claims import check_claims
 from kernelgen.targets.ascend.entry import SimulatedEntry
-from kernelgen.targets.ascend.errors import AscendError
 from kernelgen.targets.ascend.lower.assemble import assemble
-from kernelgen.targets.ascend.machine import Machine
-from kernelgen.targets.ascend.machines import ASCEND_910B, find_machine
-from kernelgen.targets.ascend.meta import kernel_files
-from kernelgen.targets.ascend.platform_config import read_platform
-from kernelgen.targets.ascend.printer import print_kernel
+from kernelgen.targets.ascend.package.kernel_files import kernel_files
+from kernelgen.targets.ascend.proof.instruction_claims import check_claims
 from kernelgen.targets.base import Entry, Target
 
 

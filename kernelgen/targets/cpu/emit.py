@@ -7,20 +7,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kernelgen.identifiers import comment
 from kernelgen.native.entry import ENTRY
 from kernelgen.nest.nodes import Nest
 from kernelgen.plan import CodePlan
-from kernelgen.targets.cpu.builder import Function, Module
-from kernelgen.targets.cpu.choices import choose, with_choices
-from kernelgen.targets.cpu.formats import register_kind
-from kernelgen.targets.cpu.frame import Frame, Memory
-from kernelgen.targets.cpu.host import Host
-from kernelgen.targets.cpu.indices import condition_value
-from kernelgen.targets.cpu.loops import block
-from kernelgen.targets.cpu.outline import captured, outlined
-from kernelgen.targets.cpu.streaming import IS_LARGE, streaming_conditions
-from kernelgen.targets.cpu.values import Value
+from kernelgen.system.identifiers import comment
+from kernelgen.targets.cpu.loops.code_plan import choose, with_choices
+from kernelgen.targets.cpu.loops.loops import block
+from kernelgen.targets.cpu.loops.streaming import IS_LARGE, streaming_conditions
+from kernelgen.targets.cpu.text.builder import Function, Module
+from kernelgen.targets.cpu.text.formats import register_kind
+from kernelgen.targets.cpu.text.host import Host
+from kernelgen.targets.cpu.text.indices import condition_value
+from kernelgen.targets.cpu.text.outline_function import captured, outlined
+from kernelgen.targets.cpu.text.scope import Frame, Memory
+from kernelgen.targets.cpu.text.values import Value
 
 
 def emit_for(nest: Nest, host: Host, code: CodePlan | None = None) -> str:

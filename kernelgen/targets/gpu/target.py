@@ -10,18 +10,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from kernelgen.errors import BackendUnavailable
-from kernelgen.nest.abilities import CAPABILITIES, Abilities
+from kernelgen.machines.device_features import CAPABILITIES, Abilities
 from kernelgen.nest.nodes import Nest
 from kernelgen.targets.base import Entry, Target
-from kernelgen.targets.gpu.cuda import CUDA, TURING
-from kernelgen.targets.gpu.device import ARCH, NoDevice, find_device
-from kernelgen.targets.gpu.dialect import Dialect
-from kernelgen.targets.gpu.entry import GpuEntry
-from kernelgen.targets.gpu.hip import HIP
-from kernelgen.targets.gpu.opencl import OPENCL
-from kernelgen.targets.gpu.opencl_entry import OpenclEntry
-from kernelgen.targets.gpu.printer import print_program
-from kernelgen.targets.gpu.text_entry import TextEntry
+from kernelgen.targets.gpu.dialects.cuda import CUDA, TURING
+from kernelgen.targets.gpu.dialects.dialect import Dialect
+from kernelgen.targets.gpu.dialects.hip import HIP
+from kernelgen.targets.gpu.dialects.opencl import OPENCL
+from kernelgen.targets.gpu.dialects.printer import print_program
+from kernelgen.targets.gpu.launch.device import ARCH, NoDevice, find_device
+from kernelgen.targets.gpu.launch.entry import GpuEntry
+from kernelgen.targets.gpu.launch.opencl_entry import OpenclEntry
+from kernelgen.targets.gpu.launch.text_entry import TextEntry
 
 USUAL = 90
 FIRST_WITH_LARGE_MATRICES = 80

@@ -3,9 +3,9 @@ import pytest
 from graphkernel.cluster.ascend_checks import TABLE, refusal
 from graphkernel.cluster.ops_lists import cluster_ops
 from graphkernel.frontends.trace import spec
-from graphkernel.ir.graph import Builder, Node
-from graphkernel.ir.types import Attrs
 from graphkernel.ops import OPS
+from kernelgen.tensor.graph import Builder, Node
+from kernelgen.tensor.types import Attrs
 
 
 def node(name: str, *types: tuple[tuple[int | str, ...], str], **attrs: object) -> Node:

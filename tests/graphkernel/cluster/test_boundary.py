@@ -3,9 +3,9 @@ from fusion_nets import attention_graph, fused, same_numbers
 
 from graphkernel.cluster.boundary import bind_operands
 from graphkernel.frontends.trace import spec
-from graphkernel.ir.graph import Builder, Graph, Node, Value
-from graphkernel.ir.verify import verify
 from graphkernel.ops import OPS
+from kernelgen.tensor.graph import Builder, Graph, Node, Value
+from kernelgen.tensor.verify import verify
 
 TYPE = spec((2, 2))
 

@@ -5,8 +5,8 @@ from fusion_nets import attention_graph, fused
 from graphkernel import ops
 from graphkernel.cluster.naming import LONGEST, Names, content, kernel_name, rename_kernels
 from graphkernel.frontends.trace import spec, trace
-from graphkernel.ir.graph import Graph
 from graphkernel.passes.base import map_bodies
+from kernelgen.tensor.graph import Graph
 
 
 def body(scale: float, shape=(4,)) -> Graph:

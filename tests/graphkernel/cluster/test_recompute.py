@@ -2,12 +2,12 @@ from fusion_nets import PATTERNS, same_numbers
 
 from graphkernel import ops
 from graphkernel.cluster.cost import boundary_bytes
-from graphkernel.cluster.grow import grow
-from graphkernel.cluster.model import Limits
+from graphkernel.cluster.grow_areas import grow
 from graphkernel.cluster.recompute import copies, with_copies
+from graphkernel.cluster.split_models import Limits
 from graphkernel.decisions import DecisionLog
 from graphkernel.frontends.trace import spec, trace
-from graphkernel.ir.verify import verify
+from kernelgen.tensor.verify import verify
 
 FORWARD = [pattern for pattern in PATTERNS if pattern.name in ("reduce_fwd_depth", "reduce_fwd_width")]
 

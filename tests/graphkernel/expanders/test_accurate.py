@@ -12,9 +12,9 @@ import graphkernel as gk
 from graphkernel import ops
 from graphkernel.expanders.accurate import erf_by_fraction, expm1_by_exp, log1p_by_log, sinh_by_exp, tanh_by_exp
 from graphkernel.expanders.activation_ext import acosh_by_log, asinh_by_log
-from graphkernel.ir.evaluate import evaluate
-from graphkernel.ir.types import Attrs
 from graphkernel.ops import Tensor
+from kernelgen.tensor.evaluate import evaluate
+from kernelgen.tensor.types import Attrs
 
 UP = np.logspace(-8, 1, 2000).astype(np.float32)
 BOTH = np.concatenate([UP, -UP])

@@ -12,10 +12,10 @@ import graphkernel as gk
 from graphkernel import ops
 from graphkernel.declarations import builtin_catalogue
 from graphkernel.expanders.base import expand
-from graphkernel.ir.evaluate import evaluate
-from graphkernel.ir.graph import Builder, Graph
-from graphkernel.ir.types import parse_type
 from graphkernel.ops import OPS
+from kernelgen.tensor.evaluate import evaluate
+from kernelgen.tensor.graph import Builder, Graph
+from kernelgen.tensor.types import parse_type
 
 LEAST_NORMAL = 2.0**-126
 EXPANDERS = {entry.name: entry for entry in builtin_catalogue().expanders}

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from graphkernel.errors import OptionError
-from graphkernel.ir.evaluate import evaluate
-from graphkernel.ir.graph import Builder, Graph
-from graphkernel.ir.opdef import OpDef
-from graphkernel.ir.types import Sym, parse_type
 from graphkernel.ops import OPS
+from kernelgen.tensor.evaluate import evaluate
+from kernelgen.tensor.graph import Builder, Graph
+from kernelgen.tensor.operator import Operator
+from kernelgen.tensor.types import Sym, parse_type
 from tests.support.onnx_out import run_written
 from tests.support.operator_samples import Case, cases
 from tests.support.operator_values import mixed, positive
@@ -34,7 +34,7 @@ UNTRIED = frozenset(
 
 
 @pytest.mark.parametrize("op", OPS.values(), ids=str)
-def test_onnxruntime_computes_what_the_operator_means(op: OpDef) -> None:
+def test_onnxruntime_computes_what_the_operator_means(op: Operator) -> None:
     for case in cases(op):
         graph = _graph(case)
         if op.name not in REFUSED and UNTRIED & {value.type.dtype.name for value in (*graph.inputs, *graph.outputs)}:

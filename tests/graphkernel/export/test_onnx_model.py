@@ -17,7 +17,7 @@ from graphkernel import ops
 from graphkernel.cli import app
 from graphkernel.errors import OptionError
 from graphkernel.export.onnx_file import save_onnx
-from graphkernel.frontends.onnx import import_onnx
+from graphkernel.frontends.onnx.importer import import_onnx
 from tests.onnx_node_tests.cases import node_cases
 from tests.support.onnx_models import model, run_onnxruntime
 from tests.support.onnx_out import run_model, run_written, written

@@ -10,8 +10,8 @@ import pytest
 import graphkernel as gk
 from graphkernel import ops
 from graphkernel.errors import FrontendError, GradientError
-from graphkernel.ir.verify import verify
 from graphkernel.ops import Tensor
+from kernelgen.tensor.verify import verify
 
 RNG = np.random.default_rng(0)
 W, B, X = (RNG.standard_normal(shape).astype(np.float32) for shape in ((3, 4), (4,), (5, 3)))

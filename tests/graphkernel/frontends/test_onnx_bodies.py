@@ -14,8 +14,8 @@ pytest.importorskip("onnxruntime")
 
 import graphkernel as gk
 from graphkernel.errors import FrontendError
-from graphkernel.frontends.onnx import import_onnx
-from graphkernel.ir.verify import verify
+from graphkernel.frontends.onnx.importer import import_onnx
+from kernelgen.tensor.verify import verify
 from tests.support.onnx_models import model, run_onnxruntime
 
 X = np.linspace(-2, 2, 12, dtype=np.float32).reshape(3, 4)

@@ -12,8 +12,8 @@ from onnx import ModelProto, NodeProto, TensorProto, defs, helper, numpy_helper
 from onnx_models import model
 
 from graphkernel.errors import FrontendError
-from graphkernel.frontends.onnx import import_onnx, load_onnx
-from graphkernel.limits import LIMITS
+from graphkernel.frontends.onnx.importer import import_onnx, load_onnx
+from kernelgen.system.limits import LIMITS
 
 X = {"x": np.ones((2, 3), np.float32)}
 RELU = helper.make_node("Relu", ["x"], ["y"])

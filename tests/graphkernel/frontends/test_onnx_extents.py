@@ -10,7 +10,7 @@ import pytest
 from onnx import NodeProto, TensorProto, helper
 
 import graphkernel as gk
-from graphkernel.frontends.onnx import import_onnx
+from graphkernel.frontends.onnx.importer import import_onnx
 from tests.support.onnx_models import model, run_onnxruntime
 
 node = helper.make_node

@@ -13,9 +13,9 @@ pytest.importorskip("onnxruntime")
 
 import graphkernel as gk
 from graphkernel.errors import InputError
-from graphkernel.frontends.onnx import import_onnx
-from graphkernel.ir.verify import verify
-from graphkernel.runtime.steps import KernelStep
+from graphkernel.frontends.onnx.importer import import_onnx
+from graphkernel.runtime.steps.steps import KernelStep
+from kernelgen.tensor.verify import verify
 from tests.support.onnx_models import model, run_onnxruntime
 
 X = np.array([0, 1, 0, 2, 3, 0], np.float32)

@@ -10,8 +10,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 import graphkernel as gk
 from graphkernel.errors import FrontendError
-from graphkernel.frontends import onnx_external
-from graphkernel.frontends.onnx_external import memory_bytes
+from graphkernel.frontends.onnx import external_data as onnx_external
+from graphkernel.frontends.onnx.external_data import memory_bytes
 
 TERABYTE = 1 << 40
 

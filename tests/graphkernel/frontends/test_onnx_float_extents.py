@@ -12,7 +12,7 @@ from onnx import ModelProto, NodeProto, TensorProto, helper
 pytest.importorskip("onnxruntime")
 
 import graphkernel as gk
-from graphkernel.frontends.onnx import import_onnx
+from graphkernel.frontends.onnx.importer import import_onnx
 from tests.support.onnx_models import model, run_onnxruntime
 
 SIZES = ((1, 2, 10, 13), (2, 2, 7, 8), (1, 2, 9, 9))

@@ -13,8 +13,8 @@ pytest.importorskip("onnxruntime")
 from onnx import ModelProto, helper
 
 import graphkernel as gk
-from graphkernel.frontends.onnx import import_onnx, rules
-from graphkernel.ir.graph import Graph
+from graphkernel.frontends.onnx.importer import import_onnx, rules
+from kernelgen.tensor.graph import Graph
 from tests.support.onnx_models import model, run_onnxruntime
 
 Array = np.ndarray[Any, Any]

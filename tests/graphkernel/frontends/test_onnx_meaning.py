@@ -13,7 +13,7 @@ pytest.importorskip("onnxruntime")
 from onnx import NodeProto, TensorProto, helper
 
 import graphkernel as gk
-from graphkernel.frontends.onnx import import_onnx
+from graphkernel.frontends.onnx.importer import import_onnx
 from tests.support.onnx_models import model, run_onnxruntime
 
 Array = np.ndarray[Any, Any]

@@ -10,9 +10,9 @@ import pytest
 from onnx import FunctionProto, ModelProto, NodeProto, helper
 
 from graphkernel.errors import FrontendError
-from graphkernel.frontends.onnx import import_onnx
-from graphkernel.ir.evaluate import evaluate
-from graphkernel.limits import LIMITS
+from graphkernel.frontends.onnx.importer import import_onnx
+from kernelgen.system.limits import LIMITS
+from kernelgen.tensor.evaluate import evaluate
 from tests.support.onnx_models import model, run_onnxruntime
 
 node = helper.make_node

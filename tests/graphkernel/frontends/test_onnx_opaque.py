@@ -24,13 +24,13 @@ from graphkernel.bisect import bisect
 from graphkernel.cli import app
 from graphkernel.declarations import builtin_catalogue
 from graphkernel.errors import InputError, RuntimeFailure, TypeRuleError
-from graphkernel.frontends.onnx import import_onnx
-from graphkernel.ir.graph import Builder, Graph
-from graphkernel.ir.types import parse_type
-from graphkernel.ir.verify import verify
+from graphkernel.frontends.onnx.importer import import_onnx
 from graphkernel.ops import OPS
 from graphkernel.options import Options
 from graphkernel.passes.base import Context, Pass, Place
+from kernelgen.tensor.graph import Builder, Graph
+from kernelgen.tensor.types import parse_type
+from kernelgen.tensor.verify import verify
 from tests.onnx_node_tests.check import value_of
 
 FLOATS = helper.make_tensor_type_proto(TensorProto.FLOAT, ["N", 4])

@@ -18,7 +18,7 @@ pytest.importorskip("onnxruntime")
 from onnx import helper
 
 import graphkernel as gk
-from graphkernel.frontends.onnx import import_onnx
+from graphkernel.frontends.onnx.importer import import_onnx
 from tests.support.onnx_models import model, run_onnxruntime
 
 Array = np.ndarray[Any, Any]

@@ -12,7 +12,7 @@ from onnx import ModelProto, helper
 
 import graphkernel as gk
 from graphkernel.errors import FrontendError
-from graphkernel.frontends.onnx import import_onnx
+from graphkernel.frontends.onnx.importer import import_onnx
 from tests.support.onnx_models import model, run_onnxruntime
 
 X = np.ones((2, 3, 4, 5), np.float32)

@@ -13,8 +13,8 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper, save_model
 
 import graphkernel as gk
 from graphkernel.errors import FrontendError
-from graphkernel.frontends.onnx import import_onnx
-from graphkernel.ir.graph import Graph
+from graphkernel.frontends.onnx.importer import import_onnx
+from kernelgen.tensor.graph import Graph
 
 SHAPE = (600, 400)
 VALUES = np.arange(SHAPE[0] * SHAPE[1]).reshape(SHAPE)

@@ -14,7 +14,7 @@ from onnx import helper
 from onnx_models import model, run_onnxruntime
 
 import graphkernel as gk
-from graphkernel.frontends.onnx import import_onnx
+from graphkernel.frontends.onnx.importer import import_onnx
 
 quantization: Any = pytest.importorskip("onnxruntime.quantization")
 

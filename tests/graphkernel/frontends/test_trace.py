@@ -6,9 +6,9 @@ import pytest
 from graphkernel import ops
 from graphkernel.errors import FrontendError, TypeRuleError
 from graphkernel.frontends.trace import spec, trace
-from graphkernel.ir.evaluate import evaluate
-from graphkernel.ir.graph import Alias
-from graphkernel.ir.verify import verify
+from kernelgen.tensor.evaluate import evaluate
+from kernelgen.tensor.graph import Alias
+from kernelgen.tensor.verify import verify
 
 
 def mynet(x):

@@ -6,7 +6,7 @@ import pytest
 from graphkernel import ops
 from graphkernel.errors import FrontendError, TypeRuleError
 from graphkernel.frontends.trace import spec, trace
-from graphkernel.ir.graph import Alias
+from kernelgen.tensor.graph import Alias
 
 RANDOM = np.random.default_rng(0)
 BLOCKS, BLOCK, HEADS, SIZE = 5, 4, 2, 8

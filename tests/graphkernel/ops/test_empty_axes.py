@@ -9,7 +9,7 @@ import pytest
 
 import graphkernel as gk
 from graphkernel import ops
-from graphkernel.ir.types import dtype
+from kernelgen.tensor.types import dtype
 
 FLOATS = ("float32", "float64", "float16", "bfloat16")
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")

@@ -6,8 +6,8 @@ import pytest
 from graphkernel import ops
 from graphkernel.errors import FrontendError, TypeRuleError
 from graphkernel.frontends.trace import spec, trace
-from graphkernel.ir.evaluate import evaluate
-from graphkernel.ir.types import sym
+from kernelgen.tensor.evaluate import evaluate
+from kernelgen.tensor.types import sym
 
 ARRAY = np.arange(6, dtype=np.float32).reshape(2, 3)
 

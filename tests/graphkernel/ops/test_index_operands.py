@@ -13,7 +13,7 @@ from onnx import helper
 
 import graphkernel as gk
 from graphkernel import ops
-from graphkernel.frontends.onnx import import_onnx
+from graphkernel.frontends.onnx.importer import import_onnx
 from tests.support.onnx_models import model
 
 Array = np.ndarray[Any, Any]

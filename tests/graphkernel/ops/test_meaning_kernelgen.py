@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from graphkernel.ops import OPS
-from kernelgen.desc import OpDesc, TensorDesc
-from kernelgen.meaning.table import meaning_of
+from kernelgen.composite.description import OpDesc, TensorDesc
+from kernelgen.semantics.table import meaning_of
 from tests.support.operator_samples import Case, cases
 from tests.support.operator_values import mixed, positive
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from graphkernel import ops
-from graphkernel.ir.types import Attrs
-from graphkernel.ops.host import attributes_from_json, attributes_to_json
-from graphkernel.ops.nn import AVG_POOL, CONV2D, MAX_POOL
+from graphkernel.ops.library.host import attributes_from_json, attributes_to_json
+from kernelgen.tensor.operators.nn import AVG_POOL, CONV2D, MAX_POOL
+from kernelgen.tensor.types import Attrs
 
 onnx = pytest.importorskip("onnx")
 helper = pytest.importorskip("onnx.helper")

@@ -11,7 +11,7 @@ import pytest
 import graphkernel as gk
 from graphkernel import ops
 from graphkernel.errors import FrontendError
-from graphkernel.ops.other_names import SAME, WRITTEN
+from graphkernel.ops.tensor.other_names import SAME, WRITTEN
 
 X = np.arange(32, dtype=np.float32).reshape(4, 8) / 8 + 0.25
 SPECS = (gk.spec((4, 8)), gk.spec((4, 8)), gk.spec((8, 5)), gk.spec((4, 8), "bool"), gk.spec(3, "int64"))

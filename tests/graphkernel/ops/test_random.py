@@ -6,8 +6,8 @@ import pytest
 from graphkernel import ops
 from graphkernel.errors import TypeRuleError
 from graphkernel.frontends.trace import spec, trace
-from graphkernel.ir.evaluate import evaluate
-from graphkernel.ops.counter_random import philox
+from graphkernel.ops.library.counter_random import philox
+from kernelgen.tensor.evaluate import evaluate
 
 ONES = 0xFFFFFFFF
 

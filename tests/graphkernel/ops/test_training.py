@@ -8,8 +8,8 @@ import pytest
 import graphkernel as gk
 from graphkernel import ops
 from graphkernel.errors import FrontendError, TypeRuleError
-from graphkernel.ir.evaluate import evaluate
-from graphkernel.ops.optimizers import WRITES
+from graphkernel.ops.composite.optimizers import WRITES
+from kernelgen.tensor.evaluate import evaluate
 
 RNG = np.random.default_rng(3)
 S = gk.spec((2, 3), "float32")

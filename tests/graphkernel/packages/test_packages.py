@@ -18,12 +18,12 @@ import pytest
 import graphkernel as gk
 from graphkernel import ops
 from graphkernel.errors import OptionError, PackageError
-from graphkernel.ir.bind import concrete_shape
 from graphkernel.packages.container import PackageReader
 from graphkernel.packages.manifest import MANIFEST, PROGRAM, WEIGHTS, Machine
 from graphkernel.packages.tensors import read_tensors
 from graphkernel.runtime.executable import Executable
 from kernelgen.native import mapped
+from kernelgen.tensor.bind import concrete_shape
 
 pytestmark = pytest.mark.skipif(not mapped.is_supported(), reason="packages are made on x86-64 Linux")
 

@@ -12,13 +12,13 @@ import pytest
 
 import graphkernel as gk
 from graphkernel.errors import InputError, PackageError, RuntimeFailure
-from graphkernel.frontends.onnx import import_onnx
+from graphkernel.frontends.onnx.importer import import_onnx
 from graphkernel.packages.programs import Parts, program_text, read_program
-from graphkernel.runtime.program import Program
+from graphkernel.runtime.steps.program import Program
 from kernelgen.native import mapped
 from tests.graphkernel.frontends import test_onnx_extents_of_data as of_data
-from tests.graphkernel.ir.test_derived import HEAD
 from tests.graphkernel.runtime import test_numbers_of_shapes as of_shapes
+from tests.kernelgen.tensor.test_derived import HEAD
 
 pytestmark = pytest.mark.skipif(not mapped.is_supported(), reason="packages are made on x86-64 Linux")
 
@@ -92,7 +92,7 @@ def test_attributes_of_any_kind_come_back() -> None:
     (step,) = graph.steps
     node: Any = replace(step.node, attrs=step.node.attrs.with_(**attrs))  # pyright: ignore[reportAttributeAccessIssue]
     text = said(graph._replace(steps=(step._replace(node=node),)))  # pyright: ignore[reportAttributeAccessIssue]
-    again: Any = read_program(text, Parts((), (), {}, {"Exp": "elemwise"})).steps[0]
+    again: Any = read_program(text, Parts((), (), {}, {"Exp": "kernelgen.tensor.operators.elemwise"})).steps[0]
     assert again.node.attrs.text == node.attrs.text
     with pytest.raises(PackageError, match="no file of operators"):
         read_program(text, Parts((), (), {}, {"Exp": "../evil"}))

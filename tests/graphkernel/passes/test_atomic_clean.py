@@ -6,12 +6,12 @@ import pytest
 import graphkernel as gk
 from graphkernel import ops
 from graphkernel.handoff import to_desc
-from graphkernel.ir.graph import Node
 from graphkernel.ops import Tensor
 from graphkernel.options import Options
-from graphkernel.passes.atomic_clean import why_not_spread
 from graphkernel.passes.base import Context
-from graphkernel.passes.stitch_atomic_clean import stitch_atomic_clean
+from graphkernel.passes.effects.atomic_clean import why_not_spread
+from graphkernel.passes.effects.stitch_atomic_clean import stitch_atomic_clean
+from kernelgen.tensor.graph import Node
 
 
 def reduction(shape: tuple[int | str, ...], axis: tuple[int, ...], dtype: str = "float32") -> Node:

@@ -8,11 +8,11 @@ from pass_runs import as_kernel, checked
 
 from graphkernel import ops
 from graphkernel.frontends.trace import spec, trace
-from graphkernel.ir.evaluate import evaluate
-from graphkernel.ir.graph import Graph
-from graphkernel.ir.types import dtype
 from graphkernel.ops import Tensor
-from graphkernel.passes.convert_bfloat16 import KEEPERS, convert_bfloat16
+from graphkernel.passes.precision.convert_bfloat16 import KEEPERS, convert_bfloat16
+from kernelgen.tensor.evaluate import evaluate
+from kernelgen.tensor.graph import Graph
+from kernelgen.tensor.types import dtype
 
 BFLOAT16 = dtype("bfloat16")
 

@@ -5,10 +5,10 @@ import pytest
 
 import graphkernel as gk
 from graphkernel import ops
-from graphkernel.ir.graph import Graph
 from graphkernel.ops import Tensor
 from graphkernel.passes.cse import graph_kernel_cse
 from graphkernel.passes.fold import constant_folding
+from kernelgen.tensor.graph import Graph
 
 
 def count(graph: Graph, name: str) -> int:

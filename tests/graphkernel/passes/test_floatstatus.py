@@ -8,10 +8,10 @@ from pass_runs import as_kernel, checked, same_bits
 
 from graphkernel import ops
 from graphkernel.frontends.trace import spec, trace
-from graphkernel.ir.graph import Graph
 from graphkernel.ops import Tensor
 from graphkernel.passes.floatstatus_addn_fusion import floatstatus_addn_fusion
 from graphkernel.passes.floatstatus_fusion import floatstatus_fusion
+from kernelgen.tensor.graph import Graph
 
 
 def status(x: Tensor) -> Tensor:

@@ -6,12 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphkernel import ops
-from graphkernel.ir.graph import Builder, Graph
-from graphkernel.ir.types import TensorType, dtype
 from graphkernel.ops import Tensor
-from graphkernel.passes.format_cut import best_formats, transforms_of
-from graphkernel.passes.format_kinds import TransposeKind
-from graphkernel.passes.format_regions import find_regions
+from graphkernel.passes.format.format_cut import best_formats, transforms_of
+from graphkernel.passes.format.format_kinds import TransposeKind
+from graphkernel.passes.format.format_regions import find_regions
+from kernelgen.tensor.graph import Builder, Graph
+from kernelgen.tensor.types import TensorType, dtype
 
 KIND = TransposeKind()
 SHAPES = ((3, 4), (3, 4), (4, 3), (4, 3))

@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 import graphkernel as gk
-from graphkernel.ir.bind import concrete_shape
-from graphkernel.ir.evaluate import evaluate
-from graphkernel.ir.graph import Graph
-from graphkernel.ir.text import parse
-from graphkernel.ir.verify import verify
 from graphkernel.ops import OPS
 from graphkernel.options import Options
 from graphkernel.passes.base import Context
-from graphkernel.passes.kernel_packet import kernel_packet
+from graphkernel.passes.shape.kernel_packet import kernel_packet
+from kernelgen.tensor.bind import concrete_shape
+from kernelgen.tensor.evaluate import evaluate
+from kernelgen.tensor.graph import Graph
+from kernelgen.tensor.text import parse
+from kernelgen.tensor.verify import verify
 from tests.support.golden import Block, blocks
 
 FILE = Path(__file__).parents[2] / "golden" / "passes" / "kernel_packet.gk"

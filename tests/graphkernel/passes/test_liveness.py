@@ -7,10 +7,10 @@ from random_programs import programs
 
 import graphkernel as gk
 from graphkernel.cluster.liveness import peak_bytes
-from graphkernel.ir.evaluate import evaluate
-from graphkernel.ir.graph import Graph
 from graphkernel.passes.compact_tensor_liveness import compact_tensor_liveness
-from graphkernel.runtime.frame import make_frame
+from graphkernel.runtime.invocation import make_frame
+from kernelgen.tensor.evaluate import evaluate
+from kernelgen.tensor.graph import Graph
 
 CHAINS = """
 kernel B(x: f32[16]) { t: f32[64, 16] = BroadcastTo(x, shape=(64, 16))

@@ -10,14 +10,14 @@ from pass_runs import checked
 from graphkernel import ops
 from graphkernel.declarations import builtin_catalogue
 from graphkernel.frontends.trace import spec, trace
-from graphkernel.ir.evaluate import evaluate
-from graphkernel.ir.graph import Alias, Graph
 from graphkernel.ops import Tensor
 from graphkernel.options import Options
 from graphkernel.passes.base import Pass, run_steps
-from graphkernel.passes.decrease_compute_precision import decrease_compute_precision
-from graphkernel.passes.decrease_transfer_precision import decrease_transfer_precision
+from graphkernel.passes.precision.decrease_compute_precision import decrease_compute_precision
+from graphkernel.passes.precision.decrease_transfer_precision import decrease_transfer_precision
 from graphkernel.pipeline import steps_for
+from kernelgen.tensor.evaluate import evaluate
+from kernelgen.tensor.graph import Alias, Graph
 
 PASSES = (decrease_transfer_precision, decrease_compute_precision)
 

@@ -11,13 +11,13 @@ import graphkernel as gk
 from graphkernel import ops
 from graphkernel.decisions import DecisionLog
 from graphkernel.frontends.trace import spec, trace
-from graphkernel.ir.evaluate import evaluate
-from graphkernel.ir.graph import Graph
 from graphkernel.ops import Tensor
 from graphkernel.passes.base import Context
-from graphkernel.passes.cast_matmul_fusion import cast_matmul_fusion
 from graphkernel.passes.insert_pad_ops import insert_pad_ops
+from graphkernel.passes.precision.cast_matmul_fusion import cast_matmul_fusion
 from graphkernel.passes.transpose_matmul_fusion import transpose_matmul_fusion
+from kernelgen.tensor.evaluate import evaluate
+from kernelgen.tensor.graph import Graph
 
 Shape = tuple[int | str, ...]
 

@@ -3,7 +3,7 @@ import random
 import networkx as nx
 import pytest
 
-from graphkernel.passes.minimum_cut import Network
+from graphkernel.passes.format.minimum_cut import Network
 
 
 def both(edges: list[tuple[int, int, int]]) -> tuple[Network[int], nx.DiGraph]:

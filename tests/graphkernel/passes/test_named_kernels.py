@@ -9,14 +9,14 @@ import graphkernel as gk
 from graphkernel.expanders.lists import NATIVE_ON_ASCEND
 from graphkernel.export.network import describe
 from graphkernel.handoff import to_desc
-from graphkernel.ir.evaluate import evaluate
-from graphkernel.ir.graph import Graph
-from graphkernel.ir.inline import inline
-from graphkernel.ir.opdef import Kind
-from graphkernel.ir.text import parse
-from graphkernel.ir.verify import verify
 from graphkernel.ops import OPS
 from graphkernel.passes.named_kernels import basic
+from kernelgen.tensor.evaluate import evaluate
+from kernelgen.tensor.graph import Graph
+from kernelgen.tensor.inline import inline
+from kernelgen.tensor.operator import Kind
+from kernelgen.tensor.text import parse
+from kernelgen.tensor.verify import verify
 from tests.support.fusion_cases import CASES, FILE, arrays_for, assert_near
 from tests.support.golden import Block, blocks
 

@@ -12,13 +12,13 @@ from graphkernel import ops
 from graphkernel.cluster.parallel_cost import BLOCKS, Load, gain, load_of
 from graphkernel.decisions import DecisionLog
 from graphkernel.handoff import to_desc
-from graphkernel.hooks import SameNumbers, Verify
-from graphkernel.ir.graph import Graph
 from graphkernel.ops import Tensor
 from graphkernel.options import Options
 from graphkernel.passes.base import Context, Step, run_steps
 from graphkernel.passes.parallel_fusion import LARGEST, parallel_fusion
+from graphkernel.step_hooks import SameNumbers, Verify
 from kernelgen.errors import BackendUnavailable
+from kernelgen.tensor.graph import Graph
 
 
 def joined(graph: Graph, flags: str = "--target=gpu") -> tuple[Graph, DecisionLog]:

@@ -7,11 +7,11 @@ import graphkernel as gk
 from graphkernel import ops
 from graphkernel.cluster.liveness import peak_bytes
 from graphkernel.decisions import DecisionLog
-from graphkernel.ir.graph import Graph
 from graphkernel.ops import Tensor
 from graphkernel.options import Options
 from graphkernel.passes.base import Context
 from graphkernel.passes.graph_kernel_recompute import graph_kernel_recompute, threshold
+from kernelgen.tensor.graph import Graph
 
 BYTES = 128 * 64 * 4
 

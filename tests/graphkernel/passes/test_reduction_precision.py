@@ -6,11 +6,11 @@ from pass_runs import as_kernel, checked
 
 from graphkernel import ops
 from graphkernel.frontends.trace import spec, trace
-from graphkernel.ir.evaluate import evaluate
-from graphkernel.ir.graph import Graph
-from graphkernel.ir.types import dtype
 from graphkernel.ops import Tensor
-from graphkernel.passes.raise_reduction_precision import raise_reduction_precision
+from graphkernel.passes.precision.raise_reduction_precision import raise_reduction_precision
+from kernelgen.tensor.evaluate import evaluate
+from kernelgen.tensor.graph import Graph
+from kernelgen.tensor.types import dtype
 
 
 def reductions(graph: Graph) -> list[str]:

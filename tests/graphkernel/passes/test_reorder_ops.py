@@ -11,11 +11,11 @@ from pass_runs import as_kernel, checked, hard_values, same_bits
 from graphkernel import ops
 from graphkernel.decisions import DecisionLog
 from graphkernel.frontends.trace import spec, trace
-from graphkernel.ir.graph import Builder, Graph
-from graphkernel.ir.types import TensorType, dtype, sym
 from graphkernel.ops import Tensor
 from graphkernel.passes.base import Context
-from graphkernel.passes.reorder_ops import INSENSITIVE, reorder_ops
+from graphkernel.passes.precision.reorder_ops import INSENSITIVE, reorder_ops
+from kernelgen.tensor.graph import Builder, Graph
+from kernelgen.tensor.types import TensorType, dtype, sym
 
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 

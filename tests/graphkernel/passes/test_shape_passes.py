@@ -6,14 +6,14 @@ from pass_runs import as_kernel, checked, same_bits
 
 from graphkernel import ops
 from graphkernel.frontends.trace import spec, trace
-from graphkernel.ir.graph import Graph
 from graphkernel.ops import Tensor
 from graphkernel.passes.base import Context
 from graphkernel.passes.cluster import graph_kernel_cluster
 from graphkernel.passes.cse import graph_kernel_cse
 from graphkernel.passes.redundant_output import eliminate_redundant_output
-from graphkernel.passes.shape_ops_splitter import shape_ops_splitter
-from graphkernel.passes.shrink_only_shape_needed import shrink_only_shape_needed
+from graphkernel.passes.shape.shape_ops_splitter import shape_ops_splitter
+from graphkernel.passes.shape.shrink_only_shape_needed import shrink_only_shape_needed
+from kernelgen.tensor.graph import Graph
 
 
 def shape_of(x: Tensor) -> Tensor:

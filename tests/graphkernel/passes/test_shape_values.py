@@ -10,7 +10,7 @@ import pytest
 from graphkernel import ops
 from graphkernel.frontends.trace import spec, trace
 from graphkernel.ops import OPS, Tensor
-from graphkernel.passes.shape_values import asked_shapes, shape_value
+from graphkernel.passes.shape.shape_values import asked_shapes, shape_value
 
 
 def extent(x: Tensor) -> Tensor:

@@ -19,16 +19,16 @@ from hypothesis import strategies as st
 
 from graphkernel import ops
 from graphkernel.cluster.area import Area, Direction, fusion
-from graphkernel.cluster.model import CPU, MODELS, Limits
+from graphkernel.cluster.split_models import CPU, MODELS, Limits
 from graphkernel.decisions import Decision
 from graphkernel.frontends.trace import spec, trace
-from graphkernel.ir.graph import Graph
-from graphkernel.ir.text import show
-from graphkernel.ir.verify import verify
 from graphkernel.passes.base import map_bodies
 from graphkernel.passes.cluster import graph_kernel_cluster
-from graphkernel.passes.seal import graph_kernel_seal
+from graphkernel.passes.finalise_kernels import graph_kernel_seal
 from graphkernel.passes.split import enabled_patterns, graph_kernel_splitter, limits_of
+from kernelgen.tensor.graph import Graph
+from kernelgen.tensor.text import show
+from kernelgen.tensor.verify import verify
 
 
 @pytest.mark.parametrize(

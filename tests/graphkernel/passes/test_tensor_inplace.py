@@ -9,10 +9,10 @@ from random_programs import programs
 
 import graphkernel as gk
 from graphkernel import ops
-from graphkernel.ir.graph import Graph
 from graphkernel.ops import Tensor
-from graphkernel.passes.tensor_inplace import tensor_inplace
-from graphkernel.runtime.frame import make_frame
+from graphkernel.passes.effects.tensor_inplace import tensor_inplace
+from graphkernel.runtime.invocation import make_frame
+from kernelgen.tensor.graph import Graph
 
 Program = tuple[Graph, list[np.ndarray[Any, Any]]]
 

@@ -12,11 +12,11 @@ from pass_runs import as_kernel, checked, same_bits
 from graphkernel import ops
 from graphkernel.decisions import DecisionLog
 from graphkernel.frontends.trace import spec, trace
-from graphkernel.ir.graph import Builder, Graph, static_shape
-from graphkernel.ir.types import TensorType, dtype, sym
 from graphkernel.ops import Tensor
 from graphkernel.passes.base import Context
-from graphkernel.passes.transform_op_optimizer import transform_op_optimizer
+from graphkernel.passes.format.transform_op_optimizer import transform_op_optimizer
+from kernelgen.tensor.graph import Builder, Graph, static_shape
+from kernelgen.tensor.types import TensorType, dtype, sym
 
 
 def count(graph: Graph, name: str = "Transpose") -> int:

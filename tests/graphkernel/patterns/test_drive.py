@@ -7,13 +7,13 @@ import numpy as np
 from graphkernel import ops
 from graphkernel.declarations import builtin_catalogue
 from graphkernel.frontends.trace import spec, trace
-from graphkernel.ir.graph import Builder, Graph
-from graphkernel.ir.types import TensorType, dtype
 from graphkernel.ops import Tensor
-from graphkernel.ops.elemwise import ADD, MUL, NEG
 from graphkernel.patterns.arith_add import add_negated, add_zero, double_negation
 from graphkernel.patterns.drive import simplify
 from graphkernel.patterns.language import Rewrite, Safety, Term, rewrite, rule
+from kernelgen.tensor.graph import Builder, Graph
+from kernelgen.tensor.operators.elemwise import ADD, MUL, NEG
+from kernelgen.tensor.types import TensorType, dtype
 from tests.support.growth import calls_of
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from fusion_nets import same_numbers
 
-from graphkernel.ir.text import parse
-from graphkernel.ir.verify import verify
 from graphkernel.ops import OPS
+from kernelgen.tensor.text import parse
+from kernelgen.tensor.verify import verify
 from tests.support.golden import Block, blocks
 
 FILES = sorted((Path(__file__).parents[2] / "golden" / "fusion").glob("*.gk"))

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from graphkernel.errors import CatalogueError
-from graphkernel.ir.graph import Builder, Value
-from graphkernel.ir.types import TensorType, dtype, sym
-from graphkernel.ops.elemwise import ABS, ADD, EXP, MUL, NEG, SUB
 from graphkernel.patterns.language import Const, Literal, Rewrite, Rule, Safety, Term, rewrite, rule
 from graphkernel.patterns.match import Match, build, matches
 from graphkernel.patterns.terms import exp
+from kernelgen.tensor.graph import Builder, Value
+from kernelgen.tensor.operators.elemwise import ABS, ADD, EXP, MUL, NEG, SUB
+from kernelgen.tensor.types import TensorType, dtype, sym
 
 F32 = TensorType((sym("N"), 4), dtype("float32"))
 

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from graphkernel import ops
 from graphkernel.declarations import builtin_catalogue
 from graphkernel.frontends.trace import spec, trace
-from graphkernel.ir.evaluate import evaluate
-from graphkernel.ir.graph import Graph
 from graphkernel.options import Options
 from graphkernel.patterns.ranges import INFINITY, NON_NEGATIVE, POSITIVE, Range, Ranges, bounded
+from kernelgen.tensor.evaluate import evaluate
+from kernelgen.tensor.graph import Graph
 from tests.support.random_programs import programs
 
 

@@ -10,7 +10,7 @@ from graphkernel import ops
 from graphkernel.decisions import REASONS
 from graphkernel.errors import GraphKernelError
 from graphkernel.report.answer import ADVICE
-from graphkernel.report.origin import origin_of
+from kernelgen.tensor.origin import origin_of
 
 
 def net(x: Any, w: Any) -> Any:

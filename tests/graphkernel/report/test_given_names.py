@@ -12,8 +12,8 @@ from kernel_examples import softmax
 
 import graphkernel as gk
 from graphkernel.report.table import print_table
-from kernelgen.desc_bind import map_tensors
-from kernelgen.desc_write import dump_desc
+from kernelgen.composite.bind_sizes import map_tensors
+from kernelgen.composite.write import dump_desc
 
 HOSTILE = [
     "\x1b[31mred",

@@ -8,7 +8,7 @@ from onnx import helper
 
 import graphkernel as gk
 from graphkernel.errors import GraphKernelError
-from graphkernel.frontends.onnx import import_onnx
+from graphkernel.frontends.onnx.importer import import_onnx
 from tests.support.onnx_models import model
 
 IMAGE, WEIGHT = np.ones((1, 2, 5, 5), np.float32), np.ones((2, 2, 3, 3), np.float32)

@@ -15,8 +15,8 @@ from graphkernel import ops
 from graphkernel.report.page.layout import layered
 from graphkernel.report.page.scopes import MOST_BOXES, Group, grouped, path_of
 from graphkernel.report.page.shell import page
+from graphkernel.runtime.inputs.samples import random_inputs
 from graphkernel.runtime.measure import profile
-from graphkernel.runtime.samples import random_inputs
 
 VOID = {"meta", "input", "img", "br", "hr", "link"}
 

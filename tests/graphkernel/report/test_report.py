@@ -7,8 +7,8 @@ import numpy as np
 
 import graphkernel as gk
 from graphkernel import ops
-from graphkernel.report.counted import size_text
-from graphkernel.report.html import section, table
+from graphkernel.report.page.counted import size_text
+from graphkernel.report.page.html import section, table
 
 
 def net(x: Any, w: Any) -> Any:

@@ -10,9 +10,9 @@ import pytest
 
 import graphkernel as gk
 from graphkernel import ops
-from graphkernel.ir.evaluate import evaluate
-from graphkernel.ir.widened import evaluate_wide
 from graphkernel.report.verdict import Judge, verdicts
+from kernelgen.tensor.evaluate import evaluate
+from kernelgen.tensor.widened import evaluate_wide
 
 X = np.random.default_rng(0).standard_normal((4, 64)).astype(np.float32)
 

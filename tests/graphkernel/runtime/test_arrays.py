@@ -8,7 +8,7 @@ import pytest
 import graphkernel as gk
 from graphkernel import ops
 from graphkernel.errors import InputError
-from graphkernel.runtime.arrays import to_numpy, wrapper_for
+from graphkernel.runtime.inputs.arrays import to_numpy, wrapper_for
 
 
 class Foreign:

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphkernel.runtime.buffers import ALIGNMENT, HUGE_FROM, HUGE_PAGE, Lifetime, aligned_array, place
+from graphkernel.runtime.plan.buffers import ALIGNMENT, HUGE_FROM, HUGE_PAGE, Lifetime, aligned_array, place
 
 spans = st.tuples(st.integers(0, 5000), st.integers(0, 20), st.integers(0, 10))
 lifetimes = st.lists(spans.map(lambda span: Lifetime(span[0], span[1], span[1] + span[2])), max_size=30)

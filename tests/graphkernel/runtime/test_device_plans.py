@@ -13,11 +13,11 @@ import graphkernel as gk
 import kernelgen
 from graphkernel import ops
 from graphkernel.errors import InputError, RuntimeFailure
-from graphkernel.ir.graph import Graph
-from graphkernel.runtime.device_executable import DeviceExecutable
-from kernelgen.desc import KernelDesc
-from kernelgen.desc_bind import bind
-from kernelgen.dims import evaluate
+from graphkernel.runtime.cuda.device_executable import DeviceExecutable
+from kernelgen.composite.bind_sizes import bind
+from kernelgen.composite.description import KernelDesc
+from kernelgen.tensor.dims import evaluate
+from kernelgen.tensor.graph import Graph
 from tests.support import fake_cupy
 from tests.support.fake_cupy import FakeArray, FakeDevice, Stream
 

@@ -9,7 +9,7 @@ pytest.importorskip("onnxruntime")
 
 import graphkernel as gk
 from graphkernel.errors import RuntimeFailure
-from graphkernel.frontends.onnx import import_onnx
+from graphkernel.frontends.onnx.importer import import_onnx
 from tests.graphkernel.frontends.test_onnx_extents_of_data import DATA, MODELS, X, made
 from tests.graphkernel.frontends.test_onnx_opaque import CASES
 from tests.graphkernel.runtime.test_device_plans import compiled

@@ -12,10 +12,10 @@ from onnx import helper
 import graphkernel as gk
 from graphkernel import ops
 from graphkernel.errors import GraphKernelError, InputError, RuntimeFailure
-from graphkernel.frontends.onnx import import_onnx
-from graphkernel.ir.graph import Graph
-from graphkernel.runtime.host import NumpyHost
-from graphkernel.runtime.regions import OnnxRuntimeHost
+from graphkernel.frontends.onnx.importer import import_onnx
+from graphkernel.runtime.onnxruntime.regions import OnnxRuntimeHost
+from graphkernel.runtime.steps.host import NumpyHost
+from kernelgen.tensor.graph import Graph
 from tests.support.onnx_models import model
 
 Array = np.ndarray[Any, Any]

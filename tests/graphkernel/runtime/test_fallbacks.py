@@ -12,11 +12,11 @@ from onnx import helper
 
 import graphkernel as gk
 from graphkernel.errors import RuntimeFailure
-from graphkernel.frontends.onnx import import_onnx
-from graphkernel.ir.graph import Builder, Graph
-from graphkernel.ir.types import TensorType, dtype
-from graphkernel.ops.host import ONNX, attributes_to_json
-from graphkernel.runtime.regions import OnnxRuntimeHost, RegionStep
+from graphkernel.frontends.onnx.importer import import_onnx
+from graphkernel.ops.library.host import ONNX, attributes_to_json
+from graphkernel.runtime.onnxruntime.regions import OnnxRuntimeHost, RegionStep
+from kernelgen.tensor.graph import Builder, Graph
+from kernelgen.tensor.types import TensorType, dtype
 from tests.support.onnx_models import model
 
 pytest.importorskip("onnxruntime")

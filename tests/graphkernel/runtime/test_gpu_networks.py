@@ -13,9 +13,9 @@ from examples.networks.gpt import Gpt
 from examples.networks.llama import Llama
 from examples.networks.resnet import ResNet
 from examples.networks.weights import draw
-from graphkernel.ir.graph import Graph
 from kernelgen.errors import BackendUnavailable
-from kernelgen.targets.gpu.nvrtc import version
+from kernelgen.targets.gpu.launch.nvrtc import version
+from kernelgen.tensor.graph import Graph
 from tests.support import fake_cupy
 from tests.support.fake_cupy import FakeArray
 

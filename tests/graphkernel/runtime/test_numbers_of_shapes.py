@@ -10,9 +10,9 @@ import pytest
 
 import graphkernel as gk
 from graphkernel import ops
-from graphkernel.ir.bind import bind_symbols, concrete_shape
-from graphkernel.ir.graph import Graph
-from graphkernel.runtime.steps import KernelStep
+from graphkernel.runtime.steps.steps import KernelStep
+from kernelgen.tensor.bind import bind_symbols, concrete_shape
+from kernelgen.tensor.graph import Graph
 
 Array = np.ndarray[Any, Any]
 X = gk.spec(("N", "M"))

@@ -12,9 +12,9 @@ pytest.importorskip("onnxruntime")
 
 import graphkernel as gk
 from graphkernel import ops
-from graphkernel.runtime.plan import make_plan
-from graphkernel.runtime.region_step import RegionStep
-from graphkernel.runtime.regions import OnnxRuntimeHost
+from graphkernel.runtime.onnxruntime.region_step import RegionStep
+from graphkernel.runtime.onnxruntime.regions import OnnxRuntimeHost
+from graphkernel.runtime.plan.plan import make_plan
 
 X = np.linspace(-1, 1, 2 * 3 * 5 * 5, dtype=np.float32).reshape(2, 3, 5, 5)
 W = np.linspace(1, 2, 4 * 3 * 3 * 3, dtype=np.float32).reshape(4, 3, 3, 3)

@@ -11,7 +11,7 @@ from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 pytest.importorskip("onnxruntime")
 
-from graphkernel.runtime.onnx_unsigned import unsigned
+from graphkernel.runtime.onnxruntime.unsigned import unsigned
 from tests.support.onnx_models import run_onnxruntime
 
 X = np.concatenate([np.linspace(-20, 20, 501), [np.inf, -np.inf]]).astype(np.float32)

@@ -13,15 +13,15 @@ import pytest
 import graphkernel as gk
 from graphkernel import ops
 from graphkernel.errors import GraphKernelError, RuntimeFailure
-from graphkernel.ir.graph import Alias, Builder, Graph
-from graphkernel.ir.opdef import Kind
-from graphkernel.ir.types import TensorType, dtype
-from graphkernel.ir.verify import verify
 from graphkernel.ops import OPS
-from graphkernel.ops.families import declare
 from graphkernel.runtime.executable import Executable
-from graphkernel.runtime.host import NumpyHost
 from graphkernel.runtime.poison import PoisonedMemory
+from graphkernel.runtime.steps.host import NumpyHost
+from kernelgen.tensor.graph import Alias, Builder, Graph
+from kernelgen.tensor.operator import Kind
+from kernelgen.tensor.operators.families import declare
+from kernelgen.tensor.types import TensorType, dtype
+from kernelgen.tensor.verify import verify
 
 Array = np.ndarray[Any, Any]
 X = np.linspace(-1, 1, 16, dtype=np.float32).reshape(4, 4)

@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 
 import graphkernel as gk
 from graphkernel import ops
-from graphkernel.ir.graph import Builder, Graph, Value
-from graphkernel.ir.types import TensorType, dtype
 from graphkernel.ops import OPS
-from graphkernel.runtime.host import NumpyHost
-from graphkernel.runtime.plan import Plan, make_plan
-from graphkernel.runtime.regions import OnnxRuntimeHost, RegionStep
-from graphkernel.runtime.steps import NumpyStep, ViewStep
+from graphkernel.runtime.onnxruntime.regions import OnnxRuntimeHost, RegionStep
+from graphkernel.runtime.plan.plan import Plan, make_plan
+from graphkernel.runtime.steps.host import NumpyHost
+from graphkernel.runtime.steps.steps import NumpyStep, ViewStep
+from kernelgen.tensor.graph import Builder, Graph, Value
+from kernelgen.tensor.types import TensorType, dtype
 
 SQUARE = TensorType((3, 3), dtype("float32"))
 TAKEN, REFUSED = ("Add", "Mul", "MatMul"), ("Sinh", "Atan2")  # by onnxruntime's writers

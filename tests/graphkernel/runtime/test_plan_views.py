@@ -13,11 +13,11 @@ import pytest
 import graphkernel as gk
 from graphkernel import ops
 from graphkernel.errors import TypeRuleError
-from graphkernel.ir.graph import Builder, Graph, Value
-from graphkernel.ir.types import TensorType, dtype, parse_type
 from graphkernel.ops import OPS, Tensor
-from graphkernel.runtime.host import NumpyHost
-from graphkernel.runtime.regions import OnnxRuntimeHost
+from graphkernel.runtime.onnxruntime.regions import OnnxRuntimeHost
+from graphkernel.runtime.steps.host import NumpyHost
+from kernelgen.tensor.graph import Builder, Graph, Value
+from kernelgen.tensor.types import TensorType, dtype, parse_type
 
 pytest.importorskip("onnxruntime")
 

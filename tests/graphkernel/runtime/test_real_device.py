@@ -12,7 +12,7 @@ import graphkernel as gk
 from examples.networks.bert import Bert
 from examples.networks.weights import draw
 from graphkernel import ops
-from graphkernel.runtime.device_executable import DeviceExecutable
+from graphkernel.runtime.cuda.device_executable import DeviceExecutable
 
 pytestmark = pytest.mark.gpu
 

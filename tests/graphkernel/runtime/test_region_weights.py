@@ -13,14 +13,14 @@ pytest.importorskip("onnxruntime")
 
 import graphkernel as gk
 from graphkernel import ops
-from graphkernel.frontends.onnx import import_onnx
-from graphkernel.ir.graph import Builder, Graph
-from graphkernel.ir.types import Attrs, TensorType, dtype
+from graphkernel.frontends.onnx.importer import import_onnx
 from graphkernel.ops import OPS
-from graphkernel.ops.host import ONNX
-from graphkernel.runtime.plan import make_plan
-from graphkernel.runtime.region_step import RegionStep
-from graphkernel.runtime.regions import OnnxRuntimeHost
+from graphkernel.ops.library.host import ONNX
+from graphkernel.runtime.onnxruntime.region_step import RegionStep
+from graphkernel.runtime.onnxruntime.regions import OnnxRuntimeHost
+from graphkernel.runtime.plan.plan import make_plan
+from kernelgen.tensor.graph import Builder, Graph
+from kernelgen.tensor.types import Attrs, TensorType, dtype
 from tests.support.onnx_models import model, run_onnxruntime
 
 X = np.linspace(-1, 1, 3 * 512, dtype=np.float32).reshape(3, 512)

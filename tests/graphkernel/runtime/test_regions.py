@@ -8,14 +8,14 @@ import pytest
 
 import graphkernel as gk
 from graphkernel import ops
-from graphkernel.ir.bind import concrete_shape
-from graphkernel.ir.graph import Builder, Graph
-from graphkernel.ir.types import Attrs, TensorType, dtype, parse_type
 from graphkernel.ops import OPS
-from graphkernel.ops.host import ONNX
-from graphkernel.runtime.onnx_text import SAME, WRITERS
-from graphkernel.runtime.onnx_writer import OLDEST_OPSET
-from graphkernel.runtime.regions import OnnxRuntimeHost, RegionStep
+from graphkernel.ops.library.host import ONNX
+from graphkernel.runtime.onnxruntime.node_writer import OLDEST_OPSET
+from graphkernel.runtime.onnxruntime.operator_nodes import SAME, WRITERS
+from graphkernel.runtime.onnxruntime.regions import OnnxRuntimeHost, RegionStep
+from kernelgen.tensor.bind import concrete_shape
+from kernelgen.tensor.graph import Builder, Graph
+from kernelgen.tensor.types import Attrs, TensorType, dtype, parse_type
 from tests.support.operator_samples import cases
 from tests.support.operator_values import mixed, positive
 from tests.support.plan_runs import different

@@ -9,7 +9,7 @@ import pytest
 import graphkernel as gk
 from graphkernel import ops
 from graphkernel.errors import InputError, OptionError
-from graphkernel.runtime.samples import random_inputs, read_inputs, symbols_told, told
+from graphkernel.runtime.inputs.samples import random_inputs, read_inputs, symbols_told, told
 
 GRAPH = gk.trace(lambda x, mask: ops.select(mask, x, 0.0), gk.spec(("N", 4)), gk.spec(("N", 4), "bool"))
 

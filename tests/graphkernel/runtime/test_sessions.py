@@ -19,12 +19,12 @@ from onnx import TensorProto, helper
 import graphkernel as gk
 from graphkernel import ops
 from graphkernel.errors import OptionError
-from graphkernel.runtime.onnx_writer import Writer, initializer, lies_beside
-from graphkernel.runtime.onnxruntime_c import OnnxRuntimeError
-from graphkernel.runtime.regions import OnnxRuntimeHost, RegionStep
-from graphkernel.runtime.sessions import RegionModel, open_session
-from kernelgen.cores import core_count
+from graphkernel.runtime.onnxruntime.c_interface import OnnxRuntimeError
+from graphkernel.runtime.onnxruntime.node_writer import Writer, initializer, lies_beside
+from graphkernel.runtime.onnxruntime.regions import OnnxRuntimeHost, RegionStep
+from graphkernel.runtime.onnxruntime.sessions import RegionModel, open_session
 from kernelgen.native.openmp import limited, runtime
+from kernelgen.system.cores import core_count
 from tests.support.forks import SECONDS, in_forked_child
 
 pytest.importorskip("onnxruntime")
@@ -184,7 +184,7 @@ RUN = (
 from pathlib import Path
 import numpy as np
 from onnx import parser
-from graphkernel.runtime.sessions import RegionModel, open_session
+from graphkernel.runtime.onnxruntime.sessions import RegionModel, open_session
 from tests.graphkernel.runtime.test_sessions import run
 
 CHAIN = """

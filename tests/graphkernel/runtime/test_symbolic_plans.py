@@ -12,9 +12,9 @@ from onnx import helper
 import graphkernel as gk
 from graphkernel import ops
 from graphkernel.errors import InputError
-from graphkernel.frontends.onnx import import_onnx
+from graphkernel.frontends.onnx.importer import import_onnx
 from graphkernel.handoff import EXTENTS, to_desc, untold_symbols
-from graphkernel.ir.graph import Graph
+from kernelgen.tensor.graph import Graph
 from tests.support.onnx_models import model, run_onnxruntime
 
 Array = np.ndarray[Any, Any]

@@ -12,16 +12,16 @@ import pytest
 import graphkernel as gk
 from graphkernel import ops
 from graphkernel.errors import VerifyError
-from graphkernel.ir.graph import Graph
-from graphkernel.ir.types import dtype
-from graphkernel.runtime.frame import make_frame
-from graphkernel.runtime.host import NumpyHost
-from graphkernel.runtime.plan import Plan
+from graphkernel.runtime.invocation import make_frame
+from graphkernel.runtime.onnxruntime.regions import OnnxRuntimeHost, RegionStep
+from graphkernel.runtime.plan.plan import Plan
+from graphkernel.runtime.plan.segments import Segment
+from graphkernel.runtime.plan.verify_plan import INVARIANTS, broken, verify_places, verify_plan
 from graphkernel.runtime.poison import POISONED, PoisonedMemory, poison
-from graphkernel.runtime.regions import OnnxRuntimeHost, RegionStep
-from graphkernel.runtime.segments import Segment
-from graphkernel.runtime.steps import KernelStep, ViewStep
-from graphkernel.runtime.verify_plan import INVARIANTS, broken, verify_places, verify_plan
+from graphkernel.runtime.steps.host import NumpyHost
+from graphkernel.runtime.steps.steps import KernelStep, ViewStep
+from kernelgen.tensor.graph import Graph
+from kernelgen.tensor.types import dtype
 
 pytest.importorskip("onnxruntime")
 

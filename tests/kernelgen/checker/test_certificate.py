@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from kernelgen.__main__ import app
 from kernelgen.checker import Certificate, certify
 from kernelgen.checker.certificate import recheck
-from kernelgen.desc_write import dump_desc
+from kernelgen.composite.write import dump_desc
 from kernelgen.driver import compile
 
 DESC = examples.softmax()

@@ -11,13 +11,13 @@ from nest_faults import DATA_FAULTS, FAULTS, planted
 
 from kernelgen.checker import check
 from kernelgen.checker.described import without_terms
-from kernelgen.desc import KernelDesc
-from kernelgen.dims import sym
-from kernelgen.dtypes import BOOL, COMPLEX64, FLOAT32, INT32
+from kernelgen.composite.description import KernelDesc
 from kernelgen.nest.nodes import Nest
 from kernelgen.nest.text import show
 from kernelgen.plan import Plan
 from kernelgen.stages import lower
+from kernelgen.tensor.dims import sym
+from kernelgen.tensor.dtypes import BOOL, COMPLEX64, FLOAT32, INT32
 
 ROWS, STORED = 6, 17
 

@@ -11,12 +11,12 @@ from kernel_examples import Writer, tensor
 from nest_faults import FAULTS, planted
 
 from kernelgen.checker import check
-from kernelgen.desc import KernelDesc
-from kernelgen.dims import sym
+from kernelgen.composite.description import KernelDesc
 from kernelgen.nest.nodes import Nest
 from kernelgen.nest.text import show
 from kernelgen.plan import Plan
 from kernelgen.stages import lower
+from kernelgen.tensor.dims import sym
 
 
 def product(rows: int, inner: int, columns: int) -> KernelDesc:

@@ -10,15 +10,15 @@ import pytest
 
 from kernelgen import stages
 from kernelgen.checker import check
-from kernelgen.desc import KernelDesc
+from kernelgen.composite.description import KernelDesc
 from kernelgen.errors import ProofError
-from kernelgen.nest import contract as contraction
-from kernelgen.nest import share as sharing
 from kernelgen.nest.nodes import Accumulate, Call, For, If, IndexBinary, IndexOp, Let, LoopKind, Nest, Store
 from kernelgen.nest.walk import map_blocks
 from kernelgen.plan import Plan
-from kernelgen.poly.scop import Scop, Statement
+from kernelgen.poly.model.scop import Scop, Statement
 from kernelgen.stages import Stage, lower
+from kernelgen.transforms.common import array_contraction as contraction
+from kernelgen.transforms.common import reuse_output_storage as sharing
 
 KERNELS: Mapping[str, Callable[[], KernelDesc]] = {
     "softmax": examples.softmax,

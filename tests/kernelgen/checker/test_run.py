@@ -8,8 +8,6 @@ import pytest
 from kernel_examples import Writer, tensor
 
 from kernelgen.checker import CHECKS, Fault, check
-from kernelgen.dims import sym
-from kernelgen.dtypes import FLOAT32, INT32
 from kernelgen.nest import index as ix
 from kernelgen.nest.nodes import (
     Accumulate,
@@ -30,6 +28,8 @@ from kernelgen.nest.nodes import (
     Store,
     ValueIndex,
 )
+from kernelgen.tensor.dims import sym
+from kernelgen.tensor.dtypes import FLOAT32, INT32
 from tests.support.nests import I, J, block, buffer, call, local, loop, output, reduce_nest, softmax_nest
 
 X, Y, T = buffer("x", 6), output("y", 6), local("t")

@@ -11,13 +11,13 @@ import pytest
 from kernel_examples import Writer, constant, tensor
 
 import kernelgen
-from kernelgen.desc import KernelDesc
-from kernelgen.dtypes import BOOL, COMPLEX64, COMPLEX128, FLOAT16, INT32
+from kernelgen.composite.description import KernelDesc
+from kernelgen.composite.scalar_rules import ELEMENTWISE
 from kernelgen.enclosure import agree, enclose
 from kernelgen.enclosure.interval import Interval
 from kernelgen.enclosure.table import RULES
-from kernelgen.meaning.table import MEANINGS
-from kernelgen.vocabulary import ELEMENTWISE
+from kernelgen.semantics.table import MEANINGS
+from kernelgen.tensor.dtypes import BOOL, COMPLEX64, COMPLEX128, FLOAT16, INT32
 from tests.random_kernels.generate import kernel
 
 NAN, INF = np.nan, np.inf

@@ -12,13 +12,15 @@ import numpy as np
 import pytest
 
 from kernelgen.errors import CodegenError
-from kernelgen.limits import LIMITS
 from kernelgen.native import mapped
 from kernelgen.native.code import PAGE, Code
 from kernelgen.native.elf import linked
 from kernelgen.native.library import Library
-from kernelgen.targets.cpu import TARGET, module, team, wrapper_ir
-from kernelgen.targets.cpu.module import compile_object, detect_host
+from kernelgen.system.limits import LIMITS
+from kernelgen.targets.cpu import TARGET
+from kernelgen.targets.cpu.runtime import llvm as module
+from kernelgen.targets.cpu.runtime import team, wrapper_ir
+from kernelgen.targets.cpu.runtime.llvm import compile_object, detect_host
 from tests.kernelgen.targets.test_cpu_entry import STATIC
 
 pytestmark = pytest.mark.skipif(not mapped.is_supported(), reason="objects of this machine are linked by LLVM")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from kernelgen.dims import sym
-from kernelgen.dtypes import BFLOAT16, FLOAT32, INT32
 from kernelgen.nest.nodes import (
     Accumulate,
     Alloc,
@@ -26,6 +24,8 @@ from kernelgen.nest.nodes import (
     Var,
 )
 from kernelgen.nest.text import show, show_expression, show_index, show_statement
+from kernelgen.tensor.dims import sym
+from kernelgen.tensor.dtypes import BFLOAT16, FLOAT32, INT32
 from tests.support.nests import I, J, block, buffer, call, local, loop, output, softmax_nest
 
 SOFTMAX = """\

@@ -6,8 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from kernelgen.dims import sym
-from kernelgen.dtypes import BOOL, FLOAT32, FLOAT64, INT32
 from kernelgen.errors import NestError
 from kernelgen.nest.nodes import (
     Accumulate,
@@ -32,6 +30,8 @@ from kernelgen.nest.nodes import (
     Var,
 )
 from kernelgen.nest.verify import verify
+from kernelgen.tensor.dims import sym
+from kernelgen.tensor.dtypes import BOOL, FLOAT32, FLOAT64, INT32
 from tests.support.nests import I, J, block, buffer, call, local, loop, map_nest, output, reduce_nest, softmax_nest
 
 X, Y = buffer("x", 4), output("y", 4)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from operator_cases import TARGETS, Case, numbers
 
-from kernelgen.dtypes import BFLOAT16
+from kernelgen.tensor.dtypes import BFLOAT16
 
 KIND = BFLOAT16.numpy
 

@@ -5,10 +5,10 @@ import pytest
 from operator_cases import TARGETS, Case, numbers, run
 
 import kernelgen
-from kernelgen.attrs import Attrs
-from kernelgen.desc import KernelDesc, OpDesc, TensorDesc
-from kernelgen.desc_check import check
-from kernelgen.dtypes import COMPLEX64, dtype
+from kernelgen.composite.check import check
+from kernelgen.composite.description import KernelDesc, OpDesc, TensorDesc
+from kernelgen.tensor.attrs import Attrs
+from kernelgen.tensor.dtypes import COMPLEX64, dtype
 
 
 def complexes(seed, *shape):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from operator_cases import TARGETS, Case, run
 
-from kernelgen.meaning.random import philox_words
+from kernelgen.semantics.random import philox_words
 
 
 def philox(counter, key):

@@ -6,11 +6,11 @@ import pytest
 from operator_cases import numbers
 
 import kernelgen
-from kernelgen.attrs import Attrs
-from kernelgen.desc import OpDesc
-from kernelgen.desc_bind import specialize
-from kernelgen.desc_check import check
-from kernelgen.dims import evaluate, sym
+from kernelgen.composite.bind_sizes import specialize
+from kernelgen.composite.check import check
+from kernelgen.composite.description import OpDesc
+from kernelgen.tensor.attrs import Attrs
+from kernelgen.tensor.dims import evaluate, sym
 
 N, M, K = sym("n"), sym("m"), sym("k")
 

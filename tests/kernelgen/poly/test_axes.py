@@ -8,8 +8,8 @@ from math import prod
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelgen.dims import Dim, product, sym
-from kernelgen.poly.axes import Axis, join, match
+from kernelgen.poly.model.axes import Axis, join, match
+from kernelgen.tensor.dims import Dim, product, sym
 
 
 def extents(axes: list[Axis]) -> list[Dim]:

@@ -10,9 +10,8 @@ import pytest
 from operator_kernels import I32, F, Given, csr, draw, one
 
 import kernelgen
-from kernelgen.desc import KernelDesc
-from kernelgen.desc_bind import specialize
-from kernelgen.dims import sym
+from kernelgen.composite.bind_sizes import specialize
+from kernelgen.composite.description import KernelDesc
 from kernelgen.driver import compile
 from kernelgen.errors import ProofError
 from kernelgen.nest import index as ix
@@ -30,15 +29,16 @@ from kernelgen.nest.nodes import (
 )
 from kernelgen.nest.walk import map_expression, statements
 from kernelgen.plan import CpuPlan, Plan
-from kernelgen.poly.apply import apply
-from kernelgen.poly.build import to_scop
-from kernelgen.poly.fold import fold
-from kernelgen.poly.group import group
-from kernelgen.poly.map_cpu import choose
-from kernelgen.poly.proof import prove
-from kernelgen.poly.relations import Relations, relations
-from kernelgen.poly.schedule import schedule
-from kernelgen.poly.scop import BodyStatement, Scop
+from kernelgen.poly.build_scop import to_scop
+from kernelgen.poly.grouping.fold_axes import fold
+from kernelgen.poly.grouping.merge_groups import group
+from kernelgen.poly.mapping.cpu import choose
+from kernelgen.poly.model.relations import Relations, relations
+from kernelgen.poly.model.scop import BodyStatement, Scop
+from kernelgen.poly.proof.schedule_proof import prove
+from kernelgen.poly.schedule.apply_plan import apply
+from kernelgen.poly.schedule.compute_schedule import schedule
+from kernelgen.tensor.dims import sym
 
 GATHER = one("Gather", [(F, (7, 5)), (I32, (4,))], [(F, (4, 5))], axis=0)
 SEGMENTS = one("UnsortedSegmentSum", [(F, (6, 5)), (I32, (6,))], [(F, (4, 5))], num_segments=4)

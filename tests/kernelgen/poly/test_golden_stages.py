@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from kernel_examples import column_sum, crossed_reshape, layer_norm, momentum, softmax, split_reshape, transpose_add
 
-from kernelgen.desc import KernelDesc
-from kernelgen.dims import sym
+from kernelgen.composite.description import KernelDesc
 from kernelgen.plan import Plan
 from kernelgen.stages import lower
+from kernelgen.tensor.dims import sym
 
 FOLDER = Path(__file__).parents[2] / "golden" / "kernels"
 CASES = {

@@ -8,12 +8,12 @@ from collections.abc import Callable
 import pytest
 from kernel_examples import softmax
 
-from kernelgen.desc import KernelDesc
+from kernelgen.composite.description import KernelDesc
 from kernelgen.plan import Plan
-from kernelgen.poly.build import to_scop
-from kernelgen.poly.fold import fold
-from kernelgen.poly.group import group
-from kernelgen.poly.relations import relations
+from kernelgen.poly.build_scop import to_scop
+from kernelgen.poly.grouping.fold_axes import fold
+from kernelgen.poly.grouping.merge_groups import group
+from kernelgen.poly.model.relations import relations
 from kernelgen.stages import lower
 from tests.support.hostile import chain, many_inputs, softmaxes
 

@@ -23,15 +23,15 @@ from kernel_examples import (
 )
 
 import kernelgen
-from kernelgen.desc import KernelDesc
-from kernelgen.dims import evaluate, sym
+from kernelgen.composite.description import KernelDesc
 from kernelgen.driver import compile
 from kernelgen.nest.nodes import For, LoopKind, Nest, Space
 from kernelgen.nest.walk import statements
 from kernelgen.plan import CpuPlan
-from kernelgen.poly.build import to_scop
-from kernelgen.poly.fold import fold
-from kernelgen.poly.group import group
+from kernelgen.poly.build_scop import to_scop
+from kernelgen.poly.grouping.fold_axes import fold
+from kernelgen.poly.grouping.merge_groups import group
+from kernelgen.tensor.dims import evaluate, sym
 
 SIZES = {"M": 5, "N": 9}
 

@@ -7,10 +7,10 @@ import pytest
 from operator_kernels import draw
 
 import kernelgen
-from kernelgen.attrs import Attrs
-from kernelgen.desc import KernelDesc, OpDesc, TensorDesc
+from kernelgen.composite.description import KernelDesc, OpDesc, TensorDesc
 from kernelgen.driver import compile
-from kernelgen.dtypes import dtype
+from kernelgen.tensor.attrs import Attrs
+from kernelgen.tensor.dtypes import dtype
 
 
 def tensor(name: str, *shape: int, kind: str = "float32") -> TensorDesc:

@@ -7,10 +7,10 @@ import pytest
 from operator_kernels import I32, B, C, F, H, csr, draw, one
 
 import kernelgen
-from kernelgen.desc import KernelDesc
+from kernelgen.composite.description import KernelDesc
+from kernelgen.composite.scalar_rules import ELEMENTWISE
 from kernelgen.driver import compile
 from kernelgen.poly.lower.table import LOWERINGS
-from kernelgen.vocabulary import ELEMENTWISE
 
 CASES = [
     one("MatMul", [(F, (5, 7)), (F, (7, 3))], [(F, (5, 3))]),

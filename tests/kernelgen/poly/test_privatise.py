@@ -13,20 +13,20 @@ from kernel_examples import Writer, tensor
 import kernelgen
 from kernelgen import stages
 from kernelgen.checker import check
-from kernelgen.desc import KernelDesc
-from kernelgen.dims import Dim, sym
-from kernelgen.dtypes import INT32
+from kernelgen.composite.description import KernelDesc
 from kernelgen.errors import ProofError
 from kernelgen.nest.nodes import For, LoopKind
 from kernelgen.plan import CpuPlan, Partials, Plan
-from kernelgen.poly.build import to_scop
-from kernelgen.poly.fold import fold
-from kernelgen.poly.group import group
-from kernelgen.poly.privatise import Reduction, Target, best_cut, privatise
-from kernelgen.poly.relations import relations
-from kernelgen.poly.text import show_scop
-from kernelgen.samples import draw
+from kernelgen.poly.build_scop import to_scop
+from kernelgen.poly.grouping.fold_axes import fold
+from kernelgen.poly.grouping.merge_groups import group
+from kernelgen.poly.grouping.privatise import Reduction, Target, best_cut, privatise
+from kernelgen.poly.model.relations import relations
+from kernelgen.poly.model.text import show_scop
+from kernelgen.samples.inputs import draw
 from kernelgen.stages import Stage, lower
+from kernelgen.tensor.dims import Dim, sym
+from kernelgen.tensor.dtypes import INT32
 
 EAGER = Partials(count=4, least=16, fewest=2, nanoseconds=0.0, strip=1 << 30, terms=2, unknown=4)
 EVERYWHERE = Plan(CpuPlan(partials=EAGER))

@@ -8,21 +8,21 @@ import islpy as isl
 import pytest
 from kernel_examples import column_sum, layer_norm, softmax, transpose_add
 
-from kernelgen.desc import KernelDesc
+from kernelgen.composite.description import KernelDesc
 from kernelgen.driver import compile
 from kernelgen.errors import ProofError
 from kernelgen.nest import index as ix
 from kernelgen.nest.nodes import Let, Load, Num, Store, Var
 from kernelgen.plan import Plan
-from kernelgen.poly.apply import apply
-from kernelgen.poly.build import to_scop
-from kernelgen.poly.fold import fold
-from kernelgen.poly.group import group
-from kernelgen.poly.map_cpu import choose
-from kernelgen.poly.proof import prove
-from kernelgen.poly.relations import Relations, relations
-from kernelgen.poly.schedule import schedule
-from kernelgen.poly.scop import Scop
+from kernelgen.poly.build_scop import to_scop
+from kernelgen.poly.grouping.fold_axes import fold
+from kernelgen.poly.grouping.merge_groups import group
+from kernelgen.poly.mapping.cpu import choose
+from kernelgen.poly.model.relations import Relations, relations
+from kernelgen.poly.model.scop import Scop
+from kernelgen.poly.proof.schedule_proof import prove
+from kernelgen.poly.schedule.apply_plan import apply
+from kernelgen.poly.schedule.compute_schedule import schedule
 
 
 def grouped(desc: KernelDesc) -> tuple[Scop, Relations]:

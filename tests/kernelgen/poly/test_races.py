@@ -8,8 +8,6 @@ from functools import cache
 
 import pytest
 
-from kernelgen.dims import Dim, sym
-from kernelgen.dtypes import FLOAT32
 from kernelgen.errors import ProofError
 from kernelgen.nest import index as ix
 from kernelgen.nest.nodes import (
@@ -35,10 +33,12 @@ from kernelgen.nest.nodes import (
     Var,
 )
 from kernelgen.plan import Plan
-from kernelgen.poly.races import prove_races
-from kernelgen.poly.sites import sites
-from kernelgen.poly.wholes import by_wholes
+from kernelgen.poly.proof.grid_accesses import sites
+from kernelgen.poly.proof.linearise_accesses import by_wholes
+from kernelgen.poly.proof.races import prove_races
 from kernelgen.stages import lower
+from kernelgen.tensor.dims import Dim, sym
+from kernelgen.tensor.dtypes import FLOAT32
 from tests.support import kernel_examples as examples
 
 Edit = Callable[[Statement], Statement | None]

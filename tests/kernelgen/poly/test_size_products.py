@@ -8,14 +8,14 @@ import pytest
 from kernel_examples import Writer, constant, tensor
 
 import kernelgen
-from kernelgen.dims import sym
-from kernelgen.dtypes import FLOAT32
 from kernelgen.errors import ProofError
 from kernelgen.nest import index as ix
 from kernelgen.nest.nodes import Bind, Block, Buffer, Compare, For, Grid, If, Literal, Nest, Num, Space, Store, Var
 from kernelgen.nest.walk import map_blocks
-from kernelgen.poly.races import prove_races
-from kernelgen.poly.size_products import size_products, with_products
+from kernelgen.poly.model.size_products import size_products, with_products
+from kernelgen.poly.proof.races import prove_races
+from kernelgen.tensor.dims import sym
+from kernelgen.tensor.dtypes import FLOAT32
 
 N, M, X = Var("N"), Var("M"), Var("x")
 SIZES = ("M", "N")

@@ -6,7 +6,7 @@ import gc
 
 import numpy as np
 
-from kernelgen.targets.cpu.allocator import ALIGNMENT, PAGE_BYTES, POOLED_BYTES, Pool
+from kernelgen.targets.cpu.runtime.allocator import ALIGNMENT, PAGE_BYTES, POOLED_BYTES, Pool
 
 
 def address(array: np.ndarray) -> int:

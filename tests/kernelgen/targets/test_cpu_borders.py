@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kernelgen.dtypes import FLOAT16, FLOAT32, INT64, DType
 from kernelgen.nest import index as ix
 from kernelgen.nest.nodes import Expr, For, Index, IndexValue, Literal, Load, LoopKind, Nest, Num, Store, Var
 from kernelgen.targets.cpu.emit import emit_for
-from kernelgen.targets.cpu.host import Host
+from kernelgen.targets.cpu.text.host import Host
+from kernelgen.tensor.dtypes import FLOAT16, FLOAT32, INT64, DType
 from tests.support.nests import I, J, block, buffer, call, loop, output, run
 
 AVX2 = Host("x86-64-v3", frozenset(("avx", "avx2", "fma", "f16c", "sse4.1")))

@@ -9,19 +9,19 @@ import pytest
 from kernel_examples import Writer, constant, softmax, tensor
 
 import kernelgen
-from kernelgen.desc import KernelDesc
-from kernelgen.dims import Dim, sym
-from kernelgen.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INT8, DType
+from kernelgen.composite.description import KernelDesc
 from kernelgen.errors import ProofError
 from kernelgen.nest import index as ix
 from kernelgen.nest.nodes import For, Load, LoopKind, Nest, Num, Store
 from kernelgen.plan import CpuPlan, Plan
 from kernelgen.stages import lower
-from kernelgen.targets.cpu import streaming
-from kernelgen.targets.cpu.claims import check_claims
 from kernelgen.targets.cpu.emit import emit_for
-from kernelgen.targets.cpu.host import Host
-from kernelgen.targets.cpu.module import detect_host
+from kernelgen.targets.cpu.loops import streaming
+from kernelgen.targets.cpu.proof.alignment_claims import check_claims
+from kernelgen.targets.cpu.runtime.llvm import detect_host
+from kernelgen.targets.cpu.text.host import Host
+from kernelgen.tensor.dims import Dim, sym
+from kernelgen.tensor.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INT8, DType
 from tests.support.nests import I, J, block, buffer, call, loop, output
 
 AVX2 = Host("x86-64-v3", frozenset(("avx2", "fma", "f16c")))

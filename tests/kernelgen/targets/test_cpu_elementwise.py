@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kernelgen.dtypes import BFLOAT16, BOOL, DTYPES, FLOAT32, Category, DType, dtype
 from kernelgen.errors import UnsupportedError
 from kernelgen.nest.nodes import Call, Load, Nest, Store
 from kernelgen.nest.scalars import SCALARS
 from kernelgen.targets.cpu import TARGET
+from kernelgen.tensor.dtypes import BFLOAT16, BOOL, DTYPES, FLOAT32, Category, DType, dtype
 from tests.support.nests import I, block, buffer, call, loop, map_nest, output, run, run_map
 
 EXTENTS = (0, 1, 2, 3, 7, 8, 9, 31, 64, 65, 1000)

@@ -8,14 +8,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernelgen.dims import Sym, sym
-from kernelgen.dtypes import FLOAT32
 from kernelgen.errors import ArgumentError, CodegenError
 from kernelgen.native import entry as native_entry
 from kernelgen.native.team import made_team
 from kernelgen.nest.nodes import Literal, Load, LoopKind, Nest, Store
-from kernelgen.notices import warn_once
-from kernelgen.targets.cpu import TARGET, entry, module, objects, team
+from kernelgen.system.notices import warn_once
+from kernelgen.targets.cpu import TARGET
+from kernelgen.targets.cpu.runtime import entry, objects, team
+from kernelgen.targets.cpu.runtime import llvm as module
+from kernelgen.tensor.dims import Sym, sym
+from kernelgen.tensor.dtypes import FLOAT32
 from tests.support.nests import I, J, block, buffer, call, loop, map_nest, output, softmax_nest
 
 STATIC = map_nest(lambda a, b: call("add", a, b), 6, FLOAT32, FLOAT32)

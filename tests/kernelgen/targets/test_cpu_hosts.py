@@ -8,15 +8,15 @@ from itertools import product
 import numpy as np
 import pytest
 
-from kernelgen.dims import sym
-from kernelgen.dtypes import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, DType, dtype
 from kernelgen.nest.nodes import Call
 from kernelgen.plan import Plan
 from kernelgen.stages import lower
 from kernelgen.targets.cpu.emit import emit_for
-from kernelgen.targets.cpu.host import Host
-from kernelgen.targets.cpu.module import machine_text
-from kernelgen.targets.cpu.sizes import sizes_for
+from kernelgen.targets.cpu.loops.block_sizes import sizes_for
+from kernelgen.targets.cpu.runtime.llvm import machine_text
+from kernelgen.targets.cpu.text.host import Host
+from kernelgen.tensor.dims import sym
+from kernelgen.tensor.dtypes import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, DType, dtype
 from tests.support.hosts import HOSTS, entry_on, needs_avx2, run_on
 from tests.support.kernel_examples import Writer, tensor
 from tests.support.nests import call, map_nest, reduce_nest, softmax_nest

@@ -16,8 +16,10 @@ import graphkernel as gk
 import kernelgen
 from graphkernel import ops
 from kernelgen.errors import CodegenError
-from kernelgen.targets.cpu import TARGET, isolated, module
-from kernelgen.targets.cpu.isolated import CompilerProcess, compiler
+from kernelgen.targets.cpu import TARGET
+from kernelgen.targets.cpu.runtime import isolated
+from kernelgen.targets.cpu.runtime import llvm as module
+from kernelgen.targets.cpu.runtime.isolated import CompilerProcess, compiler
 from tests.kernelgen.targets.test_cpu_entry import STATIC
 from tests.support.forks import in_forked_child
 

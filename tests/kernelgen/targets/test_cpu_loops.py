@@ -7,8 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelgen.dims import sym
-from kernelgen.dtypes import BOOL, FLOAT16, FLOAT32, FLOAT64, INT32, INT64, DType, dtype
 from kernelgen.nest.nodes import (
     Accumulate,
     Alloc,
@@ -30,6 +28,8 @@ from kernelgen.nest.nodes import (
 )
 from kernelgen.nest.scalars import SCALARS
 from kernelgen.targets.cpu import TARGET
+from kernelgen.tensor.dims import sym
+from kernelgen.tensor.dtypes import BOOL, FLOAT16, FLOAT32, FLOAT64, INT32, INT64, DType, dtype
 from tests.support.nests import I, J, block, buffer, call, local, loop, map_nest, output, reduce_nest, run, softmax_nest
 
 SERIAL = LoopKind.SERIAL

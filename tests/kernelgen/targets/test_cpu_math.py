@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from kernelgen.dtypes import FLOAT32
+from kernelgen.tensor.dtypes import FLOAT32
 from tests.support.nests import call, run_map
 
 COUNT = 20_000
@@ -108,7 +108,7 @@ def test_huge_angles_take_the_slow_path() -> None:
 
 @pytest.mark.parametrize("low", ["float16", "bfloat16"])
 def test_half_precision_rounds_the_float_result_once(low: str) -> None:
-    from kernelgen.dtypes import dtype
+    from kernelgen.tensor.dtypes import dtype
 
     type_ = dtype(low).numpy
     x = np.linspace(-4, 4, 99).astype(type_)

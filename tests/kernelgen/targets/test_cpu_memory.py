@@ -14,8 +14,9 @@ from llvmlite import binding
 
 from kernelgen.errors import CodegenError
 from kernelgen.native import library
-from kernelgen.targets.cpu import TARGET, module
-from kernelgen.targets.cpu.entry import ENTRY
+from kernelgen.targets.cpu import TARGET
+from kernelgen.targets.cpu.runtime import llvm as module
+from kernelgen.targets.cpu.runtime.entry import ENTRY
 from tests.kernelgen.targets.test_cpu_entry import STATIC, arrays
 from tests.support.forks import in_forked_child
 

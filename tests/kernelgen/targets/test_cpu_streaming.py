@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kernelgen.dims import Dim, sym
-from kernelgen.dtypes import FLOAT32, INT64
 from kernelgen.nest import index as ix
 from kernelgen.nest.nodes import Accumulate, For, Let, Load, LoopKind, Nest, Num, Ref, Store, ValueIndex
-from kernelgen.targets.cpu import TARGET, streaming
-from kernelgen.targets.cpu.host import Host
-from kernelgen.targets.cpu.module import detect_host
+from kernelgen.targets.cpu import TARGET
+from kernelgen.targets.cpu.loops import streaming
+from kernelgen.targets.cpu.runtime.llvm import detect_host
+from kernelgen.targets.cpu.text.host import Host
+from kernelgen.tensor.dims import Dim, sym
+from kernelgen.tensor.dtypes import FLOAT32, INT64
 from tests.support.nests import I, J, block, buffer, call, loop, map_nest, output, run, softmax_nest
 
 LARGE = 1 << 22

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kernelgen.dtypes import BFLOAT16, FLOAT32, INT8, INT16, INT32, INT64, UINT8, DType
 from kernelgen.nest.nodes import Call, Compare, Expr, If, Load, LoopKind, Nest, Num, Store
-from kernelgen.targets.cpu.host import Host
-from kernelgen.targets.cpu.module import detect_host
+from kernelgen.targets.cpu.runtime.llvm import detect_host
+from kernelgen.targets.cpu.text.host import Host
+from kernelgen.tensor.dtypes import BFLOAT16, FLOAT32, INT8, INT16, INT32, INT64, UINT8, DType
 from tests.support.hosts import HOSTS, needs_avx2, run_on
 from tests.support.nests import I, block, buffer, call, loop, output
 

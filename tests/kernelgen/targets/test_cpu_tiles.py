@@ -9,8 +9,6 @@ import pytest
 from kernel_examples import own_transpose
 
 import kernelgen
-from kernelgen.dims import Dim, sym
-from kernelgen.dtypes import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, DType, dtype
 from kernelgen.nest.nodes import (
     Accumulate,
     Block,
@@ -26,13 +24,16 @@ from kernelgen.nest.nodes import (
     Statement,
     Store,
 )
-from kernelgen.targets.cpu import TARGET, streaming
+from kernelgen.targets.cpu import TARGET
 from kernelgen.targets.cpu.emit import emit_for
-from kernelgen.targets.cpu.entry import ENTRY, entry_of
-from kernelgen.targets.cpu.host import Host
-from kernelgen.targets.cpu.module import compile_object, detect_host, link
-from kernelgen.targets.cpu.team import team
-from kernelgen.targets.cpu.tile_plan import TilePlan, tile_plan
+from kernelgen.targets.cpu.loops import streaming
+from kernelgen.targets.cpu.loops.tile_plan import TilePlan, tile_plan
+from kernelgen.targets.cpu.runtime.entry import ENTRY, entry_of
+from kernelgen.targets.cpu.runtime.llvm import compile_object, detect_host, link
+from kernelgen.targets.cpu.runtime.team import team
+from kernelgen.targets.cpu.text.host import Host
+from kernelgen.tensor.dims import Dim, sym
+from kernelgen.tensor.dtypes import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, DType, dtype
 from tests.support.nests import I, J, block, buffer, call, loop, output, run
 
 EXTENTS = (1, 7, 8, 9, 31, 33, 64, 100)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from kernel_examples import Writer, tensor
 
-from kernelgen.dtypes import FLOAT16, FLOAT32
+from kernelgen.tensor.dtypes import FLOAT16, FLOAT32
 from kernelgen.verify.compare import HALF, SINGLE, compare, difference, tolerances
 
 NAN, INF = np.nan, np.inf

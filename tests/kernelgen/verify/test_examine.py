@@ -9,9 +9,9 @@ from nest_faults import no_start, planted
 from typer.testing import CliRunner
 
 from kernelgen.__main__ import app
-from kernelgen.desc_write import dump_desc
+from kernelgen.composite.write import dump_desc
 from kernelgen.driver import compile
-from kernelgen.meaning import reference
+from kernelgen.semantics import reference
 from kernelgen.verify import Status, verify
 
 

@@ -12,11 +12,11 @@ from kernel_examples import Writer, column_sum, layer_norm, softmax, tensor
 from typer.testing import CliRunner
 
 from kernelgen.__main__ import app
-from kernelgen.desc_write import dump_desc
-from kernelgen.dtypes import BOOL, FLOAT16, FLOAT64, INT8
-from kernelgen.targets.cpu.module import detect_host
+from kernelgen.composite.write import dump_desc
+from kernelgen.targets.cpu.runtime.llvm import detect_host
+from kernelgen.tensor.dtypes import BOOL, FLOAT16, FLOAT64, INT8
 from kernelgen.verify import Record, Status, verify_files
-from kernelgen.verify.fences import PATTERN, SHIFTS, Fenced, Placement, Touch, placements
+from kernelgen.verify.guard_pages import PATTERN, SHIFTS, Fenced, Placement, Touch, placements
 from kernelgen.verify.pool import Job
 from tests.random_kernels import pool as random_kernels
 from tests.random_kernels.check import Kind

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelgen.desc_json import load_desc
+from kernelgen.composite.read import load_desc
 from kernelgen.errors import DescError
 from tests.support.hostile import NONSENSE
 from tests.support.sources import ROOT
@@ -26,8 +26,8 @@ PROGRAM = """
 import json, sys
 sys.path[:0] = ["tests/support"]
 import hostile
-from kernelgen.desc_json import load_desc
-from kernelgen.desc_write import dump_desc
+from kernelgen.composite.read import load_desc
+from kernelgen.composite.write import dump_desc
 from kernelgen.driver import compile
 from kernelgen.errors import KernelgenError
 name, *sizes = sys.argv[1:]

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from kernelgen.desc import KernelDesc
-from kernelgen.desc_json import load_desc
+from kernelgen.composite.description import KernelDesc
+from kernelgen.composite.read import load_desc
 from kernelgen.driver import compile
 from kernelgen.verify import Status, verify
 

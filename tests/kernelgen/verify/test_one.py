@@ -5,10 +5,10 @@ import json
 import kernel_examples as examples
 import pytest
 
-from kernelgen.desc_write import dump_desc
-from kernelgen.dims import sym
+from kernelgen.composite.write import dump_desc
 from kernelgen.errors import UnsupportedError
-from kernelgen.meaning import reference
+from kernelgen.semantics import reference
+from kernelgen.tensor.dims import sym
 from kernelgen.verify import Status, verify, verify_file
 
 

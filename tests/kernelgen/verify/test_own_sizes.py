@@ -9,9 +9,9 @@ import pytest
 from kernel_examples import Writer, softmax, tensor
 
 import kernelgen
-from kernelgen.desc import KernelDesc
+from kernelgen.composite.description import KernelDesc
 from kernelgen.kernel import Kernel
-from kernelgen.targets.gpu import interpret
+from kernelgen.targets.gpu.launch import interpret
 from kernelgen.verify import Status, own_sizes, verify
 from kernelgen.verify.own_sizes import features_of
 from kernelgen.verify.record import sizes_run

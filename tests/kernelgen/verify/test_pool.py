@@ -5,7 +5,7 @@ import json
 import kernel_examples as examples
 import pytest
 
-from kernelgen.desc_write import dump_desc
+from kernelgen.composite.write import dump_desc
 from kernelgen.verify import Status, verify_files
 from kernelgen.verify.pool import Job
 from kernelgen.verify.record import summary

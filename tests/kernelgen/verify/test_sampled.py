@@ -10,13 +10,14 @@ import pytest
 from kernel_examples import Writer, column_sum, constant, softmax, tensor
 
 import kernelgen
-from kernelgen.desc import KernelDesc
+from kernelgen.composite.description import KernelDesc
 from kernelgen.errors import BackendUnavailable
 from kernelgen.kernel import Kernel
-from kernelgen.samples import draw
+from kernelgen.samples.inputs import draw
 from kernelgen.targets import Target
-from kernelgen.targets.gpu.entry import GpuEntry
-from kernelgen.verify import Record, Status, one, verify
+from kernelgen.targets.gpu.launch.entry import GpuEntry
+from kernelgen.verify import Record, Status, verify
+from kernelgen.verify import verify_one as one
 
 
 def scaled_rows(rows: int) -> KernelDesc:

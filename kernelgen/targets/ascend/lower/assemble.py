@@ -5,25 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from kernelgen.dtypes import INT16
+from kernelgen.ascendc.builder import Tensor, make_call
+from kernelgen.ascendc.conversions import converted
+from kernelgen.ascendc.expressions import Core, Number
+from kernelgen.ascendc.instructions import AIC_ONLY, AIV_ONLY, If, Kernel, LocalTensor, Statement, Tiling
+from kernelgen.ascendc.scopes import check_names
+from kernelgen.ascendc.types import POSITION_OF, UB
+from kernelgen.machines.ascend.description import Machine
 from kernelgen.nest.nodes import Nest
-from kernelgen.targets.ascend.build import Tensor, make_call
-from kernelgen.targets.ascend.conversions import converted
-from kernelgen.targets.ascend.expressions import Core, Number
-from kernelgen.targets.ascend.instructions import AIC_ONLY, AIV_ONLY, If, Kernel, LocalTensor, Statement, Tiling
-from kernelgen.targets.ascend.lower import storage
-from kernelgen.targets.ascend.lower.cube.kernel import cube_core
-from kernelgen.targets.ascend.lower.cube.plan import Plan, plan_of
+from kernelgen.targets.ascend.lower.cube.core_plan import Plan, plan_of
+from kernelgen.targets.ascend.lower.cube.cube_kernel import cube_core
 from kernelgen.targets.ascend.lower.element_types import check_element_types
-from kernelgen.targets.ascend.lower.fitting import fitted
-from kernelgen.targets.ascend.lower.promote import TILING
-from kernelgen.targets.ascend.lower.scope import parameter_of
-from kernelgen.targets.ascend.lower.synchronise import synchronise
-from kernelgen.targets.ascend.lower.walk import SAMPLE, layout_of
-from kernelgen.targets.ascend.lower.writer import Program, Tile
-from kernelgen.targets.ascend.machine import Machine
-from kernelgen.targets.ascend.scopes import check_names
-from kernelgen.targets.ascend.types import POSITION_OF, UB
+from kernelgen.targets.ascend.lower.order.synchronise import synchronise
+from kernelgen.targets.ascend.lower.order.unrolled_walk import SAMPLE, layout_of
+from kernelgen.targets.ascend.lower.program import storage
+from kernelgen.targets.ascend.lower.program.scope import parameter_of
+from kernelgen.targets.ascend.lower.program.writer import Program, Tile
+from kernelgen.targets.ascend.lower.promote_tiles import TILING
+from kernelgen.targets.ascend.lower.tile_lengths import fitted
+from kernelgen.tensor.dtypes import INT16
 
 
 def assemble(nest: Nest, machine: Machine, doubled: bool = True, levels: tuple[str, ...] = storage.LEVELS) -> Kernel:

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from kernelgen.dtypes import DType
-from kernelgen.errors import UnsupportedError
-from kernelgen.targets.ascend.forms import ELEMENT, form_of
-from kernelgen.targets.ascend.instructions import (
+from kernelgen.ascendc.instructions import (
     Call,
     For,
     GlobalTensor,
@@ -17,7 +14,10 @@ from kernelgen.targets.ascend.instructions import (
     Statement,
     TensorRef,
 )
-from kernelgen.targets.ascend.machine import Machine
+from kernelgen.ascendc.intrinsics import ELEMENT, form_of
+from kernelgen.errors import UnsupportedError
+from kernelgen.machines.ascend.description import Machine
+from kernelgen.tensor.dtypes import DType
 
 OTHER = "U"
 """The type parameter of casts' sources and of Mmad's factors."""

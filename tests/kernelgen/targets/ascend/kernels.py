@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from kernelgen.targets.ascend.machine import Machine
-from kernelgen.targets.ascend.machines import ASCEND_910B
-from kernelgen.targets.ascend.simulate import Report, simulate
+from kernelgen.machines.ascend.description import Machine
+from kernelgen.machines.ascend.machines import ASCEND_910B
+from kernelgen.simulators.ascendc import Report, simulate
 
 HEAD = '#include "kernel_operator.h"\nusing namespace AscendC;\n\n'
 

@@ -7,7 +7,9 @@ import pytest
 from kernel_examples import Writer, tensor
 
 from kernelgen.driver import compile
-from kernelgen.dtypes import (
+from kernelgen.kernel import Kernel
+from kernelgen.semantics import reference
+from kernelgen.tensor.dtypes import (
     BFLOAT16,
     FLOAT16,
     FLOAT32,
@@ -21,8 +23,6 @@ from kernelgen.dtypes import (
     UINT64,
     DType,
 )
-from kernelgen.kernel import Kernel
-from kernelgen.meaning import reference
 
 WHOLE = (INT8, UINT8, INT16, UINT16, INT32, UINT32, INT64, UINT64)
 

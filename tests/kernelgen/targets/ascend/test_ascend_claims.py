@@ -12,13 +12,13 @@ import pytest
 from product_kernels import Shape, product
 
 import kernelgen
-from kernelgen.dims import sym
+from kernelgen.ascendc.expressions import Expression, Field
 from kernelgen.errors import ArgumentError, ProofError
-from kernelgen.targets.ascend.bounds import Bounds
-from kernelgen.targets.ascend.claims import check_claims
+from kernelgen.machines.ascend.machines import ASCEND_910B
 from kernelgen.targets.ascend.entry import SimulatedEntry
-from kernelgen.targets.ascend.expressions import Expression, Field
-from kernelgen.targets.ascend.machines import ASCEND_910B
+from kernelgen.targets.ascend.proof.instruction_claims import check_claims
+from kernelgen.targets.ascend.proof.scalar_bounds import Bounds
+from kernelgen.tensor.dims import sym
 
 SAMPLES = {
     "rows": lambda: examples.softmax(4096, 1024),

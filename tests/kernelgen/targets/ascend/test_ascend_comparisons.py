@@ -7,9 +7,9 @@ import pytest
 from kernel_examples import Writer, constant, tensor
 
 from kernelgen.driver import compile
-from kernelgen.dtypes import BOOL, FLOAT32, INT32, INT64
-from kernelgen.meaning import reference
-from kernelgen.samples import draw
+from kernelgen.samples.inputs import draw
+from kernelgen.semantics import reference
+from kernelgen.tensor.dtypes import BOOL, FLOAT32, INT32, INT64
 
 COMPARISONS = ("Equal", "NotEqual", "Less", "LessEqual", "Greater", "GreaterEqual")
 

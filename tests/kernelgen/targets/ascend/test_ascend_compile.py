@@ -8,7 +8,7 @@ from itertools import product
 
 import pytest
 
-from kernelgen.targets.ascend.forms import FORMS, STRUCTS, Form, Slot
+from kernelgen.ascendc.intrinsics import FORMS, STRUCTS, Form, Slot
 from tests.ascendc_compile.compiler import declared, errors_of
 from tests.kernelgen.targets.ascend.kernels import SAMPLES
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from kernelgen.ascendc.errors import AscendError
 from kernelgen.errors import ArgumentError
-from kernelgen.targets.ascend.errors import AscendError
-from kernelgen.targets.ascend.machines import ASCEND_910A, ASCEND_910B
+from kernelgen.machines.ascend.machines import ASCEND_910A, ASCEND_910B
 from tests.kernelgen.targets.ascend.kernels import HEAD, SAMPLES, Sample
 
 # The cube multiplies into GM, its vector cores wait and add one, half of the rows each.

@@ -8,24 +8,32 @@ import numpy as np
 import pytest
 from kernel_examples import Writer, constant, tensor
 
-from kernelgen.desc import KernelDesc, TensorDesc
-from kernelgen.dims import Dim, sym
+from kernelgen.ascendc.instructions import AIC_ONLY, AIV_ONLY, MIX
+from kernelgen.ascendc.printer import print_kernel
+from kernelgen.ascendc.reader import read_kernel
+from kernelgen.composite.description import KernelDesc, TensorDesc
 from kernelgen.driver import compile
-from kernelgen.dtypes import BFLOAT16, FLOAT16, FLOAT32, DType
 from kernelgen.errors import CodegenError
 from kernelgen.kernel import Kernel
-from kernelgen.meaning import reference
-from kernelgen.samples import draw
+from kernelgen.machines.ascend.machines import ASCEND_910B
+from kernelgen.samples.inputs import draw
+from kernelgen.semantics import reference
+from kernelgen.simulators.ascendc import Report
 from kernelgen.targets.ascend.entry import SimulatedEntry
-from kernelgen.targets.ascend.instructions import AIC_ONLY, AIV_ONLY, MIX
-from kernelgen.targets.ascend.launches import launches
-from kernelgen.targets.ascend.lower.cube.plan import plan_of
-from kernelgen.targets.ascend.lower.cube.sizes import Problem, Sizes, candidates, choose, estimate, problem_of, unit_of
-from kernelgen.targets.ascend.machines import ASCEND_910B
-from kernelgen.targets.ascend.minimal import minimality
-from kernelgen.targets.ascend.printer import print_kernel
-from kernelgen.targets.ascend.reader import read_kernel
-from kernelgen.targets.ascend.simulate import Report
+from kernelgen.targets.ascend.lower.cube.core_plan import plan_of
+from kernelgen.targets.ascend.lower.cube.tile_sizes import (
+    Problem,
+    Sizes,
+    candidates,
+    choose,
+    estimate,
+    problem_of,
+    unit_of,
+)
+from kernelgen.targets.ascend.order_launches import launches
+from kernelgen.targets.ascend.redundant_flags import minimality
+from kernelgen.tensor.dims import Dim, sym
+from kernelgen.tensor.dtypes import BFLOAT16, FLOAT16, FLOAT32, DType
 
 
 def product(

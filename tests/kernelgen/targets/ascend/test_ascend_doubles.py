@@ -7,7 +7,9 @@ import pytest
 from kernel_examples import Writer, constant, tensor
 
 from kernelgen.driver import compile
-from kernelgen.dtypes import (
+from kernelgen.errors import UnsupportedError
+from kernelgen.semantics import reference
+from kernelgen.tensor.dtypes import (
     BOOL,
     FLOAT16,
     FLOAT32,
@@ -20,8 +22,6 @@ from kernelgen.dtypes import (
     UINT64,
     DType,
 )
-from kernelgen.errors import UnsupportedError
-from kernelgen.meaning import reference
 
 SIZE = 700
 """No multiple of the lanes of a repeat."""

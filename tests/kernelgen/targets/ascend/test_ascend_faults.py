@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kernelgen.targets.ascend.errors import AscendError
-from kernelgen.targets.ascend.machines import ASCEND_910A
-from kernelgen.targets.ascend.simulate import KINDS
+from kernelgen.ascendc.errors import AscendError
+from kernelgen.machines.ascend.machines import ASCEND_910A
+from kernelgen.simulators.ascendc import KINDS
 from tests.kernelgen.targets.ascend.kernels import SAMPLES
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from docs import ascend_tables
-from kernelgen.targets.ascend.machines import ASCEND_910B
-from kernelgen.targets.ascend.types import UB
+from kernelgen.ascendc.types import UB
+from kernelgen.machines.ascend.machines import ASCEND_910B
 
 
 @pytest.fixture(scope="module")

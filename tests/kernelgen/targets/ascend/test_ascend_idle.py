@@ -8,11 +8,11 @@ import kernel_examples as examples
 import pytest
 
 import kernelgen
-from kernelgen.dtypes import FLOAT32
-from kernelgen.samples import draw
-from kernelgen.targets.ascend.instructions import Call
-from kernelgen.targets.ascend.lower.idle import without_idle
-from kernelgen.targets.ascend.lower.writer import Program, Writer
+from kernelgen.ascendc.instructions import Call
+from kernelgen.samples.inputs import draw
+from kernelgen.targets.ascend.lower.program.redundant_copies import without_idle
+from kernelgen.targets.ascend.lower.program.writer import Program, Writer
+from kernelgen.tensor.dtypes import FLOAT32
 from kernelgen.verify import Status, verify
 
 

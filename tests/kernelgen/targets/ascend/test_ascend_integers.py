@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from kernel_examples import Writer, constant, tensor
 
-from kernelgen.desc import KernelDesc
+from kernelgen.ascendc.reader import read_kernel
+from kernelgen.composite.description import KernelDesc
 from kernelgen.driver import compile
-from kernelgen.dtypes import BOOL, FLOAT32, INT8, INT16, INT32, INT64, UINT8, UINT16, UINT32, UINT64, DType
-from kernelgen.meaning import reference
-from kernelgen.targets.ascend.effort import statements_run
-from kernelgen.targets.ascend.reader import read_kernel
+from kernelgen.semantics import reference
+from kernelgen.targets.ascend.proof.statement_count import statements_run
+from kernelgen.tensor.dtypes import BOOL, FLOAT32, INT8, INT16, INT32, INT64, UINT8, UINT16, UINT32, UINT64, DType
 
 WHOLE = (INT8, UINT8, INT16, UINT16, INT32, UINT32, INT64, UINT64)
 COMPARISONS = ("Equal", "NotEqual", "Less", "LessEqual", "Greater", "GreaterEqual")

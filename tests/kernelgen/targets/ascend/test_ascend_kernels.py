@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kernelgen.targets.ascend.printer import print_kernel
-from kernelgen.targets.ascend.reader import read_kernel
+from kernelgen.ascendc.printer import print_kernel
+from kernelgen.ascendc.reader import read_kernel
 from tests.kernelgen.targets.ascend.kernels import SAMPLES
 
 

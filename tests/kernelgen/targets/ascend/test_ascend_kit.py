@@ -16,22 +16,22 @@ import typer
 from kernel_examples import Writer, momentum, softmax, tensor, two_phase_branches
 
 from kernelgen.__main__ import compile_files
-from kernelgen.desc import KernelDesc
-from kernelgen.desc_write import dump_desc
-from kernelgen.dims import sym
+from kernelgen.ascend_package import Kit, make_kit
+from kernelgen.ascendc.reader import read_kernel
+from kernelgen.composite.description import KernelDesc
+from kernelgen.composite.write import dump_desc
 from kernelgen.driver import compile
-from kernelgen.dtypes import BFLOAT16, FLOAT16, DType
 from kernelgen.errors import ArgumentError, BackendUnavailable
-from kernelgen.kit import Kit, make_kit
-from kernelgen.samples import draw
+from kernelgen.machines.ascend.machines import MACHINES, find_machine
+from kernelgen.samples.inputs import draw
+from kernelgen.simulators.ascendc import simulate
 from kernelgen.targets import find_target
-from kernelgen.targets.ascend import launch_on_card
-from kernelgen.targets.ascend.effort import statements_run
 from kernelgen.targets.ascend.entry import SimulatedEntry
-from kernelgen.targets.ascend.launch_on_card import LaunchError, main, value_of
-from kernelgen.targets.ascend.machines import MACHINES, find_machine
-from kernelgen.targets.ascend.reader import read_kernel
-from kernelgen.targets.ascend.simulate import simulate
+from kernelgen.targets.ascend.package import launch_on_card
+from kernelgen.targets.ascend.package.launch_on_card import LaunchError, main, value_of
+from kernelgen.targets.ascend.proof.statement_count import statements_run
+from kernelgen.tensor.dims import sym
+from kernelgen.tensor.dtypes import BFLOAT16, FLOAT16, DType
 from kernelgen.verify.record import Status
 
 
@@ -156,7 +156,7 @@ def test_a_kit_was_run(name: str) -> None:
 def test_a_kernel_that_takes_long_runs_at_smaller_shapes(
     monkeypatch: pytest.MonkeyPatch, limit: str, value: int
 ) -> None:
-    monkeypatch.setattr(f"kernelgen.kit.{limit}", value)
+    monkeypatch.setattr(f"kernelgen.ascend_package.{limit}", value)
     kit = make_kit(KERNELS["softmax"], find_target("ascend"))
     assert kit.rehearsal is not None
     assert kit.rehearsal.scaled

@@ -5,18 +5,18 @@ from __future__ import annotations
 import pytest
 from kernel_examples import softmax
 
-from kernelgen.dims import sym
+from kernelgen.ascendc.builder import Tensor
+from kernelgen.ascendc.expressions import BLOCK_INDEX, Expression, Field, Name, Number, ceil_div, smaller
+from kernelgen.ascendc.instructions import For, Statement
 from kernelgen.driver import compile
-from kernelgen.dtypes import FLOAT32, INT32
-from kernelgen.targets.ascend.build import Tensor
-from kernelgen.targets.ascend.expressions import BLOCK_INDEX, Expression, Field, Name, Number, ceil_div, smaller
-from kernelgen.targets.ascend.instructions import For, Statement
-from kernelgen.targets.ascend.lower.banks import HALF_PERIOD, PERIOD, halves
-from kernelgen.targets.ascend.lower.storage import ALONE, place
-from kernelgen.targets.ascend.lower.writer import Program, Writer
-from kernelgen.targets.ascend.lower.written_out import least, mixed_buffers, sure_loops, turns_of
-from kernelgen.targets.ascend.simulate.regions import Region, region
-from kernelgen.targets.ascend.simulate.sharing import rivals
+from kernelgen.simulators.ascendc.order.global_memory import rivals
+from kernelgen.simulators.ascendc.state.byte_regions import Region, region
+from kernelgen.targets.ascend.lower.program.bank_alignment import HALF_PERIOD, PERIOD, halves
+from kernelgen.targets.ascend.lower.program.loop_facts import least, mixed_buffers, sure_loops, turns_of
+from kernelgen.targets.ascend.lower.program.storage import ALONE, place
+from kernelgen.targets.ascend.lower.program.writer import Program, Writer
+from kernelgen.tensor.dims import sym
+from kernelgen.tensor.dtypes import FLOAT32, INT32
 
 ROWS = Field("tiling", "rows")
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from kernelgen.dtypes import BFLOAT16, FLOAT32, INT16
-from kernelgen.targets.ascend.errors import AscendError
-from kernelgen.targets.ascend.machine import Machine, Rates
-from kernelgen.targets.ascend.machines import MACHINES, find_machine
-from kernelgen.targets.ascend.platform_config import read_platform
+from kernelgen.ascendc.errors import AscendError
+from kernelgen.machines.ascend.description import Machine, Rates
+from kernelgen.machines.ascend.machines import MACHINES, find_machine
+from kernelgen.machines.ascend.platform_config import read_platform
+from kernelgen.tensor.dtypes import BFLOAT16, FLOAT32, INT16
 
 CONFIG = """[version]
 SoC_version=Ascend910B4

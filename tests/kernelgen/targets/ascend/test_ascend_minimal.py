@@ -8,15 +8,15 @@ from collections.abc import Sequence
 import pytest
 from kernel_examples import column_sum, layer_norm, momentum, own_transpose, softmax, split_reshape, transpose_add
 
-from kernelgen.desc import KernelDesc
-from kernelgen.dims import sym
+from kernelgen.ascendc.reader import read_kernel
+from kernelgen.composite.description import KernelDesc
 from kernelgen.driver import compile
 from kernelgen.errors import ProofError
-from kernelgen.targets.ascend.launches import launches
-from kernelgen.targets.ascend.machines import ASCEND_910B
-from kernelgen.targets.ascend.minimal import Minimality, minimality
-from kernelgen.targets.ascend.reader import read_kernel
-from kernelgen.targets.ascend.simulate.outline import Launch
+from kernelgen.machines.ascend.machines import ASCEND_910B
+from kernelgen.simulators.ascendc.outline import Launch
+from kernelgen.targets.ascend.order_launches import launches
+from kernelgen.targets.ascend.redundant_flags import Minimality, minimality
+from kernelgen.tensor.dims import sym
 from tests.kernelgen.targets.ascend.kernels import SAMPLES, Sample
 
 CASES = {

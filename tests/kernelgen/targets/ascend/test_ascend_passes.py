@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from kernelgen.dtypes import FLOAT32, FLOAT64, INT8, INT32
+from kernelgen.ascendc.builder import Tensor
+from kernelgen.ascendc.expressions import Name, Number
+from kernelgen.ascendc.instructions import AIV_ONLY, GlobalTensor, Kernel
+from kernelgen.ascendc.printer import print_kernel
 from kernelgen.errors import UnsupportedError
-from kernelgen.targets.ascend.build import Tensor
-from kernelgen.targets.ascend.expressions import Name, Number
-from kernelgen.targets.ascend.instructions import AIV_ONLY, GlobalTensor, Kernel
-from kernelgen.targets.ascend.lower.casting import cast_path
-from kernelgen.targets.ascend.lower.copies import order_copies
-from kernelgen.targets.ascend.lower.double_buffer import double_buffer
-from kernelgen.targets.ascend.lower.storage import ALL, ALONE, place
-from kernelgen.targets.ascend.lower.synchronise import synchronise
-from kernelgen.targets.ascend.lower.walk import Layout
-from kernelgen.targets.ascend.lower.writer import Program, Writer
-from kernelgen.targets.ascend.machines import ASCEND_910B
-from kernelgen.targets.ascend.printer import print_kernel
+from kernelgen.machines.ascend.machines import ASCEND_910B
+from kernelgen.targets.ascend.lower.lanes.casting import cast_path
+from kernelgen.targets.ascend.lower.order.synchronise import synchronise
+from kernelgen.targets.ascend.lower.order.unrolled_walk import Layout
+from kernelgen.targets.ascend.lower.program.copy_order import order_copies
+from kernelgen.targets.ascend.lower.program.double_buffer import double_buffer
+from kernelgen.targets.ascend.lower.program.storage import ALL, ALONE, place
+from kernelgen.targets.ascend.lower.program.writer import Program, Writer
+from kernelgen.tensor.dtypes import FLOAT32, FLOAT64, INT8, INT32
 
 GM = {name: GlobalTensor(f"{name}_gm", FLOAT32, f"{name}_p", Number(4096)) for name in ("x", "y", "z")}
 

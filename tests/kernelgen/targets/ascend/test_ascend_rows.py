@@ -19,16 +19,16 @@ from kernel_examples import (
     two_phase_branches,
 )
 
-from kernelgen.desc import KernelDesc
-from kernelgen.dims import Dim, sym
+from kernelgen.composite.description import KernelDesc
 from kernelgen.driver import compile
-from kernelgen.dtypes import BFLOAT16, BOOL, FLOAT16, FLOAT32, INT8, INT32, DType
 from kernelgen.kernel import Kernel
-from kernelgen.meaning import reference
 from kernelgen.plan import Plan
-from kernelgen.samples import draw
+from kernelgen.samples.inputs import draw
+from kernelgen.semantics import reference
+from kernelgen.simulators.ascendc import Report
 from kernelgen.targets.ascend.entry import SimulatedEntry
-from kernelgen.targets.ascend.simulate import Report
+from kernelgen.tensor.dims import Dim, sym
+from kernelgen.tensor.dtypes import BFLOAT16, BOOL, FLOAT16, FLOAT32, INT8, INT32, DType
 
 
 def spread(rows: Dim, columns: int, dtype: DType = FLOAT32) -> KernelDesc:

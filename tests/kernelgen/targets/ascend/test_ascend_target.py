@@ -20,20 +20,20 @@ from kernel_examples import (
     two_phase_branches,
 )
 
-from kernelgen.dims import sym
+from kernelgen.ascendc.printer import print_kernel
+from kernelgen.ascendc.reader import read_kernel
 from kernelgen.driver import compile
 from kernelgen.errors import CodegenError, UnsupportedError
 from kernelgen.kernel import Kernel
-from kernelgen.meaning import reference
-from kernelgen.samples import draw
+from kernelgen.machines.ascend.machines import ASCEND_910B
+from kernelgen.samples.inputs import draw
+from kernelgen.semantics import reference
+from kernelgen.simulators.ascendc import Report
 from kernelgen.targets.ascend import entry
 from kernelgen.targets.ascend.entry import SimulatedEntry
-from kernelgen.targets.ascend.lower import storage
 from kernelgen.targets.ascend.lower.assemble import assemble
-from kernelgen.targets.ascend.machines import ASCEND_910B
-from kernelgen.targets.ascend.printer import print_kernel
-from kernelgen.targets.ascend.reader import read_kernel
-from kernelgen.targets.ascend.simulate import Report
+from kernelgen.targets.ascend.lower.program import storage
+from kernelgen.tensor.dims import sym
 
 CASES = {
     "softmax": softmax(4, 300),

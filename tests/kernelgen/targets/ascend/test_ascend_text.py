@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelgen.dtypes import FLOAT32, INT32
-from kernelgen.targets.ascend.build import KernelBuilder, make_call
-from kernelgen.targets.ascend.errors import AscendError
-from kernelgen.targets.ascend.expressions import (
+from kernelgen.ascendc.builder import KernelBuilder, make_call
+from kernelgen.ascendc.errors import AscendError
+from kernelgen.ascendc.expression_reader import read_expression
+from kernelgen.ascendc.expressions import (
     BLOCK_INDEX,
     Binary,
     Choice,
@@ -26,14 +26,14 @@ from kernelgen.targets.ascend.expressions import (
     smaller,
     wrap,
 )
-from kernelgen.targets.ascend.instructions import Call, For
-from kernelgen.targets.ascend.machines import ASCEND_910B
-from kernelgen.targets.ascend.pipes import pipe_of
-from kernelgen.targets.ascend.printer import print_kernel, show
-from kernelgen.targets.ascend.read_expression import read_expression
-from kernelgen.targets.ascend.reader import read_kernel
-from kernelgen.targets.ascend.simulate import simulate
-from kernelgen.targets.ascend.tokens import Cursor
+from kernelgen.ascendc.instructions import Call, For
+from kernelgen.ascendc.pipes import pipe_of
+from kernelgen.ascendc.printer import print_kernel, show
+from kernelgen.ascendc.reader import read_kernel
+from kernelgen.ascendc.tokens import Cursor
+from kernelgen.machines.ascend.machines import ASCEND_910B
+from kernelgen.simulators.ascendc import simulate
+from kernelgen.tensor.dtypes import FLOAT32, INT32
 
 EXP = """#include "kernel_operator.h"
 using namespace AscendC;

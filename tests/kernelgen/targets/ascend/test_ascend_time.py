@@ -10,9 +10,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from kernelgen.targets.ascend import fit, published
-from kernelgen.targets.ascend.machines import A2_RATES
-from kernelgen.targets.ascend.timeline import chrome_trace, picture
+from kernelgen.machines.ascend.machines import A2_RATES
+from kernelgen.simulators.ascendc.time import fit_constants as fit
+from kernelgen.simulators.ascendc.time import published_times as published
+from kernelgen.simulators.ascendc.timeline import chrome_trace, picture
 from tests.kernelgen.targets.ascend.kernels import SAMPLES
 
 PAGE = Path(__file__).parents[4] / "docs" / "ascend.md"

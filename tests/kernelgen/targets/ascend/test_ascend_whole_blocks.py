@@ -18,16 +18,16 @@ from kernel_examples import (
     transpose_add,
 )
 
-from kernelgen.desc import KernelDesc
-from kernelgen.dims import Sym, sym
+from kernelgen.composite.description import KernelDesc
 from kernelgen.driver import compile
 from kernelgen.errors import CodegenError, UnsupportedError
 from kernelgen.kernel import Kernel
-from kernelgen.meaning import reference
-from kernelgen.samples import draw
+from kernelgen.machines.ascend.machines import MACHINES
+from kernelgen.samples.inputs import draw
+from kernelgen.semantics import reference
 from kernelgen.targets import find_target
 from kernelgen.targets.ascend.entry import SimulatedEntry
-from kernelgen.targets.ascend.machines import MACHINES
+from kernelgen.tensor.dims import Sym, sym
 
 WITHOUT_PADS = ("910A", "310P")
 

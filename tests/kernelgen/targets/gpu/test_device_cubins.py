@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from kernelgen import options
-from kernelgen.targets.gpu import cubins
-from kernelgen.targets.gpu.cubins import cached_cubin, packed, unpacked
+from kernelgen.targets.gpu.launch import cubins
+from kernelgen.targets.gpu.launch.cubins import cached_cubin, packed, unpacked
 from tests.support import cuda_kernels as kernels
 from tests.support.cuda_runs import compiled
 

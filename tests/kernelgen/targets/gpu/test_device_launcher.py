@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernelgen.desc import KernelDesc, TensorDesc
-from kernelgen.dims import Dim, sym
-from kernelgen.dtypes import FLOAT32
+from kernelgen.composite.description import KernelDesc, TensorDesc
 from kernelgen.errors import ArgumentError
 from kernelgen.nest.index import floor_divide
 from kernelgen.nest.nodes import Block, Buffer, Index, IndexBinary, IndexOp, Nest, Num, Space, Var
-from kernelgen.targets.gpu.device import Device, NoDevice, find_device
-from kernelgen.targets.gpu.launcher import DeviceKernel
-from kernelgen.targets.gpu.program import Launch
+from kernelgen.targets.gpu.dialects.program import Launch
+from kernelgen.targets.gpu.launch.device import Device, NoDevice, find_device
+from kernelgen.targets.gpu.launch.launcher import DeviceKernel
+from kernelgen.tensor.dims import Dim, sym
+from kernelgen.tensor.dtypes import FLOAT32
 from tests.support import fake_cupy
 from tests.support.cuda_runs import compiled
 from tests.support.fake_cupy import FakeArray, FakeDevice, Stream

@@ -8,19 +8,19 @@ import numpy as np
 import pytest
 
 import kernelgen
-from kernelgen.desc import KernelDesc
-from kernelgen.dims import sym
+from kernelgen.composite.description import KernelDesc
 from kernelgen.errors import BackendUnavailable, UnsupportedError
 from kernelgen.kernel import Kernel
-from kernelgen.nest.abilities import CAPABILITIES, HOPPER, Abilities, capability
+from kernelgen.machines.device_features import CAPABILITIES, HOPPER, Abilities, capability
 from kernelgen.nest.nodes import AsyncCopy, MultiplyFragments
 from kernelgen.nest.walk import statements
 from kernelgen.plan import Plan
 from kernelgen.stages import lower
 from kernelgen.targets import find_target
-from kernelgen.targets.gpu.interpret import InterpretedEntry
-from kernelgen.targets.gpu.nvrtc import compile_cuda, version
-from kernelgen.targets.gpu.program import launches
+from kernelgen.targets.gpu.dialects.program import launches
+from kernelgen.targets.gpu.launch.interpret import InterpretedEntry
+from kernelgen.targets.gpu.launch.nvrtc import compile_cuda, version
+from kernelgen.tensor.dims import sym
 from tests.support import fake_cupy
 from tests.support.kernel_examples import column_sum, layer_norm, softmax, transpose_add
 from tests.support.product_kernels import Shape, layer, product

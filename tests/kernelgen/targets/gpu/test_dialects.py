@@ -11,17 +11,17 @@ from hip_prelude import as_cuda
 from kernel_examples import Writer, column_sum, layer_norm, momentum, softmax, tensor, transpose_add
 
 import kernelgen
-from kernelgen.desc import KernelDesc
-from kernelgen.dims import sym
-from kernelgen.dtypes import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT8, INT32, INT64, UINT8, DType
+from kernelgen.composite.description import KernelDesc
 from kernelgen.errors import BackendUnavailable, CodegenError
 from kernelgen.plan import Plan
 from kernelgen.stages import lower
 from kernelgen.targets import Target, find_target
-from kernelgen.targets.gpu.hip import HIP
-from kernelgen.targets.gpu.interpret import InterpretedEntry
-from kernelgen.targets.gpu.opencl import OPENCL
-from kernelgen.targets.gpu.printer import print_program
+from kernelgen.targets.gpu.dialects.hip import HIP
+from kernelgen.targets.gpu.dialects.opencl import OPENCL
+from kernelgen.targets.gpu.dialects.printer import print_program
+from kernelgen.targets.gpu.launch.interpret import InterpretedEntry
+from kernelgen.tensor.dims import sym
+from kernelgen.tensor.dtypes import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT8, INT32, INT64, UINT8, DType
 from kernelgen.verify import Status, verify
 from tests.support.product_kernels import Shape, product
 

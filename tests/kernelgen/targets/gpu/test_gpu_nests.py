@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from kernel_examples import Writer, column_sum, constant, layer_norm, momentum, softmax, tensor, transpose_add
 
-from kernelgen.desc import KernelDesc
-from kernelgen.dims import sym
+from kernelgen.composite.description import KernelDesc
 from kernelgen.nest.text import show
 from kernelgen.nest.verify import verify
 from kernelgen.plan import Plan
 from kernelgen.stages import lower
 from kernelgen.targets.gpu import TARGET
+from kernelgen.tensor.dims import sym
 
 FOLDER = Path(__file__).parents[3] / "golden" / "gpu"
 

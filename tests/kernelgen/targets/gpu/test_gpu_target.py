@@ -9,19 +9,19 @@ import pytest
 from kernel_examples import Writer, column_sum, constant, layer_norm, momentum, softmax, tensor, transpose_add
 
 import kernelgen
-from kernelgen.desc import KernelDesc
-from kernelgen.dims import Dim, sym
-from kernelgen.dtypes import BOOL, FLOAT16, INT32
+from kernelgen.composite.description import KernelDesc
 from kernelgen.errors import BackendUnavailable, CodegenError
 from kernelgen.nest.nodes import Block, Compare, For, Grid, If, Literal, LoopKind, Nest, Num, Store, Sync, Var
 from kernelgen.nest.walk import map_blocks, statements
 from kernelgen.plan import Plan
-from kernelgen.samples import draw
+from kernelgen.samples.inputs import draw
 from kernelgen.stages import lower
-from kernelgen.targets.gpu import interpret
-from kernelgen.targets.gpu.interpret import InterpretedEntry
-from kernelgen.targets.gpu.program import launches
+from kernelgen.targets.gpu.dialects.program import launches
+from kernelgen.targets.gpu.launch import interpret
+from kernelgen.targets.gpu.launch.interpret import InterpretedEntry
 from kernelgen.targets.gpu.target import emit
+from kernelgen.tensor.dims import Dim, sym
+from kernelgen.tensor.dtypes import BOOL, FLOAT16, INT32
 from kernelgen.verify import Status, verify
 
 

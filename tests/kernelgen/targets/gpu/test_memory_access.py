@@ -7,21 +7,21 @@ import pytest
 from kernel_examples import Writer, column_sum, constant, softmax, tensor, transpose_add
 
 import kernelgen
-from kernelgen.desc import KernelDesc
-from kernelgen.desc_bind import specialize
-from kernelgen.dims import Dim, sym
-from kernelgen.dtypes import FLOAT16, FLOAT32, INT8, DType
+from kernelgen.composite.bind_sizes import specialize
+from kernelgen.composite.description import KernelDesc
 from kernelgen.errors import BackendUnavailable
-from kernelgen.nest.abilities import HOPPER
+from kernelgen.machines.device_features import HOPPER
 from kernelgen.nest.extents import extent
 from kernelgen.nest.verify import verify as verify_nest
 from kernelgen.plan import Plan
-from kernelgen.poly.races import prove_races
-from kernelgen.samples import draw
+from kernelgen.poly.proof.races import prove_races
+from kernelgen.samples.inputs import draw
+from kernelgen.simulators.ptx import Report
 from kernelgen.stages import lower
-from kernelgen.targets.gpu.interpret import InterpretedEntry
-from kernelgen.targets.gpu.program import launches
-from kernelgen.targets.gpu.ptx import Report
+from kernelgen.targets.gpu.dialects.program import launches
+from kernelgen.targets.gpu.launch.interpret import InterpretedEntry
+from kernelgen.tensor.dims import Dim, sym
+from kernelgen.tensor.dtypes import FLOAT16, FLOAT32, INT8, DType
 from kernelgen.verify import Status, verify
 
 M, N = sym("M"), sym("N")

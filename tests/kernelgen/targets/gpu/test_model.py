@@ -8,12 +8,12 @@ import pytest
 from kernel_examples import Writer, constant, softmax, tensor
 
 import kernelgen
-from kernelgen.dims import sym
 from kernelgen.errors import BackendUnavailable
-from kernelgen.targets.gpu.machines import H100, H200, MACHINES, V100
-from kernelgen.targets.gpu.model import LaunchEstimate, estimate, resident_blocks
-from kernelgen.targets.gpu.nvrtc import Resources
-from kernelgen.targets.gpu.ptx import Blank
+from kernelgen.simulators.ptx import Blank
+from kernelgen.targets.gpu.launch.machines import H100, H200, MACHINES, V100
+from kernelgen.targets.gpu.launch.nvrtc import Resources
+from kernelgen.targets.gpu.launch.time_model import LaunchEstimate, estimate, resident_blocks
+from kernelgen.tensor.dims import sym
 from tests.support.cuda_runs import compiled, launch
 
 SCALE = """extern "C" __global__ void scale(const float* x, float* y) {{

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kernelgen.errors import BackendUnavailable, CodegenError
-from kernelgen.targets.gpu import nvrtc
-from kernelgen.targets.gpu.nvrtc import Resources, resources_of
+from kernelgen.targets.gpu.launch import nvrtc
+from kernelgen.targets.gpu.launch.nvrtc import Resources, resources_of
 from tests.support import cuda_kernels as kernels
 from tests.support.cuda_runs import compiled
 

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 import kernelgen
-from kernelgen.desc import KernelDesc
-from kernelgen.dims import sym
+from kernelgen.composite.description import KernelDesc
 from kernelgen.errors import BackendUnavailable, CodegenError, NestError, ProofError
 from kernelgen.nest import index as ix
 from kernelgen.nest.nodes import (
@@ -38,14 +37,15 @@ from kernelgen.nest.text import show
 from kernelgen.nest.verify import verify as verify_nest
 from kernelgen.nest.walk import map_blocks, statements
 from kernelgen.plan import Plan
-from kernelgen.poly.races import prove_races
-from kernelgen.samples import draw
+from kernelgen.poly.proof.races import prove_races
+from kernelgen.samples.inputs import draw
+from kernelgen.simulators.ptx import Report, run
 from kernelgen.stages import lower
-from kernelgen.targets.gpu.interpret import InterpretedEntry
-from kernelgen.targets.gpu.nvrtc import compile_cuda
-from kernelgen.targets.gpu.program import launches
-from kernelgen.targets.gpu.ptx import Report, run
+from kernelgen.targets.gpu.dialects.program import launches
+from kernelgen.targets.gpu.launch.interpret import InterpretedEntry
+from kernelgen.targets.gpu.launch.nvrtc import compile_cuda
 from kernelgen.targets.gpu.target import emit
+from kernelgen.tensor.dims import sym
 from tests.support.product_kernels import Shape, convolution, in_squares, layer, mixed, product
 
 FOLDER = Path(__file__).parents[3] / "golden" / "gpu"

@@ -7,15 +7,15 @@ import pytest
 from kernel_examples import Writer, constant, softmax, tensor
 
 import kernelgen
-from kernelgen.desc import KernelDesc
-from kernelgen.dims import sym
+from kernelgen.composite.description import KernelDesc
 from kernelgen.errors import BackendUnavailable
 from kernelgen.kernel import Kernel
-from kernelgen.nest.abilities import HOPPER
+from kernelgen.machines.device_features import HOPPER
 from kernelgen.nest.nodes import Alloc, Grid, Num, Space
 from kernelgen.nest.walk import statements
-from kernelgen.targets.gpu.interpret import InterpretedEntry
-from kernelgen.targets.gpu.program import launches
+from kernelgen.targets.gpu.dialects.program import launches
+from kernelgen.targets.gpu.launch.interpret import InterpretedEntry
+from kernelgen.tensor.dims import sym
 
 ROW_BYTES = HOPPER.array_bytes
 FITTING = ROW_BYTES // 4

@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 
 import kernelgen
-from kernelgen.dims import sym
 from kernelgen.errors import BackendUnavailable, UnsupportedError
 from kernelgen.kernel import Kernel
 from kernelgen.nest.nodes import Grid
 from kernelgen.plan import Plan
-from kernelgen.samples import draw
+from kernelgen.samples.inputs import draw
 from kernelgen.stages import lower
 from kernelgen.targets.base import Sample
-from kernelgen.targets.gpu import interpret
-from kernelgen.targets.gpu.work import work_of
+from kernelgen.targets.gpu.launch import interpret
+from kernelgen.targets.gpu.launch.statement_count import work_of
+from kernelgen.tensor.dims import sym
 from tests.support.product_kernels import Shape, product
 
 

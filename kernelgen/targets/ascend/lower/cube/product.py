@@ -20,9 +20,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from kernelgen.dims import Dim
-from kernelgen.dtypes import BFLOAT16, FLOAT16, FLOAT32, DType
-from kernelgen.nest.boxes import boxes, placed, whole_axes
 from kernelgen.nest.index import from_dim, multiply, references, values, variables
 from kernelgen.nest.nodes import (
     Accumulate,
@@ -43,7 +40,10 @@ from kernelgen.nest.nodes import (
     Var,
 )
 from kernelgen.nest.walk import map_expression
-from kernelgen.targets.ascend.lower.indices import element_step
+from kernelgen.targets.ascend.lower.program.indices import element_step
+from kernelgen.tensor.dims import Dim
+from kernelgen.tensor.dtypes import BFLOAT16, FLOAT16, FLOAT32, DType
+from kernelgen.transforms.common.iteration_box import boxes, placed, whole_axes
 
 HALVES = (FLOAT16, BFLOAT16)
 SIDE = 16

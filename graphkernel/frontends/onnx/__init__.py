@@ -1,0 +1,8 @@
+"""ONNX models as graphs.
+
+Rooms: rules, types.
+Reading order: bodies, builder, functions, nodes, check, external_data, symbols, generic, weights, importer.
+
+Rooms: rules, types.
+Reading order: bodies, builder, functions, nodes, check, external_data, symbols, generic, weights, importer.
+"""

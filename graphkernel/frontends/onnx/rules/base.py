@@ -1,0 +1,171 @@
+"""What a rule is given and what it gives back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from graphkernel import ops
+from graphkernel.frontends.onnx.types.derived_extents import DerivedExtents
+from graphkernel.ops.tensor.tensor import Tensor
+from kernelgen.tensor.graph import Builder
+from kernelgen.tensor.types import Dim, Shape, Sym, dtype
+
+Operand = Any
+"""A Tensor, or a numpy array when the value is known at import; operators take both."""
+
+
+@dataclass(frozen=True)
+class Declined:
+    """The rule does not apply, and why; the node becomes a generic operator."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class OnHost:
+    """The node becomes a generic operator, but the shape of its result is known here (and not to ONNX's inference)."""
+
+    shape: Shape
+    reason: str
+    dtype: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class OnnxCall:
+    """One ONNX node with its operands. Absent optional operands are None.
+
+    ``extents`` holds, for each operand that is a shape tensor, its content as dims (an object array), else None.
+    ``results`` counts results up to the last that is wanted, ``listed`` also those behind it, which are skipped.
+    ``builder`` records operators without operands, ``derive`` does arithmetic with extents.
+    """
+
+    op_type: str
+    opset: int
+    operands: tuple[Operand, ...]
+    extents: tuple[np.ndarray | None, ...]
+    attributes: dict[str, Any]
+    results: int
+    listed: int
+    builder: Builder
+    derive: DerivedExtents
+
+    def tensor(self, position: int) -> Tensor:
+        """An operand that is recorded, also where it is known: what is drawn for it is drawn in every run."""
+        operand = self.operand(position)
+        if isinstance(operand, Tensor):
+            return operand
+        return Tensor(self.builder.constant(np.asarray(operand)), self.builder)
+
+    def operand(self, position: int) -> Operand:
+        """An operand; None when absent."""
+        return self.operands[position] if position < len(self.operands) else None
+
+    def has(self, position: int) -> bool:
+        """Whether an optional operand is there."""
+        return self.operand(position) is not None
+
+    def attribute(self, name: str, default: Any = None) -> Any:  # ONNX attributes have many types
+        """An attribute as int, float, text, tuple or array. A default is rounded to float32, as what a file says is."""
+        return self.attributes.get(name, float(np.float32(default)) if isinstance(default, float) else default)
+
+    def array(self, position: int) -> np.ndarray | None:
+        """An operand's content, when it is known at import."""
+        operand = self.operand(position)
+        return operand if isinstance(operand, np.ndarray) else None
+
+    def dims(self, position: int) -> Shape | None:
+        """An operand's content as dims, symbols included; None when it is not known."""
+        extents = self.extents[position] if position < len(self.extents) else None
+        if extents is None or not all(isinstance(dim, int | Sym) for dim in extents.flat):
+            return None
+        return tuple(extents.reshape(-1))
+
+    def ints(self, position: int) -> tuple[int, ...] | None:
+        """An operand's content as ints; None when it is not known or symbolic."""
+        dims = self.dims(position)
+        return None if dims is None else static(dims)
+
+    def axes(self, position: int, since: int) -> tuple[int, ...] | Declined | None:
+        """Axes, which are an attribute before opset ``since`` and an operand from it on; None when absent."""
+        if "axes" in self.attributes:
+            return tuple(self.attributes["axes"])
+        if self.opset < since or not self.has(position):
+            return None
+        found = self.ints(position)
+        return Declined("the axes are computed at run time") if found is None else found
+
+
+Results = Tensor | np.ndarray | Sequence[Any] | Declined | OnHost
+Convert = Callable[[OnnxCall], Results]
+
+
+@dataclass(frozen=True)
+class OnnxRule:
+    """How one ONNX operator is said in ours."""
+
+    name: str
+    convert: Convert
+
+
+def onnx_op(name: str) -> Callable[[Convert], OnnxRule]:
+    """Declares the rule of an ONNX operator."""
+    return lambda convert: OnnxRule(name, convert)
+
+
+def same(name: str, function: Callable[..., Any]) -> OnnxRule:
+    """A rule for an operator that takes the same operands here as there."""
+    return OnnxRule(name, lambda call: function(*call.operands))
+
+
+def pair_of(call: OnnxCall) -> tuple[Operand, Operand]:
+    """Two operands that broadcast as numpy's do; before opset 7 the second began at the axis ``axis`` of the first."""
+    first, second = call.operands
+    if call.opset >= 7 or "axis" not in call.attributes:
+        return first, second
+    behind = len(shape_of(first)) - call.attribute("axis") % len(shape_of(first)) - len(shape_of(second))
+    rank = len(shape_of(second))
+    return first, ops.expand_dims(second, tuple(range(rank, rank + behind))) if behind else second
+
+
+def paired(name: str, function: Callable[..., Any]) -> OnnxRule:
+    """A rule for an operator of :func:`pair_of`."""
+    return OnnxRule(name, lambda call: function(*pair_of(call)))
+
+
+def static(dims: Iterable[Dim]) -> tuple[int, ...] | None:
+    """The extents as ints; None when one is symbolic."""
+    given = tuple(dims)
+    numbers = tuple(dim for dim in given if isinstance(dim, int))
+    return numbers if len(numbers) == len(given) else None
+
+
+def sliced_range(extent: int, start: int, stop: int, step: int) -> tuple[int, int]:
+    """(begin, end) of a slice as ONNX cuts it; end is -1 where it runs backwards through element 0, both 0 when empty.
+
+    Unlike numpy's, a start before the first element is cut to the first, whichever way the slice runs.
+    """
+    last = extent if step > 0 else extent - 1
+    begin = min(max(start + extent if start < 0 else start, 0), last)
+    end = min(max(stop + extent if stop < 0 else stop, 0 if step > 0 else -1), last)
+    return (begin, end) if (end - begin) * step > 0 else (0, 0)
+
+
+def shape_of(operand: Operand) -> Shape:
+    """The extents of a Tensor or array."""
+    return tuple(operand.shape)
+
+
+def rounded_once(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Narrow floats go through several operators in float32: a square leaves the range of float16 long before its root."""
+
+    def wide(*operands: Operand, **attributes: Any) -> Any:  # a Tensor or array
+        own = dtype(operands[0].dtype)
+        if not own.is_float or own.bits >= 32:
+            return function(*operands, **attributes)
+        return ops.cast(function(*(ops.cast(x, dtype("float32")) for x in operands), **attributes), own)
+
+    return wide

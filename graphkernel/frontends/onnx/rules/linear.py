@@ -1,0 +1,167 @@
+"""Products, convolution, pooling and gathering."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from graphkernel import ops
+from graphkernel.errors import TypeRuleError
+from graphkernel.frontends.onnx.rules.base import Declined, OnnxCall, Operand, Results, onnx_op, shape_of, static
+from kernelgen.tensor.types import Category, Shape, dtype
+
+
+@onnx_op("MatMul")
+def matmul(call: OnnxCall) -> Results:
+    """Vectors are matrices of one row or column for the time being."""
+    a, b = call.operands
+    row, column = len(shape_of(a)) == 1, len(shape_of(b)) == 1
+    left, right = ops.expand_dims(a, 0) if row else a, ops.expand_dims(b, 1) if column else b
+    product = ops.matmul(left, right)
+    rank = len(shape_of(product))
+    axes = ([rank - 2] if row else []) + ([rank - 1] if column else [])
+    return ops.squeeze(product, axes) if axes else product
+
+
+@onnx_op("Gemm")
+def gemm(call: OnnxCall) -> Results:
+    """alpha * a @ b + beta * c."""
+    a, b = call.operands[:2]
+    product = ops.matmul(a, b, bool(call.attribute("transA", 0)), bool(call.attribute("transB", 0)))
+    product = _scaled(product, call.attribute("alpha", 1.0))
+    return ops.add(product, _scaled(call.operand(2), call.attribute("beta", 1.0))) if call.has(2) else product
+
+
+def _scaled(x: Operand, factor: float) -> Operand:
+    of = dtype(x.dtype)
+    if of.is_integer and factor != int(factor):
+        raise TypeRuleError(f"a factor of {factor} for {of}")
+    return x if factor == 1.0 else ops.mul(x, np.asarray(factor, of.numpy))
+
+
+@onnx_op("Gather")
+def gather(call: OnnxCall) -> Results:
+    """The slices of an axis at the indices."""
+    return ops.gather(*call.operands, axis=call.attribute("axis", 0))
+
+
+@onnx_op("OneHot")
+def one_hot(call: OnnxCall) -> Results:
+    """Negative indices count from the end there, not here."""
+    depth, values = call.ints(1), call.array(2)
+    if depth is None or values is None:
+        return Declined("depth or values are computed at run time")
+    indices, (count,) = call.operands[0], depth
+    of = dtype(indices.dtype)
+    if not of.is_integer:
+        return Declined("the indices are no integers")
+    if of.category is Category.INT:  # in a type that holds the sum
+        indices = ops.cast(indices, dtype("int64"))
+        indices = ops.select(ops.less(indices, 0), ops.add(indices, count), indices)
+    return ops.one_hot(indices, count, np.asarray(values[1]), np.asarray(values[0]), axis=call.attribute("axis", -1))
+
+
+@onnx_op("Conv")
+def convolution(call: OnnxCall) -> Results:
+    """Two spatial axes; the bias is a BiasAdd."""
+    x, weight = call.operands[:2]
+    window = _window(call, shape_of(x), shape_of(weight)[2:])
+    if isinstance(window, Declined):
+        return window
+    result = ops.conv2d(x, weight, **window, group=call.attribute("group", 1))
+    return ops.bias_add(result, call.operand(2)) if call.has(2) else result
+
+
+@onnx_op("MaxPool")
+def max_pool(call: OnnxCall) -> Results:
+    """One or two spatial axes, no indices."""
+    return _pooled(call, ops.max_pool)
+
+
+@onnx_op("AveragePool")
+def average_pool(call: OnnxCall) -> Results:
+    """One or two spatial axes."""
+    return _pooled(call, ops.avg_pool, count_include_pad=bool(call.attribute("count_include_pad", 0)))
+
+
+@onnx_op("LpPool")
+def norm_pool(call: OnnxCall) -> Results:
+    """On onnxruntime."""
+    return Declined("norms of windows")
+
+
+def _pooled(call: OnnxCall, function: Callable[..., Any], **options: bool) -> Results:
+    image = _as_image(call) if len(call.attribute("kernel_shape")) == 1 else call
+    window = _pooling(image)
+    if isinstance(window, Declined):
+        return window
+    pooled = function(image.operands[0], **window, **options)
+    return pooled if image is call else ops.squeeze(pooled, (2,))
+
+
+def _as_image(call: OnnxCall) -> OnnxCall:
+    """One spatial axis as the columns of an image of one row."""
+    before = {"kernel_shape": (1,), "strides": (1,), "dilations": (1,)}
+    given = {name: (*before[name], *of) if name in before else of for name, of in call.attributes.items()}
+    if "pads" in given:
+        less, more = given["pads"]
+        given["pads"] = (0, less, 0, more)
+    return replace(call, operands=(ops.expand_dims(call.operands[0], 2),), attributes=given)
+
+
+@onnx_op("GlobalAveragePool")
+def global_average_pool(call: OnnxCall) -> Results:
+    """The mean over all spatial axes."""
+    x = call.operands[0]
+    return ops.reduce_mean(x, axis=tuple(range(2, len(shape_of(x)))), keep_dims=True)
+
+
+@onnx_op("GlobalMaxPool")
+def global_max_pool(call: OnnxCall) -> Results:
+    """The maximum over all spatial axes."""
+    x = call.operands[0]
+    return ops.reduce_max(x, axis=tuple(range(2, len(shape_of(x)))), keep_dims=True)
+
+
+def _pooling(call: OnnxCall) -> dict[str, Any] | Declined:
+    kernel = call.attribute("kernel_shape")
+    window = _window(call, shape_of(call.operands[0]), kernel)
+    if call.results > 1:
+        return Declined("the indices are wanted")
+    if isinstance(window, Declined):
+        return window
+    return {**window, "kernel_size": tuple(kernel), "ceil_mode": bool(call.attribute("ceil_mode", 0))}
+
+
+def _window(call: OnnxCall, x: Shape, kernel: Shape) -> dict[str, Any] | Declined:
+    """Strides, pads and dilations of two spatial axes; ONNX pads are (top, left, bottom, right), ours pair by axis."""
+    if any(isinstance(extent, int) and extent < 1 for extent in kernel):
+        raise ValueError(f"a window of {kernel} elements")
+    if len(kernel) != 2:
+        return Declined(f"{len(kernel)} spatial axes")
+    stride, dilation = tuple(call.attribute("strides", (1, 1))), tuple(call.attribute("dilations", (1, 1)))
+    pads = _pads(call, x[2:], kernel, stride, dilation)
+    if isinstance(pads, Declined):
+        return pads
+    top, left, bottom, right = pads
+    return {"stride": stride, "dilation": dilation, "pad": (top, bottom, left, right)}
+
+
+def _pads(
+    call: OnnxCall, extents: Shape, kernel: Shape, stride: tuple[int, ...], dilation: tuple[int, ...]
+) -> tuple[int, ...] | Declined:
+    automatic = call.attribute("auto_pad", "NOTSET")
+    if automatic == "NOTSET":
+        return tuple(call.attribute("pads", (0, 0, 0, 0)))
+    if automatic == "VALID":
+        return (0, 0, 0, 0)
+    have, window = static(extents), static(kernel)
+    if have is None or window is None:
+        return Declined(f"auto_pad {automatic} of a symbolic extent")
+    parts = zip(have, window, stride, dilation, strict=True)
+    totals = [max(0, (-(-n // s) - 1) * s + d * (k - 1) + 1 - n) for n, k, s, d in parts]
+    less, more = tuple(total // 2 for total in totals), tuple(total - total // 2 for total in totals)
+    return (*less, *more) if automatic == "SAME_UPPER" else (*more, *less)

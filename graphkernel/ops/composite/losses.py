@@ -1,0 +1,121 @@
+"""Losses and the gradients that MindSpore gives along with them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from graphkernel.errors import TypeRuleError
+from graphkernel.ops.composite.activation import sigmoid
+from graphkernel.ops.composite.exact import exact, exact_elementwise
+from kernelgen.tensor.operator import Kind
+from kernelgen.tensor.operators.families import Array
+from kernelgen.tensor.operators.type_rules import broadcast_shapes, expect_dtype, floating, reduced_shape
+from kernelgen.tensor.types import Attrs, TensorType
+
+Types = tuple[TensorType, ...]
+
+LOWEST_LOGARITHM = -100.0  # of a probability in BinaryCrossEntropy, so that 0 * log(0) is 0
+REDUCTIONS = ("none", "mean", "sum")
+
+
+def _cross_entropy_type(types: Types, attrs: Attrs) -> Types:
+    logits, labels = types
+    expect_dtype(floating, *types)
+    if logits.shape != labels.shape or logits.rank < 1:
+        raise TypeRuleError(f"logits and labels must have one shape of rank 1 at least, got {logits} and {labels}")
+    return (TensorType(logits.shape[:-1], logits.dtype), logits)
+
+
+def _cross_entropy(logits: Array, labels: Array, *, attrs: Attrs) -> tuple[Array, Array]:
+    shifted = logits - logits.max(axis=-1, keepdims=True, initial=-np.inf)
+    total = np.exp(shifted).sum(axis=-1, keepdims=True)
+    loss = -(labels * (shifted - np.log(total))).sum(axis=-1)
+    return loss, np.exp(shifted) / total - labels
+
+
+SOFTMAX_CROSS_ENTROPY_WITH_LOGITS = exact(
+    "SoftmaxCrossEntropyWithLogits",
+    Kind.OPAQUE,
+    2,
+    _cross_entropy_type,
+    _cross_entropy,
+    doc="(logits, labels) -> (loss of each row, gradient of the loss by the logits), over the last axis.",
+)
+
+
+def _sigmoid_cross_entropy(x: Array, z: Array, *, attrs: Attrs) -> Array:
+    return np.maximum(x, 0) - x * z + np.log1p(np.exp(-np.abs(x)))
+
+
+SIGMOID_CROSS_ENTROPY_WITH_LOGITS = exact_elementwise(
+    "SigmoidCrossEntropyWithLogits", 2, _sigmoid_cross_entropy, doc="Of logits and labels, element by element."
+)
+SIGMOID_CROSS_ENTROPY_WITH_LOGITS_GRAD = exact_elementwise(
+    "SigmoidCrossEntropyWithLogitsGrad",
+    3,
+    lambda x, z, dout, attrs: (sigmoid(x) - z) * dout,
+    doc="From logits, labels and dout.",
+)
+
+
+def _reduced_type(types: Types, attrs: Attrs) -> Types:
+    """All operands broadcast to the shape of the first; then it is reduced to a scalar or not."""
+    first = types[0]
+    expect_dtype(floating, *types)
+    if attrs.str("reduction", "mean") not in REDUCTIONS:
+        raise TypeRuleError(f"reduction must be one of {', '.join(REDUCTIONS)}, got {attrs.str('reduction')!r}")
+    if types[1].shape != first.shape or broadcast_shapes(type_.shape for type_ in types) != first.shape:
+        raise TypeRuleError("labels must have the shape of the first operand, weights must broadcast to it")
+    if attrs.str("reduction", "mean") == "none":
+        return (first,)
+    return (TensorType(reduced_shape(first.shape, range(first.rank), keep_dims=False), first.dtype),)
+
+
+def _binary_cross_entropy_type(types: Types, attrs: Attrs) -> Types:
+    if len(types) not in (2, 3):
+        raise TypeRuleError(f"takes probabilities, labels and optionally weights, got {len(types)} operands")
+    return _reduced_type(types, attrs)
+
+
+def _reduced(loss: Array, attrs: Attrs) -> Array:
+    match attrs.str("reduction", "mean"):
+        case "none":
+            return loss
+        case "sum":
+            return loss.sum()
+        case _:
+            return loss.sum() / loss.size if loss.size else np.asarray(np.nan)
+
+
+def _binary_cross_entropy(p: Array, z: Array, weight: Array | None = None, *, attrs: Attrs) -> Array:
+    yes = np.maximum(np.log(p), LOWEST_LOGARITHM)
+    no = np.maximum(np.log1p(-p), LOWEST_LOGARITHM)
+    loss = -(z * yes + (1 - z) * no)
+    return _reduced(loss if weight is None else loss * weight, attrs)
+
+
+BINARY_CROSS_ENTROPY = exact(
+    "BinaryCrossEntropy",
+    Kind.OPAQUE,
+    None,
+    _binary_cross_entropy_type,
+    _binary_cross_entropy,
+    attributes=("reduction",),
+    doc="Of probabilities, labels and optionally weights; a logarithm is taken as -100 at least, so that 0 log 0 is 0.",
+)
+
+
+def _with_logits(x: Array, z: Array, weight: Array, positive: Array, *, attrs: Attrs) -> Array:
+    softplus = np.maximum(-x, 0) + np.log1p(np.exp(-np.abs(x)))
+    return _reduced(weight * ((1 - z) * x + (1 + (positive - 1) * z) * softplus), attrs)
+
+
+BCE_WITH_LOGITS_LOSS = exact(
+    "BCEWithLogitsLoss",
+    Kind.OPAQUE,
+    4,
+    _reduced_type,
+    _with_logits,
+    attributes=("reduction",),
+    doc="(logits, labels, weight, pos_weight): pos_weight weighs the term of positive labels.",
+)

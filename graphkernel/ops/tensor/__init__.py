@@ -1,0 +1,4 @@
+"""What user functions compute with while they are traced.
+
+Reading order: arguments, other_names, untraceable, weak_typing, tensor, apply.
+"""

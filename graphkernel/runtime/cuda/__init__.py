@@ -1,0 +1,4 @@
+"""Plans on a CUDA device.
+
+Reading order: cupy_host, device, capture, device_executable.
+"""

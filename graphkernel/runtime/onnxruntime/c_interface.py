@@ -1,0 +1,283 @@
+"""Sessions of onnxruntime that share one pool of threads and one arena of memory, by its C interface.
+
+From Python a session has threads of its own, or all share a pool whose idle threads spin: with fifty regions the former are
+too many, and the latter take the cores from the kernels that run in between. The C interface has a pool that sleeps. The
+library lies in onnxruntime's package; its table of functions only ever grows at the end, so their places are known.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatch
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kernelgen.tensor.types import dtype
+
+VERSION = 20  # of the interface: onnxruntime 1.20 has it, and all after it
+CPU_ARENA, DEFAULT_MEMORY = 1, 0
+AS_REQUESTED = 1  # how an arena grows: not to the next power of two
+NO_OPTIMIZATIONS, ALL_OPTIMIZATIONS = 0, 99
+FATAL = 4  # what is logged: errors are raised instead
+_P, _S, _I, _Z = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int, ctypes.c_size_t
+_FILE_NAME = ctypes.c_wchar_p if os.name == "nt" else ctypes.c_char_p
+FUNCTIONS: Mapping[str, tuple[int, tuple[Any, ...]]] = {
+    "CreateSessionFromArray": (8, (_P, _S, _Z, _P, _P)),
+    "CreateSessionOptions": (10, (_P,)),
+    "DisableMemPattern": (17, (_P,)),
+    "SetSessionLogSeverityLevel": (22, (_P, _I)),
+    "SetSessionGraphOptimizationLevel": (23, (_P, _I)),
+    "SetIntraOpNumThreads": (24, (_P, _I)),
+    "CreateTensorWithDataAsOrtValue": (49, (_P, _P, _Z, _P, _Z, _I, _P)),
+    "GetTensorMutableData": (51, (_P, _P)),
+    "GetTensorElementType": (60, (_P, _P)),
+    "GetDimensionsCount": (61, (_P, _P)),
+    "GetDimensions": (62, (_P, _P, _Z)),
+    "GetTensorTypeAndShape": (65, (_P, _P)),
+    "CreateCpuMemoryInfo": (69, (_I, _I, _P)),
+    "AllocatorFree": (76, (_P, _P)),
+    "GetAllocatorWithDefaultOptions": (78, (_P,)),
+    "CreateEnvWithGlobalThreadPools": (119, (_I, _S, _P, _P)),
+    "DisablePerSessionThreads": (120, (_P,)),
+    "CreateThreadingOptions": (121, (_P,)),
+    "AddSessionConfigEntry": (130, (_P, _S, _S)),
+    "RunWithBinding": (133, (_P, _P, _P)),
+    "CreateIoBinding": (134, (_P, _P)),
+    "BindInput": (136, (_P, _S, _P)),
+    "BindOutput": (137, (_P, _S, _P)),
+    "BindOutputToDevice": (138, (_P, _S, _P)),
+    "GetBoundOutputValues": (140, (_P, _P, _P, _P)),
+    "CreateAndRegisterAllocator": (144, (_P, _P, _P)),
+    "SetGlobalIntraOpNumThreads": (147, (_P, _I)),
+    "SetGlobalInterOpNumThreads": (148, (_P, _I)),
+    "SetGlobalSpinControl": (149, (_P, _I)),
+    "CreateArenaCfgV2": (164, (_P, _P, _Z, _P)),
+    "AddExternalInitializersFromFilesInMemory": (279, (_P, _P, _P, _P, _Z)),
+}
+"""Place in the table and operands of what gives a status, which is null when all went well."""
+RELEASES = {
+    "Status": 93, "Session": 95, "Value": 96, "TensorTypeAndShapeInfo": 99, "SessionOptions": 100,
+    "ThreadingOptions": 122, "IoBinding": 135, "ArenaCfg": 157,
+}  # fmt: skip
+GET_ERROR_MESSAGE = 2
+ELEMENTS: Mapping[int, str] = {
+    1: "float32", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64", 9: "bool", 10: "float16",
+    11: "float64", 12: "uint32", 13: "uint64", 14: "complex64", 15: "complex128", 16: "bfloat16",
+}  # fmt: skip
+
+
+class OnnxRuntimeError(Exception):
+    """What onnxruntime says of a call that failed."""
+
+
+class Api:
+    """The functions of a library, each of which raises ``OnnxRuntimeError``."""
+
+    def __init__(self, path: str) -> None:
+        library = ctypes.CDLL(path)
+        library.OrtGetApiBase.restype = _P
+        get_api = ctypes.CFUNCTYPE(_P, ctypes.c_uint32)(_P.from_address(library.OrtGetApiBase()).value or 0)
+        table = get_api(VERSION)
+        if not table:
+            raise OSError(f"{path}: its interface is older than {VERSION}")
+        self._table = int(table)
+        self._message = self._function(GET_ERROR_MESSAGE, _S, _P)
+        self._release = {what: self._function(place, None, _P) for what, place in RELEASES.items()}
+        self._functions = {name: self._function(place, _P, *types) for name, (place, types) in FUNCTIONS.items()}
+        self.memory = self.made("CreateCpuMemoryInfo", CPU_ARENA, DEFAULT_MEMORY)
+        self.allocator = self.made("GetAllocatorWithDefaultOptions")
+
+    def call(self, name: str, *operands: Any) -> None:
+        """Calls a function of :data:`FUNCTIONS`."""
+        status = self._functions[name](*operands)
+        if status:
+            message = self._message(status).decode(errors="replace")
+            self.release("Status", status)
+            raise OnnxRuntimeError(message)
+
+    def made(self, name: str, *operands: Any) -> ctypes.c_void_p:
+        """Calls one that writes a pointer into its last operand."""
+        result = _P()
+        self.call(name, *operands, ctypes.byref(result))
+        return result
+
+    def release(self, what: str, pointer: Any) -> None:
+        """Lets go of an object of the library."""
+        self._release[what](pointer)
+
+    def _function(self, place: int, result: Any, *operands: Any) -> Any:  # a function pointer
+        address = _P.from_address(self._table + place * ctypes.sizeof(_P)).value
+        return ctypes.CFUNCTYPE(result, *operands)(address or 0)
+
+
+class Environment(NamedTuple):
+    """The library with one pool of so many threads and one arena of memory, in the process that started them."""
+
+    api: Api
+    pointer: ctypes.c_void_p
+    threads: int
+    process: int
+
+    @staticmethod
+    def made(threads: int) -> Environment:
+        """Raises ``OSError`` where the package has no library."""
+        api = _api()
+        options = api.made("CreateThreadingOptions")
+        api.call("SetGlobalIntraOpNumThreads", options, threads)
+        api.call("SetGlobalInterOpNumThreads", options, 1)
+        api.call("SetGlobalSpinControl", options, 0)
+        pointer = api.made("CreateEnvWithGlobalThreadPools", FATAL, b"graphkernel", options)
+        api.release("ThreadingOptions", options)
+        arena = api.made("CreateArenaCfgV2", (_S * 1)(b"arena_extend_strategy"), (_Z * 1)(AS_REQUESTED), 1)
+        api.call("CreateAndRegisterAllocator", pointer, api.memory, arena)
+        api.release("ArenaCfg", arena)
+        return Environment(api, pointer, threads, os.getpid())
+
+
+class SharedSession:
+    """A session on the pool, or, ``alone``, on the thread that calls. It has the methods of Python's that regions use."""
+
+    def __init__(
+        self, of: Environment, content: bytes, weights: Mapping[str, np.ndarray], level: int, alone: bool
+    ) -> None:
+        self._api = api = of.api
+        self._weights = weights  # read where they lie as long as the session lives
+        options = api.made("CreateSessionOptions")
+        try:
+            api.call("SetSessionLogSeverityLevel", options, FATAL)
+            api.call("SetSessionGraphOptimizationLevel", options, level)
+            if alone:
+                api.call("SetIntraOpNumThreads", options, 1)
+            else:
+                api.call("DisablePerSessionThreads", options)
+            api.call("AddSessionConfigEntry", options, b"session.use_env_allocators", b"1")
+            api.call("DisableMemPattern", options)  # which would keep one piece of the common arena for each session
+            _lend(api, options, weights)
+            self.pointer = api.made("CreateSessionFromArray", of.pointer, content, len(content), options)
+        finally:
+            api.release("SessionOptions", options)
+
+    def io_binding(self) -> Binding:
+        """Where inputs are and outputs go."""
+        return Binding(self._api, self)
+
+    def run_with_iobinding(self, binding: Binding) -> None:
+        """Runs on what is bound."""
+        self._api.call("RunWithBinding", self.pointer, None, binding.pointer)
+
+    def __del__(self) -> None:
+        if hasattr(self, "pointer"):
+            self._api.release("Session", self.pointer)
+
+
+class Binding:
+    """Arrays by the names of inputs and outputs."""
+
+    def __init__(self, api: Api, session: SharedSession) -> None:
+        self._api, self._session = api, session
+        self.pointer = api.made("CreateIoBinding", session.pointer)
+
+    def bind_input(self, name: str, device: str, number: int, element: int, shape: Sequence[int], address: int) -> None:
+        """An input that lies at an address."""
+        self._bind("BindInput", name, element, shape, address)
+
+    def bind_output(
+        self, name: str, device: str, number: int = 0, element: int = 0, shape: Sequence[int] = (), address: int = 0
+    ) -> None:
+        """An output that goes to an address; without an element type onnxruntime allocates it."""
+        if element:
+            self._bind("BindOutput", name, element, shape, address)
+        else:
+            self._api.call("BindOutputToDevice", self.pointer, name.encode(), self._api.memory)
+
+    def get_outputs(self) -> list[Output]:
+        """What a run gave, in the order of binding."""
+        values, count = _P(), _Z()
+        api = self._api
+        api.call("GetBoundOutputValues", self.pointer, api.allocator, ctypes.byref(values), ctypes.byref(count))
+        try:
+            return [Output(api, _P(value)) for value in (_P * count.value).from_address(values.value or 0)]
+        finally:
+            api.call("AllocatorFree", api.allocator, values)
+
+    def _bind(self, function: str, name: str, element: int, shape: Sequence[int], address: int) -> None:
+        api, rank = self._api, len(shape)
+        size = ITEM_BYTES[element]
+        for extent in shape:
+            size *= extent
+        value = api.made(
+            "CreateTensorWithDataAsOrtValue", api.memory, address, size, (ctypes.c_int64 * rank)(*shape), rank, element
+        )
+        api.call(function, self.pointer, name.encode(), value)
+        api.release("Value", value)  # the binding keeps it
+
+    def __del__(self) -> None:
+        if hasattr(self, "pointer"):
+            self._api.release("IoBinding", self.pointer)
+
+
+class Output:
+    """A result that onnxruntime allocated."""
+
+    def __init__(self, api: Api, pointer: ctypes.c_void_p) -> None:
+        self._api, self._pointer = api, pointer
+
+    def numpy(self) -> np.ndarray:
+        """A copy."""
+        api, element, rank = self._api, _I(), _Z()
+        info = api.made("GetTensorTypeAndShape", self._pointer)
+        try:
+            api.call("GetTensorElementType", info, ctypes.byref(element))
+            api.call("GetDimensionsCount", info, ctypes.byref(rank))
+            dims = (ctypes.c_int64 * rank.value)()
+            api.call("GetDimensions", info, dims, rank.value)
+        finally:
+            api.release("TensorTypeAndShapeInfo", info)
+        array = np.empty(tuple(dims), _numpy_type(element.value))
+        ctypes.memmove(array.ctypes.data, api.made("GetTensorMutableData", self._pointer), array.nbytes)
+        return array
+
+    def __del__(self) -> None:
+        self._api.release("Value", self._pointer)
+
+
+def _lend(api: Api, options: ctypes.c_void_p, weights: Mapping[str, np.ndarray]) -> None:
+    """Onnxruntime that cannot read weights where they lie takes copies."""
+    if not weights:
+        return
+    count = len(weights)
+    names: Any = tuple(weights) if os.name == "nt" else tuple(name.encode() for name in weights)
+    addresses, sizes = zip(*((array.ctypes.data, array.nbytes) for array in weights.values()), strict=True)
+    api.call("AddSessionConfigEntry", options, b"session.use_external_initializer_file_buffers_directly", b"1")
+    api.call(
+        "AddExternalInitializersFromFilesInMemory",
+        options, (_FILE_NAME * count)(*names), (_P * count)(*addresses), (_Z * count)(*sizes), count,
+    )  # fmt: skip
+
+
+@cache
+def _api() -> Api:
+    found = importlib.util.find_spec("onnxruntime")
+    package = os.path.join(os.path.dirname(found.origin), "capi") if found is not None and found.origin else ""
+    for folder in (package, os.path.join(sys.prefix, "lib")):  # the latter in distributions that keep libraries apart
+        for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
+            if (
+                fnmatch(name, "libonnxruntime.so*")
+                or fnmatch(name, "libonnxruntime*.dylib")
+                or name == "onnxruntime.dll"
+            ):
+                return Api(os.path.join(folder, name))
+    raise OSError(f"{package}: there is no library of onnxruntime")
+
+
+def _numpy_type(element: int) -> np.dtype[Any]:
+    return dtype(ELEMENTS[element]).numpy
+
+
+ITEM_BYTES = {element: dtype(name).itemsize for element, name in ELEMENTS.items()}

@@ -1,0 +1,152 @@
+"""A step that runs a session of onnxruntime. What writes the models of sessions is ``regions``; running needs none of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from graphkernel.runtime.onnxruntime.sessions import Session
+from graphkernel.runtime.steps.steps import Action, Extents, Slots, fits, known_extents
+from kernelgen.tensor.boxes import boxed
+from kernelgen.tensor.elements import ELEMENTS, element_number, for_session, from_session
+from kernelgen.tensor.types import TensorType, is_whole
+
+if TYPE_CHECKING:
+    from kernelgen.tensor.graph import Node
+
+
+class RegionStep(NamedTuple):
+    """Runs a session on arrays that are there, without copies: inputs and outputs are bound by address.
+
+    Onnxruntime allocates the results in the slots ``unsized``. ``nodes`` are its operators, none in a program from disk.
+    """
+
+    name: str
+    session: Session
+    input_names: tuple[str, ...]
+    output_names: tuple[str, ...]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    input_types: tuple[TensorType, ...]
+    output_types: tuple[TensorType, ...]
+    nodes: tuple[Node, ...] = ()
+    unsized: frozenset[int] = frozenset()
+    buffered: bool = True
+
+    @property
+    def made(self) -> tuple[int, ...]:
+        """The slots of the results that it writes into arrays that are there before."""
+        return tuple(slot for slot in self.outputs if slot not in self.unsized)
+
+    def bind(self, slots: Slots, symbols: Mapping[str, int]) -> Action:
+        """The action for these symbol values; buffers that are there already are bound once in a process."""
+        if self.session.model.objects:
+            return self._fed
+        bound, session = self._bound(slots, symbols), self.session
+
+        def call(given: Slots) -> None:
+            nonlocal bound
+            if bound.session is not session.here():  # this process was forked
+                bound = self._bound(slots, symbols)
+            bound.run(given)
+
+        return call
+
+    def _fed(self, slots: Slots) -> None:
+        """Runs on Python's objects: onnxruntime binds arrays of numbers only."""
+        operands = zip(self.input_names, self.inputs, self.input_types, strict=True)
+        feeds = {name: for_session(slots[slot], of.dtype) for name, slot, of in operands}
+        results = self.session.here().run(list(self.output_names), feeds)
+        for slot, of, result in zip(self.outputs, self.output_types, results, strict=True):
+            array = from_session(result, of.dtype)
+            if slots[slot] is None:
+                slots[slot] = array
+            elif slots[slot].shape == array.shape:
+                np.copyto(slots[slot], array)
+            else:
+                raise ValueError(f"a result has the shape {array.shape}, promised is {slots[slot].shape}")
+
+    def _bound(self, slots: Slots, symbols: Mapping[str, int]) -> _Bound:
+        session = self.session.here()
+        binding = session.io_binding()
+        inputs = list(zip(self.input_names, self.inputs, map(_element, self.input_types), strict=True))
+        outputs = zip(self.output_names, self.outputs, map(_element, self.output_types), strict=True)
+        wholes = [(n, s, e) for (n, s, e), of in zip(inputs, self.input_types, strict=True) if is_whole(of.dtype)]
+        later_inputs = [x for x in inputs if x not in wholes and not _is_there(binding.bind_input, x, slots)]
+        given = [entry for entry in outputs if entry[1] not in self.unsized]
+        later_outputs = [entry for entry in given if not _is_there(binding.bind_output, entry, slots)]
+        return _Bound(session, binding, later_inputs, later_outputs, self._unsized(symbols), wholes)
+
+    def _unsized(self, symbols: Mapping[str, int]) -> list[tuple[str, int, Extents | None]]:
+        """The results that onnxruntime allocates, with what is known of their extents: None where not even the rank is."""
+        results = zip(self.output_names, self.outputs, self.output_types, strict=True)
+        return [
+            (name, slot, None if is_whole(of.dtype) else known_extents(of.shape, symbols))
+            for name, slot, of in results
+            if slot in self.unsized
+        ]
+
+
+class _Bound(NamedTuple):
+    """A session with the addresses of what is there before a call; the rest is bound in each call."""
+
+    session: Any
+    binding: Any
+    inputs: list[tuple[str, int, int]]
+    outputs: list[tuple[str, int, int]]
+    unsized: list[tuple[str, int, Extents | None]]
+    wholes: list[tuple[str, int, int]]
+
+    def run(self, slots: Slots) -> None:
+        """Binds the rest and runs."""
+        binding = self.binding
+        held: list[np.ndarray] = []  # copies stay alive until the session is done
+        for name, slot, element in self.inputs:
+            array = np.ascontiguousarray(slots[slot]).reshape(slots[slot].shape)
+            held.append(array)
+            binding.bind_input(name, "cpu", 0, element, array.shape, array.ctypes.data)
+        for name, slot, element in self.outputs:
+            binding.bind_output(name, "cpu", 0, element, slots[slot].shape, slots[slot].ctypes.data)
+        for name, slot, element in self.wholes:
+            held.append(_tensor(slots[slot], element))
+            binding.bind_input(name, "cpu", 0, element, held[-1].shape, held[-1].ctypes.data)
+        if self.unsized:
+            self._run_unsized(slots)
+        else:
+            self.session.run_with_iobinding(binding)
+
+    def _run_unsized(self, slots: Slots) -> None:
+        """Runs, and takes over the results that onnxruntime allocates."""
+        for name, *_ in self.unsized:
+            self.binding.bind_output(name, "cpu")
+        self.session.run_with_iobinding(self.binding)
+        made = self.binding.get_outputs()[-len(self.unsized) :]  # those that were bound last
+        for (name, slot, extents), value in zip(self.unsized, made, strict=True):
+            array = value.numpy()
+            if extents is not None and not fits(array.shape, extents):
+                raise ValueError(f"{name} has the shape {array.shape}, promised is {extents}")
+            slots[slot] = boxed(array) if extents is None else array
+
+
+def _is_there(bind: Any, entry: tuple[str, int, int], slots: Slots) -> bool:  # a method of onnxruntime
+    """Binds an array that is there before every call; False when there is none."""
+    name, slot, element = entry
+    array = slots[slot]
+    if array is None or not array.flags.c_contiguous:
+        return False
+    bind(name, "cpu", 0, element, array.shape, array.ctypes.data)
+    return True
+
+
+def _tensor(box: np.ndarray, element: int) -> np.ndarray:
+    """The tensor of any rank in a box, if its elements are of this type."""
+    array = np.asarray(box[()])
+    if array.dtype.name not in ELEMENTS or ELEMENTS[array.dtype.name][0] != element:
+        raise ValueError(f"a tensor of {array.dtype}, which is not what the operator takes")
+    return np.ascontiguousarray(array).reshape(array.shape)
+
+
+def _element(type_: TensorType) -> int:
+    return element_number(type_.dtype) or 0

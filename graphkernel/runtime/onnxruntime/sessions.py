@@ -1,0 +1,123 @@
+"""Sessions of onnxruntime that outlive a fork.
+
+A forked child has none of its parent's threads, but its copies of the parent's sessions count on them: running one, or
+taking it down, waits for ever. So a child leaves these copies alone, and makes a session anew when it first runs it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+from weakref import WeakSet
+
+import numpy as np
+
+from graphkernel.errors import RuntimeFailure
+from graphkernel.runtime.onnxruntime.c_interface import (
+    ALL_OPTIMIZATIONS,
+    FATAL,
+    NO_OPTIMIZATIONS,
+    Environment,
+    SharedSession,
+)
+from graphkernel.system.freed_memory import MUCH, return_freed_memory
+from kernelgen.system.cores import core_count
+from kernelgen.system.mapped import let_go
+
+
+class RegionModel(NamedTuple):
+    """A serialized ONNX model, and the ``weights`` that it only names: sessions read them where they lie.
+
+    With ``objects`` its session is fed and gives what Python makes of strings, sequences and such: ``session.run``.
+    """
+
+    content: bytes
+    weights: Mapping[str, np.ndarray]
+    objects: bool = False
+
+
+class Session:
+    """A session of this process for a model, which keeps the weights; a child that was forked opens one of its own."""
+
+    def __init__(self, model: RegionModel, open_it: Callable[[RegionModel], Any]) -> None:  # onnxruntime has no types
+        self.model = model
+        self._open = open_it
+        self._made = open_it(model)
+        _ALIVE.add(self)
+
+    def here(self) -> Any:
+        """The session to run in this process."""
+        if self._made is None:
+            self._made = self._open(self.model)
+        return self._made
+
+    def leave(self) -> None:
+        """Forgets the session without taking it down."""
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._made))
+        self._made = None
+
+
+def opened(name: str, model: RegionModel, *, threads: int | None, is_optimized: bool) -> Any:
+    """A session for the region of that name. Raises ``RuntimeFailure`` when onnxruntime declines."""
+    try:
+        return open_session(model, threads, is_optimized)
+    except Exception as error:  # onnxruntime raises many classes of its own
+        raise RuntimeFailure(f"onnxruntime cannot run {name}: {error}") from error
+
+
+def open_session(model: RegionModel, threads: int | None, is_optimized: bool) -> Any:  # onnxruntime has no types
+    """A session on the threads of this process, which the first one starts: ``threads``, or as many as make sense.
+
+    One thread, or any number in a child that was forked from the process of the threads, is the thread that calls.
+    """
+    environment = _environment(threads)
+    alone = threads == 1 or environment.process != os.getpid()
+    if not alone and threads not in (None, environment.threads):
+        from graphkernel.flag_text import warn  # rarely needed
+
+        warn(
+            f"operators on onnxruntime run on {environment.threads} threads, not on {threads}: the first to run decide"
+        )
+    level = ALL_OPTIMIZATIONS if is_optimized else NO_OPTIMIZATIONS
+    if model.objects:
+        return _python_session(model, level)
+    session = SharedSession(environment, model.content, model.weights, level, alone)
+    for array in model.weights.values():  # which onnxruntime packed, or reads again when it runs
+        let_go(array)
+    if sum(array.nbytes for array in model.weights.values()) > MUCH:
+        return_freed_memory()
+    return session
+
+
+def _environment(threads: int | None) -> Environment:
+    """The one of this process."""
+    if not _STARTED:  # two threads that find nothing get the same from onnxruntime
+        _STARTED.append(Environment.made(core_count() if threads in (None, 1) else threads))
+    return _STARTED[0]
+
+
+def _python_session(model: RegionModel, level: int) -> Any:  # onnxruntime has no types
+    """One for Python's objects. What takes them is no work for threads: it runs on the one that calls."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel(level)
+    options.intra_op_num_threads = 1
+    options.log_severity_level = FATAL
+    for name, array in model.weights.items():
+        options.add_external_initializers([name], [onnxruntime.OrtValue.ortvalue_from_numpy(array)])
+    return onnxruntime.InferenceSession(model.content, options, providers=["CPUExecutionProvider"])
+
+
+_STARTED: list[Environment] = []  # onnxruntime has one in a process
+_ALIVE: WeakSet[Session] = WeakSet()  # what a fork has to find; nothing else reads it
+
+
+def _leave_all() -> None:
+    for session in list(_ALIVE):
+        session.leave()
+
+
+os.register_at_fork(after_in_child=_leave_all)

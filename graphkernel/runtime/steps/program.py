@@ -1,0 +1,103 @@
+"""What running needs of a plan: steps over numbered slots, and what goes in and comes out. There is no graph in it.
+
+A package holds it as it is, so whoever loads one runs without the graph, the planner, and what writes models of regions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from graphkernel.runtime.steps.steps import Step
+from kernelgen.tensor.derived import Derived
+from kernelgen.tensor.types import Sym, TensorType
+
+if TYPE_CHECKING:
+    from kernelgen.tensor.graph import Node
+
+Read = tuple[str, int, int]
+"""A symbol, and the slot and the axis at which its value is read."""
+
+
+class Named(NamedTuple):
+    """An input or a result: its name, its type and its slot."""
+
+    name: str
+    type: TensorType
+    slot: int
+
+
+class Held(NamedTuple):
+    """A constant; ``array`` is None when its content is unknown."""
+
+    name: str
+    slot: int
+    array: np.ndarray | None
+
+
+class Number(NamedTuple):
+    """An operator that computes a few numbers from shapes. Operands are slots and types; often only the shape counts."""
+
+    node: Node
+    operands: tuple[tuple[int, TensorType], ...]
+    outputs: tuple[int, ...]
+
+
+class Segment(NamedTuple):
+    """The steps from ``first`` to before ``last``, which are bound together; before that ``reads`` are made."""
+
+    first: int
+    last: int
+    reads: tuple[Read, ...] = ()
+
+
+class Buffer(NamedTuple):
+    """Slot ``slot`` needs memory from step ``first`` to step ``last``; ``name`` is the label of what makes its content.
+
+    ``escapes`` when it is no part of a segment's arena: an output lies in it, or a later segment reads it.
+    ``made_by_kernel``: all that its kernel writes escapes, so the kernel may make the arrays itself.
+    """
+
+    slot: int
+    name: str
+    type: TensorType
+    first: int
+    last: int
+    escapes: bool
+    made_by_kernel: bool
+
+
+class Output(NamedTuple):
+    """An output is the content of a slot; ``copy`` when that memory is an input's, a constant's or another output's."""
+
+    slot: int
+    copy: bool
+
+
+class Program(NamedTuple):
+    """Steps in order over ``size`` slots, and what is in slots before them.
+
+    ``outputs`` say where results are, ``results`` what they are called. ``aliases`` are positions of an input that is
+    assigned to and of the output with its new content. ``derived`` are extents that follow from the inputs' by more than a
+    polynomial, ``differences`` extents that some sizes would make negative, each with the name of a node.
+    """
+
+    size: int
+    steps: tuple[Step, ...]
+    inputs: tuple[Named, ...]
+    outputs: tuple[Output, ...]
+    results: tuple[Named, ...]
+    aliases: tuple[tuple[int, int], ...]
+    derived: tuple[Derived, ...]
+    constants: tuple[Held, ...]
+    numbers: tuple[Number, ...]
+    buffers: tuple[Buffer, ...]
+    differences: Mapping[Sym, str]
+    segments: tuple[Segment, ...]
+
+    @property
+    def kinds(self) -> list[tuple[str, TensorType]]:
+        """Name and type of each input."""
+        return [(name, of) for name, of, _ in self.inputs]

@@ -1,0 +1,5 @@
+"""AscendC: its types, calls, expressions and statements; printed, and read back from the text.
+
+Reading order: errors, expressions, instructions, intrinsics, scopes, tokens, types, conversions, builder,
+expression_reader, pipes, printer, reader.
+"""

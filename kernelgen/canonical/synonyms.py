@@ -1,0 +1,58 @@
+"""One name for one meaning, so that later passes and rules meet few operators.
+
+Before and after::
+
+    a: f32[8, 1] = ExpandDims(x) {axis=1}             a: f32[8, 1] = Reshape(x)
+    b: f32[8, 1] = Div(a, p)                    ->    b: f32[8, 1] = RealDiv(a, p)
+    c: f32[8, 4] = Tile(b) {multiples=[1, 4]}         c: f32[8, 4] = BroadcastTo(b)
+
+What an attribute of these operators says, their result says too; old writers leave the attribute wrong or away, so the
+result is believed. A BroadcastTo that repeats nothing is a Reshape. Source: AKG's renaming of operators before lowering.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from kernelgen.canonical.rewrite import with_ops
+from kernelgen.composite.description import KernelDesc, OpDesc
+from kernelgen.tensor.attrs import Attrs
+from kernelgen.tensor.dims import Shape, product
+
+SYNONYMS: Mapping[str, str] = {"TensorAdd": "Add", "ReducePrd": "ReduceProd", "Acos": "ACos"}
+VIEWS = frozenset({"Reshape", "ExpandDims", "Squeeze", "Flatten", "EquivFormat"})
+"""Operators that keep all elements in row-major order."""
+REPEATED = frozenset({"Reshape", "BroadcastTo", "Cast"})
+"""Operators whose attributes only repeat the shape or data type of the result."""
+
+
+def canonical_names(desc: KernelDesc) -> KernelDesc:
+    """The description in which every operator has its first name, and no attribute that its result makes redundant."""
+    return with_ops(desc, [_renamed(op) for op in desc.ops])
+
+
+def _renamed(op: OpDesc) -> OpDesc:
+    name = _name(op)
+    attrs = Attrs() if name in REPEATED else op.attrs
+    return op if name == op.name and attrs == op.attrs else replace(op, name=name, attrs=attrs)
+
+
+def _name(op: OpDesc) -> str:
+    if op.name in VIEWS:
+        return "Reshape"
+    if (
+        op.name in ("BroadcastTo", "Tile")
+        and op.inputs[0].value is None
+        and _repeats_ones(op.inputs[0].shape, op.outputs[0].shape)
+    ):
+        return "Reshape" if product(op.inputs[0].shape) == product(op.outputs[0].shape) else "BroadcastTo"
+    if op.name == "Div" and all(t.dtype.is_float for t in op.inputs):
+        return "RealDiv"
+    return SYNONYMS.get(op.name, op.name)
+
+
+def _repeats_ones(source: Shape, result: Shape) -> bool:
+    """Whether only extents of 1 grow."""
+    pairs = zip(reversed(source), reversed(result), strict=False)
+    return len(source) <= len(result) and all(s in (r, 1) for s, r in pairs)

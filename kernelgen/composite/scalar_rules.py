@@ -1,0 +1,254 @@
+"""The element-wise operators and reductions of the composite vocabulary, in scalar functions of :mod:`kernelgen.nest.scalars`.
+
+One declaration per operator serves every reader: a rule is written against an *algebra*, so the same rule yields numpy
+arrays (:mod:`kernelgen.semantics`) or typed expressions (:class:`ExprAlgebra`, for the polyhedral builder).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+
+from kernelgen.composite.description import OpDesc
+from kernelgen.nest.nodes import Call, Expr, Literal
+from kernelgen.nest.scalars import SCALARS, Result
+from kernelgen.tensor.dtypes import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, Category, DType, dtype
+
+T = TypeVar("T")
+
+
+class Algebra(Protocol[T]):
+    """What a rule computes with. Python numbers among ``args`` are constants of the other operands' data type."""
+
+    def call(self, function: str, *args: T | float) -> T:
+        """A scalar function by name; operands of different data types are promoted as numpy does."""
+        ...
+
+    def cast(self, value: T, target: DType) -> T:
+        """The value in another data type."""
+        ...
+
+    def literal(self, value: float, target: DType) -> T:
+        """A constant."""
+        ...
+
+    def dtype(self, value: T) -> DType:
+        """The value's data type."""
+        ...
+
+
+@dataclass(frozen=True)
+class Elementwise:
+    """``rule(algebra, operands, op) -> value``; the value may still lack the cast to the data type of the op's output.
+
+    ``arity`` is the number of operands, None for any number.
+    """
+
+    arity: int | None
+    compute: Callable[[Algebra[Any], Sequence[Any], OpDesc], Any]
+
+    def __call__(self, algebra: Algebra[T], operands: Sequence[T], op: OpDesc) -> T:
+        """The operator's value for these operands."""
+        return self.compute(algebra, operands, op)
+
+
+class ExprAlgebra:
+    """Builds typed expressions of a nest."""
+
+    def call(self, function: str, *args: Expr | float) -> Expr:
+        """A :class:`Call` whose operands have the data type that the function asks for."""
+        kinds = operand_dtypes(function, tuple(None if isinstance(a, bool | int | float) else a.dtype for a in args))
+        operands = tuple(self._operand(a, kind) for a, kind in zip(args, kinds, strict=True))
+        result = BOOL if SCALARS[function].result is Result.BOOL else kinds[-1]
+        return Call(function, operands, result)
+
+    def cast(self, value: Expr, target: DType) -> Expr:
+        """A cast, folded for constants, none when the type is right already."""
+        if value.dtype == target:
+            return value
+        return self.literal(value.value, target) if isinstance(value, Literal) else Call("cast", (value,), target)
+
+    def literal(self, value: float, target: DType) -> Expr:
+        """A :class:`Literal`."""
+        return Literal(constant(value, target), target)
+
+    def dtype(self, value: Expr) -> DType:
+        """The expression's data type."""
+        return value.dtype
+
+    def _operand(self, value: Expr | float, target: DType) -> Expr:
+        return self.literal(value, target) if isinstance(value, bool | int | float) else self.cast(value, target)
+
+
+def operand_dtypes(function: str, dtypes: tuple[DType | None, ...]) -> tuple[DType, ...]:
+    """The data type each operand of a scalar function must have; None stands for a Python number.
+
+    Logical functions and the condition of ``select`` take bool, all else the promoted type of the operands.
+    """
+    if function.startswith("logical_"):
+        return (BOOL,) * len(dtypes)
+    if function == "select":
+        return (BOOL, *_promoted(dtypes[1:]))
+    return _promoted(dtypes)
+
+
+def constant(value: float, target: DType) -> bool | int | float:
+    """A Python number as a constant of a data type; floats truncate towards zero, bool tests != 0."""
+    if target == BOOL:
+        return bool(value)
+    return int(value) if target.is_integer else float(value)
+
+
+def _promoted(dtypes: tuple[DType | None, ...]) -> tuple[DType, ...]:
+    known = {d for d in dtypes if d is not None}
+    shared = known.pop() if len(known) == 1 else dtype(np.result_type(*(d.numpy for d in known)))
+    return (shared,) * len(dtypes)
+
+
+# ---------------------------------------------------------------- rules
+
+
+def direct(function: str) -> Elementwise:
+    """The operator is one scalar function of its operands."""
+    return Elementwise(SCALARS[function].arity, lambda f, operands, op: f.call(function, *operands))
+
+
+def floating(function: str) -> Elementwise:
+    """Like :func:`direct`, but integers are computed in float64."""
+
+    def compute(f: Algebra[T], operands: Sequence[T], op: OpDesc) -> T:
+        return f.call(function, *(f.cast(x, FLOAT64) if _is_counted(f.dtype(x)) else x for x in operands))
+
+    return Elementwise(SCALARS[function].arity, compute)
+
+
+def _is_counted(kind: DType) -> bool:
+    """Integers and bools."""
+    return kind.is_integer or kind == BOOL
+
+
+def _copy(f: Algebra[T], operands: Sequence[T], op: OpDesc) -> T:
+    return operands[0]
+
+
+def _cast(f: Algebra[T], operands: Sequence[T], op: OpDesc) -> T:
+    """The output's data type decides; ``dst_type`` only repeats it."""
+    return f.cast(operands[0], op.output.dtype)
+
+
+def _zeros_like(f: Algebra[T], operands: Sequence[T], op: OpDesc) -> T:
+    """Zero even where the operand is NaN or infinite."""
+    return f.literal(0, f.dtype(operands[0]))
+
+
+def _add_n(f: Algebra[T], operands: Sequence[T], op: OpDesc) -> T:
+    total = operands[0]
+    for operand in operands[1:]:
+        total = f.call("add", total, operand)
+    return total
+
+
+def _square(f: Algebra[T], operands: Sequence[T], op: OpDesc) -> T:
+    return f.call("mul", operands[0], operands[0])
+
+
+def _add_min_value(f: Algebra[T], operands: Sequence[T], op: OpDesc) -> T:
+    """Adds the smallest normal float32, the smallest subnormal float16 (AKG's guard against division by zero)."""
+    return f.call("add", operands[0], 2.0**-24 if f.dtype(operands[0]) == FLOAT16 else 2.0**-126)
+
+
+def _fast_gelu(f: Algebra[T], operands: Sequence[T], op: OpDesc) -> T:
+    """``x * exp(1.702 * min(x, 0)) / (1 + exp(-1.702 * |x|))``: x * sigmoid(1.702 * x) without overflow."""
+    x = _widened(f, operands[0])
+    size = f.call("abs", x)
+    numerator = f.call("mul", x, f.call("exp", f.call("mul", f.call("minimum", x, 0.0), 1.702)))
+    denominator = f.call("add", f.call("exp", f.call("mul", size, -1.702)), 1.0)
+    return f.call("div", numerator, denominator)
+
+
+def _select_by(comparison: str) -> Elementwise:
+    """``SelectGT(a, b, x, y)``: x where ``a > b``, else y; written by AKG's fusion of a comparison and a Select."""
+
+    def compute(f: Algebra[T], operands: Sequence[T], op: OpDesc) -> T:
+        a, b, x, y = operands
+        return f.call("select", f.call(comparison, a, b), x, y)
+
+    return Elementwise(4, compute)
+
+
+def _divide(f: Algebra[T], operands: Sequence[T], op: OpDesc) -> T:
+    """Floats divide; integers round towards zero, as in C, and by zero give 0.
+
+    Integers of up to 32 bits, and their quotients, are exact in float64, where division is fast.
+    """
+    x, y = operands
+    if not _is_counted(f.dtype(x)):
+        return f.call("div", x, y)
+    if max(f.dtype(x).bits, f.dtype(y).bits) > 32:
+        return f.call("floor_div", f.call("sub", x, f.call("mod", x, y)), y)
+    whole = f.call("trunc", f.call("div", f.cast(x, FLOAT64), f.cast(y, FLOAT64)))
+    return f.call("select", f.call("equal", y, 0), 0.0, whole)
+
+
+def _power(f: Algebra[T], operands: Sequence[T], op: OpDesc) -> T:
+    """Of integers modulo the width; to a negative exponent what is left of the quotient: 0 where the base is not 1 or -1."""
+    x, y = operands
+    power = f.call("pow", x, y)
+    if f.dtype(y).category is not Category.INT:
+        return power
+    vanishes = f.call("logical_and", f.call("less", y, 0), f.call("not_equal", f.call("abs", x), 1))
+    return f.call("select", vanishes, 0, power)
+
+
+def _widened(f: Algebra[T], x: T) -> T:
+    """Half precision in float32: a rule of several functions rounds once, at the end."""
+    return f.cast(x, FLOAT32) if f.dtype(x) in (FLOAT16, BFLOAT16) else x
+
+
+def _elementwise() -> dict[str, Elementwise]:
+    names = {
+        "add": ("Add", "TensorAdd"), "sub": ("Sub",), "mul": ("Mul",), "floor_div": ("FloorDiv",),
+        "mod": ("Mod",), "floor_mod": ("FloorMod",), "maximum": ("Maximum",), "minimum": ("Minimum",), "atan2": ("Atan2",),
+        "neg": ("Neg",), "abs": ("Abs",), "sign": ("Sign",), "floor": ("Floor",), "ceil": ("Ceil",), "trunc": ("Trunc",),
+        "round": ("Round",), "equal": ("Equal",), "not_equal": ("NotEqual",), "less": ("Less",),
+        "less_equal": ("LessEqual",), "greater": ("Greater",), "greater_equal": ("GreaterEqual",),
+        "logical_and": ("LogicalAnd",), "logical_or": ("LogicalOr",), "logical_not": ("LogicalNot",),
+        "is_nan": ("IsNan",), "is_inf": ("IsInf",), "is_finite": ("IsFinite",), "select": ("Select",),
+    }  # fmt: skip
+    real_valued = {
+        "div": ("RealDiv",), "sqrt": ("Sqrt",), "rsqrt": ("Rsqrt",), "reciprocal": ("Reciprocal",), "exp": ("Exp",),
+        "expm1": ("Expm1",), "log": ("Log",), "log1p": ("Log1p",), "tanh": ("Tanh",), "erf": ("Erf",),
+        "erfc": ("Erfc",), "sin": ("Sin",), "cos": ("Cos",), "tan": ("Tan",), "sinh": ("Sinh",), "cosh": ("Cosh",),
+        "asin": ("Asin",), "acos": ("ACos", "Acos"), "atan": ("Atan",), "asinh": ("Asinh",), "acosh": ("Acosh",),
+        "atanh": ("Atanh",),
+    }  # fmt: skip
+    table: dict[str, Elementwise] = {name: direct(function) for function, ops in names.items() for name in ops}
+    table |= {name: floating(function) for function, ops in real_valued.items() for name in ops}
+    return table | {
+        "Cast": Elementwise(1, _cast), "TensorMove": Elementwise(1, _copy), "ZerosLike": Elementwise(1, _zeros_like),
+        "AddN": Elementwise(None, _add_n), "Square": Elementwise(1, _square), "Div": Elementwise(2, _divide),
+        "Pow": Elementwise(2, _power),
+        "AddMinValue": Elementwise(1, _add_min_value), "FastGeLU": Elementwise(1, _fast_gelu),
+        "SelectGT": _select_by("greater"), "SelectLT": _select_by("less"),
+        "SelectGE": _select_by("greater_equal"), "SelectLE": _select_by("less_equal"),
+    }  # fmt: skip
+
+
+ELEMENTWISE: Mapping[str, Elementwise] = MappingProxyType(_elementwise())
+"""Operator name -> rule. Operands broadcast as in numpy."""
+
+REDUCTIONS: Mapping[str, str] = MappingProxyType({
+    "ReduceSum": "add", "ReduceMax": "maximum", "ReduceMin": "minimum", "ReduceProd": "mul", "ReducePrd": "mul",
+    "ReduceAll": "logical_and", "ReduceAny": "logical_or",
+})  # fmt: skip
+"""Operator name -> the associative function that folds the reduced dims (attributes ``axis``, ``keep_dims``)."""
+
+PREDICATES: frozenset[str] = frozenset({
+    "Equal", "NotEqual", "Less", "LessEqual", "Greater", "GreaterEqual", "LogicalAnd", "LogicalOr", "LogicalNot",
+    "IsNan", "IsInf", "IsFinite",
+})  # fmt: skip
+"""The element-wise operators whose result is bool."""

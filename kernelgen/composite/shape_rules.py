@@ -1,0 +1,165 @@
+"""What shapes an operator's results must have, given its operands. One rule per operator; no rule, no opinion.
+
+A rule returns the shapes of all results, or raises ValueError with what is wrong with the operands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from kernelgen.composite import sparse_shapes as desc_sparse
+from kernelgen.composite import window_shapes as desc_windows
+from kernelgen.composite.axes import broadcast, normal_axis, reduced_axes
+from kernelgen.composite.description import OpDesc
+from kernelgen.composite.scalar_rules import ELEMENTWISE, REDUCTIONS
+from kernelgen.composite.slice_shapes import sliced_shape
+from kernelgen.tensor.dims import Dim, Shape, product
+
+ShapeRule = Callable[[OpDesc], tuple[Shape, ...]]
+
+
+def expected_shapes(op: OpDesc) -> tuple[Shape, ...] | None:
+    """The shapes of the results, None when no rule is known. Raises ValueError for operands that do not fit."""
+    rule = SHAPE_RULES.get(op.name)
+    return rule(op) if rule else None
+
+
+# ---------------------------------------------------------------- rules
+
+
+def _elementwise(op: OpDesc) -> tuple[Shape, ...]:
+    """Results may be larger than the operands: AKG lets operators on constants broadcast to their result."""
+    return (broadcast(*(t.shape for t in op.inputs), op.outputs[0].shape),)
+
+
+def _same(op: OpDesc) -> tuple[Shape, ...]:
+    return (op.inputs[0].shape,)
+
+
+def _single(op: OpDesc) -> tuple[Shape, ...]:
+    return ((1,),)
+
+
+def _assign(op: OpDesc) -> tuple[Shape, ...]:
+    destination, source = op.inputs[0].shape, op.inputs[1].shape
+    if _core(broadcast(destination, source)) != _core(destination):
+        raise ValueError(f"shape {list(source)} cannot be assigned to {list(destination)}")
+    return (op.inputs[-1].shape if op.name == "InplaceAssign" else destination,)
+
+
+def _reduce(op: OpDesc) -> tuple[Shape, ...]:
+    axes = reduced_axes(op)
+    if op.attrs.bool("keep_dims", False):
+        return (tuple(1 if d in axes else dim for d, dim in enumerate(op.inputs[0].shape)),)
+    return (tuple(dim for d, dim in enumerate(op.inputs[0].shape) if d not in axes),)
+
+
+def _reshape(op: OpDesc) -> tuple[Shape, ...]:
+    source, result = op.inputs[0].shape, op.outputs[0].shape
+    if product(source) != product(result):
+        raise ValueError(f"{list(source)} and {list(result)} differ in their number of elements")
+    return (result,)
+
+
+def _transpose(op: OpDesc) -> tuple[Shape, ...]:
+    shape = op.inputs[0].shape
+    perm = tuple(normal_axis(p, len(shape)) for p in op.attrs.ints("perm", tuple(reversed(range(len(shape))))))
+    if sorted(perm) != list(range(len(shape))):
+        raise ValueError(f"perm {list(perm)} is no permutation of the {len(shape)} dims")
+    return (tuple(shape[p] for p in perm),)
+
+
+def _tile(op: OpDesc) -> tuple[Shape, ...]:
+    shape, multiples = op.inputs[0].shape, op.attrs.dims("multiples")
+    if len(multiples) < len(shape):
+        raise ValueError(f"multiples {list(multiples)} are fewer than the dims of {list(shape)}")
+    padded = (1,) * (len(multiples) - len(shape)) + shape
+    return (tuple(product(pair) for pair in zip(padded, multiples, strict=True)),)
+
+
+def _concat(op: OpDesc) -> tuple[Shape, ...]:
+    shapes = [t.shape for t in op.inputs]
+    axis = normal_axis(op.attrs.int("axis", 0), len(shapes[0]))
+    for shape in shapes:
+        if shape[:axis] != shapes[0][:axis] or shape[axis + 1 :] != shapes[0][axis + 1 :]:
+            raise ValueError(f"{list(shape)} cannot be concatenated to {list(shapes[0])} along axis {axis}")
+    total: Dim = 0
+    for shape in shapes:
+        total = total + shape[axis]
+    return ((*shapes[0][:axis], total, *shapes[0][axis + 1 :]),)
+
+
+def _split(op: OpDesc) -> tuple[Shape, ...]:
+    shape = op.inputs[0].shape
+    axis = normal_axis(op.attrs.int("axis", 0), len(shape))
+    total: Dim = 0
+    for result in op.outputs:
+        total = total + result.shape[axis]
+    if total != shape[axis]:
+        raise ValueError(f"the parts' extents along axis {axis} add up to {total}, not to {shape[axis]}")
+    return tuple((*shape[:axis], result.shape[axis], *shape[axis + 1 :]) for result in op.outputs)
+
+
+def _pad(op: OpDesc) -> tuple[Shape, ...]:
+    shape, head, tail = op.inputs[0].shape, op.attrs.ints("head"), op.attrs.ints("tail")
+    if not len(shape) == len(head) == len(tail):
+        raise ValueError(f"head {list(head)} and tail {list(tail)} must name every dim of {list(shape)}")
+    return (tuple(dim + (h + t) for dim, h, t in zip(shape, head, tail, strict=True)),)
+
+
+def _unpad(op: OpDesc) -> tuple[Shape, ...]:
+    shape, tail = op.inputs[0].shape, op.attrs.ints("tail")
+    if len(shape) != len(tail):
+        raise ValueError(f"tail {list(tail)} must name every dim of {list(shape)}")
+    return (tuple(dim - t for dim, t in zip(shape, tail, strict=True)),)
+
+
+def _described(op: OpDesc) -> tuple[Shape, ...]:
+    """StandardNormal: the attribute ``shape`` repeats the result's."""
+    return (op.attrs.dims("shape", op.outputs[0].shape),)
+
+
+def _matmul(op: OpDesc) -> tuple[Shape, ...]:
+    formats = {op.attrs.str("left_format", "DefaultFormat"), op.attrs.str("right_format", "DefaultFormat")}
+    if "FRACTAL_NZ" in formats | {t.format for t in op.inputs}:
+        return (op.outputs[0].shape,)
+    left, right = op.inputs[0].shape, op.inputs[1].shape
+    if len(left) < 2 or len(right) < 2:
+        raise ValueError(f"operands {list(left)} and {list(right)} must be matrices")
+    rows, inner = left[-2:] if not op.attrs.bool("transpose_a", False) else (left[-1], left[-2])
+    other, columns = right[-2:] if not op.attrs.bool("transpose_b", False) else (right[-1], right[-2])
+    if inner != other:
+        raise ValueError(f"the inner extents of {list(left)} and {list(right)} differ: {inner} and {other}")
+    return ((*broadcast(left[:-2], right[:-2]), rows, columns),)
+
+
+def _core(shape: Shape) -> Shape:
+    """The shape without its extents of 1."""
+    return tuple(dim for dim in shape if dim != 1)
+
+
+def same_up_to_ones(left: Shape, right: Shape) -> bool:
+    """True when both shapes name the same elements in the same order, and differ at most in extents of 1."""
+    return _core(left) == _core(right)
+
+
+SHAPE_RULES: Mapping[str, ShapeRule] = MappingProxyType({
+    **dict.fromkeys((*ELEMENTWISE, "BroadcastTo", "Complex"), _elementwise),
+    **dict.fromkeys(("CReal", "CImag", "CumSum", "CumProd"), _same),
+    **dict.fromkeys(REDUCTIONS, _reduce),
+    **dict.fromkeys(("Reshape", "ExpandDims", "Squeeze", "Flatten", "EquivFormat"), _reshape),
+    **dict.fromkeys(("ElemAny", "ElemAll"), _single),
+    **dict.fromkeys(("MatMul", "BatchMatMul"), _matmul),
+    **dict.fromkeys(("Assign", "InplaceAssign"), _assign),
+    "Transpose": _transpose, "Tile": _tile, "Concat": _concat, "Split": _split, "PadAkg": _pad, "UnPadAkg": _unpad,
+    **dict.fromkeys(("StridedSlice", "StridedSliceV2", "Slice"), sliced_shape),
+    **dict.fromkeys(("Argmax", "Argmin"), desc_sparse.extreme_position_shape),
+    **dict.fromkeys(("CSRMul", "CSRDiv"), desc_sparse.csr_elementwise_shape),
+    **dict.fromkeys(("CSRMV", "CSRMM"), desc_sparse.csr_matmul_shape),
+    "Gather": desc_sparse.gather_shape, "GatherNd": desc_sparse.gather_nd_shape, "OneHot": desc_sparse.one_hot_shape,
+    "TensorScatterAdd": desc_sparse.scatter_shape, "UnsortedSegmentSum": desc_sparse.segment_sum_shape,
+    "CSRGather": desc_sparse.csr_gather_shape, "CSRReduceSum": desc_sparse.csr_reduce_sum_shape,
+    "CSR2COO": desc_sparse.csr_to_coo_shape, "COO2CSR": desc_sparse.coo_to_csr_shape,
+    "Conv2D": desc_windows.conv2d_shape, "Pool2D": desc_windows.pool2d_shape, "StandardNormal": _described,
+})  # fmt: skip

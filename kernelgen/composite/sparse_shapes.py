@@ -1,0 +1,100 @@
+"""Shapes of the operators whose operands hold indices: gathers, scatters, positions, CSR matrices.
+
+A CSR matrix of ``dense_shape`` is ``indptr`` [rows + 1], ``indices`` [count] and ``values`` [count, ...].
+"""
+
+from __future__ import annotations
+
+from kernelgen.composite.axes import broadcast, normal_axis
+from kernelgen.composite.description import OpDesc
+from kernelgen.tensor.dims import Shape
+
+
+def gather_shape(op: OpDesc) -> tuple[Shape, ...]:
+    """The ids' dims stand for dim ``axis`` of the data."""
+    data, ids = op.inputs[0].shape, op.inputs[1].shape
+    axis = normal_axis(op.attrs.int("axis", 0), len(data))
+    return ((*data[:axis], *ids, *data[axis + 1 :]),)
+
+
+def gather_nd_shape(op: OpDesc) -> tuple[Shape, ...]:
+    """The ids' last dim names elements of the data's first dims."""
+    data, ids = op.inputs[0].shape, op.inputs[1].shape
+    return ((*ids[:-1], *data[_depth(data, ids) :]),)
+
+
+def scatter_shape(op: OpDesc) -> tuple[Shape, ...]:
+    """TensorScatterAdd: ids ``[.., depth]``, updates ``[.., *data.shape[depth:]]``."""
+    data, ids, updates = (t.shape for t in op.inputs)
+    expected = (*ids[:-1], *data[_depth(data, ids) :])
+    if updates != expected:
+        raise ValueError(f"updates of shape {list(updates)}, expected {list(expected)}")
+    return (data,)
+
+
+def segment_sum_shape(op: OpDesc) -> tuple[Shape, ...]:
+    """``num_segments`` in place of the ids' dims."""
+    data, ids = op.inputs[0].shape, op.inputs[1].shape
+    if data[: len(ids)] != ids:
+        raise ValueError(f"the ids' shape {list(ids)} must begin the data's shape {list(data)}")
+    return ((*op.attrs.dims("num_segments"), *data[len(ids) :]),)
+
+
+def one_hot_shape(op: OpDesc) -> tuple[Shape, ...]:
+    """A new dim ``axis`` of extent ``depth``."""
+    ids = op.inputs[0].shape
+    axis = normal_axis(op.attrs.int("axis", -1), len(ids) + 1)
+    return ((*ids[:axis], *op.attrs.dims("depth"), *ids[axis:]),)
+
+
+def extreme_position_shape(op: OpDesc) -> tuple[Shape, ...]:
+    """Argmax and Argmin drop dim ``axis``, which must not be empty."""
+    shape = op.inputs[0].shape
+    axis = normal_axis(op.attrs.ints("axis", (-1,))[0], len(shape))
+    if shape and shape[axis] == 0:
+        raise ValueError(f"there is no extreme along axis {axis} of {list(shape)}")
+    return ((*shape[:axis], *shape[axis + 1 :]),)
+
+
+def csr_elementwise_shape(op: OpDesc) -> tuple[Shape, ...]:
+    """CSRMul and CSRDiv: the values' shape; the dense operand broadcasts to ``dense_shape``."""
+    _, indices, values, dense = (t.shape for t in op.inputs)
+    rows_columns = op.attrs.dims("dense_shape")[:2]
+    if values[:1] != indices or broadcast(dense[:2], rows_columns) != rows_columns:
+        raise ValueError(f"values {list(values)} and dense {list(dense)} do not fit {list(rows_columns)}")
+    return (broadcast(values, (indices[0], *dense[2:])),)
+
+
+def csr_gather_shape(op: OpDesc) -> tuple[Shape, ...]:
+    """CSRGather: one dense element (or row of further dims) per stored place."""
+    _, indices, dense = (t.shape for t in op.inputs)
+    return ((*indices, *dense[2:]),)
+
+
+def csr_reduce_sum_shape(op: OpDesc) -> tuple[Shape, ...]:
+    """CSRReduceSum along axis 1, which is kept with extent 1."""
+    if op.attrs.ints("axis", (1,)) not in ((1,), (-1,)):
+        raise ValueError(f"CSRReduceSum along axis {op.attrs.ints('axis')}, only 1 is meant")
+    return ((op.inputs[0].shape[0] - 1, 1, *op.inputs[2].shape[1:]),)
+
+
+def csr_matmul_shape(op: OpDesc) -> tuple[Shape, ...]:
+    """CSRMV and CSRMM: ``[rows, ...]`` of a dense operand ``[columns, ...]``."""
+    return ((op.inputs[0].shape[0] - 1, *op.inputs[3].shape[1:]),)
+
+
+def csr_to_coo_shape(op: OpDesc) -> tuple[Shape, ...]:
+    """CSR2COO: ``nnz`` row numbers."""
+    return (op.attrs.dims("nnz") if "nnz" in op.attrs else op.outputs[0].shape,)
+
+
+def coo_to_csr_shape(op: OpDesc) -> tuple[Shape, ...]:
+    """COO2CSR: the starts of ``height`` rows, and the end."""
+    return ((op.attrs.dims("height")[0] + 1,) if "height" in op.attrs else op.outputs[0].shape,)
+
+
+def _depth(data: Shape, ids: Shape) -> int:
+    depth = ids[-1] if ids else None
+    if not isinstance(depth, int) or depth > len(data):
+        raise ValueError(f"ids of shape {list(ids)} cannot address data of shape {list(data)}")
+    return depth

@@ -1,0 +1,158 @@
+"""Which statements run point by point together.
+
+A statement joins an earlier group of the same box when every dependence between them is the identity on iterators,
+``{ A[i] -> B[i] }``: both then run at the same instant and the value stays in a register. A dependence of any other
+form (a finished reduction, a transposed read) separates groups. What is left for isl is one statement per phase: a
+softmax is three (maximum; exponential and sum; division).
+
+Legality: a statement goes to a group at or after the groups of everything that it depends on (flow, and anti for
+buffers updated in place), strictly after when the dependence is not the identity or when both write the buffer. An
+ordered statement keeps a group of its own.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from kernelgen.nest.index import variables
+from kernelgen.nest.nodes import Accumulate, Index, Let, Space, Store, Var
+from kernelgen.plan import Partials
+from kernelgen.poly.grouping.privatise import reduces_well
+from kernelgen.poly.model.scop import Statement
+from kernelgen.tensor.dims import Dim
+
+Groups = tuple[tuple[Statement, ...], ...]
+
+
+@dataclass
+class _Group:
+    """Statements of one box, the buffers that they touch, and the dims that its reductions keep."""
+
+    box: tuple[Dim, ...]
+    ordered: bool
+    partials: Partials
+    members: list[Statement] = field(default_factory=list)
+    touched: set[str] = field(default_factory=set)
+    kept: set[tuple[int, ...]] = field(default_factory=set)
+
+    def add(self, statement: Statement) -> None:
+        self.members.append(statement)
+        self.touched |= statement.touched
+        if statement.accumulations:
+            self.kept.add(_kept_dims(statement))
+
+    def takes(self, statement: Statement) -> bool:
+        """Same box, something in common (an operand or a result), and no reductions that run over different dims.
+
+        A row sum and a column sum of one box have no loop in common that could run in parallel, unless partial results
+        give them one.
+        """
+        if (
+            box(statement) != self.box
+            or statement.ordered
+            or self.ordered
+            or self.touched.isdisjoint(statement.touched)
+        ):
+            return False
+        if not statement.accumulations or not self.kept or _kept_dims(statement) in self.kept:
+            return True
+        return reduces_well([*(member for member in self.members if member.accumulations), statement], self.partials)
+
+
+def partition(statements: Sequence[Statement], partials: Partials) -> Groups:
+    """The groups in an order that respects all dependences; members keep their program order.
+
+    ``partials`` says when statements that reduce different axes gain from being one.
+    """
+    groups: list[_Group] = []
+    number: dict[str, int] = {}
+    writers: dict[str, list[Statement]] = {}
+    readers: dict[str, list[Statement]] = {}
+    for statement in statements:
+        earliest = max(_after_writers(statement, writers, number), _after_readers(statement, readers, number))
+        home = next((g for g in range(earliest, len(groups)) if groups[g].takes(statement)), len(groups))
+        if home == len(groups):
+            groups.append(_Group(box(statement), statement.ordered, partials))
+        groups[home].add(statement)
+        number[statement.name] = home
+        for index, accesses in ((writers, statement.writes), (readers, statement.reads)):
+            for name in dict.fromkeys(access.buffer.name for access in accesses):
+                index.setdefault(name, []).append(statement)
+    return tuple(tuple(each.members) for each in groups)
+
+
+def effect(statement: Statement) -> Store | Accumulate:
+    """The last store or accumulation of an ungrouped statement: the only one, but for ordered statements."""
+    part = statement.body[-1]
+    if isinstance(part, Let):
+        raise TypeError("grouping starts from statements that end with a store or accumulation")
+    return part
+
+
+def producers_of(statements: Sequence[Statement]) -> Mapping[str, Statement]:
+    """For each temporary or output that one statement stores point by point, that statement.
+
+    In-place updates are no producers: nobody reads them back.
+    """
+    writers = Counter(access.buffer.name for s in statements for access in s.writes)
+    return {
+        part.buffer.name: s
+        for s in statements
+        if isinstance(part := effect(s), Store)
+        and not s.ordered
+        and part.buffer.space is not Space.INOUT
+        and writers[part.buffer.name] == 1
+        and is_identity(s, part.index)
+    }
+
+
+def box(statement: Statement) -> tuple[Dim, ...]:
+    """The extents of the iterators."""
+    return tuple(iterator.extent for iterator in statement.iterators)
+
+
+def is_identity(statement: Statement, index: tuple[Index, ...]) -> bool:
+    """Whether the index is just the iterators in order."""
+    return index == tuple(Var(iterator.name) for iterator in statement.iterators)
+
+
+def _after_writers(statement: Statement, writers: Mapping[str, list[Statement]], number: Mapping[str, int]) -> int:
+    """A statement follows all that wrote what it reads or writes; point by point it may run together with them.
+
+    The parts of one buffer that several statements store, a concatenation, do not overlap and have no order.
+    """
+    earliest = 0
+    for read in statement.reads:
+        if read.buffer.space is Space.INOUT:
+            continue  # updates come last and nobody reads them back
+        for writer in writers.get(read.buffer.name, ()):
+            made = effect(writer)
+            pointwise = isinstance(made, Store) and not writer.ordered and is_identity(writer, made.index)
+            pointwise = pointwise and is_identity(statement, read.index) and box(writer) == box(statement)
+            earliest = max(earliest, number[writer.name] + (0 if pointwise else 1))
+    for target in statement.accumulations:
+        for writer in writers.get(target.buffer.name, ()):
+            earliest = max(earliest, number[writer.name] + 1)
+    return earliest
+
+
+def _after_readers(statement: Statement, readers: Mapping[str, list[Statement]], number: Mapping[str, int]) -> int:
+    """An in-place update follows everything that reads the old content."""
+    target = effect(statement)
+    if target.buffer.space is not Space.INOUT:
+        return 0
+    earliest = 0
+    for reader in readers.get(target.buffer.name, ()):
+        for read in (read for read in reader.reads if read.buffer == target.buffer):
+            same_point = is_identity(reader, read.index) and is_identity(statement, target.index)
+            same_point = same_point and box(reader) == box(statement)
+            earliest = max(earliest, number[reader.name] + (0 if same_point else 1))
+    return earliest
+
+
+def _kept_dims(statement: Statement) -> tuple[int, ...]:
+    """The positions of the iterators that address the target."""
+    index = effect(statement).index
+    return tuple(k for k, it in enumerate(statement.iterators) if any(it.name in variables(i) for i in index))

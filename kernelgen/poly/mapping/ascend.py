@@ -1,0 +1,304 @@
+"""Mapping to Ascend cores: which loop is dealt to the cores, which one becomes whole-tile vector instructions.
+
+    y = f(x) over one axis       ->  block i by chunk; vector i
+    y = f(x, b) over [i, j]      ->  block i by 64; rows i; vector j    where j is short: a tile of several rows
+    softmax: [i] around [j] x 3  ->  block i by 16; rows i; vector j, three times   a row's values stay in the unified buffer
+    colsum: [j (coincident), i]  ->  block j by strip; i; vector j      sums stay in the unified buffer, rows are copied
+    sum of all: [i, j]           ->  rows i; vector j                   one core
+
+A loop may be ``block`` when no dependence crosses it, ``vector`` or ``rows`` when it is coincident or only
+reductions cross it: a tile has a row for each iteration of the one, a lane for each of the other. A core
+gets no less than a few KB of work: copies below that cost their start, not their bytes.
+
+Nothing is changed here: what is chosen is a :class:`kernelgen.plan.BandPlan` for each band, with the reason.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import prod
+
+import islpy as isl
+
+from kernelgen.plan import BandPlan, LoopPlan, Partials, PiecePlan, Plan
+from kernelgen.poly.grouping.privatise import privatise
+from kernelgen.poly.mapping.cpu import element_stride
+from kernelgen.poly.model.relations import Relations
+from kernelgen.poly.model.scop import Scop, Statement
+from kernelgen.poly.schedule.band_members import Follows, follows, only_reductions_cross
+from kernelgen.poly.schedule.tree import Member, Node, bands, has_band_below, members, statement_names
+from kernelgen.tensor.dims import Dim, Sym
+from kernelgen.transforms.common.split_index_sets import unclamped
+
+BLOCK, ROWS, VECTOR = "block", "rows", "vector"
+CORES = 48
+"""Vector cores of an A2, which the split is made for; a machine with fewer takes the rest in turn."""
+LEAST = 1024
+"""Elements of a core at least: a copy of 4 KB takes twice its start."""
+UNKNOWN_CHUNK = 8192
+"""Elements of a core's turn where the extent is a size symbol."""
+QUANTUM = 128
+WHOLE = 16
+"""Elements that are whole blocks of 32 bytes, of two bytes or more."""
+STRIP = 2048
+"""Results of a column reduction that stay in the unified buffer."""
+SHORT = 1024
+"""Elements of a row, up to which several are a tile."""
+FEW = 16
+"""Lanes below which a loop is too short to stand alone."""
+TILE = 128
+"""Rows that a tile need not have more of."""
+
+PARTIALS = Partials(count=48, least=16384, fewest=4, nanoseconds=20_000.0, enough=8, strip=2048)
+
+
+def privatise_cores(scop: Scop) -> Scop:
+    """Partial results for the cores, which are added up behind a meeting of all cores."""
+    return privatise(scop, PARTIALS)
+
+
+def choose(schedule: isl.Schedule, scop: Scop, whole: Relations, plan: Plan) -> tuple[BandPlan, ...]:
+    """The plan of every band of the schedule, innermost first."""
+    statements = {s.name: s for s in scop.statements}
+    return tuple(_plan(node, outermost, statements, whole) for node, outermost in bands(schedule.get_root()))
+
+
+def choose_whole_blocks(schedule: isl.Schedule, scop: Scop, whole: Relations, plan: Plan) -> tuple[BandPlan, ...]:
+    """:func:`choose` for machines that copy whole blocks: what several rows give a core does not share one with others."""
+    return tuple(_in_blocks(band) for band in choose(schedule, scop, whole, plan))
+
+
+def _in_blocks(band: BandPlan) -> BandPlan:
+    def rounded(loop: LoopPlan) -> LoopPlan:
+        several = loop.mark == BLOCK and loop.tile is not None
+        return replace(loop, tile=-(-(loop.tile or 1) // WHOLE) * WHOLE) if several else loop
+
+    pieces = tuple(replace(piece, loops=tuple(map(rounded, piece.loops))) for piece in band.pieces)
+    return replace(band, pieces=pieces)
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """A member of a band, and for each statement the iterator that it follows."""
+
+    position: int
+    coincident: bool
+    reduces: bool
+    follows: Follows
+
+    @property
+    def name(self) -> str:
+        """The iterator that all follow, or several of them."""
+        return "|".join(sorted({name for _, name in self.follows})) or "phase"
+
+    @property
+    def extents(self) -> tuple[Dim, ...]:
+        """The iterations for each statement."""
+        return tuple(it.trips for statement, name in self.follows for it in statement.iterators if it.name == name)
+
+    @property
+    def extent(self) -> int | None:
+        """The most iterations; None when a size decides."""
+        known = [extent for extent in self.extents if isinstance(extent, int)]
+        return max(known, default=1) if len(known) == len(self.extents) else None
+
+    def is_regular(self) -> bool:
+        """Whether all accesses move by a known number of elements along it."""
+        return all(
+            element_stride(access.index, access.buffer.shape, name) is not None
+            for statement, name in self.follows
+            for access in (*statement.reads, *statement.writes)
+        )
+
+    def contiguity(self) -> int:
+        """How well copies go along it: +2 contiguous, +1 the same element, -3 strided."""
+        score = 0
+        for statement, name in self.follows:
+            for access in (*statement.reads, *statement.writes, *statement.writes):
+                step = element_stride(access.index, access.buffer.shape, name)
+                score += {0: 1, 1: 2}.get(step if step is not None else -1, -3)
+        return score
+
+
+def _axis(position: int, member: Member, node: Node, statements: dict[str, Statement], whole: Relations) -> _Axis:
+    reduces = not member.coincident and only_reductions_cross(member, node, whole)
+    return _Axis(position, member.coincident, reduces, follows(member, statements))
+
+
+def _plan(node: Node, outermost: bool, statements: dict[str, Statement], whole: Relations) -> BandPlan:
+    axes = tuple(_axis(k, member, node, statements, whole) for k, member in enumerate(members(node)))
+    names = tuple(axis.name for axis in axes)
+    loops, why = _around(node, axes, outermost) if has_band_below(node) else _leaf(node, axes, outermost)
+    return BandPlan(statement_names(node), names, (PiecePlan(loops),), why)
+
+
+def _around(node: Node, axes: tuple[_Axis, ...], outermost: bool) -> tuple[tuple[LoopPlan, ...], str]:
+    """Row loops around other loops: one is dealt to the cores, one takes several rows at once where rows are short."""
+    free = bool(node.band_get_permutable())
+    inner = _inside(axes)
+    rows = _for_rows(axes, free) if inner is not None and inner <= SHORT else None
+    core = _for_cores(axes, rows, free, inner or 1) if outermost else None
+    return _ordered(_Loops(core, rows, axes, free), (), inner or 1)
+
+
+def _leaf(node: Node, axes: tuple[_Axis, ...], outermost: bool) -> tuple[tuple[LoopPlan, ...], str]:
+    """The loops around statements: the most contiguous one that may be is made of vector instructions.
+
+    Where it is short, another one takes several iterations at once.
+    """
+    free = bool(node.band_get_permutable())
+    allowed = [axis for axis in axes if axis.coincident or axis.reduces]
+    if not free:
+        allowed = [axis for axis in allowed if axis is axes[-1]]
+    if not allowed:
+        return _around(node, axes, outermost)
+    last = max(allowed, key=lambda axis: (_worth(axis, axes), _length(axis), axis.position))
+    others = tuple(axis for axis in axes if axis is not last)
+    rows = _for_rows(others, free, last) if last.extent is not None and last.extent <= SHORT else None
+    core = _for_cores(others, rows, free, last.extent or 1) if outermost else None
+    if rows is not None and rows is not core and free:
+        rows = _longer(rows, tuple(axis for axis in others if axis is not core), last)
+    vector = LoopPlan(last.position, mark=VECTOR)
+    chunk = _chunk(last, STRIP if others else UNKNOWN_CHUNK) if outermost and core is None and last.coincident else None
+    if chunk is None:
+        return _ordered(_Loops(core, rows, others, free), (vector,), last.extent or 1)
+    loops, _ = _ordered(_Loops(None, rows, others, free), (vector,), 1)
+    return (LoopPlan(last.position, chunk, BLOCK), *loops), f"{chunk} of {last.name} for a core at once"
+
+
+@dataclass(frozen=True)
+class _Loops:
+    """Loops of a band: the one that is dealt to the cores, the one of tiles' rows, all of them, whether order is free."""
+
+    core: _Axis | None
+    rows: _Axis | None
+    axes: tuple[_Axis, ...]
+    free: bool
+
+
+def _ordered(loops: _Loops, vector: tuple[LoopPlan, ...], inner: int) -> tuple[tuple[LoopPlan, ...], str]:
+    """Cores, what keeps its order, rows, lanes. ``inner`` is the work of one iteration of all of them."""
+    core, rows = loops.core, loops.rows
+    between = tuple(axis for axis in loops.axes if axis is not core and axis is not rows)
+    if core is rows and between and not loops.free:
+        rows = None
+    plans = tuple(LoopPlan(axis.position) for axis in between)
+    tile = () if rows is None else (LoopPlan(rows.position, mark=ROWS),)
+    if core is None:
+        why = "rows keep their order" if not vector else f"vectors along member {vector[0].member}"
+        return (*plans, *tile, *vector), f"{why}, on one core"
+    if core is rows:
+        count = _share(core, inner)
+        around = (LoopPlan(core.position, count, BLOCK), *plans)
+        return (*around, *tile, *vector), f"{core.name} is dealt to the cores, {count} rows at once"
+    count = _rows(core, prod(axis.extent or 1 for axis in loops.axes if axis is not core) * inner) if vector else 1
+    if count == 1:
+        return (LoopPlan(core.position, mark=BLOCK), *plans, *tile, *vector), f"{core.name} is dealt to the cores"
+    around = (LoopPlan(core.position, count, BLOCK), LoopPlan(core.position))
+    return (*around, *plans, *tile, *vector), f"{core.name} is dealt to the cores, {count} at once"
+
+
+def _inside(axes: tuple[_Axis, ...]) -> int | None:
+    """The most iterations of the loops inside, for one of each of these; None where a size decides."""
+    followed: dict[str, set[str]] = {}
+    statements: dict[str, Statement] = {}
+    for axis in axes:
+        for statement, name in axis.follows:
+            statements[statement.name] = statement
+            followed.setdefault(statement.name, set()).add(name)
+    most = 1
+    for name, statement in statements.items():
+        trips = [it.trips for it in statement.iterators if it.name not in followed[name]]
+        known = [trip for trip in trips if isinstance(trip, int)]
+        if len(known) < len(trips):
+            return None
+        most = max(most, prod(known))
+    return most
+
+
+def _worth(axis: _Axis, axes: tuple[_Axis, ...]) -> int:
+    """How well copies go along a loop; few lanes alone are worse than elements apart, places without a step are worst."""
+    alone = not any(_is_tile(axis, other) for other in axes if other is not axis)
+    few = FEW if alone and axis.extent is not None and axis.extent < FEW else 0
+    return axis.contiguity() - few - (0 if axis.is_regular() else 2 * FEW)
+
+
+def _for_rows(axes: tuple[_Axis, ...], free: bool, last: _Axis | None = None) -> _Axis | None:
+    """The loop whose iterations may be rows of a tile: the longest where order is free, else the innermost."""
+    allowed = [axis for axis in (axes if free else axes[-1:]) if axis.coincident or axis.reduces]
+
+    def fitness(axis: _Axis) -> tuple[bool, int, int]:
+        return last is not None and _is_tile(last, axis), min(_length(axis), TILE), axis.position
+
+    return max(allowed, key=fitness, default=None)
+
+
+def _longer(rows: _Axis, axes: tuple[_Axis, ...], last: _Axis) -> _Axis:
+    """Instead of few rows the longest loop whose places are clamped: :mod:`kernelgen.transforms.common.split_index_sets`
+    makes tiles of its pieces."""
+    if (rows.extent or STRIP) >= FEW:
+        return rows
+    found = [axis for axis in axes if axis.coincident and (axis.extent or 0) >= FEW and _is_tile(last, axis, True)]
+    return max(found, key=_length, default=rows)
+
+
+def _is_tile(last: _Axis, rows: _Axis, peeled: bool = False) -> bool:
+    """Whether every access moves by whole rows along the one and by elements along the other, if at all.
+
+    With ``peeled`` rows may be clamped: the loop is taken apart where that begins and ends.
+    """
+    across = {statement.name: name for statement, name in rows.follows}
+    for statement, name in last.follows:
+        for access in (*statement.reads, *statement.writes):
+            step = element_stride(access.index, access.buffer.shape, name)
+            index = tuple(map(unclamped, access.index)) if peeled else access.index
+            row = element_stride(index, access.buffer.shape, across.get(statement.name, ""))
+            if step not in (0, 1) or row is None or (step == 1 and 0 < row < (last.extent or 1)):
+                return False
+    return bool(across) and bool(last.follows)
+
+
+def _for_cores(axes: tuple[_Axis, ...], rows: _Axis | None, free: bool, inner: int) -> _Axis | None:
+    """The coincident loop that keeps most cores busy, the outermost of several; the first where order is fixed."""
+    allowed = [axis for axis in axes if axis.coincident]
+    if not free:
+        return next(iter(allowed), None)
+
+    def busy(axis: _Axis) -> int:
+        if axis.extent is None:
+            return CORES
+        return min(CORES, -(-axis.extent // (_share(axis, inner) if axis is rows else 1)))
+
+    return max(allowed, key=lambda axis: (busy(axis), -axis.position), default=None)
+
+
+def _share(axis: _Axis, inner: int) -> int:
+    """So many rows of ``inner`` elements are a core's turn, evenly dealt, that it has enough, and all cores have some."""
+    if axis.extent is None:
+        return max(1, UNKNOWN_CHUNK // inner)
+    wanted = max(-(-LEAST // inner), -(-axis.extent // CORES))
+    blocks = -(-axis.extent // min(wanted, axis.extent))
+    return -(-axis.extent // blocks)
+
+
+def _length(axis: _Axis) -> int:
+    return min(axis.extent or STRIP, STRIP)
+
+
+def _rows(axis: _Axis, inner: int) -> int:
+    """So many rows are a core's turn that it has enough to do, where all are known to be short."""
+    if axis.extent is None or inner >= LEAST:
+        return 1
+    wanted = max(-(-LEAST // inner), -(-axis.extent // CORES))
+    return max(1, min(wanted, axis.extent))
+
+
+def _chunk(axis: _Axis, unknown: int) -> int | None:
+    """Elements of a core's turn; None where there is too little to share."""
+    if any(isinstance(extent, Sym) for extent in axis.extents):
+        return unknown
+    extent = axis.extent or 1
+    if extent <= LEAST:
+        return None
+    share = -(-extent // CORES)
+    return max(LEAST, -(-share // QUANTUM) * QUANTUM)

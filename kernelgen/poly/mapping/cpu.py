@@ -1,0 +1,338 @@
+"""Mapping to a CPU: which loops run on several cores, which one runs on vector lanes, what is tiled for the cache.
+
+For every innermost band the member whose vector loop touches memory most contiguously becomes the innermost loop and
+is marked ``vector``; for every outermost band the first coincident member comes first and is marked ``parallel``.
+
+    colsum: [j (coincident), i]  ->  parallel j by 2048; i by 8; vector j; i unrolled
+                                     rows are read as they lie, sums stay in L1 and are touched once for eight rows
+    transpose: [i, j]            ->  parallel i by 64; j by 64; interleave i; vector j
+    y = f(x) over one axis       ->  parallel i by 16384; vector i
+    matmul: [i, j, k]            ->  parallel j by 32; i by 8; k; vector j; i unrolled
+                                     32 x 8 results stay in registers while k runs; what no whole block covers
+                                     is a piece of its own
+
+A permutable band may be reordered and tiled: no dependence has a negative component on any of its members. A member may
+be ``vector`` when it is coincident, or when only reductions cross it (lanes then keep partial results). The loop around
+a vector loop is marked ``interleave`` when an access is contiguous along it and strided along the vector loop.
+
+Nothing is changed here: what is chosen is a :class:`kernelgen.plan.BandPlan` for each band, with the reason.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import islpy as isl
+
+from kernelgen.nest.index import stride
+from kernelgen.nest.nodes import Index
+from kernelgen.plan import BandPlan, CpuPlan, LoopPlan, PiecePlan, Plan
+from kernelgen.poly.mapping.register_blocks import pieces_along_columns, pieces_along_sum
+from kernelgen.poly.model.product_recognition import is_product, moves
+from kernelgen.poly.model.relations import Relations
+from kernelgen.poly.model.scop import Scop, Statement
+from kernelgen.poly.schedule.band_members import Follows, follows, only_reductions_cross
+from kernelgen.poly.schedule.tree import Member, Node, bands, has_band_below, members, statement_names
+from kernelgen.tensor.dims import Dim, Sym
+from kernelgen.transforms.cpu.pack_panels import LEAST_BLOCKS
+
+FLOAT_BYTES = 4
+ROWS_LEFT = 8
+"""At most so many rows are left over by blocks of a product."""
+
+PARALLEL, VECTOR, INTERLEAVE = "parallel", "vector", "interleave"
+
+
+def choose(schedule: isl.Schedule, scop: Scop, whole: Relations, plan: Plan) -> tuple[BandPlan, ...]:
+    """The plan of every band of the schedule, innermost first."""
+    statements = {s.name: s for s in scop.statements}
+    chosen: list[BandPlan] = []
+    for node, outermost in bands(schedule.get_root()):
+        band = _Band(node, tuple(_Axis.of(member, statements) for member in members(node)), outermost)
+        chosen.append(_Chooser(band, whole, plan.cpu).plan())
+    return tuple(chosen)
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """A member of a band, and for each statement the iterator that it follows; others do not move with it."""
+
+    member: Member
+    follows: Follows
+
+    @staticmethod
+    def of(member: Member, statements: dict[str, Statement]) -> _Axis:
+        return _Axis(member, follows(member, statements))
+
+    @property
+    def coincident(self) -> bool:
+        """Whether no dependence crosses the loop."""
+        return self.member.coincident
+
+    @property
+    def name(self) -> str:
+        """The iterator that all follow, or several of them."""
+        return "|".join(sorted({name for _, name in self.follows})) or "phase"
+
+    @property
+    def extents(self) -> tuple[Dim, ...]:
+        """The iterations for each statement."""
+        return tuple(it.trips for statement, name in self.follows for it in statement.iterators if it.name == name)
+
+    def longer_than(self, limit: int) -> bool:
+        """Whether the loop has more iterations; a symbolic loop counts as long."""
+        return any(isinstance(extent, Sym) or extent > limit for extent in self.extents)
+
+    def contiguity(self) -> int:
+        """How well memory is touched when this is the vector loop: +2 contiguous, +1 the same, -3 strided."""
+        score = 0
+        for statement, name in self.follows:
+            for access in (*statement.reads, *statement.writes, *statement.writes):
+                step = element_stride(access.index, access.buffer.shape, name)
+                score += {0: 1, 1: 2}.get(step if step is not None else -1, -3)
+        return score
+
+
+@dataclass(frozen=True)
+class _Band:
+    node: Node
+    axes: tuple[_Axis, ...]
+    outermost: bool
+
+    @property
+    def permutable(self) -> bool:
+        """Whether its members may change places."""
+        return bool(self.node.band_get_permutable())
+
+    def name(self, member: int) -> str:
+        """The name of a member."""
+        return self.axes[member].name
+
+
+@dataclass(frozen=True)
+class _Chosen:
+    """Pieces of a band, and what spoke for them."""
+
+    pieces: tuple[PiecePlan, ...]
+    why: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Chooser:
+    """The choices for one band. Members are numbers in ``band.axes``."""
+
+    band: _Band
+    whole: Relations
+    limits: CpuPlan
+
+    def plan(self) -> BandPlan:
+        """The band as marked loops."""
+        chosen = self.outer() if has_band_below(self.band.node) else self.leaf()
+        if self.band.outermost:
+            pieces = tuple(replace(piece, loops=self.parallel(piece.loops)) for piece in chosen.pieces)
+            chosen = _Chosen(pieces, (*chosen.why, self.parallel_reason(pieces[0])))
+        names = tuple(axis.name for axis in self.band.axes)
+        return BandPlan(statement_names(self.band.node), names, chosen.pieces, "; ".join(chosen.why))
+
+    def outer(self) -> _Chosen:
+        """Row loops in the order of the schedule."""
+        return _whole(tuple(map(LoopPlan, range(len(self.band.axes)))), "rows around other loops keep their order")
+
+    def leaf(self) -> _Chosen:
+        """The loops around statements: the best vector loop last."""
+        order, reason = self.vector_last()
+        product = self.product(order) if self.band.permutable else None
+        if product is not None:
+            return product
+        last = order[-1]
+        loops = tuple(map(LoopPlan, order[:-1]))
+        mark, promise = self.vector_mark(last)
+        found = (*loops, LoopPlan(last, mark=mark))
+        if not loops:
+            chosen = self.chunked(found[0]) if self.band.outermost else _whole(found)
+        else:
+            chosen = self.blocked(found) if self.band.permutable else _whole(found)
+        return _Chosen(chosen.pieces, (*reason, promise, *chosen.why))
+
+    def vector_mark(self, member: int) -> tuple[str, str]:
+        """The mark of the innermost loop, and why."""
+        name = self.band.name(member)
+        if self.band.axes[member].coincident:
+            return VECTOR, f"no dependence crosses {name}"
+        if only_reductions_cross(self.band.axes[member].member, self.band.node, self.whole):
+            return VECTOR, f"only reductions cross {name}"
+        return "", f"a dependence crosses {name}: no vectors"
+
+    def parallel(self, loops: tuple[LoopPlan, ...]) -> tuple[LoopPlan, ...]:
+        """The first coincident loop that has no mark, moved to the front and marked."""
+        for position, loop in enumerate(loops):
+            if self.band.axes[loop.member].coincident and not loop.mark:
+                rest = (*loops[:position], *loops[position + 1 :])
+                return (replace(loop, mark=PARALLEL, unroll=False), *rest)
+        return loops
+
+    def parallel_reason(self, piece: PiecePlan) -> str:
+        first = piece.loops[0]
+        if first.mark != PARALLEL:
+            return "no outer loop is without dependences: one thread"
+        return f"{self.band.name(first.member)} is the first loop that no dependence crosses: parallel"
+
+    def chunked(self, loop: LoopPlan) -> _Chosen:
+        """A single long loop in pieces, so that there is something to run in parallel."""
+        axis, chunk = self.band.axes[loop.member], self.limits.chunk
+        if not axis.coincident or not axis.longer_than(2 * chunk):
+            return _whole((loop,))
+        return _whole(
+            (LoopPlan(loop.member, chunk), loop), f"{_extents(axis)} iterations: {chunk} for a thread at once"
+        )
+
+    def blocked(self, loops: tuple[LoopPlan, ...]) -> _Chosen:
+        """Adds tile loops where they pay: around vector loops inside reductions, and for transposed accesses."""
+        last = loops[-1].member
+        axis = self.band.axes[last]
+        if axis.coincident and not any(self.band.axes[loop.member].coincident for loop in loops[:-1]):
+            return self.stripped(loops)
+        transposed = self.transposed_partner(loops)
+        if transposed is None:
+            return _whole(loops)
+        partner, buffer = transposed
+        rest = [loop for loop in loops[:-1] if loop.member != partner]
+        size = self.limits.tile
+        tiles = [LoopPlan(member, size) for member in (partner, last) if self.band.axes[member].longer_than(size)]
+        inner = LoopPlan(partner, mark=INTERLEAVE if axis.coincident else "")
+        reason = f"{buffer} is contiguous along {self.band.name(partner)} and strided along {axis.name}"
+        footprint = f": tiles of {size} x {size} use whole lines of both" if tiles else ": small enough for L1 as it is"
+        return _whole((*rest, *tiles, inner, loops[-1]), reason + footprint)
+
+    def stripped(self, loops: tuple[LoopPlan, ...]) -> _Chosen:
+        """A vector loop inside reductions: strips whose partial results stay in L1, several rows at once."""
+        last, strip = loops[-1].member, self.limits.strip
+        axis = self.band.axes[last]
+        rows, reason = self.several_rows(loops)
+        if not axis.longer_than(2 * strip - 1):
+            return _Chosen((PiecePlan(rows),), reason)
+        text = f"{_extents(axis)} partial results: {strip} of them stay in L1"
+        return _Chosen((PiecePlan((LoopPlan(last, strip), *rows)),), (text, *reason))
+
+    def product(self, order: tuple[int, ...]) -> _Chosen | None:
+        """The blocks of a matrix product's results, and what is left of its rows and columns; None for other bands.
+
+        The lanes are columns, or terms of the sum where that is how memory lies: then a block is of single results.
+        """
+        last, axes = order[-1], self.band.axes
+        along_sum = not axes[last].coincident
+        if along_sum and not only_reductions_cross(self.band.axes[last].member, self.band.node, self.whole):
+            return None
+        sides = self.sides(order, order if along_sum else (last,))
+        if sides is None:
+            return None
+        row, column = sides
+        sums = [m for m in order if not axes[m].coincident]
+        rest = tuple(LoopPlan(m) for m in order if axes[m].coincident and m not in (row, column))
+        names = f"rows {axes[row].name}, columns {axes[column].name}"
+        if along_sum and (len(sums) > 1 or not self.turns(row, column)):
+            rows, columns = self.limits.points
+            pieces = pieces_along_sum(row, column, rest, sums, (rows, columns))
+            lanes = "lanes are terms of the sum, as memory lies"
+        else:
+            rows, columns = self.block_of(column)
+            strip = self.limits.strip // ROWS_LEFT
+            pieces = pieces_along_columns(row, column, rest, sums, axes[row].extents[0], (rows, columns), strip)
+            lanes = "lanes are columns, " + ("which panels turn round" if along_sum else "as memory lies")
+        why = f"a product of {names}: every element is used many times, {rows} x {columns} results stay in registers"
+        return _Chosen(pieces, (why, lanes))
+
+    def block_of(self, column: int) -> tuple[int, int]:
+        """Rows and columns of results that registers hold: fewer of wide ones."""
+        rows, columns = self.limits.block
+        ((statement, _),) = self.band.axes[column].follows
+        size = max(part.buffer.dtype.itemsize for part in statement.accumulations)
+        return rows, max(1, columns * FLOAT_BYTES // max(size, FLOAT_BYTES))
+
+    def turns(self, row: int, column: int) -> bool:
+        """Whether there are enough rows that the operand of the columns is packed, which also transposes it."""
+        rows, columns = (self.band.axes[member].extents[0] for member in (row, column))
+        ((statement, name),) = self.band.axes[column].follows
+        along = [element_stride(access.index, access.buffer.shape, name) for access in statement.writes]
+        enough = isinstance(rows, int) and rows >= LEAST_BLOCKS * self.limits.block[0]
+        return enough and not (isinstance(columns, int) and columns < self.block_of(column)[1]) and set(along) == {1}
+
+    def sides(self, order: tuple[int, ...], columns: tuple[int, ...]) -> tuple[int, int] | None:
+        """The innermost row and column of a matrix product: a read moves with the column and stays along the row."""
+        axes = self.band.axes
+        for column in reversed(columns):
+            pairs = axes[column].follows
+            if len(pairs) != 1 or not axes[column].coincident or not is_product(pairs[0][0]):
+                continue
+            statement, name = pairs[0]
+            reads = [read for read in map(moves, statement.reads) if name in read]
+            for row in reversed(order):
+                stays = any(other not in read for _, other in axes[row].follows for read in reads)
+                if axes[row].coincident and row != column and stays:
+                    return row, column
+        return None
+
+    def several_rows(self, loops: tuple[LoopPlan, ...]) -> tuple[tuple[LoopPlan, ...], tuple[str, ...]]:
+        """``i; vector j`` as ``i by rows; vector j; i unrolled``, when the rows divide the loop; and why."""
+        row, rows = loops[-2].member, self.limits.rows
+        axis = self.band.axes[row]
+        extent = axis.extents[0] if len(axis.extents) == 1 else None
+        if extent is None or isinstance(extent, Sym):
+            return loops, ()
+        while extent % rows:
+            rows //= 2
+        if rows < 2:
+            return loops, ()
+        unrolled = (*loops[:-2], LoopPlan(row, rows), loops[-1], LoopPlan(row, unroll=True))
+        return unrolled, (f"{rows} of {extent} rows {axis.name} meet in registers before a partial result is touched",)
+
+    def vector_last(self) -> tuple[tuple[int, ...], tuple[str, ...]]:
+        """The members with the best vector loop last, the others in order; and why."""
+        order = tuple(range(len(self.band.axes)))
+        if len(order) == 1:
+            return order, ()
+        if not self.band.permutable:
+            return order, ("the members may not change places",)
+        scores = [axis.contiguity() for axis in self.band.axes]
+        best = max(order, key=lambda k: (scores[k], k))
+        listed = ", ".join(f"{self.band.name(k)} {scores[k]:+d}" for k in order)
+        return (*order[:best], *order[best + 1 :], best), (f"contiguity {listed}",)
+
+    def transposed_partner(self, loops: tuple[LoopPlan, ...]) -> tuple[int, str] | None:
+        """The coincident member along which an access is contiguous that is strided along the vector loop; its buffer."""
+        vector = dict((s.name, name) for s, name in self.band.axes[loops[-1].member].follows)
+        for loop in loops[:-1]:
+            axis = self.band.axes[loop.member]
+            for statement, name in axis.follows if axis.coincident else ():
+                for access in (*statement.reads, *statement.writes):
+                    along = element_stride(access.index, access.buffer.shape, name)
+                    across = element_stride(access.index, access.buffer.shape, vector.get(statement.name, ""))
+                    if along == 1 and across not in (0, 1):
+                        return loop.member, access.buffer.name
+        return None
+
+
+def _whole(loops: tuple[LoopPlan, ...], *why: str) -> _Chosen:
+    """The loops for all of a band."""
+    return _Chosen((PiecePlan(loops),), why)
+
+
+def _extents(axis: _Axis) -> str:
+    return ", ".join(dict.fromkeys(str(extent) for extent in axis.extents))
+
+
+def element_stride(index: tuple[Index, ...], shape: tuple[Dim, ...], name: str) -> int | None:
+    """By how many elements an access moves when iterator ``name`` grows by 1; None when that is not constant."""
+    steps = [stride(i, name) for i in index]
+    if any(step is None for step in steps):
+        return None
+    if not any(steps):
+        return 0
+    total: int = 0
+    scale: Dim = 1
+    for step, dim in zip(reversed(steps), reversed(shape), strict=True):
+        if step and isinstance(scale, Sym):
+            return None
+        total += int(step or 0) * (int(scale) if isinstance(scale, int) else 0)
+        scale = scale * dim
+    return total

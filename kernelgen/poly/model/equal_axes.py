@@ -1,0 +1,86 @@
+"""Which buffer dims and statement iterators are the same axis: a union-find over places.
+
+An iterator that indexes a whole buffer dim directly, ``x[.., i, ..]``, is one axis with that dim, and so transitively
+with the iterators of all other statements that index it directly. One that runs over a part of the dim is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from kernelgen.nest.index import variables
+from kernelgen.nest.nodes import Call, Expr, IndexValue, Var
+from kernelgen.poly.model.scop import Scop, Statement
+
+Place = tuple[str, str, int]  # ("buffer" | "statement", its name, dim or iterator position)
+
+
+@dataclass
+class AxisClasses:
+    """``find`` gives the representative of a place; ``computed`` holds the axes whose numbers are computed with.
+
+    ``blocked`` maps an axis that counts blocks to the axis that the blocks are of.
+    """
+
+    parent: dict[Place, Place] = field(default_factory=dict)
+    computed: frozenset[Place] = frozenset()
+    blocked: dict[Place, Place] = field(default_factory=dict)
+
+    def find(self, place: Place) -> Place:
+        """The place that stands for the whole class."""
+        root = place
+        while (above := self.parent.get(root, root)) != root:
+            root = above
+        while place != root:  # the next walk from any place on the way is one step
+            above, self.parent[place] = self.parent[place], root
+            place = above
+        return root
+
+    def union(self, left: Place, right: Place) -> None:
+        """Makes two places one axis."""
+        self.parent[self.find(right)] = self.find(left)
+
+
+def axis_classes(scop: Scop) -> AxisClasses:
+    """The classes of a scop."""
+    classes = AxisClasses()
+    computed: list[Place] = []
+    for statement in scop.statements:
+        place = {it.name: ("statement", statement.name, k) for k, it in enumerate(statement.iterators)}
+        extents = {it.name: it.extent for it in statement.iterators}
+        for access in (*statement.reads, *statement.writes):
+            for dim, index in enumerate(access.index):
+                if isinstance(index, Var) and extents.get(index.name) == access.buffer.shape[dim]:
+                    classes.union(("buffer", access.buffer.name, dim), place[index.name])
+                else:
+                    computed.append(("buffer", access.buffer.name, dim))
+                    computed.extend(place[name] for name in variables(index) if name in place)
+        computed.extend(place[name] for name in _counted(statement) if name in place)
+    _join_blocks(scop, classes)
+    classes.computed = frozenset(classes.find(one) for one in computed)
+    return classes
+
+
+def _join_blocks(scop: Scop, classes: AxisClasses) -> None:
+    """Blocks of one length of one axis are one axis too."""
+    found: dict[tuple[Place, int], Place] = {}
+    for statement in scop.statements:
+        names = [it.name for it in statement.iterators]
+        for k, it in enumerate(statement.iterators):
+            if it.blocks is not None and it.blocks.of:
+                axis = classes.find(("statement", statement.name, names.index(it.blocks.of)))
+                first = found.setdefault((axis, it.blocks.length), ("statement", statement.name, k))
+                classes.union(first, ("statement", statement.name, k))
+    classes.blocked = {classes.find(block): classes.find(axis) for (axis, _), block in found.items()}
+
+
+def _counted(statement: Statement) -> Iterator[str]:
+    """The iterators whose number is a value of the body."""
+    waiting: list[Expr] = [part.value for part in statement.body]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, IndexValue):
+            yield from sorted(variables(each.index))
+        elif isinstance(each, Call):
+            waiting.extend(each.args)

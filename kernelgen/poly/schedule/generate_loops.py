@@ -1,0 +1,246 @@
+"""Schedule tree -> loop nest, through isl's AST generator.
+
+isl turns the marked tree into loops that visit every instance in schedule order; here its syntax becomes Nest syntax
+and each instance becomes the statement's body with the iterators replaced by what isl computed for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import islpy as isl
+
+from kernelgen.errors import NestError
+from kernelgen.nest import index as ix
+from kernelgen.nest.nodes import (
+    Accumulate,
+    Block,
+    Call,
+    Compare,
+    Expr,
+    For,
+    If,
+    Index,
+    IndexOp,
+    IndexValue,
+    Let,
+    Load,
+    LoopKind,
+    Nest,
+    Num,
+    Ref,
+    Store,
+    Var,
+)
+from kernelgen.nest.nodes import Statement as NestStatement
+from kernelgen.nest.walk import vector_loop_of
+from kernelgen.poly.model.relations import Relations
+from kernelgen.poly.model.scop import BodyStatement, Scop
+from kernelgen.poly.schedule.tree import Node, edit_nodes
+
+_AST = isl.ast_node_type
+_FOR, _IF = (getattr(_AST, name) for name in ("for_", "if_"))  # the stub lacks the names with an underscore
+_EXPR = isl.ast_expr_type
+_OP = isl.ast_expr_op_type
+_AND = tuple(getattr(_OP, name) for name in ("and_", "and_then"))
+_BINARY: dict[object, IndexOp] = {
+    _OP.add: IndexOp.ADD,
+    _OP.sub: IndexOp.SUB,
+    _OP.mul: IndexOp.MUL,
+    _OP.min: IndexOp.MIN,
+    _OP.max: IndexOp.MAX,
+    _OP.div: IndexOp.DIV,
+    _OP.pdiv_q: IndexOp.DIV,
+    _OP.fdiv_q: IndexOp.DIV,
+    _OP.pdiv_r: IndexOp.MOD,
+    _OP.zdiv_r: IndexOp.MOD,
+}
+_COMPARISONS: dict[object, str] = {_OP.le: "<=", _OP.lt: "<", _OP.eq: "==", _OP.ge: ">=", _OP.gt: ">"}
+
+
+def to_nest(scop: Scop, whole: Relations, schedule: isl.Schedule) -> Nest:
+    """The loops of a schedule; accumulations are not initialised yet and temporaries have their full size."""
+    build = isl.AstBuild.from_context(whole.domain.params())
+    reader = _Reader(scop, {name: ix.from_dim(dim) for dim, name in whole.parameters.items()})
+    named = edit_nodes(schedule, lambda node: node.get_type() == isl.schedule_node_type.mark, _with_variable)
+    body = reader.node(build.node_from_schedule(named), LoopKind.SERIAL)
+    return Nest(scop.name, scop.symbols, scop.buffers, _as_block(body), scop.argument_shapes)
+
+
+def _with_variable(mark: Node) -> Node:
+    """A mark that also names the variable of its loop, which isl calls after its depth: ``parallel c0``."""
+    name = f"{mark.mark_get_id().get_name()} c{mark.get_schedule_depth()}"
+    return mark.delete().insert_mark(isl.Id(name, context=mark.get_ctx()))
+
+
+@dataclass
+class _Reader:
+    scop: Scop
+    parameters: Mapping[str, Index]
+    copies: dict[str, int] = field(default_factory=dict)
+
+    def node(self, node: isl.AstNode, kind: LoopKind) -> NestStatement:
+        if node.get_type() == _FOR:
+            return self.loop(node, kind)
+        if node.get_type() == _IF:
+            return self.guarded(node)
+        match node.get_type():
+            case _AST.block:
+                children = node.block_get_children()
+                return Block(
+                    tuple(self.node(children.get_at(k), LoopKind.SERIAL) for k in range(children.n_ast_node()))
+                )
+            case _AST.mark:
+                return self.marked(node)
+            case _AST.user:
+                return self.instance(node.user_get_expr())
+            case other:
+                raise NestError(f"unexpected node of type {other} in the schedule's syntax tree")
+
+    def marked(self, node: isl.AstNode) -> NestStatement:
+        """A mark is the kind of the loop below; a thread loop's also says how wide it is: ``thread 256``.
+
+        isl leaves out a loop whose variable has one value: then the mark stands above another one, of which it says nothing.
+        """
+        word, *width, variable = node.mark_get_id().get_name().split()
+        below = node.mark_get_node()
+        if below.get_type() == _FOR and below.for_get_iterator().get_id().get_name() != variable:
+            return self.node(below, LoopKind.SERIAL)
+        found = self.node(below, LoopKind(word))
+        return replace(found, threads=int(width[0])) if width and isinstance(found, For) else found
+
+    def guarded(self, node: isl.AstNode) -> If:
+        conditions = self.conditions(node.if_get_cond())
+        if node.if_has_else_node():
+            raise NestError("the schedule's syntax tree has an else branch")
+        return If(conditions, _as_block(self.node(node.if_get_then_node(), LoopKind.SERIAL)))
+
+    def loop(self, node: isl.AstNode, kind: LoopKind) -> NestStatement:
+        name = node.for_get_iterator().get_id().get_name()
+        lower = self.expression(node.for_get_init())
+        body = _as_block(self.node(node.for_get_body(), LoopKind.SERIAL))
+        if node.for_is_degenerate():
+            return _replace_variable(body, name, lower)
+        condition = node.for_get_cond()
+        upper = self.expression(condition.get_op_arg(1))
+        if condition.get_op_type() == _OP.le:
+            upper = ix.add(upper, Num(1))
+        step = node.for_get_inc().get_val().get_num_si()
+        if kind is LoopKind.INTERLEAVE and vector_loop_of(body) is None:  # it ran once, or isl took it apart
+            kind = LoopKind.SERIAL
+        return For(name, lower, _distributed(upper), body, kind, step)
+
+    def conditions(self, expr: isl.AstExpr) -> tuple[Compare, ...]:
+        op: object = expr.get_op_type()  # the stub calls it an int
+        if op in _AND:
+            return tuple(c for k in range(expr.get_op_n_arg()) for c in self.conditions(expr.get_op_arg(k)))
+        if op not in _COMPARISONS:
+            raise NestError(f"unsupported guard {expr.to_C_str()} in the schedule's syntax tree")
+        left, right = self.expression(expr.get_op_arg(0)), self.expression(expr.get_op_arg(1))
+        text = _COMPARISONS[op]
+        if text in (">", ">="):
+            return (Compare("<" if text == ">" else "<=", right, left),)
+        return (Compare(text, left, right),)
+
+    def expression(self, expr: isl.AstExpr) -> Index:
+        if expr.get_type() == _EXPR.int:
+            return Num(expr.get_val().get_num_si())
+        if expr.get_type() == _EXPR.id:
+            name = expr.get_id().get_name()
+            return self.parameters.get(name, Var(name))
+        op: object = expr.get_op_type()
+        args = [self.expression(expr.get_op_arg(k)) for k in range(expr.get_op_n_arg())]
+        if op == _OP.minus:
+            return ix.multiply(args[0], Num(-1))
+        if op not in _BINARY:
+            raise NestError(f"unsupported index operation in {expr.to_C_str()}")
+        result = args[0]
+        for arg in args[1:]:
+            result = ix.binary(_BINARY[op], result, arg)
+        return result
+
+    def instance(self, call: isl.AstExpr) -> Block:
+        """``S(e0, e1)`` -> the body of S with its iterators replaced; repeated instances get fresh names."""
+        name = call.get_op_arg(0).get_id().get_name()
+        statement = next(s for s in self.scop.statements if s.name == name)
+        arguments = [self.expression(call.get_op_arg(k + 1)) for k in range(len(statement.iterators))]
+        at = {it.name: argument for it, argument in zip(statement.iterators, arguments, strict=True)}
+        copy = self.copies.get(name, 0)
+        self.copies[name] = copy + 1
+        suffix = f"_{copy}" if copy else ""
+        return Block(tuple(_at(part, at, suffix) for part in statement.body))
+
+
+def _at(part: BodyStatement, values: Mapping[str, Index], suffix: str) -> BodyStatement:
+    value = _expr_at(part.value, values, suffix)
+    if isinstance(part, Let):
+        return Let(part.name + suffix, value)
+    return replace(part, index=_index_at(part.index, values, suffix), value=value)
+
+
+def _index_at(index: tuple[Index, ...], values: Mapping[str, Index], suffix: str) -> tuple[Index, ...]:
+    moved = (ix.substitute(i, values) for i in index)
+    return tuple(ix.map_values(i, lambda value: _expr_at(value, {}, suffix)) for i in moved)
+
+
+def _expr_at(expr: Expr, values: Mapping[str, Index], suffix: str) -> Expr:
+    match expr:
+        case Load(buffer, index):
+            return Load(buffer, _index_at(index, values, suffix))
+        case Call(function, args, dtype):
+            return Call(function, tuple(_expr_at(arg, values, suffix) for arg in args), dtype)
+        case Ref(name, dtype):
+            return Ref(name + suffix, dtype)
+        case IndexValue(index, dtype):
+            return IndexValue(ix.substitute(index, values), dtype)
+        case _:
+            return expr
+
+
+def _replace_variable(body: Block, name: str, value: Index) -> Block:
+    """A loop that runs once is its body at that value."""
+    return Block(tuple(_statement_at(s, {name: value}) for s in body.statements))
+
+
+def _statement_at(statement: NestStatement, values: Mapping[str, Index]) -> NestStatement:
+    match statement:
+        case For(var, lower, upper, body):
+            inner = {k: v for k, v in values.items() if k != var}
+            block = Block(tuple(_statement_at(s, inner) for s in body.statements))
+            bounds = {"lower": ix.substitute(lower, values), "upper": ix.substitute(upper, values)}
+            return replace(statement, **bounds, body=block)
+        case If(conditions, body):
+            changed = tuple(
+                Compare(c.op, ix.substitute(c.left, values), ix.substitute(c.right, values)) for c in conditions
+            )
+            return If(changed, Block(tuple(_statement_at(s, values) for s in body.statements)))
+        case Block(statements):
+            return Block(tuple(_statement_at(s, values) for s in statements))
+        case Let() | Store() | Accumulate():
+            return _at(statement, values, "")
+        case _:
+            return statement
+
+
+def _distributed(upper: Index) -> Index:
+    """``min(a, b) + 1`` as ``min(a + 1, b + 1)``: bounds stay sums of simple terms."""
+    match upper:
+        case ix.IndexBinary(IndexOp.ADD, ix.IndexBinary(IndexOp.MIN, left, right), Num() as one):
+            return ix.minimum(_distributed(ix.add(left, one)), _distributed(ix.add(right, one)))
+        case ix.IndexBinary(IndexOp.ADD, ix.IndexBinary(IndexOp.ADD, left, Num(a)), Num(b)):
+            return ix.add(left, Num(a + b))
+        case ix.IndexBinary(IndexOp.ADD, ix.IndexBinary(IndexOp.SUB, left, Num(a)), Num(b)):
+            return ix.add(left, Num(b - a))
+        case _:
+            return upper
+
+
+def _as_block(statement: NestStatement) -> Block:
+    """One flat block: nested blocks are spliced in."""
+    if not isinstance(statement, Block):
+        return Block((statement,))
+    flat: list[NestStatement] = []
+    for part in statement.statements:
+        flat.extend(_as_block(part).statements if isinstance(part, Block) else (part,))
+    return Block(tuple(flat))

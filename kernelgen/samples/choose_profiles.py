@@ -1,0 +1,145 @@
+"""A profile for every input: those that keep a small kernel of the same operators in their domains and show the most."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from kernelgen.composite.description import IN_PLACE_OPS, KernelDesc
+from kernelgen.enclosure import enclosed_values
+from kernelgen.errors import UnsupportedError
+from kernelgen.samples.goals import Goal, Shown, shown
+from kernelgen.samples.index_inputs import index_inputs
+from kernelgen.samples.inputs import atomic_targets
+from kernelgen.samples.marks import structured
+from kernelgen.samples.profiles import PLAIN, Array, Profile, Random
+
+Profiles = tuple[Profile, ...]
+
+ENOUGH = 0.9
+"""A share of known results that is not looked to be improved."""
+PASSES = 2
+CULPRITS = 5
+"""Inputs that are varied where an operator leaves its domain."""
+CANDIDATES = 16
+"""Draws that are tried for the sake of goals that were not reached, for each round."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Profiles of all inputs and a seed. Inputs of one element are the same for all sizes of the others."""
+
+    profiles: Profiles
+    seed: int
+
+    def draw(self, desc: KernelDesc) -> list[Array]:
+        """One array per input of a description without symbols; indices fit, cleared targets are zero."""
+        indices, cleared = index_inputs(desc, np.random.default_rng(self.seed)), atomic_targets(desc)
+        drawn: list[Array] = []
+        for place, (tensor, profile) in enumerate(zip(desc.inputs, self.profiles, strict=True)):
+            random = np.random.default_rng([self.seed, place])
+            shape = tuple(int(dim) for dim in tensor.shape)  # pyright: ignore[reportArgumentType]  # specialised
+            if tensor.name in indices:
+                drawn.append(indices[tensor.name])
+            elif tensor.name in cleared:
+                drawn.append(np.zeros(shape, tensor.dtype.numpy))
+            else:
+                drawn.append(structured(profile.draw(tensor.dtype, shape, random), random))
+        return drawn
+
+    def with_profiles(self, profiles: Profiles) -> Recipe:
+        """The same seed for other profiles."""
+        return Recipe(profiles, self.seed)
+
+
+@dataclass(frozen=True)
+class Chooser:
+    """Tries profiles on a small description without symbols."""
+
+    desc: KernelDesc
+    random: Random
+
+    @cached_property
+    def options(self) -> Profiles:
+        """What an input may be."""
+        centres = {float(t.value) for op in self.desc.ops for t in op.inputs if t.value is not None}
+        return (*PLAIN, *(Profile("near", centre) for centre in sorted(centres)[:6]))
+
+    @cached_property
+    def sources(self) -> Mapping[int, frozenset[int]]:
+        """Operator, by its place -> the inputs that it is computed from."""
+        known = {t.name: frozenset({k}) for k, t in enumerate(self.desc.inputs)}
+        found: dict[int, frozenset[int]] = {}
+        for place, op in enumerate(self.desc.ops):
+            found[place] = frozenset[int]().union(*(known[t.name] for t in op.inputs if t.value is None))
+            known |= {t.name: found[place] for t in op.outputs}
+            if op.name in IN_PLACE_OPS:
+                known[op.inputs[0].name] = found[place]
+        return found
+
+    def tried(self, recipe: Recipe) -> Shown:
+        """What one draw shows."""
+        try:
+            return shown(self.desc, enclosed_values(self.desc, recipe.draw(self.desc)))
+        except UnsupportedError:
+            return Shown(1.0, frozenset(), frozenset(), ())
+
+    def best(self) -> tuple[Recipe, Shown]:
+        """Profiles with which most results are known."""
+        count = len(self.desc.inputs)
+        recipe = Recipe((PLAIN[0],) * count, self._seed())
+        found = self.tried(recipe)
+        if _merit(found) < ENOUGH:
+            for option in PLAIN[1:6]:
+                other = recipe.with_profiles((option,) * count)
+                tried = self.tried(other)
+                if _merit(tried) > _merit(found):
+                    recipe, found = other, tried
+        for _ in range(PASSES):
+            if _merit(found) < ENOUGH:
+                recipe, found = self._improved(recipe, found)
+        return recipe, found
+
+    def _improved(self, recipe: Recipe, found: Shown) -> tuple[Recipe, Shown]:
+        """One input after the other, of those that the first operator outside of its domain is computed from."""
+        culprits = self.sources[found.lost[0]] if found.lost else frozenset(range(len(recipe.profiles)))
+        for place in sorted(culprits)[:CULPRITS]:
+            for option in self.options:
+                other = recipe.with_profiles((*recipe.profiles[:place], option, *recipe.profiles[place + 1 :]))
+                tried = self.tried(other)
+                if _merit(tried) > _merit(found):
+                    recipe, found = other, tried
+        return recipe, found
+
+    def further(self, recipe: Recipe, missing: frozenset[Goal]) -> tuple[Recipe, Shown]:
+        """A draw that reaches most of the goals that were not reached."""
+        tries = [(other, self.tried(other)) for other in self._varied(recipe.profiles, missing)]
+        return max(tries, key=lambda each: len(each[1].goals & missing) + 2 * each[1].known)
+
+    def _varied(self, profiles: Profiles, missing: frozenset[Goal]) -> Iterator[Recipe]:
+        yield Recipe(profiles, self._seed())
+        wanted = sorted(missing)
+        for _ in range(CANDIDATES if wanted else 0):
+            place, _ = wanted[self.random.integers(len(wanted))]
+            sources = sorted(self.sources[place])
+            chosen = {k for k in sources if self.random.random() < 0.5} or set(sources[:1])
+            options = self._fitting(place)
+            others = [options[self.random.integers(len(options))] for _ in profiles]
+            yield Recipe(tuple(others[k] if k in chosen else p for k, p in enumerate(profiles)), self._seed())
+
+    def _fitting(self, place: int) -> Profiles:
+        """What an input may be for the sake of one operator: around a constant of its own, at every second try."""
+        own = tuple(Profile("near", float(t.value)) for t in self.desc.ops[place].inputs if t.value is not None)
+        return own if own and self.random.random() < 0.5 else self.options
+
+    def _seed(self) -> int:
+        return int(self.random.integers(2**31))
+
+
+def _merit(found: Shown) -> float:
+    """Known results first, then operators that do all that they can."""
+    reached = len(found.goals) / max(len(found.goals) + len(found.missing), 1)
+    return found.known + 0.2 * reached - 0.1 * bool(found.lost)

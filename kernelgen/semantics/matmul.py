@@ -1,0 +1,41 @@
+"""Matrix products: half precision accumulates in float32, float32 in float64."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from kernelgen.composite.description import OpDesc
+from kernelgen.semantics.algebra import Array
+from kernelgen.semantics.layout import from_fractal, to_fractal
+from kernelgen.semantics.shape import result_shape
+
+FRACTAL = "FRACTAL_NZ"
+
+
+def matmul(operands: Sequence[Array], op: OpDesc) -> Array:
+    """MatMul and BatchMatMul: ``transpose_a``, ``transpose_b``, formats; an optional third operand is added."""
+    left = _matrix(operands[0], op, 0, "left_format", "transpose_a")
+    right = _matrix(operands[1], op, 1, "right_format", "transpose_b")
+    product = np.matmul(left, right)
+    if len(operands) == 3:
+        product = product + operands[2]
+    if op.output.format == FRACTAL:
+        return to_fractal(product)
+    rows, columns = result_shape(op)[-2:]
+    return product[..., :rows, :columns]  # blocks of operands may be padded
+
+
+def _matrix(value: Array, op: OpDesc, place: int, layout: str, transposed: str) -> Array:
+    if FRACTAL in (op.inputs[place].format, op.attrs.str(layout, "DefaultFormat")):
+        value = from_fractal(value)
+    wide = value.astype(wide_type(value))
+    return np.swapaxes(wide, -1, -2) if op.attrs.bool(transposed, False) else wide
+
+
+def wide_type(value: Array) -> type:
+    """The data type that products of this array's elements are summed in."""
+    if value.dtype.kind in "iuc":
+        return value.dtype.type
+    return np.float32 if value.dtype.itemsize == 2 else np.float64

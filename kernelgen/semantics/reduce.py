@@ -1,0 +1,73 @@
+"""Reductions and scans. Floats accumulate in float64, complex numbers in complex128: the oracle should not add error."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from kernelgen.composite.description import OpDesc
+from kernelgen.composite.scalar_rules import REDUCTIONS
+from kernelgen.composite.shape_rules import normal_axis, reduced_axes
+from kernelgen.semantics.algebra import Array, ArrayAlgebra
+from kernelgen.tensor.dtypes import Category, DType, dtype
+from kernelgen.transforms.common.initialize_reductions import neutral_element
+
+UFUNCS: dict[str, np.ufunc] = {
+    "add": np.add, "mul": np.multiply, "maximum": np.maximum, "minimum": np.minimum,
+    "logical_and": np.logical_and, "logical_or": np.logical_or,
+}  # fmt: skip
+
+
+def reduction(operands: Sequence[Array], op: OpDesc) -> Array:
+    """``axis`` (absent or empty: all) and ``keep_dims``; an empty range gives the neutral element."""
+    function = REDUCTIONS[op.name]
+    target = op.output.dtype
+    value = _accumulated(ArrayAlgebra().cast(operands[0], target), target)
+    axes = reduced_axes(op)
+    initial = None if value.dtype.kind == "c" else neutral_element(function, dtype(value.dtype)).value
+    if value.ndim == 0:
+        return value
+    more: dict[str, Any] = {} if initial is None else {"initial": initial}
+    kind = value.dtype if not function.startswith("logical_") else None
+    keep = op.attrs.bool("keep_dims", False)
+    return np.asarray(UFUNCS[function].reduce(value, axis=axes, keepdims=keep, dtype=kind, **more))  # no numpy scalars
+
+
+def any_positive(operands: Sequence[Array], op: OpDesc) -> Array:
+    """ElemAny: 1 if any element is greater than 0. (AKG's own checker computes ``all``.)"""
+    return np.asarray((operands[0] > 0).any()).reshape(1)
+
+
+def all_positive(operands: Sequence[Array], op: OpDesc) -> Array:
+    """ElemAll: 1 if all elements are greater than 0."""
+    return np.asarray((operands[0] > 0).all()).reshape(1)
+
+
+def extreme_position(operands: Sequence[Array], op: OpDesc) -> Array:
+    """Argmax and Argmin: the first position of the extreme along ``axis``; the first NaN is an extreme."""
+    find = np.argmax if op.name == "Argmax" else np.argmin
+    value = _accumulated(operands[0], op.inputs[0].dtype)
+    return np.asarray(find(value, axis=normal_axis(op.attrs.ints("axis", (-1,))[0], value.ndim)))
+
+
+def scan(operands: Sequence[Array], op: OpDesc) -> Array:
+    """CumSum and CumProd along ``axis``; ``exclusive`` leaves the element itself out, ``reverse`` runs from the end."""
+    axis = normal_axis(op.attrs.ints("axis", (0,))[0], operands[0].ndim)
+    value = np.atleast_1d(_accumulated(operands[0], op.output.dtype))
+    if op.attrs.bool("reverse", False):
+        value = np.flip(value, axis)
+    running = (np.add if op.name == "CumSum" else np.multiply).accumulate(value, axis, dtype=value.dtype)
+    if op.attrs.bool("exclusive", False):
+        running = np.roll(running, 1, axis)
+        first = [slice(None)] * value.ndim
+        first[axis] = slice(0, 1)
+        running[tuple(first)] = 0 if op.name == "CumSum" else 1
+    return np.flip(running, axis) if op.attrs.bool("reverse", False) else running
+
+
+def _accumulated(value: Array, target: DType) -> Array:
+    if target.is_float:
+        return value.astype(np.float64)
+    return value.astype(np.complex128) if target.category is Category.COMPLEX else value

@@ -1,0 +1,73 @@
+"""What both command lines do alike: whatever goes wrong is one line on stderr and an exit code, and never a traceback."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import traceback
+from pathlib import Path
+from typing import NoReturn
+
+import typer
+
+from kernelgen.system.escape import line, lines
+
+FINE, DIFFERS, WRONG_USE, FAULT, INTERRUPTED = 0, 1, 2, 3, 130
+
+EXIT_CODES = (
+    "Exit codes: 0 fine; 1 results differ, or something is damaged; 2 it cannot be done: wrong use, a file that cannot "
+    "be read, a package that is missing; 3 a fault of this program (GRAPHKERNEL_LOG=debug shows where); 130 interrupted."
+)
+
+Errors = tuple[type[BaseException], ...]
+
+
+def run(app: typer.Typer, known: Errors) -> NoReturn:
+    """Runs a command and ends the process. ``known`` are the errors whose text says enough."""
+    try:
+        code = app(standalone_mode=False)
+    except (KeyboardInterrupt, typer.Abort):
+        code = INTERRUPTED
+    except Exception as error:  # the last line of defence: what nobody foresaw is a line as well
+        logging.getLogger("kernelgen" if app.info.name == "kernelgen" else "graphkernel").debug("", exc_info=error)
+        code = _told(*explained(error, known))
+    if code == INTERRUPTED:
+        _told("interrupted", code)
+    raise SystemExit(code or FINE)
+
+
+def explained(error: Exception, known: Errors) -> tuple[str, int]:
+    """An error in one line, and the exit code of its kind."""
+    message = getattr(error, "format_message", None)  # typer's errors of use, wherever it keeps their class
+    if message is not None:
+        context = getattr(error, "ctx", None)
+        if type(error).__name__ == "NoArgsIsHelpError":
+            return message(), WRONG_USE
+        said = f"{message().rstrip('.')}; `{context.command_path} --help` tells more" if context else message()
+        return f"error: {line(said)}", WRONG_USE
+    if isinstance(error, known):
+        return f"error: {error}", WRONG_USE
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        package = error.name.partition(".")[0]
+        return f"error: the package {package} is not installed: pip install {package}", WRONG_USE
+    if isinstance(error, OSError):
+        return f"error: {line(str(error))}", WRONG_USE
+    if isinstance(error, MemoryError):
+        return f"error: there is not enough memory{f': {line(str(error))}' if str(error) else ''}", WRONG_USE
+    said = f"{type(error).__name__}: {line(str(error))}" if str(error) else type(error).__name__
+    return f"error: {said}, {_place(error)}: a fault of this program; GRAPHKERNEL_LOG=debug shows the traceback", FAULT
+
+
+def _place(error: Exception) -> str:
+    """The innermost line of a traceback that is in one of our packages, else the innermost."""
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = [frame for frame in frames if {"graphkernel", "kernelgen"} & set(Path(frame.filename).parts)]
+    if not frames:
+        return "nowhere"
+    frame = (ours or frames)[-1]
+    return f"{'/'.join(Path(frame.filename).parts[-2:])} line {frame.lineno}"
+
+
+def _told(message: str, code: int) -> int:
+    print(lines(message), file=sys.stderr)
+    return code

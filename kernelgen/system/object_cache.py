@@ -1,0 +1,112 @@
+"""Compiled objects on disk, for their owner alone.
+
+A file is the sha256 of its key and its content, then the content; it appears by atomic rename. One that is missing,
+damaged or made for another key is a miss. Code from here is run, so nothing is read where others could have written
+(:mod:`kernelgen.system.private_folder`). Without a folder everything is compiled again, and the user is told once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import TypeVar
+
+from kernelgen.system.files import UNFINISHED, replacing
+from kernelgen.system.limits import LIMITS
+from kernelgen.system.notices import warn_once
+from kernelgen.system.private_folder import NotOursError, own_folder, read_own
+
+Used = TypeVar("Used")
+
+SUFFIX = ".o"
+FORMAT = "2"
+_HEX = "[0-9a-f]"
+ENTRIES = f"*/{_HEX * 2}/{_HEX * 64}{SUFFIX}"
+UNFINISHED_ENTRIES = f"*/{_HEX * 2}/{_HEX * 16}{UNFINISHED}"
+"""Where files of the cache lie below its folder, as patterns that fit nothing else: what fits may be removed."""
+
+_DIGEST_BYTES = 32
+_NO_FOLDER = "there is no home folder; set GRAPHKERNEL_CACHE_DIR to a folder of your own"
+
+
+def cache_key(*parts: str) -> str:
+    """The name of an entry: a hash of everything that its content depends on."""
+    joined = hashlib.sha256(FORMAT.encode())
+    for part in parts:
+        joined.update(len(part).to_bytes(8, "little"))
+        joined.update(part.encode())
+    return joined.hexdigest()
+
+
+def cached(
+    folder: Path | None, room: str, key: str, produce: Callable[[], bytes], use: Callable[[bytes], Used]
+) -> tuple[Used, bool]:
+    """What ``use`` makes of the content under that key in a room of the cache, and whether it came from disk.
+
+    Where there is none, or none that ``use`` takes, ``produce`` makes it and it is stored. ``folder`` None: no cache.
+    """
+    stored = None if folder is None else read_entry(folder, room, key)
+    if stored is not None:
+        with suppress(Exception):  # whatever is wrong with what is kept: it can be made again
+            return use(stored), True
+    content = produce()
+    write_entry(folder, room, key, content)
+    return use(content), False
+
+
+def read_entry(folder: Path, room: str, key: str) -> bytes | None:
+    """The content under that key; None when it is missing, damaged, made for another key, or not the user's own."""
+    try:
+        with own_folder(folder, room, key[:2]) as inside:
+            stored = read_own(entry_path(folder, room, key), LIMITS.object_bytes, inside)
+    except NotOursError as error:
+        warn_once(f"not used as cache of compiled kernels: {error}; GRAPHKERNEL_CACHE_DIR may name another folder")
+        return None
+    except OSError:
+        return None
+    content = memoryview(stored)[_DIGEST_BYTES:]
+    return bytes(content) if stored[:_DIGEST_BYTES] == _digest(key, content) else None
+
+
+def entry_path(folder: Path, room: str, key: str) -> Path:
+    """Where an entry lies."""
+    return folder / room / key[:2] / f"{key}{SUFFIX}"
+
+
+def why_unusable(folder: Path | None) -> str:
+    """Why compiled kernels are not kept; empty where they are. Makes the folder where it is missing."""
+    if folder is None:
+        return _NO_FOLDER
+    try:
+        with own_folder(folder, make=True):
+            return "" if os.access(folder, os.W_OK) else "it cannot be written"
+    except OSError as error:
+        return str(error)
+
+
+def write_entry(folder: Path | None, room: str, key: str, content: bytes) -> None:
+    """Keeps it where this is possible: a folder that is full or cannot be written only means compiling again.
+
+    Nor is kept what :func:`read_entry` would find too large.
+    """
+    if folder is None:
+        warn_once(f"compiled kernels are not kept: {_NO_FOLDER}")
+        return
+    if _DIGEST_BYTES + len(content) > LIMITS.object_bytes:
+        return
+    with (
+        suppress(OSError),
+        own_folder(folder, room, key[:2], make=True) as inside,
+        replacing(f"{key}{SUFFIX}", 0o600, inside) as file,
+    ):
+        file.write(_digest(key, content))
+        file.write(content)
+
+
+def _digest(key: str, content: bytes | memoryview) -> bytes:
+    found = hashlib.sha256(key.encode())
+    found.update(content)
+    return found.digest()

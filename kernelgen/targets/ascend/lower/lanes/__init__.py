@@ -1,0 +1,4 @@
+"""Elements of tiles that one vector instruction after the other works on.
+
+Reading order: casting, constant_branches, lanes.
+"""

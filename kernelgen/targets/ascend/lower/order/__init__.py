@@ -1,0 +1,4 @@
+"""Flags and barriers, and the proof that they order every pair of accesses.
+
+Reading order: written_bytes, unrolled_walk, order_proof, order_without_flags, synchronise.
+"""

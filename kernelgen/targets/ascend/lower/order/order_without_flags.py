@@ -1,0 +1,247 @@
+"""The order proof without some flags, again and again: its runs are written down once, by what must be over before what.
+
+    DataCopyPad(x, ..)      step 0
+    Exp(y, x)               step 1: MTE2 must be past step 0
+    Add(z, y, x)            step 2: V must be past step 1; that MTE2 is past step 0 is known by then
+
+What an instruction touches does not depend on flags, so a run is written down as its sets, waits and barriers and, for each
+instruction, the last step of every pipe that it conflicts with. Going through that takes a small part of the time of a walk
+over the program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from kernelgen.ascendc.instructions import Call
+from kernelgen.ascendc.types import PIPES
+from kernelgen.targets.ascend.lower.order.unrolled_walk import SCALAR, Access, Layout, Place, Touched, Turns, Walk, ways
+from kernelgen.targets.ascend.lower.program.statement_tree import BARRIER, DRAIN, SET, Group, Item, Sync
+
+Clock = list[int]
+"""For each pipe: all its steps before this one are over."""
+Key = tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """``pipe`` must be past step ``number`` on this core; in GM also all cores that were met, with ``meeting``'s flag."""
+
+    pipe: int
+    number: int
+    meeting: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """What must be over when it starts."""
+
+    pipe: int
+    needs: tuple[Need, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Cross:
+    """Cores meet: a pipe sets a flag for the others, or waits for theirs. ``alike`` are the set and wait of its own kind."""
+
+    pipe: int
+    sets: bool
+    alike: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """A set, wait or barrier, with the slot of its group's ids."""
+
+    sync: Sync
+    slot: int
+
+
+Step = Instruction | Cross | Flag
+
+
+class Replay:
+    """All ways through a program with the flags that it had when this was made, less those dropped; ids may change."""
+
+    def __init__(self, root: Item, layout: Layout) -> None:
+        recorders = [_Recorder(layout, way) for way in ways(root, layout)]
+        for recorder in recorders:
+            recorder.run(root)
+        self._dropped: set[int] = set()
+        self._whole = [recorder.steps for recorder in recorders if recorder.way.left_out is None]
+        self._parts = [recorder.steps for recorder in recorders if recorder.way.left_out is not None]
+
+    def drop(self, group: Group) -> None:
+        """The program goes on without a group."""
+        self._dropped.add(id(group))
+
+    def is_clean(self, without: Group | None = None, with_ids: bool = False) -> bool:
+        """Whether the proof holds, without a group; ``with_ids`` asks too that no id is set before its wait is over."""
+        absent = self._dropped | {id(without)}
+        return all(_Run(absent, with_ids).passes(steps) for steps in (*self._whole, *self._parts))
+
+    def needed_barriers(self) -> frozenset[int]:
+        """Barriers of one pipe, by identity, without which the proof would fail whatever else is taken out."""
+        needed: set[int] = set()
+        for steps in self._whole:
+            _Run(self._dropped, with_ids=False, needed=needed).passes(steps)
+        return frozenset(needed)
+
+
+@dataclass
+class _Recorder(Walk):
+    """Writes down the steps. ``asked``: pipe, and what its instructions need -> up to which step they have needed it."""
+
+    steps: list[tuple[int, Step]] = field(default_factory=list[tuple[int, Step]])
+    count: int = 0
+    asked: dict[tuple[int, int, int | None], int] = field(default_factory=dict[tuple[int, int, "int | None"], int])
+
+    def sync(self, sync: Sync) -> None:
+        self.add(Flag(sync, self.slot_of(sync)))
+
+    def access(self, item: Item, turns: Turns, pipe: int, touched: Sequence[Touched]) -> None:
+        needs = [need for place in touched for need in self._needs(pipe, *place)]
+        fresh: dict[tuple[int, int, int | None], Need] = {}
+        for need in sorted(needs, key=lambda one: one.number):
+            key = pipe, need.pipe, need.meeting
+            if need.number > self.asked.get(key, -1):
+                self.asked[key], fresh[key] = need.number, need
+        self.note(Access(item, turns, pipe, self.count, len(self.handed)), touched)
+        if fresh:
+            self.add(Instruction(pipe, tuple(fresh.values())))
+        else:
+            self.count += 1
+
+    def cross(self, call: Call, pipe: int) -> None:
+        sets = call.operation == "CrossCoreSetFlag"
+        if sets:
+            self.handed.append([])
+        self.add(Cross(pipe, sets, sets and call.template[0] == "0"))
+
+    def add(self, step: Step) -> None:
+        """Writes a step down with its number; those without needs have numbers, too."""
+        self.steps.append((self.count, step))
+        self.count += 1
+
+    def _needs(self, pipe: int, space: str, touched: Place, write: bool) -> Iterator[Need]:
+        """The latest accesses that may not be beside this one; the latest before each meeting where that is in GM."""
+        for (source, wrote), table in self.places.get(space, {}).items():
+            if not (write or wrote) or source == pipe == SCALAR:
+                continue
+            open_meetings = len(self.handed) if space in self.layout.tensors else 0
+            asked = self.asked.get((pipe, source, None), -1)
+            found = False
+            for place, access in reversed(table.items()):
+                if access.number <= asked and not open_meetings:
+                    break
+                if (found and access.era >= open_meetings) or not touched.meets(place):
+                    continue
+                if not found:
+                    yield Need(source, access.number)
+                    found = True
+                if access.era < open_meetings:
+                    yield Need(source, access.number, access.era)
+                    open_meetings = access.era
+                if not open_meetings:
+                    break
+
+
+@dataclass
+class _Run:
+    """One time through the steps, with vector clocks (:mod:`trace`)."""
+
+    absent: Collection[int]
+    with_ids: bool
+    needed: set[int] | None = None
+    known: list[Clock] = field(default_factory=lambda: [[0] * len(PIPES) for _ in PIPES])
+    flags: dict[Key, Clock] = field(default_factory=dict[Key, Clock])
+    waited: dict[Key, int] = field(default_factory=dict[Key, int])
+    handed: list[Clock] = field(default_factory=list[Clock])
+    own_set: Clock | None = None
+    closed: dict[int, tuple[Group, int]] = field(default_factory=dict[int, tuple[Group, int]])
+    told: list[Clock | None] = field(default_factory=lambda: [None] * len(PIPES))
+
+    def passes(self, steps: Sequence[tuple[int, Step]]) -> bool:
+        """Whether nothing is out of order and no flag is set or waited for wrongly."""
+        for number, step in steps:
+            match step:
+                case Instruction():
+                    if not self._instruction(step):
+                        return False
+                case Flag(sync):
+                    if id(sync.group) not in self.absent and not self._flag(step, number):
+                        return False
+                case Cross():
+                    self._cross(step, number)
+        return True
+
+    def _instruction(self, step: Instruction) -> bool:
+        own = self._informed(step.pipe)
+        for need in step.needs:
+            clock = own if need.meeting is None else self.handed[need.meeting]
+            if need.number >= clock[need.pipe]:
+                return False
+        if self.needed is not None and step.pipe in self.closed:
+            group, before = self.closed[step.pipe]
+            if any(need.pipe == step.pipe and need.number >= before for need in step.needs):
+                self.needed.add(id(group))
+        return True
+
+    def _flag(self, step: Flag, number: int) -> bool:
+        group = step.sync.group
+        if step.sync.action == DRAIN:
+            everything = [number] * len(PIPES)
+            self.known = [list(everything) for _ in PIPES]
+            self.closed.clear()
+            return True
+        if step.sync.action == BARRIER:
+            own = self._informed(group.target)
+            self.closed[group.target] = group, own[group.target]
+            own[group.target] = number
+            return True
+        free = group.identity < 0
+        key = (id(group), step.slot, -1) if free else (group.source, group.target, group.identity + step.slot)
+        return self._set(key, group, number) if step.sync.action == SET else self._wait(key, group, number)
+
+    def _set(self, key: Key, group: Group, number: int) -> bool:
+        clock = list(self._informed(group.source))
+        clock[group.source] = number
+        if key in self.flags:
+            return False
+        self.flags[key] = clock
+        last = self.waited.get(key) if self.with_ids and group.identity >= 0 and group.target != SCALAR else None
+        return last is None or clock[group.target] > last
+
+    def _wait(self, key: Key, group: Group, number: int) -> bool:
+        clock = self.flags.pop(key, None)
+        if clock is None:
+            return False
+        self._informed(group.target)
+        self.waited[key] = number
+        self._join(group.target, clock)
+        return True
+
+    def _cross(self, step: Cross, number: int) -> None:
+        own = self._informed(step.pipe)
+        if step.sets:
+            clock = list(own)
+            clock[step.pipe] = number
+            self.handed.append(clock)
+            self.own_set = clock if step.alike else None
+        elif self.own_set is not None:
+            self._join(SCALAR, self.own_set)
+
+    def _informed(self, pipe: int) -> Clock:
+        """What a pipe knows: all that the scalar unit knew when it issued the step, too."""
+        scalar = self.known[SCALAR]
+        if self.told[pipe] is not scalar and pipe != SCALAR:
+            self.told[pipe] = scalar
+            self._join(pipe, scalar)
+        return self.known[pipe]
+
+    def _join(self, pipe: int, clock: Clock) -> None:
+        own = self.known[pipe]
+        self.known[pipe] = [mine if mine > other else other for mine, other in zip(own, clock, strict=True)]
+        if pipe in self.closed and clock[pipe] > self.closed[pipe][1]:
+            self.closed[pipe] = self.closed[pipe][0], clock[pipe]

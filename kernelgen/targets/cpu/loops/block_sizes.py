@@ -1,0 +1,23 @@
+"""The sizes that the mapping starts from on a processor: blocks of results fill its vector registers.
+
+32 registers   8 rows of 2 vectors: 16 results, 2 vectors of columns, the rest holds elements of rows
+16 registers   6 rows of 2 vectors: 12 results, 2 vectors of columns, 1 element of a row, as many as there are
+"""
+
+from __future__ import annotations
+
+from kernelgen.plan import CpuPlan
+from kernelgen.targets.cpu.text.host import Host
+
+VECTORS = 2
+"""Of columns in a block: each element of a row that is loaded is used so often."""
+
+FLOAT_BYTES = 4
+
+
+def sizes_for(host: Host) -> CpuPlan:
+    """The sizes for a processor; those of columns count elements of four bytes."""
+    columns = VECTORS * max(host.vector_bytes, 16) // FLOAT_BYTES
+    if host.vector_registers >= 32:
+        return CpuPlan(block=(8, columns), points=(4, 4))
+    return CpuPlan(block=(6, columns), points=(3, 4))

@@ -1,0 +1,114 @@
+"""Parallel loops: the body becomes a function that threads run on chunks of the iterations, first come first served.
+
+``GOMP_parallel`` and ``omp_get_num_threads`` are bound when the kernel is loaded, see :mod:`team`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from kernelgen.nest.nodes import For, Num, Var
+from kernelgen.targets.cpu.loops.thread_plan import MIN_WORK_NANOSECONDS
+from kernelgen.targets.cpu.loops.work_estimate import TICKS_PER_NANOSECOND, work
+from kernelgen.targets.cpu.statements.locals import heap_locals
+from kernelgen.targets.cpu.text.builder import Function
+from kernelgen.targets.cpu.text.counting import conditional
+from kernelgen.targets.cpu.text.indices import index_value
+from kernelgen.targets.cpu.text.outline_function import captured, outlined
+from kernelgen.targets.cpu.text.scope import Frame
+from kernelgen.targets.cpu.text.values import Value
+
+CHUNKS_PER_THREAD = 8
+
+
+def parallel_loop(frame: Frame, loop: For, serial: Callable[[Frame, For], None]) -> None:
+    """Prints the loop as a region for threads; ``serial`` prints a piece of it."""
+    lower, upper = index_value(frame, loop.lower), index_value(frame, loop.upper)
+    body = outlined(frame, f"{frame.function.name}.piece", ("lower", "upper"), lambda f, b: _piece(f, loop, b, serial))
+    fields = captured(frame)
+    region = _region(frame, loop, body, [type_ for type_, _ in fields])
+    function = frame.function
+
+    def threads() -> None:
+        context = _context(frame, fields, lower, upper)
+        start = function.module.declare("GOMP_parallel", "void", "ptr, ptr, i32, i32")
+        function.perform(f"call void {start}(ptr {region}, ptr {context}, i32 0, i32 0)")
+
+    def alone() -> None:
+        arguments = [f"{type_} {text}" for type_, text in fields]
+        function.perform(f"call void {body}({', '.join([*arguments, lower.typed, upper.typed])})")
+
+    is_enough = _is_enough(frame, loop)
+    if is_enough is None:
+        threads()
+        return
+    conditional(function, is_enough, threads, "threads")
+    conditional(function, ~is_enough, alone, "alone")
+
+
+def _piece(frame: Frame, loop: For, bounds: tuple[Value, ...], serial: Callable[[Frame, For], None]) -> None:
+    lower, upper = bounds
+    names = f"{loop.var}.lower", f"{loop.var}.upper"
+    inside = replace(frame, in_parallel=True)
+    inside = inside.with_variable(names[0], lower, is_nonnegative=isinstance(loop.lower, Num) and loop.lower.value >= 0)
+    inside = inside.with_variable(names[1], upper, is_nonnegative=False)
+    with heap_locals(inside, loop.body) as prepared:
+        serial(prepared, replace(loop, lower=Var(names[0]), upper=Var(names[1])))
+
+
+def _context(frame: Frame, fields: list[tuple[str, str]], lower: Value, upper: Value) -> str:
+    """A struct of 8-byte fields on the stack: next iteration, lower and upper bound, then everything in scope."""
+    function = frame.function
+    context = function.slot(f"[{len(fields) + 3} x i64]", "context")
+    bounds = [("i64", lower.text), ("i64", lower.text), ("i64", upper.text)]
+    for number, (type_, text) in enumerate([*bounds, *fields]):
+        function.perform(f"store {type_} {text}, ptr {_field(function, context, number)}")
+    return context
+
+
+def _region(frame: Frame, loop: For, body: str, types: list[str]) -> str:
+    """What every thread runs: takes chunks from the shared counter until none is left."""
+    module = frame.function.module
+    name = module.unique(f"{frame.function.name}.region")
+    function = Function(module, name, "ptr %context", "define internal void")
+    lower, upper = (Value(function, _load_field(function, number, "i64"), "i64") for number in (1, 2))
+    arguments = [f"{type_} {_load_field(function, number, type_)}" for number, type_ in enumerate(types, start=3)]
+    chunk = _chunk(function, upper - lower, loop.step)
+    again, work, done = (function.label(label) for label in ("take", "work", "done"))
+    function.jump(again)
+    function.begin(again)
+    begin = Value(function, function.assign(f"atomicrmw add ptr %context, i64 {chunk.text} monotonic"), "i64")
+    is_left = begin.compare("slt", upper)
+    function.branch(is_left.text, work, done)
+    function.begin(work)
+    end = (begin + chunk).intrinsic("smin", upper)
+    function.perform(f"call void {body}({', '.join([*arguments, begin.typed, end.typed])})")
+    function.jump(again)
+    function.begin(done)
+    function.finish()
+    return f"@{name}"
+
+
+def _chunk(function: Function, iterations: Value, step: int) -> Value:
+    """How many iterations to take at once: a multiple of the step."""
+    count = function.module.declare("omp_get_num_threads", "i32", "")
+    threads = Value(function, function.assign(f"call i32 {count}()"), "i32").convert("sext", "i64")
+    steps = iterations.binary("sdiv", threads * (CHUNKS_PER_THREAD * step))
+    return steps.intrinsic("smax", 1) * step
+
+
+def _field(function: Function, context: str, number: int) -> str:
+    return context if number == 0 else function.assign(f"getelementptr i64, ptr {context}, i64 {number}")
+
+
+def _load_field(function: Function, number: int, type_: str) -> str:
+    return function.assign(f"load {type_}, ptr {_field(function, '%context', number)}")
+
+
+def _is_enough(frame: Frame, loop: For) -> Value | None:
+    """Whether the run-time sizes make enough work for threads; None where this is known."""
+    time = work(loop)
+    if isinstance(time, Num):
+        return None
+    return index_value(frame, time).compare("sge", MIN_WORK_NANOSECONDS * TICKS_PER_NANOSECOND)

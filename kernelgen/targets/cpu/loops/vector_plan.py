@@ -1,0 +1,230 @@
+"""Whether and how a loop marked VECTOR becomes vectors: lanes, unrolling, register accumulators."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from kernelgen.errors import ArgumentError
+from kernelgen.nest.index import settle, stride, subtract, values
+from kernelgen.nest.nodes import (
+    Accumulate,
+    Alloc,
+    Call,
+    Expr,
+    For,
+    Index,
+    IndexValue,
+    Let,
+    Literal,
+    Num,
+    Ref,
+    Statement,
+    Store,
+)
+from kernelgen.nest.scalars import SCALARS
+from kernelgen.nest.walk import loads_of, statements
+from kernelgen.plan import VectorChoice
+from kernelgen.targets.cpu.loops.planned_loops import ChosenLoop
+from kernelgen.targets.cpu.statements.access import flat_index
+from kernelgen.targets.cpu.text.host import Host
+from kernelgen.tensor.dtypes import BOOL, DType
+
+TOGETHER = (1, 2, 4)
+"""How many vectors of one loop are written out; partial results are combined in pairs."""
+
+SUM_BLOCK = 1 << 13
+"""Terms that are added in one register before they join the total: long float sums keep their accuracy."""
+
+
+@dataclass(frozen=True)
+class VectorPlan:
+    """``lanes`` iterations at once, ``unroll`` copies of that; ``reductions`` are kept in registers.
+
+    ``sum_block``: see :class:`kernelgen.plan.VectorChoice`.
+    """
+
+    lanes: int
+    unroll: int
+    reductions: tuple[Accumulate, ...]
+    scalar_tail: bool
+    sum_block: int | None = None
+
+
+def vector_plan(loop: For, host: Host) -> VectorPlan | str:
+    """The plan that the loop carries or that its choice makes, or why it must run one iteration at a time."""
+    if isinstance(loop, ChosenLoop):
+        return loop.plan
+    return planned_vectors(loop, choose_vectors(loop, host), host)
+
+
+def planned_vectors(loop: For, choice: VectorChoice, host: Host) -> VectorPlan | str:
+    """The plan of a choice. Raises ArgumentError when the loop allows no vectors."""
+    if choice.lanes == 1:
+        return choice.why or "chosen so"
+    body = tuple(statements(loop.body))
+    reductions = _reductions(loop, body)
+    obstacle = _obstacle(loop, body, reductions)
+    if obstacle:
+        raise ArgumentError(f"the loop over {loop.var} allows no vectors: {obstacle}")
+    tail = _needs_scalar_tail(body, host)
+    return VectorPlan(choice.lanes, choice.copies, reductions, tail, choice.sum_block)
+
+
+def choose_vectors(loop: For, host: Host) -> VectorChoice:
+    """The choice for a loop, and why."""
+    body, trips = tuple(statements(loop.body)), static_trips_of(loop)
+    if host.vector_bytes == 1:
+        return VectorChoice(1, why="no vectors of this processor are known")
+    reductions = _reductions(loop, body)
+    obstacle = _obstacle(loop, body, reductions)
+    if obstacle:
+        return VectorChoice(1, why=obstacle)
+    widest = _widest(body)
+    lanes = host.vector_bytes // widest
+    if trips is not None:
+        lanes = min(lanes, 1 << (trips - 1).bit_length())
+    why = f"{widest} bytes of {host.vector_bytes}, {trips or 'unknown'} iterations, {body_cost(body):.1f} ns each"
+    count, rest = divmod(trips or 0, lanes)
+    if count in TOGETHER and not rest:
+        return VectorChoice(lanes, count, why=why)
+    return VectorChoice(lanes, _unroll(body, lanes, trips), _sum_block(reductions, trips), why)
+
+
+def edge_of(loop: For, lower: Index) -> For:
+    """What is left of a loop from ``lower`` on: copies that only the whole loop was worth are dropped."""
+    if not isinstance(loop, ChosenLoop) or not isinstance(plan := loop.plan, VectorPlan):
+        return replace(loop, lower=lower)
+    worth = min(plan.unroll, copies(tuple(statements(loop.body))))
+    return replace(loop, lower=lower, plan=replace(plan, unroll=worth))
+
+
+def static_trips_of(loop: For) -> int | None:
+    """How often the loop runs, when the distance of its bounds is a constant."""
+    extent = subtract(loop.upper, loop.lower)
+    return max(0, -(-extent.value // loop.step)) if isinstance(extent, Num) else None
+
+
+def expressions_of(statement: Statement) -> tuple[Expr, ...]:
+    """The expressions that a statement evaluates itself."""
+    return (statement.value,) if isinstance(statement, Let | Store | Accumulate) else ()
+
+
+def subexpressions(expr: Expr) -> Iterator[Expr]:
+    """The expression and all in it."""
+    waiting = [expr]
+    while waiting:
+        each = waiting.pop()
+        yield each
+        if isinstance(each, Call):
+            waiting.extend(reversed(each.args))
+
+
+def _obstacle(loop: For, body: tuple[Statement, ...], reductions: tuple[Accumulate, ...]) -> str:
+    trips = static_trips_of(loop)
+    if loop.step != 1:
+        return "the step is not 1"
+    if trips is not None and trips < 2:
+        return "fewer than two iterations"
+    private = {s.buffer.name for s in body if isinstance(s, Alloc)}
+    loaded = {load.buffer.name for s in body for load in loads_of(s)}
+    stored = {s.buffer.name for s in body if isinstance(s, Store)}
+    targets = {(r.buffer.name, r.index): r.function for r in reductions}
+    for statement in body:
+        match statement:
+            case For():
+                return "it has a loop inside"
+            case Alloc(buffer) if buffer.shape:
+                return "it makes an array in every iteration"
+            case Store(buffer, index) if buffer.name not in private and _step(loop, statement) == 0:
+                return "all iterations store to one element"
+            case Accumulate(buffer, index, function) if buffer.name not in private:
+                if _step(loop, statement) is None:
+                    return "iterations may accumulate into one element"
+                if targets.get((buffer.name, index), function) != function:
+                    return "two functions accumulate into one element"
+            case _:
+                pass
+    if any(r.buffer.name in loaded | stored for r in reductions):
+        return "a reduced element is read in the loop"
+    return ""
+
+
+def _reductions(loop: For, body: tuple[Statement, ...]) -> tuple[Accumulate, ...]:
+    """The accumulations whose target stays the same along the loop, one for each target."""
+    private = {s.buffer.name for s in body if isinstance(s, Alloc)}
+    by_target = {
+        (s.buffer.name, s.index): s
+        for s in body
+        if isinstance(s, Accumulate) and s.buffer.name not in private and _step(loop, s) == 0
+    }
+    return tuple(by_target.values())
+
+
+def _step(loop: For, statement: Store | Accumulate) -> int | None:
+    """By how many elements the target moves from iteration to iteration; what is bound before the loop is constant."""
+    flat = flat_index(statement.buffer, statement.index)
+    bound = [value for value in values(flat) if isinstance(value, Ref)]
+    inside = {s.name for s in statements(loop.body) if isinstance(s, Let)} if bound else set[str]()
+    fixed: dict[Expr, Index] = {value: Num(0) for value in bound if value.name not in inside}
+    return stride(settle(flat, fixed), loop.var)
+
+
+def _dtypes(body: tuple[Statement, ...]) -> frozenset[DType]:
+    """Those of computed values; a place that is only compared takes no lanes of 64 bits, see :mod:`borders`."""
+    parts = [e for s in body for root in expressions_of(s) for e in subexpressions(root)]
+    compared = {
+        a
+        for e in parts
+        if isinstance(e, Call) and e.dtype == BOOL
+        for a in e.args
+        if isinstance(a, IndexValue | Literal)
+    }
+    computed = {e.dtype for e in parts if not isinstance(e, IndexValue | Literal) or e not in compared}
+    return frozenset(computed | {s.buffer.dtype for s in body if isinstance(s, Store | Accumulate)})
+
+
+def _widest(body: tuple[Statement, ...]) -> int:
+    """The widest data type fills a register; narrow ones are computed as four bytes or fill half of one."""
+    return max((4, *(dtype.itemsize for dtype in _dtypes(body))))
+
+
+def _sum_block(reductions: tuple[Accumulate, ...], trips: int | None) -> int | None:
+    is_long = trips is None or trips > 2 * SUM_BLOCK
+    sums = any(r.function == "add" and r.buffer.dtype.is_float for r in reductions)
+    return SUM_BLOCK if is_long and sums else None
+
+
+def _unroll(body: tuple[Statement, ...], lanes: int, trips: int | None) -> int:
+    """The copies that a body is worth, never more than the loop has iterations for."""
+    count = copies(body)
+    while trips is not None and count > 1 and trips < count * lanes:
+        count //= 2
+    return count
+
+
+def copies(body: tuple[Statement, ...]) -> int:
+    """Four copies of cheap bodies, two of middling ones, one of others.
+
+    A long body keeps the processor busy by itself, and copies of it only cost compile time.
+    """
+    cost, roots = body_cost(body), sum(len(expressions_of(s)) for s in body)
+    return 4 if cost < 0.5 and roots <= 12 else 2 if cost < 4 and roots <= 24 else 1
+
+
+def body_cost(body: tuple[Statement, ...]) -> float:
+    """The nanoseconds of one iteration's arithmetic on one lane, roughly."""
+    return sum(_cost(root) for s in body for root in expressions_of(s))
+
+
+def _cost(expr: Expr) -> float:
+    return sum(SCALARS[e.function].cost for e in subexpressions(expr) if isinstance(e, Call))
+
+
+def _needs_scalar_tail(body: tuple[Statement, ...], host: Host) -> bool:
+    """True when some access has no masked instruction; LLVM would print a branch for every lane."""
+    if not host.has_masks:
+        return True
+    accessed = {load.buffer.dtype for s in body for load in loads_of(s)}
+    accessed |= {s.buffer.dtype for s in body if isinstance(s, Store | Accumulate)}
+    return not host.has_narrow_masks and any(dtype.itemsize < 4 for dtype in accessed)

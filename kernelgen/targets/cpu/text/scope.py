@@ -1,0 +1,91 @@
+"""What is known at a point of the function under construction: variables, bindings, buffers, lanes. Immutable."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from kernelgen.nest.nodes import Buffer, Expr, Index
+from kernelgen.targets.cpu.text.builder import Function
+from kernelgen.targets.cpu.text.host import Host
+from kernelgen.targets.cpu.text.values import Value
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Where a buffer lies. ``lanes`` > 1: a rank-0 local of a vector loop, with one element per lane.
+
+    ``block`` is the memory from the heap that it lies in, for whoever allocated it to free.
+    """
+
+    buffer: Buffer
+    pointer: str
+    lanes: int = 1
+    block: str | None = None
+
+
+@dataclass(frozen=True)
+class Lanes:
+    """The vector loop that is being printed: its variable runs over ``start + 0 .. start + count - 1``."""
+
+    variable: str
+    start: Value
+    count: int
+
+
+@dataclass(frozen=True)
+class Known:
+    """What was computed before the loop: values of invariant expressions, and pointers to invariant indices."""
+
+    values: Mapping[Expr, Value] = field(default_factory=dict)
+    pointers: Mapping[tuple[str, Index], str] = field(default_factory=dict)
+
+
+Target = tuple[str, tuple[Index, ...]]
+"""What an accumulation goes to: the buffer's name and the index."""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """``accumulators``: stack slots that hold the partial results of a vector loop, one element per lane.
+
+    ``streamed`` is the buffer to store past the caches, ``is_aligned`` says that its vectors are aligned here.
+    ``mask`` holds the active lanes (None: all); ``guarded`` says that possibly none of them is.
+    """
+
+    function: Function
+    variables: Mapping[str, Value]
+    bindings: Mapping[str, Value]
+    memory: Mapping[str, Memory]
+    nonnegative: frozenset[str] = frozenset()
+    lanes: Lanes | None = None
+    mask: Value | None = None
+    guarded: bool = False
+    known: Known = field(default_factory=Known)
+    accumulators: Mapping[Target, str] = field(default_factory=dict)
+    in_parallel: bool = False
+    streamed: str | None = None
+    is_aligned: bool = False
+
+    @property
+    def host(self) -> Host:
+        """The processor that code is made for."""
+        return self.function.module.host
+
+    def with_variable(self, name: str, value: Value, is_nonnegative: bool) -> Frame:
+        """A frame in which a loop variable has that value."""
+        nonnegative = self.nonnegative | {name} if is_nonnegative else self.nonnegative - {name}
+        return replace(self, variables={**self.variables, name: value}, nonnegative=nonnegative)
+
+    def with_binding(self, name: str, value: Value) -> Frame:
+        """A frame in which a Let has been evaluated."""
+        return replace(self, bindings={**self.bindings, name: value})
+
+    def with_memory(self, memory: Memory) -> Frame:
+        """A frame in which a buffer has its place."""
+        return replace(self, memory={**self.memory, memory.buffer.name: memory})
+
+    def masked(self, condition: Value) -> Frame:
+        """A frame in which only the lanes of ``condition`` are active, possibly none."""
+        mask = condition if self.mask is None else self.mask & condition
+        return replace(self, mask=mask, guarded=True)

@@ -1,0 +1,10 @@
+"""The tensor IR of both packages: types, operators, immutable graphs; their text, meaning and invariants.
+
+Rooms: operators.
+Reading order: compare, dims, attrs, dtypes, names, types, boxes, computed, derived, bind, elements, literals, operator,
+printer, graph, definitions, evaluate, inline, origin, scanner, parser, text, verify, widened.
+
+Rooms: operators.
+Reading order: compare, dims, attrs, dtypes, names, types, boxes, computed, derived, bind, elements, literals, operator,
+printer, graph, definitions, evaluate, inline, origin, scanner, parser, text, verify, widened.
+"""

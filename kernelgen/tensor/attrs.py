@@ -1,0 +1,110 @@
+"""Operator attributes: an immutable mapping with typed getters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from kernelgen.tensor.dims import Dim, Sym
+
+AttrValue = None | bool | int | float | str | Sym | tuple["AttrValue", ...]
+
+# The getters are named after the builtin types, which hides those names inside the class.
+Integer: TypeAlias = int
+Number: TypeAlias = float
+Flag: TypeAlias = bool
+Text: TypeAlias = str
+
+
+@dataclass(frozen=True)
+class Attrs(Mapping[str, AttrValue]):
+    """Attributes sorted by name, so that equal attributes compare and hash equal.
+
+    Values are bools, ints, floats, strings, symbolic dims and (nested) tuples of them. Lists become tuples.
+    """
+
+    items_: tuple[tuple[str, AttrValue], ...] = ()
+
+    @staticmethod
+    def of(values: Mapping[str, object] | None = None, /, **more: object) -> Attrs:
+        """Attributes from a mapping and keywords; lists are frozen to tuples."""
+        merged = {**(values or {}), **more}
+        return Attrs(tuple(sorted((name, freeze(value)) for name, value in merged.items())))
+
+    @cached_property
+    def text(self) -> Text:
+        """What ``repr`` gives: unlike ``==`` it tells 1 from True and from 1.0, and 0.0 from -0.0."""
+        return repr(self)
+
+    def __getitem__(self, name: str) -> AttrValue:
+        for key, value in self.items_:
+            if key == name:
+                return value
+        raise KeyError(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return (key for key, _ in self.items_)
+
+    def __len__(self) -> int:
+        return len(self.items_)
+
+    def int(self, name: Text, default: Integer | None = None) -> Integer:
+        """An integer attribute."""
+        return self._typed(name, default, Integer)
+
+    def float(self, name: Text, default: Number | None = None) -> Number:
+        """A number as float."""
+        return float(self._typed(name, default, (Integer, Number)))
+
+    def number(self, name: Text, default: Integer | Number | None = None) -> Integer | Number:
+        """A number as it stands: a whole one stays exact."""
+        return self._typed(name, default, (Integer, Number))
+
+    def bool(self, name: Text, default: Flag | None = None) -> Flag:
+        """A flag; the integers 0 and 1 count, as AKG writes them."""
+        return bool(self._typed(name, default, Integer))
+
+    def str(self, name: Text, default: Text | None = None) -> Text:
+        """A text attribute."""
+        return self._typed(name, default, Text)
+
+    def ints(self, name: Text, default: tuple[Integer, ...] | None = None) -> tuple[Integer, ...]:
+        """A tuple of integers; a single integer counts as a tuple of one."""
+        value = self._typed(name, default, (Integer, tuple))
+        return value if isinstance(value, tuple) else (value,)
+
+    def dims(self, name: Text, default: tuple[Dim, ...] | None = None) -> tuple[Dim, ...]:
+        """A tuple of dims (integers or symbols)."""
+        value = self._typed(name, default, (Integer, Sym, tuple))
+        return value if isinstance(value, tuple) else (value,)
+
+    def with_(self, **changes: object) -> Attrs:
+        """A copy in which the named attributes are set."""
+        return Attrs.of(self, **changes)
+
+    def without(self, *names: Text) -> Attrs:
+        """A copy that lacks the named attributes."""
+        return Attrs(tuple((key, value) for key, value in self.items_ if key not in names))
+
+    def _typed(self, name: Text, default: Any, kinds: type | tuple[type, ...]) -> Any:
+        value = self.get(name, default)
+        if value is None:
+            raise KeyError(f"attribute {name!r} is missing; present: {', '.join(self) or 'none'}")
+        if not isinstance(value, kinds):
+            raise TypeError(f"attribute {name!r} is {value!r}, expected {kinds}")
+        return value
+
+
+def freeze(value: object) -> AttrValue:
+    """Lists (nested too) and numpy scalars to plain immutable values."""
+    if isinstance(value, list | tuple):
+        return tuple(freeze(item) for item in value)
+    if isinstance(value, np.generic):
+        return freeze(value.item())
+    if value is None or isinstance(value, bool | int | float | str | Sym):
+        return value
+    raise TypeError(f"{type(value).__name__} cannot be an attribute value")

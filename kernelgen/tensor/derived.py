@@ -1,0 +1,63 @@
+"""Extents that follow from others by more than a polynomial: half of N, at most 8, what broadcasts to both.
+
+Such an extent has a symbol of its own. The graph says how it follows from the symbols of its inputs and those before it,
+so its value is known as soon as the inputs are there. It may be 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from kernelgen.tensor.types import Dim, evaluate, substitute, symbols_of
+
+
+def _broadcast(a: int, b: int) -> int:
+    return b if a == 1 else a
+
+
+def _trunc_div(a: int, b: int) -> int:
+    return -(-a // b) if (a < 0) != (b < 0) else a // b
+
+
+FUNCTIONS: Mapping[str, Callable[[int, int], int]] = {
+    "floor_div": int.__floordiv__,
+    "trunc_div": _trunc_div,
+    "min": min,
+    "max": max,
+    "broadcast": _broadcast,
+}
+"""What an extent may be of two others; ``trunc_div`` rounds to zero; ``broadcast`` is the extent that numpy gives them both."""
+
+
+@dataclass(frozen=True)
+class Derived:
+    """``name = function(first, second)``."""
+
+    name: str
+    function: str
+    first: Dim
+    second: Dim
+
+    def __str__(self) -> str:
+        return f"{self.name} = {self.function}({self.first}, {self.second})"
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """The symbols that it follows from."""
+        return symbols_of((self.first, self.second))
+
+    def value(self, symbols: Mapping[str, int]) -> int:
+        """Its value for these values of symbols; ``ZeroDivisionError`` where it is divided by nothing."""
+        return FUNCTIONS[self.function](evaluate(self.first, symbols), evaluate(self.second, symbols))
+
+    def after(self, values: Mapping[str, Dim]) -> Derived:
+        """The same of other dims."""
+        return Derived(self.name, self.function, substitute(self.first, values), substitute(self.second, values))
+
+
+def with_derived(symbols: dict[str, int], derived: Iterable[Derived]) -> dict[str, int]:
+    """The values of all symbols, when those of the inputs are these."""
+    for entry in derived:
+        symbols[entry.name] = entry.value(symbols)
+    return symbols

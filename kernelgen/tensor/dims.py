@@ -1,0 +1,169 @@
+"""Extents of tensor dimensions: an ``int``, or a :class:`Sym`, a polynomial over named symbols.
+
+Equal symbols mean equal extents, so two dims are equal exactly when their canonical polynomials are.
+Every symbol stands for an integer >= 1.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from math import prod
+
+from kernelgen.system.limits import LIMITS
+
+Monomial = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Sym:
+    """A polynomial with integer coefficients: ``terms`` is sorted ``((symbols...), coefficient)`` pairs.
+
+    ``Sym`` supports ``+ - *`` with ints and other Syms; a constant result collapses to ``int``.
+    Make one with :func:`sym` or :func:`parse_dim`.
+    """
+
+    terms: tuple[tuple[Monomial, int], ...]
+
+    def __add__(self, other: Dim) -> Dim:
+        return _from_terms([*self.terms, *_terms(other)])
+
+    def __mul__(self, other: Dim) -> Dim:
+        return _from_terms([(tuple(sorted(a + b)), x * y) for a, x in self.terms for b, y in _terms(other)])
+
+    def __neg__(self) -> Dim:
+        return self * -1
+
+    def __sub__(self, other: Dim) -> Dim:
+        return self + (other * -1)
+
+    def __rsub__(self, other: Dim) -> Dim:
+        return (self * -1) + other
+
+    __radd__ = __add__
+    __rmul__ = __mul__
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """The names in it, sorted."""
+        return tuple(sorted({name for monomial, _ in self.terms for name in monomial}))
+
+    def __str__(self) -> str:
+        text = " + ".join(_monomial_text(monomial, coefficient) for monomial, coefficient in self.terms)
+        return text.replace("+ -", "- ")
+
+    __repr__ = __str__
+
+
+Dim = int | Sym
+Shape = tuple[Dim, ...]
+
+
+def sym(name: str) -> Sym:
+    """The symbol of that name."""
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+        raise ValueError(f"{name!r} is not a symbol name: letters, digits and underscores, no leading digit")
+    return Sym((((name,), 1),))
+
+
+def parse_dim(text: str | int) -> Dim:
+    """Reads ``"8"``, ``"N"``, ``"2*N"``, ``"N*M + 1"``; the inverse of ``str``."""
+    if isinstance(text, int) or text.isdecimal():
+        return int(text)
+    total: Dim = 0
+    for sign, term in re.findall(r"([+-]?)\s*([^\s+-][^+-]*)", str(text)):
+        factors: list[Dim] = [int(f) if f.strip().isdigit() else sym(f.strip()) for f in term.split("*")]
+        total = total + product(factors) * (-1 if sign == "-" else 1)
+    return total
+
+
+def product(dims: Iterable[Dim]) -> Dim:
+    """The product of dims, 1 for none: the number of elements of a shape."""
+    return prod(dims, start=1)  # type: ignore[arg-type,return-value]  # Sym multiplies with int
+
+
+def divide_exactly(dividend: Dim, divisor: Dim) -> Dim | None:
+    """``dividend / divisor`` if that is a polynomial for all symbol values, else None.
+
+    The divisor must be an int or a single monomial, which is all that reshapes need.
+    """
+    divisor_terms = _terms(divisor)
+    if len(divisor_terms) != 1:
+        return 1 if dividend == divisor else None
+    ((divisor_symbols, divisor_coefficient),) = divisor_terms
+    quotient: list[tuple[Monomial, int]] = []
+    for symbols, coefficient in _terms(dividend):
+        remaining = list(symbols)
+        for name in divisor_symbols:
+            if name not in remaining:
+                return None
+            remaining.remove(name)
+        if divisor_coefficient == 0 or coefficient % divisor_coefficient:
+            return None
+        quotient.append((tuple(remaining), coefficient // divisor_coefficient))
+    return _from_terms(quotient)
+
+
+def evaluate(dim: Dim, values: Mapping[str, int]) -> int:
+    """The value of a dim when each symbol has the given value; ``KeyError`` for a missing symbol."""
+    return sum(c * prod(values[name] for name in symbols) for symbols, c in _terms(dim))
+
+
+def substitute(dim: Dim, values: Mapping[str, Dim]) -> Dim:
+    """The dim with some symbols replaced; symbols that are not in ``values`` stay."""
+    total: Dim = 0
+    for symbols, coefficient in _terms(dim):
+        total = total + product(values.get(name, sym(name)) for name in symbols) * coefficient
+    return total
+
+
+def symbols_of(shape: Iterable[Dim]) -> tuple[str, ...]:
+    """The sorted names of all symbols in a shape."""
+    return tuple(sorted({name for dim in shape if isinstance(dim, Sym) for name in dim.symbols}))
+
+
+def solve(pattern: Dim, value: int, known: Mapping[str, int]) -> dict[str, int] | None:
+    """Binds the one unknown symbol in ``pattern`` so that it equals ``value``.
+
+    Returns the new bindings (empty when none was needed), or None when there is no solution.
+    Only linear occurrences of one unknown can be solved; other patterns return ``{}`` unbound.
+    """
+    pattern = substitute(pattern, dict(known))
+    if isinstance(pattern, int):
+        return {} if pattern == value else None
+    if len(pattern.symbols) != 1 or any(len(m) > 1 for m, _ in pattern.terms):
+        return {}
+    (name,) = pattern.symbols
+    slope = dict(pattern.terms)[(name,)]
+    quotient, remainder = divmod(value - dict(pattern.terms).get((), 0), slope)
+    return {name: quotient} if remainder == 0 and quotient >= 0 else None
+
+
+def _terms(dim: Dim) -> tuple[tuple[Monomial, int], ...]:
+    if isinstance(dim, Sym):
+        return dim.terms
+    return (((), dim),) if dim else ()
+
+
+def _from_terms(terms: Iterable[tuple[Monomial, int]]) -> Dim:
+    collected: dict[Monomial, int] = {}
+    for monomial, coefficient in terms:
+        collected[monomial] = collected.get(monomial, 0) + coefficient
+    kept = tuple(sorted(((m, c) for m, c in collected.items() if c), key=lambda t: (-len(t[0]), t[0])))
+    if not kept:
+        return 0
+    if kept[0][0] == ():
+        return kept[0][1]
+    if len(kept) > LIMITS.symbol_terms or len(kept[0][0]) > LIMITS.symbol_degree:
+        raise ValueError(f"a polynomial of more than {LIMITS.symbol_terms} products of {LIMITS.symbol_degree} symbols")
+    return Sym(kept)
+
+
+def _monomial_text(monomial: Monomial, coefficient: int) -> str:
+    if not monomial:
+        return str(coefficient)
+    body = "*".join(monomial)
+    if coefficient == 1:
+        return body
+    return f"-{body}" if coefficient == -1 else f"{coefficient}*{body}"

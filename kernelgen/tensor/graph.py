@@ -1,0 +1,407 @@
+"""The graph: immutable nodes, values that name their results, and a builder.
+
+A pass takes a Graph and returns a Graph, the same object when nothing changed. Nodes are compared by identity;
+two graphs are equal when they have the same structure (:mod:`kernelgen.tensor.compare`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from mmap import mmap
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kernelgen.system.escape import line, markup
+from kernelgen.system.mapped import let_go
+from kernelgen.tensor.compare import difference
+from kernelgen.tensor.derived import Derived
+from kernelgen.tensor.operator import Kind, Operator
+from kernelgen.tensor.printer import show
+from kernelgen.tensor.types import Attrs, DType, Sym, TensorType, dtype
+
+
+@dataclass(frozen=True, eq=False)
+class ConstantData:
+    """The content of a constant. ``array`` is None when only the digest is known (text without its weights)."""
+
+    digest: str
+    array: np.ndarray | None
+
+    @staticmethod
+    def of(array: np.ndarray) -> ConstantData:
+        """Freezes an array: a read-only and row-major copy, or the array itself where nobody can write it."""
+        frozen = array if _is_frozen(array) else _frozen(np.array(array, order="C", copy=True))
+        content = hashlib.sha256(f"{frozen.dtype.name}{frozen.shape}".encode())
+        content.update(frozen.reshape(-1).view(np.uint8).data)
+        let_go(frozen)
+        return ConstantData(content.hexdigest()[:32], frozen)
+
+    def __reduce__(self) -> tuple[Callable[..., ConstantData], tuple[str, np.ndarray | None]]:
+        return _restored, (self.digest, self.array)
+
+
+def _frozen(array: np.ndarray) -> np.ndarray:
+    array.setflags(write=False)
+    return array
+
+
+def _is_frozen(array: np.ndarray) -> bool:
+    """Whether it is row-major and read-only, and so is all that it is a view of."""
+    plain = type(array) is np.ndarray and array.flags.c_contiguous and array.flags.aligned
+    return plain and _is_read_only(array)
+
+
+def _is_read_only(held: Any) -> bool:  # numpy's base may be of any type
+    if isinstance(held, np.ndarray):
+        return not held.flags.writeable and _is_read_only(held.base)
+    return held is None or (isinstance(held, bytes | mmap) and memoryview(held).readonly)
+
+
+def _restored(digest: str, array: np.ndarray | None) -> ConstantData:
+    """From a pickle, whose arrays can be written."""
+    return ConstantData(digest, None if array is None else _frozen(array))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Node:
+    """An operator applied to values. ``name`` is a label, never looked up; ``body`` is set on fused nodes only."""
+
+    op: Operator
+    args: tuple[Value, ...]
+    attrs: Attrs
+    types: tuple[TensorType, ...]
+    name: str
+    body: Graph | None = None
+    data: ConstantData | None = None
+
+    @property
+    def out(self) -> Value:
+        """The only result; ``ValueError`` when there are several."""
+        (_,) = self.types
+        return Value(self, 0)
+
+    @property
+    def outs(self) -> tuple[Value, ...]:
+        """All results."""
+        if len(self.types) == 1:
+            return (Value(self, 0),)
+        return tuple(Value(self, index) for index in range(len(self.types)))
+
+    def __repr__(self) -> str:
+        return f"<{self.op.name} {self.name}>"
+
+    def __deepcopy__(self, memo: object) -> Node:
+        return self  # it never changes
+
+
+class Value(NamedTuple):
+    """Result ``index`` of a node. Equal when it is the same result of the same node.
+
+    A tuple, because values are the keys of most tables and tuples hash and compare fast.
+    """
+
+    node: Node
+    index: int  # pyright: ignore[reportIncompatibleMethodOverride]  # nobody searches this tuple
+
+    @property
+    def type(self) -> TensorType:
+        """Shape, data type and layout."""
+        return self.node.types[self.index]
+
+    @property
+    def op(self) -> Operator:
+        """The operator that makes it."""
+        return self.node.op
+
+    @property
+    def is_parameter(self) -> bool:
+        """True for an input of a graph."""
+        return self.node.op is PARAMETER
+
+    @property
+    def constant(self) -> np.ndarray | None:
+        """The content, if this is a constant whose content is known."""
+        return self.node.data.array if self.node.data is not None else None
+
+
+@dataclass(frozen=True)
+class Alias:
+    """Output ``output`` is written into the buffer of input ``input``: how effects such as Assign are told."""
+
+    output: int
+    input: int
+
+
+MOST_SHOWN = 40
+"""How many operators a notebook shows."""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The node of a model that operators were made from: its operator there, and its name, empty where it has none."""
+
+    operator: str
+    node: str
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Graph:
+    """A named function from inputs to outputs. ``inputs`` are results of Parameter nodes.
+
+    ``results`` are the names of the outputs, none where nobody named them. ``origins`` tells by label which node of a
+    model an operator comes from; they are labels themselves, and like those make no graph another one.
+    ``derived`` says what extents are whose symbols stand in no input.
+    """
+
+    name: str
+    inputs: tuple[Value, ...]
+    outputs: tuple[Value, ...]
+    aliases: tuple[Alias, ...] = ()
+    results: tuple[str, ...] = ()
+    origins: Mapping[str, Origin] = field(default_factory=dict[str, Origin])
+    derived: tuple[Derived, ...] = ()
+
+    @cached_property
+    def input_names(self) -> tuple[str, ...]:
+        """The names of the inputs, as the model or the function has them."""
+        return tuple(value.node.name for value in self.inputs)
+
+    @cached_property
+    def output_names(self) -> tuple[str, ...]:
+        """The names of the outputs: the model's, else ``output`` or ``output_0``, ``output_1``, ..."""
+        if self.results or len(self.outputs) == 1:
+            return self.results or ("output",)
+        return tuple(f"output_{position}" for position in range(len(self.outputs)))
+
+    @cached_property
+    def nodes(self) -> tuple[Node, ...]:
+        """All nodes that outputs need, operands before users, leaves included; a fixed order for a fixed graph."""
+        order: list[Node] = []
+        seen: set[Node] = {value.node for value in self.inputs}
+        order.extend(value.node for value in self.inputs)
+        for output in self.outputs:
+            _visit(output.node, seen, order)
+        return tuple(order)
+
+    @cached_property
+    def operators(self) -> tuple[Node, ...]:
+        """The nodes that compute: no parameters, no constants."""
+        return tuple(node for node in self.nodes if node.op not in LEAVES)
+
+    @cached_property
+    def users(self) -> Mapping[Node, tuple[Node, ...]]:
+        """For each node the nodes that use a result of it, each once, in topological order."""
+        table: dict[Node, list[Node]] = {node: [] for node in self.nodes}
+        for node in self.nodes:
+            for producer in dict.fromkeys([value.node for value in node.args]):
+                table[producer].append(node)
+        return {node: tuple(found) for node, found in table.items()}
+
+    @cached_property
+    def output_nodes(self) -> frozenset[Node]:
+        """The nodes of which a result is a graph output."""
+        return frozenset(value.node for value in self.outputs)
+
+    def rebuild(self, rewrite: Callable[[Node, tuple[Value, ...]], Sequence[Value]]) -> Graph:
+        """Maps every operator node bottom-up; ``rewrite(node, new_args)`` gives the values that replace its results.
+
+        Returning ``keep(node, new_args).outs`` leaves the node as it is. The same graph object comes back
+        when no value changed.
+        """
+        changed: dict[Value, Value] = {}
+        for node in self.operators:
+            args = tuple([changed.get(arg, arg) for arg in node.args]) if changed else node.args
+            for old, new in zip(node.outs, rewrite(node, args), strict=True):
+                if new != old:
+                    changed[old] = new
+        return self.with_outputs(tuple(changed.get(value, value) for value in self.outputs))
+
+    def with_outputs(self, outputs: tuple[Value, ...]) -> Graph:
+        """The same function boundary over other outputs, which keep their names; the same object when they are the same."""
+        return self if outputs == self.outputs else replace(self, outputs=outputs)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Graph) and difference(self, other) is None
+
+    def __hash__(self) -> int:
+        return hash((self.name, tuple(value.type for value in self.inputs + self.outputs), len(self.nodes)))
+
+    def __str__(self) -> str:
+        return show(self)
+
+    def __repr__(self) -> str:
+        return f"<Graph {self.name}: {len(self.operators)} operators>"
+
+    def _repr_html_(self) -> str:
+        """The text, up to a screenful of operators; of larger graphs what goes in and comes out."""
+        if len(self.operators) <= MOST_SHOWN:
+            return f"<pre>{markup(str(self))}</pre>"
+        inputs = [f"  {value.node.name}: {value.type}" for value in self.inputs]
+        outputs = [f"  {name}: {value.type}" for name, value in zip(self.output_names, self.outputs, strict=True)]
+        told = [f"{self.name}: {len(self.operators)} operators", "inputs", *inputs, "outputs", *outputs]
+        return f"<pre>{markup(chr(10).join(map(line, told)))}</pre>"
+
+    def __deepcopy__(self, memo: object) -> Graph:
+        return self  # it never changes
+
+    def __reduce__(self) -> tuple[Callable[..., Graph], tuple[object, ...]]:
+        """Nodes in their order with the places of their operands: no recursion, however deep the graph is."""
+        places = {node: place for place, node in enumerate(self.nodes)}
+
+        def named(values: Iterable[Value]) -> tuple[tuple[int, int], ...]:
+            return tuple((places[value.node], value.index) for value in values)
+
+        table = [
+            (node.op, named(node.args), node.attrs, node.types, node.name, node.body, node.data) for node in self.nodes
+        ]
+        boundary = named(self.inputs), named(self.outputs), self.aliases
+        return _from_table, (self.name, table, *boundary, self.results, self.origins, self.derived)
+
+
+def _from_table(
+    name: str,
+    table: Sequence[tuple[Operator, Sequence[tuple[int, int]], Attrs, tuple[TensorType, ...], str, Graph | None, Any]],
+    inputs: Sequence[tuple[int, int]],
+    outputs: Sequence[tuple[int, int]],
+    aliases: tuple[Alias, ...],
+    results: tuple[str, ...],
+    origins: Mapping[str, Origin],
+    derived: tuple[Derived, ...],
+) -> Graph:
+    """The graph that was pickled."""
+    nodes: list[Node] = []
+
+    def values(places: Sequence[tuple[int, int]]) -> tuple[Value, ...]:
+        return tuple(Value(nodes[place], index) for place, index in places)
+
+    for op, operands, attrs, types, label, body, data in table:
+        nodes.append(Node(op, values(operands), attrs, types, label, body, data))
+    return Graph(name, values(inputs), values(outputs), aliases, results, origins, derived)
+
+
+def keep(node: Node, args: tuple[Value, ...]) -> Node:
+    """The node over other operands; itself when they are the same. The result types are taken over."""
+    if args == node.args:
+        return node
+    return Node(node.op, args, node.attrs, node.types, node.name, node.body, node.data)
+
+
+def _visit(root: Node, seen: set[Node], order: list[Node]) -> None:
+    """Depth-first post-order without recursion, so that long chains are fine."""
+    if root in seen:
+        return
+    seen.add(root)
+    stack = [(root, iter(root.args))]
+    while stack:
+        node, operands = stack[-1]
+        for value in operands:
+            if value.node not in seen:
+                seen.add(value.node)
+                stack.append((value.node, iter(value.node.args)))
+                break
+        else:
+            order.append(node)
+            stack.pop()
+
+
+def _no_operands(operands: tuple[TensorType, ...], attrs: Attrs) -> tuple[TensorType, ...]:
+    raise TypeError("leaves and fused nodes carry their types; they are not inferred")
+
+
+def _no_meaning(*arrays: np.ndarray, attrs: Attrs) -> np.ndarray:
+    raise TypeError("leaves and fused nodes are evaluated by kernelgen.tensor.evaluate")
+
+
+PARAMETER = Operator("Parameter", Kind.VIRTUAL, 0, _no_operands, _no_meaning, doc="An input of the graph.")
+CONSTANT = Operator(
+    "Constant", Kind.VIRTUAL, 0, _no_operands, _no_meaning, doc="A tensor known when the graph is built."
+)
+FUSED = Operator("Fused", Kind.OPAQUE, None, _no_operands, _no_meaning, doc="One kernel; `body` is what it computes.")
+LEAVES = frozenset({PARAMETER, CONSTANT})
+
+
+@dataclass
+class Builder:
+    """Makes nodes with checked types and unique labels. With ``intern=True`` equal nodes are made once.
+
+    ``effects`` lists (input, value written into it) in order; whoever makes the graph turns them into aliases.
+    ``origin`` is the label of the node that the new ones stand for: they are called ``origin.0``, ``origin.1``, ...
+    Nodes are immutable; only the builder's own tables grow.
+    """
+
+    intern: bool = False
+    origin: str = ""
+    effects: list[tuple[Value, Value]] = field(default_factory=list)
+    _labels: dict[str, int] = field(default_factory=dict)
+    _interned: dict[object, Node] = field(default_factory=dict)
+    _contents: dict[object, ConstantData] = field(default_factory=dict)
+
+    def parameter(self, name: str, type_: TensorType) -> Value:
+        """An input of the graph. It has the name itself, whatever that is, unless an earlier one took it."""
+        is_taken, label = name in self._labels, self.label(name)
+        return Node(PARAMETER, (), Attrs(), (type_,), label if is_taken else name).out
+
+    def constant(self, array: object, of: DType | str | None = None) -> Value:
+        """A constant from anything numpy takes; ``of`` is its data type (default: as numpy says, floats are float32)."""
+        raw = np.asarray(array)
+        if of is None and isinstance(array, float):
+            of = "float32"
+        content = raw if of is None else raw.astype(dtype(of).numpy)
+        data = self._shared(content)
+        key = ("constant", data.digest)
+        if self.intern and key in self._interned:
+            return self._interned[key].out
+        type_ = TensorType(tuple(int(d) for d in content.shape), dtype(content.dtype))
+        made = Node(CONSTANT, (), Attrs(), (type_,), self.label("c"), data=data)
+        self._interned[key] = made
+        return made.out
+
+    def _shared(self, content: np.ndarray) -> ConstantData:
+        """The one of all constants with this content."""
+        known = self._contents.get(id(content))
+        if known is None or known.array is not content:
+            data = ConstantData.of(content)
+            known = self._contents.setdefault(data.digest, data)
+            self._contents[id(known.array)] = known
+        return known
+
+    def emit(self, op: Operator, /, *args: Value, name: str = "", **attrs: object) -> Value:
+        """Applies an operator with one result; raises ``TypeRuleError`` when the operands do not fit."""
+        return self.node(op, args, Attrs.of(attrs), name).out
+
+    def node(self, op: Operator, args: Iterable[Value], attrs: Attrs = Attrs(), name: str = "") -> Node:  # noqa: B008  # frozen
+        """Applies an operator with any number of results."""
+        operands = tuple(args)
+        if not self.intern:
+            return self._made(op, operands, attrs, name)
+        key = (op, operands, attrs.text)  # as text, because 1 == True == 1.0 and 0.0 == -0.0
+        if key not in self._interned:
+            self._interned[key] = self._made(op, operands, attrs, name)
+        return self._interned[key]
+
+    def _made(self, op: Operator, operands: tuple[Value, ...], attrs: Attrs, name: str) -> Node:
+        types = op.infer(tuple([value.type for value in operands]), attrs)
+        return Node(op, operands, attrs, types, self.label(name or "t"))
+
+    def fused(self, body: Graph, args: Iterable[Value], name: str = "") -> Node:
+        """A call of a kernel body."""
+        types = tuple(value.type for value in body.outputs)
+        return Node(FUSED, tuple(args), Attrs(), types, self.label(name or body.name), body=body)
+
+    def label(self, wish: str) -> str:
+        """The wish, made unique by a number; ``t`` and ``c`` are always numbered, behind the origin if there is one."""
+        count = self._labels.get(wish, 0)
+        self._labels[wish] = count + 1
+        if wish in ("t", "c"):
+            return f"{self.origin}.{'' if wish == 't' else wish}{count}" if self.origin else f"{wish}{count}"
+        return f"{wish}_{count}" if count else wish
+
+
+def static_shape(value: Value) -> tuple[int, ...] | None:
+    """The shape when all dims are ints, else None."""
+    extents = tuple(dim for dim in value.type.shape if not isinstance(dim, Sym))
+    return extents if len(extents) == value.type.rank else None

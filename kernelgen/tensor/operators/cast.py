@@ -1,0 +1,34 @@
+"""Conversion between data types."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kernelgen.tensor.operator import Kind
+from kernelgen.tensor.operators.families import Array, array_of, declare, widened
+from kernelgen.tensor.types import Attrs, Category, TensorType, dtype
+
+
+def _cast_type(types: tuple[TensorType, ...], attrs: Attrs) -> tuple[TensorType, ...]:
+    (x,) = types
+    return (TensorType(x.shape, dtype(attrs.str("dst_type")), x.layout),)
+
+
+def _cast(x: Array, *, attrs: Attrs) -> Array:
+    target = dtype(attrs.str("dst_type"))
+    if target.name == "bool":
+        return widened(x) != 0
+    kept = x if target.category is Category.COMPLEX else np.real(x)
+    return array_of(kept.astype(target.numpy))
+
+
+CAST = declare(
+    "Cast",
+    Kind.ELEMWISE,
+    1,
+    _cast_type,
+    _cast,
+    attributes=("dst_type",),
+    doc="To the data type named by dst_type; floats truncate towards zero, bool tests != 0, of complex numbers the real "
+    "part is taken.",
+)

@@ -1,0 +1,87 @@
+"""Arithmetic and transcendental operators, one line each."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from kernelgen.tensor.operators.families import Array, binary, predicate, unary
+from kernelgen.tensor.operators.type_rules import any_dtype, floating, number, real
+
+
+def erf(x: Array) -> Array:
+    """The error function, which numpy lacks, to double precision."""
+    return np.asarray(np.vectorize(math.erf, otypes=[np.float64])(x)).astype(x.dtype)
+
+
+def erfc(x: Array) -> Array:
+    """1 - erf(x), with all digits where that is small."""
+    return np.asarray(np.vectorize(math.erfc, otypes=[np.float64])(x)).astype(x.dtype)
+
+
+def truncated_quotient(x: Array, y: Array) -> Any:  # numpy gives array or scalar
+    """C's division: true division of floats, integers round towards zero; by zero they give 0."""
+    if np.issubdtype(x.dtype, np.integer):
+        return (x - np.fmod(x, y)) // y
+    return x / y
+
+
+def power(x: Array, y: Array) -> Any:  # numpy gives array or scalar
+    """Integers wrap around; to a negative exponent they give 0, but 1 and -1 what they give to the positive one."""
+    if not np.issubdtype(x.dtype, np.signedinteger):
+        return np.power(x, y)
+    unsigned = np.dtype(f"u{x.dtype.itemsize}")  # numpy refuses negative exponents
+    wrapped = np.power(x.astype(unsigned), y.astype(unsigned)).astype(x.dtype)
+    return np.where((y < 0) & (np.abs(x) != 1), x.dtype.type(0), wrapped)
+
+
+ADD = binary("Add", np.add, commutative=True)
+SUB = binary("Sub", np.subtract)
+MUL = binary("Mul", np.multiply, commutative=True)
+REAL_DIV = binary("RealDiv", np.divide, floating, doc="True division.")
+DIV = binary(
+    "Div", truncated_quotient, real, doc="Division; of integers it rounds towards zero, as C and ONNX do, by 0 to 0."
+)
+FLOOR_DIV = binary("FloorDiv", np.floor_divide, real)
+MOD = binary("Mod", np.fmod, real, doc="Remainder with the sign of the dividend.")
+FLOOR_MOD = binary("FloorMod", np.mod, real, doc="Remainder with the sign of the divisor.")
+POW = binary("Pow", power, real)
+MAXIMUM = binary("Maximum", np.maximum, real, commutative=True, doc="NaN wins.")
+MINIMUM = binary("Minimum", np.minimum, real, commutative=True, doc="NaN wins.")
+ATAN2 = binary("Atan2", np.arctan2, floating)
+
+NEG = unary("Neg", np.negative, number)
+ABS = unary("Abs", np.abs, real)
+SIGN = unary("Sign", np.sign, real)
+FLOOR = unary("Floor", np.floor)
+CEIL = unary("Ceil", np.ceil)
+TRUNC = unary("Trunc", np.trunc)
+ROUND = unary("Round", np.rint, doc="To nearest, ties to even.")
+SQRT = unary("Sqrt", np.sqrt)
+RSQRT = unary("Rsqrt", lambda x: 1 / np.sqrt(x))
+RECIPROCAL = unary("Reciprocal", lambda x: 1 / x)
+EXP = unary("Exp", np.exp)
+EXPM1 = unary("Expm1", np.expm1)
+LOG = unary("Log", np.log)
+LOG1P = unary("Log1p", np.log1p)
+TANH = unary("Tanh", np.tanh)
+ERF = unary("Erf", erf)
+ERFC = unary("Erfc", erfc, doc="1 - erf(x), with all digits where that is small.")
+SIN = unary("Sin", np.sin)
+COS = unary("Cos", np.cos)
+TAN = unary("Tan", np.tan)
+SINH = unary("Sinh", np.sinh)
+COSH = unary("Cosh", np.cosh)
+ASIN = unary("Asin", np.arcsin)
+ACOS = unary("ACos", np.arccos)
+ATAN = unary("Atan", np.arctan)
+ASINH = unary("Asinh", np.arcsinh)
+ACOSH = unary("Acosh", np.arccosh)
+ATANH = unary("Atanh", np.arctanh)
+TENSOR_MOVE = unary("TensorMove", np.copy, any_dtype, doc="A copy.")
+
+IS_NAN = predicate("IsNan", 1, np.isnan, floating)
+IS_INF = predicate("IsInf", 1, np.isinf, floating)
+IS_FINITE = predicate("IsFinite", 1, np.isfinite, floating)

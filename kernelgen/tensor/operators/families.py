@@ -1,0 +1,173 @@
+"""Constructors of operator declarations: one call declares an operator of a family.
+
+Every meaning computes float16 and bfloat16 in float32 and rounds once at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+import numpy as np
+
+from kernelgen.errors import TypeRuleError
+from kernelgen.tensor.operator import InferRule, Kind, Meaning, Operator
+from kernelgen.tensor.operators.type_rules import (
+    BOOL,
+    Accepts,
+    axes_of,
+    broadcasting,
+    checked,
+    expect_dtype,
+    floating,
+    number,
+    real,
+    reduced_shape,
+)
+from kernelgen.tensor.types import Attrs, DType, TensorType
+
+Array = np.ndarray[Any, np.dtype[Any]]
+ArrayFunction = Callable[..., Any]
+
+_FLOAT16 = np.dtype(np.float16)
+
+
+def declare(
+    name: str,
+    kind: Kind,
+    arity: int | None,
+    rule: InferRule,
+    meaning: Meaning,
+    *,
+    attributes: tuple[str, ...] = (),
+    indices: tuple[int, ...] = (),
+    commutative: bool = False,
+    composite: bool = False,
+    doc: str = "",
+    takes_opaque: bool = False,
+) -> Operator:
+    """An operator from a plain rule: operand count and attribute names are checked around it.
+
+    Only those of a library, which ``takes_opaque`` marks, are given what is no number.
+    Infinities and NaN are ordinary results, so the meaning computes without numpy's floating-point warnings.
+    """
+    infer = checked(name, arity, attributes, rule, takes_opaque)
+    quiet = np.errstate(all="ignore")(meaning)
+    return Operator(name, kind, arity, infer, quiet, commutative, composite, doc, attributes, indices)
+
+
+def unary(
+    name: str, function: ArrayFunction, accepts: Accepts = floating, *, composite: bool = False, doc: str = ""
+) -> Operator:
+    """One operand, one result of the same type."""
+    meaning = elementwise_meaning(function)
+    return declare(name, Kind.ELEMWISE, 1, broadcasting(accepts), meaning, composite=composite, doc=doc)
+
+
+def binary(
+    name: str,
+    function: ArrayFunction,
+    accepts: Accepts = number,
+    *,
+    commutative: bool = False,
+    composite: bool = False,
+    doc: str = "",
+) -> Operator:
+    """Two operands that broadcast, a result of their data type."""
+    meaning = elementwise_meaning(function)
+    return declare(
+        name, Kind.ELEMWISE, 2, broadcasting(accepts), meaning, commutative=commutative, composite=composite, doc=doc
+    )
+
+
+def predicate(
+    name: str, arity: int, function: ArrayFunction, accepts: Accepts = real, *, commutative: bool = False
+) -> Operator:
+    """Operands that broadcast, a bool result: comparisons, logic and classification."""
+    return declare(
+        name, Kind.ELEMWISE, arity, broadcasting(accepts, BOOL), result_bool(function), commutative=commutative
+    )
+
+
+def reduction(
+    name: str, function: ArrayFunction, accepts: Accepts = number, *, composite: bool = False, doc: str = ""
+) -> Operator:
+    """Reduces the axes ``axis`` (none means all). Sums of up to 32-bit floats accumulate in float64."""
+
+    def rule(types: tuple[TensorType, ...], attrs: Attrs) -> tuple[TensorType, ...]:
+        (x,) = types
+        expect_dtype(accepts, x)
+        axes = axes_of(attrs.ints("axis", ()), x.rank)
+        return (TensorType(reduced_shape(x.shape, axes, attrs.bool("keep_dims", False)), x.dtype, x.layout),)
+
+    def meaning(x: Array, *, attrs: Attrs) -> Array:
+        axes = axes_of(attrs.ints("axis", ()), x.ndim)
+        exact = x.astype(np.float64) if is_floating(x) else x
+        result = function(exact, axis=axes, keepdims=attrs.bool("keep_dims", False))
+        return array_of(result).astype(x.dtype)
+
+    attributes = ("axis", "keep_dims")
+    return declare(name, Kind.REDUCE, 1, rule, meaning, attributes=attributes, composite=composite, doc=doc)
+
+
+def elementwise_meaning(function: ArrayFunction) -> Meaning:
+    """The meaning of an operator without attributes whose results have the operands' data type."""
+
+    @wraps(function, assigned=("__doc__",))
+    def meaning(*arrays: Array, attrs: Attrs) -> Array:
+        return rounded(function)(*arrays)
+
+    return meaning
+
+
+def result_bool(function: ArrayFunction) -> Meaning:
+    """The meaning of a predicate."""
+
+    @wraps(function, assigned=("__doc__",))
+    def meaning(*arrays: Array, attrs: Attrs) -> Array:
+        return array_of(function(*map(widened, arrays))).astype(np.bool_, copy=False)
+
+    return meaning
+
+
+def rounded(function: ArrayFunction) -> ArrayFunction:
+    """Computes in float32 where the first array is narrower, and rounds the result to its data type."""
+
+    def compute(*arrays: Array) -> Array:
+        return array_of(function(*map(widened, arrays))).astype(arrays[0].dtype, copy=False)
+
+    return compute
+
+
+def array_of(result: Any) -> Array:
+    """A scalar of any kind as an array; arrays, of other libraries too, as they are."""
+    if isinstance(result, np.generic) or not hasattr(result, "astype"):
+        return np.asarray(result)
+    return result
+
+
+def widened(x: Array) -> Array:
+    """float16 and bfloat16 as float32, everything else as it is."""
+    return x.astype(np.float32) if is_floating(x) and x.dtype.itemsize == _FLOAT16.itemsize else x
+
+
+def in_float64(x: Array) -> Array:
+    """Floats as float64, in which sums hardly round; everything else as it is."""
+    return x.astype(np.float64) if is_floating(x) else x
+
+
+def is_floating(x: Array) -> bool:
+    """True for real floats, bfloat16 included (which numpy itself does not know as a float)."""
+    return bool(np.issubdtype(x.dtype, np.floating)) or x.dtype.name == "bfloat16"
+
+
+def scalar_of(attrs: Attrs, name: str, of: DType, default: float | None = None) -> int | float:
+    """A number among the attributes as an element of a data type; integers take whole numbers in their range only."""
+    value = attrs.number(name, default)
+    if not of.is_integer:
+        return float(value)
+    limits = np.iinfo(of.numpy)
+    if not limits.min <= value <= limits.max or value != int(value):
+        raise TypeRuleError(f"{name} must be a whole number that {of} can hold, got {value}")
+    return int(value)

@@ -1,0 +1,72 @@
+"""Pool2D: AKG's pooling, NCHW, in terms of MaxPool and AvgPool."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kernelgen.errors import TypeRuleError
+from kernelgen.tensor.operator import Kind, Operator
+from kernelgen.tensor.operators.families import Array, declare
+from kernelgen.tensor.operators.nn import AVG_POOL, MAX_POOL
+from kernelgen.tensor.operators.type_rules import expect_dtype, floating
+from kernelgen.tensor.types import Attrs, Dim, Shape, Sym, TensorType
+
+Types = tuple[TensorType, ...]
+
+
+def pooling_of(attrs: Attrs) -> Operator:
+    """MaxPool or AvgPool."""
+    kinds = {"max": MAX_POOL, "avg": AVG_POOL}
+    if attrs.str("pool_type", "max") not in kinds:
+        raise TypeRuleError(f"pool_type must be 'max' or 'avg', got {attrs.str('pool_type')!r}")
+    return kinds[attrs.str("pool_type", "max")]
+
+
+def as_pooling(shape: Shape, attrs: Attrs) -> Attrs:
+    """The attributes of the MaxPool or AvgPool: pads in their order, and wide enough for the last window of "ceil"."""
+    kernel, stride = attrs.ints("kernel_size"), attrs.ints("strides")
+    top, left, bottom, right = attrs.ints("pad", (0, 0, 0, 0))
+    pad = (top, bottom, left, right)
+    if attrs.str("round_mode", "floor") == "ceil":
+        widths = zip(shape[2:], kernel, stride, ((top, bottom), (left, right)), strict=True)
+        pad = tuple(amount for width in widths for amount in _widened_pad(*width))
+    counted = {"count_include_pad": True} if pooling_of(attrs) is AVG_POOL else {}
+    return Attrs.of(kernel_size=kernel, stride=stride, pad=pad, **counted)
+
+
+def _widened_pad(extent: Dim, kernel: int, stride: int, pad: tuple[int, int]) -> tuple[int, int]:
+    before, after = pad
+    room = extent + (before + after - kernel)
+    if stride == 1 or isinstance(room, Sym):
+        return pad
+    return before, after + -room % stride
+
+
+def _type(types: Types, attrs: Attrs) -> Types:
+    (x,) = types
+    expect_dtype(floating, x)
+    if x.rank != 4 or attrs.str("data_layout", "NCHW") != "NCHW":
+        raise TypeRuleError(f"expects an NCHW operand, got {x}")
+    pooling = pooling_of(attrs)
+    if attrs.bool("global", False):
+        return (TensorType((*x.shape[:2], 1, 1), x.dtype),)
+    return pooling.infer(types, as_pooling(x.shape, attrs))
+
+
+def _meaning(x: Array, *, attrs: Attrs) -> Array:
+    if not attrs.bool("global", False):
+        return pooling_of(attrs).meaning(x, attrs=as_pooling(x.shape, attrs))
+    function = np.max if pooling_of(attrs) is MAX_POOL else np.mean
+    return function(x.astype(np.float64), axis=(2, 3), keepdims=True).astype(x.dtype)
+
+
+POOL2D = declare(
+    "Pool2D",
+    Kind.OPAQUE,
+    1,
+    _type,
+    _meaning,
+    attributes=("pool_type", "global", "kernel_size", "strides", "pad", "round_mode", "data_layout"),
+    doc="The maximum or mean ('max', 'avg') of each window, or of the whole image ('global'); pad is (top, left, bottom, "
+    "right) and counts in a mean; round_mode 'ceil' pads on until the last window fits.",
+)

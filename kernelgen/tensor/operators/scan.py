@@ -1,0 +1,41 @@
+"""Running sums and products along an axis; floats accumulate in float64."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kernelgen.tensor.operator import Kind, Operator
+from kernelgen.tensor.operators.families import Array, ArrayFunction, declare, is_floating
+from kernelgen.tensor.operators.type_rules import axis_of, expect_dtype, number
+from kernelgen.tensor.types import Attrs, TensorType
+
+
+def _scan_type(types: tuple[TensorType, ...], attrs: Attrs) -> tuple[TensorType, ...]:
+    (x,) = types
+    expect_dtype(number, x)
+    axis_of(attrs.int("axis"), x.rank)
+    return (x,)
+
+
+def _scan(name: str, function: ArrayFunction, neutral: int, doc: str) -> Operator:
+    def meaning(x: Array, *, attrs: Attrs) -> Array:
+        axis = attrs.int("axis")
+        reverse = attrs.bool("reverse", False)
+        ordered = np.flip(x, axis) if reverse else x
+        wide = np.float64 if is_floating(x) else x.dtype
+        found = function(ordered.astype(wide), axis, dtype=wide)
+        if attrs.bool("exclusive", False):
+            found = np.roll(found, 1, axis)
+            np.moveaxis(found, axis, 0)[:1] = neutral
+        return (np.flip(found, axis) if reverse else found).astype(x.dtype)
+
+    return declare(name, Kind.OPAQUE, 1, _scan_type, meaning, attributes=("axis", "exclusive", "reverse"), doc=doc)
+
+
+CUM_SUM = _scan(
+    "CumSum",
+    np.cumsum,
+    0,
+    "The running sum along axis; exclusive leaves the element itself out, reverse runs from the end.",
+)
+CUM_PROD = _scan("CumProd", np.cumprod, 1, "The running product; attributes as in CumSum.")

@@ -1,0 +1,34 @@
+"""Comparisons, logic and selection."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kernelgen.tensor.operator import Kind
+from kernelgen.tensor.operators.families import Array, declare, predicate
+from kernelgen.tensor.operators.type_rules import any_dtype, boolean, broadcast_shapes, expect_dtype
+from kernelgen.tensor.types import Attrs, TensorType
+
+EQUAL = predicate("Equal", 2, np.equal, any_dtype, commutative=True)
+NOT_EQUAL = predicate("NotEqual", 2, np.not_equal, any_dtype, commutative=True)
+LESS = predicate("Less", 2, np.less)
+LESS_EQUAL = predicate("LessEqual", 2, np.less_equal)
+GREATER = predicate("Greater", 2, np.greater)
+GREATER_EQUAL = predicate("GreaterEqual", 2, np.greater_equal)
+LOGICAL_AND = predicate("LogicalAnd", 2, np.logical_and, boolean, commutative=True)
+LOGICAL_OR = predicate("LogicalOr", 2, np.logical_or, boolean, commutative=True)
+LOGICAL_NOT = predicate("LogicalNot", 1, np.logical_not, boolean)
+
+
+def _select_type(types: tuple[TensorType, ...], attrs: Attrs) -> tuple[TensorType, ...]:
+    condition, x, y = types
+    expect_dtype(boolean, condition)
+    shared = expect_dtype(any_dtype, x, y)
+    return (TensorType(broadcast_shapes(type_.shape for type_ in types), shared, x.layout),)
+
+
+def _select(condition: Array, x: Array, y: Array, *, attrs: Attrs) -> Array:
+    return np.where(condition, x, y)
+
+
+SELECT = declare("Select", Kind.ELEMWISE, 3, _select_type, _select, doc="x where the condition holds, else y.")

@@ -1,0 +1,205 @@
+"""Type rules: from operand types and attributes to result types.
+
+A rule raises :class:`TypeRuleError` with what it expected; :func:`checked` puts the operator and its operands in front.
+Equal symbols are equal extents; two different symbols never broadcast, since they could differ at run time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from kernelgen.errors import TypeRuleError, nearest
+from kernelgen.tensor.operator import InferRule
+from kernelgen.tensor.types import Attrs, Dim, DType, Shape, Sym, TensorType, dtype, evaluate
+
+Accepts = Callable[[DType], bool]
+Types = tuple[TensorType, ...]
+
+BOOL = dtype("bool")
+
+
+def any_dtype(_: DType) -> bool:
+    """Every data type."""
+    return True
+
+
+def number(d: DType) -> bool:
+    """Everything that can be added: all but bool."""
+    return d != BOOL
+
+
+def real(d: DType) -> bool:
+    """Floats and integers."""
+    return d.is_float or d.is_integer
+
+
+def floating(d: DType) -> bool:
+    """Floats."""
+    return d.is_float
+
+
+def integer(d: DType) -> bool:
+    """Signed and unsigned integers."""
+    return d.is_integer
+
+
+def boolean(d: DType) -> bool:
+    """Bool only."""
+    return d == BOOL
+
+
+_EXPECTATIONS: dict[Accepts, str] = {
+    any_dtype: "any data type",
+    number: "a number",
+    real: "floats or integers",
+    floating: "floats",
+    integer: "integers",
+    boolean: "bool",
+}
+
+KEEP_BASIC = frozenset(
+    {
+        "keep_basic",
+        "skip",
+        "inplace_group",
+        "inplace_algo",
+        "inplace_output_index",
+        "aggregate",
+        "aggregate_input_index",
+    }
+)
+"""Attributes that any operator may have; they say of one application that no kernel may hold it."""
+
+
+def checked(
+    name: str, arity: int | None, attributes: tuple[str, ...], rule: InferRule, takes_opaque: bool = False
+) -> InferRule:
+    """The rule with operand count and attribute names checked first and a message that names operator and operands."""
+
+    def infer(types: Types, attrs: Attrs) -> Types:
+        try:
+            if arity is not None and len(types) != arity:
+                raise TypeRuleError(f"takes {arity} operand{'' if arity == 1 else 's'}, got {len(types)}")
+            for attribute in attrs:
+                if attribute not in attributes and attribute not in KEEP_BASIC:
+                    hint = nearest(attribute, attributes)
+                    raise TypeRuleError(
+                        f"has no attribute {attribute!r}{hint}; it has: {', '.join(attributes) or 'none'}"
+                    )
+            found = rule(types, attrs)
+            if not takes_opaque and any(type_.dtype.is_opaque for type_ in (*types, *found)):
+                raise TypeRuleError("takes and gives numbers; others are for operators of the host library")
+            return found
+        except (TypeError, KeyError, ValueError) as error:
+            message = error.args[0] if error.args else str(error)
+            raise TypeRuleError(f"{name}({', '.join(map(str, types))}): {message}") from error
+
+    return infer
+
+
+def expect_dtype(accepts: Accepts, *types: TensorType) -> DType:
+    """The data type that all operands share and that is accepted."""
+    first = types[0].dtype
+    for type_ in types:
+        if type_.dtype is not first and type_.dtype != first:
+            raise TypeRuleError(f"operands must have one data type, got {first} and {type_.dtype}; Cast one of them")
+    if not accepts(first):
+        raise TypeRuleError(f"expects {_EXPECTATIONS[accepts]}, got {first}")
+    return first
+
+
+def broadcast_shapes(shapes: Iterable[Shape]) -> Shape:
+    """Numpy's broadcasting for dims that may be symbols."""
+    result: Shape = ()
+    for shape in shapes:
+        if not shape or shape == result:
+            continue
+        rank = max(len(result), len(shape))
+        left, right = (1,) * (rank - len(result)) + result, (1,) * (rank - len(shape)) + shape
+        result = tuple(_broadcast_dim(a, b, result, shape) for a, b in zip(left, right, strict=True))
+    return result
+
+
+def _broadcast_dim(a: Dim, b: Dim, left: Shape, right: Shape) -> Dim:
+    if a == b or b == 1:
+        return a
+    if a == 1:
+        return b
+    why = "could differ at run time" if isinstance(a, Sym) or isinstance(b, Sym) else "differ and neither is 1"
+    raise TypeRuleError(f"{shape_text(left)} and {shape_text(right)} do not broadcast: extents {a} and {b} {why}")
+
+
+def broadcasting(accepts: Accepts, result: DType | None = None) -> InferRule:
+    """Element-wise over broadcast operands of one data type; the result's type is theirs or the given one."""
+
+    def rule(types: Types, attrs: Attrs) -> Types:
+        if not types:
+            raise TypeRuleError("needs at least one operand")
+        shared = expect_dtype(accepts, *types)
+        shape = broadcast_shapes(type_.shape for type_ in types)
+        return (TensorType(shape, result or shared, _shared_layout(types)),)
+
+    return rule
+
+
+def _shared_layout(types: Types) -> str:
+    """The layout of the operands that have the result's rank; operands that are broadcast in have no say."""
+    rank = max(type_.rank for type_ in types)
+    layouts = {type_.layout for type_ in types if type_.rank == rank}
+    if len(layouts) > 1:
+        raise TypeRuleError(f"operands must have one layout, got {' and '.join(sorted(layouts))}")
+    return layouts.pop()
+
+
+def same_as_first(accepts: Accepts = any_dtype) -> InferRule:
+    """The result has the type of the first operand."""
+
+    def rule(types: Types, attrs: Attrs) -> Types:
+        expect_dtype(accepts, types[0])
+        return (types[0],)
+
+    return rule
+
+
+def axis_of(axis: int, rank: int) -> int:
+    """A non-negative axis; negative ones count from the end."""
+    if not -rank <= axis < rank:
+        raise TypeRuleError(f"axis {axis} is out of range for rank {rank}")
+    return axis % rank
+
+
+def axes_of(axes: Sequence[int], rank: int, *, empty_means_all: bool = True) -> tuple[int, ...]:
+    """Sorted non-negative axes; no axes means all of them (MindSpore's ``axis=()``)."""
+    if not axes and empty_means_all:
+        return tuple(range(rank))
+    resolved = sorted(axis_of(axis, rank) for axis in axes)
+    if len(set(resolved)) != len(resolved):
+        raise TypeRuleError(f"axes {tuple(axes)} name one axis twice")
+    return tuple(resolved)
+
+
+def reduced_shape(shape: Shape, axes: Sequence[int], keep_dims: bool) -> Shape:
+    """The shape after reducing sorted non-negative axes."""
+    if keep_dims:
+        return tuple(1 if axis in axes else dim for axis, dim in enumerate(shape))
+    return tuple(dim for axis, dim in enumerate(shape) if axis not in axes)
+
+
+def static(dim: Dim, what: str) -> int:
+    """The dim as an int; symbols are refused."""
+    if isinstance(dim, Sym):
+        raise TypeRuleError(f"{what} must be static, got {dim}")
+    return dim
+
+
+def surely_nonnegative(dim: Dim) -> bool:
+    """True when the dim is >= 0 for all symbols >= 1; False when that is not so or not seen at once."""
+    if isinstance(dim, int):
+        return dim >= 0
+    grows = all(coefficient > 0 for symbols, coefficient in dim.terms if symbols)
+    return grows and evaluate(dim, dict.fromkeys(dim.symbols, 1)) >= 0
+
+
+def shape_text(shape: Iterable[object]) -> str:
+    """``[N, 4]``."""
+    return f"[{', '.join(map(str, shape))}]"

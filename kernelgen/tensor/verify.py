@@ -1,0 +1,244 @@
+"""The invariants of graphs, numbered. Passes may rely on them and must keep them.
+
+That graphs have no cycles needs no check: nodes are immutable and made after their operands.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from kernelgen.errors import TypeRuleError, VerifyError
+from kernelgen.tensor.compare import difference
+from kernelgen.tensor.definitions import defined_by, mentioned_by
+from kernelgen.tensor.derived import FUNCTIONS
+from kernelgen.tensor.graph import CONSTANT, FUSED, LEAVES, PARAMETER, Graph, Node, Value
+from kernelgen.tensor.literals import RESERVED
+from kernelgen.tensor.operator import Operator
+from kernelgen.tensor.types import TensorType, dtype, symbols_of
+
+INVARIANTS: dict[str, str] = {
+    "G1": "inputs are results of distinct Parameter nodes with distinct names",
+    "G2": "every Parameter in use is an input",
+    "G3": "operands and outputs name a result that their node has",
+    "G4": "result types are those that the operator's type rule infers",
+    "G5": "a constant, and nothing else, has content, and its type is the content's",
+    "G6": "a fused node, and nothing else, has a body; its operands and results have the types of the body's boundary",
+    "G7": "an alias joins an output and an input of one type; each output and each input is in one alias at most",
+    "G8": "kernels of one name are identical, and no kernel has the name of an operator in use",
+    "G9": (
+        "every symbol occurs in the shape of an input, of a kernel's or of the graph around it, or is derived, once and from "
+        "others before it, or one operator outside of kernels defines it, and is computed from nothing that is told it; no "
+        "symbol is a word of the text form; extents are not negative"
+    ),
+    "G10": "outputs have one name each, or none has one",
+}
+
+
+Types = tuple[TensorType, ...]
+Symbols = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What earlier calls found: good nodes, by the symbols that they may use, and what type rules inferred.
+
+    Nodes never change and rules are functions, so neither needs a second look. Attributes count as text.
+    """
+
+    nodes: Mapping[tuple[str, ...], Collection[Node]] = field(default_factory=dict[tuple[str, ...], Collection[Node]])
+    inferred: dict[tuple[Operator, Types, str], Types] = field(default_factory=dict[tuple[Operator, Types, str], Types])
+
+    def rule_of(self, node: Node) -> Types:
+        """The result types that the rule of a node's operator infers."""
+        operands = tuple([value.type for value in node.args])
+        key = (node.op, operands, node.attrs.text)
+        if key not in self.inferred:
+            self.inferred[key] = node.op.infer(operands, node.attrs)
+        return self.inferred[key]
+
+
+def verify(graph: Graph, checked: Checked | None = None) -> Checked:
+    """Raises :class:`VerifyError` with the number of the first broken invariant.
+
+    Returns what it found. A later call that is given it looks only at the nodes that are new since.
+    """
+    checked = checked or Checked()
+    for number, message in broken(graph, checked):
+        raise VerifyError(number, f"{message} in graph {graph.name!r} ({INVARIANTS[number]})")
+    found: dict[tuple[str, ...], set[Node]] = {}
+    for part, known in _with_bodies(graph):
+        found.setdefault(known, set()).update(part.nodes)
+    return Checked(found, checked.inferred)
+
+
+def broken(graph: Graph, checked: Checked | None = None, around: Symbols = ()) -> Iterator[tuple[str, str]]:
+    """All broken invariants with what breaks them; the bodies of fused nodes are included.
+
+    ``around`` are the symbols of the graph that a body stands in: a kernel is told those that its operands do not tell.
+    """
+    checked = checked or Checked()
+    known = _known_symbols(graph, around)
+    good = checked.nodes.get(known, ())
+    nodes = [node for node in graph.nodes if node not in good]
+    yield from _inputs(graph)
+    yield from _references(graph, nodes)
+    for node in nodes:
+        yield from _types(node, checked)
+        yield from _content(node)
+        yield from _body(node, checked, known)
+    yield from _aliases(graph)
+    if graph.results and len(graph.results) != len(graph.outputs):
+        yield "G10", f"{len(graph.results)} names of {len(graph.outputs)} outputs"
+    yield from _kernel_names(graph)
+    yield from _symbols(nodes, known)
+    yield from _derived(graph)
+    yield from _definitions(graph)
+
+
+def _with_bodies(graph: Graph, around: Symbols = ()) -> Iterator[tuple[Graph, Symbols]]:
+    """The graph and the bodies inside, each with the symbols that it may use."""
+    known = _known_symbols(graph, around)
+    yield graph, known
+    for node in graph.nodes:
+        if node.body is not None:
+            yield from _with_bodies(node.body, known)
+
+
+def _known_symbols(graph: Graph, around: Symbols) -> Symbols:
+    own = symbols_of(dim for value in graph.inputs for dim in value.type.shape)
+    known = {*own, *around, *(entry.name for entry in graph.derived)}
+    known.update(name for node in graph.operators for name in defined_by(node))
+    return tuple(sorted(known)) if len(known) > len(own) else own
+
+
+def _inputs(graph: Graph) -> Iterator[tuple[str, str]]:
+    for value in graph.inputs:
+        if value.node.op is not PARAMETER or value.index != 0:
+            yield "G1", f"input {value.node.name} is a result of {value.op.name}"
+    for name in _repeated(value.node.name for value in graph.inputs):
+        yield "G1", f"two inputs are named {name!r}"
+    given = {value.node for value in graph.inputs}
+    for node in graph.nodes:
+        if node.op is PARAMETER and node not in given:
+            yield "G2", f"parameter {node.name} is used but is no input"
+
+
+def _references(graph: Graph, nodes: Sequence[Node]) -> Iterator[tuple[str, str]]:
+    for node in nodes:
+        for value in node.args:
+            yield from _reference(value, "operand of ", node.name)
+    for value in graph.outputs:
+        yield from _reference(value, "output")
+
+
+def _reference(value: Value, place: str, user: str = "") -> Iterator[tuple[str, str]]:
+    if not 0 <= value.index < len(value.node.types):
+        yield "G3", f"{place}{user} is result {value.index} of {value.node.name}, which has {len(value.node.types)}"
+
+
+def _types(node: Node, checked: Checked) -> Iterator[tuple[str, str]]:
+    if node.op in LEAVES or node.op is FUSED or any(value.index >= len(value.node.types) for value in node.args):
+        return
+    try:
+        inferred = checked.rule_of(node)
+    except TypeRuleError as error:
+        yield "G4", f"{node.name}: {error}"
+        return
+    if inferred != node.types:
+        yield "G4", f"{node.op.name} {node.name} has {_text(node.types)}, its rule gives {_text(inferred)}"
+
+
+def _content(node: Node) -> Iterator[tuple[str, str]]:
+    if (node.data is not None) != (node.op is CONSTANT):
+        yield "G5", f"{node.op.name} {node.name} {'has' if node.data is not None else 'lacks'} content"
+    elif node.data is not None and node.data.array is not None:
+        array = node.data.array
+        if (TensorType(tuple(array.shape), dtype(array.dtype), node.types[0].layout),) != node.types:
+            yield "G5", f"constant {node.name}: {_text(node.types)} has content {array.dtype}{list(array.shape)}"
+
+
+def _body(node: Node, checked: Checked, known: Symbols) -> Iterator[tuple[str, str]]:
+    if (node.body is not None) != (node.op is FUSED):
+        yield "G6", f"{node.op.name} {node.name} {'has' if node.body is not None else 'lacks'} a body"
+    if node.body is None:
+        return
+    operands, taken = tuple(value.type for value in node.args), tuple(value.type for value in node.body.inputs)
+    if operands != taken:
+        yield "G6", f"{node.name} has the operands {_text(operands)}, its body takes {_text(taken)}"
+    given = tuple(value.type for value in node.body.outputs if value.index < len(value.node.types))
+    if node.types != given:
+        yield "G6", f"{node.name} has {_text(node.types)}, its body gives {_text(given)}"
+    for inner in node.body.operators:
+        if defined_by(inner):
+            yield "G9", f"{inner.name} defines {', '.join(defined_by(inner))} in kernel {node.body.name!r}"
+    for number, message in broken(node.body, checked, known):
+        yield number, f"{message}, in kernel {node.body.name!r}"
+
+
+def _aliases(graph: Graph) -> Iterator[tuple[str, str]]:
+    for alias in graph.aliases:
+        if not (0 <= alias.output < len(graph.outputs) and 0 <= alias.input < len(graph.inputs)):
+            yield "G7", f"{alias} is out of range"
+        elif graph.outputs[alias.output].type != graph.inputs[alias.input].type:
+            yield "G7", f"{alias} joins {graph.outputs[alias.output].type} and {graph.inputs[alias.input].type}"
+    for output in _repeated(alias.output for alias in graph.aliases):
+        yield "G7", f"output {output} is in two aliases"
+    for position in _repeated(alias.input for alias in graph.aliases):
+        yield "G7", f"input {position} is in two aliases"
+
+
+def _kernel_names(graph: Graph) -> Iterator[tuple[str, str]]:
+    operators = {node.op.name for node in graph.nodes}
+    kernels: dict[str, Graph] = {}
+    for node in graph.nodes:
+        if node.body is None:
+            continue
+        if node.body.name in operators:
+            yield "G8", f"kernel {node.body.name!r} has the name of an operator"
+        found = difference(kernels.setdefault(node.body.name, node.body), node.body)
+        if found:
+            yield "G8", f"two kernels are named {node.body.name!r}: {found}"
+
+
+def _symbols(nodes: Sequence[Node], known: Collection[str]) -> Iterator[tuple[str, str]]:
+    for node in nodes:
+        for type_ in node.types:
+            for name in type_.symbols:
+                if name not in known or name in RESERVED:
+                    why = "is a reserved word" if name in RESERVED else "is in no input's shape"
+                    yield "G9", f"symbol {name} of {node.name}: {type_} {why}"
+            if any(isinstance(dim, int) and dim < 0 for dim in type_.shape):
+                yield "G9", f"{node.name}: {type_} has a negative extent"
+
+
+def _derived(graph: Graph) -> Iterator[tuple[str, str]]:
+    before = set(symbols_of(dim for value in graph.inputs for dim in value.type.shape))
+    for entry in graph.derived:
+        if entry.function not in FUNCTIONS or entry.name in before or not before.issuperset(entry.symbols):
+            yield "G9", f"{entry}: no function of what is known before it, or known before"
+        before.add(entry.name)
+
+
+def _definitions(graph: Graph) -> Iterator[tuple[str, str]]:
+    """What is wrong with the symbols that operators define."""
+    told = {name for value in graph.inputs for name in value.type.symbols}.union(entry.name for entry in graph.derived)
+    defined = [name for node in graph.operators for name in defined_by(node)]
+    for name in _repeated([*told, *defined]):
+        yield "G9", f"symbol {name} is defined twice"
+    if not defined:
+        return
+    before: dict[Node, frozenset[str]] = {}
+    for node in graph.nodes:
+        before[node] = frozenset[str]().union(*(before[value.node] | mentioned_by(value.node) for value in node.args))
+        for name in before[node].intersection(defined_by(node)):
+            yield "G9", f"{node.name} defines {name}, and is computed from what is told it"
+
+
+def _repeated(items: Iterable[object]) -> list[object]:
+    return [item for item, count in Counter(items).items() if count > 1]
+
+
+def _text(types: Iterable[TensorType]) -> str:
+    return f"({', '.join(map(str, types))})"

@@ -1,0 +1,6 @@
+"""Passes of loop nests, by what they are for.
+
+Rooms: ascend, common, cpu, gpu.
+
+Rooms: ascend, common, cpu, gpu.
+"""

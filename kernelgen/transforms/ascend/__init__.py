@@ -1,0 +1,4 @@
+"""Passes for Ascend's cores.
+
+Reading order: materialise_operands.
+"""

@@ -1,0 +1,185 @@
+"""Factors of products that are computed get arrays of their own, so that a matrix unit can take them from memory.
+
+    block i: for k: vector j:                      block i: vector k: a_f16[i, k] = cast<f16>(a[i, k])
+      y[i, j] += f32(f16(a[i, k])) * f32(b[k, j])  ->  block i: for k: vector j:
+                                                         y[i, j] += f32(a_f16[i, k]) * f32(b[k, j])
+
+A factor is taken out where it has half precision, loads one whole array element by element, and needs more than the load.
+Legal because the part stores nothing but its sums: every element has the same value wherever it is computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from kernelgen.nest.index import from_dim, substitute_in
+from kernelgen.nest.nodes import (
+    Accumulate,
+    Block,
+    Buffer,
+    Call,
+    Expr,
+    For,
+    Index,
+    Let,
+    Load,
+    LoopKind,
+    Nest,
+    Num,
+    Ref,
+    Space,
+    Statement,
+    Store,
+    Var,
+)
+from kernelgen.nest.walk import loads, map_blocks, map_expression, statements
+from kernelgen.tensor.dims import Dim
+from kernelgen.tensor.dtypes import BFLOAT16, FLOAT16, FLOAT32
+from kernelgen.transforms.common.iteration_box import boxes, placed, whole_axes
+
+HALVES = (FLOAT16, BFLOAT16)
+
+
+@dataclass(frozen=True)
+class _Factor:
+    """A computed factor: its value, and the one load that it is made of."""
+
+    value: Expr
+    load: Load
+
+
+def round_factors(nest: Nest) -> Nest:
+    """The nest with an array in memory for every computed factor of half precision."""
+    taken = {buffer.name for buffer in nest.buffers}
+    parts: list[Statement] = []
+    made: list[Buffer] = []
+    for part in nest.body.statements:
+        for factor in _factors(part):
+            buffer = _array(factor, taken)
+            taken.add(buffer.name)
+            made.append(buffer)
+            parts.append(_computed(factor, buffer))
+            part = _taken_out(part, factor, buffer)
+        parts.append(part)
+    if not made:
+        return nest
+    return replace(nest, buffers=(*nest.buffers, *made), body=Block(tuple(parts)))
+
+
+def _factors(part: Statement) -> list[_Factor]:
+    """The computed factors of a part that is nothing but a sum of products."""
+    found = [one for one in placed(part) if not isinstance(one.statement, Let)]
+    last = found[-1] if found else None
+    kinds = [type(one.statement) for one in found]
+    if last is None or kinds != [Store, Accumulate] or not isinstance(last.statement, Accumulate):
+        return []
+    axes = boxes(last.loops)
+    value = last.statement.value
+    if axes is None or last.statement.function != "add" or not isinstance(value, Call) or value.function != "mul":
+        return []
+    bound = _bound(part)
+    factors = [_computed_half(arg, bound, axes) for arg in value.args]
+    return [] if any(not one for one in factors) else [one for one in factors if isinstance(one, _Factor)]
+
+
+def _bound(part: Statement) -> dict[str, Expr]:
+    return {one.name: one.value for one in statements(part) if isinstance(one, Let)}
+
+
+def _computed_half(expr: Expr, bound: Mapping[str, Expr], axes: Mapping[str, Index]) -> _Factor | bool:
+    """A factor that is to be taken out; True where it is a load already, False where it is no factor of half precision."""
+    expr = _written_out(expr, bound)
+    if not isinstance(expr, Call) or (expr.function, expr.dtype) != ("cast", FLOAT32):
+        return False
+    value = expr.args[0]
+    if value.dtype not in HALVES:
+        return False
+    if isinstance(value, Load):
+        return True
+    found = set(loads(value))
+    if len(found) != 1:
+        return False
+    load = found.pop()
+    names = whole_axes(load.index, axes)
+    plain = names is not None and len(names) == len(load.index) > 1
+    covered = plain and [axes[name] for name in names or ()] == [from_dim(dim) for dim in load.buffer.shape]
+    return _Factor(value, load) if covered else False
+
+
+def _written_out(expr: Expr, bound: Mapping[str, Expr]) -> Expr:
+    def value(each: Expr) -> Expr:
+        return _written_out(bound[each.name], bound) if isinstance(each, Ref) and each.name in bound else each
+
+    return map_expression(expr, value)
+
+
+def _array(factor: _Factor, taken: set[str]) -> Buffer:
+    name = f"{factor.load.buffer.name}_{factor.value.dtype.short}"
+    while name in taken:
+        name += "_"
+    return Buffer(name, factor.value.dtype, factor.load.buffer.shape, Space.WORKSPACE)
+
+
+def _computed(factor: _Factor, buffer: Buffer) -> For:
+    """The loops that fill the array."""
+    names = [f"f{dim}" for dim in range(len(buffer.shape))]
+    index: tuple[Index, ...] = tuple(Var(name) for name in names)
+    renamed = {at.name: Var(name) for at, name in zip(factor.load.index, names, strict=True) if isinstance(at, Var)}
+    body: Statement = Store(buffer, index, substitute_in(factor.value, renamed))
+    for dim in reversed(range(len(names))):
+        body = _loop(names[dim], buffer.shape[dim], body, dim, len(names))
+    if not isinstance(body, For):
+        raise AssertionError("an array of two axes or more")
+    return body
+
+
+def _loop(name: str, extent: Dim, body: Statement, dim: int, rank: int) -> For:
+    kind = LoopKind.BLOCK if dim == 0 else LoopKind.VECTOR if dim == rank - 1 else LoopKind.SERIAL
+    return For(name, Num(0), from_dim(extent), Block((body,)), kind)
+
+
+def _taken_out(part: Statement, factor: _Factor, buffer: Buffer) -> Statement:
+    """The part with loads in place of the factor, without the bindings that nothing names any more."""
+    bound = _bound(part)
+    load = Load(buffer, factor.load.index)
+
+    def taken(expr: Expr) -> Expr:
+        return load if _written_out(expr, bound) == factor.value else expr
+
+    def edited(one: Statement) -> Statement:
+        return replace(one, value=map_expression(one.value, taken)) if isinstance(one, Accumulate) else one
+
+    def block(root: Block) -> Block:
+        return Block(tuple(edited(one) for one in root.statements))
+
+    whole = map_blocks(Block((part,)), block)
+    return _without_dead(whole).statements[0]
+
+
+def _without_dead(root: Block) -> Block:
+    named: set[str] = set()
+    values = [one.value for one in statements(root) if isinstance(one, Store | Accumulate)]
+    bound = _bound(root)
+    while values:
+        for name in _refs(values.pop()):
+            if name not in named:
+                named.add(name)
+                values.append(bound[name])
+
+    def block(inner: Block) -> Block:
+        return Block(tuple(one for one in inner.statements if not isinstance(one, Let) or one.name in named))
+
+    return map_blocks(root, block)
+
+
+def _refs(expr: Expr) -> list[str]:
+    found: list[str] = []
+
+    def note(each: Expr) -> Expr:
+        if isinstance(each, Ref):
+            found.append(each.name)
+        return each
+
+    map_expression(expr, note)
+    return found

@@ -1,0 +1,162 @@
+"""Shrinks temporaries to what is alive at a time, and makes the small ones local.
+
+    workspace e[M, N]                         parallel for i:
+    parallel for i:                             alloc e[N]
+      for j: e[i, j] = exp(x[i, j])     ->      for j: e[j] = exp(x[i, j])
+      for j: y[i, j] = e[i, j] / s[i]           for j: y[i, j] = e[j] / s
+
+Let B be the innermost block that holds all accesses of a temporary. A dim that all of them address by the variable of
+one loop around B needs one element only: every access of an iteration of that loop has the same index there, so no
+value passes between iterations. The temporary then belongs to an iteration of that loop and is allocated in B.
+Storage is decided here, after scheduling, because before it nobody knows which loops are shared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import takewhile
+
+from kernelgen.machines.device_features import Abilities
+from kernelgen.nest.nodes import (
+    Alloc,
+    Block,
+    Buffer,
+    For,
+    Grid,
+    If,
+    Index,
+    LoopKind,
+    Nest,
+    Space,
+    Statement,
+    Var,
+)
+from kernelgen.nest.walk import Moved, accesses_of, move
+from kernelgen.tensor.dims import Sym, product
+
+LOCAL_BYTES = 64 * 1024  # of one temporary on the stack of a thread
+PRIVATE_BYTES = 1024  # of one temporary of a GPU's thread, most of which would be in memory
+
+Room = Callable[["_Home"], int]
+
+
+def contract(nest: Nest) -> Nest:
+    """The nest with each temporary that then fits a stack as small as its accesses allow."""
+    return _with_locals(nest, on_heap=False, room=lambda home: LOCAL_BYTES)
+
+
+def contract_shared(nest: Nest, device: Abilities) -> Nest:
+    """The same for what fits a block of threads: shared between them where thread loops use it, else one thread's own."""
+
+    def room_of_grid(home: _Home) -> int:
+        alone = any(loop.kind is LoopKind.THREAD for loop in home.loops)
+        return device.array_bytes if LoopKind.THREAD in home.inside and not alone else PRIVATE_BYTES
+
+    return _with_locals(nest, on_heap=False, room=room_of_grid)
+
+
+def contract_large(nest: Nest) -> Nest:
+    """The same for temporaries of any size, symbolic ones too: a target takes them from the heap.
+
+    Only worth it when dims are dropped; a temporary that keeps its full size is better allocated once, as a workspace.
+    """
+    return _with_locals(nest, on_heap=True, room=lambda home: LOCAL_BYTES)
+
+
+def _with_locals(nest: Nest, on_heap: bool, room: Room) -> Nest:
+    places = _Places()
+    places.enter(nest.body, (), ())
+    kept: list[Buffer] = []
+    locals_: dict[str, Moved] = {}
+    allocations: dict[Path, list[Buffer]] = {}
+    for buffer in nest.buffers:
+        home = places.home(buffer.name)
+        local = _local_form(buffer, home, on_heap, room(home)) if buffer.space is Space.WORKSPACE else None
+        if local is None:
+            kept.append(buffer)
+        else:
+            locals_[buffer.name] = local
+            allocations.setdefault(home.path, []).insert(0, local.buffer)
+    body = _allocate(move(nest.body, locals_), (), allocations) if locals_ else nest.body
+    return replace(nest, buffers=tuple(kept), body=body)
+
+
+Path = tuple[int, ...]
+"""The way to a block: the positions of the loops and guards that lead there."""
+
+
+@dataclass(frozen=True)
+class _Home:
+    """The innermost block that holds all accesses: the way to it, the loops around it, the kinds of those inside it."""
+
+    path: Path
+    loops: tuple[For, ...]
+    inside: frozenset[LoopKind]
+    indices: tuple[tuple[Index, ...], ...]
+
+
+@dataclass(frozen=True)
+class _Places:
+    """Where everything is: found in one walk, for all buffers."""
+
+    loops: dict[Path, tuple[For, ...]] = field(default_factory=dict)
+    accesses: dict[str, list[tuple[Path, tuple[Index, ...]]]] = field(default_factory=dict)
+    inside: dict[Path, set[LoopKind]] = field(default_factory=dict)
+
+    def enter(self, block: Block, path: Path, loops: tuple[For, ...]) -> None:
+        self.loops[path] = loops
+        kinds = self.inside.setdefault(path, set())
+        for k, part in enumerate(block.statements):
+            below = (*path, k)
+            if isinstance(part, For):
+                self.enter(part.body, below, (*loops, part))
+                kinds |= {part.kind, *self.inside[below]}
+            elif isinstance(part, If | Block | Grid):
+                self.enter(part if isinstance(part, Block) else part.body, below, loops)
+                kinds |= self.inside[below] | ({LoopKind.BLOCK} if isinstance(part, Grid) else set())
+            else:
+                for buffer, index in accesses_of(part):
+                    self.accesses.setdefault(buffer.name, []).append((path, index))
+
+    def home(self, name: str) -> _Home:
+        found = self.accesses.get(name, [])
+        path = _common_start([path for path, _ in found])
+        return _Home(path, self.loops[path], frozenset(self.inside[path]), tuple(index for _, index in found))
+
+
+def _common_start(paths: Sequence[Path]) -> Path:
+    first, last = min(paths, default=()), max(paths, default=())
+    same = takewhile(lambda pair: pair[0] == pair[1], zip(first, last, strict=False))
+    return tuple(position for position, _ in same)
+
+
+def _local_form(buffer: Buffer, home: _Home, on_heap: bool, room: int) -> Moved | None:
+    """The local temporary without the dims that stay constant, and the dims that it keeps.
+
+    None when it is too large for its place or shared between parallel iterations.
+    """
+    variables = {Var(loop.var) for loop in home.loops}
+    dims: list[int] = []
+    for dim in range(len(buffer.shape)):
+        addressed = {index[dim] for index in home.indices}
+        if not (len(addressed) == 1 and addressed <= variables):
+            dims.append(dim)
+    shape = tuple(buffer.shape[dim] for dim in dims)
+    size = product(shape)
+    fits_stack = not isinstance(size, Sym) and size * buffer.dtype.itemsize <= room
+    if not fits_stack and not (on_heap and len(shape) < len(buffer.shape)):
+        return None
+    if home.inside & {LoopKind.PARALLEL, LoopKind.BLOCK}:
+        return None
+    return Moved(Buffer(buffer.name, buffer.dtype, shape, Space.LOCAL), tuple(dims))
+
+
+def _allocate(block: Block, path: Path, allocations: Mapping[Path, Sequence[Buffer]]) -> Block:
+    parts: list[Statement] = [Alloc(buffer) for buffer in allocations.get(path, ())]
+    for k, part in enumerate(block.statements):
+        if isinstance(part, For | If | Grid):
+            parts.append(replace(part, body=_allocate(part.body, (*path, k), allocations)))
+        else:
+            parts.append(_allocate(part, (*path, k), allocations) if isinstance(part, Block) else part)
+    return Block(tuple(parts))

@@ -1,0 +1,297 @@
+"""Packs what all row blocks of a matrix product read again into a panel: contiguous, small enough for the first cache.
+
+    for i in 0..M step 8:                          for k0 in 0..K step 256:
+      for k in 0..K:                                 alloc p[256, 32]
+        vector j in c..c + 32:                       for k in k0..k0 + 256:
+          y[i, j] += a[i, k] * f(b[k, j])    ->        vector j in 0..32: p[k - k0, j] = f(b[k, c + j])
+          y[i + 1, j] += ...                         for i in 0..M step 8:
+                                                       for k in k0..k0 + 256:
+                                                         vector j in 0..32: y[i, c + j] += a[i, k] * p[k - k0, j]
+
+Rows of ``b`` lie far apart: where they are read again and again, each is in another page and many fall into the same
+cache sets. What is computed from ``b`` alone, a cast or a prologue, is computed once instead of once for each block; what
+is computed from ``a`` alone is computed with vectors, into a strip of terms for each row of a block.
+The order of the loops is that of Goto and van de Geijn, "Anatomy of high-performance matrix multiplication" (2008): a
+panel stays in the caches of one core while the rows of the other operand stream past it.
+
+Legality. A panel holds values that do not depend on the row loop, in which nothing that they load is written. The row loop
+runs once for every piece of the sum: it only accumulates, into elements that belong to one of its iterations and are not
+read, and a reduction may take its terms in any order. Starting values are stored in a row loop of their own before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
+from math import prod
+
+from kernelgen.nest import index as ix
+from kernelgen.nest.nodes import (
+    Accumulate,
+    Alloc,
+    Block,
+    Buffer,
+    Call,
+    Expr,
+    For,
+    Index,
+    Let,
+    Load,
+    LoopKind,
+    Nest,
+    Num,
+    Ref,
+    Space,
+    Statement,
+    Store,
+    Var,
+)
+from kernelgen.nest.walk import loads, loads_of, map_blocks, map_expression, statements, stored_buffers
+from kernelgen.transforms.cpu.register_blocking import MAX_LENGTH, reduction_of
+
+MAX_PRODUCTS = 4
+"""In one nest: panels lie on the stack."""
+
+MAX_INNER = 1 << 10
+"""Elements of a panel for one term of the outermost sum."""
+
+LEAST_BLOCKS = 4
+"""Row blocks that make a panel worth its copy."""
+
+LEAST_TERMS = 8
+"""Of a sum whose operand is worth a panel."""
+
+MAX_NODES = 32
+"""Size of a term that is worth looking at; larger ones are rare."""
+
+STAGGER = 16
+"""Elements after each strip, so that equal places of strips fall into different cache sets."""
+
+
+def pack(nest: Nest, panel: int) -> Nest:
+    """The nest with such products packed into panels of so many bytes."""
+    numbers, room = count(), iter(range(MAX_PRODUCTS))
+    return replace(nest, body=map_blocks(nest.body, lambda block: _block(block, panel, numbers, room)))
+
+
+def _block(block: Block, panel: int, numbers: Iterator[int], room: Iterator[int]) -> Block:
+    parts: list[Statement] = []
+    for part in block.statements:
+        product = _product(part) if isinstance(part, For) else None
+        fits = product is not None and next(room, None) is not None
+        parts += product.packed(panel, numbers) if product and fits else [part]
+    return Block(tuple(parts))
+
+
+@dataclass(frozen=True)
+class _Product:
+    """``rows`` holds ``starts``, then ``sums`` around ``vector``, which accumulates ``terms`` (bindings are written out).
+
+    ``columns`` are the parts of terms that a panel holds, ``strips`` those that are computed for a row of a block.
+    """
+
+    rows: For
+    starts: tuple[Statement, ...]
+    sums: tuple[For, ...]
+    vector: For
+    terms: tuple[Accumulate, ...]
+    columns: tuple[Expr, ...]
+    strips: tuple[Expr, ...]
+
+    def packed(self, panel: int, numbers: Iterator[int]) -> list[Statement]:
+        """The loops over pieces of the sum; one piece alone keeps the starting values where they are."""
+        first, trips = self.sums[0], ix.subtract(self.sums[0].upper, self.sums[0].lower)
+        depth = self._depth(panel)
+        buffers = self._buffers(depth, numbers)
+        if isinstance(trips, Num) and trips.value <= depth:
+            return self._piece(self.sums, buffers, self.starts)
+        start = Var(f"{first.var}_piece")
+        end = ix.add(start, Num(depth))
+        if not isinstance(trips, Num) or trips.value % depth:
+            end = ix.minimum(end, first.upper)
+        piece = self._piece((replace(first, lower=start, upper=end), *self.sums[1:]), buffers, ())
+        begun = [replace(self.rows, body=Block(self.starts))] if self.starts else []
+        return [*begun, replace(first, var=start.name, step=depth, body=Block(tuple(piece)))]
+
+    def _depth(self, panel: int) -> int:
+        """Terms of the outermost sum in a piece: what the panels have room for, in pieces of about the same size."""
+        inner = prod(map(_trips, (*self.sums[1:], self.vector)))
+        most = max(1, panel // (sum(part.dtype.itemsize for part in self.columns) * inner))
+        trips = ix.subtract(self.sums[0].upper, self.sums[0].lower)
+        if not isinstance(trips, Num):
+            return most
+        return -(-trips.value // -(-trips.value // most))
+
+    def _buffers(self, depth: int, numbers: Iterator[int]) -> dict[Expr, Buffer]:
+        *inner, last = (depth, *map(_trips, self.sums[1:]))
+        shapes = {part: (*inner, last, _trips(self.vector)) for part in self.columns}
+        shapes |= {part: (*inner, last + STAGGER) for part in self.strips}
+        return {part: Buffer(f"panel{next(numbers)}", part.dtype, shape, Space.LOCAL) for part, shape in shapes.items()}
+
+    def _piece(
+        self, sums: tuple[For, ...], buffers: Mapping[Expr, Buffer], starts: tuple[Statement, ...]
+    ) -> list[Statement]:
+        """Panels for some terms of the sum, and the row loop over those terms."""
+        here = replace(self.vector, lower=Num(0), upper=Num(_trips(self.vector)))
+        at = {self.vector.var: ix.add(self.vector.lower, Var(self.vector.var))}
+        term = tuple(ix.subtract(Var(loop.var), loop.lower) for loop in sums)
+        place = (*term, Var(self.vector.var))
+        columns: list[Statement] = []
+        for part in self.columns:
+            copy = replace(here, body=Block((Store(buffers[part], place, ix.substitute_in(part, at)),)))
+            is_turned = any(_lies_along(load, sums[-1].var) for load in loads(part))
+            last = replace(sums[-1], kind=LoopKind.INTERLEAVE if is_turned else LoopKind.SERIAL)
+            columns += [Alloc(buffers[part]), _around((*sums[:-1], last), copy)]
+        strips = [Store(buffers[part], term, part) for part in self.strips]
+        if strips:
+            lanes = replace(sums[-1], kind=LoopKind.VECTOR, body=Block(tuple(strips)))
+            strips = [*(Alloc(store.buffer) for store in strips), _around(sums[:-1], lanes)]
+        body = Block(tuple(self._terms(buffers, place, at)))
+        rows = Block((*starts, *strips, _around(sums, replace(here, body=body))))
+        return [*columns, replace(self.rows, body=rows)]
+
+    def _terms(
+        self, buffers: Mapping[Expr, Buffer], place: tuple[Index, ...], at: Mapping[str, Index]
+    ) -> Iterator[Statement]:
+        """The accumulations of the vector loop, which now counts from 0, with parts read from where they lie."""
+        names = {part: f"{buffers[part].name}_here" for part in self.columns}
+        for part, name in names.items():
+            yield Let(name, Load(buffers[part], place))
+
+        def moved(expr: Expr) -> Expr:
+            if expr in names:
+                return Ref(names[expr], expr.dtype)
+            if expr in buffers:
+                return Load(buffers[expr], place[:-1])
+            if isinstance(expr, Call):
+                return replace(expr, args=tuple(map(moved, expr.args)))
+            return ix.substitute_in(expr, at)
+
+        for term in self.terms:
+            yield replace(term, index=tuple(ix.substitute(i, at) for i in term.index), value=moved(term.value))
+
+
+def _product(rows: For) -> _Product | None:
+    """The row loop as a product that is worth panels, else None."""
+    body = rows.body.statements
+    if rows.kind is not LoopKind.SERIAL or not body or not isinstance(body[-1], For):
+        return None
+    trips = ix.subtract(rows.upper, rows.lower)
+    if isinstance(trips, Num) and trips.value < LEAST_BLOCKS * rows.step:
+        return None
+    found = reduction_of(body[-1])
+    if found is None or not _is_rectangle(rows, found) or _is_short(found[:-1]):
+        return None
+    sums, vector = found[:-1], found[-1]
+    terms = _written_out(vector.body)
+    by_data = any(True for term in terms for index in term.index for _ in ix.values(index))
+    if not terms or by_data or not _is_apart(rows, terms, body[:-1]):
+        return None
+    columns = _parts(terms, lambda part: _is_column(part, rows, vector))
+    strips = _parts(terms, lambda part: _is_strip(part, rows, sums[-1], vector))
+    return _Product(rows, body[:-1], sums, vector, terms, columns, strips) if columns else None
+
+
+def _is_rectangle(rows: For, found: Sequence[For]) -> bool:
+    """Bounds depend on none of the loops, inner sums and columns have known lengths, loops hold nothing between them."""
+    names = {rows.var, *(loop.var for loop in found)}
+    if any(names & (ix.variables(loop.lower) | ix.variables(loop.upper)) for loop in found):
+        return False
+    if any(len(loop.body.statements) != 1 or loop.step != 1 for loop in found[:-1]):
+        return False
+    lengths = [ix.subtract(loop.upper, loop.lower) for loop in found[1:]]
+    known = [length.value for length in lengths if isinstance(length, Num)]
+    return len(known) == len(lengths) and 0 < known[-1] <= MAX_LENGTH and 0 < prod(known) <= MAX_INNER
+
+
+def _is_short(sums: Sequence[For]) -> bool:
+    lengths = [ix.subtract(loop.upper, loop.lower) for loop in sums]
+    known = [length.value for length in lengths if isinstance(length, Num)]
+    return len(known) == len(lengths) and prod(known) < LEAST_TERMS
+
+
+def _written_out(body: Block) -> tuple[Accumulate, ...]:
+    """The accumulations with bindings replaced by their values; none where a term is large, or data decides a place."""
+    values: dict[str, Expr] = {}
+    terms: list[Accumulate] = []
+    for part in body.statements:
+        if not isinstance(part, Let | Accumulate):
+            return ()
+        value = map_expression(part.value, lambda each: values.get(each.name, each) if isinstance(each, Ref) else each)
+        by_data = any(True for load in loads(value) for i in load.index for _ in ix.values(i))
+        if by_data or _size(value) > MAX_NODES:
+            return ()
+        if isinstance(part, Let):
+            values[part.name] = value
+        else:
+            terms.append(replace(part, value=value))
+    return tuple(terms)
+
+
+def _is_apart(rows: For, terms: Sequence[Accumulate], starts: Sequence[Statement]) -> bool:
+    """Every element belongs to one iteration of the row loop, and nothing that is written there is loaded."""
+    written = stored_buffers(rows)
+    if any(load.buffer.name in written for part in statements(rows) for load in loads_of(part)):
+        return False
+    begun = [part for start in starts for part in statements(start)]
+    stored = [part for part in begun if isinstance(part, Store)]
+    if not all(isinstance(part, Store | For | Block) for part in begun):
+        return False
+    return all(any(_is_row(i, rows) for i in part.index) for part in (*terms, *stored))
+
+
+def _is_row(index: Index, rows: For) -> bool:
+    """Whether it is ``row + c`` with ``0 <= c < step``."""
+    distance = ix.substitute(index, {rows.var: Num(0)})
+    return ix.stride(index, rows.var) == 1 and isinstance(distance, Num) and 0 <= distance.value < rows.step
+
+
+def _parts(terms: Sequence[Accumulate], fits: Callable[[Expr], bool]) -> tuple[Expr, ...]:
+    """The largest parts of terms that fit, without repetition: unrolled rows use the same ones."""
+    waiting: list[Expr] = [term.value for term in reversed(terms)]
+    found: dict[Expr, None] = {}
+    while waiting:
+        each = waiting.pop()
+        if fits(each):
+            found[each] = None
+        elif isinstance(each, Call):
+            waiting.extend(reversed(each.args))
+    return tuple(found)
+
+
+def _is_column(part: Expr, rows: For, vector: For) -> bool:
+    """It is the same for all rows."""
+    moving = ix.variables_in(part)
+    return vector.var in moving and rows.var not in moving and any(True for _ in loads(part))
+
+
+def _is_strip(part: Expr, rows: For, along: For, vector: For) -> bool:
+    """It is computed, is the same for all columns, and lies along the innermost sum."""
+    moving = ix.variables_in(part)
+    if not isinstance(part, Call) or vector.var in moving or rows.var not in moving:
+        return False
+    found = list(loads(part))
+    return bool(found) and all(_lies_along(load, along.var) for load in found)
+
+
+def _lies_along(load: Load, name: str) -> bool:
+    """Whether neighbours in memory are neighbours in the loop."""
+    steps = [ix.stride(i, name) for i in load.index]
+    return steps[-1:] == [1] and not any(steps[:-1])
+
+
+def _size(expr: Expr) -> int:
+    return 1 + sum(map(_size, expr.args)) if isinstance(expr, Call) else 1
+
+
+def _trips(loop: For) -> int:
+    trips = ix.subtract(loop.upper, loop.lower)
+    assert isinstance(trips, Num)
+    return trips.value
+
+
+def _around(loops: Sequence[For], inner: For) -> For:
+    for loop in reversed(loops):
+        inner = replace(loop, body=Block((inner,)))
+    return inner

@@ -1,0 +1,147 @@
+"""Keeps a block of results in locals while a reduction runs, so that a target can hold them in registers.
+
+    for k:                                      alloc r0[8]; r0[0..8] = 0; ...
+      vector for j in c..c + 8:                 for k:
+        s[i, j] += a[i, k] * b[k, j]              vector for j in 0..8:
+        s[i + 1, j] += ...                ->        r0[j] += a[i, k] * b[k, c + j]
+                                                    r1[j] += ...
+                                                vector for j in 0..8: s[i, c + j] += r0[j]
+                                                ...
+
+Legality: the loops touch the buffer in no other way, every target stays where it is while they run, and a reduction may
+take its terms in any order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import count
+
+from kernelgen.nest.index import add, substitute, substitute_in, subtract, values, variables
+from kernelgen.nest.nodes import (
+    Accumulate,
+    Alloc,
+    Block,
+    Buffer,
+    For,
+    If,
+    Index,
+    Let,
+    Load,
+    LoopKind,
+    Nest,
+    Num,
+    Space,
+    Statement,
+    Store,
+    Var,
+)
+from kernelgen.nest.walk import loads_of, statements
+from kernelgen.transforms.common.initialize_reductions import neutral_element
+
+MAX_LENGTH = 64
+"""Elements of one vector loop's results; more would not fit registers."""
+
+Target = tuple[Buffer, tuple[Index, ...], str]
+
+
+def registers(nest: Nest) -> Nest:
+    """The nest with such results in locals."""
+    counter = count()
+    return replace(nest, body=_block(nest.body, counter))
+
+
+def _block(block: Block, counter: Iterator[int]) -> Block:
+    """Outer loops first: a reduction over several loops is held around all of them."""
+    parts: list[Statement] = []
+    for part in block.statements:
+        if isinstance(part, For | If):
+            held = _held(part, counter) if isinstance(part, For) else None
+            parts += held or [replace(part, body=_block(part.body, counter))]
+        else:
+            parts.append(part)
+    return Block(tuple(parts))
+
+
+def _held(loop: For, counter: Iterator[int]) -> list[Statement] | None:
+    """The reduction between its locals and the update of its targets; None where that is impossible."""
+    around = reduction_of(loop)
+    if around is None:
+        return None
+    vector = around[-1]
+    targets = _targets(around[:-1], vector)
+    length = subtract(vector.upper, vector.lower)
+    if not targets or not isinstance(length, Num) or length.value > MAX_LENGTH:
+        return None
+    if not _only_these(loop, targets):
+        return None
+    locals_ = [Buffer(f"held{next(counter)}", buffer.dtype, (length.value,), Space.LOCAL) for buffer, _, _ in targets]
+    here = replace(vector, lower=Num(0), upper=length)
+    at = {vector.var: add(vector.lower, Var(vector.var))}
+    place = (Var(vector.var),)
+    starts: list[Statement] = []
+    ends: list[Statement] = []
+    for local, (buffer, index, function) in zip(locals_, targets, strict=True):
+        start = Store(local, place, neutral_element(function, local.dtype))
+        end = Accumulate(buffer, tuple(substitute(i, at) for i in index), function, Load(local, place))
+        starts += [Alloc(local), replace(here, body=Block((start,)))]
+        ends.append(replace(here, body=Block((end,))))
+    led = dict(zip(targets, locals_, strict=True))
+    body = Block(tuple(_moved(part, led, place, at) for part in vector.body.statements))
+    return [*starts, _around(around[:-1], replace(here, body=body)), *ends]
+
+
+def reduction_of(loop: For) -> tuple[For, ...] | None:
+    """Serial loops, each of bindings and one loop, down to a vector loop of bindings and accumulations."""
+    loops = [loop]
+    while loops[-1].kind is LoopKind.SERIAL:
+        inner = loops[-1].body.statements[-1] if loops[-1].body.statements else None
+        if not isinstance(inner, For) or not all(isinstance(s, Let) for s in loops[-1].body.statements[:-1]):
+            return None
+        loops.append(inner)
+    vector = loops[-1]
+    plain = vector.step == 1 and all(isinstance(s, Let | Accumulate) for s in vector.body.statements)
+    return tuple(loops) if len(loops) > 1 and vector.kind is LoopKind.VECTOR and plain else None
+
+
+def _targets(around: Sequence[For], vector: For) -> list[Target]:
+    """What the vector loop accumulates into, when no target moves while the loops around it run; else nothing."""
+    moving = {loop.var for loop in around}
+    if moving & (variables(vector.lower) | variables(vector.upper)):
+        return []
+    found: dict[Target, None] = {}
+    for part in vector.body.statements:
+        if isinstance(part, Accumulate):
+            names = {name for i in part.index for name in variables(i)}
+            by_data = any(True for i in part.index for _ in values(i))
+            if names & moving or vector.var not in names or by_data:
+                return []
+            found[part.buffer, part.index, part.function] = None
+    return list(found)
+
+
+def _only_these(loop: For, targets: Sequence[Target]) -> bool:
+    """The loops touch the buffers of the targets there alone, with one function each."""
+    names = {buffer.name for buffer, _, _ in targets}
+    if len({(buffer.name, index) for buffer, index, _ in targets}) < len(targets):
+        return False
+    return not any(
+        any(load.buffer.name in names for load in loads_of(part))
+        or (isinstance(part, Store) and part.buffer.name in names)
+        for part in statements(loop)
+    )
+
+
+def _moved(part: Statement, locals_: dict[Target, Buffer], place: tuple[Index, ...], at: dict[str, Index]) -> Statement:
+    """A statement of the vector loop, which now counts from 0, with its target in a local."""
+    if isinstance(part, Accumulate):
+        local = locals_[part.buffer, part.index, part.function]
+        return Accumulate(local, place, part.function, substitute_in(part.value, at))
+    return replace(part, value=substitute_in(part.value, at)) if isinstance(part, Let) else part
+
+
+def _around(loops: Sequence[For], inner: For) -> For:
+    for loop in reversed(loops):
+        inner = replace(loop, body=Block((*loop.body.statements[:-1], inner)))
+    return inner

@@ -1,0 +1,128 @@
+"""Takes several rows of a column reduction at once where their number is not known or divides badly.
+
+    for i in 0..N:                         for i in 0..N / 8 * 8 step 8:
+      vector for j:                          vector for j:
+        s[j] += x[i, j]            ->          s[j] += x[i, j]; s[j] += x[i + 1, j]; ... s[j] += x[i + 7, j]
+                                           for i in N / 8 * 8..N:
+                                             vector for j: s[j] += x[i, j]
+
+:func:`kernelgen.transforms.common.merge_accumulations.merge_accumulations` then adds the rows up in registers, so that the
+partial results are
+touched once for eight rows. Mapping does the same for rows whose number it can divide. A block of results that stays in
+locals is left alone: its sums keep the processor busy as they are, and each takes one instruction a term.
+Legality: the two loops together run the same instances, and the body only binds values and accumulates into buffers that
+it does not load, so that any order of instances is as good: a reduction promises that. Which is Allen and Kennedy's
+unroll-and-jam.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kernelgen.nest import index as ix
+from kernelgen.nest.nodes import (
+    Accumulate,
+    Block,
+    Expr,
+    For,
+    Index,
+    IndexValue,
+    Let,
+    Load,
+    LoopKind,
+    Nest,
+    Num,
+    Ref,
+    Space,
+    Statement,
+    Var,
+)
+from kernelgen.nest.walk import loads_of, map_blocks, map_expression
+
+MANY = 4
+"""Held results whose sums fill each other's latencies."""
+
+MAX_TERMS = 16
+"""Of one jammed body: where rows accumulate into several elements, fewer of them are taken at once."""
+
+
+def jam_rows(nest: Nest, rows: int) -> Nest:
+    """The nest with such loops taken apart, at most so many rows at once."""
+    return replace(nest, body=map_blocks(nest.body, lambda block: _block(block, rows)))
+
+
+def _block(block: Block, most: int) -> Block:
+    parts: list[Statement] = []
+    for part in block.statements:
+        columns = _columns(part, most)
+        if isinstance(part, For) and columns is not None:
+            parts += _jammed(part, columns, _count(columns, most))
+        else:
+            parts.append(part)
+    return Block(tuple(parts))
+
+
+def _columns(part: Statement, most: int) -> For | None:
+    """The vector loop of a loop over rows that may be taken apart, else None."""
+    if not isinstance(part, For) or part.kind is not LoopKind.SERIAL or part.step != 1:
+        return None
+    trips = ix.subtract(part.upper, part.lower)
+    body = part.body.statements
+    if len(body) != 1 or not isinstance(body[0], For) or body[0].kind is not LoopKind.VECTOR:
+        return None
+    columns = body[0]
+    if isinstance(trips, Num) and trips.value < 2 * _count(columns, most):
+        return None
+    is_rectangle = part.var not in ix.variables(columns.lower) | ix.variables(columns.upper)
+    return columns if is_rectangle and _only_accumulates(columns.body, part.var) else None
+
+
+def _only_accumulates(body: Block, row: str) -> bool:
+    """Bindings and accumulations alone, none into what is loaded and all into elements that the rows share."""
+    sums = [s for s in body.statements if isinstance(s, Accumulate)]
+    if len({s.buffer for s in sums if s.buffer.space is Space.LOCAL}) >= MANY:
+        return False
+    if not 0 < len(sums) <= MAX_TERMS // 2 or not all(isinstance(s, Let | Accumulate) for s in body.statements):
+        return False
+    loaded = {load.buffer.name for s in body.statements for load in loads_of(s)}
+    return all(
+        s.buffer.name not in loaded and not any(row in ix.variables(i) or ix.references(i) for i in s.index)
+        for s in sums
+    )
+
+
+def _count(columns: For, most: int) -> int:
+    """The rows to take at once."""
+    sums = sum(isinstance(part, Accumulate) for part in columns.body.statements)
+    return min(most, 1 << (MAX_TERMS // max(1, sums)).bit_length() >> 1)
+
+
+def _jammed(rows: For, columns: For, count: int) -> list[Statement]:
+    whole = ix.multiply(ix.floor_divide(ix.subtract(rows.upper, rows.lower), Num(count)), Num(count))
+    middle = ix.add(whole, rows.lower)
+    copies = [
+        s for number in range(count) for s in _row(columns.body, rows.var, ix.add(Var(rows.var), Num(number)), number)
+    ]
+    jammed = replace(rows, upper=middle, step=count, body=Block((replace(columns, body=Block(tuple(copies))),)))
+    rest = Block(tuple(_row(columns.body, rows.var, Var(rows.var), count)))
+    return [jammed, replace(rows, lower=middle, body=Block((replace(columns, body=rest),)))]
+
+
+def _row(body: Block, variable: str, place: Index, number: int) -> list[Statement]:
+    """The body at another row, its bindings named anew."""
+    suffix = f"_row{number}" if number else ""
+
+    def moved(expr: Expr) -> Expr:
+        if isinstance(expr, Ref) and expr.name in bound:
+            return replace(expr, name=expr.name + suffix)
+        return ix.substitute_in(expr, {variable: place}) if isinstance(expr, Load | IndexValue) else expr
+
+    bound = {s.name for s in body.statements if isinstance(s, Let)}
+    found: list[Statement] = []
+    for part in body.statements:
+        if isinstance(part, Let):
+            found.append(Let(part.name + suffix, map_expression(part.value, moved)))
+        elif isinstance(part, Accumulate):
+            index = tuple(ix.map_values(each, moved) for each in part.index)
+            found.append(replace(part, index=index, value=map_expression(part.value, moved)))
+    return found

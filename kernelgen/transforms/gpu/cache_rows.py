@@ -1,0 +1,352 @@
+"""Keeps rows that several thread loops read: those of known length in registers, others in shared memory where they fit.
+
+    grid { block i:                             grid where 4 * N <= limit { block i:
+      thread j: m max= x[i, j]                    alloc shared row[N]
+      thread j: y[i, j] = exp(x[i, j] - m)  ->    thread j: row[j] = x[i, j]; m max= x[i, j]
+                s += y[i, j]                      thread j: row[j] = exp(row[j] - m); s += row[j]
+      thread j: y[i, j] = y[i, j] / s             thread j: y[i, j] = row[j] / s
+                                                grid where limit < 4 * N { as it was
+
+The array of a row of known length is local: :mod:`places` deals it to the threads. Of others nobody knows how many elements
+a thread would have, but a launch knows how long they are: it is one of two.
+
+Legality. All thread loops of a row deal alike, and each access of the row has the loop's variable in one dim and what the
+block decides in the others: an element is touched by one thread, in one iteration of each loop. The row is filled where
+its element is first loaded or stored, in every iteration. An output's last store stays; nothing loads the element behind
+it, and no other thread did before. Two rows share memory where in each iteration the one is dead when the other is filled.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from kernelgen.machines.device_features import Abilities
+from kernelgen.nest import index as ix
+from kernelgen.nest.nodes import (
+    Accumulate,
+    Alloc,
+    Block,
+    Buffer,
+    Compare,
+    Expr,
+    For,
+    Grid,
+    Index,
+    Let,
+    Load,
+    Nest,
+    Num,
+    Ref,
+    Space,
+    Statement,
+    Store,
+    Var,
+)
+from kernelgen.nest.walk import Moved, accesses_by_buffer, accesses_of, map_blocks, map_expressions, move, statements
+from kernelgen.tensor.dims import Shape, product
+from kernelgen.transforms.gpu.assign_memory_spaces import UNROLLED
+from kernelgen.transforms.gpu.delinearise import block_loops
+from kernelgen.transforms.gpu.thread_ownership import Chain, chain_at, is_thread_loop
+
+REGISTER_BYTES = 128
+"""Of the rows of a thread: a quarter of what it may have, as what is computed of them lives beside them."""
+
+ALIGNMENT = 16
+LONG = "_long"
+
+
+def rows(nest: Nest, device: Abilities) -> Nest:
+    """The nest, cut into grids, with such rows, and a second form of each grid that has some of unknown length."""
+    users = Counter(name for part in nest.body.statements for name in accesses_by_buffer(part))
+    several = {name for name, count in users.items() if count > 1}
+    parts: list[Statement] = []
+    for part in nest.body.statements:
+        parts += _forms(part, several, device.array_bytes) if isinstance(part, Grid) else [part]
+    body = Block(tuple(parts))
+    used = accesses_by_buffer(body)
+    buffers = tuple(b for b in nest.buffers if b.space is not Space.WORKSPACE or b.name in used)
+    return replace(nest, buffers=buffers, body=body)
+
+
+def _forms(grid: Grid, elsewhere: set[str], limit: int) -> list[Grid]:
+    """The grid with all rows and the one without those of unknown length, or one; several grids use ``elsewhere``."""
+    loops, inner = block_loops(grid.body)
+    known = list(_few(_held(inner, elsewhere, is_known=True)))
+    inner, _ = _led(inner, known, Space.LOCAL)
+    held = list(_held(inner, elsewhere, is_known=False))
+    long = replace(grid, body=_within(loops, inner))
+    if not held:
+        return [long]
+    inner, made = _led(inner, held, Space.SHARED)
+    total: Index = Num(0)
+    for buffer in made:
+        total = ix.add(total, padded_bytes(buffer))
+    fits, exceeds = Compare("<=", total, Num(limit)), Compare("<", Num(limit), total)
+    short = replace(grid, body=_within(loops, inner), when=(fits,))
+    return [short, replace(_renamed(long), name=f"{grid.name}{LONG}", when=(exceeds,))]
+
+
+def _within(loops: Sequence[For], body: Block) -> Block:
+    for loop in reversed(loops):
+        body = Block((replace(loop, body=body),))
+    return body
+
+
+def _held(inner: Block, elsewhere: set[str], is_known: bool) -> Iterator[_Row]:
+    """The rows of a block, of thread loops whose length is known or not."""
+    for chains in _alike(inner):
+        if isinstance(chains[0].length, Num) == is_known:
+            yield from _rows_of(inner, chains, elsewhere)
+
+
+def _few(rows: Iterable[_Row]) -> Iterator[_Row]:
+    """As many rows of known length as registers hold."""
+    left = REGISTER_BYTES
+    for row in rows:
+        chain = row.chains[0]
+        length = chain.length
+        assert isinstance(length, Num)
+        share = -(-length.value // chain.threads)
+        left -= share * row.buffer.dtype.itemsize
+        if left >= 0 and share <= UNROLLED:
+            yield row
+
+
+def _led(inner: Block, held: Sequence[_Row], space: Space) -> tuple[Block, list[Buffer]]:
+    """The block with these rows, and their arrays."""
+    stored = _stored(held, space)
+    made = list(dict.fromkeys(stored.values()))
+    return Block((*map(Alloc, made), *_Leader(held, stored).block(inner).statements)), made
+
+
+def padded_bytes(buffer: Buffer) -> Index:
+    """The bytes of an array, rounded up to where the next one may start."""
+    size = ix.multiply(ix.from_dim(product(buffer.shape)), Num(buffer.dtype.itemsize))
+    return ix.multiply(ix.floor_divide(ix.add(size, Num(ALIGNMENT - 1)), Num(ALIGNMENT)), Num(ALIGNMENT))
+
+
+# ---------------------------------------------------------------- which rows
+
+
+Point = tuple[int, int]
+"""A statement that the iterations of a thread loop run: which loop, which statement."""
+
+
+@dataclass(frozen=True)
+class _Access:
+    """An access in an iteration; ``plain`` where every iteration makes it, and it is all that its statement loads or stores."""
+
+    buffer: Buffer
+    index: tuple[Index, ...]
+    point: Point
+    dims: tuple[int, ...] | None
+    writes: bool
+    plain: bool
+    sums: bool
+
+
+@dataclass(frozen=True)
+class _Row:
+    """The accesses of a buffer that go to a row, in order; ``fill`` loads the element first, where a load comes first."""
+
+    chains: Sequence[Chain]
+    buffer: Buffer
+    key: tuple[Index, ...]
+    shape: Shape
+    first: Point
+    last: Point
+    fill: Point | None
+    kept: Point | None
+    """The store that stays where it is."""
+
+
+def _alike(inner: Block) -> list[list[Chain]]:
+    """The thread loops of a block that deal alike and are counted from 0."""
+    found: dict[tuple[object, ...], list[Chain]] = {}
+    for part in inner.statements:
+        if is_thread_loop(part):
+            chain = chain_at(part)
+            if all(loop.lower == Num(0) for loop in chain.loops):
+                found.setdefault(chain.deal, []).append(chain)
+    return [chains for chains in found.values() if len(chains) > 1]
+
+
+def _rows_of(inner: Block, chains: Sequence[Chain], elsewhere: set[str]) -> Iterator[_Row]:
+    own = [access for number, chain in enumerate(chains) for access in _accesses(number, chain)]
+    heads = {id(chain.loops[0]) for chain in chains}
+    around = [part for part in inner.statements if id(part) not in heads]
+    outside = {buffer.name for part in around for s in statements(part) for buffer, _ in accesses_of(s)}
+    written = {access.buffer.name for access in own if access.writes}
+    groups: dict[tuple[str, tuple[Index, ...]], list[_Access]] = {}
+    for access in own:
+        groups.setdefault((access.buffer.name, access.index), []).append(access)
+    for (name, key), found in groups.items():
+        alone = all(access in found for access in own if access.buffer.name == name) and name not in outside
+        if found[0].buffer.space in (Space.PRIVATE, Space.SHARED, Space.LOCAL) or (name in written and not alone):
+            continue
+        row = _row(chains, key, found, elsewhere)
+        if row is not None:
+            yield row
+
+
+def _row(chains: Sequence[Chain], key: tuple[Index, ...], found: list[_Access], elsewhere: set[str]) -> _Row | None:
+    """The row of these accesses, if they are such ones and a load is saved."""
+    buffer, first, last, dims = found[0].buffer, found[0], found[-1], found[0].dims
+    stores = [access for access in found if access.writes]
+    stays = bool(stores) and (buffer.space is not Space.WORKSPACE or buffer.name in elsewhere)
+    loads = len(found) - len(stores) - (0 if first.writes else 1)
+    if any(access.sums for access in found):
+        return None
+    if dims is None or not first.plain or loads < 1:
+        return None
+    if stays and not (last.writes and last.plain):
+        return None
+    shape = tuple(buffer.shape[dim] for dim in dims)
+    end = found[-2] if stays else last
+    fill, kept = (None if first.writes else first.point), (last.point if stays else None)
+    return _Row(chains, buffer, key, shape, first.point, end.point, fill, kept)
+
+
+def _accesses(number: int, chain: Chain) -> Iterator[_Access]:
+    """What an iteration touches, in textual order; loop variables go by their place in the chain."""
+    places = _places(chain)
+    for position, part in enumerate(chain.body.statements):
+        for inner in statements(part):
+            touched = list(accesses_of(inner))
+            for k, (buffer, index) in enumerate(touched):
+                writes = isinstance(inner, Store | Accumulate) and k == len(touched) - 1
+                whole = isinstance(inner, Store) if writes else isinstance(inner, Let) and isinstance(inner.value, Load)
+                dims = chain.owned_dims(index)
+                named = tuple(ix.substitute(i, places) for i in index)
+                yield _Access(
+                    buffer, named, (number, position), dims, writes, inner is part and whole, writes and not whole
+                )
+
+
+def _places(chain: Chain) -> Mapping[str, Index]:
+    return {loop.var: Var(f"#{place}") for place, loop in enumerate(chain.loops)}
+
+
+def _stored(held: Sequence[_Row], space: Space) -> dict[int, Buffer]:
+    """The array of each row, by its position; a later row takes the memory of one that is dead by then."""
+    found: dict[int, Buffer] = {}
+    ends: dict[Buffer, tuple[int, Point]] = {}
+    for position, row in sorted(enumerate(held), key=lambda pair: pair[1].first):
+        chains = id(row.chains)
+        free = (
+            buffer
+            for buffer, (other, end) in ends.items()
+            if (buffer.dtype, buffer.shape, other) == (row.buffer.dtype, row.shape, chains) and end <= row.first
+        )
+        place = next(free, None) or Buffer(f"{row.buffer.name}_row{position}", row.buffer.dtype, row.shape, space)
+        ends[place] = (chains, row.last)
+        found[position] = place
+    return found
+
+
+# ---------------------------------------------------------------- the grid with rows
+
+
+@dataclass(frozen=True)
+class _Leader:
+    """Leads the accesses of rows to their arrays."""
+
+    held: Sequence[_Row]
+    stored: Mapping[int, Buffer]
+
+    def block(self, inner: Block) -> Block:
+        """What a block of threads runs."""
+        return Block(tuple(self.loop(part) if is_thread_loop(part) else part for part in inner.statements))
+
+    def loop(self, loop: For) -> For:
+        """A thread loop, with the accesses of its rows led to them."""
+        own: dict[tuple[str, tuple[Index, ...]], tuple[_Row, Buffer]] = {}
+        number = 0
+        for position, row in enumerate(self.held):
+            for k, chain in enumerate(row.chains):
+                if chain.loops[0] is loop:
+                    own[row.buffer.name, row.key] = (row, self.stored[position])
+                    number = k
+        return _Iteration(chain_at(loop), number, own).loop if own else loop
+
+
+@dataclass(frozen=True)
+class _Iteration:
+    """The iteration of a chain, the ``number``-th of those that deal alike, and its rows by what addresses them."""
+
+    chain: Chain
+    number: int
+    rows: Mapping[tuple[str, tuple[Index, ...]], tuple[_Row, Buffer]]
+
+    @property
+    def loop(self) -> For:
+        """The loop with the iteration led."""
+        parts: list[Statement] = []
+        for position, part in enumerate(self.chain.body.statements):
+            point = (self.number, position)
+            parts.append(self.led(part, point))
+            filled = [place for row, place in self.rows.values() if row.fill == point]
+            if isinstance(part, Let):
+                parts += [Store(place, self.place, Ref(part.name, part.value.dtype)) for place in filled]
+        body = Block(tuple(parts))
+        for loop in reversed(self.chain.loops):
+            body = Block((replace(loop, body=body),))
+        (found,) = body.statements
+        assert isinstance(found, For)
+        return found
+
+    @property
+    def place(self) -> tuple[Index, ...]:
+        """Where the iteration's element is in each row."""
+        return tuple(Var(loop.var) for loop in self.chain.loops)
+
+    def row(self, buffer: Buffer, index: tuple[Index, ...]) -> tuple[_Row, Buffer] | None:
+        """The row that an access goes to."""
+        places = _places(self.chain)
+        return self.rows.get((buffer.name, tuple(ix.substitute(i, places) for i in index)))
+
+    def led(self, part: Statement, point: Point) -> Statement:
+        """A statement of the iteration."""
+
+        def load(expr: Expr) -> Expr:
+            found = self.row(expr.buffer, expr.index) if isinstance(expr, Load) else None
+            return Load(found[1], self.place) if found and found[0].fill != point else expr
+
+        def store(inner: Statement) -> Statement:
+            found = self.row(inner.buffer, inner.index) if isinstance(inner, Store) else None
+            if isinstance(inner, Store) and found and found[0].kept != point:
+                return replace(inner, buffer=found[1], index=self.place)
+            return inner
+
+        block = map_expressions(Block((part,)), load)
+        assert isinstance(block, Block)
+        (led,) = map_blocks(block, lambda each: Block(tuple(map(store, each.statements)))).statements
+        return led
+
+
+def _renamed(grid: Grid) -> Grid:
+    """The grid with names of its own for what it binds and allocates."""
+    names = {part.name for part in statements(grid) if isinstance(part, Let)}
+    buffers = [part.buffer for part in statements(grid) if isinstance(part, Alloc)]
+    moved = {
+        buffer.name: Moved(replace(buffer, name=buffer.name + LONG), tuple(range(len(buffer.shape))))
+        for buffer in buffers
+    }
+
+    def reference(expr: Expr) -> Expr:
+        return replace(expr, name=expr.name + LONG) if isinstance(expr, Ref) and expr.name in names else expr
+
+    def made(block: Block) -> Block:
+        return Block(tuple(_made(part, moved) for part in block.statements))
+
+    body = map_expressions(move(grid.body, moved), reference)
+    assert isinstance(body, Block)
+    return replace(grid, body=map_blocks(body, made))
+
+
+def _made(part: Statement, moved: Mapping[str, Moved]) -> Statement:
+    if isinstance(part, Let):
+        return replace(part, name=part.name + LONG)
+    return Alloc(moved[part.buffer.name].buffer) if isinstance(part, Alloc) else part

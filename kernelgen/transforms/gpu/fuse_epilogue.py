@@ -1,0 +1,184 @@
+"""Joins a product with what follows it element by element: bias, activation, residual, cast.
+
+    block i: block j: c[i, j] = 0; for k: c[i, j] += ...         block i: block j:
+    block i: block j: y[i, j] = tanh(c[i, j] + b[j])      ->       c[i, j] = 0; for k: c[i, j] += ...
+                                                                   y[i, j] = tanh(c[i, j] + b[j])
+
+Where the product's results are stored in squares, ``c[j / 16, i / 16, i mod 16, j mod 16]``, what follows has a loop for each
+dim of ``c``; its variables are then quotients and rests of the product's.
+
+Legality. Both nests run over the same rectangle, or there is a bijection between the two: the index at which the product
+stores. Every buffer that one of them writes and the other one touches is addressed in both by the loop variables, all of
+them, in the same way: so iteration x of the second nest depends on iteration x of the first one alone. Whether statements of
+the second one then belong to the same thread does not matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from kernelgen.nest import index as ix
+from kernelgen.nest.nodes import (
+    Accumulate,
+    Block,
+    Buffer,
+    For,
+    If,
+    Index,
+    IndexBinary,
+    IndexOp,
+    Let,
+    LoopKind,
+    Nest,
+    Num,
+    Space,
+    Statement,
+    Store,
+    Var,
+)
+from kernelgen.nest.walk import Moved, accesses_by_buffer, move, statements, stored_buffers
+from kernelgen.transforms.common.substitute import substituted_block
+
+
+def join_tails(nest: Nest) -> Nest:
+    """The nest, before it is cut into grids, with such nests in one."""
+    parts: list[Statement] = []
+    for part in nest.body.statements:
+        joined = _joined(parts[-1], part) if parts else None
+        parts[-1:] = [joined] if joined is not None else [*parts[-1:], part]
+    body = Block(tuple(parts))
+    moved = {name: place for part in parts for name, place in _laid_out(part, body, nest.buffers).items()}
+    buffers = tuple(moved[buffer.name].buffer if buffer.name in moved else buffer for buffer in nest.buffers)
+    return replace(nest, buffers=buffers, body=move(body, moved) if moved else body)
+
+
+def _laid_out(part: Statement, body: Block, buffers: Sequence[Buffer]) -> dict[str, Moved]:
+    """Temporaries in squares that one nest alone touches, laid out as its loops run: what follows may then drop them."""
+    if not isinstance(part, For):
+        return {}
+    (loops, inner), every = _block_loops(part), accesses_by_buffer(body)
+    shape = tuple(loop.upper.value for loop in loops if isinstance(loop.upper, Num))
+    own, found = accesses_by_buffer(inner), dict[str, Moved]()
+    for buffer in buffers:
+        places = {index for _, index in own.get(buffer.name, ())}
+        alone = buffer.space is Space.WORKSPACE and len(own.get(buffer.name, ())) == len(every.get(buffer.name, ()))
+        in_squares = [place for place in places if any(not isinstance(i, Var) for i in place) and _parts(place, loops)]
+        if alone and len(places) == len(in_squares) == 1 and len(shape) == len(loops):
+            found[buffer.name] = Moved(replace(buffer, shape=shape), (), tuple(Var(loop.var) for loop in loops))
+    return found
+
+
+def _joined(first: Statement, second: Statement) -> For | None:
+    """Both as one nest; None where they do not fit."""
+    if not isinstance(first, For) or not isinstance(second, For):
+        return None
+    loops, body = _block_loops(first)
+    others, tail = _block_loops(second)
+    if not _has_sum(body) or not _is_plain(tail):
+        return None
+    names = _same(loops, others) or _by_place(loops, others, body, tail)
+    if names is None:
+        return None
+    renamed = substituted_block(tail, names)
+    if not _meet_in_one_iteration(body, renamed, loops):
+        return None
+    return _around(loops, Block((*body.statements, *renamed.statements)))
+
+
+def _same(loops: Sequence[For], others: Sequence[For]) -> dict[str, Index] | None:
+    """The other loops' variables in terms of the first ones', where they run over the same rectangle in the same order."""
+    if [_bounds(loop) for loop in loops] != [_bounds(loop) for loop in others]:
+        return None
+    return {b.var: Var(a.var) for a, b in zip(loops, others, strict=True)}
+
+
+def _by_place(loops: Sequence[For], others: Sequence[For], first: Block, second: Block) -> dict[str, Index] | None:
+    """The same, where the first nest stores at a bijective place and the second one loads by its variables alone."""
+    after = accesses_by_buffer(second)
+    extents = {loop.var: loop.upper for loop in others if loop.lower == Num(0) and loop.step == 1}
+    for name in sorted(stored_buffers(first) & after.keys()):
+        place = next(index for _, index in accesses_by_buffer(first)[name])
+        read = next(index for _, index in after[name])
+        names = [i.name for i in read if isinstance(i, Var)]
+        if sorted(names) != sorted(extents) or len(names) != len(read) or len(extents) != len(others):
+            continue
+        if _parts(place, loops) == dict(zip(place, (extents[each] for each in names), strict=True)):
+            return dict(zip(names, place, strict=True))
+    return None
+
+
+def _parts(place: tuple[Index, ...], loops: Sequence[For]) -> dict[Index, Index] | None:
+    """The extents of the parts of a place that is a bijection of the loops' rectangle: variables, or quotient and rest."""
+    found: dict[Index, Index] = {}
+    for loop in loops:
+        own = [i for i in place if loop.var in ix.variables(i)]
+        if loop.lower != Num(0) or loop.step != 1:
+            return None
+        match own:
+            case [Var()]:
+                found[own[0]] = loop.upper
+            case [IndexBinary(op, Var(), Num(radix)), IndexBinary(other, Var(), Num(same))] if (
+                {op, other} == {IndexOp.DIV, IndexOp.MOD}
+                and radix == same
+                and isinstance(loop.upper, Num)
+                and loop.upper.value % radix == 0
+            ):
+                sizes = {IndexOp.DIV: Num(loop.upper.value // radix), IndexOp.MOD: Num(radix)}
+                found |= {own[0]: sizes[op], own[1]: sizes[other]}
+            case _:
+                return None
+    return found if found.keys() == set(place) else None
+
+
+def _block_loops(loop: For) -> tuple[list[For], Block]:
+    loops = [loop] if loop.kind is LoopKind.BLOCK else []
+    body = loop.body
+    while loops and len(body.statements) == 1 and isinstance(part := body.statements[0], For):
+        if part.kind is not LoopKind.BLOCK:
+            break
+        loops.append(part)
+        body = part.body
+    return loops, body
+
+
+def _has_sum(body: Block) -> bool:
+    """Whether it is a sum in a thread, perhaps with a tail already."""
+    loops = [part for part in statements(body) if isinstance(part, For)]
+    return any(isinstance(part, Accumulate) for part in statements(body)) and all(
+        loop.kind in (LoopKind.SERIAL, LoopKind.UNROLL) for loop in loops
+    ) and bool(loops)  # fmt: skip
+
+
+def _is_plain(body: Block) -> bool:
+    return all(isinstance(part, Let | Store | Accumulate | If | Block) for part in statements(body))
+
+
+def _bounds(loop: For) -> tuple[Index, Index, int]:
+    return loop.lower, loop.upper, loop.step
+
+
+def _meet_in_one_iteration(first: Block, second: Block, loops: Sequence[For]) -> bool:
+    """Whether what one writes and the other one touches is addressed alike, by all variables."""
+    written = stored_buffers(first) | stored_buffers(second)
+    before, after = accesses_by_buffer(first), accesses_by_buffer(second)
+    for name in sorted(written & before.keys() & after.keys()):
+        places = {index for _, index in (*before[name], *after[name])}
+        if len(places) != 1 or not all(_names_all(place, loops) for place in places):
+            return False
+    return bool(written & before.keys() & after.keys())
+
+
+def _names_all(place: tuple[Index, ...], loops: Sequence[For]) -> bool:
+    """Whether another iteration has another place."""
+    plain = {i.name for i in place if isinstance(i, Var)}
+    return plain >= {loop.var for loop in loops} or _parts(place, loops) is not None
+
+
+def _around(loops: list[For], body: Block) -> For:
+    found = body
+    for loop in reversed(loops):
+        found = Block((replace(loop, body=found),))
+    (only,) = found.statements
+    assert isinstance(only, For)
+    return only

@@ -1,0 +1,199 @@
+"""Shares a column's reduction among the rows of a block of threads.
+
+    block j in 0..N over threads              block of 32 columns, 32 x 8 threads
+      p = 0                                     place = bx * 32 + tx;  j = min(place, N - 1);  p = 0
+      for i in 0..M: p += x[i, j]      ->       for i in ty..M step 8: p += x[i, j]
+      y[j] = p                                  slices[ty, tx] = p;  sync
+                                                p = slices[0, tx];  p += slices[1, tx];  ...
+                                                if ty == 0 and place < N: y[j] = p
+
+Legality: the loop does nothing but accumulate into elements of the thread that start from the neutral element, and store to
+memory that the launch does not read, each iteration to elements of its own; a reduction may take its terms in any order.
+Everything else is computed alike by all rows, and stored by the first one. Threads without a column take the last one, so
+that all come to the barrier; they store nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from kernelgen.machines.device_features import WARP, Abilities
+from kernelgen.nest import index as ix
+from kernelgen.nest.nodes import (
+    BLOCK_INDEX,
+    THREAD_INDICES,
+    Accumulate,
+    Alloc,
+    Bind,
+    Block,
+    Buffer,
+    Compare,
+    For,
+    Grid,
+    If,
+    Index,
+    Let,
+    Load,
+    LoopKind,
+    Num,
+    Space,
+    Statement,
+    Store,
+    Sync,
+    Var,
+)
+from kernelgen.nest.walk import loads_of, map_blocks, statements
+from kernelgen.transforms.common.initialize_reductions import neutral_element
+from kernelgen.transforms.gpu.delinearise import ITEM, block_loops, digits, divides, trips
+
+MOST = 32
+"""Rows of threads in a block."""
+
+FEWEST = 4
+TERMS = 4
+"""Terms that a row of threads takes at least."""
+
+UNKNOWN = 512
+"""What a loop of unknown length is taken for."""
+
+MOST_BYTES = 24 * 1024
+PLACE, SLICE = "place", "slice"
+SEEN = (Space.OUTPUT, Space.INOUT, Space.WORKSPACE)
+
+
+def sliced(grid: Grid, device: Abilities) -> Grid | None:
+    """The grid with rows of threads; None where threads are enough, or have more to do than such reductions."""
+    loops, inner = block_loops(grid.body)
+    if grid.threads[0] > 1 or not loops or not _is_plain(inner):
+        return None
+    reductions = {id(part): part for part in inner.statements if isinstance(part, For)}
+    results = [result for part in reductions.values() for result in _results(part)]
+    total: Index = Num(1)
+    for loop in loops:
+        total = ix.multiply(total, trips(loop))
+    enough = device.processors * device.resident
+    rows = min((_rows(part, total, results, enough) for part in reductions.values()), default=1)
+    if rows < FEWEST or not _starts_are_neutral(inner, results):
+        return None
+    return _Slicer(tuple(loops), inner, total, rows).grid(grid)
+
+
+Result = tuple[Buffer, str]
+
+
+def _is_plain(body: Block) -> bool:
+    """Bindings, the thread's own elements, loops that only accumulate into them, and stores that nothing reads."""
+    stored = [part.buffer.name for part in statements(body) if isinstance(part, Store) and not _is_own(part.buffer)]
+    for part in body.statements:
+        if isinstance(part, For):
+            if _results(part) == [] or part.kind not in (LoopKind.SERIAL, LoopKind.UNROLL):
+                return False
+        elif isinstance(part, Alloc | Store):
+            if isinstance(part, Alloc) and not _is_own(part.buffer):
+                return False
+        elif not isinstance(part, Let):
+            return False
+    return not any(load.buffer.name in stored for part in statements(body) for load in loads_of(part))
+
+
+def _is_own(buffer: Buffer) -> bool:
+    return buffer.space is Space.PRIVATE and not buffer.shape
+
+
+def _results(loop: For) -> list[Result]:
+    """What a loop accumulates into, if it does nothing else but store elements of each iteration's own; else nothing."""
+    found: dict[Result, None] = {}
+    moving = {part.var for part in statements(loop.body) if isinstance(part, For)}
+    for part in statements(loop.body):
+        if isinstance(part, Accumulate) and _is_own(part.buffer):
+            found[part.buffer, part.function] = None
+        elif not isinstance(part, Block | Let | For | If) and not (
+            isinstance(part, Store) and _is_apart(part, loop, moving)
+        ):
+            return []
+    names = [buffer.name for buffer, _ in found]
+    read = any(load.buffer.name in names for part in statements(loop.body) for load in loads_of(part))
+    return [] if read or len(set(names)) < len(names) else list(found)
+
+
+def _is_apart(part: Store, loop: For, moving: set[str]) -> bool:
+    """Whether no two iterations of the loop store to one element: a dim of its index moves with the loop alone."""
+    return part.buffer.space in SEEN and any(
+        ix.stride(i, loop.var) not in (0, None) and not ix.variables(i) & moving for i in part.index
+    )
+
+
+def _starts_are_neutral(body: Block, results: Sequence[Result]) -> bool:
+    """Whether each result starts from the neutral element, and is accumulated by one loop."""
+    for buffer, function in results:
+        stores = [part for part in statements(body) if isinstance(part, Store) and part.buffer == buffer]
+        if [part.value for part in stores] != [neutral_element(function, buffer.dtype)]:
+            return False
+    return len({buffer.name for buffer, _ in results}) == len(results)
+
+
+def _rows(loop: For, total: Index, results: Sequence[Result], enough: int) -> int:
+    """How many rows of threads share the loop, a power of two; a device runs ``enough`` threads at once."""
+    count = trips(loop)
+    terms = count.value if isinstance(count, Num) else UNKNOWN
+    size = sum(buffer.dtype.itemsize for buffer, _ in results) * WARP
+    columns = total.value if isinstance(total, Num) else WARP * UNKNOWN
+    blocks = -(-columns // WARP)
+    rows = 1
+    while rows < MOST and terms >= 2 * TERMS * rows and blocks * WARP * rows < enough and 2 * rows * size <= MOST_BYTES:
+        rows *= 2
+    return rows
+
+
+@dataclass(frozen=True)
+class _Slicer:
+    loops: tuple[For, ...]
+    inner: Block
+    total: Index
+    rows: int
+
+    def grid(self, grid: Grid) -> Grid:
+        """A block for 32 neighbouring columns."""
+        x, number = Var(THREAD_INDICES[0]), Var(BLOCK_INDEX)
+        blocks = ix.floor_divide(ix.add(self.total, Num(WARP - 1)), Num(WARP))
+        last = ix.subtract(self.total, Num(1))
+        place = Var(PLACE)
+        binds = [
+            Bind(PLACE, ix.add(ix.multiply(number, Num(WARP)), x)),
+            Bind(ITEM, place if divides(WARP, self.total) else ix.minimum(place, last)),
+        ]
+        values = zip(self.loops, digits(Var(ITEM), self.loops), strict=True)
+        parts: list[Statement] = [*binds, *(Bind(loop.var, value) for loop, value in values)]
+        for part in self.inner.statements:
+            parts += self.reduction(part) if isinstance(part, For) else [self.guarded(part)]
+        return replace(grid, blocks=blocks, threads=(WARP, self.rows), body=Block(tuple(parts)))
+
+    def guarded(self, part: Statement) -> Statement:
+        """A store to what others see is done by the first row."""
+        first = Compare("==", Var(THREAD_INDICES[1]), Num(0))
+        return self.stored(part, (first,))
+
+    def stored(self, part: Statement, conditions: tuple[Compare, ...] = ()) -> Statement:
+        """A store to what others see, by threads that have a column."""
+        if not isinstance(part, Store) or part.buffer.space is Space.PRIVATE:
+            return part
+        if not divides(WARP, self.total):
+            conditions = (*conditions, Compare("<", Var(PLACE), self.total))
+        return If(conditions, Block((part,))) if conditions else part
+
+    def reduction(self, loop: For) -> list[Statement]:
+        """The iterations of this row of threads, and the combination of all rows."""
+        x, y = map(Var, THREAD_INDICES)
+        lower = ix.add(ix.multiply(y, Num(loop.step)), loop.lower)
+        body = map_blocks(loop.body, lambda block: Block(tuple(map(self.stored, block.statements))))
+        own = replace(loop, lower=lower, step=loop.step * self.rows, kind=LoopKind.SERIAL, body=body)
+        parts: list[Statement] = [own]
+        meeting: list[Statement] = []
+        for buffer, function in _results(loop):
+            slices = Buffer(f"{buffer.name}_slices", buffer.dtype, (self.rows, WARP), Space.SHARED)
+            parts += [Alloc(slices), Store(slices, (y, x), Load(buffer, ()))]
+            more = Accumulate(buffer, (), function, Load(slices, (Var(SLICE), x)))
+            meeting.append(Store(buffer, (), Load(slices, (Num(0), x))))
+            meeting.append(For(SLICE, Num(1), Num(self.rows), Block((more,)), LoopKind.UNROLL))
+        return [*parts, Sync(), *meeting]

@@ -1,0 +1,239 @@
+"""Squares of transposed accesses through shared memory, so that neighbouring threads touch neighbours on both sides.
+
+    block j in 0..J                         block of a tile [j0, i0] of T x T, 32 x 8 threads
+      block i in 0..I              ->         tile[r, c] = x[i0 + r, j0 + c]       tx along c: x is contiguous in j
+        y[j, i] = f(x[i, j])                  sync
+                                              y[j0 + r, i0 + c] = f(tile[c, r])    tx along c: y is contiguous in i
+
+Stores that are contiguous in j go the other way, from a tile behind the iterations. Legality: iterations of block loops are
+independent, so that their loads may come first and their stores last; a buffer that the launch writes is not loaded that way,
+and one that it loads, or stores twice, not stored. A row of a tile is a bank longer than its elements, so that a column of it
+lies in different banks.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+from kernelgen.machines.device_features import WARP, Abilities
+from kernelgen.nest import index as ix
+from kernelgen.nest.nodes import (
+    BLOCK_INDEX,
+    THREAD_INDICES,
+    Alloc,
+    Bind,
+    Block,
+    Buffer,
+    Compare,
+    Expr,
+    For,
+    Grid,
+    If,
+    Index,
+    Let,
+    Load,
+    LoopKind,
+    Num,
+    Space,
+    Statement,
+    Store,
+    Sync,
+    Var,
+)
+from kernelgen.nest.walk import loads_of, map_expressions
+from kernelgen.transforms.gpu.delinearise import ITEM, block_loops, digits, divides, trips
+
+ROWS = 8
+"""Rows of a tile that a block of threads takes at once."""
+
+BANK_BYTES = 4
+SHORTEST = 8
+"""A loop with fewer iterations would leave most of a tile empty."""
+
+MOST_BYTES = 24 * 1024
+"""Shared memory for all tiles of a block, so that eight blocks fit a multiprocessor."""
+
+MANY = 8 * 64 * 64
+"""Elements for each processor of a device, which are eight blocks with tiles of 64 x 64."""
+
+ROW, COLUMN, PASS, PART = "row", "column", "pass", "part"
+
+
+def tiled(grid: Grid, numbers: Iterator[int], device: Abilities) -> Grid | None:
+    """The grid by tiles; None where no access is contiguous along another loop than the innermost one, or none pays.
+
+    ``numbers`` name the tiles.
+    """
+    loops, inner = block_loops(grid.body)
+    if grid.threads[0] > 1 or len(loops) < 2 or not all(isinstance(s, Let | Store) for s in inner.statements):
+        return None
+    turned = _turned(loops, inner)
+    if not turned:
+        return None
+    sides = (2 * WARP, WARP) if _may_be_long(turned, loops, device.processors) else (WARP,)
+    side = next((side for side in sides if _bytes(turned, side) <= MOST_BYTES), None)
+    if side is None:
+        return None
+    loaded, stored = (
+        {place: _tile(f"tile{next(numbers)}", place[0], side) for place in places}
+        for places in (turned.loaded, turned.stored)
+    )
+    return _Tiler(tuple(loops), inner, turned, loaded, stored, side).grid(grid)
+
+
+def _may_be_long(turned: _Turned, loops: Sequence[For], processors: int) -> bool:
+    """Whether tiles may have runs of 64 elements, which memory likes: those of halves, or of many blocks."""
+    long = min(_known(turned.along), _known(turned.across)) >= 2 * WARP
+    narrow = all(place[0].dtype.itemsize <= 2 for place in turned.places)
+    return long and (narrow or prod(map(_known, loops)) >= MANY * processors)
+
+
+def _tile(name: str, buffer: Buffer, side: int) -> Buffer:
+    return Buffer(name, buffer.dtype, (side, side + _padding(buffer)), Space.SHARED)
+
+
+def _bytes(turned: _Turned, side: int) -> int:
+    return sum(side * (side + _padding(buffer)) * buffer.dtype.itemsize for buffer, _ in turned.places)
+
+
+Place = tuple[Buffer, tuple[Index, ...]]
+
+
+@dataclass(frozen=True)
+class _Turned:
+    """The accesses that are contiguous along the loop ``across`` and strided along the innermost one, ``along``."""
+
+    along: For
+    across: For
+    loaded: tuple[Place, ...]
+    stored: tuple[Place, ...]
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        """All of them."""
+        return (*self.loaded, *self.stored)
+
+
+def _turned(loops: Sequence[For], inner: Block) -> _Turned | None:
+    loads = dict.fromkeys((load.buffer, load.index) for part in inner.statements for load in loads_of(part))
+    stores = Counter((part.buffer, part.index) for part in inner.statements if isinstance(part, Store))
+    read, written = ({buffer.name for buffer, _ in places} for places in (loads, stores))
+    along = loops[-1]
+    loaded = {place: _contiguous(place, loops[:-1], along) for place in loads if place[0].name not in written}
+    once = [place for place in stores if sum(stores[other] for other in stores if other[0] == place[0]) == 1]
+    stored = {place: _contiguous(place, loops[:-1], along) for place in once if place[0].name not in read}
+    chosen = Counter(loop.var for loop in (*loaded.values(), *stored.values()) if loop)
+    if not chosen:
+        return None
+    (name, _), *_ = chosen.most_common(1)
+    across = next(loop for loop in loops if loop.var == name)
+    if min(_known(along), _known(across)) < SHORTEST:
+        return None
+    return _Turned(
+        along, across, *(tuple(p for p, loop in found.items() if loop is across) for found in (loaded, stored))
+    )
+
+
+def _contiguous(place: Place, loops: Sequence[For], along: For) -> For | None:
+    """The loop along whose iterations the place moves by one element, if ``along`` moves it in another dim."""
+    buffer, index = place
+    if buffer.space not in (Space.INPUT, Space.INOUT, Space.WORKSPACE, Space.OUTPUT) or not index:
+        return None
+    names = [ix.variables(i) for i in index]
+    data = any(True for i in index for _ in ix.values(i))
+    if data or along.var in names[-1] or not any(along.var in each for each in names[:-1]):
+        return None
+    for loop in loops:
+        if ix.stride(index[-1], loop.var) == 1 and not any(loop.var in each for each in names[:-1]):
+            return loop
+    return None
+
+
+def _known(loop: For) -> int:
+    """The iterations of a loop; a symbol stands for many."""
+    count = trips(loop)
+    return count.value if isinstance(count, Num) else 1 << 30
+
+
+def _padding(buffer: Buffer) -> int:
+    return max(1, BANK_BYTES // buffer.dtype.itemsize)
+
+
+@dataclass(frozen=True)
+class _Tiler:
+    loops: tuple[For, ...]
+    inner: Block
+    turned: _Turned
+    loaded: dict[Place, Buffer]
+    stored: dict[Place, Buffer]
+    side: int
+
+    def grid(self, grid: Grid) -> Grid:
+        """A block for each tile: its loads, a barrier, its iterations; a barrier, its stores."""
+        counted = [self.counted(loop) for loop in self.loops]
+        total: Index = Num(1)
+        for loop in counted:
+            total = ix.multiply(total, trips(loop))
+        binds = [Bind(loop.var, place) for loop, place in zip(counted, digits(Var(ITEM), counted), strict=True)]
+        along, across = self.turned.along, self.turned.across
+        loads = Block(tuple(Store(tile, self.at(ROW, COLUMN), Load(*place)) for place, tile in self.loaded.items()))
+        stores = Block(tuple(Store(*place, Load(tile, self.at(ROW, COLUMN))) for place, tile in self.stored.items()))
+        parts: list[Statement] = [Bind(ITEM, Var(BLOCK_INDEX)), *binds]
+        parts += map(Alloc, (*self.loaded.values(), *self.stored.values()))
+        parts += [self.passes(along, across, loads), Sync()] if self.loaded else []
+        parts.append(self.passes(across, along, self.led()))
+        parts += [Sync(), self.passes(along, across, stores)] if self.stored else []
+        return replace(grid, blocks=total, threads=(WARP, ROWS), body=Block(tuple(parts)))
+
+    def counted(self, loop: For) -> For:
+        """A loop over tiles in place of the loops that tiles cover."""
+        if loop not in (self.turned.along, self.turned.across):
+            return loop
+        return replace(loop, var=_start(loop), step=self.side)
+
+    def passes(self, down: For, right: For, body: Block) -> Statement:
+        """The body for every element of the tile: ``down`` runs along its rows, ``right`` along a row."""
+        x, y = map(Var, THREAD_INDICES)
+        guards = [
+            Compare("<", Var(loop.var), loop.upper)
+            for loop in (down, right)
+            if not divides(self.side, ix.subtract(loop.upper, loop.lower))
+        ]
+        binds = [Bind(loop.var, ix.add(Var(_start(loop)), Var(name))) for loop, name in ((down, ROW), (right, COLUMN))]
+        guarded = Block((If(tuple(guards), body),)) if guards else body
+        inner = Block((*binds, *guarded.statements))
+        column = Bind(COLUMN, ix.add(ix.multiply(Var(PART), Num(WARP)), x))
+        if self.side == WARP:
+            inner = Block((Bind(COLUMN, x), *inner.statements))
+        else:
+            inner = Block(
+                (For(PART, Num(0), Num(self.side // WARP), Block((column, *inner.statements)), LoopKind.UNROLL),)
+            )
+        row = Bind(ROW, ix.add(ix.multiply(Var(PASS), Num(ROWS)), y))
+        return For(PASS, Num(0), Num(self.side // ROWS), Block((row, *inner.statements)), LoopKind.UNROLL)
+
+    def at(self, row: str, column: str) -> tuple[Index, ...]:
+        return Var(row), Var(column)
+
+    def led(self) -> Block:
+        """The iteration with its turned accesses in the tiles."""
+
+        def load(expr: Expr) -> Expr:
+            tile = self.loaded.get((expr.buffer, expr.index)) if isinstance(expr, Load) else None
+            return Load(tile, self.at(COLUMN, ROW)) if tile else expr
+
+        def store(part: Statement) -> Statement:
+            tile = self.stored.get((part.buffer, part.index)) if isinstance(part, Store) else None
+            return replace(part, buffer=tile, index=self.at(COLUMN, ROW)) if tile and isinstance(part, Store) else part
+
+        inner = Block(tuple(map(store, self.inner.statements)))
+        mapped = map_expressions(inner, load)
+        return mapped if isinstance(mapped, Block) else inner
+
+
+def _start(loop: For) -> str:
+    """The name of a tile's first iteration."""
+    return f"{loop.var}_start"

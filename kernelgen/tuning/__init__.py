@@ -1,0 +1,4 @@
+"""Kernels for one machine and for known sizes: faster plans by search, kernels of their own for hot sizes.
+
+Reading order: hot_sizes, tune.
+"""

@@ -1,0 +1,51 @@
+"""Graphs, values and the builder."""
+
+import numpy as np
+
+from graphkernel.ops import OPS
+from kernelgen.tensor.graph import Builder, Graph, keep
+from kernelgen.tensor.types import TensorType, dtype, parse_type, sym
+
+
+def small() -> Graph:
+    builder = Builder()
+    x = builder.parameter("x", TensorType((sym("N"), 4), dtype("f32")))
+    double = builder.emit(OPS["Mul"], x, builder.constant(2.0))
+    return Graph("g", (x,), (builder.emit(OPS["Add"], double, double),))
+
+
+def test_nodes_come_operands_first_and_users_once():
+    graph = small()
+    x, constant, mul, add = graph.nodes
+    assert [node.op.name for node in graph.operators] == ["Mul", "Add"]
+    assert graph.users[mul] == (add,)
+    assert graph.users[x] == graph.users[constant] == (mul,)
+
+
+def test_a_rebuild_that_changes_nothing_gives_the_same_object():
+    graph = small()
+    assert graph.rebuild(lambda node, args: keep(node, args).outs) is graph
+
+
+def test_a_rebuild_maps_bottom_up():
+    graph = small()
+    builder = Builder()
+    negated = graph.rebuild(
+        lambda node, args: builder.node(OPS["Sub"], args).outs if node.op.name == "Add" else keep(node, args).outs
+    )
+    assert [node.op.name for node in negated.operators] == ["Mul", "Sub"]
+    assert negated != graph
+
+
+def test_interning_tells_equal_looking_attributes_apart():
+    builder = Builder(intern=True)
+    x = builder.parameter("x", TensorType((4,), dtype("f32")))
+    one, same, other = (builder.emit(OPS["LeakyReLU"], x, alpha=alpha) for alpha in (0.0, 0.0, -0.0))
+    assert one == same
+    assert one != other
+    assert builder.constant(1.0) == builder.constant(np.float32(1.0))
+
+
+def test_types_print_and_read_back():
+    for text in ("f32[N, 4]", "bf16[]", "i64[2*N + 1]@NHWC", "bool[M*N - 1, 0]"):
+        assert str(parse_type(text)) == text

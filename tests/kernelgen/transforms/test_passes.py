@@ -1,0 +1,208 @@
+"""What each pass on nests does, on hand-written nests small enough to read."""
+
+from __future__ import annotations
+
+import pytest
+from nests import I, J, block, buffer, call, local, loop, output
+
+from kernelgen.errors import NestError
+from kernelgen.nest.nodes import (
+    Accumulate,
+    Alloc,
+    Block,
+    Compare,
+    If,
+    IndexBinary,
+    IndexOp,
+    Let,
+    Literal,
+    Load,
+    LoopKind,
+    Nest,
+    Num,
+    Ref,
+    Space,
+    Statement,
+    Store,
+)
+from kernelgen.nest.walk import statements
+from kernelgen.tensor.dtypes import FLOAT32
+from kernelgen.transforms.common.array_contraction import LOCAL_BYTES, contract
+from kernelgen.transforms.common.hoist_invariants import hoist
+from kernelgen.transforms.common.initialize_reductions import initialize, neutral_element
+from kernelgen.transforms.common.merge_accumulations import merge_accumulations
+from kernelgen.transforms.common.reuse_output_storage import share
+from kernelgen.transforms.common.scalarize import scalarize
+
+X, Y = buffer("x", 4, 8), output("y", 4, 8)
+ROWS, COLUMNS = output("rows", 4), output("columns", 8)
+ELEMENT = Load(X, (I, J))
+
+
+def nest(*body: Statement, buffers: tuple = (X, Y)) -> Nest:
+    return Nest("case", (), buffers, block(*body))
+
+
+def rows(*body: Statement, kind: LoopKind = LoopKind.PARALLEL) -> Statement:
+    return loop(I, 4, *body, kind=kind)
+
+
+def columns(*body: Statement) -> Statement:
+    return loop(J, 8, *body)
+
+
+def kinds(root: Block) -> list[str]:
+    return [type(s).__name__ for s in statements(root) if not isinstance(s, Block)]
+
+
+# ---------------------------------------------------------------- initialize
+
+
+def test_a_row_sum_starts_inside_the_row_loop() -> None:
+    before = nest(rows(columns(Accumulate(ROWS, (I,), "add", ELEMENT))))
+    zero = Store(ROWS, (I,), Literal(0.0, FLOAT32))
+    assert initialize(before).body == block(rows(zero, columns(Accumulate(ROWS, (I,), "add", ELEMENT))))
+
+
+def test_a_column_sum_starts_before_the_row_loop_over_all_columns() -> None:
+    total = Accumulate(COLUMNS, (J,), "maximum", ELEMENT)
+    after = initialize(nest(rows(columns(total), kind=LoopKind.SERIAL))).body
+    lowest = Store(COLUMNS, (J,), Literal(float("-inf"), FLOAT32))
+    assert after == block(columns(lowest), rows(columns(total), kind=LoopKind.SERIAL))
+
+
+def test_unrolled_rows_start_their_target_once() -> None:
+    total = Accumulate(COLUMNS, (J,), "add", ELEMENT)
+    after = initialize(nest(rows(columns(total, total), kind=LoopKind.SERIAL))).body
+    zero = Store(COLUMNS, (J,), Literal(0.0, FLOAT32))
+    assert after == block(columns(zero), rows(columns(total, total), kind=LoopKind.SERIAL))
+
+
+def test_a_condition_on_rows_guards_the_start_of_their_sums_and_one_on_terms_does_not() -> None:
+    of_rows, of_terms = Compare("<", I, Num(3)), Compare("<", J, Num(5))
+    total = If((of_rows, of_terms), block(Accumulate(ROWS, (I,), "add", ELEMENT)))
+    zero = If((of_rows,), block(Store(ROWS, (I,), Literal(0.0, FLOAT32))))
+    assert initialize(nest(rows(columns(total)))).body == block(rows(zero, columns(total)))
+
+
+def test_a_start_never_leaves_its_buffer_for_want_of_a_condition() -> None:
+    inside = Compare("<=", IndexBinary(IndexOp.ADD, I, J), Num(3))
+    total = If((inside,), block(Accumulate(output("few", 3), (I,), "add", ELEMENT)))
+    with pytest.raises(NestError, match="under a guard"):
+        initialize(nest(rows(columns(total))))
+
+
+def test_neutral_elements_change_nothing() -> None:
+    assert neutral_element("mul", FLOAT32).value == 1.0
+    assert neutral_element("minimum", FLOAT32).value == float("inf")
+
+
+# ---------------------------------------------------------------- contract
+
+
+def test_a_temporary_used_within_a_row_becomes_a_local_row() -> None:
+    e = buffer("e", 4, 8, space=Space.WORKSPACE)
+    body = rows(columns(Store(e, (I, J), ELEMENT)), columns(Store(Y, (I, J), Load(e, (I, J)))))
+    after = contract(nest(body, buffers=(X, Y, e)))
+    small = local("e", 8)
+    assert after.buffers == (X, Y)
+    assert after.body == block(
+        rows(Alloc(small), columns(Store(small, (J,), ELEMENT)), columns(Store(Y, (I, J), Load(small, (J,)))))
+    )
+
+
+def test_a_temporary_that_crosses_parallel_loops_stays() -> None:
+    e = buffer("e", 4, 8, space=Space.WORKSPACE)
+    before = nest(
+        rows(columns(Store(e, (I, J), ELEMENT))),
+        rows(columns(Store(Y, (I, J), Load(e, (I, J))))),
+        buffers=(X, Y, e),
+    )
+    assert contract(before) == before
+
+
+def test_a_temporary_too_large_for_a_stack_stays() -> None:
+    wide = LOCAL_BYTES
+    e = buffer("e", 4, wide, space=Space.WORKSPACE)
+    before = nest(
+        rows(columns(Store(e, (I, J), ELEMENT)), columns(Store(Y, (I, J), Load(e, (I, J))))), buffers=(X, Y, e)
+    )
+    assert contract(before) == before
+
+
+def test_a_temporary_read_at_another_row_keeps_its_rows() -> None:
+    e = buffer("e", 4, 8, space=Space.WORKSPACE)
+    body = rows(columns(Store(e, (I, J), ELEMENT)), columns(Store(Y, (I, J), Load(e, (J, I)))), kind=LoopKind.SERIAL)
+    (alloc,) = [s for s in statements(contract(nest(body, buffers=(X, Y, e))).body) if isinstance(s, Alloc)]
+    assert alloc.buffer.shape == (4, 8)
+
+
+# ---------------------------------------------------------------- share
+
+
+def test_a_dead_temporary_lives_in_the_output() -> None:
+    e = buffer("e", 4, 8, space=Space.WORKSPACE)
+    body = rows(
+        columns(Store(e, (I, J), ELEMENT)), columns(Let("v", Load(e, (I, J))), Store(Y, (I, J), Ref("v", FLOAT32)))
+    )
+    after = share(nest(body, buffers=(X, Y, e)))
+    assert after.buffers == (X, Y)
+    assert after.body == block(
+        rows(
+            columns(Store(Y, (I, J), ELEMENT)), columns(Let("v", Load(Y, (I, J))), Store(Y, (I, J), Ref("v", FLOAT32)))
+        )
+    )
+
+
+def test_a_temporary_that_is_read_again_later_does_not() -> None:
+    e = buffer("e", 4, 8, space=Space.WORKSPACE)
+    again = columns(Accumulate(ROWS, (I,), "add", Load(e, (I, J))))
+    use = columns(Let("v", Load(e, (I, J))), Store(Y, (I, J), Ref("v", FLOAT32)))
+    body = rows(columns(Store(e, (I, J), ELEMENT)), use, again)
+    before = nest(body, buffers=(X, Y, ROWS, e))
+    assert share(before) == before
+
+
+# ---------------------------------------------------------------- merge, scalarize, hoist
+
+
+def test_accumulations_into_one_element_meet_in_registers() -> None:
+    parts = [Let(f"v{k}", Load(X, (I, J))) for k in range(4)]
+    sums = [Accumulate(COLUMNS, (J,), "add", Ref(f"v{k}", FLOAT32)) for k in range(4)]
+    after = merge_accumulations(nest(columns(*parts, *sums))).body
+    assert kinds(after) == ["For", *["Let"] * 7, "Accumulate"]
+
+
+def test_accumulations_with_a_read_between_stay_apart() -> None:
+    total = Accumulate(COLUMNS, (J,), "add", ELEMENT)
+    before = nest(columns(total, Let("v", Load(COLUMNS, (J,))), total))
+    assert merge_accumulations(before) == before
+
+
+def test_a_local_written_once_becomes_a_binding() -> None:
+    t = local("t")
+    after = scalarize(nest(columns(Alloc(t), Store(t, (), ELEMENT), Store(Y, (I, J), Load(t, ())))))
+    assert after.body == block(columns(Let("t_value", ELEMENT), Store(Y, (I, J), Ref("t_value", FLOAT32))))
+
+
+def test_a_local_that_is_accumulated_stays() -> None:
+    t = local("t")
+    before = nest(Alloc(t), Store(t, (), ELEMENT), columns(Accumulate(t, (), "add", ELEMENT)))
+    assert scalarize(before) == before
+
+
+def test_what_does_not_change_leaves_the_loop() -> None:
+    mean = Let("m", Load(ROWS, (I,)))
+    use = Store(Y, (I, J), call("sub", ELEMENT, Ref("m", FLOAT32)))
+    after = hoist(nest(rows(columns(mean, use))))
+    assert after.body == block(rows(mean, columns(use)))
+
+
+def test_what_the_loop_writes_stays_in_it() -> None:
+    before = nest(rows(columns(Let("m", Load(ROWS, (I,))), Store(ROWS, (I,), Ref("m", FLOAT32)))))
+    assert hoist(before) == before
+
+
+def test_nothing_leaves_a_parallel_loop() -> None:
+    before = nest(rows(Let("m", Load(COLUMNS, ())), Store(ROWS, (I,), Ref("m", FLOAT32))))
+    assert hoist(before) == before
