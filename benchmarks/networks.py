@@ -21,10 +21,10 @@ from examples.networks.gpt import Gpt
 from examples.networks.llama import Llama
 from examples.networks.resnet import Bottleneck, ResNet
 from examples.networks.weights import draw
-from graphkernel.collect import bytes_moved
 from graphkernel.declarations import builtin_catalogue
 from graphkernel.handoff import to_desc
 from graphkernel.report.difference import largest_difference
+from graphkernel.report.entries import bytes_moved
 from kernelgen.tensor.graph import Graph, Node
 from kernelgen.tensor.operator import Kind
 

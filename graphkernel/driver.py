@@ -5,13 +5,13 @@ The compiler and the host library are values: optimizing needs neither islpy nor
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from graphkernel.collect import fallback, host_entries, kernel_entry, left_to_numpy, story_of
 from graphkernel.decisions import DecisionLog
 from graphkernel.declarations import Catalogue, builtin_catalogue
 from graphkernel.errors import FrontendError, OptionError, RuntimeFailure, nearest
@@ -21,6 +21,7 @@ from graphkernel.options import Environment, Options, requested
 from graphkernel.packages.write import save_package
 from graphkernel.passes.base import Hook, run_steps
 from graphkernel.pipeline import steps_for
+from graphkernel.report.entries import FORESEEN, fallback, host_entries, kernel_entry, left_to_numpy, story_of
 from graphkernel.report.explain import Explanation
 from graphkernel.report.page.story import Came, without_weights
 from graphkernel.report.report import Fallback, KernelEntry, Report
@@ -38,8 +39,11 @@ from graphkernel.runtime.steps.host import HostLibrary, NumpyHost
 from graphkernel.step_hooks import Advance, Progress, Verify, dumps_for
 from graphkernel.system.environment import check_threads
 from graphkernel.system.logs import follow
+from kernelgen.system.escape import line
 from kernelgen.tensor.graph import Graph, Node
 from kernelgen.tensor.inline import inline
+
+LOGGER = logging.getLogger(__name__)
 
 Flags = str | Mapping[str, object] | None
 Compiler = Callable[..., Any]
@@ -319,7 +323,10 @@ def _attempt(desc: KernelDesc, target: str, compiler: Compiler, untold: tuple[st
     start = time.perf_counter()
     try:
         made = compiler(desc, target=target)
-    except Exception as error:  # whatever a compiler raises, the graph still runs, and the report says why
+    except FORESEEN as error:
+        return _Attempt(error, None, 0.0)
+    except Exception as error:  # a fault of the compiler: the graph still runs, and log and report show where it is
+        LOGGER.exception("%s: runs without its kernel", line(desc.name))
         return _Attempt(error, None, 0.0)
     return _Attempt(made, CompiledKernel(made, desc.updated_inputs, untold), (time.perf_counter() - start) * 1e3)
 

@@ -33,8 +33,8 @@ __all__ = [
 _ROOMS = {
     "load_desc": "composite.read", "dump_desc": "composite.write", "check": "composite.check", "compile": "driver",
     "reference": "semantics", "HotSizes": "tuning.hot_sizes",
-    "Kernel": "kernel", "KernelDesc": "tensor.description",
-    "OpDesc": "tensor.description", "Plan": "plan", "TensorDesc": "tensor.description", "KernelgenError": "errors",
+    "Kernel": "kernel", "KernelDesc": "composite.description",
+    "OpDesc": "composite.description", "Plan": "plan", "TensorDesc": "composite.description", "KernelgenError": "errors",
     "DescError": "errors", "UnsupportedError": "errors",
 }  # fmt: skip
 

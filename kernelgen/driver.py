@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
+from kernelgen.composite.check import check
 from kernelgen.composite.description import KernelDesc
 from kernelgen.composite.size_limits import within_limits
 from kernelgen.errors import ArgumentError, UnsupportedError
@@ -22,12 +23,14 @@ from kernelgen.tensor.dims import Sym, product
 def compile(desc: KernelDesc, target: str | Target = "cpu", plan: Plan | None = None) -> Kernel:
     """Lowers, proves, prints and loads a description.
 
-    ``plan`` overrides what would be chosen, see :mod:`kernelgen.plan`. Raises UnsupportedError (with a reason code) for
-    what the target cannot do, ProofError when a proof fails, ArgumentError when the plan does not fit the description,
-    BackendUnavailable when the target needs something that is not installed.
+    ``plan`` overrides what would be chosen, see :mod:`kernelgen.plan`. Raises DescError (with the path of the culprit)
+    for a description that is not sound, UnsupportedError (with a reason code) for what the target cannot do, ProofError
+    when a proof fails, ArgumentError when the plan does not fit the description, BackendUnavailable when the target
+    needs something that is not installed.
     """
     if not isinstance(desc, KernelDesc):  # pyright: ignore[reportUnnecessaryIsInstance]  # a path is easily given
         raise ArgumentError(f"compile takes a KernelDesc, got {type(desc).__name__}; kernelgen.load_desc reads one")
+    check(desc)
     within_limits(desc)
     found = find_target(target)
     plan = plan or Plan(cpu=found.sizes())

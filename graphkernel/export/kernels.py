@@ -16,13 +16,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from graphkernel.collect import bytes_moved, bytes_unfused
 from graphkernel.errors import OptionError
 from graphkernel.export.network import describe
 from graphkernel.export.summary import FAILED, PASSED, VENDOR, KernelLine, NetworkSummary, Run
 from graphkernel.handoff import KernelDesc, to_desc
 from graphkernel.ops.library.host import operator_name
 from graphkernel.passes.shape.kernel_packet import is_packet
+from graphkernel.report.entries import bytes_moved, bytes_unfused
 from kernelgen.system.bounded_io import write_whole
 from kernelgen.tensor.graph import Graph, Node
 from kernelgen.tensor.inline import inline

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from graphkernel.report.page import html
 from graphkernel.report.page.counted import counted, size_text
-from kernelgen.system.escape import line
+from kernelgen.system.escape import line, lines
 from kernelgen.tensor.types import Dim
 
 if TYPE_CHECKING:
@@ -62,16 +62,21 @@ class HostEntry:
 
 @dataclass(frozen=True)
 class Fallback:
-    """A node that runs elsewhere than it should: what, where instead, the reason, and what to do about it."""
+    """A node that runs elsewhere than it should: what, the code of the reason, the reason, and what to do about it.
+
+    ``trace`` is the traceback where the code is ``internal``: a fault of this program, which the operators got round.
+    """
 
     node: str
     operator: str
     code: str
     reason: str
     advice: str
+    trace: str = ""
 
     def __str__(self) -> str:
-        return line(f"{self.operator} {self.node}: {self.code}: {self.reason}; {self.advice}")
+        said = line(f"{self.operator} {self.node}: {self.code}: {self.reason}; {self.advice}")
+        return "\n    ".join([said, *lines(self.trace).splitlines()])
 
 
 @dataclass(frozen=True)

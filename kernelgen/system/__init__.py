@@ -1,5 +1,5 @@
 """What the compiler asks of the computer around it: files within bounds, private folders, processors, threads, exit codes.
 
-Reading order: escape, exit_codes, files, identifiers, limits, bounded_io, mapped, notices, cores, private_folder,
+Reading order: escape, faults, exit_codes, files, identifiers, limits, bounded_io, mapped, notices, cores, private_folder,
 object_cache, task_limits.
 """

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import logging
 import sys
-import traceback
-from pathlib import Path
 from typing import NoReturn
 
 import typer
 
 from kernelgen.system.escape import line, lines
+from kernelgen.system.faults import fault_line
 
 FINE, DIFFERS, WRONG_USE, FAULT, INTERRUPTED = 0, 1, 2, 3, 130
 
@@ -54,18 +53,7 @@ def explained(error: Exception, known: Errors) -> tuple[str, int]:
         return f"error: {line(str(error))}", WRONG_USE
     if isinstance(error, MemoryError):
         return f"error: there is not enough memory{f': {line(str(error))}' if str(error) else ''}", WRONG_USE
-    said = f"{type(error).__name__}: {line(str(error))}" if str(error) else type(error).__name__
-    return f"error: {said}, {_place(error)}: a fault of this program; GRAPHKERNEL_LOG=debug shows the traceback", FAULT
-
-
-def _place(error: Exception) -> str:
-    """The innermost line of a traceback that is in one of our packages, else the innermost."""
-    frames = traceback.extract_tb(error.__traceback__)
-    ours = [frame for frame in frames if {"graphkernel", "kernelgen"} & set(Path(frame.filename).parts)]
-    if not frames:
-        return "nowhere"
-    frame = (ours or frames)[-1]
-    return f"{'/'.join(Path(frame.filename).parts[-2:])} line {frame.lineno}"
+    return f"error: {fault_line(error)}; GRAPHKERNEL_LOG=debug shows the traceback", FAULT
 
 
 def _told(message: str, code: int) -> int:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
@@ -46,6 +47,13 @@ def refusing_compiler(desc: Any, target: str) -> Any:
     return reference_compiler(desc, target)
 
 
+def faulty_compiler(desc: Any, target: str) -> Any:
+    """A stand-in with a fault of its own: a table lacks the exponential."""
+    known = {"Add": 1, "Mul": 1, "Neg": 1}
+    assert all(known[op.name] for op in desc.ops)
+    return reference_compiler(desc, target)
+
+
 @pytest.mark.parametrize("compiler", [None, reference_compiler, refusing_compiler])
 def test_any_compiler_gives_the_same_numbers(compiler: Any) -> None:
     exe = gk.compile(GRAPH, opt_level=2, compiler=compiler, host=NumpyHost())
@@ -81,6 +89,25 @@ def test_what_does_not_compile_runs_elsewhere_and_says_why() -> None:
     assert "Exp is too hard" in found.reason
     assert "disable_cluster_ops" in found.advice
     assert found.node in [entry for step in exe.report.host for entry in step.operators] or exe.report.host
+
+
+def test_a_fault_of_the_compiler_is_seen_and_the_graph_still_runs(caplog: pytest.LogCaptureFixture) -> None:
+    exe = gk.compile(GRAPH, opt_level=2, compiler=faulty_compiler)
+    np.testing.assert_allclose(exe(X)[0], EXPECTED, rtol=1e-5)
+    (found,) = exe.report.fallbacks
+    assert (found.code, found.operator) == ("internal", "Neg, Exp")
+    assert "KeyError: 'Exp'" in found.reason
+    assert "a fault of this program" in found.reason
+    for told in (found.trace, str(exe.report), json.loads(exe.report.to_json())["fallbacks"][0]["trace"], caplog.text):
+        assert "in faulty_compiler" in told
+    assert [record.levelname for record in caplog.records] == ["ERROR"]
+    with pytest.raises(RuntimeFailure, match="in faulty_compiler"):
+        gk.compile(GRAPH, opt_level=2, compiler=faulty_compiler, strict=True)
+
+
+def test_a_refusal_is_no_fault(caplog: pytest.LogCaptureFixture) -> None:
+    (found,) = gk.compile(GRAPH, opt_level=2, compiler=refusing_compiler).report.fallbacks
+    assert (found.trace, caplog.records) == ("", [])
 
 
 def test_kernels_behind_one_that_does_not_compile_stay_kernels() -> None:

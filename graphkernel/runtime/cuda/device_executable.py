@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from graphkernel.errors import RuntimeFailure
-from graphkernel.report.report import Report
 from graphkernel.runtime.cuda.capture import CapturedPlan, capture
 from graphkernel.runtime.cuda.device import DeviceMemory, Refusals, refusals_of
 from graphkernel.runtime.executable import Executable, sequence_of_outputs
@@ -19,6 +18,9 @@ from graphkernel.runtime.inputs.named_inputs import are_named, inputs_of_call
 from graphkernel.runtime.plan.plan import Plan
 from kernelgen.tensor.graph import Graph
 from kernelgen.tensor.types import is_object
+
+if TYPE_CHECKING:
+    from graphkernel.report.report import Report
 
 Replan = Callable[[Refusals], Executable]
 """The executable of the same graph without the kernels that a device refused."""

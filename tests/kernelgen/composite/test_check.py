@@ -8,6 +8,7 @@ from kernel_examples import Writer, constant, tensor
 
 from kernelgen.composite.check import check
 from kernelgen.composite.description import KernelDesc, OpDesc, ParallelFusion
+from kernelgen.driver import compile
 from kernelgen.errors import DescError
 from kernelgen.tensor.attrs import Attrs
 from kernelgen.tensor.dtypes import BOOL, FLOAT16, INT32
@@ -33,6 +34,9 @@ def rejected(desc: KernelDesc, path: str, match: str) -> None:
     with pytest.raises(DescError, match=match) as caught:
         check(desc)
     assert caught.value.path.startswith(path)
+    with pytest.raises(DescError, match=match) as met:
+        compile(desc)
+    assert met.value.path == caught.value.path, "a description made by hand is checked like one that was read"
 
 
 def test_use_before_definition():

@@ -13,6 +13,8 @@ from graphkernel.runtime.onnxruntime.regions import RegionStep
 from graphkernel.runtime.plan.plan import Plan
 from graphkernel.runtime.steps.host import HostLibrary
 from graphkernel.runtime.steps.steps import KernelStep, NumpyStep
+from kernelgen.errors import BackendUnavailable, UnsupportedError
+from kernelgen.system.faults import fault_line, fault_trace
 from kernelgen.tensor.graph import Graph, Node, Value
 from kernelgen.tensor.inline import inline
 from kernelgen.tensor.types import Dim
@@ -25,6 +27,10 @@ ADVICE: Mapping[str, str] = {
     "host-onnxruntime": "right, but called for this operator alone",
     "host-onnx.reference": "slow: onnxruntime does not have it for these types, so the onnx package computes it",
 }
+FORESEEN = (UnsupportedError, BackendUnavailable, ModuleNotFoundError, MemoryError)
+"""Why a compiler may give no kernel: all else is a fault of ours, of which the report keeps the traceback."""
+
+INTERNAL = "internal"
 REPORT_IT = "nothing to do; please report the kernel, its text is in the graph"
 
 
@@ -49,11 +55,13 @@ def kernel_entry(calls: Sequence[Node], kernel: Any, milliseconds: float) -> Ker
 
 
 def fallback(node: Node, error: Exception) -> Fallback:
-    """A fused node that has no kernel."""
-    code = str(getattr(error, "code", type(error).__name__))
+    """A fused node that has no kernel: with the reason of the compiler, or with the traceback of its fault."""
     body = node.body
     assert body is not None, "only fused nodes are compiled"
     held = ", ".join(dict.fromkeys(inner.op.name for inner in body.operators))
+    if not isinstance(error, FORESEEN):
+        return Fallback(node.name, held, INTERNAL, fault_line(error), REPORT_IT, fault_trace(error))
+    code = error.code if isinstance(error, UnsupportedError) else type(error).__name__
     return Fallback(node.name, held, code, str(error), ADVICE.get(code, REPORT_IT))
 
 
