@@ -13,6 +13,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from kernelgen.errors import ArgumentError
+from kernelgen.nest.marks import UNMARKED, Mark
 from kernelgen.strict_json import from_json, to_json
 
 VERSION = 1
@@ -81,12 +82,12 @@ def _check_sizes(sizes: CpuPlan | GpuPlan) -> None:
 class LoopPlan:
     """A loop over a member of a band, counted from 0: over its iterations, or from tile to tile of ``tile`` of them.
 
-    ``mark`` is what is promised about the loop, ``""`` for nothing; ``unroll`` writes its iterations out.
+    ``mark`` is what is promised about the loop, in JSON its text, such as ``thread 128``; ``unroll`` writes its iterations out.
     """
 
     member: int
     tile: int | None = None
-    mark: str = ""
+    mark: Mark = UNMARKED
     unroll: bool = False
 
 
@@ -129,7 +130,7 @@ class BandPlan:
         return "\n".join([*lines, f"    why: {self.why}"])
 
     def _loop_text(self, loop: LoopPlan) -> str:
-        words = [loop.mark, self.members[loop.member], f"by {loop.tile}" if loop.tile else ""]
+        words = [str(loop.mark), self.members[loop.member], f"by {loop.tile}" if loop.tile else ""]
         return " ".join(word for word in (*words, "unrolled" if loop.unroll else "") if word)
 
 

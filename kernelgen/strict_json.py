@@ -1,4 +1,4 @@
-"""Frozen dataclasses and named tuples as JSON and back.
+"""Frozen dataclasses and named tuples as JSON and back; those with a ``from_text``, the inverse of ``str``, as strings.
 
 What is missing, unknown or of another type is an error that names its path.
 """
@@ -19,6 +19,8 @@ T = TypeVar("T")
 
 def to_json(value: object) -> Any:
     """Dataclasses and named tuples as objects, tuples as lists; numbers, strings, bools and None as they are."""
+    if hasattr(value, "from_text"):
+        return str(value)
     if not isinstance(value, type) and _is_record(value):
         return {name: to_json(getattr(value, name)) for name in _defaults(type(value))}
     return [to_json(item) for item in cast(tuple[object, ...], value)] if isinstance(value, tuple) else value
@@ -40,6 +42,8 @@ def _reader(kind: Any) -> Reader:
         return lambda document, path: None if document is None else inner(document, path)
     if get_origin(kind) is tuple:
         return _tuple_reader(get_args(kind))
+    if hasattr(kind, "from_text"):
+        return _text_reader(kind)
     return _fields_reader(kind) if _is_record(kind) else _plain_reader(kind)
 
 
@@ -48,6 +52,19 @@ def _plain_reader(kind: type) -> Reader:
         if type(document) is not kind:
             raise ArgumentError(f"{path}: expected {kind.__name__}, found {_named(document)}")
         return document
+
+    return read
+
+
+def _text_reader(kind: Any) -> Reader:
+    text = _plain_reader(str)
+
+    def read(document: object, path: str) -> object:
+        found = text(document, path)
+        try:
+            return kind.from_text(found)
+        except ArgumentError as error:
+            raise ArgumentError(f"{path}: {error}") from error
 
     return read
 

@@ -22,13 +22,14 @@ import numpy as np
 from kernelgen.driver import compile
 from kernelgen.errors import ArgumentError, KernelgenError, UnsupportedError
 from kernelgen.kernel import Kernel
+from kernelgen.nest.marks import PARALLEL, UNMARKED, Mark, thread
+from kernelgen.nest.nodes import LoopKind
 from kernelgen.plan import BandPlan, CodePlan, LoopPlan, PiecePlan, Plan, TileChoice, VectorChoice
 
 GAIN = 0.05
 """A neighbour must be faster by this part to be taken: less is within what timings vary."""
 
 LEAST_SECONDS = 1e-9
-THREAD = "thread "
 LEAST_THREADS, MOST_THREADS = 4, 1024
 
 TURNS = 9
@@ -141,20 +142,20 @@ def neighbours(plan: Plan) -> Iterator[tuple[str, Plan]]:
 def _thread_neighbours(plan: Plan) -> Iterator[tuple[str, Plan]]:
     """Twice and half the threads that share a row, in all bands that share them."""
     marks = (loop.mark for band in plan.bands or () for piece in band.pieces for loop in piece.loops)
-    for mark in dict.fromkeys(mark for mark in marks if mark.startswith(THREAD)):
-        threads = int(mark.removeprefix(THREAD))
+    for mark in dict.fromkeys(mark for mark in marks if mark.kind is LoopKind.THREAD):
+        threads = mark.width
         for other in (threads * 2, threads // 2):
             if LEAST_THREADS <= other <= MOST_THREADS:
-                bands = tuple(_remarked(band, mark, f"{THREAD}{other}") for band in plan.bands or ())
+                bands = tuple(_remarked(band, mark, thread(other)) for band in plan.bands or ())
                 yield f"{other} threads in place of {threads}", replace(plan, bands=bands, code=None)
 
 
-def _remarked(band: BandPlan, mark: str, other: str) -> BandPlan:
+def _remarked(band: BandPlan, mark: Mark, other: Mark) -> BandPlan:
     pieces = [
         replace(piece, loops=tuple(replace(o, mark=other) if o.mark == mark else o for o in piece.loops))
         for piece in band.pieces
     ]
-    return replace(band, pieces=tuple(pieces), why=f"{other.removeprefix(THREAD)} threads, as tuned")
+    return replace(band, pieces=tuple(pieces), why=f"{other.width} threads, as tuned")
 
 
 def _band_neighbours(band: BandPlan) -> Iterator[tuple[str, BandPlan]]:
@@ -187,11 +188,13 @@ def _loop_neighbours(loops: tuple[LoopPlan, ...], names: tuple[str, ...]) -> Ite
         swapped = (*loops[:k], loops[k + 1], loops[k], *loops[k + 2 :])
         yield f"{names[loops[k + 1].member]} around {names[loops[k].member]}", swapped
     for k, loop in enumerate(loops):
-        if loop.mark == "parallel":
-            yield "one thread", _put(loops, k, replace(loop, mark=""))
+        if loop.mark == PARALLEL:
+            yield "one thread", _put(loops, k, replace(loop, mark=UNMARKED))
             for other in range(len(loops)):
-                if not loops[other].mark and not loops[other].unroll:
-                    moved = _put(_put(loops, k, replace(loop, mark="")), other, replace(loops[other], mark="parallel"))
+                if loops[other].mark == UNMARKED and not loops[other].unroll:
+                    moved = _put(
+                        _put(loops, k, replace(loop, mark=UNMARKED)), other, replace(loops[other], mark=PARALLEL)
+                    )
                     yield f"{names[loops[other].member]} parallel", moved
 
 

@@ -17,6 +17,7 @@ import kernelgen
 from kernelgen.composite.description import KernelDesc
 from kernelgen.driver import compile
 from kernelgen.errors import ArgumentError, KernelgenError, ProofError
+from kernelgen.nest.marks import PARALLEL, VECTOR
 from kernelgen.plan import CpuPlan, LoopPlan, PiecePlan, Plan
 from kernelgen.targets import find_target
 from kernelgen.targets.cpu.emit import emit_for
@@ -130,7 +131,7 @@ def test_loops_may_be_put_into_another_order() -> None:
     desc, plan = PRODUCT, compile(PRODUCT).plan
     assert plan.bands is not None
     (band,) = plan.bands
-    order = (LoopPlan(2), LoopPlan(0), LoopPlan(1, mark="vector"))
+    order = (LoopPlan(2), LoopPlan(0), LoopPlan(1, mark=VECTOR))
     single = replace(band, pieces=(PiecePlan(order),))
     agrees(desc, replace(plan, bands=(single,), code=None))
 
@@ -139,7 +140,7 @@ def test_vectors_may_run_in_tiles_inside_a_sum() -> None:
     """The bounds of the vector loop depend on a loop inside the sum: its results cannot be held around the sum."""
     plan = compile(PRODUCT).plan
     assert plan.bands is not None
-    loops = (LoopPlan(0, mark="parallel"), LoopPlan(2), LoopPlan(1, tile=16), LoopPlan(1, mark="vector"))
+    loops = (LoopPlan(0, mark=PARALLEL), LoopPlan(2), LoopPlan(1, tile=16), LoopPlan(1, mark=VECTOR))
     agrees(PRODUCT, replace(plan, bands=(replace(plan.bands[0], pieces=(PiecePlan(loops),)),), code=None))
 
 
@@ -205,6 +206,8 @@ WRONG: dict[str, tuple[tuple[str | int, ...], Any, str]] = {
     "a size": (("cpu", "tile"), 0, r"\$.cpu: tile is 0; sizes are at least 1"),
     "a power of two": (("code", "vectors", 0, "lanes"), 3, r"\$.code.vectors\[0\]: lanes is 3"),
     "something": (("bands", 0), {"members": [], "pieces": []}, r"\$.bands\[0\].statements: missing"),
+    "a mark": (("bands", 0, "pieces", 0, "loops", 0, "mark"), "thread 0", r"loops\[0\].mark: a thread loop"),
+    "a mark's text": (("bands", 0, "pieces", 0, "loops", 0, "mark"), 1, r"loops\[0\].mark: expected str"),
     "this version": (("version",), 7, r"\$: version is 7, this is version 1"),
 }  # fmt: skip
 

@@ -20,6 +20,7 @@ from math import prod
 
 import islpy as isl
 
+from kernelgen.nest.marks import BLOCK, ROWS, VECTOR
 from kernelgen.plan import BandPlan, LoopPlan, Partials, PiecePlan, Plan
 from kernelgen.poly.grouping.privatise import privatise
 from kernelgen.poly.mapping.cpu import element_stride
@@ -30,7 +31,6 @@ from kernelgen.poly.schedule.tree import Member, Node, bands, has_band_below, me
 from kernelgen.tensor.dims import Dim, Sym
 from kernelgen.transforms.common.split_index_sets import unclamped
 
-BLOCK, ROWS, VECTOR = "block", "rows", "vector"
 CORES = 48
 """Vector cores of an A2, which the split is made for; a machine with fewer takes the rest in turn."""
 LEAST = 1024

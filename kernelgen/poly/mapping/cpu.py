@@ -25,6 +25,7 @@ from dataclasses import dataclass, replace
 import islpy as isl
 
 from kernelgen.nest.index import stride
+from kernelgen.nest.marks import INTERLEAVE, PARALLEL, UNMARKED, VECTOR, Mark
 from kernelgen.nest.nodes import Index
 from kernelgen.plan import BandPlan, CpuPlan, LoopPlan, PiecePlan, Plan
 from kernelgen.poly.mapping.register_blocks import pieces_along_columns, pieces_along_sum
@@ -39,8 +40,6 @@ from kernelgen.transforms.cpu.pack_panels import LEAST_BLOCKS
 FLOAT_BYTES = 4
 ROWS_LEFT = 8
 """At most so many rows are left over by blocks of a product."""
-
-PARALLEL, VECTOR, INTERLEAVE = "parallel", "vector", "interleave"
 
 
 def choose(schedule: isl.Schedule, scop: Scop, whole: Relations, plan: Plan) -> tuple[BandPlan, ...]:
@@ -154,19 +153,19 @@ class _Chooser:
             chosen = self.blocked(found) if self.band.permutable else _whole(found)
         return _Chosen(chosen.pieces, (*reason, promise, *chosen.why))
 
-    def vector_mark(self, member: int) -> tuple[str, str]:
+    def vector_mark(self, member: int) -> tuple[Mark, str]:
         """The mark of the innermost loop, and why."""
         name = self.band.name(member)
         if self.band.axes[member].coincident:
             return VECTOR, f"no dependence crosses {name}"
         if only_reductions_cross(self.band.axes[member].member, self.band.node, self.whole):
             return VECTOR, f"only reductions cross {name}"
-        return "", f"a dependence crosses {name}: no vectors"
+        return UNMARKED, f"a dependence crosses {name}: no vectors"
 
     def parallel(self, loops: tuple[LoopPlan, ...]) -> tuple[LoopPlan, ...]:
         """The first coincident loop that has no mark, moved to the front and marked."""
         for position, loop in enumerate(loops):
-            if self.band.axes[loop.member].coincident and not loop.mark:
+            if self.band.axes[loop.member].coincident and loop.mark == UNMARKED:
                 rest = (*loops[:position], *loops[position + 1 :])
                 return (replace(loop, mark=PARALLEL, unroll=False), *rest)
         return loops
@@ -199,7 +198,7 @@ class _Chooser:
         rest = [loop for loop in loops[:-1] if loop.member != partner]
         size = self.limits.tile
         tiles = [LoopPlan(member, size) for member in (partner, last) if self.band.axes[member].longer_than(size)]
-        inner = LoopPlan(partner, mark=INTERLEAVE if axis.coincident else "")
+        inner = LoopPlan(partner, mark=INTERLEAVE if axis.coincident else UNMARKED)
         reason = f"{buffer} is contiguous along {self.band.name(partner)} and strided along {axis.name}"
         footprint = f": tiles of {size} x {size} use whole lines of both" if tiles else ": small enough for L1 as it is"
         return _whole((*rest, *tiles, inner, loops[-1]), reason + footprint)

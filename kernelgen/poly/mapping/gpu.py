@@ -26,7 +26,8 @@ import islpy as isl
 
 from kernelgen.machines.device_features import WARP, Abilities
 from kernelgen.nest.index import stride, values
-from kernelgen.nest.nodes import Buffer, Index, Space
+from kernelgen.nest.marks import BLOCK, UNMARKED, Mark, thread
+from kernelgen.nest.nodes import Buffer, Index, LoopKind, Space
 from kernelgen.plan import BandPlan, GpuPlan, LoopPlan, Partials, PiecePlan, Plan
 from kernelgen.poly.grouping.privatise import privatise
 from kernelgen.poly.mapping.threads_per_row import Rows, width_of
@@ -39,7 +40,6 @@ from kernelgen.tensor.dims import Dim
 from kernelgen.transforms.gpu.product_recognition import LEAST
 from kernelgen.transforms.gpu.sink_row_values import is_light
 
-BLOCK, THREAD = "block", "thread"
 WIDE = 4
 """Neighbours that a thread takes at once: rows of whole groups may go to a part of a warp and still fill sectors."""
 
@@ -188,7 +188,7 @@ class _Band:
         extents = [self.axes[k].extent for k in chosen]
         return None if None in extents else prod(e for e in extents if e is not None)
 
-    def ordered(self, marks: dict[int, str], why: str) -> BandPlan:
+    def ordered(self, marks: dict[int, Mark], why: str) -> BandPlan:
         """The loops with their marks: in the order of their ranks where the band allows it.
 
         What threads reduce together is inside of all that it is reduced for.
@@ -196,14 +196,11 @@ class _Band:
         order = list(range(len(self.axes)))
         if self.permutable:
             best = max(order, key=lambda k: (self.axes[k].coincident, self.axes[k].contiguity(), k))
-            reduced = any(marks.get(k, "").startswith(THREAD) and not self.axes[k].coincident for k in order)
-
-            def rank(k: int) -> int:
-                mark = marks.get(k, "").partition(" ")[0]
-                return {BLOCK: 0, THREAD: 2, "": 1 if reduced else 3}[mark]
-
-            order.sort(key=lambda k: (rank(k), not self.axes[k].coincident, k == best, k))
-        loops = tuple(LoopPlan(k, mark=marks.get(k, "")) for k in order)
+            kinds = [marks.get(k, UNMARKED).kind for k in order]
+            reduced = any(kinds[k] is LoopKind.THREAD and not self.axes[k].coincident for k in order)
+            ranks = {LoopKind.BLOCK: 0, LoopKind.THREAD: 2, LoopKind.SERIAL: 1 if reduced else 3}
+            order.sort(key=lambda k: (ranks[kinds[k]], not self.axes[k].coincident, k == best, k))
+        loops = tuple(LoopPlan(k, mark=marks.get(k, UNMARKED)) for k in order)
         names = tuple(axis.name for axis in self.axes)
         return BandPlan(statement_names(self.node), names, (PiecePlan(loops),), why)
 
@@ -236,9 +233,7 @@ class _Part:
         each = 1 if loops and outer.kept else None
         width, why = self.width(longest, each, shared)
         return [
-            band.ordered(
-                dict.fromkeys(chosen, f"{THREAD} {width}") | self.block_marks(band, chosen, band is outer), why
-            )
+            band.ordered(dict.fromkeys(chosen, thread(width)) | self.block_marks(band, chosen, band is outer), why)
             for band, chosen in zip(self.bands, shared, strict=True)
         ]
 
@@ -247,8 +242,8 @@ class _Part:
 
         A launch costs more than a few elements for each thread.
         """
-        marks = [loop.mark for plan in before for piece in plan.pieces for loop in piece.loops if loop.mark]
-        widths = [int(mark.partition(" ")[2]) for mark in marks if mark.startswith(THREAD)]
+        marks = [loop.mark for plan in before for piece in plan.pieces for loop in piece.loops if loop.mark != UNMARKED]
+        widths = [mark.width for mark in marks if mark.kind is LoopKind.THREAD]
         if not before or len(widths) < len(marks) or len(self.bands) != 1:
             return []
         band, width = self.bands[0], max(widths, default=1)
@@ -257,7 +252,7 @@ class _Part:
         if not few or not self.reads({name for plan in before for name in plan.statements}, band):
             return []
         why = f"{width} threads share {count} iterations: the block before is the only one of its launch"
-        return [band.ordered(dict.fromkeys(band.kept, f"{THREAD} {width}") if width > 1 else {}, why)]
+        return [band.ordered(dict.fromkeys(band.kept, thread(width)) if width > 1 else {}, why)]
 
     def reads(self, makers: Collection[str], band: _Band) -> bool:
         """Whether the band reads what one of these statements writes, or what single elements are made of it."""
@@ -312,7 +307,7 @@ class _Part:
         extent = inner.axes[nearest].extent
         shared = [nearest] if extent is None or extent >= self.plan.long else inner.reduced
         width, why = self.width(inner.iterations(shared), None, [shared, []])
-        marks = dict.fromkeys(inner.kept, BLOCK) | dict.fromkeys(shared, f"{THREAD} {width}")
+        marks = dict.fromkeys(inner.kept, BLOCK) | dict.fromkeys(shared, thread(width))
         return [inner.ordered(marks, why), self.alone(outer, True)]
 
     def shared_loops(self, band: _Band) -> list[int]:
@@ -330,7 +325,7 @@ class _Part:
         marks = dict.fromkeys(band.kept, BLOCK) if is_outer else {}
         return band.ordered(marks, "one thread for an iteration of the block loops" if marks else "in one thread")
 
-    def block_marks(self, band: _Band, chosen: Sequence[int], is_outer: bool) -> dict[int, str]:
+    def block_marks(self, band: _Band, chosen: Sequence[int], is_outer: bool) -> dict[int, Mark]:
         return {k: BLOCK for k in band.kept if is_outer and k not in chosen}
 
     def width(self, longest: int | None, each: int | None, shared: Sequence[Sequence[int]]) -> tuple[int, str]:

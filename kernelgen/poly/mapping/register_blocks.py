@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from kernelgen.nest.marks import VECTOR
 from kernelgen.plan import LoopPlan, PiecePlan, WholeTiles
 from kernelgen.tensor.dims import Dim, Sym
 
-VECTOR = "vector"
 Block = tuple[int, int]
 """Rows and columns of results."""
 

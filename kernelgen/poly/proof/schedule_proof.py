@@ -22,16 +22,18 @@ from typing import TypeVar
 
 import islpy as isl
 
-from kernelgen.errors import ProofError
-from kernelgen.poly.mapping.ascend import ROWS
-from kernelgen.poly.mapping.cpu import INTERLEAVE, PARALLEL, VECTOR
-from kernelgen.poly.mapping.gpu import BLOCK, THREAD
+from kernelgen.errors import ArgumentError, ProofError
+from kernelgen.nest.nodes import LoopKind
 from kernelgen.poly.model.relations import Relations, extent_text
 from kernelgen.poly.model.scop import Scop
 from kernelgen.poly.model.statement_pairs import Pairs, by_statement
+from kernelgen.poly.schedule.marks import is_mark, mark_of
 from kernelgen.poly.schedule.tree import Node, descendants, is_band
 
 _Kind = TypeVar("_Kind", isl.UnionSet, isl.Map)
+
+REDUCIBLE = (LoopKind.VECTOR, LoopKind.THREAD, LoopKind.ROWS)
+"""The kinds of loops whose iterations may accumulate into one result; those of all others share nothing."""
 
 
 @dataclass(frozen=True)
@@ -99,14 +101,20 @@ def _legality(whole: Relations, schedule: isl.Schedule) -> Iterator[Fact]:
 def _marks(whole: Relations, schedule: isl.Schedule) -> Iterator[Fact]:
     everything = whole.flow_pairs.and_those_of(whole.reduction_pairs)
     for node in descendants(schedule.get_root()):
-        if node.get_type() != isl.schedule_node_type.mark or not is_band(node.get_child(0)):
+        if not is_mark(node) or not is_band(node.get_child(0)):
             continue
-        mark, band = node.mark_get_id().get_name().split()[0], node.get_child(0)
-        if mark not in (PARALLEL, VECTOR, INTERLEAVE, BLOCK, THREAD, ROWS):
-            raise ProofError("marks", f"unknown mark {mark!r}")
-        for together, same in _meeting(whole.flow_pairs if mark in (VECTOR, THREAD, ROWS) else everything, band):
-            _require_inside(mark, "dependences between iterations", together, same)
-        yield Fact(mark, f"loop {_members(band)}", "{ A -> B : same outer iteration, other iteration of the loop }")
+        kind, band = _promised(node), node.get_child(0)
+        for together, same in _meeting(whole.flow_pairs if kind in REDUCIBLE else everything, band):
+            _require_inside(kind.value, "dependences between iterations", together, same)
+        subject = f"loop {_members(band)}"
+        yield Fact(kind.value, subject, "{ A -> B : same outer iteration, other iteration of the loop }")
+
+
+def _promised(node: Node) -> LoopKind:
+    try:
+        return mark_of(node).kind
+    except ArgumentError as error:
+        raise ProofError("marks", str(error)) from error
 
 
 def _meeting(dependences: Pairs, band: Node) -> Iterator[tuple[isl.Map, isl.Map]]:

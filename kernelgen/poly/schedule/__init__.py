@@ -1,4 +1,4 @@
 """When each instance runs: schedules, edits of schedule trees, and loops made of them.
 
-Reading order: compute_schedule, tree, apply_plan, band_members, generate_loops.
+Reading order: compute_schedule, marks, tree, apply_plan, band_members, generate_loops.
 """

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 import islpy as isl
 
 from kernelgen.errors import ArgumentError
+from kernelgen.nest.marks import VECTOR
 from kernelgen.plan import BandPlan, LoopPlan, PiecePlan
 from kernelgen.poly.schedule.tree import (
     Loop,
@@ -125,5 +126,5 @@ def _check_loops(where: str, loops: Sequence[LoopPlan], count: int, is_leaf: boo
         raise ArgumentError(f"{where}: loops over members {points}; each of 0 to {count - 1} must be a loop once")
     for position, loop in enumerate(loops):
         inside = loops[position + 1 :]
-        if loop.mark == "vector" and not (is_leaf and all(inner.unroll for inner in inside)):
+        if loop.mark == VECTOR and not (is_leaf and all(inner.unroll for inner in inside)):
             raise ArgumentError(f"{where}: the vector loop over member {loop.member} has a loop inside")

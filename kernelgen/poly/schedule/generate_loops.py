@@ -37,7 +37,8 @@ from kernelgen.nest.nodes import Statement as NestStatement
 from kernelgen.nest.walk import vector_loop_of
 from kernelgen.poly.model.relations import Relations
 from kernelgen.poly.model.scop import BodyStatement, Scop
-from kernelgen.poly.schedule.tree import Node, edit_nodes
+from kernelgen.poly.schedule.marks import is_mark, mark_and_variable, with_variable
+from kernelgen.poly.schedule.tree import edit_nodes
 
 _AST = isl.ast_node_type
 _FOR, _IF = (getattr(_AST, name) for name in ("for_", "if_"))  # the stub lacks the names with an underscore
@@ -63,15 +64,9 @@ def to_nest(scop: Scop, whole: Relations, schedule: isl.Schedule) -> Nest:
     """The loops of a schedule; accumulations are not initialised yet and temporaries have their full size."""
     build = isl.AstBuild.from_context(whole.domain.params())
     reader = _Reader(scop, {name: ix.from_dim(dim) for dim, name in whole.parameters.items()})
-    named = edit_nodes(schedule, lambda node: node.get_type() == isl.schedule_node_type.mark, _with_variable)
+    named = edit_nodes(schedule, is_mark, with_variable)
     body = reader.node(build.node_from_schedule(named), LoopKind.SERIAL)
     return Nest(scop.name, scop.symbols, scop.buffers, _as_block(body), scop.argument_shapes)
-
-
-def _with_variable(mark: Node) -> Node:
-    """A mark that also names the variable of its loop, which isl calls after its depth: ``parallel c0``."""
-    name = f"{mark.mark_get_id().get_name()} c{mark.get_schedule_depth()}"
-    return mark.delete().insert_mark(isl.Id(name, context=mark.get_ctx()))
 
 
 @dataclass
@@ -99,16 +94,16 @@ class _Reader:
                 raise NestError(f"unexpected node of type {other} in the schedule's syntax tree")
 
     def marked(self, node: isl.AstNode) -> NestStatement:
-        """A mark is the kind of the loop below; a thread loop's also says how wide it is: ``thread 256``.
+        """A mark is the kind of the loop below; a thread loop's also says how wide it is.
 
         isl leaves out a loop whose variable has one value: then the mark stands above another one, of which it says nothing.
         """
-        word, *width, variable = node.mark_get_id().get_name().split()
+        mark, variable = mark_and_variable(node.mark_get_id().get_name())
         below = node.mark_get_node()
         if below.get_type() == _FOR and below.for_get_iterator().get_id().get_name() != variable:
             return self.node(below, LoopKind.SERIAL)
-        found = self.node(below, LoopKind(word))
-        return replace(found, threads=int(width[0])) if width and isinstance(found, For) else found
+        found = self.node(below, mark.kind)
+        return replace(found, threads=mark.width) if isinstance(found, For) else found
 
     def guarded(self, node: isl.AstNode) -> If:
         conditions = self.conditions(node.if_get_cond())

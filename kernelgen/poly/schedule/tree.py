@@ -12,6 +12,9 @@ from dataclasses import dataclass
 
 import islpy as isl
 
+from kernelgen.nest.marks import UNMARKED, Mark
+from kernelgen.poly.schedule.marks import insert_mark
+
 Node = isl.ScheduleNode
 BAND = isl.schedule_node_type.band
 
@@ -40,7 +43,7 @@ class Loop:
     """A member that shall become a loop of its own, with a mark for code generation or none; or be unrolled away."""
 
     member: Member
-    mark: str = ""
+    mark: Mark = UNMARKED
     unroll: bool = False
 
 
@@ -70,8 +73,8 @@ def insert_loops(node: Node, loops: Sequence[Loop]) -> Node:
         node = node.band_set_permutable(1).band_member_set_coincident(0, int(loop.member.coincident))
         if loop.unroll:
             node = node.band_member_set_ast_loop_type(0, isl.ast_loop_type.unroll)
-        if loop.mark:
-            node = node.insert_mark(isl.Id(loop.mark, context=node.get_ctx()))
+        if loop.mark != UNMARKED:
+            node = insert_mark(node, loop.mark)
     return node
 
 

@@ -156,7 +156,7 @@ def test_threads_of_a_block_run_along_the_rows_of_a_channel() -> None:
     kernel = kernelgen.compile(channel_sum(128, 80, 73, 73), "gpu")
     bands = kernel.plan.bands
     assert bands is not None
-    assert [(loop.mark.split()[0] if loop.mark else "") for loop in bands[0].pieces[0].loops] == ["block", "", "thread"]
+    assert [loop.mark.kind.value for loop in bands[0].pieces[0].loops] == ["block", "serial", "thread"]
     assert extent(launches(kernel.nest)[0].blocks, {}) >= 400
 
 
