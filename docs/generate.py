@@ -23,6 +23,7 @@ from docs.long_runs import faults, fuzzers, memory
 from docs.markdown import page, table
 from docs.models import models
 from docs.onnx import onnx
+from docs.rooms import rooms
 from docs.v100 import shares
 from docs.warm_starts import warm_starts
 from graphkernel.cluster.ops_lists import CLUSTER_OPS
@@ -68,6 +69,7 @@ def pages() -> Mapping[str, str]:
         **models(),
         **warm_starts(),
         "README.md": readme(),
+        "docs/architecture.md": with_figures("docs/architecture.md", rooms()),
         "docs/fuzzing.md": with_figures("docs/fuzzing.md", fuzzers()),
         "docs/processes.md": with_figures("docs/processes.md", memory(), faults()),
         "docs/gpu.md": with_figures("docs/gpu.md", classes(), shares()),

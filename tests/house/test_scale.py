@@ -1,0 +1,115 @@
+"""The large scale: rooms without circles, folders and files that can be overlooked, operators that few files name."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from functools import cache
+from pathlib import Path
+
+import networkx as nx
+import pytest
+
+from docs.rooms import import_graph, room_graph
+from tests.support.sources import ROOT, rooms, sources
+
+MOST_FILES = 25
+MOST_LINES = 400
+
+# Longer files, with their lines. No file may be added and none may grow.
+LONG_FILES = {
+    "kernelgen/targets/ascend/lower/order/unrolled_walk.py": 407,
+    "kernelgen/tensor/graph.py": 407,
+    "kernelgen/targets/ascend/lower/cube/product_program.py": 426,
+    "kernelgen/targets/gpu/dialects/printer.py": 449,
+    "graphkernel/runtime/plan/plan.py": 451,
+    "kernelgen/targets/ascend/lower/lanes/lanes.py": 515,
+}
+
+# Operator -> files that hold its quoted name, at most. A ceiling goes down with the files; none may go up.
+NAMED_IN = {
+    "Gather": 35,
+    "Transpose": 35,
+    "StridedSlice": 24,
+    "Select": 22,
+    "OneHot": 18,
+    "Conv2D": 12,
+    "Erf": 11,
+    "Cast": 40,
+    "Reshape": 41,
+    "MatMul": 30,
+    "BroadcastTo": 27,
+    "Concat": 22,
+    "Tile": 22,
+    "ReduceSum": 20,
+    "Reciprocal": 17,
+    "CumSum": 16,
+    "TensorScatterAdd": 14,
+    "CSRGather": 13,
+    "Atan2": 7,
+    "FastGeLU": 8,
+}
+
+
+@cache
+def modules() -> nx.DiGraph[str]:
+    """Which file imports which."""
+    return import_graph(ROOT)
+
+
+def circles(graph: nx.DiGraph[str]) -> list[list[str]]:
+    """What imports itself, by way of others."""
+    return [sorted(circle) for circle in nx.strongly_connected_components(graph) if len(circle) > 1]
+
+
+def files_naming() -> Counter[str]:
+    """Each text in quotes -> files that hold it."""
+    return Counter(
+        text
+        for source in sources()
+        for text in {
+            node.value
+            for node in ast.walk(source.tree)
+            if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        }
+    )
+
+
+def test_no_file_imports_itself_by_way_of_others() -> None:
+    assert circles(modules()) == []
+
+
+@pytest.mark.parametrize("depth", range(2, 7))
+def test_no_room_imports_itself_by_way_of_others(depth: int) -> None:
+    assert circles(room_graph(modules(), depth)) == []
+
+
+def test_folders_can_be_overlooked() -> None:
+    files = {str(room.relative_to(ROOT)): len(list(room.glob("*.py"))) for room in rooms()}
+    assert {room: count for room, count in files.items() if count > MOST_FILES} == {}
+
+
+def test_files_can_be_overlooked() -> None:
+    lines = {source.path: len(source.lines) for source in sources()}
+    assert {path: count for path, count in lines.items() if count > LONG_FILES.get(path, MOST_LINES)} == {}
+
+
+def test_few_files_name_an_operator() -> None:
+    found = files_naming()
+    assert {name: found[name] for name, most in NAMED_IN.items() if found[name] > most} == {}
+
+
+def test_circles_are_found(tmp_path: Path) -> None:
+    for name, text in {
+        "a/one": "from kernelgen.b import two\n",
+        "b/two": "import kernelgen.c.three\n",
+        "b/other": "",
+        "c/three": "from typing import TYPE_CHECKING\nfrom kernelgen.b.other import x\n"
+        "if TYPE_CHECKING:\n    from kernelgen.a.one import y\n",
+    }.items():
+        path = tmp_path / "kernelgen" / f"{name}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    planted = import_graph(tmp_path)
+    assert circles(planted) == []
+    assert circles(room_graph(planted, 2)) == [["kernelgen.b", "kernelgen.c"]]
