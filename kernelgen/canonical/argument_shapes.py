@@ -21,11 +21,12 @@ from dataclasses import replace
 from kernelgen.canonical.rewrite import kept_names, operands_replaced, readers, updated_names
 from kernelgen.composite.description import KernelDesc, OpDesc, TensorDesc
 from kernelgen.tensor.dims import Shape, symbols_of
+from kernelgen.tensor.operators.shape import RESHAPE
 
 
 def reshape_arguments(desc: KernelDesc) -> KernelDesc:
     """The description whose arguments need no Reshape where one shape serves all that read them."""
-    if not any(op.name == "Reshape" for op in desc.ops):
+    if not any(op.name == RESHAPE.name for op in desc.ops):
         return desc
     read = readers(desc.ops)
     changed = _inputs(desc, read)
@@ -35,7 +36,7 @@ def reshape_arguments(desc: KernelDesc) -> KernelDesc:
     viewed = {
         op.output.name: changed[op.inputs[0].name]
         for op in desc.ops
-        if op.name == "Reshape" and op.inputs[0].name in changed and op.output.name not in kept_names(desc)
+        if op.name == RESHAPE.name and op.inputs[0].name in changed and op.output.name not in kept_names(desc)
     }
     ops = [operands_replaced(op, {**changed, **viewed}) for op in desc.ops if op.outputs[0].name not in viewed]
     return replace(
@@ -60,7 +61,7 @@ def _inputs(desc: KernelDesc, read: Mapping[str, Sequence[OpDesc]]) -> dict[str,
 
 def _view(op: OpDesc, tensor: TensorDesc) -> Shape | None:
     """The shape in which an operator sees a tensor if it does nothing else."""
-    same = op.name == "Reshape" and (op.output.dtype, op.output.format) == (tensor.dtype, tensor.format)
+    same = op.name == RESHAPE.name and (op.output.dtype, op.output.format) == (tensor.dtype, tensor.format)
     return op.output.shape if same else None
 
 
@@ -77,7 +78,7 @@ def _outputs(
     return {
         op.output.name: replace(op.output, shape=source.shape)
         for op in desc.ops
-        if op.name == "Reshape" and op.output.name in names and op.output.name not in read
+        if op.name == RESHAPE.name and op.output.name in names and op.output.name not in read
         and (source := op.inputs[0]).value is None and source.name not in inputs
         and _may_replace(source.shape, op.output.shape)
     }  # fmt: skip

@@ -12,20 +12,18 @@ Source: AKG's axis normalisation.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from kernelgen.canonical.rewrite import with_ops
 from kernelgen.composite.axes import normal_axis, reduced_axes
 from kernelgen.composite.description import KernelDesc, OpDesc
 from kernelgen.composite.scalar_rules import REDUCTIONS
+from kernelgen.composite.vocabulary import facts
 from kernelgen.tensor.attrs import Attrs
 from kernelgen.tensor.dims import product
+from kernelgen.tensor.operators.shape import RESHAPE, TRANSPOSE
 
-SINGLE_AXIS: Mapping[str, str] = {
-    **dict.fromkeys(("Concat", "Split", "Gather", "CumSum", "CumProd", "Argmax", "Argmin"), "operand"),
-    "OneHot": "result",
-}
+SINGLE_AXIS = facts(lambda op: op.traits.axis_of)
 """Operators with one axis -> whether it counts the dims of operand 0 or of the result."""
 
 
@@ -37,7 +35,7 @@ def normal_axes(desc: KernelDesc) -> KernelDesc:
 def _normal(op: OpDesc) -> OpDesc:
     if op.name in REDUCTIONS:
         return _reduction(op)
-    if op.name == "Transpose":
+    if op.name == TRANSPOSE.name:
         return _transpose(op)
     if op.name in SINGLE_AXIS and "axis" in op.attrs:
         counted = op.inputs[0] if SINGLE_AXIS[op.name] == "operand" else op.outputs[0]
@@ -50,7 +48,7 @@ def _reduction(op: OpDesc) -> OpDesc:
     source, result = op.inputs[0], op.outputs[0]
     axes = reduced_axes(op)
     if all(source.shape[axis] == 1 for axis in axes) and product(source.shape) == product(result.shape):
-        return replace(op, name="Reshape", attrs=Attrs())
+        return replace(op, name=RESHAPE.name, attrs=Attrs())
     return _with(op, op.attrs.with_(axis=axes, keep_dims=op.attrs.bool("keep_dims", False)))
 
 
@@ -60,7 +58,7 @@ def _transpose(op: OpDesc) -> OpDesc:
     perm = tuple(p % len(shape) for p in op.attrs.ints("perm", tuple(reversed(range(len(shape))))))
     moved = [p for p in perm if shape[p] != 1]
     if moved == sorted(moved):
-        return replace(op, name="Reshape", attrs=Attrs())
+        return replace(op, name=RESHAPE.name, attrs=Attrs())
     return _with(op, op.attrs.with_(perm=perm))
 
 

@@ -20,6 +20,7 @@ from kernelgen.composite.description import KernelDesc, OpDesc
 from kernelgen.composite.scalar_rules import ELEMENTWISE
 from kernelgen.tensor.attrs import Attrs
 from kernelgen.tensor.dims import Shape, product
+from kernelgen.tensor.operators.shape import BROADCAST_TO
 
 
 def write_out_broadcasts(desc: KernelDesc) -> KernelDesc:
@@ -32,7 +33,7 @@ def write_out_broadcasts(desc: KernelDesc) -> KernelDesc:
             ops.append(op)
             continue
         small = replace(op.output, name=next(names), shape=narrow)
-        ops += [replace(op, outputs=(small,)), OpDesc("BroadcastTo", (small,), op.outputs, Attrs())]
+        ops += [replace(op, outputs=(small,)), OpDesc(BROADCAST_TO.name, (small,), op.outputs, Attrs())]
     return with_ops(desc, ops)
 
 

@@ -19,10 +19,13 @@ from collections.abc import Hashable
 
 from kernelgen.canonical.rewrite import kept_names, operands_replaced, with_ops
 from kernelgen.composite.description import IN_PLACE_OPS, KernelDesc, OpDesc, TensorDesc
+from kernelgen.composite.vocabulary import STANDARD_NORMAL, names_of
 from kernelgen.tensor.attrs import Attrs
+from kernelgen.tensor.operators.elemwise import ADD, MUL, TENSOR_MOVE
+from kernelgen.tensor.operators.select import EQUAL, LOGICAL_AND, LOGICAL_OR, NOT_EQUAL
 
-COMMUTATIVE = frozenset({"Add", "Mul", "Equal", "NotEqual", "LogicalAnd", "LogicalOr"})
-UNIQUE = frozenset({*IN_PLACE_OPS, "StandardNormal", "TensorMove"})
+COMMUTATIVE = names_of(ADD, MUL, EQUAL, NOT_EQUAL, LOGICAL_AND, LOGICAL_OR)
+UNIQUE = frozenset({*IN_PLACE_OPS, STANDARD_NORMAL.name, TENSOR_MOVE.name})
 """Operators that are not shared: effects, random numbers, and copies, which hold outputs."""
 
 
@@ -47,7 +50,7 @@ def share_subexpressions(desc: KernelDesc) -> KernelDesc:
         for same, result in zip(earlier.outputs, op.outputs, strict=True):
             equal[result.name] = same
             if result.name in kept:
-                ops.append(OpDesc("TensorMove", (same,), (result,), Attrs()))
+                ops.append(OpDesc(TENSOR_MOVE.name, (same,), (result,), Attrs()))
     return with_ops(desc, ops)
 
 

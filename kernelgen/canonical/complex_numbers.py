@@ -16,10 +16,25 @@ from types import MappingProxyType
 
 from kernelgen.composite.axes import normal_axis, reduced_axes
 from kernelgen.composite.description import KernelDesc, OpDesc, TensorDesc
+from kernelgen.composite.vocabulary import INPLACE_ASSIGN, SQUARE, STRIDED_SLICE_V2, VIEWS, by_name, facts, names_of
 from kernelgen.errors import UnsupportedError
 from kernelgen.tensor.attrs import Attrs
 from kernelgen.tensor.dims import Shape
 from kernelgen.tensor.dtypes import BOOL, COMPLEX64, FLOAT32, FLOAT64, Category, DType
+from kernelgen.tensor.operator import Operator
+from kernelgen.tensor.operators.cast import CAST
+from kernelgen.tensor.operators.complex_numbers import C_IMAG, C_REAL, COMPLEX
+from kernelgen.tensor.operators.effects import ASSIGN
+from kernelgen.tensor.operators.elemwise import ADD, DIV, IS_FINITE, IS_INF, IS_NAN, MUL, REAL_DIV, RECIPROCAL, SUB
+from kernelgen.tensor.operators.indexing import GATHER, ONE_HOT
+from kernelgen.tensor.operators.layout import LAYOUT_TRANSFORM, TRANS_DATA
+from kernelgen.tensor.operators.matmul import BATCH_MATMUL, MATMUL
+from kernelgen.tensor.operators.padding import PAD_AKG, UNPAD_AKG
+from kernelgen.tensor.operators.pieces import CONCAT, SLICE, SPLIT, STRIDED_SLICE
+from kernelgen.tensor.operators.reduce import REDUCE_SUM
+from kernelgen.tensor.operators.scan import CUM_SUM
+from kernelgen.tensor.operators.select import EQUAL, LOGICAL_AND, LOGICAL_OR, NOT_EQUAL, SELECT
+from kernelgen.tensor.operators.shape import BROADCAST_TO, RESHAPE, TILE, TRANSPOSE
 
 
 def real_parts(desc: KernelDesc) -> KernelDesc:
@@ -58,10 +73,18 @@ class _Expansion:
 
     ops: list[OpDesc] = field(default_factory=list)
 
-    def make(self, name: str, inputs: Sequence[TensorDesc], shape: Shape, dtype: DType, **attrs: object) -> TensorDesc:
+    def make(
+        self, operator: Operator, inputs: Sequence[TensorDesc], shape: Shape, dtype: DType, **attrs: object
+    ) -> TensorDesc:
         """A new operator's result."""
         result = TensorDesc(f"complex_part_{len(self.ops)}", shape, dtype)
-        self.ops.append(OpDesc(name, tuple(inputs), (result,), Attrs.of(attrs)))
+        self.ops.append(OpDesc(operator.name, tuple(inputs), (result,), Attrs.of(attrs)))
+        return result
+
+    def copy(self, op: OpDesc, inputs: Sequence[TensorDesc], dtype: DType) -> TensorDesc:
+        """The same operator on other operands, into another data type."""
+        result = TensorDesc(f"complex_part_{len(self.ops)}", op.output.shape, dtype)
+        self.ops.append(OpDesc(op.name, tuple(inputs), (result,), op.attrs))
         return result
 
     def both(self, tensor: TensorDesc) -> TensorDesc:
@@ -82,8 +105,8 @@ class _Expansion:
         if _is_complex(tensor):
             rank = len(tensor.shape)
             cut: dict[str, object] = {"begin": [0] * rank + [number], "size": [-1] * rank + [1]}
-            found = self.make("Slice", [_both(tensor)], (*tensor.shape, 1), _real(tensor.dtype), **cut)
-            return self.make("Reshape", [found], tensor.shape, found.dtype)
+            found = self.make(SLICE, [_both(tensor)], (*tensor.shape, 1), _real(tensor.dtype), **cut)
+            return self.make(RESHAPE, [found], tensor.shape, found.dtype)
         return tensor if number == 0 else TensorDesc("", (1,), like, value=0)
 
     def assemble(self, result: TensorDesc, parts: Sequence[TensorDesc]) -> None:
@@ -93,44 +116,44 @@ class _Expansion:
         for part in parts:
             whole = part
             if part.shape != result.shape or part.dtype != both.dtype:
-                cast = self.make("Cast", [part], part.shape, both.dtype)
-                whole = self.make("BroadcastTo", [cast], result.shape, both.dtype)
-            columns.append(self.make("Reshape", [whole], (*result.shape, 1), both.dtype))
-        self.ops.append(OpDesc("Concat", tuple(columns), (both,), Attrs.of(axis=len(result.shape))))
+                cast = self.make(CAST, [part], part.shape, both.dtype)
+                whole = self.make(BROADCAST_TO, [cast], result.shape, both.dtype)
+            columns.append(self.make(RESHAPE, [whole], (*result.shape, 1), both.dtype))
+        self.ops.append(OpDesc(CONCAT.name, tuple(columns), (both,), Attrs.of(axis=len(result.shape))))
 
 
 Parts = tuple[TensorDesc, TensorDesc]
-Maker = Callable[[str, TensorDesc, TensorDesc], TensorDesc]
+Maker = Callable[[Operator, TensorDesc, TensorDesc], TensorDesc]
 
 
 def _mul(make: Maker, a: Parts, b: Parts) -> Parts:
     """``(a0 b0 - a1 b1) + (a0 b1 + a1 b0) i``."""
-    real = make("Sub", make("Mul", a[0], b[0]), make("Mul", a[1], b[1]))
-    return real, make("Add", make("Mul", a[0], b[1]), make("Mul", a[1], b[0]))
+    real = make(SUB, make(MUL, a[0], b[0]), make(MUL, a[1], b[1]))
+    return real, make(ADD, make(MUL, a[0], b[1]), make(MUL, a[1], b[0]))
 
 
 def _div(make: Maker, a: Parts, b: Parts) -> Parts:
     """``a conj(b) / |b|^2``."""
-    size = make("Add", make("Mul", b[0], b[0]), make("Mul", b[1], b[1]))
-    real = make("Add", make("Mul", a[0], b[0]), make("Mul", a[1], b[1]))
-    imaginary = make("Sub", make("Mul", a[1], b[0]), make("Mul", a[0], b[1]))
-    return make("RealDiv", real, size), make("RealDiv", imaginary, size)
+    size = make(ADD, make(MUL, b[0], b[0]), make(MUL, b[1], b[1]))
+    real = make(ADD, make(MUL, a[0], b[0]), make(MUL, a[1], b[1]))
+    imaginary = make(SUB, make(MUL, a[1], b[0]), make(MUL, a[0], b[1]))
+    return make(REAL_DIV, real, size), make(REAL_DIV, imaginary, size)
 
 
-def _each(name: str) -> Callable[[Maker, Parts, Parts], Parts]:
-    return lambda make, a, b: (make(name, a[0], b[0]), make(name, a[1], b[1]))
+def _each(operator: Operator) -> Callable[[Maker, Parts, Parts], Parts]:
+    return lambda make, a, b: (make(operator, a[0], b[0]), make(operator, a[1], b[1]))
 
 
-_BINARY: Mapping[str, Callable[[Maker, Parts, Parts], Parts]] = MappingProxyType({
-    "Add": _each("Add"), "TensorAdd": _each("Add"), "Sub": _each("Sub"), "Mul": _mul, "RealDiv": _div, "Div": _div,
+_BINARY: Mapping[str, Callable[[Maker, Parts, Parts], Parts]] = by_name({
+    ADD: _each(ADD), SUB: _each(SUB), MUL: _mul, (REAL_DIV, DIV): _div,
 })  # fmt: skip
 
 
 def _reciprocal(make: Maker, a: Parts) -> Parts:
     """``conj(a) / |a|^2``."""
-    size = make("Add", make("Mul", a[0], a[0]), make("Mul", a[1], a[1]))
+    size = make(ADD, make(MUL, a[0], a[0]), make(MUL, a[1], a[1]))
     minus_one = TensorDesc("", (1,), a[1].dtype, value=-1)
-    return make("RealDiv", a[0], size), make("RealDiv", make("Mul", a[1], minus_one), size)
+    return make(REAL_DIV, a[0], size), make(REAL_DIV, make(MUL, a[1], minus_one), size)
 
 
 def _expand(expansion: _Expansion, op: OpDesc) -> None:
@@ -138,7 +161,7 @@ def _expand(expansion: _Expansion, op: OpDesc) -> None:
     if rule is not None:
         rule(expansion, op)
     elif (attrs := _moved(op)) is not None:
-        name = "Reshape" if op.name in ("ExpandDims", "Squeeze", "Flatten", "EquivFormat") else op.name
+        name = RESHAPE.name if op.name in _RESHAPES else op.name
         operands = tuple(map(expansion.both, op.inputs))
         expansion.ops.append(OpDesc(name, operands, tuple(map(_both, op.outputs)), attrs))
     else:
@@ -150,8 +173,8 @@ def _complex(expansion: _Expansion, op: OpDesc) -> None:
 
 
 def _taken(expansion: _Expansion, op: OpDesc) -> None:
-    part = expansion.part(op.inputs[0], int(op.name == "CImag"), op.output.dtype)
-    expansion.ops.append(OpDesc("Cast", (part,), (op.output,)))
+    part = expansion.part(op.inputs[0], int(op.name == C_IMAG.name), op.output.dtype)
+    expansion.ops.append(OpDesc(CAST.name, (part,), (op.output,)))
 
 
 def _assign(expansion: _Expansion, op: OpDesc) -> None:
@@ -185,21 +208,22 @@ def _matmul(expansion: _Expansion, op: OpDesc) -> None:
     kind = _real(op.output.dtype)
     left, right = ((expansion.part(t, 0, kind), expansion.part(t, 1, kind)) for t in op.inputs[:2])
 
-    def make(name: str, a: TensorDesc, b: TensorDesc) -> TensorDesc:
-        attrs = op.attrs if name == "Mul" else Attrs()
-        return expansion.make(op.name if name == "Mul" else name, (a, b), op.output.shape, kind, **attrs)
+    def make(operator: Operator, a: TensorDesc, b: TensorDesc) -> TensorDesc:
+        if operator is not MUL:
+            return expansion.make(operator, (a, b), op.output.shape, kind)
+        return expansion.copy(op, (a, b), kind)
 
     found = _mul(make, left, right)
     for bias in op.inputs[2:]:
-        found = _each("Add")(make, found, (expansion.part(bias, 0, kind), expansion.part(bias, 1, kind)))
+        found = _each(ADD)(make, found, (expansion.part(bias, 0, kind), expansion.part(bias, 1, kind)))
     expansion.assemble(op.output, found)
 
 
 def _inverse(expansion: _Expansion, op: OpDesc) -> None:
     kind = _real(op.output.dtype)
 
-    def make(name: str, a: TensorDesc, b: TensorDesc) -> TensorDesc:
-        return expansion.make(name, (a, b), op.output.shape, kind)
+    def make(operator: Operator, a: TensorDesc, b: TensorDesc) -> TensorDesc:
+        return expansion.make(operator, (a, b), op.output.shape, kind)
 
     operand = expansion.part(op.inputs[0], 0, kind), expansion.part(op.inputs[0], 1, kind)
     expansion.assemble(op.output, _reciprocal(make, operand))
@@ -209,9 +233,9 @@ def _cast(expansion: _Expansion, op: OpDesc) -> None:
     """Between precisions both parts are cast; a complex number as a real one is its real part."""
     (source,) = op.inputs
     if _is_complex(source) and _is_complex(op.output):
-        expansion.ops.append(OpDesc("Cast", (_both(source),), (_both(op.output),)))
+        expansion.ops.append(OpDesc(CAST.name, (_both(source),), (_both(op.output),)))
     elif _is_complex(source):
-        expansion.ops.append(OpDesc("Cast", (expansion.part(source, 0, op.output.dtype),), (op.output,)))
+        expansion.ops.append(OpDesc(CAST.name, (expansion.part(source, 0, op.output.dtype),), (op.output,)))
     else:
         expansion.assemble(op.output, (source, TensorDesc("", (1,), _real(op.output.dtype), value=0)))
 
@@ -221,8 +245,8 @@ def _product(expansion: _Expansion, op: OpDesc) -> None:
     operands = op.inputs if len(op.inputs) == 2 else op.inputs * 2
     left, right = ((expansion.part(t, 0, kind), expansion.part(t, 1, kind)) for t in operands)
 
-    def make(name: str, a: TensorDesc, b: TensorDesc) -> TensorDesc:
-        return expansion.make(name, (a, b), op.output.shape, kind)
+    def make(operator: Operator, a: TensorDesc, b: TensorDesc) -> TensorDesc:
+        return expansion.make(operator, (a, b), op.output.shape, kind)
 
     rule = _BINARY.get(op.name, _mul)
     expansion.assemble(op.output, rule(make, left, right))
@@ -231,31 +255,35 @@ def _product(expansion: _Expansion, op: OpDesc) -> None:
 def _comparison(expansion: _Expansion, op: OpDesc) -> None:
     kind = next(_real(t.dtype) for t in op.inputs if _is_complex(t))
     pairs = ([expansion.part(t, number, kind) for t in op.inputs] for number in (0, 1))
-    found = [expansion.make(op.name, pair, op.output.shape, BOOL) for pair in pairs]
-    expansion.ops.append(OpDesc("LogicalAnd" if op.name == "Equal" else "LogicalOr", tuple(found), (op.output,)))
+    found = [expansion.copy(op, pair, BOOL) for pair in pairs]
+    joined = LOGICAL_AND if op.name == EQUAL.name else LOGICAL_OR
+    expansion.ops.append(OpDesc(joined.name, tuple(found), (op.output,)))
 
 
 def _test(expansion: _Expansion, op: OpDesc) -> None:
     """A complex number is NaN or infinite when a part is, and finite when both are."""
     kind = _real(op.inputs[0].dtype)
     parts = (expansion.part(op.inputs[0], number, kind) for number in (0, 1))
-    found = [expansion.make(op.name, (part,), op.output.shape, BOOL) for part in parts]
-    expansion.ops.append(OpDesc("LogicalAnd" if op.name == "IsFinite" else "LogicalOr", tuple(found), (op.output,)))
+    found = [expansion.copy(op, (part,), BOOL) for part in parts]
+    joined = LOGICAL_AND if op.name == IS_FINITE.name else LOGICAL_OR
+    expansion.ops.append(OpDesc(joined.name, tuple(found), (op.output,)))
 
 
 def _select(expansion: _Expansion, op: OpDesc) -> None:
     kind = _real(op.output.dtype)
     chosen = ([expansion.part(t, number, kind) for t in op.inputs[1:]] for number in (0, 1))
-    parts = [expansion.make("Select", (op.inputs[0], *pair), op.output.shape, kind) for pair in chosen]
+    parts = [expansion.make(SELECT, (op.inputs[0], *pair), op.output.shape, kind) for pair in chosen]
     expansion.assemble(op.output, parts)
 
 
 RULES: Mapping[str, Callable[[_Expansion, OpDesc], None]] = MappingProxyType({
-    "Complex": _complex, "CReal": _taken, "CImag": _taken, "Cast": _cast, **dict.fromkeys((*_BINARY, "Square"), _product),
-    "Reciprocal": _inverse, "Equal": _comparison, "NotEqual": _comparison, "Select": _select,
-    **dict.fromkeys(("IsNan", "IsInf", "IsFinite"), _test), **dict.fromkeys(("Assign", "InplaceAssign"), _assign),
-    **dict.fromkeys(("MatMul", "BatchMatMul"), _matmul),
-    **dict.fromkeys(("PadAkg", "TransData", "LayoutTransform", "OneHot"), _part_by_part),
+    **dict.fromkeys(_BINARY, _product),
+    **by_name({
+        COMPLEX: _complex, (C_REAL, C_IMAG): _taken, CAST: _cast, SQUARE: _product, RECIPROCAL: _inverse,
+        (EQUAL, NOT_EQUAL): _comparison, SELECT: _select, (IS_NAN, IS_INF, IS_FINITE): _test,
+        (ASSIGN, INPLACE_ASSIGN): _assign, (MATMUL, BATCH_MATMUL): _matmul,
+        (PAD_AKG, TRANS_DATA, LAYOUT_TRANSFORM, ONE_HOT): _part_by_part,
+    }),
 })  # fmt: skip
 """Operators that are more than the same operator on a dim more."""
 
@@ -267,23 +295,23 @@ def _moved(op: OpDesc) -> Attrs | None:
         return None
     rank = len(op.inputs[0].shape)
     match op.name:
-        case "Transpose":
+        case TRANSPOSE.name:
             return Attrs.of(perm=(*op.attrs.ints("perm", tuple(reversed(range(rank)))), rank))
-        case "Concat" | "Split" | "Gather":
+        case CONCAT.name | SPLIT.name | GATHER.name:
             return op.attrs.with_(axis=normal_axis(op.attrs.int("axis", 0), rank))
-        case "CumSum":
+        case CUM_SUM.name:
             return op.attrs.with_(axis=normal_axis(op.attrs.ints("axis", (0,))[0], rank))
-        case "ReduceSum":
+        case REDUCE_SUM.name:
             return op.attrs.with_(axis=reduced_axes(op)) if rank else None
-        case "Tile":
+        case TILE.name:
             return Attrs.of(multiples=(*op.attrs.ints("multiples"), 1))
-        case "Slice":
+        case SLICE.name:
             return Attrs.of(begin=(*op.attrs.ints("begin"), 0), size=(*op.attrs.ints("size"), -1))
-        case "StridedSlice":
+        case STRIDED_SLICE.name:
             return _with_whole_dim(op.attrs) if op.attrs.int("ellipsis_mask", 0) else op.attrs
-        case "UnPadAkg":
+        case UNPAD_AKG.name:
             return Attrs.of(tail=(*op.attrs.ints("tail"), 0))
-        case "StridedSliceV2" if "axes" in op.attrs or "begin" in op.attrs:
+        case STRIDED_SLICE_V2.name if "axes" in op.attrs or "begin" in op.attrs:
             axes = op.attrs.ints("axes", tuple(range(len(op.attrs.ints("begin")))))
             return op.attrs.with_(axes=tuple(normal_axis(axis, rank) for axis in axes))
         case _:
@@ -298,10 +326,9 @@ def _with_whole_dim(attrs: Attrs) -> Attrs:
     return attrs.with_(**longer, **masks)
 
 
-_INDEXED = frozenset({"Gather", "GatherNd", "TensorScatterAdd", "UnsortedSegmentSum"})
+_RESHAPES = names_of(*VIEWS)
+
+_INDEXED = frozenset(facts(lambda op: isinstance(op, Operator) and op.indices == (1,)))
 """Their second operands are numbers of places."""
 
-_ALIKE = frozenset({
-    "Reshape", "ExpandDims", "Squeeze", "Flatten", "EquivFormat", "BroadcastTo", "TensorMove", "AddN", "Neg", "ZerosLike",
-    "GatherNd", "TensorScatterAdd", "UnsortedSegmentSum",
-})  # fmt: skip
+_ALIKE = frozenset(facts(lambda op: op.traits.parts_alike))

@@ -24,14 +24,17 @@ from kernelgen.canonical.rewrite import with_ops
 from kernelgen.composite.axes import broadcast
 from kernelgen.composite.description import KernelDesc, OpDesc, TensorDesc
 from kernelgen.composite.scalar_rules import ELEMENTWISE, constant
+from kernelgen.composite.vocabulary import ZEROS_LIKE, names_of
 from kernelgen.semantics.algebra import ArrayAlgebra
 from kernelgen.tensor.attrs import Attrs
 from kernelgen.tensor.dims import Shape, Sym, product
 from kernelgen.tensor.dtypes import Category
+from kernelgen.tensor.operators.reduce import REDUCE_ALL, REDUCE_ANY, REDUCE_MAX, REDUCE_MIN
+from kernelgen.tensor.operators.shape import BROADCAST_TO, RESHAPE, TILE, TRANSPOSE
 
-MOVES = frozenset({"Reshape", "BroadcastTo", "Transpose", "Tile"})
+MOVES = names_of(RESHAPE, BROADCAST_TO, TRANSPOSE, TILE)
 """Operators that only move and repeat elements."""
-IDEMPOTENT_REDUCTIONS = frozenset({"ReduceMax", "ReduceMin", "ReduceAll", "ReduceAny"})
+IDEMPOTENT_REDUCTIONS = names_of(REDUCE_MAX, REDUCE_MIN, REDUCE_ALL, REDUCE_ANY)
 """Reductions that give back what all elements are."""
 
 
@@ -53,7 +56,7 @@ def _constant(op: OpDesc, uniform: Mapping[str, TensorDesc]) -> TensorDesc | Non
     """The constant that every element of the result equals, None when there is none or it is not known."""
     if len(op.outputs) != 1 or op.output.dtype.category is Category.COMPLEX:
         return None
-    if op.name == "ZerosLike":
+    if op.name == ZEROS_LIKE.name:
         return _number(op, 0)
     operands = [t if t.value is not None else uniform.get(t.name) for t in op.inputs]
     values = [t for t in operands if t is not None]
@@ -83,8 +86,8 @@ def _number(op: OpDesc, value: float) -> TensorDesc:
 
 def _broadcast(op: OpDesc, value: TensorDesc) -> OpDesc:
     """The operator that writes a uniform value out."""
-    written = op.name == "BroadcastTo" and op.inputs[0].value is not None
-    return op if written else OpDesc("BroadcastTo", (value,), op.outputs, Attrs())
+    written = op.name == BROADCAST_TO.name and op.inputs[0].value is not None
+    return op if written else OpDesc(BROADCAST_TO.name, (value,), op.outputs, Attrs())
 
 
 def _inlined(op: OpDesc, uniform: Mapping[str, TensorDesc]) -> OpDesc:

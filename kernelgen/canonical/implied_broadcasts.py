@@ -19,6 +19,7 @@ from kernelgen.canonical.rewrite import operands_replaced, updated_names, with_o
 from kernelgen.composite.axes import broadcast
 from kernelgen.composite.description import KernelDesc, OpDesc, TensorDesc
 from kernelgen.composite.scalar_rules import ELEMENTWISE
+from kernelgen.tensor.operators.shape import BROADCAST_TO, RESHAPE
 
 
 def imply_broadcasts(desc: KernelDesc) -> KernelDesc:
@@ -27,7 +28,7 @@ def imply_broadcasts(desc: KernelDesc) -> KernelDesc:
     sources: dict[str, TensorDesc] = {}
     ops: list[OpDesc] = []
     for op in desc.ops:
-        op = operands_replaced(op, sources) if op.name == "BroadcastTo" else _narrowed(op, sources)
+        op = operands_replaced(op, sources) if op.name == BROADCAST_TO.name else _narrowed(op, sources)
         ops.append(op)
         if _is_implied(op) and op.inputs[0].name not in updated:
             sources[op.output.name] = op.inputs[0]
@@ -36,11 +37,11 @@ def imply_broadcasts(desc: KernelDesc) -> KernelDesc:
 
 def _is_implied(op: OpDesc) -> bool:
     """Whether broadcasting, which pairs dims from the last to the first, does what the operator does."""
-    if op.name not in ("BroadcastTo", "Reshape"):
+    if op.name not in (BROADCAST_TO.name, RESHAPE.name):
         return False
     source, result = op.inputs[0].shape, op.output.shape
     more = len(result) - len(source)
-    if op.name == "BroadcastTo":
+    if op.name == BROADCAST_TO.name:
         return more >= 0
     return more > 0 and result == (1,) * more + source
 

@@ -29,6 +29,7 @@ from kernelgen.composite.description import KernelDesc, OpDesc, TensorDesc
 from kernelgen.composite.scalar_rules import ELEMENTWISE
 from kernelgen.tensor.attrs import Attrs
 from kernelgen.tensor.dims import Shape, product
+from kernelgen.tensor.operators.shape import RESHAPE
 
 
 def drop_reshapes(desc: KernelDesc) -> KernelDesc:
@@ -50,7 +51,7 @@ def drop_reshapes(desc: KernelDesc) -> KernelDesc:
 
 def _inner_reshapes(desc: KernelDesc) -> int:
     """How many reshapes are left that arguments cannot do without."""
-    if not any(op.name == "Reshape" for op in desc.ops):
+    if not any(op.name == RESHAPE.name for op in desc.ops):
         return 0
     return sum(_Families.of(desc).reshapes(desc).values())
 
@@ -88,12 +89,12 @@ class _Families:
 
     def relatives(self, op: OpDesc) -> tuple[TensorDesc, ...]:
         """The operands that belong to the family of the result; none when the operator needs shapes."""
-        if op.name != "Reshape" and op.name not in ELEMENTWISE:
+        if op.name != RESHAPE.name and op.name not in ELEMENTWISE:
             return ()
         named = tuple(t for t in op.inputs if t.value is None and product(t.shape) != 1)
         if product(op.output.shape) == 1 or any(t.name in self.updated for t in named):
             return ()
-        if op.name == "Reshape":
+        if op.name == RESHAPE.name:
             return tuple(t for t in named if t.format == op.output.format and t.dtype == op.output.dtype)
         return named if all(t.shape == op.output.shape for t in named) else ()
 
@@ -124,10 +125,10 @@ class _Families:
         views: dict[str, set[Shape | None]] = {}
         for op in desc.ops:
             for name in (t.name for t in op.inputs if t.value is None):
-                views.setdefault(name, set()).add(op.outputs[0].shape if op.name == "Reshape" else None)
+                views.setdefault(name, set()).add(op.outputs[0].shape if op.name == RESHAPE.name else None)
         found: Counter[str] = Counter()
         for op in desc.ops:
-            if op.name == "Reshape" and self.relatives(op):
+            if op.name == RESHAPE.name and self.relatives(op):
                 at_input = op.inputs[0].name in self.free and len(views[op.inputs[0].name]) == 1
                 at_output = op.output.name in self.free and op.output.name not in views
                 found[self.root(op.output.name)] += not (at_input or at_output)
@@ -163,7 +164,7 @@ class _Rewriting:
             inside = bool(self.families.relatives(op)) and self.family(op.output) is not None
             if not inside:
                 self.outside(op)
-            elif op.name == "Reshape":
+            elif op.name == RESHAPE.name:
                 self.alias(op)
             else:
                 self.inside(op)
@@ -228,7 +229,7 @@ class _Rewriting:
 
     def define(self, result: TensorDesc, source: TensorDesc, member: TensorDesc, costs: bool = True) -> None:
         """Appends a Reshape for a member; it becomes the view for later readers of the source in that shape."""
-        self.ops.append(OpDesc("Reshape", (source,), (result,), Attrs()))
+        self.ops.append(OpDesc(RESHAPE.name, (source,), (result,), Attrs()))
         if result.name in self.families.free:
             return
         self.reshapes[self.families.root(member.name)] += costs

@@ -12,18 +12,19 @@ result is believed. A BroadcastTo that repeats nothing is a Reshape. Source: AKG
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from kernelgen.canonical.rewrite import with_ops
 from kernelgen.composite.description import KernelDesc, OpDesc
+from kernelgen.composite.vocabulary import SYNONYMS, VIEWS, names_of
 from kernelgen.tensor.attrs import Attrs
 from kernelgen.tensor.dims import Shape, product
+from kernelgen.tensor.operators.cast import CAST
+from kernelgen.tensor.operators.elemwise import DIV, REAL_DIV
+from kernelgen.tensor.operators.shape import BROADCAST_TO, RESHAPE, TILE
 
-SYNONYMS: Mapping[str, str] = {"TensorAdd": "Add", "ReducePrd": "ReduceProd", "Acos": "ACos"}
-VIEWS = frozenset({"Reshape", "ExpandDims", "Squeeze", "Flatten", "EquivFormat"})
-"""Operators that keep all elements in row-major order."""
-REPEATED = frozenset({"Reshape", "BroadcastTo", "Cast"})
+RESHAPES = names_of(*VIEWS)
+REPEATED = names_of(RESHAPE, BROADCAST_TO, CAST)
 """Operators whose attributes only repeat the shape or data type of the result."""
 
 
@@ -39,17 +40,18 @@ def _renamed(op: OpDesc) -> OpDesc:
 
 
 def _name(op: OpDesc) -> str:
-    if op.name in VIEWS:
-        return "Reshape"
+    if op.name in RESHAPES:
+        return RESHAPE.name
     if (
-        op.name in ("BroadcastTo", "Tile")
+        op.name in (BROADCAST_TO.name, TILE.name)
         and op.inputs[0].value is None
         and _repeats_ones(op.inputs[0].shape, op.outputs[0].shape)
     ):
-        return "Reshape" if product(op.inputs[0].shape) == product(op.outputs[0].shape) else "BroadcastTo"
-    if op.name == "Div" and all(t.dtype.is_float for t in op.inputs):
-        return "RealDiv"
-    return SYNONYMS.get(op.name, op.name)
+        kept = product(op.inputs[0].shape) == product(op.outputs[0].shape)
+        return (RESHAPE if kept else BROADCAST_TO).name
+    if op.name == DIV.name and all(t.dtype.is_float for t in op.inputs):
+        return REAL_DIV.name
+    return SYNONYMS[op.name].name if op.name in SYNONYMS else op.name
 
 
 def _repeats_ones(source: Shape, result: Shape) -> bool:

@@ -20,8 +20,24 @@ from dataclasses import dataclass, field, replace
 from kernelgen.canonical.rewrite import fresh_names, with_ops
 from kernelgen.composite.axes import broadcast
 from kernelgen.composite.description import KernelDesc, OpDesc, TensorDesc
+from kernelgen.composite.vocabulary import (
+    ADD_MIN_VALUE,
+    ADD_N,
+    FAST_GELU,
+    SELECT_GE,
+    SELECT_GT,
+    SELECT_LE,
+    SELECT_LT,
+    SQUARE,
+    by_name,
+    names_of,
+)
 from kernelgen.tensor.attrs import Attrs
 from kernelgen.tensor.dtypes import BFLOAT16, BOOL, FLOAT16, FLOAT32, DType
+from kernelgen.tensor.operator import Operator
+from kernelgen.tensor.operators.cast import CAST
+from kernelgen.tensor.operators.elemwise import ABS, ADD, EXP, MINIMUM, MUL, REAL_DIV, TENSOR_MOVE
+from kernelgen.tensor.operators.select import GREATER, GREATER_EQUAL, LESS, LESS_EQUAL, SELECT
 
 
 def three_address(desc: KernelDesc) -> KernelDesc:
@@ -37,11 +53,11 @@ class _Steps:
     names: Iterator[str]
     ops: list[OpDesc] = field(default_factory=list[OpDesc])
 
-    def op(self, name: str, *operands: TensorDesc, kind: DType | None = None) -> TensorDesc:
+    def op(self, operator: Operator, *operands: TensorDesc, kind: DType | None = None) -> TensorDesc:
         """Appends an operator; its result has the shape that the operands broadcast to."""
         shape = broadcast(*(t.shape for t in operands))
         result = TensorDesc(next(self.names), shape, kind or operands[0].dtype)
-        self.ops.append(OpDesc(name, operands, (result,), Attrs()))
+        self.ops.append(OpDesc(operator.name, operands, (result,), Attrs()))
         return result
 
     def number(self, value: float, like: TensorDesc) -> TensorDesc:
@@ -75,50 +91,48 @@ def _is_plain(op: OpDesc) -> bool:
 def _add_n(steps: _Steps, operands: Sequence[TensorDesc], result: TensorDesc) -> TensorDesc:
     total = operands[0]
     for operand in operands[1:]:
-        total = steps.op("Add", total, operand)
-    return total if steps.ops else steps.op("TensorMove", total)
+        total = steps.op(ADD, total, operand)
+    return total if steps.ops else steps.op(TENSOR_MOVE, total)
 
 
 def _square(steps: _Steps, operands: Sequence[TensorDesc], result: TensorDesc) -> TensorDesc:
-    return steps.op("Mul", operands[0], operands[0])
+    return steps.op(MUL, operands[0], operands[0])
 
 
 def _add_min_value(steps: _Steps, operands: Sequence[TensorDesc], result: TensorDesc) -> TensorDesc:
     (x,) = operands
-    return steps.op("Add", x, steps.number(2.0**-24 if x.dtype == FLOAT16 else 2.0**-126, x))
+    return steps.op(ADD, x, steps.number(2.0**-24 if x.dtype == FLOAT16 else 2.0**-126, x))
 
 
 def _fast_gelu(steps: _Steps, operands: Sequence[TensorDesc], result: TensorDesc) -> TensorDesc:
     """``x * exp(1.702 * min(x, 0)) / (1 + exp(-1.702 * |x|))``: AKG's ``x - |x|`` is twice the minimum, and NaN at infinity."""
     (given,) = operands
     half = given.dtype in (FLOAT16, BFLOAT16)
-    x = steps.op("Cast", given, kind=FLOAT32) if half else given
-    size = steps.op("Abs", x)
-    growth = steps.op("Exp", steps.op("Mul", steps.op("Minimum", x, steps.number(0.0, x)), steps.number(1.702, x)))
-    decay = steps.op("Exp", steps.op("Mul", size, steps.number(-1.702, x)))
-    denominator = steps.op("Add", decay, steps.number(1.0, x))
-    value = steps.op("RealDiv", steps.op("Mul", x, growth), denominator)
-    return steps.op("Cast", value, kind=result.dtype) if half else value
+    x = steps.op(CAST, given, kind=FLOAT32) if half else given
+    size = steps.op(ABS, x)
+    growth = steps.op(EXP, steps.op(MUL, steps.op(MINIMUM, x, steps.number(0.0, x)), steps.number(1.702, x)))
+    decay = steps.op(EXP, steps.op(MUL, size, steps.number(-1.702, x)))
+    denominator = steps.op(ADD, decay, steps.number(1.0, x))
+    value = steps.op(REAL_DIV, steps.op(MUL, x, growth), denominator)
+    return steps.op(CAST, value, kind=result.dtype) if half else value
 
 
-def _select_by(comparison: str) -> Expansion:
+def _select_by(comparison: Operator) -> Expansion:
     def expand(steps: _Steps, operands: Sequence[TensorDesc], result: TensorDesc) -> TensorDesc:
         a, b, x, y = operands
-        return steps.op("Select", steps.op(comparison, a, b, kind=BOOL), x, y, kind=x.dtype)
+        return steps.op(SELECT, steps.op(comparison, a, b, kind=BOOL), x, y, kind=x.dtype)
 
     return expand
 
 
-COMPARISONS: Mapping[str, str] = {
-    "SelectGT": "Greater", "SelectLT": "Less", "SelectGE": "GreaterEqual", "SelectLE": "LessEqual",
-}  # fmt: skip
+COMPARISONS = by_name({SELECT_GT: GREATER, SELECT_LT: LESS, SELECT_GE: GREATER_EQUAL, SELECT_LE: LESS_EQUAL})
 """Fused comparison and Select -> the comparison."""
 
-FLOATING = frozenset({"AddMinValue", "FastGeLU"})
+FLOATING = names_of(ADD_MIN_VALUE, FAST_GELU)
 """Compound operators whose constants are no integers."""
 
 EXPANSIONS: Mapping[str, Expansion] = {
-    "AddN": _add_n, "Square": _square, "AddMinValue": _add_min_value, "FastGeLU": _fast_gelu,
+    **by_name({ADD_N: _add_n, SQUARE: _square, ADD_MIN_VALUE: _add_min_value, FAST_GELU: _fast_gelu}),
     **{name: _select_by(comparison) for name, comparison in COMPARISONS.items()},
-}  # fmt: skip
+}
 """Compound operator -> how its steps are written."""

@@ -20,15 +20,39 @@ from dataclasses import dataclass, replace
 from kernelgen.canonical.rewrite import fresh_names, with_ops
 from kernelgen.composite.description import KernelDesc, OpDesc, TensorDesc
 from kernelgen.composite.scalar_rules import ELEMENTWISE, PREDICATES, constant
+from kernelgen.composite.vocabulary import ZEROS_LIKE, names_of
 from kernelgen.tensor.attrs import Attrs
 from kernelgen.tensor.dtypes import BFLOAT16, BOOL, FLOAT16, FLOAT32, INT8, INT16, INT32, UINT8, UINT16, DType
+from kernelgen.tensor.operators.cast import CAST
+from kernelgen.tensor.operators.elemwise import (
+    ABS,
+    ADD,
+    CEIL,
+    DIV,
+    FLOOR,
+    FLOOR_DIV,
+    MAXIMUM,
+    MINIMUM,
+    MOD,
+    MUL,
+    NEG,
+    REAL_DIV,
+    ROUND,
+    SIGN,
+    SQRT,
+    SUB,
+    TENSOR_MOVE,
+    TRUNC,
+)
+from kernelgen.tensor.operators.reduce import REDUCE_MAX, REDUCE_MIN
+from kernelgen.tensor.operators.select import EQUAL, LOGICAL_AND, LOGICAL_NOT, LOGICAL_OR, NOT_EQUAL, SELECT
 
-CASTS = frozenset({"Cast", "Round", "TensorMove", "ZerosLike"})
-LOGICAL = frozenset({"LogicalAnd", "LogicalOr", "LogicalNot"})
+CASTS = names_of(CAST, ROUND, TENSOR_MOVE, ZEROS_LIKE)
+LOGICAL = names_of(LOGICAL_AND, LOGICAL_OR, LOGICAL_NOT)
 ARITHMETIC = frozenset(ELEMENTWISE) - CASTS - LOGICAL
-RING = frozenset({"Add", "Sub", "Mul", "Neg", "Abs", "Maximum", "Minimum", "Select", "ReduceMax", "ReduceMin"})
+RING = names_of(ADD, SUB, MUL, NEG, ABS, MAXIMUM, MINIMUM, SELECT, REDUCE_MAX, REDUCE_MIN)
 COMPARISONS = PREDICATES - LOGICAL
-TRANSCENDENTAL = ARITHMETIC - RING - COMPARISONS - {"RealDiv", "Div", "Sqrt", "Floor", "Ceil", "Trunc", "Sign"}
+TRANSCENDENTAL = ARITHMETIC - RING - COMPARISONS - names_of(REAL_DIV, DIV, SQRT, FLOOR, CEIL, TRUNC, SIGN)
 
 
 @dataclass(frozen=True)
@@ -60,7 +84,7 @@ TYPE_RULES: Mapping[str, tuple[TypeRule, ...]] = {
             RING | COMPARISONS, frozenset({INT8, UINT8, INT16, UINT16}), INT32, "the vector unit computes in int32 only"
         ),
         TypeRule(
-            frozenset({"Select", "Equal", "NotEqual"}),
+            names_of(SELECT, EQUAL, NOT_EQUAL),
             frozenset({BOOL}),
             FLOAT16,
             "masks are no operands: 0.0 and 1.0 are",
@@ -101,7 +125,7 @@ def _legal(op: OpDesc, rules: tuple[TypeRule, ...], names: Iterator[str]) -> tup
         wide = replace(tensor, name=next(names), dtype=rule.computed)
         if tensor.value is not None:
             return replace(wide, value=constant(tensor.value, rule.computed))
-        before.append(OpDesc("Cast", (tensor,), (wide,), Attrs()))
+        before.append(OpDesc(CAST.name, (tensor,), (wide,), Attrs()))
         return wide
 
     untouched = len(op.inputs) - len(values)
@@ -109,21 +133,21 @@ def _legal(op: OpDesc, rules: tuple[TypeRule, ...], names: Iterator[str]) -> tup
     if op.output.dtype not in rule.given or op.name in PREDICATES:
         return (*before, replace(op, inputs=inputs))
     wide = replace(op.output, name=next(names), dtype=rule.computed)
-    return (*before, replace(op, inputs=inputs, outputs=(wide,)), OpDesc("Cast", (wide,), op.outputs, Attrs()))
+    return (*before, replace(op, inputs=inputs, outputs=(wide,)), OpDesc(CAST.name, (wide,), op.outputs, Attrs()))
 
 
 def _divided(op: OpDesc, names: Iterator[str]) -> tuple[OpDesc, ...]:
     """Quotients of whole numbers towards zero: by the divisor what is left without the remainder, whichever way that rounds."""
-    if op.name != "Div" or not op.output.dtype.is_integer:
+    if op.name != DIV.name or not op.output.dtype.is_integer:
         return (op,)
     rest, multiple = (replace(op.output, name=next(names)) for _ in range(2))
     return (
-        OpDesc("Mod", op.inputs, (rest,), Attrs()),
-        OpDesc("Sub", (op.inputs[0], rest), (multiple,), Attrs()),
-        OpDesc("FloorDiv", (multiple, op.inputs[1]), op.outputs, Attrs()),
+        OpDesc(MOD.name, op.inputs, (rest,), Attrs()),
+        OpDesc(SUB.name, (op.inputs[0], rest), (multiple,), Attrs()),
+        OpDesc(FLOOR_DIV.name, (multiple, op.inputs[1]), op.outputs, Attrs()),
     )
 
 
 def _values(op: OpDesc) -> tuple[TensorDesc, ...]:
     """The operands that are computed with: not the condition of a Select."""
-    return op.inputs[1:] if op.name == "Select" else op.inputs
+    return op.inputs[1:] if op.name == SELECT.name else op.inputs

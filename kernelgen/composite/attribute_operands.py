@@ -9,25 +9,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kernelgen.composite.json_cursor import Cursor
+from kernelgen.composite.vocabulary import by_name, facts
+from kernelgen.tensor.operators.indexing import ONE_HOT
 
-ATTRIBUTE_OPERANDS: Mapping[str, Mapping[int, str]] = {
-    "Reshape": {1: "shape"},
-    "BroadcastTo": {1: "shape"},
-    **{f"Reduce{kind}": {1: "axis"} for kind in ("Sum", "Max", "Min", "Prod", "Prd", "All", "Any")},
-    "Transpose": {1: "perm"},
-    "ExpandDims": {1: "axis"},
-    "Tile": {1: "multiples"},
-    "Cast": {1: "dst_type"},
-    "StridedSlice": {1: "begin", 2: "end", 3: "strides"},
-    "StridedSliceV2": {1: "begin", 2: "end", 3: "axes", 4: "strides"},
-    "OneHot": {1: "depth"},
-    "Gather": {2: "axis"},
-    "UnsortedSegmentSum": {2: "num_segments"},
-    "CumSum": {1: "axis"},
-}
+ATTRIBUTE_OPERANDS = facts(lambda op: op.traits.attribute_operands)
 """Operator -> position of a constant operand -> the attribute that it stands for."""
 
-MINIMUM_OPERANDS: Mapping[str, int] = {"OneHot": 4}
+MINIMUM_OPERANDS = by_name({ONE_HOT: 4})
 """OneHot(ids, on, off) has a data operand where a later version has the depth: only the long form is turned around."""
 
 TYPE_IDS: Mapping[int, str] = {

@@ -7,24 +7,23 @@ from collections.abc import Iterable, Mapping
 from kernelgen.composite.description import IN_PLACE_OPS, KernelDesc, OpDesc, TensorDesc
 from kernelgen.composite.scalar_rules import ELEMENTWISE, PREDICATES, REDUCTIONS
 from kernelgen.composite.shape_rules import expected_shapes, same_up_to_ones
+from kernelgen.composite.vocabulary import SELECT_GE, SELECT_GT, SELECT_LE, SELECT_LT, WORDS, by_name, names_of
 from kernelgen.errors import DescError
 from kernelgen.tensor.dtypes import BOOL
+from kernelgen.tensor.operators.cast import CAST
+from kernelgen.tensor.operators.elemwise import ROUND
+from kernelgen.tensor.operators.nn import CONV2D
+from kernelgen.tensor.operators.select import SELECT
 
-ARITIES: Mapping[str, int] = {
-    "Assign": 2, "InplaceAssign": 3, "Complex": 2, "Gather": 2, "GatherNd": 2, "UnsortedSegmentSum": 2, "OneHot": 3,
-    "TensorScatterAdd": 3, "StandardNormal": 0, "CSRReduceSum": 3, "CSRGather": 3,
-    **dict.fromkeys(("CSRMul", "CSRDiv", "CSRMV", "CSRMM"), 4),
-    **dict.fromkeys(
-        (*REDUCTIONS, "Reshape", "ExpandDims", "Squeeze", "Flatten", "EquivFormat", "Transpose", "BroadcastTo", "Tile",
-         "Split", "CReal", "CImag", "PadAkg", "UnPadAkg", "ElemAny", "ElemAll", "TransData", "LayoutTransform", "CumSum",
-         "CumProd", "Argmax", "Argmin", "StridedSlice", "StridedSliceV2", "Slice", "Pool2D", "CSR2COO", "COO2CSR"),
-        1,
-    ),
-}  # fmt: skip
-"""Operands of the operators that are not element-wise."""
+ARITIES = by_name({op: op.arity for op in WORDS if op.arity is not None and op is not CONV2D})
+"""Operator -> how many operands it has; a convolution of AKG's may have a bias."""
 
-CONVERSIONS = frozenset({"Cast", "Round"})
+CONVERSIONS = names_of(CAST, ROUND)
 """Element-wise operators whose result may have any data type (AKG's Round gives int32)."""
+
+
+NOT_VALUES = by_name({SELECT: 1, (SELECT_GT, SELECT_LT, SELECT_GE, SELECT_LE): 2})
+"""Operator -> how many of its first operands only decide."""
 
 
 def check(desc: KernelDesc) -> KernelDesc:
@@ -75,9 +74,8 @@ def _check_mention(tensor: TensorDesc, known: Mapping[str, TensorDesc], path: st
 
 
 def _check_arity(op: OpDesc, path: str) -> None:
-    rule = ELEMENTWISE.get(op.name)
-    arity = rule.arity if rule else ARITIES.get(op.name)
-    if not op.inputs and (rule or arity):
+    arity = ARITIES.get(op.name)
+    if not op.inputs and (arity or op.name in ELEMENTWISE):
         raise DescError(f"{op.name} has no operands", f"{path}.input_desc")
     if arity is not None and len(op.inputs) != arity:
         raise DescError(f"{op.name} takes {arity} operands, found {len(op.inputs)}", f"{path}.input_desc")
@@ -112,8 +110,7 @@ def _check_dtypes(op: OpDesc, path: str) -> None:
         return
     if op.name in CONVERSIONS:
         return
-    values = op.inputs[1:] if op.name == "Select" else op.inputs[2:] if op.name.startswith("Select") else op.inputs
-    for operand in values:
+    for operand in op.inputs[NOT_VALUES.get(op.name, 0) :]:
         if operand.value is None and operand.dtype != result:
             message = f"{op.name} of {operand.dtype.name} {operand.name!r} cannot give {result.name} without a Cast"
             raise DescError(message, f"{path}.output_desc[0].data_type")

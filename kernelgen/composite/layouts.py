@@ -13,6 +13,8 @@ from kernelgen.composite.description import KernelDesc, OpDesc, TensorDesc
 from kernelgen.composite.scalar_rules import ELEMENTWISE
 from kernelgen.tensor.attrs import Attrs
 from kernelgen.tensor.dims import Dim, Shape, divide_exactly, product
+from kernelgen.tensor.operators.layout import TRANS_DATA
+from kernelgen.tensor.operators.shape import RESHAPE, TRANSPOSE
 
 FRACTAL = "FRACTAL_NZ"
 PLAIN = frozenset({"DefaultFormat", "NCHW", "ND"})
@@ -26,7 +28,7 @@ def write_out_layouts(desc: KernelDesc) -> KernelDesc:
 
 
 def _explicit(op: OpDesc) -> Iterator[OpDesc]:
-    if op.name == "TransData":
+    if op.name == TRANS_DATA.name:
         yield from _trans_data(op)
         return
     if op.name not in ELEMENTWISE or op.outputs[0].format != FRACTAL:
@@ -95,10 +97,10 @@ def _blocks(extent: Dim) -> tuple[Dim, Dim] | None:
 
 
 def _reshape(source: TensorDesc, name: str, shape: Shape) -> OpDesc:
-    return OpDesc("Reshape", (source,), (TensorDesc(name, shape, source.dtype),), Attrs.of(shape=shape))
+    return OpDesc(RESHAPE.name, (source,), (TensorDesc(name, shape, source.dtype),), Attrs.of(shape=shape))
 
 
 def _transpose(source: TensorDesc, name: str, inner: tuple[int, ...], shape: Shape) -> OpDesc:
     outer = len(shape) - len(inner)
     perm = (*range(outer), *(outer + axis for axis in inner))
-    return OpDesc("Transpose", (source,), (TensorDesc(name, shape, source.dtype),), Attrs.of(perm=perm))
+    return OpDesc(TRANSPOSE.name, (source,), (TensorDesc(name, shape, source.dtype),), Attrs.of(perm=perm))

@@ -8,15 +8,88 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
 from kernelgen.composite.description import OpDesc
+from kernelgen.composite.vocabulary import (
+    ADD_MIN_VALUE,
+    ADD_N,
+    FAST_GELU,
+    SELECT_GE,
+    SELECT_GT,
+    SELECT_LE,
+    SELECT_LT,
+    SQUARE,
+    ZEROS_LIKE,
+    Word,
+    by_name,
+    facts,
+)
 from kernelgen.nest.nodes import Call, Expr, Literal
 from kernelgen.nest.scalars import SCALARS, Result
 from kernelgen.tensor.dtypes import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, Category, DType, dtype
+from kernelgen.tensor.operators.cast import CAST
+from kernelgen.tensor.operators.elemwise import (
+    ABS,
+    ACOS,
+    ACOSH,
+    ADD,
+    ASIN,
+    ASINH,
+    ATAN,
+    ATAN2,
+    ATANH,
+    CEIL,
+    COS,
+    COSH,
+    DIV,
+    ERF,
+    ERFC,
+    EXP,
+    EXPM1,
+    FLOOR,
+    FLOOR_DIV,
+    FLOOR_MOD,
+    IS_FINITE,
+    IS_INF,
+    IS_NAN,
+    LOG,
+    LOG1P,
+    MAXIMUM,
+    MINIMUM,
+    MOD,
+    MUL,
+    NEG,
+    POW,
+    REAL_DIV,
+    RECIPROCAL,
+    ROUND,
+    RSQRT,
+    SIGN,
+    SIN,
+    SINH,
+    SQRT,
+    SUB,
+    TAN,
+    TANH,
+    TENSOR_MOVE,
+    TRUNC,
+)
+from kernelgen.tensor.operators.reduce import REDUCE_ALL, REDUCE_ANY, REDUCE_MAX, REDUCE_MIN, REDUCE_PROD, REDUCE_SUM
+from kernelgen.tensor.operators.select import (
+    EQUAL,
+    GREATER,
+    GREATER_EQUAL,
+    LESS,
+    LESS_EQUAL,
+    LOGICAL_AND,
+    LOGICAL_NOT,
+    LOGICAL_OR,
+    NOT_EQUAL,
+    SELECT,
+)
 
 T = TypeVar("T")
 
@@ -43,12 +116,8 @@ class Algebra(Protocol[T]):
 
 @dataclass(frozen=True)
 class Elementwise:
-    """``rule(algebra, operands, op) -> value``; the value may still lack the cast to the data type of the op's output.
+    """``rule(algebra, operands, op) -> value``; the value may still lack the cast to the data type of the op's output."""
 
-    ``arity`` is the number of operands, None for any number.
-    """
-
-    arity: int | None
     compute: Callable[[Algebra[Any], Sequence[Any], OpDesc], Any]
 
     def __call__(self, algebra: Algebra[T], operands: Sequence[T], op: OpDesc) -> T:
@@ -114,7 +183,7 @@ def _promoted(dtypes: tuple[DType | None, ...]) -> tuple[DType, ...]:
 
 def direct(function: str) -> Elementwise:
     """The operator is one scalar function of its operands."""
-    return Elementwise(SCALARS[function].arity, lambda f, operands, op: f.call(function, *operands))
+    return Elementwise(lambda f, operands, op: f.call(function, *operands))
 
 
 def floating(function: str) -> Elementwise:
@@ -123,7 +192,7 @@ def floating(function: str) -> Elementwise:
     def compute(f: Algebra[T], operands: Sequence[T], op: OpDesc) -> T:
         return f.call(function, *(f.cast(x, FLOAT64) if _is_counted(f.dtype(x)) else x for x in operands))
 
-    return Elementwise(SCALARS[function].arity, compute)
+    return Elementwise(compute)
 
 
 def _is_counted(kind: DType) -> bool:
@@ -177,7 +246,7 @@ def _select_by(comparison: str) -> Elementwise:
         a, b, x, y = operands
         return f.call("select", f.call(comparison, a, b), x, y)
 
-    return Elementwise(4, compute)
+    return Elementwise(compute)
 
 
 def _divide(f: Algebra[T], operands: Sequence[T], op: OpDesc) -> T:
@@ -209,46 +278,36 @@ def _widened(f: Algebra[T], x: T) -> T:
     return f.cast(x, FLOAT32) if f.dtype(x) in (FLOAT16, BFLOAT16) else x
 
 
-def _elementwise() -> dict[str, Elementwise]:
-    names = {
-        "add": ("Add", "TensorAdd"), "sub": ("Sub",), "mul": ("Mul",), "floor_div": ("FloorDiv",),
-        "mod": ("Mod",), "floor_mod": ("FloorMod",), "maximum": ("Maximum",), "minimum": ("Minimum",), "atan2": ("Atan2",),
-        "neg": ("Neg",), "abs": ("Abs",), "sign": ("Sign",), "floor": ("Floor",), "ceil": ("Ceil",), "trunc": ("Trunc",),
-        "round": ("Round",), "equal": ("Equal",), "not_equal": ("NotEqual",), "less": ("Less",),
-        "less_equal": ("LessEqual",), "greater": ("Greater",), "greater_equal": ("GreaterEqual",),
-        "logical_and": ("LogicalAnd",), "logical_or": ("LogicalOr",), "logical_not": ("LogicalNot",),
-        "is_nan": ("IsNan",), "is_inf": ("IsInf",), "is_finite": ("IsFinite",), "select": ("Select",),
-    }  # fmt: skip
-    real_valued = {
-        "div": ("RealDiv",), "sqrt": ("Sqrt",), "rsqrt": ("Rsqrt",), "reciprocal": ("Reciprocal",), "exp": ("Exp",),
-        "expm1": ("Expm1",), "log": ("Log",), "log1p": ("Log1p",), "tanh": ("Tanh",), "erf": ("Erf",),
-        "erfc": ("Erfc",), "sin": ("Sin",), "cos": ("Cos",), "tan": ("Tan",), "sinh": ("Sinh",), "cosh": ("Cosh",),
-        "asin": ("Asin",), "acos": ("ACos", "Acos"), "atan": ("Atan",), "asinh": ("Asinh",), "acosh": ("Acosh",),
-        "atanh": ("Atanh",),
-    }  # fmt: skip
-    table: dict[str, Elementwise] = {name: direct(function) for function, ops in names.items() for name in ops}
-    table |= {name: floating(function) for function, ops in real_valued.items() for name in ops}
-    return table | {
-        "Cast": Elementwise(1, _cast), "TensorMove": Elementwise(1, _copy), "ZerosLike": Elementwise(1, _zeros_like),
-        "AddN": Elementwise(None, _add_n), "Square": Elementwise(1, _square), "Div": Elementwise(2, _divide),
-        "Pow": Elementwise(2, _power),
-        "AddMinValue": Elementwise(1, _add_min_value), "FastGeLU": Elementwise(1, _fast_gelu),
-        "SelectGT": _select_by("greater"), "SelectLT": _select_by("less"),
-        "SelectGE": _select_by("greater_equal"), "SelectLE": _select_by("less_equal"),
-    }  # fmt: skip
+_FUNCTIONS: Mapping[Word, str] = {
+    ADD: "add", SUB: "sub", MUL: "mul", FLOOR_DIV: "floor_div", MOD: "mod", FLOOR_MOD: "floor_mod", MAXIMUM: "maximum",
+    MINIMUM: "minimum", ATAN2: "atan2", NEG: "neg", ABS: "abs", SIGN: "sign", FLOOR: "floor", CEIL: "ceil",
+    TRUNC: "trunc", ROUND: "round", EQUAL: "equal", NOT_EQUAL: "not_equal", LESS: "less", LESS_EQUAL: "less_equal",
+    GREATER: "greater", GREATER_EQUAL: "greater_equal", LOGICAL_AND: "logical_and", LOGICAL_OR: "logical_or",
+    LOGICAL_NOT: "logical_not", IS_NAN: "is_nan", IS_INF: "is_inf", IS_FINITE: "is_finite", SELECT: "select",
+}  # fmt: skip
 
+_REAL_FUNCTIONS: Mapping[Word, str] = {
+    REAL_DIV: "div", SQRT: "sqrt", RSQRT: "rsqrt", RECIPROCAL: "reciprocal", EXP: "exp", EXPM1: "expm1", LOG: "log",
+    LOG1P: "log1p", TANH: "tanh", ERF: "erf", ERFC: "erfc", SIN: "sin", COS: "cos", TAN: "tan", SINH: "sinh",
+    COSH: "cosh", ASIN: "asin", ACOS: "acos", ATAN: "atan", ASINH: "asinh", ACOSH: "acosh", ATANH: "atanh",
+}  # fmt: skip
 
-ELEMENTWISE: Mapping[str, Elementwise] = MappingProxyType(_elementwise())
+ELEMENTWISE: Mapping[str, Elementwise] = by_name({
+    **{word: direct(function) for word, function in _FUNCTIONS.items()},
+    **{word: floating(function) for word, function in _REAL_FUNCTIONS.items()},
+    CAST: Elementwise(_cast), TENSOR_MOVE: Elementwise(_copy), ZEROS_LIKE: Elementwise(_zeros_like),
+    ADD_N: Elementwise(_add_n), SQUARE: Elementwise(_square), DIV: Elementwise(_divide), POW: Elementwise(_power),
+    ADD_MIN_VALUE: Elementwise(_add_min_value), FAST_GELU: Elementwise(_fast_gelu),
+    SELECT_GT: _select_by("greater"), SELECT_LT: _select_by("less"),
+    SELECT_GE: _select_by("greater_equal"), SELECT_LE: _select_by("less_equal"),
+})  # fmt: skip
 """Operator name -> rule. Operands broadcast as in numpy."""
 
-REDUCTIONS: Mapping[str, str] = MappingProxyType({
-    "ReduceSum": "add", "ReduceMax": "maximum", "ReduceMin": "minimum", "ReduceProd": "mul", "ReducePrd": "mul",
-    "ReduceAll": "logical_and", "ReduceAny": "logical_or",
+REDUCTIONS: Mapping[str, str] = by_name({
+    REDUCE_SUM: "add", REDUCE_MAX: "maximum", REDUCE_MIN: "minimum", REDUCE_PROD: "mul", REDUCE_ALL: "logical_and",
+    REDUCE_ANY: "logical_or",
 })  # fmt: skip
 """Operator name -> the associative function that folds the reduced dims (attributes ``axis``, ``keep_dims``)."""
 
-PREDICATES: frozenset[str] = frozenset({
-    "Equal", "NotEqual", "Less", "LessEqual", "Greater", "GreaterEqual", "LogicalAnd", "LogicalOr", "LogicalNot",
-    "IsNan", "IsInf", "IsFinite",
-})  # fmt: skip
+PREDICATES = frozenset(facts(lambda op: op.traits.predicate))
 """The element-wise operators whose result is bool."""

@@ -14,7 +14,31 @@ from kernelgen.composite.axes import broadcast, normal_axis, reduced_axes
 from kernelgen.composite.description import OpDesc
 from kernelgen.composite.scalar_rules import ELEMENTWISE, REDUCTIONS
 from kernelgen.composite.slice_shapes import sliced_shape
+from kernelgen.composite.vocabulary import ELEM_ALL, INPLACE_ASSIGN, STANDARD_NORMAL, STRIDED_SLICE_V2, VIEWS, by_name
 from kernelgen.tensor.dims import Dim, Shape, product
+from kernelgen.tensor.operators.complex_numbers import C_IMAG, C_REAL, COMPLEX
+from kernelgen.tensor.operators.csr import (
+    COO_TO_CSR,
+    CSR_DIV,
+    CSR_GATHER,
+    CSR_MM,
+    CSR_MUL,
+    CSR_MV,
+    CSR_REDUCE_SUM,
+    CSR_TO_COO,
+)
+from kernelgen.tensor.operators.effects import ASSIGN
+from kernelgen.tensor.operators.indexing import GATHER, ONE_HOT
+from kernelgen.tensor.operators.matmul import BATCH_MATMUL, MATMUL
+from kernelgen.tensor.operators.nn import CONV2D
+from kernelgen.tensor.operators.padding import PAD_AKG, UNPAD_AKG
+from kernelgen.tensor.operators.pieces import CONCAT, SLICE, SPLIT, STRIDED_SLICE
+from kernelgen.tensor.operators.pool import POOL2D
+from kernelgen.tensor.operators.reduce import ARGMAX, ARGMIN
+from kernelgen.tensor.operators.scan import CUM_PROD, CUM_SUM
+from kernelgen.tensor.operators.scatter import GATHER_ND, TENSOR_SCATTER_ADD, UNSORTED_SEGMENT_SUM
+from kernelgen.tensor.operators.shape import BROADCAST_TO, TILE, TRANSPOSE
+from kernelgen.tensor.operators.status import ELEM_ANY
 
 ShapeRule = Callable[[OpDesc], tuple[Shape, ...]]
 
@@ -45,7 +69,7 @@ def _assign(op: OpDesc) -> tuple[Shape, ...]:
     destination, source = op.inputs[0].shape, op.inputs[1].shape
     if _core(broadcast(destination, source)) != _core(destination):
         raise ValueError(f"shape {list(source)} cannot be assigned to {list(destination)}")
-    return (op.inputs[-1].shape if op.name == "InplaceAssign" else destination,)
+    return (op.inputs[-1].shape if op.name == INPLACE_ASSIGN.name else destination,)
 
 
 def _reduce(op: OpDesc) -> tuple[Shape, ...]:
@@ -145,21 +169,19 @@ def same_up_to_ones(left: Shape, right: Shape) -> bool:
 
 
 SHAPE_RULES: Mapping[str, ShapeRule] = MappingProxyType({
-    **dict.fromkeys((*ELEMENTWISE, "BroadcastTo", "Complex"), _elementwise),
-    **dict.fromkeys(("CReal", "CImag", "CumSum", "CumProd"), _same),
+    **dict.fromkeys(ELEMENTWISE, _elementwise),
     **dict.fromkeys(REDUCTIONS, _reduce),
-    **dict.fromkeys(("Reshape", "ExpandDims", "Squeeze", "Flatten", "EquivFormat"), _reshape),
-    **dict.fromkeys(("ElemAny", "ElemAll"), _single),
-    **dict.fromkeys(("MatMul", "BatchMatMul"), _matmul),
-    **dict.fromkeys(("Assign", "InplaceAssign"), _assign),
-    "Transpose": _transpose, "Tile": _tile, "Concat": _concat, "Split": _split, "PadAkg": _pad, "UnPadAkg": _unpad,
-    **dict.fromkeys(("StridedSlice", "StridedSliceV2", "Slice"), sliced_shape),
-    **dict.fromkeys(("Argmax", "Argmin"), desc_sparse.extreme_position_shape),
-    **dict.fromkeys(("CSRMul", "CSRDiv"), desc_sparse.csr_elementwise_shape),
-    **dict.fromkeys(("CSRMV", "CSRMM"), desc_sparse.csr_matmul_shape),
-    "Gather": desc_sparse.gather_shape, "GatherNd": desc_sparse.gather_nd_shape, "OneHot": desc_sparse.one_hot_shape,
-    "TensorScatterAdd": desc_sparse.scatter_shape, "UnsortedSegmentSum": desc_sparse.segment_sum_shape,
-    "CSRGather": desc_sparse.csr_gather_shape, "CSRReduceSum": desc_sparse.csr_reduce_sum_shape,
-    "CSR2COO": desc_sparse.csr_to_coo_shape, "COO2CSR": desc_sparse.coo_to_csr_shape,
-    "Conv2D": desc_windows.conv2d_shape, "Pool2D": desc_windows.pool2d_shape, "StandardNormal": _described,
+    **by_name({
+        (BROADCAST_TO, COMPLEX): _elementwise, (C_REAL, C_IMAG, CUM_SUM, CUM_PROD): _same, VIEWS: _reshape,
+        (ELEM_ANY, ELEM_ALL): _single, (MATMUL, BATCH_MATMUL): _matmul, (ASSIGN, INPLACE_ASSIGN): _assign,
+        TRANSPOSE: _transpose, TILE: _tile, CONCAT: _concat, SPLIT: _split, PAD_AKG: _pad, UNPAD_AKG: _unpad,
+        (STRIDED_SLICE, STRIDED_SLICE_V2, SLICE): sliced_shape,
+        (ARGMAX, ARGMIN): desc_sparse.extreme_position_shape,
+        (CSR_MUL, CSR_DIV): desc_sparse.csr_elementwise_shape, (CSR_MV, CSR_MM): desc_sparse.csr_matmul_shape,
+        GATHER: desc_sparse.gather_shape, GATHER_ND: desc_sparse.gather_nd_shape, ONE_HOT: desc_sparse.one_hot_shape,
+        TENSOR_SCATTER_ADD: desc_sparse.scatter_shape, UNSORTED_SEGMENT_SUM: desc_sparse.segment_sum_shape,
+        CSR_GATHER: desc_sparse.csr_gather_shape, CSR_REDUCE_SUM: desc_sparse.csr_reduce_sum_shape,
+        CSR_TO_COO: desc_sparse.csr_to_coo_shape, COO_TO_CSR: desc_sparse.coo_to_csr_shape,
+        CONV2D: desc_windows.conv2d_shape, POOL2D: desc_windows.pool2d_shape, STANDARD_NORMAL: _described,
+    }),
 })  # fmt: skip

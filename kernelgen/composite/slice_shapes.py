@@ -11,7 +11,9 @@ from typing import TypeVar
 
 from kernelgen.composite.axes import least_extent, normal_axis
 from kernelgen.composite.description import OpDesc
+from kernelgen.composite.vocabulary import STRIDED_SLICE_V2
 from kernelgen.tensor.dims import Dim, Shape, Sym
+from kernelgen.tensor.operators.pieces import SLICE, STRIDED_SLICE
 
 L = TypeVar("L")
 R = TypeVar("R")
@@ -37,7 +39,7 @@ def cuts(op: OpDesc) -> tuple[Cut, ...]:
     Raises ValueError for a stride of 0, an element outside of a dropped dim, entries for dims that the operand lacks, and
     bounds of a symbolic dim that depend on its size.
     """
-    if op.name == "StridedSlice":
+    if op.name == STRIDED_SLICE.name:
         return tuple(_strided(op))
     return tuple(_by_axes(op))
 
@@ -50,9 +52,13 @@ def sliced_shape(op: OpDesc) -> tuple[Shape, ...]:
 def _by_axes(op: OpDesc) -> Iterator[Cut]:
     shape = op.inputs[0].shape
     begin = op.attrs.dims("begin")
-    axes = op.attrs.ints("axes", tuple(range(len(begin)))) if op.name == "StridedSliceV2" else tuple(range(len(begin)))
+    axes = (
+        op.attrs.ints("axes", tuple(range(len(begin))))
+        if op.name == STRIDED_SLICE_V2.name
+        else tuple(range(len(begin)))
+    )
     strides = op.attrs.ints("strides", (1,) * len(begin))
-    if op.name == "Slice":
+    if op.name == SLICE.name:
         size = op.attrs.dims("size")
         ends = tuple(None if s == -1 else b + s for b, s in _zipped(begin, size))
     else:

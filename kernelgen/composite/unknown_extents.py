@@ -12,6 +12,7 @@ from kernelgen.composite.bind_sizes import map_tensors
 from kernelgen.composite.description import IN_PLACE_OPS, KernelDesc, OpDesc, TensorDesc
 from kernelgen.composite.scalar_rules import ELEMENTWISE, REDUCTIONS
 from kernelgen.tensor.dims import Dim, Shape, sym, symbols_of
+from kernelgen.tensor.operators.shape import BROADCAST_TO, TRANSPOSE
 
 UNKNOWN = -1
 """How the JSON writes an extent that is known at run time only."""
@@ -79,7 +80,7 @@ def _key(tensor: TensorDesc, dim: int) -> Dim | Place:
 def _tied(op: OpDesc) -> Iterator[tuple[Dim | Place, Dim | Place]]:
     """The dims of an operator that have one extent. A written 1 is taken for a broadcast dim, an unknown extent never."""
     result = op.outputs[0]
-    if op.name in ELEMENTWISE or op.name in IN_PLACE_OPS or op.name == "BroadcastTo":
+    if op.name in ELEMENTWISE or op.name in IN_PLACE_OPS or op.name == BROADCAST_TO.name:
         for operand in op.inputs:
             shift = len(result.shape) - len(operand.shape)
             for dim in range(max(0, -shift), len(operand.shape)):
@@ -89,7 +90,7 @@ def _tied(op: OpDesc) -> Iterator[tuple[Dim | Place, Dim | Place]]:
     source = op.inputs[0]
     if op.name in REDUCTIONS:
         pairs = _kept(op, source.shape)
-    elif op.name == "Transpose":
+    elif op.name == TRANSPOSE.name:
         pairs = enumerate(p % len(source.shape) for p in op.attrs.ints("perm"))
     else:
         return

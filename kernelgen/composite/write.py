@@ -7,10 +7,12 @@ from typing import Any
 
 from kernelgen.composite.description import KernelDesc, OpDesc, TensorDesc
 from kernelgen.composite.unknown_extents import UNKNOWN
+from kernelgen.composite.vocabulary import ADD_N, names_of
 from kernelgen.tensor.attrs import AttrValue
 from kernelgen.tensor.dims import Sym
+from kernelgen.tensor.operators.pieces import CONCAT
 
-VARIADIC = frozenset({"AddN", "Concat"})
+VARIADIC = names_of(ADD_N, CONCAT)
 """Operators that all versions write with their operands in one group."""
 
 

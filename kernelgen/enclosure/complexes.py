@@ -6,9 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from kernelgen.composite.vocabulary import SQUARE
 from kernelgen.enclosure.arithmetic import add, divide, multiply, negated, square, subtract
 from kernelgen.enclosure.interval import Array, Interval
 from kernelgen.tensor.dtypes import COMPLEX64, FLOAT32, FLOAT64, DType
+from kernelgen.tensor.operators.elemwise import ADD, DIV, MUL, NEG, REAL_DIV, RECIPROCAL, SUB
 
 Parts = tuple[Interval, Interval]
 
@@ -39,19 +41,19 @@ def on_complex(name: str, operands: Sequence[Interval], kind: DType) -> Interval
     half = FLOAT32 if kind == COMPLEX64 else FLOAT64
     (a, b), (c, d) = parts_of(operands[0]), parts_of(operands[-1])
     match name:
-        case "Add" | "TensorAdd":
+        case ADD.name:
             return joined(add(a, c, half), add(b, d, half))
-        case "Sub":
+        case SUB.name:
             return joined(subtract(a, c, half), subtract(b, d, half))
-        case "Neg":
+        case NEG.name:
             return joined(negated(a), negated(b))
-        case "Mul":
+        case MUL.name:
             return joined(*_product((a, b), (c, d), half))
-        case "Square":
+        case SQUARE.name:
             return joined(*_product((a, b), (a, b), half))
-        case "RealDiv" | "Div":
+        case REAL_DIV.name | DIV.name:
             return joined(*_quotient((a, b), (c, d), half))
-        case "Reciprocal":
+        case RECIPROCAL.name:
             one, zero = Interval.exact(np.ones(a.low.shape)), Interval.exact(np.zeros(a.low.shape))
             return joined(*_quotient((one, zero), (a, b), half))
         case _:

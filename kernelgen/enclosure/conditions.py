@@ -6,7 +6,10 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from kernelgen.composite.vocabulary import by_name
 from kernelgen.enclosure.interval import Array, Interval
+from kernelgen.tensor.operators.elemwise import IS_FINITE, IS_INF, IS_NAN
+from kernelgen.tensor.operators.select import EQUAL, GREATER, GREATER_EQUAL, LESS, LESS_EQUAL, NOT_EQUAL
 
 
 def less(x: Interval, y: Interval) -> Interval:
@@ -37,12 +40,12 @@ def inverted(x: Interval) -> Interval:
     return Interval.exact(~truth.low) if truth.is_exact else Interval(~truth.high, ~truth.low)
 
 
-COMPARISONS: Mapping[str, Callable[[Interval, Interval], Interval]] = {
-    "Less": less, "LessEqual": less_equal, "Equal": equal, "NotEqual": lambda x, y: inverted(equal(x, y)),
-    "Greater": lambda x, y: less(y, x), "GreaterEqual": lambda x, y: less_equal(y, x),
-}  # fmt: skip
+COMPARISONS: Mapping[str, Callable[[Interval, Interval], Interval]] = by_name({
+    LESS: less, LESS_EQUAL: less_equal, EQUAL: equal, NOT_EQUAL: lambda x, y: inverted(equal(x, y)),
+    GREATER: lambda x, y: less(y, x), GREATER_EQUAL: lambda x, y: less_equal(y, x),
+})  # fmt: skip
 
-TESTS: Mapping[str, Callable[[Array], Array]] = {"IsNan": np.isnan, "IsInf": np.isinf, "IsFinite": np.isfinite}
+TESTS: Mapping[str, Callable[[Array], Array]] = by_name({IS_NAN: np.isnan, IS_INF: np.isinf, IS_FINITE: np.isfinite})
 
 
 def condition(x: Interval) -> Interval:

@@ -18,6 +18,7 @@ from kernelgen.enclosure.table import RULES
 from kernelgen.errors import UnsupportedError
 from kernelgen.semantics.reference import shaped
 from kernelgen.tensor.dtypes import BOOL, COMPLEX64, FLOAT32, Category, DType
+from kernelgen.tensor.operators.elemwise import MUL
 
 
 def enclose(desc: KernelDesc, inputs: Sequence[Array]) -> list[Interval]:
@@ -73,7 +74,7 @@ def run(op: OpDesc, values: dict[str, Interval]) -> None:
 
 
 def _results(op: OpDesc, operands: Sequence[Interval]) -> tuple[Interval, ...]:
-    if op.name == "Mul" and op.inputs[0].name == op.inputs[1].name and op.inputs[0].dtype.is_float:
+    if op.name == MUL.name and op.inputs[0].name == op.inputs[1].name and op.inputs[0].dtype.is_float:
         return (square(operands[0], op.inputs[0].dtype),)
     if op.name not in RULES:
         raise UnsupportedError("unsupported-op", f"operator {op.name!r} has no error bound")

@@ -11,16 +11,40 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from kernelgen.composite.vocabulary import FAST_GELU, by_name
 from kernelgen.enclosure.arithmetic import absolute
 from kernelgen.enclosure.interval import Array, Interval, forgotten, settled
 from kernelgen.enclosure.rounding import inexact, rounded, widened
 from kernelgen.tensor.dtypes import BFLOAT16, FLOAT16, DType
+from kernelgen.tensor.operators.elemwise import (
+    ACOS,
+    ACOSH,
+    ASIN,
+    ASINH,
+    ATAN,
+    ATAN2,
+    ATANH,
+    COS,
+    COSH,
+    ERF,
+    ERFC,
+    EXP,
+    EXPM1,
+    LOG,
+    LOG1P,
+    POW,
+    RSQRT,
+    SIN,
+    SINH,
+    TAN,
+    TANH,
+)
 
-ULPS: Mapping[str, float] = {
-    "Exp": 3, "Expm1": 4, "Log": 3, "Log1p": 4, "Tanh": 4, "Erf": 4, "Sin": 4, "Cos": 4, "Tan": 6, "Sinh": 4, "Cosh": 4,
-    "Asin": 4, "Acos": 4, "ACos": 4, "Atan": 4, "Asinh": 4, "Acosh": 4, "Atanh": 4, "Rsqrt": 2.5, "Pow": 10, "Atan2": 4,
-    "FastGeLU": 8, "Erfc": 6,
-}  # fmt: skip
+ULPS: Mapping[str, float] = by_name({
+    EXP: 3, EXPM1: 4, LOG: 3, LOG1P: 4, TANH: 4, ERF: 4, SIN: 4, COS: 4, TAN: 6, SINH: 4, COSH: 4,
+    ASIN: 4, ACOS: 4, ATAN: 4, ASINH: 4, ACOSH: 4, ATANH: 4, RSQRT: 2.5, POW: 10, ATAN2: 4,
+    FAST_GELU: 8, ERFC: 6,
+})  # fmt: skip
 """Operator -> units in the last place of float32."""
 
 
@@ -28,19 +52,19 @@ def _each(compute: Callable[[float], float]) -> Callable[[Array], Array]:
     return np.vectorize(compute, otypes=[np.float64])
 
 
-RISING: Mapping[str, Callable[[Array], Array]] = {
-    "Exp": np.exp, "Expm1": np.expm1, "Log": np.log, "Log1p": np.log1p, "Tanh": np.tanh, "Erf": _each(math.erf),
-    "Sinh": np.sinh, "Asin": np.arcsin, "Atan": np.arctan, "Asinh": np.arcsinh, "Acosh": np.arccosh, "Atanh": np.arctanh,
-}  # fmt: skip
+RISING: Mapping[str, Callable[[Array], Array]] = by_name({
+    EXP: np.exp, EXPM1: np.expm1, LOG: np.log, LOG1P: np.log1p, TANH: np.tanh, ERF: _each(math.erf),
+    SINH: np.sinh, ASIN: np.arcsin, ATAN: np.arctan, ASINH: np.arcsinh, ACOSH: np.arccosh, ATANH: np.arctanh,
+})  # fmt: skip
 """Functions that never fall where they are defined."""
 
-FALLING: Mapping[str, Callable[[Array], Array]] = {
-    "Acos": np.arccos, "ACos": np.arccos, "Rsqrt": lambda x: 1 / np.sqrt(x),
-    "Erfc": _each(math.erfc),
-}  # fmt: skip
+FALLING: Mapping[str, Callable[[Array], Array]] = by_name({
+    ACOS: np.arccos, RSQRT: lambda x: 1 / np.sqrt(x),
+    ERFC: _each(math.erfc),
+})  # fmt: skip
 """Functions that never rise where they are defined."""
 
-WAVES: Mapping[str, Callable[[Array], Array]] = {"Sin": np.sin, "Cos": np.cos}
+WAVES: Mapping[str, Callable[[Array], Array]] = by_name({SIN: np.sin, COS: np.cos})
 
 
 def units(name: str, kind: DType) -> float:
@@ -61,7 +85,7 @@ def _ideal(name: str, x: Interval) -> Interval:
         return Interval.exact(-found.low) if found.is_exact else Interval(-found.high, -found.low)
     if name in WAVES:
         return _wave(WAVES[name], x)
-    if name == "Cosh":
+    if name == COSH.name:
         return _rising(np.cosh, absolute(x))
     return _tangent(x)
 
@@ -105,14 +129,14 @@ def reciprocal(x: Interval, kind: DType) -> Interval:
 def power(x: Interval, y: Interval, kind: DType) -> Interval:
     """x ** y: a negative x needs an exponent that is a whole number."""
     if x.is_exact and y.is_exact:
-        return inexact(Interval.exact(np.power(x.low, y.low)), kind, units("Pow", kind))
+        return inexact(Interval.exact(np.power(x.low, y.low)), kind, units(POW.name, kind))
     corners = [np.power(a, b) for a in (x.low, x.high) for b in (y.low, y.high)]
     crossing = (x.low < 0) & (x.high > 0) & (y.low > 0)
     low, high = np.minimum.reduce(corners), np.maximum.reduce(corners)
     found = settled(np.where(crossing, np.minimum(low, 0.0), low), high, x, y)
     whole = y.points & (y.low == np.rint(y.low))
     lost = ((x.low < 0) & ~whole) | ((x.low <= 0) & (x.high >= 0) & ~x.points & (y.low < 0))
-    return inexact(forgotten(found, lost & ~(x.points & y.points)), kind, units("Pow", kind))
+    return inexact(forgotten(found, lost & ~(x.points & y.points)), kind, units(POW.name, kind))
 
 
 def angle(y: Interval, x: Interval, kind: DType) -> Interval:
@@ -120,7 +144,7 @@ def angle(y: Interval, x: Interval, kind: DType) -> Interval:
     corners = [np.arctan2(a, b) for a in (y.low, y.high) for b in (x.low, x.high)]
     found = settled(np.minimum.reduce(corners), np.maximum.reduce(corners), y, x)
     cut = (x.low <= 0) & (y.low <= 0) & (y.high >= 0) & ~(x.points & y.points)
-    return inexact(forgotten(found, cut), kind, units("Atan2", kind))
+    return inexact(forgotten(found, cut), kind, units(ATAN2.name, kind))
 
 
 def fast_gelu(x: Interval, kind: DType) -> Interval:
@@ -128,5 +152,5 @@ def fast_gelu(x: Interval, kind: DType) -> Interval:
     middle = x.middle
     value = middle / (1 + np.exp(-1.702 * middle))
     found = widened(Interval.exact(np.where(np.isneginf(middle), np.nan, value)), 1.1 * x.radius)
-    ulps = units("FastGeLU", kind) + (0.0 if kind in (FLOAT16, BFLOAT16) else 4 * np.minimum(np.abs(middle), 100.0))
+    ulps = units(FAST_GELU.name, kind) + (0.0 if kind in (FLOAT16, BFLOAT16) else 4 * np.minimum(np.abs(middle), 100.0))
     return inexact(settled(found.low, found.high, x), kind, ulps)

@@ -7,14 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from kernelgen.composite.description import OpDesc
+from kernelgen.composite.vocabulary import facts
 from kernelgen.enclosure.interval import Array, Interval
 from kernelgen.semantics.table import MEANINGS
 
-MOVES: frozenset[str] = frozenset({
-    "Reshape", "ExpandDims", "Squeeze", "Flatten", "EquivFormat", "BroadcastTo", "Transpose", "Tile", "Concat", "Split",
-    "PadAkg", "UnPadAkg", "StridedSlice", "StridedSliceV2", "Slice", "Gather", "GatherNd", "OneHot", "TransData",
-    "LayoutTransform", "CSRGather", "CSR2COO", "COO2CSR",
-})  # fmt: skip
+MOVES = frozenset(facts(lambda op: op.traits.moves))
 
 
 def moved(operands: Sequence[Interval], op: OpDesc) -> Interval | tuple[Interval, ...]:

@@ -8,6 +8,21 @@ from types import MappingProxyType
 import numpy as np
 
 from kernelgen.composite.description import OpDesc
+from kernelgen.composite.scalar_rules import REDUCTIONS
+from kernelgen.composite.vocabulary import (
+    ADD_MIN_VALUE,
+    ADD_N,
+    ELEM_ALL,
+    FAST_GELU,
+    SELECT_GE,
+    SELECT_GT,
+    SELECT_LE,
+    SELECT_LT,
+    SQUARE,
+    STANDARD_NORMAL,
+    ZEROS_LIKE,
+    by_name,
+)
 from kernelgen.enclosure import arithmetic, conditions, functions, reduced
 from kernelgen.enclosure.complexes import joined, on_complex, parts_of
 from kernelgen.enclosure.integers import on_integers
@@ -17,6 +32,53 @@ from kernelgen.enclosure.rounding import rounded
 from kernelgen.errors import UnsupportedError
 from kernelgen.semantics.table import MEANINGS
 from kernelgen.tensor.dtypes import FLOAT64, Category, DType, dtype
+from kernelgen.tensor.operator import Operator
+from kernelgen.tensor.operators.cast import CAST
+from kernelgen.tensor.operators.complex_numbers import C_IMAG, C_REAL, COMPLEX
+from kernelgen.tensor.operators.csr import CSR_DIV, CSR_MM, CSR_MUL, CSR_MV, CSR_REDUCE_SUM
+from kernelgen.tensor.operators.elemwise import (
+    ABS,
+    ADD,
+    ATAN2,
+    CEIL,
+    COSH,
+    DIV,
+    FLOOR,
+    FLOOR_DIV,
+    FLOOR_MOD,
+    MAXIMUM,
+    MINIMUM,
+    MOD,
+    MUL,
+    NEG,
+    POW,
+    REAL_DIV,
+    RECIPROCAL,
+    ROUND,
+    SIGN,
+    SQRT,
+    SUB,
+    TAN,
+    TENSOR_MOVE,
+    TRUNC,
+)
+from kernelgen.tensor.operators.matmul import BATCH_MATMUL, MATMUL
+from kernelgen.tensor.operators.nn import CONV2D
+from kernelgen.tensor.operators.pool import POOL2D
+from kernelgen.tensor.operators.reduce import ARGMAX, ARGMIN
+from kernelgen.tensor.operators.scan import CUM_PROD, CUM_SUM
+from kernelgen.tensor.operators.scatter import TENSOR_SCATTER_ADD, UNSORTED_SEGMENT_SUM
+from kernelgen.tensor.operators.select import (
+    GREATER,
+    GREATER_EQUAL,
+    LESS,
+    LESS_EQUAL,
+    LOGICAL_AND,
+    LOGICAL_NOT,
+    LOGICAL_OR,
+    SELECT,
+)
+from kernelgen.tensor.operators.status import ELEM_ANY
 
 Rule = Callable[[Sequence[Interval], OpDesc], Interval | tuple[Interval, ...]]
 OnFloats = Callable[[Sequence[Interval], DType], Interval]
@@ -29,48 +91,49 @@ def _sum_of_all(x: Sequence[Interval], kind: DType) -> Interval:
     return total
 
 
-FLOATS: Mapping[str, OnFloats] = {
-    "Add": lambda x, kind: arithmetic.add(x[0], x[1], kind),
-    "TensorAdd": lambda x, kind: arithmetic.add(x[0], x[1], kind),
-    "Sub": lambda x, kind: arithmetic.subtract(x[0], x[1], kind),
-    "Mul": lambda x, kind: arithmetic.multiply(x[0], x[1], kind),
-    "RealDiv": lambda x, kind: arithmetic.divide(x[0], x[1], kind),
-    "Div": lambda x, kind: arithmetic.divide(x[0], x[1], kind),
-    "FloorDiv": lambda x, kind: arithmetic.whole_quotient(x[0], x[1], kind),
-    "Mod": lambda x, kind: arithmetic.remainder(x[0], x[1], False, kind),
-    "FloorMod": lambda x, kind: arithmetic.remainder(x[0], x[1], True, kind),
-    "Maximum": lambda x, kind: arithmetic.larger(x[0], x[1]),
-    "Minimum": lambda x, kind: arithmetic.smaller(x[0], x[1]),
-    "AddN": _sum_of_all,
-    "Neg": lambda x, kind: arithmetic.negated(x[0]),
-    "Abs": lambda x, kind: arithmetic.absolute(x[0]),
-    "Square": lambda x, kind: arithmetic.square(x[0], kind),
-    "AddMinValue": lambda x, kind: arithmetic.add_smallest(x[0], kind),
-    "Sign": lambda x, kind: arithmetic.sign(x[0]),
-    "Floor": lambda x, kind: x[0].map(np.floor),
-    "Ceil": lambda x, kind: x[0].map(np.ceil),
-    "Trunc": lambda x, kind: x[0].map(np.trunc),
-    "Round": lambda x, kind: x[0].map(np.rint),
-    "TensorMove": lambda x, kind: x[0],
-    "ZerosLike": lambda x, kind: Interval.exact(np.zeros(x[0].low.shape)),
-    "Sqrt": lambda x, kind: functions.root(x[0], kind),
-    "Reciprocal": lambda x, kind: functions.reciprocal(x[0], kind),
-    "Pow": lambda x, kind: functions.power(x[0], x[1], kind),
-    "Atan2": lambda x, kind: functions.angle(x[0], x[1], kind),
-    "FastGeLU": lambda x, kind: functions.fast_gelu(x[0], kind),
-}
+FLOATS: Mapping[str, OnFloats] = by_name(
+    {
+        ADD: lambda x, kind: arithmetic.add(x[0], x[1], kind),
+        SUB: lambda x, kind: arithmetic.subtract(x[0], x[1], kind),
+        MUL: lambda x, kind: arithmetic.multiply(x[0], x[1], kind),
+        REAL_DIV: lambda x, kind: arithmetic.divide(x[0], x[1], kind),
+        DIV: lambda x, kind: arithmetic.divide(x[0], x[1], kind),
+        FLOOR_DIV: lambda x, kind: arithmetic.whole_quotient(x[0], x[1], kind),
+        MOD: lambda x, kind: arithmetic.remainder(x[0], x[1], False, kind),
+        FLOOR_MOD: lambda x, kind: arithmetic.remainder(x[0], x[1], True, kind),
+        MAXIMUM: lambda x, kind: arithmetic.larger(x[0], x[1]),
+        MINIMUM: lambda x, kind: arithmetic.smaller(x[0], x[1]),
+        ADD_N: _sum_of_all,
+        NEG: lambda x, kind: arithmetic.negated(x[0]),
+        ABS: lambda x, kind: arithmetic.absolute(x[0]),
+        SQUARE: lambda x, kind: arithmetic.square(x[0], kind),
+        ADD_MIN_VALUE: lambda x, kind: arithmetic.add_smallest(x[0], kind),
+        SIGN: lambda x, kind: arithmetic.sign(x[0]),
+        FLOOR: lambda x, kind: x[0].map(np.floor),
+        CEIL: lambda x, kind: x[0].map(np.ceil),
+        TRUNC: lambda x, kind: x[0].map(np.trunc),
+        ROUND: lambda x, kind: x[0].map(np.rint),
+        TENSOR_MOVE: lambda x, kind: x[0],
+        ZEROS_LIKE: lambda x, kind: Interval.exact(np.zeros(x[0].low.shape)),
+        SQRT: lambda x, kind: functions.root(x[0], kind),
+        RECIPROCAL: lambda x, kind: functions.reciprocal(x[0], kind),
+        POW: lambda x, kind: functions.power(x[0], x[1], kind),
+        ATAN2: lambda x, kind: functions.angle(x[0], x[1], kind),
+        FAST_GELU: lambda x, kind: functions.fast_gelu(x[0], kind),
+    }
+)
 """Operators of floats that are no function of one operand."""
 
-INTEGERS: Mapping[str, Callable[..., object]] = {
-    "Add": np.add, "TensorAdd": np.add, "Sub": np.subtract, "Mul": np.multiply, "Pow": np.power, "Maximum": np.maximum,
-    "Minimum": np.minimum, "Neg": np.negative, "Abs": np.abs, "Sign": np.sign, "FloorDiv": np.floor_divide, "Mod": np.fmod,
-    "FloorMod": np.mod, "Div": lambda x, y: np.trunc(np.divide(x, y)), "Square": lambda x: x * x,
-    "AddN": lambda *x: sum(x[1:], x[0]), "TensorMove": lambda x: x, "ZerosLike": np.zeros_like,
-    **dict.fromkeys(("Floor", "Ceil", "Trunc", "Round"), lambda x: x),
-}  # fmt: skip
+INTEGERS: Mapping[str, Callable[..., object]] = by_name({
+    ADD: np.add, SUB: np.subtract, MUL: np.multiply, POW: np.power, MAXIMUM: np.maximum,
+    MINIMUM: np.minimum, NEG: np.negative, ABS: np.abs, SIGN: np.sign, FLOOR_DIV: np.floor_divide, MOD: np.fmod,
+    FLOOR_MOD: np.mod, DIV: lambda x, y: np.trunc(np.divide(x, y)), SQUARE: lambda x: x * x,
+    ADD_N: lambda *x: sum(x[1:], x[0]), TENSOR_MOVE: lambda x: x, ZEROS_LIKE: np.zeros_like,
+    (FLOOR, CEIL, TRUNC, ROUND): lambda x: x,
+})  # fmt: skip
 """Operators whose integers stay integers; the others compute in float64."""
 
-ONE_OPERAND = frozenset({*functions.RISING, *functions.FALLING, *functions.WAVES, "Cosh", "Tan"})
+ONE_OPERAND = frozenset({*functions.RISING, *functions.FALLING, *functions.WAVES, COSH.name, TAN.name})
 
 
 def _scalar(operands: Sequence[Interval], op: OpDesc) -> Interval:
@@ -120,9 +183,9 @@ def _select(operands: Sequence[Interval], op: OpDesc) -> Interval:
     return conditions.select(*operands)
 
 
-def _select_by(comparison: str) -> Rule:
+def _select_by(comparison: Operator) -> Rule:
     def rule(operands: Sequence[Interval], op: OpDesc) -> Interval:
-        return conditions.select(conditions.COMPARISONS[comparison](*operands[:2]), *operands[2:])
+        return conditions.select(conditions.COMPARISONS[comparison.name](*operands[:2]), *operands[2:])
 
     return rule
 
@@ -153,15 +216,15 @@ def _unruled(operands: Sequence[Interval], op: OpDesc) -> Interval:
 RULES: Mapping[str, Rule] = MappingProxyType({
     **dict.fromkeys((*FLOATS, *ONE_OPERAND), _scalar), **dict.fromkeys(MOVES, moved),
     **dict.fromkeys(conditions.COMPARISONS, _comparison), **dict.fromkeys(conditions.TESTS, _test),
-    "LogicalAnd": _and, "LogicalOr": _or, "LogicalNot": _not, "Select": _select, "Cast": lambda operands, op: operands[0],
-    "SelectGT": _select_by("Greater"), "SelectLT": _select_by("Less"), "SelectGE": _select_by("GreaterEqual"),
-    "SelectLE": _select_by("LessEqual"), "Complex": _complex, "CReal": _real, "CImag": _imaginary,
-    **dict.fromkeys(
-        ("ReduceSum", "ReduceMax", "ReduceMin", "ReduceProd", "ReducePrd", "ReduceAll", "ReduceAny"), reduced.reduction
-    ),
-    **dict.fromkeys(("CumSum", "CumProd"), reduced.scan), **dict.fromkeys(("Argmax", "Argmin"), reduced.position),
-    **dict.fromkeys(("MatMul", "BatchMatMul", "Conv2D", "CSRMV", "CSRMM"), reduced.matrix_product),
-    **dict.fromkeys(("UnsortedSegmentSum", "TensorScatterAdd", "CSRReduceSum"), reduced.gathered_sum),
-    **dict.fromkeys(("CSRMul", "CSRDiv"), reduced.sparse_elementwise),
-    **dict.fromkeys(("ElemAny", "ElemAll"), reduced.any_positive), "Pool2D": reduced.pooled, "StandardNormal": _normal,
+    **dict.fromkeys(REDUCTIONS, reduced.reduction),
+    **by_name({
+        LOGICAL_AND: _and, LOGICAL_OR: _or, LOGICAL_NOT: _not, SELECT: _select, CAST: lambda operands, op: operands[0],
+        SELECT_GT: _select_by(GREATER), SELECT_LT: _select_by(LESS), SELECT_GE: _select_by(GREATER_EQUAL),
+        SELECT_LE: _select_by(LESS_EQUAL), COMPLEX: _complex, C_REAL: _real, C_IMAG: _imaginary,
+        (CUM_SUM, CUM_PROD): reduced.scan, (ARGMAX, ARGMIN): reduced.position,
+        (MATMUL, BATCH_MATMUL, CONV2D, CSR_MV, CSR_MM): reduced.matrix_product,
+        (UNSORTED_SEGMENT_SUM, TENSOR_SCATTER_ADD, CSR_REDUCE_SUM): reduced.gathered_sum,
+        (CSR_MUL, CSR_DIV): reduced.sparse_elementwise, (ELEM_ANY, ELEM_ALL): reduced.any_positive,
+        POOL2D: reduced.pooled, STANDARD_NORMAL: _normal,
+    }),
 })  # fmt: skip

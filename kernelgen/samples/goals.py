@@ -9,8 +9,28 @@ import numpy as np
 
 from kernelgen.composite.description import KernelDesc, OpDesc
 from kernelgen.composite.scalar_rules import PREDICATES
+from kernelgen.composite.vocabulary import ADD_N, FAST_GELU, SQUARE, names_of
 from kernelgen.enclosure.interval import Array, Interval
 from kernelgen.enclosure.rounding import UNIT
+from kernelgen.tensor.operators.cast import CAST
+from kernelgen.tensor.operators.elemwise import (
+    ABS,
+    ADD,
+    CEIL,
+    ERF,
+    EXP,
+    FLOOR,
+    MAXIMUM,
+    MINIMUM,
+    NEG,
+    ROUND,
+    SIGN,
+    SUB,
+    TANH,
+    TRUNC,
+)
+from kernelgen.tensor.operators.reduce import REDUCE_MAX, REDUCE_MIN
+from kernelgen.tensor.operators.select import LOGICAL_AND, LOGICAL_NOT, LOGICAL_OR, SELECT
 
 Goal = tuple[int, str]
 """An operator by its place, and what it may do."""
@@ -68,28 +88,28 @@ def _is_finite(value: Interval) -> bool:
 
 def _goals(op: OpDesc, x: Sequence[Array]) -> Iterator[tuple[str, Array]]:
     with np.errstate(all="ignore"):
-        if op.name in PREDICATES and len(x) == 2 and not op.name.startswith("Logical"):
+        if op.name in PREDICATES and len(x) == 2 and op.name not in LOGICAL:
             yield from (("less", x[0] < x[1]), ("equal", x[0] == x[1]), ("greater", x[0] > x[1]))
-        elif op.name in ("Maximum", "Minimum"):
+        elif op.name in (MAXIMUM.name, MINIMUM.name):
             yield from (("first", x[0] < x[1]), ("second", x[0] > x[1]))
-        elif op.name == "Select":
+        elif op.name == SELECT.name:
             yield from (("first", (x[0] != 0) & (x[1] != x[2])), ("second", (x[0] == 0) & (x[1] != x[2])))
-        elif op.name.startswith("Logical"):
+        elif op.name in LOGICAL:
             truths = [each != 0 for each in x]
             yield from (("true", truths[0] & truths[-1]), ("false", ~(truths[0] | truths[-1])))
             yield from (("first", truths[0] & ~truths[-1]), ("second", ~truths[0] & truths[-1]))
-        elif op.name in ("Add", "Sub", "AddN", "TensorAdd"):
+        elif op.name in SUMS:
             yield from (("first counts", _counts(x[0], x[-1])), ("last counts", _counts(x[-1], x[0])))
         elif op.name in SIGNED:
             yield from (("negative", x[0] < 0), ("positive", x[0] > 0), ("zero", x[0] == 0))
-        elif op.name in ("ReduceMax", "ReduceMin"):
+        elif op.name in (REDUCE_MAX.name, REDUCE_MIN.name):
             yield ("varied", x[0] != x[0].reshape(-1)[:1].reshape((1,) * x[0].ndim) if x[0].size else np.zeros(1, bool))
 
 
-SIGNED = frozenset(
-    {"Abs", "Sign", "Neg", "Exp", "Tanh", "Floor", "Ceil", "Round", "Trunc", "Cast", "Erf", "Square", "FastGeLU"}
-)
+SIGNED = names_of(ABS, SIGN, NEG, EXP, TANH, FLOOR, CEIL, ROUND, TRUNC, CAST, ERF, SQUARE, FAST_GELU)
 """Operators that treat negative numbers in a way of their own."""
+LOGICAL = names_of(LOGICAL_AND, LOGICAL_OR, LOGICAL_NOT)
+SUMS = names_of(ADD, SUB, ADD_N)
 
 
 def _counts(one: Array, other: Array) -> Array:

@@ -2,29 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from math import prod
 
 import numpy as np
 
 from kernelgen.composite.axes import normal_axis
 from kernelgen.composite.description import KernelDesc, OpDesc, TensorDesc
+from kernelgen.composite.vocabulary import by_name, facts, names_of
 from kernelgen.semantics.algebra import Array
+from kernelgen.tensor.operator import Operator
+from kernelgen.tensor.operators.cast import CAST
+from kernelgen.tensor.operators.csr import (
+    COO_TO_CSR,
+    CSR_DIV,
+    CSR_GATHER,
+    CSR_MM,
+    CSR_MUL,
+    CSR_MV,
+    CSR_REDUCE_SUM,
+    CSR_TO_COO,
+)
+from kernelgen.tensor.operators.indexing import GATHER, ONE_HOT
+from kernelgen.tensor.operators.scatter import GATHER_ND, TENSOR_SCATTER_ADD, UNSORTED_SEGMENT_SUM
+from kernelgen.tensor.operators.shape import BROADCAST_TO, EXPAND_DIMS, RESHAPE, TRANSPOSE
 
-INDEX_OPERANDS: Mapping[str, int] = {
-    "Gather": 1, "GatherNd": 1, "TensorScatterAdd": 1, "UnsortedSegmentSum": 1, "OneHot": 0,
-}  # fmt: skip
-"""Operator -> the operand that holds ids."""
-
-TOLERANT = frozenset({"GatherNd", "TensorScatterAdd", "UnsortedSegmentSum", "OneHot"})
+TOLERANT = frozenset(facts(lambda op: op.traits.skips_outside))
 """Operators that are also given ids out of range: a tenth too many, above and below."""
 
-CSR_OPERANDS: Mapping[str, int] = {
-    "CSRMul": 3, "CSRDiv": 3, "CSRMV": 3, "CSRMM": 3, "CSRGather": 2, "CSRReduceSum": 2,
-}  # fmt: skip
+CSR_OPERANDS = by_name({(CSR_MUL, CSR_DIV, CSR_MV, CSR_MM): 3, (CSR_GATHER, CSR_REDUCE_SUM): 2})
 """CSR operator -> the operand that tells what the columns index; operands 0 and 1 are row starts and columns."""
 
-VALUE_KEEPING = frozenset({"Cast", "Reshape", "ExpandDims", "Transpose", "BroadcastTo"})
+VALUE_KEEPING = names_of(CAST, RESHAPE, EXPAND_DIMS, TRANSPOSE, BROADCAST_TO)
 
 
 def index_inputs(desc: KernelDesc, random: np.random.Generator) -> dict[str, Array]:
@@ -47,11 +56,11 @@ def index_inputs(desc: KernelDesc, random: np.random.Generator) -> dict[str, Arr
 
 def _index_bounds(op: OpDesc) -> Iterator[tuple[int, Array]]:
     """(operand, ``[[least, most + 1]]`` of its ids; one row per coordinate where the last dim holds coordinates)."""
-    if op.name in CSR_OPERANDS and op.name != "CSRReduceSum":
+    if op.name in CSR_OPERANDS and op.name != CSR_REDUCE_SUM.name:
         yield 1, np.asarray([[0, _columns(op)]])
     if op.name not in INDEX_OPERANDS:
         return
-    extents = np.asarray(_places(op))
+    extents = np.asarray(PLACES[op.name](op))
     slack = np.maximum(1, extents // 10) if op.name in TOLERANT else np.zeros_like(extents)
     yield INDEX_OPERANDS[op.name], np.stack([-slack, extents + slack], -1)
 
@@ -61,29 +70,48 @@ def _columns(op: OpDesc) -> int:
     if "dense_shape" in op.attrs:
         return op.attrs.ints("dense_shape")[1]
     shape = op.inputs[CSR_OPERANDS[op.name]].shape
-    return int(shape[0] if op.name in ("CSRMV", "CSRMM") or len(shape) == 1 else shape[1])  # pyright: ignore[reportArgumentType]
+    return int(shape[0] if op.name in names_of(CSR_MV, CSR_MM) or len(shape) == 1 else shape[1])  # pyright: ignore[reportArgumentType]
 
 
-def _places(op: OpDesc) -> list[int]:
-    """How many places the ids of an operator can name, for every coordinate."""
-    shape = [int(dim) for dim in op.inputs[0].shape]  # pyright: ignore[reportArgumentType]  # specialised
-    if op.name == "OneHot":
-        return [op.attrs.int("depth", 2)]
-    if op.name == "UnsortedSegmentSum":
-        return [int(op.output.shape[0])]  # pyright: ignore[reportArgumentType]
-    if op.name == "Gather":
-        return [shape[normal_axis(op.attrs.int("axis", 0), len(shape))]]
-    return shape[: int(op.inputs[1].shape[-1])]  # pyright: ignore[reportArgumentType]
+def _shape(op: OpDesc) -> list[int]:
+    return [int(dim) for dim in op.inputs[0].shape]  # pyright: ignore[reportArgumentType]  # specialised
+
+
+def _rows(op: OpDesc) -> list[int]:
+    return [_shape(op)[normal_axis(op.attrs.int("axis", 0), len(op.inputs[0].shape))]]
+
+
+def _coordinates(op: OpDesc) -> list[int]:
+    return _shape(op)[: int(op.inputs[1].shape[-1])]  # pyright: ignore[reportArgumentType]
+
+
+def _segments(op: OpDesc) -> list[int]:
+    return [int(op.output.shape[0])]  # pyright: ignore[reportArgumentType]
+
+
+def _depth(op: OpDesc) -> list[int]:
+    return [op.attrs.int("depth", 2)]
+
+
+_PLACES: Mapping[Operator, Callable[[OpDesc], list[int]]] = {
+    GATHER: _rows, GATHER_ND: _coordinates, TENSOR_SCATTER_ADD: _coordinates, UNSORTED_SEGMENT_SUM: _segments,
+    ONE_HOT: _depth,
+}  # fmt: skip
+PLACES = by_name({**_PLACES})
+"""Operator -> how many places its ids can name, for every coordinate."""
+
+INDEX_OPERANDS = by_name({op: op.indices[0] for op in _PLACES})
+"""Operator -> the operand that holds ids."""
 
 
 def _row_arrays(op: OpDesc, random: np.random.Generator) -> Iterator[tuple[int, Array]]:
     """Row starts of CSR operators, sorted row numbers of COO2CSR."""
-    if op.name in CSR_OPERANDS or op.name == "CSR2COO":
+    if op.name in CSR_OPERANDS or op.name == CSR_TO_COO.name:
         rows = int(op.inputs[0].shape[0]) - 1  # pyright: ignore[reportArgumentType]
-        count = op.outputs[0].shape[0] if op.name == "CSR2COO" else op.inputs[1].shape[0]
+        count = op.outputs[0].shape[0] if op.name == CSR_TO_COO.name else op.inputs[1].shape[0]
         sizes = random.multinomial(int(count), np.full(rows, 1 / rows)) if rows else np.zeros(0, np.int64)  # pyright: ignore[reportArgumentType]
         yield 0, np.concatenate([[0], np.cumsum(sizes)])
-    elif op.name == "COO2CSR":
+    elif op.name == COO_TO_CSR.name:
         height = int(op.outputs[0].shape[0]) - 1  # pyright: ignore[reportArgumentType]
         yield 0, np.sort(random.integers(0, max(height, 1), [int(d) for d in op.inputs[0].shape]))  # pyright: ignore[reportArgumentType]
 

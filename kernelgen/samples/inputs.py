@@ -13,10 +13,17 @@ import numpy as np
 from kernelgen.composite.bind_sizes import specialize
 from kernelgen.composite.description import IN_PLACE_OPS, KernelDesc, OpDesc
 from kernelgen.composite.scalar_rules import ELEMENTWISE, REDUCTIONS
+from kernelgen.composite.vocabulary import facts, names_of
 from kernelgen.samples.index_inputs import index_inputs
 from kernelgen.semantics.algebra import Array, ArrayAlgebra
 from kernelgen.tensor.dims import product
 from kernelgen.tensor.dtypes import BOOL, Category, DType
+from kernelgen.tensor.operator import Domain
+from kernelgen.tensor.operators.csr import CSR_REDUCE_SUM
+from kernelgen.tensor.operators.matmul import BATCH_MATMUL, MATMUL
+from kernelgen.tensor.operators.nn import CONV2D
+from kernelgen.tensor.operators.scatter import UNSORTED_SEGMENT_SUM
+from kernelgen.tensor.operators.status import ELEM_ANY
 
 Numbers = Callable[[DType, tuple[int, ...], np.random.Generator], Array]
 
@@ -26,23 +33,16 @@ NEAR_ZERO = 0.01
 SIZES = (7, 12, 5, 17, 3)
 """Sizes for symbols, in their order: odd ones, none a multiple of a vector."""
 
-DENOMINATORS: Mapping[str, int] = {
-    "RealDiv": 1, "Div": 1, "FloorDiv": 1, "Mod": 1, "FloorMod": 1, "Reciprocal": 0, "Rsqrt": 0, "Sqrt": 0, "Log": 0, "Pow": 0,
-}  # fmt: skip
-"""Operator -> the operand that must stay away from 0."""
+DOMAINS = facts(lambda op: op.traits.domain)
+"""Operator -> an operand, and which numbers it must keep to."""
 
-INVERSES = frozenset({"ACos", "Acos", "Asin", "Atanh"})
-"""Operators whose operand must stay inside (-1, 1)."""
-
-FACTORS: Mapping[str, tuple[int, int]] = {
-    **dict.fromkeys(("MatMul", "BatchMatMul", "Conv2D"), (0, 1)), **dict.fromkeys(("CSRMul", "CSRMV", "CSRMM"), (2, 3)),
-}  # fmt: skip
+FACTORS = facts(lambda op: op.traits.factors)
 """Operator -> the operands whose elements are multiplied, for the dry run."""
 
-PASSED: Mapping[str, int] = {"OneHot": 1, "CSRDiv": 2, "CSRReduceSum": 2, "CSRGather": 2}
+PASSED = facts(lambda op: op.traits.values_of)
 """Operator -> the operand whose values its result has, where that is not the first."""
 
-ATOMIC_OPS = frozenset({"UnsortedSegmentSum", "CSRReduceSum", "ElemAny"})
+ATOMIC_OPS = names_of(UNSORTED_SEGMENT_SUM, CSR_REDUCE_SUM, ELEM_ANY)
 
 
 def draw(
@@ -105,12 +105,13 @@ def _is_safe(desc: KernelDesc, mean: float) -> bool:
 
 
 def _operands_are_safe(op: OpDesc, operands: Sequence[Array]) -> bool:
-    if op.name in INVERSES:
-        return abs(float(operands[0])) < 1 - NEAR_ZERO
-    if op.name not in DENOMINATORS or not op.inputs[0].dtype.is_float:
+    if op.name not in DOMAINS:
         return True
-    value = float(operands[DENOMINATORS[op.name]])
-    return value > NEAR_ZERO if op.name in ("Rsqrt", "Sqrt", "Log", "Pow") else abs(value) > NEAR_ZERO
+    place, numbers = DOMAINS[op.name]
+    value = float(operands[place])
+    if numbers is Domain.BELOW_ONE:
+        return abs(value) < 1 - NEAR_ZERO
+    return not op.inputs[0].dtype.is_float or (value if numbers is Domain.POSITIVE else abs(value)) > NEAR_ZERO
 
 
 def _scalar_result(op: OpDesc, operands: Sequence[Array]) -> Array:
@@ -131,9 +132,9 @@ def _scalar_result(op: OpDesc, operands: Sequence[Array]) -> Array:
 
 def _terms(op: OpDesc) -> float:
     """How many products an element of a matrix product or convolution sums."""
-    if op.name in ("MatMul", "BatchMatMul"):
+    if op.name in names_of(MATMUL, BATCH_MATMUL):
         return float(op.inputs[0].shape[-2 if op.attrs.bool("transpose_a", False) else -1])  # pyright: ignore[reportArgumentType]
-    if op.name == "Conv2D":
+    if op.name == CONV2D.name:
         weights = op.inputs[1].shape
         return float(product(weights)) / max(float(weights[0]), 1.0)  # pyright: ignore[reportArgumentType]
     return 1.0

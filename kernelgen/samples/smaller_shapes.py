@@ -14,12 +14,22 @@ from kernelgen.composite.description import IN_PLACE_OPS, KernelDesc, OpDesc, Te
 from kernelgen.composite.layouts import FRACTAL
 from kernelgen.composite.scalar_rules import ELEMENTWISE, REDUCTIONS
 from kernelgen.composite.shape_rules import reduced_axes
+from kernelgen.composite.vocabulary import ELEM_ALL, VIEWS, by_name, names_of
 from kernelgen.errors import DescError
 from kernelgen.tensor.dims import Sym
+from kernelgen.tensor.operators.complex_numbers import C_IMAG, C_REAL, COMPLEX
+from kernelgen.tensor.operators.indexing import GATHER
+from kernelgen.tensor.operators.matmul import BATCH_MATMUL, MATMUL
+from kernelgen.tensor.operators.nn import CONV2D
+from kernelgen.tensor.operators.padding import PAD_AKG
+from kernelgen.tensor.operators.scatter import UNSORTED_SEGMENT_SUM
+from kernelgen.tensor.operators.shape import BROADCAST_TO, RESHAPE, TRANSPOSE
+from kernelgen.tensor.operators.status import ELEM_ANY
 
 Place = tuple[str, int]
+Pairs = list[tuple[Place, Place]]
 FACTORS = (2, 3, 5, 7, 11, 13)
-ALIGNED = frozenset({"BroadcastTo", "CReal", "CImag", "Complex"})
+ALIGNED = names_of(BROADCAST_TO, C_REAL, C_IMAG, COMPLEX)
 """Operators whose dims are those of their operands, too."""
 SMALLEST = 4
 """No extent becomes smaller: an extent of 1 would hide mistakes, for it broadcasts."""
@@ -87,9 +97,9 @@ def _divided(desc: KernelDesc, places: frozenset[Place], factor: int) -> KernelD
 
 
 def _with_shape_attr(op: OpDesc) -> OpDesc:
-    if op.name in ("Reshape", "BroadcastTo") and "shape" in op.attrs:
+    if op.name in names_of(RESHAPE, BROADCAST_TO) and "shape" in op.attrs:
         return replace(op, attrs=op.attrs.with_(shape=op.output.shape))
-    if op.name == "UnsortedSegmentSum" and "num_segments" in op.attrs:
+    if op.name == UNSORTED_SEGMENT_SUM.name and "num_segments" in op.attrs:
         return replace(op, attrs=op.attrs.with_(num_segments=op.output.shape[0]))
     return op
 
@@ -125,7 +135,7 @@ def _classes(desc: KernelDesc) -> list[frozenset[Place]]:
     return [frozenset(group) for group in groups.values() if not group & frozen]
 
 
-def _pairs(op: OpDesc) -> list[tuple[Place, Place]] | None:
+def _pairs(op: OpDesc) -> Pairs | None:
     """Pairs of dims with one extent; None when the operator is not understood."""
     result = op.outputs[0]
     if op.name in ELEMENTWISE or op.name in IN_PLACE_OPS or op.name in ALIGNED:
@@ -134,24 +144,21 @@ def _pairs(op: OpDesc) -> list[tuple[Place, Place]] | None:
         reduced = reduced_axes(op)
         kept = [d for d, dim in enumerate(op.inputs[0].shape) if d not in reduced and dim != 1]
         return _zipped(op.inputs[0], kept, result, [d for d, dim in enumerate(result.shape) if dim != 1])
-    if op.name in ("MatMul", "BatchMatMul"):
-        return _product(op) or _product_in_blocks(op)
-    if op.name == "Conv2D":
-        return _convolution(op)
-    if op.name in SELECTIONS:
-        return SELECTIONS[op.name](op)
-    if op.name == "Transpose":
-        perm = op.attrs.ints("perm")
-        return _zipped(op.inputs[0], [p % len(perm) for p in perm], result, list(range(len(perm))))
-    if op.name in ("Reshape", "ExpandDims", "Squeeze", "Flatten", "EquivFormat"):
-        return _reshaped(op.inputs[0], result)
-    if op.name == "PadAkg":
-        around = zip(op.attrs.ints("head"), op.attrs.ints("tail"), strict=True)
-        return [((op.inputs[0].name, d), (result.name, d)) for d, pads in enumerate(around) if pads == (0, 0)]
-    return [] if op.name in ("ElemAny", "ElemAll") else None
+    rule = RULES.get(op.name)
+    return rule(op) if rule else None
 
 
-def _convolution(op: OpDesc) -> list[tuple[Place, Place]] | None:
+def _transposed(op: OpDesc) -> Pairs | None:
+    perm = op.attrs.ints("perm")
+    return _zipped(op.inputs[0], [p % len(perm) for p in perm], op.output, list(range(len(perm))))
+
+
+def _padded(op: OpDesc) -> Pairs:
+    around = zip(op.attrs.ints("head"), op.attrs.ints("tail"), strict=True)
+    return [((op.inputs[0].name, d), (op.outputs[0].name, d)) for d, pads in enumerate(around) if pads == (0, 0)]
+
+
+def _convolution(op: OpDesc) -> Pairs | None:
     """Images, channels and features of a convolution; its rows and columns stay, for windows reach over them."""
     (image, weights), result = op.inputs[:2], op.output
     if len(op.inputs) != 2 or len(image.shape) != 4 or op.attrs.int("group", op.attrs.int("groups", 1)) != 1:
@@ -164,7 +171,7 @@ def _convolution(op: OpDesc) -> list[tuple[Place, Place]] | None:
     ]
 
 
-def _segments(op: OpDesc) -> list[tuple[Place, Place]]:
+def _segments(op: OpDesc) -> Pairs:
     """Rows of data and of their segments' numbers, and what is in a row; the number of segments stands alone."""
     (data, numbers), result = op.inputs[:2], op.output
     first = len(numbers.shape)
@@ -172,7 +179,7 @@ def _segments(op: OpDesc) -> list[tuple[Place, Place]]:
     return rows + [((data.name, d), (result.name, d - first + 1)) for d in range(first, len(data.shape))]
 
 
-def _gathered(op: OpDesc) -> list[tuple[Place, Place]]:
+def _gathered(op: OpDesc) -> Pairs:
     """The dims of the numbers, and those of the data around the one that they select from, which stands alone."""
     (data, numbers), result = op.inputs, op.output
     axis, more = op.attrs.int("axis", 0) % len(data.shape), len(numbers.shape)
@@ -181,13 +188,11 @@ def _gathered(op: OpDesc) -> list[tuple[Place, Place]]:
     return chosen + [((data.name, a), (result.name, b)) for a, b in around]
 
 
-SELECTIONS: Mapping[str, Callable[[OpDesc], list[tuple[Place, Place]]]] = {
-    "Gather": _gathered,
-    "UnsortedSegmentSum": _segments,
-}
+def _factors(op: OpDesc) -> Pairs | None:
+    return _product(op) or _product_in_blocks(op)
 
 
-def _product_in_blocks(op: OpDesc) -> list[tuple[Place, Place]] | None:
+def _product_in_blocks(op: OpDesc) -> Pairs | None:
     """Those of a product of FRACTAL_NZ matrices, ``[.., N/16, M/16, 16, 16]`` for ``[.., M, N]``; None for others."""
     left, right, result = op.inputs[0], op.inputs[1], op.output
     if len(op.inputs) != 2 or any(t.format != FRACTAL or len(t.shape) < 4 for t in (left, right, result)):
@@ -204,7 +209,7 @@ def _product_in_blocks(op: OpDesc) -> list[tuple[Place, Place]] | None:
     return pairs + [((t.name, d), (result.name, d)) for t in (left, right) for d in range(rank - 4)]
 
 
-def _product(op: OpDesc) -> list[tuple[Place, Place]] | None:
+def _product(op: OpDesc) -> Pairs | None:
     """Rows, columns, terms and batches of a product of plain matrices; None for those in blocks."""
     left, right, result = op.inputs[0], op.inputs[1], op.output
     plain = all(t.format == "DefaultFormat" for t in (left, right, result))
@@ -234,17 +239,16 @@ def _aligned(operand: TensorDesc, result: TensorDesc) -> Iterator[tuple[Place, P
             yield (operand.name, d), (result.name, d + shift)
 
 
-def _zipped(
-    left: TensorDesc, left_dims: Sequence[int], right: TensorDesc, right_dims: Sequence[int]
-) -> list[tuple[Place, Place]] | None:
+def _zipped(left: TensorDesc, left_dims: Sequence[int], right: TensorDesc, right_dims: Sequence[int]) -> Pairs | None:
     if len(left_dims) != len(right_dims):
         return None
     return [((left.name, a), (right.name, b)) for a, b in zip(left_dims, right_dims, strict=True)]
 
 
-def _reshaped(source: TensorDesc, result: TensorDesc) -> list[tuple[Place, Place]] | None:
+def _reshaped(op: OpDesc) -> Pairs | None:
     """Ties the first dims of the groups of dims that hold the same elements: dividing both keeps the counts equal."""
-    pairs: list[tuple[Place, Place]] = []
+    source, result = op.inputs[0], op.outputs[0]
+    pairs: Pairs = []
     left = [d for d, dim in enumerate(source.shape) if dim != 1]
     right = [d for d, dim in enumerate(result.shape) if dim != 1]
     while left and right:
@@ -258,6 +262,13 @@ def _reshaped(source: TensorDesc, result: TensorDesc) -> list[tuple[Place, Place
             else:
                 b = b * result.shape[right.pop(0)]
     return pairs
+
+
+RULES: Mapping[str, Callable[[OpDesc], Pairs | None]] = by_name({
+    (MATMUL, BATCH_MATMUL): _factors, CONV2D: _convolution, GATHER: _gathered, UNSORTED_SEGMENT_SUM: _segments,
+    TRANSPOSE: _transposed, VIEWS: _reshaped, PAD_AKG: _padded, (ELEM_ANY, ELEM_ALL): lambda op: [],
+})  # fmt: skip
+"""Operators that are neither element-wise nor reductions -> their pairs of dims with one extent."""
 
 
 def _tensors(desc: KernelDesc) -> Iterator[TensorDesc]:

@@ -12,6 +12,8 @@ from kernelgen.composite.scalar_rules import REDUCTIONS
 from kernelgen.composite.shape_rules import normal_axis, reduced_axes
 from kernelgen.semantics.algebra import Array, ArrayAlgebra
 from kernelgen.tensor.dtypes import Category, DType, dtype
+from kernelgen.tensor.operators.reduce import ARGMAX
+from kernelgen.tensor.operators.scan import CUM_SUM
 from kernelgen.transforms.common.initialize_reductions import neutral_element
 
 UFUNCS: dict[str, np.ufunc] = {
@@ -47,7 +49,7 @@ def all_positive(operands: Sequence[Array], op: OpDesc) -> Array:
 
 def extreme_position(operands: Sequence[Array], op: OpDesc) -> Array:
     """Argmax and Argmin: the first position of the extreme along ``axis``; the first NaN is an extreme."""
-    find = np.argmax if op.name == "Argmax" else np.argmin
+    find = np.argmax if op.name == ARGMAX.name else np.argmin
     value = _accumulated(operands[0], op.inputs[0].dtype)
     return np.asarray(find(value, axis=normal_axis(op.attrs.ints("axis", (-1,))[0], value.ndim)))
 
@@ -58,12 +60,12 @@ def scan(operands: Sequence[Array], op: OpDesc) -> Array:
     value = np.atleast_1d(_accumulated(operands[0], op.output.dtype))
     if op.attrs.bool("reverse", False):
         value = np.flip(value, axis)
-    running = (np.add if op.name == "CumSum" else np.multiply).accumulate(value, axis, dtype=value.dtype)
+    running = (np.add if op.name == CUM_SUM.name else np.multiply).accumulate(value, axis, dtype=value.dtype)
     if op.attrs.bool("exclusive", False):
         running = np.roll(running, 1, axis)
         first = [slice(None)] * value.ndim
         first[axis] = slice(0, 1)
-        running[tuple(first)] = 0 if op.name == "CumSum" else 1
+        running[tuple(first)] = 0 if op.name == CUM_SUM.name else 1
     return np.flip(running, axis) if op.attrs.bool("reverse", False) else running
 
 

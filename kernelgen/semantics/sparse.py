@@ -11,6 +11,8 @@ from kernelgen.composite.scalar_rules import ELEMENTWISE
 from kernelgen.semantics.algebra import Array, ArrayAlgebra
 from kernelgen.semantics.index import wide_sum
 from kernelgen.semantics.shape import result_shape
+from kernelgen.tensor.operators.csr import CSR_MUL
+from kernelgen.tensor.operators.elemwise import DIV, MUL
 
 
 def csr_elementwise(operands: Sequence[Array], op: OpDesc) -> Array:
@@ -20,7 +22,7 @@ def csr_elementwise(operands: Sequence[Array], op: OpDesc) -> Array:
     """
     indptr, indices, values, dense = operands
     met = _met(indptr, indices, dense, op)
-    operation = ELEMENTWISE["Mul" if op.name == "CSRMul" else "Div"]
+    operation = ELEMENTWISE[(MUL if op.name == CSR_MUL.name else DIV).name]
     return operation(ArrayAlgebra(), [values, met], op)
 
 

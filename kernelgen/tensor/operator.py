@@ -1,11 +1,11 @@
-"""What an operator is: a name, a kind, a type rule and a numpy meaning."""
+"""What an operator is: a name, a kind, a type rule, a numpy meaning, and traits that passes ask for."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from enum import IntEnum
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum, IntEnum
+from typing import Any, Literal
 
 from kernelgen.tensor.types import Attrs, TensorType
 
@@ -28,6 +28,41 @@ InferRule = Callable[[tuple[TensorType, ...], Attrs], tuple[TensorType, ...]]
 Meaning = Callable[..., Any]
 
 
+class Domain(Enum):
+    """The numbers that a function is far from its poles on."""
+
+    NONZERO = "either side of 0"
+    POSITIVE = "above 0"
+    BELOW_ONE = "between -1 and 1"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Traits:
+    """What passes ask about an operator besides its type and its meaning; the defaults hold for most.
+
+    ``attribute_operands`` gives the places of constant operands that stand for attributes where AKG writes the operator.
+    ``axis_of`` says whether its one attribute ``axis`` counts the dims of operand 0 or of the result, ``""`` when it has none.
+    ``predicate``: an element-wise operator whose result is bool. ``moves``: its elements are those of its operands, or
+    fixed ones. ``parts_alike``: on complex numbers it treats both parts as one more dim at the end, with the same attributes.
+    ``skips_outside``: addresses outside of what they index are left out. ``factors`` are the places of the operands that
+    a sum of products multiplies, ``values_of`` the place of the operand whose values the result has.
+    ``domain`` is the place of an operand and the numbers that it should be of.
+    """
+
+    attribute_operands: Mapping[int, str] = field(default_factory=dict[int, str])
+    axis_of: Literal["", "operand", "result"] = ""
+    predicate: bool = False
+    moves: bool = False
+    parts_alike: bool = False
+    skips_outside: bool = False
+    factors: tuple[int, ...] = ()
+    values_of: int = 0
+    domain: tuple[int, Domain] | None = None
+
+
+PLAIN = Traits()
+
+
 @dataclass(frozen=True, eq=False)
 class Operator:
     """One primitive operator; the name is MindSpore's.
@@ -37,6 +72,7 @@ class Operator:
     ``arity`` is None for a variadic operator. ``composite`` marks operators that kernels cannot compute themselves:
     an expander may rewrite them, otherwise the host library runs them. ``attributes`` names what ``attrs`` may hold,
     ``indices`` are the places of operands that count or address elements, whatever data type these have.
+    ``traits`` are the other facts about it, each written once, here.
     """
 
     name: str
@@ -49,6 +85,7 @@ class Operator:
     doc: str = ""
     attributes: tuple[str, ...] = ()
     indices: tuple[int, ...] = ()
+    traits: Traits = PLAIN
 
     def __repr__(self) -> str:
         return f"Operator({self.name})"

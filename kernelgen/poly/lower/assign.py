@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kernelgen.composite.description import OpDesc, TensorDesc
+from kernelgen.composite.vocabulary import INPLACE_ASSIGN
 from kernelgen.errors import UnsupportedError
 from kernelgen.nest.nodes import Space, Store
 from kernelgen.poly.lower.builder import ALGEBRA, Builder
@@ -15,7 +16,7 @@ from kernelgen.poly.model.scop import Statement
 
 def _relate(axes: TensorAxes, op: OpDesc) -> None:
     """The result of InplaceAssign stands for operand 2, which need not fit the destination."""
-    if op.name == "InplaceAssign":
+    if op.name == INPLACE_ASSIGN.name:
         axes.broadcast(op, op.inputs[1:2], axes.of(op.inputs[0]))
         axes.broadcast(op, op.inputs[2:], axes.of(op.output))
     else:
@@ -35,7 +36,7 @@ def _assign(builder: Builder, op: OpDesc, name: str) -> None:
         value = ALGEBRA.cast(builder.read(fresh, points), target.dtype)
         store = Store(target, points.index, value)
         builder.assigned[destination.name] = Statement(name, points.iterators, (store,))
-    result = op.inputs[2] if op.name == "InplaceAssign" else fresh
+    result = op.inputs[2] if op.name == INPLACE_ASSIGN.name else fresh
     builder.renamed[op.output.name] = builder.resolve(result)
     builder.renamed[destination.name] = fresh
 

@@ -11,6 +11,8 @@ from kernelgen.poly.lower.lowering import Lowering
 from kernelgen.poly.lower.points import Place, Points
 from kernelgen.poly.model.factored_axes import TensorAxes, sized
 from kernelgen.tensor.dtypes import BOOL, INT32, INT64
+from kernelgen.tensor.operators.reduce import ARGMAX
+from kernelgen.tensor.operators.status import ELEM_ANY
 
 
 def reduced_dims(op: OpDesc) -> frozenset[int]:
@@ -53,7 +55,7 @@ def _relate_all(axes: TensorAxes, op: OpDesc) -> None:
 def _positive(builder: Builder, op: OpDesc, name: str) -> None:
     """ElemAny, ElemAll: whether any (all) elements are greater than 0."""
     points = builder.points(op.inputs[0])
-    function = "logical_or" if op.name == "ElemAny" else "logical_and"
+    function = "logical_or" if op.name == ELEM_ANY.name else "logical_and"
     value = ALGEBRA.call("greater", builder.read(op.inputs[0], points), 0)
     places: list[Place] = [()] * len(op.output.shape)
     builder.reduce(op.output, points, places, (function, value, BOOL), name)
@@ -74,7 +76,7 @@ def _extreme(builder: Builder, op: OpDesc, name: str) -> None:
     points = builder.points(source)
     places = kept_places(builder, op, points, dims)
     index = builder.index(op.output, places)
-    function = "maximum" if op.name == "Argmax" else "minimum"
+    function = "maximum" if op.name == ARGMAX.name else "minimum"
     shape = [it.extent for it in builder.points(op.output).iterators]
     best = builder.temporary(f"{op.output.name}_extreme", source.dtype, shape)
     value = builder.read(source, points)

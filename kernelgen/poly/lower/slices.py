@@ -15,11 +15,12 @@ from kernelgen.poly.lower.lowering import Lowering
 from kernelgen.poly.lower.points import Place
 from kernelgen.poly.model.factored_axes import TensorAxes
 from kernelgen.tensor.dims import Dim
+from kernelgen.tensor.operators.padding import UNPAD_AKG
 
 
 def _cuts(op: OpDesc) -> dict[int, Cut]:
     """What a slice takes of each dim of its operand."""
-    if op.name == "UnPadAkg":
+    if op.name == UNPAD_AKG.name:
         tails = zip(op.inputs[0].shape, op.attrs.ints("tail"), strict=True)
         return {d: Cut(d, count=dim - tail) for d, (dim, tail) in enumerate(tails)}
     try:

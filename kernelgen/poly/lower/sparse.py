@@ -21,6 +21,8 @@ from kernelgen.poly.model.factored_axes import DimAxes, TensorAxes
 from kernelgen.poly.model.scop import Statement
 from kernelgen.tensor.dims import Dim
 from kernelgen.tensor.dtypes import INT32, INT64
+from kernelgen.tensor.operators.csr import CSR_MUL
+from kernelgen.tensor.operators.elemwise import DIV, MUL
 
 
 def _row_numbers(builder: Builder, indptr: TensorDesc, indices: TensorDesc) -> TensorDesc:
@@ -89,7 +91,7 @@ def _elementwise(builder: Builder, op: OpDesc, name: str) -> None:
     """CSRMul and CSRDiv: the stored values times (over) the dense elements at their places."""
     points = builder.points(op.output)
     operands = [builder.read(op.inputs[2], points), _met(builder, op, op.inputs[3], points)]
-    rule = vocabulary.ELEMENTWISE["Mul" if op.name == "CSRMul" else "Div"]
+    rule = vocabulary.ELEMENTWISE[(MUL if op.name == CSR_MUL.name else DIV).name]
     builder.define(op.output, points, rule(ALGEBRA, operands, op), name)
 
 

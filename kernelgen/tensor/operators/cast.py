@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kernelgen.tensor.operator import Kind
+from kernelgen.tensor.operator import Kind, Traits
 from kernelgen.tensor.operators.families import Array, array_of, declare, widened
 from kernelgen.tensor.types import Attrs, Category, TensorType, dtype
 
@@ -31,4 +31,5 @@ CAST = declare(
     attributes=("dst_type",),
     doc="To the data type named by dst_type; floats truncate towards zero, bool tests != 0, of complex numbers the real "
     "part is taken.",
+    traits=Traits(attribute_operands={1: "dst_type"}),
 )

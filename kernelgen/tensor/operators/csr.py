@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from kernelgen.errors import TypeRuleError
-from kernelgen.tensor.operator import Kind, Operator
+from kernelgen.tensor.operator import Kind, Operator, Traits
 from kernelgen.tensor.operators.families import Array, ArrayFunction, declare, in_float64, rounded
 from kernelgen.tensor.operators.type_rules import (
     Accepts,
@@ -64,14 +64,16 @@ def _elementwise_type(accepts: Accepts) -> ArrayFunction:
     return rule
 
 
-def _elementwise(name: str, function: np.ufunc, accepts: Accepts, doc: str) -> Operator:
+def _elementwise(name: str, function: np.ufunc, accepts: Accepts, doc: str, traits: Traits) -> Operator:
     compute = rounded(function)
 
     def meaning(indptr: Array, indices: Array, values: Array, dense: Array, *, attrs: Attrs) -> Array:
         return compute(values, _met(indptr, indices, dense, attrs))
 
     rule = _elementwise_type(accepts)
-    return declare(name, Kind.OPAQUE, 4, rule, meaning, attributes=("dense_shape",), indices=(0, 1), doc=doc)
+    return declare(
+        name, Kind.OPAQUE, 4, rule, meaning, attributes=("dense_shape",), indices=(0, 1), doc=doc, traits=traits
+    )
 
 
 def _met(indptr: Array, indices: Array, dense: Array, attrs: Attrs) -> Array:
@@ -92,9 +94,13 @@ def _row_sums(indptr: Array, values: Array) -> Array:
 
 
 CSR_MUL = _elementwise(
-    "CSRMul", np.multiply, number, "(indptr, indices, values, dense): the stored values times the dense elements there."
+    "CSRMul",
+    np.multiply,
+    number,
+    "(indptr, indices, values, dense): the stored values times the dense elements there.",
+    Traits(factors=(2, 3)),
 )
-CSR_DIV = _elementwise("CSRDiv", np.divide, floating, "CSRMul with a quotient.")
+CSR_DIV = _elementwise("CSRDiv", np.divide, floating, "CSRMul with a quotient.", Traits(values_of=2))
 
 
 def _gather_type(types: Types, attrs: Attrs) -> Types:
@@ -119,6 +125,7 @@ CSR_GATHER = declare(
     attributes=("dense_shape",),
     indices=(0, 1),
     doc="(indptr, indices, dense): the dense elements at the stored places.",
+    traits=Traits(moves=True, values_of=2),
 )
 
 
@@ -145,6 +152,7 @@ CSR_REDUCE_SUM = declare(
     attributes=("axis", "dense_shape"),
     indices=(0, 1),
     doc="(indptr, indices, values): the sum of the stored values of every row, as [rows, 1, ...].",
+    traits=Traits(values_of=2),
 )
 
 
@@ -180,6 +188,7 @@ CSR_MV = declare(
     attributes=("dense_shape",),
     indices=(0, 1),
     doc="The matrix times a column.",
+    traits=Traits(factors=(2, 3)),
 )
 CSR_MM = declare(
     "CSRMM",
@@ -190,6 +199,7 @@ CSR_MM = declare(
     attributes=("dense_shape",),
     indices=(0, 1),
     doc="The matrix times a dense matrix.",
+    traits=Traits(factors=(2, 3)),
 )
 
 
@@ -212,6 +222,7 @@ CSR_TO_COO = declare(
     attributes=("nnz",),
     indices=(0,),
     doc="The row of each of the nnz stored elements.",
+    traits=Traits(moves=True),
 )
 
 
@@ -235,4 +246,5 @@ COO_TO_CSR = declare(
     attributes=("height",),
     indices=(0,),
     doc="indptr, from sorted row numbers.",
+    traits=Traits(moves=True),
 )

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from kernelgen.tensor.operator import Domain, Traits
 from kernelgen.tensor.operators.families import Array, binary, predicate, unary
 from kernelgen.tensor.operators.type_rules import any_dtype, floating, number, real
 
@@ -40,31 +41,39 @@ def power(x: Array, y: Array) -> Any:  # numpy gives array or scalar
 ADD = binary("Add", np.add, commutative=True)
 SUB = binary("Sub", np.subtract)
 MUL = binary("Mul", np.multiply, commutative=True)
-REAL_DIV = binary("RealDiv", np.divide, floating, doc="True division.")
+REAL_DIV = binary("RealDiv", np.divide, floating, doc="True division.", traits=Traits(domain=(1, Domain.NONZERO)))
 DIV = binary(
-    "Div", truncated_quotient, real, doc="Division; of integers it rounds towards zero, as C and ONNX do, by 0 to 0."
+    "Div",
+    truncated_quotient,
+    real,
+    doc="Division; of integers it rounds towards zero, as C and ONNX do, by 0 to 0.",
+    traits=Traits(domain=(1, Domain.NONZERO)),
 )
-FLOOR_DIV = binary("FloorDiv", np.floor_divide, real)
-MOD = binary("Mod", np.fmod, real, doc="Remainder with the sign of the dividend.")
-FLOOR_MOD = binary("FloorMod", np.mod, real, doc="Remainder with the sign of the divisor.")
-POW = binary("Pow", power, real)
+FLOOR_DIV = binary("FloorDiv", np.floor_divide, real, traits=Traits(domain=(1, Domain.NONZERO)))
+MOD = binary(
+    "Mod", np.fmod, real, doc="Remainder with the sign of the dividend.", traits=Traits(domain=(1, Domain.NONZERO))
+)
+FLOOR_MOD = binary(
+    "FloorMod", np.mod, real, doc="Remainder with the sign of the divisor.", traits=Traits(domain=(1, Domain.NONZERO))
+)
+POW = binary("Pow", power, real, traits=Traits(domain=(0, Domain.POSITIVE)))
 MAXIMUM = binary("Maximum", np.maximum, real, commutative=True, doc="NaN wins.")
 MINIMUM = binary("Minimum", np.minimum, real, commutative=True, doc="NaN wins.")
 ATAN2 = binary("Atan2", np.arctan2, floating)
 
-NEG = unary("Neg", np.negative, number)
+NEG = unary("Neg", np.negative, number, traits=Traits(parts_alike=True))
 ABS = unary("Abs", np.abs, real)
 SIGN = unary("Sign", np.sign, real)
 FLOOR = unary("Floor", np.floor)
 CEIL = unary("Ceil", np.ceil)
 TRUNC = unary("Trunc", np.trunc)
 ROUND = unary("Round", np.rint, doc="To nearest, ties to even.")
-SQRT = unary("Sqrt", np.sqrt)
-RSQRT = unary("Rsqrt", lambda x: 1 / np.sqrt(x))
-RECIPROCAL = unary("Reciprocal", lambda x: 1 / x)
+SQRT = unary("Sqrt", np.sqrt, traits=Traits(domain=(0, Domain.POSITIVE)))
+RSQRT = unary("Rsqrt", lambda x: 1 / np.sqrt(x), traits=Traits(domain=(0, Domain.POSITIVE)))
+RECIPROCAL = unary("Reciprocal", lambda x: 1 / x, traits=Traits(domain=(0, Domain.NONZERO)))
 EXP = unary("Exp", np.exp)
 EXPM1 = unary("Expm1", np.expm1)
-LOG = unary("Log", np.log)
+LOG = unary("Log", np.log, traits=Traits(domain=(0, Domain.POSITIVE)))
 LOG1P = unary("Log1p", np.log1p)
 TANH = unary("Tanh", np.tanh)
 ERF = unary("Erf", erf)
@@ -74,13 +83,13 @@ COS = unary("Cos", np.cos)
 TAN = unary("Tan", np.tan)
 SINH = unary("Sinh", np.sinh)
 COSH = unary("Cosh", np.cosh)
-ASIN = unary("Asin", np.arcsin)
-ACOS = unary("ACos", np.arccos)
+ASIN = unary("Asin", np.arcsin, traits=Traits(domain=(0, Domain.BELOW_ONE)))
+ACOS = unary("ACos", np.arccos, traits=Traits(domain=(0, Domain.BELOW_ONE)))
 ATAN = unary("Atan", np.arctan)
 ASINH = unary("Asinh", np.arcsinh)
 ACOSH = unary("Acosh", np.arccosh)
-ATANH = unary("Atanh", np.arctanh)
-TENSOR_MOVE = unary("TensorMove", np.copy, any_dtype, doc="A copy.")
+ATANH = unary("Atanh", np.arctanh, traits=Traits(domain=(0, Domain.BELOW_ONE)))
+TENSOR_MOVE = unary("TensorMove", np.copy, any_dtype, doc="A copy.", traits=Traits(parts_alike=True))
 
 IS_NAN = predicate("IsNan", 1, np.isnan, floating)
 IS_INF = predicate("IsInf", 1, np.isinf, floating)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from kernelgen.errors import TypeRuleError
-from kernelgen.tensor.operator import InferRule, Kind, Meaning, Operator
+from kernelgen.tensor.operator import PLAIN, InferRule, Kind, Meaning, Operator, Traits
 from kernelgen.tensor.operators.type_rules import (
     BOOL,
     Accepts,
@@ -46,6 +46,7 @@ def declare(
     composite: bool = False,
     doc: str = "",
     takes_opaque: bool = False,
+    traits: Traits = PLAIN,
 ) -> Operator:
     """An operator from a plain rule: operand count and attribute names are checked around it.
 
@@ -54,15 +55,21 @@ def declare(
     """
     infer = checked(name, arity, attributes, rule, takes_opaque)
     quiet = np.errstate(all="ignore")(meaning)
-    return Operator(name, kind, arity, infer, quiet, commutative, composite, doc, attributes, indices)
+    return Operator(name, kind, arity, infer, quiet, commutative, composite, doc, attributes, indices, traits)
 
 
 def unary(
-    name: str, function: ArrayFunction, accepts: Accepts = floating, *, composite: bool = False, doc: str = ""
+    name: str,
+    function: ArrayFunction,
+    accepts: Accepts = floating,
+    *,
+    composite: bool = False,
+    doc: str = "",
+    traits: Traits = PLAIN,
 ) -> Operator:
     """One operand, one result of the same type."""
     meaning = elementwise_meaning(function)
-    return declare(name, Kind.ELEMWISE, 1, broadcasting(accepts), meaning, composite=composite, doc=doc)
+    return declare(name, Kind.ELEMWISE, 1, broadcasting(accepts), meaning, composite=composite, doc=doc, traits=traits)
 
 
 def binary(
@@ -73,11 +80,20 @@ def binary(
     commutative: bool = False,
     composite: bool = False,
     doc: str = "",
+    traits: Traits = PLAIN,
 ) -> Operator:
     """Two operands that broadcast, a result of their data type."""
     meaning = elementwise_meaning(function)
     return declare(
-        name, Kind.ELEMWISE, 2, broadcasting(accepts), meaning, commutative=commutative, composite=composite, doc=doc
+        name,
+        Kind.ELEMWISE,
+        2,
+        broadcasting(accepts),
+        meaning,
+        commutative=commutative,
+        composite=composite,
+        doc=doc,
+        traits=traits,
     )
 
 
@@ -86,7 +102,13 @@ def predicate(
 ) -> Operator:
     """Operands that broadcast, a bool result: comparisons, logic and classification."""
     return declare(
-        name, Kind.ELEMWISE, arity, broadcasting(accepts, BOOL), result_bool(function), commutative=commutative
+        name,
+        Kind.ELEMWISE,
+        arity,
+        broadcasting(accepts, BOOL),
+        result_bool(function),
+        commutative=commutative,
+        traits=Traits(predicate=True),
     )
 
 
@@ -108,7 +130,10 @@ def reduction(
         return array_of(result).astype(x.dtype)
 
     attributes = ("axis", "keep_dims")
-    return declare(name, Kind.REDUCE, 1, rule, meaning, attributes=attributes, composite=composite, doc=doc)
+    traits = Traits(attribute_operands={1: "axis"})
+    return declare(
+        name, Kind.REDUCE, 1, rule, meaning, attributes=attributes, composite=composite, doc=doc, traits=traits
+    )
 
 
 def elementwise_meaning(function: ArrayFunction) -> Meaning:

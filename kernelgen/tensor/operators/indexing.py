@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from kernelgen.errors import TypeRuleError
-from kernelgen.tensor.operator import Kind
+from kernelgen.tensor.operator import Kind, Traits
 from kernelgen.tensor.operators.families import Array, declare
 from kernelgen.tensor.operators.type_rules import any_dtype, axis_of, expect_dtype, integer
 from kernelgen.tensor.types import Attrs, TensorType
@@ -33,6 +33,7 @@ GATHER = declare(
     attributes=("axis",),
     indices=(1,),
     doc="The slices of axis at the indices; negative indices count from the end, others out of range are an error.",
+    traits=Traits(attribute_operands={2: "axis"}, axis_of="operand", moves=True),
 )
 
 
@@ -62,4 +63,5 @@ ONE_HOT = declare(
     attributes=("axis", "depth"),
     indices=(0,),
     doc="The on value where the position along the new axis equals the index, else the off value.",
+    traits=Traits(attribute_operands={1: "depth"}, axis_of="result", moves=True, skips_outside=True, values_of=1),
 )

@@ -13,7 +13,7 @@ from math import prod
 import numpy as np
 
 from kernelgen.errors import TypeRuleError
-from kernelgen.tensor.operator import Kind
+from kernelgen.tensor.operator import Kind, Traits
 from kernelgen.tensor.operators.families import Array, declare
 from kernelgen.tensor.operators.type_rules import shape_text
 from kernelgen.tensor.types import DEFAULT_LAYOUT, Attrs, Dim, Shape, Sym, TensorType, divide_exactly
@@ -94,6 +94,7 @@ TRANS_DATA = declare(
     _trans_data,
     attributes=("src_format", "dst_format", "shape"),
     doc="To FRACTAL_NZ and back; on the way back shape says what the padding is cut to.",
+    traits=Traits(moves=True),
 )
 
 
@@ -171,4 +172,5 @@ LAYOUT_TRANSFORM = declare(
     _layout_transform,
     attributes=("src_format", "dst_format"),
     doc="The same elements in another order of axes and blocks; an axis must divide into whole blocks.",
+    traits=Traits(moves=True),
 )

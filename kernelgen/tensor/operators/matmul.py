@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from kernelgen.errors import TypeRuleError
-from kernelgen.tensor.operator import Kind
+from kernelgen.tensor.operator import Kind, Traits
 from kernelgen.tensor.operators.families import Array, declare, rounded
 from kernelgen.tensor.operators.type_rules import broadcast_shapes, expect_dtype, real
 from kernelgen.tensor.types import Attrs, Shape, TensorType, dtype
@@ -63,6 +63,7 @@ MATMUL = declare(
     _product,
     attributes=ATTRIBUTES,
     doc="The product of two matrices; a third operand, one element a column, is added to every row before rounding.",
+    traits=Traits(factors=(0, 1)),
 )
 BATCH_MATMUL = declare(
     "BatchMatMul",
@@ -72,4 +73,5 @@ BATCH_MATMUL = declare(
     _product,
     attributes=ATTRIBUTES,
     doc="Products of the last two dims; the dims before them broadcast. A third operand is added to every row.",
+    traits=Traits(factors=(0, 1)),
 )

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kernelgen.errors import TypeRuleError
-from kernelgen.tensor.operator import Kind
+from kernelgen.tensor.operator import Kind, Traits
 from kernelgen.tensor.operators.families import Array, declare, rounded
 from kernelgen.tensor.operators.type_rules import expect_dtype, floating
 from kernelgen.tensor.types import Attrs, Dim, Shape, Sym, TensorType
@@ -137,7 +137,14 @@ def _avg_pool(x: Array, *, attrs: Attrs) -> Array:
 
 
 CONV2D = declare(
-    "Conv2D", Kind.OPAQUE, 2, _conv_type, _conv, attributes=CONV_ATTRIBUTES, doc="NCHW and OIHW; a bias is a BiasAdd."
+    "Conv2D",
+    Kind.OPAQUE,
+    2,
+    _conv_type,
+    _conv,
+    attributes=CONV_ATTRIBUTES,
+    doc="NCHW and OIHW; a bias is a BiasAdd.",
+    traits=Traits(factors=(0, 1)),
 )
 MAX_POOL = declare("MaxPool", Kind.OPAQUE, 1, _pool_type, _max_pool, attributes=POOL_ATTRIBUTES)
 AVG_POOL = declare("AvgPool", Kind.OPAQUE, 1, _pool_type, _avg_pool, attributes=(*POOL_ATTRIBUTES, "count_include_pad"))

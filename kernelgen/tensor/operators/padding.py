@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from kernelgen.errors import TypeRuleError
-from kernelgen.tensor.operator import Kind
+from kernelgen.tensor.operator import Kind, Traits
 from kernelgen.tensor.operators.families import Array, declare, scalar_of
 from kernelgen.tensor.operators.type_rules import surely_nonnegative
 from kernelgen.tensor.types import Attrs, TensorType, dtype
@@ -54,6 +54,7 @@ PAD_AKG = declare(
     _pad,
     attributes=("head", "tail", "pad_val"),
     doc="head elements of pad_val before each axis and tail elements behind it.",
+    traits=Traits(moves=True),
 )
 UNPAD_AKG = declare(
     "UnPadAkg",
@@ -63,4 +64,5 @@ UNPAD_AKG = declare(
     _unpad,
     attributes=("tail",),
     doc="Without the last tail elements of each axis.",
+    traits=Traits(moves=True),
 )

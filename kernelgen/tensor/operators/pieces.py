@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from kernelgen.errors import TypeRuleError
-from kernelgen.tensor.operator import Kind
+from kernelgen.tensor.operator import Kind, Traits
 from kernelgen.tensor.operators.families import Array, declare, scalar_of
 from kernelgen.tensor.operators.type_rules import any_dtype, axis_of, expect_dtype, static, surely_nonnegative
 from kernelgen.tensor.types import Attrs, Dim, Shape, Sym, TensorType, dtype
@@ -36,7 +36,15 @@ def _concat(*arrays: Array, attrs: Attrs) -> Array:
     return np.concatenate(arrays, attrs.int("axis"))
 
 
-CONCAT = declare("Concat", Kind.OPAQUE, None, _concat_type, _concat, attributes=("axis",))
+CONCAT = declare(
+    "Concat",
+    Kind.OPAQUE,
+    None,
+    _concat_type,
+    _concat,
+    attributes=("axis",),
+    traits=Traits(axis_of="operand", moves=True),
+)
 
 
 def _split_type(types: Types, attrs: Attrs) -> Types:
@@ -60,6 +68,7 @@ SPLIT = declare(
     _split,
     attributes=("axis", "size_splits"),
     doc="As many results as there are size_splits; equal parts are spelled out.",
+    traits=Traits(axis_of="operand", moves=True),
 )
 
 
@@ -98,6 +107,7 @@ STRIDED_SLICE = declare(
     _strided_slice,
     attributes=("begin", "end", "strides"),
     doc="begin:end:stride of every axis, counted from the front; end -1 lies before the first element.",
+    traits=Traits(attribute_operands={1: "begin", 2: "end", 3: "strides"}, moves=True),
 )
 
 
@@ -118,7 +128,7 @@ def _slice(x: Array, *, attrs: Attrs) -> Array:
     return x[tuple(slice(begin, begin + size) for begin, size in parts)]
 
 
-SLICE = declare("Slice", Kind.OPAQUE, 1, _slice_type, _slice, attributes=("begin", "size"))
+SLICE = declare("Slice", Kind.OPAQUE, 1, _slice_type, _slice, attributes=("begin", "size"), traits=Traits(moves=True))
 
 
 def _pad_type(types: Types, attrs: Attrs) -> Types:

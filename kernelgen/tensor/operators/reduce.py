@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelgen.tensor.operator import Kind, Operator
+from kernelgen.tensor.operator import Kind, Operator, Traits
 from kernelgen.tensor.operators.families import Array, ArrayFunction, array_of, declare, is_floating, reduction
 from kernelgen.tensor.operators.type_rules import axis_of, boolean, expect_dtype, real, reduced_shape
 from kernelgen.tensor.types import Attrs, TensorType, dtype
@@ -48,7 +48,8 @@ def _arg_reduction(name: str, function: ArrayFunction) -> Operator:
         index = array_of(function(x, axis=attrs.int("axis")))
         return index.astype(dtype(attrs.str("output_type", "int32")).numpy)
 
-    return declare(name, Kind.REDUCE, 1, rule, meaning, attributes=("axis", "output_type"))
+    traits = Traits(axis_of="operand")
+    return declare(name, Kind.REDUCE, 1, rule, meaning, attributes=("axis", "output_type"), traits=traits)
 
 
 ARGMAX = _arg_reduction("Argmax", np.argmax)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kernelgen.tensor.operator import Kind, Operator
+from kernelgen.tensor.operator import Kind, Operator, Traits
 from kernelgen.tensor.operators.families import Array, ArrayFunction, declare, is_floating
 from kernelgen.tensor.operators.type_rules import axis_of, expect_dtype, number
 from kernelgen.tensor.types import Attrs, TensorType
@@ -17,7 +17,7 @@ def _scan_type(types: tuple[TensorType, ...], attrs: Attrs) -> tuple[TensorType,
     return (x,)
 
 
-def _scan(name: str, function: ArrayFunction, neutral: int, doc: str) -> Operator:
+def _scan(name: str, function: ArrayFunction, neutral: int, doc: str, traits: Traits) -> Operator:
     def meaning(x: Array, *, attrs: Attrs) -> Array:
         axis = attrs.int("axis")
         reverse = attrs.bool("reverse", False)
@@ -29,7 +29,9 @@ def _scan(name: str, function: ArrayFunction, neutral: int, doc: str) -> Operato
             np.moveaxis(found, axis, 0)[:1] = neutral
         return (np.flip(found, axis) if reverse else found).astype(x.dtype)
 
-    return declare(name, Kind.OPAQUE, 1, _scan_type, meaning, attributes=("axis", "exclusive", "reverse"), doc=doc)
+    return declare(
+        name, Kind.OPAQUE, 1, _scan_type, meaning, attributes=("axis", "exclusive", "reverse"), doc=doc, traits=traits
+    )
 
 
 CUM_SUM = _scan(
@@ -37,5 +39,6 @@ CUM_SUM = _scan(
     np.cumsum,
     0,
     "The running sum along axis; exclusive leaves the element itself out, reverse runs from the end.",
+    Traits(attribute_operands={1: "axis"}, axis_of="operand"),
 )
-CUM_PROD = _scan("CumProd", np.cumprod, 1, "The running product; attributes as in CumSum.")
+CUM_PROD = _scan("CumProd", np.cumprod, 1, "The running product; attributes as in CumSum.", Traits(axis_of="operand"))

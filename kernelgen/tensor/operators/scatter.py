@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from kernelgen.errors import TypeRuleError
-from kernelgen.tensor.operator import Kind
+from kernelgen.tensor.operator import Kind, Traits
 from kernelgen.tensor.operators.families import Array, declare, is_floating
 from kernelgen.tensor.operators.type_rules import any_dtype, expect_dtype, integer, number, shape_text, static
 from kernelgen.tensor.types import Attrs, TensorType
@@ -50,6 +50,7 @@ GATHER_ND = declare(
     _gather_nd,
     indices=(1,),
     doc="The slices of x at the addresses that indices hold.",
+    traits=Traits(moves=True, parts_alike=True, skips_outside=True),
 )
 
 
@@ -79,6 +80,7 @@ TENSOR_SCATTER_ADD = declare(
     _scatter_add,
     indices=(1,),
     doc="(x, indices, updates): x plus the updates at their addresses; equal addresses add up.",
+    traits=Traits(parts_alike=True, skips_outside=True),
 )
 
 
@@ -107,6 +109,7 @@ UNSORTED_SEGMENT_SUM = declare(
     attributes=("num_segments",),
     indices=(1,),
     doc="(x, ids): result[s] is the sum of x[i] over all places i where ids[i] is s.",
+    traits=Traits(attribute_operands={2: "num_segments"}, parts_alike=True, skips_outside=True),
 )
 
 

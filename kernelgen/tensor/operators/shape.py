@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from kernelgen.errors import TypeRuleError
-from kernelgen.tensor.operator import Kind
+from kernelgen.tensor.operator import Kind, Traits
 from kernelgen.tensor.operators.families import Array, declare
 from kernelgen.tensor.operators.type_rules import (
     axes_of,
@@ -42,6 +42,7 @@ RESHAPE = declare(
     _reshape,
     attributes=("shape",),
     doc="The same elements in row-major order; every extent of shape is given (no -1).",
+    traits=Traits(attribute_operands={1: "shape"}, moves=True, parts_alike=True),
 )
 
 
@@ -57,7 +58,14 @@ def _expand_dims(x: Array, *, attrs: Attrs) -> Array:
 
 
 EXPAND_DIMS = declare(
-    "ExpandDims", Kind.RESHAPE, 1, _expand_dims_type, _expand_dims, attributes=("axis",), composite=True
+    "ExpandDims",
+    Kind.RESHAPE,
+    1,
+    _expand_dims_type,
+    _expand_dims,
+    attributes=("axis",),
+    composite=True,
+    traits=Traits(attribute_operands={1: "axis"}, moves=True, parts_alike=True),
 )
 
 
@@ -81,7 +89,16 @@ def _squeeze(x: Array, *, attrs: Attrs) -> Array:
     return np.squeeze(x, _squeeze_axes(x.shape, attrs))
 
 
-SQUEEZE = declare("Squeeze", Kind.RESHAPE, 1, _squeeze_type, _squeeze, attributes=("axis",), composite=True)
+SQUEEZE = declare(
+    "Squeeze",
+    Kind.RESHAPE,
+    1,
+    _squeeze_type,
+    _squeeze,
+    attributes=("axis",),
+    composite=True,
+    traits=Traits(moves=True, parts_alike=True),
+)
 
 
 def _flatten_shape(shape: Shape, axis: int) -> Shape:
@@ -108,6 +125,7 @@ FLATTEN = declare(
     attributes=("axis",),
     composite=True,
     doc="To two dims: those before axis and those from axis on.",
+    traits=Traits(moves=True, parts_alike=True),
 )
 
 
@@ -131,6 +149,7 @@ TRANSPOSE = declare(
     _transpose,
     attributes=("perm",),
     doc="Result axis i is operand axis perm[i].",
+    traits=Traits(attribute_operands={1: "perm"}, moves=True),
 )
 
 
@@ -146,7 +165,15 @@ def _broadcast_to(x: Array, *, attrs: Attrs) -> Array:
     return np.broadcast_to(x, attrs.ints("shape"))
 
 
-BROADCAST_TO = declare("BroadcastTo", Kind.BROADCAST, 1, _broadcast_to_type, _broadcast_to, attributes=("shape",))
+BROADCAST_TO = declare(
+    "BroadcastTo",
+    Kind.BROADCAST,
+    1,
+    _broadcast_to_type,
+    _broadcast_to,
+    attributes=("shape",),
+    traits=Traits(attribute_operands={1: "shape"}, moves=True, parts_alike=True),
+)
 
 
 def _tile_type(types: Types, attrs: Attrs) -> Types:
@@ -162,4 +189,13 @@ def _tile(x: Array, *, attrs: Attrs) -> Array:
     return np.tile(x, attrs.ints("multiples"))
 
 
-TILE = declare("Tile", Kind.BROADCAST, 1, _tile_type, _tile, attributes=("multiples",), composite=True)
+TILE = declare(
+    "Tile",
+    Kind.BROADCAST,
+    1,
+    _tile_type,
+    _tile,
+    attributes=("multiples",),
+    composite=True,
+    traits=Traits(attribute_operands={1: "multiples"}, moves=True),
+)

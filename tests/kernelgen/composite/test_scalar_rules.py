@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from kernel_examples import tensor
 
+from kernelgen.composite.check import ARITIES
 from kernelgen.composite.description import OpDesc
 from kernelgen.composite.scalar_rules import ELEMENTWISE, PREDICATES, REDUCTIONS, ExprAlgebra
 from kernelgen.nest.nodes import Buffer, Call, Literal, Load, Space
@@ -32,7 +33,7 @@ def functions_in(expression):
 def test_every_rule_builds_typed_calls_of_known_functions(name):
     rule = ELEMENTWISE[name]
     dtype = BOOL if name.startswith("Logical") else FLOAT32
-    operands = [load(f"x{i}", BOOL if name == "Select" and i == 0 else dtype) for i in range(rule.arity or 3)]
+    operands = [load(f"x{i}", BOOL if name == "Select" and i == 0 else dtype) for i in range(ARITIES.get(name, 3))]
     found = rule(ExprAlgebra(), operands, op(name, dtype=BOOL if name in PREDICATES else FLOAT32))
     assert functions_in(found) <= set(SCALARS)
     assert found.dtype == (BOOL if name in PREDICATES else FLOAT32)
