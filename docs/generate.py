@@ -30,9 +30,9 @@ from graphkernel.cluster.ops_lists import CLUSTER_OPS
 from graphkernel.cluster.split_models import MODELS
 from graphkernel.declarations import builtin_catalogue
 from graphkernel.expanders.lists import expand_ops
+from graphkernel.mindspore.rule_ids import RULES_BY_ID
 from graphkernel.ops import snake_case
 from graphkernel.options import VARIABLES, Options, flag_table
-from graphkernel.patterns.ancestor_ids import RULES_BY_ID
 from graphkernel.patterns.language import Rule
 from graphkernel.patterns.ranges import Range
 from graphkernel.pipeline import steps_for

@@ -1,7 +1,8 @@
 """graphkernel: fuses tensor graphs into proven kernels.
 
-Rooms: cli, cluster, expanders, export, frontends, gradients, ir, ops, packages, passes, patterns, report, runtime, system.
-Reading order: errors, catalogue, decisions, flag_text, handoff, options, declarations, pipeline, recall,
+Rooms: cli, cluster, expanders, export, frontends, gradients, ir, mindspore, ops, packages, passes, patterns, report,
+runtime, system.
+Reading order: errors, catalogue, conditions, decisions, flag_text, handoff, options, declarations, pipeline, recall,
 step_hooks, driver, bisect.
 
 Importing the package is light: each public name loads its room on first use.

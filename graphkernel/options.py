@@ -12,17 +12,16 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, cast, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ConfigDict, Field, ValidationError
 
 from graphkernel.errors import OptionError, nearest
 from graphkernel.flag_text import LOGGER_NAME, Complain, flag_value, tokens_of, unsigned, warn, with_hint
+from graphkernel.mindspore.flags import IDLE, IdleFlags
 from graphkernel.system.environment import Environment as Environment
 from kernelgen.system.cores import core_count as core_count
 
 LOGGER = logging.getLogger(LOGGER_NAME)
 MAX_LEVEL = 3
-IDLE = "without effect: "
-"""How the description of a flag begins that is read, because MindSpore has it, and changes nothing."""
 UNSIGNED = frozenset({"opt_level", "parallel_ops_level", "online_tuning", "cpu_refer_thread_num"})
 GENERATORS = ("AKG", "AKG_V2", "AKG_MLIR", "DVM")
 Names = tuple[str, ...]
@@ -31,8 +30,8 @@ Numerics = Literal["strict", "fast"]
 Mistakes = Literal["raise", "warn"]
 
 
-class Options(BaseModel):
-    """What the user asked for. Frozen and hashable; equal options give equal results."""
+class Options(IdleFlags):
+    """What the user asked for, flags without effect included. Frozen and hashable; equal options give equal results."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -80,9 +79,6 @@ class Options(BaseModel):
     enable_dynamic_shape_fusion: bool | None = Field(
         default=None, description="chooses AKG_V2 off ascend; extents may be symbols in every kernel, asked or not"
     )
-    enable_dynamic_batch: bool = Field(
-        default=False, description="without effect: an extent may be a symbol in every kernel"
-    )
     enable_auto_tensor_inplace: bool = Field(default=False, description="write results over operands that end there")
     recompute_increment_threshold: int = Field(
         default=0, description="bytes that recomputing must save in the long run to be worth it; 0: no recomputing"
@@ -102,23 +98,10 @@ class Options(BaseModel):
     kernel_generator: str | None = Field(
         default=None, description="whose passes and lists to follow: AKG, AKG_V2 or DVM; kernelgen makes all kernels"
     )
-    enable_vectorization: bool = Field(default=True, description="without effect: kernelgen decides by cost")
-    online_tuning: int = Field(default=0, ge=0, description="without effect: nothing is measured at compile time")
-    repository_path: str = Field(default="", description="without effect: there is no repository of tuned kernels")
-    cpu_refer_thread_num: int = Field(default=8, ge=0, description="without effect: kernels ask OpenMP when they run")
-    target_os: str = Field(default="linux", description="without effect: kernels are made for the machine at hand")
-    cpu_arch: str = Field(default="", description="without effect: as target_os")
-    cpu_feature: str = Field(default="", description="without effect: as target_os")
-    cpu_type: str = Field(default="", description="without effect: as target_os")
-    enable_lite_conv_tuning: bool = Field(default=False, description="without effect: belongs to MindSpore Lite")
     enable_debug_mode: bool = Field(
         default=False,
         description="check plans and fill memory with NaN around its use; on a CUDA device wait after every step",
     )
-    enable_cce_lib: bool = Field(default=False, description="without effect: there is no CCE library")
-    enable_cce_lib_ops: Names = Field(default=(), description="without effect: as enable_cce_lib")
-    enable_cce_lib_ops_only: Names = Field(default=(), description="without effect: as enable_cce_lib")
-    disable_cce_lib_ops: Names = Field(default=(), description="without effect: as enable_cce_lib")
 
     dump_as_text: bool = Field(default=False, description="write graph_kernel_dump/ in the working folder")
     dump_dir: str = Field(default="", description="write the graph after every pass that changed it into this folder")
@@ -231,8 +214,8 @@ class Options(BaseModel):
 
 def _tell_idle(names: Iterable[str]) -> None:
     """Warns of flags that were given and change nothing here."""
-    said = {name: Options.model_fields[name].description or "" for name in names}
-    idle = [f"--{name} ({text.removeprefix(IDLE)})" for name, text in said.items() if text.startswith(IDLE)]
+    said = {name: IdleFlags.model_fields[name].description or "" for name in names if name in IdleFlags.model_fields}
+    idle = [f"--{name} ({text.removeprefix(IDLE)})" for name, text in said.items()]
     if idle:
         warn(f"flags {IDLE.rstrip(': ')} here: {', '.join(idle)}")
 
@@ -309,7 +292,7 @@ class Flag:
 
 
 def flag_table() -> tuple[Flag, ...]:
-    """Every flag with type, default (or what sets it) and meaning, for the command line and the documentation."""
+    """Every flag with type, default (or what sets it) and meaning; those without effect stand last."""
     return tuple(
         Flag(
             name,
@@ -317,7 +300,7 @@ def flag_table() -> tuple[Flag, ...]:
             DERIVED[name].text if name in DERIVED else _default_text(field.default),
             field.description or "",
         )
-        for name, field in Options.model_fields.items()
+        for name, field in sorted(Options.model_fields.items(), key=lambda entry: entry[0] in IdleFlags.model_fields)
     )
 
 

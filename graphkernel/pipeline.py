@@ -1,20 +1,23 @@
 """The pipeline: which pass runs where, from which level on, and why.
 
 The order of this table is the order of the passes. Numbers are those of MindSpore 2.10 where it has the pass and start
-at 20 where it has not, so that ``--disable_pass=2.3`` means the same there and here.
+at 20 where it has not, so that ``--disable_pass=2.3`` means the same there and here. The numbers left out are those of
+passes without work here: see :mod:`graphkernel.mindspore.passes`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from graphkernel.conditions import PACKETS, RECOMPUTES, by_name, dvm, flag, level, not_dvm, on
 from graphkernel.declarations import Catalogue, builtin_catalogue
 from graphkernel.errors import CatalogueError, nearest
 from graphkernel.flag_text import warn
+from graphkernel.mindspore.passes import FIRST_OF_OURS, IDLE_STEPS, REASONS, STAGES, IdleStep
 from graphkernel.options import Options
 from graphkernel.passes.axis_normalizer import axis_normalizer
-from graphkernel.passes.base import LOGGER, Pass, Step, by_name, dvm, flag, level, not_dvm, on, without
+from graphkernel.passes.base import LOGGER, Pass, Step, unchanged
 from graphkernel.passes.cluster import graph_kernel_cluster
 from graphkernel.passes.compact_tensor_liveness import compact_tensor_liveness
 from graphkernel.passes.cse import cse1, graph_kernel_cse
@@ -32,34 +35,6 @@ from graphkernel.passes.format.transform_op_optimizer import transform_op_optimi
 from graphkernel.passes.graph_kernel_op_combiner import graph_kernel_op_combiner
 from graphkernel.passes.graph_kernel_recompute import graph_kernel_recompute
 from graphkernel.passes.insert_pad_ops import insert_pad_ops
-from graphkernel.passes.mindspore_noops import (
-    add_attr,
-    bind_value_to_graph,
-    convert_attr_to_input,
-    convert_call_to_prim,
-    convert_input_to_attr,
-    convert_mix_type,
-    deal_with_side_effect,
-    depend_edge_elimination,
-    depend_elimination,
-    dyn_graph_kernel_splitter,
-    extend_output_for_update_state,
-    fold_updatestates,
-    generated_depend_elimination,
-    getitem_tuple,
-    graph_kernel_build,
-    graph_kernel_cluster_for_dynshape,
-    merge_output_for_update_state,
-    reduce_fake_output_memory,
-    rewrite_output_shape,
-    save_output_shape,
-    set_infershape_funtor,
-    shrink_update_state,
-    split_assign,
-    spread_update_state,
-    symbol_engine_builder,
-    symbol_engine_extender,
-)
 from graphkernel.passes.named_fusion import FUSION_GROUP, WRITTEN_OUT
 from graphkernel.passes.named_kernels import named_by_cost, named_kernels
 from graphkernel.passes.parallel_fusion import parallel_fusion
@@ -77,15 +52,8 @@ from graphkernel.passes.simplify import arithmetic_simplify
 from graphkernel.passes.split import graph_kernel_splitter
 from graphkernel.passes.transpose_matmul_fusion import transpose_matmul_fusion
 
-STAGES = (
-    "preprocess", "cluster", "highlevelopt1", "split", "highlevelopt2", "combine", "build", "postprocess", "kernelpacket"
-)  # fmt: skip
-"""The numbered stages, as in MindSpore; the table may hold others, whose steps are called by name only."""
-
 WRITTEN_OUT_STAGE, FUSION_GROUP_STAGE = "written_out", "fusion_group"
 """The stages of the named fusions, the first ours. They run first: what they look for is expanded afterwards."""
-
-RECOMPUTES = flag("recompute_increment_threshold") | flag("recompute_peak_threshold") | flag("enable_csr_fusion")
 
 OPERATOR_LISTS = (
     "enable_cluster_ops", "enable_cluster_ops_only", "disable_cluster_ops", "disable_expand_ops", "enable_packet_ops_only",
@@ -94,8 +62,6 @@ OPERATOR_LISTS = (
 """The flags whose entries name operators. Names to expand and rules are checked by the passes that look them up."""
 
 PATTERN_LISTS = ("enable_fusion_pattern_only", "disable_fusion_pattern")
-
-PACKETS = on("ascend") & flag("enable_kernel_packet")
 
 # fmt: off
 PIPELINE = (
@@ -107,13 +73,7 @@ PIPELINE = (
            why="what the device has one operator for is recognised before it is expanded")
       for number, entry in enumerate(FUSION_GROUP)),
 
-    Step(getitem_tuple, "preprocess", 0, level=1, why="operands are values before anything looks at them"),
-    Step(convert_input_to_attr, "preprocess", 1, level=1, why="later steps read axes and shapes in one place"),
-    Step(depend_elimination, "preprocess", 2, level=1, why="order that nobody needs must not split clusters"),
     Step(cse1, "preprocess", 3, level=1, why="what the model says twice is expanded and fused once"),
-    Step(save_output_shape, "preprocess", 4, level=1, when=on("gpu"), why="postprocess gives them back"),
-    Step(split_assign, "preprocess", 5, level=1, when=on("gpu", "cpu") | dvm, why="a store must not hide its value"),
-    Step(spread_update_state, "preprocess", 6, level=1, why="an effect must depend on what it reads, not on a tuple"),
     Step(graph_kernel_cse, "preprocess", 7, level=1, why="what the model says twice is expanded and fused once"),
 
     Step(transpose_matmul_fusion, "cluster", 0, level=2, when=on("ascend"),
@@ -131,7 +91,6 @@ PIPELINE = (
          why="before folding, which joins weights, and before clusters, which take the slices"),
     Step(constant_folding, "cluster", 20, level=2, why="what is known at compile time needs no kernel"),
     Step(graph_kernel_cluster, "cluster", 4, level=1, why="clusters as large as can be leave the splitter all choices"),
-    Step(convert_mix_type, "cluster", 5, level=1, why="kernels compute in one data type"),
     Step(eliminate_redundant_output, "cluster", 6, level=1, why="later steps must not keep alive what nobody uses"),
 
     Step(reorder_ops, "highlevelopt1", 0, level=2, why="moving a narrow tensor is cheaper than moving a wide one"),
@@ -146,16 +105,11 @@ PIPELINE = (
     Step(transform_op_optimizer, "highlevelopt1", 7, level=2,
          why="transpositions that meet cancel before the clusters are cut around them"),
 
-    Step(extend_output_for_update_state, "split", 0, level=1, why="the splitter must not cut an effect from its order"),
     Step(shape_ops_splitter, "split", 1, level=1, why="fusion patterns want reshapes with one user"),
-    Step(symbol_engine_builder, "split", 2, level=1, when=dvm, why="the splitter compares extents"),
     Step(shrink_only_shape_needed, "split", 3, level=1, when=dvm,
          why="nobody computes a tensor to learn its shape"),
     Step(graph_kernel_splitter, "split", 4, level=1, why="kernels are decided here and nowhere else"),
-    Step(getitem_tuple, "split", 5, level=1, why="kernels with several outputs are new"),
-    Step(merge_output_for_update_state, "split", 6, level=1, why="what 3.0 spread is one again"),
     Step(graph_kernel_cse, "split", 7, level=1, why="two equal kernels on equal operands are one"),
-    Step(depend_edge_elimination, "split", 8, level=1, when=dvm, why="kernels need no order beyond their operands"),
     Step(eliminate_redundant_output, "split", 9, level=1, why="kernels store only what is read"),
 
     Step(graph_kernel_recompute, "highlevelopt2", 0, level=1, when=RECOMPUTES,
@@ -173,17 +127,9 @@ PIPELINE = (
          why="kernels are known now, and so is what is carried between them"),
     Step(decrease_compute_precision, "highlevelopt2", 21, level=1, when=flag("enable_low_precision"),
          why="what is carried in 16 bits is computed in 16 bits"),
-    Step(extend_output_for_update_state, "highlevelopt2", 6, level=1, when=level(2) | RECOMPUTES,
-         why="recomputing may drop an output that an effect hangs on"),
-    Step(merge_output_for_update_state, "highlevelopt2", 7, level=1, when=level(2) | RECOMPUTES,
-         why="what 4.6 spread is one again"),
     Step(eliminate_redundant_output, "highlevelopt2", 8, level=1, when=level(2) | RECOMPUTES,
          why="what is recomputed or written in place need not be stored as well"),
 
-    Step(fold_updatestates, "combine", 0, level=1, when=on("gpu", "ascend") & flag("enable_parallel_fusion"),
-         why="effects in a row would keep kernels apart"),
-    Step(spread_update_state, "combine", 1, level=1, when=flag("enable_parallel_fusion"),
-         why="an effect must depend on what it reads, not on a tuple"),
     Step(parallel_fusion, "combine", 2, level=1, when=on("gpu", "ascend") & flag("enable_parallel_fusion"),
          why="all kernels are known: those that leave the device idle are launched together"),
     Step(parallel_fusion, "combine", 20, level=3, when=on("cpu") & flag("enable_parallel_fusion"),
@@ -191,41 +137,13 @@ PIPELINE = (
     Step(compact_tensor_liveness, "combine", 3, level=2, when=on("gpu", "ascend"),
          why="the last step that moves kernels; clearing memory early would keep it alive"),
 
-    Step(extend_output_for_update_state, "build", 0, level=1, when=not_dvm,
-         why="descriptions must hold what effects depend on"),
-    Step(reduce_fake_output_memory, "build", 1, level=1, when=not_dvm & without("enable_dynamic_shape_fusion"),
-         why="an output nobody reads needs no memory"),
-    Step(graph_kernel_cluster_for_dynshape, "build", 2, level=1,
-         when=on("cpu", "gpu") & flag("enable_dynamic_shape_fusion"), why="what was left out for its shape gets a turn"),
-    Step(symbol_engine_builder, "build", 3, level=1, when=on("cpu", "gpu") & flag("enable_dynamic_shape_fusion"),
-         why="such kernels compute their shapes"),
-    Step(dyn_graph_kernel_splitter, "build", 4, level=1, when=on("gpu") & flag("enable_dynamic_shape_fusion"),
-         why="such clusters are cut into kernels"),
     Step(named_kernels, "build", 21, level=1, when=on("ascend"),
          why="named operators that are left have no neighbours to join; other passes see what they stand for"),
     Step(graph_kernel_seal, "build", 20, level=1,
          why="the kernel generator sees operands it can take and names that are true"),
-    Step(graph_kernel_build, "build", 5, level=1, when=not_dvm, why="all kernels are decided: they are compiled"),
-    Step(generated_depend_elimination, "build", 6, level=2, when=on("gpu") | (on("ascend") & not_dvm),
-         why="order that was only needed while kernels were decided goes"),
-    Step(getitem_tuple, "build", 7, level=1, when=not_dvm, why="kernels with several outputs are final"),
-    Step(merge_output_for_update_state, "build", 8, level=1, when=not_dvm, why="what 6.0 spread is one again"),
-
-    Step(shrink_update_state, "postprocess", 0, level=1, why="effects depend on as little as they may"),
-    Step(getitem_tuple, "postprocess", 1, level=1, why="operands are values again"),
-    Step(rewrite_output_shape, "postprocess", 2, level=1, when=on("gpu"), why="users see the shapes they asked for"),
-    Step(set_infershape_funtor, "postprocess", 3, level=1, when=not_dvm & flag("enable_dynamic_shape_fusion"),
-         why="the runtime asks kernels for their shapes"),
-    Step(convert_attr_to_input, "postprocess", 4, level=1, why="users see the operators as they wrote them"),
-    Step(bind_value_to_graph, "postprocess", 5, level=1, why="new constants are known to the runtime"),
-    Step(deal_with_side_effect, "postprocess", 6, level=1, when=dvm | on("gpu"), why="effects name their operands"),
-    Step(add_attr, "postprocess", 7, level=1, why="the runtime finds kernels by their attributes"),
-    Step(convert_call_to_prim, "postprocess", 8, level=1, when=dvm, why="the runtime launches primitives only"),
 
     Step(kernel_packet, "kernelpacket", 20, level=0, when=PACKETS,
          why="the operators that stay outside of kernels take their small computations along"),
-    Step(symbol_engine_extender, "kernelpacket", 0, level=0, when=PACKETS, why="packets compute their own shapes"),
-    Step(convert_call_to_prim, "kernelpacket", 1, level=0, when=PACKETS, why="the runtime launches primitives only"),
 )
 # fmt: on
 
@@ -238,7 +156,7 @@ def steps_for(options: Options, catalogue: Catalogue | None = None) -> tuple[Ste
     the catalogue that say their own place are put there.
     """
     declared = catalogue or builtin_catalogue()
-    steps = _numbered(_placed(PIPELINE, declared.passes))
+    steps = _numbered(_placed(tuple(_with_idle(PIPELINE)), declared.passes))
     _check_names(options, steps)
     _check_lists(options, declared)
     named = [step.pass_.name for step in steps if step.stage == FUSION_GROUP_STAGE and _fits(step, options)]
@@ -298,6 +216,29 @@ def _no_effect(meant: Iterable[Step], options: Options) -> str:
         return "At opt_level 0 no pass runs"
     beaten = any(set(step.spellings) & set(options.disable_pass) for step in meant)
     return "disable_pass names it too, and wins" if beaten else "What it names is on without it"
+
+
+def _with_idle(steps: Iterable[Step]) -> Iterator[Step]:
+    """The table with MindSpore's passes without work here, at their places."""
+    waiting = list(reversed(IDLE_STEPS))
+    for step in steps:
+        while waiting and _comes_before(waiting[-1], step):
+            yield _idle_step(waiting.pop())
+        yield step
+    yield from map(_idle_step, reversed(waiting))
+
+
+def _comes_before(idle: IdleStep, step: Step) -> bool:
+    if step.stage not in STAGES or idle.stage != step.stage:
+        return step.stage in STAGES and STAGES.index(idle.stage) < STAGES.index(step.stage)
+    return idle.before == step.number or idle.number < step.number < FIRST_OF_OURS
+
+
+def _idle_step(idle: IdleStep) -> Step:
+    reason = REASONS[idle.name]
+    return Step(
+        Pass(idle.name, unchanged, reason, absorbed=True), idle.stage, idle.number, idle.level, reason, idle.when
+    )
 
 
 def _numbered(steps: Iterable[Step]) -> tuple[Step, ...]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, overload
 
+from graphkernel.conditions import Condition, always
 from graphkernel.decisions import DecisionLog
 from graphkernel.errors import GraphKernelError, OptionError, PassError
 from graphkernel.options import Options
@@ -33,6 +34,11 @@ class Context:
     expanders: Mapping[str, Expander] = field(default_factory=dict[str, "Expander"])
     fusion_patterns: tuple[FusionPattern, ...] = ()
     log: DecisionLog = field(default_factory=DecisionLog)
+
+
+def unchanged(graph: Graph, context: Context) -> Graph:
+    """What an absorbed pass does."""
+    return graph
 
 
 Transform = Callable[[Graph, Context], Graph]
@@ -85,61 +91,6 @@ def graph_pass(
         return Pass(function.__name__, function, function.__doc__ or "", Place(after, level, why))
 
     return declare
-
-
-@dataclass(frozen=True)
-class Condition:
-    """When a step may run, besides its level: a predicate of the options, with the words that say it."""
-
-    text: str
-    holds: Callable[[Options], bool]
-
-    def __call__(self, options: Options) -> bool:
-        """True when the step may run."""
-        return self.holds(options)
-
-    def __and__(self, other: Condition) -> Condition:
-        """Both must hold."""
-        text = " and ".join(f"({part})" if " or " in part else part for part in (self.text, other.text))
-        return Condition(text, lambda options: self(options) and other(options))
-
-    def __or__(self, other: Condition) -> Condition:
-        """One must hold."""
-        text = " or ".join(f"({part})" if " and " in part else part for part in (self.text, other.text))
-        return Condition(text, lambda options: self(options) or other(options))
-
-
-always = Condition("", lambda options: True)
-"""The condition of steps that do not depend on target or flags."""
-
-by_name = Condition("enable_pass names it", lambda options: False)
-"""The condition of steps that MindSpore runs for what kernels do themselves here."""
-
-dvm = Condition("kernel_generator DVM", lambda options: options.generator == "DVM")
-"""Steps that MindSpore runs for its own kernels of Ascend."""
-
-not_dvm = Condition("kernel_generator not DVM", lambda options: options.generator != "DVM")
-"""Steps that those kernels do not need."""
-
-
-def on(*targets: str) -> Condition:
-    """Holds for these targets."""
-    return Condition(" or ".join(targets), lambda options: options.target in targets)
-
-
-def flag(name: str) -> Condition:
-    """Holds when the flag is true, or above 0, whether it was given or follows from the level."""
-    return Condition(name, lambda options: options.is_on(name))
-
-
-def without(name: str) -> Condition:
-    """Holds when the flag is false."""
-    return Condition(f"not {name}", lambda options: not options.is_on(name))
-
-
-def level(least: int) -> Condition:
-    """Holds from this opt_level on; for steps that a flag brings in at lower levels."""
-    return Condition(f"opt_level {least}", lambda options: options.opt_level >= least)
 
 
 @dataclass(frozen=True)

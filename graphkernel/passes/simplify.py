@@ -11,9 +11,9 @@ from collections.abc import Iterable, Sequence
 
 from graphkernel.cluster.fuse_nodes import with_unique_labels
 from graphkernel.errors import nearest
+from graphkernel.mindspore.rule_ids import RULES_BY_ID, rule_names
 from graphkernel.options import Options
 from graphkernel.passes.base import Context, graph_pass, map_bodies
-from graphkernel.patterns.ancestor_ids import RULES_BY_ID, rule_names
 from graphkernel.patterns.drive import Table, apply_rules, by_root
 from graphkernel.patterns.language import Rule, Safety
 from kernelgen.tensor.graph import Graph

@@ -23,9 +23,7 @@ CATALOGUE = builtin_catalogue()
 FLAGS = ("", "--exact_precision_mode=false", "--target=gpu", "--target=ascend")
 
 
-@pytest.mark.parametrize(
-    "entry", [entry for entry in CATALOGUE.passes if not entry.absorbed], ids=lambda entry: entry.name
-)
+@pytest.mark.parametrize("entry", CATALOGUE.passes, ids=lambda entry: entry.name)
 @given(program=programs())
 def test_a_pass_alone(entry: Pass, program: Program) -> None:
     graph, arrays = program

@@ -9,18 +9,19 @@ from pathlib import Path
 
 import pytest
 
+from graphkernel.conditions import dvm, flag, level, on
 from graphkernel.declarations import Catalogue, builtin_catalogue, plugins, with_plugins
 from graphkernel.errors import CatalogueError, OptionError, PassError
 from graphkernel.frontends.trace import spec, trace
+from graphkernel.mindspore.passes import FIRST_OF_OURS, IDLE_STEPS, REASONS, STAGES
 from graphkernel.ops import Tensor
 from graphkernel.options import Environment, Options
-from graphkernel.passes.base import Context, Pass, Step, dvm, flag, graph_pass, level, on, run_steps
-from graphkernel.pipeline import FUSION_GROUP_STAGE, PIPELINE, STAGES, WRITTEN_OUT_STAGE, steps_for
+from graphkernel.passes.base import Context, Pass, Step, graph_pass, run_steps
+from graphkernel.pipeline import FUSION_GROUP_STAGE, PIPELINE, WRITTEN_OUT_STAGE, steps_for
 from kernelgen.tensor.graph import Graph
 from tests.support.sources import FACTS
 
 NAMES = FACTS / "mindspore_pass_names.txt"
-FIRST_OF_OURS = 20  # numbers from here on are not MindSpore's
 ELSEWHERE = ("stage8_", "fusion_group_")  # not in a run on a CPU
 
 
@@ -40,10 +41,24 @@ def optimized(graph: Graph, options: Options) -> Graph:
 
 
 def test_the_table_is_in_the_order_of_the_stages_and_numbers_are_unique() -> None:
-    stages = [(WRITTEN_OUT_STAGE, FUSION_GROUP_STAGE, *STAGES).index(step.stage) for step in PIPELINE]
+    steps = steps_for(Options())
+    stages = [(WRITTEN_OUT_STAGE, FUSION_GROUP_STAGE, *STAGES).index(step.stage) for step in steps]
     assert stages == sorted(stages)
-    assert len({(step.stage, step.number) for step in PIPELINE}) == len(PIPELINE)
-    assert all(step.why for step in PIPELINE)
+    assert len({(step.stage, step.number) for step in steps}) == len(steps) == len(PIPELINE) + len(IDLE_STEPS)
+    assert all(step.why for step in steps)
+
+
+def test_the_table_holds_only_passes_with_work_and_reasons_are_given_for_all_others() -> None:
+    assert not [step for step in PIPELINE if step.pass_.absorbed]
+    assert {idle.name for idle in IDLE_STEPS} == REASONS.keys()
+    assert not REASONS.keys() & {step.pass_.name for step in PIPELINE}
+
+
+def test_passes_without_work_stand_where_mindspore_runs_them_and_around_ours_where_they_say() -> None:
+    steps = steps_for(Options())
+    order = [step.number for step in steps if step.stage == "build"]
+    assert order == [0, 1, 2, 3, 4, 21, 20, 5, 6, 7, 8]
+    assert [step.number for step in steps if step.stage == "kernelpacket"] == [20, 0, 1]
 
 
 def reference() -> dict[str, list[bool]]:

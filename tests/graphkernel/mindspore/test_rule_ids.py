@@ -4,9 +4,9 @@ import pytest
 
 from graphkernel.declarations import builtin_catalogue
 from graphkernel.errors import OptionError
+from graphkernel.mindspore.rule_ids import RULES_BY_ID
 from graphkernel.options import Options
 from graphkernel.passes.simplify import enabled_rules
-from graphkernel.patterns.ancestor_ids import RULES_BY_ID
 
 RULES = builtin_catalogue().rules
 

@@ -1,7 +1,7 @@
 """The ids that MindSpore gives its rules, for ``enable_simplify_exprs_only`` and ``disable_simplify_exprs``.
 
 The newest generation counts in two tiers from 0 (``2.17``), the first numbers its rules from 1 (``39``). An id stands for one
-or more of our rules: some of the ancestor's are one equation in several shapes, which ours reach in steps.
+or more of our rules: some of MindSpore's are one equation in several shapes, which ours reach in steps.
 """
 
 from __future__ import annotations
