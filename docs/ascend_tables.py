@@ -24,9 +24,9 @@ from kernelgen.targets.ascend.lower.assemble import assemble
 from kernelgen.targets.ascend.lower.launch import blocks_of
 from kernelgen.targets.ascend.lower.program import storage
 from kernelgen.targets.ascend.lower.tile_lengths import fitted
-from kernelgen.targets.ascend.order_launches import launch
 from kernelgen.tensor.attrs import Attrs
 from kernelgen.tensor.dtypes import FLOAT16, FLOAT32, DType
+from tests.support.order_launches import launch
 
 ROOT = Path(__file__).parents[1]
 PAGE, PICTURE = "docs/ascend.md", "docs/ascend_overlap.svg"

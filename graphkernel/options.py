@@ -145,11 +145,6 @@ class Options(IdleFlags):
         return cls._parse(flags, base or cls())
 
     @classmethod
-    def from_environment(cls, environ: Mapping[str, str] | None = None, base: Options | None = None) -> Options:
-        """Options from ``MS_DEV_GRAPH_KERNEL_FLAGS``; what is wrong there warns and leaves the default."""
-        return cls.resolve(environment=Environment.read(environ), base=base)
-
-    @classmethod
     def resolve(
         cls,
         flags: str | Mapping[str, object] | None = None,

@@ -1,7 +1,7 @@
 """``python -m tests.minimal_flags FILE_OR_DIR... --jobs 2 --json OUT``: no flag or barrier of an Ascend kernel is one too many.
 
 Each file is compiled for Ascend and its text read back; every flag and every barrier is taken out alone, and the order
-proof must fail (:mod:`kernelgen.targets.ascend.redundant_flags`). Ends with status 1 when one was not needed or a file failed.
+proof must fail (:mod:`tests.support.redundant_flags`). Ends with status 1 when one was not needed or a file failed.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from kernelgen.composite.read import load_desc
 from kernelgen.driver import compile
 from kernelgen.errors import UnsupportedError
 from kernelgen.machines.ascend.machines import ASCEND_910B
-from kernelgen.targets.ascend.order_launches import launches
-from kernelgen.targets.ascend.redundant_flags import minimality
+from tests.support.order_launches import launches
+from tests.support.redundant_flags import minimality
 
 MINIMAL, IDLE, UNSEEN, REFUSED, FAILED = "minimal", "idle", "unseen", "refused", "failed"
 """Needed all; some idle; some that no launch came to; no kernel for this machine; anything else."""

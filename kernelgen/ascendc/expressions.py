@@ -153,7 +153,6 @@ FLAGS = ("true", "false")
 CORES = ("ASCEND_IS_AIC", "ASCEND_IS_AIV")
 BLOCK_INDEX = Intrinsic("GetBlockIdx")
 BLOCK_COUNT = Intrinsic("GetBlockNum")
-SUB_BLOCK_INDEX = Intrinsic("GetSubBlockIdx")
 
 
 def wrap(value: Scalar) -> Expression:

@@ -39,7 +39,7 @@ CONVERSIONS: dict[DType, str] = {BFLOAT16: "ToBfloat16"}
 S, V, M, MTE1, MTE2, MTE3, FIX = PIPES = ("S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX")
 """The pipes: scalar, vector, matrix, L1 to L0, GM to core, core to GM, L0C to GM."""
 
-GM, UB, L1, L0A, L0B, L0C = MEMORIES = ("GM", "UB", "L1", "L0A", "L0B", "L0C")
+GM, UB, L1, L0A, L0B, L0C = ("GM", "UB", "L1", "L0A", "L0B", "L0C")
 
 POSITIONS: dict[str, str] = {
     "VECIN": UB,

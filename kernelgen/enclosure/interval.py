@@ -92,8 +92,3 @@ def forgotten(value: Interval, where: Array) -> Interval:
         return value
     where = np.broadcast_to(where, value.low.shape)
     return Interval(np.where(where, -np.inf, value.low), np.where(where, np.inf, value.high))
-
-
-def hull(one: Interval, other: Interval) -> Interval:
-    """Either of two."""
-    return settled(np.minimum(one.low, other.low), np.maximum(one.high, other.high), one, other)

@@ -1,5 +1,6 @@
-"""What the compiler asks of the computer around it: files within bounds, private folders, processors, threads, exit codes.
+"""What the compiler asks of the computer around it: files within bounds, private folders, processors, threads,
+exit codes; and how texts are read as tokens.
 
 Reading order: escape, faults, exit_codes, files, identifiers, limits, bounded_io, mapped, notices, cores, private_folder,
-object_cache, task_limits.
+object_cache, task_limits, token_cursor.
 """

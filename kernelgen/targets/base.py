@@ -69,7 +69,7 @@ class Target:
     """A back end.
 
     ``emit`` prints a nest as source text and is deterministic. ``load`` turns the source into something callable;
-    the nest gives the calling convention. ``vector_bytes`` is the size of a vector register (1 = no vectors).
+    the nest gives the calling convention.
     ``machine`` names the one whose stages make its nests, or is a device, see :func:`kernelgen.stages.machine_named`.
     ``sizes`` are those that the mapping starts from on this machine.
     ``printer`` prints by choices that a plan may hold; ``emit`` then makes them itself.
@@ -83,7 +83,6 @@ class Target:
     name: str
     emit: Callable[[Nest], str]
     load: Callable[[str, Nest], Entry]
-    vector_bytes: int = 1
     machine: str | Abilities = "cpu"
     sizes: Callable[[], CpuPlan] = CpuPlan
     printer: Printer | None = None

@@ -12,7 +12,7 @@ from kernelgen.tensor.evaluate import evaluate
 from kernelgen.tensor.graph import Builder, Graph
 from kernelgen.tensor.operator import Kind, Operator
 from kernelgen.tensor.operators.families import Array, declare
-from kernelgen.tensor.operators.type_rules import same_as_first
+from kernelgen.tensor.operators.type_rules import any_dtype, broadcasting
 from kernelgen.tensor.text import parse
 from kernelgen.tensor.types import Attrs, AttrValue, Category, Sym, TensorType, dtype
 from kernelgen.tensor.verify import verify
@@ -145,7 +145,7 @@ def test_a_result_that_depends_on_the_data_type_is_found() -> None:
 
 
 def faulty(meaning: object) -> Operator:
-    return declare("Abs", Kind.ELEMWISE, 1, same_as_first(), meaning)  # pyright: ignore[reportArgumentType]
+    return declare("Abs", Kind.ELEMWISE, 1, broadcasting(any_dtype), meaning)  # pyright: ignore[reportArgumentType]
 
 
 # ---------------------------------------------------------------- helpers

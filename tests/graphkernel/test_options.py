@@ -73,7 +73,7 @@ def test_mistakes_are_refused_with_what_to_do(flags: str, said: str) -> None:
 
 @pytest.mark.parametrize("flags", ["--opt_lvel=1", "--opt_level=high", "--a=b=c", "--path=/does/not/exist.json"])
 def test_mistakes_in_the_environment_warn_and_leave_the_default(flags: str, caplog: pytest.LogCaptureFixture) -> None:
-    options = Options.from_environment({"MS_DEV_GRAPH_KERNEL_FLAGS": f"{flags} --dump_as_text"})
+    options = Options.resolve(environment=Environment.read({"MS_DEV_GRAPH_KERNEL_FLAGS": f"{flags} --dump_as_text"}))
     assert options.opt_level == 2
     assert caplog.records
 
@@ -113,7 +113,9 @@ def test_a_file_that_cannot_be_taken_is_refused_or_left_out(
     file.write_text(content)
     with pytest.raises(OptionError, match=said):
         Options.parse(f"--path={file}")
-    assert Options.from_environment({"MS_DEV_GRAPH_KERNEL_FLAGS": f"--path={file}"}) == Options(mistakes="warn")
+    assert Options.resolve(environment=Environment.read({"MS_DEV_GRAPH_KERNEL_FLAGS": f"--path={file}"})) == Options(
+        mistakes="warn"
+    )
     assert len(caplog.messages) == 1
 
 
@@ -126,7 +128,9 @@ def test_the_first_of_two_files_counts(tmp_path: Path, caplog: pytest.LogCapture
 
 
 def test_numbers_without_sign_wrap_in_the_environment_as_in_mindspore() -> None:
-    options = Options.from_environment({"MS_DEV_GRAPH_KERNEL_FLAGS": "--opt_level=-1 --online_tuning=-1"})
+    options = Options.resolve(
+        environment=Environment.read({"MS_DEV_GRAPH_KERNEL_FLAGS": "--opt_level=-1 --online_tuning=-1"})
+    )
     assert (options.opt_level, options.online_tuning) == (3, 2**32 - 1)
 
 

@@ -11,7 +11,7 @@ from kernelgen.tensor.dtypes import DType
 
 @dataclass(frozen=True)
 class Rates:
-    """What the time model multiplies. Cycles, and bytes per cycle; :mod:`fit` says how the fitted ones came about.
+    """What the time model multiplies. Cycles, and bytes per cycle; docs/ascend.md says how the fitted ones came about.
 
     ``vector_start`` and ``mmad_start`` are cycles that an instruction takes whatever it does; ``copy_start`` and
     ``load_start`` the same of a copy from or to GM and of a LoadData. ``copy_one_core`` is the most that a core's copy

@@ -10,17 +10,16 @@ import numpy as np
 from kernelgen.ascendc.types import PIPES
 from kernelgen.simulators.ascendc.state.findings import Finding
 from kernelgen.simulators.ascendc.time.pipe_clock import Span
+from kernelgen.simulators.common.verdict import Verdict
 
 
-@dataclass(frozen=True)
-class Report:
+@dataclass(frozen=True, kw_only=True)
+class Report(Verdict[Finding]):
     """The result of a run. ``cycles`` holds all cores and the shared bandwidth; ``pipe_cycles`` is of the slowest core.
 
     ``written`` has the bytes that were written of every output where only some blocks ran.
     """
 
-    findings: tuple[Finding, ...]
-    completed: bool
     machine: str
     gigahertz: float
     pipeline_cycles: float
@@ -29,15 +28,6 @@ class Report:
     slowest: int
     spans: tuple[Span, ...]
     written: Mapping[str, np.ndarray] | None = None
-
-    @property
-    def clean(self) -> bool:
-        """Whether nothing was found."""
-        return not self.findings
-
-    def kinds(self) -> frozenset[str]:
-        """The kinds of the findings."""
-        return frozenset(finding.kind for finding in self.findings)
 
     @property
     def cycles(self) -> float:

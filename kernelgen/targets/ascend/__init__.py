@@ -1,7 +1,7 @@
 """Ascend: a nest as AscendC, printed, read back, proved and simulated without a chip. docs/ascend.md says what that shows.
 
 Rooms: lower, package, proof.
-Reading order: entry, order_launches, redundant_flags, target.
+Reading order: entry, target.
 
 How a generator uses it. Every loop nest becomes statements of :mod:`instructions`, most easily through a builder::
 

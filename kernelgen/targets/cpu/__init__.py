@@ -57,4 +57,4 @@ def claims(source: str) -> Mapping[str, int]:
     return check_claims(source)
 
 
-TARGET = Target("cpu", emit, load, vector_bytes=32, sizes=sizes, printer=Printer(choose, emit_as), claims=claims)
+TARGET = Target("cpu", emit, load, sizes=sizes, printer=Printer(choose, emit_as), claims=claims)

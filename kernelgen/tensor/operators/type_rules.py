@@ -151,16 +151,6 @@ def _shared_layout(types: Types) -> str:
     return layouts.pop()
 
 
-def same_as_first(accepts: Accepts = any_dtype) -> InferRule:
-    """The result has the type of the first operand."""
-
-    def rule(types: Types, attrs: Attrs) -> Types:
-        expect_dtype(accepts, types[0])
-        return (types[0],)
-
-    return rule
-
-
 def axis_of(axis: int, rank: int) -> int:
     """A non-negative axis; negative ones count from the end."""
     if not -rank <= axis < rank:

@@ -137,7 +137,7 @@ def test_finding_names_kernel_line_thread_and_place() -> None:
     assert finding.source_line == 4
     assert finding.where == "block 7 thread 104"
     assert finding.message == "4 bytes at offset 4000, add_param_1 has 4000 bytes"
-    assert "ld.global" in finding.instruction
+    assert "ld.global" in finding.text
     assert str(finding) in str(report)
 
 

@@ -29,13 +29,13 @@ from kernelgen.simulators.ascendc.core.scalars import BadScalar, Evaluate, Scope
 from kernelgen.simulators.ascendc.order.core_flags import IDS, Seat
 from kernelgen.simulators.ascendc.order.flags import Key
 from kernelgen.simulators.ascendc.state.byte_regions import region, typed
-from kernelgen.simulators.ascendc.state.findings import Stop
 from kernelgen.simulators.ascendc.state.instruction import Given, Instruction, Operand, Touch, Work
 from kernelgen.simulators.ascendc.time.pipe_clock import Clockwork
 from kernelgen.simulators.ascendc.vector import compare_select as vector_choice
 from kernelgen.simulators.ascendc.vector import lane_wise as vector_lanes
 from kernelgen.simulators.ascendc.vector import moves as vector_moves
 from kernelgen.simulators.ascendc.vector import reduce as vector_reduce
+from kernelgen.simulators.common.findings import Stop
 
 ROOMS = (vector_lanes, vector_choice, vector_reduce, vector_moves, copies, cube)
 PLANS: Mapping[str, Callable[[Instruction], Work]] = {

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+from kernelgen.simulators.common import findings as common
+from kernelgen.simulators.common.findings import Stop
 
 KINDS: dict[str, tuple[str, str]] = {
     "read-after-write": ("a read that nothing orders after the write", "set a flag after the write, or a barrier"),
@@ -47,15 +50,8 @@ KINDS: dict[str, tuple[str, str]] = {
 
 
 @dataclass(frozen=True)
-class Finding:
+class Finding(common.Finding):
     """One fault at one line of the text: the block that showed it first, and how many times it was seen."""
-
-    kind: str
-    line: int
-    text: str
-    where: str
-    message: str
-    count: int = 1
 
     @property
     def advice(self) -> str:
@@ -63,37 +59,22 @@ class Finding:
         return KINDS[self.kind][1]
 
     def __str__(self) -> str:
-        times = f" ({self.count} times)" if self.count > 1 else ""
-        return f"{self.kind}: line {self.line}: `{self.text}`: {self.where}: {self.message}{times}; {self.advice}"
+        return f"{self.kind}: line {self.line}: `{self.text}`: {self.where}: {self.message}{self.times}; {self.advice}"
 
 
-class Stop(Exception):
-    """Ends a core after a fault that leaves nothing sensible to go on with."""
-
-
-class Findings:
+class Findings(common.Findings[Finding]):
     """The faults of a run, one for each kind and line."""
 
     def __init__(self, text: str) -> None:
+        super().__init__(KINDS)
         self._lines = text.splitlines()
-        self._found: dict[tuple[str, int], Finding] = {}
 
     def add(self, kind: str, line: int, where: str, message: str) -> None:
-        """Notes a fault; a further one of its kind at the same line only counts."""
-        if kind not in KINDS:
-            raise ValueError(f"finding {kind!r} is not declared in KINDS")
-        known = self._found.get((kind, line))
-        if known is not None:
-            self._found[kind, line] = replace(known, count=known.count + 1)
-            return
+        """Notes a fault."""
         text = self._lines[line - 1].strip() if 0 < line <= len(self._lines) else ""
-        self._found[kind, line] = Finding(kind, line, text, where, message)
+        self.note(Finding(kind, line, text, where, message))
 
     def stop(self, kind: str, line: int, where: str, message: str) -> Stop:
         """Notes a fault and gives the exception to raise."""
         self.add(kind, line, where, message)
         return Stop(kind)
-
-    def all(self) -> tuple[Finding, ...]:
-        """Every fault, in the order of discovery."""
-        return tuple(self._found.values())

@@ -13,8 +13,8 @@ from kernelgen.ascendc.intrinsics import Form
 from kernelgen.ascendc.types import BLOCK, GM
 from kernelgen.machines.ascend.description import Machine
 from kernelgen.simulators.ascendc.state.byte_regions import Region, region
-from kernelgen.simulators.ascendc.state.findings import Stop
 from kernelgen.simulators.ascendc.state.memory import Buffer, Memory
+from kernelgen.simulators.common.findings import Stop
 from kernelgen.tensor.dtypes import DType
 
 

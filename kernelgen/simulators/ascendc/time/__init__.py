@@ -1,4 +1,4 @@
 """How long pipes are busy: published rates, fitted constants.
 
-Reading order: instruction_cost, pipe_clock, published_times, fit_constants.
+Reading order: instruction_cost, pipe_clock.
 """

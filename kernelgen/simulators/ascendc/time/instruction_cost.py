@@ -1,4 +1,4 @@
-"""How long a pipe is busy with an instruction, by published rates and fitted constants (:mod:`fit`): an estimate.
+"""How long a pipe is busy with an instruction, by published rates and fitted constants (docs/ascend.md): an estimate.
 
 Vector: ``start + repeats x cycles of a repeat``; a repeat takes as long as the unit needs, or as the bank group that most
 of its blocks are read from. Copies from and to GM: ``start + bytes / bandwidth``. Mmad: ``start + fractals``.

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kernelgen.simulators.common.findings import Stop
 from kernelgen.simulators.ptx.instructions.arithmetic import unknown
 from kernelgen.simulators.ptx.instructions.operands import Action, Reader, Scope
 from kernelgen.simulators.ptx.language.nodes import Address, Instruction, Operand, Vector
 from kernelgen.simulators.ptx.language.types import numpy_type, width_of
 from kernelgen.simulators.ptx.state.counters import Traffic, bank_cycles, sector_count
-from kernelgen.simulators.ptx.state.findings import Stop
 from kernelgen.simulators.ptx.state.frame import Frame
 from kernelgen.simulators.ptx.state.memory import LOCAL_BASE, RANGE_BITS, SHARED_BASE, Part, Region
 from kernelgen.simulators.ptx.state.race_detector import Shadow, Visitors, describe

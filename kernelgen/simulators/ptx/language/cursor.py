@@ -1,4 +1,4 @@
-"""A position in a list of tokens, with the small steps that a parser takes."""
+"""A position in a list of PTX tokens: constants, and statements and blocks that are passed over."""
 
 from __future__ import annotations
 
@@ -7,48 +7,20 @@ from collections.abc import Sequence
 from kernelgen.simulators.ptx.language.errors import PtxError
 from kernelgen.simulators.ptx.language.nodes import Place
 from kernelgen.simulators.ptx.language.tokens import Token
+from kernelgen.system.token_cursor import TokenCursor
 
 END = Token("end", "", Place(0))
 
 
-class Cursor:
-    """Reads tokens one after the other."""
+class Cursor(TokenCursor[Token]):
+    """Reads tokens one after the other; :data:`END` comes after the last."""
 
     def __init__(self, tokens: Sequence[Token]) -> None:
-        self._tokens = tokens
-        self._position = 0
+        super().__init__(tokens, END)
 
-    @property
-    def token(self) -> Token:
-        """The next token, :data:`END` after the last."""
-        return self._tokens[self._position] if self._position < len(self._tokens) else END
-
-    @property
-    def text(self) -> str:
-        """The next token's text."""
-        return self.token.text
-
-    def following(self) -> str:
-        """The text after the next token."""
-        return self._tokens[self._position + 1].text if self._position + 1 < len(self._tokens) else ""
-
-    def take(self) -> str:
-        """Steps over the next token and gives its text."""
-        text = self.text
-        self._position += 1
-        return text
-
-    def accept(self, text: str) -> bool:
-        """Steps over the next token if it is this one."""
-        if self.text != text:
-            return False
-        self._position += 1
-        return True
-
-    def expect(self, text: str) -> None:
-        """Steps over this token. Raises PtxError for another one."""
-        if not self.accept(text):
-            raise self.error(f"expected {text!r}, found {self.text!r}")
+    def error(self, message: str) -> PtxError:
+        """The error to raise at this place."""
+        return PtxError(message, self.token.place.line)
 
     def integer(self) -> int:
         """An integer with signs before it."""
@@ -78,7 +50,3 @@ class Cursor:
         while depth and self.token is not END:
             text = self.take()
             depth += (text == "{") - (text == "}")
-
-    def error(self, message: str) -> PtxError:
-        """The error to raise at this place."""
-        return PtxError(message, self.token.place.line)

@@ -54,7 +54,7 @@ class BodyParser:
             self._registers()
         elif text in SPACES:
             self.variables += read_variable(cursor)
-        elif cursor.following() == ":":
+        elif cursor.ahead(1) == ":":
             self._label()
         elif text.startswith("."):
             cursor.skip_statement()  # .pragma and hints

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from kernelgen.simulators.ptx.language.errors import PtxError
 from kernelgen.simulators.ptx.language.nodes import Place
+from kernelgen.system.token_cursor import read_tokens
 
 TOKEN = re.compile(
     r"""(?P<space>\s+)
@@ -55,11 +56,4 @@ def _without_comments(text: str) -> str:
 
 
 def _line_tokens(line: str, place: Place) -> Iterator[Token]:
-    position = 0
-    while position < len(line):
-        found = TOKEN.match(line, position)
-        if found is None:
-            raise PtxError(f"no token begins at {line[position:].strip()!r}", place.line)
-        if found.lastgroup and found.lastgroup != "space":
-            yield Token(found.lastgroup, found[0], place)
-        position = found.end()
+    return read_tokens(TOKEN, line, lambda kind, text, _: Token(kind, text, place), PtxError, place.line)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kernelgen.errors import ArgumentError
+from kernelgen.simulators.common.findings import Stop
 from kernelgen.simulators.ptx.instructions.access import space_of
 from kernelgen.simulators.ptx.instructions.operands import Scope
 from kernelgen.simulators.ptx.language.nodes import Address, Instruction, Kernel, Module, Symbol, Variable
@@ -21,7 +22,7 @@ from kernelgen.simulators.ptx.machine.machine import Machine
 from kernelgen.simulators.ptx.machine.report import Report
 from kernelgen.simulators.ptx.machine.steps import Step, prepare
 from kernelgen.simulators.ptx.state.counters import Counts, Tally, class_of
-from kernelgen.simulators.ptx.state.findings import Findings, Stop
+from kernelgen.simulators.ptx.state.findings import Findings
 from kernelgen.simulators.ptx.state.lanes import MOST_BLOCKS, MOST_THREADS, Lanes, extent
 from kernelgen.simulators.ptx.state.memory import (
     LOCAL_BASE,
@@ -99,7 +100,14 @@ def run(
             give_back(region, array)
             written.append(launch.written(region))
     return Report(
-        chosen.name, sizes, threads, numbers, launch.findings.all(), completed, launch.counts(), tuple(written)
+        findings=launch.findings.all(),
+        completed=completed,
+        kernel=chosen.name,
+        grid=sizes,
+        block=threads,
+        blocks=numbers,
+        counts=launch.counts(),
+        written=tuple(written),
     )
 
 

@@ -6,13 +6,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from kernelgen.simulators.common.verdict import Verdict
 from kernelgen.simulators.ptx.state.counters import Counts
 from kernelgen.simulators.ptx.state.findings import Finding
 from kernelgen.simulators.ptx.state.lanes import Extent
 
 
-@dataclass(frozen=True)
-class Report:
+@dataclass(frozen=True, kw_only=True)
+class Report(Verdict[Finding]):
     """What a launch did and what is wrong with it; ``blocks`` lists the blocks that ran, in order.
 
     ``written`` has a truth for each byte of each array among the arguments (not of blanks): whether a thread stored
@@ -23,24 +24,13 @@ class Report:
     grid: Extent
     block: Extent
     blocks: tuple[int, ...]
-    findings: tuple[Finding, ...]
-    completed: bool
     counts: Counts
     written: tuple[np.ndarray, ...] = field(default=(), repr=False, compare=False)
-
-    @property
-    def clean(self) -> bool:
-        """Whether the launch came to its end and nothing was found."""
-        return self.completed and not self.findings
 
     @property
     def sampled(self) -> bool:
         """Whether only some of the blocks ran."""
         return len(self.blocks) < self.grid[0] * self.grid[1] * self.grid[2]
-
-    def kinds(self) -> frozenset[str]:
-        """The kinds of faults that were found."""
-        return frozenset(finding.kind for finding in self.findings)
 
     def __str__(self) -> str:
         total = self.grid[0] * self.grid[1] * self.grid[2]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+from kernelgen.simulators.common import findings as common
+from kernelgen.simulators.common.findings import Stop
 from kernelgen.simulators.ptx.language.nodes import Instruction
 
 KINDS: dict[str, str] = {
@@ -24,49 +26,28 @@ KINDS: dict[str, str] = {
 
 
 @dataclass(frozen=True)
-class Finding:
+class Finding(common.Finding):
     """One fault at one instruction: the first time it was seen, and how many lanes showed it in all."""
 
-    kind: str
-    instruction: str
-    line: int
-    source_line: int
-    where: str
-    message: str
-    count: int = 1
+    source_line: int = 0
 
     def __str__(self) -> str:
         source = f", source line {self.source_line}" if self.source_line else ""
-        times = f" ({self.count} times)" if self.count > 1 else ""
-        return f"{self.kind}: {self.where}: {self.message}; `{self.instruction}` (PTX line {self.line}{source}){times}"
+        return f"{self.kind}: {self.where}: {self.message}; `{self.text}` (PTX line {self.line}{source}){self.times}"
 
 
-class Stop(Exception):
-    """Ends a launch after a fault that leaves nothing sensible to go on with."""
-
-
-class Findings:
+class Findings(common.Findings[Finding]):
     """The faults of a launch, one for each kind and instruction."""
 
     def __init__(self) -> None:
-        self._found: dict[tuple[str, int], Finding] = {}
+        super().__init__(KINDS)
 
     def add(self, kind: str, instruction: Instruction, where: str, message: str, count: int = 1) -> None:
-        """Notes a fault; a further one at the same instruction only counts."""
+        """Notes a fault of some lanes."""
         place = instruction.place
-        key = (kind, place.line)
-        if key in self._found:
-            self._found[key] = replace(self._found[key], count=self._found[key].count + count)
-        else:
-            if kind not in KINDS:
-                raise ValueError(f"finding {kind!r} is not declared in KINDS")
-            self._found[key] = Finding(kind, str(instruction), place.line, place.source_line, where, message, count)
+        self.note(Finding(kind, place.line, str(instruction), where, message, count, place.source_line))
 
     def stop(self, kind: str, instruction: Instruction, where: str, message: str, count: int = 1) -> Stop:
         """Notes a fault and gives the exception to raise."""
         self.add(kind, instruction, where, message, count)
         return Stop(kind)
-
-    def all(self) -> tuple[Finding, ...]:
-        """Every fault, in the order of discovery."""
-        return tuple(self._found.values())

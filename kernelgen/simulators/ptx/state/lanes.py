@@ -76,11 +76,6 @@ class Lanes:
         return (self.slot + self.first) << THREAD_BITS | self.thread
 
     @cached_property
-    def first_of_warp(self) -> np.ndarray:
-        """The position of lane 0 of each lane's warp."""
-        return np.arange(self.count, dtype=np.int64) - self.lane
-
-    @cached_property
     def warp_size(self) -> np.ndarray:
         """How many threads each lane's warp has: 32 but for the last of a block."""
         return np.minimum(WARP, self.threads - (self.thread - self.lane))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from kernelgen.nest.index import variables
 from kernelgen.nest.nodes import Compare, Index, IndexBinary, IndexOp, Num, Ref, ValueIndex, Var
 from kernelgen.targets.cpu.text.integers import is_signed
 from kernelgen.targets.cpu.text.scope import Frame
@@ -54,11 +53,6 @@ def is_nonnegative(frame: Frame, index: Index) -> bool:
             return False
         case IndexBinary(_, left, right):
             return is_nonnegative(frame, left) and is_nonnegative(frame, right)
-
-
-def depends_on(index: Index, variable: str) -> bool:
-    """True when the variable occurs in the index."""
-    return variable in variables(index)
 
 
 def _variable(frame: Frame, name: str) -> Value:

@@ -22,7 +22,7 @@ import numpy as np
 from kernelgen.errors import ArgumentError
 
 CUDA_DEVICES = (2, 3, 13)  # DLPack's kDLCUDA, kDLCUDAHost, kDLCUDAManaged
-LEGACY_STREAM, OWN_DEFAULT_STREAM = 1, 2  # what the array interface calls the two default streams
+LEGACY_STREAM = 1  # what the array interface calls the default stream of all threads
 
 
 Layout = tuple[tuple[int, ...], Any]

@@ -30,10 +30,10 @@ from kernelgen.targets.ascend.lower.cube.tile_sizes import (
     problem_of,
     unit_of,
 )
-from kernelgen.targets.ascend.order_launches import launches
-from kernelgen.targets.ascend.redundant_flags import minimality
 from kernelgen.tensor.dims import Dim, sym
 from kernelgen.tensor.dtypes import BFLOAT16, FLOAT16, FLOAT32, DType
+from tests.support.order_launches import launches
+from tests.support.redundant_flags import minimality
 
 
 def product(

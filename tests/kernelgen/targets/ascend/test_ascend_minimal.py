@@ -14,10 +14,10 @@ from kernelgen.driver import compile
 from kernelgen.errors import ProofError
 from kernelgen.machines.ascend.machines import ASCEND_910B
 from kernelgen.simulators.ascendc.outline import Launch
-from kernelgen.targets.ascend.order_launches import launches
-from kernelgen.targets.ascend.redundant_flags import Minimality, minimality
 from kernelgen.tensor.dims import sym
 from tests.kernelgen.targets.ascend.kernels import SAMPLES, Sample
+from tests.support.order_launches import launches
+from tests.support.redundant_flags import Minimality, minimality
 
 CASES = {
     "softmax": softmax(4, 300),

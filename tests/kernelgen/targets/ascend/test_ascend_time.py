@@ -11,10 +11,10 @@ from xml.etree import ElementTree
 import pytest
 
 from kernelgen.machines.ascend.machines import A2_RATES
-from kernelgen.simulators.ascendc.time import fit_constants as fit
-from kernelgen.simulators.ascendc.time import published_times as published
 from kernelgen.simulators.ascendc.timeline import chrome_trace, picture
 from tests.kernelgen.targets.ascend.kernels import SAMPLES
+from tests.support import fit_constants as fit
+from tests.support import published_times as published
 
 PAGE = Path(__file__).parents[4] / "docs" / "ascend.md"
 BEGIN, END = "<!-- published rows -->\n", "<!-- end of published rows -->"

@@ -23,7 +23,7 @@ from kernelgen.tensor.dtypes import BOOL, FLOAT32, FLOAT64, INT32, INT64, UINT64
 ENDLESS = 0x7FF00000
 """The high word of infinity."""
 ONE = 0x3FF00000
-BIAS, LEAD = 1023, 52
+BIAS = 1023
 POWERS = tuple((1 << k) - (1 << 32) * (k == 31) for k in range(32))
 """2^k as an int32."""
 

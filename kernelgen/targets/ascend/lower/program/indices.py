@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from kernelgen.ascendc.errors import AscendError
 from kernelgen.ascendc.expressions import Expression, Number, larger, smaller
-from kernelgen.nest.index import add, from_dim, multiply, stride, substitute
+from kernelgen.nest.index import add, from_dim, multiply, stride
 from kernelgen.nest.nodes import Index, IndexBinary, IndexOp, Num, ValueIndex, Var
 from kernelgen.nest.ranges import Range, range_of
 from kernelgen.tensor.dims import Dim
@@ -61,11 +61,6 @@ def element_step(index: tuple[Index, ...], shape: tuple[Dim, ...], variable: str
             return None
         total = add(multiply(total, from_dim(extent)), Num(step))
     return total
-
-
-def at_start(index: tuple[Index, ...], variable: str, start: Index) -> tuple[Index, ...]:
-    """The index where a variable has its first value."""
-    return tuple(substitute(at, {variable: start}) for at in index)
 
 
 def divides(factor: int, index: Index, multiples: Mapping[str, int]) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from kernelgen.machines.ascend.description import Rates
 from kernelgen.machines.ascend.machines import A2_RATES, ASCEND_910B
-from kernelgen.simulators.ascendc.time.published_times import ELEMENTS, KB, ROWS, Row, loads
+from tests.support.published_times import ELEMENTS, KB, ROWS, Row, loads
 
 LIMIT = 0.05
 """How far the model may be off on rows that it was not fitted to."""
