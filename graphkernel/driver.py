@@ -32,7 +32,8 @@ from graphkernel.runtime.executable import Executable
 from graphkernel.runtime.memory import HOST
 from graphkernel.runtime.onnxruntime.node_writer import DEFAULT_OPSET, OLDEST_OPSET
 from graphkernel.runtime.onnxruntime.regions import OnnxRuntimeHost, available
-from graphkernel.runtime.plan.plan import CompiledKernel, Plan, make_plan
+from graphkernel.runtime.plan.make_steps import CompiledKernel
+from graphkernel.runtime.plan.plan import Plan, make_plan
 from graphkernel.runtime.plan.verify_plan import verify_plan
 from graphkernel.runtime.poison import POISONED
 from graphkernel.runtime.steps.host import HostLibrary, NumpyHost

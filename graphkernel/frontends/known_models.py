@@ -30,7 +30,8 @@ from kernelgen import options
 from kernelgen.strict_json import from_json, to_json
 from kernelgen.system.bounded_io import json_value
 from kernelgen.system.object_cache import cache_key, read_entry, write_entry
-from kernelgen.tensor.graph import ConstantData, Graph, Origin
+from kernelgen.tensor.constant_data import ConstantData
+from kernelgen.tensor.graph import Graph, Origin
 from kernelgen.tensor.printer import large_constants, show
 from kernelgen.tensor.text import parse
 from kernelgen.tensor.types import dtype

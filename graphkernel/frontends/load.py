@@ -21,7 +21,8 @@ from graphkernel.handoff import load_composite
 from graphkernel.ops import OPS
 from graphkernel.system.array_files import read_arrays
 from kernelgen.system.bounded_io import read_text, write_whole, writing
-from kernelgen.tensor.graph import ConstantData, Graph
+from kernelgen.tensor.constant_data import ConstantData
+from kernelgen.tensor.graph import Graph
 from kernelgen.tensor.literals import INLINE_LIMIT
 from kernelgen.tensor.text import parse as parse_with
 from kernelgen.tensor.text import show

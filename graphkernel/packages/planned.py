@@ -12,11 +12,13 @@ from graphkernel.packages.manifest import Manifest, RegionRecord
 from graphkernel.packages.programs import operators_called
 from graphkernel.runtime.onnxruntime.region_step import RegionStep
 from graphkernel.runtime.onnxruntime.regions import operands_of, region_step
-from graphkernel.runtime.plan.plan import CompiledKernel, Plan, make_plan
+from graphkernel.runtime.plan.make_steps import CompiledKernel
+from graphkernel.runtime.plan.plan import Plan, make_plan
 from graphkernel.runtime.steps.host import HostLibrary, NumpyHost, numpy_step
 from graphkernel.runtime.steps.program import Program
 from graphkernel.runtime.steps.steps import KernelStep, Step
-from kernelgen.tensor.graph import ConstantData, Graph, Node, Value
+from kernelgen.tensor.constant_data import ConstantData
+from kernelgen.tensor.graph import Graph, Node, Value
 from kernelgen.tensor.text import parse
 
 

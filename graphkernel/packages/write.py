@@ -40,7 +40,8 @@ from kernelgen.native.code import Code
 from kernelgen.native.entry import CpuEntry
 from kernelgen.native.records import CodeRecord, KernelRecord, code_of, entry_of
 from kernelgen.system.bounded_io import writing
-from kernelgen.tensor.graph import ConstantData, Graph, Node
+from kernelgen.tensor.constant_data import ConstantData
+from kernelgen.tensor.graph import Graph, Node
 from kernelgen.tensor.operator import Operator
 from kernelgen.tensor.printer import large_constants, show
 

@@ -2,9 +2,5 @@
 
 Rooms: operators.
 Reading order: compare, dims, attrs, dtypes, names, types, boxes, computed, derived, bind, elements, literals, operator,
-printer, graph, definitions, evaluate, inline, origin, scanner, parser, text, verify, widened.
-
-Rooms: operators.
-Reading order: compare, dims, attrs, dtypes, names, types, boxes, computed, derived, bind, elements, literals, operator,
-printer, graph, definitions, evaluate, inline, origin, scanner, parser, text, verify, widened.
+printer, constant_data, graph, definitions, evaluate, inline, origin, scanner, parser, text, verify, widened.
 """

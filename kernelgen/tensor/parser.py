@@ -11,8 +11,9 @@ import numpy as np
 from kernelgen.errors import TypeRuleError, nearest
 from kernelgen.system.bounded_io import UNFIT, json_value
 from kernelgen.system.limits import LIMITS
+from kernelgen.tensor.constant_data import ConstantData
 from kernelgen.tensor.derived import FUNCTIONS, Derived
-from kernelgen.tensor.graph import CONSTANT, FUSED, PARAMETER, Alias, ConstantData, Graph, Node, Value
+from kernelgen.tensor.graph import CONSTANT, FUSED, PARAMETER, Alias, Graph, Node, Value
 from kernelgen.tensor.literals import RESERVED, parse_element
 from kernelgen.tensor.operator import Operator
 from kernelgen.tensor.scanner import Kind, Scanner, Token

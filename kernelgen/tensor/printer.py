@@ -11,7 +11,8 @@ from kernelgen.tensor.literals import INLINE_LIMIT, attribute_text, can_spell, e
 from kernelgen.tensor.types import TensorType
 
 if TYPE_CHECKING:
-    from kernelgen.tensor.graph import ConstantData, Graph, Node, Value
+    from kernelgen.tensor.constant_data import ConstantData
+    from kernelgen.tensor.graph import Graph, Node, Value
 
 
 def show(graph: Graph) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 
 import graphkernel as gk
 from graphkernel.runtime.inputs.samples import read_inputs
-from kernelgen.tensor.graph import ConstantData
+from kernelgen.tensor.constant_data import ConstantData
 from tests.hostile.case import FINE, Case
 
 WEIGHTS, INPUTS = "weights beside a graph", "inputs of a run"

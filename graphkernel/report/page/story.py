@@ -9,7 +9,8 @@ from functools import cached_property
 
 from graphkernel.decisions import Decision
 from graphkernel.ops.library.host import operator_name
-from kernelgen.tensor.graph import ConstantData, Graph, Node, Value, keep
+from kernelgen.tensor.constant_data import ConstantData
+from kernelgen.tensor.graph import Graph, Node, Value, keep
 from kernelgen.tensor.origin import origin_of
 
 

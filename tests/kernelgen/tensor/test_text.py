@@ -8,7 +8,8 @@ import pytest
 
 from graphkernel.errors import ParseError
 from graphkernel.ops import OPS
-from kernelgen.tensor.graph import Alias, Builder, ConstantData, Graph
+from kernelgen.tensor.constant_data import ConstantData
+from kernelgen.tensor.graph import Alias, Builder, Graph
 from kernelgen.tensor.scanner import tokens
 from kernelgen.tensor.text import parse, show
 from kernelgen.tensor.types import TensorType, dtype, sym

@@ -7,7 +7,8 @@ import pytest
 
 from graphkernel.errors import TypeRuleError, VerifyError
 from graphkernel.ops import OPS
-from kernelgen.tensor.graph import FUSED, Alias, Builder, ConstantData, Graph, Node, Value
+from kernelgen.tensor.constant_data import ConstantData
+from kernelgen.tensor.graph import FUSED, Alias, Builder, Graph, Node, Value
 from kernelgen.tensor.text import parse
 from kernelgen.tensor.types import Attrs, Dim, TensorType, dtype, sym
 from kernelgen.tensor.verify import INVARIANTS, broken, verify

@@ -1,0 +1,115 @@
+"""From operators to steps over numbered slots; what the library declines when it is handed a region is left out of regions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from graphkernel.cluster.liveness import is_view
+from graphkernel.errors import RuntimeFailure
+from graphkernel.runtime.onnxruntime.region_step import RegionStep
+from graphkernel.runtime.plan.known_numbers import known_numbers, told_symbols
+from graphkernel.runtime.plan.placement import NUMPY, Placement, in_regions, placements
+from graphkernel.runtime.steps.host import HostLibrary
+from graphkernel.runtime.steps.steps import Kernel, KernelStep, Step, ViewStep
+from kernelgen.tensor.definitions import Place, definitions, needed
+from kernelgen.tensor.graph import Graph, Node, Value
+
+
+@dataclass(frozen=True, eq=False)
+class CompiledKernel:
+    """A kernel as the planner needs it.
+
+    ``updates`` are the positions of operands that it writes in place, ``untold`` the symbols that it must be told.
+    """
+
+    call: Kernel
+    updates: tuple[int, ...] = ()
+    untold: tuple[str, ...] = ()
+
+
+@dataclass(eq=False)
+class StepMaker:
+    """Makes the steps of a graph; ``declined`` are the operators that the library turned out not to run, and why."""
+
+    graph: Graph
+    kernels: Mapping[Node, CompiledKernel]
+    library: HostLibrary
+    slots: Mapping[Value, int]
+    declined: dict[Node, str] = field(default_factory=dict[Node, str])
+    refused: Mapping[Node, str] = field(default_factory=dict[Node, str])
+    is_stale: bool = False
+    numbers: frozenset[Node] = field(init=False)
+    told: frozenset[str] = field(init=False)
+    places: Mapping[str, Place] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.numbers = known_numbers(self.graph)
+        self.told = told_symbols(self.graph)
+        self.places = definitions(self.graph)
+
+    def steps(self) -> list[Step]:
+        """The steps in order. They are stale when a region was declined meanwhile: the next ones leave out why."""
+        known = len(self.declined)
+        hands = placements(self.graph, self.numbers, self.library, self.declined, self.places)
+        self.refused = {node: hand.why for node, hand in hands.items() if hand.who == NUMPY}
+        found: list[Step] = []
+        for members in in_regions(self.graph, hands):
+            found.extend(self._steps_of(members, hands[members[0]], len(found)))
+        self.is_stale = len(self.declined) > known
+        return found
+
+    def _steps_of(self, members: tuple[Node, ...], hand: Placement, number: int) -> Iterator[Step]:
+        first = members[0]
+        if first.body is not None:
+            yield _kernel_step(first, self.kernels[first], self.slots)
+        elif not hand.in_region:
+            yield _plain_step(first, self.library, self.slots)
+        else:
+            try:
+                yield self._region(f"region_{number}", members)
+            except RuntimeFailure as failure:
+                self.declined.update(self._declined_alone(members) or dict.fromkeys(members, str(failure)))
+
+    def _region(self, name: str, members: tuple[Node, ...]) -> Step:
+        step = self.library.region(name, members, self.slots, _leaving(self.graph, members, self.places))
+        return _allocating(step, self.told) if isinstance(step, RegionStep) else step
+
+    def _declined_alone(self, members: tuple[Node, ...]) -> dict[Node, str]:
+        """The operators of a region that the library does not even run alone."""
+        found: dict[Node, str] = {}
+        for node in members:
+            try:
+                self._region(node.name, (node,))
+            except RuntimeFailure as failure:
+                found[node] = str(failure)
+        return found
+
+
+def _kernel_step(node: Node, kernel: CompiledKernel, slots: Mapping[Value, int]) -> KernelStep:
+    inputs, outputs = tuple(slots[arg] for arg in node.args), tuple(slots[value] for value in node.outs)
+    aliases = node.body.aliases if node.body is not None else ()
+    stored = tuple((outputs[alias.output], alias.input) for alias in aliases)
+    return KernelStep(node.name, kernel.call, inputs, outputs, frozenset(kernel.updates), stored, kernel.untold)
+
+
+def _plain_step(node: Node, library: HostLibrary, slots: Mapping[Value, int]) -> Step:
+    if not is_view(node):
+        return library.single(node, slots)
+    return ViewStep(node.name, (slots[node.args[0]],), (slots[node.out],), node.out.type.shape)
+
+
+def _allocating(step: RegionStep, told: frozenset[str]) -> RegionStep:
+    """The region, whose library allocates the results with extents that the inputs do not tell, and what is no number."""
+    results = zip(step.outputs, step.output_types, strict=True)
+    unsized = frozenset(slot for slot, type_ in results if type_.dtype.is_opaque or not told.issuperset(type_.symbols))
+    return step._replace(unsized=unsized) if unsized else step
+
+
+def _leaving(graph: Graph, members: Sequence[Node], places: Mapping[str, Place]) -> tuple[Value, ...]:
+    """The results that are needed outside of the region, if only for their extents."""
+    inside, outputs = set(members), set(graph.outputs)
+    read = {arg for node in members for user in graph.users[node] if user not in inside for arg in user.args}
+    if places:
+        read |= {value for node in graph.operators if node not in inside for value in needed(node, places)}
+    return tuple(value for node in members for value in node.outs if value in read or value in outputs)
