@@ -19,6 +19,10 @@ L = TypeVar("L")
 R = TypeVar("R")
 
 
+class SizeDependentError(ValueError):
+    """The cut is sound for some sizes of a symbol, or takes another number of elements at each: no shape tells it."""
+
+
 @dataclass(frozen=True)
 class Cut:
     """Result dim ``j`` reads element ``start + step * j`` of the operand's dim ``axis``, for j in 0..count.
@@ -36,8 +40,8 @@ class Cut:
 def cuts(op: OpDesc) -> tuple[Cut, ...]:
     """The cuts of a slicing operator, dims of the result (and dropped ones) in order.
 
-    Raises ValueError for a stride of 0, an element outside of a dropped dim, entries for dims that the operand lacks, and
-    bounds of a symbolic dim that depend on its size.
+    Raises ValueError for a stride of 0, an element outside of a dropped dim, and entries for dims that the operand lacks,
+    and SizeDependentError for bounds of a symbolic dim that depend on its size.
     """
     if op.name == STRIDED_SLICE.name:
         return tuple(_strided(op))
@@ -105,7 +109,9 @@ def _element(axis: int, extent: Dim, at: Dim) -> Cut:
     if isinstance(extent, int) and not -extent <= position < extent:
         raise ValueError(f"there is no element {position} in a dim of extent {extent}")
     if isinstance(extent, Sym) and not -least_extent(extent) <= position < least_extent(extent):
-        raise ValueError(f"whether there is an element {position} in a dim of extent {extent} depends on its size")
+        raise SizeDependentError(
+            f"whether there is an element {position} in a dim of extent {extent} depends on its size"
+        )
     return Cut(axis, position if position >= 0 else extent + position, dropped=True)
 
 
@@ -127,7 +133,7 @@ def _from_the_end(bound: Dim | None, extent: Dim) -> int | None:
     left_out = bound - extent
     if isinstance(left_out, int) and left_out < 0:
         return left_out
-    raise ValueError(f"the bound {bound} of a dim of extent {extent} depends on its size")
+    raise SizeDependentError(f"the bound {bound} of a dim of extent {extent} depends on its size")
 
 
 def _symbolic(axis: int, extent: Sym, begin: int | None, end: int | None, step: int) -> Cut:
@@ -143,7 +149,7 @@ def _symbolic(axis: int, extent: Sym, begin: int | None, end: int | None, step: 
     left_out = first - (end or 0)
     if step == 1 and first >= 0 and (end is None or end < 0) and left_out <= least:
         return Cut(axis, first, 1, extent - left_out)
-    raise ValueError(f"the cut {begin}:{end}:{step} of a dim of extent {extent} depends on its size")
+    raise SizeDependentError(f"the cut {begin}:{end}:{step} of a dim of extent {extent} depends on its size")
 
 
 def _zipped(left: Sequence[L], right: Sequence[R]) -> list[tuple[L, R]]:

@@ -9,8 +9,9 @@ from kernel_examples import Writer, constant, tensor
 from kernelgen.composite.check import check
 from kernelgen.composite.description import KernelDesc, OpDesc, ParallelFusion
 from kernelgen.driver import compile
-from kernelgen.errors import DescError
+from kernelgen.errors import DescError, UnsupportedError
 from kernelgen.tensor.attrs import Attrs
+from kernelgen.tensor.dims import sym
 from kernelgen.tensor.dtypes import BOOL, FLOAT16, INT32
 
 SOUND = [
@@ -136,3 +137,13 @@ def test_groups_that_name_nothing():
     rejected(replace(desc, buffer_stitch=(("t0",), ("nobody",))), "$.buffer_stitch.stitch_op[1][0]", "nobody")
     fusion = ParallelFusion("block_fusion", (("nobody",),), (1,))
     rejected(replace(desc, parallel_fusion=fusion), "$.parallel_fusion.sub_graph[0][0]", "nobody")
+
+
+def test_a_cut_that_depends_on_a_size_is_refused_with_a_code_and_is_not_malformed():
+    x, y = tensor("x", sym("N")), tensor("y", sym("M"))
+    cut = OpDesc("StridedSlice", (x,), (y,), Attrs.of({"begin": (0,), "end": (sym("M"),), "strides": (1,)}))
+    desc = KernelDesc("k", (x,), (y,), (cut,))
+    assert check(desc) is desc
+    with pytest.raises(UnsupportedError, match="depends on its size") as caught:
+        compile(desc)
+    assert caught.value.code == "unsupported-attr"
