@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from kernelgen.nest.index import map_values, values
 from kernelgen.nest.nodes import (
     Accumulate,
+    Alloc,
     Block,
     Buffer,
     Call,
@@ -23,6 +25,8 @@ from kernelgen.nest.nodes import (
     Statement,
     Store,
 )
+
+S = TypeVar("S", bound=Statement)
 
 
 def statements(root: Statement) -> Iterator[Statement]:
@@ -55,12 +59,19 @@ def loads(expr: Expr) -> Iterator[Load]:
         yield from loads_in((expr.index,))
 
 
+def subexpressions(expr: Expr) -> Iterator[Expr]:
+    """The expression and all in it, outer ones first; not those in indices."""
+    waiting = [expr]
+    while waiting:
+        each = waiting.pop()
+        yield each
+        if isinstance(each, Call):
+            waiting.extend(reversed(each.args))
+
+
 def calls(expr: Expr) -> Iterator[Call]:
     """All calls in an expression, outer ones first; not those in indices."""
-    if isinstance(expr, Call):
-        yield expr
-        for arg in expr.args:
-            yield from calls(arg)
+    return (each for each in subexpressions(expr) if isinstance(each, Call))
 
 
 def calls_of(statement: Statement) -> Iterator[Call]:
@@ -114,6 +125,32 @@ def accesses_by_buffer(root: Statement) -> dict[str, list[tuple[Statement, tuple
     return found
 
 
+Place = tuple[Buffer, tuple[Index, ...]]
+"""An element: a buffer, and the index of an access."""
+
+Redirect = Callable[[Buffer, tuple[Index, ...]], Place | None]
+"""Where an element is now; None where it is."""
+
+
+def redirect(root: Block, loaded: Redirect, written: Redirect) -> Block:
+    """The block with its loads, and its stores and accumulations, led to other elements.
+
+    Loads in indices are led first: ``loaded`` and ``written`` are asked with indices that are as they stay.
+    """
+
+    def load(expr: Expr) -> Expr:
+        place = loaded(expr.buffer, expr.index) if isinstance(expr, Load) else None
+        return Load(*place) if place else expr
+
+    def write(part: Statement) -> Statement:
+        if not isinstance(part, Store | Accumulate):
+            return part
+        place = written(part.buffer, part.index)
+        return replace(part, buffer=place[0], index=place[1]) if place else part
+
+    return map_statements(map_expressions(root, load), write)
+
+
 @dataclass(frozen=True)
 class Moved:
     """Where the elements of a buffer are now: in this one, addressed by ``lead`` and these dims of the index."""
@@ -127,30 +164,34 @@ class Moved:
         return (*self.lead, *(index[dim] for dim in self.dims))
 
 
-def map_accesses(root: Block, name: str, buffer: Buffer, dims: Sequence[int]) -> Block:
-    """The block with every access of a buffer led to another one, at the given dims of its index."""
-    return move(root, {name: Moved(buffer, tuple(dims))})
-
-
 def move(root: Block, moved: Mapping[str, Moved]) -> Block:
-    """The block with every access of these buffers, by name, led to where their elements are now."""
+    """The block with every access and allocation of these buffers, by name, led to where their elements are now."""
 
-    def load(expr: Expr) -> Expr:
-        place = moved.get(expr.buffer.name) if isinstance(expr, Load) else None
-        return Load(place.buffer, place.at(expr.index)) if isinstance(expr, Load) and place else expr
+    def place(buffer: Buffer, index: tuple[Index, ...]) -> Place | None:
+        found = moved.get(buffer.name)
+        return (found.buffer, found.at(index)) if found else None
 
-    def write(block: Block) -> Block:
-        return Block(tuple(_moved(part, moved) for part in block.statements))
+    def made(part: Statement) -> Statement:
+        found = moved.get(part.buffer.name) if isinstance(part, Alloc) else None
+        return Alloc(found.buffer) if found else part
 
-    mapped = map_expressions(root, load)
-    return map_blocks(mapped, write) if isinstance(mapped, Block) else root
+    return map_statements(redirect(root, place, place), made)
 
 
-def _moved(part: Statement, moved: Mapping[str, Moved]) -> Statement:
-    place = moved.get(part.buffer.name) if isinstance(part, Store | Accumulate) else None
-    if isinstance(part, Store | Accumulate) and place:
-        return replace(part, buffer=place.buffer, index=place.at(part.index))
-    return part
+def replace_buffers(root: Block, buffers: Mapping[str, Buffer]) -> Block:
+    """The block with other buffers of the same shape in place of these, by name."""
+    return move(root, {name: Moved(buffer, tuple(range(len(buffer.shape)))) for name, buffer in buffers.items()})
+
+
+def nested(loops: Sequence[For], body: Block) -> Block:
+    """The loops in each other, the innermost around ``body``; what stands before the next loop in one of them stays.
+
+    Without loops it is the body itself.
+    """
+    for place, loop in reversed(tuple(enumerate(loops))):
+        before = loop.body.statements[:-1] if place < len(loops) - 1 else ()
+        body = Block((replace(loop, body=Block((*before, *body.statements))),))
+    return body
 
 
 def map_blocks(root: Block, edit: Callable[[Block], Block]) -> Block:
@@ -166,14 +207,23 @@ def map_blocks(root: Block, edit: Callable[[Block], Block]) -> Block:
     return edit(Block(tuple(parts)))
 
 
-def map_expressions(root: Statement, edit: Callable[[Expr], Expr]) -> Statement:
-    """Rewrites every expression bottom-up."""
+def map_statements(root: Block, edit: Callable[[Statement], Statement]) -> Block:
+    """Rewrites every statement that holds no others, in place."""
+
+    def block(inner: Block) -> Block:
+        parts = (part if isinstance(part, For | If | Grid | Block) else edit(part) for part in inner.statements)
+        return Block(tuple(parts))
+
+    return map_blocks(root, block)
+
+
+def map_expressions(root: S, edit: Callable[[Expr], Expr]) -> S:
+    """Rewrites every expression bottom-up; a statement stays one of its class."""
     match root:
         case Block(parts):
-            return Block(tuple(map_expressions(part, edit) for part in parts))
+            return replace(root, statements=tuple(map_expressions(part, edit) for part in parts))
         case For() | If() | Grid():
-            body = map_expressions(root.body, edit)
-            return replace(root, body=body) if isinstance(body, Block) else root
+            return replace(root, body=map_expressions(root.body, edit))
         case Let(_, value):
             return replace(root, value=map_expression(value, edit))
         case Store() | Accumulate():

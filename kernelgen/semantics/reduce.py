@@ -10,11 +10,11 @@ import numpy as np
 from kernelgen.composite.description import OpDesc
 from kernelgen.composite.scalar_rules import REDUCTIONS
 from kernelgen.composite.shape_rules import normal_axis, reduced_axes
+from kernelgen.nest.neutral import neutral_element
 from kernelgen.semantics.algebra import Array, ArrayAlgebra
 from kernelgen.tensor.dtypes import Category, DType, dtype
 from kernelgen.tensor.operators.reduce import ARGMAX
 from kernelgen.tensor.operators.scan import CUM_SUM
-from kernelgen.transforms.common.initialize_reductions import neutral_element
 
 UFUNCS: dict[str, np.ufunc] = {
     "add": np.add, "mul": np.multiply, "maximum": np.maximum, "minimum": np.minimum,

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from kernelgen.nest.index import from_dim
+from kernelgen.nest.neutral import neutral_element
 from kernelgen.nest.nodes import (
     Accumulate,
     Alloc,
@@ -31,7 +32,6 @@ from kernelgen.nest.verify import verify
 from kernelgen.targets.cpu import TARGET
 from kernelgen.tensor.dims import Dim
 from kernelgen.tensor.dtypes import BOOL, FLOAT32, DType, dtype
-from kernelgen.transforms.common.initialize_reductions import neutral_element
 
 I, J = Var("i"), Var("j")  # noqa: E741  # the loops of these nests
 ZERO = Num(0)

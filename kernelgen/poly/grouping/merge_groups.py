@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from kernelgen.nest import index as ix
+from kernelgen.nest.cost import arithmetic_cost
 from kernelgen.nest.nodes import (
     Accumulate,
     Buffer,
@@ -33,7 +34,6 @@ from kernelgen.nest.nodes import (
     Store,
     Var,
 )
-from kernelgen.nest.scalars import SCALARS
 from kernelgen.nest.walk import loads
 from kernelgen.plan import USUAL_PARTIALS, Partials
 from kernelgen.poly.grouping.fusion_groups import box, effect, is_identity, partition, producers_of
@@ -72,16 +72,10 @@ def _recompute_costs(statements: Sequence[Statement]) -> Mapping[str, float]:
         sources = list(loads(part.value))
         if any(load.buffer.space is Space.INOUT for load in sources):
             continue  # the buffer may have been overwritten when the consumer runs
-        cost = _cost(part.value) + sum(costs.get(load.buffer.name, 0.0) for load in sources)
+        cost = arithmetic_cost(part.value) + sum(costs.get(load.buffer.name, 0.0) for load in sources)
         if cost <= RECOMPUTE_LIMIT:
             costs[part.buffer.name] = cost
     return costs
-
-
-def _cost(expr: Expr) -> float:
-    if isinstance(expr, Call):
-        return SCALARS[expr.function].cost + sum(map(_cost, expr.args))
-    return 0.0
 
 
 def _has_more_points(left: tuple[Dim, ...], right: tuple[Dim, ...]) -> bool:

@@ -25,14 +25,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
-from kernelgen.nest.nodes import Accumulate, Buffer, Call, Expr, Index, Load, Space, Store, Var
-from kernelgen.nest.scalars import SCALARS
+from kernelgen.nest.cost import arithmetic_cost
+from kernelgen.nest.neutral import neutral_element
+from kernelgen.nest.nodes import Accumulate, Buffer, Index, Load, Space, Store, Var
 from kernelgen.plan import Partials
 from kernelgen.poly.model.equal_axes import AxisClasses, Place, axis_classes
 from kernelgen.poly.model.product_recognition import is_product
 from kernelgen.poly.model.scop import Blocks, BodyStatement, Iterator, Scop, Statement
 from kernelgen.tensor.dims import Dim, Sym, product
-from kernelgen.transforms.common.initialize_reductions import neutral_element
 
 SUM_COST = 0.03  # nanoseconds of a load or an accumulation in a vector loop
 
@@ -163,12 +163,8 @@ def _best_cut_of(statements: Sequence[Statement], partials: Partials) -> Cut | N
     if not extents or 0 in extents:
         return None
     targets = tuple(Target(_kept(s, a.index), product(a.buffer.shape)) for s in statements for a in s.accumulations)
-    cost = sum(SUM_COST + _cost(part.value) for s in statements for part in s.body)
+    cost = sum(SUM_COST + arithmetic_cost(part.value) for s in statements for part in s.body)
     return best_cut(Reduction(extents, targets, cost), partials)
-
-
-def _cost(expr: Expr) -> float:
-    return SCALARS[expr.function].cost + sum(map(_cost, expr.args)) if isinstance(expr, Call) else 0.0
 
 
 def _kept(statement: Statement, index: tuple[Index, ...]) -> frozenset[int]:

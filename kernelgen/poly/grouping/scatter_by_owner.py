@@ -16,10 +16,10 @@ from dataclasses import replace
 from math import prod
 
 from kernelgen.nest import index as ix
+from kernelgen.nest.neutral import neutral_element
 from kernelgen.nest.nodes import Accumulate, Call, Expr, IndexValue, Let, ValueIndex, Var
 from kernelgen.poly.model.scop import Iterator, Scop, Statement
 from kernelgen.tensor.dtypes import BOOL, INT64
-from kernelgen.transforms.common.initialize_reductions import neutral_element
 
 MOST_RESULTS = 1 << 18
 """More results than this look at too many terms of others."""

@@ -14,6 +14,7 @@ from kernelgen.composite.description import KernelDesc, TensorDesc
 from kernelgen.errors import UnsupportedError
 from kernelgen.nest import index as ix
 from kernelgen.nest.index import variables
+from kernelgen.nest.neutral import neutral_element
 from kernelgen.nest.nodes import (
     Accumulate,
     Buffer,
@@ -31,7 +32,6 @@ from kernelgen.poly.model.factored_axes import TensorAxes
 from kernelgen.poly.model.scop import Scop, Statement
 from kernelgen.tensor.dims import Dim
 from kernelgen.tensor.dtypes import BFLOAT16, FLOAT16, FLOAT32, INT32, INT64, DType
-from kernelgen.transforms.common.initialize_reductions import neutral_element
 
 ALGEBRA = vocabulary.ExprAlgebra()
 

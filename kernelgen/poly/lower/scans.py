@@ -6,6 +6,7 @@ from kernelgen.composite.axes import normal_axis
 from kernelgen.composite.description import OpDesc
 from kernelgen.composite.vocabulary import by_name
 from kernelgen.nest import index as ix
+from kernelgen.nest.neutral import neutral_element
 from kernelgen.nest.nodes import Accumulate, Load, Num, Store
 from kernelgen.poly.lower.builder import ALGEBRA, Builder, wide_type
 from kernelgen.poly.lower.lowering import Lowering
@@ -13,7 +14,6 @@ from kernelgen.poly.lower.points import Place
 from kernelgen.poly.model.factored_axes import TensorAxes
 from kernelgen.poly.model.scop import BodyStatement, Statement
 from kernelgen.tensor.operators.scan import CUM_PROD, CUM_SUM
-from kernelgen.transforms.common.initialize_reductions import neutral_element
 
 FUNCTIONS = by_name({CUM_SUM: "add", CUM_PROD: "mul"})
 

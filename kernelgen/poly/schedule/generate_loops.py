@@ -14,29 +14,22 @@ import islpy as isl
 from kernelgen.errors import NestError
 from kernelgen.nest import index as ix
 from kernelgen.nest.nodes import (
-    Accumulate,
     Block,
-    Call,
     Compare,
-    Expr,
     For,
     If,
     Index,
     IndexOp,
-    IndexValue,
-    Let,
-    Load,
     LoopKind,
     Nest,
     Num,
-    Ref,
-    Store,
     Var,
 )
 from kernelgen.nest.nodes import Statement as NestStatement
+from kernelgen.nest.substitute import renamed, substituted
 from kernelgen.nest.walk import vector_loop_of
 from kernelgen.poly.model.relations import Relations
-from kernelgen.poly.model.scop import BodyStatement, Scop
+from kernelgen.poly.model.scop import Scop
 from kernelgen.poly.schedule.marks import is_mark, mark_and_variable, with_variable
 from kernelgen.poly.schedule.tree import edit_nodes
 
@@ -116,7 +109,7 @@ class _Reader:
         lower = self.expression(node.for_get_init())
         body = _as_block(self.node(node.for_get_body(), LoopKind.SERIAL))
         if node.for_is_degenerate():
-            return _replace_variable(body, name, lower)
+            return substituted(body, {name: lower})  # a loop that runs once is its body at that value
         condition = node.for_get_cond()
         upper = self.expression(condition.get_op_arg(1))
         if condition.get_op_type() == _OP.le:
@@ -164,58 +157,7 @@ class _Reader:
         copy = self.copies.get(name, 0)
         self.copies[name] = copy + 1
         suffix = f"_{copy}" if copy else ""
-        return Block(tuple(_at(part, at, suffix) for part in statement.body))
-
-
-def _at(part: BodyStatement, values: Mapping[str, Index], suffix: str) -> BodyStatement:
-    value = _expr_at(part.value, values, suffix)
-    if isinstance(part, Let):
-        return Let(part.name + suffix, value)
-    return replace(part, index=_index_at(part.index, values, suffix), value=value)
-
-
-def _index_at(index: tuple[Index, ...], values: Mapping[str, Index], suffix: str) -> tuple[Index, ...]:
-    moved = (ix.substitute(i, values) for i in index)
-    return tuple(ix.map_values(i, lambda value: _expr_at(value, {}, suffix)) for i in moved)
-
-
-def _expr_at(expr: Expr, values: Mapping[str, Index], suffix: str) -> Expr:
-    match expr:
-        case Load(buffer, index):
-            return Load(buffer, _index_at(index, values, suffix))
-        case Call(function, args, dtype):
-            return Call(function, tuple(_expr_at(arg, values, suffix) for arg in args), dtype)
-        case Ref(name, dtype):
-            return Ref(name + suffix, dtype)
-        case IndexValue(index, dtype):
-            return IndexValue(ix.substitute(index, values), dtype)
-        case _:
-            return expr
-
-
-def _replace_variable(body: Block, name: str, value: Index) -> Block:
-    """A loop that runs once is its body at that value."""
-    return Block(tuple(_statement_at(s, {name: value}) for s in body.statements))
-
-
-def _statement_at(statement: NestStatement, values: Mapping[str, Index]) -> NestStatement:
-    match statement:
-        case For(var, lower, upper, body):
-            inner = {k: v for k, v in values.items() if k != var}
-            block = Block(tuple(_statement_at(s, inner) for s in body.statements))
-            bounds = {"lower": ix.substitute(lower, values), "upper": ix.substitute(upper, values)}
-            return replace(statement, **bounds, body=block)
-        case If(conditions, body):
-            changed = tuple(
-                Compare(c.op, ix.substitute(c.left, values), ix.substitute(c.right, values)) for c in conditions
-            )
-            return If(changed, Block(tuple(_statement_at(s, values) for s in body.statements)))
-        case Block(statements):
-            return Block(tuple(_statement_at(s, values) for s in statements))
-        case Let() | Store() | Accumulate():
-            return _at(statement, values, "")
-        case _:
-            return statement
+        return renamed(substituted(Block(statement.body), at), suffix)
 
 
 def _distributed(upper: Index) -> Index:

@@ -33,6 +33,7 @@ from kernelgen.nest.nodes import (
     Store,
     Var,
 )
+from kernelgen.nest.substitute import written_out
 from kernelgen.nest.walk import loads, map_blocks, map_expression, statements
 from kernelgen.tensor.dims import Dim
 from kernelgen.tensor.dtypes import BFLOAT16, FLOAT16, FLOAT32
@@ -89,7 +90,7 @@ def _bound(part: Statement) -> dict[str, Expr]:
 
 def _computed_half(expr: Expr, bound: Mapping[str, Expr], axes: Mapping[str, Index]) -> _Factor | bool:
     """A factor that is to be taken out; True where it is a load already, False where it is no factor of half precision."""
-    expr = _written_out(expr, bound)
+    expr = written_out(expr, bound)
     if not isinstance(expr, Call) or (expr.function, expr.dtype) != ("cast", FLOAT32):
         return False
     value = expr.args[0]
@@ -105,13 +106,6 @@ def _computed_half(expr: Expr, bound: Mapping[str, Expr], axes: Mapping[str, Ind
     plain = names is not None and len(names) == len(load.index) > 1
     covered = plain and [axes[name] for name in names or ()] == [from_dim(dim) for dim in load.buffer.shape]
     return _Factor(value, load) if covered else False
-
-
-def _written_out(expr: Expr, bound: Mapping[str, Expr]) -> Expr:
-    def value(each: Expr) -> Expr:
-        return _written_out(bound[each.name], bound) if isinstance(each, Ref) and each.name in bound else each
-
-    return map_expression(expr, value)
 
 
 def _array(factor: _Factor, taken: set[str]) -> Buffer:
@@ -145,7 +139,7 @@ def _taken_out(part: Statement, factor: _Factor, buffer: Buffer) -> Statement:
     load = Load(buffer, factor.load.index)
 
     def taken(expr: Expr) -> Expr:
-        return load if _written_out(expr, bound) == factor.value else expr
+        return load if written_out(expr, bound) == factor.value else expr
 
     def edited(one: Statement) -> Statement:
         return replace(one, value=map_expression(one.value, taken)) if isinstance(one, Accumulate) else one

@@ -20,47 +20,22 @@ store must stay in the buffer, which the ranges of the loops have to show.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import replace
 
 from kernelgen.errors import NestError
 from kernelgen.nest.index import variables
-from kernelgen.nest.nodes import Accumulate, Block, Compare, For, If, Index, Literal, Nest, Statement, Store
+from kernelgen.nest.neutral import neutral_element
+from kernelgen.nest.nodes import Accumulate, Block, Compare, For, If, Index, Nest, Statement, Store
 from kernelgen.nest.ranges import Range, range_of
 from kernelgen.nest.walk import loads_of, statements
 from kernelgen.tensor.dims import Sym
-from kernelgen.tensor.dtypes import DType
 
 
 def initialize(nest: Nest) -> Nest:
     """The nest with all accumulators initialised."""
     started = frozenset(s.buffer.name for s in statements(nest.body) if isinstance(s, Store))
     return replace(nest, body=_block(nest.body, (), started))
-
-
-def neutral_element(function: str, dtype: DType) -> Literal:
-    """The value that changes nothing: 0, 1, the lowest or the greatest value of the dtype."""
-    match function:
-        case "add" | "logical_or":
-            return Literal(False if dtype.name == "bool" else 0.0 if dtype.is_float else 0, dtype)
-        case "mul" | "logical_and":
-            return Literal(True if dtype.name == "bool" else 1.0 if dtype.is_float else 1, dtype)
-        case "maximum" | "minimum":
-            return Literal(_extreme(dtype, lowest=function == "maximum"), dtype)
-        case _:
-            raise NestError(f"{function!r} has no neutral element")
-
-
-def _extreme(dtype: DType, lowest: bool) -> bool | int | float:
-    if dtype.is_float:
-        return -math.inf if lowest else math.inf
-    if dtype.name == "bool":
-        return not lowest
-    signed = dtype.category.value == "int"
-    if lowest:
-        return -(2 ** (dtype.bits - 1)) if signed else 0
-    return 2 ** (dtype.bits - 1) - 1 if signed else 2**dtype.bits - 1
 
 
 def _block(block: Block, around: tuple[For, ...], running: frozenset[str]) -> Block:

@@ -36,18 +36,17 @@ from kernelgen.nest.nodes import (
     IndexBinary,
     IndexOp,
     IndexValue,
-    Let,
     Literal,
     Load,
     LoopKind,
     Nest,
     Num,
-    Ref,
     Statement,
     Store,
 )
 from kernelgen.nest.ranges import Range, range_of
-from kernelgen.nest.walk import accesses_of, calls_of, map_blocks, map_expressions, statements
+from kernelgen.nest.substitute import renamed
+from kernelgen.nest.walk import accesses_of, calls_of, map_expressions, statements
 from kernelgen.tensor.dtypes import BOOL
 
 MOST_CUTS = 4
@@ -104,7 +103,7 @@ def _pieces(loop: For, known: Ranges) -> list[For]:
 
 
 def _piece(loop: For, low: int, high: int, number: int) -> For:
-    body = _renamed(loop.body, f"_{loop.var}_{number}") if number else loop.body
+    body = renamed(loop.body, f"_{loop.var}_{number}") if number else loop.body
     return replace(loop, lower=Num(low), upper=Num(high), body=body)
 
 
@@ -189,21 +188,6 @@ def unclamped(index: Index) -> Index:
 
 
 # ---------------------------------------------------------------- one piece
-
-
-def _renamed(body: Block, suffix: str) -> Block:
-    """The body with a suffix at the names of its bindings."""
-    names = frozenset(part.name for part in statements(body) if isinstance(part, Let))
-
-    def named(expr: Expr) -> Expr:
-        return replace(expr, name=expr.name + suffix) if isinstance(expr, Ref) and expr.name in names else expr
-
-    def bound(block: Block) -> Block:
-        parts = (replace(part, name=part.name + suffix) if isinstance(part, Let) else part for part in block.statements)
-        return Block(tuple(parts))
-
-    mapped = map_expressions(body, named)
-    return map_blocks(mapped, bound) if isinstance(mapped, Block) else body
 
 
 def _statement(part: Statement, known: Ranges) -> Statement:

@@ -13,27 +13,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from kernelgen.nest.index import add, binary, map_values, multiply
+from kernelgen.nest.index import add, binary, multiply
 from kernelgen.nest.nodes import (
-    Accumulate,
     Block,
-    Compare,
-    Expr,
     For,
-    If,
     Index,
     IndexBinary,
     IndexOp,
-    IndexValue,
-    Let,
-    Load,
     LoopKind,
     Num,
     Statement,
-    Store,
     Var,
 )
-from kernelgen.nest.walk import accesses_of, map_blocks, map_expression, statements
+from kernelgen.nest.substitute import map_indices
+from kernelgen.nest.walk import accesses_of, map_blocks, statements
 
 
 def split(body: Block) -> Block:
@@ -51,8 +44,8 @@ def _part(part: Statement) -> Statement:
     size, count = sizes.pop(), part.upper.value
     if count % size or count <= size:
         return part
-    body = _placed(part.body, part.var, size)
-    inner = replace(part, upper=Num(size), body=body if isinstance(body, Block) else part.body)
+    body = map_indices(part.body, lambda index: _moved(index, part.var, size))
+    inner = replace(part, upper=Num(size), body=body)
     return For(_block_of(part.var), Num(0), Num(count // size), Block((inner,)))
 
 
@@ -67,40 +60,6 @@ def _sizes(index: Index, variable: str) -> Iterator[int]:
             yield index.right.value
         yield from _sizes(index.left, variable)
         yield from _sizes(index.right, variable)
-
-
-def _placed(part: Statement, variable: str, size: int) -> Statement:
-    """A statement with the variable counted from the block's start."""
-
-    def edit(expr: Expr) -> Expr:
-        match expr:
-            case Load(buffer, index):
-                return Load(buffer, tuple(_moved(at, variable, size) for at in index))
-            case IndexValue(index, dtype):
-                return IndexValue(_moved(index, variable, size), dtype)
-            case _:
-                return expr
-
-    def place(index: Index) -> Index:
-        return _moved(map_values(index, lambda value: map_expression(value, edit)), variable, size)
-
-    match part:
-        case Block(parts):
-            return Block(tuple(_placed(one, variable, size) for one in parts))
-        case For():
-            body = _placed(part.body, variable, size)
-            bounds = {"lower": place(part.lower), "upper": place(part.upper)}
-            return replace(part, body=body if isinstance(body, Block) else part.body, **bounds)
-        case If():
-            body = _placed(part.body, variable, size)
-            conditions = tuple(Compare(one.op, place(one.left), place(one.right)) for one in part.conditions)
-            return If(conditions, body if isinstance(body, Block) else part.body)
-        case Let(name, value):
-            return Let(name, map_expression(value, edit))
-        case Store() | Accumulate():
-            return replace(part, index=tuple(map(place, part.index)), value=map_expression(part.value, edit))
-        case _:
-            return part
 
 
 def _moved(index: Index, variable: str, size: int) -> Index:

@@ -27,6 +27,7 @@ from itertools import count
 from math import prod
 
 from kernelgen.nest import index as ix
+from kernelgen.nest.cost import node_count
 from kernelgen.nest.nodes import (
     Accumulate,
     Alloc,
@@ -47,7 +48,8 @@ from kernelgen.nest.nodes import (
     Store,
     Var,
 )
-from kernelgen.nest.walk import loads, loads_of, map_blocks, map_expression, statements, stored_buffers
+from kernelgen.nest.substitute import written_out
+from kernelgen.nest.walk import loads, loads_of, map_blocks, nested, statements, stored_buffers
 from kernelgen.transforms.cpu.register_blocking import MAX_LENGTH, reduction_of
 
 MAX_PRODUCTS = 4
@@ -142,13 +144,13 @@ class _Product:
             copy = replace(here, body=Block((Store(buffers[part], place, ix.substitute_in(part, at)),)))
             is_turned = any(_lies_along(load, sums[-1].var) for load in loads(part))
             last = replace(sums[-1], kind=LoopKind.INTERLEAVE if is_turned else LoopKind.SERIAL)
-            columns += [Alloc(buffers[part]), _around((*sums[:-1], last), copy)]
+            columns += [Alloc(buffers[part]), *nested((*sums[:-1], last), Block((copy,))).statements]
         strips = [Store(buffers[part], term, part) for part in self.strips]
         if strips:
             lanes = replace(sums[-1], kind=LoopKind.VECTOR, body=Block(tuple(strips)))
-            strips = [*(Alloc(store.buffer) for store in strips), _around(sums[:-1], lanes)]
+            strips = [*(Alloc(store.buffer) for store in strips), *nested(sums[:-1], Block((lanes,))).statements]
         body = Block(tuple(self._terms(buffers, place, at)))
-        rows = Block((*starts, *strips, _around(sums, replace(here, body=body))))
+        rows = Block((*starts, *strips, *nested(sums, Block((replace(here, body=body),))).statements))
         return [*columns, replace(self.rows, body=rows)]
 
     def _terms(
@@ -184,7 +186,7 @@ def _product(rows: For) -> _Product | None:
     if found is None or not _is_rectangle(rows, found) or _is_short(found[:-1]):
         return None
     sums, vector = found[:-1], found[-1]
-    terms = _written_out(vector.body)
+    terms = _closed_terms(vector.body)
     by_data = any(True for term in terms for index in term.index for _ in ix.values(index))
     if not terms or by_data or not _is_apart(rows, terms, body[:-1]):
         return None
@@ -211,16 +213,16 @@ def _is_short(sums: Sequence[For]) -> bool:
     return len(known) == len(lengths) and prod(known) < LEAST_TERMS
 
 
-def _written_out(body: Block) -> tuple[Accumulate, ...]:
+def _closed_terms(body: Block) -> tuple[Accumulate, ...]:
     """The accumulations with bindings replaced by their values; none where a term is large, or data decides a place."""
     values: dict[str, Expr] = {}
     terms: list[Accumulate] = []
     for part in body.statements:
         if not isinstance(part, Let | Accumulate):
             return ()
-        value = map_expression(part.value, lambda each: values.get(each.name, each) if isinstance(each, Ref) else each)
+        value = written_out(part.value, values)
         by_data = any(True for load in loads(value) for i in load.index for _ in ix.values(i))
-        if by_data or _size(value) > MAX_NODES:
+        if by_data or node_count(value) > MAX_NODES:
             return ()
         if isinstance(part, Let):
             values[part.name] = value
@@ -281,17 +283,7 @@ def _lies_along(load: Load, name: str) -> bool:
     return steps[-1:] == [1] and not any(steps[:-1])
 
 
-def _size(expr: Expr) -> int:
-    return 1 + sum(map(_size, expr.args)) if isinstance(expr, Call) else 1
-
-
 def _trips(loop: For) -> int:
     trips = ix.subtract(loop.upper, loop.lower)
     assert isinstance(trips, Num)
     return trips.value
-
-
-def _around(loops: Sequence[For], inner: For) -> For:
-    for loop in reversed(loops):
-        inner = replace(loop, body=Block((inner,)))
-    return inner

@@ -19,6 +19,7 @@ from dataclasses import replace
 from itertools import count
 
 from kernelgen.nest.index import add, substitute, substitute_in, subtract, values, variables
+from kernelgen.nest.neutral import neutral_element
 from kernelgen.nest.nodes import (
     Accumulate,
     Alloc,
@@ -37,8 +38,7 @@ from kernelgen.nest.nodes import (
     Store,
     Var,
 )
-from kernelgen.nest.walk import loads_of, statements
-from kernelgen.transforms.common.initialize_reductions import neutral_element
+from kernelgen.nest.walk import loads_of, nested, statements
 
 MAX_LENGTH = 64
 """Elements of one vector loop's results; more would not fit registers."""
@@ -89,7 +89,7 @@ def _held(loop: For, counter: Iterator[int]) -> list[Statement] | None:
         ends.append(replace(here, body=Block((end,))))
     led = dict(zip(targets, locals_, strict=True))
     body = Block(tuple(_moved(part, led, place, at) for part in vector.body.statements))
-    return [*starts, _around(around[:-1], replace(here, body=body)), *ends]
+    return [*starts, *nested((*around[:-1], here), body).statements, *ends]
 
 
 def reduction_of(loop: For) -> tuple[For, ...] | None:
@@ -139,9 +139,3 @@ def _moved(part: Statement, locals_: dict[Target, Buffer], place: tuple[Index, .
         local = locals_[part.buffer, part.index, part.function]
         return Accumulate(local, place, part.function, substitute_in(part.value, at))
     return replace(part, value=substitute_in(part.value, at)) if isinstance(part, Let) else part
-
-
-def _around(loops: Sequence[For], inner: For) -> For:
-    for loop in reversed(loops):
-        inner = replace(loop, body=Block((*loop.body.statements[:-1], inner)))
-    return inner

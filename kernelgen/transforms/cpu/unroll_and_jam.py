@@ -23,21 +23,18 @@ from kernelgen.nest import index as ix
 from kernelgen.nest.nodes import (
     Accumulate,
     Block,
-    Expr,
     For,
     Index,
-    IndexValue,
     Let,
-    Load,
     LoopKind,
     Nest,
     Num,
-    Ref,
     Space,
     Statement,
     Var,
 )
-from kernelgen.nest.walk import loads_of, map_blocks, map_expression
+from kernelgen.nest.substitute import renamed, substituted
+from kernelgen.nest.walk import loads_of, map_blocks
 
 MANY = 4
 """Held results whose sums fill each other's latencies."""
@@ -104,25 +101,10 @@ def _jammed(rows: For, columns: For, count: int) -> list[Statement]:
         s for number in range(count) for s in _row(columns.body, rows.var, ix.add(Var(rows.var), Num(number)), number)
     ]
     jammed = replace(rows, upper=middle, step=count, body=Block((replace(columns, body=Block(tuple(copies))),)))
-    rest = Block(tuple(_row(columns.body, rows.var, Var(rows.var), count)))
+    rest = renamed(columns.body, f"_row{count}")
     return [jammed, replace(rows, lower=middle, body=Block((replace(columns, body=rest),)))]
 
 
-def _row(body: Block, variable: str, place: Index, number: int) -> list[Statement]:
+def _row(body: Block, variable: str, place: Index, number: int) -> tuple[Statement, ...]:
     """The body at another row, its bindings named anew."""
-    suffix = f"_row{number}" if number else ""
-
-    def moved(expr: Expr) -> Expr:
-        if isinstance(expr, Ref) and expr.name in bound:
-            return replace(expr, name=expr.name + suffix)
-        return ix.substitute_in(expr, {variable: place}) if isinstance(expr, Load | IndexValue) else expr
-
-    bound = {s.name for s in body.statements if isinstance(s, Let)}
-    found: list[Statement] = []
-    for part in body.statements:
-        if isinstance(part, Let):
-            found.append(Let(part.name + suffix, map_expression(part.value, moved)))
-        elif isinstance(part, Accumulate):
-            index = tuple(ix.map_values(each, moved) for each in part.index)
-            found.append(replace(part, index=index, value=map_expression(part.value, moved)))
-    return found
+    return renamed(substituted(body, {variable: place}), f"_row{number}" if number else "").statements

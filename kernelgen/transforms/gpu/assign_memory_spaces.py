@@ -30,7 +30,7 @@ from kernelgen.nest.nodes import (
     Store,
     Var,
 )
-from kernelgen.nest.walk import Moved, loads_of, map_accesses, move, statements
+from kernelgen.nest.walk import Moved, loads_of, move, replace_buffers, statements
 from kernelgen.tensor.dims import product
 from kernelgen.transforms.gpu.delinearise import block_loops
 from kernelgen.transforms.gpu.thread_ownership import Chain, chain_at, is_thread_loop
@@ -124,7 +124,8 @@ def _placed(body: Block) -> Block:
         own = [touch for touch in every if touch.buffer.name == buffer.name]
         alone = not has_threads or buffer.name in inner
         private = alone or _is_uniform(buffer, own) or owned_dims(buffer, own) is not None
-        body = _moved(body, buffer, replace(buffer, space=Space.PRIVATE if private else Space.SHARED))
+        space = Space.PRIVATE if private else Space.SHARED
+        body = replace_buffers(body, {buffer.name: replace(buffer, space=space)})
     return body
 
 
@@ -155,19 +156,3 @@ def owned_dims(buffer: Buffer, own: list[Touch]) -> tuple[int, ...] | None:
 def _bytes(buffer: Buffer) -> int:
     size = product(buffer.shape)
     return size * buffer.dtype.itemsize if isinstance(size, int) else SMALL_BYTES + 1
-
-
-def _moved(body: Block, old: Buffer, new: Buffer) -> Block:
-    """The body with a buffer in its place; its accesses stay."""
-    led = map_accesses(body, old.name, new, range(len(new.shape)))
-    return _allocated(led, new)
-
-
-def _allocated(block: Block, new: Buffer) -> Block:
-    parts: list[Statement] = []
-    for part in block.statements:
-        if isinstance(part, Alloc) and part.buffer.name == new.name:
-            parts.append(Alloc(new))
-        else:
-            parts.append(replace(part, body=_allocated(part.body, new)) if isinstance(part, For | If) else part)
-    return Block(tuple(parts))

@@ -25,6 +25,7 @@ from itertools import count
 from kernelgen.errors import NestError
 from kernelgen.machines.device_features import Abilities
 from kernelgen.nest import index as ix
+from kernelgen.nest.neutral import neutral_element
 from kernelgen.nest.nodes import (
     THREAD_INDICES,
     Accumulate,
@@ -51,7 +52,6 @@ from kernelgen.nest.nodes import (
 )
 from kernelgen.nest.walk import accesses, statements
 from kernelgen.tensor.dtypes import BFLOAT16, FLOAT16, FLOAT32, DType
-from kernelgen.transforms.common.initialize_reductions import neutral_element
 from kernelgen.transforms.gpu.thread_ownership import chain_at, is_thread_loop
 
 FEW = 16

@@ -30,7 +30,6 @@ from kernelgen.nest.nodes import (
     Block,
     Buffer,
     Compare,
-    Expr,
     For,
     Grid,
     Index,
@@ -44,7 +43,8 @@ from kernelgen.nest.nodes import (
     Store,
     Var,
 )
-from kernelgen.nest.walk import Moved, accesses_by_buffer, accesses_of, map_blocks, map_expressions, move, statements
+from kernelgen.nest.substitute import renamed
+from kernelgen.nest.walk import Place, accesses_by_buffer, accesses_of, nested, redirect, replace_buffers, statements
 from kernelgen.tensor.dims import Shape, product
 from kernelgen.transforms.gpu.assign_memory_spaces import UNROLLED
 from kernelgen.transforms.gpu.delinearise import block_loops
@@ -76,7 +76,7 @@ def _forms(grid: Grid, elsewhere: set[str], limit: int) -> list[Grid]:
     known = list(_few(_held(inner, elsewhere, is_known=True)))
     inner, _ = _led(inner, known, Space.LOCAL)
     held = list(_held(inner, elsewhere, is_known=False))
-    long = replace(grid, body=_within(loops, inner))
+    long = replace(grid, body=nested(loops, inner))
     if not held:
         return [long]
     inner, made = _led(inner, held, Space.SHARED)
@@ -84,14 +84,8 @@ def _forms(grid: Grid, elsewhere: set[str], limit: int) -> list[Grid]:
     for buffer in made:
         total = ix.add(total, padded_bytes(buffer))
     fits, exceeds = Compare("<=", total, Num(limit)), Compare("<", Num(limit), total)
-    short = replace(grid, body=_within(loops, inner), when=(fits,))
+    short = replace(grid, body=nested(loops, inner), when=(fits,))
     return [short, replace(_renamed(long), name=f"{grid.name}{LONG}", when=(exceeds,))]
-
-
-def _within(loops: Sequence[For], body: Block) -> Block:
-    for loop in reversed(loops):
-        body = Block((replace(loop, body=body),))
-    return body
 
 
 def _held(inner: Block, elsewhere: set[str], is_known: bool) -> Iterator[_Row]:
@@ -290,10 +284,7 @@ class _Iteration:
             filled = [place for row, place in self.rows.values() if row.fill == point]
             if isinstance(part, Let):
                 parts += [Store(place, self.place, Ref(part.name, part.value.dtype)) for place in filled]
-        body = Block(tuple(parts))
-        for loop in reversed(self.chain.loops):
-            body = Block((replace(loop, body=body),))
-        (found,) = body.statements
+        (found,) = nested(self.chain.loops, Block(tuple(parts))).statements
         assert isinstance(found, For)
         return found
 
@@ -310,43 +301,20 @@ class _Iteration:
     def led(self, part: Statement, point: Point) -> Statement:
         """A statement of the iteration."""
 
-        def load(expr: Expr) -> Expr:
-            found = self.row(expr.buffer, expr.index) if isinstance(expr, Load) else None
-            return Load(found[1], self.place) if found and found[0].fill != point else expr
+        def loaded(buffer: Buffer, index: tuple[Index, ...]) -> Place | None:
+            found = self.row(buffer, index)
+            return (found[1], self.place) if found and found[0].fill != point else None
 
-        def store(inner: Statement) -> Statement:
-            found = self.row(inner.buffer, inner.index) if isinstance(inner, Store) else None
-            if isinstance(inner, Store) and found and found[0].kept != point:
-                return replace(inner, buffer=found[1], index=self.place)
-            return inner
+        def stored(buffer: Buffer, index: tuple[Index, ...]) -> Place | None:
+            found = self.row(buffer, index)
+            return (found[1], self.place) if found and found[0].kept != point else None
 
-        block = map_expressions(Block((part,)), load)
-        assert isinstance(block, Block)
-        (led,) = map_blocks(block, lambda each: Block(tuple(map(store, each.statements)))).statements
+        (led,) = redirect(Block((part,)), loaded, stored).statements
         return led
 
 
 def _renamed(grid: Grid) -> Grid:
     """The grid with names of its own for what it binds and allocates."""
-    names = {part.name for part in statements(grid) if isinstance(part, Let)}
     buffers = [part.buffer for part in statements(grid) if isinstance(part, Alloc)]
-    moved = {
-        buffer.name: Moved(replace(buffer, name=buffer.name + LONG), tuple(range(len(buffer.shape))))
-        for buffer in buffers
-    }
-
-    def reference(expr: Expr) -> Expr:
-        return replace(expr, name=expr.name + LONG) if isinstance(expr, Ref) and expr.name in names else expr
-
-    def made(block: Block) -> Block:
-        return Block(tuple(_made(part, moved) for part in block.statements))
-
-    body = map_expressions(move(grid.body, moved), reference)
-    assert isinstance(body, Block)
-    return replace(grid, body=map_blocks(body, made))
-
-
-def _made(part: Statement, moved: Mapping[str, Moved]) -> Statement:
-    if isinstance(part, Let):
-        return replace(part, name=part.name + LONG)
-    return Alloc(moved[part.buffer.name].buffer) if isinstance(part, Alloc) else part
+    own = {buffer.name: replace(buffer, name=buffer.name + LONG) for buffer in buffers}
+    return replace(grid, body=renamed(replace_buffers(grid.body, own), LONG))

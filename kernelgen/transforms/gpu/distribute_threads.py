@@ -31,12 +31,10 @@ from kernelgen.nest.nodes import (
     Block,
     Buffer,
     Compare,
-    Expr,
     For,
     Grid,
     If,
     Index,
-    Load,
     LoopKind,
     Nest,
     Num,
@@ -46,7 +44,7 @@ from kernelgen.nest.nodes import (
     Sync,
     Var,
 )
-from kernelgen.nest.walk import map_expressions, statements
+from kernelgen.nest.walk import Place, redirect, statements
 from kernelgen.transforms.gpu.assign_memory_spaces import UNROLLED, owned_dims, touches
 from kernelgen.transforms.gpu.barriers import names_a_thread
 from kernelgen.transforms.gpu.delinearise import FIRST, ITEM, block_loops, digits, divides, trips
@@ -276,18 +274,8 @@ def _append_first(parts: list[Statement], part: Statement) -> None:
 def _led(block: Block, shares: dict[str, _Share]) -> Block:
     """The body of a chain with dealt arrays addressed by the turn."""
 
-    def load(expr: Expr) -> Expr:
-        share = shares.get(expr.buffer.name) if isinstance(expr, Load) else None
-        return Load(share.buffer, share.place(expr.index)) if share and isinstance(expr, Load) else expr
+    def place(buffer: Buffer, index: tuple[Index, ...]) -> Place | None:
+        share = shares.get(buffer.name)
+        return (share.buffer, share.place(index)) if share else None
 
-    def store(block: Block) -> Block:
-        parts: list[Statement] = []
-        for part in block.statements:
-            share = shares.get(part.buffer.name) if isinstance(part, Store | Accumulate) else None
-            if share and isinstance(part, Store | Accumulate):
-                part = replace(part, buffer=share.buffer, index=share.place(part.index))
-            parts.append(replace(part, body=store(part.body)) if isinstance(part, For | If) else part)
-        return Block(tuple(parts))
-
-    mapped = map_expressions(block, load)
-    return store(mapped) if isinstance(mapped, Block) else block
+    return redirect(block, place, place)

@@ -37,8 +37,9 @@ from kernelgen.nest.nodes import (
     Store,
     Var,
 )
-from kernelgen.nest.walk import Moved, accesses_by_buffer, move, statements, stored_buffers
-from kernelgen.transforms.common.substitute import substituted_block
+from kernelgen.nest.substitute import substituted
+from kernelgen.nest.walk import Moved, accesses_by_buffer, move, nested, statements, stored_buffers
+from kernelgen.transforms.gpu.delinearise import block_loops
 
 
 def join_tails(nest: Nest) -> Nest:
@@ -57,7 +58,7 @@ def _laid_out(part: Statement, body: Block, buffers: Sequence[Buffer]) -> dict[s
     """Temporaries in squares that one nest alone touches, laid out as its loops run: what follows may then drop them."""
     if not isinstance(part, For):
         return {}
-    (loops, inner), every = _block_loops(part), accesses_by_buffer(body)
+    (loops, inner), every = block_loops(Block((part,))), accesses_by_buffer(body)
     shape = tuple(loop.upper.value for loop in loops if isinstance(loop.upper, Num))
     own, found = accesses_by_buffer(inner), dict[str, Moved]()
     for buffer in buffers:
@@ -69,21 +70,22 @@ def _laid_out(part: Statement, body: Block, buffers: Sequence[Buffer]) -> dict[s
     return found
 
 
-def _joined(first: Statement, second: Statement) -> For | None:
+def _joined(first: Statement, second: Statement) -> Statement | None:
     """Both as one nest; None where they do not fit."""
     if not isinstance(first, For) or not isinstance(second, For):
         return None
-    loops, body = _block_loops(first)
-    others, tail = _block_loops(second)
+    loops, body = block_loops(Block((first,)))
+    others, tail = block_loops(Block((second,)))
     if not _has_sum(body) or not _is_plain(tail):
         return None
     names = _same(loops, others) or _by_place(loops, others, body, tail)
     if names is None:
         return None
-    renamed = substituted_block(tail, names)
+    renamed = substituted(tail, names)
     if not _meet_in_one_iteration(body, renamed, loops):
         return None
-    return _around(loops, Block((*body.statements, *renamed.statements)))
+    (whole,) = nested(loops, Block((*body.statements, *renamed.statements))).statements
+    return whole
 
 
 def _same(loops: Sequence[For], others: Sequence[For]) -> dict[str, Index] | None:
@@ -131,17 +133,6 @@ def _parts(place: tuple[Index, ...], loops: Sequence[For]) -> dict[Index, Index]
     return found if found.keys() == set(place) else None
 
 
-def _block_loops(loop: For) -> tuple[list[For], Block]:
-    loops = [loop] if loop.kind is LoopKind.BLOCK else []
-    body = loop.body
-    while loops and len(body.statements) == 1 and isinstance(part := body.statements[0], For):
-        if part.kind is not LoopKind.BLOCK:
-            break
-        loops.append(part)
-        body = part.body
-    return loops, body
-
-
 def _has_sum(body: Block) -> bool:
     """Whether it is a sum in a thread, perhaps with a tail already."""
     loops = [part for part in statements(body) if isinstance(part, For)]
@@ -173,12 +164,3 @@ def _names_all(place: tuple[Index, ...], loops: Sequence[For]) -> bool:
     """Whether another iteration has another place."""
     plain = {i.name for i in place if isinstance(i, Var)}
     return plain >= {loop.var for loop in loops} or _parts(place, loops) is not None
-
-
-def _around(loops: list[For], body: Block) -> For:
-    found = body
-    for loop in reversed(loops):
-        found = Block((replace(loop, body=found),))
-    (only,) = found.statements
-    assert isinstance(only, For)
-    return only

@@ -36,7 +36,8 @@ from kernelgen.nest.nodes import (
     Store,
     Var,
 )
-from kernelgen.nest.walk import accesses, loads, map_expression, map_expressions, statements, stored_buffers
+from kernelgen.nest.substitute import written_out
+from kernelgen.nest.walk import accesses, calls, loads, map_expressions, statements, stored_buffers, subexpressions
 from kernelgen.transforms.gpu.delinearise import block_loops
 
 CHEAP = frozenset(
@@ -88,29 +89,22 @@ def _head(part: Statement) -> _Head | None:
     whole = all(loop.lower == Num(0) and loop.step == 1 for loop in loops)
     if sorted(names) != sorted(loop.var for loop in loops) or len(names) != len(last.index) or not whole:
         return None
-    values: dict[str, Expr] = {}
-    for binding in before:
-        if not isinstance(binding, Let):
-            return None
-        values[binding.name] = _written_out(binding.value, values)
-    value = _written_out(last.value, values)
-    return _Head(last.buffer.name, names, value) if _is_cheap(value) else None
+    bindings = {binding.name: binding.value for binding in before if isinstance(binding, Let)}
+    value = written_out(last.value, bindings)
+    return _Head(last.buffer.name, names, value) if len(bindings) == len(before) and _may_repeat(value) else None
 
 
-def _written_out(expr: Expr, values: dict[str, Expr]) -> Expr:
-    return map_expression(expr, lambda e: values.get(e.name, e) if isinstance(e, Ref) else e)
+def is_cheap(value: Expr) -> bool:
+    """Whether it calls functions of a few cycles alone."""
+    return all(call.function in CHEAP for call in calls(value))
 
 
-def _is_cheap(value: Expr) -> bool:
+def _may_repeat(value: Expr) -> bool:
+    """Whether every reader may compute it: cheap, of a few loads at known places, and of nothing else."""
     found = list(loads(value))
     by_data = any(True for load in found for place in load.index for _ in ix.values(place))
-    return not by_data and 0 < len(found) <= MAX_LOADS and _has_cheap_functions(value)
-
-
-def _has_cheap_functions(value: Expr) -> bool:
-    if isinstance(value, Call):
-        return value.function in CHEAP and all(map(_has_cheap_functions, value.args))
-    return not isinstance(value, Ref | IndexValue)
+    is_closed = not any(isinstance(each, Ref | IndexValue) for each in subexpressions(value))
+    return not by_data and 0 < len(found) <= MAX_LOADS and is_closed and is_cheap(value)
 
 
 def _reader(head: _Head, place: int, parts: Sequence[Statement]) -> int | None:

@@ -45,9 +45,9 @@ from kernelgen.nest.nodes import (
     Sync,
     Var,
 )
+from kernelgen.nest.substitute import substituted
 from kernelgen.nest.walk import loads_of, statements
 from kernelgen.tensor.dims import product
-from kernelgen.transforms.common.substitute import substituted_block
 from kernelgen.transforms.gpu.reshape_blocks import seated
 
 MOST_SHARED = 32 * 1024
@@ -192,5 +192,5 @@ def _with_block(body: Block, start: Index, name: str) -> Block:
     """The body with the number of its block counted from the part's first one."""
     own = ix.subtract(Var(BLOCK_INDEX), start)
     known = isinstance(start, Num)  # else the printer does not see that the number is never below 0
-    inner = substituted_block(body, {BLOCK_INDEX: Var(name)})
+    inner = substituted(body, {BLOCK_INDEX: Var(name)})
     return Block((Bind(name, own if known else ix.maximum(own, Num(0))), *inner.statements))

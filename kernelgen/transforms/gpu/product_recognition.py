@@ -15,10 +15,11 @@ is written by another result's tail; a reduction may take its terms in any order
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kernelgen.nest import index as ix
+from kernelgen.nest.cost import node_count
 from kernelgen.nest.nodes import (
     Accumulate,
     Alloc,
@@ -39,7 +40,8 @@ from kernelgen.nest.nodes import (
     Statement,
     Store,
 )
-from kernelgen.nest.walk import loads, map_expression, map_expressions, statements
+from kernelgen.nest.substitute import written_out
+from kernelgen.nest.walk import loads, map_expressions, statements
 from kernelgen.transforms.gpu.delinearise import block_loops
 
 MAX_NODES = 32
@@ -95,7 +97,8 @@ def product_of(grid: Grid) -> Product | None:
     if not start or not isinstance(value, Call) or value.function != "mul" or last.function != "add":
         return None
     bindings = [*(part for part in head if isinstance(part, Let)), *bindings]
-    left, right = _written_out(value.args, bindings)
+    bound = {part.name: part.value for part in bindings}
+    left, right = (written_out(factor, bound) for factor in value.args)
     tail = _bound_scalars((*head, *parts[place + 1 :]))
     return _sides(loops, sums, (left, right), Product((), (), (), sums, left, right, total, tail))
 
@@ -137,19 +140,6 @@ def _started(parts: Sequence[Statement], total: Buffer) -> tuple[bool, tuple[Sta
     is_zero = len(starts) == 1 and isinstance(starts[0].value, Literal) and starts[0].value.value == 0
     rest = tuple(part for part in parts if part not in own)
     return is_zero and len(own) == 2 and not any(isinstance(part, Store) for part in rest), rest
-
-
-def _written_out(factors: tuple[Expr, ...], bindings: Sequence[Let]) -> tuple[Expr, Expr]:
-    """The two factors without bindings."""
-    values: dict[str, Expr] = {}
-    for part in bindings:
-        values[part.name] = _without(part.value, values)
-    left, right = factors
-    return _without(left, values), _without(right, values)
-
-
-def _without(expr: Expr, values: Mapping[str, Expr]) -> Expr:
-    return map_expression(expr, lambda e: values.get(e.name, e) if isinstance(e, Ref) else e)
 
 
 def _bound_scalars(parts: Sequence[Statement]) -> tuple[Statement, ...]:
@@ -202,13 +192,9 @@ def _is_simple(expr: Expr) -> bool:
     found = list(loads(expr))
     return (
         len(found) > 0
-        and _size(expr) <= MAX_NODES
+        and node_count(expr) <= MAX_NODES
         and not any(True for load in found for i in load.index for _ in ix.values(i))
     )
-
-
-def _size(expr: Expr) -> int:
-    return 1 + (sum(map(_size, expr.args)) if isinstance(expr, Call) else 0)
 
 
 def is_contiguous(load: Load, variable: str) -> bool:

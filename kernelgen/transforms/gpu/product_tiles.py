@@ -29,7 +29,6 @@ from kernelgen.machines.device_features import Abilities
 from kernelgen.nest import index as ix
 from kernelgen.nest.nodes import (
     BLOCK_INDEX,
-    Accumulate,
     Alloc,
     AwaitCopies,
     Bind,
@@ -43,15 +42,13 @@ from kernelgen.nest.nodes import (
     Grid,
     If,
     Index,
-    Load,
     Nest,
     Num,
     Statement,
-    Store,
     Sync,
     Var,
 )
-from kernelgen.nest.walk import map_blocks, map_expressions
+from kernelgen.nest.walk import Moved, move
 from kernelgen.tensor.dims import product as product_of_dims
 from kernelgen.tensor.dtypes import FLOAT32, DType
 from kernelgen.transforms.gpu.delinearise import digits
@@ -295,14 +292,4 @@ def _divides(size: int, extent: Index) -> bool:
 
 def _with_total(block: Block, total: Buffer, results: Buffer, place: tuple[Index, ...]) -> Block:
     """The block with a thread's result in place of the total."""
-
-    def load(expr: Expr) -> Expr:
-        return Load(results, place) if isinstance(expr, Load) and expr.buffer.name == total.name else expr
-
-    def written(part: Statement) -> Statement:
-        is_total = isinstance(part, Store | Accumulate) and part.buffer.name == total.name
-        return replace(part, buffer=results, index=place) if is_total else part
-
-    mapped = map_expressions(block, load)
-    assert isinstance(mapped, Block)
-    return map_blocks(mapped, lambda inner: Block(tuple(map(written, inner.statements))))
+    return move(block, {total.name: Moved(results, (), place)})

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from kernelgen.nest import index as ix
+from kernelgen.nest.neutral import neutral_element
 from kernelgen.nest.nodes import (
     THREAD_INDICES,
     Accumulate,
@@ -32,7 +33,6 @@ from kernelgen.nest.nodes import (
     Var,
 )
 from kernelgen.tensor.dtypes import DType
-from kernelgen.transforms.common.initialize_reductions import neutral_element
 from kernelgen.transforms.gpu.shared_tiles import LANE, WIDEST, Panel, unrolled
 
 SIDE = 16

@@ -29,8 +29,8 @@ from kernelgen.nest.nodes import (
     Store,
     Var,
 )
+from kernelgen.nest.substitute import substituted
 from kernelgen.nest.walk import map_blocks
-from kernelgen.transforms.common.substitute import substituted_block
 
 X, Y = THREAD_INDICES
 
@@ -55,8 +55,8 @@ def _in_a_row(grid: Grid, with_others: bool) -> Block:
     width, height = grid.threads
     column, row = ix.modulo(Var(X), Num(width)), ix.floor_divide(Var(X), Num(width))
     if height == 1:
-        return substituted_block(grid.body, {X: column, Y: Num(0)}) if with_others else grid.body
-    return substituted_block(grid.body, {X: column, Y: ix.modulo(row, Num(height)) if with_others else row})
+        return substituted(grid.body, {X: column, Y: Num(0)}) if with_others else grid.body
+    return substituted(grid.body, {X: column, Y: ix.modulo(row, Num(height)) if with_others else row})
 
 
 def _for_own(part: Statement, own: int) -> Statement:

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from kernelgen.nest import index as ix
+from kernelgen.nest.neutral import neutral_element
 from kernelgen.nest.nodes import (
     THREAD_INDICES,
     Alloc,
@@ -37,7 +38,6 @@ from kernelgen.nest.nodes import (
     Var,
 )
 from kernelgen.nest.walk import loads, map_expression
-from kernelgen.transforms.common.initialize_reductions import neutral_element
 from kernelgen.transforms.gpu.delinearise import digits
 from kernelgen.transforms.gpu.product_recognition import is_contiguous, trips
 

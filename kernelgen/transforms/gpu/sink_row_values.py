@@ -17,9 +17,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from kernelgen.nest import index as ix
-from kernelgen.nest.nodes import Block, Call, Expr, For, Let, Load, LoopKind, Nest, Ref, Space, Statement, Store
+from kernelgen.nest.nodes import Block, Expr, For, Let, Load, LoopKind, Nest, Ref, Space, Statement, Store
 from kernelgen.nest.walk import accesses, accesses_by_buffer, loads_of, map_expressions, stored_buffers
-from kernelgen.transforms.gpu.fuse_prologue import CHEAP, MAX_LOADS
+from kernelgen.transforms.gpu.fuse_prologue import MAX_LOADS, is_cheap
 
 
 def sink(nest: Nest) -> Nest:
@@ -37,11 +37,7 @@ def is_light(parts: Sequence[Statement]) -> bool:
     found = dict.fromkeys(load for part in parts for load in loads_of(part))
     by_data = any(True for load in found for place in load.index for _ in ix.values(place))
     values = [part.value for part in parts if isinstance(part, Let | Store)]
-    return stored and not by_data and len(found) <= MAX_LOADS and all(map(_is_cheap, values))
-
-
-def _is_cheap(value: Expr) -> bool:
-    return not isinstance(value, Call) or (value.function in CHEAP and all(map(_is_cheap, value.args)))
+    return stored and not by_data and len(found) <= MAX_LOADS and all(map(is_cheap, values))
 
 
 def _sunk(part: Statement, nest: Nest) -> Statement:

@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 
 from kernelgen.machines.device_features import WARP, Abilities
 from kernelgen.nest import index as ix
+from kernelgen.nest.neutral import neutral_element
 from kernelgen.nest.nodes import (
     BLOCK_INDEX,
     THREAD_INDICES,
@@ -44,7 +45,6 @@ from kernelgen.nest.nodes import (
     Var,
 )
 from kernelgen.nest.walk import loads_of, map_blocks, statements
-from kernelgen.transforms.common.initialize_reductions import neutral_element
 from kernelgen.transforms.gpu.delinearise import ITEM, block_loops, digits, divides, trips
 
 MOST = 32

@@ -25,19 +25,16 @@ from kernelgen.nest.nodes import (
     Bind,
     Block,
     Compare,
-    Expr,
     For,
     Grid,
     If,
     Index,
-    Let,
     LoopKind,
     Num,
-    Ref,
     Statement,
     Var,
 )
-from kernelgen.nest.walk import map_expressions
+from kernelgen.nest.substitute import renamed
 from kernelgen.transforms.gpu.delinearise import ITEM, block_loops, digits, trips
 from kernelgen.transforms.gpu.vector_accesses import moves_rows, together, widened
 
@@ -123,15 +120,3 @@ class _Chunker:
             aligned = (Compare("==", rest, Num(0)), Compare("<", first, extent))
             other = Compare("<=", Num(1), rest)
         return [If(aligned, at_once), If((other,), Block((alone,)))]
-
-
-def renamed(block: Block, suffix: str) -> Block:
-    """The block with other names for its bindings: a name is bound once in a nest."""
-    names = {part.name for part in block.statements if isinstance(part, Let)}
-
-    def reference(expr: Expr) -> Expr:
-        return replace(expr, name=expr.name + suffix) if isinstance(expr, Ref) and expr.name in names else expr
-
-    mapped = map_expressions(block, reference)
-    parts = mapped.statements if isinstance(mapped, Block) else ()
-    return Block(tuple(replace(part, name=part.name + suffix) if isinstance(part, Let) else part for part in parts))

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from kernelgen.machines.device_features import WARP
 from kernelgen.nest import index as ix
+from kernelgen.nest.neutral import neutral_element
 from kernelgen.nest.nodes import (
     THREAD_INDICES,
     Alloc,
@@ -31,7 +32,6 @@ from kernelgen.nest.nodes import (
     Var,
 )
 from kernelgen.tensor.dtypes import FLOAT32, UINT32, DType
-from kernelgen.transforms.common.initialize_reductions import neutral_element
 from kernelgen.transforms.gpu.register_tiles import Finish
 from kernelgen.transforms.gpu.shared_tiles import LANE, Panel, unrolled
 

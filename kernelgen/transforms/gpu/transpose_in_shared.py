@@ -28,7 +28,6 @@ from kernelgen.nest.nodes import (
     Block,
     Buffer,
     Compare,
-    Expr,
     For,
     Grid,
     If,
@@ -43,7 +42,7 @@ from kernelgen.nest.nodes import (
     Sync,
     Var,
 )
-from kernelgen.nest.walk import loads_of, map_expressions
+from kernelgen.nest.walk import Place, loads_of, redirect
 from kernelgen.transforms.gpu.delinearise import ITEM, block_loops, digits, divides, trips
 
 ROWS = 8
@@ -97,9 +96,6 @@ def _tile(name: str, buffer: Buffer, side: int) -> Buffer:
 
 def _bytes(turned: _Turned, side: int) -> int:
     return sum(side * (side + _padding(buffer)) * buffer.dtype.itemsize for buffer, _ in turned.places)
-
-
-Place = tuple[Buffer, tuple[Index, ...]]
 
 
 @dataclass(frozen=True)
@@ -221,17 +217,9 @@ class _Tiler:
     def led(self) -> Block:
         """The iteration with its turned accesses in the tiles."""
 
-        def load(expr: Expr) -> Expr:
-            tile = self.loaded.get((expr.buffer, expr.index)) if isinstance(expr, Load) else None
-            return Load(tile, self.at(COLUMN, ROW)) if tile else expr
-
-        def store(part: Statement) -> Statement:
-            tile = self.stored.get((part.buffer, part.index)) if isinstance(part, Store) else None
-            return replace(part, buffer=tile, index=self.at(COLUMN, ROW)) if tile and isinstance(part, Store) else part
-
-        inner = Block(tuple(map(store, self.inner.statements)))
-        mapped = map_expressions(inner, load)
-        return mapped if isinstance(mapped, Block) else inner
+        place = self.at(COLUMN, ROW)
+        loaded, stored = ({at: (tile, place) for at, tile in tiles.items()} for tiles in (self.loaded, self.stored))
+        return redirect(self.inner, lambda *at: loaded.get(at), lambda *at: stored.get(at))
 
 
 def _start(loop: For) -> str:

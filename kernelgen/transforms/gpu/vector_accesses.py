@@ -15,7 +15,6 @@ is aligned when the loop's variable alone addresses the innermost dim, whose ext
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from kernelgen.nest import index as ix
 from kernelgen.nest.nodes import (
@@ -25,11 +24,9 @@ from kernelgen.nest.nodes import (
     Block,
     Buffer,
     Copy,
-    Expr,
     For,
     Index,
     Let,
-    Load,
     LoopKind,
     Num,
     Space,
@@ -38,7 +35,7 @@ from kernelgen.nest.nodes import (
     Var,
 )
 from kernelgen.nest.ranges import is_multiple
-from kernelgen.nest.walk import loads_of, map_expressions
+from kernelgen.nest.walk import Place, loads_of, redirect
 
 WIDEST = 16
 """Bytes that one instruction moves."""
@@ -90,18 +87,19 @@ def widened(
     at: dict[str, Index] = {variable: Var(FIRST)}
     before: list[Statement] = [Bind(FIRST, first)]
     behind: list[Statement] = []
-    held: dict[tuple[str, tuple[Index, ...]], Buffer] = {}
+    held: dict[Place, Place] = {}
     for buffer, index in loads:
         wide = Buffer(f"wide{next(numbers)}", buffer.dtype, (count,), Space.PRIVATE)
-        held[buffer.name, index] = wide
+        held[buffer, index] = wide, (Var(LANE),)
         before += [Alloc(wide), Copy(wide, (Num(0),), buffer, _at(index, at), count)]
-    kept: dict[tuple[str, tuple[Index, ...]], Buffer] = {}
+    kept: dict[Place, Place] = {}
     for buffer, index in stores:
         wide = Buffer(f"wide{next(numbers)}", buffer.dtype, (count,), Space.PRIVATE)
-        kept[buffer.name, index] = wide
+        kept[buffer, index] = wide, (Var(LANE),)
         before.append(Alloc(wide))
         behind.append(Copy(buffer, _at(index, at), wide, (Num(0),), count))
-    inner = Block((Bind(variable, ix.add(Var(FIRST), Var(LANE))), *_led(body, held, kept).statements))
+    led = redirect(body, lambda *place: held.get(place), lambda *place: kept.get(place))
+    inner = Block((Bind(variable, ix.add(Var(FIRST), Var(LANE))), *led.statements))
     return [*before, For(LANE, Num(0), Num(count), inner, LoopKind.UNROLL), *behind]
 
 
@@ -128,9 +126,6 @@ def _moved(body: Block, variable: str, multiple: Index | None) -> Iterator[Buffe
     yield from (buffer for buffer, _ in (*loads, *stores))
 
 
-Place = tuple[Buffer, tuple[Index, ...]]
-
-
 def _aligned(body: Block, variable: str, count: int, multiple: Index | None) -> tuple[list[Place], list[Place]]:
     """The loads and the stores whose elements lie side by side at aligned places."""
     loads: dict[Place, None] = {}
@@ -152,18 +147,3 @@ def _is_aligned(buffer: Buffer, index: tuple[Index, ...], variable: str, count: 
         return False
     row = buffer.shape[-1]
     return len(index) == 1 or (row % count == 0 if isinstance(row, int) else ix.from_dim(row) == multiple)
-
-
-def _led(
-    body: Block, held: dict[tuple[str, tuple[Index, ...]], Buffer], kept: dict[tuple[str, tuple[Index, ...]], Buffer]
-) -> Block:
-    def load(expr: Expr) -> Expr:
-        wide = held.get((expr.buffer.name, expr.index)) if isinstance(expr, Load) else None
-        return Load(wide, (Var(LANE),)) if wide else expr
-
-    mapped = map_expressions(body, load)
-    parts: list[Statement] = []
-    for part in mapped.statements if isinstance(mapped, Block) else ():
-        wide = kept.get((part.buffer.name, part.index)) if isinstance(part, Store) else None
-        parts.append(replace(part, buffer=wide, index=(Var(LANE),)) if wide and isinstance(part, Store) else part)
-    return Block(tuple(parts))

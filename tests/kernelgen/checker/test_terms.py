@@ -11,9 +11,9 @@ from kernel_examples import Writer, tensor
 
 from kernelgen.checker.described import described_terms, without_terms
 from kernelgen.checker.terms import FUNCTIONS, conversion, element, function, known, literal, neutral, rank
+from kernelgen.nest.neutral import neutral_element
 from kernelgen.nest.scalars import REDUCTIONS
 from kernelgen.tensor.dtypes import BOOL, COMPLEX64, FLOAT16, FLOAT32, INT8, INT32, UINT8
-from kernelgen.transforms.common.initialize_reductions import neutral_element
 
 VALUES = [element(0, k) for k in range(4)]
 

@@ -6,6 +6,7 @@ import pytest
 from nests import I, J, block, buffer, call, local, loop, output
 
 from kernelgen.errors import NestError
+from kernelgen.nest.neutral import neutral_element
 from kernelgen.nest.nodes import (
     Accumulate,
     Alloc,
@@ -29,7 +30,7 @@ from kernelgen.nest.walk import statements
 from kernelgen.tensor.dtypes import FLOAT32
 from kernelgen.transforms.common.array_contraction import LOCAL_BYTES, contract
 from kernelgen.transforms.common.hoist_invariants import hoist
-from kernelgen.transforms.common.initialize_reductions import initialize, neutral_element
+from kernelgen.transforms.common.initialize_reductions import initialize
 from kernelgen.transforms.common.merge_accumulations import merge_accumulations
 from kernelgen.transforms.common.reuse_output_storage import share
 from kernelgen.transforms.common.scalarize import scalarize

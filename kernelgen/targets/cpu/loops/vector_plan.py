@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from kernelgen.errors import ArgumentError
+from kernelgen.nest.cost import arithmetic_cost
 from kernelgen.nest.index import settle, stride, subtract, values
 from kernelgen.nest.nodes import (
     Accumulate,
@@ -22,8 +22,7 @@ from kernelgen.nest.nodes import (
     Statement,
     Store,
 )
-from kernelgen.nest.scalars import SCALARS
-from kernelgen.nest.walk import loads_of, statements
+from kernelgen.nest.walk import loads_of, statements, subexpressions
 from kernelgen.plan import VectorChoice
 from kernelgen.targets.cpu.loops.planned_loops import ChosenLoop
 from kernelgen.targets.cpu.statements.access import flat_index
@@ -108,16 +107,6 @@ def static_trips_of(loop: For) -> int | None:
 def expressions_of(statement: Statement) -> tuple[Expr, ...]:
     """The expressions that a statement evaluates itself."""
     return (statement.value,) if isinstance(statement, Let | Store | Accumulate) else ()
-
-
-def subexpressions(expr: Expr) -> Iterator[Expr]:
-    """The expression and all in it."""
-    waiting = [expr]
-    while waiting:
-        each = waiting.pop()
-        yield each
-        if isinstance(each, Call):
-            waiting.extend(reversed(each.args))
 
 
 def _obstacle(loop: For, body: tuple[Statement, ...], reductions: tuple[Accumulate, ...]) -> str:
@@ -214,11 +203,7 @@ def copies(body: tuple[Statement, ...]) -> int:
 
 def body_cost(body: tuple[Statement, ...]) -> float:
     """The nanoseconds of one iteration's arithmetic on one lane, roughly."""
-    return sum(_cost(root) for s in body for root in expressions_of(s))
-
-
-def _cost(expr: Expr) -> float:
-    return sum(SCALARS[e.function].cost for e in subexpressions(expr) if isinstance(e, Call))
+    return sum(arithmetic_cost(root) for s in body for root in expressions_of(s))
 
 
 def _needs_scalar_tail(body: tuple[Statement, ...], host: Host) -> bool:

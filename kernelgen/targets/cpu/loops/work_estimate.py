@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from kernelgen.nest.cost import arithmetic_cost
 from kernelgen.nest.index import add, floor_divide, maximum, multiply, substitute, subtract
-from kernelgen.nest.nodes import Block, Call, Expr, For, If, Index, Num, Statement
-from kernelgen.nest.scalars import SCALARS
-from kernelgen.targets.cpu.loops.vector_plan import expressions_of, subexpressions
+from kernelgen.nest.nodes import Block, For, If, Index, Num, Statement
+from kernelgen.targets.cpu.loops.vector_plan import expressions_of
 
 TICKS_PER_NANOSECOND = 100
 _MEMORY_COST = 0.1
@@ -32,9 +32,5 @@ def work(statement: Statement, starts: Mapping[str, Index] | None = None) -> Ind
             trips = floor_divide(maximum(subtract(last, first), Num(0)), Num(statement.step))
             return multiply(work(body, {**starts, var: first}), trips)
         case _:
-            nanoseconds = _MEMORY_COST + sum(_cost(root) for root in expressions_of(statement))
+            nanoseconds = _MEMORY_COST + sum(arithmetic_cost(root) for root in expressions_of(statement))
             return Num(int(nanoseconds * TICKS_PER_NANOSECOND))
-
-
-def _cost(expr: Expr) -> float:
-    return sum(SCALARS[e.function].cost for e in subexpressions(expr) if isinstance(e, Call))

@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from kernelgen.nest.nodes import Accumulate, Alloc, Block, Call, Expr, If, Let, Literal, Load, Ref, Space, Store
-from kernelgen.nest.walk import accesses_of, map_expression, statements
+from kernelgen.nest.nodes import Accumulate, Alloc, Block, Call, Expr, If, Let, Literal, Load, Space, Store
+from kernelgen.nest.substitute import written_out
+from kernelgen.nest.walk import accesses_of, statements
 from kernelgen.targets.ascend.lower.cube.product import Product, extent_of
 from kernelgen.tensor.dtypes import BFLOAT16, FLOAT16, FLOAT32
 from kernelgen.transforms.common.iteration_box import boxes, placed, whole_axes
@@ -57,7 +58,7 @@ def finish_of(part: Block) -> Finish | None:
     bound = {one.name: one.value for one in inside if isinstance(one, Let)}
     loops = next((one.loops for one in placed(part) if one.statement is store), None)
     axes = None if loops is None else boxes(loops)
-    load, relu = _moved(_written_out(store.value, bound))
+    load, relu = _moved(written_out(store.value, bound))
     if axes is None or load is None or load.index != store.index or store.buffer.dtype not in ROUNDED:
         return None
     names = whole_axes(store.index, axes)
@@ -65,13 +66,6 @@ def finish_of(part: Block) -> Finish | None:
         return None
     covered = tuple(axes[name] for name in names) == extent_of(store.buffer)
     return Finish(store, load, relu) if covered else None
-
-
-def _written_out(expr: Expr, bound: dict[str, Expr]) -> Expr:
-    def value(each: Expr) -> Expr:
-        return _written_out(bound[each.name], bound) if isinstance(each, Ref) and each.name in bound else each
-
-    return map_expression(expr, value)
 
 
 def _moved(expr: Expr) -> tuple[Load | None, bool]:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from kernelgen.ascendc.types import REPEAT
 from kernelgen.errors import UnsupportedError
 from kernelgen.nest.index import values
+from kernelgen.nest.neutral import neutral_element
 from kernelgen.nest.nodes import (
     Accumulate,
     Call,
@@ -33,7 +34,6 @@ from kernelgen.targets.ascend.lower.program.indices import element_step, to_expr
 from kernelgen.targets.ascend.lower.program.names import Constant, Held, Value
 from kernelgen.targets.ascend.lower.program.scope import Context, Scope, accumulated_in
 from kernelgen.tensor.dtypes import BOOL, INT32, INT64, DType
-from kernelgen.transforms.common.initialize_reductions import neutral_element
 
 
 def statement(context: Context, part: Statement, lanes: Lanes, scope: Scope) -> None:
