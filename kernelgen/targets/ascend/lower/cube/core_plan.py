@@ -22,6 +22,7 @@ from kernelgen.machines.ascend.description import Machine
 from kernelgen.nest.nodes import Block, For, LoopKind, Nest, Statement
 from kernelgen.nest.walk import accesses_of, statements, stored_buffers
 from kernelgen.targets.ascend.lower.cube.fixpipe_epilogue import finished
+from kernelgen.targets.ascend.lower.cube.part_bindings import with_own_bindings
 from kernelgen.targets.ascend.lower.cube.product import Product, product_of
 from kernelgen.targets.ascend.lower.cube.tile_sizes import choose
 from kernelgen.targets.ascend.lower.cube.vector_epilogue import follower
@@ -90,7 +91,7 @@ def vector_cores(plan: Plan) -> Expression:
 
 def plan_of(nest: Nest, machine: Machine) -> Plan:
     """The parts of a nest for a machine; without products where its cube unit is another one."""
-    blocks = list(grouped(nest.body))
+    blocks = with_own_bindings(grouped(nest.body))
     found: list[Part] = []
     while blocks:
         block = blocks.pop(0)
