@@ -1,7 +1,7 @@
 """graphkernel: fuses tensor graphs into proven kernels.
 
 Rooms: cli, cluster, expanders, export, frontends, gradients, ir, mindspore, ops, packages, passes, patterns, report,
-runtime, system.
+onnx_writing, runtime, system.
 Reading order: errors, catalogue, conditions, decisions, flag_text, handoff, options, declarations, pipeline, recall,
 step_hooks, driver, bisect.
 

@@ -16,6 +16,7 @@ from graphkernel.decisions import DecisionLog
 from graphkernel.declarations import Catalogue, builtin_catalogue
 from graphkernel.errors import FrontendError, OptionError, RuntimeFailure, nearest
 from graphkernel.handoff import KernelDesc, to_desc, untold_symbols
+from graphkernel.onnx_writing.writer import DEFAULT_OPSET, OLDEST_OPSET
 from graphkernel.ops.library.host import ONNX
 from graphkernel.options import Environment, Options, requested
 from graphkernel.packages.write import save_package
@@ -30,7 +31,6 @@ from graphkernel.runtime.cuda.device import Device, DeviceMemory, NoDevice, Refu
 from graphkernel.runtime.cuda.device_executable import DeviceExecutable, Replan, check_values
 from graphkernel.runtime.executable import Executable
 from graphkernel.runtime.memory import HOST
-from graphkernel.runtime.onnxruntime.node_writer import DEFAULT_OPSET, OLDEST_OPSET
 from graphkernel.runtime.onnxruntime.regions import OnnxRuntimeHost, available
 from graphkernel.runtime.plan.make_steps import CompiledKernel
 from graphkernel.runtime.plan.plan import Plan, make_plan

@@ -26,9 +26,9 @@ from graphkernel.expanders.base import Expander, entry_name, expand
 from graphkernel.export.onnx_nodes import value_info, write_node
 from graphkernel.export.onnx_scope import Scope
 from graphkernel.handoff import untold_symbols
+from graphkernel.onnx_writing.writer import DEFAULT_OPSET, Unwritable
 from graphkernel.ops.library.host import ONNX, domains_of, onnx_node, operator_name
 from graphkernel.ops.library.host_bodies import bodies_of
-from graphkernel.runtime.onnxruntime.node_writer import DEFAULT_OPSET, Unwritable
 from kernelgen.tensor.compare import difference
 from kernelgen.tensor.graph import LEAVES, Builder, Graph, Node, Value, keep
 from kernelgen.tensor.types import Sym, is_whole, sym

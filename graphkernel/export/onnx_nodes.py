@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 
 from graphkernel.cluster.liveness import is_view
-from graphkernel.export.onnx_forms import FORMS, SAME
 from graphkernel.export.onnx_scope import Scope
+from graphkernel.onnx_writing.table import write
+from graphkernel.onnx_writing.writer import Unwritable, element_type, result_names
 from graphkernel.ops.library.host import ONNX, onnx_node
 from graphkernel.ops.library.host_values import type_proto
-from graphkernel.runtime.onnxruntime.node_writer import Unwritable, element_type, result_names
-from graphkernel.runtime.onnxruntime.operator_nodes import write
 from kernelgen.tensor.graph import Node, Value
 from kernelgen.tensor.types import Category, DType, TensorType, dtype
 
@@ -64,12 +63,7 @@ def _write_own(scope: Scope, node: Node, operands: tuple[str, ...], results: tup
 def _write_form(scope: Scope, node: Node, operands: tuple[str, ...], results: tuple[str, ...]) -> None:
     """The form under the rules' own names of further results, which then get the ones that are wanted."""
     before, own = len(scope.nodes), result_names(results[0], len(results))
-    if node.op.name in SAME:
-        scope.emit(SAME[node.op.name], *operands, result=results[0])
-    elif node.op.name in FORMS:
-        FORMS[node.op.name](scope, node, operands, results[0])
-    else:
-        write(scope, node, operands, results[0])
+    write(scope, node, operands, results[0])
     wanted = dict(zip(own, results, strict=True))
     for made in scope.nodes[before:]:
         made.input[:] = [wanted.get(name, name) for name in made.input]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
-from graphkernel.runtime.onnxruntime.node_writer import Unwritable, Writer
+from graphkernel.onnx_writing.writer import Unwritable, Writer, taken
 from kernelgen.tensor.derived import Derived
 from kernelgen.tensor.graph import Value
 from kernelgen.tensor.types import Dim, Sym, sym
@@ -18,6 +19,7 @@ SHARED_BYTES = 256  # constants up to this size are written once however often t
 class Scope(Writer):
     """Collects nodes under names that are used once, and tells symbolic extents by the shapes of what is there."""
 
+    is_whole_model: ClassVar[bool] = True
     names: dict[Value, str] = field(default_factory=dict[Value, str])
     taken: set[str] = field(default_factory=set[str])
     told: dict[str, str] = field(default_factory=dict[str, str])
@@ -95,7 +97,7 @@ class Scope(Writer):
         if symbol not in self.sources:
             raise Unwritable(f"no shape tells the symbolic extent {symbol}")
         name, axis, dim = self.sources[symbol]
-        extent = self.emit("Gather", self.emit("Shape", name), self.ints((axis,)), axis=0)
+        extent = taken(self, self.emit("Shape", name), axis)
         coefficient = dict(dim.terms)[(symbol,)]
         rest: Dim = dim - sym(symbol) * coefficient
         if rest != 0:

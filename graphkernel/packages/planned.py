@@ -10,8 +10,7 @@ import numpy as np
 from graphkernel.errors import PackageError
 from graphkernel.packages.manifest import Manifest, RegionRecord
 from graphkernel.packages.programs import operators_called
-from graphkernel.runtime.onnxruntime.region_step import RegionStep
-from graphkernel.runtime.onnxruntime.regions import operands_of, region_step
+from graphkernel.runtime.onnxruntime.region_step import RegionStep, operands_of, region_step
 from graphkernel.runtime.plan.make_steps import CompiledKernel
 from graphkernel.runtime.plan.plan import Plan, make_plan
 from graphkernel.runtime.steps.host import HostLibrary, NumpyHost, numpy_step

@@ -72,6 +72,7 @@ class Operator:
     ``arity`` is None for a variadic operator. ``composite`` marks operators that kernels cannot compute themselves:
     an expander may rewrite them, otherwise the host library runs them. ``attributes`` names what ``attrs`` may hold,
     ``indices`` are the places of operands that count or address elements, whatever data type these have.
+    ``onnx`` is the operator of ONNX that means the same on the same operands, whose attributes may be spelled differently.
     ``traits`` are the other facts about it, each written once, here.
     """
 
@@ -86,6 +87,7 @@ class Operator:
     attributes: tuple[str, ...] = ()
     indices: tuple[int, ...] = ()
     traits: Traits = PLAIN
+    onnx: str = ""
 
     def __repr__(self) -> str:
         return f"Operator({self.name})"

@@ -74,14 +74,14 @@ def _silu_gradient(dy: Array, x: Array) -> Array:
 
 
 SQUARE = _unary("Square", np.square, number)
-SIGMOID = _unary("Sigmoid", sigmoid)
-RELU = _unary("ReLU", lambda x: np.maximum(x, 0), real)
+SIGMOID = _unary("Sigmoid", sigmoid, onnx="Sigmoid")
+RELU = _unary("ReLU", lambda x: np.maximum(x, 0), real, onnx="Relu")
 RELU6 = _unary("ReLU6", lambda x: np.clip(x, 0, 6), real)
 SILU = _unary("SiLU", lambda x: gated(x, x), doc="x * sigmoid(x).")
 GELU_TANH = _unary("GeLU", _gelu_tanh, doc="The tanh approximation, as MindSpore's GeLU.")
 FAST_GELU = _unary("FastGeLU", _fast_gelu, doc="x * sigmoid(1.702 x).")
-SOFTPLUS = _unary("Softplus", _softplus, doc="log(1 + exp(x)) without overflow.")
-SOFTSIGN = _unary("Softsign", lambda x: x / (1 + np.abs(x)))
+SOFTPLUS = _unary("Softplus", _softplus, doc="log(1 + exp(x)) without overflow.", onnx="Softplus")
+SOFTSIGN = _unary("Softsign", lambda x: x / (1 + np.abs(x)), onnx="Softsign")
 HSIGMOID = _unary("HSigmoid", lambda x: np.clip(x + 3, 0, 6) / 6)
 HSWISH = _unary("HSwish", lambda x: x * np.clip(x + 3, 0, 6) / 6)
 ONES_LIKE = _unary("OnesLike", np.ones_like, any_dtype)
@@ -166,5 +166,12 @@ def _add_n(*arrays: Array, attrs: Attrs) -> Array:
 
 
 ADD_N = declare(
-    "AddN", Kind.ELEMWISE, None, _add_n_type, _add_n, composite=True, doc="The sum of all operands, left to right."
+    "AddN",
+    Kind.ELEMWISE,
+    None,
+    _add_n_type,
+    _add_n,
+    composite=True,
+    doc="The sum of all operands, left to right.",
+    onnx="Sum",
 )

@@ -24,10 +24,15 @@ from kernelgen.tensor.types import Attrs, TensorType, dtype
 
 Types = tuple[TensorType, ...]
 
-IDENTITY_MATH = unary("IdentityMath", np.copy, any_dtype, composite=True, doc="The operand.")
+IDENTITY_MATH = unary("IdentityMath", np.copy, any_dtype, composite=True, doc="The operand.", onnx="Identity")
 
 STOP_GRADIENT = unary(
-    "StopGradient", np.copy, any_dtype, composite=True, doc="The operand, which counts as constant when differentiated."
+    "StopGradient",
+    np.copy,
+    any_dtype,
+    composite=True,
+    doc="The operand, which counts as constant when differentiated.",
+    onnx="Identity",
 )
 
 LOGICAL_XOR = declare(
@@ -39,6 +44,7 @@ LOGICAL_XOR = declare(
     commutative=True,
     composite=True,
     doc="Whether exactly one operand holds.",
+    onnx="Xor",
 )
 
 

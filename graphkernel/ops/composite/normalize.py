@@ -22,7 +22,7 @@ from kernelgen.tensor.types import Attrs, TensorType
 
 Types = tuple[TensorType, ...]
 
-REDUCE_MEAN = reduction("ReduceMean", np.mean, floating, composite=True)
+REDUCE_MEAN = reduction("ReduceMean", np.mean, floating, composite=True, onnx="ReduceMean")
 MEAN_EXT = reduction("MeanExt", np.mean, floating, composite=True, doc="ReduceMean, as mint.mean calls it.")
 
 
@@ -58,8 +58,12 @@ def _log_softmax(x: Array, *, attrs: Attrs) -> Array:
     return rounded(compute)(x)
 
 
-SOFTMAX = declare("Softmax", Kind.OPAQUE, 1, _softmax_type, _softmax, attributes=("axis",), composite=True)
-LOG_SOFTMAX = declare("LogSoftmax", Kind.OPAQUE, 1, _softmax_type, _log_softmax, attributes=("axis",), composite=True)
+SOFTMAX = declare(
+    "Softmax", Kind.OPAQUE, 1, _softmax_type, _softmax, attributes=("axis",), composite=True, onnx="Softmax"
+)
+LOG_SOFTMAX = declare(
+    "LogSoftmax", Kind.OPAQUE, 1, _softmax_type, _log_softmax, attributes=("axis",), composite=True, onnx="LogSoftmax"
+)
 
 
 def _layer_norm_type(types: Types, attrs: Attrs) -> Types:

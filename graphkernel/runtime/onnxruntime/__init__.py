@@ -1,5 +1,5 @@
 """onnxruntime as host library: regions of operators as ONNX models, its sessions and their threads.
 
-Reading order: c_interface, clips, biases, epilogues, node_writer, sessions, region_step, shape_nodes, operator_nodes,
+Reading order: c_interface, clips, biases, epilogues, initializers, sessions, region_step,
 unsigned, regions, whole_model.
 """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -14,7 +14,7 @@ from kernelgen.tensor.elements import ELEMENTS, element_number, for_session, fro
 from kernelgen.tensor.types import TensorType, is_whole
 
 if TYPE_CHECKING:
-    from kernelgen.tensor.graph import Node
+    from kernelgen.tensor.graph import Node, Value
 
 
 class RegionStep(NamedTuple):
@@ -128,6 +128,30 @@ class _Bound(NamedTuple):
             if extents is not None and not fits(array.shape, extents):
                 raise ValueError(f"{name} has the shape {array.shape}, promised is {extents}")
             slots[slot] = boxed(array) if extents is None else array
+
+
+def operands_of(nodes: Sequence[Node]) -> tuple[Value, ...]:
+    """What the nodes of a region take from outside, constants left out."""
+    inside = set(nodes)
+    operands = dict.fromkeys(arg for node in nodes for arg in node.args if arg.node not in inside)
+    return tuple(value for value in operands if value.constant is None)
+
+
+def region_step(
+    name: str,
+    session: Session,
+    nodes: Sequence[Node],
+    names: Mapping[Value, str],
+    inputs: Sequence[Value],
+    outputs: Sequence[Value],
+    slots: Mapping[Value, int],
+) -> RegionStep:
+    """The step of a session, with the names that values have in its model."""
+    return RegionStep(
+        name, session, tuple(names[value] for value in inputs), tuple(names[value] for value in outputs),
+        tuple(slots[value] for value in inputs), tuple(slots[value] for value in outputs),
+        tuple(value.type for value in inputs), tuple(value.type for value in outputs), tuple(nodes),
+    )  # fmt: skip
 
 
 def _is_there(bind: Any, entry: tuple[str, int, int], slots: Slots) -> bool:  # a method of onnxruntime

@@ -9,22 +9,16 @@ from functools import cache, partial
 from typing import Any
 
 from graphkernel.cluster.liveness import is_view
+from graphkernel.onnx_writing.table import write
+from graphkernel.onnx_writing.writer import DEFAULT_OPSET, Unwritable, Writer, result_names
 from graphkernel.ops.library.host import ONNX, domains_of
 from graphkernel.ops.library.host_bodies import read_by
 from graphkernel.ops.library.host_values import cast_at_border, type_proto
 from graphkernel.runtime.onnxruntime.biases import with_biases
 from graphkernel.runtime.onnxruntime.clips import clipped
 from graphkernel.runtime.onnxruntime.epilogues import follows_convolution
-from graphkernel.runtime.onnxruntime.node_writer import (
-    DEFAULT_OPSET,
-    Unwritable,
-    Writer,
-    initializer,
-    lies_beside,
-    result_names,
-)
-from graphkernel.runtime.onnxruntime.operator_nodes import write
-from graphkernel.runtime.onnxruntime.region_step import RegionStep
+from graphkernel.runtime.onnxruntime.initializers import initializer, lies_beside
+from graphkernel.runtime.onnxruntime.region_step import RegionStep, operands_of, region_step
 from graphkernel.runtime.onnxruntime.sessions import RegionModel, Session, open_session, opened
 from graphkernel.runtime.onnxruntime.unsigned import suits_machine, unsigned
 from graphkernel.runtime.steps.host import numpy_step
@@ -114,30 +108,6 @@ def group_of(step: RegionStep) -> str:
 
 def _group(opset: int, objects: bool) -> str:
     return f"opset {opset} objects" if objects else f"opset {opset}"
-
-
-def operands_of(nodes: Sequence[Node]) -> tuple[Value, ...]:
-    """What the nodes of a region take from outside, constants left out."""
-    inside = set(nodes)
-    operands = dict.fromkeys(arg for node in nodes for arg in node.args if arg.node not in inside)
-    return tuple(value for value in operands if value.constant is None)
-
-
-def region_step(
-    name: str,
-    session: Session,
-    nodes: Sequence[Node],
-    names: Mapping[Value, str],
-    inputs: Sequence[Value],
-    outputs: Sequence[Value],
-    slots: Mapping[Value, int],
-) -> RegionStep:
-    """The step of a session, with the names that values have in its model."""
-    return RegionStep(
-        name, session, tuple(names[value] for value in inputs), tuple(names[value] for value in outputs),
-        tuple(slots[value] for value in inputs), tuple(slots[value] for value in outputs),
-        tuple(value.type for value in inputs), tuple(value.type for value in outputs), tuple(nodes),
-    )  # fmt: skip
 
 
 @cache

@@ -21,7 +21,7 @@ def _shape(x: Array, *, attrs: Attrs) -> Array:
     return np.asarray(x.shape, np.int64)
 
 
-SHAPE = declare("Shape", Kind.OPAQUE, 1, _shape_type, _shape, doc="The extents, as int64.")
+SHAPE = declare("Shape", Kind.OPAQUE, 1, _shape_type, _shape, doc="The extents, as int64.", onnx="Shape")
 
 
 def _wished(attrs: Attrs) -> Shape:

@@ -47,6 +47,7 @@ def declare(
     doc: str = "",
     takes_opaque: bool = False,
     traits: Traits = PLAIN,
+    onnx: str = "",
 ) -> Operator:
     """An operator from a plain rule: operand count and attribute names are checked around it.
 
@@ -55,7 +56,7 @@ def declare(
     """
     infer = checked(name, arity, attributes, rule, takes_opaque)
     quiet = np.errstate(all="ignore")(meaning)
-    return Operator(name, kind, arity, infer, quiet, commutative, composite, doc, attributes, indices, traits)
+    return Operator(name, kind, arity, infer, quiet, commutative, composite, doc, attributes, indices, traits, onnx)
 
 
 def unary(
@@ -66,10 +67,13 @@ def unary(
     composite: bool = False,
     doc: str = "",
     traits: Traits = PLAIN,
+    onnx: str = "",
 ) -> Operator:
     """One operand, one result of the same type."""
     meaning = elementwise_meaning(function)
-    return declare(name, Kind.ELEMWISE, 1, broadcasting(accepts), meaning, composite=composite, doc=doc, traits=traits)
+    return declare(
+        name, Kind.ELEMWISE, 1, broadcasting(accepts), meaning, composite=composite, doc=doc, traits=traits, onnx=onnx
+    )
 
 
 def binary(
@@ -81,6 +85,7 @@ def binary(
     composite: bool = False,
     doc: str = "",
     traits: Traits = PLAIN,
+    onnx: str = "",
 ) -> Operator:
     """Two operands that broadcast, a result of their data type."""
     meaning = elementwise_meaning(function)
@@ -94,11 +99,18 @@ def binary(
         composite=composite,
         doc=doc,
         traits=traits,
+        onnx=onnx,
     )
 
 
 def predicate(
-    name: str, arity: int, function: ArrayFunction, accepts: Accepts = real, *, commutative: bool = False
+    name: str,
+    arity: int,
+    function: ArrayFunction,
+    accepts: Accepts = real,
+    *,
+    commutative: bool = False,
+    onnx: str = "",
 ) -> Operator:
     """Operands that broadcast, a bool result: comparisons, logic and classification."""
     return declare(
@@ -109,11 +121,18 @@ def predicate(
         result_bool(function),
         commutative=commutative,
         traits=Traits(predicate=True),
+        onnx=onnx,
     )
 
 
 def reduction(
-    name: str, function: ArrayFunction, accepts: Accepts = number, *, composite: bool = False, doc: str = ""
+    name: str,
+    function: ArrayFunction,
+    accepts: Accepts = number,
+    *,
+    composite: bool = False,
+    doc: str = "",
+    onnx: str = "",
 ) -> Operator:
     """Reduces the axes ``axis`` (none means all). Sums of up to 32-bit floats accumulate in float64."""
 
@@ -132,7 +151,16 @@ def reduction(
     attributes = ("axis", "keep_dims")
     traits = Traits(attribute_operands={1: "axis"})
     return declare(
-        name, Kind.REDUCE, 1, rule, meaning, attributes=attributes, composite=composite, doc=doc, traits=traits
+        name,
+        Kind.REDUCE,
+        1,
+        rule,
+        meaning,
+        attributes=attributes,
+        composite=composite,
+        doc=doc,
+        traits=traits,
+        onnx=onnx,
     )
 
 

@@ -34,6 +34,7 @@ GATHER = declare(
     indices=(1,),
     doc="The slices of axis at the indices; negative indices count from the end, others out of range are an error.",
     traits=Traits(attribute_operands={2: "axis"}, axis_of="operand", moves=True),
+    onnx="Gather",
 )
 
 

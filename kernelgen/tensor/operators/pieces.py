@@ -44,6 +44,7 @@ CONCAT = declare(
     _concat,
     attributes=("axis",),
     traits=Traits(axis_of="operand", moves=True),
+    onnx="Concat",
 )
 
 

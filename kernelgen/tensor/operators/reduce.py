@@ -29,15 +29,15 @@ def _end(x: Array, *, lower: bool) -> dict[str, Any]:  # a keyword of numpy
     return {"initial": int(np.iinfo(x.dtype).min if lower else np.iinfo(x.dtype).max)}
 
 
-REDUCE_SUM = reduction("ReduceSum", np.sum)
-REDUCE_PROD = reduction("ReduceProd", np.prod)
-REDUCE_MAX = reduction("ReduceMax", _largest, real)
-REDUCE_MIN = reduction("ReduceMin", _smallest, real)
+REDUCE_SUM = reduction("ReduceSum", np.sum, onnx="ReduceSum")
+REDUCE_PROD = reduction("ReduceProd", np.prod, onnx="ReduceProd")
+REDUCE_MAX = reduction("ReduceMax", _largest, real, onnx="ReduceMax")
+REDUCE_MIN = reduction("ReduceMin", _smallest, real, onnx="ReduceMin")
 REDUCE_ALL = reduction("ReduceAll", np.all, boolean)
 REDUCE_ANY = reduction("ReduceAny", np.any, boolean)
 
 
-def _arg_reduction(name: str, function: ArrayFunction) -> Operator:
+def _arg_reduction(name: str, function: ArrayFunction, onnx: str) -> Operator:
     def rule(types: tuple[TensorType, ...], attrs: Attrs) -> tuple[TensorType, ...]:
         (x,) = types
         expect_dtype(real, x)
@@ -49,8 +49,8 @@ def _arg_reduction(name: str, function: ArrayFunction) -> Operator:
         return index.astype(dtype(attrs.str("output_type", "int32")).numpy)
 
     traits = Traits(axis_of="operand")
-    return declare(name, Kind.REDUCE, 1, rule, meaning, attributes=("axis", "output_type"), traits=traits)
+    return declare(name, Kind.REDUCE, 1, rule, meaning, attributes=("axis", "output_type"), traits=traits, onnx=onnx)
 
 
-ARGMAX = _arg_reduction("Argmax", np.argmax)
-ARGMIN = _arg_reduction("Argmin", np.argmin)
+ARGMAX = _arg_reduction("Argmax", np.argmax, "ArgMax")
+ARGMIN = _arg_reduction("Argmin", np.argmin, "ArgMin")

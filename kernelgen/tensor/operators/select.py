@@ -9,15 +9,15 @@ from kernelgen.tensor.operators.families import Array, declare, predicate
 from kernelgen.tensor.operators.type_rules import any_dtype, boolean, broadcast_shapes, expect_dtype
 from kernelgen.tensor.types import Attrs, TensorType
 
-EQUAL = predicate("Equal", 2, np.equal, any_dtype, commutative=True)
+EQUAL = predicate("Equal", 2, np.equal, any_dtype, commutative=True, onnx="Equal")
 NOT_EQUAL = predicate("NotEqual", 2, np.not_equal, any_dtype, commutative=True)
-LESS = predicate("Less", 2, np.less)
-LESS_EQUAL = predicate("LessEqual", 2, np.less_equal)
-GREATER = predicate("Greater", 2, np.greater)
-GREATER_EQUAL = predicate("GreaterEqual", 2, np.greater_equal)
-LOGICAL_AND = predicate("LogicalAnd", 2, np.logical_and, boolean, commutative=True)
-LOGICAL_OR = predicate("LogicalOr", 2, np.logical_or, boolean, commutative=True)
-LOGICAL_NOT = predicate("LogicalNot", 1, np.logical_not, boolean)
+LESS = predicate("Less", 2, np.less, onnx="Less")
+LESS_EQUAL = predicate("LessEqual", 2, np.less_equal, onnx="LessOrEqual")
+GREATER = predicate("Greater", 2, np.greater, onnx="Greater")
+GREATER_EQUAL = predicate("GreaterEqual", 2, np.greater_equal, onnx="GreaterOrEqual")
+LOGICAL_AND = predicate("LogicalAnd", 2, np.logical_and, boolean, commutative=True, onnx="And")
+LOGICAL_OR = predicate("LogicalOr", 2, np.logical_or, boolean, commutative=True, onnx="Or")
+LOGICAL_NOT = predicate("LogicalNot", 1, np.logical_not, boolean, onnx="Not")
 
 
 def _select_type(types: tuple[TensorType, ...], attrs: Attrs) -> tuple[TensorType, ...]:
@@ -31,4 +31,6 @@ def _select(condition: Array, x: Array, y: Array, *, attrs: Attrs) -> Array:
     return np.where(condition, x, y)
 
 
-SELECT = declare("Select", Kind.ELEMWISE, 3, _select_type, _select, doc="x where the condition holds, else y.")
+SELECT = declare(
+    "Select", Kind.ELEMWISE, 3, _select_type, _select, doc="x where the condition holds, else y.", onnx="Where"
+)

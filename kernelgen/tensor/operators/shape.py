@@ -150,6 +150,7 @@ TRANSPOSE = declare(
     attributes=("perm",),
     doc="Result axis i is operand axis perm[i].",
     traits=Traits(attribute_operands={1: "perm"}, moves=True),
+    onnx="Transpose",
 )
 
 

@@ -19,8 +19,9 @@ from onnx import TensorProto, helper
 import graphkernel as gk
 from graphkernel import ops
 from graphkernel.errors import OptionError
+from graphkernel.onnx_writing.writer import Writer
 from graphkernel.runtime.onnxruntime.c_interface import OnnxRuntimeError
-from graphkernel.runtime.onnxruntime.node_writer import Writer, initializer, lies_beside
+from graphkernel.runtime.onnxruntime.initializers import initializer, lies_beside
 from graphkernel.runtime.onnxruntime.regions import OnnxRuntimeHost, RegionStep
 from graphkernel.runtime.onnxruntime.sessions import RegionModel, open_session
 from kernelgen.native.openmp import limited, runtime

@@ -1,10 +1,10 @@
-"""What collects the ONNX nodes of a region, and what its rules say and raise."""
+"""What collects the ONNX nodes of a model, what forms say and raise, and nodes that many of them are made of."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -14,9 +14,7 @@ from kernelgen.tensor.types import DType, Shape, Sym, dtype
 
 DEFAULT_OPSET = 17
 OLDEST_OPSET = 13  # that the rules below can write
-SMALL_BYTES = (
-    1 << 10
-)  # of constants that the model itself holds: onnxruntime looks at shapes and scalars while it loads
+AXES_OPERAND_OPSET = 18  # from which on the axes of all reductions are an operand
 
 
 class Unwritable(Exception):
@@ -25,8 +23,12 @@ class Unwritable(Exception):
 
 @dataclass
 class Writer:
-    """Collects the ONNX nodes and constants of one model. Names are made unique by a number."""
+    """Collects the ONNX nodes and constants of one model. Names are made unique by a number.
 
+    ``is_whole_model`` tells a model that goes out, where a form has to be found, from a region, which may leave operators.
+    """
+
+    is_whole_model: ClassVar[bool] = False
     opset: int
     nodes: list[Any] = field(default_factory=list[Any])
     constants: dict[str, np.ndarray] = field(default_factory=dict[str, np.ndarray])
@@ -77,24 +79,6 @@ class Writer:
         self.nodes.append(node)
 
 
-def lies_beside(array: np.ndarray) -> bool:
-    """Whether a constant stays out of the model: onnxruntime then reads it where it is."""
-    return array.nbytes > SMALL_BYTES and array.flags.c_contiguous and not dtype(array.dtype).is_opaque
-
-
-def initializer(array: np.ndarray, name: str) -> Any:  # an onnx message
-    """A constant in a model; what :func:`lies_beside` is only named there."""
-    from onnx import TensorProto, helper, numpy_helper
-
-    if not lies_beside(array):
-        return numpy_helper.from_array(array, name)
-    kind = helper.np_dtype_to_tensor_dtype(array.dtype)
-    beside = TensorProto(name=name, data_type=kind, dims=array.shape, data_location=TensorProto.EXTERNAL)
-    for key, value in (("location", name), ("offset", "0"), ("length", str(array.nbytes))):
-        beside.external_data.add(key=key, value=value)
-    return beside
-
-
 def element_type(of: DType) -> int:
     """ONNX's number of a data type of tensors."""
     return element_number(of) or 0
@@ -107,3 +91,33 @@ def result_names(result: str, count: int) -> tuple[str, ...]:
 
 Write = Callable[[Writer, Node, tuple[str, ...], str], object]
 """(writer, node, operand names, result name): appends nodes, the last of which makes the result."""
+
+
+def scalar(writer: Writer, of: DType, value: float) -> str:
+    """The name of a number of the data type."""
+    return writer.constant(np.asarray(value).astype(of.numpy))
+
+
+def cast(writer: Writer, x: str, of: DType | str, result: str = "") -> str:
+    """The elements in another data type."""
+    return writer.emit("Cast", x, to=element_type(dtype(of) if isinstance(of, str) else of), result=result)
+
+
+def where(writer: Writer, of: DType, condition: str, x: str, y: str, result: str = "") -> str:
+    """Elements of ``x`` where the condition holds, else of ``y``; onnxruntime selects no truth values."""
+    if of.name != "bool":
+        return writer.emit("Where", condition, x, y, result=result)
+    otherwise = writer.emit("And", writer.emit("Not", condition), y)
+    return writer.emit("Or", writer.emit("And", condition, x), otherwise, result=result)
+
+
+def reduce(writer: Writer, name: str, x: str, axes: tuple[int, ...], keepdims: int, result: str = "") -> str:
+    """A reduction; its axes are an operand from ``AXES_OPERAND_OPSET`` on, those of a sum before."""
+    if writer.opset >= AXES_OPERAND_OPSET or name == "ReduceSum":
+        return writer.emit(name, x, writer.ints(axes), result=result, keepdims=keepdims)
+    return writer.emit(name, x, result=result, axes=axes, keepdims=keepdims)
+
+
+def taken(writer: Writer, shape: str, axis: int) -> str:
+    """One extent of a shape, as a vector."""
+    return writer.emit("Gather", shape, writer.ints((axis,)), axis=0)

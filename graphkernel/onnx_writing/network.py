@@ -1,0 +1,126 @@
+"""Products, convolutions, pools and normalisations as ONNX nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from graphkernel.onnx_writing.writer import Unwritable, Write, Writer, cast, reduce, result_names
+from graphkernel.ops.composite.batch_normalization import BATCH_NORM
+from graphkernel.ops.composite.normalize import LAYER_NORM, LOG_SOFTMAX, SOFTMAX
+from kernelgen.tensor.graph import Node
+from kernelgen.tensor.operator import Operator
+from kernelgen.tensor.operators.matmul import BATCH_MATMUL, MATMUL
+from kernelgen.tensor.operators.nn import AVG_POOL, CONV2D, MAX_POOL
+from kernelgen.tensor.operators.shape import TRANSPOSE
+from kernelgen.tensor.types import Shape
+
+TRANSPOSES = ("transpose_a", "transpose_b")
+
+
+def _matmul(writer: Writer, node: Node, x: tuple[str, ...], result: str) -> object:
+    if _is_gemm(node):
+        turned = {
+            name: int(node.attrs.bool(flag, False)) for name, flag in zip(("transA", "transB"), TRANSPOSES, strict=True)
+        }
+        return writer.emit("Gemm", *x, result=result, **turned)
+    operands = list(x)
+    for position, flag in enumerate(TRANSPOSES):
+        if node.attrs.bool(flag, False):
+            rank = node.args[position].type.rank
+            operands[position] = writer.emit(TRANSPOSE.onnx, x[position], perm=(*range(rank - 2), rank - 1, rank - 2))
+    if len(operands) == 2:
+        return writer.emit("MatMul", *operands, result=result)
+    if node.args[2].type.dtype != node.out.type.dtype:
+        operands[2] = cast(writer, operands[2], node.out.type.dtype)
+    return writer.emit("Add", writer.emit("MatMul", *operands[:2]), operands[2], result=result)
+
+
+def _is_gemm(node: Node) -> bool:
+    """Whether ONNX's product of two matrices takes the operands as they lie: weights are packed without a turned copy."""
+    types = [value.type for value in (*node.args, *node.outs)]
+    matrices = all(type_.rank == 2 for type_ in types[:2]) and {type_.dtype.name for type_ in types} == {"float32"}
+    inner = types[0].shape[0 if node.attrs.bool("transpose_a", False) else 1]
+    is_turned = any(node.attrs.bool(flag, False) for flag in TRANSPOSES)
+    return matrices and is_turned and isinstance(inner, int) and inner > 0
+
+
+def _conv(writer: Writer, node: Node, x: tuple[str, ...], result: str) -> object:
+    window = {"strides": node.attrs.ints("stride", (1, 1)), "dilations": node.attrs.ints("dilation", (1, 1))}
+    return writer.emit("Conv", *x, result=result, pads=_pads(node), group=node.attrs.int("group", 1), **window)
+
+
+def _pads(node: Node) -> tuple[int, ...]:
+    top, bottom, left, right = node.attrs.ints("pad", (0, 0, 0, 0))
+    return (top, left, bottom, right)
+
+
+def _max_pool(writer: Writer, node: Node, x: tuple[str, ...], result: str) -> object:
+    return writer.emit("MaxPool", *x, result=result, **_window(node, writer.opset >= 10))
+
+
+def _avg_pool(writer: Writer, node: Node, x: tuple[str, ...], result: str) -> object:
+    counted = node.attrs.bool("count_include_pad", False)
+    window = _window(node, writer.opset >= 19, counted)
+    return writer.emit("AveragePool", *x, result=result, count_include_pad=int(counted), **window)
+
+
+def _window(node: Node, dilated: bool, counted: bool = False) -> dict[str, Any]:
+    """Windows that hang over are said by the padding that they reach, where padding is not counted.
+
+    ONNX's inference counts those that start in the padding, and onnxruntime refuses what does not fit the inference.
+    """
+    kernel, stride = node.attrs.ints("kernel_size"), node.attrs.ints("stride", (1, 1))
+    dilation, pads, over = node.attrs.ints("dilation", (1, 1)), _pads(node), node.attrs.bool("ceil_mode", False)
+    extents, counts = _static(node.args[0].type.shape[2:]), _static(node.types[0].shape[2:])
+    if over and extents and counts:
+        parts = zip(counts, stride, dilation, kernel, extents, pads[:2], strict=True)
+        reached = [(count - 1) * s + d * (k - 1) + 1 - n - before for count, s, d, k, n, before in parts]
+        if counted and any(after - more >= s for after, more, s in zip(pads[2:], reached, stride, strict=True)):
+            raise Unwritable("counted padding in which windows would start")
+        pads, over = pads if counted else (*pads[:2], *(max(0, each) for each in reached)), counted
+    window = {"kernel_shape": kernel, "strides": stride, "pads": pads, "ceil_mode": int(over)}
+    if dilation == (1, 1):
+        return window
+    if not dilated or over:
+        raise Unwritable("dilated pooling before its opset, or with windows that hang over")
+    return {**window, "dilations": dilation}
+
+
+def _static(dims: Shape) -> tuple[int, ...] | None:
+    numbers = tuple(dim for dim in dims if isinstance(dim, int))
+    return numbers if len(numbers) == len(dims) else None
+
+
+def _batch_norm(writer: Writer, node: Node, x: tuple[str, ...], result: str) -> object:
+    if node.attrs.bool("is_training", False) or node.attrs.str("data_format", "NCHW") != "NCHW":
+        raise Unwritable("BatchNorm in training, or with channels last")
+    return writer.emit("BatchNormalization", *x, result=result, epsilon=node.attrs.float("epsilon", 1e-5))
+
+
+def _softmax(writer: Writer, node: Node, x: tuple[str, ...], result: str) -> object:
+    axes = node.attrs.ints("axis", (-1,))
+    if len(axes) != 1:
+        raise Unwritable("Softmax over several axes")
+    return writer.emit(node.op.onnx, *x, result=result, axis=axes[0])
+
+
+def _layer_norm(writer: Writer, node: Node, x: tuple[str, ...], result: str) -> object:
+    axis = node.attrs.int("begin_norm_axis", -1) % node.args[0].type.rank
+    if axis != node.attrs.int("begin_params_axis", -1) % node.args[0].type.rank:
+        raise Unwritable("LayerNorm whose parameters have other axes")
+    if writer.opset < 17:
+        raise Unwritable("LayerNormalization is in opset 17")
+    axes = tuple(range(axis, node.args[0].type.rank))
+    _, mean, variance = result_names(result, 3)  # nodes that nothing needs are pruned
+    reduce(writer, "ReduceMean", x[0], axes, 1, mean)
+    difference = writer.emit("Sub", x[0], mean)
+    reduce(writer, "ReduceMean", writer.emit("Mul", difference, difference), axes, 1, variance)
+    return writer.emit("LayerNormalization", *x, result=result, axis=axis, epsilon=node.attrs.float("epsilon", 1e-7))
+
+
+WRITERS: Mapping[Operator, Write] = {
+    MATMUL: _matmul, BATCH_MATMUL: _matmul, SOFTMAX: _softmax, LOG_SOFTMAX: _softmax, CONV2D: _conv,
+    MAX_POOL: _max_pool, AVG_POOL: _avg_pool, BATCH_NORM: _batch_norm, LAYER_NORM: _layer_norm,
+}  # fmt: skip
+WHOLE_MODELS_ONLY: Mapping[Operator, Write] = {}
