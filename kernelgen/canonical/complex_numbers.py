@@ -22,19 +22,7 @@ from kernelgen.tensor.attrs import Attrs
 from kernelgen.tensor.dims import Shape
 from kernelgen.tensor.dtypes import BOOL, COMPLEX64, FLOAT32, FLOAT64, Category, DType
 from kernelgen.tensor.operator import Operator
-from kernelgen.tensor.operators.cast import CAST
-from kernelgen.tensor.operators.complex_numbers import C_IMAG, C_REAL, COMPLEX
-from kernelgen.tensor.operators.effects import ASSIGN
-from kernelgen.tensor.operators.elemwise import ADD, DIV, IS_FINITE, IS_INF, IS_NAN, MUL, REAL_DIV, RECIPROCAL, SUB
-from kernelgen.tensor.operators.indexing import GATHER, ONE_HOT
-from kernelgen.tensor.operators.layout import LAYOUT_TRANSFORM, TRANS_DATA
-from kernelgen.tensor.operators.matmul import BATCH_MATMUL, MATMUL
-from kernelgen.tensor.operators.padding import PAD_AKG, UNPAD_AKG
-from kernelgen.tensor.operators.pieces import CONCAT, SLICE, SPLIT, STRIDED_SLICE
-from kernelgen.tensor.operators.reduce import REDUCE_SUM
-from kernelgen.tensor.operators.scan import CUM_SUM
-from kernelgen.tensor.operators.select import EQUAL, LOGICAL_AND, LOGICAL_OR, NOT_EQUAL, SELECT
-from kernelgen.tensor.operators.shape import BROADCAST_TO, RESHAPE, TILE, TRANSPOSE
+from kernelgen.tensor.operators import catalogue as basic
 
 
 def real_parts(desc: KernelDesc) -> KernelDesc:
@@ -105,8 +93,8 @@ class _Expansion:
         if _is_complex(tensor):
             rank = len(tensor.shape)
             cut: dict[str, object] = {"begin": [0] * rank + [number], "size": [-1] * rank + [1]}
-            found = self.make(SLICE, [_both(tensor)], (*tensor.shape, 1), _real(tensor.dtype), **cut)
-            return self.make(RESHAPE, [found], tensor.shape, found.dtype)
+            found = self.make(basic.SLICE, [_both(tensor)], (*tensor.shape, 1), _real(tensor.dtype), **cut)
+            return self.make(basic.RESHAPE, [found], tensor.shape, found.dtype)
         return tensor if number == 0 else TensorDesc("", (1,), like, value=0)
 
     def assemble(self, result: TensorDesc, parts: Sequence[TensorDesc]) -> None:
@@ -116,10 +104,10 @@ class _Expansion:
         for part in parts:
             whole = part
             if part.shape != result.shape or part.dtype != both.dtype:
-                cast = self.make(CAST, [part], part.shape, both.dtype)
-                whole = self.make(BROADCAST_TO, [cast], result.shape, both.dtype)
-            columns.append(self.make(RESHAPE, [whole], (*result.shape, 1), both.dtype))
-        self.ops.append(OpDesc(CONCAT.name, tuple(columns), (both,), Attrs.of(axis=len(result.shape))))
+                cast = self.make(basic.CAST, [part], part.shape, both.dtype)
+                whole = self.make(basic.BROADCAST_TO, [cast], result.shape, both.dtype)
+            columns.append(self.make(basic.RESHAPE, [whole], (*result.shape, 1), both.dtype))
+        self.ops.append(OpDesc(basic.CONCAT.name, tuple(columns), (both,), Attrs.of(axis=len(result.shape))))
 
 
 Parts = tuple[TensorDesc, TensorDesc]
@@ -128,16 +116,16 @@ Maker = Callable[[Operator, TensorDesc, TensorDesc], TensorDesc]
 
 def _mul(make: Maker, a: Parts, b: Parts) -> Parts:
     """``(a0 b0 - a1 b1) + (a0 b1 + a1 b0) i``."""
-    real = make(SUB, make(MUL, a[0], b[0]), make(MUL, a[1], b[1]))
-    return real, make(ADD, make(MUL, a[0], b[1]), make(MUL, a[1], b[0]))
+    real = make(basic.SUB, make(basic.MUL, a[0], b[0]), make(basic.MUL, a[1], b[1]))
+    return real, make(basic.ADD, make(basic.MUL, a[0], b[1]), make(basic.MUL, a[1], b[0]))
 
 
 def _div(make: Maker, a: Parts, b: Parts) -> Parts:
     """``a conj(b) / |b|^2``."""
-    size = make(ADD, make(MUL, b[0], b[0]), make(MUL, b[1], b[1]))
-    real = make(ADD, make(MUL, a[0], b[0]), make(MUL, a[1], b[1]))
-    imaginary = make(SUB, make(MUL, a[1], b[0]), make(MUL, a[0], b[1]))
-    return make(REAL_DIV, real, size), make(REAL_DIV, imaginary, size)
+    size = make(basic.ADD, make(basic.MUL, b[0], b[0]), make(basic.MUL, b[1], b[1]))
+    real = make(basic.ADD, make(basic.MUL, a[0], b[0]), make(basic.MUL, a[1], b[1]))
+    imaginary = make(basic.SUB, make(basic.MUL, a[1], b[0]), make(basic.MUL, a[0], b[1]))
+    return make(basic.REAL_DIV, real, size), make(basic.REAL_DIV, imaginary, size)
 
 
 def _each(operator: Operator) -> Callable[[Maker, Parts, Parts], Parts]:
@@ -145,15 +133,15 @@ def _each(operator: Operator) -> Callable[[Maker, Parts, Parts], Parts]:
 
 
 _BINARY: Mapping[str, Callable[[Maker, Parts, Parts], Parts]] = by_name({
-    ADD: _each(ADD), SUB: _each(SUB), MUL: _mul, (REAL_DIV, DIV): _div,
+    basic.ADD: _each(basic.ADD), basic.SUB: _each(basic.SUB), basic.MUL: _mul, (basic.REAL_DIV, basic.DIV): _div,
 })  # fmt: skip
 
 
 def _reciprocal(make: Maker, a: Parts) -> Parts:
     """``conj(a) / |a|^2``."""
-    size = make(ADD, make(MUL, a[0], a[0]), make(MUL, a[1], a[1]))
+    size = make(basic.ADD, make(basic.MUL, a[0], a[0]), make(basic.MUL, a[1], a[1]))
     minus_one = TensorDesc("", (1,), a[1].dtype, value=-1)
-    return make(REAL_DIV, a[0], size), make(REAL_DIV, make(MUL, a[1], minus_one), size)
+    return make(basic.REAL_DIV, a[0], size), make(basic.REAL_DIV, make(basic.MUL, a[1], minus_one), size)
 
 
 def _expand(expansion: _Expansion, op: OpDesc) -> None:
@@ -161,7 +149,7 @@ def _expand(expansion: _Expansion, op: OpDesc) -> None:
     if rule is not None:
         rule(expansion, op)
     elif (attrs := _moved(op)) is not None:
-        name = RESHAPE.name if op.name in _RESHAPES else op.name
+        name = basic.RESHAPE.name if op.name in _RESHAPES else op.name
         operands = tuple(map(expansion.both, op.inputs))
         expansion.ops.append(OpDesc(name, operands, tuple(map(_both, op.outputs)), attrs))
     else:
@@ -173,8 +161,8 @@ def _complex(expansion: _Expansion, op: OpDesc) -> None:
 
 
 def _taken(expansion: _Expansion, op: OpDesc) -> None:
-    part = expansion.part(op.inputs[0], int(op.name == C_IMAG.name), op.output.dtype)
-    expansion.ops.append(OpDesc(CAST.name, (part,), (op.output,)))
+    part = expansion.part(op.inputs[0], int(op.name == basic.C_IMAG.name), op.output.dtype)
+    expansion.ops.append(OpDesc(basic.CAST.name, (part,), (op.output,)))
 
 
 def _assign(expansion: _Expansion, op: OpDesc) -> None:
@@ -209,13 +197,13 @@ def _matmul(expansion: _Expansion, op: OpDesc) -> None:
     left, right = ((expansion.part(t, 0, kind), expansion.part(t, 1, kind)) for t in op.inputs[:2])
 
     def make(operator: Operator, a: TensorDesc, b: TensorDesc) -> TensorDesc:
-        if operator is not MUL:
+        if operator is not basic.MUL:
             return expansion.make(operator, (a, b), op.output.shape, kind)
         return expansion.copy(op, (a, b), kind)
 
     found = _mul(make, left, right)
     for bias in op.inputs[2:]:
-        found = _each(ADD)(make, found, (expansion.part(bias, 0, kind), expansion.part(bias, 1, kind)))
+        found = _each(basic.ADD)(make, found, (expansion.part(bias, 0, kind), expansion.part(bias, 1, kind)))
     expansion.assemble(op.output, found)
 
 
@@ -233,9 +221,9 @@ def _cast(expansion: _Expansion, op: OpDesc) -> None:
     """Between precisions both parts are cast; a complex number as a real one is its real part."""
     (source,) = op.inputs
     if _is_complex(source) and _is_complex(op.output):
-        expansion.ops.append(OpDesc(CAST.name, (_both(source),), (_both(op.output),)))
+        expansion.ops.append(OpDesc(basic.CAST.name, (_both(source),), (_both(op.output),)))
     elif _is_complex(source):
-        expansion.ops.append(OpDesc(CAST.name, (expansion.part(source, 0, op.output.dtype),), (op.output,)))
+        expansion.ops.append(OpDesc(basic.CAST.name, (expansion.part(source, 0, op.output.dtype),), (op.output,)))
     else:
         expansion.assemble(op.output, (source, TensorDesc("", (1,), _real(op.output.dtype), value=0)))
 
@@ -256,7 +244,7 @@ def _comparison(expansion: _Expansion, op: OpDesc) -> None:
     kind = next(_real(t.dtype) for t in op.inputs if _is_complex(t))
     pairs = ([expansion.part(t, number, kind) for t in op.inputs] for number in (0, 1))
     found = [expansion.copy(op, pair, BOOL) for pair in pairs]
-    joined = LOGICAL_AND if op.name == EQUAL.name else LOGICAL_OR
+    joined = basic.LOGICAL_AND if op.name == basic.EQUAL.name else basic.LOGICAL_OR
     expansion.ops.append(OpDesc(joined.name, tuple(found), (op.output,)))
 
 
@@ -265,24 +253,25 @@ def _test(expansion: _Expansion, op: OpDesc) -> None:
     kind = _real(op.inputs[0].dtype)
     parts = (expansion.part(op.inputs[0], number, kind) for number in (0, 1))
     found = [expansion.copy(op, (part,), BOOL) for part in parts]
-    joined = LOGICAL_AND if op.name == IS_FINITE.name else LOGICAL_OR
+    joined = basic.LOGICAL_AND if op.name == basic.IS_FINITE.name else basic.LOGICAL_OR
     expansion.ops.append(OpDesc(joined.name, tuple(found), (op.output,)))
 
 
 def _select(expansion: _Expansion, op: OpDesc) -> None:
     kind = _real(op.output.dtype)
     chosen = ([expansion.part(t, number, kind) for t in op.inputs[1:]] for number in (0, 1))
-    parts = [expansion.make(SELECT, (op.inputs[0], *pair), op.output.shape, kind) for pair in chosen]
+    parts = [expansion.make(basic.SELECT, (op.inputs[0], *pair), op.output.shape, kind) for pair in chosen]
     expansion.assemble(op.output, parts)
 
 
 RULES: Mapping[str, Callable[[_Expansion, OpDesc], None]] = MappingProxyType({
     **dict.fromkeys(_BINARY, _product),
     **by_name({
-        COMPLEX: _complex, (C_REAL, C_IMAG): _taken, CAST: _cast, SQUARE: _product, RECIPROCAL: _inverse,
-        (EQUAL, NOT_EQUAL): _comparison, SELECT: _select, (IS_NAN, IS_INF, IS_FINITE): _test,
-        (ASSIGN, INPLACE_ASSIGN): _assign, (MATMUL, BATCH_MATMUL): _matmul,
-        (PAD_AKG, TRANS_DATA, LAYOUT_TRANSFORM, ONE_HOT): _part_by_part,
+        basic.COMPLEX: _complex, (basic.C_REAL, basic.C_IMAG): _taken, basic.CAST: _cast, SQUARE: _product,
+        basic.RECIPROCAL: _inverse, (basic.EQUAL, basic.NOT_EQUAL): _comparison, basic.SELECT: _select,
+        (basic.IS_NAN, basic.IS_INF, basic.IS_FINITE): _test, (basic.ASSIGN, INPLACE_ASSIGN): _assign,
+        (basic.MATMUL, basic.BATCH_MATMUL): _matmul,
+        (basic.PAD_AKG, basic.TRANS_DATA, basic.LAYOUT_TRANSFORM, basic.ONE_HOT): _part_by_part,
     }),
 })  # fmt: skip
 """Operators that are more than the same operator on a dim more."""
@@ -295,21 +284,21 @@ def _moved(op: OpDesc) -> Attrs | None:
         return None
     rank = len(op.inputs[0].shape)
     match op.name:
-        case TRANSPOSE.name:
+        case basic.TRANSPOSE.name:
             return Attrs.of(perm=(*op.attrs.ints("perm", tuple(reversed(range(rank)))), rank))
-        case CONCAT.name | SPLIT.name | GATHER.name:
+        case basic.CONCAT.name | basic.SPLIT.name | basic.GATHER.name:
             return op.attrs.with_(axis=normal_axis(op.attrs.int("axis", 0), rank))
-        case CUM_SUM.name:
+        case basic.CUM_SUM.name:
             return op.attrs.with_(axis=normal_axis(op.attrs.ints("axis", (0,))[0], rank))
-        case REDUCE_SUM.name:
+        case basic.REDUCE_SUM.name:
             return op.attrs.with_(axis=reduced_axes(op)) if rank else None
-        case TILE.name:
+        case basic.TILE.name:
             return Attrs.of(multiples=(*op.attrs.ints("multiples"), 1))
-        case SLICE.name:
+        case basic.SLICE.name:
             return Attrs.of(begin=(*op.attrs.ints("begin"), 0), size=(*op.attrs.ints("size"), -1))
-        case STRIDED_SLICE.name:
+        case basic.STRIDED_SLICE.name:
             return _with_whole_dim(op.attrs) if op.attrs.int("ellipsis_mask", 0) else op.attrs
-        case UNPAD_AKG.name:
+        case basic.UNPAD_AKG.name:
             return Attrs.of(tail=(*op.attrs.ints("tail"), 0))
         case STRIDED_SLICE_V2.name if "axes" in op.attrs or "begin" in op.attrs:
             axes = op.attrs.ints("axes", tuple(range(len(op.attrs.ints("begin")))))

@@ -19,11 +19,9 @@ from kernelgen.canonical.dead_code import drop_dead
 from kernelgen.canonical.rewrite import operands_replaced, updated_names, with_ops
 from kernelgen.composite.description import IN_PLACE_OPS, KernelDesc, OpDesc, TensorDesc
 from kernelgen.composite.vocabulary import names_of
-from kernelgen.tensor.operators.cast import CAST
-from kernelgen.tensor.operators.elemwise import TENSOR_MOVE
-from kernelgen.tensor.operators.shape import BROADCAST_TO, RESHAPE
+from kernelgen.tensor.operators import catalogue as basic
 
-COPIES = names_of(TENSOR_MOVE, CAST, RESHAPE, BROADCAST_TO)
+COPIES = names_of(basic.TENSOR_MOVE, basic.CAST, basic.RESHAPE, basic.BROADCAST_TO)
 
 
 def propagate_copies(desc: KernelDesc) -> KernelDesc:
@@ -34,13 +32,13 @@ def propagate_copies(desc: KernelDesc) -> KernelDesc:
     ops: list[OpDesc] = []
     for op in desc.ops:
         op = operands_replaced(op, originals)
-        if op.name == RESHAPE.name:
+        if op.name == basic.RESHAPE.name:
             op = operands_replaced(op, reshaped)
         ops.append(op)
         source = copied(op)
         if source is not None and source.name not in updated:
             originals[op.output.name] = source
-        elif op.name == RESHAPE.name and op.inputs[0].value is None and op.inputs[0].name not in updated:
+        elif op.name == basic.RESHAPE.name and op.inputs[0].value is None and op.inputs[0].name not in updated:
             reshaped[op.output.name] = op.inputs[0]
     return drop_dead(with_ops(desc, ops))
 

@@ -19,12 +19,10 @@ from kernelgen.composite.description import KernelDesc, OpDesc
 from kernelgen.composite.vocabulary import SYNONYMS, VIEWS, names_of
 from kernelgen.tensor.attrs import Attrs
 from kernelgen.tensor.dims import Shape, product
-from kernelgen.tensor.operators.cast import CAST
-from kernelgen.tensor.operators.elemwise import DIV, REAL_DIV
-from kernelgen.tensor.operators.shape import BROADCAST_TO, RESHAPE, TILE
+from kernelgen.tensor.operators import catalogue as basic
 
 RESHAPES = names_of(*VIEWS)
-REPEATED = names_of(RESHAPE, BROADCAST_TO, CAST)
+REPEATED = names_of(basic.RESHAPE, basic.BROADCAST_TO, basic.CAST)
 """Operators whose attributes only repeat the shape or data type of the result."""
 
 
@@ -41,16 +39,16 @@ def _renamed(op: OpDesc) -> OpDesc:
 
 def _name(op: OpDesc) -> str:
     if op.name in RESHAPES:
-        return RESHAPE.name
+        return basic.RESHAPE.name
     if (
-        op.name in (BROADCAST_TO.name, TILE.name)
+        op.name in (basic.BROADCAST_TO.name, basic.TILE.name)
         and op.inputs[0].value is None
         and _repeats_ones(op.inputs[0].shape, op.outputs[0].shape)
     ):
         kept = product(op.inputs[0].shape) == product(op.outputs[0].shape)
-        return (RESHAPE if kept else BROADCAST_TO).name
-    if op.name == DIV.name and all(t.dtype.is_float for t in op.inputs):
-        return REAL_DIV.name
+        return (basic.RESHAPE if kept else basic.BROADCAST_TO).name
+    if op.name == basic.DIV.name and all(t.dtype.is_float for t in op.inputs):
+        return basic.REAL_DIV.name
     return SYNONYMS[op.name].name if op.name in SYNONYMS else op.name
 
 

@@ -35,9 +35,7 @@ from kernelgen.composite.vocabulary import (
 from kernelgen.tensor.attrs import Attrs
 from kernelgen.tensor.dtypes import BFLOAT16, BOOL, FLOAT16, FLOAT32, DType
 from kernelgen.tensor.operator import Operator
-from kernelgen.tensor.operators.cast import CAST
-from kernelgen.tensor.operators.elemwise import ABS, ADD, EXP, MINIMUM, MUL, REAL_DIV, TENSOR_MOVE
-from kernelgen.tensor.operators.select import GREATER, GREATER_EQUAL, LESS, LESS_EQUAL, SELECT
+from kernelgen.tensor.operators import catalogue as basic
 
 
 def three_address(desc: KernelDesc) -> KernelDesc:
@@ -91,41 +89,45 @@ def _is_plain(op: OpDesc) -> bool:
 def _add_n(steps: _Steps, operands: Sequence[TensorDesc], result: TensorDesc) -> TensorDesc:
     total = operands[0]
     for operand in operands[1:]:
-        total = steps.op(ADD, total, operand)
-    return total if steps.ops else steps.op(TENSOR_MOVE, total)
+        total = steps.op(basic.ADD, total, operand)
+    return total if steps.ops else steps.op(basic.TENSOR_MOVE, total)
 
 
 def _square(steps: _Steps, operands: Sequence[TensorDesc], result: TensorDesc) -> TensorDesc:
-    return steps.op(MUL, operands[0], operands[0])
+    return steps.op(basic.MUL, operands[0], operands[0])
 
 
 def _add_min_value(steps: _Steps, operands: Sequence[TensorDesc], result: TensorDesc) -> TensorDesc:
     (x,) = operands
-    return steps.op(ADD, x, steps.number(2.0**-24 if x.dtype == FLOAT16 else 2.0**-126, x))
+    return steps.op(basic.ADD, x, steps.number(2.0**-24 if x.dtype == FLOAT16 else 2.0**-126, x))
 
 
 def _fast_gelu(steps: _Steps, operands: Sequence[TensorDesc], result: TensorDesc) -> TensorDesc:
     """``x * exp(1.702 * min(x, 0)) / (1 + exp(-1.702 * |x|))``: AKG's ``x - |x|`` is twice the minimum, and NaN at infinity."""
     (given,) = operands
     half = given.dtype in (FLOAT16, BFLOAT16)
-    x = steps.op(CAST, given, kind=FLOAT32) if half else given
-    size = steps.op(ABS, x)
-    growth = steps.op(EXP, steps.op(MUL, steps.op(MINIMUM, x, steps.number(0.0, x)), steps.number(1.702, x)))
-    decay = steps.op(EXP, steps.op(MUL, size, steps.number(-1.702, x)))
-    denominator = steps.op(ADD, decay, steps.number(1.0, x))
-    value = steps.op(REAL_DIV, steps.op(MUL, x, growth), denominator)
-    return steps.op(CAST, value, kind=result.dtype) if half else value
+    x = steps.op(basic.CAST, given, kind=FLOAT32) if half else given
+    size = steps.op(basic.ABS, x)
+    growth = steps.op(
+        basic.EXP, steps.op(basic.MUL, steps.op(basic.MINIMUM, x, steps.number(0.0, x)), steps.number(1.702, x))
+    )
+    decay = steps.op(basic.EXP, steps.op(basic.MUL, size, steps.number(-1.702, x)))
+    denominator = steps.op(basic.ADD, decay, steps.number(1.0, x))
+    value = steps.op(basic.REAL_DIV, steps.op(basic.MUL, x, growth), denominator)
+    return steps.op(basic.CAST, value, kind=result.dtype) if half else value
 
 
 def _select_by(comparison: Operator) -> Expansion:
     def expand(steps: _Steps, operands: Sequence[TensorDesc], result: TensorDesc) -> TensorDesc:
         a, b, x, y = operands
-        return steps.op(SELECT, steps.op(comparison, a, b, kind=BOOL), x, y, kind=x.dtype)
+        return steps.op(basic.SELECT, steps.op(comparison, a, b, kind=BOOL), x, y, kind=x.dtype)
 
     return expand
 
 
-COMPARISONS = by_name({SELECT_GT: GREATER, SELECT_LT: LESS, SELECT_GE: GREATER_EQUAL, SELECT_LE: LESS_EQUAL})
+COMPARISONS = by_name(
+    {SELECT_GT: basic.GREATER, SELECT_LT: basic.LESS, SELECT_GE: basic.GREATER_EQUAL, SELECT_LE: basic.LESS_EQUAL}
+)
 """Fused comparison and Select -> the comparison."""
 
 FLOATING = names_of(ADD_MIN_VALUE, FAST_GELU)

@@ -23,36 +23,30 @@ from kernelgen.composite.scalar_rules import ELEMENTWISE, PREDICATES, constant
 from kernelgen.composite.vocabulary import ZEROS_LIKE, names_of
 from kernelgen.tensor.attrs import Attrs
 from kernelgen.tensor.dtypes import BFLOAT16, BOOL, FLOAT16, FLOAT32, INT8, INT16, INT32, UINT8, UINT16, DType
-from kernelgen.tensor.operators.cast import CAST
-from kernelgen.tensor.operators.elemwise import (
-    ABS,
-    ADD,
-    CEIL,
-    DIV,
-    FLOOR,
-    FLOOR_DIV,
-    MAXIMUM,
-    MINIMUM,
-    MOD,
-    MUL,
-    NEG,
-    REAL_DIV,
-    ROUND,
-    SIGN,
-    SQRT,
-    SUB,
-    TENSOR_MOVE,
-    TRUNC,
-)
-from kernelgen.tensor.operators.reduce import REDUCE_MAX, REDUCE_MIN
-from kernelgen.tensor.operators.select import EQUAL, LOGICAL_AND, LOGICAL_NOT, LOGICAL_OR, NOT_EQUAL, SELECT
+from kernelgen.tensor.operators import catalogue as basic
 
-CASTS = names_of(CAST, ROUND, TENSOR_MOVE, ZEROS_LIKE)
-LOGICAL = names_of(LOGICAL_AND, LOGICAL_OR, LOGICAL_NOT)
+CASTS = names_of(basic.CAST, basic.ROUND, basic.TENSOR_MOVE, ZEROS_LIKE)
+LOGICAL = names_of(basic.LOGICAL_AND, basic.LOGICAL_OR, basic.LOGICAL_NOT)
 ARITHMETIC = frozenset(ELEMENTWISE) - CASTS - LOGICAL
-RING = names_of(ADD, SUB, MUL, NEG, ABS, MAXIMUM, MINIMUM, SELECT, REDUCE_MAX, REDUCE_MIN)
+RING = names_of(
+    basic.ADD,
+    basic.SUB,
+    basic.MUL,
+    basic.NEG,
+    basic.ABS,
+    basic.MAXIMUM,
+    basic.MINIMUM,
+    basic.SELECT,
+    basic.REDUCE_MAX,
+    basic.REDUCE_MIN,
+)
 COMPARISONS = PREDICATES - LOGICAL
-TRANSCENDENTAL = ARITHMETIC - RING - COMPARISONS - names_of(REAL_DIV, DIV, SQRT, FLOOR, CEIL, TRUNC, SIGN)
+TRANSCENDENTAL = (
+    ARITHMETIC
+    - RING
+    - COMPARISONS
+    - names_of(basic.REAL_DIV, basic.DIV, basic.SQRT, basic.FLOOR, basic.CEIL, basic.TRUNC, basic.SIGN)
+)
 
 
 @dataclass(frozen=True)
@@ -84,7 +78,7 @@ TYPE_RULES: Mapping[str, tuple[TypeRule, ...]] = {
             RING | COMPARISONS, frozenset({INT8, UINT8, INT16, UINT16}), INT32, "the vector unit computes in int32 only"
         ),
         TypeRule(
-            names_of(SELECT, EQUAL, NOT_EQUAL),
+            names_of(basic.SELECT, basic.EQUAL, basic.NOT_EQUAL),
             frozenset({BOOL}),
             FLOAT16,
             "masks are no operands: 0.0 and 1.0 are",
@@ -125,7 +119,7 @@ def _legal(op: OpDesc, rules: tuple[TypeRule, ...], names: Iterator[str]) -> tup
         wide = replace(tensor, name=next(names), dtype=rule.computed)
         if tensor.value is not None:
             return replace(wide, value=constant(tensor.value, rule.computed))
-        before.append(OpDesc(CAST.name, (tensor,), (wide,), Attrs()))
+        before.append(OpDesc(basic.CAST.name, (tensor,), (wide,), Attrs()))
         return wide
 
     untouched = len(op.inputs) - len(values)
@@ -133,21 +127,21 @@ def _legal(op: OpDesc, rules: tuple[TypeRule, ...], names: Iterator[str]) -> tup
     if op.output.dtype not in rule.given or op.name in PREDICATES:
         return (*before, replace(op, inputs=inputs))
     wide = replace(op.output, name=next(names), dtype=rule.computed)
-    return (*before, replace(op, inputs=inputs, outputs=(wide,)), OpDesc(CAST.name, (wide,), op.outputs, Attrs()))
+    return (*before, replace(op, inputs=inputs, outputs=(wide,)), OpDesc(basic.CAST.name, (wide,), op.outputs, Attrs()))
 
 
 def _divided(op: OpDesc, names: Iterator[str]) -> tuple[OpDesc, ...]:
     """Quotients of whole numbers towards zero: by the divisor what is left without the remainder, whichever way that rounds."""
-    if op.name != DIV.name or not op.output.dtype.is_integer:
+    if op.name != basic.DIV.name or not op.output.dtype.is_integer:
         return (op,)
     rest, multiple = (replace(op.output, name=next(names)) for _ in range(2))
     return (
-        OpDesc(MOD.name, op.inputs, (rest,), Attrs()),
-        OpDesc(SUB.name, (op.inputs[0], rest), (multiple,), Attrs()),
-        OpDesc(FLOOR_DIV.name, (multiple, op.inputs[1]), op.outputs, Attrs()),
+        OpDesc(basic.MOD.name, op.inputs, (rest,), Attrs()),
+        OpDesc(basic.SUB.name, (op.inputs[0], rest), (multiple,), Attrs()),
+        OpDesc(basic.FLOOR_DIV.name, (multiple, op.inputs[1]), op.outputs, Attrs()),
     )
 
 
 def _values(op: OpDesc) -> tuple[TensorDesc, ...]:
     """The operands that are computed with: not the condition of a Select."""
-    return op.inputs[1:] if op.name == SELECT.name else op.inputs
+    return op.inputs[1:] if op.name == basic.SELECT.name else op.inputs

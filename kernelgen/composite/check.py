@@ -11,19 +11,16 @@ from kernelgen.composite.slice_shapes import SizeDependentError
 from kernelgen.composite.vocabulary import SELECT_GE, SELECT_GT, SELECT_LE, SELECT_LT, WORDS, by_name, names_of
 from kernelgen.errors import DescError
 from kernelgen.tensor.dtypes import BOOL
-from kernelgen.tensor.operators.cast import CAST
-from kernelgen.tensor.operators.elemwise import ROUND
-from kernelgen.tensor.operators.nn import CONV2D
-from kernelgen.tensor.operators.select import SELECT
+from kernelgen.tensor.operators import catalogue as basic
 
-ARITIES = by_name({op: op.arity for op in WORDS if op.arity is not None and op is not CONV2D})
+ARITIES = by_name({op: op.arity for op in WORDS if op.arity is not None and op is not basic.CONV2D})
 """Operator -> how many operands it has; a convolution of AKG's may have a bias."""
 
-CONVERSIONS = names_of(CAST, ROUND)
+CONVERSIONS = names_of(basic.CAST, basic.ROUND)
 """Element-wise operators whose result may have any data type (AKG's Round gives int32)."""
 
 
-NOT_VALUES = by_name({SELECT: 1, (SELECT_GT, SELECT_LT, SELECT_GE, SELECT_LE): 2})
+NOT_VALUES = by_name({basic.SELECT: 1, (SELECT_GT, SELECT_LT, SELECT_GE, SELECT_LE): 2})
 """Operator -> how many of its first operands only decide."""
 
 

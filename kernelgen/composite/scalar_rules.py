@@ -30,66 +30,7 @@ from kernelgen.composite.vocabulary import (
 from kernelgen.nest.nodes import Call, Expr, Literal
 from kernelgen.nest.scalars import SCALARS, Result
 from kernelgen.tensor.dtypes import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, Category, DType, dtype
-from kernelgen.tensor.operators.cast import CAST
-from kernelgen.tensor.operators.elemwise import (
-    ABS,
-    ACOS,
-    ACOSH,
-    ADD,
-    ASIN,
-    ASINH,
-    ATAN,
-    ATAN2,
-    ATANH,
-    CEIL,
-    COS,
-    COSH,
-    DIV,
-    ERF,
-    ERFC,
-    EXP,
-    EXPM1,
-    FLOOR,
-    FLOOR_DIV,
-    FLOOR_MOD,
-    IS_FINITE,
-    IS_INF,
-    IS_NAN,
-    LOG,
-    LOG1P,
-    MAXIMUM,
-    MINIMUM,
-    MOD,
-    MUL,
-    NEG,
-    POW,
-    REAL_DIV,
-    RECIPROCAL,
-    ROUND,
-    RSQRT,
-    SIGN,
-    SIN,
-    SINH,
-    SQRT,
-    SUB,
-    TAN,
-    TANH,
-    TENSOR_MOVE,
-    TRUNC,
-)
-from kernelgen.tensor.operators.reduce import REDUCE_ALL, REDUCE_ANY, REDUCE_MAX, REDUCE_MIN, REDUCE_PROD, REDUCE_SUM
-from kernelgen.tensor.operators.select import (
-    EQUAL,
-    GREATER,
-    GREATER_EQUAL,
-    LESS,
-    LESS_EQUAL,
-    LOGICAL_AND,
-    LOGICAL_NOT,
-    LOGICAL_OR,
-    NOT_EQUAL,
-    SELECT,
-)
+from kernelgen.tensor.operators import catalogue as basic
 
 T = TypeVar("T")
 
@@ -279,24 +220,27 @@ def _widened(f: Algebra[T], x: T) -> T:
 
 
 _FUNCTIONS: Mapping[Word, str] = {
-    ADD: "add", SUB: "sub", MUL: "mul", FLOOR_DIV: "floor_div", MOD: "mod", FLOOR_MOD: "floor_mod", MAXIMUM: "maximum",
-    MINIMUM: "minimum", ATAN2: "atan2", NEG: "neg", ABS: "abs", SIGN: "sign", FLOOR: "floor", CEIL: "ceil",
-    TRUNC: "trunc", ROUND: "round", EQUAL: "equal", NOT_EQUAL: "not_equal", LESS: "less", LESS_EQUAL: "less_equal",
-    GREATER: "greater", GREATER_EQUAL: "greater_equal", LOGICAL_AND: "logical_and", LOGICAL_OR: "logical_or",
-    LOGICAL_NOT: "logical_not", IS_NAN: "is_nan", IS_INF: "is_inf", IS_FINITE: "is_finite", SELECT: "select",
+    basic.ADD: "add", basic.SUB: "sub", basic.MUL: "mul", basic.FLOOR_DIV: "floor_div", basic.MOD: "mod",
+    basic.FLOOR_MOD: "floor_mod", basic.MAXIMUM: "maximum", basic.MINIMUM: "minimum", basic.ATAN2: "atan2", basic.NEG: "neg",
+    basic.ABS: "abs", basic.SIGN: "sign", basic.FLOOR: "floor", basic.CEIL: "ceil", basic.TRUNC: "trunc",
+    basic.ROUND: "round", basic.EQUAL: "equal", basic.NOT_EQUAL: "not_equal", basic.LESS: "less",
+    basic.LESS_EQUAL: "less_equal", basic.GREATER: "greater", basic.GREATER_EQUAL: "greater_equal",
+    basic.LOGICAL_AND: "logical_and", basic.LOGICAL_OR: "logical_or", basic.LOGICAL_NOT: "logical_not",
+    basic.IS_NAN: "is_nan", basic.IS_INF: "is_inf", basic.IS_FINITE: "is_finite", basic.SELECT: "select",
 }  # fmt: skip
 
 _REAL_FUNCTIONS: Mapping[Word, str] = {
-    REAL_DIV: "div", SQRT: "sqrt", RSQRT: "rsqrt", RECIPROCAL: "reciprocal", EXP: "exp", EXPM1: "expm1", LOG: "log",
-    LOG1P: "log1p", TANH: "tanh", ERF: "erf", ERFC: "erfc", SIN: "sin", COS: "cos", TAN: "tan", SINH: "sinh",
-    COSH: "cosh", ASIN: "asin", ACOS: "acos", ATAN: "atan", ASINH: "asinh", ACOSH: "acosh", ATANH: "atanh",
+    basic.REAL_DIV: "div", basic.SQRT: "sqrt", basic.RSQRT: "rsqrt", basic.RECIPROCAL: "reciprocal", basic.EXP: "exp",
+    basic.EXPM1: "expm1", basic.LOG: "log", basic.LOG1P: "log1p", basic.TANH: "tanh", basic.ERF: "erf", basic.ERFC: "erfc",
+    basic.SIN: "sin", basic.COS: "cos", basic.TAN: "tan", basic.SINH: "sinh", basic.COSH: "cosh", basic.ASIN: "asin",
+    basic.ACOS: "acos", basic.ATAN: "atan", basic.ASINH: "asinh", basic.ACOSH: "acosh", basic.ATANH: "atanh",
 }  # fmt: skip
 
 ELEMENTWISE: Mapping[str, Elementwise] = by_name({
     **{word: direct(function) for word, function in _FUNCTIONS.items()},
     **{word: floating(function) for word, function in _REAL_FUNCTIONS.items()},
-    CAST: Elementwise(_cast), TENSOR_MOVE: Elementwise(_copy), ZEROS_LIKE: Elementwise(_zeros_like),
-    ADD_N: Elementwise(_add_n), SQUARE: Elementwise(_square), DIV: Elementwise(_divide), POW: Elementwise(_power),
+    basic.CAST: Elementwise(_cast), basic.TENSOR_MOVE: Elementwise(_copy), ZEROS_LIKE: Elementwise(_zeros_like),
+    ADD_N: Elementwise(_add_n), SQUARE: Elementwise(_square), basic.DIV: Elementwise(_divide), basic.POW: Elementwise(_power),
     ADD_MIN_VALUE: Elementwise(_add_min_value), FAST_GELU: Elementwise(_fast_gelu),
     SELECT_GT: _select_by("greater"), SELECT_LT: _select_by("less"),
     SELECT_GE: _select_by("greater_equal"), SELECT_LE: _select_by("less_equal"),
@@ -304,8 +248,8 @@ ELEMENTWISE: Mapping[str, Elementwise] = by_name({
 """Operator name -> rule. Operands broadcast as in numpy."""
 
 REDUCTIONS: Mapping[str, str] = by_name({
-    REDUCE_SUM: "add", REDUCE_MAX: "maximum", REDUCE_MIN: "minimum", REDUCE_PROD: "mul", REDUCE_ALL: "logical_and",
-    REDUCE_ANY: "logical_or",
+    basic.REDUCE_SUM: "add", basic.REDUCE_MAX: "maximum", basic.REDUCE_MIN: "minimum", basic.REDUCE_PROD: "mul",
+    basic.REDUCE_ALL: "logical_and", basic.REDUCE_ANY: "logical_or",
 })  # fmt: skip
 """Operator name -> the associative function that folds the reduced dims (attributes ``axis``, ``keep_dims``)."""
 

@@ -16,29 +16,7 @@ from kernelgen.composite.scalar_rules import ELEMENTWISE, REDUCTIONS
 from kernelgen.composite.slice_shapes import sliced_shape
 from kernelgen.composite.vocabulary import ELEM_ALL, INPLACE_ASSIGN, STANDARD_NORMAL, STRIDED_SLICE_V2, VIEWS, by_name
 from kernelgen.tensor.dims import Dim, Shape, product
-from kernelgen.tensor.operators.complex_numbers import C_IMAG, C_REAL, COMPLEX
-from kernelgen.tensor.operators.csr import (
-    COO_TO_CSR,
-    CSR_DIV,
-    CSR_GATHER,
-    CSR_MM,
-    CSR_MUL,
-    CSR_MV,
-    CSR_REDUCE_SUM,
-    CSR_TO_COO,
-)
-from kernelgen.tensor.operators.effects import ASSIGN
-from kernelgen.tensor.operators.indexing import GATHER, ONE_HOT
-from kernelgen.tensor.operators.matmul import BATCH_MATMUL, MATMUL
-from kernelgen.tensor.operators.nn import CONV2D
-from kernelgen.tensor.operators.padding import PAD_AKG, UNPAD_AKG
-from kernelgen.tensor.operators.pieces import CONCAT, SLICE, SPLIT, STRIDED_SLICE
-from kernelgen.tensor.operators.pool import POOL2D
-from kernelgen.tensor.operators.reduce import ARGMAX, ARGMIN
-from kernelgen.tensor.operators.scan import CUM_PROD, CUM_SUM
-from kernelgen.tensor.operators.scatter import GATHER_ND, TENSOR_SCATTER_ADD, UNSORTED_SEGMENT_SUM
-from kernelgen.tensor.operators.shape import BROADCAST_TO, TILE, TRANSPOSE
-from kernelgen.tensor.operators.status import ELEM_ANY
+from kernelgen.tensor.operators import catalogue as basic
 
 ShapeRule = Callable[[OpDesc], tuple[Shape, ...]]
 
@@ -172,16 +150,18 @@ SHAPE_RULES: Mapping[str, ShapeRule] = MappingProxyType({
     **dict.fromkeys(ELEMENTWISE, _elementwise),
     **dict.fromkeys(REDUCTIONS, _reduce),
     **by_name({
-        (BROADCAST_TO, COMPLEX): _elementwise, (C_REAL, C_IMAG, CUM_SUM, CUM_PROD): _same, VIEWS: _reshape,
-        (ELEM_ANY, ELEM_ALL): _single, (MATMUL, BATCH_MATMUL): _matmul, (ASSIGN, INPLACE_ASSIGN): _assign,
-        TRANSPOSE: _transpose, TILE: _tile, CONCAT: _concat, SPLIT: _split, PAD_AKG: _pad, UNPAD_AKG: _unpad,
-        (STRIDED_SLICE, STRIDED_SLICE_V2, SLICE): sliced_shape,
-        (ARGMAX, ARGMIN): desc_sparse.extreme_position_shape,
-        (CSR_MUL, CSR_DIV): desc_sparse.csr_elementwise_shape, (CSR_MV, CSR_MM): desc_sparse.csr_matmul_shape,
-        GATHER: desc_sparse.gather_shape, GATHER_ND: desc_sparse.gather_nd_shape, ONE_HOT: desc_sparse.one_hot_shape,
-        TENSOR_SCATTER_ADD: desc_sparse.scatter_shape, UNSORTED_SEGMENT_SUM: desc_sparse.segment_sum_shape,
-        CSR_GATHER: desc_sparse.csr_gather_shape, CSR_REDUCE_SUM: desc_sparse.csr_reduce_sum_shape,
-        CSR_TO_COO: desc_sparse.csr_to_coo_shape, COO_TO_CSR: desc_sparse.coo_to_csr_shape,
-        CONV2D: desc_windows.conv2d_shape, POOL2D: desc_windows.pool2d_shape, STANDARD_NORMAL: _described,
+        (basic.BROADCAST_TO, basic.COMPLEX): _elementwise, (basic.C_REAL, basic.C_IMAG, basic.CUM_SUM, basic.CUM_PROD): _same,
+        VIEWS: _reshape, (basic.ELEM_ANY, ELEM_ALL): _single, (basic.MATMUL, basic.BATCH_MATMUL): _matmul,
+        (basic.ASSIGN, INPLACE_ASSIGN): _assign, basic.TRANSPOSE: _transpose, basic.TILE: _tile, basic.CONCAT: _concat,
+        basic.SPLIT: _split, basic.PAD_AKG: _pad, basic.UNPAD_AKG: _unpad,
+        (basic.STRIDED_SLICE, STRIDED_SLICE_V2, basic.SLICE): sliced_shape,
+        (basic.ARGMAX, basic.ARGMIN): desc_sparse.extreme_position_shape,
+        (basic.CSR_MUL, basic.CSR_DIV): desc_sparse.csr_elementwise_shape,
+        (basic.CSR_MV, basic.CSR_MM): desc_sparse.csr_matmul_shape, basic.GATHER: desc_sparse.gather_shape,
+        basic.GATHER_ND: desc_sparse.gather_nd_shape, basic.ONE_HOT: desc_sparse.one_hot_shape,
+        basic.TENSOR_SCATTER_ADD: desc_sparse.scatter_shape, basic.UNSORTED_SEGMENT_SUM: desc_sparse.segment_sum_shape,
+        basic.CSR_GATHER: desc_sparse.csr_gather_shape, basic.CSR_REDUCE_SUM: desc_sparse.csr_reduce_sum_shape,
+        basic.CSR_TO_COO: desc_sparse.csr_to_coo_shape, basic.COO_TO_CSR: desc_sparse.coo_to_csr_shape,
+        basic.CONV2D: desc_windows.conv2d_shape, basic.POOL2D: desc_windows.pool2d_shape, STANDARD_NORMAL: _described,
     }),
 })  # fmt: skip

@@ -11,10 +11,8 @@ from types import MappingProxyType
 from typing import TypeVar
 
 from kernelgen.tensor.operator import PLAIN, Kind, Operator, Traits
+from kernelgen.tensor.operators import catalogue as basic
 from kernelgen.tensor.operators.catalogue import OPERATORS
-from kernelgen.tensor.operators.elemwise import ACOS, ADD
-from kernelgen.tensor.operators.reduce import REDUCE_PROD
-from kernelgen.tensor.operators.shape import RESHAPE
 
 T = TypeVar("T")
 
@@ -48,7 +46,12 @@ STANDARD_NORMAL = AkgOperator("StandardNormal", 0)
 CUSTOM = AkgOperator("Custom", None)
 USER_DEFINED = AkgOperator("UserDefined", None)
 
-SYNONYMS: Mapping[str, Operator] = {"TensorAdd": ADD, "ReducePrd": REDUCE_PROD, "Acos": ACOS, "EquivFormat": RESHAPE}
+SYNONYMS: Mapping[str, Operator] = {
+    "TensorAdd": basic.ADD,
+    "ReducePrd": basic.REDUCE_PROD,
+    "Acos": basic.ACOS,
+    "EquivFormat": basic.RESHAPE,
+}
 """AKG's other names of basic operators."""
 
 WORDS: tuple[Word, ...] = (

@@ -18,10 +18,7 @@ from kernelgen.enclosure.sums import multiplied, product_of, summed
 from kernelgen.errors import UnsupportedError
 from kernelgen.semantics.table import MEANINGS
 from kernelgen.tensor.dtypes import COMPLEX64, FLOAT32, FLOAT64, Category, DType
-from kernelgen.tensor.operators.csr import CSR_GATHER, CSR_MM, CSR_MUL, CSR_MV, CSR_REDUCE_SUM
-from kernelgen.tensor.operators.reduce import ARGMAX, REDUCE_MAX, REDUCE_MIN, REDUCE_PROD, REDUCE_SUM
-from kernelgen.tensor.operators.scan import CUM_PROD
-from kernelgen.tensor.operators.scatter import TENSOR_SCATTER_ADD, UNSORTED_SEGMENT_SUM
+from kernelgen.tensor.operators import catalogue as basic
 
 Rule = Callable[[Sequence[Interval], OpDesc], Interval]
 
@@ -31,7 +28,7 @@ def reduction(operands: Sequence[Interval], op: OpDesc) -> Interval:
     (x,), kind = operands, op.output.dtype
     if kind.category is Category.COMPLEX:
         return _by_parts(reduction, operands, op)
-    if op.name in names_of(REDUCE_SUM, REDUCE_PROD) and kind.is_float:
+    if op.name in names_of(basic.REDUCE_SUM, basic.REDUCE_PROD) and kind.is_float:
         return _arithmetic(x, op)
     found = x.map(lambda bound: _folded(bound, op))
     return found if x.is_exact or x.low.dtype.kind != "f" else forgotten(found, _some(x.unknown, op))
@@ -41,7 +38,7 @@ def _arithmetic(x: Interval, op: OpDesc) -> Interval:
     kind, axes = op.output.dtype, _axes(op)
     terms = prod(x.low.shape[axis] for axis in axes)
     keep = op.attrs.bool("keep_dims", False)
-    if op.name != REDUCE_SUM.name:
+    if op.name != basic.REDUCE_SUM.name:
         return product_of(x, lambda value: np.multiply.reduce(value, axes, keepdims=keep), kind, terms)
     return summed(x, lambda value: np.asarray(value.sum(axes, keepdims=keep)), kind, terms)
 
@@ -69,7 +66,7 @@ def scan(operands: Sequence[Interval], op: OpDesc) -> Interval:
         return x.map(lambda bound: np.asarray(MEANINGS[op.name]([bound], op)))
     terms = x.low.shape[normal_axis(op.attrs.ints("axis", (0,))[0], x.low.ndim)] if x.low.ndim else 1
     wide = replace(op, outputs=(replace(op.output, dtype=FLOAT64),))
-    fold = product_of if op.name == CUM_PROD.name else summed
+    fold = product_of if op.name == basic.CUM_PROD.name else summed
     return fold(x, lambda value: np.asarray(MEANINGS[op.name]([value], wide)), kind, terms)
 
 
@@ -79,7 +76,7 @@ def position(operands: Sequence[Interval], op: OpDesc) -> Interval:
     if x.is_exact:
         return x.map(lambda bound: np.asarray(MEANINGS[op.name]([bound], op)))
     axis = normal_axis(op.attrs.ints("axis", (-1,))[0], x.low.ndim)
-    low, high = (x.low, x.high) if op.name == ARGMAX.name else (-x.high, -x.low)
+    low, high = (x.low, x.high) if op.name == basic.ARGMAX.name else (-x.high, -x.low)
     perhaps = ~(high < low.max(axis, keepdims=True))
     last = perhaps.shape[axis] - 1 - np.argmax(np.flip(perhaps, axis), axis)
     return Interval(np.argmax(perhaps, axis), last)
@@ -87,7 +84,7 @@ def position(operands: Sequence[Interval], op: OpDesc) -> Interval:
 
 def matrix_product(operands: Sequence[Interval], op: OpDesc) -> Interval:
     """MatMul, BatchMatMul, Conv2D, with what is added to the product, CSRMV and CSRMM."""
-    sparse = op.name in names_of(CSR_MV, CSR_MM)
+    sparse = op.name in names_of(basic.CSR_MV, basic.CSR_MM)
     places = (2, 3) if sparse else (0, 1)
     x, y = (operands[place] for place in places)
     plain = op if sparse else replace(op, inputs=op.inputs[:2])
@@ -111,7 +108,9 @@ def gathered_sum(operands: Sequence[Interval], op: OpDesc) -> Interval:
     kind = op.output.dtype
     if kind.category is Category.COMPLEX:
         return _by_parts(gathered_sum, operands, op)
-    places = by_name({UNSORTED_SEGMENT_SUM: (0,), TENSOR_SCATTER_ADD: (0, 2), CSR_REDUCE_SUM: (2,)})[op.name]
+    places = by_name({basic.UNSORTED_SEGMENT_SUM: (0,), basic.TENSOR_SCATTER_ADD: (0, 2), basic.CSR_REDUCE_SUM: (2,)})[
+        op.name
+    ]
     if not kind.is_float:
         return Interval.exact(np.asarray(MEANINGS[op.name]([o.low for o in operands], op)))
     flat = np.concatenate([operands[place].low.ravel() for place in places])
@@ -133,11 +132,11 @@ def gathered_sum(operands: Sequence[Interval], op: OpDesc) -> Interval:
 def sparse_elementwise(operands: Sequence[Interval], op: OpDesc) -> Interval:
     """CSRMul and CSRDiv: the stored values times (over) the dense elements at their places."""
     indptr, indices, values, dense = operands
-    met = dense.map(lambda bound: np.asarray(MEANINGS[CSR_GATHER.name]([indptr.low, indices.low, bound], op)))
+    met = dense.map(lambda bound: np.asarray(MEANINGS[basic.CSR_GATHER.name]([indptr.low, indices.low, bound], op)))
     kind = op.output.dtype
     if not kind.is_float:
         return Interval.exact(np.asarray(MEANINGS[op.name]([o.low for o in operands], op)))
-    return (multiply if op.name == CSR_MUL.name else divide)(values, met, kind)
+    return (multiply if op.name == basic.CSR_MUL.name else divide)(values, met, kind)
 
 
 def pooled(operands: Sequence[Interval], op: OpDesc) -> Interval:
@@ -167,7 +166,7 @@ def _half(kind: DType) -> DType:
 
 def _by_parts(rule: Rule, operands: Sequence[Interval], op: OpDesc) -> Interval:
     """A linear operator on the real and on the imaginary parts. Raises UnsupportedError for one that is not."""
-    if op.name in names_of(REDUCE_PROD, CUM_PROD, REDUCE_MAX, REDUCE_MIN):
+    if op.name in names_of(basic.REDUCE_PROD, basic.CUM_PROD, basic.REDUCE_MAX, basic.REDUCE_MIN):
         raise UnsupportedError("unsupported-op", f"operator {op.name!r} has no error bound on complex numbers")
     real = replace(op, outputs=(replace(op.output, dtype=_half(op.output.dtype)),))
     parts = [parts_of(x) if x.low.dtype.kind == "c" else (x, x) for x in operands]

@@ -33,52 +33,7 @@ from kernelgen.errors import UnsupportedError
 from kernelgen.semantics.table import MEANINGS
 from kernelgen.tensor.dtypes import FLOAT64, Category, DType, dtype
 from kernelgen.tensor.operator import Operator
-from kernelgen.tensor.operators.cast import CAST
-from kernelgen.tensor.operators.complex_numbers import C_IMAG, C_REAL, COMPLEX
-from kernelgen.tensor.operators.csr import CSR_DIV, CSR_MM, CSR_MUL, CSR_MV, CSR_REDUCE_SUM
-from kernelgen.tensor.operators.elemwise import (
-    ABS,
-    ADD,
-    ATAN2,
-    CEIL,
-    COSH,
-    DIV,
-    FLOOR,
-    FLOOR_DIV,
-    FLOOR_MOD,
-    MAXIMUM,
-    MINIMUM,
-    MOD,
-    MUL,
-    NEG,
-    POW,
-    REAL_DIV,
-    RECIPROCAL,
-    ROUND,
-    SIGN,
-    SQRT,
-    SUB,
-    TAN,
-    TENSOR_MOVE,
-    TRUNC,
-)
-from kernelgen.tensor.operators.matmul import BATCH_MATMUL, MATMUL
-from kernelgen.tensor.operators.nn import CONV2D
-from kernelgen.tensor.operators.pool import POOL2D
-from kernelgen.tensor.operators.reduce import ARGMAX, ARGMIN
-from kernelgen.tensor.operators.scan import CUM_PROD, CUM_SUM
-from kernelgen.tensor.operators.scatter import TENSOR_SCATTER_ADD, UNSORTED_SEGMENT_SUM
-from kernelgen.tensor.operators.select import (
-    GREATER,
-    GREATER_EQUAL,
-    LESS,
-    LESS_EQUAL,
-    LOGICAL_AND,
-    LOGICAL_NOT,
-    LOGICAL_OR,
-    SELECT,
-)
-from kernelgen.tensor.operators.status import ELEM_ANY
+from kernelgen.tensor.operators import catalogue as basic
 
 Rule = Callable[[Sequence[Interval], OpDesc], Interval | tuple[Interval, ...]]
 OnFloats = Callable[[Sequence[Interval], DType], Interval]
@@ -93,47 +48,48 @@ def _sum_of_all(x: Sequence[Interval], kind: DType) -> Interval:
 
 FLOATS: Mapping[str, OnFloats] = by_name(
     {
-        ADD: lambda x, kind: arithmetic.add(x[0], x[1], kind),
-        SUB: lambda x, kind: arithmetic.subtract(x[0], x[1], kind),
-        MUL: lambda x, kind: arithmetic.multiply(x[0], x[1], kind),
-        REAL_DIV: lambda x, kind: arithmetic.divide(x[0], x[1], kind),
-        DIV: lambda x, kind: arithmetic.divide(x[0], x[1], kind),
-        FLOOR_DIV: lambda x, kind: arithmetic.whole_quotient(x[0], x[1], kind),
-        MOD: lambda x, kind: arithmetic.remainder(x[0], x[1], False, kind),
-        FLOOR_MOD: lambda x, kind: arithmetic.remainder(x[0], x[1], True, kind),
-        MAXIMUM: lambda x, kind: arithmetic.larger(x[0], x[1]),
-        MINIMUM: lambda x, kind: arithmetic.smaller(x[0], x[1]),
+        basic.ADD: lambda x, kind: arithmetic.add(x[0], x[1], kind),
+        basic.SUB: lambda x, kind: arithmetic.subtract(x[0], x[1], kind),
+        basic.MUL: lambda x, kind: arithmetic.multiply(x[0], x[1], kind),
+        basic.REAL_DIV: lambda x, kind: arithmetic.divide(x[0], x[1], kind),
+        basic.DIV: lambda x, kind: arithmetic.divide(x[0], x[1], kind),
+        basic.FLOOR_DIV: lambda x, kind: arithmetic.whole_quotient(x[0], x[1], kind),
+        basic.MOD: lambda x, kind: arithmetic.remainder(x[0], x[1], False, kind),
+        basic.FLOOR_MOD: lambda x, kind: arithmetic.remainder(x[0], x[1], True, kind),
+        basic.MAXIMUM: lambda x, kind: arithmetic.larger(x[0], x[1]),
+        basic.MINIMUM: lambda x, kind: arithmetic.smaller(x[0], x[1]),
         ADD_N: _sum_of_all,
-        NEG: lambda x, kind: arithmetic.negated(x[0]),
-        ABS: lambda x, kind: arithmetic.absolute(x[0]),
+        basic.NEG: lambda x, kind: arithmetic.negated(x[0]),
+        basic.ABS: lambda x, kind: arithmetic.absolute(x[0]),
         SQUARE: lambda x, kind: arithmetic.square(x[0], kind),
         ADD_MIN_VALUE: lambda x, kind: arithmetic.add_smallest(x[0], kind),
-        SIGN: lambda x, kind: arithmetic.sign(x[0]),
-        FLOOR: lambda x, kind: x[0].map(np.floor),
-        CEIL: lambda x, kind: x[0].map(np.ceil),
-        TRUNC: lambda x, kind: x[0].map(np.trunc),
-        ROUND: lambda x, kind: x[0].map(np.rint),
-        TENSOR_MOVE: lambda x, kind: x[0],
+        basic.SIGN: lambda x, kind: arithmetic.sign(x[0]),
+        basic.FLOOR: lambda x, kind: x[0].map(np.floor),
+        basic.CEIL: lambda x, kind: x[0].map(np.ceil),
+        basic.TRUNC: lambda x, kind: x[0].map(np.trunc),
+        basic.ROUND: lambda x, kind: x[0].map(np.rint),
+        basic.TENSOR_MOVE: lambda x, kind: x[0],
         ZEROS_LIKE: lambda x, kind: Interval.exact(np.zeros(x[0].low.shape)),
-        SQRT: lambda x, kind: functions.root(x[0], kind),
-        RECIPROCAL: lambda x, kind: functions.reciprocal(x[0], kind),
-        POW: lambda x, kind: functions.power(x[0], x[1], kind),
-        ATAN2: lambda x, kind: functions.angle(x[0], x[1], kind),
+        basic.SQRT: lambda x, kind: functions.root(x[0], kind),
+        basic.RECIPROCAL: lambda x, kind: functions.reciprocal(x[0], kind),
+        basic.POW: lambda x, kind: functions.power(x[0], x[1], kind),
+        basic.ATAN2: lambda x, kind: functions.angle(x[0], x[1], kind),
         FAST_GELU: lambda x, kind: functions.fast_gelu(x[0], kind),
     }
 )
 """Operators of floats that are no function of one operand."""
 
 INTEGERS: Mapping[str, Callable[..., object]] = by_name({
-    ADD: np.add, SUB: np.subtract, MUL: np.multiply, POW: np.power, MAXIMUM: np.maximum,
-    MINIMUM: np.minimum, NEG: np.negative, ABS: np.abs, SIGN: np.sign, FLOOR_DIV: np.floor_divide, MOD: np.fmod,
-    FLOOR_MOD: np.mod, DIV: lambda x, y: np.trunc(np.divide(x, y)), SQUARE: lambda x: x * x,
-    ADD_N: lambda *x: sum(x[1:], x[0]), TENSOR_MOVE: lambda x: x, ZEROS_LIKE: np.zeros_like,
-    (FLOOR, CEIL, TRUNC, ROUND): lambda x: x,
+    basic.ADD: np.add, basic.SUB: np.subtract, basic.MUL: np.multiply, basic.POW: np.power, basic.MAXIMUM: np.maximum,
+    basic.MINIMUM: np.minimum, basic.NEG: np.negative, basic.ABS: np.abs, basic.SIGN: np.sign,
+    basic.FLOOR_DIV: np.floor_divide, basic.MOD: np.fmod, basic.FLOOR_MOD: np.mod,
+    basic.DIV: lambda x, y: np.trunc(np.divide(x, y)), SQUARE: lambda x: x * x, ADD_N: lambda *x: sum(x[1:], x[0]),
+    basic.TENSOR_MOVE: lambda x: x, ZEROS_LIKE: np.zeros_like,
+    (basic.FLOOR, basic.CEIL, basic.TRUNC, basic.ROUND): lambda x: x,
 })  # fmt: skip
 """Operators whose integers stay integers; the others compute in float64."""
 
-ONE_OPERAND = frozenset({*functions.RISING, *functions.FALLING, *functions.WAVES, COSH.name, TAN.name})
+ONE_OPERAND = frozenset({*functions.RISING, *functions.FALLING, *functions.WAVES, basic.COSH.name, basic.TAN.name})
 
 
 def _scalar(operands: Sequence[Interval], op: OpDesc) -> Interval:
@@ -218,13 +174,14 @@ RULES: Mapping[str, Rule] = MappingProxyType({
     **dict.fromkeys(conditions.COMPARISONS, _comparison), **dict.fromkeys(conditions.TESTS, _test),
     **dict.fromkeys(REDUCTIONS, reduced.reduction),
     **by_name({
-        LOGICAL_AND: _and, LOGICAL_OR: _or, LOGICAL_NOT: _not, SELECT: _select, CAST: lambda operands, op: operands[0],
-        SELECT_GT: _select_by(GREATER), SELECT_LT: _select_by(LESS), SELECT_GE: _select_by(GREATER_EQUAL),
-        SELECT_LE: _select_by(LESS_EQUAL), COMPLEX: _complex, C_REAL: _real, C_IMAG: _imaginary,
-        (CUM_SUM, CUM_PROD): reduced.scan, (ARGMAX, ARGMIN): reduced.position,
-        (MATMUL, BATCH_MATMUL, CONV2D, CSR_MV, CSR_MM): reduced.matrix_product,
-        (UNSORTED_SEGMENT_SUM, TENSOR_SCATTER_ADD, CSR_REDUCE_SUM): reduced.gathered_sum,
-        (CSR_MUL, CSR_DIV): reduced.sparse_elementwise, (ELEM_ANY, ELEM_ALL): reduced.any_positive,
-        POOL2D: reduced.pooled, STANDARD_NORMAL: _normal,
+        basic.LOGICAL_AND: _and, basic.LOGICAL_OR: _or, basic.LOGICAL_NOT: _not, basic.SELECT: _select,
+        basic.CAST: lambda operands, op: operands[0], SELECT_GT: _select_by(basic.GREATER), SELECT_LT: _select_by(basic.LESS),
+        SELECT_GE: _select_by(basic.GREATER_EQUAL), SELECT_LE: _select_by(basic.LESS_EQUAL), basic.COMPLEX: _complex,
+        basic.C_REAL: _real, basic.C_IMAG: _imaginary, (basic.CUM_SUM, basic.CUM_PROD): reduced.scan,
+        (basic.ARGMAX, basic.ARGMIN): reduced.position,
+        (basic.MATMUL, basic.BATCH_MATMUL, basic.CONV2D, basic.CSR_MV, basic.CSR_MM): reduced.matrix_product,
+        (basic.UNSORTED_SEGMENT_SUM, basic.TENSOR_SCATTER_ADD, basic.CSR_REDUCE_SUM): reduced.gathered_sum,
+        (basic.CSR_MUL, basic.CSR_DIV): reduced.sparse_elementwise, (basic.ELEM_ANY, ELEM_ALL): reduced.any_positive,
+        basic.POOL2D: reduced.pooled, STANDARD_NORMAL: _normal,
     }),
 })  # fmt: skip

@@ -12,25 +12,7 @@ from kernelgen.composite.scalar_rules import PREDICATES
 from kernelgen.composite.vocabulary import ADD_N, FAST_GELU, SQUARE, names_of
 from kernelgen.enclosure.interval import Array, Interval
 from kernelgen.enclosure.rounding import UNIT
-from kernelgen.tensor.operators.cast import CAST
-from kernelgen.tensor.operators.elemwise import (
-    ABS,
-    ADD,
-    CEIL,
-    ERF,
-    EXP,
-    FLOOR,
-    MAXIMUM,
-    MINIMUM,
-    NEG,
-    ROUND,
-    SIGN,
-    SUB,
-    TANH,
-    TRUNC,
-)
-from kernelgen.tensor.operators.reduce import REDUCE_MAX, REDUCE_MIN
-from kernelgen.tensor.operators.select import LOGICAL_AND, LOGICAL_NOT, LOGICAL_OR, SELECT
+from kernelgen.tensor.operators import catalogue as basic
 
 Goal = tuple[int, str]
 """An operator by its place, and what it may do."""
@@ -90,9 +72,9 @@ def _goals(op: OpDesc, x: Sequence[Array]) -> Iterator[tuple[str, Array]]:
     with np.errstate(all="ignore"):
         if op.name in PREDICATES and len(x) == 2 and op.name not in LOGICAL:
             yield from (("less", x[0] < x[1]), ("equal", x[0] == x[1]), ("greater", x[0] > x[1]))
-        elif op.name in (MAXIMUM.name, MINIMUM.name):
+        elif op.name in (basic.MAXIMUM.name, basic.MINIMUM.name):
             yield from (("first", x[0] < x[1]), ("second", x[0] > x[1]))
-        elif op.name == SELECT.name:
+        elif op.name == basic.SELECT.name:
             yield from (("first", (x[0] != 0) & (x[1] != x[2])), ("second", (x[0] == 0) & (x[1] != x[2])))
         elif op.name in LOGICAL:
             truths = [each != 0 for each in x]
@@ -102,14 +84,28 @@ def _goals(op: OpDesc, x: Sequence[Array]) -> Iterator[tuple[str, Array]]:
             yield from (("first counts", _counts(x[0], x[-1])), ("last counts", _counts(x[-1], x[0])))
         elif op.name in SIGNED:
             yield from (("negative", x[0] < 0), ("positive", x[0] > 0), ("zero", x[0] == 0))
-        elif op.name in (REDUCE_MAX.name, REDUCE_MIN.name):
+        elif op.name in (basic.REDUCE_MAX.name, basic.REDUCE_MIN.name):
             yield ("varied", x[0] != x[0].reshape(-1)[:1].reshape((1,) * x[0].ndim) if x[0].size else np.zeros(1, bool))
 
 
-SIGNED = names_of(ABS, SIGN, NEG, EXP, TANH, FLOOR, CEIL, ROUND, TRUNC, CAST, ERF, SQUARE, FAST_GELU)
+SIGNED = names_of(
+    basic.ABS,
+    basic.SIGN,
+    basic.NEG,
+    basic.EXP,
+    basic.TANH,
+    basic.FLOOR,
+    basic.CEIL,
+    basic.ROUND,
+    basic.TRUNC,
+    basic.CAST,
+    basic.ERF,
+    SQUARE,
+    FAST_GELU,
+)
 """Operators that treat negative numbers in a way of their own."""
-LOGICAL = names_of(LOGICAL_AND, LOGICAL_OR, LOGICAL_NOT)
-SUMS = names_of(ADD, SUB, ADD_N)
+LOGICAL = names_of(basic.LOGICAL_AND, basic.LOGICAL_OR, basic.LOGICAL_NOT)
+SUMS = names_of(basic.ADD, basic.SUB, ADD_N)
 
 
 def _counts(one: Array, other: Array) -> Array:

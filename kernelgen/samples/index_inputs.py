@@ -12,28 +12,17 @@ from kernelgen.composite.description import KernelDesc, OpDesc, TensorDesc
 from kernelgen.composite.vocabulary import by_name, facts, names_of
 from kernelgen.semantics.algebra import Array
 from kernelgen.tensor.operator import Operator
-from kernelgen.tensor.operators.cast import CAST
-from kernelgen.tensor.operators.csr import (
-    COO_TO_CSR,
-    CSR_DIV,
-    CSR_GATHER,
-    CSR_MM,
-    CSR_MUL,
-    CSR_MV,
-    CSR_REDUCE_SUM,
-    CSR_TO_COO,
-)
-from kernelgen.tensor.operators.indexing import GATHER, ONE_HOT
-from kernelgen.tensor.operators.scatter import GATHER_ND, TENSOR_SCATTER_ADD, UNSORTED_SEGMENT_SUM
-from kernelgen.tensor.operators.shape import BROADCAST_TO, EXPAND_DIMS, RESHAPE, TRANSPOSE
+from kernelgen.tensor.operators import catalogue as basic
 
 TOLERANT = frozenset(facts(lambda op: op.traits.skips_outside))
 """Operators that are also given ids out of range: a tenth too many, above and below."""
 
-CSR_OPERANDS = by_name({(CSR_MUL, CSR_DIV, CSR_MV, CSR_MM): 3, (CSR_GATHER, CSR_REDUCE_SUM): 2})
+CSR_OPERANDS = by_name(
+    {(basic.CSR_MUL, basic.CSR_DIV, basic.CSR_MV, basic.CSR_MM): 3, (basic.CSR_GATHER, basic.CSR_REDUCE_SUM): 2}
+)
 """CSR operator -> the operand that tells what the columns index; operands 0 and 1 are row starts and columns."""
 
-VALUE_KEEPING = names_of(CAST, RESHAPE, EXPAND_DIMS, TRANSPOSE, BROADCAST_TO)
+VALUE_KEEPING = names_of(basic.CAST, basic.RESHAPE, basic.EXPAND_DIMS, basic.TRANSPOSE, basic.BROADCAST_TO)
 
 
 def index_inputs(desc: KernelDesc, random: np.random.Generator) -> dict[str, Array]:
@@ -56,7 +45,7 @@ def index_inputs(desc: KernelDesc, random: np.random.Generator) -> dict[str, Arr
 
 def _index_bounds(op: OpDesc) -> Iterator[tuple[int, Array]]:
     """(operand, ``[[least, most + 1]]`` of its ids; one row per coordinate where the last dim holds coordinates)."""
-    if op.name in CSR_OPERANDS and op.name != CSR_REDUCE_SUM.name:
+    if op.name in CSR_OPERANDS and op.name != basic.CSR_REDUCE_SUM.name:
         yield 1, np.asarray([[0, _columns(op)]])
     if op.name not in INDEX_OPERANDS:
         return
@@ -70,7 +59,7 @@ def _columns(op: OpDesc) -> int:
     if "dense_shape" in op.attrs:
         return op.attrs.ints("dense_shape")[1]
     shape = op.inputs[CSR_OPERANDS[op.name]].shape
-    return int(shape[0] if op.name in names_of(CSR_MV, CSR_MM) or len(shape) == 1 else shape[1])  # pyright: ignore[reportArgumentType]
+    return int(shape[0] if op.name in names_of(basic.CSR_MV, basic.CSR_MM) or len(shape) == 1 else shape[1])  # pyright: ignore[reportArgumentType]
 
 
 def _shape(op: OpDesc) -> list[int]:
@@ -94,8 +83,8 @@ def _depth(op: OpDesc) -> list[int]:
 
 
 _PLACES: Mapping[Operator, Callable[[OpDesc], list[int]]] = {
-    GATHER: _rows, GATHER_ND: _coordinates, TENSOR_SCATTER_ADD: _coordinates, UNSORTED_SEGMENT_SUM: _segments,
-    ONE_HOT: _depth,
+    basic.GATHER: _rows, basic.GATHER_ND: _coordinates, basic.TENSOR_SCATTER_ADD: _coordinates,
+    basic.UNSORTED_SEGMENT_SUM: _segments, basic.ONE_HOT: _depth,
 }  # fmt: skip
 PLACES = by_name({**_PLACES})
 """Operator -> how many places its ids can name, for every coordinate."""
@@ -106,12 +95,12 @@ INDEX_OPERANDS = by_name({op: op.indices[0] for op in _PLACES})
 
 def _row_arrays(op: OpDesc, random: np.random.Generator) -> Iterator[tuple[int, Array]]:
     """Row starts of CSR operators, sorted row numbers of COO2CSR."""
-    if op.name in CSR_OPERANDS or op.name == CSR_TO_COO.name:
+    if op.name in CSR_OPERANDS or op.name == basic.CSR_TO_COO.name:
         rows = int(op.inputs[0].shape[0]) - 1  # pyright: ignore[reportArgumentType]
-        count = op.outputs[0].shape[0] if op.name == CSR_TO_COO.name else op.inputs[1].shape[0]
+        count = op.outputs[0].shape[0] if op.name == basic.CSR_TO_COO.name else op.inputs[1].shape[0]
         sizes = random.multinomial(int(count), np.full(rows, 1 / rows)) if rows else np.zeros(0, np.int64)  # pyright: ignore[reportArgumentType]
         yield 0, np.concatenate([[0], np.cumsum(sizes)])
-    elif op.name == COO_TO_CSR.name:
+    elif op.name == basic.COO_TO_CSR.name:
         height = int(op.outputs[0].shape[0]) - 1  # pyright: ignore[reportArgumentType]
         yield 0, np.sort(random.integers(0, max(height, 1), [int(d) for d in op.inputs[0].shape]))  # pyright: ignore[reportArgumentType]
 

@@ -19,11 +19,7 @@ from kernelgen.semantics.algebra import Array, ArrayAlgebra
 from kernelgen.tensor.dims import product
 from kernelgen.tensor.dtypes import BOOL, Category, DType
 from kernelgen.tensor.operator import Domain
-from kernelgen.tensor.operators.csr import CSR_REDUCE_SUM
-from kernelgen.tensor.operators.matmul import BATCH_MATMUL, MATMUL
-from kernelgen.tensor.operators.nn import CONV2D
-from kernelgen.tensor.operators.scatter import UNSORTED_SEGMENT_SUM
-from kernelgen.tensor.operators.status import ELEM_ANY
+from kernelgen.tensor.operators import catalogue as basic
 
 Numbers = Callable[[DType, tuple[int, ...], np.random.Generator], Array]
 
@@ -42,7 +38,7 @@ FACTORS = facts(lambda op: op.traits.factors)
 PASSED = facts(lambda op: op.traits.values_of)
 """Operator -> the operand whose values its result has, where that is not the first."""
 
-ATOMIC_OPS = names_of(UNSORTED_SEGMENT_SUM, CSR_REDUCE_SUM, ELEM_ANY)
+ATOMIC_OPS = names_of(basic.UNSORTED_SEGMENT_SUM, basic.CSR_REDUCE_SUM, basic.ELEM_ANY)
 
 
 def draw(
@@ -132,9 +128,9 @@ def _scalar_result(op: OpDesc, operands: Sequence[Array]) -> Array:
 
 def _terms(op: OpDesc) -> float:
     """How many products an element of a matrix product or convolution sums."""
-    if op.name in names_of(MATMUL, BATCH_MATMUL):
+    if op.name in names_of(basic.MATMUL, basic.BATCH_MATMUL):
         return float(op.inputs[0].shape[-2 if op.attrs.bool("transpose_a", False) else -1])  # pyright: ignore[reportArgumentType]
-    if op.name == CONV2D.name:
+    if op.name == basic.CONV2D.name:
         weights = op.inputs[1].shape
         return float(product(weights)) / max(float(weights[0]), 1.0)  # pyright: ignore[reportArgumentType]
     return 1.0

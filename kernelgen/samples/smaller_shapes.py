@@ -17,19 +17,12 @@ from kernelgen.composite.shape_rules import reduced_axes
 from kernelgen.composite.vocabulary import ELEM_ALL, VIEWS, by_name, names_of
 from kernelgen.errors import DescError
 from kernelgen.tensor.dims import Sym
-from kernelgen.tensor.operators.complex_numbers import C_IMAG, C_REAL, COMPLEX
-from kernelgen.tensor.operators.indexing import GATHER
-from kernelgen.tensor.operators.matmul import BATCH_MATMUL, MATMUL
-from kernelgen.tensor.operators.nn import CONV2D
-from kernelgen.tensor.operators.padding import PAD_AKG
-from kernelgen.tensor.operators.scatter import UNSORTED_SEGMENT_SUM
-from kernelgen.tensor.operators.shape import BROADCAST_TO, RESHAPE, TRANSPOSE
-from kernelgen.tensor.operators.status import ELEM_ANY
+from kernelgen.tensor.operators import catalogue as basic
 
 Place = tuple[str, int]
 Pairs = list[tuple[Place, Place]]
 FACTORS = (2, 3, 5, 7, 11, 13)
-ALIGNED = names_of(BROADCAST_TO, C_REAL, C_IMAG, COMPLEX)
+ALIGNED = names_of(basic.BROADCAST_TO, basic.C_REAL, basic.C_IMAG, basic.COMPLEX)
 """Operators whose dims are those of their operands, too."""
 SMALLEST = 4
 """No extent becomes smaller: an extent of 1 would hide mistakes, for it broadcasts."""
@@ -97,9 +90,9 @@ def _divided(desc: KernelDesc, places: frozenset[Place], factor: int) -> KernelD
 
 
 def _with_shape_attr(op: OpDesc) -> OpDesc:
-    if op.name in names_of(RESHAPE, BROADCAST_TO) and "shape" in op.attrs:
+    if op.name in names_of(basic.RESHAPE, basic.BROADCAST_TO) and "shape" in op.attrs:
         return replace(op, attrs=op.attrs.with_(shape=op.output.shape))
-    if op.name == UNSORTED_SEGMENT_SUM.name and "num_segments" in op.attrs:
+    if op.name == basic.UNSORTED_SEGMENT_SUM.name and "num_segments" in op.attrs:
         return replace(op, attrs=op.attrs.with_(num_segments=op.output.shape[0]))
     return op
 
@@ -265,8 +258,9 @@ def _reshaped(op: OpDesc) -> Pairs | None:
 
 
 RULES: Mapping[str, Callable[[OpDesc], Pairs | None]] = by_name({
-    (MATMUL, BATCH_MATMUL): _factors, CONV2D: _convolution, GATHER: _gathered, UNSORTED_SEGMENT_SUM: _segments,
-    TRANSPOSE: _transposed, VIEWS: _reshaped, PAD_AKG: _padded, (ELEM_ANY, ELEM_ALL): lambda op: [],
+    (basic.MATMUL, basic.BATCH_MATMUL): _factors, basic.CONV2D: _convolution, basic.GATHER: _gathered,
+    basic.UNSORTED_SEGMENT_SUM: _segments, basic.TRANSPOSE: _transposed, VIEWS: _reshaped, basic.PAD_AKG: _padded,
+    (basic.ELEM_ANY, ELEM_ALL): lambda op: [],
 })  # fmt: skip
 """Operators that are neither element-wise nor reductions -> their pairs of dims with one extent."""
 

@@ -24,29 +24,7 @@ from kernelgen.composite.vocabulary import (
 from kernelgen.errors import UnsupportedError
 from kernelgen.semantics import convolution, index, layout, matmul, random, reduce, shape, slice, sparse
 from kernelgen.semantics.algebra import Array, ArrayAlgebra
-from kernelgen.tensor.operators.complex_numbers import C_IMAG, C_REAL, COMPLEX
-from kernelgen.tensor.operators.csr import (
-    COO_TO_CSR,
-    CSR_DIV,
-    CSR_GATHER,
-    CSR_MM,
-    CSR_MUL,
-    CSR_MV,
-    CSR_REDUCE_SUM,
-    CSR_TO_COO,
-)
-from kernelgen.tensor.operators.indexing import GATHER, ONE_HOT
-from kernelgen.tensor.operators.layout import LAYOUT_TRANSFORM, TRANS_DATA
-from kernelgen.tensor.operators.matmul import BATCH_MATMUL, MATMUL
-from kernelgen.tensor.operators.nn import CONV2D
-from kernelgen.tensor.operators.padding import PAD_AKG, UNPAD_AKG
-from kernelgen.tensor.operators.pieces import CONCAT, SLICE, SPLIT, STRIDED_SLICE
-from kernelgen.tensor.operators.pool import POOL2D
-from kernelgen.tensor.operators.reduce import ARGMAX, ARGMIN
-from kernelgen.tensor.operators.scan import CUM_PROD, CUM_SUM
-from kernelgen.tensor.operators.scatter import GATHER_ND, TENSOR_SCATTER_ADD, UNSORTED_SEGMENT_SUM
-from kernelgen.tensor.operators.shape import BROADCAST_TO, TILE, TRANSPOSE
-from kernelgen.tensor.operators.status import ELEM_ANY
+from kernelgen.tensor.operators import catalogue as basic
 
 Meaning = Callable[[Sequence[Array], OpDesc], Array | tuple[Array, ...]]
 
@@ -75,17 +53,19 @@ def _custom(operands: Sequence[Array], op: OpDesc) -> Array:
 MEANINGS: Mapping[str, Meaning] = MappingProxyType({
     **dict.fromkeys(REDUCTIONS, reduce.reduction),
     **by_name({
-        VIEWS: shape.reshape, (ARGMAX, ARGMIN): reduce.extreme_position, (CUM_SUM, CUM_PROD): reduce.scan,
-        (MATMUL, BATCH_MATMUL): matmul.matmul, (CSR_MUL, CSR_DIV): sparse.csr_elementwise,
-        (CSR_MV, CSR_MM): sparse.csr_matmul, ELEM_ANY: reduce.any_positive, ELEM_ALL: reduce.all_positive,
-        BROADCAST_TO: shape.broadcast, TRANSPOSE: shape.transpose, TILE: shape.tile, CONCAT: shape.concat,
-        SPLIT: shape.split, PAD_AKG: shape.pad, UNPAD_AKG: shape.unpad, STRIDED_SLICE: slice.strided_slice,
-        STRIDED_SLICE_V2: slice.strided_slice_v2, SLICE: slice.plain_slice, GATHER: index.gather,
-        GATHER_ND: index.gather_nd, TENSOR_SCATTER_ADD: index.tensor_scatter_add,
-        UNSORTED_SEGMENT_SUM: index.unsorted_segment_sum, ONE_HOT: index.one_hot,
-        (TRANS_DATA, LAYOUT_TRANSFORM): layout.trans_data, CONV2D: convolution.conv2d, POOL2D: convolution.pool2d,
-        COMPLEX: _complex, C_REAL: lambda operands, op: operands[0].real, C_IMAG: lambda operands, op: operands[0].imag,
-        CSR_REDUCE_SUM: sparse.csr_reduce_sum, CSR_GATHER: sparse.csr_gather, CSR_TO_COO: sparse.csr_to_coo,
-        COO_TO_CSR: sparse.coo_to_csr, STANDARD_NORMAL: random.standard_normal, (CUSTOM, USER_DEFINED): _custom,
+        VIEWS: shape.reshape, (basic.ARGMAX, basic.ARGMIN): reduce.extreme_position,
+        (basic.CUM_SUM, basic.CUM_PROD): reduce.scan, (basic.MATMUL, basic.BATCH_MATMUL): matmul.matmul,
+        (basic.CSR_MUL, basic.CSR_DIV): sparse.csr_elementwise, (basic.CSR_MV, basic.CSR_MM): sparse.csr_matmul,
+        basic.ELEM_ANY: reduce.any_positive, ELEM_ALL: reduce.all_positive, basic.BROADCAST_TO: shape.broadcast,
+        basic.TRANSPOSE: shape.transpose, basic.TILE: shape.tile, basic.CONCAT: shape.concat, basic.SPLIT: shape.split,
+        basic.PAD_AKG: shape.pad, basic.UNPAD_AKG: shape.unpad, basic.STRIDED_SLICE: slice.strided_slice,
+        STRIDED_SLICE_V2: slice.strided_slice_v2, basic.SLICE: slice.plain_slice, basic.GATHER: index.gather,
+        basic.GATHER_ND: index.gather_nd, basic.TENSOR_SCATTER_ADD: index.tensor_scatter_add,
+        basic.UNSORTED_SEGMENT_SUM: index.unsorted_segment_sum, basic.ONE_HOT: index.one_hot,
+        (basic.TRANS_DATA, basic.LAYOUT_TRANSFORM): layout.trans_data, basic.CONV2D: convolution.conv2d,
+        basic.POOL2D: convolution.pool2d, basic.COMPLEX: _complex, basic.C_REAL: lambda operands, op: operands[0].real,
+        basic.C_IMAG: lambda operands, op: operands[0].imag, basic.CSR_REDUCE_SUM: sparse.csr_reduce_sum,
+        basic.CSR_GATHER: sparse.csr_gather, basic.CSR_TO_COO: sparse.csr_to_coo, basic.COO_TO_CSR: sparse.coo_to_csr,
+        STANDARD_NORMAL: random.standard_normal, (CUSTOM, USER_DEFINED): _custom,
     }),
 })  # fmt: skip

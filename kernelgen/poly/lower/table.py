@@ -25,45 +25,24 @@ from kernelgen.poly.lower import (
     sparse,
 )
 from kernelgen.poly.lower.lowering import Lowering
-from kernelgen.tensor.operators.csr import (
-    COO_TO_CSR,
-    CSR_DIV,
-    CSR_GATHER,
-    CSR_MM,
-    CSR_MUL,
-    CSR_MV,
-    CSR_REDUCE_SUM,
-    CSR_TO_COO,
-)
-from kernelgen.tensor.operators.effects import ASSIGN
-from kernelgen.tensor.operators.indexing import GATHER, ONE_HOT
-from kernelgen.tensor.operators.layout import LAYOUT_TRANSFORM, TRANS_DATA
-from kernelgen.tensor.operators.matmul import BATCH_MATMUL, MATMUL
-from kernelgen.tensor.operators.nn import CONV2D
-from kernelgen.tensor.operators.padding import PAD_AKG, UNPAD_AKG
-from kernelgen.tensor.operators.pieces import CONCAT, SLICE, SPLIT, STRIDED_SLICE
-from kernelgen.tensor.operators.pool import POOL2D
-from kernelgen.tensor.operators.reduce import ARGMAX, ARGMIN
-from kernelgen.tensor.operators.scan import CUM_PROD, CUM_SUM
-from kernelgen.tensor.operators.scatter import GATHER_ND, TENSOR_SCATTER_ADD, UNSORTED_SEGMENT_SUM
-from kernelgen.tensor.operators.shape import BROADCAST_TO, TILE, TRANSPOSE
-from kernelgen.tensor.operators.status import ELEM_ANY
+from kernelgen.tensor.operators import catalogue as basic
 
 LOWERINGS: Mapping[str, Lowering] = MappingProxyType({
     **dict.fromkeys(ELEMENTWISE, pointwise.POINTWISE),
     **dict.fromkeys(REDUCTIONS, reductions.REDUCTION),
     **by_name({
-        VIEWS: copies.RESHAPE, (ASSIGN, INPLACE_ASSIGN): assign.ASSIGN, (ELEM_ANY, ELEM_ALL): reductions.POSITIVE,
-        (ARGMAX, ARGMIN): reductions.EXTREME_POSITION, (CUM_SUM, CUM_PROD): scans.SCAN,
-        (STRIDED_SLICE, STRIDED_SLICE_V2, SLICE, UNPAD_AKG): slices.SLICE, (MATMUL, BATCH_MATMUL): products.MATMUL,
-        BROADCAST_TO: pointwise.BROADCAST, TRANSPOSE: copies.TRANSPOSE, TILE: repeats.TILE,
-        SPLIT: slices.SPLIT, CONCAT: slices.CONCAT, PAD_AKG: slices.PAD,
-        GATHER: indexing.GATHER, GATHER_ND: indexing.GATHER_ND, TENSOR_SCATTER_ADD: indexing.SCATTER_ADD,
-        UNSORTED_SEGMENT_SUM: indexing.SEGMENT_SUM, ONE_HOT: indexing.ONE_HOT,
-        CONV2D: convolution.CONVOLUTION, POOL2D: convolution.POOL, STANDARD_NORMAL: random.STANDARD_NORMAL,
-        (TRANS_DATA, LAYOUT_TRANSFORM): layouts.LAYOUT, (CSR_MUL, CSR_DIV): sparse.CSR_ELEMENTWISE,
-        (CSR_MV, CSR_MM): sparse.CSR_PRODUCT, CSR_REDUCE_SUM: sparse.CSR_SUM, CSR_GATHER: sparse.CSR_GATHER,
-        CSR_TO_COO: sparse.CSR_TO_COO, COO_TO_CSR: sparse.COO_TO_CSR,
+        VIEWS: copies.RESHAPE, (basic.ASSIGN, INPLACE_ASSIGN): assign.ASSIGN, (basic.ELEM_ANY, ELEM_ALL): reductions.POSITIVE,
+        (basic.ARGMAX, basic.ARGMIN): reductions.EXTREME_POSITION, (basic.CUM_SUM, basic.CUM_PROD): scans.SCAN,
+        (basic.STRIDED_SLICE, STRIDED_SLICE_V2, basic.SLICE, basic.UNPAD_AKG): slices.SLICE,
+        (basic.MATMUL, basic.BATCH_MATMUL): products.MATMUL, basic.BROADCAST_TO: pointwise.BROADCAST,
+        basic.TRANSPOSE: copies.TRANSPOSE, basic.TILE: repeats.TILE, basic.SPLIT: slices.SPLIT, basic.CONCAT: slices.CONCAT,
+        basic.PAD_AKG: slices.PAD, basic.GATHER: indexing.GATHER, basic.GATHER_ND: indexing.GATHER_ND,
+        basic.TENSOR_SCATTER_ADD: indexing.SCATTER_ADD, basic.UNSORTED_SEGMENT_SUM: indexing.SEGMENT_SUM,
+        basic.ONE_HOT: indexing.ONE_HOT, basic.CONV2D: convolution.CONVOLUTION, basic.POOL2D: convolution.POOL,
+        STANDARD_NORMAL: random.STANDARD_NORMAL, (basic.TRANS_DATA, basic.LAYOUT_TRANSFORM): layouts.LAYOUT,
+        (basic.CSR_MUL, basic.CSR_DIV): sparse.CSR_ELEMENTWISE, (basic.CSR_MV, basic.CSR_MM): sparse.CSR_PRODUCT,
+        basic.CSR_REDUCE_SUM: sparse.CSR_SUM, basic.CSR_GATHER: sparse.CSR_GATHER, basic.CSR_TO_COO: sparse.CSR_TO_COO,
+        basic.COO_TO_CSR: sparse.COO_TO_CSR,
     }),
 })  # fmt: skip
 
