@@ -9,7 +9,7 @@ from kernelgen.composite.scalar_rules import ELEMENTWISE, PREDICATES, REDUCTIONS
 from kernelgen.composite.shape_rules import expected_shapes, same_up_to_ones
 from kernelgen.composite.slice_shapes import SizeDependentError
 from kernelgen.composite.vocabulary import SELECT_GE, SELECT_GT, SELECT_LE, SELECT_LT, WORDS, by_name, names_of
-from kernelgen.errors import DescError
+from kernelgen.errors import DescError, TypeRuleError
 from kernelgen.tensor.dtypes import BOOL
 from kernelgen.tensor.operators import catalogue as basic
 
@@ -92,6 +92,8 @@ def _check_shapes(op: OpDesc, path: str) -> None:
         expected = expected_shapes(op)
     except SizeDependentError:
         return  # sound, but no shape is known to compare with: the stages refuse it with a code
+    except TypeRuleError as fault:
+        raise DescError(str(fault), path) from fault
     except (ValueError, KeyError, TypeError) as fault:
         raise DescError(f"{op.name}: {fault.args[0]}", path) from fault
     for place, (result, shape) in enumerate(zip(op.outputs, expected or (), strict=bool(expected))):

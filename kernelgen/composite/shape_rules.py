@@ -1,6 +1,6 @@
 """What shapes an operator's results must have, given its operands. One rule per operator; no rule, no opinion.
 
-A rule returns the shapes of all results, or raises ValueError with what is wrong with the operands.
+A rule returns the shapes of all results, or raises ValueError or TypeRuleError with what is wrong with the operands.
 """
 
 from __future__ import annotations
@@ -17,17 +17,26 @@ from kernelgen.composite.slice_shapes import sliced_shape
 from kernelgen.composite.vocabulary import ELEM_ALL, INPLACE_ASSIGN, STANDARD_NORMAL, STRIDED_SLICE_V2, VIEWS, by_name
 from kernelgen.tensor.dims import Dim, Shape, product
 from kernelgen.tensor.operators import catalogue as basic
+from kernelgen.tensor.types import TensorType
 
 ShapeRule = Callable[[OpDesc], tuple[Shape, ...]]
 
 
 def expected_shapes(op: OpDesc) -> tuple[Shape, ...] | None:
-    """The shapes of the results, None when no rule is known. Raises ValueError for operands that do not fit."""
+    """The results' shapes, None when no rule is known. Raises ValueError or TypeRuleError for operands that do not fit."""
     rule = SHAPE_RULES.get(op.name)
     return rule(op) if rule else None
 
 
 # ---------------------------------------------------------------- rules
+
+
+def _inferred(op: OpDesc) -> tuple[Shape, ...]:
+    """What the operator's own type rule says; other attributes of AKG's tell nothing about shapes."""
+    rule = TYPE_RULES[op.name]
+    types = tuple(TensorType(t.shape, t.dtype) for t in op.inputs)
+    attrs = op.attrs.without(*(name for name in op.attrs if name not in rule.attributes))
+    return tuple(type_.shape for type_ in rule.infer(types, attrs))
 
 
 def _elementwise(op: OpDesc) -> tuple[Shape, ...]:
@@ -72,14 +81,6 @@ def _transpose(op: OpDesc) -> tuple[Shape, ...]:
     return (tuple(shape[p] for p in perm),)
 
 
-def _tile(op: OpDesc) -> tuple[Shape, ...]:
-    shape, multiples = op.inputs[0].shape, op.attrs.dims("multiples")
-    if len(multiples) < len(shape):
-        raise ValueError(f"multiples {list(multiples)} are fewer than the dims of {list(shape)}")
-    padded = (1,) * (len(multiples) - len(shape)) + shape
-    return (tuple(product(pair) for pair in zip(padded, multiples, strict=True)),)
-
-
 def _concat(op: OpDesc) -> tuple[Shape, ...]:
     shapes = [t.shape for t in op.inputs]
     axis = normal_axis(op.attrs.int("axis", 0), len(shapes[0]))
@@ -101,20 +102,6 @@ def _split(op: OpDesc) -> tuple[Shape, ...]:
     if total != shape[axis]:
         raise ValueError(f"the parts' extents along axis {axis} add up to {total}, not to {shape[axis]}")
     return tuple((*shape[:axis], result.shape[axis], *shape[axis + 1 :]) for result in op.outputs)
-
-
-def _pad(op: OpDesc) -> tuple[Shape, ...]:
-    shape, head, tail = op.inputs[0].shape, op.attrs.ints("head"), op.attrs.ints("tail")
-    if not len(shape) == len(head) == len(tail):
-        raise ValueError(f"head {list(head)} and tail {list(tail)} must name every dim of {list(shape)}")
-    return (tuple(dim + (h + t) for dim, h, t in zip(shape, head, tail, strict=True)),)
-
-
-def _unpad(op: OpDesc) -> tuple[Shape, ...]:
-    shape, tail = op.inputs[0].shape, op.attrs.ints("tail")
-    if len(shape) != len(tail):
-        raise ValueError(f"tail {list(tail)} must name every dim of {list(shape)}")
-    return (tuple(dim - t for dim, t in zip(shape, tail, strict=True)),)
 
 
 def _described(op: OpDesc) -> tuple[Shape, ...]:
@@ -146,22 +133,27 @@ def same_up_to_ones(left: Shape, right: Shape) -> bool:
     return _core(left) == _core(right)
 
 
+INFERRED = (
+    basic.TILE, basic.PAD_AKG, basic.UNPAD_AKG, basic.GATHER, basic.GATHER_ND, basic.ONE_HOT, basic.TENSOR_SCATTER_ADD,
+    basic.UNSORTED_SEGMENT_SUM,
+)  # fmt: skip
+"""Operators that AKG writes as graphs do; it leaves attributes of the others away, or lets more shapes pass."""
+
+TYPE_RULES = by_name({op: op for op in INFERRED})
+
 SHAPE_RULES: Mapping[str, ShapeRule] = MappingProxyType({
     **dict.fromkeys(ELEMENTWISE, _elementwise),
     **dict.fromkeys(REDUCTIONS, _reduce),
     **by_name({
         (basic.BROADCAST_TO, basic.COMPLEX): _elementwise, (basic.C_REAL, basic.C_IMAG, basic.CUM_SUM, basic.CUM_PROD): _same,
         VIEWS: _reshape, (basic.ELEM_ANY, ELEM_ALL): _single, (basic.MATMUL, basic.BATCH_MATMUL): _matmul,
-        (basic.ASSIGN, INPLACE_ASSIGN): _assign, basic.TRANSPOSE: _transpose, basic.TILE: _tile, basic.CONCAT: _concat,
-        basic.SPLIT: _split, basic.PAD_AKG: _pad, basic.UNPAD_AKG: _unpad,
-        (basic.STRIDED_SLICE, STRIDED_SLICE_V2, basic.SLICE): sliced_shape,
+        (basic.ASSIGN, INPLACE_ASSIGN): _assign, basic.TRANSPOSE: _transpose, basic.CONCAT: _concat, basic.SPLIT: _split,
+        INFERRED: _inferred, (basic.STRIDED_SLICE, STRIDED_SLICE_V2, basic.SLICE): sliced_shape,
         (basic.ARGMAX, basic.ARGMIN): desc_sparse.extreme_position_shape,
         (basic.CSR_MUL, basic.CSR_DIV): desc_sparse.csr_elementwise_shape,
-        (basic.CSR_MV, basic.CSR_MM): desc_sparse.csr_matmul_shape, basic.GATHER: desc_sparse.gather_shape,
-        basic.GATHER_ND: desc_sparse.gather_nd_shape, basic.ONE_HOT: desc_sparse.one_hot_shape,
-        basic.TENSOR_SCATTER_ADD: desc_sparse.scatter_shape, basic.UNSORTED_SEGMENT_SUM: desc_sparse.segment_sum_shape,
-        basic.CSR_GATHER: desc_sparse.csr_gather_shape, basic.CSR_REDUCE_SUM: desc_sparse.csr_reduce_sum_shape,
-        basic.CSR_TO_COO: desc_sparse.csr_to_coo_shape, basic.COO_TO_CSR: desc_sparse.coo_to_csr_shape,
-        basic.CONV2D: desc_windows.conv2d_shape, basic.POOL2D: desc_windows.pool2d_shape, STANDARD_NORMAL: _described,
+        (basic.CSR_MV, basic.CSR_MM): desc_sparse.csr_matmul_shape, basic.CSR_GATHER: desc_sparse.csr_gather_shape,
+        basic.CSR_REDUCE_SUM: desc_sparse.csr_reduce_sum_shape, basic.CSR_TO_COO: desc_sparse.csr_to_coo_shape,
+        basic.COO_TO_CSR: desc_sparse.coo_to_csr_shape, basic.CONV2D: desc_windows.conv2d_shape,
+        basic.POOL2D: desc_windows.pool2d_shape, STANDARD_NORMAL: _described,
     }),
 })  # fmt: skip

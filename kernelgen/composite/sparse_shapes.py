@@ -1,4 +1,4 @@
-"""Shapes of the operators whose operands hold indices: gathers, scatters, positions, CSR matrices.
+"""Shapes of positions and of CSR matrices, whose attributes AKG may leave away.
 
 A CSR matrix of ``dense_shape`` is ``indptr`` [rows + 1], ``indices`` [count] and ``values`` [count, ...].
 """
@@ -8,43 +8,6 @@ from __future__ import annotations
 from kernelgen.composite.axes import broadcast, normal_axis
 from kernelgen.composite.description import OpDesc
 from kernelgen.tensor.dims import Shape
-
-
-def gather_shape(op: OpDesc) -> tuple[Shape, ...]:
-    """The ids' dims stand for dim ``axis`` of the data."""
-    data, ids = op.inputs[0].shape, op.inputs[1].shape
-    axis = normal_axis(op.attrs.int("axis", 0), len(data))
-    return ((*data[:axis], *ids, *data[axis + 1 :]),)
-
-
-def gather_nd_shape(op: OpDesc) -> tuple[Shape, ...]:
-    """The ids' last dim names elements of the data's first dims."""
-    data, ids = op.inputs[0].shape, op.inputs[1].shape
-    return ((*ids[:-1], *data[_depth(data, ids) :]),)
-
-
-def scatter_shape(op: OpDesc) -> tuple[Shape, ...]:
-    """TensorScatterAdd: ids ``[.., depth]``, updates ``[.., *data.shape[depth:]]``."""
-    data, ids, updates = (t.shape for t in op.inputs)
-    expected = (*ids[:-1], *data[_depth(data, ids) :])
-    if updates != expected:
-        raise ValueError(f"updates of shape {list(updates)}, expected {list(expected)}")
-    return (data,)
-
-
-def segment_sum_shape(op: OpDesc) -> tuple[Shape, ...]:
-    """``num_segments`` in place of the ids' dims."""
-    data, ids = op.inputs[0].shape, op.inputs[1].shape
-    if data[: len(ids)] != ids:
-        raise ValueError(f"the ids' shape {list(ids)} must begin the data's shape {list(data)}")
-    return ((*op.attrs.dims("num_segments"), *data[len(ids) :]),)
-
-
-def one_hot_shape(op: OpDesc) -> tuple[Shape, ...]:
-    """A new dim ``axis`` of extent ``depth``."""
-    ids = op.inputs[0].shape
-    axis = normal_axis(op.attrs.int("axis", -1), len(ids) + 1)
-    return ((*ids[:axis], *op.attrs.dims("depth"), *ids[axis:]),)
 
 
 def extreme_position_shape(op: OpDesc) -> tuple[Shape, ...]:
@@ -91,10 +54,3 @@ def csr_to_coo_shape(op: OpDesc) -> tuple[Shape, ...]:
 def coo_to_csr_shape(op: OpDesc) -> tuple[Shape, ...]:
     """COO2CSR: the starts of ``height`` rows, and the end."""
     return ((op.attrs.dims("height")[0] + 1,) if "height" in op.attrs else op.outputs[0].shape,)
-
-
-def _depth(data: Shape, ids: Shape) -> int:
-    depth = ids[-1] if ids else None
-    if not isinstance(depth, int) or depth > len(data):
-        raise ValueError(f"ids of shape {list(ids)} cannot address data of shape {list(data)}")
-    return depth

@@ -90,10 +90,10 @@ def one_hot(w: Writer) -> None:
     shape: Shape = tuple(w.dim(EXTENTS) for _ in range(w.number(0, 2)))
     depth = w.dim(EXTENTS)
     axis = w.number(-1, len(shape))
-    result = w.shape_of("OneHot", (Value(w.constant(INT32).tensor, 1),), depth=depth, axis=axis)
+    one = Value(w.constant(INT32).tensor, 1)
     ids = w.pick(lambda v: v.dtype == INT32 and v.is_exact and len(v.shape) < 4) if w.chance(3) else None
     ids = ids or _ids(w, shape, w.extent(depth))
-    result = w.shape_of("OneHot", (ids,), depth=depth, axis=axis if axis <= len(ids.shape) else -1)
+    result = w.shape_of("OneHot", (ids, one, one), depth=depth, axis=axis if axis <= len(ids.shape) else -1)
     if result is None or not w.fits(result):
         return
     on, off = w.constant(kind), w.constant(kind)

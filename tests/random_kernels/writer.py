@@ -13,6 +13,7 @@ import numpy as np
 from kernelgen.composite.axes import broadcast
 from kernelgen.composite.description import OpDesc, TensorDesc
 from kernelgen.composite.shape_rules import expected_shapes
+from kernelgen.errors import TypeRuleError
 from kernelgen.tensor.attrs import Attrs
 from kernelgen.tensor.dims import Dim, Shape, Sym, evaluate, sym
 from kernelgen.tensor.dtypes import BOOL, Category, DType
@@ -98,7 +99,7 @@ class Writer:
         guess = TensorDesc("guess", (), operands[0].dtype if operands else self.values[0].dtype)
         try:
             shapes = expected_shapes(OpDesc(name, tuple(v.tensor for v in operands), (guess,), Attrs.of(attrs)))
-        except ValueError:
+        except (ValueError, TypeRuleError):
             return None
         return shapes[0] if shapes else None
 

@@ -107,7 +107,7 @@ FAULTS = [
     (one("MatMul", (tensor("x", 3, 4), tensor("y", 6, 4)), (4, 6), transpose_b=True), "gives shape \\[3, 6\\]"),
     (one("Gather", (tensor("x", 8, 5), tensor("i", 2, dtype=INT32)), (2, 8), axis=0), "gives shape \\[2, 5\\]"),
     (one("OneHot", (tensor("i", 3, dtype=INT32), constant(1.0), constant(0.0)), (4, 3), depth=4), "gives shape \\[3, 4\\]"),
-    (one("UnsortedSegmentSum", (tensor("x", 6, 2), tensor("i", 5, dtype=INT32)), (4, 2), num_segments=4), "must begin"),
+    (one("UnsortedSegmentSum", (tensor("x", 6, 2), tensor("i", 5, dtype=INT32)), (4, 2), num_segments=4), "leading extents"),
     (one("ReduceMax", (), (3,), dtype=INT32), "no operands"),
 ]  # fmt: skip
 
