@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from kernelgen.ascendc.clocks import NOTHING, SCALAR, FlagTable
 from kernelgen.ascendc.instructions import Call, For, If, Kernel, Statement
 from kernelgen.ascendc.types import PIPES
 from kernelgen.errors import ProofError
@@ -34,7 +35,7 @@ from kernelgen.simulators.ascendc.order.event_log import (
 )
 from kernelgen.simulators.ascendc.order.flags import Key
 from kernelgen.simulators.ascendc.order.global_memory import rivals
-from kernelgen.simulators.ascendc.order.vector_clocks import NOTHING, SCALAR, Clock, Clocks, Meeting
+from kernelgen.simulators.ascendc.order.vector_clocks import Clock, Clocks, Meeting
 from kernelgen.simulators.ascendc.outline import Launch, outline
 from kernelgen.simulators.ascendc.state.instruction import Touch
 from kernelgen.simulators.ascendc.state.memory import Memory
@@ -116,8 +117,9 @@ class _Replay:
 
     proof: Proof
     met: set[tuple[int, int]]
-    flags: dict[tuple[int, Key], tuple[Clock, int]] = field(default_factory=dict[tuple[int, Key], tuple[Clock, int]])
-    waited: dict[tuple[int, Key], int] = field(default_factory=dict[tuple[int, Key], int])
+    flags: FlagTable[tuple[int, Key], tuple[Clock, int]] = field(
+        default_factory=FlagTable[tuple[int, Key], tuple[Clock, int]]
+    )
     issued: dict[int, Clock] = field(default_factory=dict[int, Clock])
 
     def run(self, without: Collection[int]) -> bool:
@@ -140,7 +142,7 @@ class _Replay:
         """One event."""
         match event.kind:
             case kind if kind == WORK:
-                clocks.reach(event.pipe, event.number)
+                clocks.reach(event.pipe, event.number + 1)
                 return all(clocks.knows(event.pipe, core, pipe, number) for (core, pipe), number in needs.items())
             case kind if kind in (SET, WAIT):
                 return self.flag(event, clocks)
@@ -167,16 +169,15 @@ class _Replay:
         key = (event.seat.index, event.key)
         if event.kind == SET:
             mark = clocks.released(event.pipe)
-            clocks.reach(event.pipe, event.number)
-            self.flags[key] = (mark, event.line)
-            target = PIPES.index(event.key[1])
-            last = None if target == SCALAR else self.waited.get(key)
-            return last is None or mark.own[target] > last
-        if key not in self.flags:
+            clocks.reach(event.pipe, event.number + 1)
+            free = self.flags.is_free(key, PIPES.index(event.key[1]), mark.own)
+            return self.flags.set(key, (mark, event.line)) and free
+        handed = self.flags.take(key)
+        if handed is None:
             return False
-        mark, line = self.flags.pop(key)
-        clocks.reach(event.pipe, event.number)
-        self.waited[key] = event.number
+        mark, line = handed
+        clocks.reach(event.pipe, event.number + 1)
+        self.flags.waited(key, event.number)
         self.met.add((event.line, line))
         clocks.join(event.pipe, mark)
         return True

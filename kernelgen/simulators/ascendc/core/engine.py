@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from kernelgen.ascendc.clocks import SCALAR, CoreClock
 from kernelgen.ascendc.types import PIPES
 from kernelgen.simulators.ascendc.core.launch_state import Surroundings
 from kernelgen.simulators.ascendc.order.core_flags import Seat
@@ -26,7 +27,7 @@ from kernelgen.simulators.ascendc.order.event_log import (
 )
 from kernelgen.simulators.ascendc.order.flags import Flags, Key
 from kernelgen.simulators.ascendc.order.global_memory import Access
-from kernelgen.simulators.ascendc.order.vector_clocks import SCALAR, Clock, Clocks, Mark, Meeting, Own
+from kernelgen.simulators.ascendc.order.vector_clocks import Clock, Clocks, Mark, Meeting
 from kernelgen.simulators.ascendc.state.instruction import Touch, Work
 from kernelgen.simulators.ascendc.state.memory import Buffer, Memory
 from kernelgen.simulators.ascendc.time.pipe_clock import Clockwork
@@ -84,13 +85,11 @@ class Pipes:
         ready = self.times.issue(pipe)
 
         def act(issued: int) -> bool:
-            mark = Mark(self._clocks.released(pipe), self.times.released(pipe, ready))
-            # what the scalar unit waited for is over before it issues anything more, a set too
-            last = None if key[1] == PIPES[SCALAR] else self.flags.last_wait(key)
+            mark = Mark(self._clocks.released(pipe), self.times.released(pipe, ready), line)
             self._note(SET, pipe, issued, line, self._clocks.step(pipe), key)
-            if not self.flags.set(key, mark, line):
+            if not self.flags.set(key, mark):
                 raise self._around.findings.stop("double-set", line, self._where, f"{_named(key)} is set twice")
-            if last is not None and mark.clock.own[PIPES.index(key[1])] <= last:
+            if not self.flags.is_free(key, PIPES.index(key[1]), mark.clock.own):
                 message = f"{_named(key)}: its last wait may still be to come"
                 self._around.findings.add("flag-reused", line, self._where, message)
             return True
@@ -222,7 +221,7 @@ class Pipes:
             if touch.write and (touch.whole or isinstance(touch.memory, Buffer)):
                 touch.marks[...] = True
 
-    def _check(self, touch: Touch, pipe: int, number: int, own: Own, line: int) -> None:
+    def _check(self, touch: Touch, pipe: int, number: int, own: CoreClock, line: int) -> None:
         findings, memory = self._around.findings, touch.memory
         if isinstance(memory, Buffer):
             self._note_sharing(memory, touch, pipe, number, line)

@@ -1,7 +1,7 @@
-"""The order proof of a program that is not printed yet: a walk over it (:mod:`walk`) with vector clocks.
+"""The order proof of a program that is not printed yet: a walk over it (:mod:`unrolled_walk`) with vector clocks.
 
-The rules are those of :mod:`simulate.order`: a set hands over what its pipe did, a wait takes it, a barrier closes one
-pipe, and two accesses to one place, one of them a write, must be ordered.
+The rules of flags and barriers are those of :mod:`kernelgen.ascendc.clocks`; two accesses to one place, one of them a write,
+must be ordered.
 """
 
 from __future__ import annotations
@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from kernelgen.ascendc.clocks import NOTHING, SCALAR, Clocks, CoreClock, FlagTable
 from kernelgen.ascendc.instructions import Call
-from kernelgen.ascendc.types import PIPES
 from kernelgen.targets.ascend.lower.order.unrolled_walk import (
-    SCALAR,
     Access,
     Conflict,
     Fault,
@@ -24,7 +23,8 @@ from kernelgen.targets.ascend.lower.order.unrolled_walk import (
     Walk,
     ways,
 )
-from kernelgen.targets.ascend.lower.program.statement_tree import BARRIER, DRAIN, SET, Item, Sync
+from kernelgen.targets.ascend.lower.program import statement_tree
+from kernelgen.targets.ascend.lower.program.statement_tree import Item, Sync
 
 
 @dataclass
@@ -33,57 +33,35 @@ class Trace(Walk):
 
     settle: Callable[[Conflict], None] | None = None
     settled: int = 0
-    known: list[list[int]] = field(default_factory=lambda: [[0] * len(PIPES) for _ in PIPES])
-    next: list[int] = field(default_factory=lambda: [0] * len(PIPES))
-    flags: dict[tuple[int, int], list[int]] = field(default_factory=dict[tuple[int, int], list[int]])
-    own_set: list[int] | None = None
+    clocks: Clocks[CoreClock] = field(default_factory=lambda: Clocks(NOTHING))
+    flags: FlagTable[tuple[int, int], CoreClock] = field(default_factory=FlagTable[tuple[int, int], CoreClock])
+    own_set: CoreClock | None = None
 
     # flags
 
     def sync(self, sync: Sync) -> FlagFault | None:
         """A set, wait or barrier."""
-        group = sync.group
-        if sync.action == DRAIN:
-            everything = [max(clock[p] for clock in self.known) for p in range(len(PIPES))]
-            everything = [max(a, b) for a, b in zip(everything, self.next, strict=True)]
-            self.known = [list(everything) for _ in PIPES]
-            return None
-        if sync.action == BARRIER:
-            self.join(group.target, self.known[SCALAR])
-            self.known[group.target][group.target] = self.next[group.target]
-            return None
-        key = id(group), self.slot_of(sync)
-        return self.set(sync, key) if sync.action == SET else self.wait(sync, key)
-
-    def set(self, sync: Sync, key: tuple[int, int]) -> FlagFault | None:
-        """The source hands over what it knows and did."""
-        source = sync.group.source
-        self.join(source, self.known[SCALAR])
-        clock = list(self.known[source])
-        clock[source] = self.next[source]
-        self.next[source] += 1
-        if key in self.flags:
-            return FlagFault(sync)
-        self.flags[key] = clock
+        clocks, group = self.clocks, sync.group
+        match sync.action:
+            case statement_tree.DRAIN:
+                clocks.close_all()
+            case statement_tree.BARRIER:
+                clocks.issue(group.target)
+                clocks.close(group.target)
+            case statement_tree.SET:
+                clocks.issue(group.source)
+                handed = clocks.released(group.source)
+                clocks.step(group.source)
+                if not self.flags.set((id(group), self.slot_of(sync)), handed):
+                    return FlagFault(sync)
+            case _:
+                handed = self.flags.take((id(group), self.slot_of(sync)))
+                if handed is None:
+                    return FlagFault(sync)
+                clocks.issue(group.target)
+                clocks.step(group.target)
+                clocks.join(group.target, handed)
         return None
-
-    def wait(self, sync: Sync, key: tuple[int, int]) -> FlagFault | None:
-        """The target takes what was handed over."""
-        target = sync.group.target
-        clock = self.flags.pop(key, None)
-        if clock is None:
-            return FlagFault(sync)
-        self.join(target, self.known[SCALAR])
-        self.next[target] += 1
-        self.join(target, clock)
-        return None
-
-    def join(self, pipe: int, clock: Sequence[int]) -> None:
-        """A pipe learns what a clock knows."""
-        own = self.known[pipe]
-        for at, number in enumerate(clock):
-            if number > own[at]:
-                own[at] = number
 
     # instructions
 
@@ -92,14 +70,13 @@ class Trace(Walk):
 
         What another core touches later stands for the same instruction of this one: see :meth:`is_over`.
         """
-        self.join(pipe, self.known[SCALAR])
+        self.clocks.issue(pipe)
         if call.operation == "CrossCoreSetFlag":
-            clock = list(self.known[pipe])
-            clock[pipe] = self.next[pipe]
+            clock = self.clocks.released(pipe)
             self.handed.append(clock)
             self.own_set = clock if call.template[0] == "0" else None
         elif self.own_set is not None:
-            self.join(SCALAR, self.own_set)
+            self.clocks.join(SCALAR, self.own_set)
 
     def is_over(self, access: Access, space: str, clock: Sequence[int]) -> bool:
         """Whether an access is known to be over; in GM also by cores that were met since."""
@@ -110,9 +87,8 @@ class Trace(Walk):
 
     def access(self, item: Item, turns: Turns, pipe: int, touched: Sequence[Touched]) -> Conflict | None:
         """Checks what an instruction touches, and notes it; the latest access that is not over is the conflict."""
-        self.join(pipe, self.known[SCALAR])
-        clock, number = self.known[pipe], self.next[pipe]
-        self.next[pipe] += 1
+        self.clocks.issue(pipe)
+        number = self.clocks.step(pipe)
         worst: Access | None = None
         for space, place, write in touched:
             found = self.latest_open(space, place, write, pipe)
@@ -127,12 +103,12 @@ class Trace(Walk):
             return conflict
         self.settle(conflict)
         self.settled += 1
-        self.known[pipe][worst.pipe] = max(clock[worst.pipe], number if worst.pipe == pipe else worst.number + 1)
+        self.clocks.join(pipe, NOTHING.past(worst.pipe, number if worst.pipe == pipe else worst.number + 1))
         return None
 
     def latest_open(self, space: str, place: Place, write: bool, pipe: int) -> Access | None:
         """The latest access to a place that may not be over; in a table of one pipe the latest comes last."""
-        clock = self.known[pipe]
+        clock = self.clocks.of(pipe)
         worst: Access | None = None
         for (source, wrote), table in self.places.get(space, {}).items():
             if not (write or wrote) or not (source or pipe):

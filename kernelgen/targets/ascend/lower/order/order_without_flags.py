@@ -14,13 +14,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from kernelgen.ascendc.clocks import NOTHING, SCALAR, Clocks, CoreClock, FlagTable
 from kernelgen.ascendc.instructions import Call
 from kernelgen.ascendc.types import PIPES
-from kernelgen.targets.ascend.lower.order.unrolled_walk import SCALAR, Access, Layout, Place, Touched, Turns, Walk, ways
+from kernelgen.targets.ascend.lower.order.unrolled_walk import Access, Layout, Place, Touched, Turns, Walk, ways
 from kernelgen.targets.ascend.lower.program.statement_tree import BARRIER, DRAIN, SET, Group, Item, Sync
 
-Clock = list[int]
-"""For each pipe: all its steps before this one are over."""
 Key = tuple[int, int, int]
 
 
@@ -116,7 +115,7 @@ class _Recorder(Walk):
     def cross(self, call: Call, pipe: int) -> None:
         sets = call.operation == "CrossCoreSetFlag"
         if sets:
-            self.handed.append([])
+            self.handed.append(NOTHING)
         self.add(Cross(pipe, sets, sets and call.template[0] == "0"))
 
     def add(self, step: Step) -> None:
@@ -149,18 +148,16 @@ class _Recorder(Walk):
 
 @dataclass
 class _Run:
-    """One time through the steps, with vector clocks (:mod:`trace`)."""
+    """One time through the steps, with vector clocks."""
 
     absent: Collection[int]
     with_ids: bool
     needed: set[int] | None = None
-    known: list[Clock] = field(default_factory=lambda: [[0] * len(PIPES) for _ in PIPES])
-    flags: dict[Key, Clock] = field(default_factory=dict[Key, Clock])
-    waited: dict[Key, int] = field(default_factory=dict[Key, int])
-    handed: list[Clock] = field(default_factory=list[Clock])
-    own_set: Clock | None = None
+    clocks: Clocks[CoreClock] = field(default_factory=lambda: Clocks(NOTHING))
+    flags: FlagTable[Key, CoreClock] = field(default_factory=FlagTable[Key, CoreClock])
+    handed: list[CoreClock] = field(default_factory=list[CoreClock])
+    own_set: CoreClock | None = None
     closed: dict[int, tuple[Group, int]] = field(default_factory=dict[int, tuple[Group, int]])
-    told: list[Clock | None] = field(default_factory=lambda: [None] * len(PIPES))
 
     def passes(self, steps: Sequence[tuple[int, Step]]) -> bool:
         """Whether nothing is out of order and no flag is set or waited for wrongly."""
@@ -191,57 +188,51 @@ class _Run:
     def _flag(self, step: Flag, number: int) -> bool:
         group = step.sync.group
         if step.sync.action == DRAIN:
-            everything = [number] * len(PIPES)
-            self.known = [list(everything) for _ in PIPES]
+            for pipe in range(len(PIPES)):
+                self.clocks.reach(pipe, number)
+            self.clocks.close_all()
             self.closed.clear()
             return True
         if step.sync.action == BARRIER:
-            own = self._informed(group.target)
-            self.closed[group.target] = group, own[group.target]
-            own[group.target] = number
+            self.closed[group.target] = group, self._informed(group.target)[group.target]
+            self.clocks.reach(group.target, number)
+            self.clocks.close(group.target)
             return True
         free = group.identity < 0
         key = (id(group), step.slot, -1) if free else (group.source, group.target, group.identity + step.slot)
         return self._set(key, group, number) if step.sync.action == SET else self._wait(key, group, number)
 
     def _set(self, key: Key, group: Group, number: int) -> bool:
-        clock = list(self._informed(group.source))
-        clock[group.source] = number
-        if key in self.flags:
-            return False
-        self.flags[key] = clock
-        last = self.waited.get(key) if self.with_ids and group.identity >= 0 and group.target != SCALAR else None
-        return last is None or clock[group.target] > last
+        self._informed(group.source)
+        self.clocks.reach(group.source, number)
+        clock = self.clocks.released(group.source)
+        in_time = not self.with_ids or group.identity < 0 or self.flags.is_free(key, group.target, clock)
+        return self.flags.set(key, clock) and in_time
 
     def _wait(self, key: Key, group: Group, number: int) -> bool:
-        clock = self.flags.pop(key, None)
+        clock = self.flags.take(key)
         if clock is None:
             return False
         self._informed(group.target)
-        self.waited[key] = number
+        self.flags.waited(key, number)
         self._join(group.target, clock)
         return True
 
     def _cross(self, step: Cross, number: int) -> None:
-        own = self._informed(step.pipe)
+        self._informed(step.pipe)
         if step.sets:
-            clock = list(own)
-            clock[step.pipe] = number
+            self.clocks.reach(step.pipe, number)
+            clock = self.clocks.released(step.pipe)
             self.handed.append(clock)
             self.own_set = clock if step.alike else None
         elif self.own_set is not None:
             self._join(SCALAR, self.own_set)
 
-    def _informed(self, pipe: int) -> Clock:
+    def _informed(self, pipe: int) -> CoreClock:
         """What a pipe knows: all that the scalar unit knew when it issued the step, too."""
-        scalar = self.known[SCALAR]
-        if self.told[pipe] is not scalar and pipe != SCALAR:
-            self.told[pipe] = scalar
-            self._join(pipe, scalar)
-        return self.known[pipe]
+        return self._join(pipe, self.clocks.scalar)
 
-    def _join(self, pipe: int, clock: Clock) -> None:
-        own = self.known[pipe]
-        self.known[pipe] = [mine if mine > other else other for mine, other in zip(own, clock, strict=True)]
+    def _join(self, pipe: int, clock: CoreClock) -> CoreClock:
         if pipe in self.closed and clock[pipe] > self.closed[pipe][1]:
             self.closed[pipe] = self.closed[pipe][0], clock[pipe]
+        return self.clocks.join(pipe, clock)

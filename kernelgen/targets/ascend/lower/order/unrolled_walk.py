@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from kernelgen.ascendc.clocks import SCALAR, CoreClock
 from kernelgen.ascendc.expressions import Expression, Number
 from kernelgen.ascendc.instructions import Call, For, GlobalTensor, If, Let, Statement, Struct
 from kernelgen.ascendc.pipes import pipe_of
@@ -37,7 +38,6 @@ ALL_TAKEN, NONE_TAKEN, OUTER_TAKEN = "all", "none", "outer"
 TAKEN = (ALL_TAKEN, "three", "two", "one")
 MOST_BLOCKS = 64
 """More than a machine has cores."""
-SCALAR = PIPES.index("S")
 Turns = tuple[tuple[Item, int], ...]
 
 
@@ -141,7 +141,7 @@ class Walk(ABC):
     values: dict[str, int | float] = field(init=False)
     scope: Scope = field(init=False)
     places: dict[str, dict[tuple[int, bool], dict[Place, Access]]] = field(default_factory=dict)
-    handed: list[list[int]] = field(default_factory=list[list[int]])
+    handed: list[CoreClock] = field(default_factory=list[CoreClock])
     fixed: dict[Item, tuple[Touched, ...]] = field(default_factory=dict[Item, "tuple[Touched, ...]"])
 
     def __post_init__(self) -> None:
