@@ -91,12 +91,16 @@ class Pads(Statement):
 
 @dataclass(frozen=True)
 class Let(Statement):
-    """A scalar that gets its value once."""
+    """A scalar that gets its value once.
+
+    ``parity`` marks the turn of the loop around it, modulo 2: it picks one of two copies of that loop's tiles.
+    """
 
     name: str
     dtype: DType
     value: Expression
     line: int = field(default=0, compare=False)
+    parity: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from kernelgen.machines.ascend.description import Machine
 from kernelgen.nest.nodes import Alloc, Block, Buffer, Compare, For, If, LoopKind, Nest
 from kernelgen.nest.ranges import Range
 from kernelgen.targets.ascend.lower.cube.core_plan import VECTOR, Plan, meet, plan_of, vector_cores
-from kernelgen.targets.ascend.lower.cube.vector_epilogue import TILE
+from kernelgen.targets.ascend.lower.cube.vector_epilogue import TilesAsTheyCome
 from kernelgen.targets.ascend.lower.lanes.constant_branches import without_certain
 from kernelgen.targets.ascend.lower.lanes.lanes import QUANTUM, Lanes, stored_as, tile_lanes
 from kernelgen.targets.ascend.lower.loops.evaluate import statement
@@ -142,7 +142,7 @@ def _loop(context: Context, loop: For, scope: Scope) -> None:
         vector_turns(context, loop, scope)
     else:
         with serial(context, loop, scope):
-            if loop.var == TILE:
+            if isinstance(loop, TilesAsTheyCome):
                 context.writer.emit("CrossCoreWaitFlag", id=context.handshake or 0)
             _block(context, loop.body, scope)
 

@@ -184,7 +184,7 @@ class CubeProgram:
         """A loop whose turns use two copies of a tile in turn says which."""
         if name in (self._far_home, self._near_home) and isinstance(variable, Name):
             half = f"{HALF}{variable.name}"
-            self.writer.add(Let(half, INT32, turn % 2))
+            self.writer.add(Let(half, INT32, turn % 2, parity=True))
             self.halves[name] = Name(half)
 
     @property

@@ -13,6 +13,7 @@ tiles have one length; a core has ``MOST_TILES`` at most, as the cube core does 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from kernelgen.nest.index import add, floor_divide, minimum, modulo, multiply, substitute, substitute_in, subtract
 from kernelgen.nest.nodes import Block, Compare, For, If, Index, Let, LoopKind, Num, Statement, Store, Var
@@ -24,6 +25,11 @@ from kernelgen.transforms.common.iteration_box import boxes, placed, whole_axes
 PIECE, TILE = "piece", "followed_tile"
 """Variables of the loops over halves of items, and over an item's tiles."""
 MOST_TILES = 15
+
+
+@dataclass(frozen=True)
+class TilesAsTheyCome(For):
+    """The loop over an item's tiles: each turn waits until the cube core has made its tile."""
 
 
 def follower(product: Product, sizes: Sizes, cores: int, part: Block) -> Block | None:
@@ -80,7 +86,7 @@ def _in_tiles(product: Product, sizes: Sizes, items: int, names: dict[str, str],
         inner = If((Compare("<", low, product.row.extent),), Block((inner,)))
     for axis, value in zip(reversed(product.batch), reversed(batch), strict=True):
         inner = For(names[axis.name], value, add(value, Num(1)), Block((inner,)))
-    inner = For(TILE, Num(0), _reach(product, sizes, i, j), Block((inner,)))
+    inner = TilesAsTheyCome(TILE, Num(0), _reach(product, sizes, i, j), Block((inner,)))
     return Block((For(PIECE, Num(0), Num(2 * items), Block((inner,)), LoopKind.BLOCK),))
 
 

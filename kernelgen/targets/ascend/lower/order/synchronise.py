@@ -19,13 +19,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from kernelgen.ascendc.errors import AscendError
-from kernelgen.ascendc.instructions import Let, Statement
+from kernelgen.ascendc.instructions import Statement
 from kernelgen.ascendc.types import EVENTS, PIPES
 from kernelgen.machines.ascend.description import Machine
 from kernelgen.targets.ascend.lower.order.order_proof import Trace, faults
 from kernelgen.targets.ascend.lower.order.order_without_flags import Replay
 from kernelgen.targets.ascend.lower.order.unrolled_walk import Conflict, FlagFault, Layout, Way
-from kernelgen.targets.ascend.lower.program.double_buffer import HALF
 from kernelgen.targets.ascend.lower.program.statement_tree import (
     BARRIER,
     DRAIN,
@@ -133,7 +132,7 @@ class _Synchronisation:
         first, second = conflict.first, conflict.second
         around = second.item.ancestors()
         home = next((item for item in first.item.ancestors()[1:] if item in around and item.loop is not None), None)
-        if home is None or first.pipe == second.pipe or not _half(home):
+        if home is None or first.pipe == second.pipe or not home.parity:
             return None
         _, source, target = _home(first.item, second.item, home)
         if home.items.index(source) <= home.items.index(target):
@@ -151,7 +150,7 @@ class _Synchronisation:
 
     def forward(self, home: Item, source: Item, target: Item, first: int, second: int) -> None:
         """A set behind the source, a wait before the target."""
-        half = _half(home)
+        half = home.parity
         for group in self.groups:
             setter, waiter = _ends(group, home, first, second)
             if setter is None or waiter is None or _is_backward(group, home):
@@ -167,7 +166,7 @@ class _Synchronisation:
 
     def backward(self, home: Item, source: Item, target: Item, pipes: tuple[int, int], distance: int) -> None:
         """A wait before the target, a set behind the source, for the next turn; the first set stands before all loops."""
-        half = _half(home) if distance > 1 else ""
+        half = home.parity if distance > 1 else ""
         for group in self.groups:
             setter, waiter = _ends(group, home, *pipes)
             if setter is None or waiter is None or not _is_backward(group, home) or group.half != half:
@@ -246,15 +245,6 @@ def _home(first: Item, second: Item, loop: Item | None) -> tuple[Item, Item, Ite
     source = next(item for item in up if item.parent is home)
     target = next(item for item in down if item.parent is home)
     return home, source, target
-
-
-def _half(home: Item) -> str:
-    """The name of the turn's parity where a block is the body of a loop with two copies of its tiles."""
-    if home.loop is None:
-        return ""
-    name = f"{HALF}{home.loop.variable}"
-    doubled = any(isinstance(item.statement, Let) and item.statement.name == name for item in home.items)
-    return name if doubled else ""
 
 
 def _ends(group: Group, home: Item, source: int, target: int) -> tuple[Item | None, Item | None]:

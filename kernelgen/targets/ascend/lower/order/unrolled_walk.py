@@ -19,7 +19,6 @@ from kernelgen.ascendc.pipes import pipe_of
 from kernelgen.ascendc.types import BLOCK, GM, PIPES
 from kernelgen.simulators.ascendc.core.scalars import BadScalar, Evaluate, Scope, evaluator
 from kernelgen.targets.ascend.lower.order.written_bytes import SHARES, Reach, fills_up, reach_of, share_of
-from kernelgen.targets.ascend.lower.program.double_buffer import HALF
 from kernelgen.targets.ascend.lower.program.effects import Use, is_fixed, uses_of
 from kernelgen.targets.ascend.lower.program.loop_facts import (
     Decided,
@@ -203,7 +202,7 @@ class Walk(ABC):
             return None
         start, step = self.number(loop.start) or 0, self.number(loop.step) or 1
         stop = self.number(loop.stop)
-        for turn in range(self.turns(loop, most_turns(item, loop))):
+        for turn in range(self.turns(loop, most_turns(item))):
             if stop is not None and start + turn * step >= stop:
                 break
             self.values[loop.variable] = start + turn * step
@@ -349,17 +348,16 @@ def _variants(root: Item, layout: Layout) -> tuple[str, ...]:
     items = [item for item in leaves(root) if isinstance(item.statement, For | If)]
     items = [item for item in items if _decided(item) not in layout.exact]
     loops = [(item, item.loop) for item in items if item.loop is not None]
-    open_loops = [most_turns(item, loop) for item, loop in loops if turns_of(loop) is None]
+    open_loops = [most_turns(item) for item, loop in loops if turns_of(loop) is None]
     turns = {tuple(min(TURNS[name], most) for most in open_loops): name for name in reversed(TAKEN)}
     certain = len(loops) == len(items) and all(loop.variable in layout.sure for _, loop in loops)
     taken = tuple(reversed(turns.values()))
     return taken if certain else (*taken, NONE_TAKEN, OUTER_TAKEN)
 
 
-def most_turns(item: Item, loop: For) -> int:
+def most_turns(item: Item) -> int:
     """The turns of a loop after which nothing is new: twice as many where its tiles have two copies."""
-    half = f"{HALF}{loop.variable}"
-    return 4 if any(isinstance(one.statement, Let) and one.statement.name == half for one in item.items) else 2
+    return 4 if item.parity else 2
 
 
 def _decided(item: Item) -> Decided | None:

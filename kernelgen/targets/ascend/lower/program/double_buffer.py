@@ -91,7 +91,7 @@ def _rewritten(
             case For(variable=variable):
                 inner = _rewritten(statement.body, lengths, loops)
                 if variable in loops:
-                    inner = (Let(f"{HALF}{variable}", INT32, _turn(statement) % 2), *inner)
+                    inner = (Let(f"{HALF}{variable}", INT32, _turn(statement) % 2, parity=True), *inner)
                 found.append(replace(statement, body=inner))
             case If():
                 then, otherwise = (_rewritten(part, lengths, loops) for part in (statement.then, statement.otherwise))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from kernelgen.ascendc.builder import make_call
 from kernelgen.ascendc.expressions import Expression, Name, Number
-from kernelgen.ascendc.instructions import For, If, Statement
+from kernelgen.ascendc.instructions import For, If, Let, Statement
 from kernelgen.ascendc.types import PIPES
 from kernelgen.targets.ascend.lower.program.effects import Use
 
@@ -32,6 +32,12 @@ class Item:
     def loop(self) -> For | None:
         """The loop that the item is."""
         return self.statement if isinstance(self.statement, For) else None
+
+    @property
+    def parity(self) -> str:
+        """The name of the turn's parity where the item is a loop whose tiles have two copies; else empty."""
+        lets = (item.statement for item in self.items if isinstance(item.statement, Let))
+        return next((let.name for let in lets if let.parity), "")
 
     def ancestors(self) -> list[Item]:
         """The item and what holds it, innermost first."""
