@@ -18,12 +18,8 @@ MOST_LINES = 400
 
 # Longer files, with their lines. No file may be added and none may grow.
 LONG_FILES = {
-    "kernelgen/targets/ascend/lower/order/unrolled_walk.py": 407,
     "kernelgen/tensor/graph.py": 407,
-    "kernelgen/targets/ascend/lower/cube/product_program.py": 426,
-    "kernelgen/targets/gpu/dialects/printer.py": 449,
     "graphkernel/runtime/plan/plan.py": 451,
-    "kernelgen/targets/ascend/lower/lanes/lanes.py": 515,
 }
 
 # Operator -> files that hold its quoted name, at most. A ceiling goes down with the files; none may go up.

@@ -16,8 +16,8 @@ from kernelgen.nest.nodes import Nest
 from kernelgen.targets.ascend.lower.cube.core_plan import Plan, plan_of
 from kernelgen.targets.ascend.lower.cube.cube_kernel import cube_core
 from kernelgen.targets.ascend.lower.element_types import check_element_types
+from kernelgen.targets.ascend.lower.order.program_layout import SAMPLE, layout_of
 from kernelgen.targets.ascend.lower.order.synchronise import synchronise
-from kernelgen.targets.ascend.lower.order.unrolled_walk import SAMPLE, layout_of
 from kernelgen.targets.ascend.lower.program import storage
 from kernelgen.targets.ascend.lower.program.scope import parameter_of
 from kernelgen.targets.ascend.lower.program.writer import Program, Tile

@@ -24,7 +24,8 @@ from kernelgen.nest.ranges import Range
 from kernelgen.targets.ascend.lower.cube.core_plan import VECTOR, Plan, meet, plan_of, vector_cores
 from kernelgen.targets.ascend.lower.cube.vector_epilogue import TilesAsTheyCome
 from kernelgen.targets.ascend.lower.lanes.constant_branches import without_certain
-from kernelgen.targets.ascend.lower.lanes.lanes import QUANTUM, Lanes, stored_as, tile_lanes
+from kernelgen.targets.ascend.lower.lanes.lanes import Lanes
+from kernelgen.targets.ascend.lower.lanes.turn import QUANTUM, stored_as, tile_lanes
 from kernelgen.targets.ascend.lower.loops.evaluate import statement
 from kernelgen.targets.ascend.lower.loops.strip_mine import name_iteration, row_turns, serial, vector_turns
 from kernelgen.targets.ascend.lower.loops.vectorisable import compares, has_lanes, row_tiles

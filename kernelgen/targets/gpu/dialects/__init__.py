@@ -1,4 +1,4 @@
 """A distributed nest as the text of a program, in every dialect of C for devices.
 
-Reading order: dialect, bfloat16, cuda, hip, names, opencl, program, scalars, printer.
+Reading order: dialect, bfloat16, cuda, hip, names, opencl, program, scalars, expression_printer, printer.
 """

@@ -11,7 +11,7 @@ sizes are known and small enough, else 64-bit ones.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from kernelgen.errors import CodegenError
 from kernelgen.machines.device_features import WARP
@@ -31,43 +31,33 @@ from kernelgen.nest.nodes import (
     CommitCopies,
     Compare,
     Copy,
-    Expr,
     For,
     Grid,
     If,
     Index,
-    IndexBinary,
-    IndexOp,
-    IndexValue,
     Let,
-    Literal,
-    Load,
     LoadFragments,
     LoopKind,
     MultiplyFragments,
     Nest,
     Num,
     OfGrid,
-    Ref,
     Space,
     Statement,
     Store,
     Sync,
-    ValueIndex,
     Var,
 )
 from kernelgen.nest.ranges import Range, range_of
 from kernelgen.nest.walk import statements
 from kernelgen.system.identifiers import comment
 from kernelgen.targets.gpu.dialects.dialect import Dialect, TileInstructions
+from kernelgen.targets.gpu.dialects.expression_printer import NARROW, ExpressionPrinter
 from kernelgen.targets.gpu.dialects.names import spelled
 from kernelgen.targets.gpu.dialects.program import dynamic_places, launch_of, written
 from kernelgen.targets.gpu.dialects.scalars import Scalars
 from kernelgen.tensor.dims import Sym, product
-from kernelgen.tensor.dtypes import FLOAT32, FLOAT64, INT32, INT64, DType
-
-NARROW = 2**31 - 2**20
-"""Elements of a buffer and iterations of a grid, up to which indices are 32-bit integers; the rest is room for guards."""
+from kernelgen.tensor.dtypes import FLOAT32, FLOAT64, INT64
 
 DYNAMIC = "shared_memory"
 WIDEST = 16
@@ -125,19 +115,8 @@ def _kernel(grid: Grid, nest: Nest, scalars: Scalars, wide: bool) -> str:
 
 
 @dataclass(frozen=True)
-class _Printer:
-    """Prints statements; ``ranges`` holds what is known of the variables in scope."""
-
-    scalars: Scalars
-    integer: str
-    places: dict[str, Index]
-    symbols: tuple[str, ...]
-    ranges: dict[str, Range] = field(default_factory=dict[str, Range])
-
-    @property
-    def dialect(self) -> Dialect:
-        """The language."""
-        return self.scalars.dialect
+class _Printer(ExpressionPrinter):
+    """Prints statements."""
 
     def grid(self, grid: Grid) -> Iterator[str]:
         """The body of a kernel."""
@@ -350,76 +329,6 @@ class _Printer:
         }
         kind = tiles.fragment_types[multiply.dtype]
         return tiles.multiply_fragments.format(type=kind, **registers)
-
-    # ------------------------------------------------------------ expressions
-
-    def expression(self, expr: Expr) -> str:
-        """A scalar expression."""
-        match expr:
-            case Literal():
-                return self.scalars.literal(expr)
-            case Ref(name):
-                return spelled(name)
-            case Load(buffer, index):
-                return self.element(buffer, index)
-            case IndexValue(index, dtype):
-                return self.cast_of_index(index, dtype)
-            case Call(function, args, dtype):
-                return self.scalars.call(function, list(map(self.expression, args)), args[-1].dtype, dtype)
-
-    def cast_of_index(self, index: Index, dtype: DType) -> str:
-        """An index as a scalar."""
-        text = f"({self.index(index)})"
-        return self.scalars.cast(text, INT32 if self.integer == "int" else INT64, dtype)
-
-    def element(self, buffer: Buffer, index: tuple[Index, ...]) -> str:
-        """``x[row * 64 + column]``; a variable where the array is private or shared and of rank 0."""
-        name = spelled(buffer.name)
-        if not buffer.shape and buffer.space in (Space.PRIVATE, Space.SHARED) and buffer.name not in self.places:
-            return name
-        total: Index = Num(0)
-        scale: Index = Num(1)
-        for place, dim in zip(reversed(index), reversed(buffer.shape), strict=True):
-            total = ix.add(ix.multiply(place, scale), total)
-            scale = ix.multiply(scale, ix.from_dim(dim))
-        return f"{name}[{self.index(total)}]"
-
-    def condition(self, condition: Compare) -> str:
-        """A comparison of indices."""
-        return f"{self.index(condition.left)} {condition.op} {self.index(condition.right)}"
-
-    def index(self, index: Index) -> str:
-        """An integer expression; division and remainder round down."""
-        match index:
-            case Num(value):
-                return f"{value}LL" if abs(value) > NARROW else str(value)
-            case Var(name):
-                return spelled(name) if name in self.symbols else name
-            case ValueIndex(value):
-                return f"({self.integer}){self.expression(value)}"
-            case IndexBinary(IndexOp.MIN | IndexOp.MAX as op, left, right):
-                a, b = self.index(left), self.index(right)
-                return f"({a} {'<' if op is IndexOp.MIN else '>'} {b} ? {a} : {b})"
-            case IndexBinary(IndexOp.DIV | IndexOp.MOD as op, left, right) if not self.is_nonnegative(left):
-                name = "floor_quotient" if op is IndexOp.DIV else "floor_modulo"
-                return f"({self.integer}){self.scalars.helper(name, [self.index(left), self.index(right)], INT64)}"
-            case IndexBinary(IndexOp.ADD, left, Num(value)) if value < 0:
-                return f"{self.index(left)} - {-value}"
-            case IndexBinary(IndexOp.ADD, left, right):
-                return f"{self.index(left)} + {self.index(right)}"
-            case IndexBinary(IndexOp.SUB, left, right):
-                return f"{self.index(left)} - {self.factor(right)}"
-            case IndexBinary(op, left, right):
-                return f"{self.factor(left)} {op.value} {self.factor(right)}"
-
-    def factor(self, index: Index) -> str:
-        """An operand of a product."""
-        text = self.index(index)
-        return f"({text})" if isinstance(index, IndexBinary) else text
-
-    def is_nonnegative(self, index: Index) -> bool:
-        """Whether the index is certainly not below 0."""
-        return range_of(index, self.ranges).is_nonnegative
 
 
 def _further(index: tuple[Index, ...], steps: int) -> tuple[Index, ...]:

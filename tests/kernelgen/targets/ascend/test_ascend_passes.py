@@ -11,8 +11,8 @@ from kernelgen.ascendc.printer import print_kernel
 from kernelgen.errors import UnsupportedError
 from kernelgen.machines.ascend.machines import ASCEND_910B
 from kernelgen.targets.ascend.lower.lanes.casting import cast_path
+from kernelgen.targets.ascend.lower.order.program_layout import Layout
 from kernelgen.targets.ascend.lower.order.synchronise import synchronise
-from kernelgen.targets.ascend.lower.order.unrolled_walk import Layout
 from kernelgen.targets.ascend.lower.program.copy_order import order_copies
 from kernelgen.targets.ascend.lower.program.double_buffer import double_buffer
 from kernelgen.targets.ascend.lower.program.storage import ALL, ALONE, place

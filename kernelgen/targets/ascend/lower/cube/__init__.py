@@ -1,4 +1,5 @@
 """Matrix products on the cube unit.
 
-Reading order: part_bindings, product, fixpipe_epilogue, tile_sizes, product_program, vector_epilogue, core_plan, cube_kernel.
+Reading order: part_bindings, product, fixpipe_epilogue, tile_sizes, factor_moves, product_program, vector_epilogue, core_plan,
+cube_kernel.
 """

@@ -17,8 +17,8 @@ from kernelgen.targets.ascend.lower.cube.core_plan import CUBE, Plan, meet
 from kernelgen.targets.ascend.lower.cube.product import Product
 from kernelgen.targets.ascend.lower.cube.product_program import CubeProgram
 from kernelgen.targets.ascend.lower.cube.tile_sizes import choose
+from kernelgen.targets.ascend.lower.order.program_layout import layout_of
 from kernelgen.targets.ascend.lower.order.synchronise import synchronise
-from kernelgen.targets.ascend.lower.order.unrolled_walk import layout_of
 from kernelgen.targets.ascend.lower.program.writer import Tile, Writer
 
 TILING = "tiling"

@@ -13,7 +13,8 @@ from dataclasses import replace
 from kernelgen.targets.ascend.lower.functions.reals import Real, lanes_of, number_of, real_of
 from kernelgen.targets.ascend.lower.functions.wholes import Whole, truncated
 from kernelgen.targets.ascend.lower.functions.words import Word
-from kernelgen.targets.ascend.lower.lanes.lanes import Lanes, words_of
+from kernelgen.targets.ascend.lower.lanes.lanes import Lanes
+from kernelgen.targets.ascend.lower.lanes.written_numbers import words_of
 from kernelgen.targets.ascend.lower.program.names import Constant, Held, Value
 from kernelgen.tensor.dtypes import BOOL, FLOAT32, INT32, INT64, UINT16, UINT32, UINT64, Category, DType
 

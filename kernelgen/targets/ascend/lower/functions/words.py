@@ -13,7 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from kernelgen.ascendc.instructions import TensorRef
-from kernelgen.targets.ascend.lower.lanes.lanes import Lanes, words_of
+from kernelgen.targets.ascend.lower.lanes.lanes import Lanes
+from kernelgen.targets.ascend.lower.lanes.written_numbers import words_of
 from kernelgen.targets.ascend.lower.program.names import Constant, Held, Value
 from kernelgen.tensor.dtypes import INT32, INT64, UINT16, UINT32
 

@@ -1,4 +1,4 @@
 """Elements of tiles that one vector instruction after the other works on.
 
-Reading order: casting, constant_branches, lanes.
+Reading order: casting, constant_branches, turn, written_numbers, lanes.
 """

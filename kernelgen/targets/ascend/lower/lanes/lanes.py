@@ -1,8 +1,6 @@
 """Lanes of a turn: elements of tiles that one vector instruction after the other works on.
 
-A turn takes iterations of no loop, of one, or of two: (), (lanes) or (rows, lanes). A tile of two axes holds row after
-row, ``pitch`` elements each, so that every row begins at a block; instructions go over whole tiles, pads too, and
-nobody looks at what they make of pads. A value that varies along fewer axes has a smaller tile, and is spread when an
+A value that varies along fewer axes of a :class:`Turn` has a smaller tile, and is spread when an
 operand must be as large as the others:
 
     one for all lanes    Brcb makes a block of it, Copy with source stride 0 the others
@@ -10,50 +8,27 @@ operand must be as large as the others:
     one for each column  Copy with source repeat stride 0 makes all rows of one
 
 Where rows are long, instructions of two operands read such a block or row with stride 0 themselves (:meth:`Lanes.binary`).
-
-``count`` lanes take part, at most ``capacity``. Where an instruction of the body takes whole repeats (comparisons), all of
-the body computes ``padded`` lanes, and what copies left out is primed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-
-import numpy as np
 
 from kernelgen.ascendc.expressions import Expression, Number, ceil_div
 from kernelgen.ascendc.instructions import TensorRef
 from kernelgen.ascendc.types import BLOCK, REPEAT
 from kernelgen.errors import UnsupportedError
-from kernelgen.machines.ascend.description import Machine
 from kernelgen.targets.ascend.lower.lanes.casting import cast_path
-from kernelgen.targets.ascend.lower.program.lane_counters import Counting
+from kernelgen.targets.ascend.lower.lanes.turn import Turn, stored_as
+from kernelgen.targets.ascend.lower.lanes.written_numbers import words_of, written
 from kernelgen.targets.ascend.lower.program.names import Constant, Held, Value
-from kernelgen.targets.ascend.lower.program.writer import Writer
-from kernelgen.tensor.dtypes import (
-    BOOL,
-    FLOAT16,
-    FLOAT32,
-    FLOAT64,
-    INT8,
-    INT16,
-    INT32,
-    INT64,
-    UINT8,
-    UINT16,
-    UINT32,
-    DType,
-)
+from kernelgen.tensor.dtypes import BOOL, FLOAT16, FLOAT32, INT8, INT16, INT32, UINT8, UINT16, UINT32, DType
 
-QUANTUM = 128
-"""Lanes of every tile are a multiple: whole repeats of two-byte types."""
 MOST_REPEATS = 255
 SIGNED: Mapping[DType, DType] = {UINT8: INT8, UINT16: INT16, UINT32: INT32}
 MOST_STRIDE = 255
 """Blocks from row to row in an instruction of two operands."""
-MOST_ROWS = 248
-"""Rows of a tile: one instruction takes them all, and Brcb takes eight at a time."""
 
 
 @dataclass(frozen=True)
@@ -65,84 +40,17 @@ class Strides:
 
 
 @dataclass(frozen=True)
-class Axis:
-    """A loop of which a turn takes ``count`` iterations at once, at most ``capacity``."""
+class Lanes(Turn):
+    """The values of one turn: those that are spread already, and numbers of 64 bits by their words."""
 
-    variable: str
-    count: Expression
-    capacity: int
-
-
-@dataclass(frozen=True)
-class Lanes:
-    """One turn. ``depth`` is the writer's block of the turn's body; 0 where there is no loop of turns.
-
-    ``width`` elements of a row of ``pitch`` are the last axis; the first of two has a row each.
-    """
-
-    writer: Writer
-    machine: Machine
-    counting: Counting
-    axes: tuple[Axis, ...] = ()
-    pitch: int = 1
-    whole: bool = False
-    depth: int = 0
     spreads: dict[tuple[Held, tuple[str, ...]], Held] = field(default_factory=dict[tuple[Held, tuple[str, ...]], Held])
     parts: dict[Held, tuple[Value, Value]] = field(default_factory=dict[Held, tuple[Value, Value]])
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The loops of the turn."""
-        return tuple(axis.variable for axis in self.axes)
-
-    @property
-    def rows(self) -> Expression:
-        """How many rows there are."""
-        return self.axes[0].count if len(self.axes) == 2 else Number(1)
-
-    @property
-    def count(self) -> Expression:
-        """How many lanes there are, pads between rows too."""
-        match self.axes:
-            case ():
-                return Number(1)
-            case (only,):
-                return only.count
-            case _:
-                return self.rows * self.pitch
-
-    @property
-    def capacity(self) -> int:
-        """The lanes of a tile."""
-        if len(self.axes) == 2:
-            return tile_lanes(self.axes[0].capacity * self.pitch)
-        return tile_lanes(self.axes[0].capacity if self.axes else 1)
-
-    @property
-    def lanes(self) -> Expression:
-        """How many lanes compute."""
-        if not self.whole:
-            return self.count
-        if isinstance(self.count, Number):
-            return Number(-(-int(self.count.value) // QUANTUM) * QUANTUM)
-        return (self.count + (QUANTUM - 1)) // QUANTUM * QUANTUM
-
-    @property
-    def exact(self) -> bool:
-        """Whether no lane is left over: copies fill all that compute."""
-        known = isinstance(self.count, Number) and int(self.count.value) % QUANTUM == 0
-        return known and (len(self.axes) < 2 or self.axes[1].count == Number(self.pitch))
 
     @property
     def complete(self) -> Lanes:
         """A turn of all that there may be: before the loop nothing is known of how much a turn has."""
         first, *others = self.axes
         return replace(self, axes=(replace(first, count=Number(first.capacity)), *others))
-
-    @property
-    def level(self) -> int:
-        """The depth of what is written now."""
-        return len(self.writer.blocks) - 1
 
     def along(self, names: tuple[str, ...]) -> Lanes:
         """The turn of some of the axes only."""
@@ -271,16 +179,6 @@ class Lanes:
             steps = (1, strides.block, self.row_blocks(dtype), strides.repeat)
             self.writer.emit("Copy", dst=found.tensor[first], src=moved, mask=width, repeats=count, strides=steps)
         return found
-
-    def row_blocks(self, dtype: DType) -> int:
-        """Blocks from row to row."""
-        return self.pitch * dtype.itemsize // BLOCK
-
-    def strips(self, dtype: DType, width: int | None = None) -> Iterator[tuple[int, int]]:
-        """(first column, columns) of what a repeat takes of every row."""
-        lanes, width = REPEAT // dtype.itemsize, self.pitch if width is None else width
-        for first in range(0, width, lanes):
-            yield first, min(lanes, width - first)
 
     # instructions
 
@@ -489,27 +387,3 @@ class Lanes:
         """16 bits as int32: the copies of the sign are shifted out."""
         wide = self.seen_as(self._converted(self.seen_as(value, INT16), INT32), UINT32)
         return self.seen_as(self.scalar("ShiftRight", self.scalar("ShiftLeft", wide, 16, UINT32), 16, UINT32), INT32)
-
-
-def written(number: float, dtype: DType) -> int | float:
-    """A number as the text has it: floats with the digits of float32."""
-    with np.errstate(over="ignore"):
-        return float(np.float32(number)) if dtype.is_float else int(number)
-
-
-def words_of(constant: Constant) -> tuple[int, int]:
-    """The low and the high 32 bits of a number, with their signs; of a float64 those of its form in memory."""
-    value = constant.value
-    bits = int(np.float64(value).view(np.int64)) if constant.dtype == FLOAT64 else int(value)
-    low, high = ((bits >> shift ^ 1 << 31) % (1 << 32) - (1 << 31) for shift in (0, 32))
-    return low, high
-
-
-def stored_as(dtype: DType) -> DType:
-    """The data type of a tile or an array in GM: no instruction moves a float64 but as its bits, a bool is a byte there."""
-    return {BOOL: UINT8, FLOAT64: INT64}.get(dtype, dtype)
-
-
-def tile_lanes(extent: int) -> int:
-    """The lanes of a tile that holds so many."""
-    return max(QUANTUM, -(-extent // QUANTUM) * QUANTUM)

@@ -30,7 +30,8 @@ from kernelgen.nest.nodes import Accumulate, Alloc, Block, For, LoopKind, Num
 from kernelgen.nest.ranges import Range, range_of
 from kernelgen.nest.walk import statements, stored_buffers
 from kernelgen.targets.ascend.lower.functions.doubles import cast
-from kernelgen.targets.ascend.lower.lanes.lanes import Axis, Lanes, tile_lanes
+from kernelgen.targets.ascend.lower.lanes.lanes import Lanes
+from kernelgen.targets.ascend.lower.lanes.turn import Axis, tile_lanes
 from kernelgen.targets.ascend.lower.loops.evaluate import accumulator, gathered_in, join, statement, value
 from kernelgen.targets.ascend.lower.loops.lane_reductions import fold
 from kernelgen.targets.ascend.lower.loops.vectorisable import RowTiles, compares, is_strided

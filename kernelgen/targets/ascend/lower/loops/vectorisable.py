@@ -40,7 +40,7 @@ from kernelgen.nest.nodes import (
 from kernelgen.nest.ranges import range_of
 from kernelgen.nest.walk import accesses_of, loads_of, statements, stored_buffers
 from kernelgen.targets.ascend.lower.functions.operations import takes_whole_repeats
-from kernelgen.targets.ascend.lower.lanes.lanes import MOST_ROWS
+from kernelgen.targets.ascend.lower.lanes.turn import MOST_ROWS
 from kernelgen.targets.ascend.lower.loops.lane_reductions import PAIRS
 from kernelgen.targets.ascend.lower.loops.transfers import steps_of
 from kernelgen.targets.ascend.lower.program.indices import element_step, linear, most

@@ -11,18 +11,10 @@ from dataclasses import dataclass, field
 
 from kernelgen.ascendc.clocks import NOTHING, SCALAR, Clocks, CoreClock, FlagTable
 from kernelgen.ascendc.instructions import Call
-from kernelgen.targets.ascend.lower.order.unrolled_walk import (
-    Access,
-    Conflict,
-    Fault,
-    FlagFault,
-    Layout,
-    Place,
-    Touched,
-    Turns,
-    Walk,
-    ways,
-)
+from kernelgen.targets.ascend.lower.order.program_layout import Layout
+from kernelgen.targets.ascend.lower.order.touched_places import Place, Touched
+from kernelgen.targets.ascend.lower.order.unrolled_walk import Access, Conflict, Fault, FlagFault, Turns, Walk
+from kernelgen.targets.ascend.lower.order.walk_variants import ways
 from kernelgen.targets.ascend.lower.program import statement_tree
 from kernelgen.targets.ascend.lower.program.statement_tree import Item, Sync
 

@@ -17,7 +17,10 @@ from dataclasses import dataclass, field
 from kernelgen.ascendc.clocks import NOTHING, SCALAR, Clocks, CoreClock, FlagTable
 from kernelgen.ascendc.instructions import Call
 from kernelgen.ascendc.types import PIPES
-from kernelgen.targets.ascend.lower.order.unrolled_walk import Access, Layout, Place, Touched, Turns, Walk, ways
+from kernelgen.targets.ascend.lower.order.program_layout import Layout
+from kernelgen.targets.ascend.lower.order.touched_places import Place, Touched
+from kernelgen.targets.ascend.lower.order.unrolled_walk import Access, Turns, Walk
+from kernelgen.targets.ascend.lower.order.walk_variants import ways
 from kernelgen.targets.ascend.lower.program.statement_tree import BARRIER, DRAIN, SET, Group, Item, Sync
 
 Key = tuple[int, int, int]

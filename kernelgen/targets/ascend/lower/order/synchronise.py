@@ -24,7 +24,9 @@ from kernelgen.ascendc.types import EVENTS, PIPES
 from kernelgen.machines.ascend.description import Machine
 from kernelgen.targets.ascend.lower.order.order_proof import Trace, faults
 from kernelgen.targets.ascend.lower.order.order_without_flags import Replay
-from kernelgen.targets.ascend.lower.order.unrolled_walk import Conflict, FlagFault, Layout, Way
+from kernelgen.targets.ascend.lower.order.program_layout import Layout
+from kernelgen.targets.ascend.lower.order.unrolled_walk import Conflict, FlagFault
+from kernelgen.targets.ascend.lower.order.walk_variants import Way
 from kernelgen.targets.ascend.lower.program.statement_tree import (
     BARRIER,
     DRAIN,
