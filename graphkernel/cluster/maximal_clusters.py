@@ -16,6 +16,7 @@ from itertools import pairwise
 
 from graphkernel.cluster.iteration_space import spread_of_operand
 from graphkernel.cluster.merge_dag import Reach
+from kernelgen.disjoint_sets import DisjointSets
 from kernelgen.tensor.graph import Graph, Node, Value
 from kernelgen.tensor.operator import Kind
 
@@ -63,19 +64,11 @@ def _connected(suits: Sequence[bool], dependences: Edges) -> list[int]:
     depth = [0] * len(suits)
     for producer, user in dependences:
         depth[user] = max(depth[user], depth[producer] + (not suits[producer]))
-    parent = list(range(len(suits)))
-
-    def root(number: int) -> int:
-        while parent[number] != number:
-            parent[number] = parent[parent[number]]
-            number = parent[number]
-        return number
-
+    sets: DisjointSets[int] = DisjointSets()
     for producer, user in dependences:
         if suits[producer] and suits[user] and depth[producer] == depth[user]:
-            left, right = sorted((root(producer), root(user)))
-            parent[right] = left
-    return [root(number) for number in range(len(suits))]
+            sets.join(*sorted((sets.of(producer), sets.of(user))))
+    return [sets.of(number) for number in range(len(suits))]
 
 
 class _Contraction:

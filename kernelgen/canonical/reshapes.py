@@ -27,6 +27,7 @@ from dataclasses import dataclass, field, replace
 from kernelgen.canonical.rewrite import fresh_names, kept_names, updated_names, with_ops
 from kernelgen.composite.description import KernelDesc, OpDesc, TensorDesc
 from kernelgen.composite.scalar_rules import ELEMENTWISE
+from kernelgen.disjoint_sets import DisjointSets
 from kernelgen.tensor.attrs import Attrs
 from kernelgen.tensor.dims import Shape, product
 from kernelgen.tensor.operators.shape import RESHAPE
@@ -61,11 +62,11 @@ def _inner_reshapes(desc: KernelDesc) -> int:
 
 @dataclass
 class _Families:
-    """A union-find over tensor names, and the shape that each family takes."""
+    """Tensors that may have one shape together, and the shape that each family takes."""
 
     updated: frozenset[str]
     free: frozenset[str] = frozenset()
-    parents: dict[str, str] = field(default_factory=dict[str, str])
+    related: DisjointSets[str] = field(default_factory=DisjointSets[str])
     shapes: dict[str, Shape] = field(default_factory=dict[str, Shape])
 
     @staticmethod
@@ -73,19 +74,14 @@ class _Families:
         families = _Families(updated_names(desc))
         for op in desc.ops:
             for operand in families.relatives(op):
-                families.parents[families.root(operand.name)] = families.root(op.output.name)
+                families.related.join(op.output.name, operand.name)
         families.free = families.free_arguments(desc)
         families.vote(desc)
         return families
 
     def root(self, name: str) -> str:
         """The name that stands for the family."""
-        root = name
-        while (above := self.parents.get(root, root)) != root:
-            root = above
-        while (above := self.parents.get(name, name)) != root:
-            self.parents[name], name = root, above
-        return root
+        return self.related.of(name)
 
     def relatives(self, op: OpDesc) -> tuple[TensorDesc, ...]:
         """The operands that belong to the family of the result; none when the operator needs shapes."""

@@ -6,7 +6,7 @@ It is plain data: it prints as text, goes to JSON and comes back equal. Certifyi
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -14,6 +14,7 @@ from kernelgen.checker.run import check
 from kernelgen.composite.description import KernelDesc
 from kernelgen.nest.nodes import Nest
 from kernelgen.nest.text import show
+from kernelgen.strict_json import from_json, to_json
 
 
 class Claim(Protocol):
@@ -53,20 +54,12 @@ class Certificate:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values, keys in the order of the fields."""
-        return {
-            "kernel": self.kernel, "nest": self.nest, "claims": [list(claim) for claim in self.claims],
-            "shown": list(self.shown), "runs": list(self.runs), "fault": self.fault,
-        }  # fmt: skip
+        return to_json(self)
 
     @staticmethod
-    def from_json(document: Mapping[str, Any]) -> Certificate:
-        """The certificate that :meth:`to_json` wrote."""
-        check_, subject, relation = range(3)
-        claims = tuple((claim[check_], claim[subject], claim[relation]) for claim in document["claims"])
-        return Certificate(
-            document["kernel"], document["nest"], claims, tuple(document["shown"]), tuple(document["runs"]),
-            document["fault"],
-        )  # fmt: skip
+    def from_json(document: object) -> Certificate:
+        """The certificate that :meth:`to_json` wrote. Raises ArgumentError with the path of what is wrong."""
+        return from_json(Certificate, document)
 
 
 def certify(nest: Nest, claims: Iterable[Claim], desc: KernelDesc | None = None) -> Certificate:

@@ -10,7 +10,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from graphkernel.passes.format.format_kinds import Format, FormatKind, is_flexible, is_part
+from kernelgen.disjoint_sets import DisjointSets
 from kernelgen.tensor.graph import Graph, Node, Value
+
+Groups = DisjointSets[Value]
+"""Values that must share a format because element-wise operators join them."""
 
 
 @dataclass(frozen=True)
@@ -43,11 +47,11 @@ def find_regions(graph: Graph, kind: FormatKind) -> Regions:
     """The regions that hold transforms of the kind, in topological order of their first transforms."""
     flexible = {node: None for node in graph.operators if is_flexible(kind, node)}
     transforms = [node for node in graph.operators if kind.is_transform(node)]
-    groups = _Groups()
+    groups: Groups = DisjointSets()
     for node in flexible:
         for arg in node.args:
             if is_part(kind, node, arg):
-                groups.join(node.out, arg)
+                groups.join(arg, node.out)
     layout = _Formats.of(kind, groups, transforms)
     root: dict[Value, Value] = {}
     for node in graph.nodes:
@@ -56,29 +60,6 @@ def find_regions(graph: Graph, kind: FormatKind) -> Regions:
                 root[value] = root[node.args[0]] if node in layout.joining else value
     formats = {value: layout.format[groups.of(value)] for value in root}
     return Regions(_regions(graph, kind, flexible, groups, layout, root, formats), root, formats)
-
-
-class _Groups:
-    """Values that must share a format because element-wise operators join them."""
-
-    def __init__(self) -> None:
-        self._parent: dict[Value, Value] = {}
-
-    def of(self, value: Value) -> Value:
-        """The representative of the value's group."""
-        path: list[Value] = []
-        while (parent := self._parent.get(value, value)) != value:
-            path.append(value)
-            value = parent
-        for passed in path:
-            self._parent[passed] = value
-        return value
-
-    def join(self, a: Value, b: Value) -> None:
-        """Makes one group of two."""
-        first, second = self.of(a), self.of(b)
-        if first != second:
-            self._parent[first] = second
 
 
 @dataclass
@@ -93,7 +74,7 @@ class _Formats:
     joining: dict[Node, int] = field(default_factory=dict[Node, int])
 
     @staticmethod
-    def of(kind: FormatKind, groups: _Groups, transforms: Iterable[Node]) -> _Formats:
+    def of(kind: FormatKind, groups: Groups, transforms: Iterable[Node]) -> _Formats:
         """Spreads formats from the first transform of each region over all groups that others lead to."""
         touching: dict[Value, list[Node]] = {}
         for node in transforms:
@@ -111,7 +92,7 @@ class _Formats:
                 found.joining[node] = found.region[operand]
         return found
 
-    def _spread(self, kind: FormatKind, groups: _Groups, touching: Mapping[Value, list[Node]], start: Value) -> None:
+    def _spread(self, kind: FormatKind, groups: Groups, touching: Mapping[Value, list[Node]], start: Value) -> None:
         queue = [start]
         for group in queue:
             for node in touching[group]:
@@ -130,7 +111,7 @@ def _regions(
     graph: Graph,
     kind: FormatKind,
     flexible: Mapping[Node, None],
-    groups: _Groups,
+    groups: Groups,
     layout: _Formats,
     root: Mapping[Value, Value],
     formats: Mapping[Value, Format],

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from kernelgen.disjoint_sets import DisjointSets
 from kernelgen.nest.index import variables
 from kernelgen.nest.nodes import Call, Expr, IndexValue, Var
 from kernelgen.poly.model.scop import Scop, Statement
@@ -23,23 +24,17 @@ class AxisClasses:
     ``blocked`` maps an axis that counts blocks to the axis that the blocks are of.
     """
 
-    parent: dict[Place, Place] = field(default_factory=dict)
+    joined: DisjointSets[Place] = field(default_factory=DisjointSets[Place])
     computed: frozenset[Place] = frozenset()
     blocked: dict[Place, Place] = field(default_factory=dict)
 
     def find(self, place: Place) -> Place:
         """The place that stands for the whole class."""
-        root = place
-        while (above := self.parent.get(root, root)) != root:
-            root = above
-        while place != root:  # the next walk from any place on the way is one step
-            above, self.parent[place] = self.parent[place], root
-            place = above
-        return root
+        return self.joined.of(place)
 
     def union(self, left: Place, right: Place) -> None:
         """Makes two places one axis."""
-        self.parent[self.find(right)] = self.find(left)
+        self.joined.join(left, right)
 
 
 def axis_classes(scop: Scop) -> AxisClasses:
