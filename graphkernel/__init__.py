@@ -2,7 +2,7 @@
 
 Rooms: cli, cluster, expanders, export, frontends, gradients, ir, mindspore, ops, packages, passes, patterns, report,
 onnx_writing, runtime, system.
-Reading order: errors, catalogue, conditions, decisions, flag_text, handoff, options, declarations, pipeline, recall,
+Reading order: errors, catalogue, conditions, decisions, handoff, options, declarations, pipeline, recall,
 step_hooks, driver, bisect.
 
 Importing the package is light: each public name loads its room on first use.

@@ -15,7 +15,7 @@ from typing import Literal, cast, get_args, get_origin
 from pydantic import ConfigDict, Field, ValidationError
 
 from graphkernel.errors import OptionError, nearest
-from graphkernel.flag_text import LOGGER_NAME, Complain, flag_value, tokens_of, unsigned, warn, with_hint
+from graphkernel.mindspore.flag_text import LOGGER_NAME, Complain, flag_value, tokens_of, unsigned, warn, with_hint
 from graphkernel.mindspore.flags import IDLE, IdleFlags
 from graphkernel.system.environment import Environment as Environment
 from kernelgen.system.cores import core_count as core_count

@@ -13,7 +13,7 @@ from dataclasses import replace
 from graphkernel.conditions import PACKETS, RECOMPUTES, by_name, dvm, flag, level, not_dvm, on
 from graphkernel.declarations import Catalogue, builtin_catalogue
 from graphkernel.errors import CatalogueError, nearest
-from graphkernel.flag_text import warn
+from graphkernel.mindspore.flag_text import warn
 from graphkernel.mindspore.passes import FIRST_OF_OURS, IDLE_STEPS, REASONS, STAGES, IdleStep
 from graphkernel.options import Options
 from graphkernel.passes.axis_normalizer import axis_normalizer

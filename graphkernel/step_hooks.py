@@ -13,7 +13,7 @@ import ml_dtypes
 import numpy as np
 
 from graphkernel.errors import OptionError, PassError, VerifyError
-from graphkernel.flag_text import Complain, warn
+from graphkernel.mindspore.flag_text import Complain, warn
 from graphkernel.options import Options, refuse
 from graphkernel.passes.base import Step
 from kernelgen.system.bounded_io import write_whole

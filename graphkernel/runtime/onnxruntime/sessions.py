@@ -75,7 +75,7 @@ def open_session(model: RegionModel, threads: int | None, is_optimized: bool) ->
     environment = _environment(threads)
     alone = threads == 1 or environment.process != os.getpid()
     if not alone and threads not in (None, environment.threads):
-        from graphkernel.flag_text import warn  # rarely needed
+        from graphkernel.mindspore.flag_text import warn  # rarely needed
 
         warn(
             f"operators on onnxruntime run on {environment.threads} threads, not on {threads}: the first to run decide"

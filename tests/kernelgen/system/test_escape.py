@@ -17,7 +17,7 @@ import pytest
 import graphkernel as gk
 from graphkernel.errors import FrontendError, ParseError
 from graphkernel.export.summary import KernelLine, NetworkSummary, Run
-from graphkernel.flag_text import warn
+from graphkernel.mindspore.flag_text import warn
 from graphkernel.ops import OPS
 from graphkernel.report.page.html import table
 from graphkernel.report.report import Fallback, HostEntry, KernelEntry, Report
