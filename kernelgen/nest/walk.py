@@ -39,6 +39,19 @@ def statements(root: Statement) -> Iterator[Statement]:
         yield from statements(root.body)
 
 
+Path = tuple[int, ...]
+"""Where a statement stands: the positions, block by block, of the statements that hold it, and its own."""
+
+
+def located(root: Block, path: Path = ()) -> Iterator[tuple[Path, Statement]]:
+    """The statements that hold no others, in order, each with its place. One object may stand at several places."""
+    for position, part in enumerate(root.statements):
+        if isinstance(part, For | If | Grid | Block):
+            yield from located(part if isinstance(part, Block) else part.body, (*path, position))
+        else:
+            yield (*path, position), part
+
+
 def vector_loop_of(body: Block) -> For | None:
     """The vector loop that is the last statement of a block behind nothing but bindings, else None."""
     last = body.statements[-1] if body.statements else None

@@ -269,7 +269,7 @@ class _Part:
     def is_product(self) -> bool:
         """Whether it is one product of two factors, whose results are computed in tiles: no threads share a sum."""
         inner, outer = self.bands[0], self.bands[-1]
-        statements = {id(s): s for axis in inner.axes for s, _ in axis.follows}.values()
+        statements = {s.name: s for axis in inner.axes for s, _ in axis.follows}.values()
         alone = len(self.bands) == 1 or (len(self.bands) == 2 and len(outer.kept) == len(outer.axes))
         return alone and len(statements) == 1 and all(has_sides(s, LEAST) for s in statements)
 

@@ -13,33 +13,31 @@ before.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kernelgen.nest.nodes import (
     Accumulate,
-    Block,
     Buffer,
-    For,
-    If,
     Index,
     Nest,
     Space,
     Statement,
     Store,
 )
-from kernelgen.nest.walk import Moved, accesses, accesses_by_buffer, move, statements
+from kernelgen.nest.walk import Moved, Path, accesses_of, located, move
 
 
 def share(nest: Nest) -> Nest:
     """The nest with as few workspaces as this allows; each output takes in at most one."""
-    uses = _Uses(
-        accesses_by_buffer(nest.body), {id(part): block for block in _blocks(nest.body) for part in block.statements}
-    )
+    uses: dict[str, list[_Use]] = {}
+    for path, statement in located(nest.body):
+        for buffer, index in accesses_of(statement):
+            uses.setdefault(buffer.name, []).append(_Use(path, statement, index))
     free = [b for b in nest.buffers if b.space is Space.OUTPUT]
     moved: dict[str, Moved] = {}
     for temporary in (b for b in nest.buffers if b.space is Space.WORKSPACE):
-        output = next((each for each in free if uses.fit(temporary, each)), None)
+        output = next((each for each in free if _fit(temporary, each, uses)), None)
         if output is not None:
             free.remove(output)
             moved[temporary.name] = Moved(output, tuple(range(len(output.shape))))
@@ -50,25 +48,22 @@ def share(nest: Nest) -> Nest:
 
 
 @dataclass(frozen=True)
-class _Uses:
-    """Where buffers are accessed, and by the identity of a statement the block that it stands in."""
+class _Use:
+    """An access of a buffer: where it stands, the statement, the index."""
 
-    accesses: Mapping[str, Sequence[tuple[Statement, tuple[Index, ...]]]]
-    homes: Mapping[int, Block]
-
-    def fit(self, temporary: Buffer, output: Buffer) -> bool:
-        """Whether the temporary may live in the output."""
-        used, stores = (self.accesses.get(buffer.name, ()) for buffer in (temporary, output))
-        if (temporary.shape, temporary.dtype) != (output.shape, output.dtype) or len(stores) != 1:
-            return False
-        ((store, place),) = stores
-        if not isinstance(store, Store | Accumulate) or {index for _, index in used} != {place}:
-            return False
-        home = self.homes[id(store)].statements
-        position = next(k for k, part in enumerate(home) if part is store)
-        inside = [k for k, part in enumerate(home) if any(True for _ in accesses(part, temporary.name))]
-        return bool(inside) and inside[-1] < position and any(part is used[-1][0] for part in home)
+    path: Path
+    statement: Statement
+    index: tuple[Index, ...]
 
 
-def _blocks(root: Block) -> Iterator[Block]:
-    return (s.body if isinstance(s, For | If) else s for s in statements(root) if isinstance(s, For | If | Block))
+def _fit(temporary: Buffer, output: Buffer, uses: Mapping[str, Sequence[_Use]]) -> bool:
+    """Whether the temporary may live in the output: it is last used in the block of the only store, before that."""
+    used, stores = (uses.get(buffer.name, ()) for buffer in (temporary, output))
+    if (temporary.shape, temporary.dtype) != (output.shape, output.dtype) or not used or len(stores) != 1:
+        return False
+    (store,) = stores
+    if not isinstance(store.statement, Store | Accumulate) or {use.index for use in used} != {store.index}:
+        return False
+    *home, position = store.path
+    *last_home, last = used[-1].path
+    return last_home == home and last < position

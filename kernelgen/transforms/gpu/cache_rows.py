@@ -91,7 +91,7 @@ def _forms(grid: Grid, elsewhere: set[str], limit: int) -> list[Grid]:
 def _held(inner: Block, elsewhere: set[str], is_known: bool) -> Iterator[_Row]:
     """The rows of a block, of thread loops whose length is known or not."""
     for chains in _alike(inner):
-        if isinstance(chains[0].length, Num) == is_known:
+        if isinstance(_first(chains).length, Num) == is_known:
             yield from _rows_of(inner, chains, elsewhere)
 
 
@@ -99,7 +99,7 @@ def _few(rows: Iterable[_Row]) -> Iterator[_Row]:
     """As many rows of known length as registers hold."""
     left = REGISTER_BYTES
     for row in rows:
-        chain = row.chains[0]
+        chain = _first(row.chains)
         length = chain.length
         assert isinstance(length, Num)
         share = -(-length.value // chain.threads)
@@ -125,7 +125,10 @@ def padded_bytes(buffer: Buffer) -> Index:
 
 
 Point = tuple[int, int]
-"""A statement that the iterations of a thread loop run: which loop, which statement."""
+"""A statement that the iterations of a thread loop run: the positions of the loop in its block and of the statement in it."""
+
+Alike = Mapping[int, Chain]
+"""Thread loops that deal alike, by their position in a block."""
 
 
 @dataclass(frozen=True)
@@ -145,7 +148,7 @@ class _Access:
 class _Row:
     """The accesses of a buffer that go to a row, in order; ``fill`` loads the element first, where a load comes first."""
 
-    chains: Sequence[Chain]
+    chains: Alike
     buffer: Buffer
     key: tuple[Index, ...]
     shape: Shape
@@ -156,21 +159,24 @@ class _Row:
     """The store that stays where it is."""
 
 
-def _alike(inner: Block) -> list[list[Chain]]:
+def _first(chains: Alike) -> Chain:
+    return next(iter(chains.values()))
+
+
+def _alike(inner: Block) -> list[Alike]:
     """The thread loops of a block that deal alike and are counted from 0."""
-    found: dict[tuple[object, ...], list[Chain]] = {}
-    for part in inner.statements:
+    found: dict[object, dict[int, Chain]] = {}
+    for position, part in enumerate(inner.statements):
         if is_thread_loop(part):
             chain = chain_at(part)
             if all(loop.lower == Num(0) for loop in chain.loops):
-                found.setdefault(chain.deal, []).append(chain)
+                found.setdefault(chain.deal, {})[position] = chain
     return [chains for chains in found.values() if len(chains) > 1]
 
 
-def _rows_of(inner: Block, chains: Sequence[Chain], elsewhere: set[str]) -> Iterator[_Row]:
-    own = [access for number, chain in enumerate(chains) for access in _accesses(number, chain)]
-    heads = {id(chain.loops[0]) for chain in chains}
-    around = [part for part in inner.statements if id(part) not in heads]
+def _rows_of(inner: Block, chains: Alike, elsewhere: set[str]) -> Iterator[_Row]:
+    own = [access for place, chain in chains.items() for access in _accesses(place, chain)]
+    around = [part for place, part in enumerate(inner.statements) if place not in chains]
     outside = {buffer.name for part in around for s in statements(part) for buffer, _ in accesses_of(s)}
     written = {access.buffer.name for access in own if access.writes}
     groups: dict[tuple[str, tuple[Index, ...]], list[_Access]] = {}
@@ -185,7 +191,7 @@ def _rows_of(inner: Block, chains: Sequence[Chain], elsewhere: set[str]) -> Iter
             yield row
 
 
-def _row(chains: Sequence[Chain], key: tuple[Index, ...], found: list[_Access], elsewhere: set[str]) -> _Row | None:
+def _row(chains: Alike, key: tuple[Index, ...], found: list[_Access], elsewhere: set[str]) -> _Row | None:
     """The row of these accesses, if they are such ones and a load is saved."""
     buffer, first, last, dims = found[0].buffer, found[0], found[-1], found[0].dims
     stores = [access for access in found if access.writes]
@@ -203,7 +209,7 @@ def _row(chains: Sequence[Chain], key: tuple[Index, ...], found: list[_Access], 
     return _Row(chains, buffer, key, shape, first.point, end.point, fill, kept)
 
 
-def _accesses(number: int, chain: Chain) -> Iterator[_Access]:
+def _accesses(place: int, chain: Chain) -> Iterator[_Access]:
     """What an iteration touches, in textual order; loop variables go by their place in the chain."""
     places = _places(chain)
     for position, part in enumerate(chain.body.statements):
@@ -215,7 +221,7 @@ def _accesses(number: int, chain: Chain) -> Iterator[_Access]:
                 dims = chain.owned_dims(index)
                 named = tuple(ix.substitute(i, places) for i in index)
                 yield _Access(
-                    buffer, named, (number, position), dims, writes, inner is part and whole, writes and not whole
+                    buffer, named, (place, position), dims, writes, inner is part and whole, writes and not whole
                 )
 
 
@@ -226,16 +232,16 @@ def _places(chain: Chain) -> Mapping[str, Index]:
 def _stored(held: Sequence[_Row], space: Space) -> dict[int, Buffer]:
     """The array of each row, by its position; a later row takes the memory of one that is dead by then."""
     found: dict[int, Buffer] = {}
-    ends: dict[Buffer, tuple[int, Point]] = {}
+    ends: dict[Buffer, tuple[object, Point]] = {}
     for position, row in sorted(enumerate(held), key=lambda pair: pair[1].first):
-        chains = id(row.chains)
+        deal = _first(row.chains).deal
         free = (
             buffer
             for buffer, (other, end) in ends.items()
-            if (buffer.dtype, buffer.shape, other) == (row.buffer.dtype, row.shape, chains) and end <= row.first
+            if (buffer.dtype, buffer.shape, other) == (row.buffer.dtype, row.shape, deal) and end <= row.first
         )
         place = next(free, None) or Buffer(f"{row.buffer.name}_row{position}", row.buffer.dtype, row.shape, space)
-        ends[place] = (chains, row.last)
+        ends[place] = (deal, row.last)
         found[position] = place
     return found
 
@@ -252,30 +258,29 @@ class _Leader:
 
     def block(self, inner: Block) -> Block:
         """What a block of threads runs."""
-        return Block(tuple(self.loop(part) if is_thread_loop(part) else part for part in inner.statements))
+        parts = enumerate(inner.statements)
+        return Block(tuple(self.loop(place, part) if is_thread_loop(part) else part for place, part in parts))
 
-    def loop(self, loop: For) -> For:
-        """A thread loop, with the accesses of its rows led to them."""
-        own: dict[tuple[str, tuple[Index, ...]], tuple[_Row, Buffer]] = {}
-        number = 0
-        for position, row in enumerate(self.held):
-            for k, chain in enumerate(row.chains):
-                if chain.loops[0] is loop:
-                    own[row.buffer.name, row.key] = (row, self.stored[position])
-                    number = k
-        return _Iteration(chain_at(loop), number, own).loop if own else loop
+    def loop(self, place: int, loop: For) -> Statement:
+        """A thread loop at a position of the block, with the accesses of its rows led to them."""
+        own = {
+            (row.buffer.name, row.key): (row, self.stored[number])
+            for number, row in enumerate(self.held)
+            if place in row.chains
+        }
+        return _Iteration(chain_at(loop), place, own).loop if own else loop
 
 
 @dataclass(frozen=True)
 class _Iteration:
-    """The iteration of a chain, the ``number``-th of those that deal alike, and its rows by what addresses them."""
+    """The iteration of a chain, which is at position ``number`` of its block, and its rows by what addresses them."""
 
     chain: Chain
     number: int
     rows: Mapping[tuple[str, tuple[Index, ...]], tuple[_Row, Buffer]]
 
     @property
-    def loop(self) -> For:
+    def loop(self) -> Statement:
         """The loop with the iteration led."""
         parts: list[Statement] = []
         for position, part in enumerate(self.chain.body.statements):
@@ -285,7 +290,6 @@ class _Iteration:
             if isinstance(part, Let):
                 parts += [Store(place, self.place, Ref(part.name, part.value.dtype)) for place in filled]
         (found,) = nested(self.chain.loops, Block(tuple(parts))).statements
-        assert isinstance(found, For)
         return found
 
     @property

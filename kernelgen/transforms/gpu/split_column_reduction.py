@@ -67,13 +67,13 @@ def sliced(grid: Grid, device: Abilities) -> Grid | None:
     loops, inner = block_loops(grid.body)
     if grid.threads[0] > 1 or not loops or not _is_plain(inner):
         return None
-    reductions = {id(part): part for part in inner.statements if isinstance(part, For)}
-    results = [result for part in reductions.values() for result in _results(part)]
+    reductions = [part for part in inner.statements if isinstance(part, For)]
+    results = [result for part in reductions for result in _results(part)]
     total: Index = Num(1)
     for loop in loops:
         total = ix.multiply(total, trips(loop))
     enough = device.processors * device.resident
-    rows = min((_rows(part, total, results, enough) for part in reductions.values()), default=1)
+    rows = min((_rows(part, total, results, enough) for part in reductions), default=1)
     if rows < FEWEST or not _starts_are_neutral(inner, results):
         return None
     return _Slicer(tuple(loops), inner, total, rows).grid(grid)
