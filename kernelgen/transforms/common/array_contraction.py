@@ -64,6 +64,14 @@ def contract_large(nest: Nest) -> Nest:
     return _with_locals(nest, on_heap=True, room=lambda home: LOCAL_BYTES)
 
 
+def is_contracted(nest: Nest) -> bool:
+    """Whether no workspace is one element that one iteration alone uses: that is a local."""
+    places = _Places()
+    places.enter(nest.body, (), ())
+    workspaces = (buffer for buffer in nest.buffers if buffer.space is Space.WORKSPACE)
+    return all(_local_form(each, places.home(each.name), False, each.dtype.itemsize) is None for each in workspaces)
+
+
 def _with_locals(nest: Nest, on_heap: bool, room: Room) -> Nest:
     places = _Places()
     places.enter(nest.body, (), ())

@@ -14,9 +14,10 @@ from kernelgen.composite.description import KernelDesc
 from kernelgen.errors import ProofError
 from kernelgen.nest.nodes import Accumulate, Call, For, If, IndexBinary, IndexOp, Let, LoopKind, Nest, Store
 from kernelgen.nest.walk import map_blocks
+from kernelgen.nest_stages import Stage
 from kernelgen.plan import Plan
 from kernelgen.poly.model.scop import Scop, Statement
-from kernelgen.stages import Stage, lower
+from kernelgen.stages import lower
 from kernelgen.transforms.common import array_contraction as contraction
 from kernelgen.transforms.common import reuse_output_storage as sharing
 
@@ -121,7 +122,7 @@ def test_a_temporary_loses_a_dim_that_its_loops_address(monkeypatch: pytest.Monk
 
 
 def test_a_temporary_shares_an_output_that_is_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
-    def careless(uses, temporary, output):
+    def careless(temporary, output, uses):
         return (temporary.shape, temporary.dtype) == (output.shape, output.dtype)
 
     w, x = examples.Writer(), examples.tensor("x", 150, 150)
@@ -131,7 +132,7 @@ def test_a_temporary_shares_an_output_that_is_in_use(monkeypatch: pytest.MonkeyP
     rows = w.op("ReduceSum", e, shape=(150, 1), axis=(1,), keep_dims=True)
     desc = w.desc("two", (x,), first, w.op("Div", rows, e, shape=(150, 150)))
     assert rejected(desc) == ""
-    monkeypatch.setattr(sharing._Uses, "fit", careless)
+    monkeypatch.setattr(sharing, "_fit", careless)
     assert rejected(desc)
 
 

@@ -16,6 +16,7 @@ from kernelgen.checker import check
 from kernelgen.composite.description import KernelDesc
 from kernelgen.errors import ProofError
 from kernelgen.nest.nodes import For, LoopKind
+from kernelgen.nest_stages import Stage
 from kernelgen.plan import CpuPlan, Partials, Plan
 from kernelgen.poly.build_scop import to_scop
 from kernelgen.poly.grouping.fold_axes import fold
@@ -24,7 +25,7 @@ from kernelgen.poly.grouping.privatise import Reduction, Target, best_cut, priva
 from kernelgen.poly.model.relations import relations
 from kernelgen.poly.model.text import show_scop
 from kernelgen.samples.inputs import draw
-from kernelgen.stages import Stage, lower
+from kernelgen.stages import lower
 from kernelgen.tensor.dims import Dim, sym
 from kernelgen.tensor.dtypes import INT32
 

@@ -11,7 +11,7 @@ import pytest
 from kernel_examples import Writer, constant, tensor
 
 import kernelgen
-from kernelgen import stages
+from kernelgen import nest_stages
 from kernelgen.composite.description import KernelDesc, ParallelFusion, TensorDesc
 from kernelgen.errors import BackendUnavailable, CodegenError, ProofError
 from kernelgen.kernel import Kernel
@@ -204,7 +204,7 @@ def _sooner(condition: Compare) -> Compare:
 def separate(desc: KernelDesc, monkeypatch: pytest.MonkeyPatch) -> tuple[Launch, ...]:
     """The launches without the pass."""
     with monkeypatch.context() as patch:
-        patch.setattr(stages, "side_by_side", lambda nest, device: nest)
+        patch.setattr(nest_stages, "side_by_side", lambda nest, device: nest)
         return launches(nest_of(desc))
 
 
