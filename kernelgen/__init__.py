@@ -2,7 +2,8 @@
 
 Rooms: ascendc, canonical, checker, composite, enclosure, machines, native, nest, poly, samples, semantics, simulators,
 system, targets, tensor, transforms, tuning, verify.
-Reading order: errors, disjoint_sets, options, stage_log, strict_json, plan, nest_stages, stages, kernel, driver, ascend_package.
+Reading order: errors, disjoint_sets, options, stage_log, strict_json, plan, nest_stages, stages, kernel, driver,
+ascend_package.
 """
 
 from __future__ import annotations

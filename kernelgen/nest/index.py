@@ -140,6 +140,11 @@ def values(index: Index) -> Iterator[Expr]:
             pass
 
 
+def is_by_data(*indices: Index) -> bool:
+    """Whether data decides one of them."""
+    return any(True for index in indices for _ in values(index))
+
+
 def map_values(index: Index, edit: Callable[[Expr], Expr]) -> Index:
     """The index with the scalars that decide it rewritten."""
     match index:
@@ -210,7 +215,7 @@ def stride(index: Index, variable: str) -> int | None:
             a = stride(left, variable)
             return None if a is None else a * factor
         case IndexBinary():
-            return 0 if variable not in variables(index) and not any(True for _ in values(index)) else None
+            return 0 if variable not in variables(index) and not is_by_data(index) else None
         case ValueIndex():
             return None
         case _:
@@ -233,4 +238,4 @@ def is_affine(index: Index) -> bool:
 
 
 def _is_constant(index: Index) -> bool:
-    return not variables(index) and not any(True for _ in values(index))
+    return not variables(index) and not is_by_data(index)

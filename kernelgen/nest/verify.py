@@ -27,7 +27,7 @@ from dataclasses import dataclass, replace
 from typing import NoReturn
 
 from kernelgen.errors import NestError
-from kernelgen.nest.index import values, variables
+from kernelgen.nest.index import is_by_data, values, variables
 from kernelgen.nest.nodes import (
     BLOCK_INDEX,
     THREAD_INDICES,
@@ -299,7 +299,7 @@ def _indices(index: tuple[Index, ...], scope: _Scope, where: Statement) -> None:
 
 def _plain_indices(index: tuple[Index, ...], scope: _Scope, where: Statement) -> None:
     _indices(index, scope, where)
-    if any(True for each in index for _ in values(each)):
+    if is_by_data(*index):
         _broken(11, "data decides a bound or a value", where)
 
 

@@ -56,7 +56,7 @@ def _by_results(statement: Statement) -> Statement:
 
 def _place_by_data(part: Accumulate) -> tuple[int, Expr] | None:
     """The only dim that data decides and the number that does, clamped into the buffer; iterators address the others."""
-    by_data = [k for k, i in enumerate(part.index) if any(True for _ in ix.values(i))]
+    by_data = [k for k, i in enumerate(part.index) if ix.is_by_data(i)]
     if len(by_data) != 1 or not all(isinstance(i, Var) for k, i in enumerate(part.index) if k not in by_data):
         return None
     (dim,) = by_data

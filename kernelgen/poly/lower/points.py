@@ -80,7 +80,7 @@ def flatten(places: Sequence[tuple[Index, Dim]]) -> Index:
 def unflatten(flat: Index, shape: Sequence[Dim]) -> tuple[Index, ...]:
     """The place with a row-major number. A product with or a division by a symbol is not quasi-affine: it is computed."""
     if len(shape) <= 1:
-        by_data = any(True for _ in ix.values(flat))
+        by_data = ix.is_by_data(flat)
         return tuple(flat if by_data or ix.is_affine(flat) else computed_place(flat, size) for size in shape)
     places: list[Index] = []
     for position, size in enumerate(shape):

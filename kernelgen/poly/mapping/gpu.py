@@ -25,7 +25,7 @@ from math import inf, prod
 import islpy as isl
 
 from kernelgen.machines.device_features import WARP, Abilities
-from kernelgen.nest.index import stride, values
+from kernelgen.nest.index import is_by_data, stride
 from kernelgen.nest.marks import BLOCK, UNMARKED, Mark, thread
 from kernelgen.nest.nodes import Buffer, Index, LoopKind, Space
 from kernelgen.plan import BandPlan, GpuPlan, LoopPlan, Partials, PiecePlan, Plan
@@ -367,7 +367,7 @@ def _known(extents: Sequence[Dim]) -> bool:
 
 def _by_data(statement: Statement) -> bool:
     """Whether data decides where the statement accumulates."""
-    return any(True for part in statement.accumulations for i in part.index for _ in values(i))
+    return any(is_by_data(*part.index) for part in statement.accumulations)
 
 
 def _last_stride(index: tuple[Index, ...], name: str) -> int | None:

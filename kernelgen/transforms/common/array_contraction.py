@@ -32,7 +32,7 @@ from kernelgen.nest.nodes import (
     Statement,
     Var,
 )
-from kernelgen.nest.walk import Moved, accesses_of, move
+from kernelgen.nest.walk import Moved, Path, accesses_of, move
 from kernelgen.tensor.dims import Sym, product
 
 LOCAL_BYTES = 64 * 1024  # of one temporary on the stack of a thread
@@ -88,10 +88,6 @@ def _with_locals(nest: Nest, on_heap: bool, room: Room) -> Nest:
             allocations.setdefault(home.path, []).insert(0, local.buffer)
     body = _allocate(move(nest.body, locals_), (), allocations) if locals_ else nest.body
     return replace(nest, buffers=tuple(kept), body=body)
-
-
-Path = tuple[int, ...]
-"""The way to a block: the positions of the loops and guards that lead there."""
 
 
 @dataclass(frozen=True)

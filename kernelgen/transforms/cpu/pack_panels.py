@@ -187,7 +187,7 @@ def _product(rows: For) -> _Product | None:
         return None
     sums, vector = found[:-1], found[-1]
     terms = _closed_terms(vector.body)
-    by_data = any(True for term in terms for index in term.index for _ in ix.values(index))
+    by_data = any(ix.is_by_data(*term.index) for term in terms)
     if not terms or by_data or not _is_apart(rows, terms, body[:-1]):
         return None
     columns = _parts(terms, lambda part: _is_column(part, rows, vector))
@@ -221,7 +221,7 @@ def _closed_terms(body: Block) -> tuple[Accumulate, ...]:
         if not isinstance(part, Let | Accumulate):
             return ()
         value = written_out(part.value, values)
-        by_data = any(True for load in loads(value) for i in load.index for _ in ix.values(i))
+        by_data = any(ix.is_by_data(*load.index) for load in loads(value))
         if by_data or node_count(value) > MAX_NODES:
             return ()
         if isinstance(part, Let):

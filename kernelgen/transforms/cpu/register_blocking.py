@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import count
 
-from kernelgen.nest.index import add, substitute, substitute_in, subtract, values, variables
+from kernelgen.nest.index import add, is_by_data, substitute, substitute_in, subtract, variables
 from kernelgen.nest.neutral import neutral_element
 from kernelgen.nest.nodes import (
     Accumulate,
@@ -114,7 +114,7 @@ def _targets(around: Sequence[For], vector: For) -> list[Target]:
     for part in vector.body.statements:
         if isinstance(part, Accumulate):
             names = {name for i in part.index for name in variables(i)}
-            by_data = any(True for i in part.index for _ in values(i))
+            by_data = is_by_data(*part.index)
             if names & moving or vector.var not in names or by_data:
                 return []
             found[part.buffer, part.index, part.function] = None

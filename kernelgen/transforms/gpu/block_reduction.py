@@ -145,7 +145,7 @@ def _targets(loop: For) -> list[Target]:
     for buffer in dict.fromkeys(s.buffer for s in sums):
         own = [s for s in sums if s.buffer == buffer]
         touched = sum(1 for _ in accesses(loop, buffer.name))
-        stays = not any(ix.variables(i) & moving or any(True for _ in ix.values(i)) for s in own for i in s.index)
+        stays = not any(ix.variables(i) & moving or ix.is_by_data(i) for s in own for i in s.index)
         if stays and touched == len(own) and len({s.function for s in own}) == 1 and buffer.name not in allocated:
             found += dict.fromkeys((buffer, s.index, s.function) for s in own)
     return [target for target in found if target[0].space is not Space.PRIVATE]

@@ -31,6 +31,14 @@ def trips(loop: For) -> Index:
     return ix.floor_divide(ix.add(ix.subtract(loop.upper, loop.lower), Num(loop.step - 1)), Num(loop.step))
 
 
+def iterations(loops: Sequence[For]) -> Index:
+    """How often what loops that are a rectangle hold runs."""
+    total: Index = Num(1)
+    for loop in loops:
+        total = ix.multiply(total, trips(loop))
+    return total
+
+
 def digits(number: Index, loops: Sequence[For], count: int = 1) -> list[Index]:
     """The value of each loop's variable in iteration ``number`` of all of them, the innermost one running fastest.
 

@@ -47,7 +47,7 @@ from kernelgen.nest.nodes import (
 from kernelgen.nest.walk import Place, redirect, statements
 from kernelgen.transforms.gpu.assign_memory_spaces import UNROLLED, owned_dims, touches
 from kernelgen.transforms.gpu.barriers import names_a_thread
-from kernelgen.transforms.gpu.delinearise import FIRST, ITEM, block_loops, digits, divides, trips
+from kernelgen.transforms.gpu.delinearise import FIRST, ITEM, block_loops, digits, divides, iterations, trips
 from kernelgen.transforms.gpu.product_recognition import is_dealt
 from kernelgen.transforms.gpu.split_column_reduction import sliced
 from kernelgen.transforms.gpu.strip_mine_rows import chunked
@@ -77,9 +77,7 @@ def _dealt(grid: Grid, numbers: Iterator[int], device: Abilities) -> Grid:
 
 def _distributed(grid: Grid, numbers: Iterator[int]) -> Grid:
     loops, inner = block_loops(grid.body)
-    total: Index = Num(1)
-    for loop in loops:
-        total = ix.multiply(total, trips(loop))
+    total = iterations(loops)
     width = grid.threads[0]
     count = _neighbours_of(loops, inner) if width == 1 else 1
     if count > 1:
@@ -115,10 +113,7 @@ def _neighbours_of(loops: Sequence[For], inner: Block) -> int:
 
 def _groups_of(loops: Sequence[For], count: int) -> Index:
     """How many groups of ``count`` iterations of the innermost loop there are in all."""
-    total: Index = Num(1)
-    for loop in loops[:-1]:
-        total = ix.multiply(total, trips(loop))
-    return ix.multiply(total, ix.floor_divide(trips(loops[-1]), Num(count)))
+    return ix.multiply(iterations(loops[:-1]), ix.floor_divide(trips(loops[-1]), Num(count)))
 
 
 def _widened_items(loops: Sequence[For], inner: Block, count: int, numbers: Iterator[int]) -> Block:

@@ -102,7 +102,7 @@ def is_cheap(value: Expr) -> bool:
 def _may_repeat(value: Expr) -> bool:
     """Whether every reader may compute it: cheap, of a few loads at known places, and of nothing else."""
     found = list(loads(value))
-    by_data = any(True for load in found for place in load.index for _ in ix.values(place))
+    by_data = any(ix.is_by_data(*load.index) for load in found)
     is_closed = not any(isinstance(each, Ref | IndexValue) for each in subexpressions(value))
     return not by_data and 0 < len(found) <= MAX_LOADS and is_closed and is_cheap(value)
 

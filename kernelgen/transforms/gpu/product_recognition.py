@@ -29,7 +29,6 @@ from kernelgen.nest.nodes import (
     Expr,
     For,
     Grid,
-    Index,
     Let,
     Literal,
     Load,
@@ -42,7 +41,7 @@ from kernelgen.nest.nodes import (
 )
 from kernelgen.nest.substitute import written_out
 from kernelgen.nest.walk import loads, map_expressions, statements
-from kernelgen.transforms.gpu.delinearise import block_loops
+from kernelgen.transforms.gpu.delinearise import block_loops, iterations
 
 MAX_NODES = 32
 """Size of a term that is worth looking at; larger ones are rare."""
@@ -66,14 +65,6 @@ class Product:
     right: Expr
     total: Buffer
     tail: tuple[Statement, ...]
-
-
-def trips(loops: Sequence[For]) -> Index:
-    """The number of iterations of loops inside each other, which start at 0 and advance by 1."""
-    total: Index = Num(1)
-    for loop in loops:
-        total = ix.multiply(total, loop.upper)
-    return total
 
 
 def product_of(grid: Grid) -> Product | None:
@@ -183,18 +174,14 @@ def _sides(loops: Sequence[For], sums: tuple[For, ...], factors: tuple[Expr, Exp
 
 
 def _is_enough(side: Sequence[For]) -> bool:
-    count = trips(side)
+    count = iterations(side)
     return bool(side) and (not isinstance(count, Num) or count.value >= LEAST)
 
 
 def _is_simple(expr: Expr) -> bool:
     """Small, and no data decides where it loads."""
     found = list(loads(expr))
-    return (
-        len(found) > 0
-        and node_count(expr) <= MAX_NODES
-        and not any(True for load in found for i in load.index for _ in ix.values(i))
-    )
+    return len(found) > 0 and node_count(expr) <= MAX_NODES and not any(ix.is_by_data(*load.index) for load in found)
 
 
 def is_contiguous(load: Load, variable: str) -> bool:

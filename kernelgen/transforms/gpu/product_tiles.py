@@ -51,8 +51,8 @@ from kernelgen.nest.nodes import (
 from kernelgen.nest.walk import Moved, move
 from kernelgen.tensor.dims import product as product_of_dims
 from kernelgen.tensor.dtypes import FLOAT32, DType
-from kernelgen.transforms.gpu.delinearise import digits
-from kernelgen.transforms.gpu.product_recognition import Product, product_of, trips
+from kernelgen.transforms.gpu.delinearise import digits, iterations
+from kernelgen.transforms.gpu.product_recognition import Product, product_of
 from kernelgen.transforms.gpu.register_tiles import SIDE, MicroTiles
 from kernelgen.transforms.gpu.shared_tiles import Panel, lies_along_terms, unrolled
 from kernelgen.transforms.gpu.tensor_core_tiles import COLUMNS, ROWS, WarpTiles
@@ -136,8 +136,8 @@ def _waves(product: Product, height: int, width: int, processors: int) -> int:
 
 
 def _tiles(product: Product, height: int, width: int) -> Index:
-    rows, columns = _parts(trips(product.rows), height), _parts(trips(product.columns), width)
-    return ix.multiply(ix.multiply(trips(product.batch), rows), columns)
+    rows, columns = _parts(iterations(product.rows), height), _parts(iterations(product.columns), width)
+    return ix.multiply(ix.multiply(iterations(product.batch), rows), columns)
 
 
 def _parts(extent: Index, size: int) -> Index:
@@ -234,7 +234,7 @@ class _Tiling:
     @property
     def turns(self) -> Index:
         """The number of tiles of terms."""
-        return _parts(trips(self.product.sums), self.depth)
+        return _parts(iterations(self.product.sums), self.depth)
 
     def panel(self, side: str, value: Expr, loops: tuple[For, ...], extent: int, start: str) -> Panel:
         """One operand; for tensor cores as it is before it is cast."""
@@ -248,7 +248,7 @@ class _Tiling:
     def places(self) -> Iterator[Statement]:
         """Which tile this block computes: neighbouring blocks have neighbouring columns."""
         product = self.product
-        rows, columns = _parts(trips(product.rows), self.height), _parts(trips(product.columns), self.width)
+        rows, columns = _parts(iterations(product.rows), self.height), _parts(iterations(product.columns), self.width)
         radices = [*product.batch, For(TILE_ROW, Num(0), rows, Block()), For(TILE_COLUMN, Num(0), columns, Block())]
         for loop, digit in zip(radices, digits(Var(BLOCK_INDEX), radices), strict=True):
             yield Bind(loop.var, digit)
@@ -275,7 +275,9 @@ class _Tiling:
         """The body for results that there are; runs of neighbours divide the columns."""
         sides = ((ROW, self.product.rows, self.height), (COLUMN, self.product.columns, self.width))
         conditions = tuple(
-            Compare("<", Var(name), trips(loops)) for name, loops, size in sides if not _divides(size, trips(loops))
+            Compare("<", Var(name), iterations(loops))
+            for name, loops, size in sides
+            if not _divides(size, iterations(loops))
         )
         return [If(conditions, Block(tuple(body)))] if conditions else body
 

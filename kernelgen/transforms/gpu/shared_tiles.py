@@ -38,8 +38,8 @@ from kernelgen.nest.nodes import (
     Var,
 )
 from kernelgen.nest.walk import loads, map_expression
-from kernelgen.transforms.gpu.delinearise import digits
-from kernelgen.transforms.gpu.product_recognition import is_contiguous, trips
+from kernelgen.transforms.gpu.delinearise import digits, iterations
+from kernelgen.transforms.gpu.product_recognition import is_contiguous
 
 WIDEST = 16
 """Bytes that one instruction moves."""
@@ -194,8 +194,8 @@ class Panel:
 
     def _inside(self) -> tuple[Compare, ...]:
         """A run of neighbours is inside as a whole: their number divides the extent."""
-        conditions = [Compare("<", Var(TERM), trips(self.sums))]
-        count = trips(self.side)
+        conditions = [Compare("<", Var(TERM), iterations(self.sums))]
+        count = iterations(self.side)
         if not (isinstance(count, Num) and count.value % self.extent == 0):
             conditions.append(Compare("<", Var(NUMBER), count))
         if self._is_uneven():

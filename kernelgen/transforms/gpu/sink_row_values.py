@@ -35,7 +35,7 @@ def is_light(parts: Sequence[Statement]) -> bool:
         part.buffer.space is Space.WORKSPACE for part in parts if isinstance(part, Store)
     )
     found = dict.fromkeys(load for part in parts for load in loads_of(part))
-    by_data = any(True for load in found for place in load.index for _ in ix.values(place))
+    by_data = any(ix.is_by_data(*load.index) for load in found)
     values = [part.value for part in parts if isinstance(part, Let | Store)]
     return stored and not by_data and len(found) <= MAX_LOADS and all(map(is_cheap, values))
 

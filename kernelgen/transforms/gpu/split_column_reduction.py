@@ -45,7 +45,7 @@ from kernelgen.nest.nodes import (
     Var,
 )
 from kernelgen.nest.walk import loads_of, map_blocks, statements
-from kernelgen.transforms.gpu.delinearise import ITEM, block_loops, digits, divides, trips
+from kernelgen.transforms.gpu.delinearise import ITEM, block_loops, digits, divides, iterations, trips
 
 MOST = 32
 """Rows of threads in a block."""
@@ -69,9 +69,7 @@ def sliced(grid: Grid, device: Abilities) -> Grid | None:
         return None
     reductions = [part for part in inner.statements if isinstance(part, For)]
     results = [result for part in reductions for result in _results(part)]
-    total: Index = Num(1)
-    for loop in loops:
-        total = ix.multiply(total, trips(loop))
+    total = iterations(loops)
     enough = device.processors * device.resident
     rows = min((_rows(part, total, results, enough) for part in reductions), default=1)
     if rows < FEWEST or not _starts_are_neutral(inner, results):

@@ -35,7 +35,7 @@ from kernelgen.nest.nodes import (
     Var,
 )
 from kernelgen.nest.substitute import renamed
-from kernelgen.transforms.gpu.delinearise import ITEM, block_loops, digits, trips
+from kernelgen.transforms.gpu.delinearise import ITEM, block_loops, digits, iterations
 from kernelgen.transforms.gpu.vector_accesses import moves_rows, together, widened
 
 ROWS = 8
@@ -83,14 +83,10 @@ class _Chunker:
         start = f"{self.last.var}_start"
         by_chunk = replace(self.last, var=start, step=self.chunk)
         *outer, _ = self.loops
-        rows: Index = Num(1)
-        for loop in outer:
-            rows = ix.multiply(rows, trips(loop))
+        rows = iterations(outer)
         by_rows = For(f"{ROW}_start", Num(0), rows, Block(), step=ROWS)
         counted = [by_rows, by_chunk] if outer else [by_chunk]
-        total: Index = Num(1)
-        for loop in counted:
-            total = ix.multiply(total, trips(loop))
+        total = iterations(counted)
         binds = [Bind(loop.var, value) for loop, value in zip(counted, digits(Var(ITEM), counted), strict=True)]
         body = Block((Bind(ITEM, Var(BLOCK_INDEX)), *binds, *self.rows(outer, rows, Var(start))))
         return replace(grid, blocks=total, threads=self.threads, body=body)

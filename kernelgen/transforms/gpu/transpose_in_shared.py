@@ -43,7 +43,7 @@ from kernelgen.nest.nodes import (
     Var,
 )
 from kernelgen.nest.walk import Place, loads_of, redirect
-from kernelgen.transforms.gpu.delinearise import ITEM, block_loops, digits, divides, trips
+from kernelgen.transforms.gpu.delinearise import ITEM, block_loops, digits, divides, iterations, trips
 
 ROWS = 8
 """Rows of a tile that a block of threads takes at once."""
@@ -139,7 +139,7 @@ def _contiguous(place: Place, loops: Sequence[For], along: For) -> For | None:
     if buffer.space not in (Space.INPUT, Space.INOUT, Space.WORKSPACE, Space.OUTPUT) or not index:
         return None
     names = [ix.variables(i) for i in index]
-    data = any(True for i in index for _ in ix.values(i))
+    data = ix.is_by_data(*index)
     if data or along.var in names[-1] or not any(along.var in each for each in names[:-1]):
         return None
     for loop in loops:
@@ -170,9 +170,7 @@ class _Tiler:
     def grid(self, grid: Grid) -> Grid:
         """A block for each tile: its loads, a barrier, its iterations; a barrier, its stores."""
         counted = [self.counted(loop) for loop in self.loops]
-        total: Index = Num(1)
-        for loop in counted:
-            total = ix.multiply(total, trips(loop))
+        total = iterations(counted)
         binds = [Bind(loop.var, place) for loop, place in zip(counted, digits(Var(ITEM), counted), strict=True)]
         along, across = self.turned.along, self.turned.across
         loads = Block(tuple(Store(tile, self.at(ROW, COLUMN), Load(*place)) for place, tile in self.loaded.items()))

@@ -143,7 +143,7 @@ def _aligned(body: Block, variable: str, count: int, multiple: Index | None) -> 
 def _is_aligned(buffer: Buffer, index: tuple[Index, ...], variable: str, count: int, multiple: Index | None) -> bool:
     if buffer.space not in GLOBAL or not index or index[-1] != Var(variable):
         return False
-    if any(variable in ix.variables(i) or any(True for _ in ix.values(i)) for i in index[:-1]):
+    if any(variable in ix.variables(i) or ix.is_by_data(i) for i in index[:-1]):
         return False
     row = buffer.shape[-1]
     return len(index) == 1 or (row % count == 0 if isinstance(row, int) else ix.from_dim(row) == multiple)

@@ -26,24 +26,6 @@ def combine(function: str, dtype: DType, a: Value, b: Value) -> Value:
     return _TABLE[function](dtype, a, b)
 
 
-def identity(function: str, dtype: DType) -> float:
-    """The neutral element of a reduction."""
-    if function in ("maximum", "minimum"):
-        lowest, highest = _range(dtype)
-        return lowest if function == "maximum" else highest
-    return {"add": 0, "mul": 1, "logical_and": 1, "logical_or": 0}[function]
-
-
-def _range(dtype: DType) -> tuple[float, float]:
-    if dtype.is_float:
-        return float("-inf"), float("inf")
-    if dtype == BOOL:
-        return 0, 1
-    if integers.is_signed(dtype):
-        return -(1 << (dtype.bits - 1)), (1 << (dtype.bits - 1)) - 1
-    return 0, (1 << dtype.bits) - 1
-
-
 def _by_family(floating: Emit, integral: Emit, boolean: Emit | None = None) -> Emit:
     def emit(dtype: DType, *operands: Value) -> Value:
         if dtype.is_float:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from kernelgen.nest.index import stride, values
+from kernelgen.nest.index import is_by_data, stride
 from kernelgen.nest.nodes import Expr, Index, IndexBinary, IndexOp, IndexValue, Literal, Num
 from kernelgen.targets.cpu.text.indices import index_value
 from kernelgen.targets.cpu.text.scope import Frame
@@ -76,7 +76,7 @@ def _index(expr: Expr) -> Index | None:
 
 
 def _step(frame: Frame, index: Index) -> int | None:
-    if frame.lanes is None or any(True for _ in values(index)):
+    if frame.lanes is None or is_by_data(index):
         return None
     return stride(index, frame.lanes.variable)
 

@@ -6,6 +6,7 @@ stores of one stream lie together and the copies fill each other's latencies.
 
 from __future__ import annotations
 
+from kernelgen.nest.neutral import neutral_element
 from kernelgen.nest.nodes import Accumulate, Alloc, Block, Buffer, Call, If, Index, Let, Statement, Store
 from kernelgen.targets.cpu.math import arithmetic
 from kernelgen.targets.cpu.statements import access
@@ -77,7 +78,7 @@ def update(frame: Frame, buffer: Buffer, index: tuple[Index, ...], function: str
 def start_accumulator(frame: Frame, statement: Accumulate, lanes: int) -> str:
     """A stack slot with the neutral element in every lane."""
     dtype = statement.buffer.dtype
-    neutral = constant(frame.function, arithmetic.identity(statement.function, dtype), register_kind(dtype)).splat(
+    neutral = constant(frame.function, neutral_element(statement.function, dtype).value, register_kind(dtype)).splat(
         lanes
     )
     slot = frame.function.slot(neutral.type, statement.buffer.name)

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from kernelgen.nest.index import from_dim, multiply, references, values, variables
+from kernelgen.nest.index import from_dim, is_by_data, multiply, references, variables
 from kernelgen.nest.nodes import (
     Accumulate,
     Block,
@@ -188,7 +188,7 @@ def _half_of(expr: Expr, bound: Mapping[str, Expr]) -> Load | None:
     load = expr.args[0]
     if not isinstance(load, Load) or load.dtype not in HALVES:
         return None
-    data = any(references(at) or any(True for _ in values(at)) for at in load.index)
+    data = any(references(at) or is_by_data(at) for at in load.index)
     return None if data else load
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from kernelgen.ascendc.types import REPEAT
 from kernelgen.errors import UnsupportedError
-from kernelgen.nest.index import values
+from kernelgen.nest.index import is_by_data
 from kernelgen.nest.neutral import neutral_element
 from kernelgen.nest.nodes import (
     Accumulate,
@@ -136,7 +136,7 @@ def _cast(found: Value, dtype: DType, lanes: Lanes) -> Value:
 
 def _index_value(context: Context, index: Index, dtype: DType, lanes: Lanes, scope: Scope) -> Value:
     """An index as a number: lanes count on from the first along each axis."""
-    if any(True for _ in values(index)):
+    if is_by_data(index):
         raise UnsupportedError("unsupported-op", "data decides an index that is a number")
     found = lanes.new(INT32, "index")
     first = to_expression(index, scope.variables, scope.ranges)

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from kernelgen.ascendc.types import BLOCK
-from kernelgen.nest.index import references, subtract, values, variables
+from kernelgen.nest.index import is_by_data, references, subtract, variables
 from kernelgen.nest.nodes import (
     Accumulate,
     Alloc,
@@ -86,7 +86,7 @@ def _is_lane(context: Context, part: Statement, variable: str, stored: frozenset
 
 def decided_by_data(part: Statement) -> bool:
     """Whether a value decides where an access goes."""
-    return any(references(at) or any(True for _ in values(at)) for _, index in accesses_of(part) for at in index)
+    return any(references(at) or is_by_data(at) for _, index in accesses_of(part) for at in index)
 
 
 def _moves(context: Context, step: Index | None, buffer: Buffer, scope: Scope) -> bool:
