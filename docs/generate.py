@@ -1,4 +1,4 @@
-"""``python -m docs.generate``: writes what is generated, the tables of what the code declares and the README's figures.
+"""``python -m docs.generate``: writes what is generated: tables of what the code declares, and figures of committed runs.
 
 A test compares them with the files.
 """
@@ -68,7 +68,8 @@ def pages() -> Mapping[str, str]:
         **onnx(),
         **models(),
         **warm_starts(),
-        "README.md": readme(),
+        "README.md": with_figures("README.md", in_short(json.loads(RESULTS.read_text()))),
+        "docs/figures.md": with_figures("docs/figures.md", figures(json.loads(RESULTS.read_text()))),
         "docs/architecture.md": with_figures("docs/architecture.md", rooms()),
         "docs/fuzzing.md": with_figures("docs/fuzzing.md", fuzzers()),
         "docs/processes.md": with_figures("docs/processes.md", memory(), faults()),
@@ -76,15 +77,23 @@ def pages() -> Mapping[str, str]:
     }
 
 
-def readme() -> str:
-    """The README with the figures of the committed benchmark runs, or none where there is no run."""
-    return with_figures("README.md", figures(json.loads(RESULTS.read_text())) if RESULTS.exists() else "")
-
-
 def with_figures(name: str, *texts: str) -> str:
     """A page whose parts between marks are generated, in order."""
     left = iter(texts)
     return FIGURES.sub(lambda found: found[1] + next(left) + found[2], (ROOT / name).read_text())
+
+
+def in_short(record: Mapping[str, Any]) -> str:
+    """A benchmark run in two sentences: how torch.compile compares, and how long both compile."""
+    ratios = [case["times_of_ours"]["torch.compile"]["median"] for case in record["cases"].values()]
+    ours, torch = ([cold(case, who) for case in record["cases"].values()] for who in ("ours", "torch"))
+    mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+    return (
+        f"{len(ratios)} kernels in float32 on one core ({record['date']}): torch.compile takes {min(ratios):.2f} to "
+        f"{max(ratios):.2f} times as long, {mean:.2f} times in the geometric mean.\n"
+        f"A cold compile takes {min(ours):.0f} to {max(ours):.0f} ms, torch's {min(torch) / 1000:.0f} to "
+        f"{max(torch) / 1000:.0f} s. [Each of them](docs/figures.md).\n"
+    )
 
 
 def figures(record: Mapping[str, Any]) -> str:

@@ -67,6 +67,7 @@ def optimize(
 ) -> Graph:
     """The graph with its operators fused into kernels: a new graph; the same object when nothing changed.
 
+    ``target`` is ``cpu``, ``gpu`` or ``ascend``.
     ``opt_level``: 0 off, 1 basic fusion, 2 all stable passes, 3 also experimental ones. ``flags`` are MindSpore's graph
     kernel flags, as text or mapping; ``MS_DEV_GRAPH_KERNEL_FLAGS`` replaces them when set. ``catalogue`` adds operators,
     rules and passes of other packages, ``hooks`` are called after every step, ``log`` takes the decisions, ``progress``

@@ -51,7 +51,13 @@ def quota(groups: str, root: str | os.PathLike[str]) -> int:
 
 
 def folders(controller: str, groups: str, root: str | os.PathLike[str]) -> Iterator[str]:
-    """Where the files of a controller lie, for the groups and those around them."""
+    """The folders with the files of a controller, innermost group first.
+
+    Args:
+        controller: what is asked for: ``cpu``, ``memory`` or ``pids``.
+        groups: the text of ``/proc/self/cgroup``.
+        root: where the control groups are mounted.
+    """
     for line in groups.splitlines():
         _, controllers, path = line.split(":", 2)
         if not controllers or controller in controllers.split(","):

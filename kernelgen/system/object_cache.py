@@ -58,7 +58,13 @@ def cached(
 
 
 def read_entry(folder: Path, room: str, key: str) -> bytes | None:
-    """The content under that key; None when it is missing, damaged, made for another key, or not the user's own."""
+    """The content under a key; None when it is missing, damaged, made for another key, or not the user's own.
+
+    Args:
+        folder: the cache.
+        room: the part of the cache that the entry belongs to.
+        key: what the content was made from, as a digest.
+    """
     try:
         with own_folder(folder, room, key[:2]) as inside:
             stored = read_own(entry_path(folder, room, key), LIMITS.object_bytes, inside)
@@ -72,7 +78,7 @@ def read_entry(folder: Path, room: str, key: str) -> bytes | None:
 
 
 def entry_path(folder: Path, room: str, key: str) -> Path:
-    """Where an entry lies."""
+    """The file of the entry with a ``key`` in a ``room`` of the cache ``folder``."""
     return folder / room / key[:2] / f"{key}{SUFFIX}"
 
 

@@ -39,7 +39,14 @@ def tolerances(desc: KernelDesc) -> dict[str, float]:
 
 
 def difference(found: Array, expected: Array, tolerance: float) -> Difference:
-    """Compares element by element; NaN and infinities must stand at the same places. Integers and bools must be equal."""
+    """Compares two arrays of one shape element by element.
+
+    Args:
+        found: what a kernel gave.
+        expected: what it should have given. NaN and infinities must stand at the same places.
+        tolerance: how far floats may be apart: this much, and this much of the expected value.
+            Integers and bools must be equal.
+    """
     if found.shape != expected.shape:
         return Difference(np.inf, f"shape {found.shape}, expected {expected.shape}")
     wrong = np.asarray(found != expected)
@@ -56,7 +63,14 @@ def difference(found: Array, expected: Array, tolerance: float) -> Difference:
 
 
 def compare(desc: KernelDesc, names: Sequence[str], found: Sequence[Array], expected: Sequence[Array]) -> Difference:
-    """The worst difference over results, given with the names of their tensors; the fault is the first."""
+    """The worst difference over all results; its fault is the first one.
+
+    Args:
+        desc: the description, which says how exact a result must be.
+        names: the tensors that the results are, for messages.
+        found: what a kernel gave, one array a name.
+        expected: what it should have given, in the same order.
+    """
     allowed = tolerances(desc)
     worst, fault = 0.0, ""
     for name, one, other in zip(names, found, expected, strict=True):

@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from tests.support.sources import Function, Source, sources
 
 MANY = 3
-# Declarations, whose arguments are those that the decorator asks for and documents.
-DECLARING = {"rule", "expander", "fusion", "gradient", "graph_pass", "overload", "override"}
+# Declarations, whose arguments are those that the decorator asks for and documents; those of commands have a help text.
+DECLARING = {"command", "callback", "rule", "expander", "fusion", "gradient", "graph_pass", "overload", "override"}
 
 # Public functions that break the contract, at most. The numbers go down with the functions; they may not go up.
-ARGUMENTS_WITHOUT_NAMES = 567
-RAISES_WITHOUT_WORDS = 156
+ARGUMENTS_WITHOUT_NAMES = 548
+RAISES_WITHOUT_WORDS = 140
 
 
 def public_functions(source: Source) -> Iterator[Function]:
@@ -50,7 +50,8 @@ def _own_nodes(node: ast.AST) -> Iterator[ast.AST]:
 
 def _declares(function: Function) -> bool:
     called = (each.func if isinstance(each, ast.Call) else each for each in function.decorator_list)
-    return any(isinstance(each, ast.Name) and each.id in DECLARING for each in called)
+    names = (each.attr if isinstance(each, ast.Attribute) else getattr(each, "id", "") for each in called)
+    return not DECLARING.isdisjoint(names)
 
 
 def test_arguments_are_named() -> None:

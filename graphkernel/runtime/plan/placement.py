@@ -1,9 +1,9 @@
 """Who runs each operator, and which operators run together.
 
 What no kernel computes goes to the host library in maximal convex regions. Every operator has a depth: the number of
-changes of hands on the longest path to it. Operators of one hand and one depth form a region: a path that leaves it
-and comes back would have gained depth, so no region waits for itself. A view that a region does not hold lies outside of
-it like any other step: what reads it comes later.
+changes between kernels and libraries on the longest path to it. Operators of one library and one depth form a region: a path
+that leaves it and comes back would have gained depth, so no region waits for itself. A view that a region does not hold
+lies outside of it like any other step: what reads it comes later.
 """
 
 from __future__ import annotations

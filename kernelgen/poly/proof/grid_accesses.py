@@ -77,7 +77,7 @@ class Condition:
 
 @dataclass(frozen=True)
 class Needs:
-    """What makes sure that a place is come to which stands behind conditions that isl cannot say.
+    """Why a barrier or access is known to run, although it stands under conditions that isl cannot express.
 
     An instance is there if another one is whose time begins with the same ``after`` steps; an instance before another one
     is there if that one's time begins with the same ``before`` steps: earlier turns of a loop were run as well.

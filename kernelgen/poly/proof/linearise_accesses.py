@@ -1,4 +1,4 @@
-"""Elements addressed by the digits of a number, addressed by the number: isl then has no division to look at.
+"""Rewrites accesses ``x[n / 16, n mod 16]`` as ``x[n]``, so that isl has no quotients to deal with.
 
     x[n / 16, m, n mod 16]  ->  x[n, m, 0]        bind i = n / 16; bind j = n mod 16; x[i, j]  ->  x[n, 0]
 

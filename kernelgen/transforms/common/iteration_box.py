@@ -1,4 +1,4 @@
-"""Statements of a nest with the loops around them, and what those loops make: a box, chunks joined.
+"""Statements of a nest with the box that the loops around them run over; a loop over chunks and the loop in a chunk are one.
 
 for c0 in 0..64 step 11 { for c1 in c0..min(64, c0 + 11) { for c2 in 0..N { ...      ->   c1: 64, c2: N
 """

@@ -1,4 +1,4 @@
-"""Who touches what: thread loops in each other as one loop, and the elements that belong to one thread.
+"""Which thread touches which element: nested thread loops as one loop, and the arrays that are split among threads.
 
 A chain of thread loops ``thread i in 0..I { thread j in 0..J`` deals iteration ``f = i * J + j`` to thread ``f mod T``.
 Two chains with the same extents and width deal alike, so an array that is addressed by the variables of such chains

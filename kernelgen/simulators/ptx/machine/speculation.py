@@ -1,7 +1,8 @@
 """What a compiler computes ahead of a branch, from registers that only one side has written.
 
-It compares first and asks afterwards whether the thread takes part, so reading a register that was never written is no
-fault in itself: what is made of it is not there either, and using that for an address, a store, a guard or an exchange is.
+Compilers evaluate a comparison before the branch that decides whether a thread needs it. So reading a register that was never
+written is no fault: its result counts as unwritten too. The fault is to use such a result as an address, a stored value, a
+guard, or a value that is exchanged between lanes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Loops that carry how they are to be printed. Pieces and edges that the printer makes of one carry it on."""
+"""Loops with the plan by which they are printed. The pieces and edges that the printer cuts from a loop keep its plan."""
 
 from __future__ import annotations
 
