@@ -43,6 +43,10 @@ from graphkernel.system.logs import follow
 from kernelgen.system.escape import line
 from kernelgen.tensor.graph import Graph, Node
 from kernelgen.tensor.inline import inline
+from kernelgen.tensor.operators.indexing import GATHER
+from kernelgen.tensor.operators.matmul import BATCH_MATMUL, MATMUL
+from kernelgen.tensor.operators.nn import CONV2D
+from kernelgen.tensor.operators.pool import AVG_POOL, MAX_POOL
 
 LOGGER = logging.getLogger(__name__)
 
@@ -50,7 +54,7 @@ Flags = str | Mapping[str, object] | None
 Compiler = Callable[..., Any]
 """``compiler(desc, target=...)`` gives ``kernel(*inputs, out=...)``: kernelgen.compile, or a stand-in."""
 
-LIBRARY_OPS = frozenset({"MatMul", "BatchMatMul", "Conv2D", "MaxPool", "AvgPool", "Gather", "Onnx"})
+LIBRARY_OPS = frozenset({MATMUL, BATCH_MATMUL, CONV2D, MAX_POOL, AVG_POOL, GATHER, ONNX})
 """Operators for which onnxruntime is worth a region when it is installed; a graph without them runs on numpy."""
 
 
@@ -352,7 +356,7 @@ def _host_library(request: _Request, graph: Graph, device: Device | NoDevice) ->
         raise OptionError(f"host {wanted!r} is none of {', '.join(choices)}{nearest(wanted, choices)}")
     if wanted == "onnxruntime" and not available():
         raise RuntimeFailure("host='onnxruntime' needs the packages onnx and onnxruntime: pip install onnx onnxruntime")
-    worth_it = any(node.op.name in LIBRARY_OPS for node in graph.operators)
+    worth_it = any(node.op in LIBRARY_OPS for node in graph.operators)
     if wanted == "numpy" or (wanted == "auto" and not (worth_it and available())):
         return NumpyHost()
     return OnnxRuntimeHost(threads=request.threads or Environment.read().threads, opset=_model_opset(graph))

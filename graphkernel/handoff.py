@@ -22,13 +22,17 @@ from kernelgen.composite.read import load_desc
 from kernelgen.errors import DescError
 from kernelgen.system.bounded_io import UNFIT
 from kernelgen.tensor.graph import PARAMETER, Alias, Builder, Graph, Node, Value
-from kernelgen.tensor.operator import Kind
+from kernelgen.tensor.operator import Kind, Operator
+from kernelgen.tensor.operators.cast import CAST
 from kernelgen.tensor.operators.effects import ASSIGN
-from kernelgen.tensor.operators.shape import BROADCAST_TO
+from kernelgen.tensor.operators.elemwise import ADD, TENSOR_MOVE
+from kernelgen.tensor.operators.pieces import STRIDED_SLICE
+from kernelgen.tensor.operators.reduce import REDUCE_PROD, REDUCE_SUM
+from kernelgen.tensor.operators.shape import BROADCAST_TO, RESHAPE
 from kernelgen.tensor.types import Attrs, AttrValue, Sym, TensorType, dtype, sym
 
 PROCESS: Mapping[str, str] = {"cpu": "cpu", "gpu": "cuda", "ascend": "aicore"}
-FROM_AKG: Mapping[str, str] = {"TensorAdd": "Add", "ReducePrd": "ReduceProd", "EquivFormat": "TensorMove"}
+FROM_AKG: Mapping[str, str] = {"TensorAdd": ADD.name, "ReducePrd": REDUCE_PROD.name, "EquivFormat": TENSOR_MOVE.name}
 
 
 EXTENTS = "extents"
@@ -63,7 +67,7 @@ def to_desc(kernel: Node | Graph, target: str = "cpu") -> KernelDesc:
         outputs.append(writer.output(body.outputs[position], taken))
     for alias in body.aliases:
         value = body.outputs[alias.output]
-        writer.emit("Assign", (inputs[alias.input], writer.read(value)), (value.type,))
+        writer.emit(ASSIGN.name, (inputs[alias.input], writer.read(value)), (value.type,))
     marks = kernel.attrs if isinstance(kernel, Node) else Attrs()
     ops = _with_atomic_sums(writer.ops) if marks.get("composite_type") == "atomic_add" else tuple(writer.ops)
     stitched = _stitched(body) if target == "gpu" else ()
@@ -141,10 +145,10 @@ def _pairs(marks: Attrs, name: str) -> Iterator[tuple[int, int]]:
 
 def _with_atomic_sums(ops: Sequence[OpDesc]) -> tuple[OpDesc, ...]:
     """The reductions whose result is assigned to an operand add into it atomically, as AKG's ``enable_atomic_add`` says."""
-    assigned = {op.inputs[1].name for op in ops if op.name == "Assign"}
+    assigned = {op.inputs[1].name for op in ops if op.name == ASSIGN.name}
     return tuple(
         replace(op, attrs=op.attrs.with_(enable_atomic_add=True))
-        if op.name == "ReduceSum" and op.output.name in assigned
+        if op.name == REDUCE_SUM.name and op.output.name in assigned
         else op
         for op in ops
     )
@@ -152,7 +156,7 @@ def _with_atomic_sums(ops: Sequence[OpDesc]) -> tuple[OpDesc, ...]:
 
 def _as_akg(node: Node) -> Attrs:
     """Attributes as AKG reads them. An end of -1 before a step back is "before the first" here and "the last" there."""
-    if node.op.name != "StridedSlice":
+    if node.op is not STRIDED_SLICE:
         return node.attrs
     ends = zip(node.attrs.ints("end"), node.attrs.ints("strides"), node.args[0].type.shape, strict=False)
     before_first = tuple(
@@ -210,7 +214,7 @@ class _Writer:
         tensor = self.read(value)
         if tensor.value is None and tensor.name not in taken:
             return tensor
-        return self.emit("Reshape", (tensor,), (value.type,), Attrs.of(shape=value.type.shape))[0]
+        return self.emit(RESHAPE.name, (tensor,), (value.type,), Attrs.of(shape=value.type.shape))[0]
 
 
 def _tensor(name: str, type_: TensorType) -> TensorDesc:
@@ -253,14 +257,14 @@ class _Reader:
     def operator(self, position: int, op: OpDesc) -> None:
         """One operator of the description."""
         args = tuple(map(self.read, op.inputs))
-        if op.name in ("Assign", "InplaceAssign"):
+        if op.name in (ASSIGN.name, "InplaceAssign"):
             self.assign(op, args)
             return
         name = FROM_AKG.get(op.name, op.name)
         if name not in OPS:
             raise FrontendError(f"operator {position}: {op.name!r} is not declared{nearest(name, OPS)}")
         declared = OPS[name]
-        kept = {key: value for key, value in _attributes(name, op).items() if key in declared.attributes}
+        kept = {key: value for key, value in _attributes(declared, op).items() if key in declared.attributes}
         node = self.builder.node(declared, args, Attrs.of(kept), op.outputs[0].name)
         for tensor, value in zip(op.outputs, node.outs, strict=True):
             self.values[tensor.name] = self.fitted(value, _type(tensor))
@@ -268,8 +272,8 @@ class _Reader:
     def fitted(self, value: Value, wanted: TensorType) -> Value:
         """A result as AKG declares it: a Round may give integers there, and a scalar has the shape ``[1]``."""
         if value.type.dtype != wanted.dtype:
-            value = self.builder.emit(OPS["Cast"], value, dst_type=wanted.dtype.name)
-        return value if value.type == wanted else self.builder.emit(OPS["Reshape"], value, shape=wanted.shape)
+            value = self.builder.emit(CAST, value, dst_type=wanted.dtype.name)
+        return value if value.type == wanted else self.builder.emit(RESHAPE, value, shape=wanted.shape)
 
     def assign(self, op: OpDesc, args: tuple[Value, ...]) -> None:
         """``Assign(target, source)`` gives the source, ``InplaceAssign(target, source, result)`` its third operand."""
@@ -296,11 +300,11 @@ def _type(tensor: TensorDesc) -> TensorType:
     return TensorType(tensor.shape, tensor.dtype)
 
 
-def _attributes(name: str, op: OpDesc) -> Mapping[str, object]:
+def _attributes(declared: Operator, op: OpDesc) -> Mapping[str, object]:
     """The attributes, with those that follow from the result taken from it: AKG's files may lack or garble them."""
-    if name in ("Reshape", "BroadcastTo"):
+    if declared in (RESHAPE, BROADCAST_TO):
         return {**op.attrs, "shape": op.output.shape}
-    if name == "Cast":
+    if declared is CAST:
         return {"dst_type": op.output.dtype.name}
     return op.attrs
 

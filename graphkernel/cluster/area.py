@@ -14,7 +14,7 @@ from typing import Protocol
 from graphkernel.cluster.iteration_space import Space
 from graphkernel.cluster.split_models import Limits
 from kernelgen.tensor.graph import Node, Value
-from kernelgen.tensor.operator import Kind
+from kernelgen.tensor.operator import Kind, Operator
 from kernelgen.tensor.types import Dim
 
 
@@ -115,9 +115,9 @@ class Area:
         """Its operators of unknown dependence."""
         return tuple(node for node in self.nodes if node.op.kind is Kind.OPAQUE)
 
-    def lone(self, *names: str) -> Node | None:
-        """Its only operator, when it is one of those named."""
-        return self.nodes[0] if len(self.nodes) == 1 and self.nodes[0].op.name in names else None
+    def lone(self, *ops: Operator) -> Node | None:
+        """Its only operator, when it is one of these."""
+        return self.nodes[0] if len(self.nodes) == 1 and self.nodes[0].op in ops else None
 
 
 @dataclass(frozen=True)

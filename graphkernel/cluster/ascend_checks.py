@@ -10,7 +10,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+from graphkernel.ops.library.communication import ALL_REDUCE
+from graphkernel.ops.library.grouped_products import GROUPED_MATMUL
 from kernelgen.tensor.graph import Node
+from kernelgen.tensor.operator import Operator
+from kernelgen.tensor.operators import select
+from kernelgen.tensor.operators.cast import CAST
+from kernelgen.tensor.operators.effects import ASSIGN
+from kernelgen.tensor.operators.elemwise import ABS, ADD, IS_FINITE, MAXIMUM, MINIMUM, MUL, NEG, SUB
+from kernelgen.tensor.operators.layout import TRANS_DATA
+from kernelgen.tensor.operators.matmul import BATCH_MATMUL, MATMUL
+from kernelgen.tensor.operators.pieces import SLICE, STRIDED_SLICE
+from kernelgen.tensor.operators.shape import BROADCAST_TO, TRANSPOSE
+from kernelgen.tensor.operators.status import ELEM_ANY
 from kernelgen.tensor.types import DEFAULT_LAYOUT
 
 FLOATS = frozenset({"float16", "bfloat16", "float32"})
@@ -43,7 +55,7 @@ class Takes:
 
 def refusal(node: Node) -> Refusal | None:
     """The first thing that keeps an operator out of Ascend kernels; None when nothing does."""
-    takes = TABLE.get(node.op.name, Takes())
+    takes = TABLE.get(node.op, Takes())
     wrong = _wrong_types(node, takes)
     if wrong:
         return Refusal("not-fused-dtype", f"{node.op.name} on ascend: {wrong}")
@@ -71,7 +83,7 @@ def _either(names: Iterable[str]) -> str:
 
 def _one_layout(node: Node) -> str:
     layouts = sorted({arg.type.layout for arg in node.args} | {type_.layout for type_ in node.types})
-    mixed = len(layouts) > 1 and node.op.name != "TransData"
+    mixed = len(layouts) > 1 and node.op is not TRANS_DATA
     symbolic = layouts != [DEFAULT_LAYOUT] and not all(type_.is_static for type_ in node.types)
     return f"layouts {', '.join(layouts)} are mixed or have symbolic extents" if mixed or symbolic else ""
 
@@ -101,19 +113,22 @@ _NUMBERS = Takes(NUMBERS, NUMBERS)
 _COMPARES = Takes(NUMBERS, BOOLS, alike=False)
 _MATRICES = Takes(_HALF, _HALF, checks=(_product,))
 
-TABLE: Mapping[str, Takes] = {
-    **dict.fromkeys(("Add", "Sub", "Mul", "Maximum", "Minimum", "Neg", "Abs", "Assign", "BroadcastTo"), _NUMBERS),
-    **dict.fromkeys(("Equal", "NotEqual", "Greater", "GreaterEqual", "Less", "LessEqual"), _COMPARES),
-    **dict.fromkeys(("LogicalAnd", "LogicalOr", "LogicalNot"), Takes(BOOLS, BOOLS)),
-    **dict.fromkeys(("Slice", "StridedSlice"), _NUMBERS),
-    **dict.fromkeys(("MatMul", "BatchMatMul"), _MATRICES),
-    "AllReduce": Takes(_PLAIN, _PLAIN, checks=(_several,)),
-    "Cast": Takes(_CAST, _CAST, alike=False),
-    "ElemAny": Takes(NUMBERS | BOOLS, FLOATS, alike=False),
-    "GroupedMatmul": Takes(_HALF | {"int64", "int32"}, _HALF, alike=False, checks=(_grouped,)),
-    "IsFinite": Takes(FLOATS, BOOLS, alike=False),
-    "Select": Takes(FLOATS | BOOLS, FLOATS, alike=False),
-    "TransData": Takes(_PLAIN, _PLAIN),
-    "Transpose": Takes(_PLAIN, _PLAIN),
+TABLE: Mapping[Operator, Takes] = {
+    **dict.fromkeys((ADD, SUB, MUL, MAXIMUM, MINIMUM, NEG, ABS, ASSIGN, BROADCAST_TO), _NUMBERS),
+    **dict.fromkeys(
+        (select.EQUAL, select.NOT_EQUAL, select.GREATER, select.GREATER_EQUAL, select.LESS, select.LESS_EQUAL),
+        _COMPARES,
+    ),
+    **dict.fromkeys((select.LOGICAL_AND, select.LOGICAL_OR, select.LOGICAL_NOT), Takes(BOOLS, BOOLS)),
+    **dict.fromkeys((SLICE, STRIDED_SLICE), _NUMBERS),
+    **dict.fromkeys((MATMUL, BATCH_MATMUL), _MATRICES),
+    ALL_REDUCE: Takes(_PLAIN, _PLAIN, checks=(_several,)),
+    CAST: Takes(_CAST, _CAST, alike=False),
+    ELEM_ANY: Takes(NUMBERS | BOOLS, FLOATS, alike=False),
+    GROUPED_MATMUL: Takes(_HALF | {"int64", "int32"}, _HALF, alike=False, checks=(_grouped,)),
+    IS_FINITE: Takes(FLOATS, BOOLS, alike=False),
+    select.SELECT: Takes(FLOATS | BOOLS, FLOATS, alike=False),
+    TRANS_DATA: Takes(_PLAIN, _PLAIN),
+    TRANSPOSE: Takes(_PLAIN, _PLAIN),
 }
 """Operators that are not named take floats of one data type."""

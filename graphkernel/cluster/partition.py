@@ -10,10 +10,16 @@ from graphkernel.cluster.area import Area, Link, Mode
 from graphkernel.cluster.iteration_space import Space, reduction_space, spread_of_operand
 from graphkernel.cluster.maximal_clusters import edges
 from graphkernel.cluster.merge_dag import Reach
+from graphkernel.ops.library.communication import ALL_REDUCE
+from graphkernel.ops.library.grouped_products import GROUPED_MATMUL
 from kernelgen.tensor.graph import Graph, Node, Value
 from kernelgen.tensor.operator import Kind
+from kernelgen.tensor.operators.effects import ASSIGN
+from kernelgen.tensor.operators.layout import TRANS_DATA
+from kernelgen.tensor.operators.matmul import BATCH_MATMUL, MATMUL
+from kernelgen.tensor.operators.shape import RESHAPE
 
-BASIC_OPERATORS = frozenset({"AllReduce", "Assign", "BatchMatMul", "GroupedMatmul", "MatMul", "Reshape", "TransData"})
+BASIC_OPERATORS = frozenset({ALL_REDUCE, ASSIGN, BATCH_MATMUL, GROUPED_MATMUL, MATMUL, RESHAPE, TRANS_DATA})
 """Operators that are no kernels by themselves: views, names of buffers, and what libraries do better."""
 Spreads = Sequence[Space | None]
 """For each operand of an operator the space over which it is broadcast."""
@@ -178,7 +184,7 @@ class Partition:
             reads=frozenset([arg for arg, space in tensors if space is None]),
             outputs=tuple(value for value in node.outs if self._is_needed(value, {number})),
             is_output=node in self.graph.output_nodes,
-            mode=Mode.BASIC if node.op.name in BASIC_OPERATORS else Mode.COMPOSITE,
+            mode=Mode.BASIC if node.op in BASIC_OPERATORS else Mode.COMPOSITE,
             neighbours=self,
         )
 

@@ -7,24 +7,26 @@ import math
 from graphkernel import ops
 from graphkernel.expanders.base import Declined, expander
 from graphkernel.ops import Tensor
+from graphkernel.ops.composite import activation, activation_ext
 from graphkernel.ops.composite.activation import FAST_GELU_SCALE, GELU_CUBIC, GELU_SCALE
+from kernelgen.tensor.operators import elemwise
 from kernelgen.tensor.types import Attrs
 
 
-@expander("Square", wide=False)
+@expander(activation.SQUARE, wide=False)
 def square(x: Tensor, *, attrs: Attrs) -> Tensor:
     """x * x"""
     return x * x
 
 
-@expander("SquaredDifference")
+@expander(activation.SQUARED_DIFFERENCE)
 def squared_difference(x: Tensor, y: Tensor, *, attrs: Attrs) -> Tensor:
     """(x - y) * (x - y)"""
     difference = x - y
     return difference * difference
 
 
-@expander("AddN")
+@expander(activation.ADD_N)
 def add_n(*operands: Tensor, attrs: Attrs) -> Tensor:
     """x0 + x1 + ..., from left to right"""
     total, *rest = operands
@@ -33,49 +35,49 @@ def add_n(*operands: Tensor, attrs: Attrs) -> Tensor:
     return total
 
 
-@expander("ReLU", wide=False)
+@expander(activation.RELU, wide=False)
 def relu(x: Tensor, *, attrs: Attrs) -> Tensor:
     """max(x, 0)"""
     return ops.maximum(x, 0)
 
 
-@expander("ReLU6", wide=False)
+@expander(activation.RELU6, wide=False)
 def relu6(x: Tensor, *, attrs: Attrs) -> Tensor:
     """min(max(x, 0), 6)"""
     return clipped(x, 0, 6)
 
 
-@expander("Sigmoid")
+@expander(activation.SIGMOID)
 def sigmoid(x: Tensor, *, attrs: Attrs) -> Tensor:
     """e / (1 + e) with e = exp(x); 1 / (1 + exp(-x)) where x >= 0"""
     return logistic(x)
 
 
-@expander("SiLU")
+@expander(activation.SILU)
 def silu(x: Tensor, *, attrs: Attrs) -> Tensor:
     """x * e / (1 + e) with e = exp(x); with exp(-x) alike where x >= 0"""
     return gated(x, x)
 
 
-@expander("HSigmoid")
+@expander(activation.HSIGMOID)
 def hsigmoid(x: Tensor, *, attrs: Attrs) -> Tensor:
     """min(max(x + 3, 0), 6) / 6"""
     return clipped(x + 3.0, 0, 6) / 6.0
 
 
-@expander("HSwish")
+@expander(activation.HSWISH)
 def hswish(x: Tensor, *, attrs: Attrs) -> Tensor:
     """x * min(max(x + 3, 0), 6) / 6"""
     return x * clipped(x + 3.0, 0, 6) / 6.0
 
 
-@expander("GeLU")
+@expander(activation.GELU_TANH)
 def gelu_of_mindspore(x: Tensor, *, attrs: Attrs) -> Tensor:
     """x * sigmoid(2 * sqrt(2 / pi) * (x + 0.044715 * x^3)), which is the tanh form with all digits where it is small"""
     return gated(x, gate_of_gelu(x))
 
 
-@expander("Gelu")
+@expander(activation.GELU)
 def gelu(x: Tensor, *, attrs: Attrs) -> Tensor:
     """0.5 * x * erfc(-x / sqrt(2)), or the tanh form when the attribute asks for it"""
     if attrs.str("approximate", "none") == "tanh":
@@ -88,11 +90,11 @@ def _fast_gelu(x: Tensor, *, attrs: Attrs) -> Tensor:
     return gated(x, FAST_GELU_SCALE * x)
 
 
-FAST_GELU = expander("FastGeLU")(_fast_gelu)
-FAST_GELU_LOWER = expander("FastGelu")(_fast_gelu)
+FAST_GELU = expander(activation.FAST_GELU)(_fast_gelu)
+FAST_GELU_LOWER = expander(activation_ext.FAST_GELU_LOWER)(_fast_gelu)
 
 
-@expander("Softsign")
+@expander(activation.SOFTSIGN)
 def softsign(x: Tensor, *, attrs: Attrs) -> Tensor:
     """x / (1 + |x|)"""
     return x / (1.0 + abs(x))
@@ -138,7 +140,7 @@ def only_float32(x: Tensor) -> Declined | None:
     return Declined("the fraction for erf is accurate to float32 only") if x.dtype.bits > 32 else None
 
 
-@expander("Erfc")
+@expander(elemwise.ERFC)
 def erfc(x: Tensor, *, attrs: Attrs) -> Declined:
     """Left as it is: kernels compute it with all digits, and 1 - erf(x) has none of those of a small result"""
     return Declined("kernels compute it; 1 - erf(x) would lose the digits of small results")

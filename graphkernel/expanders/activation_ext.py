@@ -14,6 +14,8 @@ from graphkernel.expanders.accurate import erf_by_fraction, expm1_by_exp, log1p_
 from graphkernel.expanders.activation import only_float32
 from graphkernel.expanders.base import Expansion, expander
 from graphkernel.ops import Tensor
+from graphkernel.ops.composite import activation, activation_ext
+from kernelgen.tensor.operators import elemwise
 from kernelgen.tensor.types import Attrs
 
 Function = Callable[[Tensor], Tensor]
@@ -27,8 +29,8 @@ def _leaky_relu(x: Tensor, *, attrs: Attrs) -> Tensor:
     return ops.select(x < 0, slope * x, x)
 
 
-LEAKY_RELU = expander("LeakyReLU")(_leaky_relu)
-LEAKY_RELU_EXT = expander("LeakyReLUExt")(_leaky_relu)
+LEAKY_RELU = expander(activation.LEAKY_RELU)(_leaky_relu)
+LEAKY_RELU_EXT = expander(activation_ext.LEAKY_RELU_EXT)(_leaky_relu)
 
 
 def _elu(x: Tensor, *, attrs: Attrs, expm1: Function = ops.expm1) -> Tensor:
@@ -36,8 +38,8 @@ def _elu(x: Tensor, *, attrs: Attrs, expm1: Function = ops.expm1) -> Tensor:
     return ops.select(x < 0, attrs.float("alpha", 1.0) * expm1(ops.minimum(x, 0)), x)
 
 
-ELU = expander("Elu", special={"ascend": partial(_elu, expm1=expm1_by_exp)})(_elu)
-ELU_EXT = expander("EluExt", special={"ascend": partial(_elu, expm1=expm1_by_exp)})(_elu)
+ELU = expander(activation.ELU, special={"ascend": partial(_elu, expm1=expm1_by_exp)})(_elu)
+ELU_EXT = expander(activation_ext.ELU_EXT, special={"ascend": partial(_elu, expm1=expm1_by_exp)})(_elu)
 
 
 def soft(x: Tensor, log1p: Function) -> Tensor:
@@ -50,7 +52,7 @@ def _softplus(x: Tensor, *, attrs: Attrs, log1p: Function = ops.log1p) -> Tensor
     return soft(x, log1p)
 
 
-SOFTPLUS = expander("Softplus", special={"ascend": partial(_softplus, log1p=log1p_by_log)})(_softplus)
+SOFTPLUS = expander(activation.SOFTPLUS, special={"ascend": partial(_softplus, log1p=log1p_by_log)})(_softplus)
 
 
 def _softplus_ext(x: Tensor, *, attrs: Attrs, log1p: Function = ops.log1p) -> Tensor:
@@ -60,34 +62,36 @@ def _softplus_ext(x: Tensor, *, attrs: Attrs, log1p: Function = ops.log1p) -> Te
     return ops.select(scaled > attrs.float("threshold", 20.0), x, soft(scaled, log1p) / beta)
 
 
-SOFTPLUS_EXT = expander("SoftplusExt", special={"ascend": partial(_softplus_ext, log1p=log1p_by_log)})(_softplus_ext)
+SOFTPLUS_EXT = expander(activation_ext.SOFTPLUS_EXT, special={"ascend": partial(_softplus_ext, log1p=log1p_by_log)})(
+    _softplus_ext
+)
 
 
-@expander("HShrink")
+@expander(activation_ext.HSHRINK)
 def hshrink(x: Tensor, *, attrs: Attrs) -> Tensor:
     """0 where |x| <= lambd, else x"""
     return ops.select(abs(x) <= attrs.float("lambd", 0.5), 0, x)
 
 
-@expander("Tanh", targets=("ascend",))
+@expander(elemwise.TANH, targets=("ascend",))
 def tanh(x: Tensor, *, attrs: Attrs) -> Expansion:
     """1 - 2 / (exp(2 * x) + 1), a continued fraction where |x| < 0.5"""
     return only_float32(x) or tanh_by_exp(x)
 
 
-@expander("Sinh", targets=("ascend",))
+@expander(elemwise.SINH, targets=("ascend",))
 def sinh(x: Tensor, *, attrs: Attrs) -> Expansion:
     """(exp(x) - exp(-x)) / 2, its series where |x| < 1; infinite already where exp(x) is"""
     return only_float32(x) or sinh_by_exp(x)
 
 
-@expander("Cosh", targets=("ascend",))
+@expander(elemwise.COSH, targets=("ascend",))
 def cosh(x: Tensor, *, attrs: Attrs) -> Tensor:
     """(exp(x) + exp(-x)) / 2; infinite already where exp(x) is"""
     return (ops.exp(x) + ops.exp(-x)) * 0.5
 
 
-@expander("Erf", targets=("ascend",))
+@expander(elemwise.ERF, targets=("ascend",))
 def erf(x: Tensor, *, attrs: Attrs) -> Expansion:
     """x * P(x^2) / Q(x^2) with x held to +-3.92"""
     return only_float32(x) or erf_by_fraction(x)
@@ -99,7 +103,7 @@ def acosh_by_log(x: Tensor, *, attrs: Attrs) -> Tensor:
     return ops.select(x > HUGE, ops.log(x) + math.log(2), log1p_by_log(t + ops.sqrt(t * (t + 2.0))))
 
 
-@expander("AcoshExt", special={"ascend": acosh_by_log})
+@expander(activation_ext.ACOSH_EXT, special={"ascend": acosh_by_log})
 def acosh_ext(x: Tensor, *, attrs: Attrs) -> Tensor:
     """acosh(x)"""
     return ops.acosh(x)
@@ -115,7 +119,7 @@ def asinh_by_log(x: Tensor, *, attrs: Attrs) -> Tensor:
     return ops.select(x < 0, -positive, positive)
 
 
-@expander("AsinhExt", special={"ascend": asinh_by_log})
+@expander(activation_ext.ASINH_EXT, special={"ascend": asinh_by_log})
 def asinh_ext(x: Tensor, *, attrs: Attrs) -> Tensor:
     """asinh(x)"""
     return ops.asinh(x)

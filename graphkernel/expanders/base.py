@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from graphkernel import ops
 from graphkernel.ops import Tensor
 from kernelgen.tensor.graph import Builder, Node, Value
+from kernelgen.tensor.operator import Operator
 from kernelgen.tensor.types import Category, DType, TensorType, dtype
 
 FLOAT32 = dtype("float32")
@@ -53,16 +54,16 @@ class Expander:
 
 
 def expander(
-    operator: str,
+    operator: Operator,
     *,
     wide: bool = True,
     special: Mapping[str, ExpanderFunction] | None = None,
     targets: Iterable[str] = (),
     with_builder: bool = False,
 ) -> Callable[[ExpanderFunction], Expander]:
-    """Declares the expander of an operator, named as MindSpore names it."""
+    """Declares the expander of an operator."""
     return lambda function: Expander(
-        operator, function, wide, dict(special or {}), frozenset(targets), with_builder=with_builder
+        operator.name, function, wide, dict(special or {}), frozenset(targets), with_builder=with_builder
     )
 
 

@@ -11,11 +11,12 @@ from graphkernel.expanders.base import expander
 from graphkernel.expanders.dtypes import like_dtype, like_operands, one_dtype
 from graphkernel.expanders.means import count_of, moments
 from graphkernel.ops import Tensor
+from graphkernel.ops.composite import batch_normalization
 from graphkernel.ops.composite.batch_normalization import channel_axis
 from kernelgen.tensor.types import Attrs
 
 
-@expander("BatchNorm")
+@expander(batch_normalization.BATCH_NORM)
 def batch_norm(*operands: Tensor, attrs: Attrs) -> Tensor | tuple[Tensor, ...]:
     """(x - mean) * (scale / sqrt(variance + epsilon)) + bias; in training with the batch's own mean and variance
 
@@ -49,7 +50,7 @@ def _correction(count: Tensor | float) -> Tensor | float:
     return count / max(count - 1.0, 1.0) if isinstance(count, float) else count / ops.maximum(count - 1.0, 1.0)
 
 
-@expander("BatchNormGrad")
+@expander(batch_normalization.BATCH_NORM_GRAD)
 def batch_norm_grad(*operands: Tensor, attrs: Attrs) -> tuple[Tensor, ...]:
     """(scale * r * (dy - (sum(dy) + n * sum(dy * n)) / count), sum(dy * n), sum(dy)) with n = (x - mean) * r
 

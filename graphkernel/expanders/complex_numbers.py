@@ -9,25 +9,26 @@ from __future__ import annotations
 from graphkernel import ops
 from graphkernel.expanders.base import expander
 from graphkernel.ops import Tensor
+from kernelgen.tensor.operators import complex_numbers
 from kernelgen.tensor.operators.complex_numbers import COMPLEX, is_complex
 from kernelgen.tensor.types import Attrs
 
 
-@expander("CAdd")
+@expander(complex_numbers.C_ADD)
 def complex_add(x: Tensor, y: Tensor, *, attrs: Attrs) -> Tensor:
     """complex(re x + re y, im x + im y)"""
     (a, b), (c, d) = parts(x), parts(y)
     return ops.complex(a + c, _summed(b, d))
 
 
-@expander("CSub")
+@expander(complex_numbers.C_SUB)
 def complex_sub(x: Tensor, y: Tensor, *, attrs: Attrs) -> Tensor:
     """complex(re x - re y, im x - im y)"""
     (a, b), (c, d) = parts(x), parts(y)
     return ops.complex(a - c, _summed(b, None if d is None else -d))
 
 
-@expander("CMul")
+@expander(complex_numbers.C_MUL)
 def complex_mul(x: Tensor, y: Tensor, *, attrs: Attrs) -> Tensor:
     """complex(re x * re y - im x * im y, re x * im y + im x * re y)"""
     (a, b), (c, d) = parts(x), parts(y)
@@ -37,7 +38,7 @@ def complex_mul(x: Tensor, y: Tensor, *, attrs: Attrs) -> Tensor:
     return ops.complex(a * c - b * d, a * d + b * c)
 
 
-@expander("CDiv")
+@expander(complex_numbers.C_DIV)
 def complex_div(x: Tensor, y: Tensor, *, attrs: Attrs) -> Tensor:
     """x / y by R. Smith's algorithm: complex((s + t * r) / n, (t - s * r) / n), r = q / p, n = p + q * r
 
@@ -47,13 +48,13 @@ def complex_div(x: Tensor, y: Tensor, *, attrs: Attrs) -> Tensor:
     return quotient(x, y)
 
 
-@expander("CRealDiv")
+@expander(complex_numbers.C_REAL_DIV)
 def complex_real_div(x: Tensor, y: Tensor, *, attrs: Attrs) -> Tensor:
     """As CDiv"""
     return quotient(x, y)
 
 
-@expander("CAbs")
+@expander(complex_numbers.C_ABS)
 def complex_abs(x: Tensor, *, attrs: Attrs) -> Tensor:
     """m * sqrt(1 + r * r), r = n / m, m and n the larger and the smaller of |re x| and |im x|; r = 1 where they are equal"""
     real, imaginary = (abs(_present(part)) for part in parts(x))

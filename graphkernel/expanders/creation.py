@@ -5,28 +5,29 @@ from __future__ import annotations
 from graphkernel import ops
 from graphkernel.expanders.base import expander
 from graphkernel.ops import Tensor
+from kernelgen.tensor.operators import creation
 from kernelgen.tensor.types import Attrs, Dim, DType, dtype
 
 
-@expander("FillV2", wide=False)
+@expander(creation.FILL_V2, wide=False)
 def fill_v2(value: Tensor, *, attrs: Attrs) -> Tensor:
     """broadcast_to(value, shape)"""
     return ops.broadcast_to(ops.reshape(value, ()) if value.ndim else value, attrs.dims("shape"))
 
 
-@expander("ConstantOfShape", wide=False)
+@expander(creation.CONSTANT_OF_SHAPE, wide=False)
 def constant_of_shape(extents: Tensor, *, attrs: Attrs) -> Tensor:
     """broadcast_to(value, shape); the operand repeats the attribute shape and is not needed"""
     return _filled(attrs.number("value", 0.0), dtype(attrs.str("dtype", "float32")), attrs.dims("shape"), extents)
 
 
-@expander("ZerosLikeExt", wide=False)
+@expander(creation.ZEROS_LIKE_EXT, wide=False)
 def zeros_like_ext(x: Tensor, *, attrs: Attrs) -> Tensor:
     """broadcast_to(0, the shape of x)"""
     return _filled(0, dtype(attrs.str("dtype", x.dtype.name)), x.shape, x)
 
 
-@expander("RepeatInterleaveInt", wide=False)
+@expander(creation.REPEAT_INTERLEAVE_INT, wide=False)
 def repeat_interleave_int(x: Tensor, *, attrs: Attrs) -> Tensor:
     """reshape(broadcast_to(reshape(x, [.., d, 1, ..]), [.., d, repeats, ..])), without reshapes where d is 1"""
     repeats = attrs.int("repeats")

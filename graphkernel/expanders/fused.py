@@ -14,21 +14,22 @@ from graphkernel.expanders.base import Declined, Expander, Expansion, expand, ex
 from graphkernel.expanders.normalize import layer_norm, rms_norm
 from graphkernel.expanders.softmax import softmax
 from graphkernel.ops import Tensor
-from graphkernel.ops.fused import fused_matmul, fused_norm, fused_quant, fused_transformer
+from graphkernel.ops.fused import fused_matmul, fused_norm, fused_quant, fused_shape, fused_transformer
 from graphkernel.ops.fused.fused import Composition
 from kernelgen.tensor.graph import Builder, Value, keep
+from kernelgen.tensor.operator import Operator
 from kernelgen.tensor.types import Attrs
 
 ROUNDINGS = {"ROUND": ops.round, "FLOOR": ops.floor, "CEIL": ops.ceil, "TRUNC": ops.trunc}
 
 
-@expander("LayerNormV3")
+@expander(fused_norm.LAYER_NORM_V3)
 def layer_norm_v3(x: Tensor, gamma: Tensor, beta: Tensor, *, attrs: Attrs) -> Expansion:
     """(d * rstd * gamma + beta, mean, rstd) with d = x - mean and rstd = 1 / sqrt(variance + epsilon)"""
     return _with_rstd(x, gamma, beta, attrs)
 
 
-@expander("LayerNormExt")
+@expander(fused_norm.LAYER_NORM_EXT)
 def layer_norm_ext(x: Tensor, gamma: Tensor, beta: Tensor, *, attrs: Attrs) -> Expansion:
     """(d * rstd * gamma + beta, mean, rstd) with d = x - mean and rstd = 1 / sqrt(variance + epsilon)"""
     axis = x.ndim - gamma.ndim
@@ -44,7 +45,7 @@ def _with_rstd(x: Tensor, gamma: Tensor, beta: Tensor, attrs: Attrs) -> Expansio
     return y, mean, ops.rsqrt(variance + attrs.float("epsilon", 1e-7))
 
 
-@expander("QuantV2")
+@expander(fused_quant.QUANT_V2)
 def quant_v2(x: Tensor, scale: Tensor, offset: Tensor, *, attrs: Attrs) -> Tensor:
     """int8(min(max(round(x * scale + offset), -128), 127)), NaN to 0"""
     factor, shift = (fused_norm.as_dtype(operand, x.dtype) for operand in (scale, offset))
@@ -52,7 +53,7 @@ def quant_v2(x: Tensor, scale: Tensor, offset: Tensor, *, attrs: Attrs) -> Tenso
     return saturated(ROUNDINGS[attrs.str("rounding_mode", "ROUND")](x * factor + shift))
 
 
-@expander("DynamicQuant")
+@expander(fused_quant.DYNAMIC_QUANT)
 def dynamic_quant(x: Tensor, *smooth: Tensor, attrs: Attrs) -> Expansion:
     """(int8(round(x * smooth / scale)), scale) with scale = max(|x * smooth|) / 127 of each row"""
     for scales in smooth:
@@ -68,7 +69,7 @@ def saturated(x: Tensor) -> Tensor:
     return ops.cast(ops.select(ops.is_nan(x), 0, bounded), fused_quant.INT8)
 
 
-@expander("QuantBatchMatmul")
+@expander(fused_quant.QUANT_BATCH_MATMUL)
 def quant_batch_matmul(x1: Tensor, x2: Tensor, scale: Tensor, *more: Tensor, attrs: Attrs) -> Tensor:
     """cast((int32(x1 @ x2) + bias) * scale * pertoken_scale of each row)"""
     optional = dict(zip(fused_quant.optional_operands(attrs), more, strict=True))
@@ -83,13 +84,13 @@ def quant_batch_matmul(x1: Tensor, x2: Tensor, scale: Tensor, *more: Tensor, att
     return ops.cast(result, attrs.str("dtype", "float16"))
 
 
-@expander("DynamicReshape", wide=False)
+@expander(fused_shape.DYNAMIC_RESHAPE, wide=False)
 def dynamic_reshape(x: Tensor, extents: Tensor, *, attrs: Attrs) -> Tensor:
     """reshape(x, shape)"""
     return ops.reshape(x, attrs.dims("shape"))
 
 
-@expander("ReshapeExt", wide=False)
+@expander(fused_shape.RESHAPE_EXT, wide=False)
 def reshape_ext(x: Tensor, *like: Tensor, attrs: Attrs) -> Tensor:
     """reshape(x, shape)"""
     return ops.reshape(x, attrs.dims("shape"))
@@ -103,7 +104,7 @@ PARTS: Mapping[str, Expander] = {
 }  # fmt: skip
 
 
-def unfolded(name: str, composition: Composition, *, wide: bool = True) -> Expander:
+def unfolded(op: Operator, composition: Composition, *, wide: bool = True) -> Expander:
     """The expander of a composed operator. Where it multiplies matrices they stay narrow, and only the rest is widened."""
 
     def function(*operands: Tensor, attrs: Attrs) -> Expansion:
@@ -118,7 +119,7 @@ def unfolded(name: str, composition: Composition, *, wide: bool = True) -> Expan
         return tuple(results)
 
     function.__doc__ = composition.__doc__
-    return Expander(name, function, wide)
+    return Expander(op.name, function, wide)
 
 
 def _make_basic(value: Value, known: dict[Value, Value], builder: Builder) -> Declined | None:
@@ -138,27 +139,33 @@ def _make_basic(value: Value, known: dict[Value, Value], builder: Builder) -> De
     return None
 
 
-ADD_LAYER_NORM = unfolded("AddLayerNorm", fused_norm.add_layer_norm)
-ADD_LAYER_NORM_V2 = unfolded("AddLayerNormV2", fused_norm.add_layer_norm_v2)
-ADD_RMS_NORM = unfolded("AddRmsNorm", fused_norm.add_rms_norm)
-RMS_NORM_QUANT = unfolded("RmsNormQuant", fused_quant.rms_norm_quant)
-ADD_RMS_NORM_QUANT_V2 = unfolded("AddRmsNormQuantV2", fused_quant.add_rms_norm_quant)
-ADD_RMS_NORM_DYNAMIC_QUANT = unfolded("AddRmsNormDynamicQuant", fused_quant.add_rms_norm_dynamic_quant)
-MATMUL_SPLIT_OUT2 = unfolded("MatmulSplitOut2", fused_matmul.matmul_split_2, wide=False)
-MATMUL_SPLIT_OUT3 = unfolded("MatmulSplitOut3", fused_matmul.matmul_split_3, wide=False)
-MATMUL_SPLIT_SILU_OUT2 = unfolded("MatmulSplitSiluOut2", fused_matmul.matmul_split_silu_2, wide=False)
-MATMUL_BIAS_SPLIT_OUT2 = unfolded("MatmulBiasSplitOut2", fused_matmul.matmul_bias_split_2, wide=False)
-MATMUL_BIAS_SPLIT_OUT3 = unfolded("MatmulBiasSplitOut3", fused_matmul.matmul_bias_split_3, wide=False)
-MATMUL_BIAS_SPLIT_SILU_OUT2 = unfolded("MatmulBiasSplitSiluOut2", fused_matmul.matmul_bias_split_silu_2, wide=False)
-QUANT_SPLIT_OUT2 = unfolded("QuantbatchmatmulSplitOut2", fused_matmul.quant_matmul_split_2, wide=False)
-QUANT_SPLIT_OUT3 = unfolded("QuantbatchmatmulSplitOut3", fused_matmul.quant_matmul_split_3, wide=False)
-QUANT_SPLIT_SILU_OUT2 = unfolded("QuantbatchmatmulSplitSiluOut2", fused_matmul.quant_matmul_split_silu_2, wide=False)
-FUSED_MATMUL_ELEM_BINARY = unfolded("FusedMatmulElemBinary", fused_matmul.matmul_elem_binary, wide=False)
-FUSED_MATMUL_ELEM_UNARY = unfolded("FusedMatmulElemUnary", fused_matmul.matmul_elem_unary, wide=False)
-MATMUL_ALL_REDUCE = unfolded("MatMulAllReduce", fused_matmul.matmul_all_reduce, wide=False)
-PROMPT_FLASH_ATTENTION = unfolded("PromptFlashAttention", fused_transformer.prompt_flash_attention, wide=False)
-SWIGLU = unfolded("Swiglu", fused_transformer.swiglu)
-ROTARY_POSITION_EMBEDDING = unfolded("RotaryPositionEmbedding", fused_transformer.rotary_position_embedding)
+ADD_LAYER_NORM = unfolded(fused_norm.ADD_LAYER_NORM, fused_norm.add_layer_norm)
+ADD_LAYER_NORM_V2 = unfolded(fused_norm.ADD_LAYER_NORM_V2, fused_norm.add_layer_norm_v2)
+ADD_RMS_NORM = unfolded(fused_norm.ADD_RMS_NORM, fused_norm.add_rms_norm)
+RMS_NORM_QUANT = unfolded(fused_quant.RMS_NORM_QUANT, fused_quant.rms_norm_quant)
+ADD_RMS_NORM_QUANT_V2 = unfolded(fused_quant.ADD_RMS_NORM_QUANT_V2, fused_quant.add_rms_norm_quant)
+ADD_RMS_NORM_DYNAMIC_QUANT = unfolded(fused_quant.ADD_RMS_NORM_DYNAMIC_QUANT, fused_quant.add_rms_norm_dynamic_quant)
+MATMUL_SPLIT_OUT2 = unfolded(fused_matmul.MATMUL_SPLIT_OUT2, fused_matmul.matmul_split_2, wide=False)
+MATMUL_SPLIT_OUT3 = unfolded(fused_matmul.MATMUL_SPLIT_OUT3, fused_matmul.matmul_split_3, wide=False)
+MATMUL_SPLIT_SILU_OUT2 = unfolded(fused_matmul.MATMUL_SPLIT_SILU_OUT2, fused_matmul.matmul_split_silu_2, wide=False)
+MATMUL_BIAS_SPLIT_OUT2 = unfolded(fused_matmul.MATMUL_BIAS_SPLIT_OUT2, fused_matmul.matmul_bias_split_2, wide=False)
+MATMUL_BIAS_SPLIT_OUT3 = unfolded(fused_matmul.MATMUL_BIAS_SPLIT_OUT3, fused_matmul.matmul_bias_split_3, wide=False)
+MATMUL_BIAS_SPLIT_SILU_OUT2 = unfolded(
+    fused_matmul.MATMUL_BIAS_SPLIT_SILU_OUT2, fused_matmul.matmul_bias_split_silu_2, wide=False
+)
+QUANT_SPLIT_OUT2 = unfolded(fused_matmul.QUANT_SPLIT_OUT2, fused_matmul.quant_matmul_split_2, wide=False)
+QUANT_SPLIT_OUT3 = unfolded(fused_matmul.QUANT_SPLIT_OUT3, fused_matmul.quant_matmul_split_3, wide=False)
+QUANT_SPLIT_SILU_OUT2 = unfolded(fused_matmul.QUANT_SPLIT_SILU_OUT2, fused_matmul.quant_matmul_split_silu_2, wide=False)
+FUSED_MATMUL_ELEM_BINARY = unfolded(fused_matmul.FUSED_MATMUL_ELEM_BINARY, fused_matmul.matmul_elem_binary, wide=False)
+FUSED_MATMUL_ELEM_UNARY = unfolded(fused_matmul.FUSED_MATMUL_ELEM_UNARY, fused_matmul.matmul_elem_unary, wide=False)
+MATMUL_ALL_REDUCE = unfolded(fused_matmul.MATMUL_ALL_REDUCE, fused_matmul.matmul_all_reduce, wide=False)
+PROMPT_FLASH_ATTENTION = unfolded(
+    fused_transformer.PROMPT_FLASH_ATTENTION, fused_transformer.prompt_flash_attention, wide=False
+)
+SWIGLU = unfolded(fused_transformer.SWIGLU, fused_transformer.swiglu)
+ROTARY_POSITION_EMBEDDING = unfolded(
+    fused_transformer.ROTARY_POSITION_EMBEDDING, fused_transformer.rotary_position_embedding
+)
 
 NAMED: Mapping[str, Expander] = {
     entry.name: entry

@@ -5,24 +5,26 @@ from __future__ import annotations
 from graphkernel import ops
 from graphkernel.expanders.base import expander
 from graphkernel.ops import Tensor
+from graphkernel.ops.composite import extremes, split_sizes
 from graphkernel.ops.composite.extremes import value_attrs
+from kernelgen.tensor.operators import pieces
 from kernelgen.tensor.types import Attrs
 
 
-@expander("Slice", wide=False)
+@expander(pieces.SLICE, wide=False)
 def slice_(x: Tensor, *, attrs: Attrs) -> Tensor:
     """strided_slice(x, begin, begin + size)"""
     begin, size = attrs.ints("begin"), attrs.dims("size")
     return ops.strided_slice(x, begin, tuple(first + count for first, count in zip(begin, size, strict=True)))
 
 
-@expander("SplitWithSize", wide=False)
+@expander(split_sizes.SPLIT_WITH_SIZE, wide=False)
 def split_with_size(x: Tensor, *, attrs: Attrs) -> tuple[Tensor, ...]:
     """split(x, sizes)"""
     return ops.split(x, attrs.ints("split_sizes"), attrs.int("axis", 0))
 
 
-@expander("ArgMaxWithValue", wide=False)
+@expander(extremes.ARG_MAX_WITH_VALUE, wide=False)
 def arg_max_with_value(x: Tensor, *, attrs: Attrs) -> tuple[Tensor, Tensor]:
     """(argmax(x), max(x))
 
@@ -33,7 +35,7 @@ def arg_max_with_value(x: Tensor, *, attrs: Attrs) -> tuple[Tensor, Tensor]:
     return ops.reshape(ops.argmax(x, attrs.int("axis", 0)), value.shape), value
 
 
-@expander("ArgMinWithValue", wide=False)
+@expander(extremes.ARG_MIN_WITH_VALUE, wide=False)
 def arg_min_with_value(x: Tensor, *, attrs: Attrs) -> tuple[Tensor, Tensor]:
     """(argmin(x), min(x)); see ArgMaxWithValue"""
     value = ops.reduce_min(x, value_attrs(attrs).ints("axis"), attrs.bool("keep_dims", False))

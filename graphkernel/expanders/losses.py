@@ -11,13 +11,14 @@ from graphkernel.expanders.activation import logistic
 from graphkernel.expanders.base import expander
 from graphkernel.expanders.means import mean_of
 from graphkernel.ops import Tensor
+from graphkernel.ops.composite import losses
 from graphkernel.ops.composite.losses import LOWEST_LOGARITHM
 from kernelgen.tensor.types import Attrs
 
 Function = Callable[[Tensor], Tensor]
 
 
-@expander("SoftmaxCrossEntropyWithLogits")
+@expander(losses.SOFTMAX_CROSS_ENTROPY_WITH_LOGITS)
 def softmax_cross_entropy_with_logits(logits: Tensor, labels: Tensor, *, attrs: Attrs) -> tuple[Tensor, Tensor]:
     """(-sum(labels * (s - log(sum(e)))), e / sum(e) - labels) with s = logits - max(logits) and e = exp(s)
 
@@ -36,11 +37,11 @@ def _sigmoid_cross_entropy(x: Tensor, z: Tensor, *, attrs: Attrs, log1p: Functio
 
 
 SIGMOID_CROSS_ENTROPY = expander(
-    "SigmoidCrossEntropyWithLogits", special={"ascend": partial(_sigmoid_cross_entropy, log1p=log1p_by_log)}
+    losses.SIGMOID_CROSS_ENTROPY_WITH_LOGITS, special={"ascend": partial(_sigmoid_cross_entropy, log1p=log1p_by_log)}
 )(_sigmoid_cross_entropy)
 
 
-@expander("SigmoidCrossEntropyWithLogitsGrad")
+@expander(losses.SIGMOID_CROSS_ENTROPY_WITH_LOGITS_GRAD)
 def sigmoid_cross_entropy_grad(x: Tensor, z: Tensor, dout: Tensor, *, attrs: Attrs) -> Tensor:
     """(1 / (1 + exp(-x)) - z) * dout"""
     return (logistic(x) - z) * dout
@@ -56,7 +57,7 @@ def _binary_cross_entropy(
 
 
 BINARY_CROSS_ENTROPY = expander(
-    "BinaryCrossEntropy", special={"ascend": partial(_binary_cross_entropy, of_rest=lambda p: ops.log(1.0 - p))}
+    losses.BINARY_CROSS_ENTROPY, special={"ascend": partial(_binary_cross_entropy, of_rest=lambda p: ops.log(1.0 - p))}
 )(_binary_cross_entropy)
 
 
@@ -68,7 +69,7 @@ def _with_logits(
     return reduced(weight * ((1.0 - z) * x + (1.0 + (positive - 1.0) * z) * softplus), attrs)
 
 
-BCE_WITH_LOGITS = expander("BCEWithLogitsLoss", special={"ascend": partial(_with_logits, log1p=log1p_by_log)})(
+BCE_WITH_LOGITS = expander(losses.BCE_WITH_LOGITS_LOSS, special={"ascend": partial(_with_logits, log1p=log1p_by_log)})(
     _with_logits
 )
 

@@ -6,6 +6,7 @@ from graphkernel import ops
 from graphkernel.expanders.base import expander
 from graphkernel.expanders.means import mean_of, moments, sum_over
 from graphkernel.ops import Tensor
+from graphkernel.ops.composite import norm_gradients, normalize
 from graphkernel.ops.composite.batch_normalization import channel_axis
 from kernelgen.tensor.types import Attrs
 
@@ -16,11 +17,11 @@ def _mean(x: Tensor, *, attrs: Attrs) -> Tensor:
     return mean_of(x, axes, attrs.bool("keep_dims", False)) if axes else ops.tensor_move(x)
 
 
-REDUCE_MEAN = expander("ReduceMean")(_mean)
-MEAN_EXT = expander("MeanExt")(_mean)
+REDUCE_MEAN = expander(normalize.REDUCE_MEAN)(_mean)
+MEAN_EXT = expander(normalize.MEAN_EXT)(_mean)
 
 
-@expander("LayerNorm")
+@expander(normalize.LAYER_NORM)
 def layer_norm(x: Tensor, gamma: Tensor, beta: Tensor, *, attrs: Attrs) -> tuple[Tensor, Tensor, Tensor]:
     """((x - mean) / sqrt(variance + epsilon) * gamma + beta, mean, variance)"""
     axes = tuple(range(attrs.int("begin_norm_axis", -1) % x.ndim, x.ndim))
@@ -30,7 +31,7 @@ def layer_norm(x: Tensor, gamma: Tensor, beta: Tensor, *, attrs: Attrs) -> tuple
     return y, mean, variance
 
 
-@expander("LayerNormGrad")
+@expander(norm_gradients.LAYER_NORM_GRAD)
 def layer_norm_grad(
     x: Tensor, dy: Tensor, variance: Tensor, mean: Tensor, gamma: Tensor, *, attrs: Attrs
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -47,7 +48,7 @@ def layer_norm_grad(
     return dx, sum_over(dy * normalized, others), sum_over(dy, others)
 
 
-@expander("RmsNorm")
+@expander(normalize.RMS_NORM)
 def rms_norm(x: Tensor, gamma: Tensor, *, attrs: Attrs) -> tuple[Tensor, Tensor]:
     """(x * r * gamma, r) with r = 1 / sqrt(mean(x^2) + epsilon)"""
     axes = tuple(range(x.ndim - gamma.ndim, x.ndim))
@@ -56,7 +57,7 @@ def rms_norm(x: Tensor, gamma: Tensor, *, attrs: Attrs) -> tuple[Tensor, Tensor]
     return x * rstd * gamma, rstd
 
 
-@expander("RmsNormGrad")
+@expander(norm_gradients.RMS_NORM_GRAD)
 def rms_norm_grad(dy: Tensor, x: Tensor, rstd: Tensor, gamma: Tensor, *, attrs: Attrs) -> tuple[Tensor, Tensor]:
     """(r * (t - n * mean(t * n)), sum(dy * n)) with t = dy * gamma, n = x * r"""
     axes, others = tuple(range(x.ndim - gamma.ndim, x.ndim)), tuple(range(x.ndim - gamma.ndim))
@@ -66,13 +67,13 @@ def rms_norm_grad(dy: Tensor, x: Tensor, rstd: Tensor, gamma: Tensor, *, attrs: 
     return dx, sum_over(dy * normalized, others)
 
 
-@expander("BiasAdd", wide=False)
+@expander(normalize.BIAS_ADD, wide=False)
 def bias_add(x: Tensor, bias: Tensor, *, attrs: Attrs) -> Tensor:
     """x + bias along the channel axis"""
     return x + along(bias, channel_axis(x.ndim, attrs), x.ndim)
 
 
-@expander("BiasAddGrad")
+@expander(normalize.BIAS_ADD_GRAD)
 def bias_add_grad(dy: Tensor, *, attrs: Attrs) -> Tensor:
     """The sum over all axes but that of the channels; matrices and rank 3 have them last whatever the format says"""
     channel = dy.ndim - 1 if dy.ndim <= 3 else channel_axis(dy.ndim, attrs)

@@ -11,12 +11,13 @@ from graphkernel.expanders.accurate import expm1_by_exp
 from graphkernel.expanders.base import expander
 from graphkernel.expanders.dtypes import like_operands, one_dtype
 from graphkernel.ops import Tensor
+from graphkernel.ops.composite import clipping, optimizers
 from kernelgen.tensor.types import Attrs
 
 Function = Callable[[Tensor], Tensor]
 
 
-@expander("Adam")
+@expander(optimizers.ADAM)
 def adam(*operands: Tensor, attrs: Attrs) -> tuple[Tensor, ...]:
     """m += (1 - b1) * (g - m); v += (1 - b2) * (g^2 - v); var -= lr * sqrt(1 - b2^t) / (1 - b1^t) * m / (sqrt(v) + epsilon)"""
     var, m, v, power1, power2, lr, beta1, beta2, epsilon, grad = one_dtype(*operands)
@@ -27,7 +28,7 @@ def adam(*operands: Tensor, attrs: Attrs) -> tuple[Tensor, ...]:
     return like_operands((var - rate * step / (ops.sqrt(v) + epsilon), m, v), operands[:3])
 
 
-@expander("AdamWeightDecay")
+@expander(optimizers.ADAM_WEIGHT_DECAY)
 def adam_weight_decay(*operands: Tensor, attrs: Attrs) -> tuple[Tensor, ...]:
     """m = b1 * m + (1 - b1) * g; v = b2 * v + (1 - b2) * g^2; var -= lr * (m / (sqrt(v) + epsilon) + decay * var)"""
     var, m, v, lr, beta1, beta2, epsilon, decay, grad = one_dtype(*operands)
@@ -44,11 +45,11 @@ def _adam_apply_one(*operands: Tensor, attrs: Attrs) -> tuple[Tensor, ...]:
     return like_operands((v, m, var - lr * (m / (ops.sqrt(v) + epsilon) + decay * var)), operands[1:4])
 
 
-ADAM_APPLY_ONE = expander("AdamApplyOneWithDecay")(_adam_apply_one)
-ADAM_APPLY_ONE_ASSIGN = expander("AdamApplyOneWithDecayAssign")(_adam_apply_one)
+ADAM_APPLY_ONE = expander(optimizers.ADAM_APPLY_ONE_WITH_DECAY)(_adam_apply_one)
+ADAM_APPLY_ONE_ASSIGN = expander(optimizers.ADAM_APPLY_ONE_WITH_DECAY_ASSIGN)(_adam_apply_one)
 
 
-@expander("ApplyMomentum")
+@expander(optimizers.APPLY_MOMENTUM)
 def apply_momentum(*operands: Tensor, attrs: Attrs) -> tuple[Tensor, ...]:
     """a = a * momentum + g; var -= lr * a, or lr * (g + a * momentum) with Nesterov"""
     var, accumulation, lr, grad, momentum = one_dtype(*operands)
@@ -72,12 +73,12 @@ def _lamb_optimizer(*operands: Tensor, attrs: Attrs, expm1: Function = ops.expm1
     return like_operands((update, v, m), operands[:3])
 
 
-LAMB_OPTIMIZER = expander("LambApplyOptimizerAssign", special={"ascend": partial(_lamb_optimizer, expm1=expm1_by_exp)})(
-    _lamb_optimizer
-)
+LAMB_OPTIMIZER = expander(
+    optimizers.LAMB_APPLY_OPTIMIZER_ASSIGN, special={"ascend": partial(_lamb_optimizer, expm1=expm1_by_exp)}
+)(_lamb_optimizer)
 
 
-@expander("LambApplyWeightAssign")
+@expander(optimizers.LAMB_APPLY_WEIGHT_ASSIGN)
 def lamb_apply_weight_assign(*operands: Tensor, attrs: Attrs) -> tuple[Tensor, ...]:
     """var - lr * ratio * update with ratio = w_norm / g_norm where both are positive, else 1
 
@@ -88,7 +89,7 @@ def lamb_apply_weight_assign(*operands: Tensor, attrs: Attrs) -> tuple[Tensor, .
     return like_operands((var - lr * ratio * update,), operands[4:])
 
 
-@expander("ClipByNorm")
+@expander(clipping.CLIP_BY_NORM)
 def clip_by_norm(x: Tensor, bound: Tensor, *, attrs: Attrs) -> Tensor:
     """x * (clip_norm / n) where n > clip_norm, else x, with n = sqrt(sum(x^2))"""
     axes = attrs.ints("axis", ()) or tuple(range(x.ndim))
@@ -96,7 +97,7 @@ def clip_by_norm(x: Tensor, bound: Tensor, *, attrs: Attrs) -> Tensor:
     return ops.select(norm > bound, x * (bound / norm), x)
 
 
-@expander("ClipByNormNoDivSum")
+@expander(clipping.CLIP_BY_NORM_NO_DIV_SUM)
 def clip_by_norm_no_div_sum(x: Tensor, threshold: Tensor, other: Tensor, least: Tensor, *, attrs: Attrs) -> Tensor:
     """max(sqrt(x) where x > threshold, else x; least): the root is taken of ``other`` where it is not used"""
     larger = x > threshold

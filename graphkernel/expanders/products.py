@@ -5,16 +5,17 @@ from __future__ import annotations
 from graphkernel import ops
 from graphkernel.expanders.base import FLOAT32, Declined, Expansion, expander, is_narrow
 from graphkernel.ops import Tensor
+from kernelgen.tensor.operators.matmul import BATCH_MATMUL, MATMUL
 from kernelgen.tensor.types import Attrs
 
 
-@expander("MatMul", wide=False)
+@expander(MATMUL, wide=False)
 def matmul(a: Tensor, b: Tensor, *bias: Tensor, attrs: Attrs) -> Expansion:
     """column * row + bias, where the inner extent is 1"""
     return outer_product(a, b, *bias, attrs=attrs)
 
 
-@expander("BatchMatMul", wide=False)
+@expander(BATCH_MATMUL, wide=False)
 def batch_matmul(a: Tensor, b: Tensor, *bias: Tensor, attrs: Attrs) -> Expansion:
     """column * row + bias, where the inner extent is 1"""
     return outer_product(a, b, *bias, attrs=attrs)

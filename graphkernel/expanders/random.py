@@ -7,12 +7,13 @@ from math import pi
 from graphkernel import ops
 from graphkernel.expanders.base import expander
 from graphkernel.ops import Tensor
+from graphkernel.ops.library import random
 from graphkernel.ops.library.random import LEAST, UNIFORM_REAL
 from kernelgen.tensor.graph import Builder
 from kernelgen.tensor.types import Attrs, Dim
 
 
-@expander("StandardNormal", with_builder=True)
+@expander(random.STANDARD_NORMAL, with_builder=True)
 def standard_normal(*steps: Tensor, attrs: Attrs, builder: Builder) -> Tensor:
     """sqrt(-2 * log(u + 2^-24)) * cos(2 * pi * v), u and v two words of UniformReal"""
     shape, seeds = attrs.dims("shape"), (attrs.int("seed", 0), attrs.int("seed2", 0))
@@ -20,7 +21,7 @@ def standard_normal(*steps: Tensor, attrs: Attrs, builder: Builder) -> Tensor:
     return ops.sqrt(-2.0 * ops.log(u + LEAST)) * ops.cos(2 * pi * v)
 
 
-@expander("Dropout")
+@expander(random.DROPOUT)
 def dropout(x: Tensor, *steps: Tensor, attrs: Attrs) -> tuple[Tensor, Tensor]:
     """(x * (1 / keep_prob) * mask, mask) with mask = cast(u < keep_prob), u of UniformReal"""
     keep = attrs.float("keep_prob", 0.5)
@@ -29,7 +30,7 @@ def dropout(x: Tensor, *steps: Tensor, attrs: Attrs) -> tuple[Tensor, Tensor]:
     return x * (1 / keep) * mask, mask
 
 
-@expander("DropoutGrad")
+@expander(random.DROPOUT_GRAD)
 def dropout_grad(dy: Tensor, mask: Tensor, *, attrs: Attrs) -> Tensor:
     """dy * (1 / keep_prob) * mask"""
     return dy * (1 / attrs.float("keep_prob", 0.5)) * mask

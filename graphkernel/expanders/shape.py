@@ -5,8 +5,9 @@ from __future__ import annotations
 from graphkernel import ops
 from graphkernel.expanders.base import Declined, Expander, Expansion, expander
 from graphkernel.ops import Tensor
+from graphkernel.ops.composite import activation
 from kernelgen.tensor.operator import Operator
-from kernelgen.tensor.operators.shape import EXPAND_DIMS, FLATTEN, SQUEEZE
+from kernelgen.tensor.operators.shape import EXPAND_DIMS, FLATTEN, SQUEEZE, TILE
 from kernelgen.tensor.types import Attrs, product
 
 
@@ -26,7 +27,7 @@ SQUEEZE_AS_RESHAPE = _as_reshape(SQUEEZE)
 FLATTEN_AS_RESHAPE = _as_reshape(FLATTEN)
 
 
-@expander("Tile", wide=False)
+@expander(TILE, wide=False)
 def tile(x: Tensor, *, attrs: Attrs) -> Expansion:
     """broadcast_to(x), where only axes of extent 1 are repeated"""
     multiples = attrs.dims("multiples")
@@ -37,13 +38,13 @@ def tile(x: Tensor, *, attrs: Attrs) -> Expansion:
     return ops.broadcast_to(x, tuple(product(pair) for pair in zip(shape, multiples, strict=True)))
 
 
-@expander("OnesLike", wide=False)
+@expander(activation.ONES_LIKE, wide=False)
 def ones_like(x: Tensor, *, attrs: Attrs) -> Tensor:
     """broadcast_to(1)"""
     return _filled_like(x, 1)
 
 
-@expander("ZerosLike", wide=False)
+@expander(activation.ZEROS_LIKE, wide=False)
 def zeros_like(x: Tensor, *, attrs: Attrs) -> Tensor:
     """broadcast_to(0)"""
     return _filled_like(x, 0)

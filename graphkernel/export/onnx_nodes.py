@@ -12,9 +12,19 @@ from graphkernel.cluster.liveness import is_view
 from graphkernel.export.onnx_scope import Scope
 from graphkernel.onnx_writing.table import write
 from graphkernel.onnx_writing.writer import Unwritable, element_type, result_names
+from graphkernel.ops.composite.arithmetic import IDENTITY_MATH, STOP_GRADIENT
 from graphkernel.ops.library.host import ONNX, onnx_node
 from graphkernel.ops.library.host_values import type_proto
 from kernelgen.tensor.graph import Node, Value
+from kernelgen.tensor.operators.cast import CAST
+from kernelgen.tensor.operators.creation import SHAPE
+from kernelgen.tensor.operators.effects import ASSIGN
+from kernelgen.tensor.operators.elemwise import TENSOR_MOVE
+from kernelgen.tensor.operators.extents import EXTENT
+from kernelgen.tensor.operators.indexing import GATHER
+from kernelgen.tensor.operators.padding import UNPAD_AKG
+from kernelgen.tensor.operators.pieces import CONCAT, SLICE, SPLIT, STRIDED_SLICE
+from kernelgen.tensor.operators.shape import TRANSPOSE
 from kernelgen.tensor.types import Category, DType, TensorType, dtype
 
 WIDER: Mapping[str, str] = {
@@ -23,8 +33,8 @@ WIDER: Mapping[str, str] = {
 """What onnxruntime computes in place of types for which it has few kernels; a cast back rounds and wraps as ours do."""
 
 MOVING = frozenset({
-    "Cast", "Transpose", "Concat", "StridedSlice", "Slice", "Split", "Gather", "TensorMove", "Shape", "Assign",
-    "UnPadAkg", "Extent", "IdentityMath", "StopGradient",
+    CAST, TRANSPOSE, CONCAT, STRIDED_SLICE, SLICE, SPLIT, GATHER, TENSOR_MOVE, SHAPE, ASSIGN,
+    UNPAD_AKG, EXTENT, IDENTITY_MATH, STOP_GRADIENT,
 })  # fmt: skip
 """Operators that take elements as they are, whatever their type."""
 
@@ -126,7 +136,7 @@ def _check_types(node: Node) -> None:
 
 def _widened(node: Node) -> Node:
     """The node over wider types; itself where runtimes have its own."""
-    if is_view(node) or node.op.name in MOVING:
+    if is_view(node) or node.op in MOVING:
         return node
     args = tuple(_wide_value(value) for value in node.args)
     types = tuple(replace(type_, dtype=_wide(type_.dtype)) for type_ in node.types)

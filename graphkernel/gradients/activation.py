@@ -12,6 +12,7 @@ from graphkernel.expanders.activation import gate_of_gelu
 from graphkernel.expanders.gradient import slope_of_gate
 from graphkernel.gradients.base import Application, Cotangents, gradient, pointwise
 from graphkernel.ops import Tensor
+from graphkernel.ops.composite import activation, activation_ext, gradients
 from graphkernel.ops.composite.activation import FAST_GELU_SCALE, GELU_CUBIC, GELU_SCALE
 from graphkernel.ops.composite.gradients import FAST_GELU_GRAD, FAST_GELU_GRAD_LOWER
 from graphkernel.ops.tensor.apply import apply
@@ -30,24 +31,24 @@ def _soft_sign(dy: Tensor, y: Tensor, x: Tensor) -> Tensor:
     return dy / (root * root)
 
 
-SQUARE = pointwise("Square", lambda dy, y, x: dy * (x + x))
-SIGMOID = pointwise("Sigmoid", lambda dy, y, x: ops.sigmoid_grad(y, dy))
-RELU = pointwise("ReLU", lambda dy, y, x: ops.relu_grad(dy, y))
-RELU6 = pointwise("ReLU6", lambda dy, y, x: ops.select((x > 0) & (x < 6), dy, 0))
-SILU = pointwise("SiLU", lambda dy, y, x: ops.silu_grad(dy, x))
-GELU_TANH = pointwise("GeLU", lambda dy, y, x: ops.gelu_grad(dy, x, y))
-FAST_GELU = pointwise("FastGeLU", lambda dy, y, x: apply(FAST_GELU_GRAD, dy, x))
-FAST_GELU_LOWER = pointwise("FastGelu", lambda dy, y, x: apply(FAST_GELU_GRAD_LOWER, dy, x))
-SOFTPLUS = pointwise("Softplus", lambda dy, y, x: ops.softplus_grad(dy, x))
-SOFTSIGN = pointwise("Softsign", _soft_sign)
-HSIGMOID = pointwise("HSigmoid", _hard_sigmoid)
-HSWISH = pointwise("HSwish", _hard_swish)
+SQUARE = pointwise(activation.SQUARE, lambda dy, y, x: dy * (x + x))
+SIGMOID = pointwise(activation.SIGMOID, lambda dy, y, x: ops.sigmoid_grad(y, dy))
+RELU = pointwise(activation.RELU, lambda dy, y, x: ops.relu_grad(dy, y))
+RELU6 = pointwise(activation.RELU6, lambda dy, y, x: ops.select((x > 0) & (x < 6), dy, 0))
+SILU = pointwise(activation.SILU, lambda dy, y, x: ops.silu_grad(dy, x))
+GELU_TANH = pointwise(activation.GELU_TANH, lambda dy, y, x: ops.gelu_grad(dy, x, y))
+FAST_GELU = pointwise(activation.FAST_GELU, lambda dy, y, x: apply(FAST_GELU_GRAD, dy, x))
+FAST_GELU_LOWER = pointwise(activation_ext.FAST_GELU_LOWER, lambda dy, y, x: apply(FAST_GELU_GRAD_LOWER, dy, x))
+SOFTPLUS = pointwise(activation.SOFTPLUS, lambda dy, y, x: ops.softplus_grad(dy, x))
+SOFTSIGN = pointwise(activation.SOFTSIGN, _soft_sign)
+HSIGMOID = pointwise(activation.HSIGMOID, _hard_sigmoid)
+HSWISH = pointwise(activation.HSWISH, _hard_swish)
 SQUARED_DIFFERENCE = pointwise(
-    "SquaredDifference", lambda dy, z, x, y: dy * 2.0 * (x - y), lambda dy, z, x, y: dy * 2.0 * (y - x)
+    activation.SQUARED_DIFFERENCE, lambda dy, z, x, y: dy * 2.0 * (x - y), lambda dy, z, x, y: dy * 2.0 * (y - x)
 )
 
 
-@gradient("Gelu")
+@gradient(activation.GELU)
 def gelu(of: Application) -> Cotangents:
     """GeLUGrad for the tanh form, else dy * (Phi(x) + x * phi(x)) with the normal distribution and its density"""
     (x,) = of.operands
@@ -62,13 +63,13 @@ def _leaky(of: Application, slope: float) -> Cotangents:
     return [ops.select(of.operands[0] > 0, of.dy, of.dy * slope)]
 
 
-@gradient("LeakyReLU")
+@gradient(activation.LEAKY_RELU)
 def leaky_relu(of: Application) -> Cotangents:
     """dy where x > 0, else alpha * dy"""
     return _leaky(of, of.attrs.float("alpha", 0.01))
 
 
-@gradient("LeakyReLUExt")
+@gradient(activation_ext.LEAKY_RELU_EXT)
 def leaky_relu_ext(of: Application) -> Cotangents:
     """dy where x > 0, else negative_slope * dy"""
     return _leaky(of, of.attrs.float("negative_slope", 0.01))
@@ -81,17 +82,17 @@ def _elu(of: Application) -> Cotangents:
     return [ops.select(x > 0, of.dy, of.dy * slope)]
 
 
-ELU = gradient("Elu")(_elu)
-ELU_EXT = gradient("EluExt")(_elu)
+ELU = gradient(activation.ELU)(_elu)
+ELU_EXT = gradient(activation_ext.ELU_EXT)(_elu)
 
 
-@gradient("HShrink")
+@gradient(activation_ext.HSHRINK)
 def hard_shrink(of: Application) -> Cotangents:
     """dy where |x| > lambd, else 0"""
     return [ops.select(ops.abs(of.operands[0]) > of.attrs.float("lambd", 0.5), of.dy, 0)]
 
 
-@gradient("SoftplusExt")
+@gradient(activation_ext.SOFTPLUS_EXT)
 def softplus_ext(of: Application) -> Cotangents:
     """SoftplusGradExt"""
     beta, threshold = of.attrs.float("beta", 1.0), of.attrs.float("threshold", 20.0)
@@ -114,33 +115,33 @@ def _bend_of_fast_gelu(x: Tensor) -> Tensor:
 
 
 SILU_GRAD = pointwise(
-    "SiLUGrad", lambda g, r, dy, x: ops.silu_grad(g, x), lambda g, r, dy, x: g * dy * _bend(x, x, 1.0, 0.0)
+    activation.SILU_GRAD, lambda g, r, dy, x: ops.silu_grad(g, x), lambda g, r, dy, x: g * dy * _bend(x, x, 1.0, 0.0)
 )
 FAST_GELU_SLOPE = pointwise(
-    "FastGeLUGrad",
+    FAST_GELU_GRAD,
     lambda g, r, dy, x: apply(FAST_GELU_GRAD, g, x),
     lambda g, r, dy, x: g * dy * _bend_of_fast_gelu(x),
 )
 FAST_GELU_SLOPE_LOWER = pointwise(
-    "FastGeluGrad",
+    FAST_GELU_GRAD_LOWER,
     lambda g, r, dy, x: apply(FAST_GELU_GRAD_LOWER, g, x),
     lambda g, r, dy, x: g * dy * _bend_of_fast_gelu(x),
 )
 SOFTPLUS_GRAD = pointwise(
-    "SoftplusGrad",
+    activation.SOFTPLUS_GRAD,
     lambda g, r, dy, x: ops.softplus_grad(g, x),
     lambda g, r, dy, x: ops.sigmoid_grad(ops.sigmoid(x), g * dy),
 )
 
 
-@gradient("GeLUGrad")
+@gradient(activation.GELU_GRAD)
 def gelu_grad(of: Application) -> Cotangents:
     """GeLUGrad; dy * the second derivative of GeLU"""
     dy, x, *result = of.operands
     return [ops.gelu_grad(of.dy, x), of.dy * dy * _bend_of_gelu(x), *[None] * len(result)]
 
 
-@gradient("SoftplusGradExt")
+@gradient(gradients.SOFTPLUS_GRAD_EXT)
 def softplus_grad_ext(of: Application) -> Cotangents:
     """SoftplusGradExt; beta * dy * SigmoidGrad where beta * x <= threshold, else 0"""
     (dy, x), beta, threshold = of.operands, of.attrs.float("beta", 1.0), of.attrs.float("threshold", 20.0)

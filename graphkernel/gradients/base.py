@@ -14,6 +14,7 @@ from graphkernel import ops
 from graphkernel.expanders.base import Declined
 from graphkernel.expanders.means import summed_to
 from graphkernel.ops import Tensor
+from kernelgen.tensor.operator import Operator
 from kernelgen.tensor.types import Attrs
 
 
@@ -73,12 +74,12 @@ class Gradient:
         return (self.function.__doc__ or "").partition("\n")[0]
 
 
-def gradient(operator: str) -> Callable[[RuleFunction], Gradient]:
-    """Declares the rule of an operator, named as MindSpore names it."""
-    return lambda function: Gradient(operator, function)
+def gradient(operator: Operator) -> Callable[[RuleFunction], Gradient]:
+    """Declares the rule of an operator."""
+    return lambda function: Gradient(operator.name, function)
 
 
-def pointwise(operator: str, *partials: Partial | None) -> Gradient:
+def pointwise(operator: Operator, *partials: Partial | None) -> Gradient:
     """The rule of an operator whose operands broadcast, one partial for each operand: ``(dy, y, *operands)`` to its cotangent.
 
     What a partial gives is summed over the axes along which the operand was repeated; None stands for zero.
@@ -87,7 +88,7 @@ def pointwise(operator: str, *partials: Partial | None) -> Gradient:
     def rule(of: Application) -> Cotangents:
         return broadcast(of, *[partial and _bound(partial, of) for partial in partials])
 
-    return Gradient(operator, rule, partials=partials)
+    return Gradient(operator.name, rule, partials=partials)
 
 
 def broadcast(of: Application, *makers: Maker | None) -> Cotangents:
@@ -98,14 +99,14 @@ def broadcast(of: Application, *makers: Maker | None) -> Cotangents:
     ]
 
 
-def flat(operator: str, why: str) -> Gradient:
+def flat(operator: Operator, why: str) -> Gradient:
     """An operator whose results do not follow small changes of its operands: a gradient of zero."""
-    return Gradient(operator, lambda of: [None] * len(of.operands), flat=why)
+    return Gradient(operator.name, lambda of: [None] * len(of.operands), flat=why)
 
 
-def undefined(operator: str, why: str) -> Gradient:
+def undefined(operator: Operator, why: str) -> Gradient:
     """An operator that has no gradient."""
-    return Gradient(operator, lambda of: Declined(why), undefined=why)
+    return Gradient(operator.name, lambda of: Declined(why), undefined=why)
 
 
 def _bound(partial: Partial, of: Application) -> Maker:

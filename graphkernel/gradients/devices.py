@@ -9,7 +9,7 @@ from graphkernel.ops.library.communication import ALL_GATHER, ALL_REDUCE, REDUCE
 from graphkernel.ops.tensor.apply import apply
 
 
-@gradient("AllReduce")
+@gradient(ALL_REDUCE)
 def all_reduce(of: Application) -> Cotangents | Declined:
     """AllReduce of dy; for max and min where the operand is the extreme"""
     op = of.attrs.str("op", "sum")
@@ -19,13 +19,13 @@ def all_reduce(of: Application) -> Cotangents | Declined:
     return [total if op == "sum" else ops.select(of.operands[0] == of.results[0], total, 0)]
 
 
-@gradient("AllGather")
+@gradient(ALL_GATHER)
 def all_gather(of: Application) -> Cotangents:
     """ReduceScatter of dy"""
     return [apply(REDUCE_SCATTER, of.dy, **of.attrs.with_(op="sum"))]
 
 
-@gradient("ReduceScatter")
+@gradient(REDUCE_SCATTER)
 def reduce_scatter(of: Application) -> Cotangents | Declined:
     """AllGather of dy"""
     if of.attrs.str("op", "sum") != "sum":

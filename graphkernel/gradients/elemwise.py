@@ -11,6 +11,9 @@ from math import pi, sqrt
 from graphkernel import ops
 from graphkernel.gradients.base import Application, Cotangents, flat, gradient, pointwise
 from graphkernel.ops import Tensor
+from graphkernel.ops.composite import activation, activation_ext, arithmetic
+from kernelgen.tensor.operators import creation, effects, elemwise, select
+from kernelgen.tensor.operators.cast import CAST
 
 STEPS = "constant between jumps"
 SAME = "all ones, or all zeros"
@@ -41,81 +44,81 @@ def _by_second_angle(dy: Tensor, _: Tensor, y: Tensor, x: Tensor) -> Tensor:
     return -dy * y / (x * x + y * y)
 
 
-ADD = pointwise("Add", lambda dy, z, x, y: dy, lambda dy, z, x, y: dy)
-SUB = pointwise("Sub", lambda dy, z, x, y: dy, lambda dy, z, x, y: -dy)
-MUL = pointwise("Mul", lambda dy, z, x, y: dy * y, lambda dy, z, x, y: dy * x)
-REAL_DIV = pointwise("RealDiv", lambda dy, z, x, y: dy / y, lambda dy, z, x, y: -dy * z / y)
-DIV = pointwise("Div", lambda dy, z, x, y: dy / y, lambda dy, z, x, y: -dy * z / y)
-MOD = pointwise("Mod", lambda dy, z, x, y: dy, lambda dy, z, x, y: -dy * _rounded_quotient(x, y, z))
-FLOOR_MOD = pointwise("FloorMod", lambda dy, z, x, y: dy, lambda dy, z, x, y: -dy * _rounded_quotient(x, y, z))
-POW = pointwise("Pow", _power_by_base, _power_by_exponent)
-ATAN2 = pointwise("Atan2", _by_first_angle, _by_second_angle)
+ADD = pointwise(elemwise.ADD, lambda dy, z, x, y: dy, lambda dy, z, x, y: dy)
+SUB = pointwise(elemwise.SUB, lambda dy, z, x, y: dy, lambda dy, z, x, y: -dy)
+MUL = pointwise(elemwise.MUL, lambda dy, z, x, y: dy * y, lambda dy, z, x, y: dy * x)
+REAL_DIV = pointwise(elemwise.REAL_DIV, lambda dy, z, x, y: dy / y, lambda dy, z, x, y: -dy * z / y)
+DIV = pointwise(elemwise.DIV, lambda dy, z, x, y: dy / y, lambda dy, z, x, y: -dy * z / y)
+MOD = pointwise(elemwise.MOD, lambda dy, z, x, y: dy, lambda dy, z, x, y: -dy * _rounded_quotient(x, y, z))
+FLOOR_MOD = pointwise(elemwise.FLOOR_MOD, lambda dy, z, x, y: dy, lambda dy, z, x, y: -dy * _rounded_quotient(x, y, z))
+POW = pointwise(elemwise.POW, _power_by_base, _power_by_exponent)
+ATAN2 = pointwise(elemwise.ATAN2, _by_first_angle, _by_second_angle)
 SELECT = pointwise(
-    "Select", None, lambda dy, z, c, x, y: ops.select(c, dy, 0), lambda dy, z, c, x, y: ops.select(c, 0, dy)
+    select.SELECT, None, lambda dy, z, c, x, y: ops.select(c, dy, 0), lambda dy, z, c, x, y: ops.select(c, 0, dy)
 )
 
-NEG = pointwise("Neg", lambda dy, y, x: -dy)
-ABS = pointwise("Abs", lambda dy, y, x: dy * ops.sign(x))
-SQRT = pointwise("Sqrt", lambda dy, y, x: ops.sqrt_grad(y, dy))
-RSQRT = pointwise("Rsqrt", lambda dy, y, x: ops.rsqrt_grad(y, dy))
-RECIPROCAL = pointwise("Reciprocal", lambda dy, y, x: -dy * y * y)
-EXP = pointwise("Exp", lambda dy, y, x: dy * y)
-EXPM1 = pointwise("Expm1", lambda dy, y, x: dy * (y + 1.0))
-LOG = pointwise("Log", lambda dy, y, x: dy / x)
-LOG1P = pointwise("Log1p", lambda dy, y, x: dy / (x + 1.0))
-TANH = pointwise("Tanh", lambda dy, y, x: ops.tanh_grad(y, dy))
-ERF = pointwise("Erf", lambda dy, y, x: dy * (2 / sqrt(pi) * ops.exp(-x * x)))
-ERFC = pointwise("Erfc", lambda dy, y, x: dy * (-2 / sqrt(pi) * ops.exp(-x * x)))
-SIN = pointwise("Sin", lambda dy, y, x: dy * ops.cos(x))
-COS = pointwise("Cos", lambda dy, y, x: -dy * ops.sin(x))
-TAN = pointwise("Tan", lambda dy, y, x: dy * (y * y + 1.0))
-SINH = pointwise("Sinh", lambda dy, y, x: dy * ops.cosh(x))
-COSH = pointwise("Cosh", lambda dy, y, x: dy * ops.sinh(x))
-ASIN = pointwise("Asin", lambda dy, y, x: dy * ops.rsqrt((1.0 - x) * (1.0 + x)))
-ACOS = pointwise("ACos", lambda dy, y, x: -dy * ops.rsqrt((1.0 - x) * (1.0 + x)))
-ATAN = pointwise("Atan", lambda dy, y, x: dy / (x * x + 1.0))
-ASINH = pointwise("Asinh", lambda dy, y, x: dy * ops.rsqrt(x * x + 1.0))
-ACOSH = pointwise("Acosh", lambda dy, y, x: dy * ops.rsqrt((x - 1.0) * (x + 1.0)))
-ATANH = pointwise("Atanh", lambda dy, y, x: dy / ((1.0 - x) * (1.0 + x)))
-ASINH_EXT = pointwise("AsinhExt", lambda dy, y, x: dy * ops.rsqrt(x * x + 1.0))
-ACOSH_EXT = pointwise("AcoshExt", lambda dy, y, x: dy * ops.rsqrt((x - 1.0) * (x + 1.0)))
+NEG = pointwise(elemwise.NEG, lambda dy, y, x: -dy)
+ABS = pointwise(elemwise.ABS, lambda dy, y, x: dy * ops.sign(x))
+SQRT = pointwise(elemwise.SQRT, lambda dy, y, x: ops.sqrt_grad(y, dy))
+RSQRT = pointwise(elemwise.RSQRT, lambda dy, y, x: ops.rsqrt_grad(y, dy))
+RECIPROCAL = pointwise(elemwise.RECIPROCAL, lambda dy, y, x: -dy * y * y)
+EXP = pointwise(elemwise.EXP, lambda dy, y, x: dy * y)
+EXPM1 = pointwise(elemwise.EXPM1, lambda dy, y, x: dy * (y + 1.0))
+LOG = pointwise(elemwise.LOG, lambda dy, y, x: dy / x)
+LOG1P = pointwise(elemwise.LOG1P, lambda dy, y, x: dy / (x + 1.0))
+TANH = pointwise(elemwise.TANH, lambda dy, y, x: ops.tanh_grad(y, dy))
+ERF = pointwise(elemwise.ERF, lambda dy, y, x: dy * (2 / sqrt(pi) * ops.exp(-x * x)))
+ERFC = pointwise(elemwise.ERFC, lambda dy, y, x: dy * (-2 / sqrt(pi) * ops.exp(-x * x)))
+SIN = pointwise(elemwise.SIN, lambda dy, y, x: dy * ops.cos(x))
+COS = pointwise(elemwise.COS, lambda dy, y, x: -dy * ops.sin(x))
+TAN = pointwise(elemwise.TAN, lambda dy, y, x: dy * (y * y + 1.0))
+SINH = pointwise(elemwise.SINH, lambda dy, y, x: dy * ops.cosh(x))
+COSH = pointwise(elemwise.COSH, lambda dy, y, x: dy * ops.sinh(x))
+ASIN = pointwise(elemwise.ASIN, lambda dy, y, x: dy * ops.rsqrt((1.0 - x) * (1.0 + x)))
+ACOS = pointwise(elemwise.ACOS, lambda dy, y, x: -dy * ops.rsqrt((1.0 - x) * (1.0 + x)))
+ATAN = pointwise(elemwise.ATAN, lambda dy, y, x: dy / (x * x + 1.0))
+ASINH = pointwise(elemwise.ASINH, lambda dy, y, x: dy * ops.rsqrt(x * x + 1.0))
+ACOSH = pointwise(elemwise.ACOSH, lambda dy, y, x: dy * ops.rsqrt((x - 1.0) * (x + 1.0)))
+ATANH = pointwise(elemwise.ATANH, lambda dy, y, x: dy / ((1.0 - x) * (1.0 + x)))
+ASINH_EXT = pointwise(activation_ext.ASINH_EXT, lambda dy, y, x: dy * ops.rsqrt(x * x + 1.0))
+ACOSH_EXT = pointwise(activation_ext.ACOSH_EXT, lambda dy, y, x: dy * ops.rsqrt((x - 1.0) * (x + 1.0)))
 
-TENSOR_MOVE = pointwise("TensorMove", lambda dy, y, x: dy)
-IDENTITY_MATH = pointwise("IdentityMath", lambda dy, y, x: dy)
-ASSIGN = pointwise("Assign", None, lambda dy, y, target, value: dy)
-ASSIGN_ADD = pointwise("AssignAdd", lambda dy, y, target, value: dy, lambda dy, y, target, value: dy)
+TENSOR_MOVE = pointwise(elemwise.TENSOR_MOVE, lambda dy, y, x: dy)
+IDENTITY_MATH = pointwise(arithmetic.IDENTITY_MATH, lambda dy, y, x: dy)
+ASSIGN = pointwise(effects.ASSIGN, None, lambda dy, y, target, value: dy)
+ASSIGN_ADD = pointwise(effects.ASSIGN_ADD, lambda dy, y, target, value: dy, lambda dy, y, target, value: dy)
 
-STOP_GRADIENT = flat("StopGradient", "asked for")
-SIGN = flat("Sign", STEPS)
-FLOOR = flat("Floor", STEPS)
-CEIL = flat("Ceil", STEPS)
-TRUNC = flat("Trunc", STEPS)
-ROUND = flat("Round", STEPS)
-FLOOR_DIV = flat("FloorDiv", STEPS)
-ONES_LIKE = flat("OnesLike", SAME)
-ZEROS_LIKE = flat("ZerosLike", SAME)
-ZEROS_LIKE_EXT = flat("ZerosLikeExt", SAME)
+STOP_GRADIENT = flat(arithmetic.STOP_GRADIENT, "asked for")
+SIGN = flat(elemwise.SIGN, STEPS)
+FLOOR = flat(elemwise.FLOOR, STEPS)
+CEIL = flat(elemwise.CEIL, STEPS)
+TRUNC = flat(elemwise.TRUNC, STEPS)
+ROUND = flat(elemwise.ROUND, STEPS)
+FLOOR_DIV = flat(elemwise.FLOOR_DIV, STEPS)
+ONES_LIKE = flat(activation.ONES_LIKE, SAME)
+ZEROS_LIKE = flat(activation.ZEROS_LIKE, SAME)
+ZEROS_LIKE_EXT = flat(creation.ZEROS_LIKE_EXT, SAME)
 
 
-@gradient("AddN")
+@gradient(activation.ADD_N)
 def add_n(of: Application) -> Cotangents:
     """dy for each operand"""
     return [of.dy] * len(of.operands)
 
 
-@gradient("Cast")
+@gradient(CAST)
 def cast(of: Application) -> Cotangents:
     """dy in the operand's data type"""
     return [ops.cast(of.dy, of.operands[0].dtype) if of.wanted[0] else None]
 
 
-@gradient("Maximum")
+@gradient(elemwise.MAXIMUM)
 def maximum(of: Application) -> Cotangents:
     """MaximumGrad"""
     return ops.maximum_grad(*of.operands, of.dy)
 
 
-@gradient("Minimum")
+@gradient(elemwise.MINIMUM)
 def minimum(of: Application) -> Cotangents:
     """MinimumGrad"""
     return ops.minimum_grad(*of.operands, of.dy)

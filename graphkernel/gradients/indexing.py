@@ -15,7 +15,7 @@ from kernelgen.tensor.operators.scatter import GATHER_ND, TENSOR_SCATTER_ADD, UN
 from kernelgen.tensor.types import Category, Dim
 
 
-@gradient("Gather")
+@gradient(GATHER)
 def gather(of: Application) -> Cotangents:
     """UnsortedSegmentSum of dy by the indices"""
     (x, indices), axis = of.operands, of.attrs.int("axis", 0) % of.operands[0].ndim
@@ -43,7 +43,7 @@ def _from_front(indices: Tensor, extent: Dim) -> Tensor:
     return ops.select(indices < 0, indices + last, indices)
 
 
-@gradient("OneHot")
+@gradient(ONE_HOT)
 def one_hot(of: Application) -> Cotangents:
     """The sum of dy where the on value is, and where the off value is"""
     indices, on, off = of.operands
@@ -53,20 +53,20 @@ def one_hot(of: Application) -> Cotangents:
     return [None, reshaped(there, on.shape), reshaped(total - there, off.shape)]
 
 
-@gradient("GatherNd")
+@gradient(GATHER_ND)
 def gather_nd(of: Application) -> Cotangents:
     """TensorScatterAdd of dy to zeros"""
     x, indices = of.operands
     return [apply(TENSOR_SCATTER_ADD, ops.zeros_like(x), indices, of.dy), None]
 
 
-@gradient("TensorScatterAdd")
+@gradient(TENSOR_SCATTER_ADD)
 def tensor_scatter_add(of: Application) -> Cotangents:
     """dy; GatherNd of dy"""
     return [of.dy, None, apply(GATHER_ND, of.dy, of.operands[1])]
 
 
-@gradient("UnsortedSegmentSum")
+@gradient(UNSORTED_SEGMENT_SUM)
 def unsorted_segment_sum(of: Application) -> Cotangents:
     """GatherNd of dy by the ids, which reads 0 where an id is out of range"""
     _, ids = of.operands

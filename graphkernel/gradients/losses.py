@@ -7,12 +7,13 @@ from graphkernel.expanders.base import Declined
 from graphkernel.expanders.means import count_of
 from graphkernel.gradients.base import Application, Cotangents, broadcast, gradient, pointwise
 from graphkernel.ops import Tensor
+from graphkernel.ops.composite import losses
 from graphkernel.ops.composite.losses import LOWEST_LOGARITHM
 
 LEAST = 1e-12  # of p * (1 - p), as in torch, so that a loss cut off at its greatest value has a finite gradient
 
 
-@gradient("SoftmaxCrossEntropyWithLogits")
+@gradient(losses.SOFTMAX_CROSS_ENTROPY_WITH_LOGITS)
 def softmax_cross_entropy(of: Application) -> Cotangents | Declined:
     """dy * the gradient that comes with the loss, if the labels of each row add up to 1; -dy * LogSoftmax(logits)"""
     if not of.sees_only(0):
@@ -23,12 +24,12 @@ def softmax_cross_entropy(of: Application) -> Cotangents | Declined:
 
 
 SIGMOID_CROSS_ENTROPY = pointwise(
-    "SigmoidCrossEntropyWithLogits",
+    losses.SIGMOID_CROSS_ENTROPY_WITH_LOGITS,
     lambda dy, r, x, z: ops.sigmoid_cross_entropy_with_logits_grad(x, z, dy),
     lambda dy, r, x, z: -dy * x,
 )
 SIGMOID_CROSS_ENTROPY_GRAD = pointwise(
-    "SigmoidCrossEntropyWithLogitsGrad",
+    losses.SIGMOID_CROSS_ENTROPY_WITH_LOGITS_GRAD,
     lambda g, r, x, z, dout: ops.sigmoid_grad(ops.sigmoid(x), g * dout),
     lambda g, r, x, z, dout: -g * dout,
     lambda g, r, x, z, dout: g * (ops.sigmoid(x) - z),
@@ -47,7 +48,7 @@ def _logarithms(p: Tensor) -> tuple[Tensor, Tensor]:
     return ops.maximum(ops.log(p), LOWEST_LOGARITHM), ops.maximum(ops.log1p(-p), LOWEST_LOGARITHM)
 
 
-@gradient("BinaryCrossEntropy")
+@gradient(losses.BINARY_CROSS_ENTROPY)
 def binary_cross_entropy(of: Application) -> Cotangents:
     """dy * (p - z) / max(p * (1 - p), 1e-12); dy * (log(1 - p) - log(p)); both by weight; the loss without it"""
     (p, z, *weight), dy = of.operands, _each(of)
@@ -61,7 +62,7 @@ def binary_cross_entropy(of: Application) -> Cotangents:
     )
 
 
-@gradient("BCEWithLogitsLoss")
+@gradient(losses.BCE_WITH_LOGITS_LOSS)
 def bce_with_logits(of: Application) -> Cotangents:
     """dy * weight * (1 - z - c * (1 - Sigmoid(x))) with c = 1 + (p - 1) * z; the derivatives by z, weight and p"""
     (x, z, weight, positive), dy = of.operands, _each(of)

@@ -14,25 +14,27 @@ from graphkernel.expanders.means import summed_to
 from graphkernel.gradients.base import Application, Cotangents, gradient
 from graphkernel.gradients.reductions import spread
 from graphkernel.ops import Tensor
+from graphkernel.ops.composite import batch_normalization, clipping, normalize
 from graphkernel.ops.composite.batch_normalization import channel_axis
+from graphkernel.ops.library import random
 from kernelgen.tensor.operators.type_rules import axes_of
 
 STATISTICS = Declined("the loss sees its statistics")
 
 
-@gradient("Softmax")
+@gradient(normalize.SOFTMAX)
 def softmax(of: Application) -> Cotangents:
     """SoftmaxGrad"""
     return [ops.softmax_grad(of.results[0], of.dy, of.attrs.ints("axis", (-1,)))]
 
 
-@gradient("LogSoftmax")
+@gradient(normalize.LOG_SOFTMAX)
 def log_softmax(of: Application) -> Cotangents:
     """LogSoftmaxGrad"""
     return [ops.log_softmax_grad(of.results[0], of.dy, of.attrs.ints("axis", (-1,)))]
 
 
-@gradient("LayerNorm")
+@gradient(normalize.LAYER_NORM)
 def layer_norm(of: Application) -> Cotangents | Declined:
     """LayerNormGrad"""
     if not of.sees_only(0):
@@ -42,7 +44,7 @@ def layer_norm(of: Application) -> Cotangents | Declined:
     return ops.layer_norm_grad(x, of.dy, variance, mean, gamma, *axes, epsilon=of.attrs.float("epsilon", 1e-7))
 
 
-@gradient("RmsNorm")
+@gradient(normalize.RMS_NORM)
 def rms_norm(of: Application) -> Cotangents | Declined:
     """RmsNormGrad"""
     if not of.sees_only(0):
@@ -51,7 +53,7 @@ def rms_norm(of: Application) -> Cotangents | Declined:
     return ops.rms_norm_grad(of.dy, x, rstd, gamma)
 
 
-@gradient("BatchNorm")
+@gradient(batch_normalization.BATCH_NORM)
 def batch_norm(of: Application) -> Cotangents | Declined:
     """BatchNormGrad; with known statistics also -dbias * scale * r and -dscale * scale * r^2 / 2, r being 1 / deviation"""
     if not of.sees_only(0):
@@ -67,7 +69,7 @@ def batch_norm(of: Application) -> Cotangents | Declined:
     return [dx, dscale, dbias, -dbias * scale * rstd, -0.5 * dscale * scale * rstd * rstd]
 
 
-@gradient("BiasAdd")
+@gradient(normalize.BIAS_ADD)
 def bias_add(of: Application) -> Cotangents:
     """dy; BiasAddGrad"""
     rank, channel = of.dy.ndim, channel_axis(of.dy.ndim, of.attrs)
@@ -76,7 +78,7 @@ def bias_add(of: Application) -> Cotangents:
     return [of.dy, ops.bias_add_grad(of.dy, of.attrs.str("data_format", "NCHW"))]
 
 
-@gradient("BiasAddGrad")
+@gradient(normalize.BIAS_ADD_GRAD)
 def bias_add_grad(of: Application) -> Cotangents:
     """dy along all axes but that of the channels"""
     (x,) = of.operands
@@ -85,14 +87,14 @@ def bias_add_grad(of: Application) -> Cotangents:
     return [spread(ops.reshape(of.dy, shape), x.shape)]
 
 
-@gradient("Dropout")
+@gradient(random.DROPOUT)
 def dropout(of: Application) -> Cotangents:
     """DropoutGrad with the mask that was drawn"""
     _, mask = of.results
     return [ops.dropout_grad(of.dy, mask, keep_prob=of.attrs.float("keep_prob", 0.5)), *[None] * (len(of.operands) - 1)]
 
 
-@gradient("ClipByNorm")
+@gradient(clipping.CLIP_BY_NORM)
 def clip_by_norm(of: Application) -> Cotangents:
     """dy * clip_norm / norm - x * sum(dy * clip_norm * x) / norm^3 and dy * x / norm where x was scaled, else dy and 0"""
     (x, bound), dy = of.operands, of.dy

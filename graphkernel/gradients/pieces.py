@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from graphkernel import ops
 from graphkernel.gradients.base import Application, Cotangents, gradient
 from graphkernel.ops import Tensor
+from graphkernel.ops.composite import split_sizes
 from graphkernel.ops.tensor.apply import apply
+from kernelgen.tensor.operators import padding, pieces
 from kernelgen.tensor.operators.creation import FILL_V2
 from kernelgen.tensor.operators.pieces import CONCAT, STRIDED_SLICE
 from kernelgen.tensor.types import Dim, Shape, Sym
@@ -51,17 +53,17 @@ def _joined_parts(of: Application) -> Cotangents:
     return [apply(CONCAT, *parts, axis=axis) if len(parts) > 1 else parts[0]]
 
 
-SPLIT = gradient("Split")(_joined_parts)
-SPLIT_WITH_SIZE = gradient("SplitWithSize")(_joined_parts)
+SPLIT = gradient(pieces.SPLIT)(_joined_parts)
+SPLIT_WITH_SIZE = gradient(split_sizes.SPLIT_WITH_SIZE)(_joined_parts)
 
 
-@gradient("Slice")
+@gradient(pieces.SLICE)
 def slice_(of: Application) -> Cotangents:
     """Zeros around dy"""
     return [put_back(of.dy, of.attrs.ints("begin"), of.operands[0].shape)]
 
 
-@gradient("StridedSlice")
+@gradient(STRIDED_SLICE)
 def strided_slice(of: Application) -> Cotangents:
     """Zeros around dy, and between its elements where the slice left some out"""
     (x,), dy = of.operands, of.dy
@@ -96,25 +98,25 @@ def _spaced(dy: Tensor, axis: int, stride: int) -> Tensor:
     return cut_out(rows, (0,) * rows.ndim, (*before, (extent - 1) * stride + 1, *behind))
 
 
-@gradient("Pad")
+@gradient(pieces.PAD)
 def pad(of: Application) -> Cotangents:
     """dy without the margins"""
     return [cut_out(of.dy, of.attrs.ints("paddings")[0::2], of.operands[0].shape)]
 
 
-@gradient("PadAkg")
+@gradient(padding.PAD_AKG)
 def pad_to_tiles(of: Application) -> Cotangents:
     """dy without the margins"""
     return [cut_out(of.dy, of.attrs.ints("head"), of.operands[0].shape)]
 
 
-@gradient("UnPadAkg")
+@gradient(padding.UNPAD_AKG)
 def without_tail(of: Application) -> Cotangents:
     """Zeros behind dy"""
     return [put_back(of.dy, (0,) * of.dy.ndim, of.operands[0].shape)]
 
 
-@gradient("Concat")
+@gradient(CONCAT)
 def concat(of: Application) -> Cotangents:
     """The part of dy that each operand became"""
     axis = of.attrs.int("axis") % of.dy.ndim

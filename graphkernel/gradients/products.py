@@ -9,9 +9,11 @@ from graphkernel.expanders.base import Declined
 from graphkernel.expanders.means import summed_to
 from graphkernel.gradients.base import Application, Cotangents, gradient
 from graphkernel.ops import Tensor
+from graphkernel.ops.library import conv_gradients, linear_algebra
 from graphkernel.ops.library.grouped_products import GROUPED_MATMUL, INNER, ROWS
 from graphkernel.ops.library.linear_algebra import SOLVE_TRIANGULAR
 from graphkernel.ops.tensor.apply import apply
+from kernelgen.tensor.operators import matmul, nn
 from kernelgen.tensor.operators.nn import CONV_ATTRIBUTES
 
 
@@ -25,11 +27,11 @@ def _product(of: Application) -> Cotangents:
     return [summed_to(da, a.shape), summed_to(db, b.shape), *more]
 
 
-MATMUL = gradient("MatMul")(_product)
-BATCH_MATMUL = gradient("BatchMatMul")(_product)
+MATMUL = gradient(matmul.MATMUL)(_product)
+BATCH_MATMUL = gradient(matmul.BATCH_MATMUL)(_product)
 
 
-@gradient("GroupedMatmul")
+@gradient(GROUPED_MATMUL)
 def grouped_matmul(of: Application) -> Cotangents:
     """GroupedMatmul of dy with each operand transposed, over rows where it was over the inner extent and the other way round"""
     (x, weight, groups), dy = of.operands, of.dy
@@ -48,7 +50,7 @@ def _turned(x: Tensor, swap: bool) -> Tensor:
     return ops.transpose(x, (*range(x.ndim - 2), x.ndim - 1, x.ndim - 2)) if swap else x
 
 
-@gradient("Conv2D")
+@gradient(nn.CONV2D)
 def conv2d(of: Application) -> Cotangents:
     """Conv2DBackpropInput; Conv2DBackpropFilter"""
     (x, weight), window = of.operands, _window(of)
@@ -58,7 +60,7 @@ def conv2d(of: Application) -> Cotangents:
     ]
 
 
-@gradient("Conv2DBackpropInput")
+@gradient(conv_gradients.CONV2D_BACKPROP_INPUT)
 def conv2d_backprop_input(of: Application) -> Cotangents:
     """Conv2D; Conv2DBackpropFilter"""
     (dy, weight), window = of.operands, _window(of)
@@ -68,7 +70,7 @@ def conv2d_backprop_input(of: Application) -> Cotangents:
     ]
 
 
-@gradient("Conv2DBackpropFilter")
+@gradient(conv_gradients.CONV2D_BACKPROP_FILTER)
 def conv2d_backprop_filter(of: Application) -> Cotangents:
     """Conv2D; Conv2DBackpropInput"""
     (dy, x), window = of.operands, _window(of)
@@ -95,7 +97,7 @@ def _triangle(x: Tensor, *, lower: bool, diagonal: bool) -> Tensor | None:
     return ops.select(Tensor(x.builder.constant(inside if lower else inside.T), x.builder), x, 0)
 
 
-@gradient("SolveTriangular")
+@gradient(SOLVE_TRIANGULAR)
 def solve_triangular(of: Application) -> Cotangents | Declined:
     """Of the right sides: SolveTriangular of dy by the transpose; of the matrix: minus its product with y, in the triangle"""
     (a, _), (y,) = of.operands, of.results
@@ -107,7 +109,7 @@ def solve_triangular(of: Application) -> Cotangents | Declined:
     return Declined("the size of its matrices must be known") if da is None else [da, db]
 
 
-@gradient("Lu")
+@gradient(linear_algebra.LU)
 def lu(of: Application) -> Cotangents | Declined:
     """P.T L^-T (tril(L.T dL, -1) + triu(dU U.T)) U^-T"""
     factors, order = of.results

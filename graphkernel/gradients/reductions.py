@@ -12,16 +12,18 @@ from graphkernel import ops
 from graphkernel.expanders.means import count_of
 from graphkernel.gradients.base import Application, Cotangents, flat, gradient
 from graphkernel.ops import Tensor
+from graphkernel.ops.composite import extremes, normalize, sums
 from graphkernel.ops.composite.extremes import value_attrs
 from graphkernel.ops.tensor.apply import apply
+from kernelgen.tensor.operators import reduce, scan, status
 from kernelgen.tensor.operators.indexing import ONE_HOT
 from kernelgen.tensor.operators.scan import CUM_PROD
 from kernelgen.tensor.operators.type_rules import axes_of, reduced_shape
 from kernelgen.tensor.types import Shape
 
-EQUAL_COUNT = flat("EqualCount", "a count")
-ELEM_ANY = flat("ElemAny", "a flag")
-FLOAT_STATUS = flat("FloatStatus", "a flag")
+EQUAL_COUNT = flat(sums.EQUAL_COUNT, "a count")
+ELEM_ANY = flat(status.ELEM_ANY, "a flag")
+FLOAT_STATUS = flat(status.FLOAT_STATUS, "a flag")
 
 
 def _axes(of: Application) -> tuple[int, ...]:
@@ -43,7 +45,7 @@ def _restored(x: Tensor, of: Application, axes: Sequence[int]) -> Tensor:
     return x if x.shape == _kept(of, axes) else ops.reshape(x, _kept(of, axes))
 
 
-@gradient("ReduceSum")
+@gradient(reduce.REDUCE_SUM)
 def reduce_sum(of: Application) -> Cotangents:
     """dy along the reduced axes"""
     return [spread(_restored(of.dy, of, _axes(of)), of.operands[0].shape)]
@@ -57,8 +59,8 @@ def _mean(of: Application) -> Cotangents:
     return [spread(_restored(share, of, axes), x.shape)]
 
 
-REDUCE_MEAN = gradient("ReduceMean")(_mean)
-MEAN_EXT = gradient("MeanExt")(_mean)
+REDUCE_MEAN = gradient(normalize.REDUCE_MEAN)(_mean)
+MEAN_EXT = gradient(normalize.MEAN_EXT)(_mean)
 
 
 def _extreme(of: Application) -> Cotangents:
@@ -69,8 +71,8 @@ def _extreme(of: Application) -> Cotangents:
     return [ops.select(chosen, _restored(of.dy, of, axes) / number, 0)]
 
 
-REDUCE_MAX = gradient("ReduceMax")(_extreme)
-REDUCE_MIN = gradient("ReduceMin")(_extreme)
+REDUCE_MAX = gradient(reduce.REDUCE_MAX)(_extreme)
+REDUCE_MIN = gradient(reduce.REDUCE_MIN)(_extreme)
 
 
 def _extreme_at_index(of: Application) -> Cotangents:
@@ -83,11 +85,11 @@ def _extreme_at_index(of: Application) -> Cotangents:
     return [here * _restored(of.cotangent(1), of, (axis,))]
 
 
-ARG_MAX_WITH_VALUE = gradient("ArgMaxWithValue")(_extreme_at_index)
-ARG_MIN_WITH_VALUE = gradient("ArgMinWithValue")(_extreme_at_index)
+ARG_MAX_WITH_VALUE = gradient(extremes.ARG_MAX_WITH_VALUE)(_extreme_at_index)
+ARG_MIN_WITH_VALUE = gradient(extremes.ARG_MIN_WITH_VALUE)(_extreme_at_index)
 
 
-@gradient("ReduceProd")
+@gradient(reduce.REDUCE_PROD)
 def reduce_prod(of: Application) -> Cotangents:
     """dy * the product of the other elements"""
     (x,), axes = of.operands, _axes(of)
@@ -100,13 +102,13 @@ def reduce_prod(of: Application) -> Cotangents:
     return [_restored(of.dy, of, axes) * others]
 
 
-@gradient("SquareSumAll")
+@gradient(sums.SQUARE_SUM_ALL)
 def square_sum_all(of: Application) -> Cotangents:
     """2 * dy * x; 2 * dy * y"""
     return [of.cotangent(place) * (x + x) for place, x in enumerate(of.operands)]
 
 
-@gradient("CumSum")
+@gradient(scan.CUM_SUM)
 def cum_sum(of: Application) -> Cotangents:
     """CumSum of dy from the other end"""
     return [_from_other_end(of.dy, of)]
@@ -117,7 +119,7 @@ def _from_other_end(x: Tensor, of: Application) -> Tensor:
     return ops.cum_sum(x, of.attrs.int("axis"), exclusive, not reverse)
 
 
-@gradient("CumProd")
+@gradient(CUM_PROD)
 def cum_prod(of: Application) -> Cotangents:
     """The sum of dy * y from the other end, over x; where x is the first 0 on the way y is made without it"""
     (x,), dy = of.operands, of.dy

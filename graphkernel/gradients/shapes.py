@@ -8,7 +8,10 @@ from graphkernel import ops
 from graphkernel.expanders.means import summed_to
 from graphkernel.gradients.base import Application, Cotangents, gradient
 from graphkernel.ops import Tensor
+from graphkernel.ops.fused import fused_shape
 from graphkernel.ops.tensor.apply import apply
+from kernelgen.tensor.operators import creation
+from kernelgen.tensor.operators import shape as basic
 from kernelgen.tensor.operators.shape import RESHAPE
 from kernelgen.tensor.types import Shape
 
@@ -24,15 +27,15 @@ def _as_operand(of: Application) -> Cotangents:
     return [reshaped(of.dy, x.shape), *[None] * len(others)]
 
 
-RESHAPE_BACK = gradient("Reshape")(_as_operand)
-EXPAND_DIMS = gradient("ExpandDims")(_as_operand)
-SQUEEZE = gradient("Squeeze")(_as_operand)
-FLATTEN = gradient("Flatten")(_as_operand)
-DYNAMIC_RESHAPE = gradient("DynamicReshape")(_as_operand)
-RESHAPE_EXT = gradient("ReshapeExt")(_as_operand)
+RESHAPE_BACK = gradient(RESHAPE)(_as_operand)
+EXPAND_DIMS = gradient(basic.EXPAND_DIMS)(_as_operand)
+SQUEEZE = gradient(basic.SQUEEZE)(_as_operand)
+FLATTEN = gradient(basic.FLATTEN)(_as_operand)
+DYNAMIC_RESHAPE = gradient(fused_shape.DYNAMIC_RESHAPE)(_as_operand)
+RESHAPE_EXT = gradient(fused_shape.RESHAPE_EXT)(_as_operand)
 
 
-@gradient("Transpose")
+@gradient(basic.TRANSPOSE)
 def transpose(of: Application) -> Cotangents:
     """dy transposed back"""
     rank = of.operands[0].ndim
@@ -40,20 +43,20 @@ def transpose(of: Application) -> Cotangents:
     return [ops.transpose(of.dy, tuple(int(axis) for axis in order)) if rank else of.dy]
 
 
-@gradient("BroadcastTo")
+@gradient(basic.BROADCAST_TO)
 def broadcast_to(of: Application) -> Cotangents:
     """dy summed to the operand's shape"""
     return [summed_to(of.dy, of.operands[0].shape)]
 
 
-@gradient("FillV2")
+@gradient(creation.FILL_V2)
 def fill(of: Application) -> Cotangents:
     """The sum of dy"""
     total = ops.reduce_sum(of.dy) if of.dy.ndim else of.dy
     return [reshaped(total, of.operands[0].shape)]
 
 
-@gradient("Tile")
+@gradient(basic.TILE)
 def tile(of: Application) -> Cotangents:
     """dy summed over the repetitions"""
     (x,), multiples = of.operands, of.attrs.dims("multiples")
@@ -64,7 +67,7 @@ def tile(of: Application) -> Cotangents:
     return [reshaped(ops.reduce_sum(reshaped(of.dy, tuple(pairs)), tuple(range(0, len(pairs), 2))), x.shape)]
 
 
-@gradient("RepeatInterleaveInt")
+@gradient(creation.REPEAT_INTERLEAVE_INT)
 def repeat_interleave(of: Application) -> Cotangents:
     """dy summed over the repetitions"""
     (x,), repeats = of.operands, of.attrs.int("repeats")

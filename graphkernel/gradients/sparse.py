@@ -9,6 +9,7 @@ from graphkernel.gradients.indexing import rows_at
 from graphkernel.gradients.shapes import reshaped
 from graphkernel.ops import Tensor
 from graphkernel.ops.tensor.apply import apply
+from kernelgen.tensor.operators import csr
 from kernelgen.tensor.operators.creation import FILL_V2
 from kernelgen.tensor.operators.csr import CSR_DIV, CSR_MUL, CSR_TO_COO
 from kernelgen.tensor.operators.scatter import TENSOR_SCATTER_ADD, UNSORTED_SEGMENT_SUM
@@ -28,7 +29,7 @@ def _dense(values: Tensor, indptr: Tensor, indices: Tensor, shape: Shape) -> Ten
     return apply(TENSOR_SCATTER_ADD, zeros, ops.concat(tuple(columns), 1), values)
 
 
-@gradient("CSRMul")
+@gradient(CSR_MUL)
 def csr_mul(of: Application) -> Cotangents:
     """CSRMul of dy; dy * values at their places"""
     indptr, indices, values, dense = of.operands
@@ -36,7 +37,7 @@ def csr_mul(of: Application) -> Cotangents:
     return [None, None, apply(CSR_MUL, indptr, indices, of.dy, dense, **of.attrs), summed_to(there, dense.shape)]
 
 
-@gradient("CSRDiv")
+@gradient(CSR_DIV)
 def csr_div(of: Application) -> Cotangents:
     """CSRDiv of dy; CSRDiv of -dy * y at its places"""
     indptr, indices, _, dense = of.operands
@@ -45,14 +46,14 @@ def csr_div(of: Application) -> Cotangents:
     return [None, None, apply(CSR_DIV, indptr, indices, of.dy, dense, **of.attrs), summed_to(there, dense.shape)]
 
 
-@gradient("CSRGather")
+@gradient(csr.CSR_GATHER)
 def csr_gather(of: Application) -> Cotangents:
     """dy at its places"""
     indptr, indices, _ = of.operands
     return [None, None, _dense(of.dy, indptr, indices, of.attrs.dims("dense_shape"))]
 
 
-@gradient("CSRReduceSum")
+@gradient(csr.CSR_REDUCE_SUM)
 def csr_reduce_sum(of: Application) -> Cotangents:
     """dy of the row of each stored element"""
     indptr, indices, _ = of.operands
@@ -69,5 +70,5 @@ def _product(of: Application) -> Cotangents:
     return [None, None, by_values, apply(UNSORTED_SEGMENT_SUM, scaled, indices, num_segments=dense.shape[0])]
 
 
-CSR_MV = gradient("CSRMV")(_product)
-CSR_MM = gradient("CSRMM")(_product)
+CSR_MV = gradient(csr.CSR_MV)(_product)
+CSR_MM = gradient(csr.CSR_MM)(_product)

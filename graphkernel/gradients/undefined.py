@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from graphkernel.gradients.base import undefined
+from graphkernel.ops.fused import fused_matmul, fused_quant
+from graphkernel.ops.library import attention_cache, host
+from kernelgen.tensor.operators import layout
 
 INFERENCE = "it serves inference; compute attention with ops.matmul and ops.softmax where it is trained"
 QUANTIZED = "it rounds to 8 bits; train before quantization"
 
-RESHAPE_AND_CACHE = undefined("ReshapeAndCache", INFERENCE)
-PAGED_ATTENTION = undefined("PagedAttention", INFERENCE)
-DYNAMIC_QUANT = undefined("DynamicQuant", QUANTIZED)
-QUANT_BATCH_MATMUL = undefined("QuantBatchMatmul", QUANTIZED)
-QUANT_SPLIT_OUT2 = undefined("QuantbatchmatmulSplitOut2", QUANTIZED)
-QUANT_SPLIT_OUT3 = undefined("QuantbatchmatmulSplitOut3", QUANTIZED)
-QUANT_SPLIT_SILU_OUT2 = undefined("QuantbatchmatmulSplitSiluOut2", QUANTIZED)
-ONNX = undefined("Onnx", "it is an operator of ONNX that is known by name only")
-TRANS_DATA = undefined("TransData", "it stores a tensor in a device's layout; differentiate before layouts are chosen")
-LAYOUT_TRANSFORM = undefined("LayoutTransform", TRANS_DATA.undefined)
+RESHAPE_AND_CACHE = undefined(attention_cache.RESHAPE_AND_CACHE, INFERENCE)
+PAGED_ATTENTION = undefined(attention_cache.PAGED_ATTENTION, INFERENCE)
+DYNAMIC_QUANT = undefined(fused_quant.DYNAMIC_QUANT, QUANTIZED)
+QUANT_BATCH_MATMUL = undefined(fused_quant.QUANT_BATCH_MATMUL, QUANTIZED)
+QUANT_SPLIT_OUT2 = undefined(fused_matmul.QUANT_SPLIT_OUT2, QUANTIZED)
+QUANT_SPLIT_OUT3 = undefined(fused_matmul.QUANT_SPLIT_OUT3, QUANTIZED)
+QUANT_SPLIT_SILU_OUT2 = undefined(fused_matmul.QUANT_SPLIT_SILU_OUT2, QUANTIZED)
+ONNX = undefined(host.ONNX, "it is an operator of ONNX that is known by name only")
+TRANS_DATA = undefined(
+    layout.TRANS_DATA, "it stores a tensor in a device's layout; differentiate before layouts are chosen"
+)
+LAYOUT_TRANSFORM = undefined(layout.LAYOUT_TRANSFORM, TRANS_DATA.undefined)

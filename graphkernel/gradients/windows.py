@@ -12,6 +12,7 @@ from graphkernel.expanders.base import Declined
 from graphkernel.gradients.base import Application, Cotangents, gradient
 from graphkernel.gradients.reductions import spread
 from graphkernel.ops import Tensor
+from kernelgen.tensor.operators import pool
 from kernelgen.tensor.operators.nn import AVG_POOL, MAX_POOL, windows_of
 from kernelgen.tensor.operators.pool import as_pooling, pooling_of
 from kernelgen.tensor.operators.scatter import UNSORTED_SEGMENT_SUM
@@ -20,19 +21,19 @@ from kernelgen.tensor.types import Attrs
 UNKNOWN = Declined("the height and width of the image must be known")
 
 
-@gradient("MaxPool")
+@gradient(MAX_POOL)
 def max_pool(of: Application) -> Cotangents | Declined:
     """dy where the greatest element of its window was"""
     return _max_pool(of, of.attrs)
 
 
-@gradient("AvgPool")
+@gradient(AVG_POOL)
 def avg_pool(of: Application) -> Cotangents | Declined:
     """dy / count at each place of its window"""
     return _avg_pool(of, of.attrs)
 
 
-@gradient("Pool2D")
+@gradient(pool.POOL2D)
 def pool2d(of: Application) -> Cotangents | Declined:
     """That of MaxPool, AvgPool, or a reduction of the image"""
     (x,), greatest = of.operands, pooling_of(of.attrs) is MAX_POOL

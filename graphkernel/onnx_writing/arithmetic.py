@@ -14,21 +14,7 @@ from graphkernel.ops.composite.activation import ADD_N, GELU, LEAKY_RELU, RELU, 
 from graphkernel.ops.composite.normalize import BIAS_ADD
 from kernelgen.tensor.graph import Node
 from kernelgen.tensor.operator import Operator
-from kernelgen.tensor.operators.elemwise import (
-    ATAN2,
-    DIV,
-    ERFC,
-    EXPM1,
-    FLOOR_DIV,
-    FLOOR_MOD,
-    IS_FINITE,
-    IS_INF,
-    LOG1P,
-    MOD,
-    POW,
-    RSQRT,
-    TRUNC,
-)
+from kernelgen.tensor.operators import elemwise
 from kernelgen.tensor.operators.select import NOT_EQUAL, SELECT
 from kernelgen.tensor.types import Category, DType
 
@@ -239,10 +225,11 @@ def _bias_add(writer: Writer, node: Node, x: tuple[str, ...], result: str) -> ob
 
 
 WRITERS: Mapping[Operator, Write] = {
-    DIV: _div, POW: _pow, SELECT: _select, RELU: _relu, ADD_N: _add_n, GELU: _gelu, SQUARE: _square, RSQRT: _rsqrt,
-    SILU: _silu, LEAKY_RELU: _leaky_relu, BIAS_ADD: _bias_add,
+    elemwise.DIV: _div, elemwise.POW: _pow, elemwise.RSQRT: _rsqrt, SELECT: _select, RELU: _relu, ADD_N: _add_n, GELU: _gelu,
+    SQUARE: _square, SILU: _silu, LEAKY_RELU: _leaky_relu, BIAS_ADD: _bias_add,
 }  # fmt: skip
 WHOLE_MODELS_ONLY: Mapping[Operator, Write] = {
-    NOT_EQUAL: _not_equal, IS_INF: _is_inf, IS_FINITE: _is_finite, TRUNC: _trunc, EXPM1: _expm1, LOG1P: _log1p,
-    ERFC: _erfc, ATAN2: _atan2, MOD: _mod, FLOOR_MOD: _floor_mod, FLOOR_DIV: _floor_div,
+    NOT_EQUAL: _not_equal, elemwise.IS_INF: _is_inf, elemwise.IS_FINITE: _is_finite, elemwise.TRUNC: _trunc,
+    elemwise.EXPM1: _expm1, elemwise.LOG1P: _log1p, elemwise.ERFC: _erfc, elemwise.ATAN2: _atan2, elemwise.MOD: _mod,
+    elemwise.FLOOR_MOD: _floor_mod, elemwise.FLOOR_DIV: _floor_div,
 }  # fmt: skip

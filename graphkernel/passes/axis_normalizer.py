@@ -15,16 +15,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from graphkernel.ops.composite.normalize import REDUCE_MEAN
 from graphkernel.passes.base import Context, graph_pass, map_bodies
 from kernelgen.tensor.graph import Graph, Node, Value, keep
+from kernelgen.tensor.operators.reduce import REDUCE_ALL, REDUCE_ANY, REDUCE_MAX, REDUCE_MIN, REDUCE_PROD, REDUCE_SUM
 from kernelgen.tensor.operators.type_rules import axes_of, axis_of
 from kernelgen.tensor.types import Attrs
 
-REDUCTIONS = frozenset({"ReduceSum", "ReduceProd", "ReduceMax", "ReduceMin", "ReduceAll", "ReduceAny", "ReduceMean"})
-ONE_AXIS = frozenset(
-    {"Argmax", "Argmin", "ArgMaxWithValue", "ArgMinWithValue", "CumSum", "CumProd", "Concat", "Split", "Gather"}
-)
-"""The operators whose only axis is one of their first operand's."""
+REDUCTIONS = frozenset({REDUCE_SUM, REDUCE_PROD, REDUCE_MAX, REDUCE_MIN, REDUCE_ALL, REDUCE_ANY, REDUCE_MEAN})
 
 
 @graph_pass
@@ -45,10 +43,9 @@ def normalized(graph: Graph) -> Graph:
 
 
 def _normal_attrs(node: Node) -> Attrs:
-    name = node.op.name
-    if name in REDUCTIONS:
+    if node.op in REDUCTIONS:
         axes = axes_of(node.attrs.ints("axis", ()), node.args[0].type.rank)
         return node.attrs.with_(axis=axes, keep_dims=node.attrs.bool("keep_dims", False))
-    if name in ONE_AXIS and "axis" in node.attrs:
+    if node.op.traits.axis_of == "operand" and "axis" in node.attrs:
         return node.attrs.with_(axis=axis_of(node.attrs.int("axis"), node.args[0].type.rank))
     return node.attrs

@@ -110,7 +110,7 @@ def _is_worth_a_kernel(group: tuple[Node, ...]) -> bool:
     """False for views, and for a product or another library operator alone."""
     if len(group) > 1 and any(node.op.kind is Kind.OPAQUE for node in group):
         return True
-    return any(node.op.name not in BASIC_OPERATORS for node in group)
+    return any(node.op not in BASIC_OPERATORS for node in group)
 
 
 def _record(refusals: dict[Node, tuple[str, str] | None], found: Sequence[tuple[Node, ...]], log: DecisionLog) -> None:

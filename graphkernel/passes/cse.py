@@ -19,12 +19,11 @@ from dataclasses import replace
 
 from graphkernel.cluster.iteration_space import reduction_space
 from graphkernel.ops.library.random import is_random
+from graphkernel.passes.axis_normalizer import REDUCTIONS
 from graphkernel.passes.base import Context, graph_pass, map_bodies
 from kernelgen.tensor.graph import CONSTANT, FUSED, Graph, Node, Value, keep
 from kernelgen.tensor.operators.shape import RESHAPE
 from kernelgen.tensor.types import Attrs
-
-REDUCTIONS = frozenset({"ReduceSum", "ReduceProd", "ReduceMax", "ReduceMin", "ReduceAll", "ReduceAny", "ReduceMean"})
 
 
 @graph_pass
@@ -53,7 +52,7 @@ def merge_equal(graph: Graph, context: Context, pass_name: str, *, reductions: b
         known = first.setdefault(_key(kept), kept)
         if known is not kept:
             context.log.add(pass_name, "merged-equal", node.name, known.name)
-        if not reductions or known.op.name not in REDUCTIONS:
+        if not reductions or known.op not in REDUCTIONS:
             return known.outs
         same = reduced.setdefault(_reduction_key(known), known)
         if same is known:

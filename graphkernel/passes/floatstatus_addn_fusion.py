@@ -15,8 +15,10 @@ from __future__ import annotations
 from graphkernel import ops
 from graphkernel.cluster.fuse_nodes import with_unique_labels
 from graphkernel.ops import Tensor
+from graphkernel.ops.composite.activation import ADD_N
 from graphkernel.passes.base import Context, graph_pass, map_bodies
 from kernelgen.tensor.graph import Builder, Graph, Node, Value, keep
+from kernelgen.tensor.operators.status import FLOAT_STATUS
 
 
 @graph_pass
@@ -45,4 +47,4 @@ def with_elem_any(graph: Graph, context: Context) -> Graph:
 
 
 def _adds_statuses(node: Node) -> bool:
-    return node.op.name == "AddN" and all(arg.op.name == "FloatStatus" for arg in node.args)
+    return node.op is ADD_N and all(arg.op is FLOAT_STATUS for arg in node.args)

@@ -14,8 +14,13 @@ from __future__ import annotations
 import numpy as np
 
 from graphkernel.cluster.fuse_nodes import with_unique_labels
+from graphkernel.ops.composite.activation import ADD_N
 from graphkernel.passes.base import Context, graph_pass, map_bodies
 from kernelgen.tensor.graph import Builder, Graph, Node, Value, keep
+from kernelgen.tensor.operator import Operator
+from kernelgen.tensor.operators.cast import CAST
+from kernelgen.tensor.operators.elemwise import IS_FINITE, SUB
+from kernelgen.tensor.operators.reduce import REDUCE_ALL
 from kernelgen.tensor.operators.shape import RESHAPE
 from kernelgen.tensor.operators.status import FLOAT_STATUS
 from kernelgen.tensor.types import dtype
@@ -45,7 +50,7 @@ def with_status(graph: Graph, context: Context) -> Graph:
         source = asked_of(kept) if _only_added_up(graph, node) else None
         if source is None:
             return kept.outs
-        context.log.add(floatstatus_fusion.name, "idiom-recognised", node.name, message="FloatStatus")
+        context.log.add(floatstatus_fusion.name, "idiom-recognised", node.name, message=FLOAT_STATUS.name)
         status = builder.emit(FLOAT_STATUS, source, name=node.name)
         shape = node.out.type.shape
         return (status if shape == status.type.shape else builder.emit(RESHAPE, status, shape=shape),)
@@ -56,11 +61,11 @@ def with_status(graph: Graph, context: Context) -> Graph:
 
 def asked_of(node: Node) -> Value | None:
     """x, when the node computes 1 - all(isfinite(x)) in float32 as one element; else None."""
-    if node.op.name == "Reshape":
+    if node.op is RESHAPE:
         node = node.args[0].node
-    if node.op.name != "Sub" or node.out.type.dtype != FLOAT32 or node.out.type.size != 1 or not _is_one(node.args[0]):
+    if node.op is not SUB or node.out.type.dtype != FLOAT32 or node.out.type.size != 1 or not _is_one(node.args[0]):
         return None
-    chain = _operands_along(node.args[1].node, ("Cast", "ReduceAll", "IsFinite"))
+    chain = _operands_along(node.args[1].node, (CAST, REDUCE_ALL, IS_FINITE))
     if chain is None:
         return None
     source, reduced = chain[-1], chain[1]
@@ -69,11 +74,11 @@ def asked_of(node: Node) -> Value | None:
     return source.node.args[0] if _is_exact_cast(source.node) else source
 
 
-def _operands_along(node: Node, names: tuple[str, ...]) -> list[Value] | None:
-    """The only operand of each node of a chain of operators with these names; None when the names differ."""
+def _operands_along(node: Node, ops: tuple[Operator, ...]) -> list[Value] | None:
+    """The only operand of each node of a chain of these operators; None when it is another chain."""
     found: list[Value] = []
-    for name in names:
-        if node.op.name != name:
+    for op in ops:
+        if node.op is not op:
             return None
         found.append(node.args[0])
         node = node.args[0].node
@@ -92,7 +97,7 @@ def _is_one(value: Value) -> bool:
 
 def _is_exact_cast(node: Node) -> bool:
     """True for a Cast to float32 from no wider a float, which keeps finite numbers finite and others not."""
-    if node.op.name != "Cast" or node.out.type.dtype != FLOAT32:
+    if node.op is not CAST or node.out.type.dtype != FLOAT32:
         return False
     source = node.args[0].type.dtype
     return source.is_float and source.bits <= FLOAT32.bits
@@ -100,4 +105,4 @@ def _is_exact_cast(node: Node) -> bool:
 
 def _only_added_up(graph: Graph, node: Node) -> bool:
     users = graph.users[node]
-    return node not in graph.output_nodes and bool(users) and all(user.op.name == "AddN" for user in users)
+    return node not in graph.output_nodes and bool(users) and all(user.op is ADD_N for user in users)

@@ -29,10 +29,12 @@ from graphkernel.cluster.ops_lists import cluster_ops
 from graphkernel.ops import Tensor
 from graphkernel.passes.base import Context, graph_pass
 from kernelgen.tensor.graph import CONSTANT, Builder, Graph, Node, Value, keep
+from kernelgen.tensor.operators.matmul import BATCH_MATMUL, MATMUL
+from kernelgen.tensor.operators.pieces import STRIDED_SLICE
 from kernelgen.tensor.types import Dim, Sym
 
 PASS_NAME = "graph_kernel_op_combiner"
-PRODUCTS = frozenset({"MatMul", "BatchMatMul"})
+PRODUCTS = frozenset({MATMUL, BATCH_MATMUL})
 LEFT, RIGHT = 0, 1
 
 
@@ -97,7 +99,7 @@ def _groups(graph: Graph) -> Iterator[Branches]:
     table: dict[tuple[int, object], list[Node]] = {}
     for node in graph.operators:
         for side in (LEFT, RIGHT):
-            if node.op.name in PRODUCTS and _axis_is_known(node, side):
+            if node.op in PRODUCTS and _axis_is_known(node, side):
                 table.setdefault(_key(node, side), []).append(node)
     for (side, _), nodes in table.items():
         independent: list[Node] = []
@@ -136,7 +138,7 @@ def _is_read_in_kernels(graph: Graph, node: Node, context: Context) -> bool:
     """Whether a slice costs nothing, since the kernels that read it can hold it."""
     fusible = cluster_ops(context.options.target, context.options.ops_level)
     inside = all(user.op.name in fusible for user in graph.users[node])
-    return inside and node not in graph.output_nodes and "StridedSlice" in fusible
+    return inside and node not in graph.output_nodes and STRIDED_SLICE.name in fusible
 
 
 def _figures(graph: Graph, branches: Branches, context: Context) -> str:

@@ -31,11 +31,13 @@ from graphkernel.passes.base import Context, graph_pass
 from graphkernel.passes.cse import merge_equal
 from kernelgen.tensor.graph import LEAVES, PARAMETER, Graph, Node, Value, keep
 from kernelgen.tensor.operator import Kind
+from kernelgen.tensor.operators.csr import CSR_DIV, CSR_GATHER, CSR_MUL, CSR_REDUCE_SUM
+from kernelgen.tensor.operators.scatter import UNSORTED_SEGMENT_SUM
 from kernelgen.tensor.types import Attrs, Dim
 
 PASS_NAME = "graph_kernel_recompute"
-SPARSE_ELEMENTWISE = frozenset({"CSRMul", "CSRDiv"})
-SPARSE = SPARSE_ELEMENTWISE | {"CSRReduceSum", "CSRGather", "UnsortedSegmentSum"}
+SPARSE_ELEMENTWISE = frozenset({CSR_MUL, CSR_DIV})
+SPARSE = SPARSE_ELEMENTWISE | {CSR_REDUCE_SUM, CSR_GATHER, UNSORTED_SEGMENT_SUM}
 
 
 @graph_pass
@@ -123,7 +125,7 @@ def _is_cheap(source: Node) -> bool:
     return (
         body is not None
         and not body.aliases
-        and all(node.op.kind < Kind.REDUCE or node.op.name in SPARSE_ELEMENTWISE for node in body.operators)
+        and all(node.op.kind < Kind.REDUCE or node.op in SPARSE_ELEMENTWISE for node in body.operators)
     )
 
 
@@ -144,7 +146,7 @@ def _refusal(candidate: Candidate, options: Options) -> str:
     if candidate.lives_on:
         return "its values are read or returned later, so they must live anyway"
     least = threshold(options, long_term=candidate.long_term)
-    if options.enable_csr_fusion and any(node.op.name in SPARSE for node in _body(candidate.target).operators):
+    if options.enable_csr_fusion and any(node.op in SPARSE for node in _body(candidate.target).operators):
         least = 0
     if least is None:
         return f"{candidate.figures}; no threshold is given for such edges"

@@ -17,9 +17,10 @@ from dataclasses import replace
 
 from graphkernel.passes.base import Context, graph_pass, map_bodies
 from kernelgen.tensor.graph import Graph, Node, Value, keep
+from kernelgen.tensor.operators.matmul import BATCH_MATMUL, MATMUL
 from kernelgen.tensor.types import dtype
 
-PRODUCTS = frozenset({"MatMul", "BatchMatMul"})
+PRODUCTS = frozenset({MATMUL, BATCH_MATMUL})
 OUTER_MULTIPLE, INNER_MULTIPLE = 32, 16
 LONGEST_INNER = 4096
 MOST_WORK = 3e10  # M * N * K
@@ -37,7 +38,7 @@ def marked(graph: Graph, context: Context) -> Graph:
 
     def rewrite(node: Node, args: tuple[Value, ...]) -> tuple[Value, ...]:
         kept = keep(node, args)
-        if node.op.name not in PRODUCTS or node.out.type.dtype != PADDED or "Akg" in node.attrs:
+        if node.op not in PRODUCTS or node.out.type.dtype != PADDED or "Akg" in node.attrs:
             return kept.outs
         refusal = _refusal(kept)
         code, message = ("not-padded", refusal) if refusal else ("padded", _padding(kept))

@@ -29,10 +29,12 @@ from graphkernel.passes.cluster import can_join, graph_kernel_cluster
 from graphkernel.passes.split import graph_kernel_splitter
 from kernelgen.tensor.graph import Builder, Graph, Node, Value, keep
 from kernelgen.tensor.operator import Kind
+from kernelgen.tensor.operators.matmul import BATCH_MATMUL, MATMUL
+from kernelgen.tensor.operators.pieces import CONCAT, SPLIT
 from kernelgen.tensor.types import Dim
 
 COST_PASS, KERNEL_PASS = "named_by_cost", "named_kernels"
-OPAQUE_IN_KERNELS = frozenset({"MatMul", "BatchMatMul", "Split", "Concat"})
+OPAQUE_IN_KERNELS = frozenset({MATMUL, BATCH_MATMUL, SPLIT, CONCAT})
 
 
 @dataclass(frozen=True)
@@ -132,7 +134,7 @@ def named_kernels(graph: Graph, context: Context) -> Graph:
 def _fits(node: Node) -> bool:
     """True when the generator knows every part; a Reshape alone is a view."""
     parts = basic(_alone(node)).operators
-    known = all(part.op.kind is not Kind.OPAQUE or part.op.name in OPAQUE_IN_KERNELS for part in parts)
+    known = all(part.op.kind is not Kind.OPAQUE or part.op in OPAQUE_IN_KERNELS for part in parts)
     return known and any(part.op.kind is not Kind.RESHAPE for part in parts)
 
 

@@ -13,12 +13,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from graphkernel.ops.library.grouped_products import GROUPED_MATMUL
 from graphkernel.passes.base import Context, graph_pass, map_bodies
 from kernelgen.tensor.graph import Graph, Node, Value, keep
+from kernelgen.tensor.operators.matmul import BATCH_MATMUL, MATMUL
+from kernelgen.tensor.operators.shape import TRANSPOSE
 from kernelgen.tensor.types import DEFAULT_LAYOUT
 
 FLAGS = ("transpose_a", "transpose_b")
-PRODUCTS = frozenset({"MatMul", "BatchMatMul", "GroupedMatmul"})
+PRODUCTS = frozenset({MATMUL, BATCH_MATMUL, GROUPED_MATMUL})
 
 
 @graph_pass
@@ -39,7 +42,7 @@ def without_transposes(graph: Graph, context: Context) -> Graph:
 
     def rewrite(node: Node, args: tuple[Value, ...]) -> tuple[Value, ...]:
         kept = keep(node, args)
-        if node.op.name not in PRODUCTS:
+        if node.op not in PRODUCTS:
             return kept.outs
         operands, attrs = list(args), node.attrs
         for position, flag in enumerate(FLAGS):
@@ -55,7 +58,7 @@ def without_transposes(graph: Graph, context: Context) -> Graph:
 
 def swaps_last_two(node: Node) -> bool:
     """True for a Transpose of the default layout that exchanges the last two axes and nothing else."""
-    if node.op.name != "Transpose" or node.out.type.layout != DEFAULT_LAYOUT:
+    if node.op is not TRANSPOSE or node.out.type.layout != DEFAULT_LAYOUT:
         return False
     rank = node.out.type.rank
     perm = tuple(axis % rank for axis in node.attrs.ints("perm"))

@@ -12,6 +12,7 @@ from itertools import islice
 from graphkernel.cluster.area import Area, Direction, fusion
 from graphkernel.cluster.split_models import Limits
 from kernelgen.tensor.operator import Kind
+from kernelgen.tensor.operators.pieces import STRIDED_SLICE
 
 POINTWISE = (Kind.ELEMWISE, Kind.BROADCAST)
 
@@ -49,11 +50,11 @@ def h_reduce(area: Area, limits: Limits) -> Iterable[Area]:
 @fusion(Direction.FORWARD)
 def h_opaque(area: Area, limits: Limits) -> Iterable[Area]:
     """Slices of operands of the same shape with results of the same shape."""
-    node = area.lone("StridedSlice")
+    node = area.lone(STRIDED_SLICE)
     if node is None:
         return ()
     shapes = node.args[0].type.shape, node.types[0].shape
-    slices = ((a, a.lone("StridedSlice")) for a in area.siblings)
+    slices = ((a, a.lone(STRIDED_SLICE)) for a in area.siblings)
     alike = [a for a, other in slices if other and (other.args[0].type.shape, other.types[0].shape) == shapes]
     return _beside(area, limits, alike)
 

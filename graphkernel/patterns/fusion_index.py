@@ -12,13 +12,18 @@ from collections.abc import Collection, Iterable, Iterator
 from graphkernel.cluster.area import Area, Direction, Link, fusion
 from graphkernel.cluster.split_models import Limits
 from kernelgen.tensor.graph import Node, Value
-from kernelgen.tensor.operator import Kind
+from kernelgen.tensor.operator import Kind, Operator
+from kernelgen.tensor.operators.csr import CSR_GATHER, CSR_REDUCE_SUM
+from kernelgen.tensor.operators.indexing import GATHER, ONE_HOT
+from kernelgen.tensor.operators.pieces import SLICE, STRIDED_SLICE
+from kernelgen.tensor.operators.scatter import GATHER_ND, TENSOR_SCATTER_ADD, UNSORTED_SEGMENT_SUM
+from kernelgen.tensor.operators.shape import TRANSPOSE
 from kernelgen.tensor.operators.type_rules import axes_of
 
-SLICES = frozenset({"Slice", "StridedSlice"})
-GATHERS = frozenset({"Gather", "GatherNd", "CSRGather"})
-SCATTERS = ("TensorScatterAdd", "UnsortedSegmentSum")
-MOVES = frozenset({"Transpose", "StridedSlice"})
+SLICES = frozenset({SLICE, STRIDED_SLICE})
+GATHERS = frozenset({GATHER, GATHER_ND, CSR_GATHER})
+SCATTERS = (TENSOR_SCATTER_ADD, UNSORTED_SEGMENT_SUM)
+MOVES = frozenset({TRANSPOSE, STRIDED_SLICE})
 
 
 @fusion(Direction.BACKWARD)
@@ -32,19 +37,19 @@ def slice(area: Area, limits: Limits) -> Iterable[Area]:  # the name that MindSp
 @fusion(Direction.FORWARD)
 def strided_slice(area: Area, limits: Limits) -> Iterable[Area]:
     """What makes the operand of a slice, when nobody else needs it: only the part that is picked is computed."""
-    return _pointwise_producers(area) if _opaque_only(area, frozenset({"StridedSlice"})) else ()
+    return _pointwise_producers(area) if _opaque_only(area, frozenset({STRIDED_SLICE})) else ()
 
 
 @fusion(Direction.FORWARD)
 def onehot_fwd(area: Area, limits: Limits) -> Iterable[Area]:
     """What makes the indices of a one-hot, when nobody else needs it."""
-    return _pointwise_producers(area) if _opaque_only(area, frozenset({"OneHot"})) else ()
+    return _pointwise_producers(area) if _opaque_only(area, frozenset({ONE_HOT})) else ()
 
 
 @fusion(Direction.BACKWARD)
 def onehot_bwd(area: Area, limits: Limits) -> Iterable[Area]:
     """Pointwise users of a one-hot, which is then never stored."""
-    if not _opaque_only(area, frozenset({"OneHot"})):
+    if not _opaque_only(area, frozenset({ONE_HOT})):
         return ()
     return [link.area for link in area.users if link.area.kind <= Kind.BROADCAST]
 
@@ -86,7 +91,7 @@ def _keeps_gathered_axes(area: Area, reduction: Node) -> bool:
 def _gathered_axes(node: Node) -> Collection[int]:
     """The axes of the result that the indices make; of a CSRGather the one of the stored elements."""
     indices = node.args[1].type.rank
-    if node.op.name == "Gather":
+    if node.op is GATHER:
         axis = node.attrs.int("axis", 0) % node.args[0].type.rank
         return range(axis, axis + indices)
     return range(max(indices - 1, 1))
@@ -98,18 +103,18 @@ def broadcast_tot(area: Area, limits: Limits) -> Iterable[Area]:
     node = area.lone(*SCATTERS)
     if node is None:
         return ()
-    added = node.args[1:] if node.op.name == "TensorScatterAdd" else node.args[:2]
-    return [*_makers(area, added), *_alike_beside(area, node.op.name)][:1]
+    added = node.args[1:] if node.op is TENSOR_SCATTER_ADD else node.args[:2]
+    return [*_makers(area, added), *_alike_beside(area, node.op)][:1]
 
 
 @fusion(Direction.FORWARD)
 def link_csr(area: Area, limits: Limits) -> Iterable[Area]:
     """The first that makes what a sparse operator reads per stored element, or a gather of the same rows."""
-    node = area.lone("CSRReduceSum", "CSRGather")
+    node = area.lone(CSR_REDUCE_SUM, CSR_GATHER)
     if node is None:
         return ()
-    read = node.args[1:3] if node.op.name == "CSRReduceSum" else node.args[2:3]
-    return [*_makers(area, read), *_alike_beside(area, "CSRGather")][:1]
+    read = node.args[1:3] if node.op is CSR_REDUCE_SUM else node.args[2:3]
+    return [*_makers(area, read), *_alike_beside(area, CSR_GATHER)][:1]
 
 
 def _makers(area: Area, values: Collection[Value]) -> list[Area]:
@@ -120,8 +125,8 @@ def _makers(area: Area, values: Collection[Value]) -> list[Area]:
     ]
 
 
-def _alike_beside(area: Area, name: str) -> list[Area]:
-    return [other for other in area.siblings if other.lone(name) is not None]
+def _alike_beside(area: Area, op: Operator) -> list[Area]:
+    return [other for other in area.siblings if other.lone(op) is not None]
 
 
 @fusion(Direction.BACKWARD)
@@ -134,7 +139,7 @@ def injective_output(area: Area, limits: Limits) -> Iterable[Area]:
     return (user,) if fits and user.size <= limits.transpose_fuse_depth else ()
 
 
-def _opaque_only(area: Area, names: frozenset[str]) -> bool:
-    """True when all that is opaque in the area, and something is, is one of the operators named."""
+def _opaque_only(area: Area, ops: frozenset[Operator]) -> bool:
+    """True when all that is opaque in the area, and something is, is one of these operators."""
     found = area.opaque() if area.kind is Kind.OPAQUE else ()
-    return bool(found) and all(node.op.name in names for node in found)
+    return bool(found) and all(node.op in ops for node in found)

@@ -12,12 +12,18 @@ from collections.abc import Iterable
 from graphkernel.cluster.area import Area, Direction, Link, fusion
 from graphkernel.cluster.cost import is_cheap
 from graphkernel.cluster.split_models import Limits
+from graphkernel.ops.library.communication import ALL_REDUCE
+from graphkernel.ops.library.grouped_products import GROUPED_MATMUL
 from kernelgen.tensor.graph import Node
 from kernelgen.tensor.operator import Kind
+from kernelgen.tensor.operators.cast import CAST
+from kernelgen.tensor.operators.layout import TRANS_DATA
+from kernelgen.tensor.operators.matmul import BATCH_MATMUL, MATMUL
+from kernelgen.tensor.operators.shape import RESHAPE
 from kernelgen.tensor.operators.type_rules import axes_of
 from kernelgen.tensor.types import TensorType
 
-PRODUCTS = ("MatMul", "BatchMatMul", "GroupedMatmul")
+PRODUCTS = (MATMUL, BATCH_MATMUL, GROUPED_MATMUL)
 
 
 @fusion(Direction.BACKWARD)
@@ -41,7 +47,7 @@ def _is_epilogue(product: Node, area: Area, user: Area) -> bool:
     """Pointwise over the product's elements; a broadcast cannot follow a reshape, and a reshape alone is a view."""
     greatest = Kind.ELEMWISE if any(node.op.kind is Kind.RESHAPE for node in area.nodes) else Kind.BROADCAST
     same = all(value.type.size == product.types[0].size for value in user.outputs)
-    return user.lone("Reshape") is None and user.kind <= greatest and same
+    return user.lone(RESHAPE) is None and user.kind <= greatest and same
 
 
 @fusion(Direction.BACKWARD)
@@ -83,13 +89,13 @@ def _is_prologue(link: Link, limits: Limits) -> bool:
 def _product(area: Area) -> Node | None:
     """The product of an area whose other operators are pointwise; None when it has none, or another opaque operator."""
     found = area.opaque() if area.kind is Kind.OPAQUE else ()
-    return found[0] if len(found) == 1 and found[0].op.name in PRODUCTS else None
+    return found[0] if len(found) == 1 and found[0].op in PRODUCTS else None
 
 
 @fusion(Direction.FORWARD)
 def transdata(area: Area, limits: Limits) -> Iterable[Area]:
     """What makes the operand of a layout change that pads nothing: a product, pointwise areas, or a lone Cast."""
-    node = area.lone("TransData")
+    node = area.lone(TRANS_DATA)
     if node is None or not _is_whole(node):
         return ()
     to_fractal = node.attrs.str("dst_format", "") == "FRACTAL_NZ"
@@ -100,7 +106,7 @@ def _suits_layout(maker: Area, to_fractal: bool) -> bool:
     if _product(maker) is not None:
         return True
     if to_fractal:
-        return maker.lone("Cast") is not None and maker.has_one_user
+        return maker.lone(CAST) is not None and maker.has_one_user
     return maker.kind <= Kind.BROADCAST
 
 
@@ -116,14 +122,14 @@ def _is_whole(node: Node) -> bool:
 @fusion(Direction.FORWARD)
 def allreduce_fwd(area: Area, limits: Limits) -> Iterable[Area]:
     """The product whose parts a lone AllReduce adds up, when nobody else needs them."""
-    if area.lone("AllReduce") is None:
+    if area.lone(ALL_REDUCE) is None:
         return ()
-    return [link.area for link in area.inputs if link.area.lone("MatMul") is not None and link.area.has_one_user]
+    return [link.area for link in area.inputs if link.area.lone(MATMUL) is not None and link.area.has_one_user]
 
 
 @fusion(Direction.BACKWARD)
 def allreduce_bwd(area: Area, limits: Limits) -> Iterable[Area]:
     """Element-wise users of what was added up over devices."""
-    if all(node.op.name != "AllReduce" for node in area.opaque()):
+    if all(node.op is not ALL_REDUCE for node in area.opaque()):
         return ()
     return [link.area for link in area.users if link.area.kind < Kind.BROADCAST]

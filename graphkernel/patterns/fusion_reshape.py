@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from graphkernel.cluster.area import Area, Direction, Link, Mode, fusion
 from graphkernel.cluster.split_models import Limits
 from kernelgen.tensor.operator import Kind
+from kernelgen.tensor.operators.shape import TRANSPOSE
 
 
 @fusion(Direction.FORWARD)
@@ -51,7 +52,7 @@ def transpose(area: Area, limits: Limits) -> Iterable[Area]:
 def _is_transposing(area: Area) -> bool:
     """True when all that is opaque in the area are transposes, and all of them alike."""
     found = area.opaque()
-    return bool(found) and all(node.op.name == "Transpose" and node.attrs == found[0].attrs for node in found)
+    return bool(found) and all(node.op is TRANSPOSE and node.attrs == found[0].attrs for node in found)
 
 
 def _is_alike(area: Area, other: Area) -> bool:

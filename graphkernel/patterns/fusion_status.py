@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from graphkernel.cluster.area import Area, Direction, fusion
 from graphkernel.cluster.split_models import Limits
 from kernelgen.tensor.operator import Kind
+from kernelgen.tensor.operators.status import ELEM_ANY
 
 
 @fusion(Direction.FORWARD)
@@ -25,6 +26,6 @@ def elemwise_elemany(area: Area, limits: Limits) -> Iterable[Area]:
 
 
 def _makers(area: Area, greatest: Kind) -> list[Area]:
-    if all(node.op.name != "ElemAny" for node in area.opaque()):
+    if all(node.op is not ELEM_ANY for node in area.opaque()):
         return []
     return [link.area for link in area.inputs if link.area.kind <= greatest and link.is_injective]

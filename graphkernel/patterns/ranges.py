@@ -15,7 +15,16 @@ from dataclasses import dataclass, field, replace
 import ml_dtypes
 import numpy as np
 
+from graphkernel.ops.composite.activation import RELU, SIGMOID, SQUARE
+from graphkernel.ops.composite.normalize import SOFTMAX
 from kernelgen.tensor.graph import Node, Value
+from kernelgen.tensor.operator import Operator
+from kernelgen.tensor.operators import elemwise
+from kernelgen.tensor.operators.cast import CAST
+from kernelgen.tensor.operators.pieces import CONCAT, SLICE, STRIDED_SLICE
+from kernelgen.tensor.operators.reduce import REDUCE_MAX, REDUCE_MIN, REDUCE_SUM
+from kernelgen.tensor.operators.select import SELECT
+from kernelgen.tensor.operators.shape import BROADCAST_TO, EXPAND_DIMS, FLATTEN, RESHAPE, SQUEEZE, TILE, TRANSPOSE
 from kernelgen.tensor.types import DType, dtype
 
 INFINITY = math.inf
@@ -78,7 +87,7 @@ class Ranges:
         if value.constant is not None:
             found, of = _of_array(value.constant), value.type.dtype
             return found if of.is_float else _in_dtype(found, of)
-        transfer = TRANSFERS.get(value.op.name)
+        transfer = TRANSFERS.get(value.op)
         operands = [self._known[arg] for arg in value.node.args]
         raw = transfer(value.node, operands) if transfer is not None else ANYTHING
         return _in_dtype(raw, value.type.dtype)
@@ -271,34 +280,34 @@ def _cast(node: Node, operands: Sequence[Range]) -> Range:
     return Range(math.floor(x.low), math.ceil(x.high), nan=False) if x.is_finite else ANYTHING
 
 
-TRANSFERS: Mapping[str, Transfer] = {
-    **dict.fromkeys(("Reshape", "Transpose", "BroadcastTo", "Tile", "ExpandDims", "Squeeze", "Flatten"), _same),
-    **dict.fromkeys(("ReduceMax", "ReduceMin", "StridedSlice", "Slice", "TensorMove"), _same),
-    **dict.fromkeys(("Sin", "Cos"), _fixed(-1.0, 1.0, nan_of_infinity=True)),
-    **dict.fromkeys(("Tanh", "Erf", "Sign"), _fixed(-1.0, 1.0)),
-    "Abs": _absolute,
-    "Add": _added,
-    "Cast": _cast,
-    "Concat": _union,
-    "Exp": _monotone(np.exp),
-    "Log": _monotone(np.log, 0.0),
-    "Log1p": _monotone(np.log1p, -1.0),
-    "Erfc": _fixed(0.0, 2.0),
-    "Expm1": _monotone(np.expm1),
-    "Maximum": _greater_of,
-    "Minimum": _smaller_of,
-    "Mul": _product,
-    "Neg": _negated,
-    "RealDiv": _quotient,
-    "ReLU": _monotone(lambda x: max(x, 0.0)),
-    "Reciprocal": _reciprocal,
-    "ReduceSum": _total,
-    "Rsqrt": _rsqrt,
-    "Select": _selected,
-    "Sigmoid": _fixed(0.0, 1.0),
-    "Softmax": _fixed(0.0, 1.0, nan_of_infinity=True),
-    "Sqrt": _monotone(np.sqrt, 0.0),
-    "Square": _squared,
-    "Sub": _subtracted,
+TRANSFERS: Mapping[Operator, Transfer] = {
+    **dict.fromkeys((RESHAPE, TRANSPOSE, BROADCAST_TO, TILE, EXPAND_DIMS, SQUEEZE, FLATTEN), _same),
+    **dict.fromkeys((REDUCE_MAX, REDUCE_MIN, STRIDED_SLICE, SLICE, elemwise.TENSOR_MOVE), _same),
+    **dict.fromkeys((elemwise.SIN, elemwise.COS), _fixed(-1.0, 1.0, nan_of_infinity=True)),
+    **dict.fromkeys((elemwise.TANH, elemwise.ERF, elemwise.SIGN), _fixed(-1.0, 1.0)),
+    elemwise.ABS: _absolute,
+    elemwise.ADD: _added,
+    CAST: _cast,
+    CONCAT: _union,
+    elemwise.EXP: _monotone(np.exp),
+    elemwise.LOG: _monotone(np.log, 0.0),
+    elemwise.LOG1P: _monotone(np.log1p, -1.0),
+    elemwise.ERFC: _fixed(0.0, 2.0),
+    elemwise.EXPM1: _monotone(np.expm1),
+    elemwise.MAXIMUM: _greater_of,
+    elemwise.MINIMUM: _smaller_of,
+    elemwise.MUL: _product,
+    elemwise.NEG: _negated,
+    elemwise.REAL_DIV: _quotient,
+    RELU: _monotone(lambda x: max(x, 0.0)),
+    elemwise.RECIPROCAL: _reciprocal,
+    REDUCE_SUM: _total,
+    elemwise.RSQRT: _rsqrt,
+    SELECT: _selected,
+    SIGMOID: _fixed(0.0, 1.0),
+    SOFTMAX: _fixed(0.0, 1.0, nan_of_infinity=True),
+    elemwise.SQRT: _monotone(np.sqrt, 0.0),
+    SQUARE: _squared,
+    elemwise.SUB: _subtracted,
 }
 """How each operator maps ranges; an operator that is not here may give anything."""

@@ -9,6 +9,7 @@ import sys
 from docs.differentiation import formulas
 from graphkernel import ops
 from graphkernel.gradients.base import flat, pointwise
+from kernelgen.tensor.operators.elemwise import FLOOR, MUL
 from tests.support.sources import ROOT
 
 
@@ -19,6 +20,6 @@ def test_the_program_runs() -> None:
 
 
 def test_formulas_are_what_rules_record() -> None:
-    rule = pointwise("Mul", lambda dy, z, x, y: dy * y, lambda dy, z, x, y: -dy * (ops.sin(x) + 2.0))
+    rule = pointwise(MUL, lambda dy, z, x, y: dy * y, lambda dy, z, x, y: -dy * (ops.sin(x) + 2.0))
     assert list(formulas(rule)) == ["`dy * y`", "`-dy * (Sin(x) + 2)`"]
-    assert list(formulas(flat("Floor", "constant between jumps"))) == ["0: constant between jumps"]
+    assert list(formulas(flat(FLOOR, "constant between jumps"))) == ["0: constant between jumps"]

@@ -12,16 +12,18 @@ from typing import TYPE_CHECKING
 
 from graphkernel.errors import TypeRuleError
 from graphkernel.frontends.onnx.types.derived_extents import take_back
+from graphkernel.ops.composite.split_sizes import SPLIT_WITH_SIZE
 from graphkernel.ops.library.host import ONNX
 from kernelgen.tensor.definitions import defined_by, mentioned_by
 from kernelgen.tensor.graph import Builder, Node, Origin, Value
 from kernelgen.tensor.operator import Operator
+from kernelgen.tensor.operators.pieces import SLICE, SPLIT, STRIDED_SLICE
 from kernelgen.tensor.types import Attrs, Dim, Sym
 
 if TYPE_CHECKING:
     from onnx import NodeProto
 
-CUTTING = frozenset({"Slice", "Split", "SplitWithSize", "StridedSlice"})
+CUTTING = frozenset({SLICE, SPLIT, SPLIT_WITH_SIZE, STRIDED_SLICE})
 
 
 class ModelBuilder(Builder):
@@ -101,7 +103,7 @@ def _check_extents(node: Node, behind: frozenset[str]) -> None:
     for dim in (dim for type_ in node.types for dim in type_.shape):
         if isinstance(dim, Sym) and _depends(dim, behind) and any(factor < 0 for _, factor in dim.terms):
             raise TypeRuleError(f"{node.op.name}: the extent {dim} may be negative")
-    if node.op.name in CUTTING:
+    if node.op in CUTTING:
         (before, *_), after = node.args, node.types[0]
         for have, want in zip(before.type.shape, after.shape, strict=False):
             if have != want and _depends(have, behind):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kernelgen.tensor.operator import Kind, Operator
+from kernelgen.tensor.operator import Kind, Operator, Traits
 from kernelgen.tensor.operators.families import Array, declare
 from kernelgen.tensor.operators.reduce import ARGMAX, ARGMIN, REDUCE_MAX, REDUCE_MIN
 from kernelgen.tensor.types import Attrs, TensorType, dtype
@@ -22,7 +22,17 @@ def _with_value(name: str, position: Operator, value: Operator, doc: str) -> Ope
         values = value.meaning(x, attrs=value_attrs(attrs))
         return position.meaning(x, attrs=_position_attrs(attrs)).reshape(values.shape), values
 
-    return declare(name, Kind.REDUCE, 1, rule, meaning, attributes=("axis", "keep_dims"), composite=True, doc=doc)
+    return declare(
+        name,
+        Kind.REDUCE,
+        1,
+        rule,
+        meaning,
+        attributes=("axis", "keep_dims"),
+        composite=True,
+        doc=doc,
+        traits=Traits(axis_of="operand"),
+    )
 
 
 def _position_attrs(attrs: Attrs) -> Attrs:

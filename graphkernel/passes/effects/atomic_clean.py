@@ -28,6 +28,7 @@ from graphkernel.cluster.fuse_nodes import call_of, with_unique_labels
 from graphkernel.cluster.naming import ATOMIC_ADD, ATOMIC_CLEAN, Names
 from graphkernel.passes.base import Context, graph_pass
 from kernelgen.tensor.graph import PARAMETER, Alias, Builder, Graph, Node, Value, keep
+from kernelgen.tensor.operators.reduce import REDUCE_SUM
 from kernelgen.tensor.operators.shape import BROADCAST_TO
 from kernelgen.tensor.operators.type_rules import axes_of
 from kernelgen.tensor.types import Attrs, Sym, TensorType, dtype
@@ -101,7 +102,7 @@ def cleared_kernel(type_: TensorType, name: str, names: Names) -> Value:
 
 def _reduction_of(body: Graph, target: str) -> tuple[int, ...] | str:
     """The position of the result that is the one ReduceSum; else why there is none, empty when nothing is summed up."""
-    sums = [node for node in body.operators if node.op.name == "ReduceSum"]
+    sums = [node for node in body.operators if node.op is REDUCE_SUM]
     results = [index for index, value in enumerate(body.outputs) if value.node in sums]
     if not sums:
         return ""

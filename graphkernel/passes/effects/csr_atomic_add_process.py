@@ -16,9 +16,11 @@ from __future__ import annotations
 from graphkernel.passes.base import Context, graph_pass
 from graphkernel.passes.effects.atomic_clean import with_cleared_sums
 from kernelgen.tensor.graph import Graph
+from kernelgen.tensor.operators.csr import CSR_REDUCE_SUM
+from kernelgen.tensor.operators.scatter import UNSORTED_SEGMENT_SUM
 
 PASS_NAME = "csr_atomic_add_process"
-SCATTERED_SUMS = frozenset({"UnsortedSegmentSum", "CSRReduceSum"})
+SCATTERED_SUMS = frozenset({UNSORTED_SEGMENT_SUM, CSR_REDUCE_SUM})
 
 
 @graph_pass
@@ -28,7 +30,7 @@ def csr_atomic_add_process(graph: Graph, context: Context) -> Graph:
 
 
 def _scattered_sums(body: Graph) -> tuple[int, ...] | str:
-    sums = [node for node in body.operators if node.op.name in SCATTERED_SUMS]
+    sums = [node for node in body.operators if node.op in SCATTERED_SUMS]
     if any(body.users[node] for node in sums):
         return "operators inside read the sum"
     return tuple(index for index, value in enumerate(body.outputs) if value.node in sums) or ""

@@ -19,6 +19,7 @@ from graphkernel.passes.base import Context, graph_pass
 from graphkernel.passes.effects.atomic_clean import why_not_spread, with_cleared_sums
 from kernelgen.tensor.graph import Graph, Node
 from kernelgen.tensor.operator import Kind
+from kernelgen.tensor.operators.reduce import REDUCE_SUM
 
 PASS_NAME = "stitch_atomic_clean"
 
@@ -40,7 +41,7 @@ def _leaving_sums(body: Graph, target: str) -> tuple[int, ...] | str:
     sums = [
         index
         for index, value in enumerate(body.outputs)
-        if value.node.op.name == "ReduceSum" and not body.users[value.node] and value not in body.outputs[:index]
+        if value.node.op is REDUCE_SUM and not body.users[value.node] and value not in body.outputs[:index]
     ]
     refusals = {index: why_not_spread(body.outputs[index].node, target) for index in sums}
     found = tuple(index for index in sums if not refusals[index])

@@ -60,7 +60,7 @@ class FormatKind(Protocol):
 class TransposeKind:
     """Formats are orders of axes: axis i of the value is axis ``format[i]`` of the logical tensor."""
 
-    name = "Transpose"
+    name = TRANSPOSE.name
 
     def is_transform(self, node: Node) -> bool:
         """Every Transpose of the default layout."""
@@ -105,7 +105,7 @@ class TransposeKind:
 class ReshapeKind:
     """Formats are shapes; the order of the elements never changes."""
 
-    name = "Reshape"
+    name = RESHAPE.name
 
     def is_transform(self, node: Node) -> bool:
         """Every Reshape of the default layout."""
@@ -141,7 +141,7 @@ class ReshapeKind:
 class LayoutKind:
     """Formats are layouts. LayoutTransform keeps every element, so any layout of the logical axes can be made of any."""
 
-    name = "LayoutTransform"
+    name = LAYOUT_TRANSFORM.name
 
     def is_transform(self, node: Node) -> bool:
         """Every LayoutTransform."""

@@ -20,6 +20,7 @@ from functools import reduce
 from graphkernel import ops
 from graphkernel.expanders.base import Declined
 from graphkernel.ops import Tensor, apply_all
+from graphkernel.ops.composite.normalize import SOFTMAX
 from graphkernel.ops.fused.fused_transformer import PROMPT_FLASH_ATTENTION
 from graphkernel.passes.named_fusion.apply_fusion import Fusion, Product, Site, named_fusion
 from graphkernel.passes.named_fusion.attention_scores import (
@@ -33,6 +34,11 @@ from graphkernel.passes.named_fusion.attention_scores import (
 )
 from graphkernel.passes.named_fusion.queries import both_orders, first_failure, made_by, scalar
 from kernelgen.tensor.graph import Node, Value
+from kernelgen.tensor.operators.cast import CAST
+from kernelgen.tensor.operators.creation import FILL_V2
+from kernelgen.tensor.operators.elemwise import IS_NAN, MUL, SUB
+from kernelgen.tensor.operators.matmul import BATCH_MATMUL
+from kernelgen.tensor.operators.select import SELECT
 from kernelgen.tensor.types import Attrs, Dim
 
 HIDING = -1e4  # a float16 mask adds this; the exponential of it is 0 in float32
@@ -77,7 +83,7 @@ def flash_attention_fusion_v2(site: Site) -> Fusion | Declined | None:
 
 def _read(site: Site) -> tuple[_Weights, Scores] | None:
     """The weights that the root multiplies with the values, and the scores that they come from."""
-    weights = _weights(site.root.args[0]) if site.root.op.name == "BatchMatMul" else None
+    weights = _weights(site.root.args[0]) if site.root.op is BATCH_MATMUL else None
     scores = scores_of(weights.softmax.args[0]) if weights is not None else None
     return (weights, scores) if weights is not None and scores is not None else None
 
@@ -86,9 +92,9 @@ def _weights(value: Value) -> _Weights | None:
     """A Softmax, cast to another float behind it, with zeros in the place of NaN."""
     behind: tuple[Node, ...] = ()
     guarded = False
-    while value.op.name != "Softmax":
+    while value.op is not SOFTMAX:
         inner = _before_guard(value)
-        cast = made_by(value, "Cast")
+        cast = made_by(value, CAST)
         if inner is not None and not guarded:
             guarded, behind, value = True, (inner[1], value.node, *behind), inner[0]
         elif cast is not None and cast.args[0].type.dtype.is_float:
@@ -100,15 +106,15 @@ def _weights(value: Value) -> _Weights | None:
 
 def _before_guard(value: Value) -> tuple[Value, Node] | None:
     """What Select(IsNan(x), 0, x) guards, and the test."""
-    guard = made_by(value, "Select")
-    test = made_by(guard.args[0], "IsNan") if guard is not None else None
+    guard = made_by(value, SELECT)
+    test = made_by(guard.args[0], IS_NAN) if guard is not None else None
     if guard is None or test is None or test.args[0] != guard.args[2] or scalar(guard.args[1]) != 0:
         return None
     return guard.args[2], test
 
 
 def _empty_mask(scores: Scores) -> Node | None:
-    return made_by(scores.masks[0], "FillV2") if len(scores.masks) == 1 else None
+    return made_by(scores.masks[0], FILL_V2) if len(scores.masks) == 1 else None
 
 
 def _attention(root: Node, weights: _Weights, scores: Scores) -> Fusion | Declined | None:
@@ -161,9 +167,9 @@ def _masks(scores: Scores) -> tuple[tuple[Value, ...], dict[str, object]]:
 
 def _seen(mask: Value) -> tuple[Value, float] | None:
     """``m`` and ``s`` of (1 - m) * s, where s hides."""
-    weigh = made_by(mask, "Mul")
+    weigh = made_by(mask, MUL)
     for hidden, weight in both_orders(weigh) if weigh is not None else ():
-        subtract, number = made_by(hidden, "Sub"), scalar(weight)
+        subtract, number = made_by(hidden, SUB), scalar(weight)
         if subtract is not None and scalar(subtract.args[0]) == 1 and number is not None and number <= HIDING:
             return subtract.args[1], number
     return None

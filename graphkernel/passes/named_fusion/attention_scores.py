@@ -13,6 +13,9 @@ from graphkernel.ops import Tensor
 from graphkernel.passes.named_fusion.queries import both_orders, made_by, scalar, unwidened
 from kernelgen.tensor.graph import Node, Value
 from kernelgen.tensor.operator import Kind
+from kernelgen.tensor.operators.elemwise import ADD, MUL, REAL_DIV
+from kernelgen.tensor.operators.matmul import BATCH_MATMUL
+from kernelgen.tensor.operators.shape import BROADCAST_TO, RESHAPE, TRANSPOSE
 from kernelgen.tensor.types import Shape
 
 BNSD = 4  # axes of query, key and value: batch, heads, positions, head size
@@ -54,7 +57,7 @@ def scores_of(value: Value) -> Scores | None:
     if inner != value:
         found = scores_of(inner)
         return replace(found, nodes=(*found.nodes, *_casts(value, inner))) if found is not None else None
-    add = made_by(value, "Add")
+    add = made_by(value, ADD)
     for scores, mask in both_orders(add) if add is not None else ():
         found = scores_of(scores)
         if add is not None and found is not None:
@@ -68,7 +71,7 @@ def _scaled_product(value: Value) -> Scores | None:
     if inner == value:
         before = unwidened(value)
         if before == value:
-            return Scores(value.node, (value.node,)) if value.op.name == "BatchMatMul" else None
+            return Scores(value.node, (value.node,)) if value.op is BATCH_MATMUL else None
         inner, nodes = before, _casts(value, before)
     found = _scaled_product(inner)
     return found.times(factor, *nodes) if found is not None else None
@@ -77,10 +80,10 @@ def _scaled_product(value: Value) -> Scores | None:
 def _factored(value: Value) -> tuple[Value, float | None, tuple[Node, ...]]:
     """A value without the number that it is multiplied with or divided by; the factor is None where it is not constant."""
     node = value.node
-    if node.op.name == "RealDiv" and node.args[1].type.size == 1:
+    if node.op is REAL_DIV and node.args[1].type.size == 1:
         divisor = scalar(node.args[1])
         return node.args[0], 1 / divisor if divisor else None, (node,)
-    for inner, factor in both_orders(node) if node.op.name == "Mul" else ():
+    for inner, factor in both_orders(node) if node.op is MUL else ():
         if factor.type.size == 1 and inner.type == value.type:
             return inner, scalar(factor), (node,)
     return value, 1.0, ()
@@ -117,11 +120,11 @@ def _untransposed(value: Value, *, swapped: bool) -> Rows | None:
         both = None if found is None or found.factor is None or factor is None else found.factor * factor
         return replace(found, factor=both) if found is not None else None
     node = value.node
-    if node.op.name == "Reshape" and node.args[0].type.shape[-2:] == value.type.shape[-2:]:
+    if node.op is RESHAPE and node.args[0].type.shape[-2:] == value.type.shape[-2:]:
         found = _untransposed(node.args[0], swapped=swapped)
         if found is not None:
             return found
-    if node.op.name == "Transpose":
+    if node.op is TRANSPOSE:
         perm = node.attrs.ints("perm")
         *batch, rows, columns = perm
         swap = (*range(len(perm) - 2), len(perm) - 1, len(perm) - 2)
@@ -134,7 +137,7 @@ def _untransposed(value: Value, *, swapped: bool) -> Rows | None:
 
 def _moved(source: Value, perm: tuple[int, ...]) -> Rows:
     """A transposed value, by one transposition; by none where two cancel."""
-    while (first := made_by(source, "Transpose")) is not None:
+    while (first := made_by(source, TRANSPOSE)) is not None:
         inner = first.attrs.ints("perm")
         source, perm = first.args[0], tuple(inner[axis] for axis in perm)
     return Rows(source, (), () if perm == tuple(sorted(perm)) else perm)
@@ -153,9 +156,9 @@ def unrepeated(rows: Rows) -> Rows:
 
 def _unrepeated(value: Value) -> Value | None:
     """``x`` of BroadcastTo(ExpandDims(x, 2)), whatever views merge the two axes of heads behind it."""
-    while value.op.name == "Reshape" and value.node.args[0].type.shape[-2:] == value.type.shape[-2:]:
+    while value.op is RESHAPE and value.node.args[0].type.shape[-2:] == value.type.shape[-2:]:
         value = value.node.args[0]
-    spread = made_by(value, "BroadcastTo")
+    spread = made_by(value, BROADCAST_TO)
     apart = spread.args[0].node if spread is not None else None
     if spread is None or apart is None or apart.op.kind is not Kind.RESHAPE or len(apart.args) != 1:
         return None

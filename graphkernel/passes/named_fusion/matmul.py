@@ -10,34 +10,39 @@ Before and after::
 from __future__ import annotations
 
 from graphkernel.expanders.base import Declined
+from graphkernel.ops.composite.activation import GELU_TANH, RELU
+from graphkernel.ops.composite.normalize import BIAS_ADD
 from graphkernel.ops.fused.fused_matmul import FUSED_MATMUL_ELEM_BINARY, FUSED_MATMUL_ELEM_UNARY, MATMUL_ALL_REDUCE
+from graphkernel.ops.library.communication import ALL_REDUCE
 from graphkernel.passes.named_fusion.apply_fusion import Fusion, Site, named_fusion, product
 from graphkernel.passes.named_fusion.queries import both_orders, first_failure, is_half, made_by
 from kernelgen.tensor.graph import Node, Value
+from kernelgen.tensor.operators.elemwise import ADD
+from kernelgen.tensor.operators.matmul import BATCH_MATMUL, MATMUL
 
-UNARY = {"ReLU": "relu", "GeLU": "gelu"}
+UNARY = {RELU: "relu", GELU_TANH: "gelu"}
 
 
 @named_fusion("matmul_elemwise_fusion")
 def matmul_elemwise_fusion(site: Site) -> Fusion | Declined | None:
     """BiasAdd, Add of a bias, ReLU or GeLU of a MatMul in half precision as FusedMatmulElemBinary or -Unary."""
     root = site.root
-    if root.op.name in UNARY:
-        matmul = made_by(root.args[0], "MatMul")
+    if root.op in UNARY:
+        matmul = made_by(root.args[0], MATMUL)
         return _activated(root, matmul) if matmul else None
-    if root.op.name == "BiasAdd":
-        matmul = made_by(root.args[0], "MatMul")
+    if root.op is BIAS_ADD:
+        matmul = made_by(root.args[0], MATMUL)
         return _biased(root, matmul, root.args[1]) if matmul else None
-    if root.op.name != "Add":
+    if root.op is not ADD:
         return None
-    sums = ((made_by(summand, "MatMul"), bias) for summand, bias in both_orders(root))
+    sums = ((made_by(summand, MATMUL), bias) for summand, bias in both_orders(root))
     return next((_biased(root, matmul, bias) for matmul, bias in sums if matmul), None)
 
 
 def _activated(root: Node, matmul: Node) -> Fusion | Declined:
     if not is_half(matmul.out):
         return Declined(f"the product is {matmul.out.type.dtype}, expected float16 or bfloat16")
-    build = product(FUSED_MATMUL_ELEM_UNARY, elemwise=UNARY[root.op.name], **matmul.attrs)
+    build = product(FUSED_MATMUL_ELEM_UNARY, elemwise=UNARY[root.op], **matmul.attrs)
     return Fusion((matmul, root), matmul.args, root.outs, build)
 
 
@@ -57,7 +62,7 @@ def _biased(root: Node, matmul: Node, bias: Value) -> Fusion | Declined:
 def matmul_all_reduce(site: Site) -> Fusion | Declined | None:
     """AllReduce of a matrix product as MatMulAllReduce, which sends parts of the product while others are computed."""
     reduce = site.root
-    matmul = made_by(reduce.args[0], "MatMul", "BatchMatMul") if reduce.op.name == "AllReduce" else None
+    matmul = made_by(reduce.args[0], MATMUL, BATCH_MATMUL) if reduce.op is ALL_REDUCE else None
     if matmul is None:
         return None
     x, weight = matmul.args

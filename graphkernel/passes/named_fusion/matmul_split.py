@@ -15,26 +15,33 @@ from dataclasses import dataclass
 
 from graphkernel.expanders.base import Declined
 from graphkernel.ops import Tensor
+from graphkernel.ops.composite.activation import SILU
+from graphkernel.ops.composite.split_sizes import SPLIT_WITH_SIZE
 from graphkernel.ops.fused import fused_matmul
+from graphkernel.ops.fused.fused_quant import QUANT_BATCH_MATMUL
 from graphkernel.passes.named_fusion.apply_fusion import Fusion, Product, Site, named_fusion, product
 from graphkernel.passes.named_fusion.queries import both_orders, first_failure, is_half, made_by
 from kernelgen.tensor.graph import Node, Value
 from kernelgen.tensor.operator import Operator
+from kernelgen.tensor.operators.elemwise import ADD
+from kernelgen.tensor.operators.matmul import MATMUL
+from kernelgen.tensor.operators.pieces import SPLIT
+from kernelgen.tensor.operators.shape import RESHAPE
 from kernelgen.tensor.types import Shape
 from kernelgen.tensor.types import product as count
 
-PRODUCTS: Mapping[str, tuple[Operator, Operator, Operator]] = {
-    "MatMul": (
+PRODUCTS: Mapping[Operator, tuple[Operator, Operator, Operator]] = {
+    MATMUL: (
         fused_matmul.MATMUL_SPLIT_OUT2,
         fused_matmul.MATMUL_SPLIT_OUT3,
         fused_matmul.MATMUL_SPLIT_SILU_OUT2,
     ),
-    "Add": (
+    ADD: (
         fused_matmul.MATMUL_BIAS_SPLIT_OUT2,
         fused_matmul.MATMUL_BIAS_SPLIT_OUT3,
         fused_matmul.MATMUL_BIAS_SPLIT_SILU_OUT2,
     ),
-    "QuantBatchMatmul": (
+    QUANT_BATCH_MATMUL: (
         fused_matmul.QUANT_SPLIT_OUT2,
         fused_matmul.QUANT_SPLIT_OUT3,
         fused_matmul.QUANT_SPLIT_SILU_OUT2,
@@ -77,7 +84,7 @@ class _Shared:
 
     @property
     def transposes(self) -> tuple[bool, bool]:
-        names = ("transpose_a", "transpose_b") if self.matmul.op.name == "MatMul" else ("transpose_x1", "transpose_x2")
+        names = ("transpose_a", "transpose_b") if self.matmul.op is MATMUL else ("transpose_x1", "transpose_x2")
         first, second = (self.matmul.attrs.bool(name, False) for name in names)
         return first, second
 
@@ -89,9 +96,9 @@ def inference_matmul_split_fusion(site: Site) -> Fusion | Declined | None:
     Where one of two pieces goes through SiLU and nowhere else, the SiLU joins too.
     """
     split = site.root
-    unflatten = made_by(split.args[0], "Reshape") if split.op.name in ("SplitWithSize", "Split") else None
+    unflatten = made_by(split.args[0], RESHAPE) if split.op in (SPLIT_WITH_SIZE, SPLIT) else None
     shared = _shared(unflatten.args[0]) if unflatten else None
-    flatten = made_by(shared.matmul.args[0], "Reshape") if shared else None
+    flatten = made_by(shared.matmul.args[0], RESHAPE) if shared else None
     if unflatten is None or shared is None or flatten is None:
         return None
     declined = first_failure(_conditions(split, unflatten, shared, flatten))
@@ -100,11 +107,11 @@ def inference_matmul_split_fusion(site: Site) -> Fusion | Declined | None:
 
 def _shared(value: Value) -> _Shared | None:
     node = value.node
-    if node.op.name in ("MatMul", "QuantBatchMatmul"):
+    if node.op in (MATMUL, QUANT_BATCH_MATMUL):
         return _Shared(node, node, node.args[2:])
-    if node.op.name != "Add":
+    if node.op is not ADD:
         return None
-    sums = ((made_by(summand, "MatMul"), bias) for summand, bias in both_orders(node))
+    sums = ((made_by(summand, MATMUL), bias) for summand, bias in both_orders(node))
     return next((_Shared(matmul, node, (bias,)) for matmul, bias in sums if matmul), None)
 
 
@@ -114,7 +121,7 @@ def _conditions(split: Node, unflatten: Node, shared: _Shared, flatten: Node) ->
     result = unflatten.out.type
     weight = shared.matmul.args[1].type
     whole = x.rank == result.rank == 3 and result.shape == (*leading, *columns)
-    vectors = shared.last.op.name != "Add" or shared.more[0].type.shape == columns
+    vectors = shared.last.op is not ADD or shared.more[0].type.shape == columns
     return [
         (whole, f"the product of {x} is reshaped to {result}, not back to rank 3"),
         (
@@ -134,7 +141,7 @@ def _fusion(site: Site, unflatten: Node, shared: _Shared, x: Value) -> Fusion:
     split = site.root
     attrs: dict[str, object] = {"n_lens": tuple(piece.type.shape[-1] for piece in split.outs)}
     attrs.update((name, shared.matmul.attrs[name]) for name in ("optional", "dtype") if name in shared.matmul.attrs)
-    two, three, gated = PRODUCTS[shared.last.op.name]
+    two, three, gated = PRODUCTS[shared.last.op]
     nodes = (*shared.nodes, unflatten, split)
     operands = (x, shared.matmul.args[1], *shared.more)
     silu = _silu(site) if len(split.outs) == 2 else None
@@ -150,6 +157,6 @@ def _silu(site: Site) -> Node | None:
     """The SiLU that is the only user of a piece."""
     for piece in site.root.outs:
         users = site.users(piece)
-        if len(users) == 1 and users[0].op.name == "SiLU" and not site.is_used(piece, besides=users):
+        if len(users) == 1 and users[0].op is SILU and not site.is_used(piece, besides=users):
             return users[0]
     return None

@@ -11,11 +11,13 @@ from __future__ import annotations
 
 from graphkernel.expanders.base import Declined
 from graphkernel.ops import Tensor
+from graphkernel.ops.composite.normalize import RMS_NORM
+from graphkernel.ops.fused import fused_quant
 from graphkernel.ops.fused.fused_norm import as_dtype
-from graphkernel.ops.fused.fused_quant import ADD_RMS_NORM_DYNAMIC_QUANT, ADD_RMS_NORM_QUANT_V2, INT32, RMS_NORM_QUANT
 from graphkernel.passes.named_fusion.apply_fusion import Fusion, Product, Site, named_fusion, product
 from graphkernel.passes.named_fusion.queries import first_failure, is_half, made_by
 from kernelgen.tensor.graph import Node, Value
+from kernelgen.tensor.operators.elemwise import ADD
 
 MOST_NORM_USERS = 3
 LONGEST_SHARED_ROW = 8192
@@ -28,7 +30,7 @@ def rms_norm_quant_fusion(site: Site) -> Fusion | Declined | None:
     MindSpore's operator has a place for beta, which it fills with gamma; ours leaves it out.
     """
     quant = site.root
-    norm = made_by(quant.args[0], "RmsNorm") if quant.op.name == "QuantV2" else None
+    norm = made_by(quant.args[0], RMS_NORM) if quant.op is fused_quant.QUANT_V2 else None
     if norm is None:
         return None
     _, scale, offset = quant.args
@@ -39,7 +41,7 @@ def rms_norm_quant_fusion(site: Site) -> Fusion | Declined | None:
         )
     )
     return declined or Fusion(
-        (norm, quant), (*norm.args, scale, offset), quant.outs, product(RMS_NORM_QUANT, **norm.attrs)
+        (norm, quant), (*norm.args, scale, offset), quant.outs, product(fused_quant.RMS_NORM_QUANT, **norm.attrs)
     )
 
 
@@ -47,16 +49,20 @@ def rms_norm_quant_fusion(site: Site) -> Fusion | Declined | None:
 def add_rms_norm_quant_fusion(site: Site) -> Fusion | Declined | None:
     """QuantV2(RmsNorm(Add(x1, x2), gamma), scale, offset) as AddRmsNormQuantV2; DynamicQuant as AddRmsNormDynamicQuant."""
     quant = site.root
-    norm = made_by(quant.args[0], "RmsNorm") if quant.op.name in ("QuantV2", "DynamicQuant") else None
-    add = made_by(norm.args[0], "Add") if norm else None
+    norm = made_by(quant.args[0], RMS_NORM) if quant.op in (fused_quant.QUANT_V2, fused_quant.DYNAMIC_QUANT) else None
+    add = made_by(norm.args[0], ADD) if norm else None
     if norm is None or add is None:
         return None
     declined = _fits(site, norm, add)
-    if quant.op.name == "QuantV2":
+    if quant.op is fused_quant.QUANT_V2:
         declined = declined or _quantized_plainly(quant) or _static_operands(quant)
     if declined:
         return declined
-    op = ADD_RMS_NORM_QUANT_V2 if quant.op.name == "QuantV2" else ADD_RMS_NORM_DYNAMIC_QUANT
+    op = (
+        fused_quant.ADD_RMS_NORM_QUANT_V2
+        if quant.op is fused_quant.QUANT_V2
+        else fused_quant.ADD_RMS_NORM_DYNAMIC_QUANT
+    )
     operands = (*add.args, norm.args[1], *quant.args[1:])
     gives = (*quant.outs, norm.outs[0], add.out)
     return Fusion((add, norm, quant), operands, gives, _with_whole_offset(product(op, **norm.attrs)))
@@ -67,7 +73,7 @@ def _with_whole_offset(build: Product) -> Product:
 
     def widened(*operands: Tensor) -> tuple[Tensor, ...]:
         *others, last = operands
-        return build(*others, as_dtype(last, INT32) if last.dtype.is_integer else last)
+        return build(*others, as_dtype(last, fused_quant.INT32) if last.dtype.is_integer else last)
 
     return widened
 

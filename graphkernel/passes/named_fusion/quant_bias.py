@@ -20,6 +20,7 @@ from graphkernel.ops.library.communication import ALL_REDUCE
 from graphkernel.passes.named_fusion.apply_fusion import Fusion, Product, Site, named_fusion
 from graphkernel.passes.named_fusion.queries import array_of, both_orders, first_failure, made_by
 from kernelgen.tensor.graph import Node, Value
+from kernelgen.tensor.operators.elemwise import ADD
 
 INT32 = np.iinfo(np.int32)
 
@@ -27,10 +28,10 @@ INT32 = np.iinfo(np.int32)
 @named_fusion("inference_qbmm_add_fusion")
 def inference_qbmm_add_fusion(site: Site) -> Fusion | Declined | None:
     """Add(QuantBatchMatmul(x, w, scale), bias) as QuantBatchMatmul with an int32 bias."""
-    if site.root.op.name != "Add":
+    if site.root.op is not ADD:
         return None
     for product, bias in both_orders(site.root):
-        matmul = made_by(product, "QuantBatchMatmul")
+        matmul = made_by(product, QUANT_BATCH_MATMUL)
         if matmul is not None:
             whole = _whole_bias(matmul, bias, 1, site)
             return whole if isinstance(whole, Declined) else _with_bias(site, matmul, whole, None)
@@ -43,11 +44,11 @@ def inference_qbmm_allreduce_add_fusion(site: Site) -> Fusion | Declined | None:
 
     Every device adds its share, bias / rank_size, so that the sum has it once.
     """
-    if site.root.op.name != "Add":
+    if site.root.op is not ADD:
         return None
     for summed, bias in both_orders(site.root):
-        reduce = made_by(summed, "AllReduce")
-        matmul = made_by(reduce.args[0], "QuantBatchMatmul") if reduce else None
+        reduce = made_by(summed, ALL_REDUCE)
+        matmul = made_by(reduce.args[0], QUANT_BATCH_MATMUL) if reduce else None
         if reduce is None or matmul is None:
             continue
         declined = first_failure(

@@ -10,14 +10,17 @@ import numpy as np
 from graphkernel.expanders.base import Declined
 from kernelgen.tensor.evaluate import evaluate
 from kernelgen.tensor.graph import Graph, Node, Value
+from kernelgen.tensor.operator import Operator
+from kernelgen.tensor.operators.cast import CAST
+from kernelgen.tensor.operators.elemwise import REAL_DIV, SQRT
 
 HALF_TYPES = frozenset({"float16", "bfloat16"})
-SCALAR_OPERATORS = frozenset({"RealDiv", "Sqrt", "Cast"})
+SCALAR_OPERATORS = frozenset({REAL_DIV, SQRT, CAST})
 
 
-def made_by(value: Value, *names: str, index: int | None = 0) -> Node | None:
+def made_by(value: Value, *ops: Operator, index: int | None = 0) -> Node | None:
     """The node that makes a value, if it is of one of these operators; ``index`` says which result it must be."""
-    fits = value.op.name in names and index in (None, value.index)
+    fits = value.op in ops and index in (None, value.index)
     return value.node if fits else None
 
 
@@ -32,7 +35,7 @@ def scalar(value: Value) -> float | None:
     """The number that a value is, if it is one constant, or RealDiv, Sqrt and Cast of such."""
     if value.constant is not None:
         return float(value.constant.reshape(-1)[0]) if value.constant.size == 1 else None
-    if value.op.name not in SCALAR_OPERATORS or any(scalar(arg) is None for arg in value.node.args):
+    if value.op not in SCALAR_OPERATORS or any(scalar(arg) is None for arg in value.node.args):
         return None
     (found,) = evaluate(Graph("scalar", (), (value,)), ())
     return float(found.reshape(-1)[0])
@@ -40,7 +43,7 @@ def scalar(value: Value) -> float | None:
 
 def unwidened(value: Value) -> Value:
     """The value before it was cast to its own type or to float32: what computes in float32 in any case takes it as it was."""
-    cast = made_by(value, "Cast")
+    cast = made_by(value, CAST)
     if cast is None:
         return value
     before = cast.args[0]

@@ -9,16 +9,19 @@ Before and after::
 from __future__ import annotations
 
 from graphkernel.expanders.base import Declined
+from graphkernel.ops.composite.normalize import RMS_NORM
 from graphkernel.ops.fused.fused_norm import ADD_RMS_NORM
 from graphkernel.passes.named_fusion.apply_fusion import Fusion, Site, named_fusion, product
 from graphkernel.passes.named_fusion.queries import first_failure, made_by
+from kernelgen.tensor.operators.cast import CAST
+from kernelgen.tensor.operators.elemwise import ADD
 
 
 @named_fusion("add_rms_norm_fusion")
 def add_rms_norm_fusion(site: Site) -> Fusion | Declined | None:
     """RmsNorm(Add(x1, x2)) as AddRmsNorm, which also gives the sum."""
     norm = site.root
-    add = made_by(norm.args[0], "Add") if norm.op.name == "RmsNorm" else None
+    add = made_by(norm.args[0], ADD) if norm.op is RMS_NORM else None
     if add is None:
         return None
     if add.args[0].type != add.args[1].type:
@@ -34,9 +37,9 @@ def add_cast_rms_norm_cast_fusion(site: Site) -> Fusion | Declined | None:
     Nothing else may use a result of the RmsNorm or of the inner Cast.
     """
     outer = site.root
-    norm = made_by(outer.args[0], "RmsNorm") if outer.op.name == "Cast" else None
-    inner = made_by(norm.args[0], "Cast") if norm is not None else None
-    add = made_by(inner.args[0], "Add") if inner is not None else None
+    norm = made_by(outer.args[0], RMS_NORM) if outer.op is CAST else None
+    inner = made_by(norm.args[0], CAST) if norm is not None else None
+    add = made_by(inner.args[0], ADD) if inner is not None else None
     if norm is None or inner is None or add is None:
         return None
     declined = first_failure(

@@ -11,7 +11,7 @@ arithmetic beside it. A Reshape has no operand for extents here and is left as i
 from __future__ import annotations
 
 from graphkernel.expanders.base import Declined
-from graphkernel.ops.fused.fused_shape import RESHAPE_EXT
+from graphkernel.ops.fused.fused_shape import DYNAMIC_RESHAPE, RESHAPE_EXT
 from graphkernel.passes.named_fusion.apply_fusion import Fusion, Site, named_fusion, product
 from graphkernel.passes.shape.shape_values import asked_shapes, shape_value
 from kernelgen.tensor.operators.type_rules import shape_text
@@ -21,7 +21,7 @@ from kernelgen.tensor.operators.type_rules import shape_text
 def shape_reshape(site: Site) -> Fusion | Declined | None:
     """DynamicReshape by arithmetic on Shape(y) as ReshapeExt(x, y), which reads nothing of y but its shape."""
     reshape = site.root
-    if reshape.op.name != "DynamicReshape":
+    if reshape.op is not DYNAMIC_RESHAPE:
         return None
     x, extents = reshape.args
     computed, shape = shape_value(extents), reshape.attrs.dims("shape")

@@ -12,8 +12,10 @@ from __future__ import annotations
 from graphkernel import ops
 from graphkernel.expanders.base import Declined
 from graphkernel.ops import Tensor
+from graphkernel.ops.composite.split_sizes import SPLIT_WITH_SIZE
 from graphkernel.passes.named_fusion.apply_fusion import Fusion, Product, Site, named_fusion
 from graphkernel.passes.named_fusion.queries import first_failure, made_by
+from kernelgen.tensor.operators.pieces import CONCAT, SPLIT
 
 MOST_PIECES = 128
 
@@ -22,7 +24,7 @@ MOST_PIECES = 128
 def split_concat_fusion(site: Site) -> Fusion | Declined | None:
     """Concat along axis 1 of all pieces of a matrix split along axis 0 as Reshape, Transpose, Reshape."""
     concat = site.root
-    split = made_by(concat.args[0], "Split", "SplitWithSize", index=None) if concat.op.name == "Concat" else None
+    split = made_by(concat.args[0], SPLIT, SPLIT_WITH_SIZE, index=None) if concat.op is CONCAT else None
     if split is None or any(arg.node is not split for arg in concat.args):
         return None
     x = split.args[0]

@@ -8,19 +8,23 @@ Before and after::
 from __future__ import annotations
 
 from graphkernel.expanders.base import Declined
+from graphkernel.ops.composite.activation import SILU
+from graphkernel.ops.composite.split_sizes import SPLIT_WITH_SIZE
 from graphkernel.ops.fused.fused_transformer import SWIGLU
 from graphkernel.passes.named_fusion.apply_fusion import Fusion, Site, named_fusion, product
 from graphkernel.passes.named_fusion.queries import both_orders, first_failure, made_by
+from kernelgen.tensor.operators.elemwise import MUL
+from kernelgen.tensor.operators.pieces import SPLIT
 
 
 @named_fusion("inference_swiglu_fusion")
 def inference_swiglu_fusion(site: Site) -> Fusion | Declined | None:
     """SiLU of the first half of a tensor times its second half as Swiglu. MindSpore takes any two pieces for halves."""
-    if site.root.op.name != "Mul":
+    if site.root.op is not MUL:
         return None
     for linear, gated in both_orders(site.root):
-        silu = made_by(gated, "SiLU")
-        split = made_by(silu.args[0], "SplitWithSize", "Split", index=None) if silu else None
+        silu = made_by(gated, SILU)
+        split = made_by(silu.args[0], SPLIT_WITH_SIZE, SPLIT, index=None) if silu else None
         if silu is None or split is None or linear.node is not split:
             continue
         gate = silu.args[0]

@@ -19,10 +19,14 @@ from dataclasses import dataclass
 from graphkernel import ops
 from graphkernel.expanders.base import Declined
 from graphkernel.ops import Tensor
+from graphkernel.ops.composite.activation import SQUARE
+from graphkernel.ops.composite.normalize import REDUCE_MEAN
 from graphkernel.ops.fused.fused_norm import as_dtype
 from graphkernel.passes.named_fusion.apply_fusion import Fusion, Product, Site, named_fusion
 from graphkernel.passes.named_fusion.queries import both_orders, made_by, scalar, unwidened
 from kernelgen.tensor.graph import Node, Value
+from kernelgen.tensor.operators.cast import CAST
+from kernelgen.tensor.operators.elemwise import ADD, MUL, POW, REAL_DIV, RECIPROCAL, RSQRT, SQRT, SUB
 from kernelgen.tensor.types import DType
 
 
@@ -54,7 +58,7 @@ def written_rms_norm(site: Site) -> Fusion | Declined | None:
 @named_fusion("written_layer_norm")
 def written_layer_norm(site: Site) -> Fusion | Declined | None:
     """(x - mean(x)) * rsqrt(mean((x - mean(x))^2) + epsilon) * gamma + beta as LayerNorm."""
-    if site.root.op.name != "Add":
+    if site.root.op is not ADD:
         return None
     for scaled, beta in both_orders(site.root):
         for normed, gamma, around in _products(scaled.node):
@@ -74,8 +78,8 @@ def written_layer_norm(site: Site) -> Fusion | Declined | None:
 
 def _products(node: Node) -> Iterator[tuple[Value, Value, tuple[Node, ...]]]:
     """The two readings of a product as something normed times gamma; what is normed may be cast on its way."""
-    for normed, gamma in both_orders(node) if node.op.name == "Mul" else ():
-        cast = made_by(normed, "Cast")
+    for normed, gamma in both_orders(node) if node.op is MUL else ():
+        cast = made_by(normed, CAST)
         if cast is not None and normed.type == node.out.type and cast.args[0].type.dtype.is_float:
             yield cast.args[0], gamma, (cast,)
         yield normed, gamma, ()
@@ -84,9 +88,9 @@ def _products(node: Node) -> Iterator[tuple[Value, Value, tuple[Node, ...]]]:
 def _scaled(value: Value) -> _Scaled | None:
     """Reads a value as a tensor over the root of the mean of its squares."""
     node = value.node
-    if node.op.name == "Mul":
+    if node.op is MUL:
         readings = ((x, root, _inverse_root(root)) for x, root in both_orders(node))
-    elif node.op.name == "RealDiv":
+    elif node.op is REAL_DIV:
         readings = ((node.args[0], node.args[1], _root(node.args[1])),)
     else:
         return None
@@ -100,13 +104,13 @@ def _scaled(value: Value) -> _Scaled | None:
 def _inverse_root(value: Value) -> tuple[Value, tuple[Node, ...]] | None:
     """What stands under the root of ``1 / sqrt(v)``, and the nodes that say it."""
     node = value.node
-    if node.op.name == "Rsqrt":
+    if node.op is RSQRT:
         return node.args[0], (node,)
-    if node.op.name == "Pow" and scalar(node.args[1]) == -0.5:
+    if node.op is POW and scalar(node.args[1]) == -0.5:
         return node.args[0], (node,)
-    if node.op.name == "Reciprocal":
+    if node.op is RECIPROCAL:
         found = _root(node.args[0])
-    elif node.op.name == "RealDiv" and scalar(node.args[0]) == 1:
+    elif node.op is REAL_DIV and scalar(node.args[0]) == 1:
         found = _root(node.args[1])
     else:
         return None
@@ -116,15 +120,15 @@ def _inverse_root(value: Value) -> tuple[Value, tuple[Node, ...]] | None:
 def _root(value: Value) -> tuple[Value, tuple[Node, ...]] | None:
     """What stands under the root of ``sqrt(v)``."""
     node = value.node
-    is_root = node.op.name == "Sqrt" or (node.op.name == "Pow" and scalar(node.args[1]) == 0.5)
+    is_root = node.op is SQRT or (node.op is POW and scalar(node.args[1]) == 0.5)
     return (node.args[0], (node,)) if is_root else None
 
 
 def _mean_square(x: Value, under: Value) -> _Scaled | None:
     """``mean(x * x) + epsilon`` over axes that stay as extents of 1."""
-    add = made_by(under, "Add")
+    add = made_by(under, ADD)
     for mean, epsilon in both_orders(add) if add is not None else ():
-        node, number = made_by(mean, "ReduceMean"), scalar(epsilon)
+        node, number = made_by(mean, REDUCE_MEAN), scalar(epsilon)
         if add is None or node is None or number is None or not node.attrs.bool("keep_dims", False):
             continue
         square = node.args[0].node
@@ -137,17 +141,17 @@ def _mean_square(x: Value, under: Value) -> _Scaled | None:
 
 def _is_square_of(node: Node, x: Value) -> bool:
     squares = (
-        node.op.name == "Square"
-        or (node.op.name == "Pow" and scalar(node.args[1]) == 2)
-        or (node.op.name == "Mul" and unwidened(node.args[1]) == unwidened(x))
+        node.op is SQUARE
+        or (node.op is POW and scalar(node.args[1]) == 2)
+        or (node.op is MUL and unwidened(node.args[1]) == unwidened(x))
     )
     return squares and unwidened(node.args[0]) == unwidened(x)
 
 
 def _centred(found: _Scaled) -> tuple[Value, tuple[Node, ...]] | None:
     """The tensor whose own mean was subtracted, over the axes of the norm."""
-    subtract = made_by(found.x, "Sub")
-    mean = made_by(subtract.args[1], "ReduceMean") if subtract is not None else None
+    subtract = made_by(found.x, SUB)
+    mean = made_by(subtract.args[1], REDUCE_MEAN) if subtract is not None else None
     if subtract is None or mean is None or mean.args[0] != subtract.args[0] or not mean.attrs.bool("keep_dims", False):
         return None
     x = subtract.args[0]

@@ -24,6 +24,7 @@ from graphkernel.ops.library.host import ONNX
 from graphkernel.passes.named_fusion.apply_fusion import Fusion, Product, Site, named_fusion
 from graphkernel.passes.named_fusion.queries import first_failure
 from kernelgen.tensor.graph import Node, Value
+from kernelgen.tensor.operators.matmul import BATCH_MATMUL, MATMUL
 
 Array = np.ndarray[Any, np.dtype[Any]]
 MOST_TERMS = 2**31 // 2**14  # products of int8 whose sum fits int32
@@ -57,7 +58,7 @@ def written_quantize(site: Site) -> Fusion | Declined | None:
 def written_quant_product(site: Site) -> Fusion | Declined | None:
     """A product of two dequantized tensors, scaled as wholes or the second by columns, as QuantBatchMatmul."""
     root = site.root
-    first, second = (arg.node for arg in root.args[:2]) if root.op.name in ("MatMul", "BatchMatMul") else (root, root)
+    first, second = (arg.node for arg in root.args[:2]) if root.op in (MATMUL, BATCH_MATMUL) else (root, root)
     if len(root.args) != 2 or not all(_is_onnx(node, "DequantizeLinear") for node in (first, second)):
         return None
     declined = _unfit(root, first, second)

@@ -13,9 +13,11 @@ from dataclasses import replace
 
 from graphkernel.passes.base import Context, graph_pass, map_bodies
 from kernelgen.tensor.graph import Graph, Node, Value, keep
+from kernelgen.tensor.operators.cast import CAST
+from kernelgen.tensor.operators.matmul import BATCH_MATMUL, MATMUL
 from kernelgen.tensor.types import dtype
 
-PRODUCTS = frozenset({"MatMul", "BatchMatMul"})
+PRODUCTS = frozenset({MATMUL, BATCH_MATMUL})
 WIDE, NARROW = dtype("float32"), dtype("float16")
 BIAS = 2
 
@@ -35,7 +37,7 @@ def without_casts(graph: Graph, context: Context) -> Graph:
 
     def rewrite(node: Node, args: tuple[Value, ...]) -> tuple[Value, ...]:
         kept = keep(node, args)
-        if node.op.name not in PRODUCTS or len(args) <= BIAS or not _is_own_cast(graph, node.args[BIAS].node):
+        if node.op not in PRODUCTS or len(args) <= BIAS or not _is_own_cast(graph, node.args[BIAS].node):
             return kept.outs
         context.log.add(cast_matmul_fusion.name, "absorbed-cast", node.name, node.args[BIAS].node.name)
         return replace(kept, args=(*args[:BIAS], args[BIAS].node.args[0])).outs
@@ -45,6 +47,6 @@ def without_casts(graph: Graph, context: Context) -> Graph:
 
 def _is_own_cast(graph: Graph, node: Node) -> bool:
     """True for a Cast from float32 to float16 with one user."""
-    if node.op.name != "Cast" or node.out.type.dtype != NARROW or node.args[0].type.dtype != WIDE:
+    if node.op is not CAST or node.out.type.dtype != NARROW or node.args[0].type.dtype != WIDE:
         return False
     return len(graph.users[node]) == 1 and node not in graph.output_nodes

@@ -11,13 +11,19 @@ The value between the two operators is not rounded, so results are at least as e
 
 from __future__ import annotations
 
+from graphkernel.ops.library.grouped_products import GROUPED_MATMUL
 from graphkernel.passes.base import Context, graph_pass, map_bodies
 from graphkernel.passes.precision.recast import Role, computed_in
 from kernelgen.tensor.graph import Graph, Node
+from kernelgen.tensor.operators.cast import CAST
+from kernelgen.tensor.operators.effects import ASSIGN
+from kernelgen.tensor.operators.matmul import BATCH_MATMUL, MATMUL
+from kernelgen.tensor.operators.pieces import SLICE, STRIDED_SLICE
+from kernelgen.tensor.operators.shape import RESHAPE
 from kernelgen.tensor.types import dtype
 
-KEEPERS = frozenset({"Assign", "MatMul", "BatchMatMul", "GroupedMatmul", "Slice", "StridedSlice", "Cast"})
-MOVERS = frozenset({"Reshape"})
+KEEPERS = frozenset({ASSIGN, MATMUL, BATCH_MATMUL, GROUPED_MATMUL, SLICE, STRIDED_SLICE, CAST})
+MOVERS = frozenset({RESHAPE})
 
 
 @graph_pass
@@ -38,6 +44,6 @@ def convert_bfloat16(graph: Graph, context: Context) -> Graph:
 
 def role_of(node: Node) -> Role:
     """Which type an operator of a kernel sees."""
-    if node.op.name in KEEPERS or node.body is not None:
+    if node.op in KEEPERS or node.body is not None:
         return Role.KEEPS
-    return Role.FOLLOWS if node.op.name in MOVERS else Role.COMPUTES
+    return Role.FOLLOWS if node.op in MOVERS else Role.COMPUTES

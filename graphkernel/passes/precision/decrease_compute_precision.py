@@ -18,9 +18,11 @@ from graphkernel.passes.base import Context, graph_pass, map_bodies
 from graphkernel.passes.precision.recast import Role, computed_in
 from kernelgen.tensor.graph import Graph, Node, Value
 from kernelgen.tensor.operator import Kind
+from kernelgen.tensor.operators.cast import CAST
+from kernelgen.tensor.operators.shape import BROADCAST_TO, EXPAND_DIMS, RESHAPE, SQUEEZE, TILE, TRANSPOSE
 from kernelgen.tensor.types import dtype
 
-MOVERS = frozenset({"Reshape", "Transpose", "BroadcastTo", "Tile", "ExpandDims", "Squeeze"})
+MOVERS = frozenset({RESHAPE, TRANSPOSE, BROADCAST_TO, TILE, EXPAND_DIMS, SQUEEZE})
 
 
 @graph_pass
@@ -51,7 +53,7 @@ def _written_in_place(graph: Graph) -> Iterable[Value]:
 
 def role_of(node: Node) -> Role:
     """Which type an operator of a kernel sees."""
-    if node.op.name in MOVERS:
+    if node.op in MOVERS:
         return Role.FOLLOWS
-    arithmetic = node.op.kind is Kind.ELEMWISE and node.op.name != "Cast" and node.out.type.dtype.is_float
+    arithmetic = node.op.kind is Kind.ELEMWISE and node.op is not CAST and node.out.type.dtype.is_float
     return Role.COMPUTES if arithmetic else Role.KEEPS

@@ -20,6 +20,7 @@ from graphkernel.cluster.naming import Names, suffix_of
 from graphkernel.passes.base import Context, graph_pass
 from kernelgen.tensor.graph import PARAMETER, Builder, Graph, Node, Value, keep
 from kernelgen.tensor.operators.cast import CAST
+from kernelgen.tensor.operators.reduce import REDUCE_SUM
 from kernelgen.tensor.types import Attrs, TensorType, dtype
 
 SMALLEST = 3  # operators; a Cast at each end of less would be most of the kernel
@@ -63,7 +64,7 @@ def _may_shrink(graph: Graph, value: Value) -> bool:
     return (
         bool(readers)
         and source.node in value.node.body.operators
-        and source.op.name != "ReduceSum"
+        and source.op is not REDUCE_SUM
         and all(map(_can_cast, readers))
     )
 

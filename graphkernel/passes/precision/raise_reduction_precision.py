@@ -14,6 +14,7 @@ from graphkernel.cluster.fuse_nodes import with_unique_labels
 from graphkernel.passes.base import Context, graph_pass, map_bodies
 from kernelgen.tensor.graph import Builder, Graph, Node, Value, keep
 from kernelgen.tensor.operators.cast import CAST
+from kernelgen.tensor.operators.reduce import REDUCE_SUM
 from kernelgen.tensor.types import Attrs, dtype
 
 NARROW = frozenset({dtype("float16"), dtype("bfloat16")})
@@ -34,7 +35,7 @@ def raised(graph: Graph, context: Context) -> Graph:
     unrounded: dict[Value, Value] = {}
 
     def rewrite(node: Node, args: tuple[Value, ...]) -> tuple[Value, ...]:
-        if node.op.name == "ReduceSum" and node.out.type.dtype in NARROW:
+        if node.op is REDUCE_SUM and node.out.type.dtype in NARROW:
             builder = Builder(origin=node.name)
             addends = builder.emit(CAST, args[0], dst_type=WIDE.name)
             total = builder.node(node.op, (addends,), node.attrs, node.name).out

@@ -16,15 +16,21 @@ from collections.abc import Mapping
 import numpy as np
 
 from graphkernel.cluster.fuse_nodes import with_unique_labels
+from graphkernel.ops.composite.activation import RELU
 from graphkernel.passes.base import Context, graph_pass, map_bodies
 from kernelgen.tensor.graph import Builder, Graph, Node, Value, keep
+from kernelgen.tensor.operator import Operator
 from kernelgen.tensor.operators.cast import CAST
+from kernelgen.tensor.operators.elemwise import MAXIMUM, MINIMUM, NEG
+from kernelgen.tensor.operators.layout import TRANS_DATA
+from kernelgen.tensor.operators.select import SELECT
+from kernelgen.tensor.operators.shape import EXPAND_DIMS, RESHAPE, SQUEEZE, TILE, TRANSPOSE
 from kernelgen.tensor.types import Attrs, DType
 
-INSENSITIVE: Mapping[str, tuple[int, ...]] = {
-    **dict.fromkeys(("TransData", "Transpose", "ExpandDims", "Reshape", "Squeeze", "Tile", "Neg", "ReLU"), (0,)),
-    **dict.fromkeys(("Maximum", "Minimum"), (0, 1)),
-    "Select": (1, 2),
+INSENSITIVE: Mapping[Operator, tuple[int, ...]] = {
+    **dict.fromkeys((TRANS_DATA, TRANSPOSE, EXPAND_DIMS, RESHAPE, SQUEEZE, TILE, NEG, RELU), (0,)),
+    **dict.fromkeys((MAXIMUM, MINIMUM), (0, 1)),
+    SELECT: (1, 2),
 }
 """The operators and the positions of their data operands."""
 
@@ -77,7 +83,7 @@ def _targets(graph: Graph) -> Mapping[Node, DType]:
     targets: dict[Node, DType] = {}
     for node in reversed(graph.operators):
         user = _only_user(graph, node)
-        if user is None or node.op.name not in INSENSITIVE:
+        if user is None or node.op not in INSENSITIVE:
             continue
         if _narrows(user):
             targets[node] = user.out.type.dtype
@@ -90,7 +96,7 @@ def widened_later(graph: Graph, context: Context) -> Graph:
     """Operators on values cast from one narrower float compute in that one and cast their results."""
 
     def rewrite(node: Node, args: tuple[Value, ...]) -> tuple[Value, ...]:
-        source = _common_source(graph, node, args) if node.op.name in INSENSITIVE else None
+        source = _common_source(graph, node, args) if node.op in INSENSITIVE else None
         if source is None:
             return keep(node, args).outs
         context.log.add(reorder_ops.name, "cast-moved", node.name, message=f"{source.name} through {node.op.name}")
@@ -141,7 +147,7 @@ def _cast(value: Value, target: DType, builder: Builder) -> Value:
 
 
 def _data(node: Node) -> tuple[int, ...]:
-    return INSENSITIVE[node.op.name]
+    return INSENSITIVE[node.op]
 
 
 def _only_user(graph: Graph, node: Node) -> Node | None:

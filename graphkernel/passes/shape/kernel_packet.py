@@ -24,6 +24,7 @@ from graphkernel.passes.base import Context, graph_pass
 from graphkernel.passes.shape.shape_values import numbers_of_shapes
 from kernelgen.tensor.graph import LEAVES, Graph, Node, Value, keep
 from kernelgen.tensor.operator import Kind
+from kernelgen.tensor.operators.creation import SHAPE
 from kernelgen.tensor.types import Attrs, AttrValue, Sym, symbols_of
 
 PASS_NAME = "kernel_packet"
@@ -113,7 +114,7 @@ def _only_shapes(body: Graph) -> tuple[int, ...]:
     return tuple(
         position
         for position, value in enumerate(body.inputs)
-        if all(user.op.name == "Shape" for user in body.users[value.node])
+        if all(user.op is SHAPE for user in body.users[value.node])
     )
 
 

@@ -16,8 +16,9 @@ from dataclasses import replace
 from graphkernel.cluster.fuse_nodes import with_unique_labels
 from graphkernel.passes.base import Context, graph_pass, map_bodies
 from kernelgen.tensor.graph import Graph, Node, Value
+from kernelgen.tensor.operators.shape import RESHAPE
 
-SHAPE_OPS = frozenset({"Reshape"})
+SHAPE_OPS = frozenset({RESHAPE})
 
 
 @graph_pass
@@ -59,7 +60,7 @@ def split(graph: Graph, context: Context) -> Graph:
 
 
 def _is_shape_op(node: Node) -> bool:
-    return node.op.name in SHAPE_OPS
+    return node.op in SHAPE_OPS
 
 
 def _uses(graph: Graph, node: Node) -> int:

@@ -11,19 +11,28 @@ from typing import Any, cast
 
 import numpy as np
 
+from graphkernel.ops.composite.split_sizes import SPLIT_WITH_SIZE
 from graphkernel.ops.library.random import is_random
 from kernelgen.tensor.graph import CONSTANT, Graph, Node, Value
+from kernelgen.tensor.operators.cast import CAST
+from kernelgen.tensor.operators.creation import SHAPE
+from kernelgen.tensor.operators.elemwise import ADD, DIV, FLOOR_DIV, MUL, NEG, SUB
+from kernelgen.tensor.operators.extents import EXTENT
+from kernelgen.tensor.operators.indexing import GATHER
+from kernelgen.tensor.operators.pieces import CONCAT, SLICE, SPLIT, STRIDED_SLICE
+from kernelgen.tensor.operators.reduce import REDUCE_PROD, REDUCE_SUM
+from kernelgen.tensor.operators.shape import EXPAND_DIMS, FLATTEN, RESHAPE, SQUEEZE, TILE, TRANSPOSE
 from kernelgen.tensor.types import Dim, divide_exactly
 
 MOVING = frozenset(
     {
-        "Concat", "Split", "SplitWithSize", "Reshape", "ExpandDims", "Squeeze", "Flatten", "StridedSlice", "Slice", "Gather",
-        "Transpose", "Tile",
+        CONCAT, SPLIT, SPLIT_WITH_SIZE, RESHAPE, EXPAND_DIMS, SQUEEZE, FLATTEN, STRIDED_SLICE, SLICE, GATHER,
+        TRANSPOSE, TILE,
     }
 )  # fmt: skip
-ARITHMETIC = frozenset({"Add", "Sub", "Mul", "ReduceProd", "ReduceSum", "Neg"})
-DIVISIONS = frozenset({"FloorDiv", "Div"})
-SOURCES = frozenset({"Shape", "Extent"})
+ARITHMETIC = frozenset({ADD, SUB, MUL, REDUCE_PROD, REDUCE_SUM, NEG})
+DIVISIONS = frozenset({FLOOR_DIV, DIV})
+SOURCES = frozenset({SHAPE, EXTENT})
 MOST_ELEMENTS = 1024  # shapes are small, and so is what they are computed from
 MOST_NUMBERS = 64  # elements of what is computed from shapes for an operator that is no shape itself
 
@@ -37,7 +46,7 @@ def numbers_of_shapes(graph: Graph) -> frozenset[Node]:
         few = all(isinstance(type_.size, int) and type_.size <= MOST_NUMBERS for type_ in node.types)
         inside = any(arg.node in found for arg in node.args)
         only = all(arg.node in found or arg.op is CONSTANT for arg in node.args)
-        if few and node.body is None and not is_random(node) and (node.op.name in SOURCES or (inside and only)):
+        if few and node.body is None and not is_random(node) and (node.op in SOURCES or (inside and only)):
             found.add(node)
     return frozenset(found)
 
@@ -73,9 +82,9 @@ def _may_say_a_shape(value: Value) -> bool:
 
 
 def _value(value: Value, known: Mapping[Value, Dims | None]) -> Dims | None:
-    if value.op.name == "Shape":
+    if value.op is SHAPE:
         return _of(value.node.args[0].type.shape)
-    if value.op.name == "Extent":
+    if value.op is EXTENT:
         return np.array(value.node.attrs["value"], dtype=object)
     operands = [known[arg] if arg in known else _constant(arg) for arg in value.node.args]
     given = [operand for operand in operands if operand is not None]
@@ -88,7 +97,7 @@ def _constant(value: Value) -> Dims | None:
 
 def asked_shapes(value: Value) -> tuple[Value, ...]:
     """The tensors whose shapes a tensor is computed from, each once, in the order of the operands."""
-    asked = (node.args[0] for node in host_nodes(value) if node.op.name == "Shape")
+    asked = (node.args[0] for node in host_nodes(value) if node.op is SHAPE)
     return tuple(dict.fromkeys(asked))
 
 
@@ -106,20 +115,19 @@ def host_nodes(value: Value) -> tuple[Node, ...]:
 
 
 def _asked(node: Node) -> tuple[Value, ...]:
-    return () if node.op.name in SOURCES else node.args
+    return () if node.op in SOURCES else node.args
 
 
 def _is_host_operator(node: Node) -> bool:
-    return node.op.name in SOURCES | MOVING | ARITHMETIC | DIVISIONS | {"Cast"}
+    return node.op in SOURCES | MOVING | ARITHMETIC | DIVISIONS | {CAST}
 
 
 def _computed(value: Value, operands: Sequence[Dims]) -> Dims | None:
-    name = value.op.name
-    if name == "Cast":
+    if value.op is CAST:
         return operands[0]
-    if name in DIVISIONS:
+    if value.op in DIVISIONS:
         return _quotients(*operands)
-    if name == "Gather":
+    if value.op is GATHER:
         return _gathered(*operands, axis=value.node.attrs.int("axis", 0))
     found = value.op.meaning(*operands, attrs=value.node.attrs)
     result = found[value.index] if isinstance(found, tuple) else found

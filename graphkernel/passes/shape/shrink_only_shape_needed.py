@@ -14,6 +14,7 @@ from graphkernel.cluster.fuse_nodes import with_unique_labels
 from graphkernel.passes.base import Context, graph_pass, map_bodies
 from graphkernel.passes.redundant_output import eliminate_redundant_output
 from kernelgen.tensor.graph import Builder, Graph, Node, Value, keep, static_shape
+from kernelgen.tensor.operators.creation import SHAPE
 
 
 @graph_pass
@@ -49,7 +50,7 @@ def with_cheap_shapes(graph: Graph, context: Context) -> Graph:
         return keep(node, (moved[other],)).out
 
     def rewrite(node: Node, args: tuple[Value, ...]) -> tuple[Value, ...]:
-        results = (shape_of(node, args),) if node.op.name == "Shape" else keep(node, args).outs
+        results = (shape_of(node, args),) if node.op is SHAPE else keep(node, args).outs
         moved.update(zip(node.outs, results, strict=True))
         return results
 
@@ -59,8 +60,8 @@ def with_cheap_shapes(graph: Graph, context: Context) -> Graph:
 
 def _stand_ins(graph: Graph) -> Mapping[Value, Value]:
     """For each computed value that only Shape uses, the value that gives the same answer, if there is one."""
-    needed = set(graph.outputs) | {arg for node in graph.operators if node.op.name != "Shape" for arg in node.args}
-    asked = dict.fromkeys(arg for node in graph.operators if node.op.name == "Shape" for arg in node.args)
+    needed = set(graph.outputs) | {arg for node in graph.operators if node.op is not SHAPE for arg in node.args}
+    asked = dict.fromkeys(arg for node in graph.operators if node.op is SHAPE for arg in node.args)
     unneeded = [value for value in asked if value not in needed and not value.is_parameter]
     return {value: other for value in unneeded if (other := _same_shape(graph, value)) is not None}
 

@@ -17,6 +17,7 @@ from graphkernel.runtime.steps.steps import Action, Slots, Step
 from kernelgen.system.escape import line
 from kernelgen.tensor.bind import concrete_attrs
 from kernelgen.tensor.graph import Graph, Node, Value
+from kernelgen.tensor.operators.matmul import BATCH_MATMUL, MATMUL
 from kernelgen.tensor.types import Attrs
 
 LOGGER = logging.getLogger(__name__)
@@ -128,7 +129,7 @@ def host_steps(actions: Sequence[object]) -> tuple[tuple[str, str], ...]:
 
 def _meaning(node: Node, operands: Sequence[Any]) -> Meaning:
     """The operator's meaning, but for products in half precision: cuBLAS adds up in float32 by itself."""
-    plain = node.op.name in ("MatMul", "BatchMatMul") and len(operands) == 2
+    plain = node.op in (MATMUL, BATCH_MATMUL) and len(operands) == 2
     return _product if plain and all(operand.dtype == np.float16 for operand in operands) else node.op.meaning
 
 

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from graphkernel.ops.library.host import operator_name
-from kernelgen.tensor.graph import Graph, Value
+from graphkernel.ops.library.host import ONNX, operator_name
+from kernelgen.tensor.graph import Graph, Node, Value
+from kernelgen.tensor.operators.cast import CAST
+from kernelgen.tensor.operators.indexing import GATHER
+from kernelgen.tensor.operators.pieces import SLICE, STRIDED_SLICE
+from kernelgen.tensor.operators.select import EQUAL
+from kernelgen.tensor.operators.shape import BROADCAST_TO, EXPAND_DIMS, FLATTEN, RESHAPE, SQUEEZE, TILE, TRANSPOSE
 from kernelgen.tensor.types import evaluate, symbols_of
 
 MOVES = frozenset({
-    "BroadcastTo", "Cast", "Expand", "ExpandDims", "Flatten", "Identity", "Reshape", "Slice", "Squeeze", "StridedSlice",
-    "Tile", "Transpose", "Unsqueeze",
+    BROADCAST_TO, CAST, EXPAND_DIMS, FLATTEN, RESHAPE, SLICE, SQUEEZE, STRIDED_SLICE, TILE, TRANSPOSE,
 })  # fmt: skip
-"""Operators, ours and ONNX's, that hand on the integers of their first operand."""
+"""Operators that hand on the integers of their first operand."""
+MOVES_OF_ONNX = frozenset({
+    "Cast", "Expand", "Flatten", "Identity", "Reshape", "Slice", "Squeeze", "Tile", "Unsqueeze", TRANSPOSE.onnx,
+})  # fmt: skip
 
 
 def rows_of_tables(graph: Graph, symbols: Mapping[str, int]) -> dict[Value, int]:
@@ -28,12 +35,12 @@ def rows_of_tables(graph: Graph, symbols: Mapping[str, int]) -> dict[Value, int]
 def _lookups(graph: Graph, symbols: Mapping[str, int]) -> Iterator[tuple[Value, int]]:
     """Every index, and the extent of the axis that it points into where that is known; one-hot vectors are such axes."""
     for node in graph.operators:
-        if node.op.name == "Gather":
+        if node.op is GATHER:
             table, index = node.args
             rows = table.type.shape[node.attrs.int("axis", 0)]
             if set(symbols_of([rows])) <= set(symbols):
                 yield index, evaluate(rows, symbols)
-        elif node.op.name == "Equal":  # of one-hot vectors: each number that there is has a place
+        elif node.op is EQUAL:  # of one-hot vectors: each number that there is has a place
             for index, known in (node.args, node.args[::-1]):
                 if known.constant is not None and known.constant.size > 1 and known.type.dtype.is_integer:
                     yield index, int(known.constant.max()) + 1
@@ -41,6 +48,10 @@ def _lookups(graph: Graph, symbols: Mapping[str, int]) -> Iterator[tuple[Value, 
 
 def _source(value: Value) -> Value:
     """Where the integers come from, through operators that only move them."""
-    while value.node.args and operator_name(value.node) in MOVES:
+    while value.node.args and _moves(value.node):
         value = value.node.args[0]
     return value
+
+
+def _moves(node: Node) -> bool:
+    return node.op in MOVES or (node.op is ONNX and operator_name(node) in MOVES_OF_ONNX)

@@ -11,9 +11,12 @@ from __future__ import annotations
 
 import re
 
+from graphkernel.ops.composite.activation import RELU
 from kernelgen.tensor.graph import Graph, Node, Value
+from kernelgen.tensor.operators.elemwise import ADD, MAXIMUM, MINIMUM, TANH
+from kernelgen.tensor.operators.nn import CONV2D
 
-PARTS = {"ReLU": "a", "Tanh": "a", "Maximum": "l", "Minimum": "h"}
+PARTS = {RELU: "a", TANH: "a", MAXIMUM: "l", MINIMUM: "h"}
 EPILOGUE = re.compile("b?t?(a|l?h?)")
 """A bias, a tensor, an activation: each may be there. A clip is a lower and an upper bound."""
 
@@ -30,7 +33,7 @@ def follows_convolution(graph: Graph, kernel: Node) -> bool:
 def _is_read_here(graph: Graph, given: Value) -> bool:
     """A convolution's result with one reader."""
     convolution = given.node
-    is_one = convolution.op.name == "Conv2D" and given.type.dtype.name == "float32"
+    is_one = convolution.op is CONV2D and given.type.dtype.name == "float32"
     return is_one and len(graph.users[convolution]) == 1 and given not in graph.outputs
 
 
@@ -47,9 +50,9 @@ def _is_epilogue(body: Graph, value: Value) -> bool:
 
 def _part(node: Node, value: Value, others: list[Value]) -> str:
     """What an operator is to the convolution, as a letter; a blank when it is nothing that is computed within it."""
-    if node.op.name != "Add":
+    if node.op is not ADD:
         is_fit = not others or (len(others) == 1 and others[0].constant is not None and others[0].constant.ndim == 0)
-        return PARTS.get(node.op.name, " ") if is_fit else " "
+        return PARTS.get(node.op, " ") if is_fit else " "
     if len(others) != 1:
         return " "
     channels = value.type.shape[1]

@@ -14,7 +14,7 @@ def known_numbers(graph: Graph) -> frozenset[Node]:
     found: set[Node] = set()
     for node in graph.operators:
         if node in candidates and node.op is not ONNX:
-            is_source = node.op.name in SOURCES
+            is_source = node.op in SOURCES
             if told.issuperset(_asked(node)) if is_source else all(_is_known(arg, found) for arg in node.args):
                 found.add(node)
     return frozenset(found)

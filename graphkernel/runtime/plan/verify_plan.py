@@ -19,6 +19,7 @@ from graphkernel.runtime.steps.program import Buffer
 from graphkernel.runtime.steps.steps import KernelStep, Step, ViewStep
 from kernelgen.tensor.definitions import defined_by, mentioned_by
 from kernelgen.tensor.graph import Node, Value
+from kernelgen.tensor.operators.creation import SHAPE
 from kernelgen.tensor.types import sym
 
 INVARIANTS: dict[str, str] = {
@@ -86,7 +87,7 @@ def _broken_slots(plan: Plan) -> Iterator[tuple[str, str]]:
         yield "P1", "the constants are not those of the graph"
     known = set(plan.constants)
     for node in plan.numbers:
-        if node.op.name != "Shape" and not known.issuperset(node.args):
+        if node.op is not SHAPE and not known.issuperset(node.args):
             yield "P13", f"{node.name} reads what a step computes"
         known.update(node.outs)
 

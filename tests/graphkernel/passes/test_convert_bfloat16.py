@@ -12,6 +12,7 @@ from graphkernel.ops import Tensor
 from graphkernel.passes.precision.convert_bfloat16 import KEEPERS, convert_bfloat16
 from kernelgen.tensor.evaluate import evaluate
 from kernelgen.tensor.graph import Graph
+from kernelgen.tensor.operators.shape import RESHAPE
 from kernelgen.tensor.types import dtype
 
 BFLOAT16 = dtype("bfloat16")
@@ -24,7 +25,7 @@ def computing_in_bfloat16(graph: Graph) -> list[str]:
         for kernel in graph.operators
         if kernel.body is not None
         for node in kernel.body.operators
-        if node.op.name not in KEEPERS | {"Reshape"}
+        if node.op not in KEEPERS | {RESHAPE}
         and any(value.type.dtype == BFLOAT16 for value in (*node.args, *node.outs))
     ]
 

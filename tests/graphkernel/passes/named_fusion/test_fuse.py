@@ -9,6 +9,7 @@ from graphkernel.passes.base import Context
 from graphkernel.passes.named_fusion.apply_fusion import Finder, Fusion, Product, Site, named_fusion
 from graphkernel.passes.named_fusion.queries import made_by
 from kernelgen.tensor.graph import Graph
+from kernelgen.tensor.operators.elemwise import EXP, NEG
 from kernelgen.tensor.text import parse
 
 CHAIN = """graph f(x: f32[N, 4]) {
@@ -23,7 +24,7 @@ def pair(product: Product) -> Finder:
     """Neg of anything that Exp or Neg made becomes the product."""
 
     def find(site: Site) -> Fusion | None:
-        below = made_by(site.root.args[0], "Exp", "Neg") if site.root.op.name == "Neg" else None
+        below = made_by(site.root.args[0], EXP, NEG) if site.root.op is NEG else None
         return Fusion((below, site.root), below.args, site.root.outs, product) if below else None
 
     return find
