@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from graphkernel import ops
-from graphkernel.frontends.onnx.rules.base import Declined, OnnxCall, Results, onnx_op, same, shape_of
+from graphkernel.frontends.onnx.rules.base import Declined, OnnxCall, OnnxRule, Results, onnx_op, same, shape_of
+from graphkernel.ops.composite import activation
+from kernelgen.tensor.operators import elemwise
 
-RELU = same("Relu", ops.relu)
-SIGMOID = same("Sigmoid", ops.sigmoid)
-TANH = same("Tanh", ops.tanh)
-SOFTPLUS = same("Softplus", ops.softplus)
-SOFTSIGN = same("Softsign", ops.softsign)
-HARD_SWISH = same("HardSwish", ops.hswish)
+RELU = same(activation.RELU)
+SIGMOID = same(activation.SIGMOID)
+TANH = same(elemwise.TANH)
+SOFTPLUS = same(activation.SOFTPLUS)
+SOFTSIGN = same(activation.SOFTSIGN)
+HARD_SWISH = OnnxRule("HardSwish", lambda call: ops.hswish(*call.operands))
 
 
 @onnx_op("Gelu")

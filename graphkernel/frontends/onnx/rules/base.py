@@ -10,8 +10,10 @@ import numpy as np
 
 from graphkernel import ops
 from graphkernel.frontends.onnx.types.derived_extents import DerivedExtents
+from graphkernel.ops.catalogue import function_called, snake_case
 from graphkernel.ops.tensor.tensor import Tensor
 from kernelgen.tensor.graph import Builder
+from kernelgen.tensor.operator import Operator
 from kernelgen.tensor.types import Dim, Shape, Sym, dtype
 
 Operand = Any
@@ -116,9 +118,10 @@ def onnx_op(name: str) -> Callable[[Convert], OnnxRule]:
     return lambda convert: OnnxRule(name, convert)
 
 
-def same(name: str, function: Callable[..., Any]) -> OnnxRule:
-    """A rule for an operator that takes the same operands here as there."""
-    return OnnxRule(name, lambda call: function(*call.operands))
+def same(operator: Operator) -> OnnxRule:
+    """The rule of ``operator.onnx``, which takes the same operands there as here."""
+    function = function_called(snake_case(operator.name))
+    return OnnxRule(operator.onnx, lambda call: function(*call.operands))
 
 
 def pair_of(call: OnnxCall) -> tuple[Operand, Operand]:
@@ -131,9 +134,10 @@ def pair_of(call: OnnxCall) -> tuple[Operand, Operand]:
     return first, ops.expand_dims(second, tuple(range(rank, rank + behind))) if behind else second
 
 
-def paired(name: str, function: Callable[..., Any]) -> OnnxRule:
-    """A rule for an operator of :func:`pair_of`."""
-    return OnnxRule(name, lambda call: function(*pair_of(call)))
+def paired(operator: Operator) -> OnnxRule:
+    """The rule of ``operator.onnx``, over :func:`pair_of`."""
+    function = function_called(snake_case(operator.name))
+    return OnnxRule(operator.onnx, lambda call: function(*pair_of(call)))
 
 
 def static(dims: Iterable[Dim]) -> tuple[int, ...] | None:

@@ -15,6 +15,7 @@ from graphkernel.frontends.onnx.rules import float_extents
 from graphkernel.frontends.onnx.rules.base import Declined, OnnxCall, shape_of, sliced_range
 from graphkernel.frontends.onnx.types.derived_extents import DependsOnDataError, DerivedExtents
 from kernelgen.system.bounded_io import UNFIT
+from kernelgen.tensor.operators.indexing import GATHER
 from kernelgen.tensor.types import Dim, Sym, divide_exactly, product
 
 Extents = np.ndarray
@@ -197,7 +198,7 @@ def _same(call: OnnxCall, content: Extents) -> Extents:
 
 FROM_SHAPE: Mapping[str, Callable[[OnnxCall], Extents]] = {"Shape": _shape, "Size": _size}
 FROM_CONTENT: Mapping[str, Callable[..., Extents | None]] = {
-    "Identity": _same, "Cast": _cast, "Gather": _gather, "Slice": _slice, "Unsqueeze": _expand_dims, "Squeeze": _squeeze,
+    "Identity": _same, "Cast": _cast, GATHER.onnx: _gather, "Slice": _slice, "Unsqueeze": _expand_dims, "Squeeze": _squeeze,
     "Reshape": _reshape, "Div": _divide, "Equal": _equal, "Where": _where, "ReduceProd": _product,
     "Neg": lambda call, a: np.asarray(-a, object), "Mod": _remainder, "Min": _extreme("least"), "Max": _extreme("greatest"),
     "Concat": lambda call, *parts: np.concatenate(parts, call.attribute("axis")),

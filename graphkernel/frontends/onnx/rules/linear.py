@@ -11,6 +11,7 @@ import numpy as np
 from graphkernel import ops
 from graphkernel.errors import TypeRuleError
 from graphkernel.frontends.onnx.rules.base import Declined, OnnxCall, Operand, Results, onnx_op, shape_of, static
+from kernelgen.tensor.operators.indexing import GATHER
 from kernelgen.tensor.types import Category, Shape, dtype
 
 
@@ -42,7 +43,7 @@ def _scaled(x: Operand, factor: float) -> Operand:
     return x if factor == 1.0 else ops.mul(x, np.asarray(factor, of.numpy))
 
 
-@onnx_op("Gather")
+@onnx_op(GATHER.onnx)
 def gather(call: OnnxCall) -> Results:
     """The slices of an axis at the indices."""
     return ops.gather(*call.operands, axis=call.attribute("axis", 0))

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from graphkernel import ops
 from graphkernel.frontends.onnx.rules.base import Declined, OnnxCall, Results, onnx_op, pair_of, paired, same
+from kernelgen.tensor.operators import elemwise, select
 from kernelgen.tensor.types import dtype
 
-EQUAL = paired("Equal", ops.equal)
-LESS = paired("Less", ops.less)
-LESS_OR_EQUAL = paired("LessOrEqual", ops.less_equal)
-GREATER = paired("Greater", ops.greater)
-GREATER_OR_EQUAL = paired("GreaterOrEqual", ops.greater_equal)
-AND = paired("And", ops.logical_and)
-OR = paired("Or", ops.logical_or)
-NOT = same("Not", ops.logical_not)
-IS_NAN = same("IsNaN", ops.is_nan)
-WHERE = same("Where", ops.select)
+EQUAL = paired(select.EQUAL)
+LESS = paired(select.LESS)
+LESS_OR_EQUAL = paired(select.LESS_EQUAL)
+GREATER = paired(select.GREATER)
+GREATER_OR_EQUAL = paired(select.GREATER_EQUAL)
+AND = paired(select.LOGICAL_AND)
+OR = paired(select.LOGICAL_OR)
+NOT = same(select.LOGICAL_NOT)
+IS_NAN = same(elemwise.IS_NAN)
+WHERE = same(select.SELECT)
 
 
 @onnx_op("IsInf")

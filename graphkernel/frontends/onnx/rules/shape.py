@@ -22,6 +22,7 @@ from graphkernel.frontends.onnx.types.derived_extents import DependsOnDataError,
 from graphkernel.ops.tensor.tensor import Tensor
 from kernelgen.system.limits import LIMITS
 from kernelgen.tensor.operators.extents import EXTENT
+from kernelgen.tensor.operators.shape import TRANSPOSE
 from kernelgen.tensor.operators.type_rules import broadcast_shapes
 from kernelgen.tensor.types import Dim, Sym, product
 
@@ -53,7 +54,7 @@ def reshape(call: OnnxCall) -> Results:
         return OnHost(dims, str(error))
 
 
-@onnx_op("Transpose")
+@onnx_op(TRANSPOSE.onnx)
 def transpose(call: OnnxCall) -> Results:
     """Without ``perm`` the axes are reversed."""
     return ops.transpose(call.operands[0], call.attribute("perm"))
