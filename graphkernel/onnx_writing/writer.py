@@ -94,17 +94,20 @@ Write = Callable[[Writer, Node, tuple[str, ...], str], object]
 
 
 def scalar(writer: Writer, of: DType, value: float) -> str:
-    """The name of a number of the data type."""
+    """The name of ``value`` in the data type ``of``, as a constant of the ``writer``."""
     return writer.constant(np.asarray(value).astype(of.numpy))
 
 
 def cast(writer: Writer, x: str, of: DType | str, result: str = "") -> str:
-    """The elements in another data type."""
+    """Appends to the ``writer`` the elements of ``x`` in the data type ``of``, called ``result`` where one is given."""
     return writer.emit("Cast", x, to=element_type(dtype(of) if isinstance(of, str) else of), result=result)
 
 
 def where(writer: Writer, of: DType, condition: str, x: str, y: str, result: str = "") -> str:
-    """Elements of ``x`` where the condition holds, else of ``y``; onnxruntime selects no truth values."""
+    """Appends to the ``writer`` elements of ``x`` where ``condition`` holds, else of ``y``, as ``result``.
+
+    ``of`` is their data type: onnxruntime selects no truth values.
+    """
     if of.name != "bool":
         return writer.emit("Where", condition, x, y, result=result)
     otherwise = writer.emit("And", writer.emit("Not", condition), y)
@@ -112,12 +115,15 @@ def where(writer: Writer, of: DType, condition: str, x: str, y: str, result: str
 
 
 def reduce(writer: Writer, name: str, x: str, axes: tuple[int, ...], keepdims: int, result: str = "") -> str:
-    """A reduction; its axes are an operand from ``AXES_OPERAND_OPSET`` on, those of a sum before."""
+    """Appends to the ``writer`` the reduction ``name`` of ``x`` over ``axes``, as ``result``; ``keepdims`` is 0 or 1.
+
+    Its axes are an operand from ``AXES_OPERAND_OPSET`` on, those of a sum before.
+    """
     if writer.opset >= AXES_OPERAND_OPSET or name == "ReduceSum":
         return writer.emit(name, x, writer.ints(axes), result=result, keepdims=keepdims)
     return writer.emit(name, x, result=result, axes=axes, keepdims=keepdims)
 
 
 def taken(writer: Writer, shape: str, axis: int) -> str:
-    """One extent of a shape, as a vector."""
+    """Appends to the ``writer`` the extent of ``shape`` at ``axis``, as a vector."""
     return writer.emit("Gather", shape, writer.ints((axis,)), axis=0)
