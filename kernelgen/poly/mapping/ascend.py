@@ -23,12 +23,10 @@ import islpy as isl
 from kernelgen.nest.marks import BLOCK, ROWS, VECTOR
 from kernelgen.plan import BandPlan, LoopPlan, Partials, PiecePlan, Plan
 from kernelgen.poly.grouping.privatise import privatise
-from kernelgen.poly.mapping.cpu import element_stride
+from kernelgen.poly.mapping.axis import Axis, Band, bands_of, element_stride
 from kernelgen.poly.model.relations import Relations
 from kernelgen.poly.model.scop import Scop, Statement
-from kernelgen.poly.schedule.band_members import Follows, follows, only_reductions_cross
-from kernelgen.poly.schedule.tree import Member, Node, bands, has_band_below, members, statement_names
-from kernelgen.tensor.dims import Dim, Sym
+from kernelgen.tensor.dims import Sym
 from kernelgen.transforms.common.split_index_sets import unclamped
 
 CORES = 48
@@ -59,8 +57,7 @@ def privatise_cores(scop: Scop) -> Scop:
 
 def choose(schedule: isl.Schedule, scop: Scop, whole: Relations, plan: Plan) -> tuple[BandPlan, ...]:
     """The plan of every band of the schedule, innermost first."""
-    statements = {s.name: s for s in scop.statements}
-    return tuple(_plan(node, outermost, statements, whole) for node, outermost in bands(schedule.get_root()))
+    return tuple(map(_plan, bands_of(schedule, scop, whole)))
 
 
 def choose_whole_blocks(schedule: isl.Schedule, scop: Scop, whole: Relations, plan: Plan) -> tuple[BandPlan, ...]:
@@ -77,89 +74,43 @@ def _in_blocks(band: BandPlan) -> BandPlan:
     return replace(band, pieces=pieces)
 
 
-@dataclass(frozen=True)
-class _Axis:
-    """A member of a band, and for each statement the iterator that it follows."""
-
-    position: int
-    coincident: bool
-    reduces: bool
-    follows: Follows
-
-    @property
-    def name(self) -> str:
-        """The iterator that all follow, or several of them."""
-        return "|".join(sorted({name for _, name in self.follows})) or "phase"
-
-    @property
-    def extents(self) -> tuple[Dim, ...]:
-        """The iterations for each statement."""
-        return tuple(it.trips for statement, name in self.follows for it in statement.iterators if it.name == name)
-
-    @property
-    def extent(self) -> int | None:
-        """The most iterations; None when a size decides."""
-        known = [extent for extent in self.extents if isinstance(extent, int)]
-        return max(known, default=1) if len(known) == len(self.extents) else None
-
-    def is_regular(self) -> bool:
-        """Whether all accesses move by a known number of elements along it."""
-        return all(
-            element_stride(access.index, access.buffer.shape, name) is not None
-            for statement, name in self.follows
-            for access in (*statement.reads, *statement.writes)
-        )
-
-    def contiguity(self) -> int:
-        """How well copies go along it: +2 contiguous, +1 the same element, -3 strided."""
-        score = 0
-        for statement, name in self.follows:
-            for access in (*statement.reads, *statement.writes, *statement.writes):
-                step = element_stride(access.index, access.buffer.shape, name)
-                score += {0: 1, 1: 2}.get(step if step is not None else -1, -3)
-        return score
+def _plan(band: Band) -> BandPlan:
+    loops, why = _leaf(band) if band.is_leaf else _around(band)
+    return band.planned((PiecePlan(loops),), why)
 
 
-def _axis(position: int, member: Member, node: Node, statements: dict[str, Statement], whole: Relations) -> _Axis:
-    reduces = not member.coincident and only_reductions_cross(member, node, whole)
-    return _Axis(position, member.coincident, reduces, follows(member, statements))
-
-
-def _plan(node: Node, outermost: bool, statements: dict[str, Statement], whole: Relations) -> BandPlan:
-    axes = tuple(_axis(k, member, node, statements, whole) for k, member in enumerate(members(node)))
-    names = tuple(axis.name for axis in axes)
-    loops, why = _around(node, axes, outermost) if has_band_below(node) else _leaf(node, axes, outermost)
-    return BandPlan(statement_names(node), names, (PiecePlan(loops),), why)
-
-
-def _around(node: Node, axes: tuple[_Axis, ...], outermost: bool) -> tuple[tuple[LoopPlan, ...], str]:
+def _around(band: Band) -> tuple[tuple[LoopPlan, ...], str]:
     """Row loops around other loops: one is dealt to the cores, one takes several rows at once where rows are short."""
-    free = bool(node.band_get_permutable())
+    axes, free = band.axes, band.permutable
     inner = _inside(axes)
     rows = _for_rows(axes, free) if inner is not None and inner <= SHORT else None
-    core = _for_cores(axes, rows, free, inner or 1) if outermost else None
+    core = _for_cores(axes, rows, free, inner or 1) if band.outermost else None
     return _ordered(_Loops(core, rows, axes, free), (), inner or 1)
 
 
-def _leaf(node: Node, axes: tuple[_Axis, ...], outermost: bool) -> tuple[tuple[LoopPlan, ...], str]:
+def _leaf(band: Band) -> tuple[tuple[LoopPlan, ...], str]:
     """The loops around statements: the most contiguous one that may be is made of vector instructions.
 
     Where it is short, another one takes several iterations at once.
     """
-    free = bool(node.band_get_permutable())
+    axes, free = band.axes, band.permutable
     allowed = [axis for axis in axes if axis.coincident or axis.reduces]
     if not free:
         allowed = [axis for axis in allowed if axis is axes[-1]]
     if not allowed:
-        return _around(node, axes, outermost)
+        return _around(band)
     last = max(allowed, key=lambda axis: (_worth(axis, axes), _length(axis), axis.position))
     others = tuple(axis for axis in axes if axis is not last)
     rows = _for_rows(others, free, last) if last.extent is not None and last.extent <= SHORT else None
-    core = _for_cores(others, rows, free, last.extent or 1) if outermost else None
+    core = _for_cores(others, rows, free, last.extent or 1) if band.outermost else None
     if rows is not None and rows is not core and free:
         rows = _longer(rows, tuple(axis for axis in others if axis is not core), last)
     vector = LoopPlan(last.position, mark=VECTOR)
-    chunk = _chunk(last, STRIP if others else UNKNOWN_CHUNK) if outermost and core is None and last.coincident else None
+    chunk = (
+        _chunk(last, STRIP if others else UNKNOWN_CHUNK)
+        if band.outermost and core is None and last.coincident
+        else None
+    )
     if chunk is None:
         return _ordered(_Loops(core, rows, others, free), (vector,), last.extent or 1)
     loops, _ = _ordered(_Loops(None, rows, others, free), (vector,), 1)
@@ -170,9 +121,9 @@ def _leaf(node: Node, axes: tuple[_Axis, ...], outermost: bool) -> tuple[tuple[L
 class _Loops:
     """Loops of a band: the one that is dealt to the cores, the one of tiles' rows, all of them, whether order is free."""
 
-    core: _Axis | None
-    rows: _Axis | None
-    axes: tuple[_Axis, ...]
+    core: Axis | None
+    rows: Axis | None
+    axes: tuple[Axis, ...]
     free: bool
 
 
@@ -198,7 +149,7 @@ def _ordered(loops: _Loops, vector: tuple[LoopPlan, ...], inner: int) -> tuple[t
     return (*around, *plans, *tile, *vector), f"{core.name} is dealt to the cores, {count} at once"
 
 
-def _inside(axes: tuple[_Axis, ...]) -> int | None:
+def _inside(axes: tuple[Axis, ...]) -> int | None:
     """The most iterations of the loops inside, for one of each of these; None where a size decides."""
     followed: dict[str, set[str]] = {}
     statements: dict[str, Statement] = {}
@@ -216,24 +167,33 @@ def _inside(axes: tuple[_Axis, ...]) -> int | None:
     return most
 
 
-def _worth(axis: _Axis, axes: tuple[_Axis, ...]) -> int:
+def _worth(axis: Axis, axes: tuple[Axis, ...]) -> int:
     """How well copies go along a loop; few lanes alone are worse than elements apart, places without a step are worst."""
     alone = not any(_is_tile(axis, other) for other in axes if other is not axis)
     few = FEW if alone and axis.extent is not None and axis.extent < FEW else 0
-    return axis.contiguity() - few - (0 if axis.is_regular() else 2 * FEW)
+    return axis.contiguity() - few - (0 if _is_regular(axis) else 2 * FEW)
 
 
-def _for_rows(axes: tuple[_Axis, ...], free: bool, last: _Axis | None = None) -> _Axis | None:
+def _is_regular(axis: Axis) -> bool:
+    """Whether all accesses move by a known number of elements along it."""
+    return all(
+        element_stride(access, name) is not None
+        for statement, name in axis.follows
+        for access in (*statement.reads, *statement.writes)
+    )
+
+
+def _for_rows(axes: tuple[Axis, ...], free: bool, last: Axis | None = None) -> Axis | None:
     """The loop whose iterations may be rows of a tile: the longest where order is free, else the innermost."""
     allowed = [axis for axis in (axes if free else axes[-1:]) if axis.coincident or axis.reduces]
 
-    def fitness(axis: _Axis) -> tuple[bool, int, int]:
+    def fitness(axis: Axis) -> tuple[bool, int, int]:
         return last is not None and _is_tile(last, axis), min(_length(axis), TILE), axis.position
 
     return max(allowed, key=fitness, default=None)
 
 
-def _longer(rows: _Axis, axes: tuple[_Axis, ...], last: _Axis) -> _Axis:
+def _longer(rows: Axis, axes: tuple[Axis, ...], last: Axis) -> Axis:
     """Instead of few rows the longest loop whose places are clamped: :mod:`kernelgen.transforms.common.split_index_sets`
     makes tiles of its pieces."""
     if (rows.extent or STRIP) >= FEW:
@@ -242,7 +202,7 @@ def _longer(rows: _Axis, axes: tuple[_Axis, ...], last: _Axis) -> _Axis:
     return max(found, key=_length, default=rows)
 
 
-def _is_tile(last: _Axis, rows: _Axis, peeled: bool = False) -> bool:
+def _is_tile(last: Axis, rows: Axis, peeled: bool = False) -> bool:
     """Whether every access moves by whole rows along the one and by elements along the other, if at all.
 
     With ``peeled`` rows may be clamped: the loop is taken apart where that begins and ends.
@@ -250,21 +210,21 @@ def _is_tile(last: _Axis, rows: _Axis, peeled: bool = False) -> bool:
     across = {statement.name: name for statement, name in rows.follows}
     for statement, name in last.follows:
         for access in (*statement.reads, *statement.writes):
-            step = element_stride(access.index, access.buffer.shape, name)
-            index = tuple(map(unclamped, access.index)) if peeled else access.index
-            row = element_stride(index, access.buffer.shape, across.get(statement.name, ""))
+            step = element_stride(access, name)
+            seen = replace(access, index=tuple(map(unclamped, access.index))) if peeled else access
+            row = element_stride(seen, across.get(statement.name, ""))
             if step not in (0, 1) or row is None or (step == 1 and 0 < row < (last.extent or 1)):
                 return False
     return bool(across) and bool(last.follows)
 
 
-def _for_cores(axes: tuple[_Axis, ...], rows: _Axis | None, free: bool, inner: int) -> _Axis | None:
+def _for_cores(axes: tuple[Axis, ...], rows: Axis | None, free: bool, inner: int) -> Axis | None:
     """The coincident loop that keeps most cores busy, the outermost of several; the first where order is fixed."""
     allowed = [axis for axis in axes if axis.coincident]
     if not free:
         return next(iter(allowed), None)
 
-    def busy(axis: _Axis) -> int:
+    def busy(axis: Axis) -> int:
         if axis.extent is None:
             return CORES
         return min(CORES, -(-axis.extent // (_share(axis, inner) if axis is rows else 1)))
@@ -272,7 +232,7 @@ def _for_cores(axes: tuple[_Axis, ...], rows: _Axis | None, free: bool, inner: i
     return max(allowed, key=lambda axis: (busy(axis), -axis.position), default=None)
 
 
-def _share(axis: _Axis, inner: int) -> int:
+def _share(axis: Axis, inner: int) -> int:
     """So many rows of ``inner`` elements are a core's turn, evenly dealt, that it has enough, and all cores have some."""
     if axis.extent is None:
         return max(1, UNKNOWN_CHUNK // inner)
@@ -281,11 +241,11 @@ def _share(axis: _Axis, inner: int) -> int:
     return -(-axis.extent // blocks)
 
 
-def _length(axis: _Axis) -> int:
+def _length(axis: Axis) -> int:
     return min(axis.extent or STRIP, STRIP)
 
 
-def _rows(axis: _Axis, inner: int) -> int:
+def _rows(axis: Axis, inner: int) -> int:
     """So many rows are a core's turn that it has enough to do, where all are known to be short."""
     if axis.extent is None or inner >= LEAST:
         return 1
@@ -293,7 +253,7 @@ def _rows(axis: _Axis, inner: int) -> int:
     return max(1, min(wanted, axis.extent))
 
 
-def _chunk(axis: _Axis, unknown: int) -> int | None:
+def _chunk(axis: Axis, unknown: int) -> int | None:
     """Elements of a core's turn; None where there is too little to share."""
     if any(isinstance(extent, Sym) for extent in axis.extents):
         return unknown

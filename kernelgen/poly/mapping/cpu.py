@@ -24,17 +24,14 @@ from dataclasses import dataclass, replace
 
 import islpy as isl
 
-from kernelgen.nest.index import stride
 from kernelgen.nest.marks import INTERLEAVE, PARALLEL, UNMARKED, VECTOR, Mark
-from kernelgen.nest.nodes import Index
 from kernelgen.plan import BandPlan, CpuPlan, LoopPlan, PiecePlan, Plan
+from kernelgen.poly.mapping.axis import Axis, Band, bands_of, element_stride
 from kernelgen.poly.mapping.register_blocks import pieces_along_columns, pieces_along_sum
 from kernelgen.poly.model.product_recognition import is_product, moves
 from kernelgen.poly.model.relations import Relations
-from kernelgen.poly.model.scop import Scop, Statement
-from kernelgen.poly.schedule.band_members import Follows, follows, only_reductions_cross
-from kernelgen.poly.schedule.tree import Member, Node, bands, has_band_below, members, statement_names
-from kernelgen.tensor.dims import Dim, Sym
+from kernelgen.poly.model.scop import Scop
+from kernelgen.tensor.dims import Sym
 from kernelgen.transforms.cpu.pack_panels import LEAST_BLOCKS
 
 FLOAT_BYTES = 4
@@ -44,68 +41,7 @@ ROWS_LEFT = 8
 
 def choose(schedule: isl.Schedule, scop: Scop, whole: Relations, plan: Plan) -> tuple[BandPlan, ...]:
     """The plan of every band of the schedule, innermost first."""
-    statements = {s.name: s for s in scop.statements}
-    chosen: list[BandPlan] = []
-    for node, outermost in bands(schedule.get_root()):
-        band = _Band(node, tuple(_Axis.of(member, statements) for member in members(node)), outermost)
-        chosen.append(_Chooser(band, whole, plan.cpu).plan())
-    return tuple(chosen)
-
-
-@dataclass(frozen=True)
-class _Axis:
-    """A member of a band, and for each statement the iterator that it follows; others do not move with it."""
-
-    member: Member
-    follows: Follows
-
-    @staticmethod
-    def of(member: Member, statements: dict[str, Statement]) -> _Axis:
-        return _Axis(member, follows(member, statements))
-
-    @property
-    def coincident(self) -> bool:
-        """Whether no dependence crosses the loop."""
-        return self.member.coincident
-
-    @property
-    def name(self) -> str:
-        """The iterator that all follow, or several of them."""
-        return "|".join(sorted({name for _, name in self.follows})) or "phase"
-
-    @property
-    def extents(self) -> tuple[Dim, ...]:
-        """The iterations for each statement."""
-        return tuple(it.trips for statement, name in self.follows for it in statement.iterators if it.name == name)
-
-    def longer_than(self, limit: int) -> bool:
-        """Whether the loop has more iterations; a symbolic loop counts as long."""
-        return any(isinstance(extent, Sym) or extent > limit for extent in self.extents)
-
-    def contiguity(self) -> int:
-        """How well memory is touched when this is the vector loop: +2 contiguous, +1 the same, -3 strided."""
-        score = 0
-        for statement, name in self.follows:
-            for access in (*statement.reads, *statement.writes, *statement.writes):
-                step = element_stride(access.index, access.buffer.shape, name)
-                score += {0: 1, 1: 2}.get(step if step is not None else -1, -3)
-        return score
-
-
-@dataclass(frozen=True)
-class _Band:
-    node: Node
-    axes: tuple[_Axis, ...]
-    outermost: bool
-
-    @property
-    def permutable(self) -> bool:
-        """Whether its members may change places."""
-        return bool(self.node.band_get_permutable())
-
-    def name(self, member: int) -> str:
-        """The name of a member."""
-        return self.axes[member].name
+    return tuple(_Chooser(band, plan.cpu).plan() for band in bands_of(schedule, scop, whole))
 
 
 @dataclass(frozen=True)
@@ -120,18 +56,16 @@ class _Chosen:
 class _Chooser:
     """The choices for one band. Members are numbers in ``band.axes``."""
 
-    band: _Band
-    whole: Relations
+    band: Band
     limits: CpuPlan
 
     def plan(self) -> BandPlan:
         """The band as marked loops."""
-        chosen = self.outer() if has_band_below(self.band.node) else self.leaf()
+        chosen = self.leaf() if self.band.is_leaf else self.outer()
         if self.band.outermost:
             pieces = tuple(replace(piece, loops=self.parallel(piece.loops)) for piece in chosen.pieces)
             chosen = _Chosen(pieces, (*chosen.why, self.parallel_reason(pieces[0])))
-        names = tuple(axis.name for axis in self.band.axes)
-        return BandPlan(statement_names(self.band.node), names, chosen.pieces, "; ".join(chosen.why))
+        return self.band.planned(chosen.pieces, "; ".join(chosen.why))
 
     def outer(self) -> _Chosen:
         """Row loops in the order of the schedule."""
@@ -155,10 +89,10 @@ class _Chooser:
 
     def vector_mark(self, member: int) -> tuple[Mark, str]:
         """The mark of the innermost loop, and why."""
-        name = self.band.name(member)
+        name = self.band.axes[member].name
         if self.band.axes[member].coincident:
             return VECTOR, f"no dependence crosses {name}"
-        if only_reductions_cross(self.band.axes[member].member, self.band.node, self.whole):
+        if self.band.axes[member].reduces:
             return VECTOR, f"only reductions cross {name}"
         return UNMARKED, f"a dependence crosses {name}: no vectors"
 
@@ -174,12 +108,12 @@ class _Chooser:
         first = piece.loops[0]
         if first.mark != PARALLEL:
             return "no outer loop is without dependences: one thread"
-        return f"{self.band.name(first.member)} is the first loop that no dependence crosses: parallel"
+        return f"{self.band.axes[first.member].name} is the first loop that no dependence crosses: parallel"
 
     def chunked(self, loop: LoopPlan) -> _Chosen:
         """A single long loop in pieces, so that there is something to run in parallel."""
         axis, chunk = self.band.axes[loop.member], self.limits.chunk
-        if not axis.coincident or not axis.longer_than(2 * chunk):
+        if not axis.coincident or not _longer_than(axis, 2 * chunk):
             return _whole((loop,))
         return _whole(
             (LoopPlan(loop.member, chunk), loop), f"{_extents(axis)} iterations: {chunk} for a thread at once"
@@ -197,9 +131,9 @@ class _Chooser:
         partner, buffer = transposed
         rest = [loop for loop in loops[:-1] if loop.member != partner]
         size = self.limits.tile
-        tiles = [LoopPlan(member, size) for member in (partner, last) if self.band.axes[member].longer_than(size)]
+        tiles = [LoopPlan(member, size) for member in (partner, last) if _longer_than(self.band.axes[member], size)]
         inner = LoopPlan(partner, mark=INTERLEAVE if axis.coincident else UNMARKED)
-        reason = f"{buffer} is contiguous along {self.band.name(partner)} and strided along {axis.name}"
+        reason = f"{buffer} is contiguous along {self.band.axes[partner].name} and strided along {axis.name}"
         footprint = f": tiles of {size} x {size} use whole lines of both" if tiles else ": small enough for L1 as it is"
         return _whole((*rest, *tiles, inner, loops[-1]), reason + footprint)
 
@@ -208,7 +142,7 @@ class _Chooser:
         last, strip = loops[-1].member, self.limits.strip
         axis = self.band.axes[last]
         rows, reason = self.several_rows(loops)
-        if not axis.longer_than(2 * strip - 1):
+        if not _longer_than(axis, 2 * strip - 1):
             return _Chosen((PiecePlan(rows),), reason)
         text = f"{_extents(axis)} partial results: {strip} of them stay in L1"
         return _Chosen((PiecePlan((LoopPlan(last, strip), *rows)),), (text, *reason))
@@ -220,7 +154,7 @@ class _Chooser:
         """
         last, axes = order[-1], self.band.axes
         along_sum = not axes[last].coincident
-        if along_sum and not only_reductions_cross(self.band.axes[last].member, self.band.node, self.whole):
+        if along_sum and not axes[last].reduces:
             return None
         sides = self.sides(order, order if along_sum else (last,))
         if sides is None:
@@ -252,7 +186,7 @@ class _Chooser:
         """Whether there are enough rows that the operand of the columns is packed, which also transposes it."""
         rows, columns = (self.band.axes[member].extents[0] for member in (row, column))
         ((statement, name),) = self.band.axes[column].follows
-        along = [element_stride(access.index, access.buffer.shape, name) for access in statement.writes]
+        along = [element_stride(access, name) for access in statement.writes]
         enough = isinstance(rows, int) and rows >= LEAST_BLOCKS * self.limits.block[0]
         return enough and not (isinstance(columns, int) and columns < self.block_of(column)[1]) and set(along) == {1}
 
@@ -294,7 +228,7 @@ class _Chooser:
             return order, ("the members may not change places",)
         scores = [axis.contiguity() for axis in self.band.axes]
         best = max(order, key=lambda k: (scores[k], k))
-        listed = ", ".join(f"{self.band.name(k)} {scores[k]:+d}" for k in order)
+        listed = ", ".join(f"{self.band.axes[k].name} {scores[k]:+d}" for k in order)
         return (*order[:best], *order[best + 1 :], best), (f"contiguity {listed}",)
 
     def transposed_partner(self, loops: tuple[LoopPlan, ...]) -> tuple[int, str] | None:
@@ -304,8 +238,8 @@ class _Chooser:
             axis = self.band.axes[loop.member]
             for statement, name in axis.follows if axis.coincident else ():
                 for access in (*statement.reads, *statement.writes):
-                    along = element_stride(access.index, access.buffer.shape, name)
-                    across = element_stride(access.index, access.buffer.shape, vector.get(statement.name, ""))
+                    along = element_stride(access, name)
+                    across = element_stride(access, vector.get(statement.name, ""))
                     if along == 1 and across not in (0, 1):
                         return loop.member, access.buffer.name
         return None
@@ -316,22 +250,10 @@ def _whole(loops: tuple[LoopPlan, ...], *why: str) -> _Chosen:
     return _Chosen((PiecePlan(loops),), why)
 
 
-def _extents(axis: _Axis) -> str:
+def _longer_than(axis: Axis, limit: int) -> bool:
+    """Whether the loop has more iterations; a symbolic loop counts as long."""
+    return any(isinstance(extent, Sym) or extent > limit for extent in axis.extents)
+
+
+def _extents(axis: Axis) -> str:
     return ", ".join(dict.fromkeys(str(extent) for extent in axis.extents))
-
-
-def element_stride(index: tuple[Index, ...], shape: tuple[Dim, ...], name: str) -> int | None:
-    """By how many elements an access moves when iterator ``name`` grows by 1; None when that is not constant."""
-    steps = [stride(i, name) for i in index]
-    if any(step is None for step in steps):
-        return None
-    if not any(steps):
-        return 0
-    total: int = 0
-    scale: Dim = 1
-    for step, dim in zip(reversed(steps), reversed(shape), strict=True):
-        if step and isinstance(scale, Sym):
-            return None
-        total += int(step or 0) * (int(scale) if isinstance(scale, int) else 0)
-        scale = scale * dim
-    return total

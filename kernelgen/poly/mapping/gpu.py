@@ -27,16 +27,14 @@ import islpy as isl
 from kernelgen.machines.device_features import WARP, Abilities
 from kernelgen.nest.index import is_by_data, stride
 from kernelgen.nest.marks import BLOCK, UNMARKED, Mark, thread
-from kernelgen.nest.nodes import Buffer, Index, LoopKind, Space
+from kernelgen.nest.nodes import Buffer, LoopKind, Space
 from kernelgen.plan import BandPlan, GpuPlan, LoopPlan, Partials, PiecePlan, Plan
 from kernelgen.poly.grouping.privatise import privatise
+from kernelgen.poly.mapping.axis import Axis, Band, bands_of
 from kernelgen.poly.mapping.threads_per_row import Rows, width_of
 from kernelgen.poly.model.product_recognition import has_sides
 from kernelgen.poly.model.relations import Relations
-from kernelgen.poly.model.scop import Scop, Statement
-from kernelgen.poly.schedule.band_members import Follows, follows, only_reductions_cross
-from kernelgen.poly.schedule.tree import Member, Node, bands, has_band_below, members, statement_names
-from kernelgen.tensor.dims import Dim
+from kernelgen.poly.model.scop import Access, Scop, Statement
 from kernelgen.transforms.gpu.product_recognition import LEAST
 from kernelgen.transforms.gpu.sink_row_values import is_light
 
@@ -69,13 +67,12 @@ def privatise_blocks(scop: Scop, device: Abilities) -> Scop:
 
 def choose(device: Abilities, schedule: isl.Schedule, scop: Scop, whole: Relations, plan: Plan) -> tuple[BandPlan, ...]:
     """The plan of every band of the schedule, innermost first."""
-    statements = {s.name: s for s in scop.statements}
     plans: list[BandPlan] = []
     part: list[_Band] = []
     last: list[BandPlan] = []
-    for node, outermost in bands(schedule.get_root()):
-        part.append(_Band(node, tuple(_Axis.of(member, statements, node, whole) for member in members(node))))
-        if outermost:
+    for band in bands_of(schedule, scop, whole):
+        part.append(_Band(band.node, band.axes, band.outermost, _passing(band, scop)))
+        if band.outermost:
             found = _Part(tuple(part), plan.gpu, scop, device)
             last = found.in_the_block_of(last) or found.plans()
             plans += last
@@ -83,75 +80,38 @@ def choose(device: Abilities, schedule: isl.Schedule, scop: Scop, whole: Relatio
     return tuple(plans)
 
 
+def _passing(band: Band, scop: Scop) -> frozenset[str]:
+    """The temporaries that nothing outside of the band touches: they need no memory."""
+    inside = [s for s in scop.statements if s.name in band.statements]
+    outside = {name for s in scop.statements if s.name not in band.statements for name in s.touched}
+    made = {write.buffer for s in inside for write in s.writes}
+    return frozenset(b.name for b in made if b.space is Space.WORKSPACE and b.name not in outside)
+
+
+def _reduces(axis: Axis) -> bool:
+    """Whether only reductions cross it, into places that no data decide."""
+    return not any(_by_data(statement) for statement, _ in axis.follows) and axis.reduces
+
+
+def _moves(axis: Axis) -> frozenset[tuple[str, int]]:
+    """The results of reductions that are another element for another iteration: statement and place in it."""
+    return frozenset(
+        (statement.name, place)
+        for statement, name in axis.follows
+        for place, part in enumerate(statement.accumulations)
+        if any(stride(i, name) != 0 for i in part.index)
+    )
+
+
 @dataclass(frozen=True)
-class _Axis:
-    """A member of a band, the iterators that follow it, and whether only reductions cross it.
+class _Band(Band):
+    """A band on a device: what is in ``passing`` takes no part in how well memory is touched."""
 
-    ``passing`` are the temporaries that nothing outside of the band touches: they need no memory.
-    """
-
-    coincident: bool
-    follows: Follows
-    reduces: bool
     passing: frozenset[str]
 
-    @staticmethod
-    def of(member: Member, statements: dict[str, Statement], band: Node, whole: Relations) -> _Axis:
-        pairs = follows(member, statements)
-        settled = not any(_by_data(statement) for statement, _ in pairs)
-        reduces = not member.coincident and settled and only_reductions_cross(member, band, whole)
-        inside = set(statement_names(band))
-        outside = frozenset(name for s in statements.values() if s.name not in inside for name in s.touched)
-        made = {write.buffer for name in inside for write in statements[name].writes}
-        passing = frozenset(b.name for b in made if b.space is Space.WORKSPACE and b.name not in outside)
-        return _Axis(member.coincident, pairs, reduces, passing)
-
-    @property
-    def name(self) -> str:
-        """The iterator that all follow, or several of them."""
-        return "|".join(sorted({name for _, name in self.follows})) or "phase"
-
-    @property
-    def extent(self) -> int | None:
-        """The most iterations for a statement; None when a size decides."""
-        extents = [it.extent for s, name in self.follows for it in s.iterators if it.name == name]
-        return max((e for e in extents if isinstance(e, int)), default=1) if _known(extents) else None
-
-    @property
-    def moves(self) -> frozenset[tuple[str, int]]:
-        """The results of reductions that are another element for another iteration: statement and place in it."""
-        return frozenset(
-            (statement.name, place)
-            for statement, name in self.follows
-            for place, part in enumerate(statement.accumulations)
-            if any(stride(i, name) != 0 for i in part.index)
-        )
-
-    def contiguity(self) -> int:
-        """How well memory is touched when neighbouring threads run along it: +2 contiguous, +1 the same, -3 strided."""
-        score = 0
-        for statement, name in self.follows:
-            accesses = (*statement.reads, *statement.writes, *statement.writes)
-            for access in (each for each in accesses if each.buffer.name not in self.passing):
-                step = _last_stride(access.index, name)
-                score += {0: 1, 1: 2}.get(step if step is not None else -1, -3)
-        return score
-
-
-@dataclass(frozen=True)
-class _Band:
-    node: Node
-    axes: tuple[_Axis, ...]
-
-    @property
-    def is_leaf(self) -> bool:
-        """Whether no band is below."""
-        return not has_band_below(self.node)
-
-    @property
-    def permutable(self) -> bool:
-        """Whether its members may change places."""
-        return bool(self.node.band_get_permutable())
+    def contiguity(self, member: int) -> int:
+        """How well memory is touched when neighbouring threads run along a member."""
+        return self.axes[member].contiguity(_last_stride, self.passing)
 
     @property
     def kept(self) -> list[int]:
@@ -161,7 +121,7 @@ class _Band:
     @property
     def has_columns(self) -> bool:
         """Whether memory is contiguous along a member that no dependence crosses."""
-        best = max(range(len(self.axes)), key=lambda k: (self.axes[k].contiguity(), k), default=None)
+        best = max(range(len(self.axes)), key=lambda k: (self.contiguity(k), k), default=None)
         return best in self.kept
 
     @property
@@ -175,13 +135,13 @@ class _Band:
             return []
         alike: dict[frozenset[tuple[str, int]], list[int]] = {}
         for k, axis in enumerate(self.axes):
-            if axis.reduces:
-                alike.setdefault(axis.moves, []).append(k)
+            if _reduces(axis):
+                alike.setdefault(_moves(axis), []).append(k)
         return max(alike.values(), key=self._length, default=[])
 
     def _length(self, chosen: Sequence[int]) -> tuple[float, int]:
         iterations = self.iterations(chosen)
-        return (inf if iterations is None else iterations, max(self.axes[k].contiguity() for k in chosen))
+        return (inf if iterations is None else iterations, max(self.contiguity(k) for k in chosen))
 
     def iterations(self, chosen: Sequence[int]) -> int | None:
         """How often the chosen loops run together; None when a size decides."""
@@ -195,14 +155,13 @@ class _Band:
         """
         order = list(range(len(self.axes)))
         if self.permutable:
-            best = max(order, key=lambda k: (self.axes[k].coincident, self.axes[k].contiguity(), k))
+            best = max(order, key=lambda k: (self.axes[k].coincident, self.contiguity(k), k))
             kinds = [marks.get(k, UNMARKED).kind for k in order]
             reduced = any(kinds[k] is LoopKind.THREAD and not self.axes[k].coincident for k in order)
             ranks = {LoopKind.BLOCK: 0, LoopKind.THREAD: 2, LoopKind.SERIAL: 1 if reduced else 3}
             order.sort(key=lambda k: (ranks[kinds[k]], not self.axes[k].coincident, k == best, k))
         loops = tuple(LoopPlan(k, mark=marks.get(k, UNMARKED)) for k in order)
-        names = tuple(axis.name for axis in self.axes)
-        return BandPlan(statement_names(self.node), names, (PiecePlan(loops),), why)
+        return self.planned((PiecePlan(loops),), why)
 
 
 @dataclass(frozen=True)
@@ -256,7 +215,7 @@ class _Part:
 
     def reads(self, makers: Collection[str], band: _Band) -> bool:
         """Whether the band reads what one of these statements writes, or what single elements are made of it."""
-        own, made = set(statement_names(band.node)), set[Buffer]()
+        own, made = set(band.statements), set[Buffer]()
         for statement in self.scop.statements:
             reads = any(read.buffer in made for read in statement.reads)
             if reads and statement.name in own:
@@ -286,8 +245,8 @@ class _Part:
 
     def sinks(self, outer: _Band, inner: _Band) -> bool:
         """Whether all else that the outer band runs is light, and for the inner one alone."""
-        names = set(statement_names(outer.node))
-        others = [s for s in self.scop.statements if s.name in names - set(statement_names(inner.node))]
+        names = set(outer.statements)
+        others = [s for s in self.scop.statements if s.name in names - set(inner.statements)]
         made = {write.buffer.name for s in others for write in s.writes}
         users = {s.name for s in self.scop.statements if s.touched & made}
         return users <= names and all(not s.accumulations and is_light(s.body) for s in others)
@@ -303,7 +262,7 @@ class _Part:
     def rows_of_blocks(self) -> list[BandPlan]:
         """A block for each kept iteration of both bands; threads share the loop that is contiguous if it is long, else all."""
         inner, outer = self.bands
-        nearest = max(inner.reduced, key=lambda k: (inner.axes[k].contiguity(), k))
+        nearest = max(inner.reduced, key=lambda k: (inner.contiguity(k), k))
         extent = inner.axes[nearest].extent
         shared = [nearest] if extent is None or extent >= self.plan.long else inner.reduced
         width, why = self.width(inner.iterations(shared), None, [shared, []])
@@ -361,18 +320,18 @@ class _Part:
         return sum(buffer.dtype.itemsize for buffer, number in touching.items() if number > 1)
 
 
-def _known(extents: Sequence[Dim]) -> bool:
-    return all(isinstance(extent, int) for extent in extents)
-
-
 def _by_data(statement: Statement) -> bool:
     """Whether data decides where the statement accumulates."""
     return any(is_by_data(*part.index) for part in statement.accumulations)
 
 
-def _last_stride(index: tuple[Index, ...], name: str) -> int | None:
-    """The stride along the innermost dim; None when another dim moves too."""
-    steps = [stride(i, name) for i in index]
+def _last_stride(access: Access, name: str) -> int | None:
+    """The stride along the innermost dim; None when another dim moves too.
+
+    Unlike :func:`kernelgen.poly.mapping.axis.element_stride` it does not ask how long the dims inside are: threads that
+    run along an outer dim count as strided, even where that dim's elements are neighbours.
+    """
+    steps = [stride(i, name) for i in access.index]
     if not steps or not any(steps[:-1]):
         return steps[-1] if steps else 0
     return None
