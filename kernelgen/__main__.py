@@ -22,6 +22,7 @@ from kernelgen.composite.bind_sizes import specialize
 from kernelgen.composite.read import load_desc
 from kernelgen.driver import compile as compile_desc
 from kernelgen.errors import ArgumentError, BackendUnavailable, KernelgenError
+from kernelgen.machines.gpu.timed import MACHINES
 from kernelgen.plan import Plan
 from kernelgen.samples.inputs import bind_symbols, draw
 from kernelgen.system import cores
@@ -30,7 +31,6 @@ from kernelgen.system.bounded_io import json_value, read_text, write_whole
 from kernelgen.system.escape import lines
 from kernelgen.targets import Target, find_target
 from kernelgen.targets.gpu.launch.device import NoDevice, find_device
-from kernelgen.targets.gpu.launch.machines import MACHINES
 from kernelgen.tuning.tune import by_model
 from kernelgen.tuning.tune import tune as tune_kernel
 from kernelgen.verify import Record, Status, verify_files

@@ -10,7 +10,7 @@ from kernelgen.composite.description import KernelDesc
 from kernelgen.composite.size_limits import within_limits
 from kernelgen.errors import ArgumentError, UnsupportedError
 from kernelgen.kernel import Kernel, Resources, fingerprint, signature_of
-from kernelgen.machines.device_features import Abilities
+from kernelgen.machines.usual import Machine
 from kernelgen.nest.nodes import Nest, Space
 from kernelgen.plan import CodePlan, Plan
 from kernelgen.poly.proof.schedule_proof import Fact, Proof
@@ -66,7 +66,7 @@ def _with_claims(target: Target, source: str, lowered: Lowered) -> Lowered:
     return replace(lowered, proof=Proof((*lowered.proof.facts, *facts))) if facts else lowered
 
 
-def _lowered(desc: KernelDesc, plan: Plan, machine: str | Abilities) -> Lowered:
+def _lowered(desc: KernelDesc, plan: Plan, machine: Machine | str) -> Lowered:
     """All stages; expressions that nest deeper than Python's stack are refused."""
     try:
         return lower(desc, plan, machine)

@@ -102,7 +102,7 @@ class Kernel(NativeKernel):
     def estimate(self, machine: str = "H200", **sizes: int) -> Estimate | None:
         """How long the kernel would take on a device, for these sizes of its symbols; an estimate, not a measurement.
 
-        ``machine`` is one of :data:`kernelgen.targets.gpu.launch.machines.MACHINES`. None for targets without launches.
+        ``machine`` is one of :data:`kernelgen.machines.gpu.timed.MACHINES`. None for targets without launches.
         """
         offer = getattr(self.entry, "estimate", None)
         return None if offer is None else offer(tuple(sizes[name] for name in self.nest.symbols), machine)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 from kernelgen.errors import NestError
-from kernelgen.machines.device_features import Abilities
+from kernelgen.machines.gpu.device import GpuMachine
 from kernelgen.nest.form import (
     CHAINS_JOINED,
     DISTRIBUTED,
@@ -142,7 +142,7 @@ ASCEND_STAGES: tuple[Stage[Nest], ...] = (
 )
 
 
-def gpu_stages(device: Abilities) -> tuple[Stage[Nest], ...]:
+def gpu_stages(device: GpuMachine) -> tuple[Stage[Nest], ...]:
     """The passes of nests for devices of many threads, by what those can do together."""
     return (
         Stage(

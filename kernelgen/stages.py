@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, singledispatch
 
 from kernelgen.canonical.argument_shapes import reshape_arguments
 from kernelgen.canonical.axes import normal_axes
@@ -27,11 +27,15 @@ from kernelgen.canonical.text import show_desc
 from kernelgen.canonical.three_address import three_address
 from kernelgen.canonical.unsupported_types import legal_types
 from kernelgen.composite.description import KernelDesc, TensorDesc
-from kernelgen.machines.device_features import DEVICES, Abilities
+from kernelgen.errors import ArgumentError
+from kernelgen.machines.ascend.description import Machine as AscendMachine
+from kernelgen.machines.cpu import CPU, CpuMachine
+from kernelgen.machines.gpu.device import GpuMachine
+from kernelgen.machines.usual import MACHINES, Machine
 from kernelgen.nest.nodes import Nest
 from kernelgen.nest.text import show
 from kernelgen.nest_stages import ASCEND_STAGES, NEST_STAGES, Stage, gpu_stages
-from kernelgen.plan import BandPlan, Plan
+from kernelgen.plan import BandPlan, Partials, Plan
 from kernelgen.poly.build_scop import to_scop
 from kernelgen.poly.grouping.fold_axes import fold
 from kernelgen.poly.grouping.merge_groups import group
@@ -74,23 +78,35 @@ SCOP_STAGES: tuple[Stage[Scop], ...] = (
         lambda plan: plan.cpu.partials,
     ),
 )
-ASCEND_SCOP_STAGES: tuple[Stage[Scop], ...] = (
-    *SCOP_STAGES[:-1],
-    Stage(map_ascend.privatise_cores, "cores that share no result need no meeting but one"),
-)
 
 
-def gpu_scop_stages(device: Abilities) -> tuple[Stage[Scop], ...]:
-    """The passes of scops for devices of many threads, by what those have room for."""
+def ascend_scop_stages(machine: AscendMachine) -> tuple[Stage[Scop], ...]:
+    """The passes of scops for an Ascend machine, by its cores."""
+    partials = map_ascend.partials_on(machine)
     return (
-        *SCOP_STAGES[:-1],
+        *_grouped(partials),
+        Stage(privatise, "cores that share no result need no meeting but one", lambda plan: partials),
+    )
+
+
+def gpu_scop_stages(device: GpuMachine) -> tuple[Stage[Scop], ...]:
+    """The passes of scops for devices of many threads, by what those have room for."""
+    partials = map_gpu.partials_on(device)
+    return (
+        *_grouped(partials),
         Stage(take_own_terms, "thousands of threads look at all terms sooner than one of them adds them up in order"),
         Stage(
-            map_gpu.privatise_blocks,
+            privatise,
             "a device has thousands of threads, and a launch is a barrier for all of them",
-            lambda plan: device,
+            lambda plan: partials,
         ),
     )
+
+
+def _grouped(partials: Partials) -> tuple[Stage[Scop], ...]:
+    """The first passes of scops, with a machine's own sizes in place of a plan's for processors."""
+    fold_axes, by_phase, _ = SCOP_STAGES
+    return fold_axes, replace(by_phase, sizes=lambda plan: partials)
 
 
 @dataclass(frozen=True)
@@ -102,7 +118,7 @@ class Proving:
     why: str
 
 
-def gpu_proofs(device: Abilities) -> tuple[Proving, ...]:
+def gpu_proofs(device: GpuMachine) -> tuple[Proving, ...]:
     """The proofs about nests for a device of many threads."""
     return (
         Proving(
@@ -114,8 +130,8 @@ def gpu_proofs(device: Abilities) -> tuple[Proving, ...]:
 
 
 @dataclass(frozen=True)
-class Machine:
-    """A kind of machine: what it computes with, how loops are mapped to it, the passes of its nests, proofs about them."""
+class Pipeline:
+    """The way to a kind of machine: what it computes with, how loops are mapped to it, its passes and proofs of nests."""
 
     types: Stage[KernelDesc]
     scop_stages: tuple[Stage[Scop], ...]
@@ -124,21 +140,33 @@ class Machine:
     proofs: tuple[Proving, ...] = ()
 
 
-def machine_named(name: str | Abilities) -> Machine:
-    """The machine of that name: cpu, ascend, or one of :data:`kernelgen.machines.device_features.DEVICES`; or a device itself.
+@singledispatch
+def pipeline_for(machine: Machine) -> Pipeline:
+    """The way to a machine. A further kind of machines is registered with its type: ``@pipeline_for.register``."""
+    raise ArgumentError(
+        f"no stages for {machine!r}; known: {', '.join(kind.__name__ for kind in pipeline_for.registry)}"
+    )
 
-    ascend_blocks is an Ascend machine whose copies move whole blocks.
-    """
-    device = DEVICES.get(name) if isinstance(name, str) else name
-    if device is not None:
-        choice = partial(map_gpu.choose, device)
-        return Machine(_types("gpu"), gpu_scop_stages(device), choice, gpu_stages(device), gpu_proofs(device))
-    machines = {
-        "cpu": Machine(_types("cpu"), SCOP_STAGES, map_cpu.choose, NEST_STAGES),
-        "ascend": Machine(_types("ascend"), ASCEND_SCOP_STAGES, map_ascend.choose, ASCEND_STAGES),
-        "ascend_blocks": Machine(_types("ascend"), ASCEND_SCOP_STAGES, map_ascend.choose_whole_blocks, ASCEND_STAGES),
-    }
-    return machines[str(name)]
+
+@pipeline_for.register
+def _(machine: CpuMachine) -> Pipeline:
+    return Pipeline(_types("cpu"), SCOP_STAGES, map_cpu.choose, NEST_STAGES)
+
+
+@pipeline_for.register
+def _(machine: AscendMachine) -> Pipeline:
+    return Pipeline(_types("ascend"), ascend_scop_stages(machine), partial(map_ascend.choose, machine), ASCEND_STAGES)
+
+
+@pipeline_for.register
+def _(machine: GpuMachine) -> Pipeline:
+    choose = partial(map_gpu.choose, machine)
+    return Pipeline(_types("gpu"), gpu_scop_stages(machine), choose, gpu_stages(machine), gpu_proofs(machine))
+
+
+def pipeline_named(machine: Machine | str) -> Pipeline:
+    """The way to a machine, or to the usual one of that name."""
+    return pipeline_for(MACHINES[machine] if isinstance(machine, str) else machine)
 
 
 def _types(target: str) -> Stage[KernelDesc]:
@@ -157,12 +185,12 @@ class Lowered:
     trail: Trail
 
 
-def lower(desc: KernelDesc, plan: Plan, machine: str | Abilities = "cpu") -> Lowered:
-    """Runs all stages for a machine, on names that may be printed.
+def lower(desc: KernelDesc, plan: Plan, machine: Machine | str = CPU) -> Lowered:
+    """Runs all stages for a machine or a usual one of its kind, on names that may be printed.
 
     Raises UnsupportedError, ProofError, or ArgumentError when the plan does not fit.
     """
-    trail, chosen = Trail(), machine_named(machine)
+    trail, chosen = Trail(), pipeline_named(machine)
     nest, proof, bands = to_raw_nest(desc, plan, chosen, trail)
     for step in chosen.nest_stages:
         nest = trail.run(step.name, lambda step=step, nest=nest: step.on(nest, plan), show)
@@ -173,7 +201,7 @@ def lower(desc: KernelDesc, plan: Plan, machine: str | Abilities = "cpu") -> Low
 
 
 def to_raw_nest(
-    desc: KernelDesc, plan: Plan, machine: Machine, trail: Trail
+    desc: KernelDesc, plan: Plan, machine: Pipeline, trail: Trail
 ) -> tuple[Nest, Proof, tuple[BandPlan, ...]]:
     """The scheduled nest before its first pass, the proof of its schedule and the plan of its bands; raises like lower."""
     desc = plain_names(desc)

@@ -25,7 +25,7 @@ from kernelgen.composite.description import KernelDesc
 from kernelgen.composite.read import load_desc
 from kernelgen.composite.write import dump_desc
 from kernelgen.errors import KernelgenError, UnsupportedError
-from kernelgen.machines.device_features import CAPABILITIES
+from kernelgen.machines.gpu.device import CAPABILITIES
 from kernelgen.targets.gpu.dialects.program import Launch, launches
 from kernelgen.targets.gpu.launch.nvrtc import compile_cuda, version
 

@@ -13,7 +13,7 @@ from graphkernel.errors import GraphKernelError
 from graphkernel.handoff import to_desc
 from kernelgen.errors import KernelgenError
 from kernelgen.kernel import Kernel
-from kernelgen.targets.gpu.launch.machines import MACHINES
+from kernelgen.machines.gpu.timed import MACHINES
 from kernelgen.targets.gpu.launch.nvrtc import compile_cuda
 from kernelgen.targets.gpu.launch.time_model import LaunchEstimate
 

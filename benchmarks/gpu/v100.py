@@ -24,7 +24,7 @@ from kernelgen.composite.read import load_desc
 from kernelgen.composite.scalar_rules import ELEMENTWISE, REDUCTIONS
 from kernelgen.composite.shape_rules import reduced_axes
 from kernelgen.errors import KernelgenError
-from kernelgen.targets.gpu.launch.machines import MACHINES, Machine
+from kernelgen.machines.gpu.timed import MACHINES, TimedMachine
 from kernelgen.targets.gpu.launch.time_model import Estimate
 
 MACHINE = "V100"
@@ -89,7 +89,7 @@ def estimated(path: Path, machine: str) -> Record:
     }
 
 
-def seconds(found: Estimate, machine: Machine) -> float:
+def seconds(found: Estimate, machine: TimedMachine) -> float:
     """The estimate of runs that are repeated, as the published ones were: arrays that fit the L2 stay there."""
     fits = sum(launch.moved for launch in found.launches) <= machine.l2_bytes
     return sum(launch.warm_seconds if fits else launch.seconds for launch in found.launches)

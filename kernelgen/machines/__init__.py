@@ -1,8 +1,5 @@
-"""What is known of machines and their devices, as values.
+"""What is known of machines, as values: every figure of the hardware, with its unit and where it is from.
 
-Rooms: ascend.
-Reading order: device_features.
-
-Rooms: ascend.
-Reading order: device_features.
+Rooms: gpu, ascend.
+Reading order: cpu, usual.
 """

@@ -8,7 +8,8 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from kernelgen.machines.device_features import Abilities
+from kernelgen.machines.cpu import CPU
+from kernelgen.machines.usual import Machine
 from kernelgen.native.call import Entry
 from kernelgen.native.signature import Argument
 from kernelgen.nest.nodes import Nest, Space
@@ -70,7 +71,7 @@ class Target:
 
     ``emit`` prints a nest as source text and is deterministic. ``load`` turns the source into something callable;
     the nest gives the calling convention.
-    ``machine`` names the one whose stages make its nests, or is a device, see :func:`kernelgen.stages.machine_named`.
+    ``machine`` is the one that its nests are made for, or the name of one of :data:`kernelgen.machines.usual.MACHINES`.
     ``sizes`` are those that the mapping starts from on this machine.
     ``printer`` prints by choices that a plan may hold; ``emit`` then makes them itself.
     ``variant`` gives the same back end for another machine of its family, which is named behind a colon: ``ascend:910A``.
@@ -83,7 +84,7 @@ class Target:
     name: str
     emit: Callable[[Nest], str]
     load: Callable[[str, Nest], Entry]
-    machine: str | Abilities = "cpu"
+    machine: Machine | str = CPU
     sizes: Callable[[], CpuPlan] = CpuPlan
     printer: Printer | None = None
     variant: Callable[[str], Target] | None = None

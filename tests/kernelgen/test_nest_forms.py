@@ -14,7 +14,7 @@ from kernelgen.nest.nodes import Nest
 from kernelgen.nest_stages import Stage, run_checked
 from kernelgen.plan import Plan
 from kernelgen.stage_log import Trail
-from kernelgen.stages import machine_named, to_raw_nest
+from kernelgen.stages import pipeline_named, to_raw_nest
 from kernelgen.tensor.dims import sym
 
 KERNELS = {
@@ -32,7 +32,7 @@ MACHINES = ("cpu", "gpu", "ascend")
 
 @cache
 def raw(name: str, machine: str) -> Nest:
-    return to_raw_nest(KERNELS[name], Plan(), machine_named(machine), Trail())[0]
+    return to_raw_nest(KERNELS[name], Plan(), pipeline_named(machine), Trail())[0]
 
 
 def run_all(stages: Sequence[Stage[Nest]], nest: Nest) -> Nest:
@@ -44,7 +44,7 @@ def run_all(stages: Sequence[Stage[Nest]], nest: Nest) -> Nest:
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("name", KERNELS)
 def test_every_pass_finds_and_leaves_the_forms_that_it_names(name: str, machine: str) -> None:
-    run_all(machine_named(machine).nest_stages, raw(name, machine))
+    run_all(pipeline_named(machine).nest_stages, raw(name, machine))
 
 
 def relied_on(stages: Sequence[Stage[Nest]]) -> list[str]:
@@ -58,11 +58,11 @@ def relied_on(stages: Sequence[Stage[Nest]]) -> list[str]:
 
 @pytest.mark.parametrize(
     ("machine", "name"),
-    [(machine, name) for machine in MACHINES for name in relied_on(machine_named(machine).nest_stages)],
+    [(machine, name) for machine in MACHINES for name in relied_on(pipeline_named(machine).nest_stages)],
 )
 def test_a_pass_that_comes_behind_the_one_that_needs_it_is_caught(machine: str, name: str) -> None:
     """On some kernel; on others there is nothing for it to do, and the order does not matter."""
-    stages = list(machine_named(machine).nest_stages)
+    stages = list(pipeline_named(machine).nest_stages)
     (late,) = (stage for stage in stages if stage.name == name)
     user = max(k for k, stage in enumerate(stages) if {f.name for f in stage.needs} & {f.name for f in late.gives})
     stages.remove(late)
@@ -84,7 +84,7 @@ def is_caught(stages: Sequence[Stage[Nest]], nest: Nest) -> bool:
     [("join_tails", "to_grids"), ("sink", "contract_shared"), ("hoist", "chains"), ("places", "barriers")],
 )
 def test_two_passes_for_devices_in_the_wrong_order_are_caught(first: str, second: str) -> None:
-    stages = list(machine_named("gpu").nest_stages)
+    stages = list(pipeline_named("gpu").nest_stages)
     names = [stage.name for stage in stages]
     one, other = names.index(first), names.index(second)
     stages[one], stages[other] = stages[other], stages[one]

@@ -22,7 +22,7 @@ import pytest
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from kernelgen import options
-from kernelgen.machines.device_features import CAPABILITIES
+from kernelgen.machines.gpu.device import CAPABILITIES
 from kernelgen.simulators.ptx import run
 from kernelgen.system.object_cache import read_entry
 from kernelgen.targets.gpu.launch.cubins import unpacked

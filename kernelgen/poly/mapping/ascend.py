@@ -20,17 +20,15 @@ from math import prod
 
 import islpy as isl
 
+from kernelgen.machines.ascend.description import Machine
 from kernelgen.nest.marks import BLOCK, ROWS, VECTOR
 from kernelgen.plan import BandPlan, LoopPlan, Partials, PiecePlan, Plan
-from kernelgen.poly.grouping.privatise import privatise
 from kernelgen.poly.mapping.axis import Axis, Band, bands_of, element_stride
 from kernelgen.poly.model.relations import Relations
 from kernelgen.poly.model.scop import Scop, Statement
 from kernelgen.tensor.dims import Sym
 from kernelgen.transforms.common.split_index_sets import unclamped
 
-CORES = 48
-"""Vector cores of an A2, which the split is made for; a machine with fewer takes the rest in turn."""
 LEAST = 1024
 """Elements of a core at least: a copy of 4 KB takes twice its start."""
 UNKNOWN_CHUNK = 8192
@@ -47,22 +45,19 @@ FEW = 16
 TILE = 128
 """Rows that a tile need not have more of."""
 
-PARTIALS = Partials(count=48, least=16384, fewest=4, nanoseconds=20_000.0, enough=8, strip=2048)
+
+def partials_on(machine: Machine) -> Partials:
+    """A partial result for each core, which are added up behind a meeting of all cores."""
+    return Partials(count=machine.cores, least=16384, fewest=4, nanoseconds=20_000.0, enough=8, strip=2048)
 
 
-def privatise_cores(scop: Scop) -> Scop:
-    """Partial results for the cores, which are added up behind a meeting of all cores."""
-    return privatise(scop, PARTIALS)
+def choose(machine: Machine, schedule: isl.Schedule, scop: Scop, whole: Relations, plan: Plan) -> tuple[BandPlan, ...]:
+    """The plan of every band of the schedule, innermost first.
 
-
-def choose(schedule: isl.Schedule, scop: Scop, whole: Relations, plan: Plan) -> tuple[BandPlan, ...]:
-    """The plan of every band of the schedule, innermost first."""
-    return tuple(map(_plan, bands_of(schedule, scop, whole)))
-
-
-def choose_whole_blocks(schedule: isl.Schedule, scop: Scop, whole: Relations, plan: Plan) -> tuple[BandPlan, ...]:
-    """:func:`choose` for machines that copy whole blocks: what several rows give a core does not share one with others."""
-    return tuple(_in_blocks(band) for band in choose(schedule, scop, whole, plan))
+    Where machines copy whole blocks alone, what several rows give a core does not share one with others.
+    """
+    chosen = tuple(_plan(band, machine.cores) for band in bands_of(schedule, scop, whole))
+    return chosen if machine.has_copy_pad else tuple(map(_in_blocks, chosen))
 
 
 def _in_blocks(band: BandPlan) -> BandPlan:
@@ -74,21 +69,21 @@ def _in_blocks(band: BandPlan) -> BandPlan:
     return replace(band, pieces=pieces)
 
 
-def _plan(band: Band) -> BandPlan:
-    loops, why = _leaf(band) if band.is_leaf else _around(band)
+def _plan(band: Band, cores: int) -> BandPlan:
+    loops, why = _leaf(band, cores) if band.is_leaf else _around(band, cores)
     return band.planned((PiecePlan(loops),), why)
 
 
-def _around(band: Band) -> tuple[tuple[LoopPlan, ...], str]:
+def _around(band: Band, cores: int) -> tuple[tuple[LoopPlan, ...], str]:
     """Row loops around other loops: one is dealt to the cores, one takes several rows at once where rows are short."""
     axes, free = band.axes, band.permutable
     inner = _inside(axes)
     rows = _for_rows(axes, free) if inner is not None and inner <= SHORT else None
-    core = _for_cores(axes, rows, free, inner or 1) if band.outermost else None
-    return _ordered(_Loops(core, rows, axes, free), (), inner or 1)
+    core = _for_cores(axes, rows, free, inner or 1, cores) if band.outermost else None
+    return _ordered(_Loops(core, rows, axes, free, cores), (), inner or 1)
 
 
-def _leaf(band: Band) -> tuple[tuple[LoopPlan, ...], str]:
+def _leaf(band: Band, cores: int) -> tuple[tuple[LoopPlan, ...], str]:
     """The loops around statements: the most contiguous one that may be is made of vector instructions.
 
     Where it is short, another one takes several iterations at once.
@@ -98,33 +93,34 @@ def _leaf(band: Band) -> tuple[tuple[LoopPlan, ...], str]:
     if not free:
         allowed = [axis for axis in allowed if axis is axes[-1]]
     if not allowed:
-        return _around(band)
+        return _around(band, cores)
     last = max(allowed, key=lambda axis: (_worth(axis, axes), _length(axis), axis.position))
     others = tuple(axis for axis in axes if axis is not last)
     rows = _for_rows(others, free, last) if last.extent is not None and last.extent <= SHORT else None
-    core = _for_cores(others, rows, free, last.extent or 1) if band.outermost else None
+    core = _for_cores(others, rows, free, last.extent or 1, cores) if band.outermost else None
     if rows is not None and rows is not core and free:
         rows = _longer(rows, tuple(axis for axis in others if axis is not core), last)
     vector = LoopPlan(last.position, mark=VECTOR)
     chunk = (
-        _chunk(last, STRIP if others else UNKNOWN_CHUNK)
+        _chunk(last, STRIP if others else UNKNOWN_CHUNK, cores)
         if band.outermost and core is None and last.coincident
         else None
     )
     if chunk is None:
-        return _ordered(_Loops(core, rows, others, free), (vector,), last.extent or 1)
-    loops, _ = _ordered(_Loops(None, rows, others, free), (vector,), 1)
+        return _ordered(_Loops(core, rows, others, free, cores), (vector,), last.extent or 1)
+    loops, _ = _ordered(_Loops(None, rows, others, free, cores), (vector,), 1)
     return (LoopPlan(last.position, chunk, BLOCK), *loops), f"{chunk} of {last.name} for a core at once"
 
 
 @dataclass(frozen=True)
 class _Loops:
-    """Loops of a band: the one that is dealt to the cores, the one of tiles' rows, all of them, whether order is free."""
+    """Loops of a band: the one that is dealt to so many cores, the one of tiles' rows, all of them, whether order is free."""
 
     core: Axis | None
     rows: Axis | None
     axes: tuple[Axis, ...]
     free: bool
+    cores: int
 
 
 def _ordered(loops: _Loops, vector: tuple[LoopPlan, ...], inner: int) -> tuple[tuple[LoopPlan, ...], str]:
@@ -139,10 +135,14 @@ def _ordered(loops: _Loops, vector: tuple[LoopPlan, ...], inner: int) -> tuple[t
         why = "rows keep their order" if not vector else f"vectors along member {vector[0].member}"
         return (*plans, *tile, *vector), f"{why}, on one core"
     if core is rows:
-        count = _share(core, inner)
+        count = _share(core, inner, loops.cores)
         around = (LoopPlan(core.position, count, BLOCK), *plans)
         return (*around, *tile, *vector), f"{core.name} is dealt to the cores, {count} rows at once"
-    count = _rows(core, prod(axis.extent or 1 for axis in loops.axes if axis is not core) * inner) if vector else 1
+    count = (
+        _rows(core, prod(axis.extent or 1 for axis in loops.axes if axis is not core) * inner, loops.cores)
+        if vector
+        else 1
+    )
     if count == 1:
         return (LoopPlan(core.position, mark=BLOCK), *plans, *tile, *vector), f"{core.name} is dealt to the cores"
     around = (LoopPlan(core.position, count, BLOCK), LoopPlan(core.position))
@@ -218,7 +218,7 @@ def _is_tile(last: Axis, rows: Axis, peeled: bool = False) -> bool:
     return bool(across) and bool(last.follows)
 
 
-def _for_cores(axes: tuple[Axis, ...], rows: Axis | None, free: bool, inner: int) -> Axis | None:
+def _for_cores(axes: tuple[Axis, ...], rows: Axis | None, free: bool, inner: int, cores: int) -> Axis | None:
     """The coincident loop that keeps most cores busy, the outermost of several; the first where order is fixed."""
     allowed = [axis for axis in axes if axis.coincident]
     if not free:
@@ -226,17 +226,17 @@ def _for_cores(axes: tuple[Axis, ...], rows: Axis | None, free: bool, inner: int
 
     def busy(axis: Axis) -> int:
         if axis.extent is None:
-            return CORES
-        return min(CORES, -(-axis.extent // (_share(axis, inner) if axis is rows else 1)))
+            return cores
+        return min(cores, -(-axis.extent // (_share(axis, inner, cores) if axis is rows else 1)))
 
     return max(allowed, key=lambda axis: (busy(axis), -axis.position), default=None)
 
 
-def _share(axis: Axis, inner: int) -> int:
+def _share(axis: Axis, inner: int, cores: int) -> int:
     """So many rows of ``inner`` elements are a core's turn, evenly dealt, that it has enough, and all cores have some."""
     if axis.extent is None:
         return max(1, UNKNOWN_CHUNK // inner)
-    wanted = max(-(-LEAST // inner), -(-axis.extent // CORES))
+    wanted = max(-(-LEAST // inner), -(-axis.extent // cores))
     blocks = -(-axis.extent // min(wanted, axis.extent))
     return -(-axis.extent // blocks)
 
@@ -245,20 +245,20 @@ def _length(axis: Axis) -> int:
     return min(axis.extent or STRIP, STRIP)
 
 
-def _rows(axis: Axis, inner: int) -> int:
+def _rows(axis: Axis, inner: int, cores: int) -> int:
     """So many rows are a core's turn that it has enough to do, where all are known to be short."""
     if axis.extent is None or inner >= LEAST:
         return 1
-    wanted = max(-(-LEAST // inner), -(-axis.extent // CORES))
+    wanted = max(-(-LEAST // inner), -(-axis.extent // cores))
     return max(1, min(wanted, axis.extent))
 
 
-def _chunk(axis: Axis, unknown: int) -> int | None:
+def _chunk(axis: Axis, unknown: int, cores: int) -> int | None:
     """Elements of a core's turn; None where there is too little to share."""
     if any(isinstance(extent, Sym) for extent in axis.extents):
         return unknown
     extent = axis.extent or 1
     if extent <= LEAST:
         return None
-    share = -(-extent // CORES)
+    share = -(-extent // cores)
     return max(LEAST, -(-share // QUANTUM) * QUANTUM)

@@ -24,12 +24,11 @@ from math import inf, prod
 
 import islpy as isl
 
-from kernelgen.machines.device_features import WARP, Abilities
+from kernelgen.machines.gpu.device import WARP, GpuMachine
 from kernelgen.nest.index import is_by_data, stride
 from kernelgen.nest.marks import BLOCK, UNMARKED, Mark, thread
 from kernelgen.nest.nodes import Buffer, LoopKind, Space
 from kernelgen.plan import BandPlan, GpuPlan, LoopPlan, Partials, PiecePlan, Plan
-from kernelgen.poly.grouping.privatise import privatise
 from kernelgen.poly.mapping.axis import Axis, Band, bands_of
 from kernelgen.poly.mapping.threads_per_row import Rows, width_of
 from kernelgen.poly.model.product_recognition import has_sides
@@ -48,7 +47,7 @@ Softmax of one row of 1024 on an H200: 1.7 us in place of 3.2, of 16384: 4.4 in 
 """
 
 
-def partials_on(device: Abilities) -> Partials:
+def partials_on(device: GpuMachine) -> Partials:
     """An independent iteration is a block of threads; each multiprocessor runs four of them.
 
     A block reads some 100 bytes in a nanosecond, so that for a row of 128 KB a second launch costs more than it saves.
@@ -60,12 +59,9 @@ def partials_on(device: Abilities) -> Partials:
     )  # fmt: skip
 
 
-def privatise_blocks(scop: Scop, device: Abilities) -> Scop:
-    """Partial results for blocks of threads, which a second launch adds up."""
-    return privatise(scop, partials_on(device))
-
-
-def choose(device: Abilities, schedule: isl.Schedule, scop: Scop, whole: Relations, plan: Plan) -> tuple[BandPlan, ...]:
+def choose(
+    device: GpuMachine, schedule: isl.Schedule, scop: Scop, whole: Relations, plan: Plan
+) -> tuple[BandPlan, ...]:
     """The plan of every band of the schedule, innermost first."""
     plans: list[BandPlan] = []
     part: list[_Band] = []
@@ -171,7 +167,7 @@ class _Part:
     bands: tuple[_Band, ...]
     plan: GpuPlan
     scop: Scop
-    device: Abilities
+    device: GpuMachine
 
     def plans(self) -> list[BandPlan]:
         """What becomes of each band."""

@@ -18,12 +18,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kernelgen.machines.device_features import HOPPER, WARP, Abilities
+from kernelgen.machines.gpu.device import HOPPER, WARP, GpuMachine
 
 WIDE = 4
 """Neighbours that a thread takes at once."""
 
-ISSUES = 4
 HELD = 256
 """Bytes of its elements that a thread keeps in registers."""
 
@@ -31,7 +30,7 @@ MOST_EACH = 32
 """Elements of a thread: the turns that are unrolled."""
 
 FIXED, EACH, COMBINE = 30, 10, 10
-LATENCY, IN_FLIGHT, STEP, BARRIER = 480.0, 4 * WIDE, 2.5, 40.0
+IN_FLIGHT, STEP, BARRIER = 4 * WIDE, 2.5, 40.0
 MANY = 1 << 16
 """What an unknown number of rows is taken for."""
 
@@ -47,7 +46,7 @@ class Rows:
     length: int
     reductions: int
     held: int
-    device: Abilities = HOPPER
+    device: GpuMachine = HOPPER
 
     def elements(self, width: int) -> int:
         """Of a row, for each thread."""
@@ -67,9 +66,9 @@ class Rows:
         """The estimate: what the device issues, and what a warp waits for."""
         count = MANY if self.count is None else self.count
         warps = width / WARP
-        issue = count * warps * self.instructions(width) / (self.device.processors * ISSUES)
+        issue = count * warps * self.instructions(width) / (self.device.processors * self.device.issues)
         rounds = -(-count * width // (self.device.processors * self.device.resident))
-        waits = -(-self.elements(width) // IN_FLIGHT) * LATENCY + STEP * self.instructions(width)
+        waits = -(-self.elements(width) // IN_FLIGHT) * self.device.latency + STEP * self.instructions(width)
         waits += BARRIER * self.reductions if warps > 1 else 0
         return issue + rounds * waits
 

@@ -9,7 +9,7 @@ it is told how many threads a block has.
 from __future__ import annotations
 
 from kernelgen.errors import UnsupportedError
-from kernelgen.machines.device_features import MOST_THREADS, Abilities
+from kernelgen.machines.gpu.device import MOST_THREADS, GpuMachine
 from kernelgen.nest import index as ix
 from kernelgen.nest.nodes import Alloc, Grid, Index, Nest, Num, Space
 from kernelgen.nest.walk import statements
@@ -17,12 +17,12 @@ from kernelgen.poly.proof.schedule_proof import Fact
 from kernelgen.transforms.gpu.cache_rows import padded_bytes
 
 
-def prove_room(nest: Nest, device: Abilities) -> tuple[Fact, ...]:
+def prove_room(nest: Nest, device: GpuMachine) -> tuple[Fact, ...]:
     """A fact for each grid. Raises UnsupportedError("too-large") for one that the device has no room for."""
     return tuple(_fits(part, device) for part in nest.body.statements if isinstance(part, Grid))
 
 
-def _fits(grid: Grid, device: Abilities) -> Fact:
+def _fits(grid: Grid, device: GpuMachine) -> Fact:
     used, threads = _shared_bytes(grid), grid.threads[0] * grid.threads[1]
     if used is None or used > device.shared_bytes or threads > MOST_THREADS:
         asked = f"{'an unknown number of' if used is None else used} bytes of shared memory and {threads} threads"

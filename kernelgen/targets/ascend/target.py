@@ -36,8 +36,7 @@ def target_for(machine: Machine) -> Target:
     def claims(source: str) -> Mapping[str, int]:
         return check_claims(source, machine)
 
-    stages = "ascend" if machine.has_copy_pad else "ascend_blocks"
-    return Target("ascend", emit, load, machine=stages, variant=named, files=files, claims=claims)
+    return Target("ascend", emit, load, machine=machine, variant=named, files=files, claims=claims)
 
 
 def named(machine: str) -> Target:

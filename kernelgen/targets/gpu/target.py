@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from kernelgen.errors import BackendUnavailable
-from kernelgen.machines.device_features import CAPABILITIES, Abilities
+from kernelgen.machines.gpu.device import CAPABILITIES, DEVICES, GpuMachine
 from kernelgen.nest.nodes import Nest
 from kernelgen.targets.base import Entry, Target
 from kernelgen.targets.gpu.dialects.cuda import CUDA, TURING
@@ -46,10 +46,12 @@ def named(name: str) -> Target:
         known = ", ".join((*(f"{ARCH}{number}" for number in CAPABILITIES), *DIALECTS))
         raise BackendUnavailable(f"no device or dialect {name!r}; known: {known}")
     language, load = DIALECTS[name]
-    return Target(f"gpu:{name}", lambda nest: print_program(nest, language), load, machine=f"gpu:{name}", variant=named)
+    return Target(
+        f"gpu:{name}", lambda nest: print_program(nest, language), load, machine=DEVICES[f"gpu:{name}"], variant=named
+    )
 
 
-def target_for(name: str, number: int, device: Abilities) -> Target:
+def target_for(name: str, number: int, device: GpuMachine) -> Target:
     """The target for a CUDA device of a compute capability."""
     language = CUDA if number >= FIRST_WITH_LARGE_MATRICES else TURING
 

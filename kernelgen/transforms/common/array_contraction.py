@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 
-from kernelgen.machines.device_features import Abilities
+from kernelgen.machines.gpu.device import GpuMachine
 from kernelgen.nest.nodes import (
     Alloc,
     Block,
@@ -46,7 +46,7 @@ def contract(nest: Nest) -> Nest:
     return _with_locals(nest, on_heap=False, room=lambda home: LOCAL_BYTES)
 
 
-def contract_shared(nest: Nest, device: Abilities) -> Nest:
+def contract_shared(nest: Nest, device: GpuMachine) -> Nest:
     """The same for what fits a block of threads: shared between them where thread loops use it, else one thread's own."""
 
     def room_of_grid(home: _Home) -> int:

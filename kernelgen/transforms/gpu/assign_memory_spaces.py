@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from kernelgen.machines.device_features import Abilities
+from kernelgen.machines.gpu.device import GpuMachine
 from kernelgen.nest.nodes import (
     Accumulate,
     Alloc,
@@ -69,7 +69,7 @@ def touches(part: Statement, chain: Chain | None = None) -> Iterator[Touch]:
             yield Touch(part.buffer, part.index, True, chain)
 
 
-def places(nest: Nest, device: Abilities) -> Nest:
+def places(nest: Nest, device: GpuMachine) -> Nest:
     """The nest, cut into grids, whose locals are private or shared."""
     grids: list[Statement] = []
     made: list[Buffer] = []

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 
 from kernelgen.errors import NestError
-from kernelgen.machines.device_features import Abilities
+from kernelgen.machines.gpu.device import GpuMachine
 from kernelgen.nest import index as ix
 from kernelgen.nest.neutral import neutral_element
 from kernelgen.nest.nodes import (
@@ -60,7 +60,7 @@ FEW = 16
 Target = tuple[Buffer, tuple[Index, ...], str]
 
 
-def partial_results(nest: Nest, device: Abilities) -> Nest:
+def partial_results(nest: Nest, device: GpuMachine) -> Nest:
     """The nest, cut into grids, with such registers."""
     maker = _Maker(device.lanes)
     return replace(nest, body=maker.block(nest.body))

@@ -22,7 +22,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from kernelgen.machines.device_features import Abilities
+from kernelgen.machines.gpu.device import GpuMachine
 from kernelgen.nest import index as ix
 from kernelgen.nest.nodes import (
     Accumulate,
@@ -57,7 +57,7 @@ ALIGNMENT = 16
 LONG = "_long"
 
 
-def rows(nest: Nest, device: Abilities) -> Nest:
+def rows(nest: Nest, device: GpuMachine) -> Nest:
     """The nest, cut into grids, with such rows, and a second form of each grid that has some of unknown length."""
     users = Counter(name for part in nest.body.statements for name in accesses_by_buffer(part))
     several = {name for name, count in users.items() if count > 1}

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from itertools import count as count_from
 from math import prod
 
-from kernelgen.machines.device_features import WARP, Abilities
+from kernelgen.machines.gpu.device import WARP, GpuMachine
 from kernelgen.nest import index as ix
 from kernelgen.nest.nodes import (
     BLOCK_INDEX,
@@ -62,7 +62,7 @@ ENOUGH = 32 * 1024  # threads of a grid, before one takes several elements at on
 FLAT, TURN = "flat", "turn"
 
 
-def distribute(nest: Nest, device: Abilities) -> Nest:
+def distribute(nest: Nest, device: GpuMachine) -> Nest:
     """The nest, cut into grids, as the program of one thread."""
     numbers = count_from()
     parts = nest.body.statements
@@ -70,7 +70,7 @@ def distribute(nest: Nest, device: Abilities) -> Nest:
     return replace(nest, body=Block(tuple(grids)))
 
 
-def _dealt(grid: Grid, numbers: Iterator[int], device: Abilities) -> Grid:
+def _dealt(grid: Grid, numbers: Iterator[int], device: GpuMachine) -> Grid:
     """The first form that fits, the special ones first."""
     return tiled(grid, numbers, device) or sliced(grid, device) or chunked(grid, numbers) or _distributed(grid, numbers)
 

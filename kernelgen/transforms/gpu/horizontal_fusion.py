@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from kernelgen.machines.device_features import WARP, Abilities
+from kernelgen.machines.gpu.device import JOINED_LIMIT, WARP, GpuMachine
 from kernelgen.nest import index as ix
 from kernelgen.nest.nodes import (
     BLOCK_INDEX,
@@ -50,9 +50,6 @@ from kernelgen.nest.walk import loads_of, statements
 from kernelgen.tensor.dims import product
 from kernelgen.transforms.gpu.reshape_blocks import seated
 
-MOST_SHARED = 32 * 1024
-"""Bytes of shared memory that the parts of a launch take together: each of its blocks has the memory of all of them."""
-
 FEW = 4
 """Blocks of a part for each multiprocessor, which may leave threads idle: they are done at once."""
 
@@ -63,7 +60,7 @@ MEETINGS = (Sync, Combine, LoadFragments, MultiplyFragments)
 PART = "part"
 
 
-def side_by_side(nest: Nest, device: Abilities) -> Nest:
+def side_by_side(nest: Nest, device: GpuMachine) -> Nest:
     """The nest, cut into distributed grids, with fewer of them."""
     waves: dict[int, list[list[_Part]]] = {}
     levels: list[tuple[_Part, int]] = []
@@ -96,7 +93,7 @@ class _Part:
     """Whether isl can count the blocks, and the device bears the meetings."""
 
     @staticmethod
-    def of(grid: Grid, device: Abilities) -> _Part:
+    def of(grid: Grid, device: GpuMachine) -> _Part:
         inside = list(statements(grid.body))
         read = {load.buffer for part in inside for load in loads_of(part)}
         read |= {part.source for part in inside if isinstance(part, Copy | AsyncCopy)}
@@ -140,7 +137,7 @@ def _shared_bytes(part: Statement) -> int:
     if not isinstance(part, Alloc) or part.buffer.space is not Space.SHARED:
         return 0
     size = product(part.buffer.shape)
-    return size * part.buffer.dtype.itemsize if isinstance(size, int) else MOST_SHARED + 1
+    return size * part.buffer.dtype.itemsize if isinstance(size, int) else JOINED_LIMIT + 1
 
 
 def _shape(parts: Sequence[_Part]) -> tuple[int, int]:
@@ -150,18 +147,18 @@ def _shape(parts: Sequence[_Part]) -> tuple[int, int]:
     return shapes.pop() if len(shapes) == 1 else (-(-widest // WARP) * WARP, 1)
 
 
-def _fit(parts: Sequence[_Part], device: Abilities, asked: bool) -> bool:
+def _fit(parts: Sequence[_Part], device: GpuMachine, asked: bool) -> bool:
     """Whether such grids may be one launch."""
     shape = _shape(parts)
     shared = sum(part.shared for part in parts)
     if asked and not _is_brief(parts, shape, device):
         return False
     few = None if asked else FEW * device.processors
-    fits = shared <= (device.array_bytes if asked else MOST_SHARED)
+    fits = shared <= (device.array_bytes if asked else device.joined_bytes)
     return fits and all(part.plain and part.may_be_idle(shape, few) and part.may_have_others(shape) for part in parts)
 
 
-def _is_brief(parts: Sequence[_Part], shape: tuple[int, int], device: Abilities) -> bool:
+def _is_brief(parts: Sequence[_Part], shape: tuple[int, int], device: GpuMachine) -> bool:
     """Whether all blocks, with their idle threads, fill the device a few times only."""
     counts = [part.grid.blocks.value if isinstance(part.grid.blocks, Num) else None for part in parts]
     alike = all(part.grid.threads == shape for part in parts)

@@ -25,7 +25,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import count
 
-from kernelgen.machines.device_features import Abilities
+from kernelgen.machines.gpu.device import GpuMachine
 from kernelgen.nest import index as ix
 from kernelgen.nest.nodes import (
     BLOCK_INDEX,
@@ -63,8 +63,6 @@ TILE_ROW, TILE_COLUMN = "tile_row", "tile_column"
 ROW_START, COLUMN_START = "row_start", "column_start"
 
 MOST_STAGES = 4
-SHARED_BYTES = 112 * 1024
-"""Of the tiles of a block at most: two blocks on a multiprocessor of 228 KB at once, where registers allow it."""
 
 MICRO = ((8, 8), (4, 8), (4, 4), (2, 4), (1, 4), (2, 2), (1, 2))
 """Rows and columns of a thread."""
@@ -73,14 +71,14 @@ WARPS = ((2, 4, 4, 8), (2, 4, 4, 4), (2, 2, 4, 4), (2, 2, 2, 4), (1, 4, 1, 2), (
 """Warps down and across, and the instructions of each: tiles of 128 x 256, 128 x 128, 128 x 64, 64 x 64, 16 x 64, 32 x 32."""
 
 
-def product_tiles(nest: Nest, device: Abilities) -> Nest:
+def product_tiles(nest: Nest, device: GpuMachine) -> Nest:
     """The nest, cut into grids that are not distributed yet, with its products in tiles."""
     numbers = count()
     parts = [_tiled(part, device, numbers) if isinstance(part, Grid) else part for part in nest.body.statements]
     return replace(nest, body=Block(tuple(parts)))
 
 
-def _tiled(grid: Grid, device: Abilities, numbers: Iterator[int]) -> Grid:
+def _tiled(grid: Grid, device: GpuMachine, numbers: Iterator[int]) -> Grid:
     product = product_of(grid)
     if product is None:
         return grid
@@ -153,7 +151,7 @@ class _Tiling:
     engine: MicroTiles | WarpTiles
     name: str
     by_cores: bool
-    device: Abilities
+    device: GpuMachine
     numbers: Iterator[int]
 
     @property
@@ -211,7 +209,7 @@ class _Tiling:
             2,
             min(
                 MOST_STAGES,
-                min(SHARED_BYTES, self.device.shared_bytes) // (_bytes_of_half(left) + _bytes_of_half(right)),
+                self.device.product_bytes // (_bytes_of_half(left) + _bytes_of_half(right)),
             ),
         )
         left, right = replace(left, stages=stages), replace(right, stages=stages)

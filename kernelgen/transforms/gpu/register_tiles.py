@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from kernelgen.machines.gpu.device import WIDEST_ACCESS
 from kernelgen.nest import index as ix
 from kernelgen.nest.neutral import neutral_element
 from kernelgen.nest.nodes import (
@@ -33,7 +34,7 @@ from kernelgen.nest.nodes import (
     Var,
 )
 from kernelgen.tensor.dtypes import DType
-from kernelgen.transforms.gpu.shared_tiles import LANE, WIDEST, Panel, unrolled
+from kernelgen.transforms.gpu.shared_tiles import LANE, Panel, unrolled
 
 SIDE = 16
 """Threads along a side of the square."""
@@ -96,7 +97,7 @@ class MicroTiles:
         return [unrolled("m", self.down, unrolled("group", self.across // columns, *do(row, column, place, columns)))]
 
     def _group(self, count: int) -> int:
-        return min(count, WIDEST // self.dtype.itemsize)
+        return min(count, WIDEST_ACCESS // self.dtype.itemsize)
 
     def _read(self, own: Buffer, panel: Panel, half: Index, coordinate: str) -> list[Statement]:
         """A thread's part of a row of the shared array."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from kernelgen.machines.gpu.device import WIDEST_ACCESS
 from kernelgen.nest import index as ix
 from kernelgen.nest.neutral import neutral_element
 from kernelgen.nest.nodes import (
@@ -40,9 +41,6 @@ from kernelgen.nest.nodes import (
 from kernelgen.nest.walk import loads, map_expression
 from kernelgen.transforms.gpu.delinearise import digits, iterations
 from kernelgen.transforms.gpu.product_recognition import is_contiguous
-
-WIDEST = 16
-"""Bytes that one instruction moves."""
 
 SPOT, NUMBER, TERM, TURN, LANE = "spot", "number", "term", "turn", "lane"
 
@@ -84,7 +82,7 @@ class Panel:
     @property
     def shared(self) -> Buffer:
         """Both halves, with padded rows."""
-        pad = WIDEST // self.value.dtype.itemsize
+        pad = WIDEST_ACCESS // self.value.dtype.itemsize
         shape = (self.extent, self.depth + pad) if self.term_inner else (self.depth, self.extent + pad)
         return Buffer(self.name, self.value.dtype, (self.stages, *shape), Space.SHARED)
 
@@ -97,7 +95,7 @@ class Panel:
     def width(self) -> int:
         """Neighbours that a thread loads at once: 16 bytes where all that moves along them is aligned."""
         fast, moving = self.fast, self._moving(self.fast.var)
-        count = WIDEST // max(each.dtype.itemsize for each in (self.value, *moving))
+        count = WIDEST_ACCESS // max(each.dtype.itemsize for each in (self.value, *moving))
         if not isinstance(fast.upper, Num) or not moving:
             return 1
         while fast.upper.value % count or not all(_is_aligned(load, fast.var, count) for load in moving):
@@ -130,7 +128,7 @@ class Panel:
     @property
     def is_direct(self) -> bool:
         """Whether runs of 16 bytes go to shared memory as they are."""
-        is_whole = self.width * self.value.dtype.itemsize == WIDEST
+        is_whole = self.width * self.value.dtype.itemsize == WIDEST_ACCESS
         return is_whole and isinstance(self.value, Load) and self.along_terms == self.term_inner
 
     def start_copies(self, stage: Index, first: Index) -> Statement:

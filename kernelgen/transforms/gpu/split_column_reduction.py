@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from kernelgen.machines.device_features import WARP, Abilities
+from kernelgen.machines.gpu.device import WARP, GpuMachine
 from kernelgen.nest import index as ix
 from kernelgen.nest.neutral import neutral_element
 from kernelgen.nest.nodes import (
@@ -57,12 +57,11 @@ TERMS = 4
 UNKNOWN = 512
 """What a loop of unknown length is taken for."""
 
-MOST_BYTES = 24 * 1024
 PLACE, SLICE = "place", "slice"
 SEEN = (Space.OUTPUT, Space.INOUT, Space.WORKSPACE)
 
 
-def sliced(grid: Grid, device: Abilities) -> Grid | None:
+def sliced(grid: Grid, device: GpuMachine) -> Grid | None:
     """The grid with rows of threads; None where threads are enough, or have more to do than such reductions."""
     loops, inner = block_loops(grid.body)
     if grid.threads[0] > 1 or not loops or not _is_plain(inner):
@@ -70,8 +69,7 @@ def sliced(grid: Grid, device: Abilities) -> Grid | None:
     reductions = [part for part in inner.statements if isinstance(part, For)]
     results = [result for part in reductions for result in _results(part)]
     total = iterations(loops)
-    enough = device.processors * device.resident
-    rows = min((_rows(part, total, results, enough) for part in reductions), default=1)
+    rows = min((_rows(part, total, results, device) for part in reductions), default=1)
     if rows < FEWEST or not _starts_are_neutral(inner, results):
         return None
     return _Slicer(tuple(loops), inner, total, rows).grid(grid)
@@ -131,15 +129,21 @@ def _starts_are_neutral(body: Block, results: Sequence[Result]) -> bool:
     return len({buffer.name for buffer, _ in results}) == len(results)
 
 
-def _rows(loop: For, total: Index, results: Sequence[Result], enough: int) -> int:
-    """How many rows of threads share the loop, a power of two; a device runs ``enough`` threads at once."""
+def _rows(loop: For, total: Index, results: Sequence[Result], device: GpuMachine) -> int:
+    """How many rows of threads share the loop, a power of two: no more than the device runs at once."""
+    enough = device.processors * device.resident
     count = trips(loop)
     terms = count.value if isinstance(count, Num) else UNKNOWN
     size = sum(buffer.dtype.itemsize for buffer, _ in results) * WARP
     columns = total.value if isinstance(total, Num) else WARP * UNKNOWN
     blocks = -(-columns // WARP)
     rows = 1
-    while rows < MOST and terms >= 2 * TERMS * rows and blocks * WARP * rows < enough and 2 * rows * size <= MOST_BYTES:
+    while (
+        rows < MOST
+        and terms >= 2 * TERMS * rows
+        and blocks * WARP * rows < enough
+        and 2 * rows * size <= device.tile_bytes
+    ):
         rows *= 2
     return rows
 

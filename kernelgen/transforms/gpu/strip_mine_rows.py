@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from kernelgen.machines.device_features import WARP
+from kernelgen.machines.gpu.device import WARP
 from kernelgen.nest import index as ix
 from kernelgen.nest.nodes import (
     BLOCK_INDEX,

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kernelgen.machines.device_features import WARP
+from kernelgen.machines.gpu.device import WARP
 from kernelgen.nest import index as ix
 from kernelgen.nest.neutral import neutral_element
 from kernelgen.nest.nodes import (

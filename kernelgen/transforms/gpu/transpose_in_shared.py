@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
-from kernelgen.machines.device_features import WARP, Abilities
+from kernelgen.machines.gpu.device import BANK_BYTES, WARP, GpuMachine
 from kernelgen.nest import index as ix
 from kernelgen.nest.nodes import (
     BLOCK_INDEX,
@@ -48,12 +48,8 @@ from kernelgen.transforms.gpu.delinearise import ITEM, block_loops, digits, divi
 ROWS = 8
 """Rows of a tile that a block of threads takes at once."""
 
-BANK_BYTES = 4
 SHORTEST = 8
 """A loop with fewer iterations would leave most of a tile empty."""
-
-MOST_BYTES = 24 * 1024
-"""Shared memory for all tiles of a block, so that eight blocks fit a multiprocessor."""
 
 MANY = 8 * 64 * 64
 """Elements for each processor of a device, which are eight blocks with tiles of 64 x 64."""
@@ -61,7 +57,7 @@ MANY = 8 * 64 * 64
 ROW, COLUMN, PASS, PART = "row", "column", "pass", "part"
 
 
-def tiled(grid: Grid, numbers: Iterator[int], device: Abilities) -> Grid | None:
+def tiled(grid: Grid, numbers: Iterator[int], device: GpuMachine) -> Grid | None:
     """The grid by tiles; None where no access is contiguous along another loop than the innermost one, or none pays.
 
     ``numbers`` name the tiles.
@@ -73,7 +69,7 @@ def tiled(grid: Grid, numbers: Iterator[int], device: Abilities) -> Grid | None:
     if not turned:
         return None
     sides = (2 * WARP, WARP) if _may_be_long(turned, loops, device.processors) else (WARP,)
-    side = next((side for side in sides if _bytes(turned, side) <= MOST_BYTES), None)
+    side = next((side for side in sides if _bytes(turned, side) <= device.tile_bytes), None)
     if side is None:
         return None
     loaded, stored = (

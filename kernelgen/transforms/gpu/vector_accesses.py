@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from kernelgen.machines.gpu.device import WIDEST_ACCESS
 from kernelgen.nest import index as ix
 from kernelgen.nest.nodes import (
     Accumulate,
@@ -37,9 +38,6 @@ from kernelgen.nest.nodes import (
 from kernelgen.nest.ranges import is_multiple
 from kernelgen.nest.walk import Place, loads_of, redirect
 
-WIDEST = 16
-"""Bytes that one instruction moves."""
-
 MOST = 8
 FIRST, LANE = "first", "lane"
 GLOBAL = (Space.INPUT, Space.OUTPUT, Space.INOUT, Space.WORKSPACE)
@@ -58,7 +56,7 @@ def neighbours(bodies: Sequence[Block], variable: Sequence[str], extent: Index, 
         for body, name in zip(bodies, variable, strict=True)
         for buffer in _moved(body, name, None)
     ]
-    count = min(WIDEST // max(sizes), MOST) if sizes else 1
+    count = min(WIDEST_ACCESS // max(sizes), MOST) if sizes else 1
     while count > 1 and (extent.value % count or extent.value // count < groups or not is_multiple(lower, count)):
         count //= 2
     return count
@@ -67,7 +65,7 @@ def neighbours(bodies: Sequence[Block], variable: Sequence[str], extent: Index, 
 def together(body: Block, variable: str, extent: Index) -> int:
     """How many iterations a thread takes at once where that divides the unknown extent of the innermost loop."""
     sizes = [buffer.dtype.itemsize for buffer in _moved(body, variable, extent)] if _is_simple(body) else []
-    return min(WIDEST // max(sizes), MOST) if sizes else 1
+    return min(WIDEST_ACCESS // max(sizes), MOST) if sizes else 1
 
 
 def moves_rows(body: Block, variable: str, extent: Index) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nests import I, J, block, buffer, call, loop, output
 
-from kernelgen.machines.device_features import HOPPER
+from kernelgen.machines.gpu.device import HOPPER
 from kernelgen.nest.neutral import neutral_element
 from kernelgen.nest.nodes import (
     Accumulate,

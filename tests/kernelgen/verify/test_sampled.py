@@ -13,6 +13,7 @@ import kernelgen
 from kernelgen.composite.description import KernelDesc
 from kernelgen.errors import BackendUnavailable
 from kernelgen.kernel import Kernel
+from kernelgen.machines.gpu.device import HOPPER
 from kernelgen.samples.inputs import draw
 from kernelgen.targets import Target
 from kernelgen.targets.gpu.launch.entry import GpuEntry
@@ -107,7 +108,7 @@ def test_the_device_runs_large_kernels_as_they_are() -> None:
         def __call__(self, arrays: tuple[object, ...], symbols: tuple[int, ...]) -> None:
             raise AssertionError("the interpreter is not asked for")
 
-    device = Target("gpu", lambda nest: "", lambda source, nest: Entry(), machine="gpu")
+    device = Target("gpu", lambda nest: "", lambda source, nest: Entry(), machine=HOPPER)
     record = verify(softmax(2000, 512), "gpu", device=True, compiler=lambda desc, _: kernelgen.compile(desc, device))
     assert (record.status, record.message) == (Status.PASSED, "")
     assert set(seen) == {(2000, 512)}

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
+from kernelgen.machines.cpu import CPU
 from kernelgen.nest.index import stride
 from kernelgen.nest.nodes import Block, Expr, For, Load, Store, Var
 from kernelgen.targets.cpu.loops.streaming import IS_LARGE, stream_of
@@ -28,9 +29,6 @@ from kernelgen.targets.cpu.text.formats import from_memory, memory_kind, to_memo
 from kernelgen.targets.cpu.text.indices import index_value, is_nonnegative
 from kernelgen.targets.cpu.text.scope import Frame, Known, Lanes
 from kernelgen.targets.cpu.text.values import Value
-
-CACHE_LINE = 64
-"""Bytes. Streamed tiles write whole lines: parts of lines would go to memory one by one."""
 
 
 def tiled_loops(frame: Frame, loop: For, plan: TilePlan, block: Callable[[Frame, Block], None]) -> None:
@@ -140,12 +138,12 @@ class _Tiles:
         if stream is None or stream.others:
             return False
         store = stream.first
-        if self.plan.size * store.buffer.dtype.itemsize != CACHE_LINE:
+        if self.plan.size * store.buffer.dtype.itemsize != CPU.line_bytes:
             return False
         if any(stride(index, self.loop.var) is None for index in store.index):
             return False
         step = stride(access.flat_index(store.buffer, store.index), self.loop.var)
-        return step is None or step * store.buffer.dtype.itemsize % CACHE_LINE == 0
+        return step is None or step * store.buffer.dtype.itemsize % CPU.line_bytes == 0
 
     def _streams(self, column: Frame, i: Value, j: Value) -> Value:
         """Whether the rows of a strip are aligned, and the kernel is large enough where sizes decide."""

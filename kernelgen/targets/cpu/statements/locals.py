@@ -6,6 +6,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import replace
 
+from kernelgen.machines.cpu import CPU
 from kernelgen.nest.index import from_dim
 from kernelgen.nest.nodes import Alloc, Block, Buffer
 from kernelgen.nest.walk import statements
@@ -17,8 +18,6 @@ from kernelgen.tensor.dims import product
 
 STACK_BYTES = 128 * 1024
 """The largest local on the stack; threads have stacks of 2 MB and more."""
-
-LINE_BYTES = 64
 
 
 def local(frame: Frame, buffer: Buffer) -> Memory:
@@ -43,11 +42,11 @@ def _is_large(buffer: Buffer) -> bool:
 def _from_heap(frame: Frame, buffer: Buffer) -> Memory:
     """Memory from the heap, at the start of a cache line: vectors that lie across two of them take twice as long."""
     function = frame.function
-    size = index_value(frame, from_dim(product(buffer.shape) * buffer.dtype.itemsize + LINE_BYTES))
+    size = index_value(frame, from_dim(product(buffer.shape) * buffer.dtype.itemsize + CPU.line_bytes))
     block = function.assign(f"call ptr {function.module.declare('malloc', 'ptr', 'i64')}({size.typed})", buffer.name)
-    end = function.assign(f"getelementptr i8, ptr {block}, i64 {LINE_BYTES - 1}")
+    end = function.assign(f"getelementptr i8, ptr {block}, i64 {CPU.line_bytes - 1}")
     mask = function.module.declare("llvm.ptrmask.p0.i64", "ptr", "ptr, i64")
-    pointer = function.assign(f"call ptr {mask}(ptr {end}, i64 {-LINE_BYTES})", buffer.name)
+    pointer = function.assign(f"call ptr {mask}(ptr {end}, i64 {-CPU.line_bytes})", buffer.name)
     return Memory(buffer, pointer, block=block)
 
 

@@ -1,7 +1,7 @@
 """What a dialect of C for devices is: a table of what differs between them in the programs that we print.
 
 One file for each: :mod:`cuda`, :mod:`hip`, :mod:`opencl`. A new one is such a file, a line of ``DIALECTS`` in :mod:`target`,
-and a row in :mod:`kernelgen.machines.device_features` of what its threads can do together.
+and a row in :mod:`kernelgen.machines.gpu.device` of what its threads can do together.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from kernelgen.errors import CodegenError
-from kernelgen.machines.device_features import WARP
+from kernelgen.machines.gpu.device import WARP
 from kernelgen.nest import index as ix
 from kernelgen.nest.nodes import (
     BLOCK_INDEX,
@@ -60,8 +60,6 @@ from kernelgen.tensor.dims import Sym, product
 from kernelgen.tensor.dtypes import FLOAT32, FLOAT64, INT64
 
 DYNAMIC = "shared_memory"
-WIDEST = 16
-"""Bytes that one instruction moves at most, and the alignment of arrays that are moved so."""
 
 
 def print_program(nest: Nest, dialect: Dialect) -> str:

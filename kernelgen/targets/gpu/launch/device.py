@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from kernelgen.machines.device_features import Abilities, capability
+from kernelgen.machines.gpu.device import GpuMachine, capability
 from kernelgen.targets.gpu.dialects.program import Launch
 
 ARCH = "sm_"
@@ -27,7 +27,7 @@ class Device:
     number: int
     name: str
     arch: str
-    abilities: Abilities
+    abilities: GpuMachine
     cupy: Any = field(repr=False, compare=False)
 
 
@@ -55,7 +55,7 @@ def find_device() -> Device | NoDevice:
     return Device(number, text, arch, _abilities(int(arch.removeprefix(ARCH)), properties), cupy)
 
 
-def _abilities(number: int, properties: Mapping[str, Any]) -> Abilities:
+def _abilities(number: int, properties: Mapping[str, Any]) -> GpuMachine:
     """What the device can do: its own sizes, and the instructions of its compute capability."""
     return replace(
         capability(number),

@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 
 from kernelgen.errors import CodegenError, UnsupportedError
+from kernelgen.machines.gpu.timed import MACHINES
 from kernelgen.nest.extents import extent
 from kernelgen.nest.nodes import Grid, Nest, Space
 from kernelgen.simulators.ptx import Blank, Report, parse, run
 from kernelgen.targets.base import Sample
 from kernelgen.targets.gpu.dialects.program import Launch, launches, written
 from kernelgen.targets.gpu.launch.cubins import cached_cubin
-from kernelgen.targets.gpu.launch.machines import MACHINES
 from kernelgen.targets.gpu.launch.nvrtc import Compiled
 from kernelgen.targets.gpu.launch.statement_count import work_of
 from kernelgen.targets.gpu.launch.time_model import Estimate, estimate
@@ -95,7 +95,7 @@ class InterpretedEntry:
         return Sample(self._final(arrays), ran, total)
 
     def estimate(self, symbols: tuple[int, ...] = (), machine: str = "H200") -> Estimate:
-        """How long the kernel would take on a device of :data:`kernelgen.targets.gpu.launch.machines.MACHINES`, for known
+        """How long the kernel would take on a device of :data:`kernelgen.machines.gpu.timed.MACHINES`, for known
         sizes.
 
         A sample of each launch's blocks runs on zeros, so that what depends on data is not as in a real run.

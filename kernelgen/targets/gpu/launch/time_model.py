@@ -18,14 +18,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from kernelgen.machines.device_features import WARP
+from kernelgen.machines.gpu.device import WARP
+from kernelgen.machines.gpu.timed import TimedMachine
 from kernelgen.simulators.ptx import Report
 from kernelgen.simulators.ptx.state.counters import SECTOR
-from kernelgen.targets.gpu.launch.machines import Machine
 from kernelgen.targets.gpu.launch.nvrtc import Resources
-
-ISSUES = 4
-"""Instructions that a multiprocessor issues in a cycle, one from each of its schedulers."""
 
 UNDER_WAY = 4
 """Requests of one warp on their way at a time: loads that do not wait for each other; an assumption."""
@@ -105,7 +102,7 @@ class Estimate:
 
 
 def estimate(
-    report: Report, used: Resources, dynamic_shared: int, buffer_bytes: Sequence[int], machine: Machine
+    report: Report, used: Resources, dynamic_shared: int, buffer_bytes: Sequence[int], machine: TimedMachine
 ) -> LaunchEstimate:
     """A launch of which ``report`` ran some blocks. ``buffer_bytes`` are the sizes of the arrays among its arguments."""
     total = report.grid[0] * report.grid[1] * report.grid[2]
@@ -114,17 +111,18 @@ def estimate(
     times = total / max(len(report.blocks), 1)
     shared = used.shared + dynamic_shared
     resident = resident_blocks(machine, warps, used.registers, shared)
-    moved, sectors = _traffic(report, times, buffer_bytes, min(total, machine.multiprocessors))
-    fullest = -(-total // machine.multiprocessors) / max(total, 1)
+    moved, sectors = _traffic(report, times, buffer_bytes, min(total, machine.device.processors))
+    fullest = -(-total // machine.device.processors) / max(total, 1)
     limits = {
         "memory": moved / (machine.bandwidth * machine.attainable),
-        "l2": sectors * SECTOR * fullest * machine.multiprocessors / machine.l2_bandwidth,
+        "l2": sectors * SECTOR * fullest * machine.device.processors / machine.l2_bandwidth,
         **_units(report, times * fullest, machine),
         "latency": _latency(report, times, total, warps, resident, machine),
     }
     return LaunchEstimate(
         report.kernel, machine.name, total, threads, used.registers, shared, used.spill_stores + used.spill_loads,
-        resident * warps / machine.warps, moved, sectors, round(times * _conflicts(report)), limits, machine.start,
+        resident * warps * WARP / machine.device.resident, moved, sectors,
+        round(times * _conflicts(report)), limits, machine.start,
     )  # fmt: skip
 
 
@@ -144,26 +142,26 @@ def _traffic(report: Report, times: float, buffer_bytes: Sequence[int], busy: in
     return round(moved), round(sectors)
 
 
-def resident_blocks(machine: Machine, warps: int, registers: int, shared: int) -> int:
+def resident_blocks(machine: TimedMachine, warps: int, registers: int, shared: int) -> int:
     """How many blocks of so many warps a multiprocessor holds at a time; 1 at least, or it could not be launched."""
     by_warp = -(-max(registers, 1) * WARP // REGISTER_GRANULE) * REGISTER_GRANULE
     room = (
         machine.blocks,
-        machine.warps // warps,
-        machine.registers // (by_warp * warps),
-        machine.shared_bytes // (shared + RESERVED_SHARED) if shared else machine.blocks,
+        machine.device.resident // WARP // warps,
+        machine.device.registers // (by_warp * warps),
+        machine.device.shared_bytes // (shared + RESERVED_SHARED) if shared else machine.blocks,
     )
     return max(min(room), 1)
 
 
-def _units(report: Report, times: float, machine: Machine) -> dict[str, float]:
+def _units(report: Report, times: float, machine: TimedMachine) -> dict[str, float]:
     """Seconds of issue, of each kind of unit and of shared memory, on the multiprocessor with the most blocks.
 
     ``times`` is what the counts are multiplied by to be those of that multiprocessor.
     """
     cycle = times / machine.clock
     counts = report.counts.machine
-    found = {"issue": sum(counts.values()) / ISSUES * cycle}
+    found = {"issue": sum(counts.values()) / machine.device.issues * cycle}
     for name, number in counts.items():
         if name in machine.lanes:
             found[name] = number * WARP / machine.lanes[name] * cycle
@@ -172,7 +170,7 @@ def _units(report: Report, times: float, machine: Machine) -> dict[str, float]:
     return found
 
 
-def _latency(report: Report, times: float, total: int, warps: int, resident: int, machine: Machine) -> float:
+def _latency(report: Report, times: float, total: int, warps: int, resident: int, machine: TimedMachine) -> float:
     """Seconds that a warp takes if no other one is in its way, for each round of resident blocks.
 
     Asynchronous copies start some tiles ahead, and nobody waits for them.
@@ -180,10 +178,10 @@ def _latency(report: Report, times: float, total: int, warps: int, resident: int
     requests = sum(t.requests for kind, t in report.counts.traffic.items() if kind in ("global load", "local load"))
     requests = max(requests - report.counts.instructions.get("async", 0), 0)
     by_warp = times / max(total * warps, 1)
-    waits = max(requests * by_warp / UNDER_WAY, min(requests, 1)) * machine.latency
+    waits = max(requests * by_warp / UNDER_WAY, min(requests, 1)) * machine.device.latency
     waits += sum(number for name, number in report.counts.machine.items() if name != "matrix") * by_warp * WARP_CYCLES
     waits += report.counts.barriers * times / max(total, 1) * BARRIER_CYCLES
-    return -(-total // (machine.multiprocessors * resident)) * waits / machine.clock
+    return -(-total // (machine.device.processors * resident)) * waits / machine.clock
 
 
 def _conflicts(report: Report) -> int:

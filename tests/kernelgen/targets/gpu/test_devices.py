@@ -11,7 +11,7 @@ import kernelgen
 from kernelgen.composite.description import KernelDesc
 from kernelgen.errors import BackendUnavailable, UnsupportedError
 from kernelgen.kernel import Kernel
-from kernelgen.machines.device_features import CAPABILITIES, HOPPER, Abilities, capability
+from kernelgen.machines.gpu.device import CAPABILITIES, HOPPER, GpuMachine, capability
 from kernelgen.nest.nodes import AsyncCopy, MultiplyFragments
 from kernelgen.nest.walk import statements
 from kernelgen.plan import Plan
@@ -114,7 +114,7 @@ def test_the_device_at_hand_is_asked(number: int, monkeypatch: pytest.MonkeyPatc
 
 
 def test_without_a_device_kernels_are_those_of_the_usual_one() -> None:
-    assert find_target("gpu").machine == find_target("gpu:sm_90").machine == Abilities()
+    assert find_target("gpu").machine == find_target("gpu:sm_90").machine == GpuMachine()
 
 
 def test_a_capability_that_is_not_known_is_taken_for_the_one_below() -> None:

@@ -10,7 +10,7 @@ import kernelgen
 from kernelgen.composite.bind_sizes import specialize
 from kernelgen.composite.description import KernelDesc
 from kernelgen.errors import BackendUnavailable
-from kernelgen.machines.device_features import HOPPER
+from kernelgen.machines.gpu.device import HOPPER
 from kernelgen.nest.extents import extent
 from kernelgen.nest.verify import verify as verify_nest
 from kernelgen.plan import Plan

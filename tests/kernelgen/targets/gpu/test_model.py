@@ -9,8 +9,8 @@ from kernel_examples import Writer, constant, softmax, tensor
 
 import kernelgen
 from kernelgen.errors import BackendUnavailable
+from kernelgen.machines.gpu.timed import H100, H200, MACHINES, V100
 from kernelgen.simulators.ptx import Blank
-from kernelgen.targets.gpu.launch.machines import H100, H200, MACHINES, V100
 from kernelgen.targets.gpu.launch.nvrtc import Resources
 from kernelgen.targets.gpu.launch.time_model import LaunchEstimate, estimate, resident_blocks
 from kernelgen.tensor.dims import sym

@@ -10,7 +10,7 @@ import kernelgen
 from kernelgen.composite.description import KernelDesc
 from kernelgen.errors import BackendUnavailable
 from kernelgen.kernel import Kernel
-from kernelgen.machines.device_features import HOPPER
+from kernelgen.machines.gpu.device import HOPPER
 from kernelgen.nest.nodes import Alloc, Grid, Num, Space
 from kernelgen.nest.walk import statements
 from kernelgen.targets.gpu.dialects.program import launches

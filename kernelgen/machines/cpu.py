@@ -1,0 +1,15 @@
+"""What processors are like. What differs between them, vectors and registers, is asked of the one that is there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class CpuMachine:
+    """A processor. ``line_bytes`` is a line of its caches, on x86-64 and most of 64-bit Arm (their optimization manuals)."""
+
+    line_bytes: int = 64
+
+
+CPU = CpuMachine()
