@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from graphkernel.report.explain import Explanation
     from graphkernel.report.report import Report
     from graphkernel.runtime.executable import Executable
-    from kernelgen.tensor.evaluate import evaluate
+    from kernelgen.tensor.evaluation.evaluate import evaluate
     from kernelgen.tensor.graph import Graph
     from kernelgen.tensor.text import show
 
@@ -55,7 +55,7 @@ _ROOMS: Mapping[str, str] = {
     "jit": "graphkernel.frontends.jit",
     "grad": "graphkernel.frontends.differentiate",
     "value_and_grad": "graphkernel.frontends.differentiate",
-    "evaluate": "kernelgen.tensor.evaluate",
+    "evaluate": "kernelgen.tensor.evaluation.evaluate",
     "Graph": "kernelgen.tensor.graph",
     "Options": "graphkernel.options",
     "Executable": "graphkernel.runtime.executable",

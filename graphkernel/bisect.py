@@ -27,7 +27,7 @@ from graphkernel.pipeline import steps_for
 from graphkernel.report.verdict import Judge, Verdict, verdicts
 from graphkernel.step_hooks import Progress, SameNumbers, Verify
 from kernelgen.tensor.boxes import copied
-from kernelgen.tensor.evaluate import evaluate
+from kernelgen.tensor.evaluation.evaluate import evaluate
 from kernelgen.tensor.graph import Graph
 
 Arrays = Sequence[np.ndarray[Any, Any]]

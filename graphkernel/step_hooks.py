@@ -19,10 +19,10 @@ from graphkernel.passes.base import Step
 from kernelgen.system.bounded_io import write_whole
 from kernelgen.system.escape import line
 from kernelgen.tensor.boxes import is_text, pairs
-from kernelgen.tensor.evaluate import evaluate
+from kernelgen.tensor.evaluation.evaluate import evaluate
+from kernelgen.tensor.evaluation.widened import evaluate_wide
 from kernelgen.tensor.graph import Graph, Node
 from kernelgen.tensor.verify import Checked, verify
-from kernelgen.tensor.widened import evaluate_wide
 
 Array = np.ndarray[Any, np.dtype[Any]]
 NARROW_STEPS = 4

@@ -39,7 +39,7 @@ from graphkernel.report.table import Amount
 from graphkernel.report.verdict import Judge, verdicts
 from graphkernel.runtime.onnxruntime.whole_model import WholeModel
 from graphkernel.step_hooks import Advance, Progress, SameNumbers, Trail, Verify
-from kernelgen.tensor.evaluate import evaluate
+from kernelgen.tensor.evaluation.evaluate import evaluate
 from kernelgen.tensor.graph import Graph
 
 GOOD, SKIPPED = "good", "onnxruntime does not run it"

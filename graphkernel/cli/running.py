@@ -39,7 +39,7 @@ from graphkernel.runtime.executable import Executable
 from graphkernel.runtime.onnxruntime.whole_model import WholeModel
 from graphkernel.step_hooks import Progress
 from kernelgen.tensor.boxes import copied
-from kernelgen.tensor.evaluate import evaluate
+from kernelgen.tensor.evaluation.evaluate import evaluate
 from kernelgen.tensor.graph import Graph
 from kernelgen.tensor.inline import inline
 

@@ -21,7 +21,7 @@ from graphkernel.frontends.structure import leaves, mapped
 from graphkernel.frontends.trace import Cell
 from graphkernel.gradients.reverse import Rules, pullback, substituted
 from graphkernel.ops import Tensor
-from kernelgen.tensor.evaluate import evaluate
+from kernelgen.tensor.evaluation.evaluate import evaluate
 from kernelgen.tensor.graph import PARAMETER, Alias, Builder, Graph, Node, Value
 from kernelgen.tensor.inline import inline
 from kernelgen.tensor.names import meant

@@ -18,9 +18,9 @@ import numpy as np
 
 from graphkernel.report.difference import largest_difference
 from kernelgen.tensor.boxes import is_text, pairs
-from kernelgen.tensor.evaluate import evaluate
+from kernelgen.tensor.evaluation.evaluate import evaluate
+from kernelgen.tensor.evaluation.widened import evaluate_wide
 from kernelgen.tensor.graph import Graph
-from kernelgen.tensor.widened import evaluate_wide
 
 Array = np.ndarray[Any, np.dtype[Any]]
 MARGIN = 8.0  # times what rounding does to numpy: other orders of summation, and other functions, round otherwise

@@ -269,7 +269,7 @@ def _no_operands(operands: tuple[TensorType, ...], attrs: Attrs) -> tuple[Tensor
 
 
 def _no_meaning(*arrays: np.ndarray, attrs: Attrs) -> np.ndarray:
-    raise TypeError("leaves and fused nodes are evaluated by kernelgen.tensor.evaluate")
+    raise TypeError("leaves and fused nodes are evaluated by kernelgen.tensor.evaluation.evaluate")
 
 
 PARAMETER = Operator("Parameter", Kind.VIRTUAL, 0, _no_operands, _no_meaning, doc="An input of the graph.")

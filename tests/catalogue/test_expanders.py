@@ -14,7 +14,7 @@ from graphkernel.errors import TypeRuleError
 from graphkernel.expanders.base import Declined, Expander, expand, expander
 from graphkernel.expanders.lists import ANCESTOR, OURS, expand_ops
 from graphkernel.ops import OPS, Tensor
-from kernelgen.tensor.evaluate import evaluate
+from kernelgen.tensor.evaluation.evaluate import evaluate
 from kernelgen.tensor.graph import Builder, Graph, Node, Value
 from kernelgen.tensor.types import Attrs, parse_type
 from kernelgen.tensor.verify import verify

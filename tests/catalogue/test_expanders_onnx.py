@@ -12,7 +12,7 @@ from onnx.reference import ReferenceEvaluator
 from graphkernel import ops
 from graphkernel.declarations import builtin_catalogue
 from graphkernel.expanders.base import Declined, expand
-from kernelgen.tensor.evaluate import evaluate
+from kernelgen.tensor.evaluation.evaluate import evaluate
 from kernelgen.tensor.graph import Builder, Graph
 from kernelgen.tensor.types import Attrs, TensorType, dtype
 

@@ -8,7 +8,7 @@ import pytest
 
 from graphkernel.errors import TypeRuleError
 from graphkernel.ops import OPS
-from kernelgen.tensor.evaluate import evaluate
+from kernelgen.tensor.evaluation.evaluate import evaluate
 from kernelgen.tensor.graph import Builder, Graph
 from kernelgen.tensor.operator import Kind, Operator
 from kernelgen.tensor.operators.families import Array, declare

@@ -15,7 +15,7 @@ from graphkernel.patterns.arith_add import add_zero
 from graphkernel.patterns.language import Rewrite, Rule, Safety, Term, rewrite, rule
 from graphkernel.patterns.ranges import ANYTHING
 from graphkernel.patterns.terms import exp, greater_equal, less, logical_not
-from kernelgen.tensor.evaluate import evaluate
+from kernelgen.tensor.evaluation.evaluate import evaluate
 from kernelgen.tensor.graph import Graph, Value
 from kernelgen.tensor.types import dtype
 from tests.support.rule_samples import Instance, extreme, instances, tame, wild, within

@@ -11,7 +11,7 @@ from graphkernel.frontends.trace import spec, trace
 from graphkernel.handoff import from_desc, to_desc
 from graphkernel.ops import OPS
 from kernelgen.composite.description import KernelDesc, OpDesc, TensorDesc
-from kernelgen.tensor.evaluate import evaluate
+from kernelgen.tensor.evaluation.evaluate import evaluate
 from kernelgen.tensor.graph import Alias, Builder, Graph
 from kernelgen.tensor.types import Attrs, dtype
 from kernelgen.tensor.verify import verify

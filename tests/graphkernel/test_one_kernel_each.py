@@ -15,7 +15,7 @@ from graphkernel.declarations import builtin_catalogue
 from graphkernel.options import Options, Target
 from graphkernel.passes.base import run_steps
 from graphkernel.pipeline import steps_for
-from kernelgen.tensor.evaluate import evaluate
+from kernelgen.tensor.evaluation.evaluate import evaluate
 from kernelgen.tensor.graph import Graph
 from kernelgen.tensor.types import TensorType
 

@@ -13,7 +13,7 @@ from random_programs import programs
 import graphkernel as gk
 import kernelgen
 from graphkernel.handoff import to_desc
-from kernelgen.tensor.evaluate import evaluate
+from kernelgen.tensor.evaluation.evaluate import evaluate
 from kernelgen.tensor.graph import FUSED, Graph
 
 Program = tuple[Graph, list[np.ndarray[Any, Any]]]

@@ -18,7 +18,7 @@ from graphkernel.options import Options
 from graphkernel.passes.base import Context
 from graphkernel.passes.cluster import graph_kernel_cluster
 from graphkernel.passes.split import graph_kernel_splitter
-from kernelgen.tensor.evaluate import evaluate
+from kernelgen.tensor.evaluation.evaluate import evaluate
 from kernelgen.tensor.graph import Builder, Graph, Value, static_shape
 
 PATTERNS: tuple[FusionPattern, ...] = tuple(collect("graphkernel.patterns", FusionPattern))

@@ -11,7 +11,7 @@ from graphkernel.decisions import DecisionLog
 from graphkernel.ops import OPS
 from graphkernel.options import Options
 from graphkernel.passes.base import Context, Pass
-from kernelgen.tensor.evaluate import evaluate
+from kernelgen.tensor.evaluation.evaluate import evaluate
 from kernelgen.tensor.graph import Builder, Graph
 from kernelgen.tensor.text import parse
 from kernelgen.tensor.verify import verify

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from graphkernel.expanders.base import Declined
-from kernelgen.tensor.evaluate import evaluate
+from kernelgen.tensor.evaluation.evaluate import evaluate
 from kernelgen.tensor.graph import Graph, Node, Value
 from kernelgen.tensor.operator import Operator
 from kernelgen.tensor.operators.cast import CAST

@@ -13,7 +13,7 @@ from graphkernel import ops
 from graphkernel.expanders.accurate import erf_by_fraction, expm1_by_exp, log1p_by_log, sinh_by_exp, tanh_by_exp
 from graphkernel.expanders.activation_ext import acosh_by_log, asinh_by_log
 from graphkernel.ops import Tensor
-from kernelgen.tensor.evaluate import evaluate
+from kernelgen.tensor.evaluation.evaluate import evaluate
 from kernelgen.tensor.types import Attrs
 
 UP = np.logspace(-8, 1, 2000).astype(np.float32)

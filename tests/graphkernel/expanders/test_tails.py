@@ -13,7 +13,7 @@ from graphkernel import ops
 from graphkernel.declarations import builtin_catalogue
 from graphkernel.expanders.base import expand
 from graphkernel.ops import OPS
-from kernelgen.tensor.evaluate import evaluate
+from kernelgen.tensor.evaluation.evaluate import evaluate
 from kernelgen.tensor.graph import Builder, Graph
 from kernelgen.tensor.types import parse_type
 

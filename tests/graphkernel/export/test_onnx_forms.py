@@ -7,7 +7,7 @@ import pytest
 
 from graphkernel.errors import OptionError
 from graphkernel.ops import OPS
-from kernelgen.tensor.evaluate import evaluate
+from kernelgen.tensor.evaluation.evaluate import evaluate
 from kernelgen.tensor.graph import Builder, Graph
 from kernelgen.tensor.operator import Operator
 from kernelgen.tensor.types import Sym, parse_type

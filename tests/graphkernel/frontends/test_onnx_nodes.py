@@ -12,7 +12,7 @@ from onnx import FunctionProto, ModelProto, NodeProto, helper
 from graphkernel.errors import FrontendError
 from graphkernel.frontends.onnx.importer import import_onnx
 from kernelgen.system.limits import LIMITS
-from kernelgen.tensor.evaluate import evaluate
+from kernelgen.tensor.evaluation.evaluate import evaluate
 from tests.support.onnx_models import model, run_onnxruntime
 
 node = helper.make_node

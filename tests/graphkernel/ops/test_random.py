@@ -7,7 +7,7 @@ from graphkernel import ops
 from graphkernel.errors import TypeRuleError
 from graphkernel.frontends.trace import spec, trace
 from graphkernel.ops.library.counter_random import philox
-from kernelgen.tensor.evaluate import evaluate
+from kernelgen.tensor.evaluation.evaluate import evaluate
 
 ONES = 0xFFFFFFFF
 

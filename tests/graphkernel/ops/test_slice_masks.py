@@ -6,7 +6,7 @@ import pytest
 from graphkernel import ops
 from graphkernel.errors import TypeRuleError
 from graphkernel.frontends.trace import spec, trace
-from kernelgen.tensor.evaluate import evaluate
+from kernelgen.tensor.evaluation.evaluate import evaluate
 
 X = np.arange(4 * 3 * 5, dtype=np.float32).reshape(4, 3, 5)
 CASES = [

@@ -9,7 +9,7 @@ import graphkernel as gk
 from graphkernel import ops
 from graphkernel.errors import FrontendError, TypeRuleError
 from graphkernel.ops.composite.optimizers import WRITES
-from kernelgen.tensor.evaluate import evaluate
+from kernelgen.tensor.evaluation.evaluate import evaluate
 
 RNG = np.random.default_rng(3)
 S = gk.spec((2, 3), "float32")

@@ -10,7 +10,7 @@ from graphkernel import ops
 from graphkernel.frontends.trace import spec, trace
 from graphkernel.ops import Tensor
 from graphkernel.passes.precision.convert_bfloat16 import KEEPERS, convert_bfloat16
-from kernelgen.tensor.evaluate import evaluate
+from kernelgen.tensor.evaluation.evaluate import evaluate
 from kernelgen.tensor.graph import Graph
 from kernelgen.tensor.operators.shape import RESHAPE
 from kernelgen.tensor.types import dtype

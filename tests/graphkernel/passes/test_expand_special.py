@@ -7,7 +7,7 @@ import numpy as np
 import graphkernel as gk
 from graphkernel import ops
 from graphkernel.ops import Tensor
-from kernelgen.tensor.evaluate import evaluate
+from kernelgen.tensor.evaluation.evaluate import evaluate
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.standard_normal((3, 4)).astype(np.float32)

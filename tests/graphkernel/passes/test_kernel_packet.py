@@ -13,7 +13,7 @@ from graphkernel.options import Options
 from graphkernel.passes.base import Context
 from graphkernel.passes.shape.kernel_packet import kernel_packet
 from kernelgen.tensor.bind import concrete_shape
-from kernelgen.tensor.evaluate import evaluate
+from kernelgen.tensor.evaluation.evaluate import evaluate
 from kernelgen.tensor.graph import Graph
 from kernelgen.tensor.text import parse
 from kernelgen.tensor.verify import verify

@@ -9,7 +9,7 @@ import graphkernel as gk
 from graphkernel.cluster.liveness import peak_bytes
 from graphkernel.passes.compact_tensor_liveness import compact_tensor_liveness
 from graphkernel.runtime.invocation import make_frame
-from kernelgen.tensor.evaluate import evaluate
+from kernelgen.tensor.evaluation.evaluate import evaluate
 from kernelgen.tensor.graph import Graph
 
 CHAINS = """

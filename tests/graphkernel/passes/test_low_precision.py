@@ -16,7 +16,7 @@ from graphkernel.passes.base import Pass, run_steps
 from graphkernel.passes.precision.decrease_compute_precision import decrease_compute_precision
 from graphkernel.passes.precision.decrease_transfer_precision import decrease_transfer_precision
 from graphkernel.pipeline import steps_for
-from kernelgen.tensor.evaluate import evaluate
+from kernelgen.tensor.evaluation.evaluate import evaluate
 from kernelgen.tensor.graph import Alias, Graph
 
 PASSES = (decrease_transfer_precision, decrease_compute_precision)

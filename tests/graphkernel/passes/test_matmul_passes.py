@@ -16,7 +16,7 @@ from graphkernel.passes.base import Context
 from graphkernel.passes.insert_pad_ops import insert_pad_ops
 from graphkernel.passes.precision.cast_matmul_fusion import cast_matmul_fusion
 from graphkernel.passes.transpose_matmul_fusion import transpose_matmul_fusion
-from kernelgen.tensor.evaluate import evaluate
+from kernelgen.tensor.evaluation.evaluate import evaluate
 from kernelgen.tensor.graph import Graph
 
 Shape = tuple[int | str, ...]

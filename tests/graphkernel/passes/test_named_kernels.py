@@ -11,7 +11,7 @@ from graphkernel.export.network import describe
 from graphkernel.handoff import to_desc
 from graphkernel.ops import OPS
 from graphkernel.passes.named_kernels import basic
-from kernelgen.tensor.evaluate import evaluate
+from kernelgen.tensor.evaluation.evaluate import evaluate
 from kernelgen.tensor.graph import Graph
 from kernelgen.tensor.inline import inline
 from kernelgen.tensor.operator import Kind

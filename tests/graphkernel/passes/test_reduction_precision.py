@@ -8,7 +8,7 @@ from graphkernel import ops
 from graphkernel.frontends.trace import spec, trace
 from graphkernel.ops import Tensor
 from graphkernel.passes.precision.raise_reduction_precision import raise_reduction_precision
-from kernelgen.tensor.evaluate import evaluate
+from kernelgen.tensor.evaluation.evaluate import evaluate
 from kernelgen.tensor.graph import Graph
 from kernelgen.tensor.types import dtype
 

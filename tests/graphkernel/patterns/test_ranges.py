@@ -11,7 +11,7 @@ from graphkernel.declarations import builtin_catalogue
 from graphkernel.frontends.trace import spec, trace
 from graphkernel.options import Options
 from graphkernel.patterns.ranges import INFINITY, NON_NEGATIVE, POSITIVE, Range, Ranges, bounded
-from kernelgen.tensor.evaluate import evaluate
+from kernelgen.tensor.evaluation.evaluate import evaluate
 from kernelgen.tensor.graph import Graph
 from tests.support.random_programs import programs
 

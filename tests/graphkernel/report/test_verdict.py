@@ -11,8 +11,8 @@ import pytest
 import graphkernel as gk
 from graphkernel import ops
 from graphkernel.report.verdict import Judge, verdicts
-from kernelgen.tensor.evaluate import evaluate
-from kernelgen.tensor.widened import evaluate_wide
+from kernelgen.tensor.evaluation.evaluate import evaluate
+from kernelgen.tensor.evaluation.widened import evaluate_wide
 
 X = np.random.default_rng(0).standard_normal((4, 64)).astype(np.float32)
 

@@ -5,7 +5,7 @@ import pytest
 
 from graphkernel.errors import InputError, VerifyError
 from graphkernel.ops import OPS
-from kernelgen.tensor.evaluate import evaluate
+from kernelgen.tensor.evaluation.evaluate import evaluate
 from kernelgen.tensor.graph import Graph, Node
 from kernelgen.tensor.operator import Kind, Operator
 from kernelgen.tensor.text import parse

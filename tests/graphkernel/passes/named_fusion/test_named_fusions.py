@@ -11,7 +11,7 @@ from graphkernel.ops import OPS
 from graphkernel.options import Options
 from graphkernel.passes.expand import graph_kernel_expander
 from graphkernel.passes.named_fusion import FUSION_GROUP
-from kernelgen.tensor.evaluate import evaluate
+from kernelgen.tensor.evaluation.evaluate import evaluate
 from kernelgen.tensor.graph import Graph
 from kernelgen.tensor.operator import Kind
 from kernelgen.tensor.text import parse

@@ -15,7 +15,7 @@ from graphkernel.ops import OPS, Tensor
 from graphkernel.options import Options
 from graphkernel.passes.expand import graph_kernel_expander
 from graphkernel.passes.named_fusion import FUSION_GROUP, WRITTEN_OUT
-from kernelgen.tensor.evaluate import evaluate
+from kernelgen.tensor.evaluation.evaluate import evaluate
 from kernelgen.tensor.graph import Builder, Graph
 from kernelgen.tensor.text import parse
 from kernelgen.tensor.types import TensorType, dtype, sym

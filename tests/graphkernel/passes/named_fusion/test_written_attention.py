@@ -14,7 +14,7 @@ from graphkernel import ops
 from graphkernel.frontends.trace import spec, trace
 from graphkernel.ops import OPS, Tensor
 from graphkernel.passes.named_fusion import FUSION_GROUP
-from kernelgen.tensor.evaluate import evaluate
+from kernelgen.tensor.evaluation.evaluate import evaluate
 from kernelgen.tensor.graph import Graph
 from kernelgen.tensor.verify import verify
 from tests.support.fusion_cases import assert_near

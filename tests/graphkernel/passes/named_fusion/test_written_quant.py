@@ -14,7 +14,7 @@ from graphkernel.ops import OPS
 from graphkernel.options import Options
 from graphkernel.passes.base import Context
 from graphkernel.passes.named_fusion import FUSION_GROUP, WRITTEN_OUT
-from kernelgen.tensor.evaluate import evaluate
+from kernelgen.tensor.evaluation.evaluate import evaluate
 from kernelgen.tensor.graph import Graph
 from kernelgen.tensor.text import parse
 

@@ -15,7 +15,7 @@ from kernelgen.errors import InputError
 from kernelgen.tensor.bind import bind, concrete_shape
 from kernelgen.tensor.boxes import as_array, as_values
 from kernelgen.tensor.definitions import defined_extents, definitions, in_order
-from kernelgen.tensor.evaluate import meaning_of
+from kernelgen.tensor.evaluation.evaluate import meaning_of
 from kernelgen.tensor.graph import Graph, Node, Value
 
 Array = np.ndarray[Any, np.dtype[Any]]
