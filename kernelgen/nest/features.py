@@ -13,41 +13,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import product
 
+from kernelgen.nest import nodes as n
 from kernelgen.nest.extents import extent
-from kernelgen.nest.nodes import (
-    BLOCK_INDEX,
-    THREAD_INDICES,
-    Accumulate,
-    Alloc,
-    AsyncCopy,
-    AwaitCopies,
-    Bind,
-    Block,
-    Buffer,
-    Call,
-    Combine,
-    Compare,
-    Copy,
-    Expr,
-    For,
-    Grid,
-    If,
-    Index,
-    Let,
-    Load,
-    LoadFragments,
-    MultiplyFragments,
-    Nest,
-    Statement,
-    Store,
-)
 from kernelgen.nest.walk import statements
 
 FEW = 3
 """So many turns, blocks or threads are several: a pipeline of copies is full, a loop has a turn that is no end."""
 
 
-def features_of(nest: Nest, sizes: Mapping[str, int]) -> frozenset[str]:
+def features_of(nest: n.Nest, sizes: Mapping[str, int]) -> frozenset[str]:
     """What the nest does with these values of its symbols."""
     walk = _Walk(dict(sizes))
     walk.through(nest.body)
@@ -61,98 +35,100 @@ class _Walk:
     values: dict[str, int]
     found: set[str] = field(default_factory=set[str])
 
-    def through(self, part: Statement) -> None:
+    def through(self, part: n.Statement) -> None:
         """A statement and what is in it."""
         match part:
-            case Block(inner):
+            case n.Block(inner):
                 for each in inner:
                     self.through(each)
-            case Grid():
+            case n.Grid():
                 self._launch(part)
-            case For():
+            case n.For():
                 self._loop(part)
-            case If(conditions, body):
+            case n.If(conditions, body):
                 holds = all(map(self._holds, conditions))
                 self.found.add(f"guard before {_content(body)}: {'yes' if holds else 'no'}")
                 if holds:
                     self.through(body)
-            case Bind(name, index):
+            case n.Bind(name, index):
                 self.values[name] = self._value(index)
             case _:
                 self.found.update(_words(part))
 
-    def _launch(self, grid: Grid) -> None:
+    def _launch(self, grid: n.Grid) -> None:
         blocks = self._value(grid.blocks) if all(map(self._holds, grid.when)) else 0
         self.found.add(f"launch of {_content(grid.body)}: {_number(blocks)} blocks")
         numbers = (blocks, *grid.threads)
         for place in product(*({0, count // 2, count - 1} if blocks else () for count in numbers)):
-            self.values |= dict(zip((BLOCK_INDEX, *THREAD_INDICES), place, strict=True))
+            self.values |= dict(zip((n.BLOCK_INDEX, *n.THREAD_INDICES), place, strict=True))
             self.through(grid.body)
 
-    def _loop(self, loop: For) -> None:
+    def _loop(self, loop: n.For) -> None:
         turns = range(self._value(loop.lower), self._value(loop.upper), loop.step)
         self.found.add(f"{loop.kind.value} loop of {_content(loop.body)}: {_number(len(turns))} turns")
         for turn in sorted({*turns[:2], *turns[-1:]}):
             self.values[loop.var] = turn
             self.through(loop.body)
 
-    def _holds(self, condition: Compare) -> bool:
+    def _holds(self, condition: n.Compare) -> bool:
         left, right = self._value(condition.left), self._value(condition.right)
         return {"<": left < right, "<=": left <= right, "==": left == right}[condition.op]
 
-    def _value(self, index: Index) -> int:
+    def _value(self, index: n.Index) -> int:
         try:
             return extent(index, self.values)
         except KeyError:  # data decides it
             return 0
 
 
-def _words(part: Statement) -> Iterator[str]:
+def _words(part: n.Statement) -> Iterator[str]:
     """A statement without parts in words."""
     match part:
-        case Let(_, value):
+        case n.Let(_, value):
             yield from _computed(value)
-        case Store(buffer, _, value):
+        case n.Store(buffer, _, value):
             yield f"store to {_place(buffer)}"
             yield from _computed(value)
-        case Accumulate(buffer, _, function, value):
+        case n.Accumulate(buffer, _, function, value):
             yield f"{function} into {_place(buffer)}"
             yield from _computed(value)
-        case Alloc(buffer):
+        case n.Alloc(buffer):
             yield f"{_place(buffer)} array"
-        case Copy(target, _, source, _, count) | AsyncCopy(target, _, source, _, count):
+        case n.Copy(target, _, source, _, count) | n.AsyncCopy(target, _, source, _, count):
             yield f"{type(part).__name__} of {count}, {_place(source)} to {_place(target)}"
-        case Combine(buffer, _, function, width):
+        case n.Combine(buffer, _, function, width):
             yield f"Combine {function} {_place(buffer)} of {width}"
-        case LoadFragments(_, _, source, _, count, transposed):
+        case n.LoadFragments(_, _, source, _, count, transposed):
             yield f"LoadFragments {count} {_place(source)}{' transposed' if transposed else ''}"
-        case MultiplyFragments():
+        case n.MultiplyFragments():
             yield f"MultiplyFragments {part.dtype.name}"
-        case AwaitCopies(pending):
+        case n.AwaitCopies(pending):
             yield f"AwaitCopies {pending}"
         case _:
             yield type(part).__name__
 
 
-def _computed(value: Expr) -> Iterator[str]:
+def _computed(value: n.Expr) -> Iterator[str]:
     match value:
-        case Call(function, args, dtype):
+        case n.Call(function, args, dtype):
             yield f"{function} {dtype.name}"
             for arg in args:
                 yield from _computed(arg)
-        case Load(buffer):
+        case n.Load(buffer):
             yield f"load from {_place(buffer)}"
         case _:
             pass
 
 
-def _place(buffer: Buffer) -> str:
+def _place(buffer: n.Buffer) -> str:
     return f"{buffer.space.value} {buffer.dtype.name}"
 
 
-def _content(body: Block) -> str:
+def _content(body: n.Block) -> str:
     """The kinds of statements in a block, at any depth."""
-    kinds = {type(part).__name__ for part in statements(body) if not isinstance(part, Block | Bind | Alloc | Let)}
+    kinds = {
+        type(part).__name__ for part in statements(body) if not isinstance(part, n.Block | n.Bind | n.Alloc | n.Let)
+    }
     return " ".join(sorted(kinds)) or "nothing"
 
 

@@ -15,47 +15,25 @@ from typing import Any
 import numpy as np
 
 from kernelgen.errors import CodegenError
+from kernelgen.nest import nodes as n
 from kernelgen.nest.index import from_dim
-from kernelgen.nest.nodes import (
-    Accumulate,
-    Alloc,
-    Block,
-    Call,
-    Expr,
-    For,
-    If,
-    Index,
-    IndexBinary,
-    IndexOp,
-    IndexValue,
-    Let,
-    Literal,
-    Load,
-    Nest,
-    Num,
-    Ref,
-    Statement,
-    Store,
-    ValueIndex,
-    Var,
-)
 from kernelgen.nest.scalars import SCALARS, Result
 from kernelgen.system.identifiers import beside, comment
 from kernelgen.targets.base import Entry, Target
 from kernelgen.tensor.dtypes import BFLOAT16, FLOAT16, DType, dtype
 
 _TAKEN = frozenset({*keyword.kwlist, *dir(builtins), "np", "call", "dtypes", "inf", "nan", "kernel"})
-_INDEX_OPERATORS = {IndexOp.ADD: "+", IndexOp.SUB: "-", IndexOp.MUL: "*", IndexOp.DIV: "//", IndexOp.MOD: "%"}
+_INDEX_OPERATORS = {n.IndexOp.ADD: "+", n.IndexOp.SUB: "-", n.IndexOp.MUL: "*", n.IndexOp.DIV: "//", n.IndexOp.MOD: "%"}
 
 
-def emit(nest: Nest) -> str:
+def emit(nest: n.Nest) -> str:
     """A Python function ``kernel(buffers..., symbols...)``."""
     arguments = [_name(name) for name in (*(buffer.name for buffer in nest.buffers), *nest.symbols)]
     lines = [f"def kernel({', '.join(arguments)}):", *(_indent(line) for line in _block(nest.body))]
     return "\n".join(lines) + "\n"
 
 
-def load(source: str, nest: Nest) -> Entry:
+def load(source: str, nest: n.Nest) -> Entry:
     """Executes the source that :func:`emit` printed and wraps the function."""
     scope: dict[str, Any] = {"np": np, "call": _call, "dtypes": _DTYPES, "inf": math.inf, "nan": math.nan}
     exec(compile(source, f"<kernel {comment(nest.name)}>", "exec"), scope)  # our own text, never the user's
@@ -76,25 +54,25 @@ def _extent(dim: Any, sizes: dict[str, int]) -> int:
     return int(eval_index(from_dim(dim), sizes))
 
 
-def eval_index(index: Index, values: dict[str, int]) -> int:
+def eval_index(index: n.Index, values: dict[str, int]) -> int:
     """The value of an index expression."""
     match index:
-        case Num(value):
+        case n.Num(value):
             return value
-        case Var(name):
+        case n.Var(name):
             return values[name]
-        case ValueIndex():
+        case n.ValueIndex():
             raise ValueError("data decides this index")
-        case IndexBinary(op, left, right):
+        case n.IndexBinary(op, left, right):
             a, b = eval_index(left, values), eval_index(right, values)
             return {
-                IndexOp.ADD: lambda: a + b,
-                IndexOp.SUB: lambda: a - b,
-                IndexOp.MUL: lambda: a * b,
-                IndexOp.DIV: lambda: a // b,
-                IndexOp.MOD: lambda: a % b,
-                IndexOp.MIN: lambda: min(a, b),
-                IndexOp.MAX: lambda: max(a, b),
+                n.IndexOp.ADD: lambda: a + b,
+                n.IndexOp.SUB: lambda: a - b,
+                n.IndexOp.MUL: lambda: a * b,
+                n.IndexOp.DIV: lambda: a // b,
+                n.IndexOp.MOD: lambda: a % b,
+                n.IndexOp.MIN: lambda: min(a, b),
+                n.IndexOp.MAX: lambda: max(a, b),
             }[op]()
 
 
@@ -102,32 +80,32 @@ def _indent(line: str) -> str:
     return f"    {line}"
 
 
-def _block(block: Block) -> Iterator[str]:
+def _block(block: n.Block) -> Iterator[str]:
     if not block.statements:
         yield "pass"
     for statement in block.statements:
         yield from _statement(statement)
 
 
-def _statement(statement: Statement) -> Iterator[str]:
+def _statement(statement: n.Statement) -> Iterator[str]:
     match statement:
-        case Block():
+        case n.Block():
             yield from _block(statement)
-        case For(var, lower, upper, body, _, step):
+        case n.For(var, lower, upper, body, _, step):
             yield f"for {_name(var)} in range({_index(lower)}, {_index(upper)}, {step}):"
             yield from map(_indent, _block(body))
-        case If(conditions, body):
+        case n.If(conditions, body):
             tests = " and ".join(f"{_index(c.left)} {c.op} {_index(c.right)}" for c in conditions)
             yield f"if {tests}:"
             yield from map(_indent, _block(body))
-        case Let(name, value):
+        case n.Let(name, value):
             yield f"{_name(name)} = {_expr(value)}"
-        case Alloc(buffer):
+        case n.Alloc(buffer):
             shape = ", ".join(_index(from_dim(dim)) for dim in buffer.shape)
             yield f"{_name(buffer.name)} = np.empty([{shape}], dtypes[{buffer.dtype.name!r}])"
-        case Store(buffer, index, value):
+        case n.Store(buffer, index, value):
             yield f"{_name(buffer.name)}[{_subscript(index)}] = {_expr(value)}"
-        case Accumulate(buffer, index, function, value):
+        case n.Accumulate(buffer, index, function, value):
             place = f"{_name(buffer.name)}[{_subscript(index)}]"
             yield f"{place} = call({function!r}, {buffer.dtype.name!r}, {place}, {_expr(value)})"
         case _:
@@ -138,35 +116,35 @@ def _name(name: str) -> str:
     return beside(name, _TAKEN)
 
 
-def _subscript(index: tuple[Index, ...]) -> str:
+def _subscript(index: tuple[n.Index, ...]) -> str:
     return ", ".join(map(_index, index)) or "()"
 
 
-def _index(index: Index) -> str:
+def _index(index: n.Index) -> str:
     match index:
-        case Num(value):
+        case n.Num(value):
             return str(value)
-        case Var(name):
+        case n.Var(name):
             return _name(name)
-        case ValueIndex(value):
+        case n.ValueIndex(value):
             return f"int({_expr(value)})"
-        case IndexBinary(IndexOp.MIN | IndexOp.MAX as op, left, right):
+        case n.IndexBinary(n.IndexOp.MIN | n.IndexOp.MAX as op, left, right):
             return f"{op.value}({_index(left)}, {_index(right)})"
-        case IndexBinary(op, left, right):
+        case n.IndexBinary(op, left, right):
             return f"({_index(left)} {_INDEX_OPERATORS[op]} {_index(right)})"
 
 
-def _expr(expr: Expr) -> str:
+def _expr(expr: n.Expr) -> str:
     match expr:
-        case Literal(value, kind):
+        case n.Literal(value, kind):
             return f"dtypes[{kind.name!r}].type({value!r})"
-        case Ref(name):
+        case n.Ref(name):
             return _name(name)
-        case Load(buffer, index):
+        case n.Load(buffer, index):
             return f"{_name(buffer.name)}[{_subscript(index)}]"
-        case IndexValue(index, kind):
+        case n.IndexValue(index, kind):
             return f"dtypes[{kind.name!r}].type({_index(index)})"
-        case Call(function, args, kind):
+        case n.Call(function, args, kind):
             return f"call({function!r}, {kind.name!r}, {', '.join(map(_expr, args))})"
 
 

@@ -17,23 +17,8 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from kernelgen.nest import index as ix
+from kernelgen.nest import nodes as n
 from kernelgen.nest.cost import arithmetic_cost
-from kernelgen.nest.nodes import (
-    Accumulate,
-    Buffer,
-    Call,
-    Expr,
-    Index,
-    IndexValue,
-    Let,
-    Literal,
-    Load,
-    Num,
-    Ref,
-    Space,
-    Store,
-    Var,
-)
 from kernelgen.nest.walk import loads
 from kernelgen.plan import USUAL_PARTIALS, Partials
 from kernelgen.poly.grouping.fusion_groups import box, effect, is_identity, partition, producers_of
@@ -51,14 +36,14 @@ def group(scop: Scop, partials: Partials = USUAL_PARTIALS) -> Scop:
     groups = partition(scop.statements, partials)
     producers = producers_of(scop.statements)
     costs = _recompute_costs(scop.statements)
-    stored = {b.name for b in scop.buffers if b.space is not Space.WORKSPACE}
+    stored = {b.name for b in scop.buffers if b.space is not n.Space.WORKSPACE}
     stored |= {part.buffer.name for s in scop.statements for part in s.accumulations}
     for members in reversed(groups):  # a group loads what earlier ones must store, for which those may load more
         stored |= _Emitter(producers, costs, stored).merge("", members).touched
     emitter = _Emitter(producers, costs, stored)
     statements = tuple(emitter.merge(f"G{number}", members) for number, members in enumerate(groups))
     alive = {name for s in statements for name in s.touched}
-    buffers = tuple(b for b in scop.buffers if b.space is not Space.WORKSPACE or b.name in alive)
+    buffers = tuple(b for b in scop.buffers if b.space is not n.Space.WORKSPACE or b.name in alive)
     return replace(scop, buffers=buffers, statements=tuple(s for s in statements if s.body))
 
 
@@ -67,10 +52,10 @@ def _recompute_costs(statements: Sequence[Statement]) -> Mapping[str, float]:
     costs: dict[str, float] = {}
     for statement in statements:
         part = effect(statement)
-        if not isinstance(part, Store) or statement.ordered or not is_identity(statement, part.index):
+        if not isinstance(part, n.Store) or statement.ordered or not is_identity(statement, part.index):
             continue
         sources = list(loads(part.value))
-        if any(load.buffer.space is Space.INOUT for load in sources):
+        if any(load.buffer.space is n.Space.INOUT for load in sources):
             continue  # the buffer may have been overwritten when the consumer runs
         cost = arithmetic_cost(part.value) + sum(costs.get(load.buffer.name, 0.0) for load in sources)
         if cost <= RECOMPUTE_LIMIT:
@@ -104,9 +89,9 @@ class _Emitter:
     stored: AbstractSet[str]
     counter: int = 0
     body: list[BodyStatement] = field(default_factory=list)
-    updates: list[Store] = field(default_factory=list)
-    bound: dict[tuple[str, tuple[Index, ...]], Expr] = field(default_factory=dict)
-    point: tuple[Index, ...] = ()
+    updates: list[n.Store] = field(default_factory=list)
+    bound: dict[tuple[str, tuple[n.Index, ...]], n.Expr] = field(default_factory=dict)
+    point: tuple[n.Index, ...] = ()
     box: tuple[Dim, ...] = ()
     inside: frozenset[str] = frozenset()
     changing: frozenset[str] = frozenset()
@@ -115,81 +100,81 @@ class _Emitter:
         """The members as one statement over their common box. In-place updates come last: all reads see old content."""
         iterators = members[0].iterators
         self.body, self.updates, self.bound = [], [], {}
-        self.point = tuple(Var(iterator.name) for iterator in iterators)
+        self.point = tuple(n.Var(iterator.name) for iterator in iterators)
         self.box = box(members[0])
         self.inside = frozenset(effect(m).buffer.name for m in members)
         self.changing = frozenset(part.buffer.name for m in members for part in m.accumulations if m.ordered)
         for member in members:
             rename = dict(zip((it.name for it in member.iterators), self.point, strict=True))
             for part in member.body:
-                if not isinstance(part, Let) and part.buffer.name in self.stored:
+                if not isinstance(part, n.Let) and part.buffer.name in self.stored:
                     _finish(self.emit(part, rename))
         return Statement(name, iterators, (*self.body, *self.updates), members[0].ordered)
 
-    def emit(self, part: Store | Accumulate, rename: Mapping[str, Index]) -> Steps[None]:
+    def emit(self, part: n.Store | n.Accumulate, rename: Mapping[str, n.Index]) -> Steps[None]:
         """Appends a store or accumulation; an in-place update is kept for the end."""
         index = yield from self.place(part.index, rename)
         value = yield from self.value(part.value, rename)
-        if isinstance(part, Accumulate):
-            self.body.append(Accumulate(part.buffer, index, part.function, value))
-        elif part.buffer.space is Space.INOUT:
-            self.updates.append(Store(part.buffer, index, self.atom(value)))
+        if isinstance(part, n.Accumulate):
+            self.body.append(n.Accumulate(part.buffer, index, part.function, value))
+        elif part.buffer.space is n.Space.INOUT:
+            self.updates.append(n.Store(part.buffer, index, self.atom(value)))
         else:
             self.bound[part.buffer.name, index] = self.atom(value)
-            self.body.append(Store(part.buffer, index, self.bound[part.buffer.name, index]))
+            self.body.append(n.Store(part.buffer, index, self.bound[part.buffer.name, index]))
 
-    def place(self, index: tuple[Index, ...], rename: Mapping[str, Index]) -> Steps[tuple[Index, ...]]:
+    def place(self, index: tuple[n.Index, ...], rename: Mapping[str, n.Index]) -> Steps[tuple[n.Index, ...]]:
         """An index at a point of the group's box; what decides it is bound, or settled when it is constant."""
-        found: list[Index] = []
+        found: list[n.Index] = []
         for each in (ix.substitute(i, rename) for i in index):
-            atoms: list[Expr] = []
+            atoms: list[n.Expr] = []
             for value in ix.values(each):
                 atoms.append(self.atom((yield from self.value(value, {}))))
             following = iter(atoms)
             bound = ix.map_values(each, lambda _, following=following: next(following))
-            found.append(ix.settle(bound, {v: Num(int(v.value)) for v in atoms if isinstance(v, Literal)}))
+            found.append(ix.settle(bound, {v: n.Num(int(v.value)) for v in atoms if isinstance(v, n.Literal)}))
         return tuple(found)
 
-    def value(self, expr: Expr, rename: Mapping[str, Index]) -> Steps[Expr]:
+    def value(self, expr: n.Expr, rename: Mapping[str, n.Index]) -> Steps[n.Expr]:
         """An expression at a point of the group's box; its loads become references to bound values."""
-        if isinstance(expr, Call):
-            args: list[Expr] = []
+        if isinstance(expr, n.Call):
+            args: list[n.Expr] = []
             for arg in expr.args:
                 args.append((yield from self.value(arg, rename)))
-            return Call(expr.function, tuple(args), expr.dtype)
-        if isinstance(expr, IndexValue):
-            return IndexValue(ix.substitute(expr.index, rename), expr.dtype)
-        if not isinstance(expr, Load):
+            return n.Call(expr.function, tuple(args), expr.dtype)
+        if isinstance(expr, n.IndexValue):
+            return n.IndexValue(ix.substitute(expr.index, rename), expr.dtype)
+        if not isinstance(expr, n.Load):
             return expr
         index = yield from self.place(expr.index, rename)
         if expr.buffer.name in self.changing:
-            return self.atom(Load(expr.buffer, index))
+            return self.atom(n.Load(expr.buffer, index))
         if (expr.buffer.name, index) not in self.bound:
             yield self.bind(expr.buffer, index)
         return self.bound[expr.buffer.name, index]
 
-    def bind(self, buffer: Buffer, index: tuple[Index, ...]) -> Steps[None]:
+    def bind(self, buffer: n.Buffer, index: tuple[n.Index, ...]) -> Steps[None]:
         """Binds the element of a buffer: computed here when it belongs to this group or is cheap, else loaded."""
         producer = self.producers.get(buffer.name)
         if producer is not None and (self.is_own(buffer.name, index) or self.is_cheap(buffer.name, producer)):
             at = dict(zip((it.name for it in producer.iterators), index, strict=True))
             value = yield from self.value(effect(producer).value, at)
         else:
-            value = Load(buffer, index)
+            value = n.Load(buffer, index)
         self.bound[buffer.name, index] = self.atom(value)
 
-    def is_own(self, name: str, index: tuple[Index, ...]) -> bool:
+    def is_own(self, name: str, index: tuple[n.Index, ...]) -> bool:
         return name in self.inside and index == self.point
 
     def is_cheap(self, name: str, producer: Statement) -> bool:
         limit = RECOMPUTE_PER_POINT_LIMIT if _has_more_points(self.box, box(producer)) else RECOMPUTE_LIMIT
         return self.costs.get(name, limit + 1) <= limit
 
-    def atom(self, value: Expr) -> Expr:
+    def atom(self, value: n.Expr) -> n.Expr:
         """A literal or a reference, binding the value when it is neither."""
-        if isinstance(value, Literal | Ref):
+        if isinstance(value, n.Literal | n.Ref):
             return value
         name = f"v{self.counter}"
         self.counter += 1
-        self.body.append(Let(name, value))
-        return Ref(name, value.dtype)
+        self.body.append(n.Let(name, value))
+        return n.Ref(name, value.dtype)

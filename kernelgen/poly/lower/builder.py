@@ -13,20 +13,9 @@ from kernelgen.composite import scalar_rules as vocabulary
 from kernelgen.composite.description import KernelDesc, TensorDesc
 from kernelgen.errors import UnsupportedError
 from kernelgen.nest import index as ix
+from kernelgen.nest import nodes as n
 from kernelgen.nest.index import variables
 from kernelgen.nest.neutral import neutral_element
-from kernelgen.nest.nodes import (
-    Accumulate,
-    Buffer,
-    Expr,
-    Index,
-    IndexValue,
-    Literal,
-    Load,
-    Space,
-    Store,
-    ValueIndex,
-)
 from kernelgen.poly.lower.points import Place, Points, nearest_place, unflatten
 from kernelgen.poly.model.factored_axes import TensorAxes
 from kernelgen.poly.model.scop import Scop, Statement
@@ -42,7 +31,7 @@ class Builder:
 
     desc: KernelDesc
     axes: TensorAxes
-    buffers: dict[str, Buffer] = field(default_factory=dict)
+    buffers: dict[str, n.Buffer] = field(default_factory=dict)
     renamed: dict[str, TensorDesc] = field(default_factory=dict)
     statements: list[Statement] = field(default_factory=list)
     assigned: dict[str, Statement] = field(default_factory=dict)
@@ -50,26 +39,26 @@ class Builder:
     def __post_init__(self) -> None:
         updated = self.desc.updated_inputs
         for position, tensor in enumerate(self.desc.inputs):
-            space = Space.INOUT if position in updated else Space.INPUT
+            space = n.Space.INOUT if position in updated else n.Space.INPUT
             self.buffers[tensor.name] = self.buffer(tensor, space)
         self.outputs = {tensor.name for tensor in self.desc.outputs} - set(self.buffers)
 
     # ------------------------------------------------------------ buffers
 
-    def buffer(self, tensor: TensorDesc, space: Space, name: str = "") -> Buffer:
+    def buffer(self, tensor: TensorDesc, space: n.Space, name: str = "") -> n.Buffer:
         """The dense buffer of a tensor over its leaf axes."""
         shape = tuple(axis.extent for group in self.axes.groups(tensor) for axis in group)
-        return Buffer(name or tensor.name, tensor.dtype, shape, space)
+        return n.Buffer(name or tensor.name, tensor.dtype, shape, space)
 
-    def target(self, tensor: TensorDesc) -> Buffer:
+    def target(self, tensor: TensorDesc) -> n.Buffer:
         """The buffer that an operator's result is written to."""
-        made = self.buffer(tensor, Space.OUTPUT if tensor.name in self.outputs else Space.WORKSPACE)
+        made = self.buffer(tensor, n.Space.OUTPUT if tensor.name in self.outputs else n.Space.WORKSPACE)
         self.buffers[tensor.name] = made
         return made
 
-    def temporary(self, name: str, dtype: DType, shape: Sequence[Dim]) -> Buffer:
+    def temporary(self, name: str, dtype: DType, shape: Sequence[Dim]) -> n.Buffer:
         """A buffer that only this operator knows; extents of 1 are dropped."""
-        made = Buffer(name, dtype, tuple(dim for dim in shape if dim != 1), Space.WORKSPACE)
+        made = n.Buffer(name, dtype, tuple(dim for dim in shape if dim != 1), n.Space.WORKSPACE)
         self.buffers[name] = made
         return made
 
@@ -77,13 +66,13 @@ class Builder:
         """Follows the results of assignments to the value they stand for."""
         return self.renamed.get(tensor.name, tensor)
 
-    def literal(self, tensor: TensorDesc) -> Literal | None:
+    def literal(self, tensor: TensorDesc) -> n.Literal | None:
         """The constant of an inline tensor."""
         if tensor.value is None:
             return None
-        return Literal(tensor.value, tensor.dtype)
+        return n.Literal(tensor.value, tensor.dtype)
 
-    def source(self, tensor: TensorDesc) -> Buffer:
+    def source(self, tensor: TensorDesc) -> n.Buffer:
         """The buffer that holds a computed tensor."""
         if tensor.name not in self.buffers:
             raise UnsupportedError("defective-input", f"tensor {tensor.name!r} is used before it is computed")
@@ -95,7 +84,7 @@ class Builder:
         """All elements of a tensor."""
         return Points.over(self.axes.groups(tensor))
 
-    def read(self, tensor: TensorDesc, points: Points) -> Expr:
+    def read(self, tensor: TensorDesc, points: Points) -> n.Expr:
         """A tensor at a point of an iteration space, aligned on the last dims; dims of extent 1 are broadcast."""
         tensor = self.resolve(tensor)
         if (literal := self.literal(tensor)) is not None:
@@ -105,28 +94,28 @@ class Builder:
         if aligned is None:  # more dims than the result: the leading ones are 1
             groups, aligned = groups[len(groups) - len(points.groups) :], points.groups
         index = tuple(i for group, indices in zip(groups, aligned, strict=True) if group for i in indices)
-        return Load(self.source(tensor), index)
+        return n.Load(self.source(tensor), index)
 
-    def at(self, tensor: TensorDesc, places: Sequence[Place]) -> Expr:
+    def at(self, tensor: TensorDesc, places: Sequence[Place]) -> n.Expr:
         """A tensor at a place, one for each dim."""
         tensor = self.resolve(tensor)
         literal = self.literal(tensor)
-        return literal if literal is not None else Load(self.source(tensor), self.index(tensor, places))
+        return literal if literal is not None else n.Load(self.source(tensor), self.index(tensor, places))
 
-    def index(self, tensor: TensorDesc, places: Sequence[Place]) -> tuple[Index, ...]:
+    def index(self, tensor: TensorDesc, places: Sequence[Place]) -> tuple[n.Index, ...]:
         """The index of a place over the leaf axes."""
-        index: list[Index] = []
+        index: list[n.Index] = []
         for group, place in zip(self.axes.groups(tensor), places, strict=True):
             extents = [axis.extent for axis in group]
             index += (place if group else ()) if isinstance(place, tuple) else unflatten(place, extents)
         return tuple(index)
 
-    def within(self, tensor: TensorDesc, places: Sequence[Place], dims: Sequence[int], otherwise: float) -> Expr:
+    def within(self, tensor: TensorDesc, places: Sequence[Place], dims: Sequence[int], otherwise: float) -> n.Expr:
         """A tensor at a place, or a constant where one of those dims is left: the place itself is clamped."""
         if any(tensor.shape[dim] == 0 for dim in dims):
             return ALGEBRA.literal(otherwise, tensor.dtype)
         held = list(places)
-        conditions: list[Expr] = []
+        conditions: list[n.Expr] = []
         for dim in dims:
             place = places[dim]
             assert not isinstance(place, tuple)
@@ -136,19 +125,19 @@ class Builder:
 
     # ------------------------------------------------------------ writing
 
-    def define(self, tensor: TensorDesc, points: Points, value: Expr, name: str) -> None:
+    def define(self, tensor: TensorDesc, points: Points, value: n.Expr, name: str) -> None:
         """``tensor[points] = value``."""
         target = self.target(tensor)
         self.store(target, points, points.index, value, name)
 
-    def store(self, target: Buffer, points: Points, index: tuple[Index, ...], value: Expr, name: str) -> None:
+    def store(self, target: n.Buffer, points: Points, index: tuple[n.Index, ...], value: n.Expr, name: str) -> None:
         """``target[index] = value`` at all points; none where there is no point."""
         if not points.is_empty:
-            body = Store(target, index, ALGEBRA.cast(value, target.dtype))
+            body = n.Store(target, index, ALGEBRA.cast(value, target.dtype))
             self.statements.append(Statement(name, points.iterators, (body,)))
 
     def accumulate(
-        self, target: Buffer, points: Points, index: tuple[Index, ...], function: str, value: Expr, name: str
+        self, target: n.Buffer, points: Points, index: tuple[n.Index, ...], function: str, value: n.Expr, name: str
     ) -> None:
         """``target[index] = f(target[index], value)`` from the neutral element on.
 
@@ -162,16 +151,16 @@ class Builder:
             points = replace(points, iterators=tuple(it for it in points.iterators if it.name in kept))
             self.store(target, points, index, value, name)
         else:
-            self.statements.append(Statement(name, points.iterators, (Accumulate(target, index, function, value),)))
+            self.statements.append(Statement(name, points.iterators, (n.Accumulate(target, index, function, value),)))
 
     def reduce(
         self,
         tensor: TensorDesc,
         points: Points,
         places: Sequence[Place],
-        value: tuple[str, Expr, DType],
+        value: tuple[str, n.Expr, DType],
         name: str,
-        finish: Callable[[Expr], Expr] | None = None,
+        finish: Callable[[n.Expr], n.Expr] | None = None,
     ) -> None:
         """A result that is accumulated: ``value`` is the function, its terms and the data type that it runs in.
 
@@ -182,35 +171,35 @@ class Builder:
         if finish is None and wide == tensor.dtype:
             self.accumulate(self.target(tensor), points, index, function, term, name)
             return
-        partial = replace(self.buffer(tensor, Space.WORKSPACE, f"{tensor.name}_{wide.short}"), dtype=wide)
+        partial = replace(self.buffer(tensor, n.Space.WORKSPACE, f"{tensor.name}_{wide.short}"), dtype=wide)
         self.buffers[partial.name] = partial
         self.accumulate(partial, points, index, function, term, name)
         result = self.points(tensor)
-        total: Expr = Load(partial, result.index)
+        total: n.Expr = n.Load(partial, result.index)
         self.define(tensor, result, finish(total) if finish else total, f"{name}_cast")
 
     def scatter(
         self,
         tensor: TensorDesc,
-        start: Callable[[Points], Expr],
+        start: Callable[[Points], n.Expr],
         points: Points,
         places: Sequence[Place],
-        term: tuple[Sequence[Expr], Expr],
+        term: tuple[Sequence[n.Expr], n.Expr],
         name: str,
     ) -> None:
         """``tensor = start; tensor[places] += term`` where all conditions hold, which are the first of the pair."""
         wide = wide_type(tensor.dtype)
         result, conditions, value = self.points(tensor), *term
-        partial = replace(self.buffer(tensor, Space.WORKSPACE, f"{tensor.name}_{wide.short}"), dtype=wide)
+        partial = replace(self.buffer(tensor, n.Space.WORKSPACE, f"{tensor.name}_{wide.short}"), dtype=wide)
         target = self.target(tensor) if wide == tensor.dtype else partial
         self.buffers[target.name] = target
         self.store(target, result, result.index, start(result), f"{name}_start")
         if not points.is_empty and not result.is_empty:
             added = where(conditions, ALGEBRA.cast(value, wide), ALGEBRA.literal(0, wide))
-            body = Accumulate(target, self.index(tensor, places), "add", added)
+            body = n.Accumulate(target, self.index(tensor, places), "add", added)
             self.statements.append(Statement(name, points.iterators, (body,)))
         if wide != tensor.dtype:
-            self.define(tensor, result, Load(partial, result.index), f"{name}_cast")
+            self.define(tensor, result, n.Load(partial, result.index), f"{name}_cast")
 
     # ------------------------------------------------------------ the whole
 
@@ -225,12 +214,12 @@ class Builder:
         statements = (*self.statements, *self.assigned.values())
         return Scop(self.desc.name, self.desc.symbols, (*arguments, *temporaries), statements, shapes)
 
-    def output(self, tensor: TensorDesc, position: int, taken: set[str]) -> Buffer:
+    def output(self, tensor: TensorDesc, position: int, taken: set[str]) -> n.Buffer:
         """The buffer of a kernel output; an output that is an input, a constant or repeated is copied."""
         computed = self.buffers.get(tensor.name)
-        if computed is not None and computed.space is Space.OUTPUT and computed.name not in taken:
+        if computed is not None and computed.space is n.Space.OUTPUT and computed.name not in taken:
             return computed
-        target = self.buffer(tensor, Space.OUTPUT, f"{tensor.name}_out{position}")
+        target = self.buffer(tensor, n.Space.OUTPUT, f"{tensor.name}_out{position}")
         points = self.points(tensor)
         self.store(target, points, points.index, self.read(tensor, points), f"Output_{position}")
         return target
@@ -241,7 +230,7 @@ def wide_type(dtype: DType) -> DType:
     return FLOAT32 if dtype in (FLOAT16, BFLOAT16) else dtype
 
 
-def where(conditions: Sequence[Expr], value: Expr, otherwise: Expr) -> Expr:
+def where(conditions: Sequence[n.Expr], value: n.Expr, otherwise: n.Expr) -> n.Expr:
     """The value where all conditions hold."""
     if not conditions:
         return value
@@ -251,11 +240,11 @@ def where(conditions: Sequence[Expr], value: Expr, otherwise: Expr) -> Expr:
     return ALGEBRA.call("select", both, value, otherwise)
 
 
-def inside(place: Index, extent: Dim) -> Expr:
+def inside(place: n.Index, extent: Dim) -> n.Expr:
     """``0 <= place < extent``."""
     values = list(ix.values(place))
-    number = values[0] if values and place == ValueIndex(values[0]) else IndexValue(place, INT64)
+    number = values[0] if values and place == n.ValueIndex(values[0]) else n.IndexValue(place, INT64)
     if number.dtype not in (INT32, INT64):
         number = ALGEBRA.cast(number, INT64)
-    limit = IndexValue(ix.from_dim(extent), number.dtype) if not isinstance(extent, int) else extent
+    limit = n.IndexValue(ix.from_dim(extent), number.dtype) if not isinstance(extent, int) else extent
     return ALGEBRA.call("logical_and", ALGEBRA.call("greater_equal", number, 0), ALGEBRA.call("less", number, limit))

@@ -19,39 +19,12 @@ from itertools import groupby
 from math import prod
 
 from kernelgen.nest import index as ix
-from kernelgen.nest.nodes import (
-    BLOCK_INDEX,
-    THREAD_INDICES,
-    Accumulate,
-    AsyncCopy,
-    AwaitCopies,
-    Bind,
-    Block,
-    Buffer,
-    Combine,
-    CommitCopies,
-    Copy,
-    For,
-    Grid,
-    If,
-    Index,
-    IndexBinary,
-    IndexOp,
-    LoadFragments,
-    MultiplyFragments,
-    Num,
-    Space,
-    Statement,
-    Store,
-    Sync,
-    ValueIndex,
-    Var,
-)
+from kernelgen.nest import nodes as n
 from kernelgen.nest.walk import loads_of
 from kernelgen.poly.model.relations import index_text
 from kernelgen.poly.model.size_products import with_products
 
-THREAD = (BLOCK_INDEX, *THREAD_INDICES)
+THREAD = (n.BLOCK_INDEX, *n.THREAD_INDICES)
 """The dims that say who runs an instance; they come first in every domain."""
 
 
@@ -91,8 +64,8 @@ class Needs:
 class Radix:
     """A digit runs over ``start, start + step, ...``, ``trips`` of them; None is as far as the number goes."""
 
-    trips: Index | None
-    start: Index
+    trips: n.Index | None
+    start: n.Index
     step: int
 
 
@@ -121,43 +94,43 @@ class Path:
     digits: tuple[Digits, ...] = ()
     free: frozenset[str] = frozenset()
     """The variables that may be anything in isl."""
-    limits: Mapping[str, Index] = field(default_factory=dict[str, Index])
+    limits: Mapping[str, n.Index] = field(default_factory=dict[str, n.Index])
     """What a number stays below, also where isl cannot say it."""
     needs: Needs = Needs()
-    sizes: Mapping[str, Index] = field(default_factory=dict[str, Index])
+    sizes: Mapping[str, n.Index] = field(default_factory=dict[str, n.Index])
     """What symbols, and products of them, are called in isl."""
     varying: dict[str, frozenset[str]] = field(
-        default_factory=lambda: {name: frozenset((name,)) for name in THREAD_INDICES}
+        default_factory=lambda: {name: frozenset((name,)) for name in n.THREAD_INDICES}
     )
     divergence: frozenset[str] = frozenset()
     """The thread indices on which it depends whether, and how often, a thread comes here."""
 
-    def depends(self, *indices: Index) -> frozenset[str]:
+    def depends(self, *indices: n.Index) -> frozenset[str]:
         """The thread indices that the values depend on; data may differ from thread to thread.
 
         ``tx/4`` stands for a value that four neighbours share.
         """
         return frozenset(name for index in indices for name in self._depends(index))
 
-    def _depends(self, index: Index) -> frozenset[str]:
+    def _depends(self, index: n.Index) -> frozenset[str]:
         match index:
-            case Var(name):
+            case n.Var(name):
                 return self.varying.get(name, frozenset())
-            case IndexBinary(IndexOp.DIV, Var(name), Num(width)) if name in THREAD_INDICES:
+            case n.IndexBinary(n.IndexOp.DIV, n.Var(name), n.Num(width)) if name in n.THREAD_INDICES:
                 return frozenset((f"{name}/{width}",))
-            case IndexBinary(_, left, right):
+            case n.IndexBinary(_, left, right):
                 return self._depends(left) | self._depends(right)
-            case ValueIndex():
-                return frozenset(THREAD_INDICES)
+            case n.ValueIndex():
+                return frozenset(n.THREAD_INDICES)
             case _:
                 return frozenset()
 
-    def text(self, index: Index) -> str | None:
+    def text(self, index: n.Index) -> str | None:
         """An index in isl's notation; None when it is not affine or data decides it."""
         index = with_products(index, self.sizes)
         return index_text(ix.substitute(index, self.sizes)) if ix.is_affine(index) else None
 
-    def holds(self, operator: str, left: Index, right: Index, *about: str) -> Condition | None:
+    def holds(self, operator: str, left: n.Index, right: n.Index, *about: str) -> Condition | None:
         """A comparison in isl's notation; None when a side cannot be said."""
         a, b = self.text(left), self.text(right)
         sign = "=" if operator == "==" else operator
@@ -176,7 +149,7 @@ class Path:
         """The path a step further."""
         return replace(self, time=(*self.time, *time))
 
-    def stepped(self, name: str, start: Index, step: int, *about: str) -> Condition | None:
+    def stepped(self, name: str, start: n.Index, step: int, *about: str) -> Condition | None:
         """``name = start (mod step)``; None when that says nothing, or cannot be said."""
         text = self.text(start)
         names = ix.variables(start) | {name}
@@ -192,30 +165,30 @@ class Site:
     """An access and the element that it touches; or a barrier and the like, without a buffer."""
 
     path: Path
-    statement: Statement
-    buffer: Buffer | None = None
-    element: tuple[Index, ...] = ()
+    statement: n.Statement
+    buffer: n.Buffer | None = None
+    element: tuple[n.Index, ...] = ()
     writes: bool = False
 
 
-def sites(grid: Grid, parameters: Mapping[str, str]) -> Iterator[Site]:
+def sites(grid: n.Grid, parameters: Mapping[str, str]) -> Iterator[Site]:
     """Accesses of memory that threads share, barriers and combinations, in textual order.
 
     ``parameters`` says how the symbols of the nest, and products of them, are called in isl.
     """
-    x, y = THREAD_INDICES
-    path = Path(sizes={name: Var(parameter) for name, parameter in parameters.items()})
-    sizes = ((BLOCK_INDEX, grid.blocks), (x, Num(grid.threads[0])), (y, Num(grid.threads[1])))
-    starts = (path.holds("<=", Num(0), Var(name), name) for name, _ in sizes)
-    ends = (path.holds("<", Var(name), size, name) for name, size in sizes)
+    x, y = n.THREAD_INDICES
+    path = Path(sizes={name: n.Var(parameter) for name, parameter in parameters.items()})
+    sizes = ((n.BLOCK_INDEX, grid.blocks), (x, n.Num(grid.threads[0])), (y, n.Num(grid.threads[1])))
+    starts = (path.holds("<=", n.Num(0), n.Var(name), name) for name, _ in sizes)
+    ends = (path.holds("<", n.Var(name), size, name) for name, size in sizes)
     yield from _in_block(grid.body, replace(path.where(*starts, *ends), limits=dict(sizes)))
 
 
-def _in_block(block: Block, path: Path) -> Iterator[Site]:
+def _in_block(block: n.Block, path: Path) -> Iterator[Site]:
     position, parts = 0, _constants_first(block.statements)
     while position < len(parts):
         part = parts[position]
-        if isinstance(part, Bind):
+        if isinstance(part, n.Bind):
             found = _digits(parts[position:])
             path = _named(part, path) if found is None else _split(found, parts[position:], path)
             position += 1 if found is None else len(found.names)
@@ -224,50 +197,50 @@ def _in_block(block: Block, path: Path) -> Iterator[Site]:
         position += 1
 
 
-def _constants_first(parts: Sequence[Statement]) -> Sequence[Statement]:
+def _constants_first(parts: Sequence[n.Statement]) -> Sequence[n.Statement]:
     """Bindings of constants in front of those beside them: a digit that is always 0 stands between others of its number."""
-    groups = (list(run) for _, run in groupby(parts, lambda part: isinstance(part, Bind)))
+    groups = (list(run) for _, run in groupby(parts, lambda part: isinstance(part, n.Bind)))
     return [part for run in groups for part in sorted(run, key=_is_variable)]
 
 
-def _is_variable(part: Statement) -> bool:
-    return isinstance(part, Bind) and not isinstance(part.index, Num)
+def _is_variable(part: n.Statement) -> bool:
+    return isinstance(part, n.Bind) and not isinstance(part.index, n.Num)
 
 
-def _in_statement(part: Statement, path: Path) -> Iterator[Site]:
+def _in_statement(part: n.Statement, path: Path) -> Iterator[Site]:
     match part:
-        case Block():
+        case n.Block():
             yield from _in_block(part, path)
-        case For():
+        case n.For():
             yield from _in_block(part.body, _in_loop(part, path))
-        case If(conditions, body):
+        case n.If(conditions, body):
             depends = path.depends(*(side for c in conditions for side in (c.left, c.right)))
             found = [path.holds(c.op, c.left, c.right) for c in conditions]
             steps = len(path.time)
             needs = Needs(steps, steps) if path.is_free(*found) else path.needs
             inner = replace(path.where(*found), divergence=path.divergence | depends, needs=needs)
-            below = {c.left.name: c.right for c in conditions if c.op == "<" and isinstance(c.left, Var)}
+            below = {c.left.name: c.right for c in conditions if c.op == "<" and isinstance(c.left, n.Var)}
             yield from _in_block(body, replace(inner, limits={**path.limits, **below}))
-        case Sync() | Combine() | MultiplyFragments() | CommitCopies() | AwaitCopies():
+        case n.Sync() | n.Combine() | n.MultiplyFragments() | n.CommitCopies() | n.AwaitCopies():
             yield Site(path, part)
-        case LoadFragments(_, _, source, start):
+        case n.LoadFragments(_, _, source, start):
             yield Site(path, part)
             yield from _access(path, part, source, start, False, ROW)
-        case Copy(target, to, source, start, count) | AsyncCopy(target, to, source, start, count):
+        case n.Copy(target, to, source, start, count) | n.AsyncCopy(target, to, source, start, count):
             yield from _access(path, part, source, start, False, count)
             yield from _access(path, part, target, to, True, count)
         case _:
             for load in loads_of(part):
                 yield from _access(path, part, load.buffer, load.index, False)
-            if isinstance(part, Store | Accumulate):
+            if isinstance(part, n.Store | n.Accumulate):
                 yield from _access(path, part, part.buffer, part.index, True)
 
 
-def _in_loop(loop: For, path: Path) -> Path:
+def _in_loop(loop: n.For, path: Path) -> Path:
     """``{ lower <= var < upper, var = lower (mod step) }``."""
     depends = path.depends(loop.lower, loop.upper)
     inner = path.naming(loop.var, depends).at(loop.var)
-    start, end = inner.holds("<=", loop.lower, Var(loop.var)), inner.holds("<", Var(loop.var), loop.upper)
+    start, end = inner.holds("<=", loop.lower, n.Var(loop.var)), inner.holds("<", n.Var(loop.var), loop.upper)
     inner = inner.where(start, end, inner.stepped(loop.var, loop.lower, loop.step))
     inner = replace(inner, limits={**path.limits, loop.var: loop.upper})
     steps = len(inner.time)
@@ -280,33 +253,35 @@ def _in_loop(loop: For, path: Path) -> Path:
 
 
 def _access(
-    path: Path, part: Statement, buffer: Buffer, index: Sequence[Index], writes: bool, count: int = 1
+    path: Path, part: n.Statement, buffer: n.Buffer, index: Sequence[n.Index], writes: bool, count: int = 1
 ) -> Iterator[Site]:
     """The access as a site, unless no other thread can see the buffer."""
-    if buffer.space in (Space.PRIVATE, Space.LOCAL):
+    if buffer.space in (n.Space.PRIVATE, n.Space.LOCAL):
         return
     element = list(index)
     if count > 1:
         path = path.naming(LANE, frozenset())
-        path = path.where(path.holds("<=", Num(0), Var(LANE), LANE), path.holds("<", Var(LANE), Num(count), LANE))
-        element[-1] = ix.add(element[-1], Var(LANE))
+        path = path.where(
+            path.holds("<=", n.Num(0), n.Var(LANE), LANE), path.holds("<", n.Var(LANE), n.Num(count), LANE)
+        )
+        element[-1] = ix.add(element[-1], n.Var(LANE))
     yield Site(path, part, buffer, tuple(element), writes)
 
 
 # ---------------------------------------------------------------- bindings
 
 
-def _named(bind: Bind, path: Path) -> Path:
+def _named(bind: n.Bind, path: Path) -> Path:
     named = path.naming(bind.var, path.depends(bind.index))
-    if isinstance(bind.index, Var) and bind.index.name in path.limits:
+    if isinstance(bind.index, n.Var) and bind.index.name in path.limits:
         named = replace(named, limits={**path.limits, bind.var: path.limits[bind.index.name]})
-    value = named.holds("==", Var(bind.var), bind.index, bind.var)
+    value = named.holds("==", n.Var(bind.var), bind.index, bind.var)
     return replace(named.where(value), free=named.free | {bind.var}) if path.is_free(value) else named.where(value)
 
 
-def _split(digits: Digits, binds: Sequence[Statement], path: Path) -> Path:
+def _split(digits: Digits, binds: Sequence[n.Statement], path: Path) -> Path:
     """The path with the digits of a number in scope."""
-    own = [bind for bind in binds[: len(digits.names)] if isinstance(bind, Bind)]
+    own = [bind for bind in binds[: len(digits.names)] if isinstance(bind, n.Bind)]
     if digits.is_said:
         for bind in own:
             path = path.naming(bind.var, path.depends(bind.index))
@@ -316,78 +291,80 @@ def _split(digits: Digits, binds: Sequence[Statement], path: Path) -> Path:
         for bind in own:
             path = _named(bind, path)
     for name, radix in zip(digits.names, digits.radices, strict=True):
-        end = None if radix.trips is None else ix.add(ix.multiply(radix.trips, Num(radix.step)), radix.start)
+        end = None if radix.trips is None else ix.add(ix.multiply(radix.trips, n.Num(radix.step)), radix.start)
         path = path.where(
-            None if end is None and digits.is_said else path.holds("<=", radix.start, Var(name), name),
-            end and path.holds("<", Var(name), end, name),
+            None if end is None and digits.is_said else path.holds("<=", radix.start, n.Var(name), name),
+            end and path.holds("<", n.Var(name), end, name),
             path.stepped(name, radix.start, radix.step, name),
         )
     first, name = digits.radices[0], digits.names[0]
     top = _top(digits, path.limits.get(digits.whole))
-    end = top and ix.add(ix.multiply(top, Num(first.step)), first.start)
-    return replace(path.where(end and path.holds("<", Var(name), end, name)), digits=(*path.digits, digits))
+    end = top and ix.add(ix.multiply(top, n.Num(first.step)), first.start)
+    return replace(path.where(end and path.holds("<", n.Var(name), end, name)), digits=(*path.digits, digits))
 
 
-def _top(digits: Digits, limit: Index | None) -> Index | None:
+def _top(digits: Digits, limit: n.Index | None) -> n.Index | None:
     """What the first digit stays below: ``whole < t0 * t1 * t2`` means ``whole / (t1 * t2) < t0``."""
     for radix in reversed(digits.radices[1:]):
-        if not (isinstance(limit, IndexBinary) and limit.op is IndexOp.MUL and limit.right == radix.trips):
+        if not (isinstance(limit, n.IndexBinary) and limit.op is n.IndexOp.MUL and limit.right == radix.trips):
             return None
         limit = limit.left
     return limit
 
 
-def _summed(digits: Digits) -> tuple[Index, Index]:
+def _summed(digits: Digits) -> tuple[n.Index, n.Index]:
     """Both sides of ``whole = d0 * t1 * t2 + d1 * t2 + d2``, times all steps: no division is left for isl."""
     steps = prod(radix.step for radix in digits.radices)
-    total: Index = Num(0)
+    total: n.Index = n.Num(0)
     scale = steps
     for name, radix in reversed(list(zip(digits.names, digits.radices, strict=True))):
-        part = ix.multiply(ix.subtract(Var(name), radix.start), Num(scale // radix.step))
+        part = ix.multiply(ix.subtract(n.Var(name), radix.start), n.Num(scale // radix.step))
         total = ix.add(total, part)
-        scale *= radix.trips.value if isinstance(radix.trips, Num) else 1
-    return ix.multiply(Var(digits.whole), Num(steps)), total
+        scale *= radix.trips.value if isinstance(radix.trips, n.Num) else 1
+    return ix.multiply(n.Var(digits.whole), n.Num(steps)), total
 
 
-def _digits(statements: Sequence[Statement]) -> Digits | None:
+def _digits(statements: Sequence[n.Statement]) -> Digits | None:
     """The most bindings at the head of the statements that are the digits of one number."""
-    count = next((k for k, part in enumerate(statements) if not isinstance(part, Bind)), len(statements))
+    count = next((k for k, part in enumerate(statements) if not isinstance(part, n.Bind)), len(statements))
     for length in range(count, 1, -1):
-        run = [part for part in statements[:length] if isinstance(part, Bind)]
+        run = [part for part in statements[:length] if isinstance(part, n.Bind)]
         found = _digits_of(run)
         if found is not None:
             return replace(found, is_said=all(ix.is_affine(bind.index) for bind in run))
     return None
 
 
-def _digits_of(run: Sequence[Bind]) -> Digits | None:
+def _digits_of(run: Sequence[n.Bind]) -> Digits | None:
     """``d0 = whole / (t1 * t2)``, ``d1 = whole / t2 mod t1``, ``d2 = whole mod t2``, each times a step from a start on."""
-    scale: Index = Num(1)
+    scale: n.Index = n.Num(1)
     radices: list[Radix] = []
-    wholes: set[Index] = set()
+    wholes: set[n.Index] = set()
     for bind in reversed(run):
         index, start, step = _unscaled(bind.index)
-        trips: Index | None = None
+        trips: n.Index | None = None
         if bind is not run[0]:
-            if not (isinstance(index, IndexBinary) and index.op is IndexOp.MOD):
+            if not (isinstance(index, n.IndexBinary) and index.op is n.IndexOp.MOD):
                 return None
             index, trips = index.left, index.right
-        if scale != Num(1):
-            if not (isinstance(index, IndexBinary) and index.op is IndexOp.DIV and index.right == scale):
+        if scale != n.Num(1):
+            if not (isinstance(index, n.IndexBinary) and index.op is n.IndexOp.DIV and index.right == scale):
                 return None
             index = index.left
         wholes.add(index)
         radices.append(Radix(trips, start, step))
         scale = scale if trips is None else ix.multiply(scale, trips)
     whole = wholes.pop() if len(wholes) == 1 else None
-    return Digits(whole.name, tuple(bind.var for bind in run), tuple(radices[::-1])) if isinstance(whole, Var) else None
+    return (
+        Digits(whole.name, tuple(bind.var for bind in run), tuple(radices[::-1])) if isinstance(whole, n.Var) else None
+    )
 
 
-def _unscaled(index: Index) -> tuple[Index, Index, int]:
+def _unscaled(index: n.Index) -> tuple[n.Index, n.Index, int]:
     """``digit * step + start`` taken apart."""
-    start: Index = Num(0)
-    if isinstance(index, IndexBinary) and index.op is IndexOp.ADD:
+    start: n.Index = n.Num(0)
+    if isinstance(index, n.IndexBinary) and index.op is n.IndexOp.ADD:
         index, start = index.left, index.right
-    if isinstance(index, IndexBinary) and index.op is IndexOp.MUL and isinstance(index.right, Num):
+    if isinstance(index, n.IndexBinary) and index.op is n.IndexOp.MUL and isinstance(index.right, n.Num):
         return index.left, start, index.right.value
     return index, start, 1

@@ -16,24 +16,8 @@ from dataclasses import dataclass
 
 from kernelgen.errors import ProofError
 from kernelgen.nest import index as ix
+from kernelgen.nest import nodes as n
 from kernelgen.nest.congruence import residue
-from kernelgen.nest.nodes import (
-    AsyncCopy,
-    Bind,
-    Block,
-    Buffer,
-    Compare,
-    Copy,
-    For,
-    Grid,
-    If,
-    Index,
-    LoadFragments,
-    Nest,
-    Num,
-    Statement,
-    Var,
-)
 from kernelgen.nest.text import show_statement
 from kernelgen.poly.proof.schedule_proof import Fact
 
@@ -45,22 +29,22 @@ ROW_BYTES = 16
 class Known:
     """What holds at a statement: ``values`` of bindings and loop variables, and indices that are ``zeros``."""
 
-    values: Mapping[str, Index]
-    zeros: tuple[Index, ...] = ()
+    values: Mapping[str, n.Index]
+    zeros: tuple[n.Index, ...] = ()
 
-    def bound(self, name: str, index: Index) -> Known:
+    def bound(self, name: str, index: n.Index) -> Known:
         """With a binding."""
         return Known({**self.values, name: ix.substitute(index, self.values)}, self.zeros)
 
-    def where(self, conditions: tuple[Compare, ...]) -> Known:
+    def where(self, conditions: tuple[n.Compare, ...]) -> Known:
         """With conditions that hold."""
         equal = [ix.subtract(each.left, each.right) for each in conditions if each.op == "=="]
         return Known(self.values, (*self.zeros, *(ix.substitute(each, self.values) for each in equal)))
 
 
-def prove_alignment(nest: Nest) -> tuple[Fact, ...]:
+def prove_alignment(nest: n.Nest) -> tuple[Fact, ...]:
     """A fact for every grid that moves several elements at once. Raises ProofError with the place that is not shown."""
-    grids = [part for part in nest.body.statements if isinstance(part, Grid)]
+    grids = [part for part in nest.body.statements if isinstance(part, n.Grid)]
     counts = [
         (grid, sum(1 for claim in _claims(grid.body, Known({}).where(grid.when)) if _shown(claim))) for grid in grids
     ]
@@ -75,29 +59,29 @@ def prove_alignment(nest: Nest) -> tuple[Fact, ...]:
 class _Claim:
     """An element of a buffer whose number a statement takes for a multiple of ``count``."""
 
-    statement: Statement
-    buffer: Buffer
-    index: tuple[Index, ...]
+    statement: n.Statement
+    buffer: n.Buffer
+    index: tuple[n.Index, ...]
     count: int
     known: Known
 
 
-def _claims(statement: Statement, known: Known) -> Iterator[_Claim]:
+def _claims(statement: n.Statement, known: Known) -> Iterator[_Claim]:
     match statement:
-        case Block(parts):
+        case n.Block(parts):
             for part in parts:
                 yield from _claims(part, known)
-                known = known.bound(part.var, part.index) if isinstance(part, Bind) else known
-        case For():
-            moving = ix.add(statement.lower, ix.multiply(Var(f"turn of {statement.var}"), Num(statement.step)))
+                known = known.bound(part.var, part.index) if isinstance(part, n.Bind) else known
+        case n.For():
+            moving = ix.add(statement.lower, ix.multiply(n.Var(f"turn of {statement.var}"), n.Num(statement.step)))
             yield from _claims(statement.body, known.bound(statement.var, moving))
-        case If(conditions, body):
+        case n.If(conditions, body):
             yield from _claims(body, known.where(conditions))
-        case Copy() | AsyncCopy():
-            inner = known.where(statement.conditions) if isinstance(statement, AsyncCopy) else known
+        case n.Copy() | n.AsyncCopy():
+            inner = known.where(statement.conditions) if isinstance(statement, n.AsyncCopy) else known
             yield _Claim(statement, statement.source, statement.start, statement.count, inner)
             yield _Claim(statement, statement.target, statement.to, statement.count, inner)
-        case LoadFragments():
+        case n.LoadFragments():
             count = ROW_BYTES // statement.source.dtype.itemsize
             yield _Claim(statement, statement.source, statement.start, count, known)
         case _:
@@ -106,7 +90,7 @@ def _claims(statement: Statement, known: Known) -> Iterator[_Claim]:
 
 def _shown(claim: _Claim) -> bool:
     """True. Raises ProofError where the element's number may be no multiple."""
-    number: Index = Num(0)
+    number: n.Index = n.Num(0)
     for position, extent in zip(claim.index, claim.buffer.shape, strict=True):
         number = ix.add(ix.multiply(number, ix.from_dim(extent)), position)
     if residue(number, claim.count, claim.known.values, claim.known.zeros) == 0:

@@ -13,26 +13,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from kernelgen.nest import nodes as n
 from kernelgen.nest.index import from_dim, substitute_in
-from kernelgen.nest.nodes import (
-    Accumulate,
-    Block,
-    Buffer,
-    Call,
-    Expr,
-    For,
-    Index,
-    Let,
-    Load,
-    LoopKind,
-    Nest,
-    Num,
-    Ref,
-    Space,
-    Statement,
-    Store,
-    Var,
-)
 from kernelgen.nest.substitute import written_out
 from kernelgen.nest.walk import loads, map_blocks, map_expression, statements
 from kernelgen.tensor.dims import Dim
@@ -46,15 +28,15 @@ HALVES = (FLOAT16, BFLOAT16)
 class _Factor:
     """A computed factor: its value, and the one load that it is made of."""
 
-    value: Expr
-    load: Load
+    value: n.Expr
+    load: n.Load
 
 
-def round_factors(nest: Nest) -> Nest:
+def round_factors(nest: n.Nest) -> n.Nest:
     """The nest with an array in memory for every computed factor of half precision."""
     taken = {buffer.name for buffer in nest.buffers}
-    parts: list[Statement] = []
-    made: list[Buffer] = []
+    parts: list[n.Statement] = []
+    made: list[n.Buffer] = []
     for part in nest.body.statements:
         for factor in _factors(part):
             buffer = _array(factor, taken)
@@ -65,38 +47,38 @@ def round_factors(nest: Nest) -> Nest:
         parts.append(part)
     if not made:
         return nest
-    return replace(nest, buffers=(*nest.buffers, *made), body=Block(tuple(parts)))
+    return replace(nest, buffers=(*nest.buffers, *made), body=n.Block(tuple(parts)))
 
 
-def _factors(part: Statement) -> list[_Factor]:
+def _factors(part: n.Statement) -> list[_Factor]:
     """The computed factors of a part that is nothing but a sum of products."""
-    found = [one for one in placed(part) if not isinstance(one.statement, Let)]
+    found = [one for one in placed(part) if not isinstance(one.statement, n.Let)]
     last = found[-1] if found else None
     kinds = [type(one.statement) for one in found]
-    if last is None or kinds != [Store, Accumulate] or not isinstance(last.statement, Accumulate):
+    if last is None or kinds != [n.Store, n.Accumulate] or not isinstance(last.statement, n.Accumulate):
         return []
     axes = boxes(last.loops)
     value = last.statement.value
-    if axes is None or last.statement.function != "add" or not isinstance(value, Call) or value.function != "mul":
+    if axes is None or last.statement.function != "add" or not isinstance(value, n.Call) or value.function != "mul":
         return []
     bound = _bound(part)
     factors = [_computed_half(arg, bound, axes) for arg in value.args]
     return [] if any(not one for one in factors) else [one for one in factors if isinstance(one, _Factor)]
 
 
-def _bound(part: Statement) -> dict[str, Expr]:
-    return {one.name: one.value for one in statements(part) if isinstance(one, Let)}
+def _bound(part: n.Statement) -> dict[str, n.Expr]:
+    return {one.name: one.value for one in statements(part) if isinstance(one, n.Let)}
 
 
-def _computed_half(expr: Expr, bound: Mapping[str, Expr], axes: Mapping[str, Index]) -> _Factor | bool:
+def _computed_half(expr: n.Expr, bound: Mapping[str, n.Expr], axes: Mapping[str, n.Index]) -> _Factor | bool:
     """A factor that is to be taken out; True where it is a load already, False where it is no factor of half precision."""
     expr = written_out(expr, bound)
-    if not isinstance(expr, Call) or (expr.function, expr.dtype) != ("cast", FLOAT32):
+    if not isinstance(expr, n.Call) or (expr.function, expr.dtype) != ("cast", FLOAT32):
         return False
     value = expr.args[0]
     if value.dtype not in HALVES:
         return False
-    if isinstance(value, Load):
+    if isinstance(value, n.Load):
         return True
     found = set(loads(value))
     if len(found) != 1:
@@ -108,52 +90,52 @@ def _computed_half(expr: Expr, bound: Mapping[str, Expr], axes: Mapping[str, Ind
     return _Factor(value, load) if covered else False
 
 
-def _array(factor: _Factor, taken: set[str]) -> Buffer:
+def _array(factor: _Factor, taken: set[str]) -> n.Buffer:
     name = f"{factor.load.buffer.name}_{factor.value.dtype.short}"
     while name in taken:
         name += "_"
-    return Buffer(name, factor.value.dtype, factor.load.buffer.shape, Space.WORKSPACE)
+    return n.Buffer(name, factor.value.dtype, factor.load.buffer.shape, n.Space.WORKSPACE)
 
 
-def _computed(factor: _Factor, buffer: Buffer) -> For:
+def _computed(factor: _Factor, buffer: n.Buffer) -> n.For:
     """The loops that fill the array."""
     names = [f"f{dim}" for dim in range(len(buffer.shape))]
-    index: tuple[Index, ...] = tuple(Var(name) for name in names)
-    renamed = {at.name: Var(name) for at, name in zip(factor.load.index, names, strict=True) if isinstance(at, Var)}
-    body: Statement = Store(buffer, index, substitute_in(factor.value, renamed))
+    index: tuple[n.Index, ...] = tuple(n.Var(name) for name in names)
+    renamed = {at.name: n.Var(name) for at, name in zip(factor.load.index, names, strict=True) if isinstance(at, n.Var)}
+    body: n.Statement = n.Store(buffer, index, substitute_in(factor.value, renamed))
     for dim in reversed(range(len(names))):
         body = _loop(names[dim], buffer.shape[dim], body, dim, len(names))
-    if not isinstance(body, For):
+    if not isinstance(body, n.For):
         raise AssertionError("an array of two axes or more")
     return body
 
 
-def _loop(name: str, extent: Dim, body: Statement, dim: int, rank: int) -> For:
-    kind = LoopKind.BLOCK if dim == 0 else LoopKind.VECTOR if dim == rank - 1 else LoopKind.SERIAL
-    return For(name, Num(0), from_dim(extent), Block((body,)), kind)
+def _loop(name: str, extent: Dim, body: n.Statement, dim: int, rank: int) -> n.For:
+    kind = n.LoopKind.BLOCK if dim == 0 else n.LoopKind.VECTOR if dim == rank - 1 else n.LoopKind.SERIAL
+    return n.For(name, n.Num(0), from_dim(extent), n.Block((body,)), kind)
 
 
-def _taken_out(part: Statement, factor: _Factor, buffer: Buffer) -> Statement:
+def _taken_out(part: n.Statement, factor: _Factor, buffer: n.Buffer) -> n.Statement:
     """The part with loads in place of the factor, without the bindings that nothing names any more."""
     bound = _bound(part)
-    load = Load(buffer, factor.load.index)
+    load = n.Load(buffer, factor.load.index)
 
-    def taken(expr: Expr) -> Expr:
+    def taken(expr: n.Expr) -> n.Expr:
         return load if written_out(expr, bound) == factor.value else expr
 
-    def edited(one: Statement) -> Statement:
-        return replace(one, value=map_expression(one.value, taken)) if isinstance(one, Accumulate) else one
+    def edited(one: n.Statement) -> n.Statement:
+        return replace(one, value=map_expression(one.value, taken)) if isinstance(one, n.Accumulate) else one
 
-    def block(root: Block) -> Block:
-        return Block(tuple(edited(one) for one in root.statements))
+    def block(root: n.Block) -> n.Block:
+        return n.Block(tuple(edited(one) for one in root.statements))
 
-    whole = map_blocks(Block((part,)), block)
+    whole = map_blocks(n.Block((part,)), block)
     return _without_dead(whole).statements[0]
 
 
-def _without_dead(root: Block) -> Block:
+def _without_dead(root: n.Block) -> n.Block:
     named: set[str] = set()
-    values = [one.value for one in statements(root) if isinstance(one, Store | Accumulate)]
+    values = [one.value for one in statements(root) if isinstance(one, n.Store | n.Accumulate)]
     bound = _bound(root)
     while values:
         for name in _refs(values.pop()):
@@ -161,17 +143,17 @@ def _without_dead(root: Block) -> Block:
                 named.add(name)
                 values.append(bound[name])
 
-    def block(inner: Block) -> Block:
-        return Block(tuple(one for one in inner.statements if not isinstance(one, Let) or one.name in named))
+    def block(inner: n.Block) -> n.Block:
+        return n.Block(tuple(one for one in inner.statements if not isinstance(one, n.Let) or one.name in named))
 
     return map_blocks(root, block)
 
 
-def _refs(expr: Expr) -> list[str]:
+def _refs(expr: n.Expr) -> list[str]:
     found: list[str] = []
 
-    def note(each: Expr) -> Expr:
-        if isinstance(each, Ref):
+    def note(each: n.Expr) -> n.Expr:
+        if isinstance(each, n.Ref):
             found.append(each.name)
         return each
 

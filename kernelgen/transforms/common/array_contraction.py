@@ -18,20 +18,7 @@ from dataclasses import dataclass, field, replace
 from itertools import takewhile
 
 from kernelgen.machines.gpu.device import GpuMachine
-from kernelgen.nest.nodes import (
-    Alloc,
-    Block,
-    Buffer,
-    For,
-    Grid,
-    If,
-    Index,
-    LoopKind,
-    Nest,
-    Space,
-    Statement,
-    Var,
-)
+from kernelgen.nest import nodes as n
 from kernelgen.nest.walk import Moved, Path, accesses_of, move
 from kernelgen.tensor.dims import Sym, product
 
@@ -41,22 +28,22 @@ PRIVATE_BYTES = 1024  # of one temporary of a GPU's thread, most of which would 
 Room = Callable[["_Home"], int]
 
 
-def contract(nest: Nest) -> Nest:
+def contract(nest: n.Nest) -> n.Nest:
     """The nest with each temporary that then fits a stack as small as its accesses allow."""
     return _with_locals(nest, on_heap=False, room=lambda home: LOCAL_BYTES)
 
 
-def contract_shared(nest: Nest, device: GpuMachine) -> Nest:
+def contract_shared(nest: n.Nest, device: GpuMachine) -> n.Nest:
     """The same for what fits a block of threads: shared between them where thread loops use it, else one thread's own."""
 
     def room_of_grid(home: _Home) -> int:
-        alone = any(loop.kind is LoopKind.THREAD for loop in home.loops)
-        return device.array_bytes if LoopKind.THREAD in home.inside and not alone else PRIVATE_BYTES
+        alone = any(loop.kind is n.LoopKind.THREAD for loop in home.loops)
+        return device.array_bytes if n.LoopKind.THREAD in home.inside and not alone else PRIVATE_BYTES
 
     return _with_locals(nest, on_heap=False, room=room_of_grid)
 
 
-def contract_large(nest: Nest) -> Nest:
+def contract_large(nest: n.Nest) -> n.Nest:
     """The same for temporaries of any size, symbolic ones too: a target takes them from the heap.
 
     Only worth it when dims are dropped; a temporary that keeps its full size is better allocated once, as a workspace.
@@ -64,23 +51,23 @@ def contract_large(nest: Nest) -> Nest:
     return _with_locals(nest, on_heap=True, room=lambda home: LOCAL_BYTES)
 
 
-def is_contracted(nest: Nest) -> bool:
+def is_contracted(nest: n.Nest) -> bool:
     """Whether no workspace is one element that one iteration alone uses: that is a local."""
     places = _Places()
     places.enter(nest.body, (), ())
-    workspaces = (buffer for buffer in nest.buffers if buffer.space is Space.WORKSPACE)
+    workspaces = (buffer for buffer in nest.buffers if buffer.space is n.Space.WORKSPACE)
     return all(_local_form(each, places.home(each.name), False, each.dtype.itemsize) is None for each in workspaces)
 
 
-def _with_locals(nest: Nest, on_heap: bool, room: Room) -> Nest:
+def _with_locals(nest: n.Nest, on_heap: bool, room: Room) -> n.Nest:
     places = _Places()
     places.enter(nest.body, (), ())
-    kept: list[Buffer] = []
+    kept: list[n.Buffer] = []
     locals_: dict[str, Moved] = {}
-    allocations: dict[Path, list[Buffer]] = {}
+    allocations: dict[Path, list[n.Buffer]] = {}
     for buffer in nest.buffers:
         home = places.home(buffer.name)
-        local = _local_form(buffer, home, on_heap, room(home)) if buffer.space is Space.WORKSPACE else None
+        local = _local_form(buffer, home, on_heap, room(home)) if buffer.space is n.Space.WORKSPACE else None
         if local is None:
             kept.append(buffer)
         else:
@@ -95,30 +82,30 @@ class _Home:
     """The innermost block that holds all accesses: the way to it, the loops around it, the kinds of those inside it."""
 
     path: Path
-    loops: tuple[For, ...]
-    inside: frozenset[LoopKind]
-    indices: tuple[tuple[Index, ...], ...]
+    loops: tuple[n.For, ...]
+    inside: frozenset[n.LoopKind]
+    indices: tuple[tuple[n.Index, ...], ...]
 
 
 @dataclass(frozen=True)
 class _Places:
     """Where everything is: found in one walk, for all buffers."""
 
-    loops: dict[Path, tuple[For, ...]] = field(default_factory=dict)
-    accesses: dict[str, list[tuple[Path, tuple[Index, ...]]]] = field(default_factory=dict)
-    inside: dict[Path, set[LoopKind]] = field(default_factory=dict)
+    loops: dict[Path, tuple[n.For, ...]] = field(default_factory=dict)
+    accesses: dict[str, list[tuple[Path, tuple[n.Index, ...]]]] = field(default_factory=dict)
+    inside: dict[Path, set[n.LoopKind]] = field(default_factory=dict)
 
-    def enter(self, block: Block, path: Path, loops: tuple[For, ...]) -> None:
+    def enter(self, block: n.Block, path: Path, loops: tuple[n.For, ...]) -> None:
         self.loops[path] = loops
         kinds = self.inside.setdefault(path, set())
         for k, part in enumerate(block.statements):
             below = (*path, k)
-            if isinstance(part, For):
+            if isinstance(part, n.For):
                 self.enter(part.body, below, (*loops, part))
                 kinds |= {part.kind, *self.inside[below]}
-            elif isinstance(part, If | Block | Grid):
-                self.enter(part if isinstance(part, Block) else part.body, below, loops)
-                kinds |= self.inside[below] | ({LoopKind.BLOCK} if isinstance(part, Grid) else set())
+            elif isinstance(part, n.If | n.Block | n.Grid):
+                self.enter(part if isinstance(part, n.Block) else part.body, below, loops)
+                kinds |= self.inside[below] | ({n.LoopKind.BLOCK} if isinstance(part, n.Grid) else set())
             else:
                 for buffer, index in accesses_of(part):
                     self.accesses.setdefault(buffer.name, []).append((path, index))
@@ -135,12 +122,12 @@ def _common_start(paths: Sequence[Path]) -> Path:
     return tuple(position for position, _ in same)
 
 
-def _local_form(buffer: Buffer, home: _Home, on_heap: bool, room: int) -> Moved | None:
+def _local_form(buffer: n.Buffer, home: _Home, on_heap: bool, room: int) -> Moved | None:
     """The local temporary without the dims that stay constant, and the dims that it keeps.
 
     None when it is too large for its place or shared between parallel iterations.
     """
-    variables = {Var(loop.var) for loop in home.loops}
+    variables = {n.Var(loop.var) for loop in home.loops}
     dims: list[int] = []
     for dim in range(len(buffer.shape)):
         addressed = {index[dim] for index in home.indices}
@@ -151,16 +138,16 @@ def _local_form(buffer: Buffer, home: _Home, on_heap: bool, room: int) -> Moved 
     fits_stack = not isinstance(size, Sym) and size * buffer.dtype.itemsize <= room
     if not fits_stack and not (on_heap and len(shape) < len(buffer.shape)):
         return None
-    if home.inside & {LoopKind.PARALLEL, LoopKind.BLOCK}:
+    if home.inside & {n.LoopKind.PARALLEL, n.LoopKind.BLOCK}:
         return None
-    return Moved(Buffer(buffer.name, buffer.dtype, shape, Space.LOCAL), tuple(dims))
+    return Moved(n.Buffer(buffer.name, buffer.dtype, shape, n.Space.LOCAL), tuple(dims))
 
 
-def _allocate(block: Block, path: Path, allocations: Mapping[Path, Sequence[Buffer]]) -> Block:
-    parts: list[Statement] = [Alloc(buffer) for buffer in allocations.get(path, ())]
+def _allocate(block: n.Block, path: Path, allocations: Mapping[Path, Sequence[n.Buffer]]) -> n.Block:
+    parts: list[n.Statement] = [n.Alloc(buffer) for buffer in allocations.get(path, ())]
     for k, part in enumerate(block.statements):
-        if isinstance(part, For | If | Grid):
+        if isinstance(part, n.For | n.If | n.Grid):
             parts.append(replace(part, body=_allocate(part.body, (*path, k), allocations)))
         else:
-            parts.append(_allocate(part, (*path, k), allocations) if isinstance(part, Block) else part)
-    return Block(tuple(parts))
+            parts.append(_allocate(part, (*path, k), allocations) if isinstance(part, n.Block) else part)
+    return n.Block(tuple(parts))

@@ -16,27 +16,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from kernelgen.nest.nodes import (
-    Accumulate,
-    Buffer,
-    Index,
-    Nest,
-    Space,
-    Statement,
-    Store,
-)
+from kernelgen.nest import nodes as n
 from kernelgen.nest.walk import Moved, Path, accesses_of, located, move
 
 
-def share(nest: Nest) -> Nest:
+def share(nest: n.Nest) -> n.Nest:
     """The nest with as few workspaces as this allows; each output takes in at most one."""
     uses: dict[str, list[_Use]] = {}
     for path, statement in located(nest.body):
         for buffer, index in accesses_of(statement):
             uses.setdefault(buffer.name, []).append(_Use(path, statement, index))
-    free = [b for b in nest.buffers if b.space is Space.OUTPUT]
+    free = [b for b in nest.buffers if b.space is n.Space.OUTPUT]
     moved: dict[str, Moved] = {}
-    for temporary in (b for b in nest.buffers if b.space is Space.WORKSPACE):
+    for temporary in (b for b in nest.buffers if b.space is n.Space.WORKSPACE):
         output = next((each for each in free if _fit(temporary, each, uses)), None)
         if output is not None:
             free.remove(output)
@@ -52,17 +44,17 @@ class _Use:
     """An access of a buffer: where it stands, the statement, the index."""
 
     path: Path
-    statement: Statement
-    index: tuple[Index, ...]
+    statement: n.Statement
+    index: tuple[n.Index, ...]
 
 
-def _fit(temporary: Buffer, output: Buffer, uses: Mapping[str, Sequence[_Use]]) -> bool:
+def _fit(temporary: n.Buffer, output: n.Buffer, uses: Mapping[str, Sequence[_Use]]) -> bool:
     """Whether the temporary may live in the output: it is last used in the block of the only store, before that."""
     used, stores = (uses.get(buffer.name, ()) for buffer in (temporary, output))
     if (temporary.shape, temporary.dtype) != (output.shape, output.dtype) or not used or len(stores) != 1:
         return False
     (store,) = stores
-    if not isinstance(store.statement, Store | Accumulate) or {use.index for use in used} != {store.index}:
+    if not isinstance(store.statement, n.Store | n.Accumulate) or {use.index for use in used} != {store.index}:
         return False
     *home, position = store.path
     *last_home, last = used[-1].path

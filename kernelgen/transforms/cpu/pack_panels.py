@@ -27,27 +27,8 @@ from itertools import count
 from math import prod
 
 from kernelgen.nest import index as ix
+from kernelgen.nest import nodes as n
 from kernelgen.nest.cost import node_count
-from kernelgen.nest.nodes import (
-    Accumulate,
-    Alloc,
-    Block,
-    Buffer,
-    Call,
-    Expr,
-    For,
-    Index,
-    Let,
-    Load,
-    LoopKind,
-    Nest,
-    Num,
-    Ref,
-    Space,
-    Statement,
-    Store,
-    Var,
-)
 from kernelgen.nest.substitute import written_out
 from kernelgen.nest.walk import loads, loads_of, map_blocks, nested, statements, stored_buffers
 from kernelgen.transforms.cpu.register_blocking import MAX_LENGTH, reduction_of
@@ -71,19 +52,19 @@ STAGGER = 16
 """Elements after each strip, so that equal places of strips fall into different cache sets."""
 
 
-def pack(nest: Nest, panel: int) -> Nest:
+def pack(nest: n.Nest, panel: int) -> n.Nest:
     """The nest with such products packed into panels of so many bytes."""
     numbers, room = count(), iter(range(MAX_PRODUCTS))
     return replace(nest, body=map_blocks(nest.body, lambda block: _block(block, panel, numbers, room)))
 
 
-def _block(block: Block, panel: int, numbers: Iterator[int], room: Iterator[int]) -> Block:
-    parts: list[Statement] = []
+def _block(block: n.Block, panel: int, numbers: Iterator[int], room: Iterator[int]) -> n.Block:
+    parts: list[n.Statement] = []
     for part in block.statements:
-        product = _product(part) if isinstance(part, For) else None
+        product = _product(part) if isinstance(part, n.For) else None
         fits = product is not None and next(room, None) is not None
         parts += product.packed(panel, numbers) if product and fits else [part]
-    return Block(tuple(parts))
+    return n.Block(tuple(parts))
 
 
 @dataclass(frozen=True)
@@ -93,80 +74,82 @@ class _Product:
     ``columns`` are the parts of terms that a panel holds, ``strips`` those that are computed for a row of a block.
     """
 
-    rows: For
-    starts: tuple[Statement, ...]
-    sums: tuple[For, ...]
-    vector: For
-    terms: tuple[Accumulate, ...]
-    columns: tuple[Expr, ...]
-    strips: tuple[Expr, ...]
+    rows: n.For
+    starts: tuple[n.Statement, ...]
+    sums: tuple[n.For, ...]
+    vector: n.For
+    terms: tuple[n.Accumulate, ...]
+    columns: tuple[n.Expr, ...]
+    strips: tuple[n.Expr, ...]
 
-    def packed(self, panel: int, numbers: Iterator[int]) -> list[Statement]:
+    def packed(self, panel: int, numbers: Iterator[int]) -> list[n.Statement]:
         """The loops over pieces of the sum; one piece alone keeps the starting values where they are."""
         first, trips = self.sums[0], ix.subtract(self.sums[0].upper, self.sums[0].lower)
         depth = self._depth(panel)
         buffers = self._buffers(depth, numbers)
-        if isinstance(trips, Num) and trips.value <= depth:
+        if isinstance(trips, n.Num) and trips.value <= depth:
             return self._piece(self.sums, buffers, self.starts)
-        start = Var(f"{first.var}_piece")
-        end = ix.add(start, Num(depth))
-        if not isinstance(trips, Num) or trips.value % depth:
+        start = n.Var(f"{first.var}_piece")
+        end = ix.add(start, n.Num(depth))
+        if not isinstance(trips, n.Num) or trips.value % depth:
             end = ix.minimum(end, first.upper)
         piece = self._piece((replace(first, lower=start, upper=end), *self.sums[1:]), buffers, ())
-        begun = [replace(self.rows, body=Block(self.starts))] if self.starts else []
-        return [*begun, replace(first, var=start.name, step=depth, body=Block(tuple(piece)))]
+        begun = [replace(self.rows, body=n.Block(self.starts))] if self.starts else []
+        return [*begun, replace(first, var=start.name, step=depth, body=n.Block(tuple(piece)))]
 
     def _depth(self, panel: int) -> int:
         """Terms of the outermost sum in a piece: what the panels have room for, in pieces of about the same size."""
         inner = prod(map(_trips, (*self.sums[1:], self.vector)))
         most = max(1, panel // (sum(part.dtype.itemsize for part in self.columns) * inner))
         trips = ix.subtract(self.sums[0].upper, self.sums[0].lower)
-        if not isinstance(trips, Num):
+        if not isinstance(trips, n.Num):
             return most
         return -(-trips.value // -(-trips.value // most))
 
-    def _buffers(self, depth: int, numbers: Iterator[int]) -> dict[Expr, Buffer]:
+    def _buffers(self, depth: int, numbers: Iterator[int]) -> dict[n.Expr, n.Buffer]:
         *inner, last = (depth, *map(_trips, self.sums[1:]))
         shapes = {part: (*inner, last, _trips(self.vector)) for part in self.columns}
         shapes |= {part: (*inner, last + STAGGER) for part in self.strips}
-        return {part: Buffer(f"panel{next(numbers)}", part.dtype, shape, Space.LOCAL) for part, shape in shapes.items()}
+        return {
+            part: n.Buffer(f"panel{next(numbers)}", part.dtype, shape, n.Space.LOCAL) for part, shape in shapes.items()
+        }
 
     def _piece(
-        self, sums: tuple[For, ...], buffers: Mapping[Expr, Buffer], starts: tuple[Statement, ...]
-    ) -> list[Statement]:
+        self, sums: tuple[n.For, ...], buffers: Mapping[n.Expr, n.Buffer], starts: tuple[n.Statement, ...]
+    ) -> list[n.Statement]:
         """Panels for some terms of the sum, and the row loop over those terms."""
-        here = replace(self.vector, lower=Num(0), upper=Num(_trips(self.vector)))
-        at = {self.vector.var: ix.add(self.vector.lower, Var(self.vector.var))}
-        term = tuple(ix.subtract(Var(loop.var), loop.lower) for loop in sums)
-        place = (*term, Var(self.vector.var))
-        columns: list[Statement] = []
+        here = replace(self.vector, lower=n.Num(0), upper=n.Num(_trips(self.vector)))
+        at = {self.vector.var: ix.add(self.vector.lower, n.Var(self.vector.var))}
+        term = tuple(ix.subtract(n.Var(loop.var), loop.lower) for loop in sums)
+        place = (*term, n.Var(self.vector.var))
+        columns: list[n.Statement] = []
         for part in self.columns:
-            copy = replace(here, body=Block((Store(buffers[part], place, ix.substitute_in(part, at)),)))
+            copy = replace(here, body=n.Block((n.Store(buffers[part], place, ix.substitute_in(part, at)),)))
             is_turned = any(_lies_along(load, sums[-1].var) for load in loads(part))
-            last = replace(sums[-1], kind=LoopKind.INTERLEAVE if is_turned else LoopKind.SERIAL)
-            columns += [Alloc(buffers[part]), *nested((*sums[:-1], last), Block((copy,))).statements]
-        strips = [Store(buffers[part], term, part) for part in self.strips]
+            last = replace(sums[-1], kind=n.LoopKind.INTERLEAVE if is_turned else n.LoopKind.SERIAL)
+            columns += [n.Alloc(buffers[part]), *nested((*sums[:-1], last), n.Block((copy,))).statements]
+        strips = [n.Store(buffers[part], term, part) for part in self.strips]
         if strips:
-            lanes = replace(sums[-1], kind=LoopKind.VECTOR, body=Block(tuple(strips)))
-            strips = [*(Alloc(store.buffer) for store in strips), *nested(sums[:-1], Block((lanes,))).statements]
-        body = Block(tuple(self._terms(buffers, place, at)))
-        rows = Block((*starts, *strips, *nested(sums, Block((replace(here, body=body),))).statements))
+            lanes = replace(sums[-1], kind=n.LoopKind.VECTOR, body=n.Block(tuple(strips)))
+            strips = [*(n.Alloc(store.buffer) for store in strips), *nested(sums[:-1], n.Block((lanes,))).statements]
+        body = n.Block(tuple(self._terms(buffers, place, at)))
+        rows = n.Block((*starts, *strips, *nested(sums, n.Block((replace(here, body=body),))).statements))
         return [*columns, replace(self.rows, body=rows)]
 
     def _terms(
-        self, buffers: Mapping[Expr, Buffer], place: tuple[Index, ...], at: Mapping[str, Index]
-    ) -> Iterator[Statement]:
+        self, buffers: Mapping[n.Expr, n.Buffer], place: tuple[n.Index, ...], at: Mapping[str, n.Index]
+    ) -> Iterator[n.Statement]:
         """The accumulations of the vector loop, which now counts from 0, with parts read from where they lie."""
         names = {part: f"{buffers[part].name}_here" for part in self.columns}
         for part, name in names.items():
-            yield Let(name, Load(buffers[part], place))
+            yield n.Let(name, n.Load(buffers[part], place))
 
-        def moved(expr: Expr) -> Expr:
+        def moved(expr: n.Expr) -> n.Expr:
             if expr in names:
-                return Ref(names[expr], expr.dtype)
+                return n.Ref(names[expr], expr.dtype)
             if expr in buffers:
-                return Load(buffers[expr], place[:-1])
-            if isinstance(expr, Call):
+                return n.Load(buffers[expr], place[:-1])
+            if isinstance(expr, n.Call):
                 return replace(expr, args=tuple(map(moved, expr.args)))
             return ix.substitute_in(expr, at)
 
@@ -174,13 +157,13 @@ class _Product:
             yield replace(term, index=tuple(ix.substitute(i, at) for i in term.index), value=moved(term.value))
 
 
-def _product(rows: For) -> _Product | None:
+def _product(rows: n.For) -> _Product | None:
     """The row loop as a product that is worth panels, else None."""
     body = rows.body.statements
-    if rows.kind is not LoopKind.SERIAL or not body or not isinstance(body[-1], For):
+    if rows.kind is not n.LoopKind.SERIAL or not body or not isinstance(body[-1], n.For):
         return None
     trips = ix.subtract(rows.upper, rows.lower)
-    if isinstance(trips, Num) and trips.value < LEAST_BLOCKS * rows.step:
+    if isinstance(trips, n.Num) and trips.value < LEAST_BLOCKS * rows.step:
         return None
     found = reduction_of(body[-1])
     if found is None or not _is_rectangle(rows, found) or _is_short(found[:-1]):
@@ -195,7 +178,7 @@ def _product(rows: For) -> _Product | None:
     return _Product(rows, body[:-1], sums, vector, terms, columns, strips) if columns else None
 
 
-def _is_rectangle(rows: For, found: Sequence[For]) -> bool:
+def _is_rectangle(rows: n.For, found: Sequence[n.For]) -> bool:
     """Bounds depend on none of the loops, inner sums and columns have known lengths, loops hold nothing between them."""
     names = {rows.var, *(loop.var for loop in found)}
     if any(names & (ix.variables(loop.lower) | ix.variables(loop.upper)) for loop in found):
@@ -203,87 +186,87 @@ def _is_rectangle(rows: For, found: Sequence[For]) -> bool:
     if any(len(loop.body.statements) != 1 or loop.step != 1 for loop in found[:-1]):
         return False
     lengths = [ix.subtract(loop.upper, loop.lower) for loop in found[1:]]
-    known = [length.value for length in lengths if isinstance(length, Num)]
+    known = [length.value for length in lengths if isinstance(length, n.Num)]
     return len(known) == len(lengths) and 0 < known[-1] <= MAX_LENGTH and 0 < prod(known) <= MAX_INNER
 
 
-def _is_short(sums: Sequence[For]) -> bool:
+def _is_short(sums: Sequence[n.For]) -> bool:
     lengths = [ix.subtract(loop.upper, loop.lower) for loop in sums]
-    known = [length.value for length in lengths if isinstance(length, Num)]
+    known = [length.value for length in lengths if isinstance(length, n.Num)]
     return len(known) == len(lengths) and prod(known) < LEAST_TERMS
 
 
-def _closed_terms(body: Block) -> tuple[Accumulate, ...]:
+def _closed_terms(body: n.Block) -> tuple[n.Accumulate, ...]:
     """The accumulations with bindings replaced by their values; none where a term is large, or data decides a place."""
-    values: dict[str, Expr] = {}
-    terms: list[Accumulate] = []
+    values: dict[str, n.Expr] = {}
+    terms: list[n.Accumulate] = []
     for part in body.statements:
-        if not isinstance(part, Let | Accumulate):
+        if not isinstance(part, n.Let | n.Accumulate):
             return ()
         value = written_out(part.value, values)
         by_data = any(ix.is_by_data(*load.index) for load in loads(value))
         if by_data or node_count(value) > MAX_NODES:
             return ()
-        if isinstance(part, Let):
+        if isinstance(part, n.Let):
             values[part.name] = value
         else:
             terms.append(replace(part, value=value))
     return tuple(terms)
 
 
-def _is_apart(rows: For, terms: Sequence[Accumulate], starts: Sequence[Statement]) -> bool:
+def _is_apart(rows: n.For, terms: Sequence[n.Accumulate], starts: Sequence[n.Statement]) -> bool:
     """Every element belongs to one iteration of the row loop, and nothing that is written there is loaded."""
     written = stored_buffers(rows)
     if any(load.buffer.name in written for part in statements(rows) for load in loads_of(part)):
         return False
     begun = [part for start in starts for part in statements(start)]
-    stored = [part for part in begun if isinstance(part, Store)]
-    if not all(isinstance(part, Store | For | Block) for part in begun):
+    stored = [part for part in begun if isinstance(part, n.Store)]
+    if not all(isinstance(part, n.Store | n.For | n.Block) for part in begun):
         return False
     return all(any(_is_row(i, rows) for i in part.index) for part in (*terms, *stored))
 
 
-def _is_row(index: Index, rows: For) -> bool:
+def _is_row(index: n.Index, rows: n.For) -> bool:
     """Whether it is ``row + c`` with ``0 <= c < step``."""
-    distance = ix.substitute(index, {rows.var: Num(0)})
-    return ix.stride(index, rows.var) == 1 and isinstance(distance, Num) and 0 <= distance.value < rows.step
+    distance = ix.substitute(index, {rows.var: n.Num(0)})
+    return ix.stride(index, rows.var) == 1 and isinstance(distance, n.Num) and 0 <= distance.value < rows.step
 
 
-def _parts(terms: Sequence[Accumulate], fits: Callable[[Expr], bool]) -> tuple[Expr, ...]:
+def _parts(terms: Sequence[n.Accumulate], fits: Callable[[n.Expr], bool]) -> tuple[n.Expr, ...]:
     """The largest parts of terms that fit, without repetition: unrolled rows use the same ones."""
-    waiting: list[Expr] = [term.value for term in reversed(terms)]
-    found: dict[Expr, None] = {}
+    waiting: list[n.Expr] = [term.value for term in reversed(terms)]
+    found: dict[n.Expr, None] = {}
     while waiting:
         each = waiting.pop()
         if fits(each):
             found[each] = None
-        elif isinstance(each, Call):
+        elif isinstance(each, n.Call):
             waiting.extend(reversed(each.args))
     return tuple(found)
 
 
-def _is_column(part: Expr, rows: For, vector: For) -> bool:
+def _is_column(part: n.Expr, rows: n.For, vector: n.For) -> bool:
     """It is the same for all rows."""
     moving = ix.variables_in(part)
     return vector.var in moving and rows.var not in moving and any(True for _ in loads(part))
 
 
-def _is_strip(part: Expr, rows: For, along: For, vector: For) -> bool:
+def _is_strip(part: n.Expr, rows: n.For, along: n.For, vector: n.For) -> bool:
     """It is computed, is the same for all columns, and lies along the innermost sum."""
     moving = ix.variables_in(part)
-    if not isinstance(part, Call) or vector.var in moving or rows.var not in moving:
+    if not isinstance(part, n.Call) or vector.var in moving or rows.var not in moving:
         return False
     found = list(loads(part))
     return bool(found) and all(_lies_along(load, along.var) for load in found)
 
 
-def _lies_along(load: Load, name: str) -> bool:
+def _lies_along(load: n.Load, name: str) -> bool:
     """Whether neighbours in memory are neighbours in the loop."""
     steps = [ix.stride(i, name) for i in load.index]
     return steps[-1:] == [1] and not any(steps[:-1])
 
 
-def _trips(loop: For) -> int:
+def _trips(loop: n.For) -> int:
     trips = ix.subtract(loop.upper, loop.lower)
-    assert isinstance(trips, Num)
+    assert isinstance(trips, n.Num)
     return trips.value

@@ -18,53 +18,36 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import count
 
+from kernelgen.nest import nodes as n
 from kernelgen.nest.index import add, is_by_data, substitute, substitute_in, subtract, variables
 from kernelgen.nest.neutral import neutral_element
-from kernelgen.nest.nodes import (
-    Accumulate,
-    Alloc,
-    Block,
-    Buffer,
-    For,
-    If,
-    Index,
-    Let,
-    Load,
-    LoopKind,
-    Nest,
-    Num,
-    Space,
-    Statement,
-    Store,
-    Var,
-)
 from kernelgen.nest.walk import loads_of, nested, statements
 
 MAX_LENGTH = 64
 """Elements of one vector loop's results; more would not fit registers."""
 
-Target = tuple[Buffer, tuple[Index, ...], str]
+Target = tuple[n.Buffer, tuple[n.Index, ...], str]
 
 
-def registers(nest: Nest) -> Nest:
+def registers(nest: n.Nest) -> n.Nest:
     """The nest with such results in locals."""
     counter = count()
     return replace(nest, body=_block(nest.body, counter))
 
 
-def _block(block: Block, counter: Iterator[int]) -> Block:
+def _block(block: n.Block, counter: Iterator[int]) -> n.Block:
     """Outer loops first: a reduction over several loops is held around all of them."""
-    parts: list[Statement] = []
+    parts: list[n.Statement] = []
     for part in block.statements:
-        if isinstance(part, For | If):
-            held = _held(part, counter) if isinstance(part, For) else None
+        if isinstance(part, n.For | n.If):
+            held = _held(part, counter) if isinstance(part, n.For) else None
             parts += held or [replace(part, body=_block(part.body, counter))]
         else:
             parts.append(part)
-    return Block(tuple(parts))
+    return n.Block(tuple(parts))
 
 
-def _held(loop: For, counter: Iterator[int]) -> list[Statement] | None:
+def _held(loop: n.For, counter: Iterator[int]) -> list[n.Statement] | None:
     """The reduction between its locals and the update of its targets; None where that is impossible."""
     around = reduction_of(loop)
     if around is None:
@@ -72,47 +55,49 @@ def _held(loop: For, counter: Iterator[int]) -> list[Statement] | None:
     vector = around[-1]
     targets = _targets(around[:-1], vector)
     length = subtract(vector.upper, vector.lower)
-    if not targets or not isinstance(length, Num) or length.value > MAX_LENGTH:
+    if not targets or not isinstance(length, n.Num) or length.value > MAX_LENGTH:
         return None
     if not _only_these(loop, targets):
         return None
-    locals_ = [Buffer(f"held{next(counter)}", buffer.dtype, (length.value,), Space.LOCAL) for buffer, _, _ in targets]
-    here = replace(vector, lower=Num(0), upper=length)
-    at = {vector.var: add(vector.lower, Var(vector.var))}
-    place = (Var(vector.var),)
-    starts: list[Statement] = []
-    ends: list[Statement] = []
+    locals_ = [
+        n.Buffer(f"held{next(counter)}", buffer.dtype, (length.value,), n.Space.LOCAL) for buffer, _, _ in targets
+    ]
+    here = replace(vector, lower=n.Num(0), upper=length)
+    at = {vector.var: add(vector.lower, n.Var(vector.var))}
+    place = (n.Var(vector.var),)
+    starts: list[n.Statement] = []
+    ends: list[n.Statement] = []
     for local, (buffer, index, function) in zip(locals_, targets, strict=True):
-        start = Store(local, place, neutral_element(function, local.dtype))
-        end = Accumulate(buffer, tuple(substitute(i, at) for i in index), function, Load(local, place))
-        starts += [Alloc(local), replace(here, body=Block((start,)))]
-        ends.append(replace(here, body=Block((end,))))
+        start = n.Store(local, place, neutral_element(function, local.dtype))
+        end = n.Accumulate(buffer, tuple(substitute(i, at) for i in index), function, n.Load(local, place))
+        starts += [n.Alloc(local), replace(here, body=n.Block((start,)))]
+        ends.append(replace(here, body=n.Block((end,))))
     led = dict(zip(targets, locals_, strict=True))
-    body = Block(tuple(_moved(part, led, place, at) for part in vector.body.statements))
+    body = n.Block(tuple(_moved(part, led, place, at) for part in vector.body.statements))
     return [*starts, *nested((*around[:-1], here), body).statements, *ends]
 
 
-def reduction_of(loop: For) -> tuple[For, ...] | None:
+def reduction_of(loop: n.For) -> tuple[n.For, ...] | None:
     """Serial loops, each of bindings and one loop, down to a vector loop of bindings and accumulations."""
     loops = [loop]
-    while loops[-1].kind is LoopKind.SERIAL:
+    while loops[-1].kind is n.LoopKind.SERIAL:
         inner = loops[-1].body.statements[-1] if loops[-1].body.statements else None
-        if not isinstance(inner, For) or not all(isinstance(s, Let) for s in loops[-1].body.statements[:-1]):
+        if not isinstance(inner, n.For) or not all(isinstance(s, n.Let) for s in loops[-1].body.statements[:-1]):
             return None
         loops.append(inner)
     vector = loops[-1]
-    plain = vector.step == 1 and all(isinstance(s, Let | Accumulate) for s in vector.body.statements)
-    return tuple(loops) if len(loops) > 1 and vector.kind is LoopKind.VECTOR and plain else None
+    plain = vector.step == 1 and all(isinstance(s, n.Let | n.Accumulate) for s in vector.body.statements)
+    return tuple(loops) if len(loops) > 1 and vector.kind is n.LoopKind.VECTOR and plain else None
 
 
-def _targets(around: Sequence[For], vector: For) -> list[Target]:
+def _targets(around: Sequence[n.For], vector: n.For) -> list[Target]:
     """What the vector loop accumulates into, when no target moves while the loops around it run; else nothing."""
     moving = {loop.var for loop in around}
     if moving & (variables(vector.lower) | variables(vector.upper)):
         return []
     found: dict[Target, None] = {}
     for part in vector.body.statements:
-        if isinstance(part, Accumulate):
+        if isinstance(part, n.Accumulate):
             names = {name for i in part.index for name in variables(i)}
             by_data = is_by_data(*part.index)
             if names & moving or vector.var not in names or by_data:
@@ -121,21 +106,23 @@ def _targets(around: Sequence[For], vector: For) -> list[Target]:
     return list(found)
 
 
-def _only_these(loop: For, targets: Sequence[Target]) -> bool:
+def _only_these(loop: n.For, targets: Sequence[Target]) -> bool:
     """The loops touch the buffers of the targets there alone, with one function each."""
     names = {buffer.name for buffer, _, _ in targets}
     if len({(buffer.name, index) for buffer, index, _ in targets}) < len(targets):
         return False
     return not any(
         any(load.buffer.name in names for load in loads_of(part))
-        or (isinstance(part, Store) and part.buffer.name in names)
+        or (isinstance(part, n.Store) and part.buffer.name in names)
         for part in statements(loop)
     )
 
 
-def _moved(part: Statement, locals_: dict[Target, Buffer], place: tuple[Index, ...], at: dict[str, Index]) -> Statement:
+def _moved(
+    part: n.Statement, locals_: dict[Target, n.Buffer], place: tuple[n.Index, ...], at: dict[str, n.Index]
+) -> n.Statement:
     """A statement of the vector loop, which now counts from 0, with its target in a local."""
-    if isinstance(part, Accumulate):
+    if isinstance(part, n.Accumulate):
         local = locals_[part.buffer, part.index, part.function]
-        return Accumulate(local, place, part.function, substitute_in(part.value, at))
-    return replace(part, value=substitute_in(part.value, at)) if isinstance(part, Let) else part
+        return n.Accumulate(local, place, part.function, substitute_in(part.value, at))
+    return replace(part, value=substitute_in(part.value, at)) if isinstance(part, n.Let) else part

@@ -20,19 +20,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kernelgen.nest import index as ix
-from kernelgen.nest.nodes import (
-    Accumulate,
-    Block,
-    For,
-    Index,
-    Let,
-    LoopKind,
-    Nest,
-    Num,
-    Space,
-    Statement,
-    Var,
-)
+from kernelgen.nest import nodes as n
 from kernelgen.nest.substitute import renamed, substituted
 from kernelgen.nest.walk import loads_of, map_blocks
 
@@ -43,43 +31,43 @@ MAX_TERMS = 16
 """Of one jammed body: where rows accumulate into several elements, fewer of them are taken at once."""
 
 
-def jam_rows(nest: Nest, rows: int) -> Nest:
+def jam_rows(nest: n.Nest, rows: int) -> n.Nest:
     """The nest with such loops taken apart, at most so many rows at once."""
     return replace(nest, body=map_blocks(nest.body, lambda block: _block(block, rows)))
 
 
-def _block(block: Block, most: int) -> Block:
-    parts: list[Statement] = []
+def _block(block: n.Block, most: int) -> n.Block:
+    parts: list[n.Statement] = []
     for part in block.statements:
         columns = _columns(part, most)
-        if isinstance(part, For) and columns is not None:
+        if isinstance(part, n.For) and columns is not None:
             parts += _jammed(part, columns, _count(columns, most))
         else:
             parts.append(part)
-    return Block(tuple(parts))
+    return n.Block(tuple(parts))
 
 
-def _columns(part: Statement, most: int) -> For | None:
+def _columns(part: n.Statement, most: int) -> n.For | None:
     """The vector loop of a loop over rows that may be taken apart, else None."""
-    if not isinstance(part, For) or part.kind is not LoopKind.SERIAL or part.step != 1:
+    if not isinstance(part, n.For) or part.kind is not n.LoopKind.SERIAL or part.step != 1:
         return None
     trips = ix.subtract(part.upper, part.lower)
     body = part.body.statements
-    if len(body) != 1 or not isinstance(body[0], For) or body[0].kind is not LoopKind.VECTOR:
+    if len(body) != 1 or not isinstance(body[0], n.For) or body[0].kind is not n.LoopKind.VECTOR:
         return None
     columns = body[0]
-    if isinstance(trips, Num) and trips.value < 2 * _count(columns, most):
+    if isinstance(trips, n.Num) and trips.value < 2 * _count(columns, most):
         return None
     is_rectangle = part.var not in ix.variables(columns.lower) | ix.variables(columns.upper)
     return columns if is_rectangle and _only_accumulates(columns.body, part.var) else None
 
 
-def _only_accumulates(body: Block, row: str) -> bool:
+def _only_accumulates(body: n.Block, row: str) -> bool:
     """Bindings and accumulations alone, none into what is loaded and all into elements that the rows share."""
-    sums = [s for s in body.statements if isinstance(s, Accumulate)]
-    if len({s.buffer for s in sums if s.buffer.space is Space.LOCAL}) >= MANY:
+    sums = [s for s in body.statements if isinstance(s, n.Accumulate)]
+    if len({s.buffer for s in sums if s.buffer.space is n.Space.LOCAL}) >= MANY:
         return False
-    if not 0 < len(sums) <= MAX_TERMS // 2 or not all(isinstance(s, Let | Accumulate) for s in body.statements):
+    if not 0 < len(sums) <= MAX_TERMS // 2 or not all(isinstance(s, n.Let | n.Accumulate) for s in body.statements):
         return False
     loaded = {load.buffer.name for s in body.statements for load in loads_of(s)}
     return all(
@@ -88,23 +76,25 @@ def _only_accumulates(body: Block, row: str) -> bool:
     )
 
 
-def _count(columns: For, most: int) -> int:
+def _count(columns: n.For, most: int) -> int:
     """The rows to take at once."""
-    sums = sum(isinstance(part, Accumulate) for part in columns.body.statements)
+    sums = sum(isinstance(part, n.Accumulate) for part in columns.body.statements)
     return min(most, 1 << (MAX_TERMS // max(1, sums)).bit_length() >> 1)
 
 
-def _jammed(rows: For, columns: For, count: int) -> list[Statement]:
-    whole = ix.multiply(ix.floor_divide(ix.subtract(rows.upper, rows.lower), Num(count)), Num(count))
+def _jammed(rows: n.For, columns: n.For, count: int) -> list[n.Statement]:
+    whole = ix.multiply(ix.floor_divide(ix.subtract(rows.upper, rows.lower), n.Num(count)), n.Num(count))
     middle = ix.add(whole, rows.lower)
     copies = [
-        s for number in range(count) for s in _row(columns.body, rows.var, ix.add(Var(rows.var), Num(number)), number)
+        s
+        for number in range(count)
+        for s in _row(columns.body, rows.var, ix.add(n.Var(rows.var), n.Num(number)), number)
     ]
-    jammed = replace(rows, upper=middle, step=count, body=Block((replace(columns, body=Block(tuple(copies))),)))
+    jammed = replace(rows, upper=middle, step=count, body=n.Block((replace(columns, body=n.Block(tuple(copies))),)))
     rest = renamed(columns.body, f"_row{count}")
-    return [jammed, replace(rows, lower=middle, body=Block((replace(columns, body=rest),)))]
+    return [jammed, replace(rows, lower=middle, body=n.Block((replace(columns, body=rest),)))]
 
 
-def _row(body: Block, variable: str, place: Index, number: int) -> tuple[Statement, ...]:
+def _row(body: n.Block, variable: str, place: n.Index, number: int) -> tuple[n.Statement, ...]:
     """The body at another row, its bindings named anew."""
     return renamed(substituted(body, {variable: place}), f"_row{number}" if number else "").statements

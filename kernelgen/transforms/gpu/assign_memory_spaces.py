@@ -14,22 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from kernelgen.machines.gpu.device import GpuMachine
-from kernelgen.nest.nodes import (
-    Accumulate,
-    Alloc,
-    Block,
-    Buffer,
-    For,
-    Grid,
-    If,
-    Index,
-    Nest,
-    Num,
-    Space,
-    Statement,
-    Store,
-    Var,
-)
+from kernelgen.nest import nodes as n
 from kernelgen.nest.walk import Moved, loads_of, move, replace_buffers, statements
 from kernelgen.tensor.dims import product
 from kernelgen.transforms.gpu.delinearise import block_loops
@@ -46,95 +31,95 @@ UNROLLED = 32
 class Touch:
     """An access of a buffer: the thread loops around it, and whether it writes."""
 
-    buffer: Buffer
-    index: tuple[Index, ...]
+    buffer: n.Buffer
+    index: tuple[n.Index, ...]
     writes: bool
     chain: Chain | None
 
 
-def touches(part: Statement, chain: Chain | None = None) -> Iterator[Touch]:
+def touches(part: n.Statement, chain: Chain | None = None) -> Iterator[Touch]:
     """All accesses inside, in textual order; reads of a statement before its write."""
-    if isinstance(part, Block):
+    if isinstance(part, n.Block):
         for inner in part.statements:
             yield from touches(inner, chain)
     elif is_thread_loop(part) and chain is None:
         found = chain_at(part)
         yield from touches(found.body, found)
-    elif isinstance(part, For | If | Grid):
+    elif isinstance(part, n.For | n.If | n.Grid):
         yield from touches(part.body, chain)
     else:
         for load in loads_of(part):
             yield Touch(load.buffer, load.index, False, chain)
-        if isinstance(part, Store | Accumulate):
+        if isinstance(part, n.Store | n.Accumulate):
             yield Touch(part.buffer, part.index, True, chain)
 
 
-def places(nest: Nest, device: GpuMachine) -> Nest:
+def places(nest: n.Nest, device: GpuMachine) -> n.Nest:
     """The nest, cut into grids, whose locals are private or shared."""
-    grids: list[Statement] = []
-    made: list[Buffer] = []
+    grids: list[n.Statement] = []
+    made: list[n.Buffer] = []
     for part in nest.body.statements:
-        if isinstance(part, Grid):
+        if isinstance(part, n.Grid):
             body, spilled = _within_limit(_placed(part.body), device.array_bytes)
             part = replace(part, body=body)
             made += spilled
         grids.append(part)
-    return replace(nest, buffers=(*nest.buffers, *made), body=Block(tuple(grids)))
+    return replace(nest, buffers=(*nest.buffers, *made), body=n.Block(tuple(grids)))
 
 
-def _within_limit(body: Block, limit: int) -> tuple[Block, list[Buffer]]:
+def _within_limit(body: n.Block, limit: int) -> tuple[n.Block, list[n.Buffer]]:
     """The body whose shared arrays fit together, and those that went to the memory of the device: the first ones stay."""
     loops, _ = block_loops(body)
-    extents = [loop.upper.value for loop in loops if isinstance(loop.upper, Num) and loop.lower == Num(0)]
+    extents = [loop.upper.value for loop in loops if isinstance(loop.upper, n.Num) and loop.lower == n.Num(0)]
     if len(extents) < len(loops):
         return body, []
-    left, spilled = limit, list[Buffer]()
+    left, spilled = limit, list[n.Buffer]()
     for part in list(statements(body)):
-        if not isinstance(part, Alloc) or part.buffer.space is not Space.SHARED:
+        if not isinstance(part, n.Alloc) or part.buffer.space is not n.Space.SHARED:
             continue
         left -= _bytes(part.buffer)
         if left < 0:
             left += _bytes(part.buffer)
-            new = replace(part.buffer, shape=(*extents, *part.buffer.shape), space=Space.WORKSPACE)
-            lead = tuple(Var(loop.var) for loop in loops)
+            new = replace(part.buffer, shape=(*extents, *part.buffer.shape), space=n.Space.WORKSPACE)
+            lead = tuple(n.Var(loop.var) for loop in loops)
             dims = tuple(range(len(part.buffer.shape)))
             body = _without(move(body, {new.name: Moved(new, dims, lead)}), new.name)
             spilled.append(new)
     return body, spilled
 
 
-def _without(block: Block, name: str) -> Block:
+def _without(block: n.Block, name: str) -> n.Block:
     """The block without the allocation of a buffer."""
-    parts = [s for s in block.statements if not (isinstance(s, Alloc) and s.buffer.name == name)]
-    return Block(tuple(replace(s, body=_without(s.body, name)) if isinstance(s, For | If) else s for s in parts))
+    parts = [s for s in block.statements if not (isinstance(s, n.Alloc) and s.buffer.name == name)]
+    return n.Block(tuple(replace(s, body=_without(s.body, name)) if isinstance(s, n.For | n.If) else s for s in parts))
 
 
-def _placed(body: Block) -> Block:
+def _placed(body: n.Block) -> n.Block:
     has_threads = any(is_thread_loop(s) for s in statements(body))
-    made = [s.buffer for s in statements(body) if isinstance(s, Alloc) and s.buffer.space is Space.LOCAL]
+    made = [s.buffer for s in statements(body) if isinstance(s, n.Alloc) and s.buffer.space is n.Space.LOCAL]
     inner = {
         s.buffer.name
         for loop in statements(body)
         if is_thread_loop(loop)
         for s in statements(loop)
-        if isinstance(s, Alloc)
+        if isinstance(s, n.Alloc)
     }
     every = list(touches(body))
     for buffer in made:
         own = [touch for touch in every if touch.buffer.name == buffer.name]
         alone = not has_threads or buffer.name in inner
         private = alone or _is_uniform(buffer, own) or owned_dims(buffer, own) is not None
-        space = Space.PRIVATE if private else Space.SHARED
+        space = n.Space.PRIVATE if private else n.Space.SHARED
         body = replace_buffers(body, {buffer.name: replace(buffer, space=space)})
     return body
 
 
-def _is_uniform(buffer: Buffer, own: list[Touch]) -> bool:
+def _is_uniform(buffer: n.Buffer, own: list[Touch]) -> bool:
     """Small, and written outside of thread loops only: every thread keeps a copy."""
     return _bytes(buffer) <= SMALL_BYTES and not any(touch.writes and touch.chain is not None for touch in own)
 
 
-def owned_dims(buffer: Buffer, own: list[Touch]) -> tuple[int, ...] | None:
+def owned_dims(buffer: n.Buffer, own: list[Touch]) -> tuple[int, ...] | None:
     """The dims along which an array is dealt to the threads: each element is touched by one of them; else None."""
     deals: set[tuple[object, ...]] = set()
     for touch in own:
@@ -145,7 +130,7 @@ def owned_dims(buffer: Buffer, own: list[Touch]) -> tuple[int, ...] | None:
     if len(deals) != 1 or own[0].chain is None:
         return None
     chain, dims = own[0].chain, own[0].chain.owned_dims(own[0].index)
-    if not isinstance(chain.length, Num) or dims is None:
+    if not isinstance(chain.length, n.Num) or dims is None:
         return None
     rest = product(d for k, d in enumerate(buffer.shape) if k not in dims)
     share = -(-chain.length.value // chain.threads)
@@ -153,6 +138,6 @@ def owned_dims(buffer: Buffer, own: list[Touch]) -> tuple[int, ...] | None:
     return dims if fits else None
 
 
-def _bytes(buffer: Buffer) -> int:
+def _bytes(buffer: n.Buffer) -> int:
     size = product(buffer.shape)
     return size * buffer.dtype.itemsize if isinstance(size, int) else SMALL_BYTES + 1

@@ -16,21 +16,7 @@ from dataclasses import dataclass, replace
 from typing import TypeGuard
 
 from kernelgen.nest import index as ix
-from kernelgen.nest.nodes import (
-    THREAD_INDICES,
-    Accumulate,
-    Block,
-    Compare,
-    For,
-    Grid,
-    If,
-    LoopKind,
-    Nest,
-    Space,
-    Statement,
-    Store,
-    Sync,
-)
+from kernelgen.nest import nodes as n
 from kernelgen.nest.walk import loads_of, statements
 from kernelgen.transforms.gpu.assign_memory_spaces import Touch, touches
 from kernelgen.transforms.gpu.thread_ownership import is_thread_loop
@@ -47,47 +33,47 @@ class Use:
     who: object
 
 
-def barriers(nest: Nest) -> Nest:
+def barriers(nest: n.Nest) -> n.Nest:
     """The nest, cut into grids, with the barriers that its blocks need."""
     grids = [
-        replace(s, body=_synchronised(s.body, frozenset())[0]) if isinstance(s, Grid) and s.threads[0] > 1 else s
+        replace(s, body=_synchronised(s.body, frozenset())[0]) if isinstance(s, n.Grid) and s.threads[0] > 1 else s
         for s in nest.body.statements
     ]
-    return replace(nest, body=Block(tuple(grids)))
+    return replace(nest, body=n.Block(tuple(grids)))
 
 
 Pending = frozenset[Use]
 
 
-def _synchronised(block: Block, pending: Pending) -> tuple[Block, Pending]:
-    parts: list[Statement] = []
+def _synchronised(block: n.Block, pending: Pending) -> tuple[n.Block, Pending]:
+    parts: list[n.Statement] = []
     for part in block.statements:
         if _is_passage(part):
             body, pending = _synchronised(part.body, pending)
-            if isinstance(part, For) and part.kind is not LoopKind.BLOCK:
+            if isinstance(part, n.For) and part.kind is not n.LoopKind.BLOCK:
                 body, pending = _synchronised(body, pending)
             parts.append(replace(part, body=body))
             continue
         uses = _uses(part)
-        if isinstance(part, Sync) or _conflict(pending, uses):
+        if isinstance(part, n.Sync) or _conflict(pending, uses):
             pending = frozenset[Use]()
-            parts += [] if isinstance(part, Sync) else [Sync()]
+            parts += [] if isinstance(part, n.Sync) else [n.Sync()]
         pending |= uses
         parts.append(part)
-    return Block(tuple(parts)), pending
+    return n.Block(tuple(parts)), pending
 
 
-def _is_passage(part: Statement) -> TypeGuard[For | If]:
+def _is_passage(part: n.Statement) -> TypeGuard[n.For | n.If]:
     """Whether all threads of a block go through its body together."""
-    if isinstance(part, If):
+    if isinstance(part, n.If):
         return not names_a_thread(part.conditions)
-    return isinstance(part, For) and not is_thread_loop(part)
+    return isinstance(part, n.For) and not is_thread_loop(part)
 
 
-def names_a_thread(conditions: tuple[Compare, ...]) -> bool:
+def names_a_thread(conditions: tuple[n.Compare, ...]) -> bool:
     """Whether threads of a block may differ in what they find."""
     names = frozenset(name for c in conditions for side in (c.left, c.right) for name in ix.variables(side))
-    return bool(names & frozenset(THREAD_INDICES))
+    return bool(names & frozenset(n.THREAD_INDICES))
 
 
 def _conflict(pending: Pending, uses: Pending) -> bool:
@@ -98,21 +84,23 @@ def _conflict(pending: Pending, uses: Pending) -> bool:
     )
 
 
-def _uses(part: Statement) -> Pending:
+def _uses(part: n.Statement) -> Pending:
     """What a statement touches of that which threads share."""
     if is_thread_loop(part):
         return frozenset(
             Use(touch.buffer.name, touch.writes, _owner(touch))
             for touch in touches(part)
-            if touch.buffer.space is not Space.PRIVATE
+            if touch.buffer.space is not n.Space.PRIVATE
         )
-    if isinstance(part, If):
+    if isinstance(part, n.If):
         found = frozenset(use for inner in statements(part.body) for use in _uses(inner) if inner is not part.body)
         return frozenset(replace(use, who=ANY) for use in found)
-    stores = isinstance(part, Store | Accumulate) and part.buffer.space is not Space.PRIVATE
+    stores = isinstance(part, n.Store | n.Accumulate) and part.buffer.space is not n.Space.PRIVATE
     reader = ONE if stores else ALL
-    found = {Use(load.buffer.name, False, reader) for load in loads_of(part) if load.buffer.space is not Space.PRIVATE}
-    if stores and isinstance(part, Store | Accumulate):
+    found = {
+        Use(load.buffer.name, False, reader) for load in loads_of(part) if load.buffer.space is not n.Space.PRIVATE
+    }
+    if stores and isinstance(part, n.Store | n.Accumulate):
         found.add(Use(part.buffer.name, True, ONE))
     return frozenset(found)
 

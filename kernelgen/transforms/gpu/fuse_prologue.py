@@ -18,24 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from kernelgen.nest import index as ix
-from kernelgen.nest.nodes import (
-    Accumulate,
-    Block,
-    Call,
-    Expr,
-    For,
-    IndexValue,
-    Let,
-    Load,
-    LoopKind,
-    Nest,
-    Num,
-    Ref,
-    Space,
-    Statement,
-    Store,
-    Var,
-)
+from kernelgen.nest import nodes as n
 from kernelgen.nest.substitute import written_out
 from kernelgen.nest.walk import accesses, calls, loads, map_expressions, statements, stored_buffers, subexpressions
 from kernelgen.transforms.gpu.delinearise import block_loops
@@ -56,14 +39,14 @@ class _Head:
 
     name: str
     variables: tuple[str, ...]
-    value: Expr
+    value: n.Expr
 
-    def at(self, load: Load) -> Expr:
+    def at(self, load: n.Load) -> n.Expr:
         """The value of the element that is loaded."""
         return ix.substitute_in(self.value, dict(zip(self.variables, load.index, strict=True)))
 
 
-def join_heads(nest: Nest) -> Nest:
+def join_heads(nest: n.Nest) -> n.Nest:
     """The nest, before it is cut into grids, without temporaries that are operands of one product."""
     parts = list(nest.body.statements)
     gone: set[str] = set()
@@ -73,41 +56,41 @@ def join_heads(nest: Nest) -> Nest:
         if head is None or reader is None:
             continue
         parts[reader] = _with_value(parts[reader], head)
-        parts[place] = Block()
+        parts[place] = n.Block()
         gone.add(head.name)
     kept = tuple(buffer for buffer in nest.buffers if buffer.name not in gone)
-    return replace(nest, buffers=kept, body=Block(tuple(part for part in parts if part != Block())))
+    return replace(nest, buffers=kept, body=n.Block(tuple(part for part in parts if part != n.Block())))
 
 
-def _head(part: Statement) -> _Head | None:
+def _head(part: n.Statement) -> _Head | None:
     """The temporary that a nest makes and nothing else, element by element, at little cost."""
-    loops, body = block_loops(Block((part,)))
+    loops, body = block_loops(n.Block((part,)))
     *before, last = body.statements or (part,)
-    if not isinstance(last, Store) or last.buffer.space is not Space.WORKSPACE:
+    if not isinstance(last, n.Store) or last.buffer.space is not n.Space.WORKSPACE:
         return None
-    names = tuple(place.name for place in last.index if isinstance(place, Var))
-    whole = all(loop.lower == Num(0) and loop.step == 1 for loop in loops)
+    names = tuple(place.name for place in last.index if isinstance(place, n.Var))
+    whole = all(loop.lower == n.Num(0) and loop.step == 1 for loop in loops)
     if sorted(names) != sorted(loop.var for loop in loops) or len(names) != len(last.index) or not whole:
         return None
-    bindings = {binding.name: binding.value for binding in before if isinstance(binding, Let)}
+    bindings = {binding.name: binding.value for binding in before if isinstance(binding, n.Let)}
     value = written_out(last.value, bindings)
     return _Head(last.buffer.name, names, value) if len(bindings) == len(before) and _may_repeat(value) else None
 
 
-def is_cheap(value: Expr) -> bool:
+def is_cheap(value: n.Expr) -> bool:
     """Whether it calls functions of a few cycles alone."""
     return all(call.function in CHEAP for call in calls(value))
 
 
-def _may_repeat(value: Expr) -> bool:
+def _may_repeat(value: n.Expr) -> bool:
     """Whether every reader may compute it: cheap, of a few loads at known places, and of nothing else."""
     found = list(loads(value))
     by_data = any(ix.is_by_data(*load.index) for load in found)
-    is_closed = not any(isinstance(each, Ref | IndexValue) for each in subexpressions(value))
+    is_closed = not any(isinstance(each, n.Ref | n.IndexValue) for each in subexpressions(value))
     return not by_data and 0 < len(found) <= MAX_LOADS and is_closed and is_cheap(value)
 
 
-def _reader(head: _Head, place: int, parts: Sequence[Statement]) -> int | None:
+def _reader(head: _Head, place: int, parts: Sequence[n.Statement]) -> int | None:
     """The product that alone reads the temporary, if nothing that it is made of changes before its end."""
     users = [k for k, part in enumerate(parts) if k != place and any(True for _ in accesses(part, head.name))]
     if len(users) != 1 or users[0] < place or not _is_product(parts[users[0]]):
@@ -118,16 +101,16 @@ def _reader(head: _Head, place: int, parts: Sequence[Statement]) -> int | None:
     return None if written & (sources | {head.name}) else user
 
 
-def _is_product(part: Statement) -> bool:
+def _is_product(part: n.Statement) -> bool:
     """Whether results of a thread are sums of products."""
-    loops = [each for each in statements(part) if isinstance(each, For)]
-    sums = [each for each in statements(part) if isinstance(each, Accumulate)]
-    serial = any(loop.kind is LoopKind.SERIAL for loop in loops)
-    threads = any(loop.kind is LoopKind.THREAD for loop in loops)
+    loops = [each for each in statements(part) if isinstance(each, n.For)]
+    sums = [each for each in statements(part) if isinstance(each, n.Accumulate)]
+    serial = any(loop.kind is n.LoopKind.SERIAL for loop in loops)
+    threads = any(loop.kind is n.LoopKind.THREAD for loop in loops)
     return serial and not threads and bool(sums) and all(
-        isinstance(each.value, Call) and each.value.function == "mul" for each in sums
+        isinstance(each.value, n.Call) and each.value.function == "mul" for each in sums
     )  # fmt: skip
 
 
-def _with_value(part: Statement, head: _Head) -> Statement:
-    return map_expressions(part, lambda e: head.at(e) if isinstance(e, Load) and e.buffer.name == head.name else e)
+def _with_value(part: n.Statement, head: _Head) -> n.Statement:
+    return map_expressions(part, lambda e: head.at(e) if isinstance(e, n.Load) and e.buffer.name == head.name else e)

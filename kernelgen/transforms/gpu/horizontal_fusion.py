@@ -21,30 +21,7 @@ from dataclasses import dataclass, replace
 
 from kernelgen.machines.gpu.device import JOINED_LIMIT, WARP, GpuMachine
 from kernelgen.nest import index as ix
-from kernelgen.nest.nodes import (
-    BLOCK_INDEX,
-    Accumulate,
-    Alloc,
-    AsyncCopy,
-    Bind,
-    Block,
-    Buffer,
-    Combine,
-    Compare,
-    Copy,
-    Grid,
-    If,
-    Index,
-    LoadFragments,
-    MultiplyFragments,
-    Nest,
-    Num,
-    Space,
-    Statement,
-    Store,
-    Sync,
-    Var,
-)
+from kernelgen.nest import nodes as n
 from kernelgen.nest.substitute import substituted
 from kernelgen.nest.walk import loads_of, statements
 from kernelgen.tensor.dims import product
@@ -56,16 +33,16 @@ FEW = 4
 ROUNDS = 4
 """How often a device is filled by a launch of parts that were put together, idle threads counted."""
 
-MEETINGS = (Sync, Combine, LoadFragments, MultiplyFragments)
+MEETINGS = (n.Sync, n.Combine, n.LoadFragments, n.MultiplyFragments)
 PART = "part"
 
 
-def side_by_side(nest: Nest, device: GpuMachine) -> Nest:
+def side_by_side(nest: n.Nest, device: GpuMachine) -> n.Nest:
     """The nest, cut into distributed grids, with fewer of them."""
     waves: dict[int, list[list[_Part]]] = {}
     levels: list[tuple[_Part, int]] = []
     for grid in nest.body.statements:
-        if not isinstance(grid, Grid):
+        if not isinstance(grid, n.Grid):
             return nest
         part = _Part.of(grid, device)
         level = max((before + 1 for earlier, before in levels if part.waits_for(earlier)), default=0)
@@ -77,14 +54,14 @@ def side_by_side(nest: Nest, device: GpuMachine) -> Nest:
         else:
             place.append(part)
     joined = [_joined(launch) for _, wave in sorted(waves.items()) for launch in wave]
-    return replace(nest, body=Block(tuple(joined)))
+    return replace(nest, body=n.Block(tuple(joined)))
 
 
 @dataclass(frozen=True)
 class _Part:
     """A grid and what decides with which ones it may be joined; buffers are those of the device's memory, by name."""
 
-    grid: Grid
+    grid: n.Grid
     read: frozenset[str]
     written: frozenset[str]
     shared: int  # bytes
@@ -93,12 +70,12 @@ class _Part:
     """Whether isl can count the blocks, and the device bears the meetings."""
 
     @staticmethod
-    def of(grid: Grid, device: GpuMachine) -> _Part:
+    def of(grid: n.Grid, device: GpuMachine) -> _Part:
         inside = list(statements(grid.body))
         read = {load.buffer for part in inside for load in loads_of(part)}
-        read |= {part.source for part in inside if isinstance(part, Copy | AsyncCopy)}
-        written = {part.buffer for part in inside if isinstance(part, Store | Accumulate)}
-        written |= {part.target for part in inside if isinstance(part, Copy | AsyncCopy)}
+        read |= {part.source for part in inside if isinstance(part, n.Copy | n.AsyncCopy)}
+        written = {part.buffer for part in inside if isinstance(part, n.Store | n.Accumulate)}
+        written |= {part.target for part in inside if isinstance(part, n.Copy | n.AsyncCopy)}
         meets = any(isinstance(part, MEETINGS) for part in inside)
         return _Part(
             grid,
@@ -121,7 +98,7 @@ class _Part:
     def may_be_idle(self, shape: tuple[int, int], most_blocks: int | None) -> bool:
         """Whether it runs in blocks of another shape, of which the device holds so many at once; None: it is asked to."""
         blocks = self.grid.blocks
-        few = most_blocks is None or (isinstance(blocks, Num) and blocks.value <= most_blocks)
+        few = most_blocks is None or (isinstance(blocks, n.Num) and blocks.value <= most_blocks)
         return self.grid.threads == shape or few
 
     def may_have_others(self, shape: tuple[int, int]) -> bool:
@@ -129,12 +106,12 @@ class _Part:
         return not (self.meets and self.read & self.written) or self.threads == shape[0] * shape[1]
 
 
-def _seen(buffers: Iterable[Buffer]) -> frozenset[str]:
-    return frozenset(buffer.name for buffer in buffers if buffer.space not in (Space.PRIVATE, Space.SHARED))
+def _seen(buffers: Iterable[n.Buffer]) -> frozenset[str]:
+    return frozenset(buffer.name for buffer in buffers if buffer.space not in (n.Space.PRIVATE, n.Space.SHARED))
 
 
-def _shared_bytes(part: Statement) -> int:
-    if not isinstance(part, Alloc) or part.buffer.space is not Space.SHARED:
+def _shared_bytes(part: n.Statement) -> int:
+    if not isinstance(part, n.Alloc) or part.buffer.space is not n.Space.SHARED:
         return 0
     size = product(part.buffer.shape)
     return size * part.buffer.dtype.itemsize if isinstance(size, int) else JOINED_LIMIT + 1
@@ -160,34 +137,34 @@ def _fit(parts: Sequence[_Part], device: GpuMachine, asked: bool) -> bool:
 
 def _is_brief(parts: Sequence[_Part], shape: tuple[int, int], device: GpuMachine) -> bool:
     """Whether all blocks, with their idle threads, fill the device a few times only."""
-    counts = [part.grid.blocks.value if isinstance(part.grid.blocks, Num) else None for part in parts]
+    counts = [part.grid.blocks.value if isinstance(part.grid.blocks, n.Num) else None for part in parts]
     alike = all(part.grid.threads == shape for part in parts)
     known = [count for count in counts if count is not None]
     fitting = ROUNDS * device.processors * device.resident
     return alike or (len(known) == len(counts) and sum(known) * shape[0] * shape[1] <= fitting)
 
 
-def _joined(parts: Sequence[_Part]) -> Grid:
+def _joined(parts: Sequence[_Part]) -> n.Grid:
     """One launch for all parts, each with blocks of its own."""
     if len(parts) == 1:
         return parts[0].grid
     shape = _shape(parts)
-    start: Index = Num(0)
-    found: list[Statement] = []
+    start: n.Index = n.Num(0)
+    found: list[n.Statement] = []
     for number, part in enumerate(parts):
         end = ix.add(start, part.grid.blocks)
-        conditions = [Compare("<=", start, Var(BLOCK_INDEX))] if number else []
-        conditions += [Compare("<", Var(BLOCK_INDEX), end)] if number < len(parts) - 1 else []
+        conditions = [n.Compare("<=", start, n.Var(n.BLOCK_INDEX))] if number else []
+        conditions += [n.Compare("<", n.Var(n.BLOCK_INDEX), end)] if number < len(parts) - 1 else []
         grid = part.grid
         body = grid.body if grid.threads == shape else seated(grid, shape[0], part.meets)
-        found.append(If(tuple(conditions), _with_block(body, start, f"{PART}{number}") if number else body))
+        found.append(n.If(tuple(conditions), _with_block(body, start, f"{PART}{number}") if number else body))
         start = end
-    return replace(parts[0].grid, blocks=start, threads=shape, body=Block(tuple(found)))
+    return replace(parts[0].grid, blocks=start, threads=shape, body=n.Block(tuple(found)))
 
 
-def _with_block(body: Block, start: Index, name: str) -> Block:
+def _with_block(body: n.Block, start: n.Index, name: str) -> n.Block:
     """The body with the number of its block counted from the part's first one."""
-    own = ix.subtract(Var(BLOCK_INDEX), start)
-    known = isinstance(start, Num)  # else the printer does not see that the number is never below 0
-    inner = substituted(body, {BLOCK_INDEX: Var(name)})
-    return Block((Bind(name, own if known else ix.maximum(own, Num(0))), *inner.statements))
+    own = ix.subtract(n.Var(n.BLOCK_INDEX), start)
+    known = isinstance(start, n.Num)  # else the printer does not see that the number is never below 0
+    inner = substituted(body, {n.BLOCK_INDEX: n.Var(name)})
+    return n.Block((n.Bind(name, own if known else ix.maximum(own, n.Num(0))), *inner.statements))

@@ -27,27 +27,7 @@ from itertools import count
 
 from kernelgen.machines.gpu.device import GpuMachine
 from kernelgen.nest import index as ix
-from kernelgen.nest.nodes import (
-    BLOCK_INDEX,
-    Alloc,
-    AwaitCopies,
-    Bind,
-    Block,
-    Buffer,
-    Call,
-    CommitCopies,
-    Compare,
-    Expr,
-    For,
-    Grid,
-    If,
-    Index,
-    Nest,
-    Num,
-    Statement,
-    Sync,
-    Var,
-)
+from kernelgen.nest import nodes as n
 from kernelgen.nest.walk import Moved, move
 from kernelgen.tensor.dims import product as product_of_dims
 from kernelgen.tensor.dtypes import FLOAT32, DType
@@ -71,14 +51,14 @@ WARPS = ((2, 4, 4, 8), (2, 4, 4, 4), (2, 2, 4, 4), (2, 2, 2, 4), (1, 4, 1, 2), (
 """Warps down and across, and the instructions of each: tiles of 128 x 256, 128 x 128, 128 x 64, 64 x 64, 16 x 64, 32 x 32."""
 
 
-def product_tiles(nest: Nest, device: GpuMachine) -> Nest:
+def product_tiles(nest: n.Nest, device: GpuMachine) -> n.Nest:
     """The nest, cut into grids that are not distributed yet, with its products in tiles."""
     numbers = count()
-    parts = [_tiled(part, device, numbers) if isinstance(part, Grid) else part for part in nest.body.statements]
-    return replace(nest, body=Block(tuple(parts)))
+    parts = [_tiled(part, device, numbers) if isinstance(part, n.Grid) else part for part in nest.body.statements]
+    return replace(nest, body=n.Block(tuple(parts)))
 
 
-def _tiled(grid: Grid, device: GpuMachine, numbers: Iterator[int]) -> Grid:
+def _tiled(grid: n.Grid, device: GpuMachine, numbers: Iterator[int]) -> n.Grid:
     product = product_of(grid)
     if product is None:
         return grid
@@ -96,8 +76,8 @@ def _half_precision(product: Product, matrices: frozenset[DType]) -> DType | Non
     return kind if not found and kind in matrices and product.total.dtype == FLOAT32 else None
 
 
-def _cast_from(factor: Expr) -> DType | None:
-    return factor.args[0].dtype if isinstance(factor, Call) and factor.function == "cast" else None
+def _cast_from(factor: n.Expr) -> DType | None:
+    return factor.args[0].dtype if isinstance(factor, n.Call) and factor.function == "cast" else None
 
 
 # ---------------------------------------------------------------- sizes
@@ -130,16 +110,16 @@ def _warps(product: Product, name: str, dtype: DType, processors: int) -> WarpTi
 def _waves(product: Product, height: int, width: int, processors: int) -> int:
     """How often all processors take a block; for unknown sizes many of them have enough."""
     tiles = _tiles(product, height, width)
-    return -(-tiles.value // processors) if isinstance(tiles, Num) else -(-(1 << 20) // (height * width))
+    return -(-tiles.value // processors) if isinstance(tiles, n.Num) else -(-(1 << 20) // (height * width))
 
 
-def _tiles(product: Product, height: int, width: int) -> Index:
+def _tiles(product: Product, height: int, width: int) -> n.Index:
     rows, columns = _parts(iterations(product.rows), height), _parts(iterations(product.columns), width)
     return ix.multiply(ix.multiply(iterations(product.batch), rows), columns)
 
 
-def _parts(extent: Index, size: int) -> Index:
-    return ix.floor_divide(ix.add(extent, Num(size - 1)), Num(size))
+def _parts(extent: n.Index, size: int) -> n.Index:
+    return ix.floor_divide(ix.add(extent, n.Num(size - 1)), n.Num(size))
 
 
 # ---------------------------------------------------------------- the program of a thread
@@ -173,33 +153,33 @@ class _Tiling:
             return 32
         return 8 if self.product.total.dtype.itemsize > 4 else 16
 
-    def grid(self, grid: Grid) -> Grid:
+    def grid(self, grid: n.Grid) -> n.Grid:
         """The grid in tiles."""
         product = self.product
         left = self.panel("left", product.left, product.rows, self.height, ROW_START)
         right = self.panel("right", product.right, product.columns, self.width, COLUMN_START)
         is_direct = self.device.async_copies and left.is_direct and right.is_direct
         sums = self.copied(left, right) if is_direct else self.staged(left, right)
-        body = Block((*self.places(), *self.engine.begin(), *sums, *self.engine.finish(self.finished)))
+        body = n.Block((*self.places(), *self.engine.begin(), *sums, *self.engine.finish(self.finished)))
         blocks = _tiles(product, self.height, self.width)
         return replace(grid, blocks=blocks, threads=(self.engine.threads, 1), body=body)
 
-    def staged(self, left: Panel, right: Panel) -> list[Statement]:
+    def staged(self, left: Panel, right: Panel) -> list[n.Statement]:
         """The sums; operands come through registers, one tile ahead."""
-        half, following = Var(STAGE), ix.multiply(ix.add(Var(TILE), Num(1)), Num(self.depth))
-        turn = Block((
-            Bind(STAGE, ix.modulo(Var(TILE), Num(2))),
+        half, following = n.Var(STAGE), ix.multiply(ix.add(n.Var(TILE), n.Num(1)), n.Num(self.depth))
+        turn = n.Block((
+            n.Bind(STAGE, ix.modulo(n.Var(TILE), n.Num(2))),
             left.put(half),
             right.put(half),
-            Sync(),
+            n.Sync(),
             left.fetch(following),
             right.fetch(following),
             *self.engine.multiply(left, right, half),
         ))  # fmt: skip
-        first = [left.fetch(Num(0)), right.fetch(Num(0))]
-        return [*left.allocations(), *right.allocations(), *first, For(TILE, Num(0), self.turns, turn)]
+        first = [left.fetch(n.Num(0)), right.fetch(n.Num(0))]
+        return [*left.allocations(), *right.allocations(), *first, n.For(TILE, n.Num(0), self.turns, turn)]
 
-    def copied(self, left: Panel, right: Panel) -> list[Statement]:
+    def copied(self, left: Panel, right: Panel) -> list[n.Statement]:
         """The sums; operands are copied while others are multiplied, as many tiles ahead as shared memory holds.
 
         The groups of copies are one for each tile, so that all but the last ``stages - 2`` are awaited in each turn. The
@@ -213,71 +193,77 @@ class _Tiling:
             ),
         )
         left, right = replace(left, stages=stages), replace(right, stages=stages)
-        ahead = ix.add(Var(TILE), Num(stages - 1))
-        turn = Block((
-            AwaitCopies(stages - 2),
-            Sync(),
-            *self.started(left, right, ix.modulo(ahead, Num(stages)), ahead),
-            Bind(STAGE, ix.modulo(Var(TILE), Num(stages))),
-            *self.engine.multiply(left, right, Var(STAGE)),
+        ahead = ix.add(n.Var(TILE), n.Num(stages - 1))
+        turn = n.Block((
+            n.AwaitCopies(stages - 2),
+            n.Sync(),
+            *self.started(left, right, ix.modulo(ahead, n.Num(stages)), ahead),
+            n.Bind(STAGE, ix.modulo(n.Var(TILE), n.Num(stages))),
+            *self.engine.multiply(left, right, n.Var(STAGE)),
         ))  # fmt: skip
-        first = unrolled(STAGE, stages - 1, *self.started(left, right, Var(STAGE), Var(STAGE)))
-        return [Alloc(left.shared), Alloc(right.shared), first, For(TILE, Num(0), self.turns, turn)]
+        first = unrolled(STAGE, stages - 1, *self.started(left, right, n.Var(STAGE), n.Var(STAGE)))
+        return [n.Alloc(left.shared), n.Alloc(right.shared), first, n.For(TILE, n.Num(0), self.turns, turn)]
 
-    def started(self, left: Panel, right: Panel, stage: Index, tile: Index) -> list[Statement]:
+    def started(self, left: Panel, right: Panel, stage: n.Index, tile: n.Index) -> list[n.Statement]:
         """The copies of a tile, as a group."""
-        first = ix.multiply(tile, Num(self.depth))
-        return [left.start_copies(stage, first), right.start_copies(stage, first), CommitCopies()]
+        first = ix.multiply(tile, n.Num(self.depth))
+        return [left.start_copies(stage, first), right.start_copies(stage, first), n.CommitCopies()]
 
     @property
-    def turns(self) -> Index:
+    def turns(self) -> n.Index:
         """The number of tiles of terms."""
         return _parts(iterations(self.product.sums), self.depth)
 
-    def panel(self, side: str, value: Expr, loops: tuple[For, ...], extent: int, start: str) -> Panel:
+    def panel(self, side: str, value: n.Expr, loops: tuple[n.For, ...], extent: int, start: str) -> Panel:
         """One operand; for tensor cores as it is before it is cast."""
         inner = False
-        if self.by_cores and isinstance(value, Call):
+        if self.by_cores and isinstance(value, n.Call):
             value = value.args[0]
             inner = lies_along_terms(value, loops, self.product.sums)
         name = f"{self.name}_{side}"
-        return Panel(name, value, loops, self.product.sums, extent, self.depth, self.engine.threads, Var(start), inner)
+        return Panel(
+            name, value, loops, self.product.sums, extent, self.depth, self.engine.threads, n.Var(start), inner
+        )
 
-    def places(self) -> Iterator[Statement]:
+    def places(self) -> Iterator[n.Statement]:
         """Which tile this block computes: neighbouring blocks have neighbouring columns."""
         product = self.product
         rows, columns = _parts(iterations(product.rows), self.height), _parts(iterations(product.columns), self.width)
-        radices = [*product.batch, For(TILE_ROW, Num(0), rows, Block()), For(TILE_COLUMN, Num(0), columns, Block())]
-        for loop, digit in zip(radices, digits(Var(BLOCK_INDEX), radices), strict=True):
-            yield Bind(loop.var, digit)
-        yield Bind(ROW_START, ix.multiply(Var(TILE_ROW), Num(self.height)))
-        yield Bind(COLUMN_START, ix.multiply(Var(TILE_COLUMN), Num(self.width)))
+        radices = [
+            *product.batch,
+            n.For(TILE_ROW, n.Num(0), rows, n.Block()),
+            n.For(TILE_COLUMN, n.Num(0), columns, n.Block()),
+        ]
+        for loop, digit in zip(radices, digits(n.Var(n.BLOCK_INDEX), radices), strict=True):
+            yield n.Bind(loop.var, digit)
+        yield n.Bind(ROW_START, ix.multiply(n.Var(TILE_ROW), n.Num(self.height)))
+        yield n.Bind(COLUMN_START, ix.multiply(n.Var(TILE_COLUMN), n.Num(self.width)))
 
-    def finished(self, row: Index, column: Index, place: tuple[Index, ...], count: int) -> list[Statement]:
+    def finished(self, row: n.Index, column: n.Index, place: tuple[n.Index, ...], count: int) -> list[n.Statement]:
         """The tail for ``count`` neighbours of a row: with wide accesses where they are aligned, else one by one."""
         product = self.product
-        tail = _with_total(Block(product.tail), product.total, self.engine.results, place)
+        tail = _with_total(n.Block(product.tail), product.total, self.engine.results, place)
         last = product.columns[-1]
-        rows = [Bind(loop.var, at) for loop, at in zip(product.rows, digits(Var(ROW), product.rows), strict=True)]
-        places = digits(Var(COLUMN), product.columns)
-        columns = [Bind(loop.var, at) for loop, at in zip(product.columns, places, strict=True)]
-        head: list[Statement] = [Bind(ROW, ix.add(Var(ROW_START), row))]
-        if count > 1 and neighbours([tail], [last.var], last.upper, Num(0), 1) >= count:
+        rows = [n.Bind(loop.var, at) for loop, at in zip(product.rows, digits(n.Var(ROW), product.rows), strict=True)]
+        places = digits(n.Var(COLUMN), product.columns)
+        columns = [n.Bind(loop.var, at) for loop, at in zip(product.columns, places, strict=True)]
+        head: list[n.Statement] = [n.Bind(ROW, ix.add(n.Var(ROW_START), row))]
+        if count > 1 and neighbours([tail], [last.var], last.upper, n.Num(0), 1) >= count:
             wide = widened(tail, last.var, places[-1], count, self.numbers)
-            body: list[Statement] = [*rows, *columns[:-1], *wide]
-            return [*head, Bind(COLUMN, ix.add(Var(COLUMN_START), column)), *self.guarded(body)]
-        each = ix.add(ix.add(Var(COLUMN_START), column), Var(LANE))
-        return [*head, unrolled(LANE, count, Bind(COLUMN, each), *self.guarded([*rows, *columns, *tail.statements]))]
+            body: list[n.Statement] = [*rows, *columns[:-1], *wide]
+            return [*head, n.Bind(COLUMN, ix.add(n.Var(COLUMN_START), column)), *self.guarded(body)]
+        each = ix.add(ix.add(n.Var(COLUMN_START), column), n.Var(LANE))
+        return [*head, unrolled(LANE, count, n.Bind(COLUMN, each), *self.guarded([*rows, *columns, *tail.statements]))]
 
-    def guarded(self, body: list[Statement]) -> list[Statement]:
+    def guarded(self, body: list[n.Statement]) -> list[n.Statement]:
         """The body for results that there are; runs of neighbours divide the columns."""
         sides = ((ROW, self.product.rows, self.height), (COLUMN, self.product.columns, self.width))
         conditions = tuple(
-            Compare("<", Var(name), iterations(loops))
+            n.Compare("<", n.Var(name), iterations(loops))
             for name, loops, size in sides
             if not _divides(size, iterations(loops))
         )
-        return [If(conditions, Block(tuple(body)))] if conditions else body
+        return [n.If(conditions, n.Block(tuple(body)))] if conditions else body
 
 
 def _bytes_of_half(panel: Panel) -> int:
@@ -286,10 +272,10 @@ def _bytes_of_half(panel: Panel) -> int:
     return size * panel.value.dtype.itemsize
 
 
-def _divides(size: int, extent: Index) -> bool:
-    return isinstance(extent, Num) and extent.value % size == 0
+def _divides(size: int, extent: n.Index) -> bool:
+    return isinstance(extent, n.Num) and extent.value % size == 0
 
 
-def _with_total(block: Block, total: Buffer, results: Buffer, place: tuple[Index, ...]) -> Block:
+def _with_total(block: n.Block, total: n.Buffer, results: n.Buffer, place: tuple[n.Index, ...]) -> n.Block:
     """The block with a thread's result in place of the total."""
     return move(block, {total.name: Moved(results, (), place)})

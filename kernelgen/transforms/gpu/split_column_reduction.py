@@ -20,30 +20,8 @@ from dataclasses import dataclass, replace
 
 from kernelgen.machines.gpu.device import WARP, GpuMachine
 from kernelgen.nest import index as ix
+from kernelgen.nest import nodes as n
 from kernelgen.nest.neutral import neutral_element
-from kernelgen.nest.nodes import (
-    BLOCK_INDEX,
-    THREAD_INDICES,
-    Accumulate,
-    Alloc,
-    Bind,
-    Block,
-    Buffer,
-    Compare,
-    For,
-    Grid,
-    If,
-    Index,
-    Let,
-    Load,
-    LoopKind,
-    Num,
-    Space,
-    Statement,
-    Store,
-    Sync,
-    Var,
-)
 from kernelgen.nest.walk import loads_of, map_blocks, statements
 from kernelgen.transforms.gpu.delinearise import ITEM, block_loops, digits, divides, iterations, trips
 
@@ -58,15 +36,15 @@ UNKNOWN = 512
 """What a loop of unknown length is taken for."""
 
 PLACE, SLICE = "place", "slice"
-SEEN = (Space.OUTPUT, Space.INOUT, Space.WORKSPACE)
+SEEN = (n.Space.OUTPUT, n.Space.INOUT, n.Space.WORKSPACE)
 
 
-def sliced(grid: Grid, device: GpuMachine) -> Grid | None:
+def sliced(grid: n.Grid, device: GpuMachine) -> n.Grid | None:
     """The grid with rows of threads; None where threads are enough, or have more to do than such reductions."""
     loops, inner = block_loops(grid.body)
     if grid.threads[0] > 1 or not loops or not _is_plain(inner):
         return None
-    reductions = [part for part in inner.statements if isinstance(part, For)]
+    reductions = [part for part in inner.statements if isinstance(part, n.For)]
     results = [result for part in reductions for result in _results(part)]
     total = iterations(loops)
     rows = min((_rows(part, total, results, device) for part in reductions), default=1)
@@ -75,37 +53,37 @@ def sliced(grid: Grid, device: GpuMachine) -> Grid | None:
     return _Slicer(tuple(loops), inner, total, rows).grid(grid)
 
 
-Result = tuple[Buffer, str]
+Result = tuple[n.Buffer, str]
 
 
-def _is_plain(body: Block) -> bool:
+def _is_plain(body: n.Block) -> bool:
     """Bindings, the thread's own elements, loops that only accumulate into them, and stores that nothing reads."""
-    stored = [part.buffer.name for part in statements(body) if isinstance(part, Store) and not _is_own(part.buffer)]
+    stored = [part.buffer.name for part in statements(body) if isinstance(part, n.Store) and not _is_own(part.buffer)]
     for part in body.statements:
-        if isinstance(part, For):
-            if _results(part) == [] or part.kind not in (LoopKind.SERIAL, LoopKind.UNROLL):
+        if isinstance(part, n.For):
+            if _results(part) == [] or part.kind not in (n.LoopKind.SERIAL, n.LoopKind.UNROLL):
                 return False
-        elif isinstance(part, Alloc | Store):
-            if isinstance(part, Alloc) and not _is_own(part.buffer):
+        elif isinstance(part, n.Alloc | n.Store):
+            if isinstance(part, n.Alloc) and not _is_own(part.buffer):
                 return False
-        elif not isinstance(part, Let):
+        elif not isinstance(part, n.Let):
             return False
     return not any(load.buffer.name in stored for part in statements(body) for load in loads_of(part))
 
 
-def _is_own(buffer: Buffer) -> bool:
-    return buffer.space is Space.PRIVATE and not buffer.shape
+def _is_own(buffer: n.Buffer) -> bool:
+    return buffer.space is n.Space.PRIVATE and not buffer.shape
 
 
-def _results(loop: For) -> list[Result]:
+def _results(loop: n.For) -> list[Result]:
     """What a loop accumulates into, if it does nothing else but store elements of each iteration's own; else nothing."""
     found: dict[Result, None] = {}
-    moving = {part.var for part in statements(loop.body) if isinstance(part, For)}
+    moving = {part.var for part in statements(loop.body) if isinstance(part, n.For)}
     for part in statements(loop.body):
-        if isinstance(part, Accumulate) and _is_own(part.buffer):
+        if isinstance(part, n.Accumulate) and _is_own(part.buffer):
             found[part.buffer, part.function] = None
-        elif not isinstance(part, Block | Let | For | If) and not (
-            isinstance(part, Store) and _is_apart(part, loop, moving)
+        elif not isinstance(part, n.Block | n.Let | n.For | n.If) and not (
+            isinstance(part, n.Store) and _is_apart(part, loop, moving)
         ):
             return []
     names = [buffer.name for buffer, _ in found]
@@ -113,29 +91,29 @@ def _results(loop: For) -> list[Result]:
     return [] if read or len(set(names)) < len(names) else list(found)
 
 
-def _is_apart(part: Store, loop: For, moving: set[str]) -> bool:
+def _is_apart(part: n.Store, loop: n.For, moving: set[str]) -> bool:
     """Whether no two iterations of the loop store to one element: a dim of its index moves with the loop alone."""
     return part.buffer.space in SEEN and any(
         ix.stride(i, loop.var) not in (0, None) and not ix.variables(i) & moving for i in part.index
     )
 
 
-def _starts_are_neutral(body: Block, results: Sequence[Result]) -> bool:
+def _starts_are_neutral(body: n.Block, results: Sequence[Result]) -> bool:
     """Whether each result starts from the neutral element, and is accumulated by one loop."""
     for buffer, function in results:
-        stores = [part for part in statements(body) if isinstance(part, Store) and part.buffer == buffer]
+        stores = [part for part in statements(body) if isinstance(part, n.Store) and part.buffer == buffer]
         if [part.value for part in stores] != [neutral_element(function, buffer.dtype)]:
             return False
     return len({buffer.name for buffer, _ in results}) == len(results)
 
 
-def _rows(loop: For, total: Index, results: Sequence[Result], device: GpuMachine) -> int:
+def _rows(loop: n.For, total: n.Index, results: Sequence[Result], device: GpuMachine) -> int:
     """How many rows of threads share the loop, a power of two: no more than the device runs at once."""
     enough = device.processors * device.resident
     count = trips(loop)
-    terms = count.value if isinstance(count, Num) else UNKNOWN
+    terms = count.value if isinstance(count, n.Num) else UNKNOWN
     size = sum(buffer.dtype.itemsize for buffer, _ in results) * WARP
-    columns = total.value if isinstance(total, Num) else WARP * UNKNOWN
+    columns = total.value if isinstance(total, n.Num) else WARP * UNKNOWN
     blocks = -(-columns // WARP)
     rows = 1
     while (
@@ -150,52 +128,52 @@ def _rows(loop: For, total: Index, results: Sequence[Result], device: GpuMachine
 
 @dataclass(frozen=True)
 class _Slicer:
-    loops: tuple[For, ...]
-    inner: Block
-    total: Index
+    loops: tuple[n.For, ...]
+    inner: n.Block
+    total: n.Index
     rows: int
 
-    def grid(self, grid: Grid) -> Grid:
+    def grid(self, grid: n.Grid) -> n.Grid:
         """A block for 32 neighbouring columns."""
-        x, number = Var(THREAD_INDICES[0]), Var(BLOCK_INDEX)
-        blocks = ix.floor_divide(ix.add(self.total, Num(WARP - 1)), Num(WARP))
-        last = ix.subtract(self.total, Num(1))
-        place = Var(PLACE)
+        x, number = n.Var(n.THREAD_INDICES[0]), n.Var(n.BLOCK_INDEX)
+        blocks = ix.floor_divide(ix.add(self.total, n.Num(WARP - 1)), n.Num(WARP))
+        last = ix.subtract(self.total, n.Num(1))
+        place = n.Var(PLACE)
         binds = [
-            Bind(PLACE, ix.add(ix.multiply(number, Num(WARP)), x)),
-            Bind(ITEM, place if divides(WARP, self.total) else ix.minimum(place, last)),
+            n.Bind(PLACE, ix.add(ix.multiply(number, n.Num(WARP)), x)),
+            n.Bind(ITEM, place if divides(WARP, self.total) else ix.minimum(place, last)),
         ]
-        values = zip(self.loops, digits(Var(ITEM), self.loops), strict=True)
-        parts: list[Statement] = [*binds, *(Bind(loop.var, value) for loop, value in values)]
+        values = zip(self.loops, digits(n.Var(ITEM), self.loops), strict=True)
+        parts: list[n.Statement] = [*binds, *(n.Bind(loop.var, value) for loop, value in values)]
         for part in self.inner.statements:
-            parts += self.reduction(part) if isinstance(part, For) else [self.guarded(part)]
-        return replace(grid, blocks=blocks, threads=(WARP, self.rows), body=Block(tuple(parts)))
+            parts += self.reduction(part) if isinstance(part, n.For) else [self.guarded(part)]
+        return replace(grid, blocks=blocks, threads=(WARP, self.rows), body=n.Block(tuple(parts)))
 
-    def guarded(self, part: Statement) -> Statement:
+    def guarded(self, part: n.Statement) -> n.Statement:
         """A store to what others see is done by the first row."""
-        first = Compare("==", Var(THREAD_INDICES[1]), Num(0))
+        first = n.Compare("==", n.Var(n.THREAD_INDICES[1]), n.Num(0))
         return self.stored(part, (first,))
 
-    def stored(self, part: Statement, conditions: tuple[Compare, ...] = ()) -> Statement:
+    def stored(self, part: n.Statement, conditions: tuple[n.Compare, ...] = ()) -> n.Statement:
         """A store to what others see, by threads that have a column."""
-        if not isinstance(part, Store) or part.buffer.space is Space.PRIVATE:
+        if not isinstance(part, n.Store) or part.buffer.space is n.Space.PRIVATE:
             return part
         if not divides(WARP, self.total):
-            conditions = (*conditions, Compare("<", Var(PLACE), self.total))
-        return If(conditions, Block((part,))) if conditions else part
+            conditions = (*conditions, n.Compare("<", n.Var(PLACE), self.total))
+        return n.If(conditions, n.Block((part,))) if conditions else part
 
-    def reduction(self, loop: For) -> list[Statement]:
+    def reduction(self, loop: n.For) -> list[n.Statement]:
         """The iterations of this row of threads, and the combination of all rows."""
-        x, y = map(Var, THREAD_INDICES)
-        lower = ix.add(ix.multiply(y, Num(loop.step)), loop.lower)
-        body = map_blocks(loop.body, lambda block: Block(tuple(map(self.stored, block.statements))))
-        own = replace(loop, lower=lower, step=loop.step * self.rows, kind=LoopKind.SERIAL, body=body)
-        parts: list[Statement] = [own]
-        meeting: list[Statement] = []
+        x, y = map(n.Var, n.THREAD_INDICES)
+        lower = ix.add(ix.multiply(y, n.Num(loop.step)), loop.lower)
+        body = map_blocks(loop.body, lambda block: n.Block(tuple(map(self.stored, block.statements))))
+        own = replace(loop, lower=lower, step=loop.step * self.rows, kind=n.LoopKind.SERIAL, body=body)
+        parts: list[n.Statement] = [own]
+        meeting: list[n.Statement] = []
         for buffer, function in _results(loop):
-            slices = Buffer(f"{buffer.name}_slices", buffer.dtype, (self.rows, WARP), Space.SHARED)
-            parts += [Alloc(slices), Store(slices, (y, x), Load(buffer, ()))]
-            more = Accumulate(buffer, (), function, Load(slices, (Var(SLICE), x)))
-            meeting.append(Store(buffer, (), Load(slices, (Num(0), x))))
-            meeting.append(For(SLICE, Num(1), Num(self.rows), Block((more,)), LoopKind.UNROLL))
-        return [*parts, Sync(), *meeting]
+            slices = n.Buffer(f"{buffer.name}_slices", buffer.dtype, (self.rows, WARP), n.Space.SHARED)
+            parts += [n.Alloc(slices), n.Store(slices, (y, x), n.Load(buffer, ()))]
+            more = n.Accumulate(buffer, (), function, n.Load(slices, (n.Var(SLICE), x)))
+            meeting.append(n.Store(buffer, (), n.Load(slices, (n.Num(0), x))))
+            meeting.append(n.For(SLICE, n.Num(1), n.Num(self.rows), n.Block((more,)), n.LoopKind.UNROLL))
+        return [*parts, n.Sync(), *meeting]

@@ -19,21 +19,7 @@ from dataclasses import dataclass, replace
 
 from kernelgen.machines.gpu.device import WARP
 from kernelgen.nest import index as ix
-from kernelgen.nest.nodes import (
-    BLOCK_INDEX,
-    THREAD_INDICES,
-    Bind,
-    Block,
-    Compare,
-    For,
-    Grid,
-    If,
-    Index,
-    LoopKind,
-    Num,
-    Statement,
-    Var,
-)
+from kernelgen.nest import nodes as n
 from kernelgen.nest.substitute import renamed
 from kernelgen.transforms.gpu.delinearise import ITEM, block_loops, digits, iterations
 from kernelgen.transforms.gpu.vector_accesses import moves_rows, together, widened
@@ -45,12 +31,12 @@ ALONE = 256
 ROW, PART = "row", "part"
 
 
-def chunked(grid: Grid, numbers: Iterator[int]) -> Grid | None:
+def chunked(grid: n.Grid, numbers: Iterator[int]) -> n.Grid | None:
     """The grid by chunks; None where the innermost block loop has a known length or nothing is contiguous along it."""
     loops, inner = block_loops(grid.body)
-    if grid.threads[0] > 1 or not loops or loops[-1].lower != Num(0) or any(loop.step > 1 for loop in loops):
+    if grid.threads[0] > 1 or not loops or loops[-1].lower != n.Num(0) or any(loop.step > 1 for loop in loops):
         return None
-    if isinstance(loops[-1].upper, Num):
+    if isinstance(loops[-1].upper, n.Num):
         return None
     count = together(inner, loops[-1].var, loops[-1].upper)
     return _Chunker(tuple(loops), inner, count, numbers).grid(grid) if count > 1 else None
@@ -58,13 +44,13 @@ def chunked(grid: Grid, numbers: Iterator[int]) -> Grid | None:
 
 @dataclass(frozen=True)
 class _Chunker:
-    loops: tuple[For, ...]
-    inner: Block
+    loops: tuple[n.For, ...]
+    inner: n.Block
     count: int
     numbers: Iterator[int]
 
     @property
-    def last(self) -> For:
+    def last(self) -> n.For:
         """The loop in chunks."""
         return self.loops[-1]
 
@@ -78,41 +64,43 @@ class _Chunker:
         """Elements of a row that a block takes."""
         return self.threads[0] * self.count
 
-    def grid(self, grid: Grid) -> Grid:
+    def grid(self, grid: n.Grid) -> n.Grid:
         """A block for some rows of a chunk."""
         start = f"{self.last.var}_start"
         by_chunk = replace(self.last, var=start, step=self.chunk)
         *outer, _ = self.loops
         rows = iterations(outer)
-        by_rows = For(f"{ROW}_start", Num(0), rows, Block(), step=ROWS)
+        by_rows = n.For(f"{ROW}_start", n.Num(0), rows, n.Block(), step=ROWS)
         counted = [by_rows, by_chunk] if outer else [by_chunk]
         total = iterations(counted)
-        binds = [Bind(loop.var, value) for loop, value in zip(counted, digits(Var(ITEM), counted), strict=True)]
-        body = Block((Bind(ITEM, Var(BLOCK_INDEX)), *binds, *self.rows(outer, rows, Var(start))))
+        binds = [n.Bind(loop.var, value) for loop, value in zip(counted, digits(n.Var(ITEM), counted), strict=True)]
+        body = n.Block((n.Bind(ITEM, n.Var(n.BLOCK_INDEX)), *binds, *self.rows(outer, rows, n.Var(start))))
         return replace(grid, blocks=total, threads=self.threads, body=body)
 
-    def rows(self, outer: list[For], rows: Index, start: Index) -> list[Statement]:
+    def rows(self, outer: list[n.For], rows: n.Index, start: n.Index) -> list[n.Statement]:
         """The elements of this thread's row."""
         if not outer:
             return self.elements(start)
-        binds = [Bind(loop.var, value) for loop, value in zip(outer, digits(Var(ROW), outer), strict=True)]
-        guarded = If((Compare("<", Var(ROW), rows),), Block((*binds, *self.elements(start))))
-        return [Bind(ROW, ix.add(Var(f"{ROW}_start"), Var(THREAD_INDICES[1]))), guarded]
+        binds = [n.Bind(loop.var, value) for loop, value in zip(outer, digits(n.Var(ROW), outer), strict=True)]
+        guarded = n.If((n.Compare("<", n.Var(ROW), rows),), n.Block((*binds, *self.elements(start))))
+        return [n.Bind(ROW, ix.add(n.Var(f"{ROW}_start"), n.Var(n.THREAD_INDICES[1]))), guarded]
 
-    def elements(self, start: Index) -> list[Statement]:
+    def elements(self, start: n.Index) -> list[n.Statement]:
         """Neighbours at once where they are aligned, else one after the other."""
-        x, extent = Var(THREAD_INDICES[0]), self.last.upper
-        first = ix.add(start, ix.multiply(x, Num(self.count)))
-        at_once = Block(tuple(widened(self.inner, self.last.var, first, self.count, self.numbers, extent)))
-        place = ix.add(start, ix.add(ix.multiply(Var(PART), Num(self.threads[0])), x))
-        guarded = If((Compare("<", Var(self.last.var), extent),), renamed(self.inner, "_alone"))
-        alone = For(PART, Num(0), Num(self.count), Block((Bind(self.last.var, place), guarded)), LoopKind.UNROLL)
+        x, extent = n.Var(n.THREAD_INDICES[0]), self.last.upper
+        first = ix.add(start, ix.multiply(x, n.Num(self.count)))
+        at_once = n.Block(tuple(widened(self.inner, self.last.var, first, self.count, self.numbers, extent)))
+        place = ix.add(start, ix.add(ix.multiply(n.Var(PART), n.Num(self.threads[0])), x))
+        guarded = n.If((n.Compare("<", n.Var(self.last.var), extent),), renamed(self.inner, "_alone"))
+        alone = n.For(
+            PART, n.Num(0), n.Num(self.count), n.Block((n.Bind(self.last.var, place), guarded)), n.LoopKind.UNROLL
+        )
         if len(self.loops) == 1 and not moves_rows(self.inner, self.last.var, extent):
-            end = ix.add(start, Num(self.chunk))
-            aligned = (Compare("<=", end, extent),)
-            other = Compare("<", extent, end)
+            end = ix.add(start, n.Num(self.chunk))
+            aligned = (n.Compare("<=", end, extent),)
+            other = n.Compare("<", extent, end)
         else:
-            rest = ix.modulo(extent, Num(self.count))
-            aligned = (Compare("==", rest, Num(0)), Compare("<", first, extent))
-            other = Compare("<=", Num(1), rest)
-        return [If(aligned, at_once), If((other,), Block((alone,)))]
+            rest = ix.modulo(extent, n.Num(self.count))
+            aligned = (n.Compare("==", rest, n.Num(0)), n.Compare("<", first, extent))
+            other = n.Compare("<=", n.Num(1), rest)
+        return [n.If(aligned, at_once), n.If((other,), n.Block((alone,)))]

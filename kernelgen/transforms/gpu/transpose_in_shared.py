@@ -20,28 +20,7 @@ from math import prod
 
 from kernelgen.machines.gpu.device import BANK_BYTES, WARP, GpuMachine
 from kernelgen.nest import index as ix
-from kernelgen.nest.nodes import (
-    BLOCK_INDEX,
-    THREAD_INDICES,
-    Alloc,
-    Bind,
-    Block,
-    Buffer,
-    Compare,
-    For,
-    Grid,
-    If,
-    Index,
-    Let,
-    Load,
-    LoopKind,
-    Num,
-    Space,
-    Statement,
-    Store,
-    Sync,
-    Var,
-)
+from kernelgen.nest import nodes as n
 from kernelgen.nest.walk import Place, loads_of, redirect
 from kernelgen.transforms.gpu.delinearise import ITEM, block_loops, digits, divides, iterations, trips
 
@@ -57,13 +36,13 @@ MANY = 8 * 64 * 64
 ROW, COLUMN, PASS, PART = "row", "column", "pass", "part"
 
 
-def tiled(grid: Grid, numbers: Iterator[int], device: GpuMachine) -> Grid | None:
+def tiled(grid: n.Grid, numbers: Iterator[int], device: GpuMachine) -> n.Grid | None:
     """The grid by tiles; None where no access is contiguous along another loop than the innermost one, or none pays.
 
     ``numbers`` name the tiles.
     """
     loops, inner = block_loops(grid.body)
-    if grid.threads[0] > 1 or len(loops) < 2 or not all(isinstance(s, Let | Store) for s in inner.statements):
+    if grid.threads[0] > 1 or len(loops) < 2 or not all(isinstance(s, n.Let | n.Store) for s in inner.statements):
         return None
     turned = _turned(loops, inner)
     if not turned:
@@ -79,15 +58,15 @@ def tiled(grid: Grid, numbers: Iterator[int], device: GpuMachine) -> Grid | None
     return _Tiler(tuple(loops), inner, turned, loaded, stored, side).grid(grid)
 
 
-def _may_be_long(turned: _Turned, loops: Sequence[For], processors: int) -> bool:
+def _may_be_long(turned: _Turned, loops: Sequence[n.For], processors: int) -> bool:
     """Whether tiles may have runs of 64 elements, which memory likes: those of halves, or of many blocks."""
     long = min(_known(turned.along), _known(turned.across)) >= 2 * WARP
     narrow = all(place[0].dtype.itemsize <= 2 for place in turned.places)
     return long and (narrow or prod(map(_known, loops)) >= MANY * processors)
 
 
-def _tile(name: str, buffer: Buffer, side: int) -> Buffer:
-    return Buffer(name, buffer.dtype, (side, side + _padding(buffer)), Space.SHARED)
+def _tile(name: str, buffer: n.Buffer, side: int) -> n.Buffer:
+    return n.Buffer(name, buffer.dtype, (side, side + _padding(buffer)), n.Space.SHARED)
 
 
 def _bytes(turned: _Turned, side: int) -> int:
@@ -98,8 +77,8 @@ def _bytes(turned: _Turned, side: int) -> int:
 class _Turned:
     """The accesses that are contiguous along the loop ``across`` and strided along the innermost one, ``along``."""
 
-    along: For
-    across: For
+    along: n.For
+    across: n.For
     loaded: tuple[Place, ...]
     stored: tuple[Place, ...]
 
@@ -109,9 +88,9 @@ class _Turned:
         return (*self.loaded, *self.stored)
 
 
-def _turned(loops: Sequence[For], inner: Block) -> _Turned | None:
+def _turned(loops: Sequence[n.For], inner: n.Block) -> _Turned | None:
     loads = dict.fromkeys((load.buffer, load.index) for part in inner.statements for load in loads_of(part))
-    stores = Counter((part.buffer, part.index) for part in inner.statements if isinstance(part, Store))
+    stores = Counter((part.buffer, part.index) for part in inner.statements if isinstance(part, n.Store))
     read, written = ({buffer.name for buffer, _ in places} for places in (loads, stores))
     along = loops[-1]
     loaded = {place: _contiguous(place, loops[:-1], along) for place in loads if place[0].name not in written}
@@ -129,10 +108,10 @@ def _turned(loops: Sequence[For], inner: Block) -> _Turned | None:
     )
 
 
-def _contiguous(place: Place, loops: Sequence[For], along: For) -> For | None:
+def _contiguous(place: Place, loops: Sequence[n.For], along: n.For) -> n.For | None:
     """The loop along whose iterations the place moves by one element, if ``along`` moves it in another dim."""
     buffer, index = place
-    if buffer.space not in (Space.INPUT, Space.INOUT, Space.WORKSPACE, Space.OUTPUT) or not index:
+    if buffer.space not in (n.Space.INPUT, n.Space.INOUT, n.Space.WORKSPACE, n.Space.OUTPUT) or not index:
         return None
     names = [ix.variables(i) for i in index]
     data = ix.is_by_data(*index)
@@ -144,71 +123,85 @@ def _contiguous(place: Place, loops: Sequence[For], along: For) -> For | None:
     return None
 
 
-def _known(loop: For) -> int:
+def _known(loop: n.For) -> int:
     """The iterations of a loop; a symbol stands for many."""
     count = trips(loop)
-    return count.value if isinstance(count, Num) else 1 << 30
+    return count.value if isinstance(count, n.Num) else 1 << 30
 
 
-def _padding(buffer: Buffer) -> int:
+def _padding(buffer: n.Buffer) -> int:
     return max(1, BANK_BYTES // buffer.dtype.itemsize)
 
 
 @dataclass(frozen=True)
 class _Tiler:
-    loops: tuple[For, ...]
-    inner: Block
+    loops: tuple[n.For, ...]
+    inner: n.Block
     turned: _Turned
-    loaded: dict[Place, Buffer]
-    stored: dict[Place, Buffer]
+    loaded: dict[Place, n.Buffer]
+    stored: dict[Place, n.Buffer]
     side: int
 
-    def grid(self, grid: Grid) -> Grid:
+    def grid(self, grid: n.Grid) -> n.Grid:
         """A block for each tile: its loads, a barrier, its iterations; a barrier, its stores."""
         counted = [self.counted(loop) for loop in self.loops]
         total = iterations(counted)
-        binds = [Bind(loop.var, place) for loop, place in zip(counted, digits(Var(ITEM), counted), strict=True)]
+        binds = [n.Bind(loop.var, place) for loop, place in zip(counted, digits(n.Var(ITEM), counted), strict=True)]
         along, across = self.turned.along, self.turned.across
-        loads = Block(tuple(Store(tile, self.at(ROW, COLUMN), Load(*place)) for place, tile in self.loaded.items()))
-        stores = Block(tuple(Store(*place, Load(tile, self.at(ROW, COLUMN))) for place, tile in self.stored.items()))
-        parts: list[Statement] = [Bind(ITEM, Var(BLOCK_INDEX)), *binds]
-        parts += map(Alloc, (*self.loaded.values(), *self.stored.values()))
-        parts += [self.passes(along, across, loads), Sync()] if self.loaded else []
+        loads = n.Block(
+            tuple(n.Store(tile, self.at(ROW, COLUMN), n.Load(*place)) for place, tile in self.loaded.items())
+        )
+        stores = n.Block(
+            tuple(n.Store(*place, n.Load(tile, self.at(ROW, COLUMN))) for place, tile in self.stored.items())
+        )
+        parts: list[n.Statement] = [n.Bind(ITEM, n.Var(n.BLOCK_INDEX)), *binds]
+        parts += map(n.Alloc, (*self.loaded.values(), *self.stored.values()))
+        parts += [self.passes(along, across, loads), n.Sync()] if self.loaded else []
         parts.append(self.passes(across, along, self.led()))
-        parts += [Sync(), self.passes(along, across, stores)] if self.stored else []
-        return replace(grid, blocks=total, threads=(WARP, ROWS), body=Block(tuple(parts)))
+        parts += [n.Sync(), self.passes(along, across, stores)] if self.stored else []
+        return replace(grid, blocks=total, threads=(WARP, ROWS), body=n.Block(tuple(parts)))
 
-    def counted(self, loop: For) -> For:
+    def counted(self, loop: n.For) -> n.For:
         """A loop over tiles in place of the loops that tiles cover."""
         if loop not in (self.turned.along, self.turned.across):
             return loop
         return replace(loop, var=_start(loop), step=self.side)
 
-    def passes(self, down: For, right: For, body: Block) -> Statement:
+    def passes(self, down: n.For, right: n.For, body: n.Block) -> n.Statement:
         """The body for every element of the tile: ``down`` runs along its rows, ``right`` along a row."""
-        x, y = map(Var, THREAD_INDICES)
+        x, y = map(n.Var, n.THREAD_INDICES)
         guards = [
-            Compare("<", Var(loop.var), loop.upper)
+            n.Compare("<", n.Var(loop.var), loop.upper)
             for loop in (down, right)
             if not divides(self.side, ix.subtract(loop.upper, loop.lower))
         ]
-        binds = [Bind(loop.var, ix.add(Var(_start(loop)), Var(name))) for loop, name in ((down, ROW), (right, COLUMN))]
-        guarded = Block((If(tuple(guards), body),)) if guards else body
-        inner = Block((*binds, *guarded.statements))
-        column = Bind(COLUMN, ix.add(ix.multiply(Var(PART), Num(WARP)), x))
+        binds = [
+            n.Bind(loop.var, ix.add(n.Var(_start(loop)), n.Var(name))) for loop, name in ((down, ROW), (right, COLUMN))
+        ]
+        guarded = n.Block((n.If(tuple(guards), body),)) if guards else body
+        inner = n.Block((*binds, *guarded.statements))
+        column = n.Bind(COLUMN, ix.add(ix.multiply(n.Var(PART), n.Num(WARP)), x))
         if self.side == WARP:
-            inner = Block((Bind(COLUMN, x), *inner.statements))
+            inner = n.Block((n.Bind(COLUMN, x), *inner.statements))
         else:
-            inner = Block(
-                (For(PART, Num(0), Num(self.side // WARP), Block((column, *inner.statements)), LoopKind.UNROLL),)
+            inner = n.Block(
+                (
+                    n.For(
+                        PART,
+                        n.Num(0),
+                        n.Num(self.side // WARP),
+                        n.Block((column, *inner.statements)),
+                        n.LoopKind.UNROLL,
+                    ),
+                )
             )
-        row = Bind(ROW, ix.add(ix.multiply(Var(PASS), Num(ROWS)), y))
-        return For(PASS, Num(0), Num(self.side // ROWS), Block((row, *inner.statements)), LoopKind.UNROLL)
+        row = n.Bind(ROW, ix.add(ix.multiply(n.Var(PASS), n.Num(ROWS)), y))
+        return n.For(PASS, n.Num(0), n.Num(self.side // ROWS), n.Block((row, *inner.statements)), n.LoopKind.UNROLL)
 
-    def at(self, row: str, column: str) -> tuple[Index, ...]:
-        return Var(row), Var(column)
+    def at(self, row: str, column: str) -> tuple[n.Index, ...]:
+        return n.Var(row), n.Var(column)
 
-    def led(self) -> Block:
+    def led(self) -> n.Block:
         """The iteration with its turned accesses in the tiles."""
 
         place = self.at(COLUMN, ROW)
@@ -216,6 +209,6 @@ class _Tiler:
         return redirect(self.inner, lambda *at: loaded.get(at), lambda *at: stored.get(at))
 
 
-def _start(loop: For) -> str:
+def _start(loop: n.For) -> str:
     """The name of a tile's first iteration."""
     return f"{loop.var}_start"

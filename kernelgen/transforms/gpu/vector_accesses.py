@@ -18,38 +18,22 @@ from collections.abc import Iterator, Sequence
 
 from kernelgen.machines.gpu.device import WIDEST_ACCESS
 from kernelgen.nest import index as ix
-from kernelgen.nest.nodes import (
-    Accumulate,
-    Alloc,
-    Bind,
-    Block,
-    Buffer,
-    Copy,
-    For,
-    Index,
-    Let,
-    LoopKind,
-    Num,
-    Space,
-    Statement,
-    Store,
-    Var,
-)
+from kernelgen.nest import nodes as n
 from kernelgen.nest.ranges import is_multiple
 from kernelgen.nest.walk import Place, loads_of, redirect
 
 MOST = 8
 FIRST, LANE = "first", "lane"
-GLOBAL = (Space.INPUT, Space.OUTPUT, Space.INOUT, Space.WORKSPACE)
+GLOBAL = (n.Space.INPUT, n.Space.OUTPUT, n.Space.INOUT, n.Space.WORKSPACE)
 
 
-def neighbours(bodies: Sequence[Block], variable: Sequence[str], extent: Index, lower: Index, groups: int) -> int:
+def neighbours(bodies: Sequence[n.Block], variable: Sequence[str], extent: n.Index, lower: n.Index, groups: int) -> int:
     """How many iterations of the innermost loop (``variable`` in each body) a thread takes at once: a power of two.
 
     They divide the extent and the first iteration's number, their elements are at most 16 bytes, and at least ``groups``
     groups of them are left of ``extent``; 1 where nothing is contiguous.
     """
-    if not isinstance(extent, Num) or not all(map(_is_simple, bodies)):
+    if not isinstance(extent, n.Num) or not all(map(_is_simple, bodies)):
         return 1
     sizes = [
         buffer.dtype.itemsize
@@ -62,69 +46,69 @@ def neighbours(bodies: Sequence[Block], variable: Sequence[str], extent: Index, 
     return count
 
 
-def together(body: Block, variable: str, extent: Index) -> int:
+def together(body: n.Block, variable: str, extent: n.Index) -> int:
     """How many iterations a thread takes at once where that divides the unknown extent of the innermost loop."""
     sizes = [buffer.dtype.itemsize for buffer in _moved(body, variable, extent)] if _is_simple(body) else []
     return min(WIDEST_ACCESS // max(sizes), MOST) if sizes else 1
 
 
-def moves_rows(body: Block, variable: str, extent: Index) -> bool:
+def moves_rows(body: n.Block, variable: str, extent: n.Index) -> bool:
     """Whether a row of several is moved, which is aligned only where the unknown extent is a multiple of the neighbours."""
     loads, stores = _aligned(body, variable, 2, extent)
     return any(len(index) > 1 for _, index in (*loads, *stores))
 
 
 def widened(
-    body: Block, variable: str, first: Index, count: int, numbers: Iterator[int], multiple: Index | None = None
-) -> list[Statement]:
+    body: n.Block, variable: str, first: n.Index, count: int, numbers: Iterator[int], multiple: n.Index | None = None
+) -> list[n.Statement]:
     """``count`` iterations from ``first`` on, with copies before and behind them; ``numbers`` name their arrays.
 
     ``multiple`` is an extent that is known to be a multiple of ``count`` here.
     """
     loads, stores = _aligned(body, variable, count, multiple)
-    at: dict[str, Index] = {variable: Var(FIRST)}
-    before: list[Statement] = [Bind(FIRST, first)]
-    behind: list[Statement] = []
+    at: dict[str, n.Index] = {variable: n.Var(FIRST)}
+    before: list[n.Statement] = [n.Bind(FIRST, first)]
+    behind: list[n.Statement] = []
     held: dict[Place, Place] = {}
     for buffer, index in loads:
-        wide = Buffer(f"wide{next(numbers)}", buffer.dtype, (count,), Space.PRIVATE)
-        held[buffer, index] = wide, (Var(LANE),)
-        before += [Alloc(wide), Copy(wide, (Num(0),), buffer, _at(index, at), count)]
+        wide = n.Buffer(f"wide{next(numbers)}", buffer.dtype, (count,), n.Space.PRIVATE)
+        held[buffer, index] = wide, (n.Var(LANE),)
+        before += [n.Alloc(wide), n.Copy(wide, (n.Num(0),), buffer, _at(index, at), count)]
     kept: dict[Place, Place] = {}
     for buffer, index in stores:
-        wide = Buffer(f"wide{next(numbers)}", buffer.dtype, (count,), Space.PRIVATE)
-        kept[buffer, index] = wide, (Var(LANE),)
-        before.append(Alloc(wide))
-        behind.append(Copy(buffer, _at(index, at), wide, (Num(0),), count))
+        wide = n.Buffer(f"wide{next(numbers)}", buffer.dtype, (count,), n.Space.PRIVATE)
+        kept[buffer, index] = wide, (n.Var(LANE),)
+        before.append(n.Alloc(wide))
+        behind.append(n.Copy(buffer, _at(index, at), wide, (n.Num(0),), count))
     led = redirect(body, lambda *place: held.get(place), lambda *place: kept.get(place))
-    inner = Block((Bind(variable, ix.add(Var(FIRST), Var(LANE))), *led.statements))
-    return [*before, For(LANE, Num(0), Num(count), inner, LoopKind.UNROLL), *behind]
+    inner = n.Block((n.Bind(variable, ix.add(n.Var(FIRST), n.Var(LANE))), *led.statements))
+    return [*before, n.For(LANE, n.Num(0), n.Num(count), inner, n.LoopKind.UNROLL), *behind]
 
 
-def _at(index: tuple[Index, ...], values: dict[str, Index]) -> tuple[Index, ...]:
+def _at(index: tuple[n.Index, ...], values: dict[str, n.Index]) -> tuple[n.Index, ...]:
     return tuple(ix.substitute(i, values) for i in index)
 
 
-def _is_simple(body: Block) -> bool:
+def _is_simple(body: n.Block) -> bool:
     """Bindings and writes alone, and nothing is loaded that was stored before."""
     written: set[str] = set()
     for part in body.statements:
-        if not isinstance(part, Let | Store | Accumulate):
+        if not isinstance(part, n.Let | n.Store | n.Accumulate):
             return False
         if any(load.buffer.name in written for load in loads_of(part) if load.buffer.space in GLOBAL):
             return False
-        if isinstance(part, Store | Accumulate):
+        if isinstance(part, n.Store | n.Accumulate):
             written.add(part.buffer.name)
     return True
 
 
-def _moved(body: Block, variable: str, multiple: Index | None) -> Iterator[Buffer]:
+def _moved(body: n.Block, variable: str, multiple: n.Index | None) -> Iterator[n.Buffer]:
     """The buffers that are moved by copies of some length."""
     loads, stores = _aligned(body, variable, 2, multiple)
     yield from (buffer for buffer, _ in (*loads, *stores))
 
 
-def _aligned(body: Block, variable: str, count: int, multiple: Index | None) -> tuple[list[Place], list[Place]]:
+def _aligned(body: n.Block, variable: str, count: int, multiple: n.Index | None) -> tuple[list[Place], list[Place]]:
     """The loads and the stores whose elements lie side by side at aligned places."""
     loads: dict[Place, None] = {}
     stores: dict[Place, None] = {}
@@ -132,14 +116,16 @@ def _aligned(body: Block, variable: str, count: int, multiple: Index | None) -> 
         for load in loads_of(part):
             if _is_aligned(load.buffer, load.index, variable, count, multiple):
                 loads[load.buffer, load.index] = None
-        if isinstance(part, Store) and _is_aligned(part.buffer, part.index, variable, count, multiple):
+        if isinstance(part, n.Store) and _is_aligned(part.buffer, part.index, variable, count, multiple):
             stores[part.buffer, part.index] = None
     twice = [place for place in stores if sum(1 for other in stores if other[0] == place[0]) > 1]
     return list(loads), [place for place in stores if place not in twice]
 
 
-def _is_aligned(buffer: Buffer, index: tuple[Index, ...], variable: str, count: int, multiple: Index | None) -> bool:
-    if buffer.space not in GLOBAL or not index or index[-1] != Var(variable):
+def _is_aligned(
+    buffer: n.Buffer, index: tuple[n.Index, ...], variable: str, count: int, multiple: n.Index | None
+) -> bool:
+    if buffer.space not in GLOBAL or not index or index[-1] != n.Var(variable):
         return False
     if any(variable in ix.variables(i) or ix.is_by_data(i) for i in index[:-1]):
         return False

@@ -5,23 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from kernelgen.errors import ArgumentError
+from kernelgen.nest import nodes as n
 from kernelgen.nest.cost import arithmetic_cost
 from kernelgen.nest.index import settle, stride, subtract, values
-from kernelgen.nest.nodes import (
-    Accumulate,
-    Alloc,
-    Call,
-    Expr,
-    For,
-    Index,
-    IndexValue,
-    Let,
-    Literal,
-    Num,
-    Ref,
-    Statement,
-    Store,
-)
 from kernelgen.nest.walk import loads_of, statements, subexpressions
 from kernelgen.plan import VectorChoice
 from kernelgen.targets.cpu.loops.planned_loops import ChosenLoop
@@ -45,19 +31,19 @@ class VectorPlan:
 
     lanes: int
     unroll: int
-    reductions: tuple[Accumulate, ...]
+    reductions: tuple[n.Accumulate, ...]
     scalar_tail: bool
     sum_block: int | None = None
 
 
-def vector_plan(loop: For, host: Host) -> VectorPlan | str:
+def vector_plan(loop: n.For, host: Host) -> VectorPlan | str:
     """The plan that the loop carries or that its choice makes, or why it must run one iteration at a time."""
     if isinstance(loop, ChosenLoop):
         return loop.plan
     return planned_vectors(loop, choose_vectors(loop, host), host)
 
 
-def planned_vectors(loop: For, choice: VectorChoice, host: Host) -> VectorPlan | str:
+def planned_vectors(loop: n.For, choice: VectorChoice, host: Host) -> VectorPlan | str:
     """The plan of a choice. Raises ArgumentError when the loop allows no vectors."""
     if choice.lanes == 1:
         return choice.why or "chosen so"
@@ -70,7 +56,7 @@ def planned_vectors(loop: For, choice: VectorChoice, host: Host) -> VectorPlan |
     return VectorPlan(choice.lanes, choice.copies, reductions, tail, choice.sum_block)
 
 
-def choose_vectors(loop: For, host: Host) -> VectorChoice:
+def choose_vectors(loop: n.For, host: Host) -> VectorChoice:
     """The choice for a loop, and why."""
     body, trips = tuple(statements(loop.body)), static_trips_of(loop)
     if host.vector_bytes == 1:
@@ -90,7 +76,7 @@ def choose_vectors(loop: For, host: Host) -> VectorChoice:
     return VectorChoice(lanes, _unroll(body, lanes, trips), _sum_block(reductions, trips), why)
 
 
-def edge_of(loop: For, lower: Index) -> For:
+def edge_of(loop: n.For, lower: n.Index) -> n.For:
     """What is left of a loop from ``lower`` on: copies that only the whole loop was worth are dropped."""
     if not isinstance(loop, ChosenLoop) or not isinstance(plan := loop.plan, VectorPlan):
         return replace(loop, lower=lower)
@@ -98,36 +84,36 @@ def edge_of(loop: For, lower: Index) -> For:
     return replace(loop, lower=lower, plan=replace(plan, unroll=worth))
 
 
-def static_trips_of(loop: For) -> int | None:
+def static_trips_of(loop: n.For) -> int | None:
     """How often the loop runs, when the distance of its bounds is a constant."""
     extent = subtract(loop.upper, loop.lower)
-    return max(0, -(-extent.value // loop.step)) if isinstance(extent, Num) else None
+    return max(0, -(-extent.value // loop.step)) if isinstance(extent, n.Num) else None
 
 
-def expressions_of(statement: Statement) -> tuple[Expr, ...]:
+def expressions_of(statement: n.Statement) -> tuple[n.Expr, ...]:
     """The expressions that a statement evaluates itself."""
-    return (statement.value,) if isinstance(statement, Let | Store | Accumulate) else ()
+    return (statement.value,) if isinstance(statement, n.Let | n.Store | n.Accumulate) else ()
 
 
-def _obstacle(loop: For, body: tuple[Statement, ...], reductions: tuple[Accumulate, ...]) -> str:
+def _obstacle(loop: n.For, body: tuple[n.Statement, ...], reductions: tuple[n.Accumulate, ...]) -> str:
     trips = static_trips_of(loop)
     if loop.step != 1:
         return "the step is not 1"
     if trips is not None and trips < 2:
         return "fewer than two iterations"
-    private = {s.buffer.name for s in body if isinstance(s, Alloc)}
+    private = {s.buffer.name for s in body if isinstance(s, n.Alloc)}
     loaded = {load.buffer.name for s in body for load in loads_of(s)}
-    stored = {s.buffer.name for s in body if isinstance(s, Store)}
+    stored = {s.buffer.name for s in body if isinstance(s, n.Store)}
     targets = {(r.buffer.name, r.index): r.function for r in reductions}
     for statement in body:
         match statement:
-            case For():
+            case n.For():
                 return "it has a loop inside"
-            case Alloc(buffer) if buffer.shape:
+            case n.Alloc(buffer) if buffer.shape:
                 return "it makes an array in every iteration"
-            case Store(buffer, index) if buffer.name not in private and _step(loop, statement) == 0:
+            case n.Store(buffer, index) if buffer.name not in private and _step(loop, statement) == 0:
                 return "all iterations store to one element"
-            case Accumulate(buffer, index, function) if buffer.name not in private:
+            case n.Accumulate(buffer, index, function) if buffer.name not in private:
                 if _step(loop, statement) is None:
                     return "iterations may accumulate into one element"
                 if targets.get((buffer.name, index), function) != function:
@@ -139,52 +125,52 @@ def _obstacle(loop: For, body: tuple[Statement, ...], reductions: tuple[Accumula
     return ""
 
 
-def _reductions(loop: For, body: tuple[Statement, ...]) -> tuple[Accumulate, ...]:
+def _reductions(loop: n.For, body: tuple[n.Statement, ...]) -> tuple[n.Accumulate, ...]:
     """The accumulations whose target stays the same along the loop, one for each target."""
-    private = {s.buffer.name for s in body if isinstance(s, Alloc)}
+    private = {s.buffer.name for s in body if isinstance(s, n.Alloc)}
     by_target = {
         (s.buffer.name, s.index): s
         for s in body
-        if isinstance(s, Accumulate) and s.buffer.name not in private and _step(loop, s) == 0
+        if isinstance(s, n.Accumulate) and s.buffer.name not in private and _step(loop, s) == 0
     }
     return tuple(by_target.values())
 
 
-def _step(loop: For, statement: Store | Accumulate) -> int | None:
+def _step(loop: n.For, statement: n.Store | n.Accumulate) -> int | None:
     """By how many elements the target moves from iteration to iteration; what is bound before the loop is constant."""
     flat = flat_index(statement.buffer, statement.index)
-    bound = [value for value in values(flat) if isinstance(value, Ref)]
-    inside = {s.name for s in statements(loop.body) if isinstance(s, Let)} if bound else set[str]()
-    fixed: dict[Expr, Index] = {value: Num(0) for value in bound if value.name not in inside}
+    bound = [value for value in values(flat) if isinstance(value, n.Ref)]
+    inside = {s.name for s in statements(loop.body) if isinstance(s, n.Let)} if bound else set[str]()
+    fixed: dict[n.Expr, n.Index] = {value: n.Num(0) for value in bound if value.name not in inside}
     return stride(settle(flat, fixed), loop.var)
 
 
-def _dtypes(body: tuple[Statement, ...]) -> frozenset[DType]:
+def _dtypes(body: tuple[n.Statement, ...]) -> frozenset[DType]:
     """Those of computed values; a place that is only compared takes no lanes of 64 bits, see :mod:`borders`."""
     parts = [e for s in body for root in expressions_of(s) for e in subexpressions(root)]
     compared = {
         a
         for e in parts
-        if isinstance(e, Call) and e.dtype == BOOL
+        if isinstance(e, n.Call) and e.dtype == BOOL
         for a in e.args
-        if isinstance(a, IndexValue | Literal)
+        if isinstance(a, n.IndexValue | n.Literal)
     }
-    computed = {e.dtype for e in parts if not isinstance(e, IndexValue | Literal) or e not in compared}
-    return frozenset(computed | {s.buffer.dtype for s in body if isinstance(s, Store | Accumulate)})
+    computed = {e.dtype for e in parts if not isinstance(e, n.IndexValue | n.Literal) or e not in compared}
+    return frozenset(computed | {s.buffer.dtype for s in body if isinstance(s, n.Store | n.Accumulate)})
 
 
-def _widest(body: tuple[Statement, ...]) -> int:
+def _widest(body: tuple[n.Statement, ...]) -> int:
     """The widest data type fills a register; narrow ones are computed as four bytes or fill half of one."""
     return max((4, *(dtype.itemsize for dtype in _dtypes(body))))
 
 
-def _sum_block(reductions: tuple[Accumulate, ...], trips: int | None) -> int | None:
+def _sum_block(reductions: tuple[n.Accumulate, ...], trips: int | None) -> int | None:
     is_long = trips is None or trips > 2 * SUM_BLOCK
     sums = any(r.function == "add" and r.buffer.dtype.is_float for r in reductions)
     return SUM_BLOCK if is_long and sums else None
 
 
-def _unroll(body: tuple[Statement, ...], lanes: int, trips: int | None) -> int:
+def _unroll(body: tuple[n.Statement, ...], lanes: int, trips: int | None) -> int:
     """The copies that a body is worth, never more than the loop has iterations for."""
     count = copies(body)
     while trips is not None and count > 1 and trips < count * lanes:
@@ -192,7 +178,7 @@ def _unroll(body: tuple[Statement, ...], lanes: int, trips: int | None) -> int:
     return count
 
 
-def copies(body: tuple[Statement, ...]) -> int:
+def copies(body: tuple[n.Statement, ...]) -> int:
     """Four copies of cheap bodies, two of middling ones, one of others.
 
     A long body keeps the processor busy by itself, and copies of it only cost compile time.
@@ -201,15 +187,15 @@ def copies(body: tuple[Statement, ...]) -> int:
     return 4 if cost < 0.5 and roots <= 12 else 2 if cost < 4 and roots <= 24 else 1
 
 
-def body_cost(body: tuple[Statement, ...]) -> float:
+def body_cost(body: tuple[n.Statement, ...]) -> float:
     """The nanoseconds of one iteration's arithmetic on one lane, roughly."""
     return sum(arithmetic_cost(root) for s in body for root in expressions_of(s))
 
 
-def _needs_scalar_tail(body: tuple[Statement, ...], host: Host) -> bool:
+def _needs_scalar_tail(body: tuple[n.Statement, ...], host: Host) -> bool:
     """True when some access has no masked instruction; LLVM would print a branch for every lane."""
     if not host.has_masks:
         return True
     accessed = {load.buffer.dtype for s in body for load in loads_of(s)}
-    accessed |= {s.buffer.dtype for s in body if isinstance(s, Store | Accumulate)}
+    accessed |= {s.buffer.dtype for s in body if isinstance(s, n.Store | n.Accumulate)}
     return not host.has_narrow_masks and any(dtype.itemsize < 4 for dtype in accessed)

@@ -5,23 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from kernelgen.nest import index as ix
-from kernelgen.nest.nodes import (
-    Buffer,
-    Call,
-    Compare,
-    Expr,
-    Index,
-    IndexBinary,
-    IndexOp,
-    IndexValue,
-    Literal,
-    Load,
-    Num,
-    Ref,
-    Space,
-    ValueIndex,
-    Var,
-)
+from kernelgen.nest import nodes as n
 from kernelgen.nest.ranges import Range, range_of
 from kernelgen.targets.gpu.dialects.dialect import Dialect
 from kernelgen.targets.gpu.dialects.names import spelled
@@ -41,7 +25,7 @@ class ExpressionPrinter:
 
     scalars: Scalars
     integer: str
-    places: dict[str, Index]
+    places: dict[str, n.Index]
     symbols: tuple[str, ...]
     ranges: dict[str, Range] = field(default_factory=dict[str, Range])
 
@@ -50,70 +34,70 @@ class ExpressionPrinter:
         """The language."""
         return self.scalars.dialect
 
-    def expression(self, expr: Expr) -> str:
+    def expression(self, expr: n.Expr) -> str:
         """A scalar expression."""
         match expr:
-            case Literal():
+            case n.Literal():
                 return self.scalars.literal(expr)
-            case Ref(name):
+            case n.Ref(name):
                 return spelled(name)
-            case Load(buffer, index):
+            case n.Load(buffer, index):
                 return self.element(buffer, index)
-            case IndexValue(index, dtype):
+            case n.IndexValue(index, dtype):
                 return self.cast_of_index(index, dtype)
-            case Call(function, args, dtype):
+            case n.Call(function, args, dtype):
                 return self.scalars.call(function, list(map(self.expression, args)), args[-1].dtype, dtype)
 
-    def cast_of_index(self, index: Index, dtype: DType) -> str:
+    def cast_of_index(self, index: n.Index, dtype: DType) -> str:
         """An index as a scalar."""
         text = f"({self.index(index)})"
         return self.scalars.cast(text, INT32 if self.integer == "int" else INT64, dtype)
 
-    def element(self, buffer: Buffer, index: tuple[Index, ...]) -> str:
+    def element(self, buffer: n.Buffer, index: tuple[n.Index, ...]) -> str:
         """``x[row * 64 + column]``; a variable where the array is private or shared and of rank 0."""
         name = spelled(buffer.name)
-        if not buffer.shape and buffer.space in (Space.PRIVATE, Space.SHARED) and buffer.name not in self.places:
+        if not buffer.shape and buffer.space in (n.Space.PRIVATE, n.Space.SHARED) and buffer.name not in self.places:
             return name
-        total: Index = Num(0)
-        scale: Index = Num(1)
+        total: n.Index = n.Num(0)
+        scale: n.Index = n.Num(1)
         for place, dim in zip(reversed(index), reversed(buffer.shape), strict=True):
             total = ix.add(ix.multiply(place, scale), total)
             scale = ix.multiply(scale, ix.from_dim(dim))
         return f"{name}[{self.index(total)}]"
 
-    def condition(self, condition: Compare) -> str:
+    def condition(self, condition: n.Compare) -> str:
         """A comparison of indices."""
         return f"{self.index(condition.left)} {condition.op} {self.index(condition.right)}"
 
-    def index(self, index: Index) -> str:
+    def index(self, index: n.Index) -> str:
         """An integer expression; division and remainder round down."""
         match index:
-            case Num(value):
+            case n.Num(value):
                 return f"{value}LL" if abs(value) > NARROW else str(value)
-            case Var(name):
+            case n.Var(name):
                 return spelled(name) if name in self.symbols else name
-            case ValueIndex(value):
+            case n.ValueIndex(value):
                 return f"({self.integer}){self.expression(value)}"
-            case IndexBinary(IndexOp.MIN | IndexOp.MAX as op, left, right):
+            case n.IndexBinary(n.IndexOp.MIN | n.IndexOp.MAX as op, left, right):
                 a, b = self.index(left), self.index(right)
-                return f"({a} {'<' if op is IndexOp.MIN else '>'} {b} ? {a} : {b})"
-            case IndexBinary(IndexOp.DIV | IndexOp.MOD as op, left, right) if not self.is_nonnegative(left):
-                name = "floor_quotient" if op is IndexOp.DIV else "floor_modulo"
+                return f"({a} {'<' if op is n.IndexOp.MIN else '>'} {b} ? {a} : {b})"
+            case n.IndexBinary(n.IndexOp.DIV | n.IndexOp.MOD as op, left, right) if not self.is_nonnegative(left):
+                name = "floor_quotient" if op is n.IndexOp.DIV else "floor_modulo"
                 return f"({self.integer}){self.scalars.helper(name, [self.index(left), self.index(right)], INT64)}"
-            case IndexBinary(IndexOp.ADD, left, Num(value)) if value < 0:
+            case n.IndexBinary(n.IndexOp.ADD, left, n.Num(value)) if value < 0:
                 return f"{self.index(left)} - {-value}"
-            case IndexBinary(IndexOp.ADD, left, right):
+            case n.IndexBinary(n.IndexOp.ADD, left, right):
                 return f"{self.index(left)} + {self.index(right)}"
-            case IndexBinary(IndexOp.SUB, left, right):
+            case n.IndexBinary(n.IndexOp.SUB, left, right):
                 return f"{self.index(left)} - {self.factor(right)}"
-            case IndexBinary(op, left, right):
+            case n.IndexBinary(op, left, right):
                 return f"{self.factor(left)} {op.value} {self.factor(right)}"
 
-    def factor(self, index: Index) -> str:
+    def factor(self, index: n.Index) -> str:
         """An operand of a product."""
         text = self.index(index)
-        return f"({text})" if isinstance(index, IndexBinary) else text
+        return f"({text})" if isinstance(index, n.IndexBinary) else text
 
-    def is_nonnegative(self, index: Index) -> bool:
+    def is_nonnegative(self, index: n.Index) -> bool:
         """Whether the index is certainly not below 0."""
         return range_of(index, self.ranges).is_nonnegative

@@ -20,25 +20,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from kernelgen.nest import nodes as n
 from kernelgen.nest.index import from_dim, is_by_data, multiply, references, variables
-from kernelgen.nest.nodes import (
-    Accumulate,
-    Block,
-    Buffer,
-    Call,
-    Expr,
-    Index,
-    IndexBinary,
-    IndexOp,
-    Let,
-    Literal,
-    Load,
-    Num,
-    Ref,
-    Space,
-    Store,
-    Var,
-)
 from kernelgen.nest.walk import map_expression
 from kernelgen.targets.ascend.lower.program.indices import element_step
 from kernelgen.tensor.dims import Dim
@@ -57,7 +40,7 @@ class Axis:
     """A loop from 0 to ``extent``, by 1."""
 
     name: str
-    extent: Index
+    extent: n.Index
 
 
 @dataclass(frozen=True)
@@ -68,9 +51,9 @@ class Matrix:
     that the memory is NZ; ``stride`` then is the number of its rows.
     """
 
-    buffer: Buffer
-    index: tuple[Index, ...]
-    stride: Index
+    buffer: n.Buffer
+    index: tuple[n.Index, ...]
+    stride: n.Index
     along_depth: bool
     fractal: bool = False
 
@@ -82,9 +65,9 @@ class Product:
     ``fractal`` says that the result is NZ; ``stride`` then is the number of its rows.
     """
 
-    result: Buffer
-    index: tuple[Index, ...]
-    stride: Index
+    result: n.Buffer
+    index: tuple[n.Index, ...]
+    stride: n.Index
     left: Matrix
     right: Matrix
     batch: tuple[Axis, ...]
@@ -101,15 +84,15 @@ class Product:
         return self.left.buffer.dtype
 
 
-def product_of(part: Block) -> Product | None:
+def product_of(part: n.Block) -> Product | None:
     """The product that a part of a nest computes; None where it is none that the cube unit takes."""
     found = list(placed(part))
-    bound = {one.statement.name: one.statement.value for one in found if isinstance(one.statement, Let)}
-    rest = [one for one in found if not isinstance(one.statement, Let)]
+    bound = {one.statement.name: one.statement.value for one in found if isinstance(one.statement, n.Let)}
+    rest = [one for one in found if not isinstance(one.statement, n.Let)]
     if len(rest) != 2:
         return None
     start, last = rest
-    if not isinstance(start.statement, Store) or not isinstance(last.statement, Accumulate):
+    if not isinstance(start.statement, n.Store) or not isinstance(last.statement, n.Accumulate):
         return None
     axes, begun = boxes(last.loops), boxes(start.loops)
     if axes is None or begun is None or not _starts(start.statement, begun, last.statement, axes):
@@ -118,9 +101,9 @@ def product_of(part: Block) -> Product | None:
     return None if factors is None else _sides(last.statement, factors, axes)
 
 
-def _starts(start: Store, begun: Mapping[str, Index], last: Accumulate, axes: Mapping[str, Index]) -> bool:
+def _starts(start: n.Store, begun: Mapping[str, n.Index], last: n.Accumulate, axes: Mapping[str, n.Index]) -> bool:
     """Whether the store makes every element 0 that the sum adds to, each once, and before it."""
-    if start.buffer != last.buffer or not isinstance(start.value, Literal) or start.value.value != 0:
+    if start.buffer != last.buffer or not isinstance(start.value, n.Literal) or start.value.value != 0:
         return False
     ours, theirs = places_of(last.index, axes), places_of(start.index, begun)
     if ours is None or theirs is None or len(theirs.names) != len(begun):
@@ -137,7 +120,7 @@ class Places:
     fractal: bool = False
 
 
-def places_of(index: tuple[Index, ...], axes: Mapping[str, Index]) -> Places | None:
+def places_of(index: tuple[n.Index, ...], axes: Mapping[str, n.Index]) -> Places | None:
     """The variables of an index that is nothing but variables, perhaps in NZ; None for any other."""
     inner = nz_of(index)
     if inner is None:
@@ -149,30 +132,30 @@ def places_of(index: tuple[Index, ...], axes: Mapping[str, Index]) -> Places | N
     return Places((*outer, *inner), True)
 
 
-def nz_of(index: tuple[Index, ...]) -> tuple[str, str] | None:
+def nz_of(index: tuple[n.Index, ...]) -> tuple[str, str] | None:
     """Row and column of an index that ends in ``column / 16, row / 16, row % 16, column % 16``."""
     parts = [_split(at) for at in index[-4:]]
     names = [part[1] for part in parts if part is not None]
     kinds = [part[0] for part in parts if part is not None]
-    if kinds != [IndexOp.DIV, IndexOp.DIV, IndexOp.MOD, IndexOp.MOD] or names[0] == names[1]:
+    if kinds != [n.IndexOp.DIV, n.IndexOp.DIV, n.IndexOp.MOD, n.IndexOp.MOD] or names[0] == names[1]:
         return None
     return (names[1], names[0]) if (names[2], names[3]) == (names[1], names[0]) else None
 
 
-def _split(at: Index) -> tuple[IndexOp, str] | None:
+def _split(at: n.Index) -> tuple[n.IndexOp, str] | None:
     match at:
-        case IndexBinary(op, Var(name), Num(value)) if value == SIDE:
+        case n.IndexBinary(op, n.Var(name), n.Num(value)) if value == SIDE:
             return op, name
         case _:
             return None
 
 
-def _factors(last: Accumulate, bound: Mapping[str, Expr]) -> tuple[Load, Load] | None:
+def _factors(last: n.Accumulate, bound: Mapping[str, n.Expr]) -> tuple[n.Load, n.Load] | None:
     """The loads whose product is added, in float32."""
     value = last.value
-    if last.function != "add" or last.buffer.dtype != FLOAT32 or last.buffer.space is Space.LOCAL:
+    if last.function != "add" or last.buffer.dtype != FLOAT32 or last.buffer.space is n.Space.LOCAL:
         return None
-    if not isinstance(value, Call) or value.function != "mul" or value.dtype != FLOAT32:
+    if not isinstance(value, n.Call) or value.function != "mul" or value.dtype != FLOAT32:
         return None
     first, second = (_half_of(arg, bound) for arg in value.args)
     if first is None or second is None or first.dtype != second.dtype:
@@ -180,25 +163,25 @@ def _factors(last: Accumulate, bound: Mapping[str, Expr]) -> tuple[Load, Load] |
     return first, second
 
 
-def _half_of(expr: Expr, bound: Mapping[str, Expr]) -> Load | None:
+def _half_of(expr: n.Expr, bound: Mapping[str, n.Expr]) -> n.Load | None:
     """The load of half precision behind a cast to float32."""
-    expr = map_expression(expr, lambda e: bound.get(e.name, e) if isinstance(e, Ref) else e)
-    if not isinstance(expr, Call) or expr.function != "cast" or len(expr.args) != 1:
+    expr = map_expression(expr, lambda e: bound.get(e.name, e) if isinstance(e, n.Ref) else e)
+    if not isinstance(expr, n.Call) or expr.function != "cast" or len(expr.args) != 1:
         return None
     load = expr.args[0]
-    if not isinstance(load, Load) or load.dtype not in HALVES:
+    if not isinstance(load, n.Load) or load.dtype not in HALVES:
         return None
     data = any(references(at) or is_by_data(at) for at in load.index)
     return None if data else load
 
 
-def _sides(last: Accumulate, factors: tuple[Load, Load], axes: Mapping[str, Index]) -> Product | None:
+def _sides(last: n.Accumulate, factors: tuple[n.Load, n.Load], axes: Mapping[str, n.Index]) -> Product | None:
     """The product with its loops told apart."""
     places = places_of(last.index, axes) or Places(())
     placed = places.names
     along = [{name for at in load.index for name in variables(at)} & set(axes) for load in factors]
     shape = last.buffer.shape
-    columns = [name for name in placed if element_step(last.index, shape, name) == Num(1)]
+    columns = [name for name in placed if element_step(last.index, shape, name) == n.Num(1)]
     columns = [placed[-1]] if places.fractal else columns
     if len(columns) != 1 or (columns[0] in along[0]) == (columns[0] in along[1]):
         return None
@@ -218,7 +201,7 @@ def _sides(last: Accumulate, factors: tuple[Load, Load], axes: Mapping[str, Inde
 
 
 def _matrices(
-    last: Accumulate, factors: tuple[Load, Load], axes: Mapping[str, Index], chosen: tuple[str, str, str]
+    last: n.Accumulate, factors: tuple[n.Load, n.Load], axes: Mapping[str, n.Index], chosen: tuple[str, str, str]
 ) -> Product | None:
     row, column, depth = chosen
     left, right = (_matrix(load, name, depth, axes) for load, name in zip(factors, (row, column), strict=True))
@@ -245,20 +228,20 @@ def _matrices(
     )
 
 
-def _is_one(extent: Index) -> bool:
+def _is_one(extent: n.Index) -> bool:
     """A vector times a matrix is no work for the cube unit: it reads every element once."""
-    return isinstance(extent, Num) and extent.value < 2
+    return isinstance(extent, n.Num) and extent.value < 2
 
 
-def _lines(shape: Sequence[Dim], row: Index, column: Index) -> Index | None:
+def _lines(shape: Sequence[Dim], row: n.Index, column: n.Index) -> n.Index | None:
     """The rows of a buffer in NZ, where row and column go through all of it."""
     across, down, *_ = (from_dim(dim) for dim in shape[-4:])
-    whole = (multiply(down, Num(SIDE)), multiply(across, Num(SIDE))) == (row, column)
+    whole = (multiply(down, n.Num(SIDE)), multiply(across, n.Num(SIDE))) == (row, column)
     inner = tuple(shape[-2:]) == (SIDE, SIDE)
-    return row if whole and inner and isinstance(row, Num) and row.value <= MOST_STRIDE else None
+    return row if whole and inner and isinstance(row, n.Num) and row.value <= MOST_STRIDE else None
 
 
-def _matrix(load: Load, outer: str, depth: str, axes: Mapping[str, Index]) -> Matrix | None:
+def _matrix(load: n.Load, outer: str, depth: str, axes: Mapping[str, n.Index]) -> Matrix | None:
     """The factor as a matrix of its row or column and the depth, one of them contiguous."""
     shape = load.buffer.shape
     nz = nz_of(load.index)
@@ -268,14 +251,14 @@ def _matrix(load: Load, outer: str, depth: str, axes: Mapping[str, Index]) -> Ma
     steps = {name: element_step(load.index, shape, name) for name in (outer, depth)}
     for contiguous, other in ((depth, outer), (outer, depth)):
         stride = steps[other]
-        if steps[contiguous] != Num(1) or stride is None:
+        if steps[contiguous] != n.Num(1) or stride is None:
             continue
-        if isinstance(stride, Num) and not 0 < stride.value <= MOST_STRIDE:
+        if isinstance(stride, n.Num) and not 0 < stride.value <= MOST_STRIDE:
             continue
         return Matrix(load.buffer, load.index, stride, contiguous == depth)
     return None
 
 
-def extent_of(buffer: Buffer) -> tuple[Index, ...]:
+def extent_of(buffer: n.Buffer) -> tuple[n.Index, ...]:
     """The extents of a buffer as indices."""
     return tuple(from_dim(dim) for dim in buffer.shape)

@@ -9,22 +9,9 @@ from dataclasses import replace
 
 from kernelgen.ascendc.types import REPEAT
 from kernelgen.errors import UnsupportedError
+from kernelgen.nest import nodes as n
 from kernelgen.nest.index import is_by_data
 from kernelgen.nest.neutral import neutral_element
-from kernelgen.nest.nodes import (
-    Accumulate,
-    Call,
-    Expr,
-    Index,
-    IndexValue,
-    Let,
-    Literal,
-    Load,
-    Num,
-    Ref,
-    Statement,
-    Store,
-)
 from kernelgen.targets.ascend.lower.functions.doubles import cast
 from kernelgen.targets.ascend.lower.functions.operations import call
 from kernelgen.targets.ascend.lower.lanes.lanes import Lanes
@@ -36,14 +23,14 @@ from kernelgen.targets.ascend.lower.program.scope import Context, Scope, accumul
 from kernelgen.tensor.dtypes import BOOL, INT32, INT64, DType
 
 
-def statement(context: Context, part: Statement, lanes: Lanes, scope: Scope) -> None:
+def statement(context: Context, part: n.Statement, lanes: Lanes, scope: Scope) -> None:
     """A binding, a store or a reduction."""
     match part:
-        case Let(name, given):
+        case n.Let(name, given):
             scope.bound[name] = value(context, given, lanes, scope)
-        case Store(buffer, index, given):
+        case n.Store(buffer, index, given):
             store(context, buffer, index, value(context, given, lanes, scope), lanes, scope)
-        case Accumulate():
+        case n.Accumulate():
             found = value(context, part.value, lanes, scope)
             names = _targets(context, part, lanes)
             if names != lanes.names:
@@ -53,14 +40,14 @@ def statement(context: Context, part: Statement, lanes: Lanes, scope: Scope) -> 
             raise UnsupportedError("unsupported-op", f"a {type(part).__name__} has no tile program")
 
 
-def _targets(context: Context, part: Accumulate, lanes: Lanes) -> tuple[str, ...]:
+def _targets(context: Context, part: n.Accumulate, lanes: Lanes) -> tuple[str, ...]:
     """The axes along which a reduction has results of their own."""
     local = context.locals.get(part.buffer.name)
     own = axes_of(part.buffer, part.index, lanes)
     return tuple(name for name in lanes.names if name in own or (local is not None and name == local.row))
 
 
-def join(context: Context, part: Accumulate, found: Value, lanes: Lanes, scope: Scope) -> None:
+def join(context: Context, part: n.Accumulate, found: Value, lanes: Lanes, scope: Scope) -> None:
     """``element = function(element, value)`` for each lane."""
     old = place(context, part.buffer, part.index, lanes, scope)
     if part.buffer.name in context.locals and part.function in PAIRS:
@@ -74,7 +61,7 @@ def join(context: Context, part: Accumulate, found: Value, lanes: Lanes, scope: 
 # ---------------------------------------------------------------- reductions in a turn
 
 
-def reduced(context: Context, part: Accumulate, found: Value, lanes: Lanes, names: tuple[str, ...]) -> Held:
+def reduced(context: Context, part: n.Accumulate, found: Value, lanes: Lanes, names: tuple[str, ...]) -> Held:
     """The combination of a turn's lanes along the axes that are not among ``names``."""
     held = lanes.held(found)
     if len(lanes.axes) == 2 and names == lanes.names[1:]:
@@ -88,7 +75,7 @@ def reduced(context: Context, part: Accumulate, found: Value, lanes: Lanes, name
     return fold(lanes.along(()), part.function, total, lanes.capacity)
 
 
-def accumulator(part: Accumulate, lanes: Lanes) -> Held:
+def accumulator(part: n.Accumulate, lanes: Lanes) -> Held:
     """A tile with the neutral element in every lane that there may be."""
     dtype = part.buffer.dtype
     wide = accumulated_in(part) or dtype
@@ -96,7 +83,7 @@ def accumulator(part: Accumulate, lanes: Lanes) -> Held:
     return lanes.full(Constant(float(neutral.value) if wide.is_float else int(neutral.value), wide))
 
 
-def gathered_in(total: Held, part: Accumulate, found: Value, lanes: Lanes) -> Held:
+def gathered_in(total: Held, part: n.Accumulate, found: Value, lanes: Lanes) -> Held:
     """The accumulator, when the turn's lanes have joined it."""
     operand = cast(lanes, lanes.held(found), total.dtype)
     lanes.writer.emit(PAIRS[part.function], dst=total.ref, first=total.ref, second=operand.ref, count=lanes.count)
@@ -106,20 +93,20 @@ def gathered_in(total: Held, part: Accumulate, found: Value, lanes: Lanes) -> He
 # ---------------------------------------------------------------- expressions
 
 
-def value(context: Context, expr: Expr, lanes: Lanes, scope: Scope) -> Value:
+def value(context: Context, expr: n.Expr, lanes: Lanes, scope: Scope) -> Value:
     """The value of a scalar expression in the lanes of a turn."""
     match expr:
-        case Literal(number, dtype):
+        case n.Literal(number, dtype):
             return Constant(number, dtype)
-        case Ref(name):
+        case n.Ref(name):
             return scope.bound[name]
-        case Load(buffer, index):
+        case n.Load(buffer, index):
             return load(context, buffer, index, lanes, scope)
-        case IndexValue(index, dtype):
+        case n.IndexValue(index, dtype):
             return _index_value(context, index, dtype, lanes, scope)
-        case Call("cast", (operand,), dtype):
+        case n.Call("cast", (operand,), dtype):
             return _cast(value(context, operand, lanes, scope), dtype, lanes)
-        case Call(function, args, dtype):
+        case n.Call(function, args, dtype):
             return call(lanes, function, [value(context, arg, lanes, scope) for arg in args], dtype)
 
 
@@ -134,7 +121,7 @@ def _cast(found: Value, dtype: DType, lanes: Lanes) -> Value:
     return replace(made, narrow=found) if (found.dtype, dtype) == (INT32, INT64) else made
 
 
-def _index_value(context: Context, index: Index, dtype: DType, lanes: Lanes, scope: Scope) -> Value:
+def _index_value(context: Context, index: n.Index, dtype: DType, lanes: Lanes, scope: Scope) -> Value:
     """An index as a number: lanes count on from the first along each axis."""
     if is_by_data(index):
         raise UnsupportedError("unsupported-op", "data decides an index that is a number")
@@ -143,9 +130,9 @@ def _index_value(context: Context, index: Index, dtype: DType, lanes: Lanes, sco
     context.writer.emit("Duplicate", dst=found.ref, scalar=first, count=lanes.lanes)
     for name in lanes.names:
         step = element_step((index,), (1,), name)
-        if not isinstance(step, Num):
+        if not isinstance(step, n.Num):
             raise UnsupportedError("unsupported-op", "an index that is no multiple of the lane's number")
-        if step != Num(0):
+        if step != n.Num(0):
             only = lanes.along((name,))
             counted = only.new(INT32, "counted")
             ramp = context.counting.ramp
