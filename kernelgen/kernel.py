@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -19,8 +19,16 @@ from kernelgen.nest.nodes import Grid, Nest
 from kernelgen.plan import Plan
 from kernelgen.poly.proof.schedule_proof import Proof
 from kernelgen.stages import Lowered
-from kernelgen.targets.base import Sample, SampledEntry, arguments
-from kernelgen.targets.gpu.launch.time_model import Estimate
+from kernelgen.targets.base import arguments
+from kernelgen.targets.entries import (
+    CachedEntry,
+    DeviceCall,
+    DeviceEntry,
+    Estimate,
+    EstimatingEntry,
+    Sample,
+    SampledEntry,
+)
 from kernelgen.tensor.dtypes import Category
 
 _TEXTLESS = frozenset({"claims", "load"})
@@ -43,8 +51,9 @@ class Resources:
         The time is an estimate for an H200, :mod:`kernelgen.targets.gpu.launch.time_model`. Sizes must be known: see
         :meth:`Kernel.estimate` for others. Raises BackendUnavailable without the target's compiler.
         """
-        offer = getattr(self.entry, "estimate", None)
-        return None if offer is None or self.argument_bytes is None else offer()
+        if self.argument_bytes is None or not isinstance(self.entry, EstimatingEntry):
+            return None
+        return self.entry.estimate()
 
     @property
     def compile_ms(self) -> float:
@@ -82,7 +91,7 @@ class Kernel(NativeKernel):
     @property
     def cached(self) -> bool:
         """Whether the machine code came from the cache on disk."""
-        return bool(getattr(self.entry, "from_disk", False))
+        return isinstance(self.entry, CachedEntry) and self.entry.from_disk
 
     @property
     def proof(self) -> Proof:
@@ -104,8 +113,9 @@ class Kernel(NativeKernel):
 
         ``machine`` is one of :data:`kernelgen.machines.gpu.timed.MACHINES`. None for targets without launches.
         """
-        offer = getattr(self.entry, "estimate", None)
-        return None if offer is None else offer(tuple(sizes[name] for name in self.nest.symbols), machine)
+        if not isinstance(self.entry, EstimatingEntry):
+            return None
+        return self.entry.estimate(tuple(sizes[name] for name in self.nest.symbols), machine)
 
     @property
     def runs_on_device(self) -> bool:
@@ -117,14 +127,12 @@ class Kernel(NativeKernel):
 
         Raises UnsupportedError("device") where that device refuses the kernel.
         """
-        prepare: Callable[[], None] | None = getattr(self._on_device, "load", None)
-        if prepare is not None:
-            prepare()
+        if self._on_device is not None:
+            self._on_device.load()
 
     def without_device(self) -> Kernel:
         """The same kernel, run by what stands in for a device; itself where the target needs none."""
-        standing_in: Entry | None = getattr(self.entry, "interpreter", None)
-        return self if standing_in is None else replace(self, entry=standing_in)
+        return replace(self, entry=self.entry.interpreter) if isinstance(self.entry, DeviceEntry) else self
 
     def sample(self, inputs: Sequence[Any], out: Sequence[Any]) -> Sample | None:
         """Runs a part of the kernel's blocks on large arrays; None where the target has no such thing.
@@ -141,10 +149,9 @@ class Kernel(NativeKernel):
         return replace(found, written=tuple(masks))
 
     @cached_property
-    def _on_device(self) -> Callable[[Sequence[Any], Sequence[Any] | None], tuple[Any, ...]] | None:
+    def _on_device(self) -> DeviceCall | None:
         """The call of an entry that takes arrays of any library and makes its outputs itself; None for numpy alone."""
-        offer = getattr(self.entry, "on_device", None)
-        return None if offer is None else offer(self.desc)
+        return self.entry.on_device(self.desc) if isinstance(self.entry, DeviceEntry) else None
 
 
 def signature_of(desc: KernelDesc, nest: Nest) -> Signature:

@@ -14,8 +14,8 @@ from graphkernel.handoff import to_desc
 from kernelgen.errors import KernelgenError
 from kernelgen.kernel import Kernel
 from kernelgen.machines.gpu.timed import MACHINES
+from kernelgen.targets.entries import LaunchEstimate
 from kernelgen.targets.gpu.launch.nvrtc import compile_cuda
-from kernelgen.targets.gpu.launch.time_model import LaunchEstimate
 
 MACHINE = "H200"
 SHOWN = 4

@@ -25,7 +25,7 @@ from kernelgen.composite.scalar_rules import ELEMENTWISE, REDUCTIONS
 from kernelgen.composite.shape_rules import reduced_axes
 from kernelgen.errors import KernelgenError
 from kernelgen.machines.gpu.timed import MACHINES, TimedMachine
-from kernelgen.targets.gpu.launch.time_model import Estimate
+from kernelgen.targets.entries import Estimate
 
 MACHINE = "V100"
 TIMES = "akg_corpus_v100_us.json"  # beside the folder of the corpus

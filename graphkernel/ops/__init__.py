@@ -12,12 +12,8 @@ function here under its snake_case name: ``ops.add(ops.mul(x, 2.0), 1.0)``, ``op
 
 from __future__ import annotations
 
-import pkgutil
-import sys
 from collections.abc import Callable
-from functools import cache
 from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from graphkernel.ops import pickles
@@ -27,34 +23,13 @@ if TYPE_CHECKING:
 
 __all__ = ["OPS", "Tensor", "apply", "apply_all", "cast", "matmul", "pickles", "select", "snake_case"]
 
-FUNCTIONS_FIRST = frozenset({"apply", "cast", "matmul", "select"})
-"""Functions that have the name of a file."""
-
-
-class _Room(ModuleType):
-    """A package in which importing a file does not hide the function of that name."""
-
-    def __setattr__(self, name: str, value: object) -> None:
-        if not (name in FUNCTIONS_FIRST and isinstance(value, ModuleType)):
-            super().__setattr__(name, value)
-
 
 def __getattr__(name: str) -> Callable[..., Any]:
     if name.startswith("__"):
         raise AttributeError(name)
-    if name in _files() and name not in FUNCTIONS_FIRST:
-        return import_module(f"{__name__}.{name}")  # pyright: ignore[reportReturnType]  # a file of the room
     every = import_module(f"{__name__}.catalogue")
     return getattr(every, name) if name in __all__ else every.function_called(name)
 
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__, *import_module(f"{__name__}.catalogue").names()})
-
-
-@cache
-def _files() -> frozenset[str]:
-    return frozenset(module.name for module in pkgutil.iter_modules(__path__))
-
-
-sys.modules[__name__].__class__ = _Room

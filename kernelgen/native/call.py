@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import combinations
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -25,6 +25,16 @@ class Entry(Protocol):
 
     def __call__(self, arrays: tuple[object, ...], symbols: tuple[int, ...]) -> None:
         """Runs the kernel."""
+        ...
+
+
+@runtime_checkable
+class CheckingEntry(Protocol):
+    """An entry with a call of its own that checks its arguments itself."""
+
+    @property
+    def fast(self) -> Callable[..., None]:
+        """``fast(*arrays)`` binds the sizes and runs; raises ArgumentError when an array does not fit."""
         ...
 
 
@@ -95,9 +105,10 @@ class NativeKernel:
     @cached_property
     def _direct(self) -> Callable[..., None] | None:
         """The target's own call, which checks its arguments itself, with workspaces made for it where it needs any."""
-        fast: Callable[..., None] | None = getattr(self.entry, "fast", None)
-        wanted = self.signature.workspaces
-        if fast is None or not wanted:
+        if not isinstance(self.entry, CheckingEntry):
+            return None
+        fast, wanted = self.entry.fast, self.signature.workspaces
+        if not wanted:
             return fast
         if not self.signature.sizes:
             makers = [partial(np.empty, tuple(evaluate(dim, {}) for dim in b.shape), b.dtype.numpy) for b in wanted]

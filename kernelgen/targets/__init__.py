@@ -1,4 +1,5 @@
-"""Back ends, the only room that imports llvmlite: base (what a target is), coefficients (of polynomials that targets share),
+"""Back ends, the only room that imports llvmlite: base (what a target is), entries (what
+loaded kernels can do), coefficients (of polynomials that targets share),
 python (the reference), cpu (LLVM), gpu (CUDA C through NVRTC, on a device or in a PTX interpreter), ascend (AscendC, read
 back and simulated).
 
@@ -14,7 +15,7 @@ import pkgutil
 from kernelgen.errors import BackendUnavailable
 from kernelgen.targets.base import Entry, Target
 
-NO_TARGETS = ("base", "coefficients")
+NO_TARGETS = ("base", "coefficients", "entries")
 
 __all__ = ["Entry", "Target", "find_target", "target_names"]
 

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
-
-import numpy as np
 
 from kernelgen.machines.cpu import CPU
 from kernelgen.machines.usual import Machine
@@ -24,37 +21,6 @@ def arguments(nest: Nest) -> tuple[Argument, ...]:
         Argument(buffer.name, buffer.dtype, shape, buffer.space is not Space.INPUT)
         for buffer, shape in zip(nest.buffers, shapes, strict=True)
     )
-
-
-@dataclass(frozen=True)
-class Sample:
-    """What a run of a part of a kernel's threads has shown.
-
-    ``written`` has a mask for each buffer of the nest, of the buffer's elements in row-major order: those that have their
-    final value; None where all have. ``blocks`` is how many blocks of threads ran, ``blocks_in_all`` how many there are.
-    """
-
-    written: tuple[np.ndarray | None, ...]
-    blocks: int
-    blocks_in_all: int
-
-
-@runtime_checkable
-class SampledEntry(Protocol):
-    """An entry that can run a part of its threads, for arrays that are too large to run them all."""
-
-    def sample(self, arrays: tuple[object, ...], symbols: tuple[int, ...]) -> Sample:
-        """Runs some blocks, spread over each grid. Raises UnsupportedError("too-large") where some are not enough."""
-        ...
-
-
-@runtime_checkable
-class FeaturedEntry(Protocol):
-    """An entry that knows more of what its kernel does than the nest tells."""
-
-    def features(self, symbols: tuple[int, ...]) -> frozenset[str]:
-        """What the kernel does at these sizes, in words that do not depend on them: loops, instructions, ways taken."""
-        ...
 
 
 @dataclass(frozen=True)

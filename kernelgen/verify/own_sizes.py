@@ -19,7 +19,7 @@ from kernelgen.kernel import Kernel
 from kernelgen.nest import features
 from kernelgen.samples.inputs import bind_symbols
 from kernelgen.samples.smaller_shapes import argument_bytes, shrink
-from kernelgen.targets.base import FeaturedEntry
+from kernelgen.targets.entries import FeaturedEntry
 from kernelgen.verify.record import Record, Status
 
 KB, MB = 1 << 10, 1 << 20

@@ -23,7 +23,7 @@ from kernelgen.kernel import Kernel
 from kernelgen.samples import trials
 from kernelgen.samples.inputs import bind_symbols
 from kernelgen.samples.smaller_shapes import argument_bytes, shrink
-from kernelgen.targets.base import Sample
+from kernelgen.targets.entries import Sample
 from kernelgen.verify.check_independently import examined
 from kernelgen.verify.guard import guarded
 from kernelgen.verify.own_sizes import Runs, features_of, with_own_features

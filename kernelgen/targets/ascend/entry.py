@@ -22,7 +22,7 @@ from kernelgen.targets.ascend.lower.launch import blocks_of, copies_of_locals
 from kernelgen.targets.ascend.lower.program.scope import local_size, parameter_of
 from kernelgen.targets.ascend.proof.kernel_features import features_of
 from kernelgen.targets.ascend.proof.statement_count import statements_run
-from kernelgen.targets.base import Sample
+from kernelgen.targets.entries import Sample
 
 STEP_LIMIT = 20_000_000
 

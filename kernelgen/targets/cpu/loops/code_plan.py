@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import deque
 from dataclasses import dataclass, fields, replace
 from typing import TypeVar
 
@@ -38,21 +38,21 @@ def with_choices(nest: Nest, code: CodePlan, host: Host) -> Nest:
     """The nest whose marked loops carry their plans. Raises ArgumentError when the choices do not fit it."""
     if code.streamed is not None and not may_stream(nest, code.streamed, host):
         raise ArgumentError(f"{code.streamed} cannot be stored past the caches: no output that stays unread, or no way")
-    carrier = _Carrier(host, iter(code.vectors), iter(code.tiles), iter(code.parallels))
+    carrier = _Carrier(host, deque(code.vectors), deque(code.tiles), deque(code.parallels))
     body = carrier.block(nest.body)
     if left := carrier.left():
         raise ArgumentError(f"the plan has more {', '.join(left)} than the nest has such loops")
     return replace(nest, body=body)
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class _Carrier:
-    """Takes the choices one by one, in the order of the text."""
+    """Hands out the choices one by one, in the order of the text, from queues that are empty when all loops have theirs."""
 
     host: Host
-    vectors: Iterator[VectorChoice]
-    tiles: Iterator[TileChoice]
-    parallels: Iterator[ThreadChoice]
+    vectors: deque[VectorChoice]
+    tiles: deque[TileChoice]
+    parallels: deque[ThreadChoice]
 
     def block(self, block: Block) -> Block:
         return Block(tuple(map(self.statement, block.statements)))
@@ -82,13 +82,14 @@ class _Carrier:
 
     def left(self) -> list[str]:
         """The kinds of which choices are left over."""
-        return [field.name for field in fields(self)[1:] if next(getattr(self, field.name), None) is not None]
+        waiting = {"vectors": self.vectors, "tiles": self.tiles, "parallels": self.parallels}
+        return [kind for kind, choices in waiting.items() if choices]
 
 
-def _next(choices: Iterator[C], kind: str) -> C:
-    for choice in choices:
-        return choice
-    raise ArgumentError(f"the plan has fewer {kind} than the nest has such loops")
+def _next(choices: deque[C], kind: str) -> C:
+    if not choices:
+        raise ArgumentError(f"the plan has fewer {kind} than the nest has such loops")
+    return choices.popleft()
 
 
 def _carrying(loop: For, plan: object) -> For:

@@ -19,12 +19,12 @@ from kernelgen.machines.gpu.timed import MACHINES
 from kernelgen.nest.extents import extent
 from kernelgen.nest.nodes import Grid, Nest, Space
 from kernelgen.simulators.ptx import Blank, Report, parse, run
-from kernelgen.targets.base import Sample
+from kernelgen.targets.entries import Estimate, Sample
 from kernelgen.targets.gpu.dialects.program import Launch, launches, written
 from kernelgen.targets.gpu.launch.cubins import cached_cubin
 from kernelgen.targets.gpu.launch.nvrtc import Compiled
 from kernelgen.targets.gpu.launch.statement_count import work_of
-from kernelgen.targets.gpu.launch.time_model import Estimate, estimate
+from kernelgen.targets.gpu.launch.time_model import estimate
 from kernelgen.tensor.dims import evaluate
 
 ARCH = "sm_90"

@@ -15,13 +15,13 @@ open and close.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from kernelgen.machines.gpu.device import WARP
 from kernelgen.machines.gpu.timed import TimedMachine
 from kernelgen.simulators.ptx import Report
 from kernelgen.simulators.ptx.state.counters import SECTOR
+from kernelgen.targets.entries import LaunchEstimate
 from kernelgen.targets.gpu.launch.nvrtc import Resources
 
 UNDER_WAY = 4
@@ -39,66 +39,6 @@ FIRST_LEVEL = 64 << 10
 
 REGISTER_GRANULE = 256  # registers are given to warps in such pieces
 RESERVED_SHARED = 1024  # of each block, by the system
-
-
-@dataclass(frozen=True)
-class LaunchEstimate:
-    """One launch on a machine. ``seconds`` of each resource; ``occupancy`` is the share of warps that can be resident.
-
-    ``moved`` are the distinct bytes, ``sectors`` the 32-byte pieces that come from the L2 or go there.
-    """
-
-    kernel: str
-    machine: str
-    blocks: int
-    threads: int
-    registers: int
-    shared_bytes: int
-    spill_bytes: int
-    occupancy: float
-    moved: int
-    sectors: int
-    conflicts: int
-    limits: Mapping[str, float]
-    start: float
-
-    @property
-    def bound(self) -> str:
-        """The resource that takes longest."""
-        return max(self.limits, key=lambda name: self.limits[name])
-
-    @property
-    def seconds(self) -> float:
-        """The estimate."""
-        return self.start + self.limits[self.bound]
-
-    @property
-    def warm_seconds(self) -> float:
-        """The estimate where all arrays are in the L2, as in a run that is repeated."""
-        return self.start + max(limit for name, limit in self.limits.items() if name != "memory")
-
-    def __str__(self) -> str:
-        return (
-            f"{self.kernel}: {self.blocks} x {self.threads} threads, {self.registers} registers, {self.shared_bytes} bytes"
-            f" shared, {self.spill_bytes} bytes spilled; estimated on {self.machine}: {self.seconds * 1e6:.1f} us,"
-            f" bound by {self.bound}, occupancy {self.occupancy:.0%}"
-        )
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """All launches of a kernel, one after the other; an estimate, not a measurement."""
-
-    machine: str
-    launches: tuple[LaunchEstimate, ...]
-
-    @property
-    def seconds(self) -> float:
-        """Of all launches."""
-        return sum(launch.seconds for launch in self.launches)
-
-    def __str__(self) -> str:
-        return "\n".join(map(str, self.launches))
 
 
 def estimate(

@@ -11,8 +11,9 @@ import kernelgen
 from kernelgen.errors import BackendUnavailable
 from kernelgen.machines.gpu.timed import H100, H200, MACHINES, V100
 from kernelgen.simulators.ptx import Blank
+from kernelgen.targets.entries import LaunchEstimate
 from kernelgen.targets.gpu.launch.nvrtc import Resources
-from kernelgen.targets.gpu.launch.time_model import LaunchEstimate, estimate, resident_blocks
+from kernelgen.targets.gpu.launch.time_model import estimate, resident_blocks
 from kernelgen.tensor.dims import sym
 from tests.support.cuda_runs import compiled, launch
 

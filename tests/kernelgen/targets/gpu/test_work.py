@@ -12,7 +12,7 @@ from kernelgen.nest.nodes import Grid
 from kernelgen.plan import Plan
 from kernelgen.samples.inputs import draw
 from kernelgen.stages import lower
-from kernelgen.targets.base import Sample
+from kernelgen.targets.entries import Sample
 from kernelgen.targets.gpu.launch import interpret
 from kernelgen.targets.gpu.launch.statement_count import work_of
 from kernelgen.tensor.dims import sym
