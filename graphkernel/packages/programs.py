@@ -6,10 +6,9 @@ Each step is a list that begins with its kind. Types and extents are texts, weig
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from importlib.util import find_spec
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
@@ -233,14 +232,9 @@ def _segment(items: Items) -> Segment:
 
 def _check(program: Program) -> None:
     """Raises ValueError where a slot, a step or a position is none of the program's."""
-    slots: set[int] = {slot for step in program.steps for slot in (*step.inputs, *step.outputs)}
-    slots |= {each.slot for group in (program.inputs, program.outputs, program.constants) for each in group}
-    slots |= {buffer.slot for buffer in program.buffers} | {slot for p in program.segments for _, slot, _ in p.reads}
-    slots |= {slot for number in program.numbers for slot in number.outputs}
-    if max(slots, default=-1) >= program.size:
+    if max(_slots_of(program), default=-1) >= program.size:
         raise ValueError("a slot beyond the last one")
-    ends = [0, *(end for part in program.segments for end in (part.first, part.last)), len(program.steps)]
-    if any(one > other for one, other in pairwise(ends)) or any(ends[k] != ends[k + 1] for k in range(0, len(ends), 2)):
+    if not _follow_each_other(program.segments, len(program.steps)):
         raise ValueError("segments that do not follow each other")
     if [output.slot for output in program.outputs] != [result.slot for result in program.results]:
         raise ValueError("outputs in other slots than results")
@@ -248,6 +242,28 @@ def _check(program: Program) -> None:
         raise ValueError("an input or output beyond the last one")
     if any(buffer.last >= len(program.steps) for buffer in program.buffers):
         raise ValueError("a buffer that outlives the steps")
+
+
+def _slots_of(program: Program) -> Iterator[int]:
+    """Every slot that anything in it names."""
+    for step in program.steps:
+        yield from (*step.inputs, *step.outputs)
+    for each in (*program.inputs, *program.outputs, *program.constants, *program.buffers):
+        yield each.slot
+    for segment in program.segments:
+        yield from (slot for _, slot, _ in segment.reads)
+    for number in program.numbers:
+        yield from number.outputs
+
+
+def _follow_each_other(segments: Sequence[Segment], steps: int) -> bool:
+    """Whether each begins where the one before ends, the first at 0, and the last ends behind the last step."""
+    end = 0
+    for segment in segments:
+        if segment.first != end or segment.last < end:
+            return False
+        end = segment.last
+    return end == steps
 
 
 def _whole(given: object) -> int:

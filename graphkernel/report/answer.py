@@ -118,13 +118,18 @@ def _origins(kernel: Node, before: Graph) -> set[str]:
 def _reasons(decisions: Sequence[Decision], apart: Sequence[Place], pair: Pair) -> list[Decision]:
     """What kept the operators of these places apart: said of both, else of one of them."""
     wanted = {label for place in apart for label in place} or {*pair.left, *pair.right}
-    refused = [found for found in decisions if found.code.startswith(REFUSED)]
     left, right = ({label for label in side if _belongs(label, wanted)} for side in (pair.left, pair.right))
-    both = [each for each in refused if each.subject in left | right and each.other in left | right]
-    of_two = [each for each in both if {each.subject, each.other} & left and {each.subject, each.other} & right]
-    one = [each for each in refused if {each.subject, each.other} & (left | right)]
-    alone = [each for each in one if not each.other and each.code.startswith("not-fused")]
-    return of_two or alone or one
+    refused = [found for found in decisions if found.code.startswith(REFUSED)]
+    of_two = [each for each in refused if _is_of_both(each, left, right)]
+    of_one = [each for each in refused if {each.subject, each.other} & (left | right)]
+    alone = [each for each in of_one if not each.other and each.code.startswith("not-fused")]
+    return of_two or alone or of_one
+
+
+def _is_of_both(decision: Decision, left: set[str], right: set[str]) -> bool:
+    """Whether it is about an operator of each side and no other one."""
+    told = {decision.subject, decision.other}
+    return told <= left | right and bool(told & left) and bool(told & right)
 
 
 def _belongs(label: str, wanted: Collection[str]) -> bool:

@@ -108,8 +108,13 @@ def _allocating(step: RegionStep, told: frozenset[str]) -> RegionStep:
 
 def _leaving(graph: Graph, members: Sequence[Node], places: Mapping[str, Place]) -> tuple[Value, ...]:
     """The results that are needed outside of the region, if only for their extents."""
-    inside, outputs = set(members), set(graph.outputs)
-    read = {arg for node in members for user in graph.users[node] if user not in inside for arg in user.args}
+    inside, read = set(members), set(graph.outputs)
+    for node in members:
+        for user in graph.users[node]:
+            if user not in inside:
+                read.update(user.args)
     if places:
-        read |= {value for node in graph.operators if node not in inside for value in needed(node, places)}
-    return tuple(value for node in members for value in node.outs if value in read or value in outputs)
+        for node in graph.operators:
+            if node not in inside:
+                read.update(needed(node, places))
+    return tuple(value for node in members for value in node.outs if value in read)

@@ -75,16 +75,21 @@ def _with_constants_late(graph: Graph, hands: Mapping[Node, Placement]) -> dict[
     There the library folds it when it opens the session, or reads quantized weights as they are; in the first region it
     would compute all weights of the network anew in each run, and hand them on.
     """
-    constant: set[Node] = set()
-    for node, hand in hands.items():
-        if hand.in_region and all(value.constant is not None or value.node in constant for value in node.args):
-            constant.add(node)
     found = dict(hands)
-    for node in [node for node in reversed(list(hands)) if node in constant]:
+    for node in reversed(_constant_in_regions(hands)):
         users = [found[user] for user in graph.users[node] if user in found]
         if users and all(user.in_region and user.who == found[node].who for user in users):
             found[node] = replace(found[node], depth=min(user.depth for user in users))
     return found
+
+
+def _constant_in_regions(hands: Mapping[Node, Placement]) -> list[Node]:
+    """The operators in regions that follow from constants alone, operands before users."""
+    found: dict[Node, None] = {}
+    for node, hand in hands.items():
+        if hand.in_region and all(value.constant is not None or value.node in found for value in node.args):
+            found[node] = None
+    return list(found)
 
 
 def _views_inside(graph: Graph, groups: Mapping[Node, str | None], library: HostLibrary) -> dict[Node, str]:

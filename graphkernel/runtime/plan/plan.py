@@ -95,5 +95,13 @@ def make_plan(graph: Graph, kernels: Mapping[Node, CompiledKernel], library: Hos
 
 
 def _differences(graph: Graph) -> dict[Sym, str]:
-    extents = ((dim, node.name) for node in graph.nodes for type_ in node.types for dim in type_.shape)
-    return {dim: name for dim, name in extents if isinstance(dim, Sym) and any(factor < 0 for _, factor in dim.terms)}
+    """The extents that some values of their symbols would make negative, each with a node that has it."""
+    found: dict[Sym, str] = {}
+    for node in graph.nodes:
+        for type_ in node.types:
+            found.update((dim, node.name) for dim in type_.shape if isinstance(dim, Sym) and _subtracts(dim))
+    return found
+
+
+def _subtracts(dim: Sym) -> bool:
+    return any(factor < 0 for _, factor in dim.terms)
