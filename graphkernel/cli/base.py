@@ -49,7 +49,7 @@ Seed = Annotated[int, typer.Option(help="of the random inputs")]
 
 
 def tell_version(wanted: bool) -> None:
-    """Prints name and version, and ends."""
+    """Prints name and version, and ends. Raises typer.Exit, which ends the command."""
     if wanted:
         say(f"graphkernel {graphkernel.__version__}")
         raise typer.Exit

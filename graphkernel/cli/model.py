@@ -35,7 +35,7 @@ def arrays_for(graph: Graph, inputs: Path | None, seed: int) -> list[np.ndarray]
 
 
 def extents(dims: Iterable[str]) -> dict[str, int]:
-    """``N=8`` entries as a mapping."""
+    """``N=8`` entries as a mapping. Raises OptionError for an entry of another form."""
     pairs = [(entry, *entry.rpartition("=")[::2]) for entry in dims]
     for entry, name, extent in pairs:
         if not (name and re.fullmatch("[0-9]{1,18}", extent)):

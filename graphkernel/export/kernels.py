@@ -40,7 +40,10 @@ KERNELS, TIMELINES = "kernel_meta", "timelines"
 
 
 def maker_for(machine: str) -> Maker:
-    """kernelgen's maker for a machine: one of its names, or the path of a platform_config ``.ini``."""
+    """kernelgen's maker for a machine: one of its names, or the path of a platform_config ``.ini``.
+
+    Raises OptionError for a name or a file that is none.
+    """
     from kernelgen.ascend_package import make_kit  # polyhedral and LLVM tools load when the first kernel is compiled
     from kernelgen.errors import BackendUnavailable
     from kernelgen.targets import find_target

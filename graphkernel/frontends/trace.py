@@ -32,7 +32,10 @@ class Cell(Protocol):
 
 
 def spec(shape: int | str | Sequence[Dim | str], dtype: str | DType = "float32") -> TensorType:
-    """The type of an argument. Extents are ints or symbols: ``spec(("N", 4))``; equal names are equal extents."""
+    """The type of an argument. Extents are ints or symbols: ``spec(("N", 4))``; equal names are equal extents.
+
+    Raises FrontendError for an extent or a data type that is none.
+    """
     dims = shape if isinstance(shape, Sequence) and not isinstance(shape, str) else (shape,)
     extents = tuple(map(_extent, dims))
     named = str(dtype).removeprefix("torch.") if type(dtype).__module__ == "torch" else dtype

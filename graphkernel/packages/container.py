@@ -62,14 +62,17 @@ class PackageReader:
         return tuple(self._entries)
 
     def view(self, name: str) -> memoryview:
-        """The bytes of an entry; whoever keeps a part of them keeps the file mapped."""
+        """The bytes of an entry; whoever keeps a part of them keeps the file mapped.
+
+        Raises PackageError where the package lacks it.
+        """
         if name not in self._entries:
             raise PackageError(f"{self.path}: a package without {name}")
         start, size, _ = self._entries[name]
         return self._memory[start : start + size]
 
     def content(self, name: str, digest: str, most_bytes: int = LIMITS.text_bytes) -> bytes:
-        """A small entry, held against its digest."""
+        """A small entry, held against its digest. Raises PackageError where it is too large or damaged."""
         view = self.view(name)
         if len(view) > most_bytes:
             raise PackageError(f"{self.path}: {name} has {len(view)} bytes; at most {most_bytes} are read")

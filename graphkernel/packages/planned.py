@@ -89,7 +89,7 @@ class PackagedHost:
     def region(
         self, name: str, nodes: Sequence[Node], slots: Mapping[Value, int], outputs: Sequence[Value]
     ) -> RegionStep:
-        """The step of a region's session."""
+        """The step of a region's session. Raises PackageError where the package's regions are not those of its graph."""
         record, step = self.regions_by_number[self.numbers[nodes[0]]]
         if tuple(self.numbers[node] for node in nodes) != record.operators:
             raise PackageError("a package whose regions are not those of its graph")

@@ -62,7 +62,10 @@ def read_package(
     threads: int | None = None,
     story: Callable[[], Story] | None = None,
 ) -> Executable:
-    """The executable of a package, of which weights may lie ``elsewhere``, by digest; ``story`` is what its report tells."""
+    """The executable of a package, of which weights may lie ``elsewhere``, by digest; ``story`` is what its report tells.
+
+    Raises PackageError for a package that is damaged, or made for another machine or version.
+    """
     start = time.perf_counter()
     try:
         package.check_sum(MANIFEST)

@@ -183,7 +183,10 @@ class Rule:
 
 
 def rewrite(left: Term, right: Term | float, when: Callable[[Match], bool] | None = None) -> Rewrite:
-    """The equation ``left = right``; ``when`` is a condition on the :class:`~graphkernel.patterns.match.Match`."""
+    """The equation ``left = right``; ``when`` is a condition on the :class:`~graphkernel.patterns.match.Match`.
+
+    Raises CatalogueError where the left side is no operator.
+    """
     if not isinstance(left, Apply):
         raise CatalogueError(f"the left side of a rule must be an operator, not {left}")
     return Rewrite(left, term(right), when)

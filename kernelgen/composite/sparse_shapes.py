@@ -11,7 +11,7 @@ from kernelgen.tensor.dims import Shape
 
 
 def extreme_position_shape(op: OpDesc) -> tuple[Shape, ...]:
-    """Argmax and Argmin drop dim ``axis``, which must not be empty."""
+    """Argmax and Argmin drop dim ``axis``, which must not be empty. Raises ValueError where it is."""
     shape = op.inputs[0].shape
     axis = normal_axis(op.attrs.ints("axis", (-1,))[0], len(shape))
     if shape and shape[axis] == 0:
@@ -20,7 +20,10 @@ def extreme_position_shape(op: OpDesc) -> tuple[Shape, ...]:
 
 
 def csr_elementwise_shape(op: OpDesc) -> tuple[Shape, ...]:
-    """CSRMul and CSRDiv: the values' shape; the dense operand broadcasts to ``dense_shape``."""
+    """CSRMul and CSRDiv: the values' shape; the dense operand broadcasts to ``dense_shape``.
+
+    Raises ValueError for values and dense operands that do not fit.
+    """
     _, indices, values, dense = (t.shape for t in op.inputs)
     rows_columns = op.attrs.dims("dense_shape")[:2]
     if values[:1] != indices or broadcast(dense[:2], rows_columns) != rows_columns:
@@ -35,7 +38,7 @@ def csr_gather_shape(op: OpDesc) -> tuple[Shape, ...]:
 
 
 def csr_reduce_sum_shape(op: OpDesc) -> tuple[Shape, ...]:
-    """CSRReduceSum along axis 1, which is kept with extent 1."""
+    """CSRReduceSum along axis 1, which is kept with extent 1. Raises ValueError for another axis."""
     if op.attrs.ints("axis", (1,)) not in ((1,), (-1,)):
         raise ValueError(f"CSRReduceSum along axis {op.attrs.ints('axis')}, only 1 is meant")
     return ((op.inputs[0].shape[0] - 1, 1, *op.inputs[2].shape[1:]),)

@@ -13,6 +13,8 @@ def conv2d_shape(op: OpDesc) -> tuple[Shape, ...]:
 
     Weights are ``[O, kh, kw, C/group]`` beside NHWC, ``[O, C/group, kh, kw]`` beside NCHW. No opinion on layouts other
     than these and NCHWc.
+
+    Raises ValueError for groups that the weights do not fit.
     """
     image, weights = op.inputs[0].shape, op.inputs[1].shape
     if is_blocked(op):
@@ -51,7 +53,10 @@ def _windowed(op: OpDesc, extents: Shape, kernel: Shape) -> tuple[Dim, Dim]:
 
 
 def pool2d_shape(op: OpDesc) -> tuple[Shape, ...]:
-    """``(extent + pads - kernel) / stride + 1`` rows and columns, rounded by ``round_mode``; 1 by 1 when ``global``."""
+    """``(extent + pads - kernel) / stride + 1`` rows and columns, rounded by ``round_mode``; 1 by 1 when ``global``.
+
+    Raises ValueError for a window that does not fit into the image.
+    """
     shape = list(op.inputs[0].shape)
     places = pooled_dims(op)
     top, left, bottom, right = op.attrs.ints("pad", (0, 0, 0, 0))
@@ -71,7 +76,10 @@ def pool2d_shape(op: OpDesc) -> tuple[Shape, ...]:
 
 
 def pooled_dims(op: OpDesc) -> tuple[int, int]:
-    """The dims of the rows and columns: the letters H and W of ``data_layout``, else of the tensor's format, else NCHW."""
+    """The dims of the rows and columns: the letters H and W of ``data_layout``, else of the tensor's format, else NCHW.
+
+    Raises ValueError for a layout of another rank.
+    """
     layout = op.attrs.str("data_layout", _format(op.inputs[0]))
     letters = re.findall(r"[A-Z]|\d+[a-z]", layout)
     if len(letters) != len(op.inputs[0].shape) or "H" not in letters or "W" not in letters:

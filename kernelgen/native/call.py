@@ -71,7 +71,10 @@ class NativeKernel:
     def arguments(
         self, inputs: Sequence[Any], out: Sequence[Any] | None
     ) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...], tuple[int, ...]]:
-        """What an entry is called with, arrays and values of symbols, and between them the outputs among the arrays."""
+        """What an entry is called with, arrays and values of symbols, and between them the outputs among the arrays.
+
+        Raises ArgumentError for another number of arrays.
+        """
         if len(inputs) != len(self.signature.inputs):
             raise ArgumentError(
                 f"{self.signature.name} takes {len(self.signature.inputs)} arrays, {len(inputs)} were given"
@@ -131,7 +134,10 @@ class NativeKernel:
         return None if makers is None else tuple([make() for make in makers])
 
     def input(self, position: int, array: Any, symbols: Mapping[str, int]) -> np.ndarray:
-        """A row-major, aligned array of the declared dtype; arrays that are updated in place must be so already."""
+        """A row-major, aligned array of the declared dtype; arrays that are updated in place must be so already.
+
+        Raises ArgumentError for an array of another data type, or one that cannot be updated in place.
+        """
         tensor = self.signature.inputs[position]
         given = np.asarray(array)
         if given.dtype != tensor.dtype.numpy:
@@ -145,7 +151,10 @@ class NativeKernel:
         return np.require(given, requirements=("C", "A")).reshape(_shape(tensor, symbols))
 
     def outputs(self, out: Sequence[Any] | None, symbols: Mapping[str, int]) -> list[np.ndarray]:
-        """The arrays to write: those given, checked, or new ones."""
+        """The arrays to write: those given, checked, or new ones.
+
+        Raises ArgumentError for arrays that do not fit the outputs.
+        """
         if out is None:
             return [np.empty(_shape(tensor, symbols), tensor.dtype.numpy) for tensor in self.signature.outputs]
         if isinstance(out, np.ndarray):

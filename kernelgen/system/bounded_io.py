@@ -36,7 +36,7 @@ def read_bytes(path: str | os.PathLike[str], wrong: Wrong, most_bytes: int = LIM
 
 
 def opened(path: str | os.PathLike[str], wrong: Wrong, most_bytes: int) -> BufferedReader:
-    """A regular file to read from; what is wrong with it is said as by :func:`read_bytes`."""
+    """A regular file to read from; what is wrong with it is said as by :func:`read_bytes`. Raises what ``wrong`` makes."""
     try:
         return open_file(os.fspath(path), most_bytes)
     except (OSError, ValueError) as error:
@@ -44,7 +44,7 @@ def opened(path: str | os.PathLike[str], wrong: Wrong, most_bytes: int) -> Buffe
 
 
 def read_text(path: str | os.PathLike[str], wrong: Wrong, most_bytes: int = LIMITS.text_bytes) -> str:
-    """The text of a regular file in UTF-8."""
+    """The text of a regular file in UTF-8. Raises what ``wrong`` makes, for what cannot be read."""
     try:
         return read_bytes(path, wrong, most_bytes).decode("utf-8")
     except UnicodeDecodeError as error:
@@ -52,7 +52,7 @@ def read_text(path: str | os.PathLike[str], wrong: Wrong, most_bytes: int = LIMI
 
 
 def json_value(text: str, wrong: Wrong) -> Any:  # whatever JSON holds
-    """The value of a JSON text."""
+    """The value of a JSON text. Raises what ``wrong`` makes, for what is no JSON, or too large, or nested too deep."""
     if len(text) > LIMITS.json_characters:
         raise wrong(f"JSON of {len(text)} characters; at most {LIMITS.json_characters} are read")
     try:
@@ -102,6 +102,8 @@ def writing(path: str | os.PathLike[str], wrong: Wrong, folders: bool = False) -
     """A stream whose content becomes the file when the block ends well; else nothing is left of it.
 
     ``folders`` makes those that are missing. The error says what the disk refused.
+
+    Raises what ``wrong`` makes, for a place that cannot be written.
     """
     from pathlib import Path  # only who writes needs it
 

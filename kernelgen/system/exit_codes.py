@@ -22,7 +22,7 @@ Errors = tuple[type[BaseException], ...]
 
 
 def run(app: typer.Typer, known: Errors) -> NoReturn:
-    """Runs a command and ends the process. ``known`` are the errors whose text says enough."""
+    """Runs a command and ends the process. ``known`` are the errors whose text says enough. Raises SystemExit."""
     try:
         code = app(standalone_mode=False)
     except (KeyboardInterrupt, typer.Abort):

@@ -41,7 +41,10 @@ def open_file(path: str | Path, most_bytes: int) -> BufferedReader:
 
 
 def read_open(file: BinaryIO, path: str | Path, most_bytes: int) -> bytes:
-    """The content of an open file; as :func:`read_file`. ``path`` is what errors call it."""
+    """The content of an open file; as :func:`read_file`. ``path`` is what errors call it.
+
+    Raises OSError for a file that is larger than ``most_bytes``.
+    """
     found = _checked(file, path)
     content = file.read(min(found.st_size, most_bytes) + 1)
     while len(content) <= most_bytes and (

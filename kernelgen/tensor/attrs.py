@@ -100,7 +100,7 @@ class Attrs(Mapping[str, AttrValue]):
 
 
 def freeze(value: object) -> AttrValue:
-    """Lists (nested too) and numpy scalars to plain immutable values."""
+    """Lists (nested too) and numpy scalars to plain immutable values. Raises TypeError for values of other types."""
     if isinstance(value, list | tuple):
         return tuple(freeze(item) for item in value)
     if isinstance(value, np.generic):

@@ -24,7 +24,10 @@ def bind(graph: Graph, arrays: Sequence[ndarray]) -> dict[str, int]:
 
 
 def bind_all(inputs: Sequence[Input], derived: Iterable[Derived], arrays: Sequence[ndarray]) -> dict[str, int]:
-    """The same of a graph with these inputs and derived extents."""
+    """The same of a graph with these inputs and derived extents.
+
+    Raises InputError where an extent would be one divided by 0.
+    """
     symbols = _bound(inputs, arrays)
     try:
         return with_derived(symbols, derived)

@@ -61,7 +61,7 @@ Shape = tuple[Dim, ...]
 
 
 def sym(name: str) -> Sym:
-    """The symbol of that name."""
+    """The symbol of that name. Raises ValueError for a text that is no name."""
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
         raise ValueError(f"{name!r} is not a symbol name: letters, digits and underscores, no leading digit")
     return Sym((((name,), 1),))

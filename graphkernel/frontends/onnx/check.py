@@ -66,7 +66,10 @@ def array_of(tensor: TensorProto, where: str) -> np.ndarray:
 
 @contextmanager
 def named(where: str) -> Generator[None]:
-    """Whatever a part of a model makes our code stumble over is a ``FrontendError`` that names the part."""
+    """Whatever a part of a model makes our code stumble over is a ``FrontendError`` that names the part.
+
+    Raises FrontendError.
+    """
     try:
         yield
     except UNFIT as error:

@@ -16,7 +16,10 @@ Types = tuple[TensorType, ...]
 
 
 def channel_axis(rank: int, attrs: Attrs) -> int:
-    """The axis of the channels: the last of NHWC, otherwise the second (the last of a matrix)."""
+    """The axis of the channels: the last of NHWC, otherwise the second (the last of a matrix).
+
+    Raises TypeRuleError for another data format.
+    """
     data_format = attrs.str("data_format", "NCHW")
     if data_format not in ("NCHW", "NHWC"):
         raise TypeRuleError(f"data_format must be 'NCHW' or 'NHWC', got {data_format!r}")

@@ -62,6 +62,8 @@ def reshape_and_cache(
     """Writes the key and value of each token into its slot of the caches. Use the results where the new content is meant.
 
     Traced, the caches must be inputs of the graph: they are written in place. On arrays nothing is written.
+
+    Raises FrontendError where the caches are no inputs of the graph.
     """
     caches = apply_all(attention_cache.RESHAPE_AND_CACHE, key, value, key_cache, value_cache, slot_mapping)
     for cache, result in zip((key_cache, value_cache), caches, strict=True):

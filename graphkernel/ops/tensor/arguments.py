@@ -39,7 +39,10 @@ def normal_axes(axis: Axes, rank: int) -> tuple[int, ...]:
 
 
 def resolved_shape(own: Shape, wished: Shape) -> Shape:
-    """The wished shape with its -1 worked out from the elements of a tensor of shape ``own``."""
+    """The wished shape with its -1 worked out from the elements of a tensor of shape ``own``.
+
+    Raises TypeRuleError where the elements do not tell it.
+    """
     if -1 not in wished:
         return wished
     known = product(dim for dim in wished if dim != -1)
@@ -50,7 +53,10 @@ def resolved_shape(own: Shape, wished: Shape) -> Shape:
 
 
 def split_sizes(extent: Dim, sizes: int | Sequence[int]) -> tuple[int, ...]:
-    """The sizes of the parts; one int is the number of equal parts."""
+    """The sizes of the parts; one int is the number of equal parts.
+
+    Raises TypeRuleError where the extent does not divide into them.
+    """
     if not isinstance(sizes, int):
         return tuple(sizes)
     if not isinstance(extent, int) or sizes <= 0 or extent % sizes:
@@ -59,7 +65,10 @@ def split_sizes(extent: Dim, sizes: int | Sequence[int]) -> tuple[int, ...]:
 
 
 def index_ranges(shape: Shape, key: Sequence[IndexItem]) -> tuple[list[tuple[Dim, Dim, int]], list[int | None]]:
-    """Numpy's basic indexing: (begin, end, stride) of every axis, and which axes the result has (None for a new one)."""
+    """Numpy's basic indexing: (begin, end, stride) of every axis, and which axes the result has (None for a new one).
+
+    Raises TypeRuleError for more entries than axes.
+    """
     named = sum(item is not None and item is not Ellipsis for item in key)
     if named > len(shape) or list(key).count(Ellipsis) > 1:
         raise TypeRuleError(f"StridedSlice: the index has {named} entries for {len(shape)} axes")

@@ -249,7 +249,10 @@ def record(op: Operator, /, *operands: Operand, **attrs: object) -> Tensor:
 
 
 def record_all(op: Operator, /, *operands: Operand, **attrs: object) -> tuple[Tensor, ...]:
-    """Applies an operator with any number of results, at least one operand being a Tensor."""
+    """Applies an operator with any number of results, at least one operand being a Tensor.
+
+    Raises FrontendError where no operand is a Tensor, or two are of different traces.
+    """
     first = next((operand for operand in operands if isinstance(operand, Tensor)), None)
     if first is None:
         raise FrontendError(f"{op.name}: no operand is a traced tensor")

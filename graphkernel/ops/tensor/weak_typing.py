@@ -23,7 +23,10 @@ INDEX = dtype("int64")
 
 
 def weak_array(operand: object, like: DType) -> Array:
-    """An operand that is no tensor as an array; Python's numbers take the data type ``like`` where they fit."""
+    """An operand that is no tensor as an array; Python's numbers take the data type ``like`` where they fit.
+
+    Raises TypeRuleError for what is no number.
+    """
     if isinstance(operand, bool | int | float):
         return _weak_numbers(operand, operand, like)
     array = np.asarray(operand)

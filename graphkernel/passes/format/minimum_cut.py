@@ -33,6 +33,8 @@ class Network(Generic[Vertex]):
         """The smaller sink side of a minimum cut: the vertices that can still reach the sink when the flow is largest.
 
         It is the same for every largest flow. The network is used up; ``ValueError`` when no cut is finite.
+
+        Raises ValueError where edges without limit join source and sink.
         """
         while path := self._shortest_path(source, sink):
             room = min(self._residual[tail][head] for tail, head in path)

@@ -48,7 +48,7 @@ class CupyHost:
         return False
 
     def region(self, name: str, nodes: Sequence[Node], slots: Mapping[Value, int], outputs: Sequence[Value]) -> Step:
-        """Never asked for, because no node is in a group."""
+        """Never asked for, because no node is in a group. Raises NotImplementedError."""
         raise NotImplementedError("cupy runs single operators")
 
     def single(self, node: Node, slots: Mapping[Value, int]) -> Step:

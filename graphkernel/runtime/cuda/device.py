@@ -51,7 +51,7 @@ class DeviceMemory:
         return (stream, *[(array.shape, array.dtype) for array in inputs])
 
     def take(self, given: object, name: str) -> Any:
-        """In place where it is on the device, else copied there."""
+        """In place where it is on the device, else copied there. Raises InputError for what cannot be copied there."""
         if is_torch(given):
             check_tensor(given, name)
         try:

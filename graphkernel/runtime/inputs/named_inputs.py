@@ -41,7 +41,7 @@ def inputs_by_name(names: Sequence[str], given: Mapping[str, object]) -> tuple[o
 
 
 def resolved(names: Sequence[str], given: Mapping[str, object]) -> dict[str, object]:
-    """The same arrays by the inputs' own names."""
+    """The same arrays by the inputs' own names. Raises InputError for a name that is none, or is given twice."""
     found: dict[str, object] = {}
     for typed, array in given.items():
         name = meant(typed, names)

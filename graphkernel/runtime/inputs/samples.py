@@ -40,6 +40,8 @@ def random_inputs(graph: Graph, extents: Mapping[str, int] | None = None, seed: 
 
     Floats are normal. Integers that are indices of tables take all of their rows, those of 8 bits all values; others are
     0 or 1 with a 1 at the beginning of each row, and booleans likewise: a mask that hides everything is no sample.
+
+    Raises OptionError for an extent of a symbol that no input has.
     """
     names = symbols_of(dim for value in graph.inputs for dim in value.type.shape)
     for name in extents or {}:

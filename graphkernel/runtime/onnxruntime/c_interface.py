@@ -94,7 +94,7 @@ class Api:
         self.allocator = self.made("GetAllocatorWithDefaultOptions")
 
     def call(self, name: str, *operands: Any) -> None:
-        """Calls a function of :data:`FUNCTIONS`."""
+        """Calls a function of :data:`FUNCTIONS`. Raises OnnxRuntimeError with what the library says."""
         status = self._functions[name](*operands)
         if status:
             message = self._message(status).decode(errors="replace")

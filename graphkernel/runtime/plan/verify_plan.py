@@ -49,7 +49,10 @@ def verify_plan(plan: Plan) -> None:
 
 
 def verify_places(buffers: Iterable[Buffer], slots: Sequence[Array | None]) -> None:
-    """The same for where the buffers of a plan lie in one frame. ``slots`` are the arrays by slot."""
+    """The same for where the buffers of a plan lie in one frame. ``slots`` are the arrays by slot.
+
+    Raises VerifyError where two that live at a time overlap.
+    """
     taken: list[tuple[Buffer, int, int]] = []
     for buffer in buffers:
         array = slots[buffer.slot]

@@ -36,7 +36,10 @@ class HostLibrary(Protocol):
         ...
 
     def region(self, name: str, nodes: Sequence[Node], slots: Mapping[Value, int], outputs: Sequence[Value]) -> Step:
-        """One step that runs the nodes (in topological order) and leaves ``outputs`` in their slots."""
+        """One step that runs the nodes (in topological order) and leaves ``outputs`` in their slots.
+
+        Raises NotImplementedError.
+        """
         ...
 
     def single(self, node: Node, slots: Mapping[Value, int]) -> Step:

@@ -216,7 +216,10 @@ def is_floating(x: Array) -> bool:
 
 
 def scalar_of(attrs: Attrs, name: str, of: DType, default: float | None = None) -> int | float:
-    """A number among the attributes as an element of a data type; integers take whole numbers in their range only."""
+    """A number among the attributes as an element of a data type; integers take whole numbers in their range only.
+
+    Raises TypeRuleError for others.
+    """
     value = attrs.number(name, default)
     if not of.is_integer:
         return float(value)

@@ -54,7 +54,10 @@ def _trans_data_type(types: Types, attrs: Attrs) -> Types:
 
 
 def fractal_shape(shape: Shape) -> Shape:
-    """The shape in which FRACTAL_NZ stores a matrix; a symbolic extent must be a multiple of 16."""
+    """The shape in which FRACTAL_NZ stores a matrix; a symbolic extent must be a multiple of 16.
+
+    Raises TypeRuleError for fewer than two dims.
+    """
     if len(shape) < 2:
         raise TypeRuleError(f"{FRACTAL} needs rank 2 at least, got {shape_text(shape)}")
     rows, columns = map(_blocks, shape[-2:])

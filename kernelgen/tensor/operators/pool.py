@@ -15,7 +15,7 @@ Types = tuple[TensorType, ...]
 
 
 def pooling_of(attrs: Attrs) -> Operator:
-    """MaxPool or AvgPool."""
+    """MaxPool or AvgPool. Raises TypeRuleError for another pool_type."""
     kinds = {"max": MAX_POOL, "avg": AVG_POOL}
     if attrs.str("pool_type", "max") not in kinds:
         raise TypeRuleError(f"pool_type must be 'max' or 'avg', got {attrs.str('pool_type')!r}")

@@ -15,6 +15,8 @@ def masked_key(begin: Sequence[Dim], end: Sequence[Dim], strides: Sequence[int],
     """``x[key]`` is the masked slice of x. An ellipsis bit beats a new-axis bit, which beats a shrink bit.
 
     ``begin_mask`` and ``end_mask`` mean "from the start" and "to the end"; a shrunk axis keeps the element at begin.
+
+    Raises TypeRuleError for a mask that is none.
     """
     for name in masks:
         if name not in MASKS:

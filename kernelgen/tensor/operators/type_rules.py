@@ -98,7 +98,7 @@ def checked(
 
 
 def expect_dtype(accepts: Accepts, *types: TensorType) -> DType:
-    """The data type that all operands share and that is accepted."""
+    """The data type that all operands share and that is accepted. Raises TypeRuleError where they differ, or it is not."""
     first = types[0].dtype
     for type_ in types:
         if type_.dtype is not first and type_.dtype != first:
@@ -152,14 +152,17 @@ def _shared_layout(types: Types) -> str:
 
 
 def axis_of(axis: int, rank: int) -> int:
-    """A non-negative axis; negative ones count from the end."""
+    """A non-negative axis; negative ones count from the end. Raises TypeRuleError where the rank has no such axis."""
     if not -rank <= axis < rank:
         raise TypeRuleError(f"axis {axis} is out of range for rank {rank}")
     return axis % rank
 
 
 def axes_of(axes: Sequence[int], rank: int, *, empty_means_all: bool = True) -> tuple[int, ...]:
-    """Sorted non-negative axes; no axes means all of them (MindSpore's ``axis=()``)."""
+    """Sorted non-negative axes; no axes means all of them (MindSpore's ``axis=()``).
+
+    Raises TypeRuleError where one is named twice.
+    """
     if not axes and empty_means_all:
         return tuple(range(rank))
     resolved = sorted(axis_of(axis, rank) for axis in axes)
@@ -176,7 +179,7 @@ def reduced_shape(shape: Shape, axes: Sequence[int], keep_dims: bool) -> Shape:
 
 
 def static(dim: Dim, what: str) -> int:
-    """The dim as an int; symbols are refused."""
+    """The dim as an int; symbols are refused. Raises TypeRuleError for a symbol."""
     if isinstance(dim, Sym):
         raise TypeRuleError(f"{what} must be static, got {dim}")
     return dim

@@ -32,7 +32,10 @@ RUN_TIME_SHAPE = Declined("the shape is computed at run time")
 
 @onnx_op("Reshape")
 def reshape(call: OnnxCall) -> Results:
-    """0 keeps an extent (unless ``allowzero``), one -1 is worked out."""
+    """0 keeps an extent (unless ``allowzero``), one -1 is worked out.
+
+    Raises ValueError where the elements do not divide into the wished shape.
+    """
     x, target = call.operands[0], call.dims(1)
     if target is None:
         return RUN_TIME_SHAPE
@@ -121,7 +124,10 @@ def expand(call: OnnxCall) -> Results:
 
 @onnx_op("Tile")
 def tile(call: OnnxCall) -> Results:
-    """Repeats along each axis; before opset 6 along one, which is an operand."""
+    """Repeats along each axis; before opset 6 along one, which is an operand.
+
+    Raises ValueError for a number of times that is none.
+    """
     repeats = call.dims(1) if call.opset >= 6 else None
     if any(isinstance(count, int) and count < 0 for count in repeats or ()):
         raise ValueError(f"{repeats} is no number of times")

@@ -39,6 +39,8 @@ def tensor_type(of: TypeProto, where: str, called: Called | None = None) -> Tens
     """The type of a value; one that is no tensor, or whose rank is not known, is opaque.
 
     ``called`` gives an extent that is no number, with its axis, a symbol.
+
+    Raises FrontendError for more dims than tensors have here.
     """
     tensor = of.tensor_type
     if not of.HasField("tensor_type") or not tensor.HasField("shape"):
