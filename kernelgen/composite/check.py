@@ -10,7 +10,7 @@ from kernelgen.composite.shape_rules import expected_shapes, same_up_to_ones
 from kernelgen.composite.slice_shapes import SizeDependentError
 from kernelgen.composite.vocabulary import SELECT_GE, SELECT_GT, SELECT_LE, SELECT_LT, WORDS, by_name, names_of
 from kernelgen.errors import DescError, TypeRuleError
-from kernelgen.tensor.dtypes import BOOL
+from kernelgen.tensor.dtypes import BOOL, COMPLEX64, COMPLEX128, FLOAT32, FLOAT64, DType
 from kernelgen.tensor.operators import catalogue as basic
 
 ARITIES = by_name({op: op.arity for op in WORDS if op.arity is not None and op is not basic.CONV2D})
@@ -113,9 +113,14 @@ def _check_dtypes(op: OpDesc, path: str) -> None:
     if op.name in CONVERSIONS:
         return
     for operand in op.inputs[NOT_VALUES.get(op.name, 0) :]:
-        if operand.value is None and operand.dtype != result:
+        if operand.value is None and not _is_or_joins(operand.dtype, result):
             message = f"{op.name} of {operand.dtype.name} {operand.name!r} cannot give {result.name} without a Cast"
             raise DescError(message, f"{path}.output_desc[0].data_type")
+
+
+def _is_or_joins(given: DType, result: DType) -> bool:
+    """Whether it is the result's data type, or that of the parts of a complex result."""
+    return given == result or (given, result) in ((FLOAT32, COMPLEX64), (FLOAT64, COMPLEX128))
 
 
 def _check_groups(desc: KernelDesc, known: Mapping[str, TensorDesc]) -> None:

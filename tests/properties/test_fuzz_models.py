@@ -12,7 +12,7 @@ from onnx import defs, helper
 import graphkernel as gk
 from graphkernel import ops
 from graphkernel.frontends.onnx import importer as frontend
-from graphkernel.frontends.onnx.rules.base import same
+from graphkernel.frontends.onnx.rules.base import OnnxRule
 from tests.fuzz import onnx_models
 from tests.fuzz.models.contents import DATA_TYPES
 from tests.fuzz.models.oracle import Array
@@ -100,7 +100,7 @@ def chained() -> ModelSample:
 
 def test_a_wrong_meaning_is_found_at_its_node(monkeypatch: pytest.MonkeyPatch) -> None:
     assert FUZZER.check(chained(), 2).kind is Kind.PASSED
-    wrong = {**frontend.rules(), "Abs": same("Abs", ops.relu)}
+    wrong = {**frontend.rules(), "Abs": OnnxRule("Abs", lambda call: ops.relu(*call.operands))}
     monkeypatch.setattr(frontend, "rules", lambda: wrong)
     assert FUZZER.check(chained(), 2).resembles(Outcome(Kind.WRONG, "Abs alone"))
 
@@ -140,7 +140,7 @@ def test_an_exception_of_a_call_is_internal(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_finding_is_made_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    wrong = {**frontend.rules(), "Abs": same("Abs", ops.relu)}
+    wrong = {**frontend.rules(), "Abs": OnnxRule("Abs", lambda call: ops.relu(*call.operands))}
     monkeypatch.setattr(frontend, "rules", lambda: wrong)
     sizes = [len(small.model.graph.node) for small in FUZZER.smaller(chained()) if FUZZER.check(small, 2).is_finding]
     assert min(sizes) == 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from graphkernel.runtime.plan import plan
+from graphkernel.runtime.plan import placement
 from tests.fuzz.plans import case
 
 pytest.importorskip("onnxruntime")
@@ -17,7 +17,7 @@ def test_random_plans_give_the_meaning(seed: int) -> None:
 
 def test_a_planted_fault_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Views that count as part of the region that made their operand."""
-    monkeypatch.setattr(plan._Hand, "differs_from", lambda hand, who, in_region: hand.who not in ("", who))
+    monkeypatch.setattr(placement.Placement, "differs_from", lambda hand, who, in_region: hand.who not in ("", who))
     assert any("reads" in _why(seed) for seed in range(20))
 
 

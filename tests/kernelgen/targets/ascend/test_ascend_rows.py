@@ -59,7 +59,7 @@ def clip(rows: int, columns: int) -> KernelDesc:
     above = w.op("Greater", x, top, shape=full, dtype=BOOL)
     positive = w.op("Greater", top, constant(0.0), shape=(rows, 1), dtype=BOOL)
     both = w.op("LogicalAnd", above, positive, shape=full)
-    return w.desc("clip", (x, top), w.op("Select", both, top, x, shape=full), both)
+    return w.desc("clip", (x, top), w.op("Select", both, top, x, shape=full, dtype=FLOAT32), both)
 
 
 def widen(rows: int, columns: int, dtype: DType) -> KernelDesc:
