@@ -98,6 +98,8 @@ def test_the_device_runs_large_kernels_as_they_are() -> None:
     seen: list[Any] = []
 
     class Entry:
+        interpreter: Any = None
+
         def on_device(self, desc: KernelDesc) -> Any:
             def call(inputs: Any, out: Any) -> tuple[Any, ...]:
                 seen.append(inputs[0].shape)
