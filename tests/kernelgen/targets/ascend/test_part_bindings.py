@@ -51,3 +51,13 @@ def test_a_loop_that_is_dealt_stays_alone() -> None:
 def test_what_changes_in_between_is_refused(between: list[Block]) -> None:
     with pytest.raises(UnsupportedError, match="first is read by several parts"):
         with_own_bindings([Block((FIRST, TWICE, CHANGE)), *between, Block((STORE,))])
+
+
+def test_what_a_dealt_loop_changes_itself_is_refused() -> None:
+    with pytest.raises(UnsupportedError, match="and x changes between them"):
+        with_own_bindings([Block((FIRST, TWICE)), Block((dealt(STORE, CHANGE),))])
+
+
+def test_a_part_that_is_not_dealt_reads_before_it_writes() -> None:
+    (_, part) = with_own_bindings([Block((FIRST, TWICE)), Block((STORE, CHANGE))])
+    assert part == Block((FIRST, TWICE, STORE, CHANGE))

@@ -6,7 +6,8 @@
     vector j: y[j] += s                     let s = min(x[], 1); vector j: y[j] += s
 
 Legality: with ``D`` the statements from the binding up to the part that reads it, no store of ``D`` writes a buffer that the
-binding loads, so that it has the same value at both places. Where one does, the kernel is refused.
+binding loads, so that it has the same value at both places. A loop that is dealt to the cores makes it in each iteration, so
+there ``D`` holds the loop too: another iteration may have stored before. Where a store does, the kernel is refused.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def with_own_bindings(parts: Sequence[Block]) -> list[Block]:
             needed |= _read(made[name][0]) & made.keys() if name in needed else set()
         again = [let for name, (let, _) in made.items() if name in needed]
         for let in again:
-            _check_unchanged(let, parts[made[let.name][1] : number])
+            _check_unchanged(let, parts[made[let.name][1] : number + _is_dealt(part)])
         found.append(_behind(again, part))
         made.update({let.name: (let, number) for let in part.statements if isinstance(let, Let)})
     return found
@@ -66,6 +67,11 @@ def _behind(bindings: Sequence[Let], part: Block) -> Block:
     if not bindings:
         return part
     only = part.statements[0]
-    if len(part.statements) == 1 and isinstance(only, For) and only.kind is LoopKind.BLOCK:
+    if _is_dealt(part) and isinstance(only, For):
         return Block((replace(only, body=Block((*bindings, *only.body.statements))),))
     return Block((*bindings, *part.statements))
+
+
+def _is_dealt(part: Block) -> bool:
+    only = part.statements[0]
+    return len(part.statements) == 1 and isinstance(only, For) and only.kind is LoopKind.BLOCK
