@@ -1,6 +1,6 @@
 """kernelgen: fused kernels as native code. Importing it is light; each public name loads its room on first use.
 
-Rooms: ascendc, canonical, checker, composite, enclosure, machines, native, nest, poly, samples, semantics, simulators,
+Rooms: ascendc, canonical, checker, composite, enclosure, farm, machines, native, nest, poly, samples, semantics, simulators,
 system, targets, tensor, transforms, tuning, verify.
 Reading order: errors, disjoint_sets, options, stage_log, strict_json, plan, nest_stages, stages, kernel, driver,
 ascend_package.

@@ -22,6 +22,7 @@ from kernelgen.composite.bind_sizes import specialize
 from kernelgen.composite.read import load_desc
 from kernelgen.driver import compile as compile_desc
 from kernelgen.errors import ArgumentError, BackendUnavailable, KernelgenError
+from kernelgen.farm import Journal, crew_of
 from kernelgen.machines.gpu.timed import MACHINES
 from kernelgen.plan import Plan
 from kernelgen.samples.inputs import bind_symbols, draw
@@ -37,6 +38,7 @@ from kernelgen.verify import Record, Status, verify_files
 from kernelgen.verify.pool import Job
 from kernelgen.verify.record import sizes_run, summary
 
+EXECUTOR_HELP = "who works: processes[:N], dask://HOST:PORT, or package.module:function that gives an Executor"
 SUFFIXES = (".info", ".json", ".info_failed", ".failed")
 
 app = typer.Typer(
@@ -74,6 +76,10 @@ def verify(
     against: Annotated[
         Path | None, typer.Option(help="a file of the same inputs and outputs: what the results should be", exists=True)
     ] = None,
+    executor: Annotated[str | None, typer.Option(help=EXECUTOR_HELP)] = None,
+    journal: Annotated[
+        Path | None, typer.Option(help="a file that keeps records as they come: the same command goes on from there")
+    ] = None,
 ) -> None:
     """Compiles each file, runs it, and compares with what it means. Exit code 1 if any file failed."""
     check_before(target, json_out)
@@ -85,10 +91,15 @@ def verify(
     if against and len(paths) > 1:
         raise ArgumentError(f"--against compares one file with another, {len(paths)} were given")
     threads = max(1, options.thread_count() // jobs)
-    job = Job(target, seed, limit_seconds, memory_mb << 20, threads, check, device, guard, against)
-    with Progress(transient=True, disable=not sys.stderr.isatty()) as progress:
+    job = Job(target, seed, limit_seconds, memory_mb << 20, threads, check, device, guard)
+    check_folder("--journal", journal)
+    with (
+        crew_of(executor, jobs) as crew,
+        Journal(journal) as kept,
+        Progress(transient=True, disable=not sys.stderr.isatty()) as progress,
+    ):
         task = progress.add_task("verify", total=len(paths))
-        records = verify_files(paths, job, jobs, lambda record: progress.advance(task))
+        records = verify_files(paths, job, jobs, lambda record: progress.advance(task), against, crew, kept)
     if json_out:
         write_json(json_out, report(records, target))
     for record in records:

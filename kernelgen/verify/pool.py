@@ -1,25 +1,23 @@
-"""Verifies many files in worker processes, so that a crash or a hang costs one record and not the run."""
+"""Verifies many files over a crew (:mod:`kernelgen.farm`), so that a crash or a hang costs one record and not the run."""
 
 from __future__ import annotations
 
-import multiprocessing
-import time
+import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from multiprocessing.connection import Connection, wait
-from multiprocessing.context import SpawnProcess
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from kernelgen import options
+from kernelgen.errors import DescError
+from kernelgen.farm import Crew, Journal, answers, call, local
+from kernelgen.farm.sandbox import TaskError, told
+from kernelgen.system.answering import Limit, ProcessDied, ProcessLate
+from kernelgen.system.bounded_io import read_text
 from kernelgen.targets.cpu.runtime.faults import STATUS, report_faults
 from kernelgen.verify.record import Record, failed
-from kernelgen.verify.verify_one import BYTE_LIMIT, verify_file
+from kernelgen.verify.verify_one import BYTE_LIMIT, verify_text
 from kernelgen.verify.worker_diary import Diary
-
-START_SECONDS = 60.0
-"""A worker that has not started after this has failed."""
-
-READY = "ready"
 
 
 @dataclass(frozen=True)
@@ -34,121 +32,95 @@ class Job:
     check: bool = False
     device: bool = False
     guard: bool = False
-    against: Path | None = None
 
 
 def verify_files(
-    paths: Sequence[Path], job: Job, workers: int, report: Callable[[Record], None] = lambda record: None
+    paths: Sequence[Path],
+    job: Job,
+    workers: int,
+    report: Callable[[Record], None] = lambda record: None,
+    against: Path | None = None,
+    crew: Crew | None = None,
+    journal: Journal | None = None,
 ) -> list[Record]:
-    """One record per file, in the order of the files. ``report`` is called with each as it is finished."""
+    """One record per file of ``paths``, in their order, as the ``job`` says. ``report`` is called with each as it is finished.
+
+    ``against`` is a file that says what the results should be. ``crew`` does the work in place of so many ``workers`` of
+    this machine; what the ``journal`` knows is not verified again.
+    """
     records: dict[int, Record] = {}
-    for index, record in _finished(paths, job, min(workers, len(paths))):
-        records[index] = record
-        report(record)
+    with ExitStack() as stack:
+        crew = crew or (stack.enter_context(local(min(workers, len(paths)))) if paths else None)
+        for index, record in _finished(paths, job, against, crew, journal) if crew else ():
+            records[index] = record
+            report(record)
     return [records[index] for index in range(len(paths))]
 
 
-def _finished(paths: Sequence[Path], job: Job, workers: int) -> Iterator[tuple[int, Record]]:
-    waiting = list(range(len(paths)))[::-1]
-    idle = [_Worker(job) for _ in range(workers)]
-    busy: list[_Worker] = []
-    try:
-        while waiting or busy:
-            while waiting and idle:
-                worker = idle.pop()
-                worker.start(waiting.pop(), paths)
-                busy.append(worker)
-            wait([w.connection for w in busy], timeout=0.2)
-            for worker in list(busy):
-                record = worker.result(paths)
-                if record is None:
-                    continue
-                busy.remove(worker)
-                idle.append(worker if worker.process.is_alive() else worker.successor())
-                yield worker.index, record
-    finally:
-        for worker in (*idle, *busy):
-            worker.stop()
+def _finished(
+    paths: Sequence[Path], job: Job, against: Path | None, crew: Crew, journal: Journal | None
+) -> Iterator[tuple[int, Record]]:
+    unread: dict[int, Record] = {}
+    for index, answer in answers(verified, _requests(paths, job, against, unread), crew, journal):
+        yield index, Record.from_json(answer)
+    yield from unread.items()
 
 
-class _Worker:
-    """A process that verifies one file after another. It says READY once, then sends a record per file."""
-
-    def __init__(self, job: Job) -> None:
-        self.job = job
-        self.index = -1
-        self.deadline = 0.0
-        self.ready = False
-        self.diary = Diary.new() if job.guard else None
-        context = multiprocessing.get_context("spawn")
-        self.connection, far_end = context.Pipe()
-        self.process: SpawnProcess = context.Process(
-            target=_serve, args=(far_end, job, self.diary and self.diary.path), daemon=True
-        )
-        self.process.start()
-        far_end.close()
-
-    def start(self, index: int, paths: Sequence[Path]) -> None:
-        """Hands the worker a file."""
-        self.index = index
-        self.deadline = time.monotonic() + self.job.limit_seconds + (0 if self.ready else START_SECONDS)
-        self.connection.send(str(paths[index]))
-
-    def result(self, paths: Sequence[Path]) -> Record | None:
-        """The record of the file, None while it is not finished. A worker past the limit is killed."""
-        name = paths[self.index].name
+def _requests(
+    paths: Sequence[Path], job: Job, against: Path | None, unread: dict[int, Record]
+) -> Iterator[tuple[int, bytes]]:
+    """What a worker needs of each file: all of it, since it may be on another machine."""
+    for index, path in enumerate(paths):
         try:
-            message = self.connection.recv() if self.connection.poll() else None
-        except (EOFError, ConnectionResetError):
-            self.process.join()
-            if self.diary and self.process.exitcode == STATUS:
-                return failed(name, "fault", self.diary.read())
-            return failed(name, "crash", f"the worker process ended with code {self.process.exitcode}")
-        if message == READY:
-            self.ready = True
-            self.deadline = time.monotonic() + self.job.limit_seconds
-        elif message is not None:
-            return message
-        if time.monotonic() < self.deadline:
-            return None
-        self.process.kill()
-        self.process.join()
-        return failed(name, "time-limit", f"not finished after {self.job.limit_seconds:g} s")
-
-    def successor(self) -> _Worker:
-        """A process in the place of one that is gone."""
-        self.stop()
-        return _Worker(self.job)
-
-    def stop(self) -> None:
-        """Kills the process."""
-        self.process.kill()
-        self.process.join()
-        self.connection.close()
-        if self.diary:
-            self.diary.remove()
+            texts = {"text": read_text(path, DescError), "against": read_text(against, DescError) if against else None}
+        except DescError as error:
+            unread[index] = failed(path.name, "bad-description", str(error))
+            continue
+        yield index, json.dumps({"name": path.name, **texts, "job": asdict(job)}, sort_keys=True).encode()
 
 
-def _serve(connection: Connection, job: Job, diary_path: Path | None) -> None:
+def verified(request: bytes) -> bytes:
+    """The reply to a request of :func:`verify_files`: a record, also where the process that verifies dies or never ends."""
+    asked = json.loads(request)
+    job, name = Job(**asked["job"]), asked["name"]
+    diary = Diary.new() if job.guard else None
+    try:
+        given = json.dumps({**asked, "diary": str(diary.path) if diary else None}).encode()
+        return call("kernelgen.verify.pool:verified_here", given, Limit(job.limit_seconds))
+    except ProcessLate:
+        found = failed(name, "time-limit", f"not finished after {job.limit_seconds:g} s")
+    except ProcessDied as death:
+        is_fault = diary is not None and death.code == STATUS
+        message = diary.read() if diary and is_fault else f"the worker process ended with code {death.code}"
+        found = failed(name, "fault" if is_fault else "crash", message)
+    except TaskError as error:
+        found = failed(name, "exception", str(error))
+    finally:
+        if diary:
+            diary.remove()
+    return told(found.to_json())
+
+
+def verified_here(request: bytes) -> bytes:
+    """The record of a request, as JSON, in a process that may die of it."""
+    asked = json.loads(request)
+    job = Job(**asked["job"])
     options.limit_threads(job.threads)
     options.isolate_compiler()
-    diary = Diary(diary_path) if diary_path else None
+    diary = Diary(Path(asked["diary"])) if asked["diary"] else None
     if diary:
         report_faults(diary.descriptor)
-    connection.send(READY)
-    while True:
-        try:
-            path = connection.recv()
-        except EOFError:
-            return
-        found = verify_file(
-            Path(path),
-            job.target,
-            job.seed,
-            byte_limit=job.byte_limit,
-            checked=job.check,
-            device=job.device,
-            diary=diary,
-            against=job.against,
-        )
-        connection.send(found)
+    found = verify_text(
+        asked["name"],
+        asked["text"],
+        job.target,
+        job.seed,
+        byte_limit=job.byte_limit,
+        checked=job.check,
+        device=job.device,
+        diary=diary,
+        against=asked["against"],
+    )
+    if diary:
+        diary.close()
+    return json.dumps(found.to_json()).encode()

@@ -66,6 +66,17 @@ class Record:
         """Plain values, keys in the order of the fields."""
         return asdict(self) | {"status": self.status.value, "times": {k: round(v, 3) for k, v in self.times.items()}}
 
+    @staticmethod
+    def from_json(document: Mapping[str, Any]) -> Record:
+        """The inverse of :meth:`to_json`, but for what it rounds."""
+        values: dict[str, Any] = {
+            **document,
+            "status": Status(document["status"]),
+            "argument_bytes": tuple(document["argument_bytes"]),
+            "checked": {name: tuple(shown) for name, shown in document["checked"].items()},
+        }
+        return Record(**values)
+
 
 def failed(name: str, reason: str, message: str, **more: Any) -> Record:  # fields of Record
     """A failure with one of the codes of :data:`FAILURES`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import islice
@@ -23,6 +23,7 @@ from kernelgen.kernel import Kernel
 from kernelgen.samples import trials
 from kernelgen.samples.inputs import bind_symbols
 from kernelgen.samples.smaller_shapes import argument_bytes, shrink
+from kernelgen.system.bounded_io import json_value, read_text
 from kernelgen.targets.entries import Sample
 from kernelgen.verify.check_independently import examined
 from kernelgen.verify.guard import guarded
@@ -123,8 +124,18 @@ def _signature(desc: KernelDesc) -> list[tuple[Any, ...]]:
     return [*((t.shape, t.dtype) for t in desc.inputs), (), *((t.shape, t.dtype) for t in desc.outputs)]
 
 
-def verify_file(
-    path: Path,
+def verify_file(path: Path, target: str = "cpu", seed: int = 0, compiler: Compiler = compile) -> Record:
+    """:func:`verify` of the file at ``path``, with its ``target``, ``seed`` and ``compiler``; the record has its name."""
+    try:
+        text = read_text(path, DescError)
+    except DescError as error:
+        return failed(path.name, "bad-description", str(error))
+    return verify_text(path.name, text, target, seed, compiler)
+
+
+def verify_text(
+    name: str,
+    text: str,
     target: str = "cpu",
     seed: int = 0,
     compiler: Compiler = compile,
@@ -132,14 +143,22 @@ def verify_file(
     checked: bool = False,
     device: bool = False,
     diary: Diary | None = None,
-    against: Path | None = None,
+    against: str | None = None,
 ) -> Record:
-    """:func:`verify` of a file; the record has the file's name."""
+    """:func:`verify` of a description as JSON text, ``against`` another one; the record has this ``name``.
+
+    ``target``, ``seed``, ``compiler``, ``byte_limit``, ``checked``, ``device`` and ``diary`` are its.
+    """
     try:
-        desc, other = load_desc(path), load_desc(against) if against else None
-    except (DescError, OSError, UnicodeDecodeError) as error:
-        return failed(path.name, "bad-description", str(error))
-    return replace(verify(desc, target, seed, compiler, byte_limit, checked, device, diary, other), name=path.name)
+        desc, other = _described(text), _described(against) if against is not None else None
+    except DescError as error:
+        return failed(name, "bad-description", str(error))
+    return replace(verify(desc, target, seed, compiler, byte_limit, checked, device, diary, other), name=name)
+
+
+def _described(text: str) -> KernelDesc:
+    found = json_value(text, DescError)
+    return load_desc(found if isinstance(found, Mapping) else f"[{text}]")  # a text that is no JSON object is no path
 
 
 def _verified(

@@ -53,7 +53,11 @@ class Diary:
         what, spans = json.loads(line)
         return f"{Touch.of(int.from_bytes(text[:ADDRESS_BYTES], sys.byteorder), spans)}; {what}"
 
+    def close(self) -> None:
+        """Leaves the file to the other process."""
+        os.close(self.descriptor)
+
     def remove(self) -> None:
         """Takes the file away."""
-        os.close(self.descriptor)
+        self.close()
         self.path.unlink(missing_ok=True)

@@ -65,16 +65,15 @@ def _results(arguments: argparse.Namespace, tally: Tally) -> Iterator[Result]:
     """Checks seeds in order and counts them; those under way when the time is over are waited for."""
     job = Job(arguments.name, arguments.level, arguments.seconds, shrink=bool(arguments.save))
     if arguments.recheck:
-        for result in run(map(Task, tally.take_findings()), job, arguments.jobs):
+        for result in run(map(Task, tally.take_findings()), job, arguments.jobs, arguments.executor):
             tally.add(result)
             yield result
         return
     deadline = time.monotonic() + 60 * arguments.minutes if arguments.minutes else float("inf")
     count = arguments.count or (None if arguments.minutes else 200)
     seeds = itertools.count(tally.next) if count is None else range(tally.next, tally.next + count)
-    for result in run(
-        map(Task, itertools.takewhile(lambda _: time.monotonic() < deadline, seeds)), job, arguments.jobs
-    ):
+    tasks = map(Task, itertools.takewhile(lambda _: time.monotonic() < deadline, seeds))
+    for result in run(tasks, job, arguments.jobs, arguments.executor):
         tally.add(result)
         tally.next = max(tally.next, result.task.seed + 1)
         yield result
@@ -125,6 +124,7 @@ def _arguments() -> argparse.Namespace:
         "--recheck", action="store_true", help="checks the findings of the record once more, nothing else"
     )
     parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--executor", help="who works: processes[:N] or dask://HOST:PORT")
     parser.add_argument("--seconds", type=float, default=60.0, help="for one sample; more is a hang")
     return parser.parse_args()
 

@@ -1,22 +1,17 @@
-"""Processes that work one sample after another. One that dies or does not answer is the finding of its sample."""
+"""Samples over a crew (:mod:`kernelgen.farm`). A process that dies or does not answer is the finding of its sample."""
 
 from __future__ import annotations
 
-import contextlib
-import multiprocessing
-import os
+import json
 import resource
-import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from multiprocessing.connection import Connection, wait
+from dataclasses import asdict, dataclass
 
+from kernelgen.farm import answers, call, crew_of
+from kernelgen.farm.sandbox import TaskError, told
+from kernelgen.system.answering import Limit, ProcessDied, ProcessLate
 from tests.fuzz.fuzzer import Document, fuzzer, smallest
 from tests.fuzz.outcome import Kind, Outcome, internal
-
-LIFETIME = 400
-"""Samples per process: compiled code stays in memory."""
-START_SECONDS = 120.0
 
 
 @dataclass(frozen=True)
@@ -63,88 +58,43 @@ def work(task: Task, job: Job) -> Result:
     return Result(task, outcome, of.to_json(sample))
 
 
-def run(tasks: Iterable[Task], job: Job, processes: int) -> Iterator[Result]:
-    """The results as they come."""
-    waiting = iter(tasks)
-    workers = [_Worker(job) for _ in range(processes)]
+def run(tasks: Iterable[Task], job: Job, processes: int, executor: str | None = None) -> Iterator[Result]:
+    """The results as they come; ``executor`` is a text of :func:`kernelgen.farm.crew_of`."""
+    requests = ((task, json.dumps({"task": asdict(task), "job": asdict(job)}).encode()) for task in tasks)
+    with crew_of(executor, processes) as crew:
+        for task, answer in answers(worked, requests, crew):
+            yield Result(task, Outcome(Kind(answer["kind"]), answer["reason"], answer["message"]), answer["sample"])
+
+
+def worked(request: bytes) -> bytes:
+    """The reply to a request of :func:`run`: a result, also where the process that works dies or never ends."""
+    asked = json.loads(request)
+    task, job = Task(**asked["task"]), Job(**asked["job"])
     try:
-        yield from _results(workers, waiting, job)
-    finally:
-        for worker in workers:
-            worker.stop()
+        return call("tests.fuzz.pool:worked_here", request, Limit(job.seconds * (2 if job.shrink else 1)))
+    except ProcessLate:
+        outcome = Outcome(Kind.HANG, f"not finished after {job.seconds:g} s")
+    except ProcessDied as death:
+        outcome = Outcome(Kind.CRASH, f"the process ended with code {death.code}")
+    except TaskError as error:
+        outcome = Outcome(Kind.INTERNAL, f"the fuzzer: {error}")
+    return told(_plain(Result(task, outcome, task.kept)))
 
 
-def _results(workers: list[_Worker], waiting: Iterator[Task], job: Job) -> Iterator[Result]:
-    while True:
-        for place, worker in enumerate(workers):
-            if worker.task is None and (task := next(waiting, None)) is not None:
-                if worker.served >= LIFETIME or not worker.process.is_alive():
-                    worker.stop()
-                    worker = workers[place] = _Worker(job)
-                worker.start(task)
-        busy = [worker for worker in workers if worker.task is not None]
-        if not busy:
-            return
-        wait([worker.connection for worker in busy], timeout=0.5)
-        yield from (result for worker in busy if (result := worker.result()) is not None)
-
-
-class _Worker:
-    """One process."""
-
-    def __init__(self, job: Job) -> None:
-        self.job, self.served = job, 0
-        self.task: Task | None = None
-        self.deadline = 0.0
-        context = multiprocessing.get_context("spawn")
-        self.connection, far_end = context.Pipe()
-        self.process = context.Process(target=_serve, args=(far_end, job), daemon=True)
-        self.process.start()
-        far_end.close()
-
-    def start(self, task: Task) -> None:
-        self.task = task
-        seconds = self.job.seconds * (2 if self.job.shrink else 1)
-        self.deadline = time.monotonic() + seconds + (0 if self.served else START_SECONDS)
-        with contextlib.suppress(BrokenPipeError):  # a process that has died says so when the result is asked for
-            self.connection.send(task)
-
-    def result(self) -> Result | None:
-        """The result of the task, None while there is none."""
-        try:
-            found: Result | None = self.connection.recv() if self.connection.poll() else None
-        except (EOFError, ConnectionResetError):
-            self.process.join()
-            return self._lost(Kind.CRASH, f"the process ended with code {self.process.exitcode}")
-        if found is None and time.monotonic() > self.deadline:
-            self.stop()
-            return self._lost(Kind.HANG, f"not finished after {self.job.seconds:g} s")
-        if found is not None:
-            self.task, self.served = None, self.served + 1
-        return found
-
-    def _lost(self, kind: Kind, reason: str) -> Result:
-        assert self.task is not None
-        task, self.task = self.task, None
-        return Result(task, Outcome(kind, reason), task.kept)
-
-    def stop(self) -> None:
-        self.process.kill()
-        self.process.join()
-        self.connection.close()
-
-
-def _serve(connection: Connection, job: Job) -> None:
+def worked_here(request: bytes) -> bytes:
+    """The result of a request, as JSON, in a process that may die of it."""
+    asked = json.loads(request)
+    task, job = Task(**asked["task"]), Job(**asked["job"])
     resource.setrlimit(resource.RLIMIT_AS, (job.memory, job.memory))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    silent = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(silent, 2)  # libraries print what they think of hostile input
-    while True:
-        try:
-            task: Task = connection.recv()
-        except EOFError:
-            return
-        connection.send(_guarded(task, job))
+    return json.dumps(_plain(_guarded(task, job))).encode()
+
+
+def _plain(result: Result) -> dict[str, Document]:
+    outcome = result.outcome
+    return {
+        "kind": outcome.kind.value, "reason": outcome.reason, "message": outcome.message, "sample": result.sample
+    }  # fmt: skip
 
 
 def _guarded(task: Task, job: Job) -> Result:

@@ -63,6 +63,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--steps", type=int, default=40, help="the most steps of a kernel")
     parser.add_argument("--guard", action="store_true", help="cpu: every array against pages without access too")
     parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--executor", help="who works: processes[:N] or dask://HOST:PORT")
     found = parser.parse_args()
     if found.guard and found.target != "cpu":
         parser.error("--guard: only kernels for the CPU run on this machine's pages")
@@ -77,7 +78,7 @@ def _checked(seeds: range, job: Job, arguments: argparse.Namespace) -> dict[str,
     refusals: Counter[str] = Counter()
     refused: dict[str, int] = {}
     failures: list[dict[str, Any]] = []
-    for result in run(seeds, job, arguments.processes):
+    for result in run(seeds, job, arguments.processes, arguments.executor):
         kinds[result.outcome.kind.value] += 1
         if result.outcome.kind is Kind.PASSED:
             operators.update(result.operators)

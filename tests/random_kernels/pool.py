@@ -1,19 +1,19 @@
-"""Processes that check one seed after another. A process that dies or does not answer is a failure of its seed."""
+"""Random kernels over a crew (:mod:`kernelgen.farm`). A process that dies or does not answer is a failure of its seed."""
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-import time
+import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from multiprocessing.connection import Connection, wait
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from random import Random
 from typing import Any
 
 from kernelgen import options
+from kernelgen.farm import answers, call, crew_of
+from kernelgen.farm.sandbox import TaskError, told
+from kernelgen.system.answering import Limit, ProcessDied, ProcessLate
 from kernelgen.targets.cpu.runtime.faults import STATUS, report_faults
 from kernelgen.verify.worker_diary import Diary
 from tests.random_kernels.check import Kind, Outcome, check
@@ -23,9 +23,6 @@ from tests.random_kernels.stored import to_json
 from tests.random_kernels.traits import traits
 from tests.random_kernels.values import Sample
 
-LIFETIME = 400
-"""Kernels per process: compiled code stays in memory."""
-START_SECONDS = 120.0
 PATIENCE = 20
 """How much longer than a seed's own time it may take until it answers: other programs want the processor too."""
 
@@ -51,6 +48,17 @@ class Result:
     operators: Counter[str]
     traits: Counter[str]
     fault: dict[str, Any] | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return asdict(self)
+
+    @staticmethod
+    def from_json(document: dict[str, Any]) -> Result:
+        """The inverse of :meth:`to_json`."""
+        outcome = Outcome(**{**document["outcome"], "kind": Kind(document["outcome"]["kind"])})
+        counts = {name: Counter(document[name]) for name in ("operators", "traits")}
+        return Result(document["seed"], outcome, fault=document["fault"], **counts)
 
 
 def sample_of(seed: int, job: Job) -> Sample:
@@ -84,106 +92,50 @@ def fault(sample: Sample, seed: int, job: Job, outcome: Outcome) -> dict[str, An
     return to_json(sample, target=job.target, seed=seed, reason=outcome.reason, message=outcome.message)
 
 
-def run(seeds: Sequence[int], job: Job, processes: int) -> Iterator[Result]:
-    """The results as they come."""
-    waiting = list(seeds)[::-1]
-    workers = [_Worker(job) for _ in range(min(processes, len(waiting)))]
+def run(seeds: Sequence[int], job: Job, processes: int, executor: str | None = None) -> Iterator[Result]:
+    """The results as they come; ``executor`` is a text of :func:`kernelgen.farm.crew_of`."""
+    requests = ((seed, json.dumps({"seed": seed, "job": asdict(job)}).encode()) for seed in seeds)
+    with crew_of(executor, max(1, min(processes, len(seeds)))) as crew:
+        for _, answer in answers(worked, requests, crew):
+            yield Result.from_json(answer)
+
+
+def worked(request: bytes) -> bytes:
+    """The reply to a request of :func:`run`: a result, also where the process that checks dies or never ends."""
+    asked = json.loads(request)
+    seed, job = asked["seed"], Job(**asked["job"])
+    diary = Diary.new() if job.guard else None
     try:
-        while waiting or any(w.seed is not None for w in workers):
-            for place, worker in enumerate(workers):
-                if worker.seed is None and waiting:
-                    if worker.served >= LIFETIME:
-                        worker.stop()
-                        worker = workers[place] = _Worker(job)
-                    worker.start(waiting.pop())
-            wait([w.connection for w in workers if w.seed is not None], timeout=0.5)
-            for place, worker in enumerate(workers):
-                result = worker.result()
-                if result is not None:
-                    yield result
-                    if not worker.process.is_alive():
-                        worker.stop()
-                        workers[place] = _Worker(job)
+        given = json.dumps({**asked, "diary": str(diary.path) if diary else None}).encode()
+        return call("tests.random_kernels.pool:worked_here", given, Limit(job.seconds, PATIENCE))
+    except ProcessLate:
+        outcome = Outcome(Kind.FAILED, "time-limit", f"not finished after {job.seconds:g} s")
+    except ProcessDied as death:
+        is_fault = diary is not None and death.code == STATUS
+        message = diary.read() if diary and is_fault else f"the process ended with code {death.code}"
+        outcome = Outcome(Kind.FAILED, "fault" if is_fault else "crash", message)
+    except TaskError as error:
+        outcome = Outcome(Kind.FAILED, "exception", str(error))
     finally:
-        for worker in workers:
-            worker.stop()
+        if diary:
+            diary.remove()
+    return told(_lost(seed, job, outcome).to_json())
 
 
-class _Worker:
-    """One process."""
-
-    def __init__(self, job: Job) -> None:
-        self.job, self.served = job, 0
-        self.seed: int | None = None
-        self.limit = self.deadline = 0.0
-        self.diary = Diary.new() if job.guard else None
-        context = multiprocessing.get_context("spawn")
-        self.connection, far_end = context.Pipe()
-        self.process = context.Process(target=_serve, args=(far_end, job, self.diary and self.diary.path), daemon=True)
-        self.process.start()
-        far_end.close()
-
-    def start(self, seed: int) -> None:
-        self.seed = seed
-        allowed = self.job.seconds + (0 if self.served else START_SECONDS)
-        self.limit = processor_seconds(self.process.pid) + allowed
-        self.deadline = time.monotonic() + PATIENCE * allowed
-        self.connection.send(seed)
-
-    def result(self) -> Result | None:
-        """The result of the seed, None while there is none."""
-        if self.seed is None:
-            return None
-        try:
-            found = self.connection.recv() if self.connection.poll() else None
-        except (EOFError, ConnectionResetError):
-            self.process.join()
-            if self.diary and self.process.exitcode == STATUS:
-                return self._lost("fault", self.diary.read())
-            return self._lost("crash", f"the process ended with code {self.process.exitcode}")
-        if found is None and self._is_late():
-            self.process.kill()
-            self.process.join()
-            return self._lost("time-limit", f"not finished after {self.job.seconds:g} s")
-        if found is not None:
-            self.seed, self.served = None, self.served + 1
-        return found
-
-    def _is_late(self) -> bool:
-        return time.monotonic() > self.deadline or processor_seconds(self.process.pid) > self.limit
-
-    def _lost(self, reason: str, message: str) -> Result:
-        assert self.seed is not None
-        sample, outcome = sample_of(self.seed, self.job), Outcome(Kind.FAILED, reason, message)
-        operators = Counter(op.name for op in sample.desc.ops)
-        seed, self.seed = self.seed, None
-        return Result(seed, outcome, operators, traits(sample.desc), fault(sample, seed, self.job, outcome))
-
-    def stop(self) -> None:
-        self.process.kill()
-        self.process.join()
-        self.connection.close()
-        if self.diary:
-            self.diary.remove()
-
-
-def processor_seconds(process: int | None) -> float:
-    """What a process has had of the processor; of one that is gone, and where Linux does not tell, 0."""
-    try:
-        after_name = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return 0.0
-    return (int(after_name[11]) + int(after_name[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def _serve(connection: Connection, job: Job, diary_path: Path | None) -> None:
+def worked_here(request: bytes) -> bytes:
+    """The result of a request, as JSON, in a process that may die of it."""
+    asked = json.loads(request)
     options.limit_threads(2)
-    diary = Diary(diary_path) if diary_path else None
+    diary = Diary(Path(asked["diary"])) if asked["diary"] else None
     if diary:
         report_faults(diary.descriptor)
-    while True:
-        try:
-            seed = connection.recv()
-        except EOFError:
-            return
-        connection.send(one_seed(seed, job, diary))
+    found = one_seed(asked["seed"], Job(**asked["job"]), diary)
+    if diary:
+        diary.close()
+    return json.dumps(found.to_json()).encode()
+
+
+def _lost(seed: int, job: Job, outcome: Outcome) -> Result:
+    sample = sample_of(seed, job)
+    operators = Counter(op.name for op in sample.desc.ops)
+    return Result(seed, outcome, operators, traits(sample.desc), fault(sample, seed, job, outcome))

@@ -16,8 +16,8 @@ import graphkernel as gk
 import kernelgen
 from graphkernel import ops
 from kernelgen.errors import CodegenError
+from kernelgen.system import answering
 from kernelgen.targets.cpu import TARGET
-from kernelgen.targets.cpu.runtime import isolated
 from kernelgen.targets.cpu.runtime import llvm as module
 from kernelgen.targets.cpu.runtime.isolated import CompilerProcess, compiler
 from tests.kernelgen.targets.test_cpu_entry import STATIC
@@ -33,28 +33,28 @@ DEADLY = 'module asm "there is no parser for this"\n'
 def process() -> Iterator[CompilerProcess]:
     made = CompilerProcess()
     yield made
-    made._end()
+    made.other.end()
 
 
 def number_of(process: CompilerProcess) -> int:
-    assert process.process is not None
-    return process.process.pid
+    assert process.other.process is not None
+    return process.other.process.pid
 
 
 def test_the_object_is_the_same_and_the_process_is_used_again(process: CompilerProcess) -> None:
     assert process.compile_object(SOURCE, HOST) == module.compile_object(SOURCE, HOST)
-    first = process.process
+    first = process.other.process
     assert process.compile_object(SOURCE, HOST) == module.compile_object(SOURCE, HOST)
-    assert process.process is first
+    assert process.other.process is first
 
 
 def test_what_llvm_rejects_is_told_and_costs_nothing_else(process: CompilerProcess) -> None:
     process.compile_object(SOURCE, HOST)
-    first = process.process
+    first = process.other.process
     with pytest.raises(CodegenError, match="LLVM rejected the module"):
         process.compile_object("define nonsense", HOST)
     assert process.compile_object(SOURCE, HOST)
-    assert process.process is first
+    assert process.other.process is first
 
 
 def test_what_llvm_dies_of_is_told_and_the_next_module_has_a_new_process(process: CompilerProcess) -> None:
@@ -72,7 +72,7 @@ def test_what_never_ends_is_given_up(source: str) -> None:
     with pytest.raises(CodegenError, match=r"did not finish the module in 0.5 s"):
         process.compile_object(source, HOST)
     assert time.monotonic() - start < 60
-    assert process.process is None
+    assert process.other.process is None
 
 
 @pytest.mark.parametrize("program", ["print('no length')", "import os; os.write(1, b'x' * 7)", "raise SystemExit(3)"])
@@ -87,7 +87,7 @@ def test_an_interrupt_leaves_no_answer_behind(process: CompilerProcess, monkeypa
 
     process.compile_object(SOURCE, HOST)
     with monkeypatch.context() as patch:
-        patch.setattr(isolated, "_received", interrupted)
+        patch.setattr(answering, "_received", interrupted)
         with pytest.raises(KeyboardInterrupt):
             process.compile_object(SOURCE, HOST)
     other = SOURCE.replace("fadd", "fmul")

@@ -1,0 +1,137 @@
+"""Who does the work: processes of this machine, the workers of a dask cluster, or any other executor.
+
+    with crew_of("dask://scheduler:8786", jobs=2) as crew: ...
+
+``processes`` or ``processes:4`` is this machine, ``dask://HOST:PORT`` a dask scheduler (``pip install 'graphkernel[farm]'``),
+and ``package.module:function`` whatever executor that function gives.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from kernelgen.errors import ArgumentError, BackendUnavailable
+from kernelgen.farm.sandbox import end_children
+from kernelgen.system.cores import core_count
+from kernelgen.system.notices import warn_once
+
+Task = Callable[[bytes], bytes]
+"""A function that another process finds by its name; it gives a reply (:mod:`kernelgen.farm.child`)."""
+
+DASK = "dask://"
+CONNECT_SECONDS = 10.0
+AGAIN_SECONDS = 5.0
+"""Between two attempts to reach a scheduler that is gone."""
+
+
+@dataclass(frozen=True)
+class Crew:
+    """``width`` says how many tasks to hand out to the executor at once, as of now: none while nobody is there."""
+
+    name: str
+    executor: Executor
+    width: Callable[[], int]
+
+
+@contextmanager
+def local(jobs: int) -> Generator[Crew]:
+    """This machine: each thread asks a process of its own (:mod:`kernelgen.farm.sandbox`). They end with the context."""
+    threads = ThreadPoolExecutor(jobs, thread_name_prefix="farm")
+    try:
+        yield Crew("this machine", threads, lambda: jobs)
+    finally:
+        threads.shutdown(wait=False, cancel_futures=True)
+        end_children()
+        threads.shutdown()
+
+
+@contextmanager
+def crew_of(text: str | None, jobs: int | None = None) -> Generator[Crew]:
+    """The crew that a text means, see above; None: this machine with so many ``jobs``, by default one for each core.
+
+    Raises ArgumentError for a text that means none, BackendUnavailable where dask or its scheduler is missing.
+    """
+    kind, _, rest = (text or "processes").partition(":")
+    if kind == "processes" and (not rest or (rest.isdecimal() and int(rest) > 0)):
+        with local(int(rest) if rest else jobs or core_count()) as crew:
+            yield crew
+    elif text and text.startswith(DASK):
+        with _dask(f"tcp://{text.removeprefix(DASK)}") as crew:
+            yield crew
+    elif text and "." in kind and rest.isidentifier():
+        with _made(kind, rest) as executor:
+            yield Crew(text, executor, lambda: jobs or core_count())
+    else:
+        raise ArgumentError(f"--executor {text}: processes[:N], dask://HOST:PORT or package.module:function")
+
+
+def _made(module: str, function: str) -> Executor:
+    try:
+        found = getattr(import_module(module), function)()
+    except (ImportError, AttributeError) as error:
+        raise ArgumentError(f"--executor {module}:{function}: {error}") from error
+    if not isinstance(found, Executor):
+        raise ArgumentError(f"--executor {module}:{function} gives no concurrent.futures.Executor")
+    return found
+
+
+@contextmanager
+def _dask(address: str) -> Generator[Crew]:
+    try:
+        import distributed  # pyright: ignore[reportMissingImports]  # an extra
+    except ImportError as error:
+        raise BackendUnavailable("dask:// needs dask.distributed: pip install 'graphkernel[farm]'") from error
+
+    def connect() -> Any:  # a client
+        return distributed.Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
+
+    try:
+        connection = _Connection(address, connect, connect())
+    except OSError as error:
+        raise BackendUnavailable(f"no dask scheduler answers at {address}: {error}") from error
+    try:
+        yield Crew(address, connection, connection.width)
+    finally:
+        connection.close()
+
+
+@dataclass(eq=False)
+class _Connection(Executor):
+    """A client of dask's, made anew when its scheduler was gone and is back."""
+
+    address: str
+    connect: Callable[[], Any]
+    client: Any
+    tried: float = 0.0
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        return self.client.get_executor(pure=False).submit(fn, *args, **kwargs)
+
+    def width(self) -> int:
+        """Twice the threads of all workers: the next request is there when an answer leaves."""
+        if self.client.status != "running" and not self._again():
+            return 0
+        with suppress(Exception):  # it went this moment: the next look finds it gone
+            return 2 * sum(self.client.sync(self.client.scheduler.ncores, callback_timeout=CONNECT_SECONDS).values())
+        return 0
+
+    def _again(self) -> bool:
+        if time.monotonic() < self.tried + AGAIN_SECONDS:
+            return False
+        self.tried = time.monotonic()
+        warn_once(f"the dask scheduler at {self.address} is gone; this machine works until it is back")
+        with suppress(Exception):  # whatever keeps it away
+            self.close()
+            self.client = self.connect()
+            return True
+        return False
+
+    def close(self) -> None:
+        with suppress(Exception):  # a client whose scheduler is gone may not even close
+            self.client.close(timeout=1)
