@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from functools import partial
 
@@ -9,8 +10,9 @@ from kernelgen.composite.check import check
 from kernelgen.composite.description import KernelDesc
 from kernelgen.composite.size_limits import within_limits
 from kernelgen.errors import ArgumentError, UnsupportedError
-from kernelgen.kernel import Kernel, Resources, fingerprint, signature_of
+from kernelgen.kernel import Kernel, Resources, fingerprint, preparation_signature, signature_of
 from kernelgen.machines.usual import Machine
+from kernelgen.native.call import NativeKernel
 from kernelgen.nest.nodes import Nest, Space
 from kernelgen.plan import CodePlan, Plan
 from kernelgen.poly.proof.schedule_proof import Fact, Proof
@@ -20,10 +22,17 @@ from kernelgen.targets import Target, find_target
 from kernelgen.tensor.dims import Sym, product
 
 
-def compile(desc: KernelDesc, target: str | Target = "cpu", plan: Plan | None = None) -> Kernel:
+def compile(
+    desc: KernelDesc,
+    target: str | Target = "cpu",
+    plan: Plan | None = None,
+    constants: Collection[int] = (),
+) -> Kernel:
     """Lowers, proves, prints and loads a description.
 
-    ``plan`` overrides what would be chosen, see :mod:`kernelgen.plan`. Raises DescError (with the path of the culprit)
+    ``plan`` overrides what would be chosen, see :mod:`kernelgen.plan`. ``constants`` are positions of inputs that hold the
+    same in every call: what they alone decide is computed once, by :meth:`kernelgen.kernel.Kernel.prepare`, where the target
+    gains by that. Raises DescError (with the path of the culprit)
     for a description that is not sound, UnsupportedError (with a reason code) for what the target cannot do, ProofError
     when a proof fails, ArgumentError when the plan does not fit the description, BackendUnavailable when the target
     needs something that is not installed.
@@ -38,14 +47,44 @@ def compile(desc: KernelDesc, target: str | Target = "cpu", plan: Plan | None = 
         raise ArgumentError(
             f"the plan was made for {plan.subject}, this is {own}; an empty subject fits any description"
         )
-    lowered = _lowered(desc, plan, found.machine)
+    fixed = _fixed(desc, constants)
+    lowered = _lowered(desc, plan, found.machine, fixed)
     nest, trail = lowered.nest, lowered.trail
     source, code = _printed(found, nest, plan.code, trail)
     lowered = _with_claims(found, source, lowered)
     entry = trail.run("load", lambda: found.load(source, nest))
+    preparation = None
+    if nest.preparation is not None:
+        preparation = trail.run("preparation", partial(_preparation, found, desc, lowered, nest.preparation))
     resources = Resources(trail.milliseconds, _bytes(nest, workspace=False), _bytes(nest, workspace=True), entry)
     lowered = replace(lowered, plan=replace(lowered.plan, code=code))
-    return Kernel(signature_of(desc, nest), entry, desc, found.name, source, lowered, resources)
+    return Kernel(
+        signature_of(desc, lowered),
+        entry,
+        desc,
+        found.name,
+        source,
+        lowered,
+        resources,
+        preparation,
+        tuple(sorted(fixed)),
+    )
+
+
+def _fixed(desc: KernelDesc, constants: Collection[int]) -> frozenset[int]:
+    """The positions of constants. Raises ArgumentError for one that no input has, or one of an input that is updated."""
+    for position in constants:
+        if not 0 <= position < len(desc.inputs) or position in desc.updated_inputs:
+            raise ArgumentError(f"{desc.name}: input {position} cannot be constant: it is updated, or there is none")
+    return frozenset(constants)
+
+
+def _preparation(target: Target, desc: KernelDesc, lowered: Lowered, nest: Nest) -> NativeKernel:
+    """What computes the inputs of the nest that constants decide."""
+    source = target.emit(nest)
+    if target.claims is not None:
+        target.claims(source)
+    return NativeKernel(preparation_signature(desc, lowered, nest), target.load(source, nest))
 
 
 def _printed(target: Target, nest: Nest, code: CodePlan | None, trail: Trail) -> tuple[str, CodePlan | None]:
@@ -66,10 +105,10 @@ def _with_claims(target: Target, source: str, lowered: Lowered) -> Lowered:
     return replace(lowered, proof=Proof((*lowered.proof.facts, *facts))) if facts else lowered
 
 
-def _lowered(desc: KernelDesc, plan: Plan, machine: Machine | str) -> Lowered:
+def _lowered(desc: KernelDesc, plan: Plan, machine: Machine | str, constants: frozenset[int]) -> Lowered:
     """All stages; expressions that nest deeper than Python's stack are refused."""
     try:
-        return lower(desc, plan, machine)
+        return lower(desc, plan, machine, constants)
     except RecursionError:
         message = f"{desc.name}: expressions of its {len(desc.ops)} operators nest too deeply; split the kernel"
         raise UnsupportedError("budget", message) from None

@@ -15,7 +15,7 @@ from kernelgen.composite.description import KernelDesc, TensorDesc
 from kernelgen.composite.write import dump_desc
 from kernelgen.native.call import Entry, NativeKernel
 from kernelgen.native.signature import Signature
-from kernelgen.nest.nodes import Grid, Nest
+from kernelgen.nest.nodes import Grid, Nest, Space
 from kernelgen.plan import Plan
 from kernelgen.poly.proof.schedule_proof import Proof
 from kernelgen.stages import Lowered
@@ -74,9 +74,39 @@ class Kernel(NativeKernel):
     source: str
     lowered: Lowered
     resources: Resources
+    preparation: NativeKernel | None = None
+    """From inputs of the description that are constant it computes what the kernel takes in their place."""
+    constants: tuple[int, ...] = ()
+    """The positions of the description's inputs that hold the same in every call."""
 
     def __repr__(self) -> str:
         return f"<Kernel {self.desc.name} for {self.target}: {', '.join(op.name for op in self.desc.ops)}>"
+
+    @cached_property
+    def taken(self) -> tuple[int, ...]:
+        """The positions of the description's inputs that a call takes, before what :meth:`prepare` gives."""
+        names = {buffer.name for buffer in self.nest.buffers}
+        return tuple(position for position, name in enumerate(self.lowered.inputs) if name in names)
+
+    @cached_property
+    def prepares(self) -> tuple[int, ...]:
+        """The positions of the description's inputs that :meth:`prepare` takes."""
+        nest = self.nest.preparation
+        names = {buffer.name for buffer in nest.buffers} if nest is not None else set[str]()
+        return tuple(position for position, name in enumerate(self.lowered.inputs) if name in names)
+
+    def prepare(self, *constants: Any) -> tuple[Any, ...]:
+        """What a call takes behind the inputs of :attr:`taken`, from the constants at :attr:`prepares`: computed once.
+
+        Raises ArgumentError when an array does not fit.
+        """
+        return () if self.preparation is None else self.preparation(*constants)
+
+    def call_inputs(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
+        """What a call takes, from all inputs of the description, the constants among them prepared."""
+        if self.preparation is None:
+            return tuple(inputs)
+        return (*(inputs[k] for k in self.taken), *self.prepare(*(inputs[k] for k in self.prepares)))
 
     @property
     def nest(self) -> Nest:
@@ -154,9 +184,28 @@ class Kernel(NativeKernel):
         return self.entry.on_device(self.desc) if isinstance(self.entry, DeviceEntry) else None
 
 
-def signature_of(desc: KernelDesc, nest: Nest) -> Signature:
+def signature_of(desc: KernelDesc, lowered: Lowered) -> Signature:
     """How the kernel of a description is called that became this nest."""
-    return Signature(desc.name, desc.inputs, desc.outputs, desc.updated_inputs, arguments(nest), nest.symbols)
+    nest = lowered.nest
+    if nest.preparation is None:
+        return Signature(desc.name, desc.inputs, desc.outputs, desc.updated_inputs, arguments(nest), nest.symbols)
+    names = {buffer.name for buffer in nest.buffers}
+    taken = [position for position, name in enumerate(lowered.inputs) if name in names]
+    inputs = (*(desc.inputs[position] for position in taken), *_prepared(nest.preparation))
+    updated = tuple(taken.index(position) for position in desc.updated_inputs)
+    return Signature(desc.name, inputs, desc.outputs, updated, arguments(nest), nest.symbols)
+
+
+def preparation_signature(desc: KernelDesc, lowered: Lowered, nest: Nest) -> Signature:
+    """How the preparation of that kernel is called."""
+    names = {buffer.name for buffer in nest.buffers}
+    inputs = tuple(tensor for tensor, name in zip(desc.inputs, lowered.inputs, strict=True) if name in names)
+    return Signature(nest.name, inputs, _prepared(nest), (), arguments(nest), nest.symbols)
+
+
+def _prepared(nest: Nest) -> tuple[TensorDesc, ...]:
+    """What a preparation gives."""
+    return tuple(TensorDesc(b.name, b.shape, b.dtype) for b in nest.buffers if b.space is Space.OUTPUT)
 
 
 def fingerprint(desc: KernelDesc) -> str:

@@ -33,6 +33,7 @@ from kernelgen.transforms.common.reuse_output_storage import share
 from kernelgen.transforms.common.scalarize import scalarize
 from kernelgen.transforms.common.split_index_sets import peel
 from kernelgen.transforms.cpu.pack_panels import pack
+from kernelgen.transforms.cpu.prepare_constants import prepare
 from kernelgen.transforms.cpu.register_blocking import registers
 from kernelgen.transforms.cpu.unroll_and_jam import jam_rows
 from kernelgen.transforms.gpu.assign_memory_spaces import places
@@ -104,6 +105,7 @@ BARRIERS_PLACED = NestForm("threads meet between accesses that conflict", _threa
 
 NEST_STAGES: tuple[Stage[Nest], ...] = (
     Stage(initialize, "accumulators start from their neutral element where their loop starts", gives=(INITIALIZED,)),
+    Stage(prepare, "what constants alone decide is laid out as the loops read it, before panels copy it"),
     Stage(
         pack,
         "what row blocks read again lies together, while the rows are still one loop",

@@ -183,25 +183,32 @@ class Lowered:
     proof: Proof
     plan: Plan
     trail: Trail
+    inputs: tuple[str, ...] = ()
+    """What the nest calls the inputs of the description, also those that it does not take."""
 
 
-def lower(desc: KernelDesc, plan: Plan, machine: Machine | str = CPU) -> Lowered:
+def lower(
+    desc: KernelDesc, plan: Plan, machine: Machine | str = CPU, constants: frozenset[int] = frozenset()
+) -> Lowered:
     """Runs all stages for a machine or a usual one of its kind, on names that may be printed.
+
+    ``constants`` are the positions of inputs that hold the same in every call.
 
     Raises UnsupportedError, ProofError, or ArgumentError when the plan does not fit.
     """
     trail, chosen = Trail(), pipeline_named(machine)
-    nest, proof, bands = to_raw_nest(desc, plan, chosen, trail)
+    nest, proof, bands = to_raw_nest(desc, plan, chosen, trail, constants)
+    inputs = tuple(buffer.name for buffer in nest.buffers[: len(desc.inputs)])
     for step in chosen.nest_stages:
         nest = trail.run(step.name, lambda step=step, nest=nest: step.on(nest, plan), show)
     for check in chosen.proofs:
         facts = trail.run(check.name, lambda check=check, nest=nest: check.run(nest), _lines)
         proof = Proof((*proof.facts, *facts))
-    return Lowered(nest, proof, replace(plan, bands=bands), trail)
+    return Lowered(nest, proof, replace(plan, bands=bands), trail, inputs)
 
 
 def to_raw_nest(
-    desc: KernelDesc, plan: Plan, machine: Pipeline, trail: Trail
+    desc: KernelDesc, plan: Plan, machine: Pipeline, trail: Trail, constants: frozenset[int] = frozenset()
 ) -> tuple[Nest, Proof, tuple[BandPlan, ...]]:
     """The scheduled nest before its first pass, the proof of its schedule and the plan of its bands; raises like lower."""
     desc = plain_names(desc)
@@ -209,6 +216,7 @@ def to_raw_nest(
     for rule in (*DESC_STAGES, machine.types):
         desc = trail.run(rule.name, lambda rule=rule, desc=desc: rule.run(desc), show_desc)
     scop = trail.run("build", lambda: replace(to_scop(desc), argument_shapes=shapes), show_scop)
+    scop = replace(scop, constants=frozenset(scop.buffers[position].name for position in constants))
     for stage in machine.scop_stages:
         scop = trail.run(stage.name, lambda stage=stage, scop=scop: stage.on(scop, plan), show_scop)
     nest, proof, bands = to_loops(scop, plan, machine.choose, trail)

@@ -383,6 +383,8 @@ class Nest:
     ``symbols`` are the size symbols, bound from the shapes of the arguments, each >= 1.
     A buffer's ``shape`` is the one that the body indexes; callers see ``argument_shapes`` (one per input and
     output, same number of elements, same row-major order): dims may have been split or folded, and extents of 1 dropped.
+    ``constants`` are the names of inputs that hold the same in every call; ``preparation`` is the nest that is run once
+    before all calls: from constants it computes inputs of this one.
     ``one_launch``: what does not wait for each other in it was put together to be launched together.
     """
 
@@ -392,3 +394,5 @@ class Nest:
     body: Block
     argument_shapes: tuple[Shape, ...] = ()
     one_launch: bool = False
+    constants: frozenset[str] = frozenset()
+    preparation: Nest | None = None

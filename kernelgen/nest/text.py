@@ -33,7 +33,8 @@ def show(nest: n.Nest) -> str:
     """The whole nest."""
     symbols = f"[{', '.join(nest.symbols)}]" if nest.symbols else ""
     buffers = ", ".join(f"{buffer.space.value} {show_buffer(buffer)}" for buffer in nest.buffers)
-    return "\n".join([f"nest {nest.name}{symbols}({buffers}) {{", *_indented(_block(nest.body)), "}"]) + "\n"
+    text = "\n".join([f"nest {nest.name}{symbols}({buffers}) {{", *_indented(_block(nest.body)), "}"]) + "\n"
+    return text if nest.preparation is None else f"{show(nest.preparation)}\n{text}"
 
 
 def show_buffer(buffer: n.Buffer) -> str:

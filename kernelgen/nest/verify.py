@@ -18,6 +18,7 @@
 15. What is private or shared is made in a grid; a combination meets a private buffer, its width is a power of two <= 32.
 16. Fragments are private u32; they are loaded from shared 16-bit numbers, and multiplied into private f32.
 17. Copies that go on by themselves are from global to shared memory.
+18. A preparation reads constants alone, and what it writes are inputs of the nest.
 """
 
 from __future__ import annotations
@@ -38,6 +39,9 @@ from kernelgen.tensor.dtypes import BFLOAT16, BOOL, FLOAT16, FLOAT32, UINT32, DT
 
 def verify(nest: n.Nest) -> None:
     """Raises ``NestError`` with the number of the broken invariant and the statement."""
+    if nest.preparation is not None:
+        verify(nest.preparation)
+        _check_prepared(nest, nest.preparation)
     _check_names(nest)
     _check_shapes(nest)
     _check_grids(nest)
@@ -110,6 +114,15 @@ def _check_shapes(nest: n.Nest) -> None:
     for buffer, shape in zip(nest.buffers, shapes, strict=False):
         if product(buffer.shape) != product(shape):
             _broken(9, f"argument shape {list(shape)} has another size than {buffer.name} {list(buffer.shape)}")
+
+
+def _check_prepared(nest: n.Nest, before: n.Nest) -> None:
+    taken = {b.name: replace(b, space=n.Space.OUTPUT) for b in nest.buffers if b.space is n.Space.INPUT}
+    for buffer in before.buffers:
+        if buffer.space is n.Space.OUTPUT and taken.get(buffer.name) != buffer:
+            _broken(18, f"{buffer.name} is prepared and is no such input")
+        if buffer.space is not n.Space.OUTPUT and buffer.name not in nest.constants:
+            _broken(18, f"{buffer.name} is no constant, and the preparation reads it")
 
 
 def _check_starts(nest: n.Nest) -> None:

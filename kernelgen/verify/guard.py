@@ -13,6 +13,7 @@ import numpy as np
 
 from kernelgen.composite.description import KernelDesc
 from kernelgen.kernel import Kernel
+from kernelgen.native.signature import Signature
 from kernelgen.verify.compare import compare
 from kernelgen.verify.guard_pages import Array, Fenced, Placement, placements
 from kernelgen.verify.record import Record, Status
@@ -29,7 +30,7 @@ def guarded(record: Record, kernel: Kernel, inputs: Sequence[Array], outputs: Se
 
 def between_fences(kernel: Kernel, inputs: Sequence[Array], outputs: Sequence[Array], diary: Diary) -> tuple[int, str]:
     """How many placements ran, and what was wrong in the last of them; empty when nothing was."""
-    arrays, _, symbols = kernel.arguments(inputs, outputs)
+    arrays, _, symbols = kernel.arguments(kernel.call_inputs(inputs), outputs)
     expected = [array.copy() for array in arrays]
     kernel.entry(tuple(expected), symbols)
     names = [buffer.name for buffer in kernel.nest.buffers]
@@ -57,17 +58,17 @@ def _fault(
     spoiled = [each.name for each in fenced if each.is_spoiled]
     if spoiled:
         return f"something was written beside {', '.join(spoiled)}"
-    return _difference(kernel.desc, placed, expected)
+    return _difference(kernel.desc, kernel.signature, placed, expected)
 
 
-def _difference(desc: KernelDesc, found: Sequence[Array], expected: Sequence[Array]) -> str:
+def _difference(desc: KernelDesc, called: Signature, found: Sequence[Array], expected: Sequence[Array]) -> str:
     """Outputs agree within their tolerance, inputs are as they were but for those that are updated."""
-    inputs, outputs = len(desc.inputs), range(len(desc.inputs), len(desc.inputs) + len(desc.outputs))
+    inputs, outputs = len(called.inputs), range(len(called.inputs), len(called.inputs) + len(called.outputs))
     for place in range(inputs):
-        if place not in desc.updated_inputs and not _same(found[place], expected[place]):
-            return f"input {desc.inputs[place].name} was written"
-    places = [k for k in (*outputs, *desc.updated_inputs) if not _same(found[k], expected[k])]
-    names = [(*desc.inputs, *desc.outputs)[k].name for k in places]
+        if place not in called.updated_inputs and not _same(found[place], expected[place]):
+            return f"input {called.inputs[place].name} was written"
+    places = [k for k in (*outputs, *called.updated_inputs) if not _same(found[k], expected[k])]
+    names = [(*called.inputs, *called.outputs)[k].name for k in places]
     return compare(desc, names, [found[k] for k in places], [expected[k] for k in places]).fault
 
 

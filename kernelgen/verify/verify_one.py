@@ -230,7 +230,7 @@ def _run(
         sample = kernel.sample(given, outputs)
         if sample is not None:
             return sample
-    kernel(*given, out=outputs)
+    kernel(*(kernel.call_inputs(given) if isinstance(kernel, Kernel) else given), out=outputs)
     return None
 
 

@@ -88,10 +88,14 @@ class Statement:
 
 @dataclass(frozen=True)
 class Scop:
-    """A kernel as statements in program order. ``buffers`` are arguments first (inputs, outputs), then temporaries."""
+    """A kernel as statements in program order. ``buffers`` are arguments first (inputs, outputs), then temporaries.
+
+    ``constants`` are the names of inputs that hold the same in every call.
+    """
 
     name: str
     symbols: tuple[str, ...]
     buffers: tuple[Buffer, ...]
     statements: tuple[Statement, ...]
     argument_shapes: tuple[Shape, ...]
+    constants: frozenset[str] = frozenset()

@@ -59,7 +59,7 @@ def to_nest(scop: Scop, whole: Relations, schedule: isl.Schedule) -> Nest:
     reader = _Reader(scop, {name: ix.from_dim(dim) for dim, name in whole.parameters.items()})
     named = edit_nodes(schedule, is_mark, with_variable)
     body = reader.node(build.node_from_schedule(named), LoopKind.SERIAL)
-    return Nest(scop.name, scop.symbols, scop.buffers, _as_block(body), scop.argument_shapes)
+    return Nest(scop.name, scop.symbols, scop.buffers, _as_block(body), scop.argument_shapes, constants=scop.constants)
 
 
 @dataclass

@@ -55,13 +55,15 @@ STAGGER = 16
 def pack(nest: n.Nest, panel: int) -> n.Nest:
     """The nest with such products packed into panels of so many bytes."""
     numbers, room = count(), iter(range(MAX_PRODUCTS))
-    return replace(nest, body=map_blocks(nest.body, lambda block: _block(block, panel, numbers, room)))
+    packed = frozenset(b.name for b in nest.preparation.buffers) if nest.preparation is not None else frozenset[str]()
+    return replace(nest, body=map_blocks(nest.body, lambda block: _block(block, panel, numbers, room, packed)))
 
 
-def _block(block: n.Block, panel: int, numbers: Iterator[int], room: Iterator[int]) -> n.Block:
+def _block(block: n.Block, panel: int, numbers: Iterator[int], room: Iterator[int], packed: frozenset[str]) -> n.Block:
+    """``packed`` are the buffers whose elements lie as loops read them."""
     parts: list[n.Statement] = []
     for part in block.statements:
-        product = _product(part) if isinstance(part, n.For) else None
+        product = _product(part, packed) if isinstance(part, n.For) else None
         fits = product is not None and next(room, None) is not None
         parts += product.packed(panel, numbers) if product and fits else [part]
     return n.Block(tuple(parts))
@@ -157,7 +159,7 @@ class _Product:
             yield replace(term, index=tuple(ix.substitute(i, at) for i in term.index), value=moved(term.value))
 
 
-def _product(rows: n.For) -> _Product | None:
+def _product(rows: n.For, packed: frozenset[str]) -> _Product | None:
     """The row loop as a product that is worth panels, else None."""
     body = rows.body.statements
     if rows.kind is not n.LoopKind.SERIAL or not body or not isinstance(body[-1], n.For):
@@ -173,7 +175,7 @@ def _product(rows: n.For) -> _Product | None:
     by_data = any(ix.is_by_data(*term.index) for term in terms)
     if not terms or by_data or not _is_apart(rows, terms, body[:-1]):
         return None
-    columns = _parts(terms, lambda part: _is_column(part, rows, vector))
+    columns = _parts(terms, lambda part: _is_column(part, rows, vector, packed))
     strips = _parts(terms, lambda part: _is_strip(part, rows, sums[-1], vector))
     return _Product(rows, body[:-1], sums, vector, terms, columns, strips) if columns else None
 
@@ -245,10 +247,11 @@ def _parts(terms: Sequence[n.Accumulate], fits: Callable[[n.Expr], bool]) -> tup
     return tuple(found)
 
 
-def _is_column(part: n.Expr, rows: n.For, vector: n.For) -> bool:
-    """It is the same for all rows."""
+def _is_column(part: n.Expr, rows: n.For, vector: n.For, packed: frozenset[str]) -> bool:
+    """It is the same for all rows, and does not lie as it is read."""
     moving = ix.variables_in(part)
-    return vector.var in moving and rows.var not in moving and any(True for _ in loads(part))
+    is_same = vector.var in moving and rows.var not in moving and any(True for _ in loads(part))
+    return is_same and not (isinstance(part, n.Load) and part.buffer.name in packed)
 
 
 def _is_strip(part: n.Expr, rows: n.For, along: n.For, vector: n.For) -> bool:

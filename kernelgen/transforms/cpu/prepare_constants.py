@@ -1,0 +1,233 @@
+"""Computes what depends on constants alone once, before all calls, and lays it out in the order in which loops read it.
+
+    nest y(a, b):                                  nest prepare(b) -> (p: f32[N / 32, K, 32]):
+      for j0 in 0..N step 32:                        for j0: for k in 0..K: vector j in 0..32:
+        for i in 0..M step 8:                          p[j0, k, j] = f(b[k, 32 j0 + j])
+          for k in 0..K:                     ->    nest y(a, p):
+            vector j in j0..j0 + 32:                 for j0 in 0..N step 32: ...
+              y[i, j] += a[i, k] * f(b[k, j])              y[i, j] += a[i, k] * p[j0 / 32, k, j - j0]
+
+An array has a dim for each loop that its value depends on, outermost first: a product reads its weights one after the
+other, and packing, transposition and casts are done with. Values that are the same function of the same loops share an
+array, wherever they stand. An input that is not read any more is no argument of the nest.
+
+Legality. The loops have known lengths and no bounds but on each other's variables, so that every element of an array is the
+value in one set of iterations, and no guard stands between them, so that it may be computed in all. Inputs named as constants
+have the same content in every call, and nobody writes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import prod
+
+from kernelgen.nest import index as ix
+from kernelgen.nest import nodes as n
+from kernelgen.nest.substitute import written_out
+from kernelgen.nest.walk import loads, loads_of, nested, statements
+from kernelgen.tensor.dims import Shape, symbols_of
+
+MOST_GROWTH = 2
+"""How many times the bytes of the constants that it replaces an array may have."""
+
+
+def prepare(nest: n.Nest) -> n.Nest:
+    """The nest that reads such arrays, with the one that computes them as its ``preparation``; or the nest itself."""
+    known = frozenset(b.name for b in nest.buffers if b.name in nest.constants and not symbols_of(b.shape))
+    if not known:
+        return nest
+    found = _Preparation(known)
+    body = found.block(nest.body, _Scope())
+    return _with_arrays(nest, body, found) if found.arrays else nest
+
+
+@dataclass(frozen=True)
+class _Scope:
+    """What surrounds a statement: loops, outermost first, bindings, and the variables of guards."""
+
+    loops: tuple[n.For, ...] = ()
+    bound: Mapping[str, n.Expr] = field(default_factory=dict[str, n.Expr])
+    guards: int = 0
+    """So many of the loops stand outside of the innermost guard."""
+
+
+@dataclass(frozen=True)
+class _Array:
+    """What an array holds: an expression over one variable for each dim, called as in :func:`_name`."""
+
+    value: n.Expr
+    extents: tuple[int, ...]
+
+
+@dataclass
+class _Preparation:
+    """The arrays found so far, each with its buffer."""
+
+    constants: frozenset[str]
+    arrays: dict[_Array, n.Buffer] = field(default_factory=dict[_Array, n.Buffer])
+
+    def block(self, block: n.Block, scope: _Scope) -> n.Block:
+        """The block with its values from arrays."""
+        parts: list[n.Statement] = []
+        for part in block.statements:
+            parts.append(self.statement(part, scope))
+            if isinstance(part, n.Let):
+                scope = replace(scope, bound={**scope.bound, part.name: part.value})
+        return n.Block(tuple(parts))
+
+    def statement(self, part: n.Statement, scope: _Scope) -> n.Statement:
+        """The statement with its values from arrays."""
+        match part:
+            case n.For():
+                return replace(part, body=self.block(part.body, replace(scope, loops=(*scope.loops, part))))
+            case n.If():
+                return replace(part, body=self.block(part.body, replace(scope, guards=len(scope.loops))))
+            case n.Block():
+                return self.block(part, scope)
+            case n.Let() | n.Store() | n.Accumulate():
+                return replace(part, value=self.expression(part.value, scope))
+            case _:
+                return part
+
+    def expression(self, expr: n.Expr, scope: _Scope) -> n.Expr:
+        """The expression with its largest parts that depend on constants alone from arrays."""
+        closed = written_out(expr, scope.bound)
+        if self._is_constant(closed):
+            return self._element(closed, scope) or expr
+        if isinstance(expr, n.Call):
+            return replace(expr, args=tuple(self.expression(each, scope) for each in expr.args))
+        return expr
+
+    def _is_constant(self, expr: n.Expr) -> bool:
+        found = list(loads(expr))
+        by_data = any(ix.is_by_data(*load.index) for load in found)
+        return bool(found) and not by_data and all(load.buffer.name in self.constants for load in found)
+
+    def _element(self, value: n.Expr, scope: _Scope) -> n.Load | None:
+        """The element of an array that holds the value; None where there is to be no such array."""
+        loops = _loops_of(value, scope)
+        if loops is None or not loops:
+            return None
+        array = _Array(_over_dims(value, loops), tuple(_trips(loop) for loop in loops))
+        if not _is_worth(array):
+            return None
+        if array not in self.arrays:
+            name = f"prepared{len(self.arrays)}"
+            self.arrays[array] = n.Buffer(name, value.dtype, array.extents, n.Space.INPUT)
+        place = (ix.floor_divide(ix.subtract(n.Var(loop.var), loop.lower), n.Num(loop.step)) for loop in loops)
+        return n.Load(self.arrays[array], tuple(place))
+
+
+def _loops_of(value: n.Expr, scope: _Scope) -> tuple[n.For, ...] | None:
+    """The loops that a value depends on, outermost first; None where the lengths of some depend on more, or on guards."""
+    needed, found = set(ix.variables_in(value)), list[n.For]()
+    for number, loop in reversed(tuple(enumerate(scope.loops))):
+        if loop.var in needed:
+            if number < scope.guards or not isinstance(ix.subtract(loop.upper, loop.lower), n.Num):
+                return None
+            needed |= ix.variables(loop.lower)
+            found.append(loop)
+    return tuple(reversed(found)) if needed == {loop.var for loop in found} else None
+
+
+def _trips(loop: n.For) -> int:
+    length = ix.subtract(loop.upper, loop.lower)
+    assert isinstance(length, n.Num)
+    return -(-length.value // loop.step)
+
+
+def _over_dims(value: n.Expr, loops: Sequence[n.For]) -> n.Expr:
+    """The value over the numbers of iterations."""
+    places: dict[str, n.Index] = {}
+    for number, loop in enumerate(loops):
+        counted = ix.multiply(n.Var(_name(number)), n.Num(loop.step))
+        places[loop.var] = ix.add(counted, ix.substitute(loop.lower, places))
+    return ix.substitute_in(value, places)
+
+
+def _name(dim: int) -> str:
+    return f"d{dim}"
+
+
+def _is_worth(array: _Array) -> bool:
+    """It is no copy of a constant as that lies, and not much larger than what it is computed from."""
+    buffers = {load.buffer for load in loads(array.value)}
+    given = sum(prod(_static(buffer)) * buffer.dtype.itemsize for buffer in buffers)
+    own = prod(array.extents) * array.value.dtype.itemsize
+    return 0 < own <= MOST_GROWTH * given and not _is_copy(array)
+
+
+def _static(buffer: n.Buffer) -> tuple[int, ...]:
+    return tuple(dim for dim in buffer.shape if isinstance(dim, int))
+
+
+def _is_copy(array: _Array) -> bool:
+    """Whether it is one constant, whose elements it reads in the order in which they lie."""
+    if not isinstance(array.value, n.Load):
+        return False
+    index, shape = array.value.index, _static(array.value.buffer)
+    scales = [prod(shape[dim + 1 :]) for dim in range(len(shape))]
+    for dim in range(len(array.extents)):
+        steps = [ix.stride(each, _name(dim)) for each in index]
+        if None in steps:
+            return False
+        step = sum(int(each or 0) * scale for each, scale in zip(steps, scales, strict=True))
+        if array.extents[dim] > 1 and step != prod(array.extents[dim + 1 :]):
+            return False
+    return True
+
+
+def _with_arrays(nest: n.Nest, body: n.Block, found: _Preparation) -> n.Nest:
+    """The nest of the body, with the arrays as its last inputs and without constants that are not read any more."""
+    read = {load.buffer.name for part in statements(body) for load in loads_of(part)}
+    shapes = {b.name: b.shape for b in nest.buffers if b.space is not n.Space.WORKSPACE}
+    shapes |= zip((b.name for b in nest.buffers), nest.argument_shapes, strict=False)
+    arrays = tuple(found.arrays.values())
+    shapes |= {array.name: array.shape for array in arrays}
+    inputs = [b for b in nest.buffers if b.space in (n.Space.INPUT, n.Space.INOUT)]
+    preparation = _preparation(nest, inputs, found, shapes)
+    kept = [b for b in inputs if b.name in read or b not in preparation.buffers]
+    others = [b for b in nest.buffers if b not in inputs]
+    buffers = (*kept, *arrays, *others)
+    return replace(
+        nest,
+        buffers=buffers,
+        body=body,
+        argument_shapes=tuple(shapes[b.name] for b in buffers if b.name in shapes),
+        preparation=preparation,
+    )
+
+
+def _preparation(nest: n.Nest, inputs: Sequence[n.Buffer], found: _Preparation, shapes: Mapping[str, Shape]) -> n.Nest:
+    """The nest that computes the arrays."""
+    read = {load.buffer.name for array in found.arrays for load in loads(array.value)}
+    taken = tuple(b for b in inputs if b.name in read)
+    made = {array: replace(buffer, space=n.Space.OUTPUT) for array, buffer in found.arrays.items()}
+    body = n.Block(tuple(_filled(array, buffer, number) for number, (array, buffer) in enumerate(made.items())))
+    buffers = (*taken, *made.values())
+    return n.Nest(f"{nest.name}_prepare", (), buffers, body, tuple(shapes[b.name] for b in buffers))
+
+
+def _filled(array: _Array, buffer: n.Buffer, number: int) -> n.Statement:
+    """The loops that compute one array; those of different arrays have names of their own."""
+    names = {_name(dim): f"c{number}_{dim}" for dim in range(len(array.extents))}
+    value = ix.substitute_in(array.value, {name: n.Var(new) for name, new in names.items()})
+    store = n.Store(buffer, tuple(map(n.Var, names.values())), value)
+    last = len(array.extents) - 1
+    is_turned = any(_lies_along(load, f"c{number}_{last - 1}") for load in loads(value))
+    kinds = dict.fromkeys(range(last), n.LoopKind.SERIAL) | {0: n.LoopKind.PARALLEL}
+    if last > 1 and is_turned:
+        kinds[last - 1] = n.LoopKind.INTERLEAVE
+    kinds[last] = n.LoopKind.VECTOR
+    loops = [
+        n.For(names[_name(dim)], n.Num(0), n.Num(extent), n.Block(), kinds[dim])
+        for dim, extent in enumerate(array.extents)
+    ]
+    return nested(loops, n.Block((store,))).statements[0]
+
+
+def _lies_along(load: n.Load, name: str) -> bool:
+    """Whether neighbours in memory are neighbours in the loop."""
+    steps = [ix.stride(i, name) for i in load.index]
+    return steps[-1:] == [1] and not any(steps[:-1])
