@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ from graphkernel.cluster.split_models import MODELS
 from graphkernel.declarations import builtin_catalogue
 from graphkernel.expanders.lists import expand_ops
 from graphkernel.mindspore.rule_ids import RULES_BY_ID
-from graphkernel.ops import snake_case
+from graphkernel.ops.catalogue import function_called, snake_case
 from graphkernel.options import VARIABLES, Options, flag_table
 from graphkernel.patterns.language import Rule
 from graphkernel.patterns.ranges import Range
@@ -200,7 +201,7 @@ def operators() -> str:
     rows = [
         (
             f"`{op.name}`",
-            f"`{call(snake_case(op.name), op.attributes)}`",
+            f"`{call(snake_case(op.name))}`",
             op.kind.name.lower(),
             ", ".join(target for target in CLUSTER_OPS if op.name in frozenset().union(*CLUSTER_OPS[target])),
             ", ".join(target for target in CLUSTER_OPS if op.name in expand_ops(target) and has_expander(op.name)),
@@ -281,9 +282,11 @@ def expanders() -> str:
     )
 
 
-def call(function: str, attributes: Sequence[str]) -> str:
-    """How an operator is called, operands left out."""
-    return f"{function}({', '.join(['...', *attributes])})"
+def call(name: str) -> str:
+    """How an operator is called."""
+    own = signature(function_called(name))
+    bare = (each.replace(annotation=Parameter.empty) for each in own.parameters.values())
+    return f"{name}{own.replace(parameters=list(bare), return_annotation=Signature.empty)}"
 
 
 def first_line(doc: str) -> str:

@@ -264,7 +264,7 @@ class _Reader:
         if name not in OPS:
             raise FrontendError(f"operator {position}: {op.name!r} is not declared{nearest(name, OPS)}")
         declared = OPS[name]
-        kept = {key: value for key, value in _attributes(declared, op).items() if key in declared.attributes}
+        kept = {key: value for key, value in _attributes(declared, op).items() if key in declared.attribute_names}
         node = self.builder.node(declared, args, Attrs.of(kept), op.outputs[0].name)
         for tensor, value in zip(op.outputs, node.outs, strict=True):
             self.values[tensor.name] = self.fitted(value, _type(tensor))

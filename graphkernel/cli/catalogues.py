@@ -35,7 +35,9 @@ def reason(step: Step) -> str:
 @app.command()
 def ops(words: Words = None, as_json: Json = False) -> None:
     """The operators."""
-    rows = [(op.name, op.kind.name, ", ".join(op.attributes), first_line(op.doc)) for op in builtin_catalogue().ops]
+    rows = [
+        (op.name, op.kind.name, ", ".join(op.attribute_names), first_line(op.doc)) for op in builtin_catalogue().ops
+    ]
     _list(("operator", "kind", "attributes", "meaning"), rows, words, as_json)
 
 

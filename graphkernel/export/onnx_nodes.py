@@ -17,10 +17,9 @@ from graphkernel.ops.library.host import ONNX, onnx_node
 from graphkernel.ops.library.host_values import type_proto
 from kernelgen.tensor.graph import Node, Value
 from kernelgen.tensor.operators.cast import CAST
-from kernelgen.tensor.operators.creation import SHAPE
+from kernelgen.tensor.operators.creation import EXTENT, SHAPE
 from kernelgen.tensor.operators.effects import ASSIGN
 from kernelgen.tensor.operators.elemwise import TENSOR_MOVE
-from kernelgen.tensor.operators.extents import EXTENT
 from kernelgen.tensor.operators.indexing import GATHER
 from kernelgen.tensor.operators.padding import UNPAD_AKG
 from kernelgen.tensor.operators.pieces import CONCAT, SLICE, SPLIT, STRIDED_SLICE

@@ -8,9 +8,8 @@ from graphkernel.onnx_writing.writer import Unwritable, Write, Writer, cast, res
 from kernelgen.tensor.graph import Node
 from kernelgen.tensor.operator import Operator
 from kernelgen.tensor.operators.cast import CAST
-from kernelgen.tensor.operators.creation import CONSTANT_OF_SHAPE, FILL_V2
+from kernelgen.tensor.operators.creation import CONSTANT_OF_SHAPE, EXTENT, FILL_V2
 from kernelgen.tensor.operators.effects import ASSIGN
-from kernelgen.tensor.operators.extents import EXTENT
 from kernelgen.tensor.operators.padding import PAD_AKG, UNPAD_AKG
 from kernelgen.tensor.operators.pieces import CONCAT, PAD, SLICE, SPLIT, STRIDED_SLICE
 from kernelgen.tensor.operators.shape import BROADCAST_TO, EXPAND_DIMS, FLATTEN, RESHAPE, SQUEEZE, TILE, TRANSPOSE

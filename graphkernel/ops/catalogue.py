@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import cache
 from types import MappingProxyType
 from typing import Any
 
 from graphkernel.catalogue import OPERATOR_ROOMS, collect
-from graphkernel.ops.functions import device as functions_device
-from graphkernel.ops.functions import fused as functions_fused
-from graphkernel.ops.functions import pointwise as functions
-from graphkernel.ops.functions import shape as functions_shape
-from graphkernel.ops.functions import storage as functions_storage
-from graphkernel.ops.functions import training as functions_training
+from graphkernel.ops.functions import written
+from graphkernel.ops.functions.derived import function_of
 from graphkernel.ops.tensor.apply import apply, apply_all
 from graphkernel.ops.tensor.other_names import instead
 from graphkernel.ops.tensor.tensor import Tensor
@@ -24,9 +20,8 @@ OPS: Mapping[str, Operator] = MappingProxyType(
     {op.name: op for room in OPERATOR_ROOMS for op in collect(room, Operator)}
 )
 
-cast = functions.cast
-matmul = functions.matmul
-select = functions.select
+matmul = written.matmul
+select = written.select
 
 
 def snake_case(name: str) -> str:
@@ -39,16 +34,18 @@ def snake_case(name: str) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[0-9])(?=[A-Z][a-z])", "_", words).lower()
 
 
-_WRITTEN = (functions, functions_shape, functions_storage, functions_device, functions_training, functions_fused)
 _BY_FUNCTION: Mapping[str, Operator] = MappingProxyType({snake_case(name): op for name, op in OPS.items()})
 
 
+@cache
 def function_called(name: str) -> Callable[..., Any]:
     """The function of an operator; AttributeError for a name that is none."""
     if name not in _BY_FUNCTION:
         raise AttributeError(f"no operator function {name!r}{instead(name, _BY_FUNCTION)}")
-    written = (getattr(module, f"{name}_" if name == "slice" else name, None) for module in _WRITTEN)
-    return next((function for function in written if function is not None), partial(apply, _BY_FUNCTION[name]))
+    return getattr(written, name, None) or function_of(_BY_FUNCTION[name], name)
+
+
+cast = function_called("cast")
 
 
 def names() -> list[str]:

@@ -46,7 +46,7 @@ def without_transposes(graph: Graph, context: Context) -> Graph:
             return kept.outs
         operands, attrs = list(args), node.attrs
         for position, flag in enumerate(FLAGS):
-            while flag in node.op.attributes and swaps_last_two(operands[position].node):
+            while flag in node.op.attribute_names and swaps_last_two(operands[position].node):
                 swap = operands[position].node
                 operands[position] = swap.args[0]
                 attrs = attrs.with_(**{flag: not attrs.bool(flag, False)})

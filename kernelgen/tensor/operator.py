@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
+from functools import cached_property
+from inspect import Parameter
 from typing import Any, Literal
 
 from kernelgen.tensor.types import Attrs, TensorType
@@ -26,6 +28,33 @@ class Kind(IntEnum):
 
 InferRule = Callable[[tuple[TensorType, ...], Attrs], tuple[TensorType, ...]]
 Meaning = Callable[..., Any]
+Held = Callable[[Any, TensorType], object]
+REQUIRED = Parameter.empty
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """One attribute of an operator, as callers of its Python function write it.
+
+    ``annotation`` says what may be written, ``held(written, type of operand 0)`` is what the operator then holds: by default
+    what was written. An attribute is left out where None is written, unless it ``reads_none``, and a ``quiet`` one also where
+    it is the default. ``parameter`` is what the function calls it, where that is another name.
+    """
+
+    name: str
+    annotation: str
+    held: Held = field(default=lambda value, x: value, repr=False)
+    default: object = None
+    parameter: str = ""
+    quiet: bool = False
+    reads_none: bool = False
+
+    def hold(self, value: object, x: TensorType) -> object:
+        """What the operator holds for a written value; None where the attribute is left out."""
+        if value is None and not self.reads_none:
+            return None
+        held = self.held(value, x)
+        return None if self.quiet and held == self.held(self.default, x) else held
 
 
 class Domain(Enum):
@@ -46,7 +75,10 @@ class Traits:
     fixed ones. ``parts_alike``: on complex numbers it treats both parts as one more dim at the end, with the same attributes.
     ``skips_outside``: addresses outside of what they index are left out. ``factors`` are the places of the operands that
     a sum of products multiplies, ``values_of`` the place of the operand whose values the result has.
-    ``domain`` is the place of an operand and the numbers that it should be of.
+    ``domain`` is the place of an operand and the numbers that it should be of. ``writes`` are pairs of a result and the operand
+    that it is written into, an input of the graph. ``numbers`` is the data type of Python's numbers among the operands, where
+    it is not that of the first tensor. ``call`` names the first parameters of its Python function, where these are not the
+    operands and then the attributes.
     """
 
     attribute_operands: Mapping[int, str] = field(default_factory=dict[int, str])
@@ -58,6 +90,9 @@ class Traits:
     factors: tuple[int, ...] = ()
     values_of: int = 0
     domain: tuple[int, Domain] | None = None
+    writes: tuple[tuple[int, int], ...] = ()
+    numbers: str = ""
+    call: tuple[str, ...] = ()
 
 
 PLAIN = Traits()
@@ -70,7 +105,7 @@ class Operator:
     ``infer(operand types, attrs)`` gives the result types and raises ``TypeRuleError`` on a misfit.
     ``meaning(*arrays, attrs)`` is the numpy semantics: one array, or a tuple of arrays when there are several results.
     ``arity`` is None for a variadic operator. ``composite`` marks operators that kernels cannot compute themselves:
-    an expander may rewrite them, otherwise the host library runs them. ``attributes`` names what ``attrs`` may hold,
+    an expander may rewrite them, otherwise the host library runs them. ``attributes`` are what ``attrs`` may hold,
     ``indices`` are the places of operands that count or address elements, whatever data type these have.
     ``onnx`` is the operator of ONNX that means the same on the same operands, whose attributes may be spelled differently.
     ``traits`` are the other facts about it, each written once, here.
@@ -84,10 +119,15 @@ class Operator:
     commutative: bool = False
     composite: bool = False
     doc: str = ""
-    attributes: tuple[str, ...] = ()
+    attributes: tuple[Attribute, ...] = ()
     indices: tuple[int, ...] = ()
     traits: Traits = PLAIN
     onnx: str = ""
+
+    @cached_property
+    def attribute_names(self) -> tuple[str, ...]:
+        """The names of the attributes, in the order of the record."""
+        return tuple(attribute.name for attribute in self.attributes)
 
     def __repr__(self) -> str:
         return f"Operator({self.name})"

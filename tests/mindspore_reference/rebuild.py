@@ -154,11 +154,11 @@ def attributes(op: Operator, node: Record) -> Attributes:
     found: Attributes = {}
     for key, text in given:
         value = literal(text)
-        if key in op.attributes and value is not None:
+        if key in op.attribute_names and value is not None:
             found[key] = NAMES.get(key, {}).get(value, value) if isinstance(value, int) else value
-    if "dst_type" in op.attributes:
+    if "dst_type" in op.attribute_names:
         found["dst_type"] = node["output"]["dtype"].lower()
-    if "shape" in op.attributes and "shape" in (node["output"] or {}):
+    if "shape" in op.attribute_names and "shape" in (node["output"] or {}):
         found["shape"] = tuple(node["output"]["shape"])
     return found
 

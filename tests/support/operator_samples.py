@@ -109,7 +109,7 @@ def samples_of(op: Operator) -> Sequence[Sample]:
     """The entry of an operator, or what fits its family."""
     if op.name in SAMPLES:
         return SAMPLES[op.name]
-    if op.attributes == ("axis", "keep_dims"):
+    if op.attribute_names == ("axis", "keep_dims"):
         return REDUCTION
     if op.attributes or op.arity is None:
         return []

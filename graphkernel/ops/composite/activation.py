@@ -9,6 +9,7 @@ import numpy as np
 
 from graphkernel.errors import TypeRuleError
 from kernelgen.tensor.operator import InferRule, Kind, Operator
+from kernelgen.tensor.operators.attributes import real_number, text
 from kernelgen.tensor.operators.elemwise import erfc
 from kernelgen.tensor.operators.families import Array, ArrayFunction, binary, declare, rounded, unary
 from kernelgen.tensor.operators.type_rules import any_dtype, broadcasting, expect_dtype, floating, number, real
@@ -94,7 +95,7 @@ RELU_GRAD = _binary("ReluGrad", lambda dy, y: np.where(y > 0, dy, 0), real, doc=
 SQRT_GRAD = _binary("SqrtGrad", lambda y, dy: dy / (2 * y), floating, doc="From the result y and dy.")
 RSQRT_GRAD = _binary("RsqrtGrad", lambda y, dy: -0.5 * y * y * y * dy, floating, doc="From the result y and dy.")
 SILU_GRAD = _binary("SiLUGrad", _silu_gradient, floating, doc="From dy and the operand.")
-SOFTPLUS_GRAD = _binary("SoftplusGrad", gated, floating, doc="From dy and the operand.")
+SOFTPLUS_GRAD = _binary("SoftplusGrad", lambda dy, x: gated(dy, x), floating, doc="From dy and the operand.")
 
 
 def _gelu_gradient_type(types: Types, attrs: Attrs) -> Types:
@@ -134,7 +135,7 @@ GELU = declare(
     1,
     _gelu_type,
     _gelu,
-    attributes=("approximate",),
+    attributes=(text("approximate", "none"),),
     composite=True,
     doc="x * Phi(x); approximate='none' uses erfc, 'tanh' the tanh form.",
 )
@@ -147,11 +148,22 @@ def _with_slope(name: str, function: ArrayFunction, attribute: str, default: flo
         return rounded(partial(function, attrs.float(attribute, default)))(x)
 
     rule: InferRule = broadcasting(floating)
-    return declare(name, Kind.ELEMWISE, 1, rule, meaning, attributes=(attribute,), composite=True)
+    attributes, doc = (real_number(attribute, default),), function.__doc__ or ""
+    return declare(name, Kind.ELEMWISE, 1, rule, meaning, attributes=attributes, composite=True, doc=doc)
 
 
-LEAKY_RELU = _with_slope("LeakyReLU", lambda alpha, x: np.where(x < 0, alpha * x, x), "alpha", 0.01)
-ELU = _with_slope("Elu", lambda alpha, x: np.where(x < 0, alpha * np.expm1(np.minimum(x, 0)), x), "alpha", 1.0)
+def _leaky_relu(alpha: float, x: Array) -> Array:
+    """x where x >= 0, else alpha * x."""
+    return np.where(x < 0, alpha * x, x)
+
+
+def _elu(alpha: float, x: Array) -> Array:
+    """x where x >= 0, else alpha * (exp(x) - 1)."""
+    return np.where(x < 0, alpha * np.expm1(np.minimum(x, 0)), x)
+
+
+LEAKY_RELU = _with_slope("LeakyReLU", _leaky_relu, "alpha", 0.01)
+ELU = _with_slope("Elu", _elu, "alpha", 1.0)
 
 
 def _add_n_type(types: Types, attrs: Attrs) -> Types:

@@ -6,6 +6,7 @@ import numpy as np
 
 from graphkernel.ops.composite.activation import FAST_GELU_SCALE, gated
 from graphkernel.ops.composite.exact import exact_elementwise
+from kernelgen.tensor.operators.attributes import real_number
 from kernelgen.tensor.operators.families import Array
 from kernelgen.tensor.types import Attrs
 
@@ -33,14 +34,22 @@ SOFTPLUS_EXT = exact_elementwise(
     "SoftplusExt",
     1,
     _softplus,
-    attributes=("beta", "threshold"),
+    attributes=(real_number("beta", 1.0), real_number("threshold", 20.0)),
     doc="log(1 + exp(beta * x)) / beta, x itself where beta * x > threshold.",
 )
-ELU_EXT = exact_elementwise("EluExt", 1, _elu, attributes=("alpha",), doc="x where x >= 0, else alpha * (exp(x) - 1).")
-LEAKY_RELU_EXT = exact_elementwise(
-    "LeakyReLUExt", 1, _leaky_relu, attributes=("negative_slope",), doc="x where x >= 0, else negative_slope * x."
+ELU_EXT = exact_elementwise(
+    "EluExt", 1, _elu, attributes=(real_number("alpha", 1.0),), doc="x where x >= 0, else alpha * (exp(x) - 1)."
 )
-HSHRINK = exact_elementwise("HShrink", 1, _hard_shrink, attributes=("lambd",), doc="0 where |x| <= lambd, else x.")
+LEAKY_RELU_EXT = exact_elementwise(
+    "LeakyReLUExt",
+    1,
+    _leaky_relu,
+    attributes=(real_number("negative_slope", 0.01),),
+    doc="x where x >= 0, else negative_slope * x.",
+)
+HSHRINK = exact_elementwise(
+    "HShrink", 1, _hard_shrink, attributes=(real_number("lambd", 0.5),), doc="0 where |x| <= lambd, else x."
+)
 FAST_GELU_LOWER = exact_elementwise(
     "FastGelu", 1, lambda x, attrs: gated(x, FAST_GELU_SCALE * x), doc="Another name of FastGeLU."
 )

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 
 import numpy as np
 
 from graphkernel.errors import TypeRuleError
-from kernelgen.tensor.operator import Kind, Operator
+from kernelgen.tensor.operator import REQUIRED, Kind, Operator
+from kernelgen.tensor.operators.attributes import element, text
 from kernelgen.tensor.operators.elemwise import truncated_quotient
 from kernelgen.tensor.operators.families import Array, array_of, declare, is_floating, rounded, scalar_of, unary
 from kernelgen.tensor.operators.type_rules import (
@@ -56,14 +58,16 @@ def _with_scalar(name: str, arity: int, scalar: str, default: float | None, func
         scalar_of(attrs, scalar, types[0].dtype, default)
         return results
 
+    @wraps(function, assigned=())
     def meaning(*arrays: Array, attrs: Attrs) -> Array:
         own = arrays[0].dtype
         number_ = scalar_of(attrs, scalar, dtype(own), default)
         factor = number_ if is_floating(arrays[0]) else own.type(number_)
         return rounded(lambda *wide: function(*wide, factor))(*arrays)
 
+    attributes = (element(scalar, REQUIRED if default is None else default),)
     return declare(
-        name, Kind.ELEMWISE, arity, rule, meaning, attributes=(scalar,), composite=True, doc=function.__doc__ or ""
+        name, Kind.ELEMWISE, arity, rule, meaning, attributes=attributes, composite=True, doc=function.__doc__ or ""
     )
 
 
@@ -88,13 +92,18 @@ MULS = _with_scalar("Muls", 1, "other", None, _muls)
 
 
 def _formula(name: str, arity: int, accepts: Accepts, function: Callable[..., Array]) -> Operator:
-    meaning = rounded(function)
+    compute = rounded(function)
+
+    @wraps(function, assigned=())
+    def meaning(*arrays: Array, attrs: Attrs) -> Array:
+        return compute(*arrays)
+
     return declare(
         name,
         Kind.ELEMWISE,
         arity,
         broadcasting(accepts),
-        lambda *arrays, attrs: meaning(*arrays),
+        meaning,
         composite=True,
         doc=function.__doc__ or "",
     )
@@ -135,7 +144,7 @@ CLAMP_SCALAR = declare(
     1,
     _clamp_type,
     _clamp,
-    attributes=("min", "max"),
+    attributes=(element("min", None), element("max", None)),
     composite=True,
     doc="Minimum(Maximum(x, min), max), where one of the two may be absent; max wins when min > max, NaN stays.",
 )
@@ -165,7 +174,7 @@ DIV_MOD = declare(
     2,
     _div_mod_type,
     _div_mod,
-    attributes=("rounding_mode",),
+    attributes=(text("rounding_mode", None),),
     composite=True,
     doc="x / y ('none'), its floor ('floor') or its whole part ('trunc'); the quotient of floats is rounded before.",
 )

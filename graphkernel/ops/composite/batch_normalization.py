@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from graphkernel.errors import TypeRuleError
 from graphkernel.ops.composite.exact import exact
 from graphkernel.ops.composite.moments import moments
 from kernelgen.tensor.operator import Kind
+from kernelgen.tensor.operators.attributes import flag, real_number, text
 from kernelgen.tensor.operators.families import Array
 from kernelgen.tensor.operators.type_rules import expect_dtype, floating, shape_text
 from kernelgen.tensor.types import Attrs, TensorType
 
 Types = tuple[TensorType, ...]
+
+DATA_FORMAT = text("data_format", "NCHW")
 
 
 def channel_axis(rank: int, attrs: Attrs) -> int:
@@ -78,7 +83,12 @@ BATCH_NORM = exact(
     5,
     _batch_norm_type,
     _batch_norm,
-    attributes=("data_format", "epsilon", "is_training", "momentum"),
+    attributes=(
+        real_number("epsilon", 1e-5),
+        replace(real_number("momentum", 0.1), quiet=True),
+        replace(DATA_FORMAT, quiet=True),
+        replace(flag("is_training"), quiet=True),
+    ),
     doc="(x, scale, bias, mean, variance) -> y; with is_training also new running mean and variance (momentum weighs the "
     "batch, the variance is unbiased), the batch's mean and 1 / sqrt(variance + epsilon).",
 )
@@ -115,7 +125,7 @@ BATCH_NORM_GRAD = exact(
     5,
     _batch_norm_gradient_type,
     _batch_norm_gradient,
-    attributes=("data_format", "epsilon", "is_training"),
+    attributes=(real_number("epsilon", 1e-5), DATA_FORMAT, flag("is_training")),
     doc="(dy, x, scale, mean, spread) -> (dx, dscale, dbias); spread is the 1 / sqrt(variance + epsilon) that BatchNorm gave "
     "in training, the running variance otherwise.",
 )

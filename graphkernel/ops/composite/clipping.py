@@ -7,6 +7,7 @@ import numpy as np
 from graphkernel.errors import TypeRuleError
 from graphkernel.ops.composite.exact import exact, exact_elementwise
 from kernelgen.tensor.operator import Kind
+from kernelgen.tensor.operators.attributes import axes
 from kernelgen.tensor.operators.families import Array
 from kernelgen.tensor.operators.type_rules import axes_of, broadcast_shapes, expect_dtype, floating
 from kernelgen.tensor.types import Attrs, TensorType
@@ -23,10 +24,10 @@ def _clip_type(types: Types, attrs: Attrs) -> Types:
     return (x,)
 
 
-def _clip(x: Array, bound: Array, *, attrs: Attrs) -> Array:
+def _clip(x: Array, clip_norm: Array, *, attrs: Attrs) -> Array:
     axes = axes_of(attrs.ints("axis", ()), x.ndim)
     norm = np.sqrt(np.square(x).sum(axis=axes, keepdims=True))
-    return np.where(norm > bound, x * (bound / norm), x)
+    return np.where(norm > clip_norm, x * (clip_norm / norm), x)
 
 
 CLIP_BY_NORM = exact(
@@ -35,7 +36,7 @@ CLIP_BY_NORM = exact(
     2,
     _clip_type,
     _clip,
-    attributes=("axis",),
+    attributes=(axes(),),
     doc="(x, clip_norm): x scaled to the norm clip_norm where its norm over the axes (none means all) is larger.",
 )
 

@@ -6,12 +6,13 @@ promises (float16 and bfloat16 by way of float32, as everywhere).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import wraps
 from typing import Any
 
 import numpy as np
 
-from kernelgen.tensor.operator import InferRule, Kind, Operator
+from kernelgen.tensor.operator import PLAIN, Attribute, InferRule, Kind, Operator, Traits
 from kernelgen.tensor.operators.families import Array, array_of, declare
 from kernelgen.tensor.operators.type_rules import broadcasting, floating
 from kernelgen.tensor.types import Attrs, TensorType, dtype
@@ -27,11 +28,13 @@ def exact(
     rule: InferRule,
     formula: Formula,
     *,
-    attributes: tuple[str, ...] = (),
+    attributes: Sequence[str | Attribute] = (),
     doc: str = "",
+    traits: Traits = PLAIN,
 ) -> Operator:
     """A composite operator from its type rule and ``formula(*float64 arrays, attrs=...)``."""
 
+    @wraps(formula, assigned=())
     def meaning(*arrays: Array, attrs: Attrs) -> Array | tuple[Array, ...]:
         promised = rule(tuple(TensorType(array.shape, dtype(array.dtype)) for array in arrays), attrs)
         found = formula(*(_wide(array) for array in arrays), attrs=attrs)
@@ -39,11 +42,11 @@ def exact(
         narrow = tuple(_narrow(result, type_) for result, type_ in zip(results, promised, strict=True))
         return narrow if len(narrow) != 1 else narrow[0]
 
-    return declare(name, kind, arity, rule, meaning, attributes=attributes, composite=True, doc=doc)
+    return declare(name, kind, arity, rule, meaning, attributes=attributes, composite=True, doc=doc, traits=traits)
 
 
 def exact_elementwise(
-    name: str, arity: int, formula: Formula, *, attributes: tuple[str, ...] = (), doc: str = ""
+    name: str, arity: int, formula: Formula, *, attributes: Sequence[str | Attribute] = (), doc: str = ""
 ) -> Operator:
     """Floats that broadcast to one result."""
     return exact(name, Kind.ELEMWISE, arity, broadcasting(floating), formula, attributes=attributes, doc=doc)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kernelgen.tensor.operator import Kind, Operator, Traits
+from kernelgen.tensor.operators.attributes import axis, flag
 from kernelgen.tensor.operators.families import Array, declare
 from kernelgen.tensor.operators.reduce import ARGMAX, ARGMIN, REDUCE_MAX, REDUCE_MIN
 from kernelgen.tensor.types import Attrs, TensorType, dtype
@@ -28,7 +29,7 @@ def _with_value(name: str, position: Operator, value: Operator, doc: str) -> Ope
         1,
         rule,
         meaning,
-        attributes=("axis", "keep_dims"),
+        attributes=(axis(default=0), flag("keep_dims")),
         composite=True,
         doc=doc,
         traits=Traits(axis_of="operand"),

@@ -10,6 +10,7 @@ from graphkernel.errors import TypeRuleError
 from graphkernel.ops.composite.activation import FAST_GELU_SCALE, gated, logistic_and_slope
 from graphkernel.ops.composite.exact import exact, exact_elementwise
 from kernelgen.tensor.operator import Kind
+from kernelgen.tensor.operators.attributes import real_number
 from kernelgen.tensor.operators.families import Array, ArrayFunction
 from kernelgen.tensor.operators.type_rules import broadcast_shapes, expect_dtype, floating
 from kernelgen.tensor.types import Attrs, TensorType
@@ -33,7 +34,7 @@ SOFTPLUS_GRAD_EXT = exact_elementwise(
     "SoftplusGradExt",
     2,
     _softplus_ext_gradient,
-    attributes=("beta", "threshold"),
+    attributes=(real_number("beta", 1.0), real_number("threshold", 20.0)),
     doc="dy * sigmoid(beta * x), dy itself where beta * x > threshold; from dy and the operand of SoftplusExt.",
 )
 

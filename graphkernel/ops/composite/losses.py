@@ -8,6 +8,7 @@ from graphkernel.errors import TypeRuleError
 from graphkernel.ops.composite.activation import sigmoid
 from graphkernel.ops.composite.exact import exact, exact_elementwise
 from kernelgen.tensor.operator import Kind
+from kernelgen.tensor.operators.attributes import text
 from kernelgen.tensor.operators.families import Array
 from kernelgen.tensor.operators.type_rules import broadcast_shapes, expect_dtype, floating, reduced_shape
 from kernelgen.tensor.types import Attrs, TensorType
@@ -43,8 +44,8 @@ SOFTMAX_CROSS_ENTROPY_WITH_LOGITS = exact(
 )
 
 
-def _sigmoid_cross_entropy(x: Array, z: Array, *, attrs: Attrs) -> Array:
-    return np.maximum(x, 0) - x * z + np.log1p(np.exp(-np.abs(x)))
+def _sigmoid_cross_entropy(logits: Array, labels: Array, *, attrs: Attrs) -> Array:
+    return np.maximum(logits, 0) - logits * labels + np.log1p(np.exp(-np.abs(logits)))
 
 
 SIGMOID_CROSS_ENTROPY_WITH_LOGITS = exact_elementwise(
@@ -53,7 +54,7 @@ SIGMOID_CROSS_ENTROPY_WITH_LOGITS = exact_elementwise(
 SIGMOID_CROSS_ENTROPY_WITH_LOGITS_GRAD = exact_elementwise(
     "SigmoidCrossEntropyWithLogitsGrad",
     3,
-    lambda x, z, dout, attrs: (sigmoid(x) - z) * dout,
+    lambda logits, labels, dout, attrs: (sigmoid(logits) - labels) * dout,
     doc="From logits, labels and dout.",
 )
 
@@ -87,10 +88,10 @@ def _reduced(loss: Array, attrs: Attrs) -> Array:
             return loss.sum() / loss.size if loss.size else np.asarray(np.nan)
 
 
-def _binary_cross_entropy(p: Array, z: Array, weight: Array | None = None, *, attrs: Attrs) -> Array:
-    yes = np.maximum(np.log(p), LOWEST_LOGARITHM)
-    no = np.maximum(np.log1p(-p), LOWEST_LOGARITHM)
-    loss = -(z * yes + (1 - z) * no)
+def _binary_cross_entropy(probabilities: Array, labels: Array, weight: Array | None = None, *, attrs: Attrs) -> Array:
+    yes = np.maximum(np.log(probabilities), LOWEST_LOGARITHM)
+    no = np.maximum(np.log1p(-probabilities), LOWEST_LOGARITHM)
+    loss = -(labels * yes + (1 - labels) * no)
     return _reduced(loss if weight is None else loss * weight, attrs)
 
 
@@ -100,14 +101,16 @@ BINARY_CROSS_ENTROPY = exact(
     None,
     _binary_cross_entropy_type,
     _binary_cross_entropy,
-    attributes=("reduction",),
-    doc="Of probabilities, labels and optionally weights; a logarithm is taken as -100 at least, so that 0 log 0 is 0.",
+    attributes=(text("reduction", "mean"),),
+    doc="-(labels * log(p) + (1 - labels) * log(1 - p)) * weight of probabilities p, then none, mean or sum; "
+    "a logarithm is taken as -100 at least, so that 0 log 0 is 0.",
 )
 
 
-def _with_logits(x: Array, z: Array, weight: Array, positive: Array, *, attrs: Attrs) -> Array:
-    softplus = np.maximum(-x, 0) + np.log1p(np.exp(-np.abs(x)))
-    return _reduced(weight * ((1 - z) * x + (1 + (positive - 1) * z) * softplus), attrs)
+def _with_logits(logits: Array, labels: Array, weight: Array, pos_weight: Array, *, attrs: Attrs) -> Array:
+    softplus = np.maximum(-logits, 0) + np.log1p(np.exp(-np.abs(logits)))
+    loss = (1 - labels) * logits + (1 + (pos_weight - 1) * labels) * softplus
+    return _reduced(weight * loss, attrs)
 
 
 BCE_WITH_LOGITS_LOSS = exact(
@@ -116,6 +119,6 @@ BCE_WITH_LOGITS_LOSS = exact(
     4,
     _reduced_type,
     _with_logits,
-    attributes=("reduction",),
-    doc="(logits, labels, weight, pos_weight): pos_weight weighs the term of positive labels.",
+    attributes=(text("reduction", "mean"),),
+    doc="The binary cross entropy of sigmoid(logits); pos_weight weighs the term of positive labels; then none, mean or sum.",
 )

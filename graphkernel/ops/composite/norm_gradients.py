@@ -6,6 +6,7 @@ import numpy as np
 
 from graphkernel.errors import TypeRuleError
 from graphkernel.ops.composite.exact import exact
+from graphkernel.ops.composite.normalize import NORM_ATTRIBUTES
 from kernelgen.tensor.operator import Kind
 from kernelgen.tensor.operators.families import Array
 from kernelgen.tensor.operators.type_rules import axis_of, expect_dtype, floating, reduced_shape, shape_text
@@ -51,7 +52,7 @@ LAYER_NORM_GRAD = exact(
     5,
     _layer_norm_gradient_type,
     _layer_norm_gradient,
-    attributes=("begin_norm_axis", "begin_params_axis", "epsilon"),
+    attributes=NORM_ATTRIBUTES,
     doc="(x, dy, variance, mean, gamma) -> (dx, dgamma, dbeta), with the statistics that LayerNorm gave.",
 )
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from graphkernel.errors import TypeRuleError
-from graphkernel.ops.composite.batch_normalization import channel_axis
+from graphkernel.ops.composite.batch_normalization import DATA_FORMAT, channel_axis
 from graphkernel.ops.composite.moments import moments
 from kernelgen.tensor.operator import Kind
+from kernelgen.tensor.operators.attributes import axes, axis, real_number
 from kernelgen.tensor.operators.families import Array, array_of, declare, reduction, rounded, widened
 from kernelgen.tensor.operators.type_rules import (
     axes_of,
@@ -22,7 +23,7 @@ from kernelgen.tensor.types import Attrs, TensorType
 
 Types = tuple[TensorType, ...]
 
-REDUCE_MEAN = reduction("ReduceMean", np.mean, floating, composite=True, onnx="ReduceMean")
+REDUCE_MEAN = reduction("ReduceMean", np.mean, floating, composite=True, doc="The mean over axes.", onnx="ReduceMean")
 MEAN_EXT = reduction("MeanExt", np.mean, floating, composite=True, doc="ReduceMean, as mint.mean calls it.")
 
 
@@ -59,10 +60,26 @@ def _log_softmax(x: Array, *, attrs: Attrs) -> Array:
 
 
 SOFTMAX = declare(
-    "Softmax", Kind.OPAQUE, 1, _softmax_type, _softmax, attributes=("axis",), composite=True, onnx="Softmax"
+    "Softmax",
+    Kind.OPAQUE,
+    1,
+    _softmax_type,
+    _softmax,
+    attributes=(axes(default=-1),),
+    composite=True,
+    doc="exp(x) divided by its sum over the axes.",
+    onnx="Softmax",
 )
 LOG_SOFTMAX = declare(
-    "LogSoftmax", Kind.OPAQUE, 1, _softmax_type, _log_softmax, attributes=("axis",), composite=True, onnx="LogSoftmax"
+    "LogSoftmax",
+    Kind.OPAQUE,
+    1,
+    _softmax_type,
+    _log_softmax,
+    attributes=(axes(default=-1),),
+    composite=True,
+    doc="The logarithm of ops.softmax.",
+    onnx="LogSoftmax",
 )
 
 
@@ -88,15 +105,17 @@ def _layer_norm(x: Array, gamma: Array, beta: Array, *, attrs: Attrs) -> tuple[A
     return y.astype(x.dtype), mean.astype(x.dtype), variance.astype(x.dtype)
 
 
+NORM_AXES = (axis("begin_norm_axis", -1), axis("begin_params_axis", -1))
+NORM_ATTRIBUTES = (*NORM_AXES, real_number("epsilon", 1e-7))
 LAYER_NORM = declare(
     "LayerNorm",
     Kind.OPAQUE,
     3,
     _layer_norm_type,
     _layer_norm,
-    attributes=("begin_norm_axis", "begin_params_axis", "epsilon"),
+    attributes=NORM_ATTRIBUTES,
     composite=True,
-    doc="(x, gamma, beta) -> (y, mean, variance) over the axes from begin_norm_axis on.",
+    doc="(x, gamma, beta) -> (y, mean, variance), over the axes from begin_norm_axis on.",
 )
 
 
@@ -122,9 +141,9 @@ RMS_NORM = declare(
     2,
     _rms_norm_type,
     _rms_norm,
-    attributes=("epsilon",),
+    attributes=(real_number("epsilon", 1e-6),),
     composite=True,
-    doc="(x, gamma) -> (y, rstd) over the dims of gamma.",
+    doc="(x, gamma) -> (x / rms(x) * gamma, 1 / rms(x)), over the dims of gamma.",
 )
 
 
@@ -141,7 +160,16 @@ def _bias_add(x: Array, bias: Array, *, attrs: Attrs) -> Array:
     return rounded(np.add)(x, bias.reshape([-1 if axis == channel else 1 for axis in range(x.ndim)]))
 
 
-BIAS_ADD = declare("BiasAdd", Kind.BROADCAST, 2, _bias_add_type, _bias_add, attributes=("data_format",), composite=True)
+BIAS_ADD = declare(
+    "BiasAdd",
+    Kind.BROADCAST,
+    2,
+    _bias_add_type,
+    _bias_add,
+    attributes=(DATA_FORMAT,),
+    composite=True,
+    doc="Adds a vector along the channel axis.",
+)
 
 
 def _bias_add_grad_type(types: Types, attrs: Attrs) -> Types:
@@ -164,5 +192,12 @@ def _bias_add_grad(dy: Array, *, attrs: Attrs) -> Array:
 
 
 BIAS_ADD_GRAD = declare(
-    "BiasAddGrad", Kind.REDUCE, 1, _bias_add_grad_type, _bias_add_grad, attributes=("data_format",), composite=True
+    "BiasAddGrad",
+    Kind.REDUCE,
+    1,
+    _bias_add_grad_type,
+    _bias_add_grad,
+    attributes=(DATA_FORMAT,),
+    composite=True,
+    doc="The sum over all axes but that of the channels.",
 )

@@ -1,19 +1,19 @@
 """Optimizer steps. Inside the graph they are pure; that results land in parameters is said by ``Graph.aliases``.
 
-Scalars (learning rates, decays) are operands of shape ``[]``, as in MindSpore. ``WRITES`` says which operand each result
-is written into.
+Scalars (learning rates, decays) are operands of shape ``[]``, as in MindSpore; numbers are
+taken as float32, so that a small epsilon survives beside float16 tensors.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Sequence
 
 import numpy as np
 
 from graphkernel.errors import TypeRuleError
 from graphkernel.ops.composite.exact import Formula, exact
-from kernelgen.tensor.operator import InferRule, Kind, Operator
+from kernelgen.tensor.operator import Attribute, InferRule, Kind, Operator, Traits
+from kernelgen.tensor.operators.attributes import flag, real_number
 from kernelgen.tensor.operators.families import Array
 from kernelgen.tensor.operators.type_rules import floating
 from kernelgen.tensor.types import Attrs, TensorType
@@ -42,21 +42,31 @@ def parameter_rule(names: str, *results: str) -> InferRule:
 
 
 def _optimizer(
-    name: str, operands: str, results: Sequence[str], formula: Formula, attributes: tuple[str, ...] = (), doc: str = ""
+    name: str,
+    operands: str,
+    results: Sequence[str],
+    formula: Formula,
+    attributes: tuple[str | Attribute, ...] = (),
+    doc: str = "",
+    *,
+    written: str = "",
 ) -> Operator:
-    rule = parameter_rule(operands, *results)
+    """An optimizer step whose results called ``written`` go back into the operands of these names."""
+    names, rule = operands.split(), parameter_rule(operands, *results)
     text = f"({', '.join(operands.lower().split())}) -> ({', '.join(results).lower()}). {doc}".strip()
-    return exact(name, Kind.ELEMWISE, len(operands.split()), rule, formula, attributes=attributes, doc=text)
+    writes = tuple((results.index(one), names.index(one)) for one in written.split())
+    traits = Traits(numbers="float32", writes=writes)
+    return exact(name, Kind.ELEMWISE, len(names), rule, formula, attributes=attributes, doc=text, traits=traits)
 
 
 def _adam(
-    var: Array, m: Array, v: Array, power1: Array, power2: Array, lr: Array, beta1: Array, beta2: Array,
-    epsilon: Array, grad: Array, *, attrs: Attrs,
+    var: Array, m: Array, v: Array, beta1_power: Array, beta2_power: Array, lr: Array, beta1: Array, beta2: Array,
+    epsilon: Array, gradient: Array, *, attrs: Attrs,
 ) -> tuple[Array, ...]:  # fmt: skip
-    m = m + (1 - beta1) * (grad - m)
-    v = v + (1 - beta2) * (grad * grad - v)
-    rate = lr * np.sqrt(1 - power2) / (1 - power1)
-    step = beta1 * m + (1 - beta1) * grad if attrs.bool("use_nesterov", False) else m
+    m = m + (1 - beta1) * (gradient - m)
+    v = v + (1 - beta2) * (gradient * gradient - v)
+    rate = lr * np.sqrt(1 - beta2_power) / (1 - beta1_power)
+    step = beta1 * m + (1 - beta1) * gradient if attrs.bool("use_nesterov", False) else m
     return var - rate * step / (np.sqrt(v) + epsilon), m, v
 
 
@@ -65,17 +75,18 @@ ADAM = _optimizer(
     "VAR M V beta1_power beta2_power lr beta1 beta2 epsilon GRADIENT",
     ("VAR", "M", "V"),
     _adam,
-    ("use_locking", "use_nesterov"),
-    "beta1_power and beta2_power are the betas to the power of the step.",
+    (flag("use_nesterov"), "use_locking"),
+    "One step of Adam; beta1_power and beta2_power are the betas to the power of the step. var, m and v in place.",
+    written="VAR M V",
 )
 
 
 def _adam_weight_decay(
-    var: Array, m: Array, v: Array, lr: Array, beta1: Array, beta2: Array, epsilon: Array, decay: Array, grad: Array,
-    *, attrs: Attrs,
+    var: Array, m: Array, v: Array, lr: Array, beta1: Array, beta2: Array, epsilon: Array, decay: Array,
+    gradient: Array, *, attrs: Attrs,
 ) -> tuple[Array, ...]:  # fmt: skip
-    m = beta1 * m + (1 - beta1) * grad
-    v = beta2 * v + (1 - beta2) * grad * grad
+    m = beta1 * m + (1 - beta1) * gradient
+    v = beta2 * v + (1 - beta2) * gradient * gradient
     return var - lr * (m / (np.sqrt(v) + epsilon) + decay * var), m, v
 
 
@@ -85,30 +96,31 @@ ADAM_WEIGHT_DECAY = _optimizer(
     ("VAR", "M", "V"),
     _adam_weight_decay,
     ("use_locking",),
-    "Without bias correction, as in MindSpore.",
+    "One step of Adam with decoupled weight decay, without bias correction, as in MindSpore. var, m and v in place.",
+    written="VAR M V",
 )
 
 
 def _adam_apply_one(
-    grad: Array, v: Array, m: Array, var: Array, lr: Array, beta1: Array, rest1: Array, beta2: Array, rest2: Array,
-    decay: Array, epsilon: Array, *, attrs: Attrs,
+    gradient: Array, v: Array, m: Array, var: Array, lr: Array, beta1: Array, one_minus_beta1: Array, beta2: Array,
+    one_minus_beta2: Array, decay: Array, epsilon: Array, *, attrs: Attrs,
 ) -> tuple[Array, ...]:  # fmt: skip
-    v = v * beta2 + grad * grad * rest2
-    m = m * beta1 + grad * rest1
+    v = v * beta2 + gradient * gradient * one_minus_beta2
+    m = m * beta1 + gradient * one_minus_beta1
     return v, m, var - lr * (m / (np.sqrt(v) + epsilon) + decay * var)
 
 
 _APPLY_ONE = "GRADIENT V M VAR lr beta1 one_minus_beta1 beta2 one_minus_beta2 decay epsilon"
 ADAM_APPLY_ONE_WITH_DECAY = _optimizer("AdamApplyOneWithDecay", _APPLY_ONE, ("V", "M", "VAR"), _adam_apply_one)
 ADAM_APPLY_ONE_WITH_DECAY_ASSIGN = _optimizer(
-    "AdamApplyOneWithDecayAssign", _APPLY_ONE, ("V", "M", "VAR"), _adam_apply_one, doc="In place."
+    "AdamApplyOneWithDecayAssign", _APPLY_ONE, ("V", "M", "VAR"), _adam_apply_one, doc="In place.", written="V M VAR"
 )
 
 
 def _apply_momentum(
-    var: Array, accumulation: Array, lr: Array, grad: Array, momentum: Array, *, attrs: Attrs
+    var: Array, accumulation: Array, lr: Array, gradient: Array, momentum: Array, *, attrs: Attrs
 ) -> tuple[Array, Array]:
-    grad = grad * attrs.float("gradient_scale", 1.0)
+    grad = gradient * attrs.float("gradient_scale", 1.0)
     accumulation = accumulation * momentum + grad
     step = grad + accumulation * momentum if attrs.bool("use_nesterov", False) else accumulation
     return var - lr * step, accumulation
@@ -119,16 +131,18 @@ APPLY_MOMENTUM = _optimizer(
     "VAR ACCUMULATION lr GRADIENT momentum",
     ("VAR", "ACCUMULATION"),
     _apply_momentum,
-    ("gradient_scale", "use_locking", "use_nesterov"),
+    (flag("use_nesterov"), real_number("gradient_scale", 1.0), "use_locking"),
+    "accumulation * momentum + gradient, and var minus lr times that. Both in place.",
+    written="VAR ACCUMULATION",
 )
 
 
 def _lamb_optimizer(
-    grad: Array, v: Array, m: Array, var: Array, beta1: Array, rest1: Array, beta2: Array, rest2: Array, epsilon: Array,
-    step: Array, use_weight: Array, decay: Array, *, attrs: Attrs,
+    gradient: Array, v: Array, m: Array, var: Array, beta1: Array, one_minus_beta1: Array, beta2: Array,
+    one_minus_beta2: Array, epsilon: Array, step: Array, use_weight: Array, decay: Array, *, attrs: Attrs,
 ) -> tuple[Array, ...]:  # fmt: skip
-    v = v * beta2 + grad * grad * rest2
-    m = m * beta1 + grad * rest1
+    v = v * beta2 + gradient * gradient * one_minus_beta2
+    m = m * beta1 + gradient * one_minus_beta1
     unbiased_m, unbiased_v = m / -np.expm1(step * np.log(beta1)), v / -np.expm1(step * np.log(beta2))
     return unbiased_m / (np.sqrt(unbiased_v) + epsilon) + var * decay * use_weight, v, m
 
@@ -139,6 +153,7 @@ LAMB_APPLY_OPTIMIZER_ASSIGN = _optimizer(
     ("GRADIENT", "V", "M"),
     _lamb_optimizer,
     doc="The first result is the update that LambApplyWeightAssign takes; v and m in place.",
+    written="V M",
 )
 
 
@@ -153,14 +168,5 @@ LAMB_APPLY_WEIGHT_ASSIGN = _optimizer(
     ("VAR",),
     _lamb_weight,
     doc="var - lr * ratio * update in place; the ratio of the norms where both are positive, else 1.",
+    written="VAR",
 )
-
-WRITES: Mapping[str, tuple[tuple[int, int], ...]] = MappingProxyType({
-    "Adam": ((0, 0), (1, 1), (2, 2)),
-    "AdamWeightDecay": ((0, 0), (1, 1), (2, 2)),
-    "AdamApplyOneWithDecayAssign": ((0, 1), (1, 2), (2, 3)),
-    "ApplyMomentum": ((0, 0), (1, 1)),
-    "LambApplyOptimizerAssign": ((1, 1), (2, 2)),
-    "LambApplyWeightAssign": ((0, 4),),
-})  # fmt: skip
-"""Operator -> (result, operand that it is written into)."""

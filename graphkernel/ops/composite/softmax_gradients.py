@@ -7,6 +7,7 @@ import numpy as np
 from graphkernel.errors import TypeRuleError
 from graphkernel.ops.composite.exact import exact
 from kernelgen.tensor.operator import Kind
+from kernelgen.tensor.operators.attributes import axes, axis
 from kernelgen.tensor.operators.families import Array
 from kernelgen.tensor.operators.type_rules import axes_of, broadcast_shapes, expect_dtype, floating
 from kernelgen.tensor.types import Attrs, TensorType
@@ -37,7 +38,13 @@ def _log_softmax_gradient(y: Array, dy: Array, *, attrs: Attrs) -> Array:
 
 
 SOFTMAX_GRAD = exact(
-    "SoftmaxGrad", Kind.OPAQUE, 2, _same_type, _softmax_gradient, attributes=("axis",), doc="From the result y and dy."
+    "SoftmaxGrad",
+    Kind.OPAQUE,
+    2,
+    _same_type,
+    _softmax_gradient,
+    attributes=(axes(default=-1),),
+    doc="The gradient of ops.softmax from its result y and dy.",
 )
 SOFTMAX_BACKWARD = exact(
     "SoftmaxBackward",
@@ -45,8 +52,8 @@ SOFTMAX_BACKWARD = exact(
     2,
     _same_type,
     _softmax_backward,
-    attributes=("dim",),
-    doc="From dy and the result y.",
+    attributes=(axis("dim", -1),),
+    doc="The gradient of ops.softmax from dy and its result y.",
 )
 LOG_SOFTMAX_GRAD = exact(
     "LogSoftmaxGrad",
@@ -54,8 +61,8 @@ LOG_SOFTMAX_GRAD = exact(
     2,
     _same_type,
     _log_softmax_gradient,
-    attributes=("axis",),
-    doc="From the result (the logarithms) and dy.",
+    attributes=(axes(default=-1),),
+    doc="The gradient of ops.log_softmax from its result (the logarithms) and dy.",
 )
 
 
@@ -69,8 +76,8 @@ def _ext_type(types: Types, attrs: Attrs) -> Types:
     return (x,)
 
 
-def _softmax_gradient_ext(x: Array, y: Array, z: Array, *, attrs: Attrs) -> Array:
-    return (x - (x * y).sum(axis=attrs.ints("axis", (-1,)), keepdims=True)) * y * z
+def _softmax_gradient_ext(dy: Array, y: Array, scale: Array, *, attrs: Attrs) -> Array:
+    return (dy - (dy * y).sum(axis=attrs.ints("axis", (-1,)), keepdims=True)) * y * scale
 
 
 SOFTMAX_GRAD_EXT = exact(
@@ -79,6 +86,6 @@ SOFTMAX_GRAD_EXT = exact(
     3,
     _ext_type,
     _softmax_gradient_ext,
-    attributes=("axis",),
-    doc="(dy, y, scale): the gradient of a softmax times a scale.",
+    attributes=(axes(default=-1),),
+    doc="(dy, y, scale): the gradient of a softmax times a scale, (dy - sum(dy * y)) * y * scale.",
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kernelgen.tensor.operator import Kind
+from kernelgen.tensor.operators.attributes import axis, ints
 from kernelgen.tensor.operators.families import Array, declare
 from kernelgen.tensor.operators.pieces import SPLIT
 from kernelgen.tensor.types import Attrs, TensorType
@@ -27,7 +28,7 @@ SPLIT_WITH_SIZE = declare(
     1,
     _type,
     _meaning,
-    attributes=("split_sizes", "axis"),
+    attributes=(ints("split_sizes"), axis(default=0)),
     composite=True,
     doc="As many results as there are split_sizes, cut along axis.",
 )

@@ -6,6 +6,7 @@ import numpy as np
 
 from graphkernel.errors import TypeRuleError
 from kernelgen.tensor.operator import Kind
+from kernelgen.tensor.operators.attributes import axes, data_type, flag
 from kernelgen.tensor.operators.families import Array, array_of, declare, in_float64, widened
 from kernelgen.tensor.operators.type_rules import axes_of, expect_dtype, real, reduced_shape
 from kernelgen.tensor.types import Attrs, Category, DType, TensorType, dtype
@@ -89,7 +90,7 @@ SUM_EXT = declare(
     1,
     _sum_ext_type,
     _sum_ext,
-    attributes=("axis", "keep_dims", "dtype"),
+    attributes=(axes(), flag("keep_dims"), data_type("dtype", None)),
     composite=True,
     doc="The sum over axes (none means all) in another data type: dtype, else int64 for bool and integers.",
 )

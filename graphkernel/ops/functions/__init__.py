@@ -1,4 +1,4 @@
-"""Python signatures of operators with attributes or defaults.
+"""The Python functions of operators: made from the records, or written where they do more.
 
-Reading order: device, fused, pointwise, shape, storage, training.
+Reading order: derived, written.
 """

@@ -7,12 +7,13 @@ is as accurate as its parts or better.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import wraps
 from typing import Any
 
 from graphkernel.ops.tensor.tensor import Tensor
 from kernelgen.tensor.graph import Builder
-from kernelgen.tensor.operator import Kind, Operator
+from kernelgen.tensor.operator import Attribute, Kind, Operator
 from kernelgen.tensor.operators.families import Array, array_of, declare, widened
 from kernelgen.tensor.types import Attrs, TensorType, dtype
 
@@ -21,7 +22,7 @@ Types = tuple[TensorType, ...]
 
 
 def composed(
-    name: str, composition: Composition, arity: int | None, *, attributes: tuple[str, ...] = (), doc: str = ""
+    name: str, composition: Composition, arity: int | None, *, attributes: Sequence[str | Attribute] = (), doc: str = ""
 ) -> Operator:
     """The operator whose results are ``composition(*operands, attrs=attrs)``."""
 
@@ -30,6 +31,7 @@ def composed(
         operands = (Tensor(builder.parameter(f"x{i}", type_), builder) for i, type_ in enumerate(types))
         return tuple(result.type for result in composition(*operands, attrs=attrs))
 
+    @wraps(composition, assigned=())
     def meaning(*arrays: Array, attrs: Attrs) -> Any:  # one array, or a tuple of several
         promised = rule(tuple(TensorType(tuple(x.shape), dtype(x.dtype)) for x in arrays), attrs)
         wide = composition(*map(widened, arrays), attrs=attrs)

@@ -15,6 +15,7 @@ from graphkernel.ops.fused.fused import Composition, composed
 from graphkernel.ops.fused.fused_quant import QUANT_BATCH_MATMUL
 from graphkernel.ops.library.communication import ALL_REDUCE
 from graphkernel.ops.tensor.apply import apply, apply_all
+from kernelgen.tensor.operators.attributes import data_type, ints, text, whole
 from kernelgen.tensor.operators.elemwise import ADD
 from kernelgen.tensor.operators.matmul import ATTRIBUTES, BATCH_MATMUL, MATMUL
 from kernelgen.tensor.operators.pieces import SPLIT
@@ -73,7 +74,8 @@ quant_matmul_split_2 = _split(_quant_matmul, 2, QUANTIZED, silu=False)
 quant_matmul_split_3 = _split(_quant_matmul, 3, QUANTIZED, silu=False)
 quant_matmul_split_silu_2 = _split(_quant_matmul, 2, QUANTIZED, silu=True)
 
-_LENGTHS, _SILU, _QUANT = ("n_lens",), ("n_lens", "silu_index"), ("dtype", "optional")
+_LENGTHS, _QUANT = (ints("n_lens"),), (data_type("dtype", None), "optional")
+_SILU = (*_LENGTHS, whole("silu_index", None))
 
 MATMUL_SPLIT_OUT2 = composed("MatmulSplitOut2", matmul_split_2, 2, attributes=_LENGTHS)
 MATMUL_SPLIT_OUT3 = composed("MatmulSplitOut3", matmul_split_3, 2, attributes=_LENGTHS)
@@ -89,7 +91,7 @@ QUANT_SPLIT_SILU_OUT2 = composed(
 
 
 def _transposes(attrs: Attrs) -> dict[str, bool]:
-    return {name: attrs.bool(name, False) for name in ATTRIBUTES}
+    return {name: attrs.bool(name, False) for name in MATMUL.attribute_names}
 
 
 def matmul_elem_binary(x: Any, weight: Any, bias: Any, *, attrs: Attrs) -> tuple[Any, ...]:
@@ -110,11 +112,15 @@ def matmul_all_reduce(x: Any, weight: Any, *, attrs: Attrs) -> tuple[Any, ...]:
     """AllReduce(x @ weight) over the devices of the group"""
     multiply = MATMUL if len(x.shape) == 2 else BATCH_MATMUL
     partial_sum = apply(multiply, x, weight, **_transposes(attrs))
-    return (apply(ALL_REDUCE, partial_sum, **{name: attrs[name] for name in ALL_REDUCE.attributes if name in attrs}),)
+    return (
+        apply(ALL_REDUCE, partial_sum, **{name: attrs[name] for name in ALL_REDUCE.attribute_names if name in attrs}),
+    )
 
 
 FUSED_MATMUL_ELEM_BINARY = composed(
-    "FusedMatmulElemBinary", matmul_elem_binary, 3, attributes=("elemwise", *ATTRIBUTES)
+    "FusedMatmulElemBinary", matmul_elem_binary, 3, attributes=(text("elemwise", None), *ATTRIBUTES)
 )
-FUSED_MATMUL_ELEM_UNARY = composed("FusedMatmulElemUnary", matmul_elem_unary, 2, attributes=("elemwise", *ATTRIBUTES))
+FUSED_MATMUL_ELEM_UNARY = composed(
+    "FusedMatmulElemUnary", matmul_elem_unary, 2, attributes=(text("elemwise"), *ATTRIBUTES)
+)
 MATMUL_ALL_REDUCE = composed("MatMulAllReduce", matmul_all_reduce, 2, attributes=(*ATTRIBUTES, *ALL_REDUCE.attributes))

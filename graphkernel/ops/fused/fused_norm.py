@@ -11,10 +11,11 @@ import numpy as np
 
 from graphkernel.errors import TypeRuleError
 from graphkernel.ops.composite.moments import moments
-from graphkernel.ops.composite.normalize import LAYER_NORM, RMS_NORM
+from graphkernel.ops.composite.normalize import LAYER_NORM, NORM_ATTRIBUTES, RMS_NORM
 from graphkernel.ops.fused.fused import composed
 from graphkernel.ops.tensor.apply import TensorLike, apply, apply_all
-from kernelgen.tensor.operator import Kind
+from kernelgen.tensor.operator import Kind, Traits
+from kernelgen.tensor.operators.attributes import dims, plain, real_number
 from kernelgen.tensor.operators.cast import CAST
 from kernelgen.tensor.operators.elemwise import ADD
 from kernelgen.tensor.operators.families import Array, declare
@@ -23,7 +24,6 @@ from kernelgen.tensor.types import Attrs, DType, TensorType, dtype
 
 Types = tuple[TensorType, ...]
 
-AXES = ("begin_norm_axis", "begin_params_axis")
 FLOAT64 = dtype("float64")
 
 
@@ -61,7 +61,7 @@ LAYER_NORM_V3 = declare(
     3,
     _norm_v3_type,
     _norm_v3,
-    attributes=(*AXES, "epsilon"),
+    attributes=NORM_ATTRIBUTES,
     composite=True,
     doc="(x, gamma, beta) -> (y, mean, rstd): LayerNorm with 1 / sqrt(variance + epsilon), statistics in float32.",
 )
@@ -90,7 +90,8 @@ LAYER_NORM_EXT = declare(
     3,
     _norm_ext_type,
     _norm_ext,
-    attributes=("normalized_shape", "epsilon"),
+    attributes=(dims("normalized_shape"), real_number("epsilon", 1e-5)),
+    traits=Traits(call=("x", "normalized_shape", "gamma", "beta", "epsilon")),
     composite=True,
     doc="(x, gamma, beta) -> (y, mean, rstd) over the last axes, which are normalized_shape; statistics in float32.",
 )
@@ -124,6 +125,8 @@ def as_dtype(x: TensorLike, of: DType) -> TensorLike:
     return x if dtype(x.dtype) == of else apply(CAST, x, dst_type=of.name)
 
 
-ADD_LAYER_NORM = composed("AddLayerNorm", add_layer_norm, 4, attributes=(*AXES, "epsilon"))
-ADD_LAYER_NORM_V2 = composed("AddLayerNormV2", add_layer_norm_v2, 4, attributes=(*AXES, "epsilon", "additional_output"))
-ADD_RMS_NORM = composed("AddRmsNorm", add_rms_norm, 3, attributes=("epsilon",))
+ADD_LAYER_NORM = composed("AddLayerNorm", add_layer_norm, 4, attributes=NORM_ATTRIBUTES)
+ADD_LAYER_NORM_V2 = composed(
+    "AddLayerNormV2", add_layer_norm_v2, 4, attributes=(*NORM_ATTRIBUTES, plain("additional_output", "bool", None))
+)
+ADD_RMS_NORM = composed("AddRmsNorm", add_rms_norm, 3, attributes=(real_number("epsilon", 1e-6),))

@@ -16,6 +16,7 @@ from graphkernel.ops.fused.fused import composed
 from graphkernel.ops.fused.fused_norm import add_rms_norm, statistics_dtype
 from graphkernel.ops.tensor.apply import apply, apply_all
 from kernelgen.tensor.operator import Kind
+from kernelgen.tensor.operators.attributes import data_type, flag, real_number, text
 from kernelgen.tensor.operators.families import Array, array_of, declare
 from kernelgen.tensor.operators.matmul import BATCH_MATMUL
 from kernelgen.tensor.operators.type_rules import broadcast_shapes, expect_dtype, floating, real, shape_text
@@ -58,7 +59,7 @@ QUANT_V2 = declare(
     3,
     _quant_type,
     _quant,
-    attributes=("sqrt_mode", "rounding_mode"),
+    attributes=(flag("sqrt_mode"), text("rounding_mode", "ROUND")),
     composite=True,
     doc="(x, scale, offset) -> int8(round(x * scale + offset)), saturated, NaN to 0; sqrt_mode squares the scale.",
 )
@@ -72,10 +73,10 @@ def _dynamic_type(types: Types, attrs: Attrs) -> Types:
     return (TensorType(x.shape, INT8), TensorType(x.shape[:-1], statistics_dtype(x.dtype)))
 
 
-def _dynamic(x: Array, *smooth: Array, attrs: Attrs) -> tuple[Array, Array]:
+def _dynamic(x: Array, smooth: Array | None = None, *, attrs: Attrs) -> tuple[Array, Array]:
     wide = x.astype(statistics_dtype(dtype(x.dtype)).numpy)
-    for scales in smooth:
-        wide = wide * scales.astype(wide.dtype)
+    if smooth is not None:
+        wide = wide * smooth.astype(wide.dtype)
     scale = np.abs(wide).max(axis=-1, keepdims=True) / np.asarray(GREATEST, wide.dtype)
     quotient = wide / np.where(scale == 0, np.asarray(1, wide.dtype), scale)
     return _saturated(np.rint(quotient)), scale[..., 0]
@@ -146,7 +147,7 @@ QUANT_BATCH_MATMUL = declare(
     None,
     _quant_product_type,
     _quant_product,
-    attributes=("optional", "transpose_x1", "transpose_x2", "dtype"),
+    attributes=("optional", flag("transpose_x1"), flag("transpose_x2"), data_type("dtype", None)),
     composite=True,
     doc="(x1, x2, scale[, bias][, pertoken_scale]) -> (int32(x1 @ x2) + bias) * scale * pertoken_scale of each row; "
     "optional names the operands after scale.",
@@ -171,8 +172,8 @@ def add_rms_norm_dynamic_quant(x1: Any, x2: Any, gamma: Any, *smooth: Any, attrs
     return *apply_all(DYNAMIC_QUANT, y, *smooth), y, total
 
 
-RMS_NORM_QUANT = composed("RmsNormQuant", rms_norm_quant, 4, attributes=("epsilon",))
-ADD_RMS_NORM_QUANT_V2 = composed("AddRmsNormQuantV2", add_rms_norm_quant, 5, attributes=("epsilon",))
+RMS_NORM_QUANT = composed("RmsNormQuant", rms_norm_quant, 4, attributes=(real_number("epsilon", None),))
+ADD_RMS_NORM_QUANT_V2 = composed("AddRmsNormQuantV2", add_rms_norm_quant, 5, attributes=(real_number("epsilon", None),))
 ADD_RMS_NORM_DYNAMIC_QUANT = composed(
-    "AddRmsNormDynamicQuant", add_rms_norm_dynamic_quant, None, attributes=("epsilon",)
+    "AddRmsNormDynamicQuant", add_rms_norm_dynamic_quant, None, attributes=(real_number("epsilon", None),)
 )

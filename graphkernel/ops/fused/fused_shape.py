@@ -9,6 +9,7 @@ import numpy as np
 
 from graphkernel.errors import TypeRuleError
 from kernelgen.tensor.operator import Kind
+from kernelgen.tensor.operators.attributes import dims, ints
 from kernelgen.tensor.operators.families import Array, declare
 from kernelgen.tensor.operators.shape import RESHAPE
 from kernelgen.tensor.operators.type_rules import shape_text
@@ -38,7 +39,7 @@ DYNAMIC_RESHAPE = declare(
     2,
     _dynamic_type,
     _dynamic,
-    attributes=("shape",),
+    attributes=(dims(),),
     composite=True,
     doc="(x, extents) -> x in the shape that extents holds; the attribute shape repeats them for the type.",
 )
@@ -62,7 +63,7 @@ RESHAPE_EXT = declare(
     None,
     _ext_type,
     _ext,
-    attributes=("shape", "only_depend_shape"),
+    attributes=(dims(), ints("only_depend_shape")),
     composite=True,
     doc="(x, *like) -> x in a shape of extents that are polynomials of those of like; no content of like is read.",
 )

@@ -14,6 +14,7 @@ from graphkernel.ops.fused.fused import composed
 from graphkernel.ops.fused.fused_norm import as_dtype
 from graphkernel.ops.tensor.apply import apply, apply_all
 from graphkernel.ops.tensor.weak_typing import weak_array
+from kernelgen.tensor.operators.attributes import axis, whole
 from kernelgen.tensor.operators.elemwise import ADD, IS_NAN, MUL, NEG, SUB
 from kernelgen.tensor.operators.matmul import BATCH_MATMUL
 from kernelgen.tensor.operators.pieces import CONCAT, SPLIT
@@ -94,11 +95,11 @@ def rotary_position_embedding(x: Any, cos: Any, sin: Any, *, attrs: Attrs) -> tu
     return (apply(ADD, apply(MUL, x, cos), apply(MUL, turned, sin)),)
 
 
-def _halves(x: Any, axis: int) -> tuple[Any, ...]:
-    extent = static(x.shape[axis], f"the extent of axis {axis}")
+def _halves(x: Any, along: int) -> tuple[Any, ...]:
+    extent = static(x.shape[along], f"the extent of axis {along}")
     if extent % 2:
-        raise TypeRuleError(f"axis {axis} of extent {extent} has no halves")
-    return apply_all(SPLIT, x, axis=axis, size_splits=(extent // 2, extent // 2))
+        raise TypeRuleError(f"axis {along} of extent {extent} has no halves")
+    return apply_all(SPLIT, x, axis=along, size_splits=(extent // 2, extent // 2))
 
 
 def swiglu(x: Any, *, attrs: Attrs) -> tuple[Any, ...]:
@@ -115,5 +116,7 @@ PROMPT_FLASH_ATTENTION = composed(
         "input_layout", "num_heads", "num_key_value_heads", "scale_value", "mask_value", "optional", "zero_hidden",
     ),
 )  # fmt: skip
-SWIGLU = composed("Swiglu", swiglu, 1, attributes=("axis",))
-ROTARY_POSITION_EMBEDDING = composed("RotaryPositionEmbedding", rotary_position_embedding, 3, attributes=("mode",))
+SWIGLU = composed("Swiglu", swiglu, 1, attributes=(axis(default=-1),))
+ROTARY_POSITION_EMBEDDING = composed(
+    "RotaryPositionEmbedding", rotary_position_embedding, 3, attributes=(whole("mode", None),)
+)

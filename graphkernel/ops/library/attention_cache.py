@@ -10,7 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from graphkernel.errors import TypeRuleError
-from kernelgen.tensor.operator import Kind
+from kernelgen.tensor.operator import Kind, Traits
+from kernelgen.tensor.operators.attributes import real_number, whole
 from kernelgen.tensor.operators.families import Array, declare
 from kernelgen.tensor.operators.type_rules import any_dtype, expect_dtype, floating, integer
 from kernelgen.tensor.types import Attrs, Dim, TensorType, product
@@ -39,9 +40,9 @@ def _store_type(types: Types, attrs: Attrs) -> Types:
 
 
 def _store(
-    key: Array, value: Array, key_cache: Array, value_cache: Array, slots: Array, *, attrs: Attrs
+    key: Array, value: Array, key_cache: Array, value_cache: Array, slot_mapping: Array, *, attrs: Attrs
 ) -> tuple[Array, Array]:
-    return _stored(key, key_cache, slots), _stored(value, value_cache, slots)
+    return _stored(key, key_cache, slot_mapping), _stored(value, value_cache, slot_mapping)
 
 
 def _stored(given: Array, cache: Array, slots: Array) -> Array:
@@ -59,7 +60,9 @@ RESHAPE_AND_CACHE = declare(
     _store,
     indices=(4,),
     doc="(key, value, key_cache, value_cache, slot_mapping) -> both caches, with the key and value of each token in its "
-    "slot; slots out of range are skipped. In place where the graph's aliases say so.",
+    "slot; slots out of range are skipped. Traced, the caches are inputs of the graph and written in place: use the results "
+    "where the new content is meant.",
+    traits=Traits(writes=((0, 2), (1, 3))),
 )
 
 
@@ -82,13 +85,13 @@ def _attention_type(types: Types, attrs: Attrs) -> Types:
 
 
 def _attention(
-    query: Array, key_cache: Array, value_cache: Array, tables: Array, lengths: Array, *, attrs: Attrs
+    query: Array, key_cache: Array, value_cache: Array, block_tables: Array, context_lens: Array, *, attrs: Attrs
 ) -> Array:
     _, block, kv_heads, size = key_cache.shape
     heads = attrs.int("head_num")
     scale = attrs.float("scale_value", size**-0.5)
-    result = np.zeros((len(tables), heads, size))
-    for row, (table, length) in enumerate(zip(tables, lengths, strict=True)):
+    result = np.zeros((len(block_tables), heads, size))
+    for row, (table, length) in enumerate(zip(block_tables, context_lens, strict=True)):
         slots = np.arange(length)
         keys, values = (cache[table[slots // block], slots % block] for cache in (key_cache, value_cache))
         result[row] = _attended(query[row].reshape(heads, size), keys, values, heads // kv_heads, scale)
@@ -109,7 +112,7 @@ PAGED_ATTENTION = declare(
     5,
     _attention_type,
     _attention,
-    attributes=("head_num", "kv_head_num", "scale_value"),
+    attributes=(whole("head_num"), real_number("scale_value", None), whole("kv_head_num", None)),
     indices=(3, 4),
     doc="(query, key_cache, value_cache, block_tables, context_lens): attention of one new token of each sequence over the "
     "context_lens tokens in its blocks. Fewer key-value heads than heads are shared in groups; scale_value defaults to "

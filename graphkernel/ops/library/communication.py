@@ -7,8 +7,11 @@ does not hold what the other devices hold.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from graphkernel.errors import RuntimeFailure, TypeRuleError
-from kernelgen.tensor.operator import InferRule, Kind, Operator
+from kernelgen.tensor.operator import Attribute, InferRule, Kind, Operator
+from kernelgen.tensor.operators.attributes import text, whole
 from kernelgen.tensor.operators.families import Array, declare
 from kernelgen.tensor.operators.type_rules import Accepts, any_dtype, expect_dtype, number
 from kernelgen.tensor.types import Attrs, Dim, TensorType, divide_exactly
@@ -16,6 +19,7 @@ from kernelgen.tensor.types import Attrs, Dim, TensorType, divide_exactly
 Types = tuple[TensorType, ...]
 
 REDUCTIONS = ("sum", "max", "min", "prod")
+REDUCED_BY, GROUP = text("op", "sum"), (text("group", "world"), whole("rank_size", 1), "fusion")
 
 
 def _ranks(attrs: Attrs) -> int:
@@ -56,7 +60,9 @@ def _reduce_scatter_type(types: Types, attrs: Attrs) -> Types:
     return (TensorType((part, *x.shape[1:]), x.dtype),)
 
 
-def _collective(name: str, accepts: Accepts, rule: InferRule, attributes: tuple[str, ...], doc: str) -> Operator:
+def _collective(
+    name: str, accepts: Accepts, rule: InferRule, attributes: Sequence[str | Attribute], doc: str
+) -> Operator:
     def typed(types: Types, attrs: Attrs) -> Types:
         expect_dtype(accepts, *types)
         return rule(types, attrs)
@@ -73,20 +79,20 @@ ALL_REDUCE = _collective(
     "AllReduce",
     number,
     _all_reduce_type,
-    ("op", "group", "rank_size", "fusion"),
+    (REDUCED_BY, *GROUP),
     "The sum (op: sum, max, min, prod) of the operands of all devices, on every device.",
 )
 ALL_GATHER = _collective(
     "AllGather",
     any_dtype,
     _all_gather_type,
-    ("group", "rank_size", "fusion"),
+    GROUP,
     "The operands of all devices, joined along axis 0, on every device.",
 )
 REDUCE_SCATTER = _collective(
     "ReduceScatter",
     number,
     _reduce_scatter_type,
-    ("op", "group", "rank_size", "fusion"),
-    "AllReduce, of which each device keeps its part of axis 0.",
+    (REDUCED_BY, *GROUP),
+    "ops.all_reduce, of which each device keeps its part of axis 0.",
 )

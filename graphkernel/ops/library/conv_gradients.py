@@ -9,6 +9,7 @@ import numpy as np
 
 from graphkernel.errors import TypeRuleError
 from kernelgen.tensor.operator import Kind
+from kernelgen.tensor.operators.attributes import dims
 from kernelgen.tensor.operators.families import Array, declare, rounded
 from kernelgen.tensor.operators.nn import CONV2D, CONV_ATTRIBUTES
 from kernelgen.tensor.operators.type_rules import expect_dtype, floating, shape_text
@@ -19,7 +20,7 @@ Types = tuple[TensorType, ...]
 
 def _expect_convolution(x: TensorType, weight: TensorType, dy: TensorType, attrs: Attrs) -> None:
     """The gradient of the result has the type of the result."""
-    forward = {name: attrs[name] for name in CONV_ATTRIBUTES if name in attrs}
+    forward = {each.name: attrs[each.name] for each in CONV_ATTRIBUTES if each.name in attrs}
     (result,) = CONV2D.infer((x, weight), Attrs.of(forward))
     if result.shape != dy.shape:
         raise TypeRuleError(f"the convolution gives {shape_text(result.shape)}, dy has {shape_text(dy.shape)}")
@@ -100,7 +101,7 @@ CONV2D_BACKPROP_INPUT = declare(
     2,
     _input_type,
     _input_gradient,
-    attributes=(*CONV_ATTRIBUTES, "input_size"),
+    attributes=(*CONV_ATTRIBUTES, dims("input_size")),
     doc="(dy, weight) -> dx.",
 )
 CONV2D_BACKPROP_FILTER = declare(
@@ -109,6 +110,6 @@ CONV2D_BACKPROP_FILTER = declare(
     2,
     _filter_type,
     _filter_gradient,
-    attributes=(*CONV_ATTRIBUTES, "filter_size"),
+    attributes=(*CONV_ATTRIBUTES, dims("filter_size")),
     doc="(dy, x) -> dweight.",
 )

@@ -8,6 +8,7 @@ import numpy as np
 
 from graphkernel.errors import TypeRuleError
 from kernelgen.tensor.operator import Kind
+from kernelgen.tensor.operators.attributes import flag, whole
 from kernelgen.tensor.operators.families import Array, declare, rounded
 from kernelgen.tensor.operators.type_rules import expect_dtype, floating, integer
 from kernelgen.tensor.types import Attrs, Shape, TensorType
@@ -67,7 +68,7 @@ GROUPED_MATMUL = declare(
     3,
     _type,
     _meaning,
-    attributes=("split_item", "group_type", "transpose_a", "transpose_b"),
+    attributes=(whole("split_item", None), whole("group_type", None), flag("transpose_a"), flag("transpose_b")),
     indices=(2,),
     doc="(x, weight, group_list), where group_list holds the end of each group. group_type 0: rows of x times the weight "
     "[groups, inner, columns] of their group, 0 behind the last end; 2: the inner extent is divided, one product a group.",

@@ -6,6 +6,7 @@ import numpy as np
 
 from graphkernel.errors import TypeRuleError
 from kernelgen.tensor.operator import Kind
+from kernelgen.tensor.operators.attributes import flag
 from kernelgen.tensor.operators.families import Array, declare
 from kernelgen.tensor.operators.type_rules import expect_dtype, floating
 from kernelgen.tensor.types import Attrs, TensorType, dtype
@@ -47,7 +48,7 @@ SOLVE_TRIANGULAR = declare(
     2,
     _solve_type,
     _solve,
-    attributes=("lower", "trans", "unit_diagonal"),
+    attributes=(flag("lower"), flag("trans"), flag("unit_diagonal")),
     doc="(a, b): x with a @ x = b, of a only the upper (or lower) triangle is read; trans solves with its transpose.",
 )
 

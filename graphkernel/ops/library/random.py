@@ -18,7 +18,8 @@ from graphkernel.errors import TypeRuleError
 from graphkernel.ops.library.counter_random import uniform
 from graphkernel.ops.library.host import is_random_onnx
 from kernelgen.tensor.graph import Graph, Node, Value, keep
-from kernelgen.tensor.operator import Kind
+from kernelgen.tensor.operator import Kind, Traits
+from kernelgen.tensor.operators.attributes import dims, real_number, whole
 from kernelgen.tensor.operators.families import Array, declare, rounded
 from kernelgen.tensor.operators.type_rules import expect_dtype, floating, integer, surely_nonnegative
 from kernelgen.tensor.types import Attrs, TensorType, dtype
@@ -88,25 +89,27 @@ def _drawn(shape: tuple[int, ...], seeds: tuple[int, int], steps: tuple[Array, .
     return uniform(int(np.prod(shape)), seeds, step, word).reshape(shape)
 
 
-def _uniform(*steps: Array, attrs: Attrs) -> Array:
-    return _drawn(attrs.ints("shape"), _seeds("UniformReal", attrs), steps, attrs.int("word", 0))
+def _uniform(*step: Array, attrs: Attrs) -> Array:
+    return _drawn(attrs.ints("shape"), _seeds("UniformReal", attrs), step, attrs.int("word", 0))
 
 
+DRAWN, KEEP = (dims(), whole("seed", 0), whole("seed2", 0)), real_number("keep_prob", 0.5)
 UNIFORM_REAL = declare(
     "UniformReal",
     Kind.OPAQUE,
     None,
     _drawn_type,
     _uniform,
-    attributes=("shape", "seed", "seed2", "word"),
+    attributes=(*DRAWN, "word"),
+    traits=Traits(call=("shape",)),
     doc="([step]): float32 numbers in [0, 1), multiples of 2^-24, from one word (0 to 3) of Philox4x32-10; anew each "
     "time where both seeds are 0.",
 )
 
 
-def _normal(*steps: Array, attrs: Attrs) -> Array:
+def _normal(*step: Array, attrs: Attrs) -> Array:
     shape, seeds = attrs.ints("shape"), _seeds("StandardNormal", attrs)
-    u, v = (_drawn(shape, seeds, steps, word).astype(np.float64) for word in (0, 1))
+    u, v = (_drawn(shape, seeds, step, word).astype(np.float64) for word in (0, 1))
     return (np.sqrt(-2 * np.log(u + LEAST)) * np.cos(2 * pi * v)).astype(np.float32)
 
 
@@ -116,7 +119,8 @@ STANDARD_NORMAL = declare(
     None,
     _drawn_type,
     _normal,
-    attributes=("shape", "seed", "seed2"),
+    attributes=DRAWN,
+    traits=Traits(call=("shape",)),
     composite=True,
     doc="([step]): normal float32 numbers, mean 0 and variance 1, by Box and Muller's transform of two words; "
     "anew each time where both seeds are 0.",
@@ -140,9 +144,9 @@ def _dropout_type(types: Types, attrs: Attrs) -> Types:
     return (x, x)
 
 
-def _dropout(x: Array, *steps: Array, attrs: Attrs) -> tuple[Array, Array]:
+def _dropout(x: Array, *step: Array, attrs: Attrs) -> tuple[Array, Array]:
     keep = _keep_prob(attrs)
-    mask = (_drawn(x.shape, _seeds("Dropout", attrs), steps) < np.float32(keep)).astype(x.dtype)
+    mask = (_drawn(x.shape, _seeds("Dropout", attrs), step) < np.float32(keep)).astype(x.dtype)
     return rounded(lambda wide, kept: wide * (1 / keep) * kept)(x, mask), mask
 
 
@@ -152,7 +156,7 @@ DROPOUT = declare(
     None,
     _dropout_type,
     _dropout,
-    attributes=("keep_prob", "Seed0", "Seed1"),
+    attributes=(KEEP, replace(whole("Seed0", 0), parameter="seed0"), replace(whole("Seed1", 0), parameter="seed1")),
     composite=True,
     doc="(x, [step]) -> (x / keep_prob * mask, mask); the mask is 1 with probability keep_prob, else 0; "
     "drawn anew each time where both seeds are 0.",
@@ -178,7 +182,7 @@ DROPOUT_GRAD = declare(
     2,
     _dropout_grad_type,
     _dropout_grad,
-    attributes=("keep_prob",),
+    attributes=(KEEP,),
     composite=True,
     doc="(dy, mask) -> dy / keep_prob * mask.",
 )

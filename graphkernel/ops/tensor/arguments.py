@@ -6,50 +6,9 @@ from collections.abc import Sequence
 from types import EllipsisType
 
 from graphkernel.errors import TypeRuleError
-from kernelgen.tensor.operators.type_rules import axes_of, shape_text
-from kernelgen.tensor.types import Dim, DType, Shape, Sym, divide_exactly, product
+from kernelgen.tensor.types import Dim, Shape
 
-Axes = int | Sequence[int] | None
 IndexItem = int | slice | None | EllipsisType
-
-
-def ints(value: int | Sequence[int]) -> tuple[int, ...]:
-    """One int as a tuple of one."""
-    return (value,) if isinstance(value, int) else tuple(value)
-
-
-def repeated(value: int | Sequence[int], count: int) -> tuple[int, ...]:
-    """One int as a tuple of ``count`` of it."""
-    return (value,) * count if isinstance(value, int) else tuple(value)
-
-
-def dims(value: Dim | Sequence[Dim]) -> Shape:
-    """One extent as a shape of one dim."""
-    return (value,) if isinstance(value, int | Sym) else tuple(value)
-
-
-def attribute_number(value: float, of: DType) -> int | float:
-    """A number that an attribute holds for elements of a data type: integers take it as it stands, all else as a float."""
-    return value if of.is_integer else float(value)
-
-
-def normal_axes(axis: Axes, rank: int) -> tuple[int, ...]:
-    """Sorted non-negative axes; None and () mean all."""
-    return axes_of(() if axis is None else ints(axis), rank)
-
-
-def resolved_shape(own: Shape, wished: Shape) -> Shape:
-    """The wished shape with its -1 worked out from the elements of a tensor of shape ``own``.
-
-    Raises TypeRuleError where the elements do not tell it.
-    """
-    if -1 not in wished:
-        return wished
-    known = product(dim for dim in wished if dim != -1)
-    missing = divide_exactly(product(own), known) if wished.count(-1) == 1 and known != 0 else None
-    if missing is None:
-        raise TypeRuleError(f"Reshape: cannot work out the -1 of {shape_text(wished)} from {product(own)} elements")
-    return tuple(missing if dim == -1 else dim for dim in wished)
 
 
 def split_sizes(extent: Dim, sizes: int | Sequence[int]) -> tuple[int, ...]:

@@ -10,11 +10,12 @@ import numpy as np
 
 from graphkernel.errors import FrontendError
 from graphkernel.ops.composite.normalize import REDUCE_MEAN
-from graphkernel.ops.tensor.arguments import Axes, IndexItem, index_ranges, normal_axes, resolved_shape
+from graphkernel.ops.tensor.arguments import IndexItem, index_ranges
 from graphkernel.ops.tensor.untraceable import Untraceable
 from graphkernel.ops.tensor.weak_typing import Scalar, operand_types, weak_array
 from kernelgen.tensor.graph import Builder, Value
 from kernelgen.tensor.operator import Operator
+from kernelgen.tensor.operators.attributes import Axes, normal_axes, resolved_shape
 from kernelgen.tensor.operators.cast import CAST
 from kernelgen.tensor.operators.elemwise import ABS, ADD, FLOOR_DIV, FLOOR_MOD, MUL, NEG, POW, REAL_DIV, SUB
 from kernelgen.tensor.operators.families import Array

@@ -41,10 +41,11 @@ def weak_array(operand: object, like: DType) -> Array:
 def operand_types(op: Operator, types: Sequence[DType | None]) -> list[DType]:
     """The data type that a Python number takes at each place; ``types`` are those of the operands that have one.
 
-    At the place of indices :data:`INDEX`, elsewhere that of the first other operand; float32 when there is none.
+    At the place of indices :data:`INDEX`, elsewhere what the record says, or that of the first other operand; float32 when
+    there is none.
     """
     data = (own for place, own in enumerate(types) if own is not None and place not in op.indices)
-    like = next(data, dtype("float32"))
+    like = dtype(op.traits.numbers) if op.traits.numbers else next(data, dtype("float32"))
     return [INDEX if place in op.indices else like for place in range(len(types))]
 
 

@@ -15,9 +15,8 @@ from graphkernel.ops.composite.split_sizes import SPLIT_WITH_SIZE
 from graphkernel.ops.library.random import is_random
 from kernelgen.tensor.graph import CONSTANT, Graph, Node, Value
 from kernelgen.tensor.operators.cast import CAST
-from kernelgen.tensor.operators.creation import SHAPE
+from kernelgen.tensor.operators.creation import EXTENT, SHAPE
 from kernelgen.tensor.operators.elemwise import ADD, DIV, FLOOR_DIV, MUL, NEG, SUB
-from kernelgen.tensor.operators.extents import EXTENT
 from kernelgen.tensor.operators.indexing import GATHER
 from kernelgen.tensor.operators.pieces import CONCAT, SLICE, SPLIT, STRIDED_SLICE
 from kernelgen.tensor.operators.reduce import REDUCE_PROD, REDUCE_SUM

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from kernelgen.tensor.operator import Kind, Traits
+from kernelgen.tensor.operators.attributes import data_type
 from kernelgen.tensor.operators.families import Array, array_of, declare, widened
 from kernelgen.tensor.types import Attrs, Category, TensorType, dtype
 
@@ -28,7 +29,7 @@ CAST = declare(
     1,
     _cast_type,
     _cast,
-    attributes=("dst_type",),
+    attributes=(data_type("dst_type"),),
     doc="To the data type named by dst_type; floats truncate towards zero, bool tests != 0, of complex numbers the real "
     "part is taken.",
     traits=Traits(attribute_operands={1: "dst_type"}),

@@ -15,7 +15,14 @@ from kernelgen.tensor.operators.complex_numbers import (
     C_SUB,
     COMPLEX,
 )
-from kernelgen.tensor.operators.creation import CONSTANT_OF_SHAPE, FILL_V2, REPEAT_INTERLEAVE_INT, SHAPE, ZEROS_LIKE_EXT
+from kernelgen.tensor.operators.creation import (
+    CONSTANT_OF_SHAPE,
+    EXTENT,
+    FILL_V2,
+    REPEAT_INTERLEAVE_INT,
+    SHAPE,
+    ZEROS_LIKE_EXT,
+)
 from kernelgen.tensor.operators.csr import (
     COO_TO_CSR,
     CSR_DIV,
@@ -73,7 +80,6 @@ from kernelgen.tensor.operators.elemwise import (
     TENSOR_MOVE,
     TRUNC,
 )
-from kernelgen.tensor.operators.extents import EXTENT
 from kernelgen.tensor.operators.indexing import GATHER, ONE_HOT
 from kernelgen.tensor.operators.layout import LAYOUT_TRANSFORM, TRANS_DATA
 from kernelgen.tensor.operators.matmul import BATCH_MATMUL, MATMUL

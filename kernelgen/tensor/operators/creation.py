@@ -6,9 +6,10 @@ import numpy as np
 
 from kernelgen.errors import TypeRuleError
 from kernelgen.tensor.operator import Kind
+from kernelgen.tensor.operators.attributes import axis, data_type, dims, plain, real_number, whole
 from kernelgen.tensor.operators.families import Array, declare
 from kernelgen.tensor.operators.type_rules import axis_of, expect_dtype, integer, shape_text, surely_nonnegative
-from kernelgen.tensor.types import Attrs, DType, Shape, TensorType, dtype, product
+from kernelgen.tensor.types import Attrs, Dim, DType, Shape, Sym, TensorType, dtype, product
 
 Types = tuple[TensorType, ...]
 
@@ -21,7 +22,7 @@ def _shape(x: Array, *, attrs: Attrs) -> Array:
     return np.asarray(x.shape, np.int64)
 
 
-SHAPE = declare("Shape", Kind.OPAQUE, 1, _shape_type, _shape, doc="The extents, as int64.", onnx="Shape")
+SHAPE = declare("Shape", Kind.OPAQUE, 1, _shape_type, _shape, doc="The extents, as an int64 tensor.", onnx="Shape")
 
 
 def _wished(attrs: Attrs) -> Shape:
@@ -48,7 +49,7 @@ FILL_V2 = declare(
     1,
     _fill_type,
     _fill,
-    attributes=("shape",),
+    attributes=(dims(),),
     composite=True,
     doc="One value in every element of shape.",
 )
@@ -77,9 +78,10 @@ CONSTANT_OF_SHAPE = declare(
     1,
     _constant_type,
     _constant,
-    attributes=("shape", "value", "dtype"),
+    attributes=(dims(), real_number("value", 0.0), data_type("dtype", None)),
     composite=True,
-    doc="value in every element. The operand holds the extents; the attribute shape repeats them for the type.",
+    doc="value in every element, of data type dtype (float32). The operand holds the extents; the attribute shape repeats "
+    "them for the type.",
 )
 
 
@@ -98,7 +100,7 @@ ZEROS_LIKE_EXT = declare(
     1,
     _zeros_like_type,
     _zeros_like,
-    attributes=("dtype",),
+    attributes=(data_type("dtype", None),),
     composite=True,
     doc="Zeros of the operand's shape; dtype is another data type than the operand's.",
 )
@@ -125,7 +127,38 @@ REPEAT_INTERLEAVE_INT = declare(
     1,
     _repeat_type,
     _repeat,
-    attributes=("repeats", "dim"),
+    attributes=(whole("repeats"), axis("dim", None)),
     composite=True,
     doc="Each element repeats times in a row along dim; without dim the elements are flattened first.",
+)
+
+
+# Extent: with it formulas can divide by a symbolic extent. It has no operands and runs on the host: the value of a symbol is
+# known as soon as the inputs are there, so this is one scalar a call. Where the dim is a number a constant does the same.
+
+
+def _dim(attrs: Attrs) -> Dim:
+    value = attrs.get("value")
+    if not isinstance(value, int | Sym):
+        raise TypeRuleError(f"value must be a dim, got {value!r}")
+    return value
+
+
+def _extent_type(types: Types, attrs: Attrs) -> Types:
+    _dim(attrs)
+    return (TensorType((), dtype(attrs.str("dst_type", "float32"))),)
+
+
+def _extent(*, attrs: Attrs) -> Array:
+    return np.asarray(_dim(attrs)).astype(dtype(attrs.str("dst_type", "float32")).numpy)
+
+
+EXTENT = declare(
+    "Extent",
+    Kind.OPAQUE,
+    0,
+    _extent_type,
+    _extent,
+    attributes=(plain("value", "Dim"), data_type("dst_type", "float32")),
+    doc="The dim value (a number or symbols) as a scalar of data type dst_type.",
 )

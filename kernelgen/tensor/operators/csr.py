@@ -11,6 +11,7 @@ import numpy as np
 
 from kernelgen.errors import TypeRuleError
 from kernelgen.tensor.operator import Kind, Operator, Traits
+from kernelgen.tensor.operators.attributes import dims, plain
 from kernelgen.tensor.operators.families import Array, ArrayFunction, declare, in_float64, rounded
 from kernelgen.tensor.operators.type_rules import (
     Accepts,
@@ -72,7 +73,7 @@ def _elementwise(name: str, function: np.ufunc, accepts: Accepts, doc: str, trai
 
     rule = _elementwise_type(accepts)
     return declare(
-        name, Kind.OPAQUE, 4, rule, meaning, attributes=("dense_shape",), indices=(0, 1), doc=doc, traits=traits
+        name, Kind.OPAQUE, 4, rule, meaning, attributes=(dims("dense_shape"),), indices=(0, 1), doc=doc, traits=traits
     )
 
 
@@ -122,7 +123,7 @@ CSR_GATHER = declare(
     3,
     _gather_type,
     _gather,
-    attributes=("dense_shape",),
+    attributes=(dims("dense_shape"),),
     indices=(0, 1),
     doc="(indptr, indices, dense): the dense elements at the stored places.",
     traits=Traits(moves=True, values_of=2),
@@ -149,7 +150,7 @@ CSR_REDUCE_SUM = declare(
     3,
     _reduce_type,
     _reduce,
-    attributes=("axis", "dense_shape"),
+    attributes=(dims("dense_shape"), plain("axis", "int", None)),
     indices=(0, 1),
     doc="(indptr, indices, values): the sum of the stored values of every row, as [rows, 1, ...].",
     traits=Traits(values_of=2),
@@ -185,7 +186,7 @@ CSR_MV = declare(
     4,
     _vector_type,
     _product,
-    attributes=("dense_shape",),
+    attributes=(dims("dense_shape", None),),
     indices=(0, 1),
     doc="The matrix times a column.",
     traits=Traits(factors=(2, 3)),
@@ -196,7 +197,7 @@ CSR_MM = declare(
     4,
     _product_type,
     _product,
-    attributes=("dense_shape",),
+    attributes=(dims("dense_shape", None),),
     indices=(0, 1),
     doc="The matrix times a dense matrix.",
     traits=Traits(factors=(2, 3)),
@@ -219,7 +220,7 @@ CSR_TO_COO = declare(
     1,
     _to_coo_type,
     _to_coo,
-    attributes=("nnz",),
+    attributes=(plain("nnz", "Dim"),),
     indices=(0,),
     doc="The row of each of the nnz stored elements.",
     traits=Traits(moves=True),
@@ -243,7 +244,7 @@ COO_TO_CSR = declare(
     1,
     _to_csr_type,
     _to_csr,
-    attributes=("height",),
+    attributes=(plain("height", "Dim"),),
     indices=(0,),
     doc="indptr, from sorted row numbers.",
     traits=Traits(moves=True),

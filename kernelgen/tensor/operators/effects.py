@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from kernelgen.errors import TypeRuleError
-from kernelgen.tensor.operator import Kind
+from kernelgen.tensor.operator import Kind, Traits
 from kernelgen.tensor.operators.families import Array, declare, rounded
 from kernelgen.tensor.operators.type_rules import broadcasting, number
 from kernelgen.tensor.types import Attrs, TensorType
@@ -38,5 +38,22 @@ def _assign_add(target: Array, value: Array, *, attrs: Attrs) -> Array:
     return rounded(np.add)(target, value)
 
 
-ASSIGN = declare("Assign", Kind.VIRTUAL, 2, _assign_type, _assign)
-ASSIGN_ADD = declare("AssignAdd", Kind.ELEMWISE, 2, _assign_add_type, _assign_add, composite=True)
+ASSIGN = declare(
+    "Assign",
+    Kind.VIRTUAL,
+    2,
+    _assign_type,
+    _assign,
+    doc="Writes the value into an input of the graph. Use the result where the new content is meant.",
+    traits=Traits(writes=((0, 0),)),
+)
+ASSIGN_ADD = declare(
+    "AssignAdd",
+    Kind.ELEMWISE,
+    2,
+    _assign_add_type,
+    _assign_add,
+    composite=True,
+    doc="Adds a value to an input of the graph, in place. Use the result where the new content is meant.",
+    traits=Traits(writes=((0, 0),)),
+)

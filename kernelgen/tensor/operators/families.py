@@ -5,14 +5,15 @@ Every meaning computes float16 and bfloat16 in float32 and rounds once at the en
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any
 
 import numpy as np
 
 from kernelgen.errors import TypeRuleError
-from kernelgen.tensor.operator import PLAIN, InferRule, Kind, Meaning, Operator, Traits
+from kernelgen.tensor.operator import PLAIN, Attribute, InferRule, Kind, Meaning, Operator, Traits
+from kernelgen.tensor.operators.attributes import axes, declared, flag
 from kernelgen.tensor.operators.type_rules import (
     BOOL,
     Accepts,
@@ -40,7 +41,7 @@ def declare(
     rule: InferRule,
     meaning: Meaning,
     *,
-    attributes: tuple[str, ...] = (),
+    attributes: Sequence[str | Attribute] = (),
     indices: tuple[int, ...] = (),
     commutative: bool = False,
     composite: bool = False,
@@ -54,9 +55,10 @@ def declare(
     Only those of a library, which ``takes_opaque`` marks, are given what is no number.
     Infinities and NaN are ordinary results, so the meaning computes without numpy's floating-point warnings.
     """
-    infer = checked(name, arity, attributes, rule, takes_opaque)
+    typed = declared(attributes)
+    infer = checked(name, arity, tuple(attribute.name for attribute in typed), rule, takes_opaque)
     quiet = np.errstate(all="ignore")(meaning)
-    return Operator(name, kind, arity, infer, quiet, commutative, composite, doc, attributes, indices, traits, onnx)
+    return Operator(name, kind, arity, infer, quiet, commutative, composite, doc, typed, indices, traits, onnx)
 
 
 def unary(
@@ -139,16 +141,15 @@ def reduction(
     def rule(types: tuple[TensorType, ...], attrs: Attrs) -> tuple[TensorType, ...]:
         (x,) = types
         expect_dtype(accepts, x)
-        axes = axes_of(attrs.ints("axis", ()), x.rank)
-        return (TensorType(reduced_shape(x.shape, axes, attrs.bool("keep_dims", False)), x.dtype, x.layout),)
+        reduced = axes_of(attrs.ints("axis", ()), x.rank)
+        return (TensorType(reduced_shape(x.shape, reduced, attrs.bool("keep_dims", False)), x.dtype, x.layout),)
 
     def meaning(x: Array, *, attrs: Attrs) -> Array:
-        axes = axes_of(attrs.ints("axis", ()), x.ndim)
+        reduced = axes_of(attrs.ints("axis", ()), x.ndim)
         exact = x.astype(np.float64) if is_floating(x) else x
-        result = function(exact, axis=axes, keepdims=attrs.bool("keep_dims", False))
+        result = function(exact, axis=reduced, keepdims=attrs.bool("keep_dims", False))
         return array_of(result).astype(x.dtype)
 
-    attributes = ("axis", "keep_dims")
     traits = Traits(attribute_operands={1: "axis"})
     return declare(
         name,
@@ -156,7 +157,7 @@ def reduction(
         1,
         rule,
         meaning,
-        attributes=attributes,
+        attributes=(axes(), flag("keep_dims")),
         composite=composite,
         doc=doc,
         traits=traits,

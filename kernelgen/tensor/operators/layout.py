@@ -14,6 +14,7 @@ import numpy as np
 
 from kernelgen.errors import TypeRuleError
 from kernelgen.tensor.operator import Kind, Traits
+from kernelgen.tensor.operators.attributes import dims, text
 from kernelgen.tensor.operators.families import Array, declare
 from kernelgen.tensor.operators.type_rules import shape_text
 from kernelgen.tensor.types import DEFAULT_LAYOUT, Attrs, Dim, Shape, Sym, TensorType, divide_exactly
@@ -25,9 +26,9 @@ BLOCK = 16
 PLAIN = ("DefaultFormat", "NCHW", "ND")
 
 
-def layout_name(text: str) -> str:
+def layout_name(layout: str) -> str:
     """The layout as types write it: the plain ones are the default."""
-    return DEFAULT_LAYOUT if text in PLAIN else text
+    return DEFAULT_LAYOUT if layout in PLAIN else layout
 
 
 def _formats(x: TensorType, attrs: Attrs) -> tuple[str, str]:
@@ -95,7 +96,7 @@ TRANS_DATA = declare(
     1,
     _trans_data_type,
     _trans_data,
-    attributes=("src_format", "dst_format", "shape"),
+    attributes=(text("src_format"), text("dst_format"), dims("shape", None)),
     doc="To FRACTAL_NZ and back; on the way back shape says what the padding is cut to.",
     traits=Traits(moves=True),
 )
@@ -106,14 +107,14 @@ TRANS_DATA = declare(
 
 def _axes(layout: str) -> tuple[tuple[str, int], ...]:
     """The stored axes, outermost first: ``("C", 0)`` is an axis (or its blocks), ``("C", 16)`` the places in a block."""
-    text = "NCHW" if layout_name(layout) == DEFAULT_LAYOUT else layout
-    parts = re.findall(r"([A-Z])|(\d+)([a-z])", text)
+    written = "NCHW" if layout_name(layout) == DEFAULT_LAYOUT else layout
+    parts = re.findall(r"([A-Z])|(\d+)([a-z])", written)
     axes = tuple((whole, 0) if whole else (inner.upper(), int(size)) for whole, size, inner in parts)
     names = [name for name, size in axes if size == 0]
     inner = [name for name, size in axes if size]
     spelled = "".join(name if size == 0 else f"{size}{name.lower()}" for name, size in axes)
     if (
-        spelled != text
+        spelled != written
         or len(set(names)) != len(names)
         or len(set(inner)) != len(inner)
         or not set(inner) <= set(names)
@@ -173,7 +174,8 @@ LAYOUT_TRANSFORM = declare(
     1,
     _layout_type,
     _layout_transform,
-    attributes=("src_format", "dst_format"),
-    doc="The same elements in another order of axes and blocks; an axis must divide into whole blocks.",
+    attributes=(text("src_format"), text("dst_format")),
+    doc="The same elements in another order of axes and blocks, such as NCHW to NCHW16c; an axis must divide into "
+    "whole blocks.",
     traits=Traits(moves=True),
 )

@@ -6,11 +6,12 @@ import numpy as np
 
 from kernelgen.errors import TypeRuleError
 from kernelgen.tensor.operator import Kind, Traits
+from kernelgen.tensor.operators.attributes import flag
 from kernelgen.tensor.operators.families import Array, declare, rounded
 from kernelgen.tensor.operators.type_rules import broadcast_shapes, expect_dtype, real
 from kernelgen.tensor.types import Attrs, Shape, TensorType, dtype
 
-ATTRIBUTES = ("transpose_a", "transpose_b", "Akg")  # Akg: what insert_pad_ops decided
+ATTRIBUTES = (flag("transpose_a"), flag("transpose_b"), "Akg")  # Akg: what insert_pad_ops decided
 
 FLOAT32, NARROW = dtype("float32"), frozenset({dtype("float16"), dtype("bfloat16")})
 
@@ -73,5 +74,5 @@ BATCH_MATMUL = declare(
     _product,
     attributes=ATTRIBUTES,
     doc="Products of the last two dims; the dims before them broadcast. A third operand is added to every row.",
-    traits=Traits(factors=(0, 1)),
+    traits=Traits(factors=(0, 1), call=("a", "b", "transpose_a", "transpose_b")),
 )

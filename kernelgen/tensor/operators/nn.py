@@ -11,14 +11,16 @@ import numpy as np
 
 from kernelgen.errors import TypeRuleError
 from kernelgen.tensor.operator import Kind, Traits
+from kernelgen.tensor.operators.attributes import flag, repeated, whole
 from kernelgen.tensor.operators.families import Array, declare, rounded
 from kernelgen.tensor.operators.type_rules import expect_dtype, floating
 from kernelgen.tensor.types import Attrs, Dim, Shape, Sym, TensorType
 
 Types = tuple[TensorType, ...]
 
-CONV_ATTRIBUTES = ("stride", "pad", "dilation", "group")
-POOL_ATTRIBUTES = ("kernel_size", "stride", "pad", "dilation", "ceil_mode")
+STRIDE, PAD = repeated("stride", 2, 1), repeated("pad", 4, 0)
+CONV_ATTRIBUTES = (STRIDE, PAD, repeated("dilation", 2, 1), whole("group", 1))
+KERNEL, CEIL, SPREAD = repeated("kernel_size", 2), flag("ceil_mode"), repeated("dilation", 2, 1, quiet=True)
 
 
 @dataclass(frozen=True)
@@ -143,8 +145,24 @@ CONV2D = declare(
     _conv_type,
     _conv,
     attributes=CONV_ATTRIBUTES,
-    doc="NCHW and OIHW; a bias is a BiasAdd.",
+    doc="Two-dimensional convolution, NCHW and OIHW; pad is one amount or (top, bottom, left, right); a bias is a BiasAdd.",
     traits=Traits(factors=(0, 1)),
 )
-MAX_POOL = declare("MaxPool", Kind.OPAQUE, 1, _pool_type, _max_pool, attributes=POOL_ATTRIBUTES)
-AVG_POOL = declare("AvgPool", Kind.OPAQUE, 1, _pool_type, _avg_pool, attributes=(*POOL_ATTRIBUTES, "count_include_pad"))
+MAX_POOL = declare(
+    "MaxPool",
+    Kind.OPAQUE,
+    1,
+    _pool_type,
+    _max_pool,
+    attributes=(KERNEL, STRIDE, PAD, CEIL, SPREAD),
+    doc="The maximum of each window, NCHW.",
+)
+AVG_POOL = declare(
+    "AvgPool",
+    Kind.OPAQUE,
+    1,
+    _pool_type,
+    _avg_pool,
+    attributes=(KERNEL, STRIDE, PAD, CEIL, flag("count_include_pad"), SPREAD),
+    doc="The mean of each window, NCHW.",
+)

@@ -6,6 +6,7 @@ import numpy as np
 
 from kernelgen.errors import TypeRuleError
 from kernelgen.tensor.operator import Kind, Traits
+from kernelgen.tensor.operators.attributes import element, ints
 from kernelgen.tensor.operators.families import Array, declare, scalar_of
 from kernelgen.tensor.operators.type_rules import surely_nonnegative
 from kernelgen.tensor.types import Attrs, TensorType, dtype
@@ -52,7 +53,7 @@ PAD_AKG = declare(
     1,
     _pad_type,
     _pad,
-    attributes=("head", "tail", "pad_val"),
+    attributes=(ints("head"), ints("tail"), element("pad_val", 0.0)),
     doc="head elements of pad_val before each axis and tail elements behind it.",
     traits=Traits(moves=True),
 )
@@ -62,7 +63,7 @@ UNPAD_AKG = declare(
     1,
     _unpad_type,
     _unpad,
-    attributes=("tail",),
+    attributes=(ints("tail"),),
     doc="Without the last tail elements of each axis.",
     traits=Traits(moves=True),
 )

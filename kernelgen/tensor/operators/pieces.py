@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from kernelgen.errors import TypeRuleError
-from kernelgen.tensor.operator import Kind, Traits
+from kernelgen.tensor.operator import REQUIRED, Attribute, Kind, Traits
+from kernelgen.tensor.operators.attributes import axis, dims, element, ints
 from kernelgen.tensor.operators.families import Array, declare, scalar_of
 from kernelgen.tensor.operators.type_rules import any_dtype, axis_of, expect_dtype, static, surely_nonnegative
 from kernelgen.tensor.types import Attrs, Dim, Shape, Sym, TensorType, dtype
@@ -22,14 +23,14 @@ def _concat_type(types: Types, attrs: Attrs) -> Types:
         raise TypeRuleError("needs at least one operand")
     expect_dtype(any_dtype, *types)
     first = types[0]
-    axis = axis_of(attrs.int("axis"), first.rank)
+    along = axis_of(attrs.int("axis"), first.rank)
     total: Dim = 0
     for type_ in types:
-        others = tuple(dim for a, dim in enumerate(type_.shape) if a != axis)
-        if type_.rank != first.rank or others != tuple(dim for a, dim in enumerate(first.shape) if a != axis):
-            raise TypeRuleError(f"operands may differ in axis {axis} only")
-        total = total + type_.shape[axis]
-    return _of_shape(first, (*first.shape[:axis], total, *first.shape[axis + 1 :]))
+        others = tuple(dim for a, dim in enumerate(type_.shape) if a != along)
+        if type_.rank != first.rank or others != tuple(dim for a, dim in enumerate(first.shape) if a != along):
+            raise TypeRuleError(f"operands may differ in axis {along} only")
+        total = total + type_.shape[along]
+    return _of_shape(first, (*first.shape[:along], total, *first.shape[along + 1 :]))
 
 
 def _concat(*arrays: Array, attrs: Attrs) -> Array:
@@ -42,7 +43,7 @@ CONCAT = declare(
     None,
     _concat_type,
     _concat,
-    attributes=("axis",),
+    attributes=(axis(default=0),),
     traits=Traits(axis_of="operand", moves=True),
     onnx="Concat",
 )
@@ -50,11 +51,11 @@ CONCAT = declare(
 
 def _split_type(types: Types, attrs: Attrs) -> Types:
     (x,) = types
-    axis, sizes = axis_of(attrs.int("axis"), x.rank), attrs.ints("size_splits")
-    extent = static(x.shape[axis], f"the extent of axis {axis}")
+    along, sizes = axis_of(attrs.int("axis"), x.rank), attrs.ints("size_splits")
+    extent = static(x.shape[along], f"the extent of axis {along}")
     if sum(sizes) != extent:
-        raise TypeRuleError(f"size_splits {sizes} add up to {sum(sizes)}, axis {axis} has extent {extent}")
-    return tuple(TensorType((*x.shape[:axis], size, *x.shape[axis + 1 :]), x.dtype) for size in sizes)
+        raise TypeRuleError(f"size_splits {sizes} add up to {sum(sizes)}, axis {along} has extent {extent}")
+    return tuple(TensorType((*x.shape[:along], size, *x.shape[along + 1 :]), x.dtype) for size in sizes)
 
 
 def _split(x: Array, *, attrs: Attrs) -> tuple[Array, ...]:
@@ -67,7 +68,7 @@ SPLIT = declare(
     1,
     _split_type,
     _split,
-    attributes=("axis", "size_splits"),
+    attributes=(axis(default=0), ints("size_splits")),
     doc="As many results as there are size_splits; equal parts are spelled out.",
     traits=Traits(axis_of="operand", moves=True),
 )
@@ -106,7 +107,7 @@ STRIDED_SLICE = declare(
     1,
     _strided_slice_type,
     _strided_slice,
-    attributes=("begin", "end", "strides"),
+    attributes=(dims("begin"), dims("end"), ints("strides")),
     doc="begin:end:stride of every axis, counted from the front; end -1 lies before the first element.",
     traits=Traits(attribute_operands={1: "begin", 2: "end", 3: "strides"}, moves=True),
 )
@@ -129,7 +130,16 @@ def _slice(x: Array, *, attrs: Attrs) -> Array:
     return x[tuple(slice(begin, begin + size) for begin, size in parts)]
 
 
-SLICE = declare("Slice", Kind.OPAQUE, 1, _slice_type, _slice, attributes=("begin", "size"), traits=Traits(moves=True))
+SLICE = declare(
+    "Slice",
+    Kind.OPAQUE,
+    1,
+    _slice_type,
+    _slice,
+    attributes=(ints("begin"), dims("size")),
+    doc="size elements from begin of every axis.",
+    traits=Traits(moves=True),
+)
 
 
 def _pad_type(types: Types, attrs: Attrs) -> Types:
@@ -153,12 +163,18 @@ def _pairs(attrs: Attrs) -> tuple[tuple[int, int], ...]:
     return tuple(zip(flat[0::2], flat[1::2], strict=True))
 
 
+PADDINGS = Attribute(
+    "paddings",
+    "Sequence[tuple[int, int]]",
+    lambda pairs, x: tuple(amount for pair in pairs for amount in pair),
+    REQUIRED,
+)
 PAD = declare(
     "Pad",
     Kind.OPAQUE,
     1,
     _pad_type,
     _pad,
-    attributes=("paddings", "value"),
-    doc="paddings is (before, after) of each axis, flattened; the new elements are value.",
+    attributes=(PADDINGS, element("value", 0.0)),
+    doc="Puts value before and behind each axis; paddings is (before, after) of each, which the operator holds flattened.",
 )

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from kernelgen.errors import TypeRuleError
-from kernelgen.tensor.operator import Kind, Operator
+from kernelgen.tensor.operator import Attribute, Kind, Operator
+from kernelgen.tensor.operators.attributes import ints, text
 from kernelgen.tensor.operators.families import Array, declare
 from kernelgen.tensor.operators.nn import AVG_POOL, MAX_POOL
 from kernelgen.tensor.operators.type_rules import expect_dtype, floating
@@ -66,7 +67,15 @@ POOL2D = declare(
     1,
     _type,
     _meaning,
-    attributes=("pool_type", "global", "kernel_size", "strides", "pad", "round_mode", "data_layout"),
+    attributes=(
+        text("pool_type", None),
+        Attribute("global", "bool", parameter="global_"),
+        ints("kernel_size", None),
+        ints("strides", None),
+        ints("pad", None),
+        text("round_mode", None),
+        text("data_layout", None),
+    ),
     doc="The maximum or mean ('max', 'avg') of each window, or of the whole image ('global'); pad is (top, left, bottom, "
     "right) and counts in a mean; round_mode 'ceil' pads on until the last window fits.",
 )

@@ -10,6 +10,7 @@ import numpy as np
 
 from kernelgen.errors import TypeRuleError
 from kernelgen.tensor.operator import Kind, Traits
+from kernelgen.tensor.operators.attributes import plain
 from kernelgen.tensor.operators.families import Array, declare, is_floating
 from kernelgen.tensor.operators.type_rules import any_dtype, expect_dtype, integer, number, shape_text, static
 from kernelgen.tensor.types import Attrs, TensorType
@@ -106,7 +107,7 @@ UNSORTED_SEGMENT_SUM = declare(
     2,
     _segment_type,
     _segment_sum,
-    attributes=("num_segments",),
+    attributes=(plain("num_segments", "Dim"),),
     indices=(1,),
     doc="(x, ids): result[s] is the sum of x[i] over all places i where ids[i] is s.",
     traits=Traits(attribute_operands={2: "num_segments"}, parts_alike=True, skips_outside=True),

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from kernelgen.errors import TypeRuleError
-from kernelgen.tensor.operator import Kind, Traits
+from kernelgen.tensor.operator import REQUIRED, Attribute, Kind, Traits
+from kernelgen.tensor.operators.attributes import DIMS, INTS, as_ints, as_shape, axes, dims, resolved_shape, whole
 from kernelgen.tensor.operators.families import Array, declare
 from kernelgen.tensor.operators.type_rules import (
     axes_of,
@@ -13,7 +16,7 @@ from kernelgen.tensor.operators.type_rules import (
     broadcast_shapes,
     shape_text,
 )
-from kernelgen.tensor.types import Attrs, Shape, TensorType, product
+from kernelgen.tensor.types import Attrs, Dim, Shape, TensorType, product
 
 Types = tuple[TensorType, ...]
 
@@ -34,55 +37,62 @@ def _reshape(x: Array, *, attrs: Attrs) -> Array:
     return x.reshape(attrs.ints("shape"))
 
 
+RESHAPED = Attribute("shape", DIMS, lambda shape, x: resolved_shape(x.shape, as_shape(shape)), REQUIRED)
 RESHAPE = declare(
     "Reshape",
     Kind.RESHAPE,
     1,
     _reshape_type,
     _reshape,
-    attributes=("shape",),
-    doc="The same elements in row-major order; every extent of shape is given (no -1).",
+    attributes=(RESHAPED,),
+    doc="The same elements in row-major order in another shape; one extent may be -1, which is worked out.",
     traits=Traits(attribute_operands={1: "shape"}, moves=True, parts_alike=True),
 )
 
 
+def _new_axes(axes: tuple[int, ...], rank: int) -> tuple[int, ...]:
+    return axes_of(axes, rank + len(axes), empty_means_all=False)
+
+
 def _expand_dims_type(types: Types, attrs: Attrs) -> Types:
     (x,) = types
-    axes = axes_of(attrs.ints("axis"), x.rank + len(attrs.ints("axis")), empty_means_all=False)
+    new = _new_axes(attrs.ints("axis"), x.rank)
     rest = iter(x.shape)
-    return _of_shape(x, tuple(1 if axis in axes else next(rest) for axis in range(x.rank + len(axes))))
+    return _of_shape(x, tuple(1 if axis in new else next(rest) for axis in range(x.rank + len(new))))
 
 
 def _expand_dims(x: Array, *, attrs: Attrs) -> Array:
     return np.expand_dims(x, attrs.ints("axis"))
 
 
+NEW_AXES = Attribute("axis", INTS, lambda axis, x: _new_axes(as_ints(axis), x.rank), REQUIRED)
 EXPAND_DIMS = declare(
     "ExpandDims",
     Kind.RESHAPE,
     1,
     _expand_dims_type,
     _expand_dims,
-    attributes=("axis",),
+    attributes=(NEW_AXES,),
     composite=True,
+    doc="New axes of extent 1 at the given positions of the result.",
     traits=Traits(attribute_operands={1: "axis"}, moves=True, parts_alike=True),
 )
 
 
 def _squeeze_axes(shape: Shape, attrs: Attrs) -> tuple[int, ...]:
-    axes = attrs.ints("axis", ())
-    return axes_of(axes, len(shape)) if axes else tuple(axis for axis, dim in enumerate(shape) if dim == 1)
+    named = attrs.ints("axis", ())
+    return axes_of(named, len(shape)) if named else tuple(axis for axis, dim in enumerate(shape) if dim == 1)
 
 
 def _squeeze_type(types: Types, attrs: Attrs) -> Types:
     (x,) = types
     if not attrs.ints("axis", ()) and not x.is_static:
         raise TypeRuleError("name the axes: an extent that is a symbol may turn out to be 1")
-    axes = _squeeze_axes(x.shape, attrs)
-    for axis in axes:
+    gone = _squeeze_axes(x.shape, attrs)
+    for axis in gone:
         if x.shape[axis] != 1:
             raise TypeRuleError(f"axis {axis} has extent {x.shape[axis]}, only extents of 1 can be squeezed")
-    return _of_shape(x, tuple(dim for axis, dim in enumerate(x.shape) if axis not in axes))
+    return _of_shape(x, tuple(dim for axis, dim in enumerate(x.shape) if axis not in gone))
 
 
 def _squeeze(x: Array, *, attrs: Attrs) -> Array:
@@ -95,8 +105,9 @@ SQUEEZE = declare(
     1,
     _squeeze_type,
     _squeeze,
-    attributes=("axis",),
+    attributes=(axes(),),
     composite=True,
+    doc="Without the given axes of extent 1; without all that are known to have it when none is given.",
     traits=Traits(moves=True, parts_alike=True),
 )
 
@@ -122,7 +133,7 @@ FLATTEN = declare(
     1,
     _flatten_type,
     _flatten,
-    attributes=("axis",),
+    attributes=(whole("axis", 1),),
     composite=True,
     doc="To two dims: those before axis and those from axis on.",
     traits=Traits(moves=True, parts_alike=True),
@@ -141,14 +152,19 @@ def _transpose(x: Array, *, attrs: Attrs) -> Array:
     return np.transpose(x, attrs.ints("perm"))
 
 
+def _order(perm: Sequence[int] | None, x: TensorType) -> tuple[int, ...]:
+    return tuple(axis_of(axis, x.rank) for axis in (reversed(range(x.rank)) if perm is None else perm))
+
+
+PERM = Attribute("perm", "Sequence[int] | None", _order, reads_none=True)
 TRANSPOSE = declare(
     "Transpose",
     Kind.OPAQUE,
     1,
     _transpose_type,
     _transpose,
-    attributes=("perm",),
-    doc="Result axis i is operand axis perm[i].",
+    attributes=(PERM,),
+    doc="Result axis i is operand axis perm[i]; without perm the axes are reversed.",
     traits=Traits(attribute_operands={1: "perm"}, moves=True),
     onnx="Transpose",
 )
@@ -166,13 +182,21 @@ def _broadcast_to(x: Array, *, attrs: Attrs) -> Array:
     return np.broadcast_to(x, attrs.ints("shape"))
 
 
+def _repeated(shape: Dim | Sequence[Dim], x: TensorType) -> Shape:
+    wished = as_shape(shape)
+    pairs = zip((1,) * (len(wished) - x.rank) + x.shape, wished, strict=False)  # the type rule refuses misfitting ranks
+    return tuple(own if wish == -1 else wish for own, wish in pairs)
+
+
+REPEATED = Attribute("shape", DIMS, _repeated, REQUIRED)
 BROADCAST_TO = declare(
     "BroadcastTo",
     Kind.BROADCAST,
     1,
     _broadcast_to_type,
     _broadcast_to,
-    attributes=("shape",),
+    attributes=(REPEATED,),
+    doc="Repeats axes of extent 1; -1 keeps the operand's extent.",
     traits=Traits(attribute_operands={1: "shape"}, moves=True, parts_alike=True),
 )
 
@@ -196,7 +220,8 @@ TILE = declare(
     1,
     _tile_type,
     _tile,
-    attributes=("multiples",),
+    attributes=(dims("multiples"),),
     composite=True,
+    doc="Repeats the whole tensor along each axis.",
     traits=Traits(attribute_operands={1: "multiples"}, moves=True),
 )

@@ -6,6 +6,7 @@ import numpy as np
 
 from kernelgen.errors import TypeRuleError
 from kernelgen.tensor.operator import Kind
+from kernelgen.tensor.operators.attributes import data_type
 from kernelgen.tensor.operators.families import Array, declare, widened
 from kernelgen.tensor.operators.type_rules import expect_dtype, floating
 from kernelgen.tensor.types import Attrs, DType, TensorType, dtype
@@ -45,7 +46,7 @@ ELEM_ANY = declare(
     1,
     _elem_any_type,
     _elem_any,
-    attributes=("dst_type",),
+    attributes=(data_type("dst_type", None),),
     doc="[1] where any element is greater than 0, else [0]; the data type is dst_type, by default float32.",
 )
 FLOAT_STATUS = declare(

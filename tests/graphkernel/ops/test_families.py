@@ -102,7 +102,7 @@ def test_sparse_rows_are_the_dense_matrix():
 
 def test_whole_pools_and_the_last_window():
     x = RANDOM.standard_normal((1, 2, 5, 5)).astype(np.float32)
-    whole = ops.pool2d(x, pool_type="avg", **{"global": True})
+    whole = ops.pool2d(x, pool_type="avg", global_=True)
     np.testing.assert_allclose(whole, x.mean((2, 3), keepdims=True), rtol=1e-5)
     window = {"kernel_size": (2, 2), "strides": (2, 2), "round_mode": "ceil"}
     assert ops.pool2d(x, pool_type="avg", **window)[0, 0, 2, 2] == x[0, 0, 4, 4] / 4

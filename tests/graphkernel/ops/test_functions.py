@@ -1,11 +1,14 @@
 """The Python functions: what they record, what they compute at once, what they refuse."""
 
+import inspect
+
 import numpy as np
 import pytest
 
 from graphkernel import ops
 from graphkernel.errors import FrontendError, TypeRuleError
 from graphkernel.frontends.trace import spec, trace
+from graphkernel.ops.functions import written
 from kernelgen.tensor.evaluation.evaluate import evaluate
 from kernelgen.tensor.types import sym
 
@@ -226,3 +229,51 @@ def test_indexing_of_symbolic_extents():
         trace(lambda x: x[2:], spec(("N", 4)))
     with pytest.raises(TypeRuleError, match="3 entries for 2 axes"):
         trace(lambda x: x[0, 0, 0], spec((4, 4)))
+
+
+@pytest.mark.parametrize(
+    ("name", "called"),
+    [
+        ("softmax", "(x, axis: 'int | Sequence[int] | None' = -1)"),
+        ("reduce_sum", "(x, axis: 'int | Sequence[int] | None' = None, keep_dims: 'bool' = False)"),
+        ("layer_norm_ext", "(x, normalized_shape: 'Dim | Sequence[Dim]', gamma, beta, epsilon: 'float' = 1e-05)"),
+        ("one_hot", "(indices, depth: 'Dim', on_value, off_value, axis: 'int' = -1)"),
+        (
+            "uniform_real",
+            "(shape: 'Dim | Sequence[Dim]', *step, seed: 'int' = 0, seed2: 'int' = 0, word: 'Any' = None)",
+        ),
+        ("binary_cross_entropy", "(probabilities, labels, weight=None, reduction: 'str' = 'mean')"),
+        ("add", "(x, y)"),
+    ],
+)
+def test_help_shows_operands_attributes_and_defaults(name: str, called: str) -> None:
+    function = getattr(ops, name)
+    assert (function.__name__, str(inspect.signature(function))) == (name, called)
+
+
+def test_every_function_can_be_called_as_its_signature_says() -> None:
+    """Every attribute of an operator is a parameter, and operands are as many as it takes."""
+    for name, op in ops.OPS.items():
+        function = getattr(ops, ops.snake_case(name))
+        if function.__module__ == written.__name__:
+            continue
+        parameters = inspect.signature(function).parameters
+        attributes = {attribute.parameter or attribute.name for attribute in op.attributes}
+        assert attributes <= parameters.keys(), name
+        assert op.arity in (None, len(parameters.keys() - attributes)), name
+
+
+def test_what_does_not_fit_a_function_is_told_with_its_signature() -> None:
+    with pytest.raises(
+        TypeRuleError, match=r"unexpected keyword argument 'axes' \(did you mean 'axis'\?\).*softmax\(x, axis"
+    ):
+        ops.softmax(ARRAY, axes=1)
+    with pytest.raises(TypeRuleError, match=r"missing a required argument: 'y'; it is called as add\(x, y\)"):
+        ops.add(ARRAY)
+
+
+def test_a_tensor_that_is_no_input_cannot_be_written_into() -> None:
+    with pytest.raises(FrontendError, match="AssignAdd: operand 0 is written into, so only an input of the graph"):
+        trace(lambda x: ops.assign_add(x * 2.0, x), spec(3))
+    with pytest.raises(FrontendError, match="this is ndarray"):
+        trace(lambda x: ops.assign(np.zeros(3, np.float32), x), spec(3))

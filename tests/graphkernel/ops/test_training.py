@@ -8,7 +8,7 @@ import pytest
 import graphkernel as gk
 from graphkernel import ops
 from graphkernel.errors import FrontendError, TypeRuleError
-from graphkernel.ops.composite.optimizers import WRITES
+from graphkernel.ops.catalogue import OPS
 from kernelgen.tensor.evaluation.evaluate import evaluate
 
 RNG = np.random.default_rng(3)
@@ -103,16 +103,16 @@ IN_PLACE = {
 
 @pytest.mark.parametrize("name", IN_PLACE)
 def test_results_are_written_into_operands(name: str) -> None:
-    """The aliases say what ``WRITES`` says, through every pass, and a run changes exactly these arrays."""
+    """The aliases say what the record says, through every pass, and a run changes exactly these arrays."""
     function, specs = IN_PLACE[name]
     graph = gk.trace(lambda *operands: function(*operands), *specs)
-    assert {(alias.output, alias.input) for alias in graph.aliases} == set(WRITES[name])
+    assert {(alias.output, alias.input) for alias in graph.aliases} == set(OPS[name].traits.writes)
     shapes = [tuple(dim for dim in type_.shape if isinstance(dim, int)) for type_ in specs]
     arrays = [np.asarray(RNG.uniform(0.1, 0.9, shape), np.float32) for shape in shapes]
     expected = evaluate(graph, arrays)
     before = [array.copy() for array in arrays]
     gk.compile(gk.optimize(graph))(*arrays)
-    written = {operand: expected[result] for result, operand in WRITES[name]}
+    written = {operand: expected[result] for result, operand in OPS[name].traits.writes}
     for position, array in enumerate(arrays):
         np.testing.assert_allclose(array, written.get(position, before[position]), rtol=1e-5)
 
@@ -125,7 +125,7 @@ def test_scalars_beside_float16_stay_float32() -> None:
 
 
 def test_only_inputs_can_be_written_into() -> None:
-    with pytest.raises(FrontendError, match="ApplyMomentum: operand 1 is written into"):
+    with pytest.raises(FrontendError, match="ApplyMomentum: operand 1 is written into, so only an input"):
         gk.trace(lambda w, a, g: ops.apply_momentum(w, a + 1.0, 0.1, g, 0.9), S, S, S)
 
 

@@ -21,7 +21,7 @@ from graphkernel.frontends.onnx.rules.base import (
 from graphkernel.frontends.onnx.types.derived_extents import DependsOnDataError, DerivedExtents
 from graphkernel.ops.tensor.tensor import Tensor
 from kernelgen.system.limits import LIMITS
-from kernelgen.tensor.operators.extents import EXTENT
+from kernelgen.tensor.operators.creation import EXTENT
 from kernelgen.tensor.operators.shape import TRANSPOSE
 from kernelgen.tensor.operators.type_rules import broadcast_shapes
 from kernelgen.tensor.types import Dim, Sym, product
