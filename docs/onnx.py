@@ -8,7 +8,7 @@ from typing import Any
 from docs.markdown import page, table
 from docs.measured import read
 from graphkernel.frontends.onnx.functions import PRODUCTS
-from graphkernel.frontends.onnx.importer import rules
+from graphkernel.frontends.onnx.rule_table import rules
 
 WRITTEN_OUT = "operators of ours, as ONNX writes it out"
 INTRODUCTION = """Every model that onnxruntime runs is meant to load. An operator with a rule becomes operators of ours: they

@@ -52,6 +52,11 @@ class Catalogue:
         """The gradient rules of all packages, read when first asked for: most graphs are not differentiated."""
         return _joined((), Gradient, self.packages)
 
+    @property
+    def foreign_packages(self) -> tuple[str, ...]:
+        """The packages that are no part of this project."""
+        return tuple(name for name in self.packages if name.partition(".")[0] not in ("graphkernel", "kernelgen"))
+
     def context(self, options: Options, log: DecisionLog | None = None) -> Context:
         """What passes are given: options, declarations and a log."""
         expanders = {entry.name: entry for entry in self.expanders}

@@ -186,6 +186,8 @@ class _Writer:
             self._tensors[node.out] = self.read(node.args[1])
             return
         outputs = self.emit(node.op.name, tuple(map(self.read, node.args)), node.types, _as_akg(node))
+        if node.op.scalar is not None:
+            self.ops[-1] = replace(self.ops[-1], declared=node.op)
         self._tensors.update(zip(node.outs, outputs, strict=True))
 
     def emit(
@@ -261,9 +263,9 @@ class _Reader:
             self.assign(op, args)
             return
         name = FROM_AKG.get(op.name, op.name)
-        if name not in OPS:
+        declared = op.declared or OPS.get(name)
+        if declared is None:
             raise FrontendError(f"operator {position}: {op.name!r} is not declared{nearest(name, OPS)}")
-        declared = OPS[name]
         kept = {key: value for key, value in _attributes(declared, op).items() if key in declared.attribute_names}
         node = self.builder.node(declared, args, Attrs.of(kept), op.outputs[0].name)
         for tensor, value in zip(op.outputs, node.outs, strict=True):
@@ -309,10 +311,13 @@ def _attributes(declared: Operator, op: OpDesc) -> Mapping[str, object]:
     return op.attrs
 
 
-def load_composite(path: str | PathLike[str]) -> Graph:
-    """The graph of a composite JSON file; ``FrontendError`` names the JSON path of what is wrong."""
+def load_composite(path: str | PathLike[str], operators: Iterable[Operator] = ()) -> Graph:
+    """The graph of a composite JSON file, which may hold ``operators`` beside AKG's.
+
+    ``FrontendError`` names the JSON path of what is wrong.
+    """
     try:
-        desc = load_desc(Path(path))
+        desc = load_desc(Path(path), operators)
     except DescError as error:
         raise FrontendError(f"{path}: {error}") from error
     try:

@@ -58,6 +58,7 @@ def compile(  # the public name
         compiler=compiler, host=host, strict=strict, threads=threads, progress=progress,
     )  # fmt: skip
     is_plain = getattr(graph, "nodes", None) and compiler is None and isinstance(host, str) and target == "cpu"
+    is_plain = is_plain and not _has_rules(graph)
     asked = repr((opt_level, sorted(flags.items()) if isinstance(flags, Mapping) else flags, host, strict, threads))
     environment = Environment.read()
     if not (is_plain and is_kept(f"{asked}{environment.flags}", environment)):
@@ -77,6 +78,12 @@ def compile(  # the public name
     made = make()
     _keep(made, constants, partial(write_entry, folder, ROOM, key))
     return made
+
+
+def _has_rules(graph: Graph) -> bool:
+    """Whether an operator brings the rule that kernels compute it by, of which the graph's text says nothing."""
+    nodes = [*graph.nodes, *(inner for node in graph.nodes if node.body is not None for inner in node.body.nodes)]
+    return any(node.op.scalar is not None for node in nodes)
 
 
 def _keep(made: Executable, constants: Container[str], write: Callable[[bytes], None]) -> None:

@@ -19,7 +19,9 @@ from kernelgen.ascend_package import make_kit
 from kernelgen.checker import Certificate
 from kernelgen.checker import certify as certificate_of
 from kernelgen.composite.bind_sizes import specialize
+from kernelgen.composite.description import KernelDesc
 from kernelgen.composite.read import load_desc
+from kernelgen.composite.user_operators import operators_in
 from kernelgen.driver import compile as compile_desc
 from kernelgen.errors import ArgumentError, BackendUnavailable, KernelgenError
 from kernelgen.farm import Journal, crew_of
@@ -38,6 +40,7 @@ from kernelgen.verify import Record, Status, verify_files
 from kernelgen.verify.pool import Job
 from kernelgen.verify.record import sizes_run, summary
 
+NO_MODULES: list[str] = []
 EXECUTOR_HELP = "who works: processes[:N], dask://HOST:PORT, or package.module:function that gives an Executor"
 SUFFIXES = (".info", ".json", ".info_failed", ".failed")
 
@@ -51,6 +54,9 @@ app = typer.Typer(
 Files = Annotated[list[Path], typer.Argument(help="composite JSON files, or directories of them", exists=True)]
 TargetName = Annotated[
     str, typer.Option(help="python, cpu, gpu[:sm_86|hip|opencl], ascend[:MACHINE], or a dotted module name")
+]
+Modules = Annotated[
+    list[str], typer.Option("--operators", help="a module of yours whose operators the files may hold; may be repeated")
 ]
 Output = Annotated[Path | None, typer.Option("--json", help="write the results to this file")]
 
@@ -80,9 +86,11 @@ def verify(
     journal: Annotated[
         Path | None, typer.Option(help="a file that keeps records as they come: the same command goes on from there")
     ] = None,
+    operators: Modules = NO_MODULES,
 ) -> None:
     """Compiles each file, runs it, and compares with what it means. Exit code 1 if any file failed."""
     check_before(target, json_out)
+    operators_in(operators)
     if device:
         check_device(target)
     if guard and target != "cpu":
@@ -91,7 +99,7 @@ def verify(
     if against and len(paths) > 1:
         raise ArgumentError(f"--against compares one file with another, {len(paths)} were given")
     threads = max(1, options.thread_count() // jobs)
-    job = Job(target, seed, limit_seconds, memory_mb << 20, threads, check, device, guard)
+    job = Job(target, seed, limit_seconds, memory_mb << 20, threads, check, device, guard, tuple(operators))
     check_folder("--journal", journal)
     with (
         crew_of(executor, jobs) as crew,
@@ -123,13 +131,16 @@ def compile_files(
     timeline: Annotated[
         bool, typer.Option("--timeline", help="with --output: a run in the simulator, its pipes over time, its data")
     ] = False,
+    operators: Modules = NO_MODULES,
 ) -> None:
     """Compiles each file and says how long each stage took. Exit code 1 if any was refused."""
     check_before(target, json_out)
+    known = operators_in(operators)
     if output is not None:
         if json_out or plan or dump_plan:
             raise ArgumentError("--output stands alone: no --json, --plan or --dump-plan")
-        raise typer.Exit(int(write_kits(described_files(files), find_target(target), output, timeline)))
+        descs = [(path.name, load_desc(path, known)) for path in described_files(files)]
+        raise typer.Exit(int(write_kits(descs, find_target(target), output, timeline)))
     paths = described_files(files)
     check_folder("--dump-plan", dump_plan)
     if len(paths) > 1 and (plan or dump_plan):
@@ -138,7 +149,7 @@ def compile_files(
     rows: list[dict[str, Any]] = []
     for path in paths:
         try:
-            kernel = compile_desc(load_desc(path), target, given)
+            kernel = compile_desc(load_desc(path, known), target, given)
             resources = kernel.resources
             if dump_plan:
                 write_json(dump_plan, kernel.plan.to_json())
@@ -152,16 +163,19 @@ def compile_files(
     raise typer.Exit(any(row["status"] == "refused" for row in rows))
 
 
-def write_kits(paths: Sequence[Path], target: Target, folder: Path, rehearse: bool) -> bool:
-    """Writes what a user takes home of each kernel; gives whether any is missing or wrong."""
+def write_kits(descs: Sequence[tuple[str, KernelDesc]], target: Target, folder: Path, rehearse: bool) -> bool:
+    """Writes to ``folder`` what a user takes home of each kernel; gives whether any is missing or wrong.
+
+    ``descs`` are file names and descriptions, ``target`` is one for Ascend. With ``rehearse`` each runs in the simulator.
+    """
     bad = False
-    for path in paths:
-        kit = make_kit(load_desc(path), target, rehearse)
+    for name, desc in descs:
+        kit = make_kit(desc, target, rehearse)
         kit.write(folder, folder)
         bad = bad or kit.record.status is not Status.PASSED
         scaled = "smaller shapes; " if kit.record.scaled else ""
         found = f"{scaled}{kit.rehearsal.report}" if kit.rehearsal else f"{len(kit.files)} files"
-        say(f"{path.name}: {kit.record.message or found}")
+        say(f"{name}: {kit.record.message or found}")
     return bad
 
 
@@ -170,11 +184,13 @@ def show(
     files: Files,
     target: TargetName = "cpu",
     stage: Annotated[str | None, typer.Option(help="print only this stage")] = None,
+    operators: Modules = NO_MODULES,
 ) -> None:
     """Prints every stage of the compilation, from the statements to the source, and the proof."""
+    known = operators_in(operators)
     for path in described_files(files):
         try:
-            stages = compile_desc(load_desc(path), target).stages
+            stages = compile_desc(load_desc(path, known), target).stages
         except KernelgenError as error:
             say(f"{path.name}: {error}", file=sys.stderr)
             raise typer.Exit(1) from error
@@ -187,13 +203,14 @@ def show(
 
 
 @app.command()
-def certify(files: Files, target: TargetName = "cpu", json_out: Output = None) -> None:
+def certify(files: Files, target: TargetName = "cpu", json_out: Output = None, operators: Modules = NO_MODULES) -> None:
     """Prints each kernel's certificate: what was proved, and what the independent checker found. Exit code 1 for a fault."""
     check_before(target, json_out)
+    known = operators_in(operators)
     certificates: list[Certificate] = []
     for path in described_files(files):
         try:
-            desc = load_desc(path)
+            desc = load_desc(path, known)
             kernel = compile_desc(desc, target)
         except KernelgenError as error:
             say(f"{path.name}: {error}", file=sys.stderr)

@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 import numpy as np
 
@@ -35,6 +35,9 @@ from kernelgen.tensor.graph import Graph, Origin
 from kernelgen.tensor.printer import large_constants, show
 from kernelgen.tensor.text import parse
 from kernelgen.tensor.types import dtype
+
+if TYPE_CHECKING:
+    from graphkernel.declarations import Catalogue
 
 ROOM = "models"
 """The folder of the cache that loaded models are kept in."""
@@ -59,8 +62,15 @@ class Known(NamedTuple):
     places: tuple[Place, ...]
 
 
-def load(path: str | os.PathLike[str], dims: Mapping[str, int] | None = None) -> Graph:
-    """The graph in a file, see :func:`graphkernel.frontends.load.load`; from the cache where it was loaded before."""
+def load(
+    path: str | os.PathLike[str], dims: Mapping[str, int] | None = None, catalogue: Catalogue | None = None
+) -> Graph:
+    """The graph in a file, see :func:`graphkernel.frontends.load.load`; from the cache where it was loaded before.
+
+    With a ``catalogue``, whose declarations may be anything, the file ``path`` is read each time, with its ``dims``.
+    """
+    if catalogue is not None:
+        return _loaded(Path(path), dims, catalogue)
     file, folder = Path(path), options.cache_dir()
     stamp = _stamp(file) if file.suffix == ".onnx" and folder is not None and is_kept("", Environment()) else ""
     if not stamp:
@@ -77,10 +87,10 @@ def load(path: str | os.PathLike[str], dims: Mapping[str, int] | None = None) ->
     return graph
 
 
-def _loaded(file: Path, dims: Mapping[str, int] | None) -> Graph:
+def _loaded(file: Path, dims: Mapping[str, int] | None, catalogue: Catalogue | None = None) -> Graph:
     from graphkernel.frontends import load as files  # onnx and all rules, when a model is new
 
-    return files.load(file, dims)
+    return files.load(file, dims, catalogue)
 
 
 def _stamp(file: Path) -> str:

@@ -9,13 +9,17 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
+from graphkernel.catalogue import collect
+from graphkernel.declarations import Catalogue, plugins
 from graphkernel.errors import FrontendError, ParseError
 from graphkernel.frontends.fixed_extents import with_extents
 from graphkernel.frontends.onnx.importer import load_onnx
+from graphkernel.frontends.onnx.rules.base import OnnxRule
 from graphkernel.frontends.onnx.symbols import check_given, symbol_name
 from graphkernel.handoff import load_composite
 from graphkernel.ops import OPS
@@ -24,6 +28,7 @@ from kernelgen.system.bounded_io import read_text, write_whole, writing
 from kernelgen.tensor.constant_data import ConstantData
 from kernelgen.tensor.graph import Graph
 from kernelgen.tensor.literals import INLINE_LIMIT
+from kernelgen.tensor.operator import Operator
 from kernelgen.tensor.text import parse as parse_with
 from kernelgen.tensor.text import show
 
@@ -31,20 +36,24 @@ EXTENSIONS = (".onnx", ".gk", ".json", ".info")
 WRITTEN = (".gk", ".onnx")
 
 
-def load(path: str | os.PathLike[str], dims: Mapping[str, int] | None = None) -> Graph:
-    """The graph in a file. ``dims`` fixes extents of inputs that have a name: ``dims={"height": 320}``.
+def load(
+    path: str | os.PathLike[str], dims: Mapping[str, int] | None = None, catalogue: Catalogue | None = None
+) -> Graph:
+    """The graph in the file ``path``. ``dims`` fixes extents of inputs that have a name: ``dims={"height": 320}``.
 
+    ``catalogue`` holds the operators of your packages, and the rules by which these are found in ONNX files; without one,
+    those of installed plugins are known.
     Raises ``FrontendError`` (or ``ParseError``, with line and column) saying what is wrong where.
     """
     file = Path(path)
     _require_file(file)
     match file.suffix:
         case ".onnx":
-            return load_onnx(file, dims)
+            return load_onnx(file, dims, partial(_further_rule, catalogue))
         case ".gk":
-            return _fixed(_load_text(file), dims)
+            return _fixed(_load_text(file, catalogue), dims)
         case ".json" | ".info":
-            return _fixed(load_composite(file), dims)
+            return _fixed(load_composite(file, _operators(catalogue)), dims)
         case other:
             raise FrontendError(f"{file}: the extension {other or '(none)'} is none of {', '.join(EXTENSIONS)}")
 
@@ -67,9 +76,21 @@ def _fixed(graph: Graph, dims: Mapping[str, int] | None) -> Graph:
     return with_extents(graph, {symbol_name(name): extent for name, extent in dims.items()})
 
 
-def _load_text(file: Path) -> Graph:
+def _operators(catalogue: Catalogue | None) -> tuple[Operator, ...]:
+    return () if catalogue is None else catalogue.ops
+
+
+def _further_rule(catalogue: Catalogue | None, name: str) -> OnnxRule | None:
+    """The rule of an operator that is none of ONNX's, in the packages of a catalogue or in installed plugins."""
+    packages = [entry.module for entry in plugins()] if catalogue is None else catalogue.foreign_packages
+    found = (rule for package in packages for rule in collect(package, OnnxRule) if rule.name == name)
+    return next(found, None)
+
+
+def _load_text(file: Path, catalogue: Catalogue | None) -> Graph:
     try:
-        return parse(read_text(file, FrontendError), _weights_beside(file))
+        known = {**OPS, **{operator.name: operator for operator in _operators(catalogue)}}
+        return parse_with(read_text(file, FrontendError), known, _weights_beside(file) or {})
     except ParseError as error:
         raise ParseError(error.message, error.line, error.column, str(file)) from error
 

@@ -56,7 +56,7 @@ def _refusal(node: Node, listed: frozenset[str], options: Options) -> tuple[str,
     name = node.op.name
     if node.body is not None:
         return "not-fused-opaque", "it is a kernel already"
-    if name not in listed:
+    if name not in listed and not _brings_rule(node, options):
         return _unlisted(node, options)
     if is_random(node):
         return "not-fused-opaque", "it draws anew in each run, and what is in a kernel may be computed twice"
@@ -64,6 +64,15 @@ def _refusal(node: Node, listed: frozenset[str], options: Options) -> tuple[str,
         if (reason := _unfit(value)) is not None:
             return reason
     return _kept(node) or _brings_symbol(node) or (_unfit_for_ascend(node) if options.target == "ascend" else None)
+
+
+def _brings_rule(node: Node, options: Options) -> bool:
+    """An operator that says itself how kernels compute it, which needs no list; flags may still rule it out."""
+    return (
+        node.op.scalar is not None
+        and not options.enable_cluster_ops_only
+        and node.op.name not in options.disable_cluster_ops
+    )
 
 
 def _kept(node: Node) -> tuple[str, str] | None:

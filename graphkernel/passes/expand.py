@@ -11,6 +11,7 @@ from graphkernel.cluster.fuse_nodes import with_unique_labels
 from graphkernel.errors import TypeRuleError, nearest
 from graphkernel.expanders.base import Declined, Expander, entry_name, expand
 from graphkernel.expanders.lists import expand_ops
+from graphkernel.ops import OPS
 from graphkernel.passes.base import Context, graph_pass
 from kernelgen.tensor.graph import Builder, Graph, Node, Value, keep
 
@@ -38,14 +39,18 @@ def graph_kernel_expander(graph: Graph, context: Context) -> Graph:
 
 
 def listed_ops(context: Context) -> frozenset[str]:
-    """The names to expand: ``enable_expand_ops_only`` rules the other lists out, disabling beats enabling."""
+    """The names to expand: ``enable_expand_ops_only`` rules the other lists out, disabling beats enabling.
+
+    Lists name operators of this project; those of other packages are expanded where they have an expander.
+    """
     options = context.options
     for name in (*options.enable_expand_ops, *options.enable_expand_ops_only):
         if name not in context.expanders:
             options.complain(f"cannot expand {name!r}: no expander of that name{nearest(name, context.expanders)}")
     if options.enable_expand_ops_only:
         return frozenset(options.enable_expand_ops_only)
-    return (expand_ops(options.target) | set(options.enable_expand_ops)) - set(options.disable_expand_ops)
+    foreign = context.expanders.keys() - OPS.keys()
+    return (expand_ops(options.target) | foreign | set(options.enable_expand_ops)) - set(options.disable_expand_ops)
 
 
 def _expanded(

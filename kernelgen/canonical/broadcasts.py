@@ -17,7 +17,7 @@ from dataclasses import replace
 from kernelgen.canonical.rewrite import fresh_names, with_ops
 from kernelgen.composite.axes import broadcast
 from kernelgen.composite.description import KernelDesc, OpDesc
-from kernelgen.composite.scalar_rules import ELEMENTWISE
+from kernelgen.composite.scalar_rules import scalar_rule
 from kernelgen.tensor.attrs import Attrs
 from kernelgen.tensor.dims import Shape, product
 from kernelgen.tensor.operators.shape import BROADCAST_TO
@@ -39,7 +39,7 @@ def write_out_broadcasts(desc: KernelDesc) -> KernelDesc:
 
 def _narrow(op: OpDesc) -> Shape | None:
     """The shape of an element-wise operator's operands where the result repeats their elements."""
-    if op.name not in ELEMENTWISE or not any(t.value is None for t in op.inputs):
+    if scalar_rule(op) is None or not any(t.value is None for t in op.inputs):
         return None
     shape = broadcast(*(t.shape for t in op.inputs))
     return shape if product(shape) != product(op.output.shape) and 0 not in op.output.shape else None

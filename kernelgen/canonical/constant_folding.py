@@ -23,7 +23,7 @@ from kernelgen.canonical.dead_code import drop_dead
 from kernelgen.canonical.rewrite import with_ops
 from kernelgen.composite.axes import broadcast
 from kernelgen.composite.description import KernelDesc, OpDesc, TensorDesc
-from kernelgen.composite.scalar_rules import ELEMENTWISE, constant
+from kernelgen.composite.scalar_rules import Elementwise, constant, scalar_rule
 from kernelgen.composite.vocabulary import ZEROS_LIKE, names_of
 from kernelgen.semantics.algebra import ArrayAlgebra
 from kernelgen.tensor.attrs import Attrs
@@ -62,8 +62,9 @@ def _constant(op: OpDesc, uniform: Mapping[str, TensorDesc]) -> TensorDesc | Non
     values = [t for t in operands if t is not None]
     if not values or len(values) < len(operands):
         return None
-    if op.name in ELEMENTWISE:
-        return _computed(op, values)
+    rule = scalar_rule(op)
+    if rule is not None:
+        return _computed(rule, op, values)
     same = op.name in MOVES or (op.name in IDEMPOTENT_REDUCTIONS and _has_elements(op.inputs[0].shape))
     return replace(values[0], name=f"{op.output.name}_value") if same and values[0].dtype == op.output.dtype else None
 
@@ -72,10 +73,10 @@ def _has_elements(shape: Shape) -> bool:
     return all(isinstance(dim, Sym) or dim > 0 for dim in shape)
 
 
-def _computed(op: OpDesc, operands: list[TensorDesc]) -> TensorDesc | None:
+def _computed(rule: Elementwise, op: OpDesc, operands: list[TensorDesc]) -> TensorDesc | None:
     algebra = ArrayAlgebra()
     with np.errstate(all="ignore"):
-        found = ELEMENTWISE[op.name](algebra, [np.full((1,), t.value, t.dtype.numpy) for t in operands], op)
+        found = rule(algebra, [np.full((1,), t.value, t.dtype.numpy) for t in operands], op)
         value = algebra.cast(found, op.output.dtype).reshape(1)[0].item()
     return _number(op, value) if np.isfinite(value) else None
 
@@ -92,7 +93,7 @@ def _broadcast(op: OpDesc, value: TensorDesc) -> OpDesc:
 
 def _inlined(op: OpDesc, uniform: Mapping[str, TensorDesc]) -> OpDesc:
     """An element-wise operator that reads constants, as many of the last ones as its shape does not need."""
-    if op.name not in ELEMENTWISE or not any(t.value is None and t.name in uniform for t in op.inputs):
+    if scalar_rule(op) is None or not any(t.value is None and t.name in uniform for t in op.inputs):
         return op
     inputs = list(op.inputs)
     for place in reversed(range(len(inputs))):

@@ -18,7 +18,7 @@ from kernelgen.canonical.dead_code import drop_dead
 from kernelgen.canonical.rewrite import operands_replaced, updated_names, with_ops
 from kernelgen.composite.axes import broadcast
 from kernelgen.composite.description import KernelDesc, OpDesc, TensorDesc
-from kernelgen.composite.scalar_rules import ELEMENTWISE
+from kernelgen.composite.scalar_rules import scalar_rule
 from kernelgen.tensor.operators.shape import BROADCAST_TO, RESHAPE
 
 
@@ -48,7 +48,7 @@ def _is_implied(op: OpDesc) -> bool:
 
 def _narrowed(op: OpDesc, sources: Mapping[str, TensorDesc]) -> OpDesc:
     """The operator on narrower operands where the others still have the shape of the result."""
-    if op.name not in ELEMENTWISE or not any(t.value is None and t.name in sources for t in op.inputs):
+    if scalar_rule(op) is None or not any(t.value is None and t.name in sources for t in op.inputs):
         return op
     inputs = list(op.inputs)
     for place in range(len(inputs)):

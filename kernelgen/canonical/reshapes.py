@@ -26,7 +26,7 @@ from dataclasses import dataclass, field, replace
 
 from kernelgen.canonical.rewrite import fresh_names, kept_names, updated_names, with_ops
 from kernelgen.composite.description import KernelDesc, OpDesc, TensorDesc
-from kernelgen.composite.scalar_rules import ELEMENTWISE
+from kernelgen.composite.scalar_rules import scalar_rule
 from kernelgen.disjoint_sets import DisjointSets
 from kernelgen.tensor.attrs import Attrs
 from kernelgen.tensor.dims import Shape, product
@@ -85,7 +85,7 @@ class _Families:
 
     def relatives(self, op: OpDesc) -> tuple[TensorDesc, ...]:
         """The operands that belong to the family of the result; none when the operator needs shapes."""
-        if op.name != RESHAPE.name and op.name not in ELEMENTWISE:
+        if op.name != RESHAPE.name and scalar_rule(op) is None:
             return ()
         named = tuple(t for t in op.inputs if t.value is None and product(t.shape) != 1)
         if product(op.output.shape) == 1 or any(t.name in self.updated for t in named):

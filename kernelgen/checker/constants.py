@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from kernelgen.composite.description import KernelDesc, OpDesc, TensorDesc
-from kernelgen.composite.scalar_rules import ELEMENTWISE
+from kernelgen.composite.scalar_rules import scalar_rule
 from kernelgen.semantics.algebra import ArrayAlgebra
 from kernelgen.tensor.dtypes import Category
 
@@ -43,10 +43,11 @@ def _value(op: OpDesc, known: Constants) -> float | None:
     values = [tensor for tensor in operands if tensor is not None]
     if len(values) < len(operands) or not values:
         return None
-    if op.name in ELEMENTWISE:
+    rule = scalar_rule(op)
+    if rule is not None:
         algebra = ArrayAlgebra()
         with np.errstate(all="ignore"):
             arrays = [np.full((1,), tensor.value, tensor.dtype.numpy) for tensor in values]
-            return algebra.cast(ELEMENTWISE[op.name](algebra, arrays, op), op.output.dtype).reshape(1)[0].item()
+            return algebra.cast(rule(algebra, arrays, op), op.output.dtype).reshape(1)[0].item()
     repeats = op.name in REPEATED and 0 not in op.inputs[0].shape and values[0].dtype == op.output.dtype
     return values[0].value if repeats else None

@@ -17,7 +17,7 @@ from kernelgen.checker import terms
 from kernelgen.checker.algebra import Array, TermAlgebra, Terms, array
 from kernelgen.composite.axes import normal_axis
 from kernelgen.composite.description import OpDesc
-from kernelgen.composite.scalar_rules import ELEMENTWISE, REDUCTIONS
+from kernelgen.composite.scalar_rules import ELEMENTWISE, REDUCTIONS, scalar_rule
 from kernelgen.composite.shape_rules import reduced_axes
 from kernelgen.composite.window_shapes import pooled_dims
 from kernelgen.samples.index_inputs import INDEX_OPERANDS
@@ -51,8 +51,9 @@ class Unknown(Exception):
 
 def real_value(op: OpDesc, operands: Sequence[Terms], algebra: TermAlgebra) -> list[Terms]:
     """The terms of an operator's results, before they are put into the described shapes and data types."""
-    if op.name in ELEMENTWISE:
-        return [ELEMENTWISE[op.name](algebra, operands, op)]
+    rule = scalar_rule(op)
+    if rule is not None:
+        return [rule(algebra, operands, op)]
     if op.name in REDUCTIONS:
         value = algebra.cast(operands[0], op.output.dtype)
         return [algebra.fold(REDUCTIONS[op.name], value, sorted(reduced_axes(op)))]
@@ -67,7 +68,9 @@ def real_value(op: OpDesc, operands: Sequence[Terms], algebra: TermAlgebra) -> l
 
 def has_real_terms(op: OpDesc) -> bool:
     """Whether :func:`real_value` knows the operator."""
-    return any(op.name in table for table in (ELEMENTWISE, REDUCTIONS, MOVES, SUMS_OF_PRODUCTS, OTHERS))
+    return scalar_rule(op) is not None or any(
+        op.name in table for table in (REDUCTIONS, MOVES, SUMS_OF_PRODUCTS, OTHERS)
+    )
 
 
 def _ring_value(op: OpDesc, operands: Sequence[Terms]) -> Terms:

@@ -11,7 +11,9 @@ from kernelgen.composite.slice_shapes import SizeDependentError
 from kernelgen.composite.vocabulary import SELECT_GE, SELECT_GT, SELECT_LE, SELECT_LT, WORDS, by_name, names_of
 from kernelgen.errors import DescError, TypeRuleError
 from kernelgen.tensor.dtypes import BOOL, COMPLEX64, COMPLEX128, FLOAT32, FLOAT64, DType
+from kernelgen.tensor.operator import Operator
 from kernelgen.tensor.operators import catalogue as basic
+from kernelgen.tensor.types import TensorType
 
 ARITIES = by_name({op: op.arity for op in WORDS if op.arity is not None and op is not basic.CONV2D})
 """Operator -> how many operands it has; a convolution of AKG's may have a bias."""
@@ -72,7 +74,7 @@ def _check_mention(tensor: TensorDesc, known: Mapping[str, TensorDesc], path: st
 
 
 def _check_arity(op: OpDesc, path: str) -> None:
-    arity = ARITIES.get(op.name)
+    arity = ARITIES.get(op.name) if op.declared is None else op.declared.arity
     if not op.inputs and (arity or op.name in ELEMENTWISE):
         raise DescError(f"{op.name} has no operands", f"{path}.input_desc")
     if arity is not None and len(op.inputs) != arity:
@@ -103,6 +105,8 @@ def _check_shapes(op: OpDesc, path: str) -> None:
 
 
 def _check_dtypes(op: OpDesc, path: str) -> None:
+    if op.declared is not None:
+        _check_declared(op, op.declared, path)
     if op.name not in ELEMENTWISE and op.name not in REDUCTIONS:
         return
     result = op.outputs[0].dtype
@@ -116,6 +120,14 @@ def _check_dtypes(op: OpDesc, path: str) -> None:
         if operand.value is None and not _is_or_joins(operand.dtype, result):
             message = f"{op.name} of {operand.dtype.name} {operand.name!r} cannot give {result.name} without a Cast"
             raise DescError(message, f"{path}.output_desc[0].data_type")
+
+
+def _check_declared(op: OpDesc, operator: Operator, path: str) -> None:
+    types = operator.infer(tuple(TensorType(t.shape, t.dtype) for t in op.inputs), op.attrs)
+    for place, (result, type_) in enumerate(zip(op.outputs, types, strict=True)):
+        if result.dtype != type_.dtype:
+            message = f"{op.name} gives {type_.dtype.name}, found {result.dtype.name}"
+            raise DescError(message, f"{path}.output_desc[{place}].data_type")
 
 
 def _is_or_joins(given: DType, result: DType) -> bool:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from kernelgen.tensor.attrs import Attrs
 from kernelgen.tensor.dims import Shape, symbols_of
 from kernelgen.tensor.dtypes import DType
+from kernelgen.tensor.operator import Operator
 
 Scalar = bool | int | float
 
@@ -28,12 +29,16 @@ class TensorDesc:
 
 @dataclass(frozen=True)
 class OpDesc:
-    """One operator: variadic operands are flattened into ``inputs``."""
+    """One operator: variadic operands are flattened into ``inputs``.
+
+    ``declared`` is the operator itself where it is none of the vocabulary: of a user's package.
+    """
 
     name: str
     inputs: tuple[TensorDesc, ...]
     outputs: tuple[TensorDesc, ...]
     attrs: Attrs = field(default_factory=Attrs)
+    declared: Operator | None = None
 
     @property
     def output(self) -> TensorDesc:

@@ -7,7 +7,7 @@ operands turned into attributes, attributes without meaning dropped, unknown ext
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kernelgen.composite.attribute_operands import attribute_operands
@@ -17,16 +17,20 @@ from kernelgen.composite.in_place import drop_dummy_results
 from kernelgen.composite.json_cursor import Cursor
 from kernelgen.composite.layouts import write_out_layouts
 from kernelgen.composite.unknown_extents import UNKNOWN, name_unknown_extents
+from kernelgen.composite.vocabulary import WORDS
 from kernelgen.errors import DescError
 from kernelgen.system.bounded_io import UNFIT, check_json, json_value, read_text
 from kernelgen.tensor.attrs import Attrs, AttrValue, freeze
 from kernelgen.tensor.dims import Dim, Shape, parse_dim, substitute
 from kernelgen.tensor.dtypes import BOOL, DType, dtype
+from kernelgen.tensor.operator import Operator
 
 NEWEST_VERSION = 2
 
 ALIASES: Mapping[str, str] = {"TensorAdd": "Add", "ReducePrd": "ReduceProd"}
 """Old operator names -> the names used here."""
+
+KNOWN = frozenset(word.name for word in WORDS)
 
 MEANINGLESS_ATTRS = frozenset({
     "visited", "pri_format", "is_backed_cast", "is_backend_cast", "SrcT", "DstT", "io_format", "x_shape", "y_shape",
@@ -36,14 +40,15 @@ MEANINGLESS_ATTRS = frozenset({
 })  # fmt: skip
 
 
-def load_desc(source: str | os.PathLike[str] | Mapping[str, Any]) -> KernelDesc:
+def load_desc(source: str | os.PathLike[str] | Mapping[str, Any], operators: Iterable[Operator] = ()) -> KernelDesc:
     """The description in a file (``.info`` or ``.json``), in JSON text, or in an object already parsed; checked.
 
+    ``operators`` are those that it may hold beside AKG's: what packages of users declare.
     Raises DescError, with the JSON path, for what does not fit, and for a file that cannot be read.
     """
     document = _parsed(source)
     try:
-        desc = _kernel(Cursor(document))
+        desc = _kernel(Cursor(document), {op.name: op for op in operators if op.name not in KNOWN})
         check(desc)
     except UNFIT as error:
         raise DescError(f"contradicts itself: {type(error).__name__}: {error}") from error
@@ -59,13 +64,13 @@ def _parsed(source: str | os.PathLike[str] | Mapping[str, Any]) -> Any:  # whate
     return json_value(str(source) if is_text else read_text(source, DescError), DescError)
 
 
-def _kernel(root: Cursor) -> KernelDesc:
+def _kernel(root: Cursor, declared: Mapping[str, Operator]) -> KernelDesc:
     if not root.key("composite").value:
         root.key("composite").fail("true: a single named operator of an operator library is not a graph")
     version = 0 if root.key("version").missing else root.key("version").integer()
     if not 0 <= version <= NEWEST_VERSION:
         root.key("version").fail(f"a version from 0 to {NEWEST_VERSION}")
-    reader = _Reader(root.key("symbol_calc_expr"))
+    reader = _Reader(root.key("symbol_calc_expr"), declared)
     desc = KernelDesc(
         name=root.key("op").text(),
         inputs=tuple(reader.tensor(_only(group)) for group in root.key("input_desc").items()),
@@ -85,7 +90,8 @@ def _kernel(root: Cursor) -> KernelDesc:
 class _Reader:
     """Reads tensors and operators; remembers the shape that a name was first given."""
 
-    def __init__(self, expressions: Cursor) -> None:
+    def __init__(self, expressions: Cursor, declared: Mapping[str, Operator]) -> None:
+        self.declared = declared
         self.shapes: dict[str, Shape] = {}
         self.derived: dict[str, Dim] = {}
         if not expressions.missing:
@@ -125,7 +131,7 @@ class _Reader:
         outputs = tuple(self.tensor(o) for o in at.key("output_desc").items())
         if not outputs:
             at.key("output_desc").fail("at least one tensor")
-        return OpDesc(name, inputs, outputs, Attrs.of(attrs))
+        return OpDesc(name, inputs, outputs, Attrs.of(attrs), self.declared.get(name))
 
 
 def _only(group: Cursor) -> Cursor:

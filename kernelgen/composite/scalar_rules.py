@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -29,30 +29,11 @@ from kernelgen.composite.vocabulary import (
 )
 from kernelgen.nest.nodes import Call, Expr, Literal
 from kernelgen.nest.scalars import SCALARS, Result
+from kernelgen.tensor.algebra import Algebra
 from kernelgen.tensor.dtypes import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, Category, DType, dtype
 from kernelgen.tensor.operators import catalogue as basic
 
 T = TypeVar("T")
-
-
-class Algebra(Protocol[T]):
-    """What a rule computes with. Python numbers among ``args`` are constants of the other operands' data type."""
-
-    def call(self, function: str, *args: T | float) -> T:
-        """A scalar function by name; operands of different data types are promoted as numpy does."""
-        ...
-
-    def cast(self, value: T, target: DType) -> T:
-        """The value in another data type."""
-        ...
-
-    def literal(self, value: float, target: DType) -> T:
-        """A constant."""
-        ...
-
-    def dtype(self, value: T) -> DType:
-        """The value's data type."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -92,6 +73,18 @@ class ExprAlgebra:
 
     def _operand(self, value: Expr | float, target: DType) -> Expr:
         return self.literal(value, target) if isinstance(value, bool | int | float) else self.cast(value, target)
+
+
+def scalar_rule(op: OpDesc) -> Elementwise | None:
+    """The rule of an element-wise operator, of the vocabulary or declared outside of it; None of any other operator."""
+    if op.declared is None:
+        return ELEMENTWISE.get(op.name)
+    rule = op.declared.scalar
+    return (
+        None
+        if rule is None
+        else Elementwise(lambda f, x, op: rule(f, *(_widened(f, each) for each in x), attrs=op.attrs))
+    )
 
 
 def operand_dtypes(function: str, dtypes: tuple[DType | None, ...]) -> tuple[DType, ...]:
@@ -246,6 +239,9 @@ ELEMENTWISE: Mapping[str, Elementwise] = by_name({
     SELECT_GE: _select_by("greater_equal"), SELECT_LE: _select_by("less_equal"),
 })  # fmt: skip
 """Operator name -> rule. Operands broadcast as in numpy."""
+
+OPERATOR_OF: Mapping[str, str] = {function: word.name for word, function in {**_FUNCTIONS, **_REAL_FUNCTIONS}.items()}
+"""Scalar function -> the operator that is this function of its operands."""
 
 REDUCTIONS: Mapping[str, str] = by_name({
     basic.REDUCE_SUM: "add", basic.REDUCE_MAX: "maximum", basic.REDUCE_MIN: "minimum", basic.REDUCE_PROD: "mul",

@@ -24,7 +24,7 @@ ShapeRule = Callable[[OpDesc], tuple[Shape, ...]]
 
 def expected_shapes(op: OpDesc) -> tuple[Shape, ...] | None:
     """The results' shapes, None when no rule is known. Raises ValueError or TypeRuleError for operands that do not fit."""
-    rule = SHAPE_RULES.get(op.name)
+    rule = SHAPE_RULES.get(op.name) if op.declared is None else _inferred
     return rule(op) if rule else None
 
 
@@ -33,9 +33,9 @@ def expected_shapes(op: OpDesc) -> tuple[Shape, ...] | None:
 
 def _inferred(op: OpDesc) -> tuple[Shape, ...]:
     """What the operator's own type rule says; other attributes of AKG's tell nothing about shapes."""
-    rule = TYPE_RULES[op.name]
+    rule = op.declared or TYPE_RULES[op.name]
     types = tuple(TensorType(t.shape, t.dtype) for t in op.inputs)
-    attrs = op.attrs.without(*(name for name in op.attrs if name not in rule.attributes))
+    attrs = op.attrs.without(*(name for name in op.attrs if name not in rule.attribute_names))
     return tuple(type_.shape for type_ in rule.infer(types, attrs))
 
 

@@ -9,15 +9,13 @@ import numpy as np
 from kernelgen.composite.bind_sizes import bind, specialize
 from kernelgen.composite.description import IN_PLACE_OPS, KernelDesc, OpDesc, TensorDesc
 from kernelgen.enclosure.arithmetic import square
-from kernelgen.enclosure.complexes import joined, parts_of
-from kernelgen.enclosure.conditions import condition
-from kernelgen.enclosure.integers import as_integers
+from kernelgen.enclosure.conversions import converted
+from kernelgen.enclosure.declared import by_scalar_rule
 from kernelgen.enclosure.interval import Array, Interval
-from kernelgen.enclosure.rounding import rounded
 from kernelgen.enclosure.table import RULES
 from kernelgen.errors import UnsupportedError
 from kernelgen.semantics.reference import shaped
-from kernelgen.tensor.dtypes import BOOL, COMPLEX64, FLOAT32, Category, DType
+from kernelgen.tensor.dtypes import Category, DType
 from kernelgen.tensor.operators.elemwise import MUL
 
 
@@ -76,6 +74,8 @@ def run(op: OpDesc, values: dict[str, Interval]) -> None:
 def _results(op: OpDesc, operands: Sequence[Interval]) -> tuple[Interval, ...]:
     if op.name == MUL.name and op.inputs[0].name == op.inputs[1].name and op.inputs[0].dtype.is_float:
         return (square(operands[0], op.inputs[0].dtype),)
+    if op.declared is not None and op.declared.scalar is not None:
+        return (by_scalar_rule(op, operands),)
     if op.name not in RULES:
         raise UnsupportedError("unsupported-op", f"operator {op.name!r} has no error bound")
     found = RULES[op.name](operands, op)
@@ -91,24 +91,5 @@ def _operand(tensor: TensorDesc, values: Mapping[str, Interval]) -> Interval:
 
 def _fitted(value: Interval, operands: Sequence[TensorDesc], tensor: TensorDesc) -> Interval:
     """The value in the data type and shape of a tensor; operators of its own data type have rounded to it already."""
-    found = _cast(value, tensor.dtype, any(operand.dtype != tensor.dtype for operand in operands))
+    found = converted(value, tensor.dtype, any(operand.dtype != tensor.dtype for operand in operands))
     return found.map(lambda bound: shaped(np.asarray(bound), tensor))
-
-
-def _cast(value: Interval, kind: DType, is_converted: bool) -> Interval:
-    have = value.low.dtype.kind
-    if kind.category is Category.COMPLEX:
-        return _complex(value, kind, is_converted)
-    value = parts_of(value)[0] if have == "c" and kind != BOOL else value
-    if kind == BOOL:
-        return condition(value)
-    if kind.is_integer:
-        return value if value.low.dtype == kind.numpy else as_integers(value, kind)
-    wide = value if value.low.dtype == np.float64 else value.map(lambda bound: bound.astype(np.float64))
-    return rounded(wide, kind) if is_converted else wide
-
-
-def _complex(value: Interval, kind: DType, is_converted: bool) -> Interval:
-    if value.low.dtype.kind == "c" and not is_converted:
-        return value
-    return joined(*(rounded(part, FLOAT32) if kind == COMPLEX64 else part for part in parts_of(value)))

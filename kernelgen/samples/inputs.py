@@ -12,7 +12,7 @@ import numpy as np
 
 from kernelgen.composite.bind_sizes import specialize
 from kernelgen.composite.description import IN_PLACE_OPS, KernelDesc, OpDesc
-from kernelgen.composite.scalar_rules import ELEMENTWISE, REDUCTIONS
+from kernelgen.composite.scalar_rules import REDUCTIONS, scalar_rule
 from kernelgen.composite.vocabulary import facts, names_of
 from kernelgen.samples.index_inputs import index_inputs
 from kernelgen.semantics.algebra import Array, ArrayAlgebra
@@ -111,8 +111,9 @@ def _operands_are_safe(op: OpDesc, operands: Sequence[Array]) -> bool:
 
 
 def _scalar_result(op: OpDesc, operands: Sequence[Array]) -> Array:
-    if op.name in ELEMENTWISE:
-        return ELEMENTWISE[op.name](ArrayAlgebra(), operands, op)
+    rule = scalar_rule(op)
+    if rule is not None:
+        return rule(ArrayAlgebra(), operands, op)
     if REDUCTIONS.get(op.name) == "add" and op.inputs[0].dtype.is_float:
         shares = int(product(op.inputs[0].shape)) / max(int(product(op.output.shape)), 1)  # pyright: ignore[reportArgumentType]
         return operands[0].astype(np.float64) * shares

@@ -12,7 +12,7 @@ from kernelgen.composite.bind_sizes import map_tensors
 from kernelgen.composite.check import check
 from kernelgen.composite.description import IN_PLACE_OPS, KernelDesc, OpDesc, TensorDesc
 from kernelgen.composite.layouts import FRACTAL
-from kernelgen.composite.scalar_rules import ELEMENTWISE, REDUCTIONS
+from kernelgen.composite.scalar_rules import REDUCTIONS, scalar_rule
 from kernelgen.composite.shape_rules import reduced_axes
 from kernelgen.composite.vocabulary import ELEM_ALL, VIEWS, by_name, names_of
 from kernelgen.errors import DescError
@@ -131,7 +131,7 @@ def _classes(desc: KernelDesc) -> list[frozenset[Place]]:
 def _pairs(op: OpDesc) -> Pairs | None:
     """Pairs of dims with one extent; None when the operator is not understood."""
     result = op.outputs[0]
-    if op.name in ELEMENTWISE or op.name in IN_PLACE_OPS or op.name in ALIGNED:
+    if scalar_rule(op) is not None or op.name in IN_PLACE_OPS or op.name in ALIGNED:
         return [pair for operand in op.inputs if operand.value is None for pair in _aligned(operand, result)]
     if op.name in REDUCTIONS:
         reduced = reduced_axes(op)

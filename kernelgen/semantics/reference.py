@@ -49,7 +49,7 @@ class Reference:
 def reference(desc: KernelDesc) -> Reference:
     """The numpy meaning of a description as a callable. Raises UnsupportedError for an operator that has none."""
     for op in desc.ops:
-        if op.name not in IN_PLACE_OPS and meaning_of(op.name) is None:
+        if op.name not in IN_PLACE_OPS and meaning_of(op) is None:
             raise UnsupportedError("unsupported-op", f"operator {op.name!r} has no meaning in numpy yet")
     return Reference(desc)
 
@@ -77,7 +77,7 @@ def _run(op: OpDesc, values: dict[str, Array]) -> None:
     if op.name in IN_PLACE_OPS:
         _assign(op, operands, values)
         return
-    meaning = meaning_of(op.name)
+    meaning = meaning_of(op)
     assert meaning is not None, f"{op.name} has a meaning: reference() asked"
     found = meaning(operands, op)
     results = found if isinstance(found, tuple) else (found,)

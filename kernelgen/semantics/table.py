@@ -29,12 +29,13 @@ from kernelgen.tensor.operators import catalogue as basic
 Meaning = Callable[[Sequence[Array], OpDesc], Array | tuple[Array, ...]]
 
 
-def meaning_of(name: str) -> Meaning | None:
-    """The meaning of an operator, None when there is none."""
-    if name in ELEMENTWISE:
-        rule = ELEMENTWISE[name]
-        return lambda operands, op: rule(ArrayAlgebra(), operands, op)
-    return MEANINGS.get(name)
+def meaning_of(op: OpDesc) -> Meaning | None:
+    """The meaning of an operator, None when there is none; one that is declared elsewhere says itself what it means."""
+    if op.declared is not None:
+        meaning = op.declared.meaning
+        return lambda operands, op: meaning(*operands, attrs=op.attrs)
+    rule = ELEMENTWISE.get(op.name)
+    return MEANINGS.get(op.name) if rule is None else lambda operands, op: rule(ArrayAlgebra(), operands, op)
 
 
 def _complex(operands: Sequence[Array], op: OpDesc) -> Array:

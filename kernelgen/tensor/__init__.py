@@ -2,9 +2,5 @@
 
 Rooms: evaluation, operators.
 Reading order: compare, constant_data, dims, attrs, dtypes, names, types, boxes, computed, derived, bind, elements,
-literals, operator, printer, graph, definitions, inline, origin, scanner, parser, text, verify.
-
-Rooms: operators.
-Reading order: compare, dims, attrs, dtypes, names, types, boxes, computed, derived, bind, elements, literals, operator,
-printer, constant_data, graph, definitions, evaluate, inline, origin, scanner, parser, text, verify, widened.
+literals, algebra, operator, printer, graph, definitions, inline, origin, scanner, parser, text, verify.
 """

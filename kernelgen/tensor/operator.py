@@ -9,6 +9,7 @@ from functools import cached_property
 from inspect import Parameter
 from typing import Any, Literal
 
+from kernelgen.tensor.algebra import ScalarRule
 from kernelgen.tensor.types import Attrs, TensorType
 
 
@@ -109,6 +110,8 @@ class Operator:
     ``indices`` are the places of operands that count or address elements, whatever data type these have.
     ``onnx`` is the operator of ONNX that means the same on the same operands, whose attributes may be spelled differently.
     ``traits`` are the other facts about it, each written once, here.
+    ``scalar`` says what one element of an element-wise result is: with it kernels of every target compute the operator,
+    also one that is declared outside of this project.
     """
 
     name: str
@@ -123,6 +126,7 @@ class Operator:
     indices: tuple[int, ...] = ()
     traits: Traits = PLAIN
     onnx: str = ""
+    scalar: ScalarRule | None = None
 
     @cached_property
     def attribute_names(self) -> tuple[str, ...]:

@@ -22,7 +22,9 @@ from kernelgen.verify.worker_diary import Diary
 
 @dataclass(frozen=True)
 class Job:
-    """What every worker needs to know. ``limit_seconds`` is per file, and counts from when the worker is ready."""
+    """What every worker needs to know. ``limit_seconds`` is per file, and counts from when the worker is ready; ``operators``
+    are the modules of users that declare some.
+    """
 
     target: str = "cpu"
     seed: int = 0
@@ -32,6 +34,7 @@ class Job:
     check: bool = False
     device: bool = False
     guard: bool = False
+    operators: tuple[str, ...] = ()
 
 
 def verify_files(
@@ -120,6 +123,7 @@ def verified_here(request: bytes) -> bytes:
         device=job.device,
         diary=diary,
         against=asked["against"],
+        operators=job.operators,
     )
     if diary:
         diary.close()

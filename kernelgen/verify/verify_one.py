@@ -16,6 +16,7 @@ import numpy as np
 from kernelgen.composite.bind_sizes import specialize
 from kernelgen.composite.description import KernelDesc
 from kernelgen.composite.read import load_desc
+from kernelgen.composite.user_operators import operators_in
 from kernelgen.driver import compile
 from kernelgen.enclosure import Difference, Interval, agree, enclose
 from kernelgen.errors import BackendUnavailable, DescError, UnsupportedError
@@ -25,6 +26,7 @@ from kernelgen.samples.inputs import bind_symbols
 from kernelgen.samples.smaller_shapes import argument_bytes, shrink
 from kernelgen.system.bounded_io import json_value, read_text
 from kernelgen.targets.entries import Sample
+from kernelgen.tensor.operator import Operator
 from kernelgen.verify.check_independently import examined
 from kernelgen.verify.guard import guarded
 from kernelgen.verify.own_sizes import Runs, features_of, with_own_features
@@ -144,21 +146,26 @@ def verify_text(
     device: bool = False,
     diary: Diary | None = None,
     against: str | None = None,
+    operators: Sequence[str] = (),
 ) -> Record:
     """:func:`verify` of a description as JSON text, ``against`` another one; the record has this ``name``.
 
     ``target``, ``seed``, ``compiler``, ``byte_limit``, ``checked``, ``device`` and ``diary`` are its.
+    ``operators`` are the modules of users whose operators both may hold.
     """
     try:
-        desc, other = _described(text), _described(against) if against is not None else None
+        known = operators_in(operators)
+        desc, other = _described(text, known), _described(against, known) if against is not None else None
     except DescError as error:
         return failed(name, "bad-description", str(error))
     return replace(verify(desc, target, seed, compiler, byte_limit, checked, device, diary, other), name=name)
 
 
-def _described(text: str) -> KernelDesc:
+def _described(text: str, operators: Sequence[Operator]) -> KernelDesc:
     found = json_value(text, DescError)
-    return load_desc(found if isinstance(found, Mapping) else f"[{text}]")  # a text that is no JSON object is no path
+    return load_desc(
+        found if isinstance(found, Mapping) else f"[{text}]", operators
+    )  # a text that is no JSON object is no path
 
 
 def _verified(

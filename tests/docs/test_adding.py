@@ -14,7 +14,7 @@ from tests.support.sources import ROOT
 
 PAGE = (ROOT / "docs" / "adding.md").read_text()
 SECTIONS = {
-    "An operator",
+    "A scalar function",
     "An expander",
     "A gradient",
     "A rule",
@@ -64,6 +64,8 @@ def test_page_has_a_section_for_each() -> None:
 @pytest.mark.parametrize("one", sections(), ids=lambda one: one.title)
 def test_section(one: Section, package: Path) -> None:
     path = f"import sys\nsys.path[:0] = [{str(package)!r}, {str(ROOT)!r}]\n"
-    done = subprocess.run([sys.executable, "-c", path + one.program], capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-c", path + one.program], capture_output=True, text=True, timeout=120, cwd=package
+    )
     assert done.returncode == 0, done.stderr
     assert "assert" in one.program

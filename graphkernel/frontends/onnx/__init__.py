@@ -1,8 +1,5 @@
 """ONNX models as graphs.
 
 Rooms: rules, types.
-Reading order: bodies, builder, functions, nodes, check, external_data, symbols, generic, weights, importer.
-
-Rooms: rules, types.
-Reading order: bodies, builder, functions, nodes, check, external_data, symbols, generic, weights, importer.
+Reading order: bodies, builder, functions, nodes, check, external_data, symbols, generic, weights, rule_table, importer.
 """

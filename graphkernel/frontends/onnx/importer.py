@@ -10,14 +10,12 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from graphkernel import ops
-from graphkernel.catalogue import collect
 from graphkernel.errors import FrontendError, TypeRuleError
 from graphkernel.frontends.onnx.bodies import branch, closed, has_bodies
 from graphkernel.frontends.onnx.builder import ModelBuilder
@@ -33,6 +31,7 @@ from graphkernel.frontends.onnx.functions import (
 )
 from graphkernel.frontends.onnx.generic import constant_attributes, generic_attributes, inferred_types
 from graphkernel.frontends.onnx.nodes import Placed, live_nodes, opsets_of
+from graphkernel.frontends.onnx.rule_table import Further, no_rule, rule_of
 from graphkernel.frontends.onnx.rules.base import Declined, OnHost, OnnxCall, OnnxRule, Operand, Results
 from graphkernel.frontends.onnx.rules.extents import MOST_ELEMENTS, Extents, extents_of_array, known_extents
 from graphkernel.frontends.onnx.rules.result_shapes import certain_shapes, known_shapes
@@ -51,23 +50,28 @@ if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, TypeProto, ValueInfoProto
 
 
-def load_onnx(path: str | os.PathLike[str], dims: Mapping[str, int] | None = None) -> Graph:
+def load_onnx(path: str | os.PathLike[str], dims: Mapping[str, int] | None = None, further: Further = no_rule) -> Graph:
     """The graph of an ONNX file; its external data is read from the file's folder. Raises ``FrontendError``.
 
-    ``dims`` gives extents of inputs that the model names a number.
+    ``dims`` gives extents of inputs that the model names a number, ``further`` the rules of operators that are none of ONNX's.
     """
     model, weights = read_model(path)
     with named(str(path)):
         name = identifier(model.graph.name or Path(path).stem)
     try:
-        return _imported(model, weights, name, dims, f"{path}: ")
+        return _imported(model, weights, name, dims, further, f"{path}: ")
     except FrontendError as error:
         raise FrontendError(f"{path}: {error}") from error
 
 
-def import_onnx(model: ModelProto, name: str | None = None, dims: Mapping[str, int] | None = None) -> Graph:
-    """The graph of a model in memory. Raises ``FrontendError``, which names the node."""
-    return _imported(model, {}, name, dims)
+def import_onnx(
+    model: ModelProto, name: str | None = None, dims: Mapping[str, int] | None = None, further: Further = no_rule
+) -> Graph:
+    """The graph of a model in memory, called ``name``; ``dims`` and ``further`` as in :func:`load_onnx`.
+
+    Raises ``FrontendError``, which names the node.
+    """
+    return _imported(model, {}, name, dims, further)
 
 
 def _imported(
@@ -75,6 +79,7 @@ def _imported(
     weights: Mapping[str, np.ndarray],
     name: str | None,
     dims: Mapping[str, int] | None,
+    further: Further,
     file: str = "",
 ) -> Graph:
     """The graph of a model that comes without some of its initializers, the ``weights``; ``file`` stands before warnings."""
@@ -84,7 +89,7 @@ def _imported(
         data_type(tensor.data_type, f"initializer {tensor.name}")
         found = weights.get(tensor.name)
         constants[tensor.name] = array_of(tensor, f"initializer {tensor.name}") if found is None else found
-    source = _Source(model, nodes, constants, dims or {}, name or identifier(model.graph.name or "main"))
+    source = _Source(model, nodes, constants, dims or {}, name or identifier(model.graph.name or "main"), further)
     uncut = frozenset[str]()
     while True:
         graph, needed, doubts = source.imported(uncut)
@@ -111,6 +116,7 @@ class _Source:
     constants: Mapping[str, np.ndarray]
     dims: Mapping[str, int]
     name: str
+    further: Further
 
     def imported(self, uncut: frozenset[str]) -> tuple[Graph, frozenset[str], Sequence[str]]:
         """The graph where these extents are as if nothing were cut, the extents for which that is needed, and doubts."""
@@ -120,7 +126,7 @@ class _Source:
         symbols = Symbols.of(infos, self.dims, uncut)
         builder = ModelBuilder((placed.node for placed in self.nodes), symbols.derive.told)
         allowance = Allowance.beside(self.constants.values())
-        importer = _Importer(opsets_of(self.model), allowance, symbols, declared, builder)
+        importer = _Importer(opsets_of(self.model), allowance, symbols, declared, builder, further=self.further)
         importer.values.update((name, _known(array)) for name, array in self.constants.items())
         inputs = importer.parameters(infos)
         for placed in self.nodes:
@@ -130,12 +136,6 @@ class _Source:
         outputs, derived = tuple(map(importer.output, results)), tuple(symbols.derive.entries.values())
         made = Graph(self.name, tuple(inputs), outputs, (), results, builder.origins, derived)
         return made, frozenset(symbols.derive.needed), importer.doubts
-
-
-@cache
-def rules() -> dict[str, OnnxRule]:
-    """All rules by ONNX operator."""
-    return {rule.name: rule for rule in collect("graphkernel.frontends.onnx.rules", OnnxRule)}
 
 
 def identifier(name: str) -> str:
@@ -166,6 +166,7 @@ class _Importer:
     values: dict[str, _Imported] = field(default_factory=dict[str, _Imported])
     doubts: list[str] = field(default_factory=list[str])
     whole: bool = False
+    further: Further = no_rule
 
     def parameters(self, infos: Sequence[ValueInfoProto]) -> list[Value]:
         """The inputs of the graph, with the extents that were given numbers."""
@@ -251,8 +252,8 @@ class _Importer:
         return self._tensor(operand) if large and self.allowance.is_spent else operand
 
     def _results(self, call: OnnxCall, node: NodeProto, where: str) -> tuple[Operand, ...]:
-        known = node.domain in ("", "ai.onnx") and (node.op_type == "Identity" or not _has_opaque(call))
-        rule = rules().get(node.op_type) if known else None
+        known = node.op_type == "Identity" or not _has_opaque(call)
+        rule = rule_of(node, self.further) if known else None
         found: Results = Declined("no rule")
         if rule is not None:
             found = self._converted(rule, self._recorded(call))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from kernelgen.composite import scalar_rules as vocabulary
 from kernelgen.composite.description import OpDesc
+from kernelgen.composite.scalar_rules import scalar_rule
+from kernelgen.errors import UnsupportedError
 from kernelgen.poly.lower.builder import ALGEBRA, Builder
 from kernelgen.poly.lower.lowering import Lowering
 from kernelgen.poly.model.factored_axes import TensorAxes
@@ -15,10 +16,13 @@ def relate_broadcast(axes: TensorAxes, op: OpDesc) -> None:
 
 
 def lower_pointwise(builder: Builder, op: OpDesc, name: str) -> None:
-    """The operator's rule on its operands."""
+    """The operator's rule on its operands. Raises UnsupportedError where it has none."""
+    rule = scalar_rule(op)
+    if rule is None:
+        raise UnsupportedError("unsupported-op", f"operator {op.name!r} has no rule for one element")
     points = builder.points(op.output)
     operands = [builder.read(operand, points) for operand in op.inputs]
-    builder.define(op.output, points, vocabulary.ELEMENTWISE[op.name](ALGEBRA, operands, op), name)
+    builder.define(op.output, points, rule(ALGEBRA, operands, op), name)
 
 
 def lower_broadcast(builder: Builder, op: OpDesc, name: str) -> None:

@@ -25,6 +25,7 @@ from kernelgen.poly.lower import (
     sparse,
 )
 from kernelgen.poly.lower.lowering import Lowering
+from kernelgen.tensor.operator import Operator
 from kernelgen.tensor.operators import catalogue as basic
 
 LOWERINGS: Mapping[str, Lowering] = MappingProxyType({
@@ -47,9 +48,14 @@ LOWERINGS: Mapping[str, Lowering] = MappingProxyType({
 })  # fmt: skip
 
 
+def _declared(operator: Operator) -> Lowering | None:
+    """The lowering of an operator that is declared elsewhere, by the rule that it brings."""
+    return None if operator.scalar is None else pointwise.POINTWISE
+
+
 def lowering_of(op: OpDesc) -> Lowering:
     """The lowering of an operator. Raises UnsupportedError when there is none."""
-    found = LOWERINGS.get(op.name)
+    found = LOWERINGS.get(op.name) if op.declared is None else _declared(op.declared)
     if found is None:
         raise UnsupportedError("unsupported-op", f"operator {op.name!r} has no polyhedral form yet")
     return found

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from kernelgen.errors import TypeRuleError
+from kernelgen.tensor.algebra import ScalarRule
 from kernelgen.tensor.operator import PLAIN, Attribute, InferRule, Kind, Meaning, Operator, Traits
 from kernelgen.tensor.operators.attributes import axes, declared, flag
 from kernelgen.tensor.operators.type_rules import (
@@ -49,6 +50,7 @@ def declare(
     takes_opaque: bool = False,
     traits: Traits = PLAIN,
     onnx: str = "",
+    scalar: ScalarRule | None = None,
 ) -> Operator:
     """An operator from a plain rule: operand count and attribute names are checked around it.
 
@@ -58,7 +60,7 @@ def declare(
     typed = declared(attributes)
     infer = checked(name, arity, tuple(attribute.name for attribute in typed), rule, takes_opaque)
     quiet = np.errstate(all="ignore")(meaning)
-    return Operator(name, kind, arity, infer, quiet, commutative, composite, doc, typed, indices, traits, onnx)
+    return Operator(name, kind, arity, infer, quiet, commutative, composite, doc, typed, indices, traits, onnx, scalar)
 
 
 def unary(
@@ -70,11 +72,24 @@ def unary(
     doc: str = "",
     traits: Traits = PLAIN,
     onnx: str = "",
+    scalar: ScalarRule | None = None,
 ) -> Operator:
-    """One operand, one result of the same type."""
-    meaning = elementwise_meaning(function)
+    """One operand, one result of the same type.
+
+    ``function`` is the numpy meaning, for arrays of the operand's data type (float32 for narrower floats), ``accepts`` the
+    data types. ``scalar(f, x)`` says the same of one element, in functions ``f.call(name, *values)``.
+    """
     return declare(
-        name, Kind.ELEMWISE, 1, broadcasting(accepts), meaning, composite=composite, doc=doc, traits=traits, onnx=onnx
+        name,
+        Kind.ELEMWISE,
+        1,
+        broadcasting(accepts),
+        elementwise_meaning(function),
+        composite=composite,
+        doc=doc,
+        traits=traits,
+        onnx=onnx,
+        scalar=_without_attributes(scalar),
     )
 
 
@@ -88,20 +103,23 @@ def binary(
     doc: str = "",
     traits: Traits = PLAIN,
     onnx: str = "",
+    scalar: ScalarRule | None = None,
 ) -> Operator:
-    """Two operands that broadcast, a result of their data type."""
-    meaning = elementwise_meaning(function)
+    """Two operands that broadcast, a result of their data type; ``function``, ``accepts`` and ``scalar(f, x, y)`` as in
+    :func:`unary`.
+    """
     return declare(
         name,
         Kind.ELEMWISE,
         2,
         broadcasting(accepts),
-        meaning,
+        elementwise_meaning(function),
         commutative=commutative,
         composite=composite,
         doc=doc,
         traits=traits,
         onnx=onnx,
+        scalar=_without_attributes(scalar),
     )
 
 
@@ -163,6 +181,10 @@ def reduction(
         traits=traits,
         onnx=onnx,
     )
+
+
+def _without_attributes(rule: ScalarRule | None) -> ScalarRule | None:
+    return None if rule is None else lambda f, *operands, attrs: rule(f, *operands)
 
 
 def elementwise_meaning(function: ArrayFunction) -> Meaning:

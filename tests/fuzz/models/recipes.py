@@ -7,7 +7,7 @@ from functools import cache
 
 from onnx import defs
 
-from graphkernel.frontends.onnx.importer import rules
+from graphkernel.frontends.onnx.rule_table import rules
 from tests.fuzz.models import elementwise, movement, networks, reductions
 from tests.fuzz.models.elementwise import Make
 

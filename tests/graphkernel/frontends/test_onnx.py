@@ -13,7 +13,8 @@ from onnx import ModelProto, NodeProto, TensorProto, helper
 
 import graphkernel as gk
 from graphkernel.errors import FrontendError
-from graphkernel.frontends.onnx.importer import import_onnx, rules
+from graphkernel.frontends.onnx.importer import import_onnx
+from graphkernel.frontends.onnx.rule_table import rules
 from kernelgen.tensor.types import sym
 from tests.support.onnx_models import model, run_onnxruntime
 

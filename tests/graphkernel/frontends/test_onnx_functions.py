@@ -13,7 +13,8 @@ pytest.importorskip("onnxruntime")
 from onnx import ModelProto, helper
 
 import graphkernel as gk
-from graphkernel.frontends.onnx.importer import import_onnx, rules
+from graphkernel.frontends.onnx.importer import import_onnx
+from graphkernel.frontends.onnx.rule_table import rules
 from kernelgen.tensor.graph import Graph
 from tests.support.onnx_models import model, run_onnxruntime
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from graphkernel import ops
 from graphkernel.frontends.onnx.types.derived_extents import DerivedExtents
-from graphkernel.ops.catalogue import function_called, snake_case
+from graphkernel.ops.catalogue import apply, apply_all, function_called, snake_case
 from graphkernel.ops.tensor.tensor import Tensor
 from kernelgen.tensor.graph import Builder
 from kernelgen.tensor.operator import Operator
@@ -107,7 +107,7 @@ Convert = Callable[[OnnxCall], Results]
 
 @dataclass(frozen=True)
 class OnnxRule:
-    """How one ONNX operator is said in ours."""
+    """How one ONNX operator is said in ours; the name of one of another domain than ONNX's is ``domain::name``."""
 
     name: str
     convert: Convert
@@ -122,6 +122,23 @@ def same(operator: Operator) -> OnnxRule:
     """The rule of ``operator.onnx``, which takes the same operands there as here."""
     function = function_called(snake_case(operator.name))
     return OnnxRule(operator.onnx, lambda call: function(*call.operands))
+
+
+def imported_as(name: str, operator: Operator) -> OnnxRule:
+    """The rule of the ONNX operator ``name`` of another domain, ``"acme::SoftSquare"``: ``operator`` on the same operands.
+
+    Attributes that the operator has here are passed on by their names.
+    """
+
+    def convert(call: OnnxCall) -> Results:
+        given = {key: value for key, value in call.attributes.items() if key in operator.attribute_names}
+        return (
+            apply_all(operator, *call.operands, **given)
+            if call.listed > 1
+            else apply(operator, *call.operands, **given)
+        )
+
+    return OnnxRule(name, convert)
 
 
 def pair_of(call: OnnxCall) -> tuple[Operand, Operand]:
