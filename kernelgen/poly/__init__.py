@@ -2,7 +2,4 @@
 
 Rooms: grouping, lower, mapping, model, proof, schedule.
 Reading order: build_scop, lower_scop.
-
-Rooms: grouping, lower, mapping, model, proof, schedule.
-Reading order: build_scop, lower_scop.
 """

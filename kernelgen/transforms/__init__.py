@@ -1,6 +1,4 @@
 """Passes of loop nests, by what they are for.
 
 Rooms: ascend, common, cpu, gpu.
-
-Rooms: ascend, common, cpu, gpu.
 """
