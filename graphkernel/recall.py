@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from graphkernel.errors import PackageError
 from graphkernel.packages.container import PackageReader
 from graphkernel.packages.read import read_package
+from graphkernel.packages.unread import UnreadGraph, content_of
 from graphkernel.runtime.executable import Executable
 from graphkernel.system.environment import Environment
 from kernelgen import options
@@ -28,7 +29,6 @@ from kernelgen.native.processor import processor
 from kernelgen.system.cores import core_count
 from kernelgen.system.object_cache import cache_key, read_entry, write_entry
 from kernelgen.tensor.graph import Graph
-from kernelgen.tensor.printer import large_constants, show
 
 if TYPE_CHECKING:
     from graphkernel.report.page.story import Story
@@ -57,15 +57,16 @@ def compile(  # the public name
         _made, graph, opt_level, target, flags,
         compiler=compiler, host=host, strict=strict, threads=threads, progress=progress,
     )  # fmt: skip
-    is_plain = getattr(graph, "nodes", None) and compiler is None and isinstance(host, str) and target == "cpu"
+    is_graph = isinstance(graph, Graph)  # pyright: ignore[reportUnnecessaryIsInstance]  # users give anything
+    is_plain = is_graph and compiler is None and isinstance(host, str) and target == "cpu"
     is_plain = is_plain and not _has_rules(graph)
     asked = repr((opt_level, sorted(flags.items()) if isinstance(flags, Mapping) else flags, host, strict, threads))
     environment = Environment.read()
     if not (is_plain and is_kept(f"{asked}{environment.flags}", environment)):
         return make()
-    folder, key = options.cache_dir(), cache_key(show(graph), asked, repr(environment), *surroundings())
+    text, constants = content_of(graph)
+    folder, key = options.cache_dir(), cache_key(text, asked, repr(environment), *surroundings())
     found = None if folder is None else read_entry(folder, ROOM, key)
-    constants = {data.digest: data.array for data in large_constants(graph) if data.array is not None}
     if found is not None:
         with suppress(Exception):  # whatever is wrong with what is kept: it can be made again
             anew = partial(_made, graph, opt_level, target, flags, host=host, strict=strict, threads=threads)
@@ -81,7 +82,12 @@ def compile(  # the public name
 
 
 def _has_rules(graph: Graph) -> bool:
-    """Whether an operator brings the rule that kernels compute it by, of which the graph's text says nothing."""
+    """Whether an operator brings the rule that kernels compute it by, of which the graph's text says nothing.
+
+    Those of a graph that nobody has read are this program's own.
+    """
+    if isinstance(graph, UnreadGraph):
+        return False
     nodes = [*graph.nodes, *(inner for node in graph.nodes if node.body is not None for inner in node.body.nodes)]
     return any(node.op.scalar is not None for node in nodes)
 

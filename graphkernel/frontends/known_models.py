@@ -1,8 +1,9 @@
 """Models that were loaded before: load takes their graph from the cache, without onnx, while the file is the same.
 
 The key is what the system says of the file (place, number, size, both times), which changes whenever it is written or
-replaced. What is kept is the graph as text, and where the file has which weights; other constants are kept with it. A model
-whose data lies in other files is loaded each time.
+replaced. What is kept is the graph as text, and where the file has which weights; large ones lie beside it
+(:mod:`graphkernel.frontends.kept_weights`), other constants are kept with it. A model whose data lies in other files is
+loaded each time.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
@@ -20,10 +22,12 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 import numpy as np
 
 from graphkernel.errors import PackageError
+from graphkernel.frontends.kept_weights import Weight, keep_weights, kept_weights
 from graphkernel.packages.container import PackageReader
 from graphkernel.packages.manifest import GRAPH, MANIFEST, WEIGHTS
 from graphkernel.packages.programs import operators_called
 from graphkernel.packages.tensors import most_bytes, read_tensors, write_tensors
+from graphkernel.packages.unread import Content, UnreadGraph
 from graphkernel.recall import is_kept, surroundings
 from graphkernel.system.environment import Environment
 from kernelgen import options
@@ -33,7 +37,6 @@ from kernelgen.system.object_cache import cache_key, read_entry, write_entry
 from kernelgen.tensor.constant_data import ConstantData
 from kernelgen.tensor.graph import Graph, Origin
 from kernelgen.tensor.printer import large_constants, show
-from kernelgen.tensor.text import parse
 from kernelgen.tensor.types import dtype
 
 if TYPE_CHECKING:
@@ -51,6 +54,11 @@ class Place(NamedTuple):
     offset: int
     dtype: str
     shape: tuple[int, ...]
+
+    @property
+    def weight(self) -> Weight:
+        """What is there."""
+        return Weight(self.digest, self.dtype, self.shape)
 
 
 class Known(NamedTuple):
@@ -72,18 +80,20 @@ def load(
     if catalogue is not None:
         return _loaded(Path(path), dims, catalogue)
     file, folder = Path(path), options.cache_dir()
-    stamp = _stamp(file) if file.suffix == ".onnx" and folder is not None and is_kept("", Environment()) else ""
-    if not stamp:
+    stamp = _stamp(file) if file.suffix == ".onnx" and is_kept("", Environment()) else ""
+    if folder is None or not stamp:
         return _loaded(file, dims)
     key = cache_key(stamp, repr(sorted((dims or {}).items())), *surroundings())
-    stored = None if folder is None else read_entry(folder, ROOM, key)
+    stored = read_entry(folder, ROOM, key)
     if stored is not None:
         with suppress(Exception):  # whatever is wrong with what is kept: the model can be loaded
-            return _known(PackageReader(key, lambda: stored), file)
+            return _known(PackageReader(key, lambda: stored), file, folder)
     graph = _loaded(file, dims)
     with suppress(PackageError):  # what no package can hold is loaded each time
-        if (content := _kept(graph, file)) and _stamp(file) == stamp:
+        if (kept := _kept(graph, file, folder)) and _stamp(file) == stamp:
+            content, again = kept
             write_entry(folder, ROOM, key, content)
+            return again
     return graph
 
 
@@ -103,32 +113,42 @@ def _stamp(file: Path) -> str:
     return f"{place!r} {found.st_dev} {found.st_ino} {found.st_size} {times}"
 
 
-def _kept(graph: Graph, file: Path) -> bytes | None:
-    """What is kept of a loaded model; None where its weights lie elsewhere, or the text does not say all of the graph."""
+def _kept(graph: Graph, file: Path, folder: Path) -> tuple[bytes, Graph] | None:
+    """What is kept of a loaded model, and the graph over the weights that are kept beside it.
+
+    None where its weights lie elsewhere, or the text does not say all of the graph.
+    """
     from graphkernel.frontends.onnx.weights import places_of_weights  # known to whoever has just loaded a model
-    from graphkernel.packages.container_writer import PackageWriter
     from graphkernel.packages.write import operators_of
 
     spans = places_of_weights(file)
     if spans is None:
         return None
     constants = {data.digest: data for data in large_constants(graph)}
-    places = {place.digest: place for place in _places(constants.values(), file, spans)}
-    arrays = {
-        digest: data.array for digest, data in constants.items() if digest not in places and data.array is not None
-    }
-    text, operators = show(graph).encode(), operators_of(graph)
-    again = parse(text.decode(), operators_called(operators), constants)
+    arrays = {digest: data.array for digest, data in constants.items() if data.array is not None}
+    places = tuple(_places(constants.values(), file, spans))
+    weights = tuple(place.weight for place in places)
+    keep_weights(folder, weights, arrays)
+    constants |= {data.digest: data for data in kept_weights(folder, weights)}
+    text, operators = show(graph), operators_of(graph)
+    origins = tuple((label, origin.operator, origin.node) for label, origin in sorted(graph.origins.items()))
+    known = Known(hashlib.sha256(text.encode()).hexdigest(), operators, origins, places)
+    again = _graph(text, known, constants)
     if again != graph or again.derived != graph.derived or _labels(again) != _labels(graph):
         return None
-    origins = tuple((label, origin.operator, origin.node) for label, origin in sorted(graph.origins.items()))
-    known = Known(hashlib.sha256(text).hexdigest(), operators, origins, tuple(places.values()))
+    elsewhere = {weight.digest for weight in weights}
+    return _packed(known, text, {digest: array for digest, array in arrays.items() if digest not in elsewhere}), again
+
+
+def _packed(known: Known, text: str, arrays: Mapping[str, np.ndarray]) -> bytes:
+    from graphkernel.packages.container_writer import PackageWriter
+
     stream = BytesIO()
     package = PackageWriter(stream)
     with package.entry(WEIGHTS, most_bytes(arrays)) as (write, place):
         write_tensors(arrays, write, place)
     package.write(MANIFEST, json.dumps(to_json(known)).encode())
-    package.write(GRAPH, text)
+    package.write(GRAPH, text.encode())
     package.close()
     return stream.getvalue()
 
@@ -160,16 +180,23 @@ def _stands_at(start: int, content: memoryview, stream: BinaryIO) -> bool:
     return all(memoryview(stream.read(len(piece))) == piece for piece in pieces)
 
 
-def _known(package: PackageReader, file: Path) -> Graph:
+def _known(package: PackageReader, file: Path, folder: Path) -> Graph:
     """The graph that is kept, with its weights."""
     known = from_json(Known, json_value(bytes(package.view(MANIFEST)).decode(), PackageError))
     constants = {digest: ConstantData(digest, array) for digest, array in read_tensors(package.view(WEIGHTS)).items()}
+    constants |= {data.digest: data for data in kept_weights(folder, [place.weight for place in known.places])}
     with file.open("rb") as stream:
         for place in known.places:
-            array = _read(stream, place)
-            array.setflags(write=False)
-            constants[place.digest] = ConstantData(place.digest, array)
+            if place.digest not in constants:
+                constants[place.digest] = ConstantData(place.digest, _read(stream, place))
     text = package.content(GRAPH, known.graph_sha256).decode()
+    arrays = {digest: data.array for digest, data in constants.items() if data.array is not None}
+    return UnreadGraph(Content(text, arrays), partial(_graph, text, known, constants))
+
+
+def _graph(text: str, known: Known, constants: Mapping[str, ConstantData]) -> Graph:
+    from kernelgen.tensor.text import parse  # a graph that was compiled before is never looked at
+
     origins = {label: Origin(operator, node) for label, operator, node in known.origins}
     return replace(parse(text, operators_called(known.operators), constants), origins=origins)
 
@@ -180,6 +207,7 @@ def _read(stream: BinaryIO, place: Place) -> np.ndarray:
     stream.seek(place.offset)
     if stream.readinto(_bytes(array).data) != array.nbytes:  # pyright: ignore[reportAttributeAccessIssue]  # files have it
         raise PackageError("a model that is shorter than it was")
+    array.setflags(write=False)
     return array
 
 

@@ -12,5 +12,5 @@ model are equal to the byte.
 
 Reading order: container and container_writer (the archive), tensors (weights), manifest (machine and table of
 contents), programs (what runs), reports (of what was built, as texts), write, read, planned (graph and plan of what was
-loaded, with its kernels and regions).
+loaded, with its kernels and regions), unread (a graph that is read when somebody looks at it).
 """

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 PAGE = mmap.PAGESIZE
-MUCH = 1 << 20
+MUCH = 1 << 16
 """Bytes of an array from which on it is worth a call of the system."""
 
 

@@ -11,13 +11,14 @@ import hashlib
 import os
 from collections.abc import Callable
 from contextlib import suppress
+from mmap import mmap
 from pathlib import Path
 from typing import TypeVar
 
 from kernelgen.system.files import UNFINISHED, replacing
 from kernelgen.system.limits import LIMITS
 from kernelgen.system.notices import warn_once
-from kernelgen.system.private_folder import NotOursError, own_folder, read_own
+from kernelgen.system.private_folder import NotOursError, map_own, own_folder, read_own
 
 Used = TypeVar("Used")
 
@@ -28,7 +29,9 @@ ENTRIES = f"*/{_HEX * 2}/{_HEX * 64}{SUFFIX}"
 UNFINISHED_ENTRIES = f"*/{_HEX * 2}/{_HEX * 16}{UNFINISHED}"
 """Where files of the cache lie below its folder, as patterns that fit nothing else: what fits may be removed."""
 
-_DIGEST_BYTES = 32
+CONTENT = 32
+"""Where in its file the content of an entry begins, behind the digest."""
+
 _NO_FOLDER = "there is no home folder; set GRAPHKERNEL_CACHE_DIR to a folder of your own"
 
 
@@ -73,8 +76,18 @@ def read_entry(folder: Path, room: str, key: str) -> bytes | None:
         return None
     except OSError:
         return None
-    content = memoryview(stored)[_DIGEST_BYTES:]
-    return bytes(content) if stored[:_DIGEST_BYTES] == _digest(key, content) else None
+    content = memoryview(stored)[CONTENT:]
+    return bytes(content) if stored[:CONTENT] == _digest(key, content) else None
+
+
+def map_entry(folder: Path, room: str, key: str) -> mmap | None:
+    """The file of an entry as mapped memory, None where it is missing or not the user's own.
+
+    Nobody has held it against its digest: it is for data that the caller knows another digest of, and never for code.
+    """
+    with suppress(OSError, ValueError), own_folder(folder, room, key[:2]) as inside:  # ValueError: an empty file
+        return map_own(entry_path(folder, room, key), inside)
+    return None
 
 
 def entry_path(folder: Path, room: str, key: str) -> Path:
@@ -93,26 +106,27 @@ def why_unusable(folder: Path | None) -> str:
         return str(error)
 
 
-def write_entry(folder: Path | None, room: str, key: str, content: bytes) -> None:
-    """Keeps it where this is possible: a folder that is full or cannot be written only means compiling again.
+def write_entry(folder: Path | None, room: str, key: str, *content: bytes | memoryview) -> None:
+    """Keeps parts, one behind the other, where this is possible: without it everything is only compiled again.
 
-    Nor is kept what :func:`read_entry` would find too large.
+    A folder may be full, or cannot be written. Nor is kept what :func:`read_entry` would find too large.
     """
     if folder is None:
         warn_once(f"compiled kernels are not kept: {_NO_FOLDER}")
         return
-    if _DIGEST_BYTES + len(content) > LIMITS.object_bytes:
+    if CONTENT + sum(map(len, content)) > LIMITS.object_bytes:
         return
     with (
         suppress(OSError),
         own_folder(folder, room, key[:2], make=True) as inside,
         replacing(f"{key}{SUFFIX}", 0o600, inside) as file,
     ):
-        file.write(_digest(key, content))
-        file.write(content)
+        file.write(_digest(key, *content))
+        file.writelines(content)
 
 
-def _digest(key: str, content: bytes | memoryview) -> bytes:
+def _digest(key: str, *content: bytes | memoryview) -> bytes:
     found = hashlib.sha256(key.encode())
-    found.update(content)
+    for part in content:
+        found.update(part)
     return found.digest()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import mmap
 import os
 import stat
 from collections.abc import Generator
@@ -47,6 +48,12 @@ def read_own(path: Path, most_bytes: int, folder: int) -> bytes:
     """The content of a file of an open folder. Raises NotOursError, and what :func:`kernelgen.system.files.read_file` does."""
     with os.fdopen(_opened(path, _FILE, folder), "rb") as file:
         return read_open(file, path, most_bytes)
+
+
+def map_own(path: Path, folder: int) -> mmap.mmap:
+    """A file of an open folder as read-only memory. Raises NotOursError, other OSErrors, and ValueError for an empty file."""
+    with os.fdopen(_opened(path, _FILE, folder), "rb") as file:
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
 
 def _opened(path: Path, flags: int, folder: int | None = None) -> int:

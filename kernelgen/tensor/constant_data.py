@@ -47,6 +47,8 @@ def _is_frozen(array: np.ndarray) -> bool:
 def _is_read_only(held: Any) -> bool:  # numpy's base may be of any type
     if isinstance(held, np.ndarray):
         return not held.flags.writeable and _is_read_only(held.base)
+    if isinstance(held, memoryview):
+        return _is_read_only(held.obj)
     return held is None or (isinstance(held, bytes | mmap) and memoryview(held).readonly)
 
 

@@ -1,0 +1,101 @@
+"""Weights of models in files of the cache, which are mapped: their pages can go, and come back when they are read.
+
+A model's own file has them at any address, so that they are read into memory of their own; and onnxruntime packs most
+weights into another form, after which nobody reads the first one. A file here holds the weights of a model, or a part of
+them, one behind the other, and is named by their digests: versions of a model share it. Each weight is held against its
+digest before it is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import prod
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kernelgen.system.mapped import MUCH
+from kernelgen.system.object_cache import CONTENT, cache_key, map_entry, write_entry
+from kernelgen.tensor.constant_data import ConstantData
+from kernelgen.tensor.types import dtype
+
+ROOM = "weights"
+"""The folder of the cache that weights are kept in."""
+
+LARGE = MUCH
+"""Bytes of a weight from which on it is kept here: pages of smaller ones are not worth letting go."""
+
+FILE_BYTES = 64 << 20
+"""A file is not much larger, but for one that a single weight fills."""
+
+_ALIGNMENT = 64
+
+
+class Weight(NamedTuple):
+    """The digest, type and shape of an array."""
+
+    digest: str
+    dtype: str
+    shape: tuple[int, ...]
+
+    @property
+    def numpy(self) -> np.dtype[Any]:
+        """The type of its elements."""
+        return dtype(self.dtype).numpy
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return self.numpy.itemsize * prod(self.shape)
+
+
+def keep_weights(folder: Path, weights: Sequence[Weight], arrays: Mapping[str, np.ndarray]) -> None:
+    """Writes the files of those that are large; ``arrays`` by digest."""
+    for group in _files(weights):
+        parts, end = list[bytes | memoryview](), CONTENT
+        for start, weight in _places(group):
+            parts += [bytes(start - end), arrays[weight.digest].reshape(-1).view(np.uint8).data]
+            end = start + weight.size
+        write_entry(folder, ROOM, _key(group), *parts)
+
+
+def kept_weights(folder: Path, weights: Sequence[Weight]) -> Iterator[ConstantData]:
+    """Those that are kept, as they lie in their files: none that is damaged."""
+    for group in _files(weights):
+        mapping = map_entry(folder, ROOM, _key(group))
+        for start, weight in _places(group):
+            if mapping is None or len(mapping) < start + weight.size:
+                break
+            array = np.frombuffer(mapping, weight.numpy, prod(weight.shape), start).reshape(weight.shape)
+            data = ConstantData.of(array)
+            if data.digest == weight.digest:
+                yield data
+
+
+def _files(weights: Iterable[Weight]) -> Iterator[tuple[Weight, ...]]:
+    """The large ones, by the file that they lie in."""
+    group, size = list[Weight](), 0
+    for weight in weights:
+        if weight.size < LARGE:
+            continue
+        if group and size + weight.size > FILE_BYTES:
+            yield tuple(group)
+            group, size = [], 0
+        group.append(weight)
+        size += weight.size
+    if group:
+        yield tuple(group)
+
+
+def _places(group: Iterable[Weight]) -> Iterator[tuple[int, Weight]]:
+    """Where in the file each begins."""
+    end = CONTENT
+    for weight in group:
+        start = end + -end % _ALIGNMENT
+        yield start, weight
+        end = start + weight.size
+
+
+def _key(group: Iterable[Weight]) -> str:
+    return cache_key(*(weight.digest for weight in group))
