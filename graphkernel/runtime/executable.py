@@ -20,6 +20,8 @@ from graphkernel.runtime.invocation import Frame, Layout, make_frame
 from graphkernel.runtime.memory import HOST, Memory
 from graphkernel.runtime.steps.program import Program
 from graphkernel.runtime.steps.steps import Slots
+from graphkernel.runtime.tables.native_run import WholeRun, run
+from kernelgen.errors import ArgumentError
 from kernelgen.native.openmp import limited
 from kernelgen.tensor.bind import bind_all
 from kernelgen.tensor.boxes import as_array, as_values
@@ -68,6 +70,7 @@ class Executable:
     def _run_from_now_on(self, program: Program) -> None:
         self.program = program
         self._frames: OrderedDict[Hashable, list[Frame]] = OrderedDict()
+        self._free: list[Frame] = []  # for the shapes of the last call, where one table is all of the program
         self._slots = tuple(given.slot for given in program.inputs)
         inputs = enumerate(given.type.dtype for given in program.inputs)
         self._objects = tuple(position for position, of in inputs if is_object(of))
@@ -136,6 +139,10 @@ class Executable:
         Raises ``InputError`` when an array, or one of ``out``, does not fit, and ``RuntimeFailure``, which names the
         operator, when one fails on what it is given: an index beyond its axis, the greatest of no elements.
         """
+        if self._free and not named:
+            found = self._at_once(self._free, arrays, out)
+            if found is not None:
+                return found
         memory, kind = self.memory, self.memory.kind
         if named or (arrays and not isinstance(arrays[0], kind) and are_named(arrays, named)):
             arrays = inputs_of_call(self.input_names, arrays, named)
@@ -147,13 +154,38 @@ class Executable:
         key = memory.key(inputs)
         frame = self._borrow(key, inputs)
         results = self.run_in(frame, inputs, None if out is None else self._checked_outputs(out, frame.outputs))
-        self._frames.setdefault(key, []).append(frame)
+        free = self._frames.setdefault(key, [])
+        free.append(frame)
+        if frame.whole is not None and frame.whole.table.fast is not None and self.threads is None:
+            self._free = free
         if out is not None:
             return tuple(out)
         give = memory.giver(arrays)
         if self._gives_objects:
             return self._given_objects(results, give)
         return results if give is None else tuple(map(give, results))
+
+    def _at_once(
+        self, free: list[Frame], arrays: Sequence[object], out: Sequence[Any] | None
+    ) -> tuple[Any, ...] | None:
+        """Runs on arrays as those of the call before, when all steps are kernels; None where this is not so."""
+        try:
+            frame = free.pop()
+        except IndexError:  # other threads have all
+            return None
+        whole = cast("WholeRun", frame.whole)
+        fast = cast("Callable[..., None]", whole.table.fast)
+        try:
+            if out is None:
+                out = whole.outputs()
+            elif out.__class__ is not tuple or len(out) != len(whole.makers):
+                return None
+            fast(*arrays, *out)
+        except ArgumentError:
+            return None
+        finally:
+            free.append(frame)
+        return cast("tuple[Any, ...]", out)
 
     def capture(self, *arrays: object) -> Any:  # a captured plan, where there are such
         """The plan as one CUDA graph. Raises ``RuntimeFailure``: this one does not run on a device."""
@@ -198,6 +230,8 @@ class Executable:
             return self._run(frame, inputs, out)
 
     def _run(self, frame: Frame, inputs: Sequence[Array], out: Sequence[Array] | None) -> tuple[Array, ...]:
+        if frame.whole is not None:
+            return _run_whole(frame.whole, inputs, out)
         slots = frame.slots.copy()
         for slot, array in zip(self._slots, inputs, strict=True):
             slots[slot] = array
@@ -215,13 +249,10 @@ class Executable:
             raise
         except Exception as error:
             number = len(frame.actions) - 1 - length_hint(running)
-            raise step_failure(self.plan.steps[number], error) from error
+            raise step_failure(self.plan.steps[frame.firsts[number]], error) from error
         results = tuple([slots[end.slot].copy() if end.copy else slots[end.slot] for end in self.program.outputs])
         if out is not None:
-            for position, (target, result) in enumerate(zip(out, results, strict=True)):
-                if target is not result:
-                    _check_output(target, (result.shape, result.dtype), position)
-                    np.copyto(target, result)
+            _write_out(out, results)
         self._write_aliases(inputs, slots)
         return results
 
@@ -247,6 +278,25 @@ class Executable:
                 if _share_memory(arrays[other], array):
                     raise InputError(f"out[{other}] and out[{position}] share memory; each output needs its own")
         return arrays
+
+
+def _run_whole(whole: WholeRun, inputs: Sequence[Array], out: Sequence[Array] | None) -> tuple[Array, ...]:
+    """Runs in a frame that is one table."""
+    wanted = out or [None] * len(whole.makers)
+    pairs = zip(wanted, whole.makers, strict=True)
+    results = tuple([w if w is not None and _writable_apart(w, inputs) else make() for w, make in pairs])
+    run(whole.table, (*inputs, *results))
+    if out is not None:
+        _write_out(out, results)
+    return results
+
+
+def _write_out(out: Sequence[Array], results: Sequence[Array]) -> None:
+    """Results go into the arrays of ``out=`` where they do not lie there already."""
+    for position, (target, result) in enumerate(zip(out, results, strict=True)):
+        if target is not result:
+            _check_output(target, (result.shape, result.dtype), position)
+            np.copyto(target, result)
 
 
 def _check_output(array: Array, layout: Layout | None, position: int, is_writeable: bool = True) -> None:

@@ -13,6 +13,8 @@ from graphkernel.runtime.memory import HOST, Memory
 from graphkernel.runtime.plan.buffers import Lifetime, place, view_of
 from graphkernel.runtime.steps.program import Buffer, Number, Program, Segment
 from graphkernel.runtime.steps.steps import Action, Slots, known_extents
+from graphkernel.runtime.tables.native_run import WholeRun, bind_group, groups, is_whole, whole_run
+from graphkernel.runtime.tables.slot_facts import SlotFacts, slot_facts
 from kernelgen.tensor.bind import concrete_attrs, concrete_shape
 from kernelgen.tensor.types import TensorType, evaluate
 
@@ -26,7 +28,8 @@ class Frame(NamedTuple):
 
     Outputs lie in memory of their own: ``fresh`` are the slots that a call fills with new arrays, ``results`` the slots
     that an array of ``out=`` may take instead, with its position. ``outputs`` is what every output looks like; None where
-    that depends on data.
+    that depends on data. ``firsts`` are the numbers of the first step of each action: kernels in a row are one. Where all
+    steps are kernels, ``whole`` runs them, and there are no actions.
     """
 
     actions: tuple[Action, ...]
@@ -35,6 +38,8 @@ class Frame(NamedTuple):
     results: tuple[tuple[int, int], ...]
     outputs: tuple[Layout | None, ...]
     arena_bytes: int
+    firsts: tuple[int, ...]
+    whole: WholeRun | None = None
 
 
 def make_frame(program: Program, symbols: Mapping[str, int], memory: Memory = HOST) -> Frame:
@@ -49,11 +54,13 @@ def make_frame(program: Program, symbols: Mapping[str, int], memory: Memory = HO
         slots[held.slot] = memory.constant(held.array)
     for slot, array in _numbers(program, symbols).items():
         slots[slot] = memory.take(array, str(slot))
+    facts = slot_facts(program)
     first, *later = program.segments
-    bound = _bound(program, first, symbols, slots, memory)
-    actions = bound.actions
+    bound = _bound(program, first, symbols, slots, memory, facts)
+    actions, firsts = bound.actions, bound.firsts
     for segment in later:
-        actions += _Later(program, segment, symbols, slots, memory).actions
+        actions += _Later(program, segment, symbols, slots, memory, facts).actions
+        firsts += tuple(group[0] for group in groups(program, segment, memory.joins_steps))
     positions = {result.slot: position for position, result in reversed(list(enumerate(program.results)))}
     outputs = tuple(_layout_if_known(result.type, symbols) for result in program.results)
     results = tuple(
@@ -61,10 +68,12 @@ def make_frame(program: Program, symbols: Mapping[str, int], memory: Memory = HO
         for b in program.buffers
         if b.escapes and b.slot in positions and outputs[positions[b.slot]] is not None
     )
-    return bound._replace(actions=actions, results=results, outputs=outputs)
+    return bound._replace(actions=actions, results=results, outputs=outputs, firsts=firsts)
 
 
-def _bound(program: Program, part: Segment, symbols: Mapping[str, int], slots: Slots, memory: Memory) -> Frame:
+def _bound(
+    program: Program, part: Segment, symbols: Mapping[str, int], slots: Slots, memory: Memory, facts: SlotFacts
+) -> Frame:
     """The frame of one segment alone; its buffers go into ``slots``."""
     for dim, name in program.differences.items():
         if symbols.keys() >= set(dim.symbols) and evaluate(dim, symbols) < 0:
@@ -72,14 +81,17 @@ def _bound(program: Program, part: Segment, symbols: Mapping[str, int], slots: S
             raise InputError(f"{name} would have an extent of {dim}, which is negative with {given}")
     own = [buffer for buffer in program.buffers if part.first <= buffer.first < part.last]
     arena_bytes = _fill_arena(own, symbols, slots, memory)
-    steps = program.steps[part.first : part.last]
-    actions = memory.actions(program, part, slots, tuple(step.bind(slots, symbols) for step in steps))
+    found = groups(program, part, memory.joins_steps)
+    if memory.joins_steps and is_whole(program, found):
+        return Frame((), slots, (), (), (), arena_bytes, (), whole_run(program, slots, symbols, facts))
+    bound = (bind_group(program, group, slots, symbols, facts) for group in found)
+    actions = memory.actions(program, part, slots, tuple(bound))
     fresh = tuple(
         (b.slot, _layout(b.type, symbols))
         for b in own
         if b.escapes and not (b.made_by_kernel and memory.is_made_by_kernels)
     )
-    return Frame(actions, slots, fresh, (), (), arena_bytes)
+    return Frame(actions, slots, fresh, (), (), arena_bytes, tuple(first for first, _ in found))
 
 
 class _Later:
@@ -89,16 +101,24 @@ class _Later:
     """
 
     def __init__(
-        self, program: Program, part: Segment, symbols: Mapping[str, int], slots: Slots, memory: Memory
+        self,
+        program: Program,
+        part: Segment,
+        symbols: Mapping[str, int],
+        slots: Slots,
+        memory: Memory,
+        facts: SlotFacts,
     ) -> None:
         self.program, self.part, self.symbols, self.slots, self.memory = program, part, symbols, slots, memory
+        self._facts = facts
         self._now: tuple[Action, ...] = ()
         self._kept: OrderedDict[tuple[int, ...], Frame] = OrderedDict()
 
     @property
     def actions(self) -> tuple[Action, ...]:
-        """One for each step; the first binds them all."""
-        first, *others = (self._action(number) for number in range(self.part.last - self.part.first))
+        """One for each group of steps; the first binds them all."""
+        count = len(groups(self.program, self.part, self.memory.joins_steps))
+        first, *others = (self._action(number) for number in range(count))
 
         def begin(slots: Slots) -> None:
             self._bind(slots)
@@ -126,7 +146,8 @@ class _Later:
         if key in self._kept:
             self._kept.move_to_end(key)
             return self._kept[key]
-        frame = _bound(self.program, self.part, {**self.symbols, **read}, self.slots.copy(), self.memory)
+        symbols = {**self.symbols, **read}
+        frame = _bound(self.program, self.part, symbols, self.slots.copy(), self.memory, self._facts)
         while len(self._kept) >= KEPT_EXTENTS:
             self._kept.popitem(last=False)
         self._kept[key] = frame

@@ -5,11 +5,12 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from graphkernel.runtime.executable import Executable
 from graphkernel.runtime.inputs.arrays import Array
 from graphkernel.runtime.invocation import make_frame
+from graphkernel.runtime.memory import HostMemory
 from graphkernel.runtime.steps.steps import Action, KernelStep, Slots, Step, ViewStep
 from kernelgen.tensor.bind import bind_all
 
@@ -38,6 +39,8 @@ def profile(executable: Executable, arrays: Sequence[Array], rounds: int) -> tup
     """The seconds of every step of the executable's plan on these inputs, in the order of the plan."""
     program = executable.program
     memory = executable.memory
+    if isinstance(memory, HostMemory):
+        memory = replace(memory, joins_steps=False)
     given = [memory.take(array, f"input {position}") for position, array in enumerate(arrays)]
     frame = make_frame(program, bind_all(program.kinds, program.derived, given), memory)
     seconds: list[list[float]] = [[] for _ in program.steps]

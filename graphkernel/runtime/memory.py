@@ -27,6 +27,11 @@ class Memory(Protocol):
         """Whether kernels themselves make arrays of this memory for their results."""
         ...
 
+    @property
+    def joins_steps(self) -> bool:
+        """Whether kernels run one after the other without anything in between."""
+        ...
+
     def key(self, inputs: Sequence[Any]) -> Hashable:
         """What a call must share with an earlier one to take over its buffers."""
         ...
@@ -70,6 +75,7 @@ class HostMemory:
 
     kind: type = np.ndarray
     is_made_by_kernels: bool = True
+    joins_steps: bool = True
 
     def key(self, inputs: Sequence[Any]) -> Hashable:
         """Shapes and data types."""

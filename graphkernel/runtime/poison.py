@@ -27,6 +27,7 @@ class PoisonedMemory(HostMemory):
     """The host's memory, poisoned, with the places of each frame checked. Kernels write into poisoned arrays too."""
 
     is_made_by_kernels: bool = False
+    joins_steps: bool = False
 
     def bytes(self, size: int) -> Any:
         """Poisoned as floats."""

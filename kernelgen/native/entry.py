@@ -62,7 +62,8 @@ class CpuEntry:
 
         Raises ArgumentError, a TypeError, when an array does not fit.
         """
-        found = fast_function(self.arguments, self.sizes, self.library, ENTRY, self.caller, self.releases_lock)
+        code = self.library.addresses[ENTRY]
+        found = fast_function(self.arguments, self.sizes, code, self.caller, self.releases_lock, self.library)
         return found or partial(_checked_call, self)
 
     @cached_property

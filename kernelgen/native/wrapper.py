@@ -27,33 +27,36 @@ CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x100, 0x400
 DATA, RANK, DIMS, DTYPE, FLAGS = 16, 24, 32, 56, 64
 """Byte offsets in numpy's array struct."""
 
-HEADER_FIELDS, ARRAY_FIELDS, DIM_FIELDS = 9, 6, 3
+HEADER_FIELDS, ARRAY_FIELDS, DIM_FIELDS = 10, 6, 3
 """How many fields the table has for all arrays together, for each, and for each extent."""
 
 OVERLAP = "an array that is written overlaps another one"
-CALL = "call"
+CALL, RUN, COPY = "call", "run", "copy"
+"""What the code that kernels are called through exports: the function of Python's, a table's loop, and a step that copies."""
+
 PYTHON_FUNCTIONS = ("Py_IncRef", "PyErr_Format", "PyEval_SaveThread", "PyEval_RestoreThread")
 
 
 def fast_function(
     expected: tuple[Argument, ...],
     sizes: tuple[str, ...],
-    library: Library,
-    entry: str,
+    code: int,
     caller: Library,
     releases_lock: bool,
+    keeps: object,
+    table: int = 0,
 ) -> Callable[..., None] | None:
     """``function(*arrays)``, or None when numpy's layout is not the known one or an extent is no ``a * symbol + b``.
 
-    It raises ArgumentError with the array's name when one does not fit, and keeps the library loaded.
+    It calls ``code`` with the arrays' addresses and the sizes, or with the address of a ``table`` in place of these, raises
+    ArgumentError with the array's name when one does not fit, and keeps alive what it ``keeps``.
     """
     dims = [_dim_record(dim, sizes) for argument in expected for dim in argument.shape]
     if not layout_is_known() or None in dims or not _all_bound(dims, len(sizes)):
         return None
-    kernel = library.addresses[entry]
-    header = (kernel, len(expected), len(sizes), int(releases_lock), id(np.ndarray), id(None), id(ArgumentError))
-    table = _table(header, expected, [record for record in dims if record is not None])
-    return _python_function(table, library, caller)
+    header = (code, len(expected), len(sizes), int(releases_lock), id(np.ndarray), id(None), id(ArgumentError), table)
+    record = _table(header, expected, [record for record in dims if record is not None])
+    return _python_function(record, keeps, caller)
 
 
 @cache
@@ -120,11 +123,11 @@ class _MethodDefinition(ctypes.Structure):
     )
 
 
-def _python_function(table: bytes, library: Library, caller: Library) -> Callable[..., None]:
-    """A function that owns its table as ``self`` and its machine code as ``__module__``."""
+def _python_function(table: bytes, keeps: object, caller: Library) -> Callable[..., None]:
+    """A function that owns its table as ``self`` and what it keeps as ``__module__``."""
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.argtypes, make.restype = (ctypes.c_void_p, ctypes.py_object, ctypes.py_object), ctypes.py_object
-    return make(ctypes.addressof(_method(caller)), table, library)
+    return make(ctypes.addressof(_method(caller)), table, keeps)
 
 
 @cache

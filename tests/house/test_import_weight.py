@@ -22,18 +22,19 @@ assert gk.optimize(graph, opt_level=2) is not graph
 # All of ours that running a package loads, with kernels, a parallel loop and a region: each costs every process some time.
 RUNNING = {
     "kernelgen": (
-        "composite composite.bind_sizes errors native native.call native.code native.entry native.library native.mapped "
-        "native.openmp native.processor native.records native.signature native.team native.wrapper options strict_json "
-        "system system.bounded_io system.cores system.escape system.files system.limits system.mapped system.notices "
-        "system.task_limits tensor tensor.attrs tensor.bind tensor.boxes tensor.derived tensor.dims tensor.dtypes "
-        "tensor.elements tensor.names tensor.types "
+        "composite composite.bind_sizes errors native native.call native.code native.entry native.library "
+        "native.mapped native.openmp native.processor native.records native.signature native.table native.team "
+        "native.wrapper options strict_json system system.bounded_io system.cores system.escape system.files "
+        "system.limits system.mapped system.notices system.task_limits tensor tensor.attrs tensor.bind tensor.boxes "
+        "tensor.derived tensor.dims tensor.dtypes tensor.elements tensor.names tensor.types "
     ),
     "graphkernel": (
         "catalogue errors packages packages.container packages.manifest packages.programs packages.read packages.tensors "
         "runtime runtime.executable runtime.failures runtime.inputs runtime.inputs.arrays runtime.inputs.named_inputs "
         "runtime.inputs.torch_tensors runtime.invocation runtime.memory runtime.onnxruntime "
         "runtime.onnxruntime.c_interface runtime.onnxruntime.region_step runtime.onnxruntime.sessions runtime.plan "
-        "runtime.plan.buffers runtime.steps runtime.steps.program runtime.steps.steps system system.environment "
+        "runtime.plan.buffers runtime.steps runtime.steps.program runtime.steps.steps runtime.tables "
+        "runtime.tables.bind_table runtime.tables.native_run runtime.tables.slot_facts system system.environment "
         "system.freed_memory "
     ),
 }

@@ -40,6 +40,11 @@ class DeviceMemory:
         """No: a kernel without operands would not know whose arrays its caller wants."""
         return False
 
+    @property
+    def joins_steps(self) -> bool:
+        """No: kernels are started by the host."""
+        return False
+
     @cached_property
     def border(self) -> Border:
         """How arrays of other libraries come in and go out."""

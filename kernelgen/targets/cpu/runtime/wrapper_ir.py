@@ -3,14 +3,22 @@
 ``call(self, args, nargs)`` is a METH_FASTCALL function. ``self`` is a bytes object whose data is a table of 64-bit fields
 (:mod:`kernelgen.native.wrapper` writes it):
 
-    header   kernel, arrays, symbols, releases the lock, type ndarray, None, ArgumentError, messages (offsets) for the count
-             and for arrays that overlap
+    header   code, arrays, symbols, releases the lock, type ndarray, None, ArgumentError, table (0: none), messages (offsets)
+             for the count and for arrays that overlap
     array    dtype object, flags, dims, first dim (number of its record), message (offset), bytes of an element
     dim      symbol (-1: none), factor, constant: the extent is ``factor * symbol + constant``
 
 It checks every array (type, dtype, flags, rank, extents, that none overlaps one that is written), binds the symbols from the
-extents, and calls the kernel.
+extents, and calls the code: a kernel with the arrays' addresses and the sizes, or with a table in place of these.
 Field offsets of numpy's array struct are tested before this is used.
+
+``run(arrays, table)`` is the code of a table of steps (:mod:`kernelgen.native.table` writes it), again of 64-bit fields:
+
+    header   cells, steps
+    cell     array, address: where the array's address is written before the steps
+    step     code, arguments, sizes: what is called with what
+
+``copy(arguments, sizes)`` is a step that writes so many bytes of its second argument into its first.
 """
 
 from __future__ import annotations
@@ -18,9 +26,11 @@ from __future__ import annotations
 from functools import cache
 
 from kernelgen.native.library import Library
+from kernelgen.native.table import CELL_FIELDS, STEP_FIELDS, TABLE_FIELDS
 from kernelgen.native.wrapper import (
     ARRAY_FIELDS,
     CALL,
+    COPY,
     DATA,
     DIM_FIELDS,
     DIMS,
@@ -28,6 +38,7 @@ from kernelgen.native.wrapper import (
     FLAGS,
     HEADER_FIELDS,
     RANK,
+    RUN,
     WRITEABLE,
     caller_of,
     python_functions,
@@ -58,9 +69,11 @@ entry:
   %p6 = getelementptr i64, ptr %table, i64 6
   %error = load ptr, ptr %p6
   %p7 = getelementptr i64, ptr %table, i64 7
-  %count.message = load i64, ptr %p7
+  %steps = load ptr, ptr %p7
   %p8 = getelementptr i64, ptr %table, i64 8
-  %overlap.message = load i64, ptr %p8
+  %count.message = load i64, ptr %p8
+  %p9 = getelementptr i64, ptr %table, i64 9
+  %overlap.message = load i64, ptr %p9
   %pointers = alloca ptr, i64 %arrays
   %ends = alloca ptr, i64 %arrays
   %sizes = alloca i64, i64 %symbols
@@ -215,16 +228,18 @@ apart.next:
   br label %apart
 
 run:
+  %has.steps = icmp ne ptr %steps, null
+  %second = select i1 %has.steps, ptr %steps, ptr %sizes
   %lets.go = icmp ne i64 %releases, 0
   br i1 %lets.go, label %run.released, label %run.held
 
 run.held:
-  call void %kernel(ptr %pointers, ptr %sizes)
+  call void %kernel(ptr %pointers, ptr %second)
   br label %done
 
 run.released:
   %thread = call ptr @PyEval_SaveThread()
-  call void %kernel(ptr %pointers, ptr %sizes)
+  call void %kernel(ptr %pointers, ptr %second)
   call void @PyEval_RestoreThread(ptr %thread)
   br label %done
 
@@ -240,12 +255,68 @@ fail:
   ret ptr null
 }}
 
+define void @{RUN}(ptr %arrays, ptr %table) {{
+entry:
+  %cells = load i64, ptr %table
+  %p1 = getelementptr i64, ptr %table, i64 1
+  %steps = load i64, ptr %p1
+  %first.cell = getelementptr i64, ptr %table, i64 {TABLE_FIELDS}
+  %cell.fields = mul i64 %cells, {CELL_FIELDS}
+  %first.step = getelementptr i64, ptr %first.cell, i64 %cell.fields
+  %step.fields = mul i64 %steps, {STEP_FIELDS}
+  %end = getelementptr i64, ptr %first.step, i64 %step.fields
+  br label %cells.test
+
+cells.test:
+  %cell = phi ptr [ %first.cell, %entry ], [ %cell.next, %fill ]
+  %cell.more = icmp ult ptr %cell, %first.step
+  br i1 %cell.more, label %fill, label %steps.test
+
+fill:
+  %array = load i64, ptr %cell
+  %c1 = getelementptr i64, ptr %cell, i64 1
+  %target = load ptr, ptr %c1
+  %source = getelementptr ptr, ptr %arrays, i64 %array
+  %address = load ptr, ptr %source
+  store ptr %address, ptr %target
+  %cell.next = getelementptr i64, ptr %cell, i64 {CELL_FIELDS}
+  br label %cells.test
+
+steps.test:
+  %step = phi ptr [ %first.step, %cells.test ], [ %step.next, %step.run ]
+  %step.more = icmp ult ptr %step, %end
+  br i1 %step.more, label %step.run, label %done
+
+step.run:
+  %code = load ptr, ptr %step
+  %s1 = getelementptr i64, ptr %step, i64 1
+  %arguments = load ptr, ptr %s1
+  %s2 = getelementptr i64, ptr %step, i64 2
+  %sizes = load ptr, ptr %s2
+  call void %code(ptr %arguments, ptr %sizes)
+  %step.next = getelementptr i64, ptr %step, i64 {STEP_FIELDS}
+  br label %steps.test
+
+done:
+  ret void
+}}
+
+define void @{COPY}(ptr %arguments, ptr %sizes) {{
+  %target = load ptr, ptr %arguments
+  %a1 = getelementptr ptr, ptr %arguments, i64 1
+  %source = load ptr, ptr %a1
+  %bytes = load i64, ptr %sizes
+  call void @llvm.memmove.p0.p0.i64(ptr %target, ptr %source, i64 %bytes, i1 false)
+  ret void
+}}
+
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
+declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)
 """
 
 
 @cache
 def caller() -> Library:
     """The function that all kernels of this process are called through."""
-    library = cached_library(TEXT, detect_host(), (CALL,), python_functions())[0]
+    library = cached_library(TEXT, detect_host(), (CALL, RUN, COPY), python_functions())[0]
     return caller_of(library.code) if library.code else library

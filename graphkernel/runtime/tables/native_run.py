@@ -1,0 +1,174 @@
+"""A table beside other steps, or as all of a graph: what is done before and behind one call into machine code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+import numpy as np
+
+from graphkernel.runtime.plan.buffers import aligned_array
+from graphkernel.runtime.steps.steps import ViewStep
+from graphkernel.runtime.tables.bind_table import GivenArray, TableMaker, is_kernel
+from kernelgen.errors import ArgumentError
+from kernelgen.native.signature import Argument
+from kernelgen.native.table import Given
+from kernelgen.tensor.bind import concrete_shape
+from kernelgen.tensor.types import is_object
+
+if TYPE_CHECKING:
+    from graphkernel.runtime.steps.program import Named, Output, Program, Segment
+    from graphkernel.runtime.steps.steps import Action, Slots, Step
+    from graphkernel.runtime.tables.slot_facts import SlotFacts
+    from kernelgen.native.table import Table
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Group = tuple[int, int]
+"""The numbers of the first step and of the one behind the last."""
+
+
+class Left(NamedTuple):
+    """What a run leaves in a slot: an array that it was given or made, with these extents."""
+
+    slot: int
+    position: int
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class NativeRun:
+    """Steps that are kernels, as one action over slots."""
+
+    table: Table
+    given: tuple[GivenArray, ...]
+    left: tuple[Left, ...]
+
+    def __call__(self, slots: Slots) -> None:
+        """Runs the steps."""
+        arrays: list[Any] = [slots[entry.slot] if entry.slot >= 0 else None for entry in self.given]
+        for position in self._made:
+            if arrays[position] is None:
+                arrays[position] = self.given[position].empty()
+        run(self.table, arrays)
+        for slot, position, shape in self.left:
+            slots[slot] = arrays[position].reshape(shape)
+
+    @cached_property
+    def _made(self) -> tuple[int, ...]:
+        return tuple(position for position, entry in enumerate(self.given) if entry.is_made)
+
+
+@dataclass(frozen=True, eq=False)
+class WholeRun:
+    """A graph of kernels: the table takes the graph's inputs, then its outputs."""
+
+    table: Table
+    makers: tuple[Callable[[], Array], ...]
+
+    def outputs(self) -> tuple[Array, ...]:
+        """New arrays for the outputs."""
+        return tuple([make() for make in self.makers])
+
+
+def groups(program: Program, part: Segment, joins: bool) -> tuple[Group, ...]:
+    """The steps of a segment in order. Kernels in a row, with views between them, are one group where they may be joined."""
+    found: list[Group] = []
+    for number in range(part.first, part.last):
+        is_more = joins and found and _joins(program.steps[number]) and _joins(program.steps[number - 1])
+        found[len(found) - 1 :] = [(found[-1][0], number + 1)] if is_more else [*found[-1:], (number, number + 1)]
+    return tuple(found)
+
+
+def is_whole(program: Program, found: Sequence[Group]) -> bool:
+    """Whether one table is all of a program."""
+    is_one = len(program.segments) == len(found) == 1 and _is_native(program.steps)
+    return is_one and not any(is_object(given.type.dtype) for given in program.inputs)
+
+
+def bind_group(program: Program, group: Group, slots: Slots, symbols: Mapping[str, int], facts: SlotFacts) -> Action:
+    """The action of a group."""
+    steps = program.steps[slice(*group)]
+    if not _is_native(steps):
+        return steps[0].bind(slots, symbols)
+    maker = TableMaker(slots, symbols, facts.types)
+    for step in steps:
+        maker.take(step)
+    wanted = (slot for step in steps for slot in step.outputs if facts.last_read.get(slot, -1) >= group[1])
+    roots = [(slot, maker.roots.get(slot, slot)) for slot in wanted if slots[slot] is None]
+    left = tuple(Left(slot, maker.positions[root], maker.shape(slot)) for slot, root in roots)
+    return NativeRun(maker.table([(n, e.argument) for n, e in enumerate(maker.given)]), tuple(maker.given), left)
+
+
+def _joins(step: Step) -> bool:
+    return isinstance(step, ViewStep) or is_kernel(step)
+
+
+def _is_native(steps: Sequence[Step]) -> bool:
+    return all(map(_joins, steps)) and any(map(is_kernel, steps))
+
+
+def whole_run(program: Program, slots: Slots, symbols: Mapping[str, int], facts: SlotFacts) -> WholeRun:
+    """The run of a program all of whose steps are kernels and views. Outputs and assigned inputs are copied to at the end."""
+    maker = TableMaker(slots, symbols, facts.types)
+    for step in program.steps:
+        maker.take(step)
+    inputs = [cast("Given", maker.place(slot, of.dtype)) for _, of, slot in program.inputs]
+    outputs = [_output(maker, *pair) for pair in zip(program.outputs, program.results, strict=True)]
+    for position, number in program.aliases:
+        slot, of = program.outputs[number].slot, program.results[number].type.dtype
+        maker.copy(program.inputs[position].name, inputs[position], maker.place(slot, of), maker.size(slot, of))
+    named = zip((*inputs, *outputs), (*program.inputs, *program.results), strict=True)
+    order = [(at.position, Argument(n, of.dtype, concrete_shape(of.shape, symbols), False)) for at, (n, of, _) in named]
+    table = maker.table(order)
+    by_kernels = {buffer.slot for buffer in program.buffers if buffer.made_by_kernel}
+    slots_of = [maker.given[place.position].slot for place in outputs]
+    makers = zip(table.given[len(inputs) :], slots_of, strict=True)
+    return WholeRun(table, tuple(_maker(argument, slot not in by_kernels) for argument, slot in makers))
+
+
+def _output(maker: TableMaker, output: Output, result: Named) -> Given:
+    """Where an output goes: it is made there, or copied there behind all steps."""
+    of, size = result.type.dtype, maker.size(output.slot, result.type.dtype)
+    place = maker.place(output.slot, of)
+    if isinstance(place, Given) and not output.copy:
+        return place
+    target = maker.give(-1 - len(maker.given), result.name, of, maker.shape(output.slot), is_made=True)
+    maker.copy(result.name, target, place, size)
+    return target
+
+
+def _maker(argument: Argument, is_aligned: bool) -> Callable[[], Array]:
+    shape, of = cast("tuple[int, ...]", argument.shape), argument.dtype.numpy
+    return partial(aligned_array, shape, of) if is_aligned else partial(np.empty, shape, of)
+
+
+def run(table: Table, arrays: Sequence[Array]) -> None:
+    """Runs the table, on copies of arrays that lie otherwise than machine code takes them. Raises ArgumentError."""
+    if table.fast is not None:
+        try:
+            table.fast(*arrays)
+        except ArgumentError:
+            _run_carefully(table, arrays)
+    else:
+        _run_carefully(table, arrays)
+
+
+def _run_carefully(table: Table, arrays: Sequence[Array]) -> None:
+    for argument, array in zip(table.given, arrays, strict=True):
+        may_be_used = array.flags.writeable or not argument.is_written
+        if array.dtype != argument.dtype.numpy or array.shape != argument.shape or not may_be_used:
+            raise ArgumentError(f"{argument}, got {array.dtype}{list(array.shape)}")
+    fitting = [np.require(array, requirements=("C", "A")) for array in arrays]
+    written = [position for position, argument in enumerate(table.given) if argument.is_written]
+    if any(np.may_share_memory(arrays[one], arrays[other]) for one, other in combinations(written, 2)):
+        raise ArgumentError("two arrays that a graph writes, of out= or updated in place, overlap")
+    for position, array in enumerate(fitting):
+        if position not in written and any(np.may_share_memory(array, arrays[one]) for one in written):
+            fitting[position] = array.copy()
+    table.run_unchecked(fitting)
+    for position in written:
+        if fitting[position] is not arrays[position]:
+            np.copyto(arrays[position], fitting[position])
