@@ -105,18 +105,11 @@ def _gelu_gradient_type(types: Types, attrs: Attrs) -> Types:
 
 
 def _gelu_gradient(dy: Array, x: Array, *unused: Array, attrs: Attrs) -> Array:
+    """Gradient of GeLU (tanh form) from dy, x and optionally the result y, which is not needed."""
     return rounded(_gelu_tanh_gradient)(dy, x)
 
 
-GELU_GRAD = declare(
-    "GeLUGrad",
-    Kind.ELEMWISE,
-    None,
-    _gelu_gradient_type,
-    _gelu_gradient,
-    composite=True,
-    doc="Gradient of GeLU (tanh form) from dy, x and optionally the result y, which is not needed.",
-)
+GELU_GRAD = declare("GeLUGrad", Kind.ELEMWISE, None, _gelu_gradient_type, _gelu_gradient, composite=True)
 
 
 def _gelu_type(types: Types, attrs: Attrs) -> Types:
@@ -126,19 +119,11 @@ def _gelu_type(types: Types, attrs: Attrs) -> Types:
 
 
 def _gelu(x: Array, *, attrs: Attrs) -> Array:
+    """x * Phi(x); approximate='none' uses erfc, 'tanh' the tanh form."""
     return rounded(_gelu_tanh if attrs.str("approximate", "none") == "tanh" else _gelu_erf)(x)
 
 
-GELU = declare(
-    "Gelu",
-    Kind.ELEMWISE,
-    1,
-    _gelu_type,
-    _gelu,
-    attributes=(text("approximate", "none"),),
-    composite=True,
-    doc="x * Phi(x); approximate='none' uses erfc, 'tanh' the tanh form.",
-)
+GELU = declare("Gelu", Kind.ELEMWISE, 1, _gelu_type, _gelu, attributes=(text("approximate", "none"),), composite=True)
 
 
 def _with_slope(name: str, function: ArrayFunction, attribute: str, default: float) -> Operator:
@@ -174,16 +159,8 @@ def _add_n_type(types: Types, attrs: Attrs) -> Types:
 
 
 def _add_n(*arrays: Array, attrs: Attrs) -> Array:
+    """The sum of all operands, left to right."""
     return rounded(lambda *parts: sum(parts[1:], start=parts[0]))(*arrays)
 
 
-ADD_N = declare(
-    "AddN",
-    Kind.ELEMWISE,
-    None,
-    _add_n_type,
-    _add_n,
-    composite=True,
-    doc="The sum of all operands, left to right.",
-    onnx="Sum",
-)
+ADD_N = declare("AddN", Kind.ELEMWISE, None, _add_n_type, _add_n, composite=True, onnx="Sum")

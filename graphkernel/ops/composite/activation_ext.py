@@ -12,6 +12,7 @@ from kernelgen.tensor.types import Attrs
 
 
 def _softplus(x: Array, *, attrs: Attrs) -> Array:
+    """log(1 + exp(beta * x)) / beta, x itself where beta * x > threshold."""
     beta = attrs.float("beta", 1.0)
     scaled = beta * x
     soft = (np.maximum(scaled, 0) + np.log1p(np.exp(-np.abs(scaled)))) / beta
@@ -19,37 +20,26 @@ def _softplus(x: Array, *, attrs: Attrs) -> Array:
 
 
 def _elu(x: Array, *, attrs: Attrs) -> Array:
+    """x where x >= 0, else alpha * (exp(x) - 1)."""
     return np.where(x < 0, attrs.float("alpha", 1.0) * np.expm1(np.minimum(x, 0)), x)
 
 
 def _leaky_relu(x: Array, *, attrs: Attrs) -> Array:
+    """x where x >= 0, else negative_slope * x."""
     return np.where(x < 0, attrs.float("negative_slope", 0.01) * x, x)
 
 
 def _hard_shrink(x: Array, *, attrs: Attrs) -> Array:
+    """0 where |x| <= lambd, else x."""
     return np.where(np.abs(x) <= attrs.float("lambd", 0.5), 0, x)
 
 
 SOFTPLUS_EXT = exact_elementwise(
-    "SoftplusExt",
-    1,
-    _softplus,
-    attributes=(real_number("beta", 1.0), real_number("threshold", 20.0)),
-    doc="log(1 + exp(beta * x)) / beta, x itself where beta * x > threshold.",
+    "SoftplusExt", 1, _softplus, attributes=(real_number("beta", 1.0), real_number("threshold", 20.0))
 )
-ELU_EXT = exact_elementwise(
-    "EluExt", 1, _elu, attributes=(real_number("alpha", 1.0),), doc="x where x >= 0, else alpha * (exp(x) - 1)."
-)
-LEAKY_RELU_EXT = exact_elementwise(
-    "LeakyReLUExt",
-    1,
-    _leaky_relu,
-    attributes=(real_number("negative_slope", 0.01),),
-    doc="x where x >= 0, else negative_slope * x.",
-)
-HSHRINK = exact_elementwise(
-    "HShrink", 1, _hard_shrink, attributes=(real_number("lambd", 0.5),), doc="0 where |x| <= lambd, else x."
-)
+ELU_EXT = exact_elementwise("EluExt", 1, _elu, attributes=(real_number("alpha", 1.0),))
+LEAKY_RELU_EXT = exact_elementwise("LeakyReLUExt", 1, _leaky_relu, attributes=(real_number("negative_slope", 0.01),))
+HSHRINK = exact_elementwise("HShrink", 1, _hard_shrink, attributes=(real_number("lambd", 0.5),))
 FAST_GELU_LOWER = exact_elementwise(
     "FastGelu", 1, lambda x, attrs: gated(x, FAST_GELU_SCALE * x), doc="Another name of FastGeLU."
 )

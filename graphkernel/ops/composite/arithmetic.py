@@ -133,6 +133,7 @@ def _clamp_type(types: Types, attrs: Attrs) -> Types:
 
 
 def _clamp(x: Array, *, attrs: Attrs) -> Array:
+    """Minimum(Maximum(x, min), max), where one of the two may be absent; max wins when min > max, NaN stays."""
     least, most = (scalar_of(attrs, name, dtype(x.dtype), 0) for name in ("min", "max"))
     low = np.maximum(x, np.asarray(least).astype(x.dtype)) if "min" in attrs else x
     return np.minimum(low, np.asarray(most).astype(x.dtype)) if "max" in attrs else low
@@ -146,7 +147,6 @@ CLAMP_SCALAR = declare(
     _clamp,
     attributes=(element("min", None), element("max", None)),
     composite=True,
-    doc="Minimum(Maximum(x, min), max), where one of the two may be absent; max wins when min > max, NaN stays.",
 )
 
 
@@ -162,6 +162,7 @@ def _div_mod_type(types: Types, attrs: Attrs) -> Types:
 
 
 def _div_mod(x: Array, y: Array, *, attrs: Attrs) -> Array:
+    """x / y ('none'), its floor ('floor') or its whole part ('trunc'); the quotient of floats is rounded before."""
     if is_floating(x):
         rounding: dict[str, Callable[[Array], Array]] = {"none": array_of, "floor": np.floor, "trunc": np.trunc}
         return rounded(lambda a, b: rounding[_mode(attrs)](a / b))(x, y)
@@ -169,12 +170,5 @@ def _div_mod(x: Array, y: Array, *, attrs: Attrs) -> Array:
 
 
 DIV_MOD = declare(
-    "DivMod",
-    Kind.ELEMWISE,
-    2,
-    _div_mod_type,
-    _div_mod,
-    attributes=(text("rounding_mode", None),),
-    composite=True,
-    doc="x / y ('none'), its floor ('floor') or its whole part ('trunc'); the quotient of floats is rounded before.",
+    "DivMod", Kind.ELEMWISE, 2, _div_mod_type, _div_mod, attributes=(text("rounding_mode", None),), composite=True
 )

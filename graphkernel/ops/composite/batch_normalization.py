@@ -55,6 +55,8 @@ def _per_channel(values: Array, x: Array, attrs: Attrs) -> Array:
 def _batch_norm(
     x: Array, scale: Array, bias: Array, mean: Array, variance: Array, *, attrs: Attrs
 ) -> Array | tuple[Array, ...]:
+    """(x, scale, bias, mean, variance) -> y; with is_training also new running mean and variance (momentum weighs the
+    batch, the variance is unbiased), the batch's mean and 1 / sqrt(variance + epsilon)."""
     epsilon = attrs.float("epsilon", 1e-5)
     if not attrs.bool("is_training", False):
         return _normalized(x, mean, 1 / np.sqrt(variance + epsilon), scale, bias, attrs)
@@ -89,8 +91,6 @@ BATCH_NORM = exact(
         replace(DATA_FORMAT, quiet=True),
         replace(flag("is_training"), quiet=True),
     ),
-    doc="(x, scale, bias, mean, variance) -> y; with is_training also new running mean and variance (momentum weighs the "
-    "batch, the variance is unbiased), the batch's mean and 1 / sqrt(variance + epsilon).",
 )
 
 
@@ -105,6 +105,8 @@ def _batch_norm_gradient_type(types: Types, attrs: Attrs) -> Types:
 def _batch_norm_gradient(
     dy: Array, x: Array, scale: Array, mean: Array, spread: Array, *, attrs: Attrs
 ) -> tuple[Array, Array, Array]:
+    """(dy, x, scale, mean, spread) -> (dx, dscale, dbias); spread is the 1 / sqrt(variance + epsilon) that BatchNorm
+    gave in training, the running variance otherwise."""
     training = attrs.bool("is_training", False)
     axes = tuple(axis for axis in range(x.ndim) if axis != channel_axis(x.ndim, attrs))
     rstd = spread if training else 1 / np.sqrt(spread + attrs.float("epsilon", 1e-5))
@@ -126,6 +128,4 @@ BATCH_NORM_GRAD = exact(
     _batch_norm_gradient_type,
     _batch_norm_gradient,
     attributes=(real_number("epsilon", 1e-5), DATA_FORMAT, flag("is_training")),
-    doc="(dy, x, scale, mean, spread) -> (dx, dscale, dbias); spread is the 1 / sqrt(variance + epsilon) that BatchNorm gave "
-    "in training, the running variance otherwise.",
 )

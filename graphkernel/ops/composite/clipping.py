@@ -25,31 +25,20 @@ def _clip_type(types: Types, attrs: Attrs) -> Types:
 
 
 def _clip(x: Array, clip_norm: Array, *, attrs: Attrs) -> Array:
+    """(x, clip_norm): x scaled to the norm clip_norm where its norm over the axes (none means all) is larger."""
     axes = axes_of(attrs.ints("axis", ()), x.ndim)
     norm = np.sqrt(np.square(x).sum(axis=axes, keepdims=True))
     return np.where(norm > clip_norm, x * (clip_norm / norm), x)
 
 
-CLIP_BY_NORM = exact(
-    "ClipByNorm",
-    Kind.OPAQUE,
-    2,
-    _clip_type,
-    _clip,
-    attributes=(axes(),),
-    doc="(x, clip_norm): x scaled to the norm clip_norm where its norm over the axes (none means all) is larger.",
-)
+CLIP_BY_NORM = exact("ClipByNorm", Kind.OPAQUE, 2, _clip_type, _clip, attributes=(axes(),))
 
 
 def _no_div_sum(x: Array, threshold: Array, other: Array, least: Array, *, attrs: Attrs) -> Array:
+    """(sum of squares x, threshold, other, least): the root of x where it is larger than the threshold, else x, but
+    never less than least."""
     larger = x > threshold
     return np.maximum(np.where(larger, np.sqrt(np.where(larger, x, other)), x), least)
 
 
-CLIP_BY_NORM_NO_DIV_SUM = exact_elementwise(
-    "ClipByNormNoDivSum",
-    4,
-    _no_div_sum,
-    doc="(sum of squares x, threshold, other, least): the root of x where it is larger than the threshold, else x, "
-    "but never less than least.",
-)
+CLIP_BY_NORM_NO_DIV_SUM = exact_elementwise("ClipByNormNoDivSum", 4, _no_div_sum)

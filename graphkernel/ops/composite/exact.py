@@ -29,12 +29,12 @@ def exact(
     formula: Formula,
     *,
     attributes: Sequence[str | Attribute] = (),
-    doc: str = "",
+    doc: str | None = None,
     traits: Traits = PLAIN,
 ) -> Operator:
     """A composite operator from its type rule and ``formula(*float64 arrays, attrs=...)``."""
 
-    @wraps(formula, assigned=())
+    @wraps(formula, assigned=("__doc__",))
     def meaning(*arrays: Array, attrs: Attrs) -> Array | tuple[Array, ...]:
         promised = rule(tuple(TensorType(array.shape, dtype(array.dtype)) for array in arrays), attrs)
         found = formula(*(_wide(array) for array in arrays), attrs=attrs)
@@ -46,7 +46,7 @@ def exact(
 
 
 def exact_elementwise(
-    name: str, arity: int, formula: Formula, *, attributes: Sequence[str | Attribute] = (), doc: str = ""
+    name: str, arity: int, formula: Formula, *, attributes: Sequence[str | Attribute] = (), doc: str | None = None
 ) -> Operator:
     """Floats that broadcast to one result."""
     return exact(name, Kind.ELEMWISE, arity, broadcasting(floating), formula, attributes=attributes, doc=doc)

@@ -24,6 +24,7 @@ def _fast_gelu_gradient(dy: Array, x: Array, *, attrs: Attrs) -> Array:
 
 
 def _softplus_ext_gradient(dy: Array, x: Array, *, attrs: Attrs) -> Array:
+    """dy * sigmoid(beta * x), dy itself where beta * x > threshold; from dy and the operand of SoftplusExt."""
     scaled = attrs.float("beta", 1.0) * x
     return np.where(scaled > attrs.float("threshold", 20.0), dy, gated(dy, scaled))
 
@@ -31,11 +32,7 @@ def _softplus_ext_gradient(dy: Array, x: Array, *, attrs: Attrs) -> Array:
 FAST_GELU_GRAD = exact_elementwise("FastGeLUGrad", 2, _fast_gelu_gradient, doc="From dy and the operand of FastGeLU.")
 FAST_GELU_GRAD_LOWER = exact_elementwise("FastGeluGrad", 2, _fast_gelu_gradient, doc="Another name of FastGeLUGrad.")
 SOFTPLUS_GRAD_EXT = exact_elementwise(
-    "SoftplusGradExt",
-    2,
-    _softplus_ext_gradient,
-    attributes=(real_number("beta", 1.0), real_number("threshold", 20.0)),
-    doc="dy * sigmoid(beta * x), dy itself where beta * x > threshold; from dy and the operand of SoftplusExt.",
+    "SoftplusGradExt", 2, _softplus_ext_gradient, attributes=(real_number("beta", 1.0), real_number("threshold", 20.0))
 )
 
 

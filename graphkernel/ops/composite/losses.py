@@ -28,6 +28,7 @@ def _cross_entropy_type(types: Types, attrs: Attrs) -> Types:
 
 
 def _cross_entropy(logits: Array, labels: Array, *, attrs: Attrs) -> tuple[Array, Array]:
+    """(logits, labels) -> (loss of each row, gradient of the loss by the logits), over the last axis."""
     shifted = logits - logits.max(axis=-1, keepdims=True, initial=-np.inf)
     total = np.exp(shifted).sum(axis=-1, keepdims=True)
     loss = -(labels * (shifted - np.log(total))).sum(axis=-1)
@@ -35,22 +36,16 @@ def _cross_entropy(logits: Array, labels: Array, *, attrs: Attrs) -> tuple[Array
 
 
 SOFTMAX_CROSS_ENTROPY_WITH_LOGITS = exact(
-    "SoftmaxCrossEntropyWithLogits",
-    Kind.OPAQUE,
-    2,
-    _cross_entropy_type,
-    _cross_entropy,
-    doc="(logits, labels) -> (loss of each row, gradient of the loss by the logits), over the last axis.",
+    "SoftmaxCrossEntropyWithLogits", Kind.OPAQUE, 2, _cross_entropy_type, _cross_entropy
 )
 
 
 def _sigmoid_cross_entropy(logits: Array, labels: Array, *, attrs: Attrs) -> Array:
+    """Of logits and labels, element by element."""
     return np.maximum(logits, 0) - logits * labels + np.log1p(np.exp(-np.abs(logits)))
 
 
-SIGMOID_CROSS_ENTROPY_WITH_LOGITS = exact_elementwise(
-    "SigmoidCrossEntropyWithLogits", 2, _sigmoid_cross_entropy, doc="Of logits and labels, element by element."
-)
+SIGMOID_CROSS_ENTROPY_WITH_LOGITS = exact_elementwise("SigmoidCrossEntropyWithLogits", 2, _sigmoid_cross_entropy)
 SIGMOID_CROSS_ENTROPY_WITH_LOGITS_GRAD = exact_elementwise(
     "SigmoidCrossEntropyWithLogitsGrad",
     3,
@@ -89,6 +84,8 @@ def _reduced(loss: Array, attrs: Attrs) -> Array:
 
 
 def _binary_cross_entropy(probabilities: Array, labels: Array, weight: Array | None = None, *, attrs: Attrs) -> Array:
+    """-(labels * log(p) + (1 - labels) * log(1 - p)) * weight of probabilities p, then none, mean or sum; a logarithm
+    is taken as -100 at least, so that 0 log 0 is 0."""
     yes = np.maximum(np.log(probabilities), LOWEST_LOGARITHM)
     no = np.maximum(np.log1p(-probabilities), LOWEST_LOGARITHM)
     loss = -(labels * yes + (1 - labels) * no)
@@ -102,23 +99,17 @@ BINARY_CROSS_ENTROPY = exact(
     _binary_cross_entropy_type,
     _binary_cross_entropy,
     attributes=(text("reduction", "mean"),),
-    doc="-(labels * log(p) + (1 - labels) * log(1 - p)) * weight of probabilities p, then none, mean or sum; "
-    "a logarithm is taken as -100 at least, so that 0 log 0 is 0.",
 )
 
 
 def _with_logits(logits: Array, labels: Array, weight: Array, pos_weight: Array, *, attrs: Attrs) -> Array:
+    """The binary cross entropy of sigmoid(logits); pos_weight weighs the term of positive labels; then none, mean or
+    sum."""
     softplus = np.maximum(-logits, 0) + np.log1p(np.exp(-np.abs(logits)))
     loss = (1 - labels) * logits + (1 + (pos_weight - 1) * labels) * softplus
     return _reduced(weight * loss, attrs)
 
 
 BCE_WITH_LOGITS_LOSS = exact(
-    "BCEWithLogitsLoss",
-    Kind.OPAQUE,
-    4,
-    _reduced_type,
-    _with_logits,
-    attributes=(text("reduction", "mean"),),
-    doc="The binary cross entropy of sigmoid(logits); pos_weight weighs the term of positive labels; then none, mean or sum.",
+    "BCEWithLogitsLoss", Kind.OPAQUE, 4, _reduced_type, _with_logits, attributes=(text("reduction", "mean"),)
 )

@@ -38,6 +38,7 @@ def _mean(x: Array, axes: tuple[int, ...]) -> Array:
 def _layer_norm_gradient(
     x: Array, dy: Array, variance: Array, mean: Array, gamma: Array, *, attrs: Attrs
 ) -> tuple[Array, Array, Array]:
+    """(x, dy, variance, mean, gamma) -> (dx, dgamma, dbeta), with the statistics that LayerNorm gave."""
     axes = tuple(range(attrs.int("begin_norm_axis", -1) % x.ndim, x.ndim))
     others = tuple(range(attrs.int("begin_params_axis", -1) % x.ndim))
     rstd = 1 / np.sqrt(variance + attrs.float("epsilon", 1e-12))
@@ -47,13 +48,7 @@ def _layer_norm_gradient(
 
 
 LAYER_NORM_GRAD = exact(
-    "LayerNormGrad",
-    Kind.OPAQUE,
-    5,
-    _layer_norm_gradient_type,
-    _layer_norm_gradient,
-    attributes=NORM_ATTRIBUTES,
-    doc="(x, dy, variance, mean, gamma) -> (dx, dgamma, dbeta), with the statistics that LayerNorm gave.",
+    "LayerNormGrad", Kind.OPAQUE, 5, _layer_norm_gradient_type, _layer_norm_gradient, attributes=NORM_ATTRIBUTES
 )
 
 
@@ -68,17 +63,11 @@ def _rms_norm_gradient_type(types: Types, attrs: Attrs) -> Types:
 
 
 def _rms_norm_gradient(dy: Array, x: Array, rstd: Array, gamma: Array, *, attrs: Attrs) -> tuple[Array, Array]:
+    """(dy, x, rstd, gamma) -> (dx, dgamma), with the rstd that RmsNorm gave."""
     axes, others = tuple(range(x.ndim - gamma.ndim, x.ndim)), tuple(range(x.ndim - gamma.ndim))
     normalized, scaled = x * rstd, dy * gamma
     dx = rstd * (scaled - normalized * _mean(scaled * normalized, axes))
     return dx, (dy * normalized).sum(axis=others)
 
 
-RMS_NORM_GRAD = exact(
-    "RmsNormGrad",
-    Kind.OPAQUE,
-    4,
-    _rms_norm_gradient_type,
-    _rms_norm_gradient,
-    doc="(dy, x, rstd, gamma) -> (dx, dgamma), with the rstd that RmsNorm gave.",
-)
+RMS_NORM_GRAD = exact("RmsNormGrad", Kind.OPAQUE, 4, _rms_norm_gradient_type, _rms_norm_gradient)

@@ -40,6 +40,7 @@ def _largest(x: Array, axes: tuple[int, ...]) -> Array:
 
 
 def _softmax(x: Array, *, attrs: Attrs) -> Array:
+    """exp(x) divided by its sum over the axes."""
     axes = attrs.ints("axis", (-1,))
 
     def compute(wide: Array) -> Array:
@@ -50,6 +51,7 @@ def _softmax(x: Array, *, attrs: Attrs) -> Array:
 
 
 def _log_softmax(x: Array, *, attrs: Attrs) -> Array:
+    """The logarithm of ops.softmax."""
     axes = attrs.ints("axis", (-1,))
 
     def compute(wide: Array) -> Array:
@@ -60,15 +62,7 @@ def _log_softmax(x: Array, *, attrs: Attrs) -> Array:
 
 
 SOFTMAX = declare(
-    "Softmax",
-    Kind.OPAQUE,
-    1,
-    _softmax_type,
-    _softmax,
-    attributes=(axes(default=-1),),
-    composite=True,
-    doc="exp(x) divided by its sum over the axes.",
-    onnx="Softmax",
+    "Softmax", Kind.OPAQUE, 1, _softmax_type, _softmax, attributes=(axes(default=-1),), composite=True, onnx="Softmax"
 )
 LOG_SOFTMAX = declare(
     "LogSoftmax",
@@ -78,7 +72,6 @@ LOG_SOFTMAX = declare(
     _log_softmax,
     attributes=(axes(default=-1),),
     composite=True,
-    doc="The logarithm of ops.softmax.",
     onnx="LogSoftmax",
 )
 
@@ -98,6 +91,7 @@ def _layer_norm_type(types: Types, attrs: Attrs) -> Types:
 
 
 def _layer_norm(x: Array, gamma: Array, beta: Array, *, attrs: Attrs) -> tuple[Array, Array, Array]:
+    """(x, gamma, beta) -> (y, mean, variance), over the axes from begin_norm_axis on."""
     wide = x.astype(np.float64)
     axes = tuple(range(attrs.int("begin_norm_axis", -1) % x.ndim, x.ndim))
     mean, variance = moments(wide, axes)
@@ -108,14 +102,7 @@ def _layer_norm(x: Array, gamma: Array, beta: Array, *, attrs: Attrs) -> tuple[A
 NORM_AXES = (axis("begin_norm_axis", -1), axis("begin_params_axis", -1))
 NORM_ATTRIBUTES = (*NORM_AXES, real_number("epsilon", 1e-7))
 LAYER_NORM = declare(
-    "LayerNorm",
-    Kind.OPAQUE,
-    3,
-    _layer_norm_type,
-    _layer_norm,
-    attributes=NORM_ATTRIBUTES,
-    composite=True,
-    doc="(x, gamma, beta) -> (y, mean, variance), over the axes from begin_norm_axis on.",
+    "LayerNorm", Kind.OPAQUE, 3, _layer_norm_type, _layer_norm, attributes=NORM_ATTRIBUTES, composite=True
 )
 
 
@@ -129,6 +116,7 @@ def _rms_norm_type(types: Types, attrs: Attrs) -> Types:
 
 
 def _rms_norm(x: Array, gamma: Array, *, attrs: Attrs) -> tuple[Array, Array]:
+    """(x, gamma) -> (x / rms(x) * gamma, 1 / rms(x)), over the dims of gamma."""
     wide = x.astype(np.float64)
     axes = tuple(range(x.ndim - gamma.ndim, x.ndim))
     rstd = 1 / np.sqrt(np.square(wide).mean(axis=axes, keepdims=True) + attrs.float("epsilon", 1e-6))
@@ -136,14 +124,7 @@ def _rms_norm(x: Array, gamma: Array, *, attrs: Attrs) -> tuple[Array, Array]:
 
 
 RMS_NORM = declare(
-    "RmsNorm",
-    Kind.OPAQUE,
-    2,
-    _rms_norm_type,
-    _rms_norm,
-    attributes=(real_number("epsilon", 1e-6),),
-    composite=True,
-    doc="(x, gamma) -> (x / rms(x) * gamma, 1 / rms(x)), over the dims of gamma.",
+    "RmsNorm", Kind.OPAQUE, 2, _rms_norm_type, _rms_norm, attributes=(real_number("epsilon", 1e-6),), composite=True
 )
 
 
@@ -156,20 +137,12 @@ def _bias_add_type(types: Types, attrs: Attrs) -> Types:
 
 
 def _bias_add(x: Array, bias: Array, *, attrs: Attrs) -> Array:
+    """Adds a vector along the channel axis."""
     channel = channel_axis(x.ndim, attrs)
     return rounded(np.add)(x, bias.reshape([-1 if axis == channel else 1 for axis in range(x.ndim)]))
 
 
-BIAS_ADD = declare(
-    "BiasAdd",
-    Kind.BROADCAST,
-    2,
-    _bias_add_type,
-    _bias_add,
-    attributes=(DATA_FORMAT,),
-    composite=True,
-    doc="Adds a vector along the channel axis.",
-)
+BIAS_ADD = declare("BiasAdd", Kind.BROADCAST, 2, _bias_add_type, _bias_add, attributes=(DATA_FORMAT,), composite=True)
 
 
 def _bias_add_grad_type(types: Types, attrs: Attrs) -> Types:
@@ -186,18 +159,12 @@ def _gradient_axis(rank: int, attrs: Attrs) -> int:
 
 
 def _bias_add_grad(dy: Array, *, attrs: Attrs) -> Array:
+    """The sum over all axes but that of the channels."""
     channel = _gradient_axis(dy.ndim, attrs)
     axes = tuple(axis for axis in range(dy.ndim) if axis != channel)
     return array_of(widened(dy).sum(axis=axes)).astype(dy.dtype)
 
 
 BIAS_ADD_GRAD = declare(
-    "BiasAddGrad",
-    Kind.REDUCE,
-    1,
-    _bias_add_grad_type,
-    _bias_add_grad,
-    attributes=(DATA_FORMAT,),
-    composite=True,
-    doc="The sum over all axes but that of the channels.",
+    "BiasAddGrad", Kind.REDUCE, 1, _bias_add_grad_type, _bias_add_grad, attributes=(DATA_FORMAT,), composite=True
 )

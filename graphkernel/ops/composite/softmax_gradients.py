@@ -26,43 +26,26 @@ def _same_type(types: Types, attrs: Attrs) -> Types:
 
 
 def _softmax_gradient(y: Array, dy: Array, *, attrs: Attrs) -> Array:
+    """The gradient of ops.softmax from its result y and dy."""
     return y * (dy - (y * dy).sum(axis=attrs.ints("axis", (-1,)), keepdims=True))
 
 
 def _softmax_backward(dy: Array, y: Array, *, attrs: Attrs) -> Array:
+    """The gradient of ops.softmax from dy and its result y."""
     return y * (dy - (y * dy).sum(axis=attrs.ints("dim", (-1,)), keepdims=True))
 
 
 def _log_softmax_gradient(y: Array, dy: Array, *, attrs: Attrs) -> Array:
+    """The gradient of ops.log_softmax from its result (the logarithms) and dy."""
     return dy - np.exp(y) * dy.sum(axis=attrs.ints("axis", (-1,)), keepdims=True)
 
 
-SOFTMAX_GRAD = exact(
-    "SoftmaxGrad",
-    Kind.OPAQUE,
-    2,
-    _same_type,
-    _softmax_gradient,
-    attributes=(axes(default=-1),),
-    doc="The gradient of ops.softmax from its result y and dy.",
-)
+SOFTMAX_GRAD = exact("SoftmaxGrad", Kind.OPAQUE, 2, _same_type, _softmax_gradient, attributes=(axes(default=-1),))
 SOFTMAX_BACKWARD = exact(
-    "SoftmaxBackward",
-    Kind.OPAQUE,
-    2,
-    _same_type,
-    _softmax_backward,
-    attributes=(axis("dim", -1),),
-    doc="The gradient of ops.softmax from dy and its result y.",
+    "SoftmaxBackward", Kind.OPAQUE, 2, _same_type, _softmax_backward, attributes=(axis("dim", -1),)
 )
 LOG_SOFTMAX_GRAD = exact(
-    "LogSoftmaxGrad",
-    Kind.OPAQUE,
-    2,
-    _same_type,
-    _log_softmax_gradient,
-    attributes=(axes(default=-1),),
-    doc="The gradient of ops.log_softmax from its result (the logarithms) and dy.",
+    "LogSoftmaxGrad", Kind.OPAQUE, 2, _same_type, _log_softmax_gradient, attributes=(axes(default=-1),)
 )
 
 
@@ -77,15 +60,10 @@ def _ext_type(types: Types, attrs: Attrs) -> Types:
 
 
 def _softmax_gradient_ext(dy: Array, y: Array, scale: Array, *, attrs: Attrs) -> Array:
+    """(dy, y, scale): the gradient of a softmax times a scale, (dy - sum(dy * y)) * y * scale."""
     return (dy - (dy * y).sum(axis=attrs.ints("axis", (-1,)), keepdims=True)) * y * scale
 
 
 SOFTMAX_GRAD_EXT = exact(
-    "SoftmaxGradExt",
-    Kind.OPAQUE,
-    3,
-    _ext_type,
-    _softmax_gradient_ext,
-    attributes=(axes(default=-1),),
-    doc="(dy, y, scale): the gradient of a softmax times a scale, (dy - sum(dy * y)) * y * scale.",
+    "SoftmaxGradExt", Kind.OPAQUE, 3, _ext_type, _softmax_gradient_ext, attributes=(axes(default=-1),)
 )

@@ -19,16 +19,10 @@ def _type(types: tuple[TensorType, ...], attrs: Attrs) -> tuple[TensorType, ...]
 
 
 def _meaning(x: Array, *, attrs: Attrs) -> tuple[Array, ...]:
+    """As many results as there are split_sizes, cut along axis."""
     return SPLIT.meaning(x, attrs=as_split(attrs))
 
 
 SPLIT_WITH_SIZE = declare(
-    "SplitWithSize",
-    Kind.OPAQUE,
-    1,
-    _type,
-    _meaning,
-    attributes=(ints("split_sizes"), axis(default=0)),
-    composite=True,
-    doc="As many results as there are split_sizes, cut along axis.",
+    "SplitWithSize", Kind.OPAQUE, 1, _type, _meaning, attributes=(ints("split_sizes"), axis(default=0)), composite=True
 )

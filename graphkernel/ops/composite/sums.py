@@ -20,19 +20,12 @@ def _square_sum_type(types: Types, attrs: Attrs) -> Types:
 
 
 def _square_sum(x: Array, y: Array, *, attrs: Attrs) -> tuple[Array, Array]:
+    """(the sum of x * x, the sum of y * y), each over all elements."""
     first, second = (array_of(np.square(in_float64(operand)).sum()).astype(operand.dtype) for operand in (x, y))
     return first, second
 
 
-SQUARE_SUM_ALL = declare(
-    "SquareSumAll",
-    Kind.REDUCE,
-    2,
-    _square_sum_type,
-    _square_sum,
-    composite=True,
-    doc="(the sum of x * x, the sum of y * y), each over all elements.",
-)
+SQUARE_SUM_ALL = declare("SquareSumAll", Kind.REDUCE, 2, _square_sum_type, _square_sum, composite=True)
 
 
 def _equal_count_type(types: Types, attrs: Attrs) -> Types:
@@ -44,19 +37,11 @@ def _equal_count_type(types: Types, attrs: Attrs) -> Types:
 
 
 def _equal_count(x: Array, y: Array, *, attrs: Attrs) -> Array:
+    """In how many places two tensors are equal, as one element of their data type."""
     return np.asarray([np.count_nonzero(widened(x) == widened(y))]).astype(x.dtype)
 
 
-EQUAL_COUNT = declare(
-    "EqualCount",
-    Kind.REDUCE,
-    2,
-    _equal_count_type,
-    _equal_count,
-    commutative=True,
-    composite=True,
-    doc="In how many places two tensors are equal, as one element of their data type.",
-)
+EQUAL_COUNT = declare("EqualCount", Kind.REDUCE, 2, _equal_count_type, _equal_count, commutative=True, composite=True)
 
 
 def _sum_ext_type(types: Types, attrs: Attrs) -> Types:
@@ -71,6 +56,7 @@ def _sum_ext_type(types: Types, attrs: Attrs) -> Types:
 
 
 def _sum_ext(x: Array, *, attrs: Attrs) -> Array:
+    """The sum over axes (none means all) in another data type: dtype, else int64 for bool and integers."""
     result = summed_dtype(dtype(x.dtype), attrs).numpy
     exact = in_float64(x.astype(result))
     axes = axes_of(attrs.ints("axis", ()), x.ndim)
@@ -92,5 +78,4 @@ SUM_EXT = declare(
     _sum_ext,
     attributes=(axes(), flag("keep_dims"), data_type("dtype", None)),
     composite=True,
-    doc="The sum over axes (none means all) in another data type: dtype, else int64 for bool and integers.",
 )

@@ -51,19 +51,13 @@ def _normalized(x: Array, gamma: Array, beta: Array, axis: int, epsilon: float) 
 
 
 def _norm_v3(x: Array, gamma: Array, beta: Array, *, attrs: Attrs) -> tuple[Array, Array, Array]:
+    """(x, gamma, beta) -> (y, mean, rstd): LayerNorm with 1 / sqrt(variance + epsilon), statistics in float32."""
     axis = attrs.int("begin_norm_axis", -1) % x.ndim
     return _normalized(x, gamma, beta, axis, attrs.float("epsilon", 1e-7))
 
 
 LAYER_NORM_V3 = declare(
-    "LayerNormV3",
-    Kind.OPAQUE,
-    3,
-    _norm_v3_type,
-    _norm_v3,
-    attributes=NORM_ATTRIBUTES,
-    composite=True,
-    doc="(x, gamma, beta) -> (y, mean, rstd): LayerNorm with 1 / sqrt(variance + epsilon), statistics in float32.",
+    "LayerNormV3", Kind.OPAQUE, 3, _norm_v3_type, _norm_v3, attributes=NORM_ATTRIBUTES, composite=True
 )
 
 
@@ -81,6 +75,7 @@ def _norm_ext_type(types: Types, attrs: Attrs) -> Types:
 
 
 def _norm_ext(x: Array, gamma: Array, beta: Array, *, attrs: Attrs) -> tuple[Array, Array, Array]:
+    """(x, gamma, beta) -> (y, mean, rstd) over the last axes, which are normalized_shape; statistics in float32."""
     return _normalized(x, gamma, beta, x.ndim - gamma.ndim, attrs.float("epsilon", 1e-5))
 
 
@@ -93,7 +88,6 @@ LAYER_NORM_EXT = declare(
     attributes=(dims("normalized_shape"), real_number("epsilon", 1e-5)),
     traits=Traits(call=("x", "normalized_shape", "gamma", "beta", "epsilon")),
     composite=True,
-    doc="(x, gamma, beta) -> (y, mean, rstd) over the last axes, which are normalized_shape; statistics in float32.",
 )
 
 

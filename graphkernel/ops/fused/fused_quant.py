@@ -42,6 +42,7 @@ def _quant_type(types: Types, attrs: Attrs) -> Types:
 
 
 def _quant(x: Array, scale: Array, offset: Array, *, attrs: Attrs) -> Array:
+    """(x, scale, offset) -> int8(round(x * scale + offset)), saturated, NaN to 0; sqrt_mode squares the scale."""
     wide = statistics_dtype(dtype(x.dtype)).numpy
     factor = scale.astype(wide)
     factor = factor * factor if attrs.bool("sqrt_mode", False) else factor
@@ -61,7 +62,6 @@ QUANT_V2 = declare(
     _quant,
     attributes=(flag("sqrt_mode"), text("rounding_mode", "ROUND")),
     composite=True,
-    doc="(x, scale, offset) -> int8(round(x * scale + offset)), saturated, NaN to 0; sqrt_mode squares the scale.",
 )
 
 
@@ -74,6 +74,7 @@ def _dynamic_type(types: Types, attrs: Attrs) -> Types:
 
 
 def _dynamic(x: Array, smooth: Array | None = None, *, attrs: Attrs) -> tuple[Array, Array]:
+    """(x[, smooth]) -> (int8(round(x * smooth / scale)), scale) with scale = max(|x * smooth|) / 127 of each row."""
     wide = x.astype(statistics_dtype(dtype(x.dtype)).numpy)
     if smooth is not None:
         wide = wide * smooth.astype(wide.dtype)
@@ -82,15 +83,7 @@ def _dynamic(x: Array, smooth: Array | None = None, *, attrs: Attrs) -> tuple[Ar
     return _saturated(np.rint(quotient)), scale[..., 0]
 
 
-DYNAMIC_QUANT = declare(
-    "DynamicQuant",
-    Kind.OPAQUE,
-    None,
-    _dynamic_type,
-    _dynamic,
-    composite=True,
-    doc="(x[, smooth]) -> (int8(round(x * smooth / scale)), scale) with scale = max(|x * smooth|) / 127 of each row.",
-)
+DYNAMIC_QUANT = declare("DynamicQuant", Kind.OPAQUE, None, _dynamic_type, _dynamic, composite=True)
 
 
 def _quant_product_type(types: Types, attrs: Attrs) -> Types:
@@ -131,6 +124,8 @@ def _transposes(attrs: Attrs) -> Attrs:
 
 
 def _quant_product(x1: Array, x2: Array, scale: Array, *more: Array, attrs: Attrs) -> Array:
+    """(x1, x2, scale[, bias][, pertoken_scale]) -> (int32(x1 @ x2) + bias) * scale * pertoken_scale of each row;
+    optional names the operands after scale."""
     optional = dict(zip(optional_operands(attrs), more, strict=True))
     total = BATCH_MATMUL.meaning(x1.astype(np.int32), x2.astype(np.int32), attrs=_transposes(attrs))
     if "bias" in optional:
@@ -149,8 +144,6 @@ QUANT_BATCH_MATMUL = declare(
     _quant_product,
     attributes=("optional", flag("transpose_x1"), flag("transpose_x2"), data_type("dtype", None)),
     composite=True,
-    doc="(x1, x2, scale[, bias][, pertoken_scale]) -> (int32(x1 @ x2) + bias) * scale * pertoken_scale of each row; "
-    "optional names the operands after scale.",
 )
 
 

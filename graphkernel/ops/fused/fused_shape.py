@@ -30,18 +30,12 @@ def _dynamic_type(types: Types, attrs: Attrs) -> Types:
 
 
 def _dynamic(x: Array, extents: Array, *, attrs: Attrs) -> Array:
+    """(x, extents) -> x in the shape that extents holds; the attribute shape repeats them for the type."""
     return np.asarray(RESHAPE.meaning(x, attrs=_only_shape(attrs)))
 
 
 DYNAMIC_RESHAPE = declare(
-    "DynamicReshape",
-    Kind.OPAQUE,
-    2,
-    _dynamic_type,
-    _dynamic,
-    attributes=(dims(),),
-    composite=True,
-    doc="(x, extents) -> x in the shape that extents holds; the attribute shape repeats them for the type.",
+    "DynamicReshape", Kind.OPAQUE, 2, _dynamic_type, _dynamic, attributes=(dims(),), composite=True
 )
 
 
@@ -54,16 +48,10 @@ def _ext_type(types: Types, attrs: Attrs) -> Types:
 
 
 def _ext(x: Array, *like: Array, attrs: Attrs) -> Array:
+    """(x, *like) -> x in a shape of extents that are polynomials of those of like; no content of like is read."""
     return np.asarray(RESHAPE.meaning(x, attrs=_only_shape(attrs)))
 
 
 RESHAPE_EXT = declare(
-    "ReshapeExt",
-    Kind.RESHAPE,
-    None,
-    _ext_type,
-    _ext,
-    attributes=(dims(), ints("only_depend_shape")),
-    composite=True,
-    doc="(x, *like) -> x in a shape of extents that are polynomials of those of like; no content of like is read.",
+    "ReshapeExt", Kind.RESHAPE, None, _ext_type, _ext, attributes=(dims(), ints("only_depend_shape")), composite=True
 )

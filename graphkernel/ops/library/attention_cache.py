@@ -42,6 +42,9 @@ def _store_type(types: Types, attrs: Attrs) -> Types:
 def _store(
     key: Array, value: Array, key_cache: Array, value_cache: Array, slot_mapping: Array, *, attrs: Attrs
 ) -> tuple[Array, Array]:
+    """(key, value, key_cache, value_cache, slot_mapping) -> both caches, with the key and value of each token in its
+    slot; slots out of range are skipped. Traced, the caches are inputs of the graph and written in place: use the
+    results where the new content is meant."""
     return _stored(key, key_cache, slot_mapping), _stored(value, value_cache, slot_mapping)
 
 
@@ -53,16 +56,7 @@ def _stored(given: Array, cache: Array, slots: Array) -> Array:
 
 
 RESHAPE_AND_CACHE = declare(
-    "ReshapeAndCache",
-    Kind.OPAQUE,
-    5,
-    _store_type,
-    _store,
-    indices=(4,),
-    doc="(key, value, key_cache, value_cache, slot_mapping) -> both caches, with the key and value of each token in its "
-    "slot; slots out of range are skipped. Traced, the caches are inputs of the graph and written in place: use the results "
-    "where the new content is meant.",
-    traits=Traits(writes=((0, 2), (1, 3))),
+    "ReshapeAndCache", Kind.OPAQUE, 5, _store_type, _store, indices=(4,), traits=Traits(writes=((0, 2), (1, 3)))
 )
 
 
@@ -87,6 +81,9 @@ def _attention_type(types: Types, attrs: Attrs) -> Types:
 def _attention(
     query: Array, key_cache: Array, value_cache: Array, block_tables: Array, context_lens: Array, *, attrs: Attrs
 ) -> Array:
+    """(query, key_cache, value_cache, block_tables, context_lens): attention of one new token of each sequence over
+    the context_lens tokens in its blocks. Fewer key-value heads than heads are shared in groups; scale_value defaults
+    to 1 / sqrt(head size); no tokens give 0."""
     _, block, kv_heads, size = key_cache.shape
     heads = attrs.int("head_num")
     scale = attrs.float("scale_value", size**-0.5)
@@ -114,7 +111,4 @@ PAGED_ATTENTION = declare(
     _attention,
     attributes=(whole("head_num"), real_number("scale_value", None), whole("kv_head_num", None)),
     indices=(3, 4),
-    doc="(query, key_cache, value_cache, block_tables, context_lens): attention of one new token of each sequence over the "
-    "context_lens tokens in its blocks. Fewer key-value heads than heads are shared in groups; scale_value defaults to "
-    "1 / sqrt(head size); no tokens give 0.",
 )

@@ -44,6 +44,9 @@ def _type(types: Types, attrs: Attrs) -> Types:
 
 
 def _meaning(x: Array, weight: Array, groups: Array, *, attrs: Attrs) -> Array:
+    """(x, weight, group_list), where group_list holds the end of each group. group_type 0: rows of x times the weight
+    [groups, inner, columns] of their group, 0 behind the last end; 2: the inner extent is divided, one product a
+    group."""
     left = x.T if attrs.bool("transpose_a", False) else x
     right = np.swapaxes(weight, -1, -2) if attrs.bool("transpose_b", False) else weight
     ends = [0, *(int(end) for end in groups)]
@@ -70,6 +73,4 @@ GROUPED_MATMUL = declare(
     _meaning,
     attributes=(whole("split_item", None), whole("group_type", None), flag("transpose_a"), flag("transpose_b")),
     indices=(2,),
-    doc="(x, weight, group_list), where group_list holds the end of each group. group_type 0: rows of x times the weight "
-    "[groups, inner, columns] of their group, 0 behind the last end; 2: the inner extent is divided, one product a group.",
 )

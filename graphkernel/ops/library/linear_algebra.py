@@ -29,6 +29,7 @@ def _solve_type(types: Types, attrs: Attrs) -> Types:
 
 
 def _solve(a: Array, b: Array, *, attrs: Attrs) -> Array:
+    """(a, b): x with a @ x = b, of a only the upper (or lower) triangle is read; trans solves with its transpose."""
     lower, transposed = attrs.bool("lower", False), attrs.bool("trans", False)
     kept = (np.tril if lower else np.triu)(a.astype(np.float64))
     matrix = np.swapaxes(kept, -1, -2) if transposed else kept
@@ -49,7 +50,6 @@ SOLVE_TRIANGULAR = declare(
     _solve_type,
     _solve,
     attributes=(flag("lower"), flag("trans"), flag("unit_diagonal")),
-    doc="(a, b): x with a @ x = b, of a only the upper (or lower) triangle is read; trans solves with its transpose.",
 )
 
 
@@ -61,6 +61,8 @@ def _lu_type(types: Types, attrs: Attrs) -> Types:
 
 
 def _lu(x: Array, *, attrs: Attrs) -> tuple[Array, Array]:
+    """x -> (both factors in one matrix, p) with partial pivoting: x[p] is L @ U, the diagonal of L is 1 and not
+    stored."""
     size = x.shape[-1]
     matrices = x.astype(np.float64).reshape(-1, size, size)
     permutations = np.tile(np.arange(size, dtype=np.int32), (len(matrices), 1))
@@ -74,11 +76,4 @@ def _lu(x: Array, *, attrs: Attrs) -> tuple[Array, Array]:
     return matrices.reshape(x.shape).astype(x.dtype), permutations.reshape(x.shape[:-1])
 
 
-LU = declare(
-    "Lu",
-    Kind.OPAQUE,
-    1,
-    _lu_type,
-    _lu,
-    doc="x -> (both factors in one matrix, p) with partial pivoting: x[p] is L @ U, the diagonal of L is 1 and not stored.",
-)
+LU = declare("Lu", Kind.OPAQUE, 1, _lu_type, _lu)

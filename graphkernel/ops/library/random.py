@@ -90,24 +90,20 @@ def _drawn(shape: tuple[int, ...], seeds: tuple[int, int], steps: tuple[Array, .
 
 
 def _uniform(*step: Array, attrs: Attrs) -> Array:
+    """([step]): float32 numbers in [0, 1), multiples of 2^-24, from one word (0 to 3) of Philox4x32-10; anew each time
+    where both seeds are 0."""
     return _drawn(attrs.ints("shape"), _seeds("UniformReal", attrs), step, attrs.int("word", 0))
 
 
 DRAWN, KEEP = (dims(), whole("seed", 0), whole("seed2", 0)), real_number("keep_prob", 0.5)
 UNIFORM_REAL = declare(
-    "UniformReal",
-    Kind.OPAQUE,
-    None,
-    _drawn_type,
-    _uniform,
-    attributes=(*DRAWN, "word"),
-    traits=Traits(call=("shape",)),
-    doc="([step]): float32 numbers in [0, 1), multiples of 2^-24, from one word (0 to 3) of Philox4x32-10; anew each "
-    "time where both seeds are 0.",
+    "UniformReal", Kind.OPAQUE, None, _drawn_type, _uniform, attributes=(*DRAWN, "word"), traits=Traits(call=("shape",))
 )
 
 
 def _normal(*step: Array, attrs: Attrs) -> Array:
+    """([step]): normal float32 numbers, mean 0 and variance 1, by Box and Muller's transform of two words; anew each
+    time where both seeds are 0."""
     shape, seeds = attrs.ints("shape"), _seeds("StandardNormal", attrs)
     u, v = (_drawn(shape, seeds, step, word).astype(np.float64) for word in (0, 1))
     return (np.sqrt(-2 * np.log(u + LEAST)) * np.cos(2 * pi * v)).astype(np.float32)
@@ -122,8 +118,6 @@ STANDARD_NORMAL = declare(
     attributes=DRAWN,
     traits=Traits(call=("shape",)),
     composite=True,
-    doc="([step]): normal float32 numbers, mean 0 and variance 1, by Box and Muller's transform of two words; "
-    "anew each time where both seeds are 0.",
 )
 
 
@@ -145,6 +139,8 @@ def _dropout_type(types: Types, attrs: Attrs) -> Types:
 
 
 def _dropout(x: Array, *step: Array, attrs: Attrs) -> tuple[Array, Array]:
+    """(x, [step]) -> (x / keep_prob * mask, mask); the mask is 1 with probability keep_prob, else 0; drawn anew each
+    time where both seeds are 0."""
     keep = _keep_prob(attrs)
     mask = (_drawn(x.shape, _seeds("Dropout", attrs), step) < np.float32(keep)).astype(x.dtype)
     return rounded(lambda wide, kept: wide * (1 / keep) * kept)(x, mask), mask
@@ -158,8 +154,6 @@ DROPOUT = declare(
     _dropout,
     attributes=(KEEP, replace(whole("Seed0", 0), parameter="seed0"), replace(whole("Seed1", 0), parameter="seed1")),
     composite=True,
-    doc="(x, [step]) -> (x / keep_prob * mask, mask); the mask is 1 with probability keep_prob, else 0; "
-    "drawn anew each time where both seeds are 0.",
 )
 
 
@@ -173,16 +167,10 @@ def _dropout_grad_type(types: Types, attrs: Attrs) -> Types:
 
 
 def _dropout_grad(dy: Array, mask: Array, *, attrs: Attrs) -> Array:
+    """(dy, mask) -> dy / keep_prob * mask."""
     return rounded(lambda wide, kept: wide * (1 / _keep_prob(attrs)) * kept)(dy, mask)
 
 
 DROPOUT_GRAD = declare(
-    "DropoutGrad",
-    Kind.ELEMWISE,
-    2,
-    _dropout_grad_type,
-    _dropout_grad,
-    attributes=(KEEP,),
-    composite=True,
-    doc="(dy, mask) -> dy / keep_prob * mask.",
+    "DropoutGrad", Kind.ELEMWISE, 2, _dropout_grad_type, _dropout_grad, attributes=(KEEP,), composite=True
 )

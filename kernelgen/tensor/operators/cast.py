@@ -16,6 +16,8 @@ def _cast_type(types: tuple[TensorType, ...], attrs: Attrs) -> tuple[TensorType,
 
 
 def _cast(x: Array, *, attrs: Attrs) -> Array:
+    """To the data type named by dst_type; floats truncate towards zero, bool tests != 0, of complex numbers the real
+    part is taken."""
     target = dtype(attrs.str("dst_type"))
     if target.name == "bool":
         return widened(x) != 0
@@ -30,7 +32,5 @@ CAST = declare(
     _cast_type,
     _cast,
     attributes=(data_type("dst_type"),),
-    doc="To the data type named by dst_type; floats truncate towards zero, bool tests != 0, of complex numbers the real "
-    "part is taken.",
     traits=Traits(attribute_operands={1: "dst_type"}),
 )

@@ -54,6 +54,7 @@ def _complex_type(types: Types, attrs: Attrs) -> Types:
 
 
 def _complex(real: Array, imaginary: Array, *, attrs: Attrs) -> Array:
+    """From real and imaginary part."""
     return together(*np.broadcast_arrays(real, imaginary))
 
 
@@ -64,7 +65,7 @@ def together(real: Array, imaginary: Array) -> Array:
     return result
 
 
-COMPLEX = declare("Complex", Kind.ELEMWISE, 2, _complex_type, _complex, doc="From real and imaginary part.")
+COMPLEX = declare("Complex", Kind.ELEMWISE, 2, _complex_type, _complex)
 
 
 def _binary_type(types: Types, attrs: Attrs) -> Types:

@@ -19,10 +19,11 @@ def _shape_type(types: Types, attrs: Attrs) -> Types:
 
 
 def _shape(x: Array, *, attrs: Attrs) -> Array:
+    """The extents, as an int64 tensor."""
     return np.asarray(x.shape, np.int64)
 
 
-SHAPE = declare("Shape", Kind.OPAQUE, 1, _shape_type, _shape, doc="The extents, as an int64 tensor.", onnx="Shape")
+SHAPE = declare("Shape", Kind.OPAQUE, 1, _shape_type, _shape, onnx="Shape")
 
 
 def _wished(attrs: Attrs) -> Shape:
@@ -40,19 +41,11 @@ def _fill_type(types: Types, attrs: Attrs) -> Types:
 
 
 def _fill(value: Array, *, attrs: Attrs) -> Array:
+    """One value in every element of shape."""
     return np.full(attrs.ints("shape"), value.reshape(()))
 
 
-FILL_V2 = declare(
-    "FillV2",
-    Kind.BROADCAST,
-    1,
-    _fill_type,
-    _fill,
-    attributes=(dims(),),
-    composite=True,
-    doc="One value in every element of shape.",
-)
+FILL_V2 = declare("FillV2", Kind.BROADCAST, 1, _fill_type, _fill, attributes=(dims(),), composite=True)
 
 
 def _constant_type(types: Types, attrs: Attrs) -> Types:
@@ -65,6 +58,8 @@ def _constant_type(types: Types, attrs: Attrs) -> Types:
 
 
 def _constant(extents: Array, *, attrs: Attrs) -> Array:
+    """value in every element, of data type dtype (float32). The operand holds the extents; the attribute shape repeats
+    them for the type."""
     return np.full(attrs.ints("shape"), attrs.number("value", 0.0)).astype(_element(attrs).numpy)
 
 
@@ -80,8 +75,6 @@ CONSTANT_OF_SHAPE = declare(
     _constant,
     attributes=(dims(), real_number("value", 0.0), data_type("dtype", None)),
     composite=True,
-    doc="value in every element, of data type dtype (float32). The operand holds the extents; the attribute shape repeats "
-    "them for the type.",
 )
 
 
@@ -91,6 +84,7 @@ def _zeros_like_type(types: Types, attrs: Attrs) -> Types:
 
 
 def _zeros_like(x: Array, *, attrs: Attrs) -> Array:
+    """Zeros of the operand's shape; dtype is another data type than the operand's."""
     return np.zeros(x.shape, dtype(attrs.str("dtype", dtype(x.dtype).name)).numpy)
 
 
@@ -102,7 +96,6 @@ ZEROS_LIKE_EXT = declare(
     _zeros_like,
     attributes=(data_type("dtype", None),),
     composite=True,
-    doc="Zeros of the operand's shape; dtype is another data type than the operand's.",
 )
 
 
@@ -118,6 +111,7 @@ def _repeat_type(types: Types, attrs: Attrs) -> Types:
 
 
 def _repeat(x: Array, *, attrs: Attrs) -> Array:
+    """Each element repeats times in a row along dim; without dim the elements are flattened first."""
     return np.repeat(x, attrs.int("repeats"), attrs.int("dim") if "dim" in attrs else None)
 
 
@@ -129,7 +123,6 @@ REPEAT_INTERLEAVE_INT = declare(
     _repeat,
     attributes=(whole("repeats"), axis("dim", None)),
     composite=True,
-    doc="Each element repeats times in a row along dim; without dim the elements are flattened first.",
 )
 
 
@@ -150,6 +143,7 @@ def _extent_type(types: Types, attrs: Attrs) -> Types:
 
 
 def _extent(*, attrs: Attrs) -> Array:
+    """The dim value (a number or symbols) as a scalar of data type dst_type."""
     return np.asarray(_dim(attrs)).astype(dtype(attrs.str("dst_type", "float32")).numpy)
 
 
@@ -160,5 +154,4 @@ EXTENT = declare(
     _extent_type,
     _extent,
     attributes=(plain("value", "Dim"), data_type("dst_type", "float32")),
-    doc="The dim value (a number or symbols) as a scalar of data type dst_type.",
 )

@@ -114,6 +114,7 @@ def _gather_type(types: Types, attrs: Attrs) -> Types:
 
 
 def _gather(indptr: Array, indices: Array, dense: Array, *, attrs: Attrs) -> Array:
+    """(indptr, indices, dense): the dense elements at the stored places."""
     return dense[row_numbers(indptr), indices]
 
 
@@ -125,7 +126,6 @@ CSR_GATHER = declare(
     _gather,
     attributes=(dims("dense_shape"),),
     indices=(0, 1),
-    doc="(indptr, indices, dense): the dense elements at the stored places.",
     traits=Traits(moves=True, values_of=2),
 )
 
@@ -141,6 +141,7 @@ def _reduce_type(types: Types, attrs: Attrs) -> Types:
 
 
 def _reduce(indptr: Array, indices: Array, values: Array, *, attrs: Attrs) -> Array:
+    """(indptr, indices, values): the sum of the stored values of every row, as [rows, 1, ...]."""
     return _row_sums(indptr, in_float64(values))[:, None].astype(values.dtype)
 
 
@@ -152,7 +153,6 @@ CSR_REDUCE_SUM = declare(
     _reduce,
     attributes=(dims("dense_shape"), plain("axis", "int", None)),
     indices=(0, 1),
-    doc="(indptr, indices, values): the sum of the stored values of every row, as [rows, 1, ...].",
     traits=Traits(values_of=2),
 )
 
@@ -211,6 +211,7 @@ def _to_coo_type(types: Types, attrs: Attrs) -> Types:
 
 
 def _to_coo(indptr: Array, *, attrs: Attrs) -> Array:
+    """The row of each of the nnz stored elements."""
     return row_numbers(indptr).astype(indptr.dtype)
 
 
@@ -222,7 +223,6 @@ CSR_TO_COO = declare(
     _to_coo,
     attributes=(plain("nnz", "Dim"),),
     indices=(0,),
-    doc="The row of each of the nnz stored elements.",
     traits=Traits(moves=True),
 )
 
@@ -235,6 +235,7 @@ def _to_csr_type(types: Types, attrs: Attrs) -> Types:
 
 
 def _to_csr(rows: Array, *, attrs: Attrs) -> Array:
+    """indptr, from sorted row numbers."""
     return np.searchsorted(rows, np.arange(attrs.int("height") + 1)).astype(rows.dtype)
 
 
@@ -246,6 +247,5 @@ COO_TO_CSR = declare(
     _to_csr,
     attributes=(plain("height", "Dim"),),
     indices=(0,),
-    doc="indptr, from sorted row numbers.",
     traits=Traits(moves=True),
 )

@@ -24,6 +24,7 @@ def _assign_type(types: Types, attrs: Attrs) -> Types:
 
 
 def _assign(target: Array, value: Array, *, attrs: Attrs) -> Array:
+    """Writes the value into an input of the graph. Use the result where the new content is meant."""
     return value
 
 
@@ -35,25 +36,11 @@ def _assign_add_type(types: Types, attrs: Attrs) -> Types:
 
 
 def _assign_add(target: Array, value: Array, *, attrs: Attrs) -> Array:
+    """Adds a value to an input of the graph, in place. Use the result where the new content is meant."""
     return rounded(np.add)(target, value)
 
 
-ASSIGN = declare(
-    "Assign",
-    Kind.VIRTUAL,
-    2,
-    _assign_type,
-    _assign,
-    doc="Writes the value into an input of the graph. Use the result where the new content is meant.",
-    traits=Traits(writes=((0, 0),)),
-)
+ASSIGN = declare("Assign", Kind.VIRTUAL, 2, _assign_type, _assign, traits=Traits(writes=((0, 0),)))
 ASSIGN_ADD = declare(
-    "AssignAdd",
-    Kind.ELEMWISE,
-    2,
-    _assign_add_type,
-    _assign_add,
-    composite=True,
-    doc="Adds a value to an input of the graph, in place. Use the result where the new content is meant.",
-    traits=Traits(writes=((0, 0),)),
+    "AssignAdd", Kind.ELEMWISE, 2, _assign_add_type, _assign_add, composite=True, traits=Traits(writes=((0, 0),))
 )

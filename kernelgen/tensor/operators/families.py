@@ -46,7 +46,7 @@ def declare(
     indices: tuple[int, ...] = (),
     commutative: bool = False,
     composite: bool = False,
-    doc: str = "",
+    doc: str | None = None,
     takes_opaque: bool = False,
     traits: Traits = PLAIN,
     onnx: str = "",
@@ -54,13 +54,15 @@ def declare(
 ) -> Operator:
     """An operator from a plain rule: operand count and attribute names are checked around it.
 
+    What its meaning says of itself is its documentation, unless ``doc`` is given.
     Only those of a library, which ``takes_opaque`` marks, are given what is no number.
     Infinities and NaN are ordinary results, so the meaning computes without numpy's floating-point warnings.
     """
     typed = declared(attributes)
     infer = checked(name, arity, tuple(attribute.name for attribute in typed), rule, takes_opaque)
     quiet = np.errstate(all="ignore")(meaning)
-    return Operator(name, kind, arity, infer, quiet, commutative, composite, doc, typed, indices, traits, onnx, scalar)
+    said = " ".join((meaning.__doc__ or "").split()) if doc is None else doc
+    return Operator(name, kind, arity, infer, quiet, commutative, composite, said, typed, indices, traits, onnx, scalar)
 
 
 def unary(

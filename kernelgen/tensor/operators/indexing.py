@@ -22,6 +22,7 @@ def _gather_type(types: Types, attrs: Attrs) -> Types:
 
 
 def _gather(x: Array, indices: Array, *, attrs: Attrs) -> Array:
+    """The slices of axis at the indices; negative indices count from the end, others out of range are an error."""
     return np.take(x, indices, attrs.int("axis", 0))
 
 
@@ -33,7 +34,6 @@ GATHER = declare(
     _gather,
     attributes=(axis(default=0),),
     indices=(1,),
-    doc="The slices of axis at the indices; negative indices count from the end, others out of range are an error.",
     traits=Traits(attribute_operands={2: "axis"}, axis_of="operand", moves=True),
     onnx="Gather",
 )
@@ -51,6 +51,7 @@ def _one_hot_type(types: Types, attrs: Attrs) -> Types:
 
 
 def _one_hot(indices: Array, on_value: Array, off_value: Array, *, attrs: Attrs) -> Array:
+    """The on value where the position along the new axis equals the index, else the off value."""
     new = attrs.int("axis", -1) % (indices.ndim + 1)
     positions = np.arange(attrs.int("depth")).reshape([-1] + [1] * (indices.ndim - new))
     return np.where(np.expand_dims(indices, new) == positions, on_value.reshape(()), off_value.reshape(()))
@@ -64,7 +65,6 @@ ONE_HOT = declare(
     _one_hot,
     attributes=(axis(default=-1, new=1), plain("depth", "Dim")),
     indices=(0,),
-    doc="The on value where the position along the new axis equals the index, else the off value.",
     traits=Traits(
         attribute_operands={1: "depth"},
         axis_of="result",

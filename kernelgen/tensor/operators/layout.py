@@ -75,6 +75,7 @@ def _blocks(extent: Dim) -> Dim:
 
 
 def _trans_data(x: Array, *, attrs: Attrs) -> Array:
+    """To FRACTAL_NZ and back; on the way back shape says what the padding is cut to."""
     if layout_name(attrs.str("dst_format", DEFAULT_LAYOUT)) == FRACTAL:
         return _to_fractal(x)
     rows, columns = attrs.ints("shape")[-2:]
@@ -97,7 +98,6 @@ TRANS_DATA = declare(
     _trans_data_type,
     _trans_data,
     attributes=(text("src_format"), text("dst_format"), dims("shape", None)),
-    doc="To FRACTAL_NZ and back; on the way back shape says what the padding is cut to.",
     traits=Traits(moves=True),
 )
 
@@ -150,6 +150,8 @@ def _divided(extent: Dim, block: int, name: str) -> Dim:
 
 
 def _layout_transform(x: Array, *, attrs: Attrs) -> Array:
+    """The same elements in another order of axes and blocks, such as NCHW to NCHW16c; an axis must divide into whole
+    blocks."""
     stored, wanted = (_axes(attrs.str(name, DEFAULT_LAYOUT)) for name in ("src_format", "dst_format"))
     names = [name for name, size in stored if size == 0]
     plain = np.transpose(x, [place for name in names for place in _places(stored, name)])
@@ -175,7 +177,5 @@ LAYOUT_TRANSFORM = declare(
     _layout_type,
     _layout_transform,
     attributes=(text("src_format"), text("dst_format")),
-    doc="The same elements in another order of axes and blocks, such as NCHW to NCHW16c; an axis must divide into "
-    "whole blocks.",
     traits=Traits(moves=True),
 )

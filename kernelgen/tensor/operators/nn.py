@@ -96,6 +96,8 @@ def _conv_type(types: Types, attrs: Attrs) -> Types:
 
 
 def _conv(x: Array, weight: Array, *, attrs: Attrs) -> Array:
+    """Two-dimensional convolution, NCHW and OIHW; pad is one amount or (top, bottom, left, right); a bias is a
+    BiasAdd."""
     group, (out, inner, *kernel) = attrs.int("group", 1), weight.shape
 
     def compute(wide_x: Array, wide_weight: Array) -> Array:
@@ -116,6 +118,7 @@ def _pool_type(types: Types, attrs: Attrs) -> Types:
 
 
 def _max_pool(x: Array, *, attrs: Attrs) -> Array:
+    """The maximum of each window, NCHW."""
     return rounded(lambda wide: windows_of(wide, attrs.ints("kernel_size"), attrs, -np.inf).max(axis=(-2, -1)))(x)
 
 
@@ -138,25 +141,8 @@ def _avg_pool(x: Array, *, attrs: Attrs) -> Array:
     return rounded(compute)(x)
 
 
-CONV2D = declare(
-    "Conv2D",
-    Kind.OPAQUE,
-    2,
-    _conv_type,
-    _conv,
-    attributes=CONV_ATTRIBUTES,
-    doc="Two-dimensional convolution, NCHW and OIHW; pad is one amount or (top, bottom, left, right); a bias is a BiasAdd.",
-    traits=Traits(factors=(0, 1)),
-)
-MAX_POOL = declare(
-    "MaxPool",
-    Kind.OPAQUE,
-    1,
-    _pool_type,
-    _max_pool,
-    attributes=(KERNEL, STRIDE, PAD, CEIL, SPREAD),
-    doc="The maximum of each window, NCHW.",
-)
+CONV2D = declare("Conv2D", Kind.OPAQUE, 2, _conv_type, _conv, attributes=CONV_ATTRIBUTES, traits=Traits(factors=(0, 1)))
+MAX_POOL = declare("MaxPool", Kind.OPAQUE, 1, _pool_type, _max_pool, attributes=(KERNEL, STRIDE, PAD, CEIL, SPREAD))
 AVG_POOL = declare(
     "AvgPool",
     Kind.OPAQUE,

@@ -29,6 +29,7 @@ def _pad_type(types: Types, attrs: Attrs) -> Types:
 
 
 def _pad(x: Array, *, attrs: Attrs) -> Array:
+    """head elements of pad_val before each axis and tail elements behind it."""
     margins = tuple(zip(attrs.ints("head"), attrs.ints("tail"), strict=True))
     value = np.asarray(scalar_of(attrs, "pad_val", dtype(x.dtype), 0)).astype(x.dtype)
     return np.pad(x, margins, constant_values=value)
@@ -44,6 +45,7 @@ def _unpad_type(types: Types, attrs: Attrs) -> Types:
 
 
 def _unpad(x: Array, *, attrs: Attrs) -> Array:
+    """Without the last tail elements of each axis."""
     return x[tuple(slice(0, extent - tail) for extent, tail in zip(x.shape, attrs.ints("tail"), strict=True))]
 
 
@@ -54,16 +56,8 @@ PAD_AKG = declare(
     _pad_type,
     _pad,
     attributes=(ints("head"), ints("tail"), element("pad_val", 0.0)),
-    doc="head elements of pad_val before each axis and tail elements behind it.",
     traits=Traits(moves=True),
 )
 UNPAD_AKG = declare(
-    "UnPadAkg",
-    Kind.OPAQUE,
-    1,
-    _unpad_type,
-    _unpad,
-    attributes=(ints("tail"),),
-    doc="Without the last tail elements of each axis.",
-    traits=Traits(moves=True),
+    "UnPadAkg", Kind.OPAQUE, 1, _unpad_type, _unpad, attributes=(ints("tail"),), traits=Traits(moves=True)
 )

@@ -59,6 +59,7 @@ def _split_type(types: Types, attrs: Attrs) -> Types:
 
 
 def _split(x: Array, *, attrs: Attrs) -> tuple[Array, ...]:
+    """As many results as there are size_splits; equal parts are spelled out."""
     return tuple(np.split(x, np.cumsum(attrs.ints("size_splits"))[:-1], attrs.int("axis")))
 
 
@@ -69,7 +70,6 @@ SPLIT = declare(
     _split_type,
     _split,
     attributes=(axis(default=0), ints("size_splits")),
-    doc="As many results as there are size_splits; equal parts are spelled out.",
     traits=Traits(axis_of="operand", moves=True),
 )
 
@@ -97,6 +97,7 @@ def _slice_extent(extent: Dim, begin: Dim, end: Dim, stride: int) -> Dim:
 
 
 def _strided_slice(x: Array, *, attrs: Attrs) -> Array:
+    """begin:end:stride of every axis, counted from the front; end -1 lies before the first element."""
     parts = zip(attrs.ints("begin"), attrs.ints("end"), attrs.ints("strides"), strict=True)
     return x[tuple(slice(begin, None if end < 0 else end, stride) for begin, end, stride in parts)]
 
@@ -108,7 +109,6 @@ STRIDED_SLICE = declare(
     _strided_slice_type,
     _strided_slice,
     attributes=(dims("begin"), dims("end"), ints("strides")),
-    doc="begin:end:stride of every axis, counted from the front; end -1 lies before the first element.",
     traits=Traits(attribute_operands={1: "begin", 2: "end", 3: "strides"}, moves=True),
 )
 
@@ -126,19 +126,13 @@ def _slice_type(types: Types, attrs: Attrs) -> Types:
 
 
 def _slice(x: Array, *, attrs: Attrs) -> Array:
+    """size elements from begin of every axis."""
     parts = zip(attrs.ints("begin"), attrs.ints("size"), strict=True)
     return x[tuple(slice(begin, begin + size) for begin, size in parts)]
 
 
 SLICE = declare(
-    "Slice",
-    Kind.OPAQUE,
-    1,
-    _slice_type,
-    _slice,
-    attributes=(ints("begin"), dims("size")),
-    doc="size elements from begin of every axis.",
-    traits=Traits(moves=True),
+    "Slice", Kind.OPAQUE, 1, _slice_type, _slice, attributes=(ints("begin"), dims("size")), traits=Traits(moves=True)
 )
 
 
@@ -154,6 +148,8 @@ def _pad_type(types: Types, attrs: Attrs) -> Types:
 
 
 def _pad(x: Array, *, attrs: Attrs) -> Array:
+    """Puts value before and behind each axis; paddings is (before, after) of each, which the operator holds
+    flattened."""
     value = np.asarray(scalar_of(attrs, "value", dtype(x.dtype), 0)).astype(x.dtype)
     return np.pad(x, _pairs(attrs), constant_values=value)
 
@@ -169,12 +165,4 @@ PADDINGS = Attribute(
     lambda pairs, x: tuple(amount for pair in pairs for amount in pair),
     REQUIRED,
 )
-PAD = declare(
-    "Pad",
-    Kind.OPAQUE,
-    1,
-    _pad_type,
-    _pad,
-    attributes=(PADDINGS, element("value", 0.0)),
-    doc="Puts value before and behind each axis; paddings is (before, after) of each, which the operator holds flattened.",
-)
+PAD = declare("Pad", Kind.OPAQUE, 1, _pad_type, _pad, attributes=(PADDINGS, element("value", 0.0)))

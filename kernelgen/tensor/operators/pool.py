@@ -55,6 +55,8 @@ def _type(types: Types, attrs: Attrs) -> Types:
 
 
 def _meaning(x: Array, *, attrs: Attrs) -> Array:
+    """The maximum or mean ('max', 'avg') of each window, or of the whole image ('global'); pad is (top, left, bottom,
+    right) and counts in a mean; round_mode 'ceil' pads on until the last window fits."""
     if not attrs.bool("global", False):
         return pooling_of(attrs).meaning(x, attrs=as_pooling(x.shape, attrs))
     function = np.max if pooling_of(attrs) is MAX_POOL else np.mean
@@ -76,6 +78,4 @@ POOL2D = declare(
         text("round_mode", None),
         text("data_layout", None),
     ),
-    doc="The maximum or mean ('max', 'avg') of each window, or of the whole image ('global'); pad is (top, left, bottom, "
-    "right) and counts in a mean; round_mode 'ceil' pads on until the last window fits.",
 )

@@ -36,6 +36,7 @@ def _gather_nd_type(types: Types, attrs: Attrs) -> Types:
 
 
 def _gather_nd(x: Array, indices: Array, *, attrs: Attrs) -> Array:
+    """The slices of x at the addresses that indices hold."""
     depth = indices.shape[-1]
     inside = _inside(indices, x.shape[:depth])
     found = np.zeros((*indices.shape[:-1], *x.shape[depth:]), x.dtype)
@@ -50,7 +51,6 @@ GATHER_ND = declare(
     _gather_nd_type,
     _gather_nd,
     indices=(1,),
-    doc="The slices of x at the addresses that indices hold.",
     traits=Traits(moves=True, parts_alike=True, skips_outside=True),
 )
 
@@ -65,6 +65,7 @@ def _scatter_type(types: Types, attrs: Attrs) -> Types:
 
 
 def _scatter_add(x: Array, indices: Array, updates: Array, *, attrs: Attrs) -> Array:
+    """(x, indices, updates): x plus the updates at their addresses; equal addresses add up."""
     inside = _inside(indices, x.shape[: indices.shape[-1]])
     result = x.astype(_accumulator(x))
     if indices.shape[-1] == 0:  # each address is that of the whole tensor
@@ -80,7 +81,6 @@ TENSOR_SCATTER_ADD = declare(
     _scatter_type,
     _scatter_add,
     indices=(1,),
-    doc="(x, indices, updates): x plus the updates at their addresses; equal addresses add up.",
     traits=Traits(parts_alike=True, skips_outside=True),
 )
 
@@ -95,6 +95,7 @@ def _segment_type(types: Types, attrs: Attrs) -> Types:
 
 
 def _segment_sum(x: Array, ids: Array, *, attrs: Attrs) -> Array:
+    """(x, ids): result[s] is the sum of x[i] over all places i where ids[i] is s."""
     result = np.zeros((attrs.int("num_segments"), *x.shape[ids.ndim :]), _accumulator(x))
     inside = (ids >= 0) & (ids < len(result))
     np.add.at(result, ids[inside], x[inside].astype(result.dtype))
@@ -109,7 +110,6 @@ UNSORTED_SEGMENT_SUM = declare(
     _segment_sum,
     attributes=(plain("num_segments", "Dim"),),
     indices=(1,),
-    doc="(x, ids): result[s] is the sum of x[i] over all places i where ids[i] is s.",
     traits=Traits(attribute_operands={2: "num_segments"}, parts_alike=True, skips_outside=True),
 )
 

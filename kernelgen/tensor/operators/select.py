@@ -28,9 +28,8 @@ def _select_type(types: tuple[TensorType, ...], attrs: Attrs) -> tuple[TensorTyp
 
 
 def _select(condition: Array, x: Array, y: Array, *, attrs: Attrs) -> Array:
+    """x where the condition holds, else y."""
     return np.where(condition, x, y)
 
 
-SELECT = declare(
-    "Select", Kind.ELEMWISE, 3, _select_type, _select, doc="x where the condition holds, else y.", onnx="Where"
-)
+SELECT = declare("Select", Kind.ELEMWISE, 3, _select_type, _select, onnx="Where")

@@ -34,6 +34,7 @@ def _reshape_type(types: Types, attrs: Attrs) -> Types:
 
 
 def _reshape(x: Array, *, attrs: Attrs) -> Array:
+    """The same elements in row-major order in another shape; one extent may be -1, which is worked out."""
     return x.reshape(attrs.ints("shape"))
 
 
@@ -45,7 +46,6 @@ RESHAPE = declare(
     _reshape_type,
     _reshape,
     attributes=(RESHAPED,),
-    doc="The same elements in row-major order in another shape; one extent may be -1, which is worked out.",
     traits=Traits(attribute_operands={1: "shape"}, moves=True, parts_alike=True),
 )
 
@@ -62,6 +62,7 @@ def _expand_dims_type(types: Types, attrs: Attrs) -> Types:
 
 
 def _expand_dims(x: Array, *, attrs: Attrs) -> Array:
+    """New axes of extent 1 at the given positions of the result."""
     return np.expand_dims(x, attrs.ints("axis"))
 
 
@@ -74,7 +75,6 @@ EXPAND_DIMS = declare(
     _expand_dims,
     attributes=(NEW_AXES,),
     composite=True,
-    doc="New axes of extent 1 at the given positions of the result.",
     traits=Traits(attribute_operands={1: "axis"}, moves=True, parts_alike=True),
 )
 
@@ -96,6 +96,7 @@ def _squeeze_type(types: Types, attrs: Attrs) -> Types:
 
 
 def _squeeze(x: Array, *, attrs: Attrs) -> Array:
+    """Without the given axes of extent 1; without all that are known to have it when none is given."""
     return np.squeeze(x, _squeeze_axes(x.shape, attrs))
 
 
@@ -107,7 +108,6 @@ SQUEEZE = declare(
     _squeeze,
     attributes=(axes(),),
     composite=True,
-    doc="Without the given axes of extent 1; without all that are known to have it when none is given.",
     traits=Traits(moves=True, parts_alike=True),
 )
 
@@ -123,6 +123,7 @@ def _flatten_type(types: Types, attrs: Attrs) -> Types:
 
 
 def _flatten(x: Array, *, attrs: Attrs) -> Array:
+    """To two dims: those before axis and those from axis on."""
     split = attrs.int("axis", 1) % (x.ndim + 1) if attrs.int("axis", 1) >= 0 else attrs.int("axis", 1) % x.ndim
     return x.reshape(int(np.prod(x.shape[:split])), int(np.prod(x.shape[split:])))
 
@@ -135,7 +136,6 @@ FLATTEN = declare(
     _flatten,
     attributes=(whole("axis", 1),),
     composite=True,
-    doc="To two dims: those before axis and those from axis on.",
     traits=Traits(moves=True, parts_alike=True),
 )
 
@@ -149,6 +149,7 @@ def _transpose_type(types: Types, attrs: Attrs) -> Types:
 
 
 def _transpose(x: Array, *, attrs: Attrs) -> Array:
+    """Result axis i is operand axis perm[i]; without perm the axes are reversed."""
     return np.transpose(x, attrs.ints("perm"))
 
 
@@ -164,7 +165,6 @@ TRANSPOSE = declare(
     _transpose_type,
     _transpose,
     attributes=(PERM,),
-    doc="Result axis i is operand axis perm[i]; without perm the axes are reversed.",
     traits=Traits(attribute_operands={1: "perm"}, moves=True),
     onnx="Transpose",
 )
@@ -179,6 +179,7 @@ def _broadcast_to_type(types: Types, attrs: Attrs) -> Types:
 
 
 def _broadcast_to(x: Array, *, attrs: Attrs) -> Array:
+    """Repeats axes of extent 1; -1 keeps the operand's extent."""
     return np.broadcast_to(x, attrs.ints("shape"))
 
 
@@ -196,7 +197,6 @@ BROADCAST_TO = declare(
     _broadcast_to_type,
     _broadcast_to,
     attributes=(REPEATED,),
-    doc="Repeats axes of extent 1; -1 keeps the operand's extent.",
     traits=Traits(attribute_operands={1: "shape"}, moves=True, parts_alike=True),
 )
 
@@ -211,6 +211,7 @@ def _tile_type(types: Types, attrs: Attrs) -> Types:
 
 
 def _tile(x: Array, *, attrs: Attrs) -> Array:
+    """Repeats the whole tensor along each axis."""
     return np.tile(x, attrs.ints("multiples"))
 
 
@@ -222,6 +223,5 @@ TILE = declare(
     _tile,
     attributes=(dims("multiples"),),
     composite=True,
-    doc="Repeats the whole tensor along each axis.",
     traits=Traits(attribute_operands={1: "multiples"}, moves=True),
 )

@@ -28,6 +28,7 @@ def _elem_any_type(types: Types, attrs: Attrs) -> Types:
 
 
 def _elem_any(x: Array, *, attrs: Attrs) -> Array:
+    """[1] where any element is greater than 0, else [0]; the data type is dst_type, by default float32."""
     return np.asarray([(widened(x) > 0).any()]).astype(_answer(attrs).numpy)
 
 
@@ -37,24 +38,9 @@ def _float_status_type(types: Types, attrs: Attrs) -> Types:
 
 
 def _float_status(x: Array, *, attrs: Attrs) -> Array:
+    """[0.0] where all elements are finite, else [1.0]."""
     return np.asarray([not np.isfinite(widened(x)).all()]).astype(np.float32)
 
 
-ELEM_ANY = declare(
-    "ElemAny",
-    Kind.OPAQUE,
-    1,
-    _elem_any_type,
-    _elem_any,
-    attributes=(data_type("dst_type", None),),
-    doc="[1] where any element is greater than 0, else [0]; the data type is dst_type, by default float32.",
-)
-FLOAT_STATUS = declare(
-    "FloatStatus",
-    Kind.OPAQUE,
-    1,
-    _float_status_type,
-    _float_status,
-    composite=True,
-    doc="[0.0] where all elements are finite, else [1.0].",
-)
+ELEM_ANY = declare("ElemAny", Kind.OPAQUE, 1, _elem_any_type, _elem_any, attributes=(data_type("dst_type", None),))
+FLOAT_STATUS = declare("FloatStatus", Kind.OPAQUE, 1, _float_status_type, _float_status, composite=True)
