@@ -11,6 +11,9 @@ from dataclasses import dataclass, field
 from kernelgen.ascendc.expressions import Expression
 from kernelgen.tensor.dtypes import DType
 
+GATHER, SELECT, TRANSPOSE = "Gather", "Select", "Transpose"
+"""Instructions that are called as operators of graphs are: spelled here alone, so that neither is taken for the other."""
+
 AIV_ONLY, AIC_ONLY, MIX = KINDS = ("KERNEL_TYPE_AIV_ONLY", "KERNEL_TYPE_AIC_ONLY", "KERNEL_TYPE_MIX_AIC_1_2")
 """Which cores a kernel runs on where they are split: vector, cube, or one cube with its two vector cores."""
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from kernelgen.ascendc.errors import AscendError
-from kernelgen.ascendc.instructions import Argument, Call, Enumerator, Struct, TensorRef
+from kernelgen.ascendc.instructions import GATHER, SELECT, TRANSPOSE, Argument, Call, Enumerator, Struct, TensorRef
 
 ELEMENT = "T"
 """The type parameter of most prototypes: what the elements of the tensors are."""
@@ -156,8 +156,8 @@ def _vector_forms() -> Iterator[Form]:
     yield from _reduce_forms()
     yield Form("Brcb", "brcb", "repeat", (DST, SRC, REPEATS, Slot("strides", "BrcbRepeatParams")))
     places = (Slot("offsets", "tensor", READ, WORD), _number("base", WORD), _number("count", WORD))
-    yield Form("Gather", "gather", "count", (DST, SRC, *places))
-    yield Form("Transpose", "transpose", "whole", (DST, SRC))
+    yield Form(GATHER, "gather", "count", (DST, SRC, *places))
+    yield Form(TRANSPOSE, "transpose", "whole", (DST, SRC))
 
 
 def _choosing_forms() -> Iterator[Form]:
@@ -167,8 +167,8 @@ def _choosing_forms() -> Iterator[Form]:
     yield from _both("Compare", "compare", (bits, FIRST, SECOND, mode), BINARY, WORD)
     yield from _both("CompareScalar", "compare", (bits, FIRST, SCALAR, mode), UNARY, WORD)
     chosen = (DST, Slot("chosen", "tensor", READ, "U"), FIRST)
-    yield from _both("Select", "select", (*chosen, SECOND, Slot("mode", "SELMODE")), BINARY, WORD)
-    yield from _both("Select", "select", (*chosen, SCALAR, Slot("mode", "SELMODE")), BINARY, WORD)
+    yield from _both(SELECT, "select", (*chosen, SECOND, Slot("mode", "SELMODE")), BINARY, WORD)
+    yield from _both(SELECT, "select", (*chosen, SCALAR, Slot("mode", "SELMODE")), BINARY, WORD)
 
 
 def _reduce_forms() -> Iterator[Form]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from kernelgen.ascendc.instructions import GATHER, SELECT, TRANSPOSE
 from kernelgen.tensor.dtypes import (
     BFLOAT16,
     FLOAT16,
@@ -44,10 +45,10 @@ A2_OPERATIONS: Operations = _rows(
     (("And", "Or", "Not"), WORDS_16),
     (("ShiftLeft", "ShiftRight"), WORDS_16 | {INT32, UINT32}),
     (("Compare", "CompareScalar"), FLOATS | {INT32}),
-    (("Select",), FLOATS),
+    ((SELECT,), FLOATS),
     (REDUCTIONS, FLOATS),
-    (("Duplicate", "Brcb", "Gather", "Copy"), MOVABLE),
-    (("Transpose",), frozenset({FLOAT16, INT16, UINT16})),
+    (("Duplicate", "Brcb", GATHER, "Copy"), MOVABLE),
+    ((TRANSPOSE,), frozenset({FLOAT16, INT16, UINT16})),
     (("DataCopy", "DataCopyPad"), COPIED),
     (("LoadData",), frozenset({FLOAT16, BFLOAT16})),
     (("InitConstValue",), MOVABLE),
@@ -94,7 +95,7 @@ A5_OPERATIONS: Operations = {
     **A2_OPERATIONS,
     **_rows(
         (ARITHMETIC, FLOATS | {BFLOAT16, INT8, UINT8, INT16, UINT16, INT32, UINT32}),
-        (("Compare", "CompareScalar", "Select"), MOVABLE),
+        (("Compare", "CompareScalar", SELECT), MOVABLE),
         (("And", "Or", "Not"), MOVABLE - FLOATS - {BFLOAT16}),
     ),
 }

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 import numpy as np
 
 from kernelgen.ascendc.errors import AscendError
-from kernelgen.ascendc.instructions import AIC_ONLY, MIX, Call, For, If, Kernel, Statement
+from kernelgen.ascendc.instructions import AIC_ONLY, MIX, SELECT, Call, For, If, Kernel, Statement
 from kernelgen.ascendc.pipes import named_pipe
 from kernelgen.ascendc.reader import read_kernel
 from kernelgen.errors import ArgumentError
@@ -77,7 +77,7 @@ def surroundings(
         buffers=buffers,
         cores=len(seats),
         bandwidth=core_bandwidth(machine, min(len(seats), machine.cores)),
-        selects=any(call.operation == "Select" for call in _calls(kernel.body)),
+        selects=any(call.operation == SELECT for call in _calls(kernel.body)),
         step_limit=step_limit,
         findings=findings,
         meetings=Meetings(seats),

@@ -132,6 +132,7 @@ def predicate(
     accepts: Accepts = real,
     *,
     commutative: bool = False,
+    doc: str = "",
     onnx: str = "",
 ) -> Operator:
     """Operands that broadcast, a bool result: comparisons, logic and classification."""
@@ -142,6 +143,7 @@ def predicate(
         broadcasting(accepts, BOOL),
         result_bool(function),
         commutative=commutative,
+        doc=doc,
         traits=Traits(predicate=True),
         onnx=onnx,
     )

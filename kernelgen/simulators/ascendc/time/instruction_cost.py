@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from kernelgen.ascendc.instructions import GATHER
 from kernelgen.ascendc.types import REPEAT
 from kernelgen.machines.ascend.description import Machine
 from kernelgen.tensor.dtypes import DType
@@ -29,7 +30,7 @@ def repeat_cycles(operation: str, dtype: DType) -> float:
         return REPEAT / dtype.itemsize / SLOW_LANES
     if operation.startswith("WholeReduce") or (operation.startswith("BlockReduce") and dtype.itemsize == 2):
         return REDUCE_CYCLES
-    if operation == "Gather":
+    if operation == GATHER:
         return REPEAT / dtype.itemsize / GATHER_LANES
     return 1.0
 

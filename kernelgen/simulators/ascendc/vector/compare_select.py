@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from kernelgen.ascendc.instructions import SELECT
 from kernelgen.ascendc.types import REPEAT, UB
 from kernelgen.simulators.ascendc.state.instruction import Instruction, Work
 from kernelgen.simulators.ascendc.time.instruction_cost import vector_cycles
@@ -87,7 +88,7 @@ def plan_select(instruction: Instruction) -> Work:
     read = instruction.row(chosen, size)
     demand_apart(instruction, found[-1], [read])
     repeats = lanes.machine_repeats(operands["dst"].itemsize)
-    cycles = vector_cycles(instruction.machine, "Select", operands["dst"].dtype, repeats, read_blocks(lanes, sources))
+    cycles = vector_cycles(instruction.machine, SELECT, operands["dst"].dtype, repeats, read_blocks(lanes, sources))
     return Work((read, *found), run, cycles)
 
 

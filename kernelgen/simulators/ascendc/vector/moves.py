@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from kernelgen.ascendc.instructions import GATHER, TRANSPOSE
 from kernelgen.ascendc.types import BLOCK, REPEAT, UB
 from kernelgen.simulators.ascendc.state.byte_regions import typed
 from kernelgen.simulators.ascendc.state.instruction import Instruction, Work
@@ -63,7 +64,7 @@ def plan_gather(instruction: Instruction) -> Work:
         typed(dst.memory.data, dst.dtype.numpy, dst.start, (), count)[...] = values[at // src.itemsize]
 
     repeats = -(-count * dst.itemsize // REPEAT)
-    return Work(found, run, vector_cycles(instruction.machine, "Gather", dst.dtype, repeats))
+    return Work(found, run, vector_cycles(instruction.machine, GATHER, dst.dtype, repeats))
 
 
 def plan_transpose(instruction: Instruction) -> Work:
@@ -82,7 +83,7 @@ def plan_transpose(instruction: Instruction) -> Work:
         matrix = typed(src.memory.data, src.dtype.numpy, src.start, ((16, BLOCK),), 16).T.copy()
         typed(dst.memory.data, dst.dtype.numpy, dst.start, ((16, BLOCK),), 16)[...] = matrix
 
-    return Work(found, run, vector_cycles(instruction.machine, "Transpose", dst.dtype, 2))
+    return Work(found, run, vector_cycles(instruction.machine, TRANSPOSE, dst.dtype, 2))
 
 
 PLANS: Mapping[str, Callable[[Instruction], Work]] = {

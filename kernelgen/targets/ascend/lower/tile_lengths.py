@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from kernelgen.ascendc.expressions import BLOCK_COUNT, Number
-from kernelgen.ascendc.instructions import Call, For, If, Statement
+from kernelgen.ascendc.instructions import SELECT, Call, For, If, Statement
 from kernelgen.ascendc.types import UB
 from kernelgen.errors import UnsupportedError
 from kernelgen.machines.ascend.description import Machine
@@ -111,7 +111,7 @@ def _turns_on_core(loop: For, machine: Machine) -> int:
 
 def _room(program: Program, machine: Machine) -> int:
     """Bytes of the unified buffer; a Select takes the end of it."""
-    selects = any(isinstance(s, Call) and s.operation == "Select" for s in _flat(program.body))
+    selects = any(isinstance(s, Call) and s.operation == SELECT for s in _flat(program.body))
     return machine.memories[UB] - (machine.select_reserve if selects else 0)
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from kernelgen.ascendc.instructions import TensorRef
+from kernelgen.ascendc.instructions import GATHER, TensorRef
 from kernelgen.targets.ascend.lower.lanes.lanes import Lanes
 from kernelgen.targets.ascend.lower.lanes.written_numbers import words_of
 from kernelgen.targets.ascend.lower.program.names import Constant, Held, Value
@@ -182,6 +182,6 @@ class Word:
         offsets = self.lanes.seen_as((self << 2).held, UINT32)
         found = self.lanes.new(INT32)
         self.lanes.writer.emit(
-            "Gather", dst=found.ref, src=table, offsets=offsets.ref, base=4 * first, count=self.lanes.lanes
+            GATHER, dst=found.ref, src=table, offsets=offsets.ref, base=4 * first, count=self.lanes.lanes
         )
         return self._made(found)

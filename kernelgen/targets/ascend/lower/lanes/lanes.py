@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from kernelgen.ascendc.expressions import Expression, Number, ceil_div
-from kernelgen.ascendc.instructions import TensorRef
+from kernelgen.ascendc.instructions import GATHER, SELECT, TensorRef
 from kernelgen.ascendc.types import BLOCK, REPEAT
 from kernelgen.errors import UnsupportedError
 from kernelgen.targets.ascend.lower.lanes.casting import cast_path
@@ -284,18 +284,18 @@ class Lanes(Turn):
         """``chosen ? first : second``; what has 16 or 32 bits is moved as floats of that width."""
         bits = self.held(chosen)
         kind = {4: FLOAT32, 2: FLOAT16}.get(dtype.itemsize, dtype)
-        if kind not in self.machine.operations["Select"]:
+        if kind not in self.machine.operations[SELECT]:
             raise UnsupportedError("unsupported-dtype", f"no select of {dtype.name} on {self.machine.name}")
         a = self._as(self.held(first), kind)
         found = self.new(dtype)
         target = self._as(found, kind)
         if isinstance(second, Constant) and kind == dtype:
             mode, number = "VSEL_TENSOR_SCALAR_MODE", written(second.value, dtype)
-            self.writer.emit("Select", dst=target, chosen=bits.ref, first=a, scalar=number, mode=mode, count=self.lanes)
+            self.writer.emit(SELECT, dst=target, chosen=bits.ref, first=a, scalar=number, mode=mode, count=self.lanes)
         else:
             b = self._as(self.held(second), kind)
             mode = "VSEL_TENSOR_TENSOR_MODE"
-            self.writer.emit("Select", dst=target, chosen=bits.ref, first=a, second=b, mode=mode, count=self.lanes)
+            self.writer.emit(SELECT, dst=target, chosen=bits.ref, first=a, second=b, mode=mode, count=self.lanes)
         return found
 
     def _as(self, value: Held, dtype: DType) -> TensorRef:
@@ -314,7 +314,7 @@ class Lanes(Turn):
                 for word, target in enumerate((low, high)):
                     base, count = 4 * (2 * first + word), min(size, self.capacity - first)
                     place = target.tensor[first]
-                    self.writer.emit("Gather", dst=place, src=source, offsets=offsets, base=base, count=count)
+                    self.writer.emit(GATHER, dst=place, src=source, offsets=offsets, base=base, count=count)
             self.parts[value] = low, high
         return self.parts[value]
 
@@ -328,7 +328,7 @@ class Lanes(Turn):
         offsets = self.counting.pairs(self.capacity)
         for first in range(0, 2 * self.capacity, size):
             base, count = 2 * first, min(size, 2 * self.capacity - first)
-            self.writer.emit("Gather", dst=target[first], src=both, offsets=offsets, base=base, count=count)
+            self.writer.emit(GATHER, dst=target[first], src=both, offsets=offsets, base=base, count=count)
         self.parts[found] = low, high
         return found
 

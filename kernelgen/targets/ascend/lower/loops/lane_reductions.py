@@ -15,7 +15,7 @@ from functools import partial
 
 from kernelgen.ascendc.builder import Tensor
 from kernelgen.ascendc.expressions import Binary, Choice, Convert, Expression, GetValue, Number
-from kernelgen.ascendc.instructions import TensorRef
+from kernelgen.ascendc.instructions import GATHER, TensorRef
 from kernelgen.ascendc.types import BLOCK, REPEAT
 from kernelgen.machines.ascend.description import Machine
 from kernelgen.targets.ascend.lower.lanes.lanes import Lanes
@@ -150,7 +150,7 @@ def _gathered(lanes: Lanes, function: str, part: Tensor, offsets: Tensor | None)
     for lane in range(min(columns_of(lanes), BLOCK // dtype.itemsize)):
         target = found if lane == 0 else single.new(dtype, "lane")
         base = lane * dtype.itemsize
-        writer.emit("Gather", dst=target.ref, src=part, offsets=offsets, base=base, count=single.count)
+        writer.emit(GATHER, dst=target.ref, src=part, offsets=offsets, base=base, count=single.count)
         if lane:
             writer.emit(PAIRS[function], dst=found.ref, first=found.ref, second=target.ref, count=single.count)
     return found

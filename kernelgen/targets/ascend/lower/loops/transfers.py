@@ -15,7 +15,7 @@ from contextlib import nullcontext
 
 from kernelgen.ascendc.builder import Tensor
 from kernelgen.ascendc.expressions import BLOCK_INDEX, Expression, GetValue, Name, ceil_div
-from kernelgen.ascendc.instructions import GlobalTensor
+from kernelgen.ascendc.instructions import GATHER, GlobalTensor
 from kernelgen.ascendc.types import BLOCK
 from kernelgen.errors import UnsupportedError
 from kernelgen.nest.index import references, variables
@@ -188,7 +188,7 @@ def _picked(context: Context, tensor: GlobalTensor, offset: Expression, step: Ex
     )
     found = lanes.new(tensor.dtype, "picked")
     offsets = context.counting.offsets()
-    writer.emit("Gather", dst=found.ref, src=blocks, offsets=offsets, base=0, count=lanes.count)
+    writer.emit(GATHER, dst=found.ref, src=blocks, offsets=offsets, base=0, count=lanes.count)
     if lanes.whole and not lanes.exact:
         writer.prime(found.tensor)
     return found

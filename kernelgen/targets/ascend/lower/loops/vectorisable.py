@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from kernelgen.ascendc.instructions import GATHER
 from kernelgen.ascendc.types import BLOCK
 from kernelgen.nest import nodes as n
 from kernelgen.nest.index import is_by_data, references, subtract, variables
@@ -75,7 +76,7 @@ def _moves(context: Context, step: n.Index | None, buffer: n.Buffer, scope: Scop
     if step is None or step == n.Num(1):
         return step is not None
     low = range_of(step, scope.ranges).low
-    return low is not None and low > 1 and buffer.dtype in context.machine.operations["Gather"]
+    return low is not None and low > 1 and buffer.dtype in context.machine.operations[GATHER]
 
 
 def is_strided(loop: n.For) -> bool:

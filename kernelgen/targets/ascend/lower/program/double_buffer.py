@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from kernelgen.ascendc.expressions import BLOCK_COUNT, BLOCK_INDEX, Expression, Name, Number
-from kernelgen.ascendc.instructions import Argument, Call, For, If, Let, Statement, TensorRef
+from kernelgen.ascendc.instructions import GATHER, Argument, Call, For, If, Let, Statement, TensorRef
 from kernelgen.targets.ascend.lower.program.effects import uses_of
 from kernelgen.targets.ascend.lower.program.writer import Program
 from kernelgen.tensor.dtypes import INT32
@@ -64,7 +64,7 @@ def _collect(
                 _collect(otherwise, loop, bases, homes, copied)
             case _:
                 is_copy = isinstance(statement, Call) and statement.operation.startswith("DataCopy")
-                gathers = isinstance(statement, Call) and statement.operation == "Gather"
+                gathers = isinstance(statement, Call) and statement.operation == GATHER
                 for use in uses_of(statement):
                     if use.tensor in bases:
                         single = use.scalar or (gathers and not use.write)
