@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from kernelgen.system import cores
@@ -57,24 +55,6 @@ def asked_threads() -> int | None:
 def limit_threads(count: int) -> None:
     """Sets ``OMP_NUM_THREADS`` for libraries that this process loads later; a value that the user gave stays."""
     os.environ.setdefault("OMP_NUM_THREADS", str(count))
-
-
-@contextmanager
-def idle_workers_sleep() -> Generator[None]:
-    """A libgomp that is loaded inside lets idle workers sleep at once instead of spinning for some milliseconds.
-
-    Spinning workers steal the cores from whatever runs between our kernels: on two cores a transformer whose products
-    run on onnxruntime took 300 ms in place of 13. Wait settings that the user gave stay. libgomp reads the variable once,
-    when it is loaded; it is gone again afterwards.
-    """
-    if {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT"} & os.environ.keys():
-        yield
-        return
-    os.environ["GOMP_SPINCOUNT"] = "0"
-    try:
-        yield
-    finally:
-        del os.environ["GOMP_SPINCOUNT"]
 
 
 def log_level() -> str:

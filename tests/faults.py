@@ -222,10 +222,8 @@ def refused(count: int, folder: Path) -> list[str]:
 
 def refuse_threads() -> None:
     """No further thread for this process: as a user who may have one task, since the superuser has no limit."""
-    import glob  # so that the search for an OpenMP runtime need not read it
     import resource
 
-    assert glob.glob
     gk.compile(gk.trace(net(0), X[:2]), 2, host="numpy")(X[:2])  # loads what another user could not read
     if os.geteuid() == 0:
         os.setuid(NOBODY)

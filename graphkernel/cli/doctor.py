@@ -12,7 +12,6 @@ from graphkernel.options import Environment, core_count
 from graphkernel.report.page.counted import counted
 from graphkernel.runtime.cuda.device import NoDevice, find_device
 from graphkernel.runtime.kernel_cache import cache_folder, cached_kernels, owner_of, why_unusable
-from kernelgen.native.openmp import NO_OPENMP, runtime
 from kernelgen.targets.cpu.runtime.llvm import detect_host
 
 MISSING = "not installed"
@@ -40,13 +39,12 @@ def doctor() -> None:
     versions = {name: _version(name) for name in NEEDS}
     show(("package", "version", "for"), [(name, versions[name], use) for name, use in NEEDS.items()])
     environment, device, folder = Environment.read(), find_device(), cache_folder()
-    kernels, openmp, threads = cached_kernels(folder), runtime(), environment.threads or core_count()
+    kernels, threads = cached_kernels(folder), environment.threads or core_count()
     show(("setting", "value"), [
         ("python", platform.python_version()),
         ("machine", f"{platform.machine()} {platform.system()}"),
         ("MS_DEV_GRAPH_KERNEL_FLAGS", environment.flags if environment.flags is not None else "(not set)"),
-        ("threads of a kernel", f"{threads if openmp else 1} of {core_count()} processors"),
-        ("OpenMP, for these threads", "none" if openmp is None else openmp.name),
+        ("threads of a kernel", f"{threads} of {core_count()} processors"),
         ("threads of onnxruntime", f"one pool of {threads} for all models of a process"),
         ("LLVM target", detect_host().cpu),
         ("kernel cache", folder or "(none)"),
@@ -55,8 +53,6 @@ def doctor() -> None:
         ("CUDA device", f"none: {device.reason}" if isinstance(device, NoDevice) else f"{device.name}, {device.arch}"),
         ("plugins", ", ".join(f"{plugin.name} ({plugin.module})" for plugin in plugins()) or "(none)"),
     ])  # fmt: skip
-    if openmp is None:
-        say(f"for several threads: {NO_OPENMP}")
     for extra, packages in EXTRAS.items():
         missing = [package for package in packages if versions[package] == MISSING]
         if missing:

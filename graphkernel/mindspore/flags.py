@@ -21,7 +21,7 @@ class IdleFlags(BaseModel):
     enable_vectorization: bool = _idle(True, "kernelgen decides by cost")
     online_tuning: int = _idle(0, "nothing is measured at compile time", ge=0)
     repository_path: str = _idle("", "there is no repository of tuned kernels")
-    cpu_refer_thread_num: int = _idle(8, "kernels ask OpenMP when they run", ge=0)
+    cpu_refer_thread_num: int = _idle(8, "one pool of threads runs all kernels, see OMP_NUM_THREADS", ge=0)
     target_os: str = _idle("linux", "kernels are made for the machine at hand")
     cpu_arch: str = _idle("", "as target_os")
     cpu_feature: str = _idle("", "as target_os")

@@ -22,7 +22,7 @@ from graphkernel.runtime.steps.program import Program
 from graphkernel.runtime.steps.steps import Slots
 from graphkernel.runtime.tables.native_run import WholeRun, run
 from kernelgen.errors import ArgumentError
-from kernelgen.native.openmp import limited
+from kernelgen.native.team import limited
 from kernelgen.tensor.bind import bind_all
 from kernelgen.tensor.boxes import as_array, as_values
 from kernelgen.tensor.types import TensorType, is_object
@@ -156,7 +156,7 @@ class Executable:
         results = self.run_in(frame, inputs, None if out is None else self._checked_outputs(out, frame.outputs))
         free = self._frames.setdefault(key, [])
         free.append(frame)
-        if frame.whole is not None and frame.whole.table.fast is not None and self.threads is None:
+        if frame.whole is not None and frame.whole.table.fast is not None:
             self._free = free
         if out is not None:
             return tuple(out)
@@ -180,7 +180,11 @@ class Executable:
                 out = whole.outputs()
             elif out.__class__ is not tuple or len(out) != len(whole.makers):
                 return None
-            fast(*arrays, *out)
+            if self.threads is None:
+                fast(*arrays, *out)
+            else:
+                with limited(self.threads):
+                    fast(*arrays, *out)
         except ArgumentError:
             return None
         finally:

@@ -104,11 +104,7 @@ def test_a_folder_that_cannot_be_used_is_named_with_the_reason(folder: Path) -> 
     folder.chmod(0o700)
 
 
-def test_doctor_shows_what_threads_depend_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_shows_what_threads_depend_on() -> None:
     assert re.search("LLVM target +[a-z0-9]", doctor())
     assert re.search("threads of onnxruntime +one pool of [0-9]+ for all models", doctor())
-    monkeypatch.setattr("graphkernel.cli.doctor.runtime", lambda: None)
-    alone = doctor()
-    assert re.search("OpenMP, for these threads +none\n", alone)
-    assert re.search("threads of a kernel +1 of ", alone)
-    assert "for several threads: there is no OpenMP library; install libgomp" in " ".join(alone.split())
+    assert re.search("threads of a kernel +[0-9]+ of [0-9]+ processors", doctor())

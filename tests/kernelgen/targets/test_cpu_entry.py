@@ -10,15 +10,13 @@ import pytest
 
 from kernelgen.errors import ArgumentError, CodegenError
 from kernelgen.native import entry as native_entry
-from kernelgen.native.team import made_team
 from kernelgen.nest.nodes import Literal, Load, LoopKind, Nest, Store
-from kernelgen.system.notices import warn_once
 from kernelgen.targets.cpu import TARGET
-from kernelgen.targets.cpu.runtime import entry, objects, team
+from kernelgen.targets.cpu.runtime import entry, objects
 from kernelgen.targets.cpu.runtime import llvm as module
 from kernelgen.tensor.dims import Sym, sym
 from kernelgen.tensor.dtypes import FLOAT32
-from tests.support.nests import I, J, block, buffer, call, loop, map_nest, output, softmax_nest
+from tests.support.nests import I, J, block, buffer, call, loop, map_nest, output
 
 STATIC = map_nest(lambda a, b: call("add", a, b), 6, FLOAT32, FLOAT32)
 SYMBOLIC = map_nest(lambda a, b: call("add", a, b), sym("N"), FLOAT32, FLOAT32, symbols=("N",))
@@ -140,22 +138,6 @@ def test_references_are_not_leaked() -> None:
         function(*given)
     assert [sys.getrefcount(a) for a in given] == before[0]
     assert abs(sys.getrefcount(None) - before[1]) < 100
-
-
-def test_without_openmp_kernels_run_on_one_thread_and_that_is_told_once(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    warn_once.cache_clear()
-    alone, _ = made_team(team.library(), None, 8), made_team(team.library(), None, 8)
-    (told,) = caplog.messages
-    assert told.startswith("kernels run on one thread of 8: there is no OpenMP library; install libgomp")
-    assert made_team(team.library(), None, 1)
-    assert len(caplog.messages) == 1
-    monkeypatch.setattr(entry, "team", lambda: alone)
-    nest = softmax_nest(500, 300)
-    x, y = np.ones((500, 300), np.float32), np.zeros((500, 300), np.float32)
-    loaded(nest).fast(x, y)
-    np.testing.assert_allclose(y, 1 / 300, rtol=1e-6)
 
 
 def test_long_kernels_let_other_threads_run() -> None:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kernelgen.native.team import RUN
 from kernelgen.nest.nodes import (
     Accumulate,
     Alloc,
@@ -232,7 +233,7 @@ def test_parallel_loops(rows: int) -> None:
     run(nest, x, y)
     e = np.exp(x - x.max(axis=1, keepdims=True))
     np.testing.assert_allclose(y, e / e.sum(axis=1, keepdims=True), rtol=1e-5)
-    assert ("GOMP_parallel" in TARGET.emit(nest)) == (rows == 1000)
+    assert (f"@{RUN}(" in TARGET.emit(nest)) == (rows == 1000)
 
 
 def test_bindings_reach_parallel_regions() -> None:

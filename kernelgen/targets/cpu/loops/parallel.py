@@ -1,6 +1,6 @@
 """Parallel loops: the body becomes a function that threads run on chunks of the iterations, first come first served.
 
-``GOMP_parallel`` and ``omp_get_num_threads`` are bound when the kernel is loaded, see :mod:`team`.
+``run_region`` and ``region_threads`` are bound when the kernel is loaded, see :mod:`team`.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from kernelgen.native.team import COUNT, RUN
 from kernelgen.nest.nodes import For, Num, Var
 from kernelgen.targets.cpu.loops.thread_plan import MIN_WORK_NANOSECONDS
 from kernelgen.targets.cpu.loops.work_estimate import TICKS_PER_NANOSECOND, work
@@ -32,8 +33,8 @@ def parallel_loop(frame: Frame, loop: For, serial: Callable[[Frame, For], None])
 
     def threads() -> None:
         context = _context(frame, fields, lower, upper)
-        start = function.module.declare("GOMP_parallel", "void", "ptr, ptr, i32, i32")
-        function.perform(f"call void {start}(ptr {region}, ptr {context}, i32 0, i32 0)")
+        start = function.module.declare(RUN, "void", "ptr, ptr")
+        function.perform(f"call void {start}(ptr {region}, ptr {context})")
 
     def alone() -> None:
         arguments = [f"{type_} {text}" for type_, text in fields]
@@ -92,7 +93,7 @@ def _region(frame: Frame, loop: For, body: str, types: list[str]) -> str:
 
 def _chunk(function: Function, iterations: Value, step: int) -> Value:
     """How many iterations to take at once: a multiple of the step."""
-    count = function.module.declare("omp_get_num_threads", "i32", "")
+    count = function.module.declare(COUNT, "i32", "")
     threads = Value(function, function.assign(f"call i32 {count}()"), "i32").convert("sext", "i64")
     steps = iterations.binary("sdiv", threads * (CHUNKS_PER_THREAD * step))
     return steps.intrinsic("smax", 1) * step

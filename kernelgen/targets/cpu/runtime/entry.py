@@ -7,7 +7,7 @@ from functools import cache
 from kernelgen.native.entry import ENTRY, CpuEntry
 from kernelgen.native.library import Library
 from kernelgen.native.processor import processor
-from kernelgen.native.team import Team
+from kernelgen.native.team import RUN, Team
 from kernelgen.nest.nodes import Nest, Num
 from kernelgen.targets.base import arguments
 from kernelgen.targets.cpu.loops.work_estimate import TICKS_PER_NANOSECOND, work
@@ -22,7 +22,7 @@ LOCK_NANOSECONDS = 5_000
 
 def load_entry(source: str, nest: Nest) -> CpuEntry:
     """Machine code for the source, linked against the threads of this process where it has parallel loops."""
-    threads = team() if "@GOMP_parallel" in source else None
+    threads = team() if f"@{RUN}(" in source else None
     library, from_disk = cached_library(source, detect_host(), (ENTRY,), threads.functions if threads else {})
     return entry_of(nest, library, threads, from_disk)
 
