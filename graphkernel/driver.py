@@ -10,12 +10,13 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from os import PathLike
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from graphkernel.decisions import DecisionLog
 from graphkernel.declarations import Catalogue, builtin_catalogue
 from graphkernel.errors import FrontendError, OptionError, RuntimeFailure, nearest
-from graphkernel.handoff import KernelDesc, to_desc, untold_symbols
+from graphkernel.handoff import PLAN, KernelDesc, planned, to_desc, tunings_of, untold_symbols, with_plans
 from graphkernel.onnx_writing.writer import DEFAULT_OPSET, OLDEST_OPSET
 from graphkernel.ops.library.host import ONNX
 from graphkernel.options import Environment, Options, requested
@@ -48,9 +49,14 @@ from kernelgen.tensor.operators.matmul import BATCH_MATMUL, MATMUL
 from kernelgen.tensor.operators.nn import CONV2D
 from kernelgen.tensor.operators.pool import AVG_POOL, MAX_POOL
 
+if TYPE_CHECKING:
+    from kernelgen.tuning.database import Tunings
+
 LOGGER = logging.getLogger(__name__)
 
 Flags = str | Mapping[str, object] | None
+Tuned: TypeAlias = "Tunings | str | PathLike[str] | None"
+"""What tuning found out: a file that ``graphkernel tune`` wrote, or what was read from one."""
 Compiler = Callable[..., Any]
 """``compiler(desc, target=...)`` gives ``kernel(*inputs, out=...)``: kernelgen.compile, or a stand-in."""
 
@@ -68,6 +74,7 @@ def optimize(
     hooks: Iterable[Hook] = (),
     log: DecisionLog | None = None,
     progress: Progress | None = None,
+    tuned: Tuned = None,
 ) -> Graph:
     """The graph with its operators fused into kernels: a new graph; the same object when nothing changed.
 
@@ -75,10 +82,13 @@ def optimize(
     ``opt_level``: 0 off, 1 basic fusion, 2 all stable passes, 3 also experimental ones. ``flags`` are MindSpore's graph
     kernel flags, as text or mapping; ``MS_DEV_GRAPH_KERNEL_FLAGS`` replaces them when set. ``catalogue`` adds operators,
     rules and passes of other packages, ``hooks`` are called after every step, ``log`` takes the decisions, ``progress``
-    is told how far it is.
+    is told how far it is. Kernels that stand in ``tuned``, a file of ``graphkernel tune``, carry the plans found there.
     Raises ``OptionError`` for flags that do not exist and ``PassError`` when a pass fails.
     """
-    return _optimized(graph, _options(opt_level, target, flags), catalogue or builtin_catalogue(), hooks, log, progress)
+    options = _options(opt_level, target, flags)
+    return _planned_as(
+        _optimized(graph, options, catalogue or builtin_catalogue(), hooks, log, progress), options.target, tuned
+    )
 
 
 def explain(
@@ -100,6 +110,7 @@ def compile(  # the public name
     strict: bool = False,
     threads: int | None = None,
     progress: Progress | None = None,
+    tuned: Tuned = None,
 ) -> Executable:
     """The callable of a graph, optimized before as by :func:`optimize`: to level 2 unless ``opt_level`` says otherwise.
 
@@ -111,17 +122,19 @@ def compile(  # the public name
     ``exe.report.fallbacks``; ``strict=True`` raises ``RuntimeFailure`` instead.
     ``threads`` is how many threads a call may use, at most and by default what ``OMP_NUM_THREADS`` or else the processors
     of the process say. Operators on onnxruntime have one pool in a process, as large as the first one asks for; with
-    ``threads=1`` they run on the thread that calls.
+    ``threads=1`` they run on the thread that calls. ``tuned`` is as in :func:`optimize`; nothing is measured here.
     """
     check_threads(threads)
     start = time.perf_counter()
     if opt_level is None and flags is None and any(node.body for node in _graph(graph).operators):
         return compile_as_is(
-            graph, target, compiler=compiler, host=host, strict=strict, threads=threads, progress=progress
-        )
+            _planned_as(graph, target, tuned), target,
+            compiler=compiler, host=host, strict=strict, threads=threads, progress=progress,
+        )  # fmt: skip
     options = _options(2 if opt_level is None else opt_level, target, flags)
     log = DecisionLog()
     fused = _optimized(graph, options, builtin_catalogue(), log=log, progress=progress)
+    fused = _planned_as(fused, options.target, tuned)
     took = (time.perf_counter() - start) * 1e3
     came = Came(without_weights(graph), tuple(log))
     request = _Request(
@@ -253,6 +266,11 @@ def _optimized(
     return run_steps(_graph(graph), steps, catalogue.context(options, log), watchers)
 
 
+def _planned_as(graph: Graph, target: str, tuned: Tuned) -> Graph:
+    tunings = tunings_of(tuned)
+    return graph if tunings is None else with_plans(graph, tunings, target)
+
+
 def _graph(given: object) -> Graph:
     """The argument, when it is a graph: functions and paths are easily given instead."""
     if isinstance(given, Graph):
@@ -299,10 +317,10 @@ def _build_kernels(graph: Graph, target: str, compiler: Compiler, progress: Prog
         if progress is not None:
             progress("compiling kernels", done, len(fused))
         desc = to_desc(node, target)
-        key = repr(replace(desc, name=""))  # as text, because 1 == True == 1.0 and 0.0 == -0.0
+        key = repr((replace(desc, name=""), node.attrs.get(PLAN)))  # as text, because 1 == True == 1.0 and 0.0 == -0.0
         calls.setdefault(key, []).append(node)
         if key not in attempts:
-            attempts[key] = _attempt(desc, target, compiler, untold_symbols(body))
+            attempts[key] = _attempt(desc, target, planned(compiler, node), untold_symbols(body))
     good = {key: attempt for key, attempt in attempts.items() if attempt.kernel is not None}
     return _Build(
         {node: attempt.kernel for key, attempt in good.items() for node in calls[key] if attempt.kernel is not None},

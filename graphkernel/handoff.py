@@ -7,10 +7,12 @@ of one element become inline values.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+import logging
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,9 +21,12 @@ from graphkernel.ops import OPS
 from graphkernel.passes.named_kernels import basic
 from kernelgen.composite.description import KernelDesc, OpDesc, ParallelFusion, TensorDesc
 from kernelgen.composite.read import load_desc
-from kernelgen.errors import DescError
-from kernelgen.system.bounded_io import UNFIT
-from kernelgen.tensor.graph import PARAMETER, Alias, Builder, Graph, Node, Value
+from kernelgen.composite.write import dump_desc
+from kernelgen.errors import ArgumentError, DescError, UnsupportedError
+from kernelgen.plan import Plan
+from kernelgen.system.bounded_io import UNFIT, json_value
+from kernelgen.system.escape import line
+from kernelgen.tensor.graph import PARAMETER, Alias, Builder, Graph, Node, Value, keep
 from kernelgen.tensor.operator import Kind, Operator
 from kernelgen.tensor.operators.cast import CAST
 from kernelgen.tensor.operators.effects import ASSIGN
@@ -30,6 +35,14 @@ from kernelgen.tensor.operators.pieces import STRIDED_SLICE
 from kernelgen.tensor.operators.reduce import REDUCE_PROD, REDUCE_SUM
 from kernelgen.tensor.operators.shape import BROADCAST_TO, RESHAPE
 from kernelgen.tensor.types import Attrs, AttrValue, Sym, TensorType, dtype, sym
+
+if TYPE_CHECKING:
+    from kernelgen.tuning.database import Tunings
+
+LOGGER = logging.getLogger(__name__)
+
+Compiler = Callable[..., object]
+"""``compiler(desc, target=...)``, and ``plan=`` where there is one."""
 
 PROCESS: Mapping[str, str] = {"cpu": "cpu", "gpu": "cuda", "ascend": "aicore"}
 FROM_AKG: Mapping[str, str] = {"TensorAdd": ADD.name, "ReducePrd": REDUCE_PROD.name, "EquivFormat": TENSOR_MOVE.name}
@@ -80,6 +93,56 @@ def to_desc(kernel: Node | Graph, target: str = "cpu") -> KernelDesc:
         buffer_stitch=tuple((writer.read(value).name,) for value in stitched),
         parallel_fusion=_parallel(marks, dict(zip(positions, outputs, strict=True))),
     )
+
+
+def description(node: Node, target: str = "cpu") -> dict[str, Any]:
+    """The composite JSON of a fused node's kernel. Raises what :func:`to_desc` raises."""
+    return dump_desc(to_desc(node, target))
+
+
+PLAN = "plan"
+"""The attribute of a fused node that holds its kernel's plan, as JSON."""
+
+
+def with_plans(graph: Graph, tunings: Tunings, target: str) -> Graph:
+    """The graph whose fused nodes carry the plans that tuning found for their kernels on this machine."""
+
+    def marked(node: Node, args: tuple[Value, ...]) -> tuple[Value, ...]:
+        plan = tunings.plan(description(node, target), target) if node.body is not None else ""
+        attrs = node.attrs.with_(**{PLAN: plan}) if plan else node.attrs
+        made = keep(node, args)
+        return (made if attrs is node.attrs else _with_attrs(made, attrs)).outs
+
+    return graph.rebuild(marked)
+
+
+def planned(compiler: Compiler, node: Node) -> Compiler:
+    """A compiler that follows the plan that a fused node carries; one that no longer fits is told of and not followed."""
+    text = node.attrs.get(PLAN)
+    if not isinstance(text, str):
+        return compiler
+
+    def compile(desc: KernelDesc, target: str) -> object:
+        try:
+            return compiler(desc, target=target, plan=Plan.from_json(json_value(text, ArgumentError)))
+        except (ArgumentError, UnsupportedError) as error:
+            LOGGER.warning("%s: compiled without the plan that tuning found: %s", line(desc.name), line(str(error)))
+            return compiler(desc, target=target)
+
+    return compile
+
+
+def tunings_of(given: Tunings | str | PathLike[str] | None) -> Tunings | None:
+    """The findings in a file of ``graphkernel tune``, or those that were read before. Raises ArgumentError."""
+    if given is None:
+        return None
+    from kernelgen.tuning.database import Tunings  # only who has tuned needs it
+
+    return Tunings.of(given)
+
+
+def _with_attrs(node: Node, attrs: Attrs) -> Node:
+    return Node(node.op, node.args, attrs, node.types, node.name, node.body, node.data)
 
 
 def untold_symbols(body: Graph) -> tuple[str, ...]:

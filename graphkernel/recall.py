@@ -32,6 +32,7 @@ from kernelgen.tensor.graph import Graph
 
 if TYPE_CHECKING:
     from graphkernel.report.page.story import Story
+    from kernelgen.tuning.database import Tunings
 
 ROOM = "graphs"
 """The folder of the cache that executables are kept in."""
@@ -51,16 +52,19 @@ def compile(  # the public name
     strict: bool = False,
     threads: int | None = None,
     progress: Any = None,
+    tuned: Tunings | str | os.PathLike[str] | None = None,
 ) -> Executable:
     """The callable of a graph, see :func:`graphkernel.driver.compile`; from disk where the same was compiled before."""
+    tunings = None if tuned is None else _tunings(tuned)
     make = partial(
         _made, graph, opt_level, target, flags,
-        compiler=compiler, host=host, strict=strict, threads=threads, progress=progress,
+        compiler=compiler, host=host, strict=strict, threads=threads, progress=progress, tuned=tunings,
     )  # fmt: skip
     is_graph = isinstance(graph, Graph)  # pyright: ignore[reportUnnecessaryIsInstance]  # users give anything
     is_plain = is_graph and compiler is None and isinstance(host, str) and target == "cpu"
     is_plain = is_plain and not _has_rules(graph)
     asked = repr((opt_level, sorted(flags.items()) if isinstance(flags, Mapping) else flags, host, strict, threads))
+    asked += tunings.digest if tunings else ""
     environment = Environment.read()
     if not (is_plain and is_kept(f"{asked}{environment.flags}", environment)):
         return make()
@@ -69,12 +73,11 @@ def compile(  # the public name
     found = None if folder is None else read_entry(folder, ROOM, key)
     if found is not None:
         with suppress(Exception):  # whatever is wrong with what is kept: it can be made again
-            anew = partial(_made, graph, opt_level, target, flags, host=host, strict=strict, threads=threads)
+            asking = {"host": host, "strict": strict, "threads": threads, "tuned": tunings}
+            anew = partial(_made, graph, opt_level, target, flags, **asking)
             package = PackageReader(f"{ROOM}/{key}", lambda: found)
             recalled = read_package(package, constants, threads, partial(_story, anew))
-            recalled.again = partial(
-                compile, graph, opt_level, target, flags, host=host, strict=strict, threads=threads
-            )
+            recalled.again = partial(compile, graph, opt_level, target, flags, **asking)
             return recalled
     made = make()
     _keep(made, constants, partial(write_entry, folder, ROOM, key))
@@ -148,6 +151,12 @@ def _has_plugins() -> bool:
 
 def _stamp(path: str, found: os.stat_result) -> str:
     return f"{path} {found.st_size} {found.st_mtime_ns}"
+
+
+def _tunings(given: Tunings | str | os.PathLike[str]) -> Tunings:
+    from kernelgen.tuning.database import Tunings  # only who has tuned needs it
+
+    return Tunings.of(given)
 
 
 def _story(anew: Callable[[], Executable]) -> Story:

@@ -6,8 +6,8 @@ Models are .onnx, .gk or .json files. Progress and errors go to stderr; an error
 ``base`` (the app, the arguments that commands share), ``ondemand`` (which command is in which file), ``model`` (from
 arguments to graphs and arrays), ``progress`` (how far a command is), then one file for each family of commands:
 ``compiling`` (optimize, explain, report), ``running`` (run), ``packaging`` (build), ``measuring`` (bench, profile;
-``contest``: several ways to run a model, timed in turns), ``checking`` (check, bisect), ``converting`` (convert, as
-MindSpore Lite's converter),
+``contest``: several ways to run a model, timed in turns), ``tuning`` (tune), ``checking`` (check, bisect),
+``converting`` (convert, as MindSpore Lite's converter),
 ``catalogues`` (passes, ops, patterns, expanders, flags), ``caching`` (cache ls, verify, prune, path), ``doctor``.
 """
 

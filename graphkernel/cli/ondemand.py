@@ -27,6 +27,7 @@ COMMANDS: Mapping[str, Entry] = {
     "report": Entry("compiling", "The kernels of a model and what runs elsewhere."),
     "bench": Entry("measuring", "Time a model: onnxruntime, unfused, fused."),
     "profile": Entry("measuring", "Where the time of a model goes."),
+    "tune": Entry("tuning", "Look for faster plans of a model's kernels by measuring."),
     "check": Entry("checking", "Hold every step of the optimizer to the numbers."),
     "bisect": Entry("checking", "Find the step or kernel that makes results wrong."),
     "convert": Entry("converting", "Fuse a model as MindSpore Lite's converter does."),

@@ -32,11 +32,15 @@ AGAIN_SECONDS = 5.0
 
 @dataclass(frozen=True)
 class Crew:
-    """``width`` says how many tasks to hand out to the executor at once, as of now: none while nobody is there."""
+    """``width`` says how many tasks to hand out to the executor at once, as of now: none while nobody is there.
+
+    ``is_here``: it is this machine, which loses nothing and does not get better by asking again.
+    """
 
     name: str
     executor: Executor
     width: Callable[[], int]
+    is_here: bool = False
 
 
 @contextmanager
@@ -44,7 +48,7 @@ def local(jobs: int) -> Generator[Crew]:
     """This machine: each thread asks a process of its own (:mod:`kernelgen.farm.sandbox`). They end with the context."""
     threads = ThreadPoolExecutor(jobs, thread_name_prefix="farm")
     try:
-        yield Crew("this machine", threads, lambda: jobs)
+        yield Crew("this machine", threads, lambda: jobs, is_here=True)
     finally:
         threads.shutdown(wait=False, cancel_futures=True)
         end_children()

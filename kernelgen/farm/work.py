@@ -129,7 +129,7 @@ class _Run(Generic[Name]):
         return _Request(name, content, digest(f"{self.function.__module__}:{self.function.__qualname__}", content))
 
     def _start(self, request: _Request[Name], at_home: bool) -> None:
-        is_home = at_home or request.attempts >= self.policy.attempts
+        is_home = self.crew.is_here or at_home or request.attempts >= self.policy.attempts
         request.attempts += 1
         crew = self._home() if is_home else self.crew
         try:
@@ -155,6 +155,9 @@ class _Run(Generic[Name]):
         for notice in reply["notices"]:
             warn_once(notice)
         request.is_answered = True
+        for other, copy in self.flying.items():
+            if copy.request is request:
+                other.cancel()
         self.took.append(time.monotonic() - flight.start)
         self.journal.add(request.key, reply["answer"])
         yield request.name, reply["answer"]
@@ -180,7 +183,7 @@ class _Run(Generic[Name]):
     def _home(self) -> Crew:
         """This machine, for what the crew does not do."""
         if self.home is None:
-            self.home = self.stack.enter_context(local(1))
+            self.home = self.crew if self.crew.is_here else self.stack.enter_context(local(1))
         return self.home
 
 

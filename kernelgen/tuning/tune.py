@@ -5,13 +5,12 @@
     found.kernel, found.kernel.plan.to_json()             the fastest that was seen
 
 A neighbour differs in one tile, loop order, parallel loop, number of lanes or copies, square, or in threads. What the
-proofs or the printer refuse is left out. Times are compared in turns, so that what else the machine does hits both.
+proofs or the printer refuse is left out; the others are tried in the order of the cost model. Times are compared in turns,
+so that what else the machine does hits both.
 """
 
 from __future__ import annotations
 
-import statistics
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import inf
@@ -19,12 +18,15 @@ from typing import Any
 
 import numpy as np
 
+from kernelgen import options
 from kernelgen.driver import compile
 from kernelgen.errors import ArgumentError, KernelgenError, UnsupportedError
 from kernelgen.kernel import Kernel
 from kernelgen.nest.marks import PARALLEL, UNMARKED, Mark, thread
 from kernelgen.nest.nodes import LoopKind
 from kernelgen.plan import BandPlan, CodePlan, LoopPlan, PiecePlan, Plan, TileChoice, VectorChoice
+from kernelgen.tuning.comparison import compared
+from kernelgen.tuning.cost_order import estimated
 
 GAIN = 0.05
 """A neighbour must be faster by this part to be taken: less is within what timings vary."""
@@ -33,7 +35,6 @@ LEAST_SECONDS = 1e-9
 LEAST_THREADS, MOST_THREADS = 4, 1024
 
 TURNS = 9
-TURN_SECONDS = 4e-3
 
 Compare = Callable[[Kernel, Kernel], float]
 """The time of the second kernel as a multiple of the first one's."""
@@ -69,20 +70,31 @@ def tune(kernel: Kernel, inputs: Sequence[Any], most: int = 100, compare: Compar
 
 def _better(best: Kernel, most: int, compare: Compare, trials: list[Trial], seen: set[str]) -> Kernel | None:
     """The first neighbour that is faster twice; what is tried is added to ``trials`` and ``seen``."""
-    for change, plan in neighbours(best.plan):
+    for change, neighbour in _candidates(best, most, trials, seen):
         if len(trials) >= most:
             return None
+        ratio = compare(best, neighbour)
+        ratio = max(ratio, compare(best, neighbour)) if ratio < 1 - GAIN else ratio
+        trials.append(Trial(change, ratio))
+        if ratio < 1 - GAIN:
+            return neighbour
+    return None
+
+
+def _candidates(best: Kernel, most: int, trials: list[Trial], seen: set[str]) -> list[tuple[str, Kernel]]:
+    """Neighbours that nobody has seen, those first that the cost model thinks fastest; refused ones become trials."""
+    found: list[tuple[str, Kernel]] = []
+    for change, plan in neighbours(best.plan):
+        if len(trials) + len(found) >= most:
+            break
         neighbour = _compiled(best, plan)
         if neighbour is None:
             trials.append(Trial(change, None))
         elif neighbour.source not in seen:
             seen.add(neighbour.source)
-            ratio = compare(best, neighbour)
-            ratio = max(ratio, compare(best, neighbour)) if ratio < 1 - GAIN else ratio
-            trials.append(Trial(change, ratio))
-            if ratio < 1 - GAIN:
-                return neighbour
-    return None
+            found.append((change, neighbour))
+    cores = options.thread_count()
+    return sorted(found, key=lambda each: estimated(each[1], cores))
 
 
 def _compiled(kernel: Kernel, plan: Plan) -> Kernel | None:
@@ -95,19 +107,7 @@ def _compiled(kernel: Kernel, plan: Plan) -> Kernel | None:
 def interleaved(inputs: Sequence[Any]) -> Compare:
     """Compares two kernels on copies of these inputs, turn by turn; the median of the ratios."""
     arrays = [np.array(array) for array in inputs]
-
-    def spent(kernel: Kernel, calls: int) -> float:
-        start = time.perf_counter()
-        for _ in range(calls):
-            kernel(*arrays)
-        return time.perf_counter() - start
-
-    def compare(first: Kernel, second: Kernel) -> float:
-        calls = max(1, int(TURN_SECONDS / max(spent(first, 1), 1e-9)))
-        spent(second, 1)
-        return statistics.median(spent(second, calls) / spent(first, calls) for _ in range(TURNS))
-
-    return compare
+    return lambda first, second: compared(first, second, arrays, TURNS, 1 - GAIN).median
 
 
 def by_model(machine: str, **sizes: int) -> Compare:

@@ -18,6 +18,7 @@ LAZY_IMPORTS = {
     "graphkernel/packages/programs.py": "kernels and regions need no operators",
     "graphkernel/runtime/failures.py": "only who tells of a failed operator needs operators",
     "graphkernel/runtime/onnxruntime/sessions.py": "most processes have nothing to tell",
+    "graphkernel/handoff.py": "only who has tuned needs what was found",
     "graphkernel/driver.py": "the default compiler brings isl and LLVM",
     "graphkernel/frontends/known_models.py": "a model that was loaded before needs no onnx",
     "graphkernel/frontends/load.py": "writing ONNX brings all declarations, which reading does without",

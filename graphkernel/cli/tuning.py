@@ -1,0 +1,61 @@
+"""The command tune: measures plans for the kernels of a model, and keeps what it finds out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from graphkernel.cli.base import Dims, Flags, Level, Model, app, say
+from graphkernel.cli.model import graph_of
+from graphkernel.cli.progress import progress
+from graphkernel.driver import optimize
+from graphkernel.handoff import description
+from graphkernel.report.page.counted import counted
+from kernelgen.farm import Journal, Policy, answers, crew_of
+from kernelgen.strict_json import from_json
+from kernelgen.tensor.graph import Graph
+from kernelgen.tuning.database import Finding, key_of
+from kernelgen.tuning.task import request, tuned
+
+PATIENT = Policy(patience=180.0)
+"""Measuring takes its time, and a second measurement beside the first one disturbs both."""
+
+
+@app.command()
+def tune(
+    model: Model,
+    output: Annotated[Path, typer.Option("--output", "-o", help="the file of findings; one that is there is added to")],
+    dims: Dims = None,
+    opt_level: Level = 2,
+    flags: Flags = "",
+    executor: Annotated[
+        str | None, typer.Option(help="who measures: dask://HOST:PORT or package.module:function; none: this machine")
+    ] = None,
+    most: Annotated[int, typer.Option(min=1, help="plans to try for a kernel")] = 40,
+) -> None:
+    """Look for faster plans of a model's kernels by measuring.
+
+    `compile(graph, tuned=FILE)` and `optimize(graph, tuned=FILE)` follow what was found. A run that was stopped goes on
+    where it was. Kernels are measured one at a time on each machine; machines must be like this one.
+    """
+    with progress("tune") as tell, crew_of(executor, 1) as crew, Journal(output) as journal:
+        graph = optimize(graph_of(model, dims, tell), opt_level, "cpu", flags or None, progress=tell)
+        kernels = kernels_of(graph)
+        requests = ((key, request(kernel, "cpu", most)) for key, kernel in kernels.items())
+        found: list[Finding] = []
+        for _, answer in answers(tuned, requests, crew, journal, PATIENT):
+            found.append(from_json(Finding, answer))
+            tell("kernels tuned", len(found), len(kernels))
+    for finding in sorted(found, key=lambda each: each.ratio.median):
+        told = f"{finding.ratio.median:.2f} of {finding.seconds * 1e6:.1f} us" if finding.plan else "its own plan"
+        say(f"{finding.kernel[:12]} {told} (noise {finding.noise:.0%}, {counted(finding.trials, 'plan')})")
+    say(f"{sum(bool(each.plan) for each in found)} of {counted(len(found), 'kernel')} faster by more than the noise")
+
+
+def kernels_of(graph: Graph) -> dict[str, Mapping[str, Any]]:
+    """The distinct kernels of an optimized graph as composite JSON, by what they are known by."""
+    found = (description(node) for node in graph.operators if node.body is not None)
+    return {key_of(each): each for each in found}
