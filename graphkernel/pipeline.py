@@ -42,6 +42,7 @@ from graphkernel.passes.precision.cast_matmul_fusion import cast_matmul_fusion
 from graphkernel.passes.precision.convert_bfloat16 import convert_bfloat16
 from graphkernel.passes.precision.decrease_compute_precision import decrease_compute_precision
 from graphkernel.passes.precision.decrease_transfer_precision import decrease_transfer_precision
+from graphkernel.passes.precision.quantized_between import quantized_between
 from graphkernel.passes.precision.raise_reduction_precision import raise_reduction_precision
 from graphkernel.passes.precision.reorder_ops import reorder_ops
 from graphkernel.passes.redundant_output import eliminate_redundant_output
@@ -90,6 +91,8 @@ PIPELINE = (
     Step(graph_kernel_op_combiner, "cluster", 21, level=1, when=flag("enable_parallel_op_combine"),
          why="before folding, which joins weights, and before clusters, which take the slices"),
     Step(constant_folding, "cluster", 20, level=2, why="what is known at compile time needs no kernel"),
+    Step(quantized_between, "cluster", 24, level=2, when=on("cpu"),
+         why="operators are basic, so that it is known which of them kernels hold, and nothing is clustered yet"),
     Step(graph_kernel_cluster, "cluster", 4, level=1, why="clusters as large as can be leave the splitter all choices"),
     Step(eliminate_redundant_output, "cluster", 6, level=1, why="later steps must not keep alive what nobody uses"),
 

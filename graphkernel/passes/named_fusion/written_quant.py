@@ -35,10 +35,10 @@ INT8 = "int8"
 def written_quantize(site: Site) -> Fusion | Declined | None:
     """QuantizeLinear to int8 as QuantV2."""
     root = site.root
-    if not _is_onnx(root, "QuantizeLinear"):
+    if not is_onnx(root, "QuantizeLinear"):
         return None
     x, scale = root.args[0], root.args[1].constant
-    zero = _zero_point(root)
+    zero = zero_point(root)
     exact = site.options.exact_precision_mode
     declined = first_failure(
         (
@@ -59,11 +59,11 @@ def written_quant_product(site: Site) -> Fusion | Declined | None:
     """A product of two dequantized tensors, scaled as wholes or the second by columns, as QuantBatchMatmul."""
     root = site.root
     first, second = (arg.node for arg in root.args[:2]) if root.op in (MATMUL, BATCH_MATMUL) else (root, root)
-    if len(root.args) != 2 or not all(_is_onnx(node, "DequantizeLinear") for node in (first, second)):
+    if len(root.args) != 2 or not all(is_onnx(node, "DequantizeLinear") for node in (first, second)):
         return None
     declined = _unfit(root, first, second)
     scales = [node.args[1].constant for node in (first, second)]
-    zeros = [_zero_point(node) for node in (first, second)]
+    zeros = [zero_point(node) for node in (first, second)]
     known = [array for array in (*scales, *zeros) if array is not None]
     if declined or len(known) < len(scales) + len(zeros):
         return declined or Declined("a scale or zero point is no constant")
@@ -88,7 +88,7 @@ def _unfit(root: Node, first: Node, second: Node) -> Declined | None:
     )
 
 
-def _is_onnx(node: Node, name: str) -> bool:
+def is_onnx(node: Node, name: str) -> bool:
     """True for ONNX's operator of that name, in forms without blocks."""
     return node.op is ONNX and node.attrs.str("op_type") == name and not node.attrs.str("domain", "") and (
         _attribute(node, "block_size", 0) == 0
@@ -100,7 +100,7 @@ def _attribute(node: Node, name: str, default: int) -> int:
     return next((int(entry["i"]) for entry in entries if entry["name"] == name), default)
 
 
-def _zero_point(node: Node) -> Array | None:
+def zero_point(node: Node) -> Array | None:
     """The zero points; one of 0 where there are none, None where they are not constants."""
     return node.args[2].constant if len(node.args) > 2 else np.zeros((), np.int8)
 

@@ -1,0 +1,83 @@
+"""Between operators of kernels values are rounded to the very numbers that QuantizeLinear and DequantizeLinear give."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from graphkernel.ops import OPS
+from graphkernel.options import Options
+from graphkernel.passes.base import Context
+from graphkernel.passes.precision.quantized_between import quantized_between
+from kernelgen.tensor.evaluation.evaluate import evaluate
+from kernelgen.tensor.graph import Graph
+from kernelgen.tensor.text import parse
+
+PAIR = """graph f(x: f32[8, 8], w: f32[8, 8]) {{
+  const s: f32[] = [{scale}]
+  const t: f32[] = [{other}]
+  const z: {of}[] = [{zero}]
+  {before}
+  q: {of}[8, 8] = Onnx(a, s, z, attributes="[]", domain="", opset=21, op_type="QuantizeLinear", present=(1, 1, 1),
+    result_types=("{of}[8, 8]",))
+  d: f32[8, 8] = Onnx(q, t, z, attributes="[]", domain="", opset=21, op_type="DequantizeLinear", present=(1, 1, 1),
+    result_types=("f32[8, 8]",))
+  {after}
+  return y
+}}"""
+ABS, NEG = "a: f32[8, 8] = Abs(x)", "y: f32[8, 8] = Neg(d)"
+HALFWAY = np.linspace(-7.75, 8.0, 64).astype(np.float32)
+
+
+def graph(
+    scale: float = 0.25, other: float | None = None, zero: int = 0, of: str = "i8", before: str = ABS, after: str = NEG
+) -> Graph:
+    other = scale if other is None else other
+    return parse(PAIR.format(scale=scale, other=other, zero=zero, of=of, before=before, after=after), OPS)
+
+
+def rewritten(given: Graph) -> Graph:
+    return quantized_between(given, Context(Options.parse({"opt_level": 2})))
+
+
+def pairs(given: Graph) -> int:
+    return sum(node.op.name == "Onnx" for node in given.operators)
+
+
+@pytest.mark.parametrize(("of", "zero"), [("i8", 0), ("i8", -3), ("u8", 128), ("u8", 0), ("i16", 5), ("u16", 77)])
+@pytest.mark.parametrize("scale", [0.25, 0.0731, 1e-3])
+def test_the_numbers_are_the_same_halfway_and_beyond_the_ends_too(of: str, zero: int, scale: float) -> None:
+    given = graph(scale=scale, zero=zero, of=of, before="a: f32[8, 8] = Neg(x)")
+    found = rewritten(given)
+    assert pairs(given) == 2
+    assert pairs(found) == 0
+    x = np.append(HALFWAY[:60], (500.0, -500.0, 1000.0, -1000.0)).astype(np.float32)
+    arrays = x.reshape(8, 8), np.zeros((8, 8), np.float32)
+    assert np.array_equal(evaluate(found, arrays)[0], evaluate(given, arrays)[0])
+
+
+PRODUCT = "m: f32[8, 8] = MatMul(x, w, transpose_a=False, transpose_b=False)"
+EPILOGUE = f"{PRODUCT}\n  b: f32[8, 8] = Add(m, x)\n  a: f32[8, 8] = Maximum(b, 0.0)"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param(ABS, PRODUCT.replace("m:", "y:").replace("x,", "d,"), id="read by a product"),
+        pytest.param(PRODUCT.replace("m:", "a:"), NEG, id="of a product"),
+        pytest.param(EPILOGUE, NEG, id="of a product with what the library computes behind it"),
+    ],
+)
+def test_beside_a_product_it_stays_on_integers(before: str, after: str) -> None:
+    given = graph(before=before, after=after)
+    assert rewritten(given) is given
+
+
+def test_numbers_that_are_read_by_another_scale_stay() -> None:
+    given = graph(other=0.5)
+    assert rewritten(given) is given
+
+
+def test_far_behind_a_product_values_are_rounded_in_a_kernel() -> None:
+    chain = "b: f32[8, 8] = Exp(m)\n  c: f32[8, 8] = Neg(b)\n  e: f32[8, 8] = Abs(c)\n  a: f32[8, 8] = Sqrt(e)"
+    assert pairs(rewritten(graph(before=f"{PRODUCT}\n  {chain}"))) == 0
