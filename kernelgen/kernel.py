@@ -7,14 +7,16 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from kernelgen.composite.description import KernelDesc, TensorDesc
 from kernelgen.composite.write import dump_desc
+from kernelgen.machines.cpu import CPU
 from kernelgen.native.call import Entry, NativeKernel
-from kernelgen.native.signature import Signature
+from kernelgen.native.signature import Described, Signature
 from kernelgen.nest.nodes import Grid, Nest, Space
 from kernelgen.plan import Plan
 from kernelgen.poly.proof.schedule_proof import Proof
@@ -29,6 +31,7 @@ from kernelgen.targets.entries import (
     Sample,
     SampledEntry,
 )
+from kernelgen.tensor.dims import evaluate
 from kernelgen.tensor.dtypes import Category
 
 _TEXTLESS = frozenset({"claims", "load"})
@@ -100,7 +103,10 @@ class Kernel(NativeKernel):
 
         Raises ArgumentError when an array does not fit.
         """
-        return () if self.preparation is None else self.preparation(*constants)
+        if self.preparation is None:
+            return ()
+        made = [_aligned(_static_shape(tensor), tensor.dtype.numpy) for tensor in self.preparation.signature.outputs]
+        return self.preparation(*constants, out=made)
 
     def call_inputs(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
         """What a call takes, from all inputs of the description, the constants among them prepared."""
@@ -212,6 +218,18 @@ def fingerprint(desc: KernelDesc) -> str:
     """The name of a description and a hash of all of it, which plans are made for."""
     text = json.dumps(dump_desc(desc), sort_keys=True)
     return f"{desc.name} {hashlib.sha256(text.encode()).hexdigest()[:16]}"
+
+
+def _static_shape(tensor: Described) -> tuple[int, ...]:
+    return tuple(evaluate(dim, {}) for dim in tensor.shape)
+
+
+def _aligned(shape: tuple[int, ...], kind: np.dtype[Any]) -> np.ndarray:
+    """An array that starts with a line of the caches: vectors of it that lie across two lines take twice as long."""
+    size = prod(shape) * kind.itemsize
+    room = np.empty(size + CPU.line_bytes, np.uint8)
+    start = -room.ctypes.data % CPU.line_bytes
+    return room[start : start + size].view(kind).reshape(shape)
 
 
 def _by_element(mask: np.ndarray | None, tensor: TensorDesc) -> np.ndarray | None:

@@ -32,7 +32,9 @@ from kernelgen.transforms.common.merge_accumulations import merge_accumulations
 from kernelgen.transforms.common.reuse_output_storage import share
 from kernelgen.transforms.common.scalarize import scalarize
 from kernelgen.transforms.common.split_index_sets import peel
+from kernelgen.transforms.cpu.join_panels import join
 from kernelgen.transforms.cpu.pack_panels import pack
+from kernelgen.transforms.cpu.prefetch_panels import prefetch
 from kernelgen.transforms.cpu.prepare_constants import prepare
 from kernelgen.transforms.cpu.register_blocking import registers
 from kernelgen.transforms.cpu.unroll_and_jam import jam_rows
@@ -107,6 +109,9 @@ NEST_STAGES: tuple[Stage[Nest], ...] = (
     Stage(initialize, "accumulators start from their neutral element where their loop starts", gives=(INITIALIZED,)),
     Stage(prepare, "what constants alone decide is laid out as the loops read it, before panels copy it"),
     Stage(
+        join, "prepared panels are the same for all rows and for what follows, and stay in a cache for one loop alone"
+    ),
+    Stage(
         pack,
         "what row blocks read again lies together, while the rows are still one loop",
         lambda plan: plan.cpu.panel,
@@ -126,6 +131,7 @@ NEST_STAGES: tuple[Stage[Nest], ...] = (
     Stage(
         hoist, "what does not change in a loop is computed before it", needs=(SCALARS_BOUND,), gives=(BINDINGS_HOISTED,)
     ),
+    Stage(prefetch, "loops are as they stay, and each turn may ask for its share of what comes next"),
 )
 ASCEND_STAGES: tuple[Stage[Nest], ...] = (
     Stage(initialize, "accumulators start from their neutral element where their loop starts", gives=(INITIALIZED,)),

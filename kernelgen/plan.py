@@ -40,6 +40,14 @@ USUAL_PARTIALS = Partials()
 
 
 @dataclass(frozen=True)
+class VectorUnit:
+    """The vector registers of a processor, and the elements of four bytes that each holds."""
+
+    registers: int = 32
+    lanes: int = 16
+
+
+@dataclass(frozen=True)
 class CpuPlan:
     """The sizes that a CPU's mapping starts from, in elements where nothing else is said."""
 
@@ -50,6 +58,7 @@ class CpuPlan:
     block: tuple[int, int] = (8, 32)  # rows and columns of a product's results, of four bytes, that registers hold
     points: tuple[int, int] = (4, 4)  # the same where the lanes are terms of the sum
     jam: int = 8  # rows of any number that a column reduction takes at once
+    unit: VectorUnit = VectorUnit()
     panel: int = 128 * 1024  # bytes of the columns of a product that lie together while all rows pass
     partials: Partials = USUAL_PARTIALS
 
@@ -74,7 +83,7 @@ class GpuPlan:
 def _check_sizes(sizes: CpuPlan | GpuPlan) -> None:
     for field in fields(sizes):
         value = getattr(sizes, field.name)
-        if not isinstance(value, Partials) and min(value if isinstance(value, tuple) else (value,)) < 1:
+        if not isinstance(value, Partials | VectorUnit) and min(value if isinstance(value, tuple) else (value,)) < 1:
             raise ArgumentError(f"{field.name} is {value}; sizes are at least 1")
 
 
@@ -134,6 +143,10 @@ class BandPlan:
         return " ".join(word for word in (*words, "unrolled" if loop.unroll else "") if word)
 
 
+MOST_COPIES = 64
+"""Of a vector in one turn of a loop."""
+
+
 @dataclass(frozen=True)
 class VectorChoice:
     """A vector loop: ``lanes`` iterations at once (1: no vectors), ``copies`` vectors of them in one turn of the loop.
@@ -148,9 +161,10 @@ class VectorChoice:
     why: str = ""
 
     def __post_init__(self) -> None:
-        for name, value in (("lanes", self.lanes), ("copies", self.copies)):
-            if value not in (1, 2, 4, 8, 16, 32, 64):
-                raise ArgumentError(f"{name} is {value}; it is a power of two up to 64")
+        if self.lanes not in (1, 2, 4, 8, 16, 32, 64):
+            raise ArgumentError(f"lanes is {self.lanes}; it is a power of two up to 64")
+        if not 1 <= self.copies <= MOST_COPIES:
+            raise ArgumentError(f"copies is {self.copies}; it is a number up to {MOST_COPIES}")
         if self.sum_block is not None and (self.sum_block < 1 or self.sum_block % (self.lanes * self.copies)):
             raise ArgumentError(f"sum_block is {self.sum_block}, no multiple of lanes * copies")
 

@@ -95,6 +95,8 @@ class _Writer:
             case n.Let() | n.Store() | n.Accumulate():
                 self.texts.append(show_statement(statement).splitlines()[0].strip())
                 yield self.effect(statement, len(self.texts) - 1)
+            case n.Prefetch():
+                yield "pass"
             case _:
                 raise NestError(
                     f"{type(statement).__name__} stands in nests of a GPU, which this checker does not read"

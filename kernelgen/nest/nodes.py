@@ -68,8 +68,6 @@ class ValueIndex:
 
 Index = Num | Var | IndexBinary | ValueIndex
 
-# ---------------------------------------------------------------- scalar expressions (typed)
-
 
 @dataclass(frozen=True)
 class Literal:
@@ -123,8 +121,6 @@ class Call:
 
 Expr = Literal | Load | Ref | IndexValue | Call
 
-# ---------------------------------------------------------------- buffers
-
 
 class Space(Enum):
     """Where a buffer lives."""
@@ -146,9 +142,6 @@ class Buffer:
     dtype: DType
     shape: Shape
     space: Space
-
-
-# ---------------------------------------------------------------- statements
 
 
 class LoopKind(Enum):
@@ -238,6 +231,15 @@ class Alloc:
     """Makes a LOCAL, PRIVATE or SHARED buffer that lives to the end of the enclosing block. Its content is undefined."""
 
     buffer: Buffer
+
+
+@dataclass(frozen=True)
+class Prefetch:
+    """A hint without meaning: the element at flat ``place``, perhaps outside, is soon wanted in cache ``level``, 1 or 2."""
+
+    buffer: Buffer
+    place: Index
+    level: int
 
 
 @dataclass(frozen=True)
@@ -373,7 +375,7 @@ OfWarp = LoadFragments | MultiplyFragments
 OfGrid = Bind | Sync | Combine | Copy | AsyncCopy | CommitCopies | AwaitCopies | LoadFragments | MultiplyFragments
 """What stands in grids only."""
 
-Statement = For | If | Let | Store | Accumulate | Alloc | Block | Grid | OfGrid
+Statement = For | If | Let | Store | Accumulate | Alloc | Prefetch | Block | Grid | OfGrid
 
 
 @dataclass(frozen=True)
@@ -383,8 +385,7 @@ class Nest:
     ``symbols`` are the size symbols, bound from the shapes of the arguments, each >= 1.
     A buffer's ``shape`` is the one that the body indexes; callers see ``argument_shapes`` (one per input and
     output, same number of elements, same row-major order): dims may have been split or folded, and extents of 1 dropped.
-    ``constants`` are the names of inputs that hold the same in every call; ``preparation`` is the nest that is run once
-    before all calls: from constants it computes inputs of this one.
+    ``preparation`` is run once before all calls: from ``constants``, inputs that never change, it computes further ones.
     ``one_launch``: what does not wait for each other in it was put together to be launched together.
     """
 

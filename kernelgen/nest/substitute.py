@@ -35,6 +35,8 @@ def map_indices(root: S, edit: Edit) -> S:
             return replace(root, conditions=_where(conditions, edit), body=map_indices(body, edit))
         case n.Let(_, value):
             return replace(root, value=_value(value, edit))
+        case n.Prefetch(_, place):
+            return replace(root, place=edit(place))
         case n.Store(_, index, value) | n.Accumulate(_, index, _, value):
             return replace(root, index=tuple(map(edit, index)), value=_value(value, edit))
         case _:

@@ -105,6 +105,8 @@ def _statement(statement: n.Statement) -> list[str]:
         case n.Alloc(buffer):
             word = "alloc" if buffer.space is n.Space.LOCAL else f"alloc {buffer.space.value}"
             return [f"{word} {show_buffer(buffer)}"]
+        case n.Prefetch(buffer, place, level):
+            return [f"prefetch {buffer.name} at {show_index(place)} into cache {level}"]
         case n.Block():
             return ["{", *_indented(_block(statement)), "}"]
         case _:

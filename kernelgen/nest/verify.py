@@ -158,6 +158,8 @@ def _statement(statement: n.Statement, scope: _Scope, nest: n.Nest) -> _Scope:
             return replace(scope, buffers=scope.buffers | {buffer})
         case n.Store() | n.Accumulate():
             _write(statement, scope)
+        case n.Prefetch(_, place):
+            _plain_indices((place,), scope, statement)
         case _:
             return _of_grid(statement, scope, nest)
     return scope

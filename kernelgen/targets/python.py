@@ -108,6 +108,8 @@ def _statement(statement: n.Statement) -> Iterator[str]:
         case n.Accumulate(buffer, index, function, value):
             place = f"{_name(buffer.name)}[{_subscript(index)}]"
             yield f"{place} = call({function!r}, {buffer.dtype.name!r}, {place}, {_expr(value)})"
+        case n.Prefetch():
+            yield "pass"
         case _:
             raise CodegenError(f"{type(statement).__name__} belongs to grids of a GPU")
 

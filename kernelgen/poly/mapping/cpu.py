@@ -20,18 +20,27 @@ Nothing is changed here: what is chosen is a :class:`kernelgen.plan.BandPlan` fo
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import islpy as isl
 
 from kernelgen.nest.marks import INTERLEAVE, PARALLEL, UNMARKED, VECTOR, Mark
-from kernelgen.plan import BandPlan, CpuPlan, LoopPlan, PiecePlan, Plan
+from kernelgen.plan import BandPlan, CpuPlan, LoopPlan, PiecePlan, Plan, WholeTiles
 from kernelgen.poly.mapping.axis import Axis, Band, bands_of, element_stride
+from kernelgen.poly.mapping.constant_products import (
+    Panels,
+    block_of,
+    constant_product,
+    panel_axis,
+    panels_of,
+    pieces_of_constants,
+)
 from kernelgen.poly.mapping.register_blocks import pieces_along_columns, pieces_along_sum
 from kernelgen.poly.model.product_recognition import is_product, moves
 from kernelgen.poly.model.relations import Relations
 from kernelgen.poly.model.scop import Scop
-from kernelgen.tensor.dims import Sym
+from kernelgen.tensor.dims import Dim, Sym
 from kernelgen.transforms.cpu.pack_panels import LEAST_BLOCKS
 
 FLOAT_BYTES = 4
@@ -41,7 +50,11 @@ ROWS_LEFT = 8
 
 def choose(schedule: isl.Schedule, scop: Scop, whole: Relations, plan: Plan) -> tuple[BandPlan, ...]:
     """The plan of every band of the schedule, innermost first."""
-    return tuple(_Chooser(band, plan.cpu).plan() for band in bands_of(schedule, scop, whole))
+    found = tuple(bands_of(schedule, scop, whole))
+    panels: dict[str, Panels] = {}
+    for band in found:
+        panels |= panels_of(band, scop.constants, plan.cpu.unit)
+    return tuple(_Chooser(band, plan.cpu, scop.constants, panels).plan() for band in found)
 
 
 @dataclass(frozen=True)
@@ -58,6 +71,8 @@ class _Chooser:
 
     band: Band
     limits: CpuPlan
+    constants: frozenset[str]
+    panels: Mapping[str, Panels]
 
     def plan(self) -> BandPlan:
         """The band as marked loops."""
@@ -74,9 +89,11 @@ class _Chooser:
     def leaf(self) -> _Chosen:
         """The loops around statements: the best vector loop last."""
         order, reason = self.vector_last()
-        product = self.product(order) if self.band.permutable else None
+        product = self.constant_product() or self.product(order) if self.band.permutable else None
         if product is not None:
             return product
+        if (chosen := self.by_panels(order)) is not None:
+            return chosen
         last = order[-1]
         loops = tuple(map(LoopPlan, order[:-1]))
         mark, promise = self.vector_mark(last)
@@ -146,6 +163,36 @@ class _Chooser:
             return _Chosen((PiecePlan(rows),), reason)
         text = f"{_extents(axis)} partial results: {strip} of them stay in L1"
         return _Chosen((PiecePlan((LoopPlan(last, strip), *rows)),), (text, *reason))
+
+    def constant_product(self) -> _Chosen | None:
+        """The blocks of a product with a constant; None for other bands."""
+        sides = constant_product(self.band, self.constants)
+        if sides is None:
+            return None
+        axes = self.band.axes
+        rows: Dim = 1 if sides.row is None else axes[sides.row].extents[0]
+        block = block_of(self.band, sides, self.limits.unit)
+        sums = [m for m, axis in enumerate(axes) if not axis.coincident]
+        rest = tuple(LoopPlan(m) for m, a in enumerate(axes) if a.coincident and m not in (sides.row, sides.column))
+        pieces = pieces_of_constants(sides, rest, sums, rows, block, self.limits.unit.lanes)
+        why = (
+            f"a product with a constant, columns {axes[sides.column].name}: {block[0]} x {block[1]} take fewest cycles"
+        )
+        return _Chosen(pieces, (why,))
+
+    def by_panels(self, order: tuple[int, ...]) -> _Chosen | None:
+        """What follows a product with a constant, panel by panel; None for other bands."""
+        found = panel_axis(self.band, self.panels) if self.band.permutable and self.band.outermost else None
+        if found is None or found[0] != order[-1] or not all(axis.coincident for axis in self.band.axes):
+            return None
+        member, panels = found
+        loops = (*map(LoopPlan, order[:-1]), LoopPlan(member, mark=VECTOR))
+        widths = dict.fromkeys((panels.columns, panels.lanes))
+        pieces = (
+            *(PiecePlan((LoopPlan(member, w), *loops), (WholeTiles(member, w),)) for w in widths),
+            PiecePlan(loops),
+        )
+        return _Chosen(pieces, (f"{panels.columns} columns of a product lie in a cache until they are needed",))
 
     def product(self, order: tuple[int, ...]) -> _Chosen | None:
         """The blocks of a matrix product's results, and what is left of its rows and columns; None for other bands.

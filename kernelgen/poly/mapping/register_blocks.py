@@ -35,7 +35,7 @@ def pieces_along_columns(
     whole = WholeTiles(row, rows)
     below = (*rest, LoopPlan(column, strip))
     if isinstance(extent, Sym):
-        few = tuple(PiecePlan((*below, LoopPlan(row, n), *unrolled), (WholeTiles(row, n),)) for n in _few(rows))
+        few = tuple(PiecePlan((*below, LoopPlan(row, n), *unrolled), (WholeTiles(row, n),)) for n in few_rows(rows))
         last = PiecePlan((*below, LoopPlan(row), *inner))
     else:
         few = ()
@@ -50,7 +50,7 @@ def pieces_along_columns(
     )
 
 
-def _few(rows: int) -> tuple[int, ...]:
+def few_rows(rows: int) -> tuple[int, ...]:
     """How many rows below the blocks are taken at once: a divisor, so that such a tile begins where the last block ends.
 
     Tiles of 4 behind blocks of 6 start in the middle of what is left: { 4t : t } and { 6b : b } meet every 12 rows only.

@@ -23,7 +23,7 @@ from kernelgen.nest.index import add, is_by_data, substitute, substitute_in, sub
 from kernelgen.nest.neutral import neutral_element
 from kernelgen.nest.walk import loads_of, nested, statements
 
-MAX_LENGTH = 64
+MAX_LENGTH = 128
 """Elements of one vector loop's results; more would not fit registers."""
 
 Target = tuple[n.Buffer, tuple[n.Index, ...], str]
@@ -40,15 +40,20 @@ def _block(block: n.Block, counter: Iterator[int]) -> n.Block:
     parts: list[n.Statement] = []
     for part in block.statements:
         if isinstance(part, n.For | n.If):
-            held = _held(part, counter) if isinstance(part, n.For) else None
-            parts += held or [replace(part, body=_block(part.body, counter))]
+            held = _held(part, parts, counter) if isinstance(part, n.For) else None
+            if held is not None:
+                parts = held
+            else:
+                parts.append(replace(part, body=_block(part.body, counter)))
         else:
             parts.append(part)
     return n.Block(tuple(parts))
 
 
-def _held(loop: n.For, counter: Iterator[int]) -> list[n.Statement] | None:
-    """The reduction between its locals and the update of its targets; None where that is impossible."""
+def _held(loop: n.For, before: Sequence[n.Statement], counter: Iterator[int]) -> list[n.Statement] | None:
+    """What stands before the reduction, and the reduction between its locals and the update of its targets; None where that
+    is impossible. Locals begin with what was stored into the targets just before, where that is known.
+    """
     around = reduction_of(loop)
     if around is None:
         return None
@@ -65,16 +70,40 @@ def _held(loop: n.For, counter: Iterator[int]) -> list[n.Statement] | None:
     here = replace(vector, lower=n.Num(0), upper=length)
     at = {vector.var: add(vector.lower, n.Var(vector.var))}
     place = (n.Var(vector.var),)
+    kept, begun = _without_starts(before, targets, vector)
     starts: list[n.Statement] = []
     ends: list[n.Statement] = []
-    for local, (buffer, index, function) in zip(locals_, targets, strict=True):
-        start = n.Store(local, place, neutral_element(function, local.dtype))
-        end = n.Accumulate(buffer, tuple(substitute(i, at) for i in index), function, n.Load(local, place))
+    for local, target in zip(locals_, targets, strict=True):
+        buffer, index, function = target
+        value, to = n.Load(local, place), tuple(substitute(i, at) for i in index)
+        if target in begun:
+            start, end = n.Store(local, place, substitute_in(begun[target], at)), n.Store(buffer, to, value)
+        else:
+            start = n.Store(local, place, neutral_element(function, local.dtype))
+            end = n.Accumulate(buffer, to, function, value)
         starts += [n.Alloc(local), replace(here, body=n.Block((start,)))]
         ends.append(replace(here, body=n.Block((end,))))
     led = dict(zip(targets, locals_, strict=True))
     body = n.Block(tuple(_moved(part, led, place, at) for part in vector.body.statements))
-    return [*starts, *nested((*around[:-1], here), body).statements, *ends]
+    return [*kept, *starts, *nested((*around[:-1], here), body).statements, *ends]
+
+
+def _without_starts(
+    before: Sequence[n.Statement], targets: Sequence[Target], vector: n.For
+) -> tuple[list[n.Statement], dict[Target, n.Expr]]:
+    """What stands before without the last loops that only store to targets along the same columns, and what they store."""
+    kept, begun = list(before), dict[Target, n.Expr]()
+    while kept:
+        last = kept[-1]
+        is_like = isinstance(last, n.For) and replace(last, body=vector.body) == vector
+        stores = last.body.statements if isinstance(last, n.For) and is_like else ()
+        only = stores[0] if len(stores) == 1 else None
+        target = next((t for t in targets if isinstance(only, n.Store) and t[:2] == (only.buffer, only.index)), None)
+        if target is None or target in begun or not isinstance(only, n.Store):
+            break
+        begun[target] = only.value
+        kept.pop()
+    return kept, begun
 
 
 def reduction_of(loop: n.For) -> tuple[n.For, ...] | None:

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from kernelgen.plan import CpuPlan
+from kernelgen.plan import CpuPlan, VectorUnit
 from kernelgen.targets.cpu.text.host import Host
 
 VECTORS = 2
@@ -18,6 +18,7 @@ FLOAT_BYTES = 4
 def sizes_for(host: Host) -> CpuPlan:
     """The sizes for a processor; those of columns count elements of four bytes."""
     columns = VECTORS * max(host.vector_bytes, 16) // FLOAT_BYTES
+    unit = VectorUnit(host.vector_registers, columns // VECTORS)
     if host.vector_registers >= 32:
-        return CpuPlan(block=(8, columns), points=(4, 4))
-    return CpuPlan(block=(6, columns), points=(3, 4))
+        return CpuPlan(block=(8, columns), points=(4, 4), unit=unit)
+    return CpuPlan(block=(6, columns), points=(3, 4), unit=unit)

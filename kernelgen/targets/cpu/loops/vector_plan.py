@@ -8,7 +8,7 @@ from kernelgen.errors import ArgumentError
 from kernelgen.nest import nodes as n
 from kernelgen.nest.cost import arithmetic_cost
 from kernelgen.nest.index import settle, stride, subtract, values
-from kernelgen.nest.walk import loads_of, statements, subexpressions
+from kernelgen.nest.walk import accesses_of, loads_of, statements, subexpressions
 from kernelgen.plan import VectorChoice
 from kernelgen.targets.cpu.loops.planned_loops import ChosenLoop
 from kernelgen.targets.cpu.statements.access import flat_index
@@ -17,6 +17,9 @@ from kernelgen.tensor.dtypes import BOOL, DType
 
 TOGETHER = (1, 2, 4)
 """How many vectors of one loop are written out; partial results are combined in pairs."""
+
+MOST_HELD = 8
+"""The same where a local holds one number for each iteration: it stays in registers, which have no addresses to count up."""
 
 SUM_BLOCK = 1 << 13
 """Terms that are added in one register before they join the total: long float sums keep their accuracy."""
@@ -71,7 +74,7 @@ def choose_vectors(loop: n.For, host: Host) -> VectorChoice:
         lanes = min(lanes, 1 << (trips - 1).bit_length())
     why = f"{widest} bytes of {host.vector_bytes}, {trips or 'unknown'} iterations, {body_cost(body):.1f} ns each"
     count, rest = divmod(trips or 0, lanes)
-    if count in TOGETHER and not rest:
+    if not rest and (count in TOGETHER or (count <= MOST_HELD and _holds(body, trips))):
         return VectorChoice(lanes, count, why=why)
     return VectorChoice(lanes, _unroll(body, lanes, trips), _sum_block(reductions, trips), why)
 
@@ -143,6 +146,12 @@ def _step(loop: n.For, statement: n.Store | n.Accumulate) -> int | None:
     inside = {s.name for s in statements(loop.body) if isinstance(s, n.Let)} if bound else set[str]()
     fixed: dict[n.Expr, n.Index] = {value: n.Num(0) for value in bound if value.name not in inside}
     return stride(settle(flat, fixed), loop.var)
+
+
+def _holds(body: tuple[n.Statement, ...], trips: int | None) -> bool:
+    """Whether the body touches a local with one element for each iteration."""
+    touched = (buffer for s in body for buffer, _ in accesses_of(s))
+    return any(buffer.space is n.Space.LOCAL and buffer.shape == (trips,) for buffer in touched)
 
 
 def _dtypes(body: tuple[n.Statement, ...]) -> frozenset[DType]:

@@ -116,6 +116,14 @@ def misaligned_lanes(frame: Frame, buffer: Buffer, index: tuple[Index, ...]) -> 
     return (bits & (frame.lanes.count * size - 1)).binary("udiv", size)
 
 
+def prefetch(frame: Frame, buffer: Buffer, place: Index, level: int) -> None:
+    """Asks for the line of an element, counted from the buffer's first, to be in a cache."""
+    memory = frame.memory[buffer.name]
+    address = _offset(frame, memory.pointer, memory_kind(buffer.dtype, frame.host), place)
+    name = frame.function.module.declare("llvm.prefetch.p0", "void", "ptr, i32, i32, i32")
+    frame.function.perform(f"call void {name}(ptr {address}, i32 0, i32 {4 - level}, i32 1)")
+
+
 def row_key(buffer: Buffer, flat: Index, variable: str) -> tuple[str, Index]:
     """What identifies the invariant part of an address in :attr:`Known.pointers`."""
     return buffer.name, index_algebra.substitute(flat, {variable: Num(0)})

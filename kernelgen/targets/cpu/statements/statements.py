@@ -7,7 +7,7 @@ stores of one stream lie together and the copies fill each other's latencies.
 from __future__ import annotations
 
 from kernelgen.nest.neutral import neutral_element
-from kernelgen.nest.nodes import Accumulate, Alloc, Block, Buffer, Call, If, Index, Let, Statement, Store
+from kernelgen.nest.nodes import Accumulate, Alloc, Block, Buffer, Call, If, Index, Let, Prefetch, Statement, Store
 from kernelgen.targets.cpu.math import arithmetic
 from kernelgen.targets.cpu.statements import access
 from kernelgen.targets.cpu.statements.expressions import expression
@@ -49,6 +49,9 @@ def run(frames: Frames, statement: Statement) -> Frames:
                 _accumulate(frame, statement)
         case Alloc(buffer):
             return tuple(frame.with_memory(local(frame, buffer)) for frame in frames)
+        case Prefetch(buffer, place, level):
+            for frame in frames:
+                access.prefetch(frame, buffer, place, level)
         case If():
             _guarded(frames, statement)
         case Block():
@@ -91,8 +94,10 @@ def finish_accumulator(frame: Frame, statement: Accumulate, slots: list[str], la
     dtype, kind = statement.buffer.dtype, register_kind(statement.buffer.dtype)
     parts = [Value(frame.function, _load_slot(frame, slot, kind, lanes), kind, lanes) for slot in slots]
     while len(parts) > 1:
+        pairs = zip(parts[::2], parts[1::2], strict=False)
         parts = [
-            arithmetic.combine(statement.function, dtype, a, b) for a, b in zip(parts[::2], parts[1::2], strict=True)
+            *(arithmetic.combine(statement.function, dtype, a, b) for a, b in pairs),
+            *parts[len(parts) // 2 * 2 :],
         ]
     total = parts[0]
     while total.lanes > 1:

@@ -66,10 +66,12 @@ def integer(function: Function, value: int) -> Value:
 
 
 def rounded_down(lower: Value, upper: Value, step: int) -> Value:
-    """The largest ``lower + k step`` that is at most ``upper``; ``step`` is a power of two."""
+    """The largest ``lower + k step`` that is at most ``upper``."""
     trips = static_trips(lower, upper, 1)
     if trips is not None:
         return integer(lower.function, int(lower.text) + trips // step * step)
+    if step & (step - 1):
+        return lower + (upper - lower).binary("sdiv", step) * step
     return lower + ((upper - lower) & -step)
 
 

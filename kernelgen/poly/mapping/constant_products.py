@@ -1,0 +1,184 @@
+"""The loops of products with constants, whose panels are computed before all calls: every piece of rows reads the same ones.
+
+    rows and columns in whole blocks    parallel j by columns; i by rows; k; vector j; i unrolled
+    rows below them                     parallel j by columns; k; vector j; i unrolled
+    columns beside them                 parallel j by lanes; ...
+
+Panels turn round and pack what they hold, so that one row is enough for them, and the lanes are columns however the constant
+lies. The block is the one whose cycles a cost says are fewest (:func:`block_for`): few rows take many columns, so that there
+are sums enough to fill the latency of their instruction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from kernelgen.nest.marks import VECTOR
+from kernelgen.nest.nodes import Var
+from kernelgen.plan import LoopPlan, PiecePlan, VectorUnit, WholeTiles
+from kernelgen.poly.mapping.axis import Band, element_stride
+from kernelgen.poly.mapping.register_blocks import Block, few_rows
+from kernelgen.poly.model.product_recognition import moves
+from kernelgen.tensor.dims import Dim
+
+MOST_ROWS = 8
+"""Of a block; rows a power of two apart fall into one set of the first cache, which holds twelve or so lines of them."""
+
+MOST_VECTORS = 8
+"""Of columns in a block: their panel is read as one stream."""
+
+LATENCY = 4.0
+"""Cycles of one multiplication with addition; two begin in a cycle, and two loads."""
+
+TILE_CYCLES = 0.2
+"""Of a block for each term of the sum: its start and end, spread over some hundred terms."""
+
+USUAL_ROWS = 64
+"""What a number of rows is taken for that is not known."""
+
+
+@dataclass(frozen=True)
+class ConstantProduct:
+    """Members of a band: ``column`` is what constants and results move along, ``row`` what the constants stay along.
+
+    ``row`` is None where there is one row.
+    """
+
+    row: int | None
+    column: int
+
+
+def constant_product(band: Band, constants: frozenset[str]) -> ConstantProduct | None:
+    """The sides of a sum of products with a constant; None for other bands."""
+    sums = [m for m, axis in enumerate(band.axes) if not axis.coincident]
+    if not constants or not sums or any(len(axis.follows) != 1 for axis in band.axes):
+        return None
+    if not all(band.axes[m].reduces for m in sums):
+        return None
+    statement = band.axes[0].follows[0][0]
+    names = [axis.follows[0][1] for axis in band.axes]
+    read = [moves(read) for read in statement.reads if read.buffer.name in constants]
+    summed = {names[m] for m in sums}
+    for column in reversed(range(len(names))):
+        axis = band.axes[column]
+        along = {element_stride(access, names[column]) for access in statement.writes}
+        held = [one for one in read if names[column] in one]
+        if not axis.coincident or along != {1} or not held or not any(summed <= one for one in held):
+            continue
+        rows = [m for m, other in enumerate(band.axes) if other.coincident and not any(names[m] in one for one in held)]
+        return ConstantProduct(rows[-1] if rows else None, column)
+    return None
+
+
+@dataclass(frozen=True)
+class Panels:
+    """Which dim of a product's results is dealt to panels, and the columns of a panel and of a vector."""
+
+    dim: int
+    columns: int
+    lanes: int
+
+
+def panels_of(band: Band, constants: frozenset[str], unit: VectorUnit) -> dict[str, Panels]:
+    """The results of a product with a constant, by the name of their buffer; none of other bands."""
+    sides = constant_product(band, constants) if band.is_leaf and band.permutable else None
+    if sides is None:
+        return {}
+    ((statement, name),) = band.axes[sides.column].follows
+    width = block_of(band, sides, unit)[1]
+    return {
+        access.buffer.name: Panels(dim, width, unit.lanes)
+        for access in statement.writes
+        for dim, place in enumerate(access.index)
+        if place == Var(name)
+    }
+
+
+def panel_axis(band: Band, panels: Mapping[str, Panels]) -> tuple[int, Panels] | None:
+    """The member of a band along which it reads results of such a product, panel by panel; None for other bands."""
+    for member, axis in enumerate(band.axes):
+        for statement, name in axis.follows:
+            for read in statement.reads:
+                found = panels.get(read.buffer.name)
+                if found is not None and read.index[found.dim] == Var(name):
+                    return member, found
+    return None
+
+
+def block_of(band: Band, sides: ConstantProduct, unit: VectorUnit) -> Block:
+    """The block of a product's band."""
+    rows, columns = (1 if m is None else band.axes[m].extents[0] for m in (sides.row, sides.column))
+    return block_for(rows, columns, unit)
+
+
+def pieces_of_constants(
+    sides: ConstantProduct, rest: tuple[LoopPlan, ...], sums: Sequence[int], rows: Dim, block: Block, lanes: int
+) -> tuple[PiecePlan, ...]:
+    """Pieces of all columns that whole blocks cover, then those of whole vectors, then what is left."""
+    column = sides.column
+    found: list[PiecePlan] = []
+    for width in dict.fromkeys((block[1], lanes)):
+        whole = WholeTiles(column, width)
+        for piece in _row_pieces(sides, sums, rows, block[0]):
+            found.append(PiecePlan((*rest, LoopPlan(column, width), *piece.loops), (*piece.whole, whole)))
+    found += [PiecePlan((*rest, *piece.loops), piece.whole) for piece in _row_pieces(sides, sums, rows, block[0])]
+    return tuple(found)
+
+
+def _row_pieces(sides: ConstantProduct, sums: Sequence[int], rows: Dim, count: int) -> Iterator[PiecePlan]:
+    """The loops inside a panel, for whole blocks of rows and for the rows below."""
+    row = sides.row
+    inner = (*map(LoopPlan, sums), LoopPlan(sides.column, mark=VECTOR))
+    if row is None:
+        yield PiecePlan(inner)
+        return
+    unrolled = (*inner, LoopPlan(row, unroll=True))
+    if isinstance(rows, int) and rows <= count:
+        yield PiecePlan(unrolled)
+        return
+    yield PiecePlan((LoopPlan(row, count), *unrolled), (WholeTiles(row, count),))
+    if isinstance(rows, int):
+        yield PiecePlan(unrolled)
+        return
+    for few in few_rows(count):
+        yield PiecePlan((LoopPlan(row, few), *unrolled), (WholeTiles(row, few),))
+    yield PiecePlan((LoopPlan(row), *inner))
+
+
+def block_for(rows: Dim, columns: Dim, unit: VectorUnit) -> Block:
+    """The rows and columns of results whose registers take the fewest cycles for a product of this size."""
+    known = rows if isinstance(rows, int) else USUAL_ROWS
+    width = columns if isinstance(columns, int) else 0
+    fitting = [
+        (count, vectors)
+        for vectors in range(1, MOST_VECTORS + 1)
+        for count in range(1, min(known, MOST_ROWS) + 1)
+        if count * vectors + vectors + 1 <= unit.registers
+        and (not width or vectors * unit.lanes <= max(width, unit.lanes))
+    ]
+    count, vectors = min(fitting, key=lambda block: (_cycles(known, width, block, unit.lanes), -block[0] * block[1]))
+    return count, vectors * unit.lanes
+
+
+def _cycles(rows: int, columns: int, block: Block, lanes: int) -> float:
+    """Of one term of all sums."""
+    count, vectors = block
+    width = vectors * lanes
+    panels, beside = divmod(columns, width) if columns else (1, 0)
+    return panels * _panel(rows, count, vectors) + -(-beside // lanes) * _panel(rows, count, 1)
+
+
+def _panel(rows: int, count: int, vectors: int) -> float:
+    """Of one term of the sums in a panel."""
+    blocks, below = divmod(rows, count)
+    return blocks * _tile(count, vectors) + (_tile(below, vectors) if below else 0.0)
+
+
+def _tile(count: int, vectors: int) -> float:
+    """Multiplications, loads or latency, whichever takes longest; the others do not hide wholly behind it.
+
+    Columns come from the second cache, rows from the first.
+    """
+    loads = (count + vectors) / 2
+    return max(count * vectors / 2, loads, LATENCY) + 0.1 * loads + 0.15 * vectors + TILE_CYCLES

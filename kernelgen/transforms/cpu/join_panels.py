@@ -1,0 +1,191 @@
+"""Joins loops over the same panels of prepared constants: all rows pass, and what follows is done, while a panel is in a cache.
+
+    parallel for j0: for i in whole blocks: y[i, j0..] += a[i] * p[j0 / 32]        parallel for j0:
+    parallel for j0: for i in other rows: y[i, j0..] += a[i] * p[j0 / 32]     ->     alloc y_here[M, 32]
+    parallel for j0: for i: z[i, j0..] = tanh(y[i, j0..])                            ... all three of them
+
+Legality. Loops of the same kind and bounds are one loop where each buffer that one of them writes and the other one touches
+has a dim along which an iteration of either stays in its own piece, ``var <= place < var + step``: no value passes between
+different iterations. A loop moves up past others where what both touch and one writes lies apart. A temporary that lives in
+one such loop alone, in pieces of its own iterations, needs the memory of one piece.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from kernelgen.nest import index as ix
+from kernelgen.nest import nodes as n
+from kernelgen.nest.ranges import Range, range_of
+from kernelgen.nest.substitute import substituted
+from kernelgen.nest.walk import Place, accesses_of, map_blocks, redirect, statements, stored_buffers
+
+_LINEAR = (n.IndexOp.ADD, n.IndexOp.SUB, n.IndexOp.MUL)
+
+
+def join(nest: n.Nest) -> n.Nest:
+    """The nest with such loops as one; a nest without preparation stays as it is."""
+    if nest.preparation is None:
+        return nest
+    body = map_blocks(_joined(nest.body), _joined)
+    return _with_pieces(replace(nest, body=body))
+
+
+def _joined(block: n.Block) -> n.Block:
+    parts: list[n.Statement] = []
+    for part in block.statements:
+        place = _partner(parts, part) if isinstance(part, n.For) else None
+        if place is None or not isinstance(part, n.For):
+            parts.append(part)
+        else:
+            parts[place] = _one(parts[place], part)
+    return n.Block(tuple(parts))
+
+
+def _one(first: n.Statement, second: n.For) -> n.For:
+    assert isinstance(first, n.For)
+    moved = substituted(second.body, {second.var: n.Var(first.var)})
+    return replace(first, body=_joined(n.Block((*first.body.statements, *moved.statements))))
+
+
+def _partner(parts: Sequence[n.Statement], loop: n.For) -> int | None:
+    """The position of the loop before that this one may join."""
+    here = _Reach(loop)
+    for place in reversed(range(len(parts))):
+        other = parts[place]
+        if isinstance(other, n.For) and _fits(other, loop) and _is_piecewise(_Reach(other), here):
+            return place
+        if not _lies_apart(_Reach(other), here):
+            return None
+    return None
+
+
+def _fits(first: n.For, second: n.For) -> bool:
+    """One header, of more than one iteration at once, and one variable where inner loops are called the same."""
+    same = replace(second, var=first.var, body=first.body) == first
+    inner = {part.var for part in statements(second.body) if isinstance(part, n.For)}
+    return same and first.step > 1 and first.kind in (n.LoopKind.PARALLEL, n.LoopKind.SERIAL) and first.var not in inner
+
+
+@dataclass(frozen=True)
+class _Reach:
+    """What a statement touches, and where."""
+
+    root: n.Statement
+
+    @cached_property
+    def written(self) -> frozenset[str]:
+        """The names of the buffers that it writes."""
+        return stored_buffers(self.root)
+
+    @cached_property
+    def touched(self) -> Mapping[str, tuple[tuple[n.Index, ...], ...]]:
+        """The places of all accesses to each buffer."""
+        found: dict[str, list[tuple[n.Index, ...]]] = {}
+        for part in statements(self.root):
+            for buffer, index in accesses_of(part):
+                found.setdefault(buffer.name, []).append(index)
+        return {name: tuple(dict.fromkeys(places)) for name, places in found.items()}
+
+    def meets(self, other: _Reach) -> list[str]:
+        """The buffers that both touch and one of them writes."""
+        both = self.touched.keys() & other.touched.keys()
+        return sorted(both & (self.written | other.written))
+
+    def ranges(self, first: int | None = None) -> dict[str, Range]:
+        """The ranges of loop variables; ``first`` is the only value of the outermost one where that is given."""
+        known: dict[str, Range] = {}
+        for part in statements(self.root):
+            if isinstance(part, n.For):
+                known[part.var] = _values(part, known)
+                if part is self.root and first is not None:
+                    known[part.var] = Range(first, first)
+        return known
+
+    def spans(self, name: str, dim: int) -> Range:
+        """Where it touches a buffer along a dim."""
+        known = self.ranges()
+        found = [range_of(index[dim], known) for index in self.touched[name]]
+        lows, highs = [r.low for r in found], [r.high for r in found]
+        low = None if None in lows else min(low for low in lows if low is not None)
+        return Range(low, None if None in highs else max(high for high in highs if high is not None))
+
+    def own_dims(self, name: str) -> frozenset[int]:
+        """The dims of a buffer along which an iteration of the loop stays in its own piece."""
+        assert isinstance(self.root, n.For)
+        step, places = self.root.step, self.touched[name]
+        here, there = self.ranges(0), self.ranges(step)
+
+        def is_own(index: n.Index) -> bool:
+            at, next_ = range_of(index, here), range_of(index, there)
+            if at.low is None or at.high is None or next_.low is None or next_.high is None or not _is_linear(index):
+                return False
+            return at.low >= 0 and at.high < step and (next_.low, next_.high) == (at.low + step, at.high + step)
+
+        return frozenset(d for d in range(len(places[0])) if all(is_own(index[d]) for index in places))
+
+
+def _values(loop: n.For, known: Mapping[str, Range]) -> Range:
+    """What the variable of a loop is: from tile to tile the last one is no more than so many steps from the first."""
+    low, high = range_of(loop.lower, known).low, range_of(loop.upper, known).high
+    if high is None or low is None or not isinstance(loop.lower, n.Num):
+        return Range(low, None if high is None else high - 1)
+    return Range(low, low + (high - 1 - low) // loop.step * loop.step)
+
+
+def _is_linear(index: n.Index) -> bool:
+    if isinstance(index, n.IndexBinary):
+        return index.op in _LINEAR and _is_linear(index.left) and _is_linear(index.right)
+    return isinstance(index, n.Num | n.Var)
+
+
+def _is_piecewise(first: _Reach, second: _Reach) -> bool:
+    """Whether no value passes between different iterations of two loops, which have something to do with each other."""
+    if not first.touched.keys() & second.touched.keys():
+        return False
+    return all(first.own_dims(name) & second.own_dims(name) for name in first.meets(second))
+
+
+def _lies_apart(first: _Reach, second: _Reach) -> bool:
+    """Whether the order of two statements does not matter."""
+    return all(
+        any(_are_apart(first.spans(name, dim), second.spans(name, dim)) for dim in range(len(first.touched[name][0])))
+        for name in first.meets(second)
+    )
+
+
+def _are_apart(first: Range, second: Range) -> bool:
+    below = first.high is not None and second.low is not None and first.high < second.low
+    return below or (second.high is not None and first.low is not None and second.high < first.low)
+
+
+def _with_pieces(nest: n.Nest) -> n.Nest:
+    """Temporaries that one loop alone uses, piece by piece, are as large as a piece."""
+    top: list[n.Statement] = list(nest.body.statements)
+    reaches = [_Reach(part) for part in top]
+    kept: list[n.Buffer] = []
+    for buffer in nest.buffers:
+        users = [k for k, reach in enumerate(reaches) if buffer.name in reach.touched]
+        if buffer.space is n.Space.WORKSPACE and len(users) == 1 and isinstance(loop := top[users[0]], n.For):
+            own = _Reach(loop).own_dims(buffer.name) if loop.step > 1 else frozenset[int]()
+            if own:
+                top[users[0]] = _with_local(loop, buffer, min(own))
+                continue
+        kept.append(buffer)
+    return replace(nest, buffers=tuple(kept), body=n.Block(tuple(top)))
+
+
+def _with_local(loop: n.For, buffer: n.Buffer, dim: int) -> n.For:
+    """The loop with a buffer of its own in each iteration, which holds one piece along a dim."""
+    shape = (*buffer.shape[:dim], loop.step, *buffer.shape[dim + 1 :])
+    local = replace(buffer, shape=shape, space=n.Space.LOCAL)
+
+    def moved(each: n.Buffer, index: tuple[n.Index, ...]) -> Place | None:
+        if each.name != buffer.name:
+            return None
+        return local, (*index[:dim], ix.subtract(index[dim], n.Var(loop.var)), *index[dim + 1 :])
+
+    body = redirect(loop.body, moved, moved)
+    return replace(loop, body=n.Block((n.Alloc(local), *body.statements)))

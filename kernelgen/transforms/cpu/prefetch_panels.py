@@ -1,0 +1,115 @@
+"""Asks for the next panel of prepared constants while this one is computed with.
+
+    for j0: for i in 0..M step 8:                    for j0: for i in 0..M step 8:
+      for k: vector j: r[j] += a * p[j0, k, j]   ->    for k:
+                                                         prefetch p[j0 + 1, ...]     a share of it in each turn
+                                                         vector j: r[j] += a * p[j0, k, j]
+
+All turns of the loops that read a panel ask for an equal share of the next one, which then lies in the second cache when its
+turn comes: memory works while the processor computes. A panel that is read only once is a stream, of which each turn asks for
+what lies a fixed distance ahead. Asking changes nothing but time, also past the end of an array.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from kernelgen.machines.cpu import CPU
+from kernelgen.nest import index as ix
+from kernelgen.nest import nodes as n
+from kernelgen.nest.walk import loads_of, statements, vector_loop_of
+
+AHEAD_BYTES = 4096
+"""How far ahead a stream is asked for: its lines are under way for as long as it takes to read a page."""
+
+FEW_TURNS = 2
+"""Of the rows, below which a panel counts as a stream."""
+
+UNKNOWN_TURNS = 8
+"""What a number of turns is taken for that is not known."""
+
+
+def prefetch(nest: n.Nest) -> n.Nest:
+    """The nest with such hints in the innermost loops of sums."""
+    if nest.preparation is None:
+        return nest
+    names = frozenset(b.name for b in nest.preparation.buffers if b.space is n.Space.OUTPUT)
+    return replace(nest, body=_block(nest.body, (), names))
+
+
+def _block(block: n.Block, around: tuple[n.For, ...], names: frozenset[str]) -> n.Block:
+    return n.Block(tuple(_statement(part, around, names) for part in block.statements))
+
+
+def _statement(part: n.Statement, around: tuple[n.For, ...], names: frozenset[str]) -> n.Statement:
+    if not isinstance(part, n.For):
+        return part
+    vector = vector_loop_of(part.body)
+    panel = None if vector is None else _panel_of(vector, (*around, part), names)
+    if panel is None:
+        return replace(part, body=_block(part.body, (*around, part), names))
+    hints = tuple(n.Prefetch(panel.buffer, place, level) for place, level in panel.places())
+    return replace(part, body=n.Block((*hints, *part.body.statements)))
+
+
+@dataclass(frozen=True)
+class _Panel:
+    """A panel that is read in the last of ``sums``, which lie in ``turns`` of loops over rows."""
+
+    buffer: n.Buffer
+    index: tuple[n.Index, ...]
+    rows: tuple[n.For, ...]
+    sums: tuple[n.For, ...]
+
+    def places(self) -> list[tuple[n.Index, int]]:
+        """The elements that one turn asks for, counted from the array's first, and the cache they are to be in."""
+        lanes, line = self._extent(-1), CPU.line_bytes // self.buffer.dtype.itemsize
+        turns = self._turns()
+        here = self._flat((*self.index[:-1], n.Num(0)))
+        if turns < FEW_TURNS:
+            ahead = AHEAD_BYTES // self.buffer.dtype.itemsize
+            return [(ix.add(here, n.Num(ahead + at)), 1) for at in range(0, lanes, line)]
+        share = 1 << (turns.bit_length() - 1)
+        each = -(-lanes // share)
+        start = self._flat((ix.add(self.index[0], n.Num(1)), *(n.Num(0) for _ in self.index[1:])))
+        row = self.rows[-1]
+        number = ix.floor_divide(ix.subtract(n.Var(row.var), row.lower), n.Num(row.step))
+        begin = ix.multiply(number, n.Num(self._terms() * lanes // turns))
+        term = ix.multiply(ix.subtract(n.Var(self.sums[-1].var), self.sums[-1].lower), n.Num(each))
+        place = ix.add(ix.add(start, begin), term)
+        return [(ix.add(place, n.Num(at)), 2) for at in range(0, each, line)]
+
+    def _turns(self) -> int:
+        if not self.rows:
+            return 1
+        length = ix.subtract(self.rows[-1].upper, self.rows[-1].lower)
+        return -(-length.value // self.rows[-1].step) if isinstance(length, n.Num) else UNKNOWN_TURNS
+
+    def _terms(self) -> int:
+        return self._extent(1)
+
+    def _extent(self, dim: int) -> int:
+        found = self.buffer.shape[dim]
+        assert isinstance(found, int)
+        return found
+
+    def _flat(self, index: tuple[n.Index, ...]) -> n.Index:
+        total: n.Index = n.Num(0)
+        for place, extent in zip(index, self.buffer.shape, strict=True):
+            total = ix.add(ix.multiply(total, ix.from_dim(extent)), place)
+        return total
+
+
+def _panel_of(vector: n.For, around: tuple[n.For, ...], names: frozenset[str]) -> _Panel | None:
+    """The panel of three dims, panels, terms and columns, that a vector loop reads; None where there is none."""
+    found = [load for part in statements(vector.body) for load in loads_of(part) if load.buffer.name in names]
+    if not found or len(found[0].index) != 3:
+        return None
+    buffer, index = found[0].buffer, found[0].index
+    which = ix.variables(index[0])
+    outer = [k for k, loop in enumerate(around) if loop.var in which]
+    inner = [k for k, loop in enumerate(around) if loop.var in ix.variables(index[1])]
+    if not outer or inner != [len(around) - 1]:
+        return None
+    rows = tuple(loop for loop in around[outer[-1] + 1 : -1])
+    return _Panel(buffer, index, rows, around[-1:]) if len(rows) <= 1 else None

@@ -1,0 +1,167 @@
+"""Loops over prepared panels: which become one, which temporaries shrink to a piece, and what is asked for ahead."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from kernel_examples import Writer, tensor
+from nests import block, buffer, call, output
+from operator_kernels import one
+
+from kernelgen.composite.description import KernelDesc
+from kernelgen.driver import compile
+from kernelgen.nest import index as ix
+from kernelgen.nest.extents import extent
+from kernelgen.nest.nodes import (
+    Block,
+    Buffer,
+    Expr,
+    For,
+    Literal,
+    Load,
+    LoopKind,
+    Nest,
+    Num,
+    Prefetch,
+    Space,
+    Statement,
+    Store,
+    Var,
+)
+from kernelgen.nest.verify import verify
+from kernelgen.nest.walk import statements
+from kernelgen.plan import VectorUnit
+from kernelgen.poly.mapping.constant_products import MOST_ROWS, block_for
+from kernelgen.tensor.dims import Dim, sym
+from kernelgen.tensor.dtypes import FLOAT32
+from kernelgen.transforms.cpu.join_panels import join
+from kernelgen.transforms.cpu.prefetch_panels import prefetch
+
+STEP, ROWS, COLUMNS = 4, 3, 16
+X, Y = buffer("x", ROWS, COLUMNS), output("y", ROWS, COLUMNS)
+T = Buffer("t", FLOAT32, (ROWS, COLUMNS), Space.WORKSPACE)
+C, R = Var("c"), Var("r")
+
+
+def panels(body: Statement, upper: int = COLUMNS, lower: int = 0, step: int = STEP) -> For:
+    """Every row of one panel of columns after the other."""
+    columns = For("v", C, ix.add(C, Num(step)), Block((body,)), LoopKind.VECTOR)
+    rows = For("r", Num(0), Num(ROWS), Block((columns,)))
+    return For("c", Num(lower), Num(upper), Block((rows,)), LoopKind.PARALLEL, step)
+
+
+def nest(*parts: Statement) -> Nest:
+    prepared = Nest("before", (), (), Block())
+    return Nest("case", (), (X, Y, T), block(*parts), preparation=prepared)
+
+
+V = Var("v")
+
+
+def at(which: Buffer, column: ix.Index = V) -> Load:
+    return Load(which, (R, column))
+
+
+def put(which: Buffer, value: Expr, column: ix.Index = V) -> Store:
+    return Store(which, (R, column), value)
+
+
+ZERO = Literal(0.0, FLOAT32)
+
+
+def test_a_producer_and_what_follows_in_its_panels_are_one_loop_with_a_temporary_of_one_piece() -> None:
+    joined = join(nest(panels(put(T, at(X))), panels(put(Y, call("tanh", at(T))))))
+    verify(replace(joined, preparation=None))
+    assert len(joined.body.statements) == 1
+    assert [b.name for b in joined.buffers] == ["x", "y"]
+    locals_ = {
+        part.buffer.shape for part in statements(joined.body) if isinstance(part, Store) and part.buffer.name == "t"
+    }
+    assert locals_ == {(ROWS, STEP)}
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        panels(put(Y, at(T, ix.subtract(Num(COLUMNS - 1), V)))),
+        panels(put(Y, at(T, Num(0)))),
+        panels(put(Y, at(T)), step=2),
+        panels(put(Y, at(T)), upper=COLUMNS - STEP),
+    ],
+    ids=["reads other panels", "reads one element of all", "other panels", "fewer panels"],
+)
+def test_loops_stay_apart_where_a_value_passes_between_panels(second: For) -> None:
+    before = nest(panels(put(T, at(X))), second)
+    assert join(before).body.statements == before.body.statements
+
+
+def test_a_loop_moves_past_what_lies_apart_and_past_nothing_else() -> None:
+    half = COLUMNS // 2
+    first = panels(put(T, at(X)), upper=half)
+    apart = panels(put(T, ZERO), lower=half)
+    reader = panels(put(Y, at(T)), upper=half)
+    assert len(join(nest(first, apart, reader)).body.statements) == 2
+    in_between = panels(put(T, ZERO, ix.modulo(V, Num(half))), lower=half)
+    assert len(join(nest(first, in_between, reader)).body.statements) == 3
+
+
+def test_nests_without_preparation_stay_as_they_are() -> None:
+    plain = replace(nest(panels(put(T, at(X))), panels(put(Y, at(T)))), preparation=None)
+    assert join(plain) is plain
+
+
+def fused(rows: int, columns: int) -> KernelDesc:
+    w = Writer()
+    a, b, c = tensor("a", rows, 40), tensor("b", 40, columns), tensor("c", columns)
+    found = w.op("Add", w.op("MatMul", a, b, shape=(rows, columns)), c, shape=(rows, columns))
+    return w.desc("fused", (a, b, c), w.op("Exp", found, shape=(rows, columns)))
+
+
+@pytest.mark.parametrize("rows", [16, 21])
+def test_a_product_with_what_follows_is_one_loop_over_panels_without_a_workspace(rows: int) -> None:
+    kernel = compile(fused(rows, 96), constants=[1, 2])
+    assert len(kernel.nest.body.statements) == 1
+    assert not kernel.signature.workspaces
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns"), [(1, 33), (2, 300), (5, 17), (8, 48), (9, 100), (23, 127), (sym("N"), 96), (sym("N"), 21)]
+)
+def test_products_of_all_numbers_of_rows_and_columns_are_right(rows: Dim, columns: int) -> None:
+    desc = one("MatMul", [("float32", (rows, 19)), ("float32", (19, columns))], [("float32", (rows, columns))])
+    kernel = compile(desc, constants=[1])
+    rng = np.random.default_rng(0)
+    b = rng.standard_normal((19, columns), np.float32)
+    for count in (rows,) if isinstance(rows, int) else (1, 3, 8, 21):
+        a = rng.standard_normal((count, 19), np.float32)
+        np.testing.assert_allclose(kernel(*kernel.call_inputs([a, b]))[0], a @ b, rtol=1e-4, atol=1e-5)
+
+
+TERMS, PANEL, LINE = 40, 48, 16
+
+
+@pytest.mark.parametrize("turns", [2, 3, 8, 21])
+def test_every_line_of_the_next_panel_is_asked_for(turns: int) -> None:
+    prepared = buffer("p", 2, TERMS, PANEL)
+    columns = For("v", Num(0), Num(PANEL), block(put(Y, Load(prepared, (C, Var("k"), V)))), LoopKind.VECTOR)
+    terms = For("k", Num(0), Num(TERMS), block(columns))
+    loops = For("c", Num(0), Num(2), block(For("r", Num(0), Num(turns), block(terms))))
+    before = Nest("before", (), (replace(prepared, space=Space.OUTPUT),), Block())
+    found = prefetch(Nest("case", (), (prepared, Y), block(loops), preparation=before))
+    hints = [part for part in statements(found.body) if isinstance(part, Prefetch)]
+    sizes = [{"c": 0, "r": row, "k": term} for row in range(turns) for term in range(TERMS)]
+    asked = {extent(hint.place, each) // LINE for hint in hints for each in sizes}
+    panel = TERMS * PANEL // LINE
+    assert asked >= set(range(panel, 2 * panel))
+
+
+@pytest.mark.parametrize("unit", [VectorUnit(32, 16), VectorUnit(16, 8)], ids=["32 registers", "16 registers"])
+@pytest.mark.parametrize("rows", [1, 3, 8, 13, 197, sym("N")])
+def test_blocks_fit_the_registers_and_the_product(rows: Dim, unit: VectorUnit) -> None:
+    for columns in (10, 64, 1000, sym("C")):
+        count, width = block_for(rows, columns, unit)
+        vectors = width // unit.lanes
+        assert count * vectors + vectors + 1 <= unit.registers
+        assert 1 <= count <= (min(rows, MOST_ROWS) if isinstance(rows, int) else MOST_ROWS)
