@@ -65,8 +65,12 @@ def flags(words: Words = None, as_json: Json = False) -> None:
 
 
 def _list(columns: Sequence[str], rows: Iterable[Row], words: Iterable[str] | None, as_json: bool) -> None:
-    wanted = [word.casefold() for word in words or ()]
-    found = [row for row in rows if all(any(word in str(cell).casefold() for cell in row) for word in wanted)]
+    found = [row for row in rows if all(_holds(row, word) for word in words or ())]
     show(columns, found, as_json)
     if not found:
         say(f"nothing holds {' and '.join(words or ())}", err=True)
+
+
+def _holds(row: Row, word: str) -> bool:
+    """Whether a cell has the word in it, in capitals or not."""
+    return any(word.casefold() in str(cell).casefold() for cell in row)

@@ -82,19 +82,21 @@ def _either(names: Iterable[str]) -> str:
 
 
 def _one_layout(node: Node) -> str:
-    layouts = sorted({arg.type.layout for arg in node.args} | {type_.layout for type_ in node.types})
-    mixed = len(layouts) > 1 and node.op is not TRANS_DATA
-    symbolic = layouts != [DEFAULT_LAYOUT] and not all(type_.is_static for type_ in node.types)
-    return f"layouts {', '.join(layouts)} are mixed or have symbolic extents" if mixed or symbolic else ""
+    layouts = sorted({value.type.layout for value in (*node.args, *node.outs)})
+    is_mixed = len(layouts) > 1 and node.op is not TRANS_DATA
+    is_symbolic = layouts != [DEFAULT_LAYOUT] and not all(type_.is_static for type_ in node.types)
+    return f"layouts {', '.join(layouts)} are mixed or have symbolic extents" if is_mixed or is_symbolic else ""
 
 
 def _product(node: Node) -> str:
     """Rows of memory known and at most LARGEST_DIM long: a copy into fractals steps over one by a field of 16 bits."""
-    widths = [type_.shape[-1] for type_ in (*node.types, *(arg.type for arg in node.args))]
-    if not all(isinstance(width, int) for width in widths):
-        return "the rows of a matrix have a symbolic length"
-    wide = any(isinstance(width, int) and width > LARGEST_DIM for width in widths)
-    return f"a matrix is wider than {LARGEST_DIM}" if wide else ""
+    for value in (*node.outs, *node.args):
+        width = value.type.shape[-1]
+        if not isinstance(width, int):
+            return "the rows of a matrix have a symbolic length"
+        if width > LARGEST_DIM:
+            return f"a matrix is wider than {LARGEST_DIM}"
+    return ""
 
 
 def _grouped(node: Node) -> str:

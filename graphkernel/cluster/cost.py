@@ -130,12 +130,9 @@ def _copies(graph: Graph, areas: Collection[Area]) -> Objection | None:
 def _phases(areas: Collection[Area], limits: Limits) -> Objection | None:
     """Two phases over many points need rows: contiguous, and as many as the cores can share."""
     inside = {area.number for area in areas}
-    for area in (area for area in areas if area.spaces):
-        for link in area.users:
-            for space in area.spaces & link.spreads if link.area.number in inside else ():
-                if (found := _phase_objection(area, space, limits)) is not None:
-                    return found
-    return None
+    links = ((area, link) for area in areas if area.spaces for link in area.users if link.area.number in inside)
+    met = ((area, space) for area, link in links for space in area.spaces & link.spreads)
+    return next(filter(None, (_phase_objection(area, space, limits) for area, space in met)), None)
 
 
 def _phase_objection(area: Area, space: Space, limits: Limits) -> Objection | None:

@@ -52,10 +52,11 @@ def _readers(nodes: Sequence[Node], suits: Sequence[bool]) -> Iterable[Sequence[
     inside = frozenset(node for node, suit in zip(nodes, suits, strict=True) if suit)
     table: dict[Value, list[int]] = {}
     for number, node in enumerate(nodes):
-        if suits[number] and node.op.kind in (Kind.ELEMWISE, Kind.REDUCE):
-            for index, arg in enumerate(node.args):
-                if arg.node not in inside and arg.type.size != 1 and spread_of_operand(node, index) is None:
-                    table.setdefault(arg, []).append(number)
+        if not suits[number] or node.op.kind not in (Kind.ELEMWISE, Kind.REDUCE):
+            continue
+        for index, arg in enumerate(node.args):
+            if arg.node not in inside and arg.type.size != 1 and spread_of_operand(node, index) is None:
+                table.setdefault(arg, []).append(number)
     return table.values()
 
 

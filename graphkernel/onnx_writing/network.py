@@ -38,11 +38,13 @@ def _matmul(writer: Writer, node: Node, x: tuple[str, ...], result: str) -> obje
 
 def _is_gemm(node: Node) -> bool:
     """Whether ONNX's product of two matrices takes the operands as they lie: weights are packed without a turned copy."""
-    types = [value.type for value in (*node.args, *node.outs)]
-    matrices = all(type_.rank == 2 for type_ in types[:2]) and {type_.dtype.name for type_ in types} == {"float32"}
-    inner = types[0].shape[0 if node.attrs.bool("transpose_a", False) else 1]
-    is_turned = any(node.attrs.bool(flag, False) for flag in TRANSPOSES)
-    return matrices and is_turned and isinstance(inner, int) and inner > 0
+    turned = [node.attrs.bool(flag, False) for flag in TRANSPOSES]
+    left, right = (value.type for value in node.args[:2])
+    if not any(turned) or (left.rank, right.rank) != (2, 2):
+        return False
+    inner = left.shape[0] if turned[0] else left.shape[1]
+    only_float32 = {value.type.dtype.name for value in (*node.args, *node.outs)} == {"float32"}
+    return only_float32 and isinstance(inner, int) and inner > 0
 
 
 def _conv(writer: Writer, node: Node, x: tuple[str, ...], result: str) -> object:

@@ -141,13 +141,12 @@ class _Chooser:
             yield tuple(node for node in left if depth[node] == level)
 
     def _compete(self, streams: Sequence[Stream]) -> None:
-        waiting = [list(stream) for stream in streams]
-        while len(waiting := [stream for stream in waiting if stream]) > 1:
+        waiting = list(streams)
+        while len(waiting) > 1:
             heads = sorted((stream[0] for stream in waiting), key=lambda node: -self._total(node))
-            joined = self._join(heads)
-            for stream in waiting:
-                if stream[0] in joined or (not joined and stream[0] is heads[0]):
-                    stream.pop(0)
+            done = self._join(heads) or {heads[0]}
+            left = (stream[1:] if stream[0] in done else stream for stream in waiting)
+            waiting = [stream for stream in left if stream]
 
     def _total(self, node: Node) -> float:
         return self.loads[node].block_weight * self.loads[node].blocks

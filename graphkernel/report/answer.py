@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from graphkernel.decisions import REASONS, Decision
 from graphkernel.report.page.counted import counted
@@ -117,20 +118,24 @@ def _origins(kernel: Node, before: Graph) -> set[str]:
 
 def _reasons(decisions: Sequence[Decision], apart: Sequence[Place], pair: Pair) -> list[Decision]:
     """What kept the operators of these places apart: said of both, else of one of them."""
-    wanted = {label for place in apart for label in place} or {*pair.left, *pair.right}
-    left, right = ({label for label in side if _belongs(label, wanted)} for side in (pair.left, pair.right))
-    refused = [found for found in decisions if found.code.startswith(REFUSED)]
-    of_two = [each for each in refused if _is_of_both(each, left, right)]
-    of_one = [each for each in refused if {each.subject, each.other} & (left | right)]
+    wanted = {*chain.from_iterable(apart)} or pair.left | pair.right
+    left, right = _from(pair.left, wanted), _from(pair.right, wanted)
+    of_one = [each for each in decisions if each.code.startswith(REFUSED) and _told(each) & (left | right)]
+    of_two = [each for each in of_one if _is_of_both(each, left, right)]
     alone = [each for each in of_one if not each.other and each.code.startswith("not-fused")]
     return of_two or alone or of_one
 
 
+def _told(decision: Decision) -> set[str]:
+    return {decision.subject, decision.other}
+
+
+def _from(labels: Iterable[str], wanted: Collection[str]) -> set[str]:
+    """Those that come from a wanted one."""
+    return {label for label in labels if origin_of(label, wanted) is not None}
+
+
 def _is_of_both(decision: Decision, left: set[str], right: set[str]) -> bool:
     """Whether it is about an operator of each side and no other one."""
-    told = {decision.subject, decision.other}
+    told = _told(decision)
     return told <= left | right and bool(told & left) and bool(told & right)
-
-
-def _belongs(label: str, wanted: Collection[str]) -> bool:
-    return origin_of(label, wanted) is not None

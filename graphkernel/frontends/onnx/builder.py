@@ -100,14 +100,18 @@ class ModelBuilder(Builder):
 
 def _check_extents(node: Node, behind: frozenset[str]) -> None:
     """Extents that depend on data may be 0."""
-    for dim in (dim for type_ in node.types for dim in type_.shape):
-        if isinstance(dim, Sym) and _depends(dim, behind) and any(factor < 0 for _, factor in dim.terms):
-            raise TypeRuleError(f"{node.op.name}: the extent {dim} may be negative")
+    for type_ in node.types:
+        for dim in type_.shape:
+            if _depends(dim, behind) and _may_be_negative(dim):
+                raise TypeRuleError(f"{node.op.name}: the extent {dim} may be negative")
     if node.op in CUTTING:
-        (before, *_), after = node.args, node.types[0]
-        for have, want in zip(before.type.shape, after.shape, strict=False):
+        for have, want in zip(node.args[0].type.shape, node.types[0].shape, strict=False):
             if have != want and _depends(have, behind):
                 raise TypeRuleError(f"{node.op.name}: the extent {have} may be 0")
+
+
+def _may_be_negative(dim: Dim) -> bool:
+    return isinstance(dim, Sym) and any(factor < 0 for _, factor in dim.terms)
 
 
 def _depends(dim: Dim, behind: frozenset[str]) -> bool:

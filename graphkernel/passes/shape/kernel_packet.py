@@ -84,9 +84,11 @@ def _refusal(node: Node, options: Options) -> str:
 def _unbound(body: Graph) -> str:
     """A packet learns the values of symbols from its operands: why one is missing, if so."""
     known = {name for value in body.inputs for name in symbols_of(value.type.shape)}
-    asked = (name for node in body.operators for value in node.attrs.values() for name in _symbols(value))
-    missing = next((name for name in asked if name not in known), None)
-    return f"no operand of the packet has the symbol {missing} in its shape" if missing else ""
+    for node in body.operators:
+        for name in _symbols(tuple(node.attrs.values())):
+            if name not in known:
+                return f"no operand of the packet has the symbol {name} in its shape"
+    return ""
 
 
 def _symbols(value: AttrValue) -> tuple[str, ...]:

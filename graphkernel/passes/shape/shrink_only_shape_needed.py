@@ -60,10 +60,14 @@ def with_cheap_shapes(graph: Graph, context: Context) -> Graph:
 
 def _stand_ins(graph: Graph) -> Mapping[Value, Value]:
     """For each computed value that only Shape uses, the value that gives the same answer, if there is one."""
-    needed = set(graph.outputs) | {arg for node in graph.operators if node.op is not SHAPE for arg in node.args}
-    asked = dict.fromkeys(arg for node in graph.operators if node.op is SHAPE for arg in node.args)
-    unneeded = [value for value in asked if value not in needed and not value.is_parameter]
-    return {value: other for value in unneeded if (other := _same_shape(graph, value)) is not None}
+    needed, asked = set(graph.outputs), list[Value]()
+    for node in graph.operators:
+        if node.op is SHAPE:
+            asked.append(node.args[0])
+        else:
+            needed.update(node.args)
+    found = {value: _same_shape(graph, value) for value in asked if value not in needed and not value.is_parameter}
+    return {value: other for value, other in found.items() if other is not None}
 
 
 def _same_shape(graph: Graph, value: Value) -> Value | None:

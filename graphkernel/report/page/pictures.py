@@ -103,35 +103,37 @@ def _drawn(
         group, parent = waiting.pop(0)
         number = len(drawings) + len(waiting) + 1
         inner = [part for part in group.parts if isinstance(part, Group)]
-        numbers = {id(part): number + place for place, part in enumerate(inner)}
+        numbers = {part.name: number + place for place, part in enumerate(inner)}
         drawings.append(_drawing(group, parent, all_boxes, sources, numbers))
         waiting.extend((part, len(drawings) - 1) for part in inner)
     return drawings
 
 
 def _drawing(
-    group: Group, parent: int, boxes: Sequence[Box], sources: Sequence[Sequence[int]], numbers: Mapping[int, int]
+    group: Group, parent: int, boxes: Sequence[Box], sources: Sequence[Sequence[int]], numbers: Mapping[str, int]
 ) -> dict[str, Any]:
     """One drawing: its boxes in the order of what is in them, and beyond its border the boxes that they read."""
-    members = [(part, [part] if isinstance(part, int) else part.members()) for part in group.parts]
-    inside = {box for _, held in members for box in held}
+    inside = set(group.members())
     edges = [(a, b) for b in sorted(inside) for a in sources[b]]
-    outside = sorted({a for a, _ in edges} - inside)
-    shown: list[tuple[Group | int, list[int], bool]] = [(box, [box], True) for box in outside]
-    shown = sorted([*shown, *((part, held, False) for part, held in members)], key=lambda entry: entry[1][0])
-    place = {box: number for number, (_, held, _) in enumerate(shown) for box in held}
-    drawn = [_entry(part, held, boxes, numbers, is_outside) for part, held, is_outside in shown]
+    outside = {a for a, _ in edges} - inside
+    shown = sorted((*group.parts, *outside), key=lambda part: _held(part)[0])
+    place = {box: number for number, part in enumerate(shown) for box in _held(part)}
+    drawn = [_entry(part, boxes, numbers, part in outside) for part in shown]
     own = dict.fromkeys((place[a], place[b]) for a, b in edges if place[a] != place[b])
     return {"title": line(group.name), "parent": parent, **_placed(drawn, list(own))}
 
 
-def _entry(
-    part: Group | int, held: Sequence[int], boxes: Sequence[Box], numbers: Mapping[int, int], is_outside: bool
-) -> dict[str, Any]:
+def _held(part: Group | int) -> list[int]:
+    """The boxes that a part stands for, in order."""
+    return [part] if isinstance(part, int) else part.members()
+
+
+def _entry(part: Group | int, boxes: Sequence[Box], numbers: Mapping[str, int], is_outside: bool) -> dict[str, Any]:
+    held = _held(part)
     steps = sorted({step for box in held for step in boxes[box].steps})
     if isinstance(part, Group):
         note = counted(len(held), "box", "boxes")
-        return _box(part.name.rsplit("/", 1)[-1], note, "group", steps, part.name) | {"open": numbers[id(part)]}
+        return _box(part.name.rsplit("/", 1)[-1], note, "group", steps, part.name) | {"open": numbers[part.name]}
     box = boxes[part]
     kind = "outside" if is_outside and box.kind != "input" else box.kind
     return _box(box.title, "" if is_outside and box.kind != "input" else box.note, kind, steps, box.hint or box.title)

@@ -112,22 +112,29 @@ class Story:
         return dict.fromkeys((step.name, step.kernel, *(node.name for node in named)))
 
     @cached_property
+    def step_of(self) -> Mapping[Node, int]:
+        """The step that each node of the graph that runs is in; views and arithmetic on shapes are in none."""
+        return {node: number for number, step in enumerate(self.steps) for node in step.nodes}
+
+    @cached_property
     def written(self) -> Sequence[tuple[Value, ...]]:
         """For every step the results that another step, or whoever calls, reads."""
-        own = {node: number for number, step in enumerate(self.steps) for node in step.nodes}
-        read = {arg for node in self.after.operators for arg in node.args if own.get(node, -1) != own.get(arg.node)}
-        read.update(self.after.outputs)
-        return tuple(tuple(out for node in step.nodes for out in node.outs if out in read) for step in self.steps)
+        read = set(self.after.outputs)
+        for node in self.after.operators:
+            own = self.step_of.get(node, -1)
+            read.update(arg for arg in node.args if self.step_of.get(arg.node) != own)
+        results = ([out for node in step.nodes for out in node.outs] for step in self.steps)
+        return tuple(tuple(filter(read.__contains__, outs)) for outs in results)
 
     @cached_property
     def edges(self) -> tuple[tuple[int, int], ...]:
         """Pairs of steps of which the second reads what the first makes; views and arithmetic on shapes lie between."""
         made: dict[Node, frozenset[int]] = {}
-        own = {node: number for number, step in enumerate(self.steps) for node in step.nodes}
         found: dict[tuple[int, int], None] = {}
         for node in self.after.nodes:
             sources = frozenset[int]().union(*(made[arg.node] for arg in node.args))
-            if node in own:
-                found.update(((source, own[node]), None) for source in sorted(sources) if source != own[node])
-            made[node] = frozenset({own[node]}) if node in own else sources
+            own = self.step_of.get(node)
+            if own is not None:
+                found.update(((source, own), None) for source in sorted(sources) if source != own)
+            made[node] = sources if own is None else frozenset({own})
         return tuple(found)

@@ -137,20 +137,9 @@ def _model(
     border = _Border(writer, has_objects(value.type for value in (*inputs, *outputs)))
     given = {value: border.given(value, names) for value in inputs}
     for position, node in enumerate(nodes):
-        for value in node.args:
-            if value not in names and value.constant is not None:
-                names[value] = writer.constant(value.constant)
-        results = result_names(f"v{position}", len(node.types))
-        names.update(zip(node.outs, results, strict=True))
-        before = len(writer.nodes)
-        write(writer, node, tuple(names[value] for value in node.args), results[0])
-        for part, made in enumerate(writer.nodes[before:]):
-            made.name = f"{position}.{part}"  # what onnxruntime's errors say
+        _write_node(writer, node, position, names)
     left = {value: border.left(value, names) for value in outputs}
-    wanted = set(left.values())
-    kept = clipped(_needed(writer.nodes, wanted), writer.constants, wanted)
-    kept = with_biases(kept, writer.constants, wanted)
-    kept = unsigned(kept, writer.constants, wanted) if suits_machine() else kept
+    kept = _fitted(writer, set(left.values()))
     used = {operand for node in kept for operand in read_by(node)}
     constants = {key: array for key, array in writer.constants.items() if key in used}
     graph = helper.make_graph(
@@ -164,6 +153,26 @@ def _model(
     )
     beside = {key: array for key, array in constants.items() if lies_beside(array)}
     return RegionModel(model.SerializeToString(), beside, border.has_objects), {**given, **left}
+
+
+def _write_node(writer: Writer, node: Node, position: int, names: dict[Value, str]) -> None:
+    """Writes a node under the names of its operands, and adds those of its results."""
+    for value in node.args:
+        if value not in names and value.constant is not None:
+            names[value] = writer.constant(value.constant)
+    results = result_names(f"v{position}", len(node.types))
+    names.update(zip(node.outs, results, strict=True))
+    before = len(writer.nodes)
+    write(writer, node, tuple(names[value] for value in node.args), results[0])
+    for part, made in enumerate(writer.nodes[before:]):
+        made.name = f"{position}.{part}"  # what onnxruntime's errors say
+
+
+def _fitted(writer: Writer, wanted: set[str]) -> list[Any]:  # onnx messages
+    """The nodes that the wanted results need, in the forms that onnxruntime is fastest with."""
+    kept = clipped(_needed(writer.nodes, wanted), writer.constants, wanted)
+    kept = with_biases(kept, writer.constants, wanted)
+    return unsigned(kept, writer.constants, wanted) if suits_machine() else kept
 
 
 @cache
