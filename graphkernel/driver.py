@@ -297,15 +297,11 @@ class _Build:
 
     def without(self, refusals: Refusals) -> _Build:
         """Without the kernels that a device refused."""
-        reasons = {id(kernel): error for kernel, error in refusals}
-        refused = {
-            node: error for node, made in self.compiled.items() if (error := reasons.get(id(made.call))) is not None
-        }
-        names = {node.name for node in refused}
+        refused = [node for node in self.compiled if node.name in refusals]
         return _Build(
-            {node: made for node, made in self.compiled.items() if node not in refused},
-            tuple(entry for entry in self.entries if not names.intersection(entry.calls)),
-            (*self.fallbacks, *(fallback(node, error) for node, error in refused.items())),
+            {node: made for node, made in self.compiled.items() if node.name not in refusals},
+            tuple(entry for entry in self.entries if refusals.keys().isdisjoint(entry.calls)),
+            (*self.fallbacks, *(fallback(node, refusals[node.name]) for node in refused)),
         )
 
 

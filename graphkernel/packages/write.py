@@ -120,19 +120,19 @@ class _Kernels:
     caller: CodeRecord | None = None
     team: CodeRecord | None = None
     flags: tuple[str, ...] = ()
-    _known: dict[int, int] = field(default_factory=dict[int, int])
+    _known: dict[NativeKernel, int] = field(default_factory=dict[NativeKernel, int])
 
     def add(self, step: KernelStep) -> int:
         """The number of the step's kernel. Raises ArgumentError for a kernel that is no machine code of ours."""
         kernel = step.kernel
         if not isinstance(kernel, NativeKernel):
             raise ArgumentError(f"kernel {step.name} is another compiler's")
-        if id(kernel) not in self._known:
-            self._known[id(kernel)] = len(self.records)
+        if kernel not in self._known:
+            self._known[kernel] = len(self.records)
             self._helpers(entry_of(kernel))
             self.records.append(KernelRecord.of(kernel, len(self.content)))
             self.content += code_of(kernel).content
-        return self._known[id(kernel)]
+        return self._known[kernel]
 
     def _helpers(self, entry: CpuEntry) -> None:
         """The machine code that kernels are called through, and that of parallel loops."""
@@ -158,10 +158,10 @@ def _region(step: RegionStep, number: int, numbers: Mapping[Node, int], weights:
 
 @dataclass
 class Weights:
-    """Arrays by digest."""
+    """Arrays by digest. What was asked for is kept, so that no other array takes its place in memory."""
 
     arrays: dict[str, np.ndarray] = field(default_factory=dict[str, np.ndarray])
-    _digests: dict[int, str] = field(default_factory=dict[int, str])
+    _digests: dict[int, tuple[np.ndarray, str]] = field(default_factory=dict[int, "tuple[np.ndarray, str]"])
 
     @staticmethod
     def of(graph: Graph) -> Weights:
@@ -170,17 +170,17 @@ class Weights:
         for data in large_constants(graph):
             if data.array is None:
                 raise PackageError(f"the content of constant {data.digest} is unknown; give it to parse as weights")
-            found._digests[id(data.array)] = data.digest
+            found._digests[id(data.array)] = data.array, data.digest
             found.arrays[data.digest] = data.array
         return found
 
     def digest(self, array: np.ndarray) -> str:
         """The digest of an array, which is kept: a constant, or what the host library made of one."""
         if id(array) not in self._digests:
-            data = ConstantData.of(array)
-            self._digests[id(array)] = data.digest
-            self.arrays[data.digest] = array
-        return self._digests[id(array)]
+            digest = ConstantData.of(array).digest
+            self._digests[id(array)] = array, digest
+            self.arrays[digest] = array
+        return self._digests[id(array)][1]
 
 
 def _digest(content: bytes) -> str:

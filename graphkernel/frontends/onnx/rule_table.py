@@ -7,7 +7,8 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from graphkernel.catalogue import collect
-from graphkernel.frontends.onnx.rules.base import OnnxRule
+from graphkernel.frontends.onnx.rules.base import OnnxRule, same
+from graphkernel.ops.catalogue import OPS
 
 if TYPE_CHECKING:
     from onnx import NodeProto
@@ -18,8 +19,10 @@ Further = Callable[[str], OnnxRule | None]
 
 @cache
 def rules() -> Mapping[str, OnnxRule]:
-    """All rules of ONNX's operators, by name."""
-    return {rule.name: rule for rule in collect("graphkernel.frontends.onnx.rules", OnnxRule)}
+    """All rules of ONNX's operators, by name: those of the room, and of operators without attributes whose records name
+    one of ONNX that means the same."""
+    named = (same(op) for op in OPS.values() if op.onnx and not op.attributes)
+    return {rule.name: rule for rule in (*named, *collect("graphkernel.frontends.onnx.rules", OnnxRule))}
 
 
 def no_rule(name: str) -> OnnxRule | None:

@@ -318,7 +318,12 @@ def _hosts(telling: Telling) -> str:
 
 def _fallbacks(telling: Telling) -> str:
     rows = [(entry.node, entry.operator, entry.code, entry.reason, entry.advice) for entry in telling.report.fallbacks]
-    return sortable(("node", "operator", "code", "reason", "what to do"), rows)
+    faults = "".join(
+        f"<details><summary>the fault at {markup(entry.node)}</summary><pre>{markup(entry.trace)}</pre></details>"
+        for entry in telling.report.fallbacks
+        if entry.trace
+    )
+    return sortable(("node", "operator", "code", "reason", "what to do"), rows) + faults
 
 
 def _decisions(telling: Telling) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -12,7 +12,7 @@ import numpy as np
 from graphkernel.errors import InputError, RuntimeFailure
 from graphkernel.runtime.inputs.torch_tensors import check_tensor, is_torch
 from graphkernel.runtime.steps.program import Program, Segment
-from graphkernel.runtime.steps.steps import Action, Kernel, KernelStep, Slots
+from graphkernel.runtime.steps.steps import Action, KernelStep, Slots
 from kernelgen.errors import ArgumentError, UnsupportedError
 from kernelgen.targets.gpu.launch.arrays import Border
 from kernelgen.targets.gpu.launch.device import Device, NoDevice, find_device
@@ -111,14 +111,14 @@ class DeviceMemory:
         self.device.cupy.cuda.get_current_stream().synchronize()
 
 
-Refusals = Sequence[tuple[Kernel, Exception]]
-"""Kernels that a device does not take, each with the reason."""
+Refusals = Mapping[str, Exception]
+"""The names of nodes whose kernel a device does not take, each with the reason."""
 
 
 def refusals_of(program: Program) -> Refusals:
-    """Loads its kernels onto the current device, and gives those that it refuses."""
-    kernels = {id(step.kernel): step.kernel for step in program.steps if isinstance(step, KernelStep)}
-    return [(kernel, error) for kernel in kernels.values() if (error := _refusal(kernel)) is not None]
+    """Loads its kernels onto the current device, and says which it refuses."""
+    found = {step.name: _refusal(step.kernel) for step in program.steps if isinstance(step, KernelStep)}
+    return {name: error for name, error in found.items() if error is not None}
 
 
 def _refusal(kernel: Any) -> Exception | None:  # any compiler's kernel

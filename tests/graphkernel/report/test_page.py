@@ -188,3 +188,14 @@ def test_large_graphs_come_in_drawings_that_fit_a_screen(names: list[str]) -> No
         waiting += [part for part in group.parts if isinstance(part, Group)]
     assert sorted(boxes_of(whole)) == list(range(len(names) + 2))
     assert seen < len(names) / 5
+
+
+def test_a_fault_of_ours_stands_there_with_its_traceback() -> None:
+    def broken(desc: Any, target: str) -> Any:
+        raise AssertionError("a <table> that is not there")
+
+    graph = gk.trace(lambda x: ops.tanh(x) * 2.0 + x, gk.spec((4, 4)), name="unlucky")
+    told = gk.compile(graph, compiler=broken).report.to_html()
+    assert "What could not be compiled" in told
+    assert re.search(r"<details><summary>the fault at [^<]+</summary><pre>Traceback[^<]*in broken", told)
+    assert "a &lt;table&gt; that is not there" in told

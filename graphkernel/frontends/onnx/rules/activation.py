@@ -3,15 +3,8 @@
 from __future__ import annotations
 
 from graphkernel import ops
-from graphkernel.frontends.onnx.rules.base import Declined, OnnxCall, OnnxRule, Results, onnx_op, same, shape_of
-from graphkernel.ops.composite import activation
-from kernelgen.tensor.operators import elemwise
+from graphkernel.frontends.onnx.rules.base import Declined, OnnxCall, OnnxRule, Results, onnx_op, shape_of
 
-RELU = same(activation.RELU)
-SIGMOID = same(activation.SIGMOID)
-TANH = same(elemwise.TANH)
-SOFTPLUS = same(activation.SOFTPLUS)
-SOFTSIGN = same(activation.SOFTSIGN)
 HARD_SWISH = OnnxRule("HardSwish", lambda call: ops.hswish(*call.operands))
 
 

@@ -16,40 +16,12 @@ from graphkernel.frontends.onnx.rules.base import (
     Results,
     onnx_op,
     pair_of,
-    paired,
     rounded_once,
-    same,
 )
-from kernelgen.tensor.operators import elemwise
 from kernelgen.tensor.types import dtype
 
 MOST_WHOLE_EXPONENT = 2**31
 
-ADD = paired(elemwise.ADD)
-SUB = paired(elemwise.SUB)
-MUL = paired(elemwise.MUL)
-NEG = same(elemwise.NEG)
-ABS = same(elemwise.ABS)
-SIGN = same(elemwise.SIGN)
-FLOOR = same(elemwise.FLOOR)
-CEIL = same(elemwise.CEIL)
-ROUND = same(elemwise.ROUND)
-SQRT = same(elemwise.SQRT)
-RECIPROCAL = same(elemwise.RECIPROCAL)
-EXP = same(elemwise.EXP)
-LOG = same(elemwise.LOG)
-ERF = same(elemwise.ERF)
-SIN = same(elemwise.SIN)
-COS = same(elemwise.COS)
-TAN = same(elemwise.TAN)
-SINH = same(elemwise.SINH)
-COSH = same(elemwise.COSH)
-ASIN = same(elemwise.ASIN)
-ACOS = same(elemwise.ACOS)
-ATAN = same(elemwise.ATAN)
-ASINH = same(elemwise.ASINH)
-ACOSH = same(elemwise.ACOSH)
-ATANH = same(elemwise.ATANH)
 IDENTITY = OnnxRule("Identity", lambda call: call.operands[0])
 
 

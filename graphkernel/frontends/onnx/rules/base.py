@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -118,12 +119,6 @@ def onnx_op(name: str) -> Callable[[Convert], OnnxRule]:
     return lambda convert: OnnxRule(name, convert)
 
 
-def same(operator: Operator) -> OnnxRule:
-    """The rule of ``operator.onnx``, which takes the same operands there as here."""
-    function = function_called(snake_case(operator.name))
-    return OnnxRule(operator.onnx, lambda call: function(*call.operands))
-
-
 def imported_as(name: str, operator: Operator) -> OnnxRule:
     """The rule of the ONNX operator ``name`` of another domain, ``"acme::SoftSquare"``: ``operator`` on the same operands.
 
@@ -151,10 +146,11 @@ def pair_of(call: OnnxCall) -> tuple[Operand, Operand]:
     return first, ops.expand_dims(second, tuple(range(rank, rank + behind))) if behind else second
 
 
-def paired(operator: Operator) -> OnnxRule:
-    """The rule of ``operator.onnx``, over :func:`pair_of`."""
+def same(operator: Operator) -> OnnxRule:
+    """The rule of ``operator.onnx``, which takes the same operands there as here; two of them as :func:`pair_of` says."""
     function = function_called(snake_case(operator.name))
-    return OnnxRule(operator.onnx, lambda call: function(*pair_of(call)))
+    operands_of = pair_of if operator.arity == 2 else attrgetter("operands")
+    return OnnxRule(operator.onnx, lambda call: function(*operands_of(call)))
 
 
 def static(dims: Iterable[Dim]) -> tuple[int, ...] | None:

@@ -3,20 +3,8 @@
 from __future__ import annotations
 
 from graphkernel import ops
-from graphkernel.frontends.onnx.rules.base import Declined, OnnxCall, Results, onnx_op, pair_of, paired, same
-from kernelgen.tensor.operators import elemwise, select
+from graphkernel.frontends.onnx.rules.base import Declined, OnnxCall, Results, onnx_op, pair_of
 from kernelgen.tensor.types import dtype
-
-EQUAL = paired(select.EQUAL)
-LESS = paired(select.LESS)
-LESS_OR_EQUAL = paired(select.LESS_EQUAL)
-GREATER = paired(select.GREATER)
-GREATER_OR_EQUAL = paired(select.GREATER_EQUAL)
-AND = paired(select.LOGICAL_AND)
-OR = paired(select.LOGICAL_OR)
-NOT = same(select.LOGICAL_NOT)
-IS_NAN = same(elemwise.IS_NAN)
-WHERE = same(select.SELECT)
 
 
 @onnx_op("IsInf")

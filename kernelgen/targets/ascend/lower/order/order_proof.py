@@ -16,7 +16,7 @@ from kernelgen.targets.ascend.lower.order.touched_places import Place, Touched
 from kernelgen.targets.ascend.lower.order.unrolled_walk import Access, Conflict, Fault, FlagFault, Turns, Walk
 from kernelgen.targets.ascend.lower.order.walk_variants import ways
 from kernelgen.targets.ascend.lower.program import statement_tree
-from kernelgen.targets.ascend.lower.program.statement_tree import Item, Sync
+from kernelgen.targets.ascend.lower.program.statement_tree import Group, Item, Sync
 
 
 @dataclass
@@ -26,7 +26,7 @@ class Trace(Walk):
     settle: Callable[[Conflict], None] | None = None
     settled: int = 0
     clocks: Clocks[CoreClock] = field(default_factory=lambda: Clocks(NOTHING))
-    flags: FlagTable[tuple[int, int], CoreClock] = field(default_factory=FlagTable[tuple[int, int], CoreClock])
+    flags: FlagTable[tuple[Group, int], CoreClock] = field(default_factory=FlagTable[tuple[Group, int], CoreClock])
     own_set: CoreClock | None = None
 
     # flags
@@ -44,10 +44,10 @@ class Trace(Walk):
                 clocks.issue(group.source)
                 handed = clocks.released(group.source)
                 clocks.step(group.source)
-                if not self.flags.set((id(group), self.slot_of(sync)), handed):
+                if not self.flags.set((group, self.slot_of(sync)), handed):
                     return FlagFault(sync)
             case _:
-                handed = self.flags.take((id(group), self.slot_of(sync)))
+                handed = self.flags.take((group, self.slot_of(sync)))
                 if handed is None:
                     return FlagFault(sync)
                 clocks.issue(group.target)

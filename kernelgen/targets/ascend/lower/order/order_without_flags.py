@@ -23,7 +23,7 @@ from kernelgen.targets.ascend.lower.order.unrolled_walk import Access, Turns, Wa
 from kernelgen.targets.ascend.lower.order.walk_variants import ways
 from kernelgen.targets.ascend.lower.program.statement_tree import BARRIER, DRAIN, SET, Group, Item, Sync
 
-Key = tuple[int, int, int]
+Key = tuple[Group | int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,22 +70,22 @@ class Replay:
         recorders = [_Recorder(layout, way) for way in ways(root, layout)]
         for recorder in recorders:
             recorder.run(root)
-        self._dropped: set[int] = set()
+        self._dropped: set[Group] = set()
         self._whole = [recorder.steps for recorder in recorders if recorder.way.left_out is None]
         self._parts = [recorder.steps for recorder in recorders if recorder.way.left_out is not None]
 
     def drop(self, group: Group) -> None:
         """The program goes on without a group."""
-        self._dropped.add(id(group))
+        self._dropped.add(group)
 
     def is_clean(self, without: Group | None = None, with_ids: bool = False) -> bool:
         """Whether the proof holds, without a group; ``with_ids`` asks too that no id is set before its wait is over."""
-        absent = self._dropped | {id(without)}
+        absent = self._dropped if without is None else {*self._dropped, without}
         return all(_Run(absent, with_ids).passes(steps) for steps in (*self._whole, *self._parts))
 
-    def needed_barriers(self) -> frozenset[int]:
-        """Barriers of one pipe, by identity, without which the proof would fail whatever else is taken out."""
-        needed: set[int] = set()
+    def needed_barriers(self) -> frozenset[Group]:
+        """Barriers of one pipe without which the proof would fail whatever else is taken out."""
+        needed: set[Group] = set()
         for steps in self._whole:
             _Run(self._dropped, with_ids=False, needed=needed).passes(steps)
         return frozenset(needed)
@@ -153,9 +153,9 @@ class _Recorder(Walk):
 class _Run:
     """One time through the steps, with vector clocks."""
 
-    absent: Collection[int]
+    absent: Collection[Group]
     with_ids: bool
-    needed: set[int] | None = None
+    needed: set[Group] | None = None
     clocks: Clocks[CoreClock] = field(default_factory=lambda: Clocks(NOTHING))
     flags: FlagTable[Key, CoreClock] = field(default_factory=FlagTable[Key, CoreClock])
     handed: list[CoreClock] = field(default_factory=list[CoreClock])
@@ -170,7 +170,7 @@ class _Run:
                     if not self._instruction(step):
                         return False
                 case Flag(sync):
-                    if id(sync.group) not in self.absent and not self._flag(step, number):
+                    if sync.group not in self.absent and not self._flag(step, number):
                         return False
                 case Cross():
                     self._cross(step, number)
@@ -185,7 +185,7 @@ class _Run:
         if self.needed is not None and step.pipe in self.closed:
             group, before = self.closed[step.pipe]
             if any(need.pipe == step.pipe and need.number >= before for need in step.needs):
-                self.needed.add(id(group))
+                self.needed.add(group)
         return True
 
     def _flag(self, step: Flag, number: int) -> bool:
@@ -202,7 +202,7 @@ class _Run:
             self.clocks.close(group.target)
             return True
         free = group.identity < 0
-        key = (id(group), step.slot, -1) if free else (group.source, group.target, group.identity + step.slot)
+        key = (group, step.slot, -1) if free else (group.source, group.target, group.identity + step.slot)
         return self._set(key, group, number) if step.sync.action == SET else self._wait(key, group, number)
 
     def _set(self, key: Key, group: Group, number: int) -> bool:

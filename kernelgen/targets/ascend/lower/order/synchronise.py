@@ -72,7 +72,7 @@ def synchronise(body: tuple[Statement, ...], layout: Layout, machine: Machine) -
 def _drop_idle(replay: Replay, groups: list[Group], with_ids: bool = False) -> None:
     """Takes out what the proof does without, the latest first."""
     needed = replay.needed_barriers()
-    for group in reversed([group for group in groups if id(group) not in needed]):
+    for group in reversed([group for group in groups if group not in needed]):
         if replay.is_clean(group, with_ids):
             replay.drop(group)
             remove(group)
