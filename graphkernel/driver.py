@@ -36,6 +36,7 @@ from graphkernel.runtime.onnxruntime.regions import OnnxRuntimeHost, available
 from graphkernel.runtime.plan.make_steps import CompiledKernel
 from graphkernel.runtime.plan.plan import Plan, make_plan
 from graphkernel.runtime.plan.verify_plan import verify_plan
+from graphkernel.runtime.tables.verify_table import verify_tables
 from graphkernel.runtime.poison import POISONED
 from graphkernel.runtime.steps.host import HostLibrary, NumpyHost
 from graphkernel.step_hooks import Advance, Progress, Verify, dumps_for
@@ -230,6 +231,8 @@ def _executable(
     """The callable of a plan; ``is_checked``: a verified plan, in memory that shows mistakes."""
     if is_checked:
         verify_plan(plan)
+    if is_checked and isinstance(device, NoDevice):
+        verify_tables(plan.program)
     if isinstance(device, NoDevice):
         return Executable(plan, report, POISONED if is_checked else HOST)
     memory = DeviceMemory(device, is_checked)
