@@ -36,9 +36,9 @@ from graphkernel.runtime.onnxruntime.regions import OnnxRuntimeHost, available
 from graphkernel.runtime.plan.make_steps import CompiledKernel
 from graphkernel.runtime.plan.plan import Plan, make_plan
 from graphkernel.runtime.plan.verify_plan import verify_plan
-from graphkernel.runtime.tables.verify_table import verify_tables
 from graphkernel.runtime.poison import POISONED
 from graphkernel.runtime.steps.host import HostLibrary, NumpyHost
+from graphkernel.runtime.tables.verify_table import verify_tables
 from graphkernel.step_hooks import Advance, Progress, Verify, dumps_for
 from graphkernel.system.environment import check_threads
 from graphkernel.system.logs import follow
