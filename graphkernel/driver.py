@@ -38,7 +38,7 @@ from graphkernel.runtime.plan.plan import Plan, make_plan
 from graphkernel.runtime.plan.verify_plan import verify_plan
 from graphkernel.runtime.poison import POISONED
 from graphkernel.runtime.steps.host import HostLibrary, NumpyHost
-from graphkernel.runtime.tables.verify_table import verify_tables
+from graphkernel.runtime.verify_table import verify_tables
 from graphkernel.step_hooks import Advance, Progress, Verify, dumps_for
 from graphkernel.system.environment import check_threads
 from graphkernel.system.logs import follow

@@ -11,7 +11,7 @@ from graphkernel.errors import VerifyError
 from graphkernel.runtime.invocation import Frame, make_frame
 from graphkernel.runtime.steps.program import Program
 from graphkernel.runtime.tables.native_run import NativeRun
-from graphkernel.runtime.tables.verify_table import INVARIANTS, broken, verify_frame
+from graphkernel.runtime.verify_table import INVARIANTS, broken, verify_frame
 from kernelgen.native.table import Given, Table, TableStep
 from tests.graphkernel.runtime.test_tables import GRAPHS, MIXED, compiled
 
