@@ -249,7 +249,7 @@ class _Writer:
             self._tensors[node.out] = self.read(node.args[1])
             return
         outputs = self.emit(node.op.name, tuple(map(self.read, node.args)), node.types, _as_akg(node))
-        if node.op.scalar is not None:
+        if node.op.brings_rule:
             self.ops[-1] = replace(self.ops[-1], declared=node.op)
         self._tensors.update(zip(node.outs, outputs, strict=True))
 

@@ -92,7 +92,7 @@ def _has_rules(graph: Graph) -> bool:
     if isinstance(graph, UnreadGraph):
         return False
     nodes = [*graph.nodes, *(inner for node in graph.nodes if node.body is not None for inner in node.body.nodes)]
-    return any(node.op.scalar is not None for node in nodes)
+    return any(node.op.brings_rule for node in nodes)
 
 
 def _keep(made: Executable, constants: Container[str], write: Callable[[bytes], None]) -> None:

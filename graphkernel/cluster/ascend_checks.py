@@ -55,7 +55,7 @@ class Takes:
 
 def refusal(node: Node) -> Refusal | None:
     """The first thing that keeps an operator out of Ascend kernels; None when nothing does."""
-    takes = TABLE.get(node.op, Takes())
+    takes = TABLE.get(node.op) or _by_rule(node.op)
     wrong = _wrong_types(node, takes)
     if wrong:
         return Refusal("not-fused-dtype", f"{node.op.name} on ascend: {wrong}")
@@ -63,6 +63,13 @@ def refusal(node: Node) -> Refusal | None:
         if wrong := check(node):
             return Refusal("not-fused-shape", f"{node.op.name} on ascend: {wrong}")
     return None
+
+
+def _by_rule(operator: Operator) -> Takes:
+    """Of an operator that is not in the table: floats of one data type, unless it brings a rule of its own."""
+    if operator.element is not None:
+        return Takes(NUMBERS, NUMBERS, alike=False)  # its elements, and the numbers that address them
+    return Takes(FLOATS, FLOATS | BOOLS, alike=False) if operator.scalar is not None else Takes()
 
 
 def _wrong_types(node: Node, takes: Takes) -> str:

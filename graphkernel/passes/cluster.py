@@ -69,9 +69,7 @@ def _refusal(node: Node, listed: frozenset[str], options: Options) -> tuple[str,
 def _brings_rule(node: Node, options: Options) -> bool:
     """An operator that says itself how kernels compute it, which needs no list; flags may still rule it out."""
     return (
-        node.op.scalar is not None
-        and not options.enable_cluster_ops_only
-        and node.op.name not in options.disable_cluster_ops
+        node.op.brings_rule and not options.enable_cluster_ops_only and node.op.name not in options.disable_cluster_ops
     )
 
 

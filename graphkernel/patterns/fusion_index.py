@@ -61,7 +61,7 @@ def _pointwise_producers(area: Area) -> list[Area]:
 @fusion(Direction.BACKWARD)
 def gather_output(area: Area, limits: Limits) -> Iterable[Area]:
     """The first user that works on the gathered elements: pointwise, a sum over other axes, or a scatter of them."""
-    if not _opaque_only(area, GATHERS):
+    if not _opaque_only(area, GATHERS | {node.op for node in area.opaque() if node.op.element is not None}):
         return ()
     return [link.area for link in area.users if _takes_gathered(area, link)][:1]
 
@@ -90,6 +90,8 @@ def _keeps_gathered_axes(area: Area, reduction: Node) -> bool:
 
 def _gathered_axes(node: Node) -> Collection[int]:
     """The axes of the result that the indices make; of a CSRGather the one of the stored elements."""
+    if node.op.element is not None:  # its rule may read anywhere
+        return range(node.types[0].rank)
     indices = node.args[1].type.rank
     if node.op is GATHER:
         axis = node.attrs.int("axis", 0) % node.args[0].type.rank

@@ -17,13 +17,15 @@ from kernelgen.checker import terms
 from kernelgen.checker.algebra import Array, TermAlgebra, Terms, array
 from kernelgen.composite.axes import normal_axis
 from kernelgen.composite.description import OpDesc
+from kernelgen.composite.element_reads import element_reads
 from kernelgen.composite.scalar_rules import ELEMENTWISE, REDUCTIONS, scalar_rule
 from kernelgen.composite.shape_rules import reduced_axes
 from kernelgen.composite.window_shapes import pooled_dims
 from kernelgen.samples.index_inputs import INDEX_OPERANDS
 from kernelgen.semantics.random import philox
-from kernelgen.semantics.table import MEANINGS
+from kernelgen.semantics.table import MEANINGS, meaning_of
 from kernelgen.tensor.dtypes import FLOAT32, FLOAT64, INT64, UINT64, DType
+from kernelgen.tensor.operator import Operator
 
 MOVES = frozenset({
     "Reshape", "ExpandDims", "Squeeze", "Flatten", "EquivFormat", "BroadcastTo", "Transpose", "Tile", "Concat",
@@ -54,6 +56,8 @@ def real_value(op: OpDesc, operands: Sequence[Terms], algebra: TermAlgebra) -> l
     rule = scalar_rule(op)
     if rule is not None:
         return [rule(algebra, operands, op)]
+    if op.declared is not None:
+        return [_ring_value(op, operands)]
     if op.name in REDUCTIONS:
         value = algebra.cast(operands[0], op.output.dtype)
         return [algebra.fold(REDUCTIONS[op.name], value, sorted(reduced_axes(op)))]
@@ -66,16 +70,29 @@ def real_value(op: OpDesc, operands: Sequence[Terms], algebra: TermAlgebra) -> l
     return [OTHERS[op.name](op, operands, algebra)]
 
 
+def known_operands(op: OpDesc) -> tuple[int, ...]:
+    """The operands whose numbers must be known."""
+    return KNOWN_OPERANDS.get(op.name, ()) if op.declared is None else op.declared.indices
+
+
 def has_real_terms(op: OpDesc) -> bool:
     """Whether :func:`real_value` knows the operator."""
+    if op.declared is not None:
+        return op.declared.scalar is not None or _moves_terms(op, op.declared)
     return scalar_rule(op) is not None or any(
         op.name in table for table in (REDUCTIONS, MOVES, SUMS_OF_PRODUCTS, OTHERS)
     )
 
 
+def _moves_terms(op: OpDesc, operator: Operator) -> bool:
+    """Whether it only moves elements, to places that are numbers of its operands: terms are no numbers to compute with."""
+    rule = operator.element
+    return rule is not None and operator.traits.moves and element_reads(op, rule).is_direct
+
+
 def _ring_value(op: OpDesc, operands: Sequence[Terms]) -> Terms:
     """The meaning of the operator in uint64; operands that must be known are what they are."""
-    places = KNOWN_OPERANDS.get(op.name, ())
+    places = known_operands(op)
     kinds = [INT64 if place in places else UINT64 for place in range(len(operands))]
     integral = replace(
         op,
@@ -86,7 +103,9 @@ def _ring_value(op: OpDesc, operands: Sequence[Terms]) -> Terms:
         _known(operand) if place in places else operand.numbers.astype(np.uint64)
         for place, operand in enumerate(operands)
     ]
-    found = np.asarray(MEANINGS[op.name](arrays, integral))
+    meaning = meaning_of(integral)
+    assert meaning is not None, f"{op.name} has a meaning: has_real_terms asked"
+    found = np.asarray(meaning(arrays, integral))
     kind = next((operand.kind for place, operand in enumerate(operands) if place not in places), INT64)
     return Terms(array([int(number) & terms.TOP for number in found.reshape(-1)], found.shape), kind)
 

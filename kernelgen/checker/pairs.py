@@ -13,7 +13,7 @@ from types import MappingProxyType
 import numpy as np
 
 from kernelgen.checker.algebra import TermAlgebra, Terms
-from kernelgen.checker.operators import KNOWN_OPERANDS, MOVES, has_real_terms, real_value
+from kernelgen.checker.operators import MOVES, has_real_terms, known_operands, real_value
 from kernelgen.composite.description import OpDesc, TensorDesc
 from kernelgen.tensor.dtypes import COMPLEX64, FLOAT32, FLOAT64, Category, DType
 
@@ -78,7 +78,7 @@ def _alike(op: OpDesc, operands: Sequence[Terms], part: int, algebra: TermAlgebr
 
 def _part(place: int, value: Value, op: OpDesc, algebra: TermAlgebra) -> tuple[Terms, Terms]:
     """What the operator on real, and the one on imaginary parts takes; ids and conditions are the same for both."""
-    chooses = place in KNOWN_OPERANDS.get(op.name, ()) or (op.name == "Select" and place == 0)
+    chooses = place in known_operands(op) or (op.name == "Select" and place == 0)
     if chooses and isinstance(value, Terms):
         return value, value
     pair = _pair(value, algebra)

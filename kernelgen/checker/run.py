@@ -13,7 +13,7 @@ from math import prod
 from kernelgen.checker.data import Data, known_data
 from kernelgen.checker.described import described_terms, is_ordered, without_terms
 from kernelgen.checker.faults import CHECKS, WHOLE_RUN, Fault, Found
-from kernelgen.checker.operators import KNOWN_OPERANDS, Unknown
+from kernelgen.checker.operators import Unknown, known_operands
 from kernelgen.checker.program import Program, program
 from kernelgen.checker.trace import Memory, OutOfSteps, Trace
 from kernelgen.composite.bind_sizes import specialize
@@ -100,7 +100,7 @@ def _runs(nest: Nest, desc: KernelDesc | None, steps: int) -> tuple[Run, ...]:
     """A run for each choice of sizes, up to the first fault."""
     compiled = program(nest, desc is not None and is_ordered(desc))
     runs: list[Run] = []
-    some = desc is not None and any(op.name in KNOWN_OPERANDS for op in desc.ops)
+    some = desc is not None and any(map(known_operands, desc.ops))
     for turn, choice in enumerate(SIZES if nest.symbols else SIZES[: 2 if some else 1]):
         symbols = {name: choice[k % len(choice)] for k, name in enumerate(nest.symbols)}
         data = known_data(specialize(desc, symbols), turn) if desc is not None and some else {}

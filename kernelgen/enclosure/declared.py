@@ -86,9 +86,10 @@ def _check_meaning(op: OpDesc, operands: Sequence[Array], found: Interval) -> No
     meant = np.asarray(op.declared.meaning(*wide, attrs=op.attrs))
     slack = SLACK * np.abs(meant) if op.output.dtype.is_float else 0
     with np.errstate(invalid="ignore"):
-        outside = np.asarray(
-            (meant + slack < found.low) | (meant - slack > found.high) | np.isnan(meant) & ~np.isnan(found.low)
-        )
+        outside = ~((meant + slack >= found.low) & (meant - slack <= found.high))
+        outside &= np.isfinite(found.low) & np.isfinite(
+            found.high
+        )  # elsewhere the rule left what its data type can hold
     if outside.any():
         place = int(np.flatnonzero(np.broadcast_to(outside, meant.shape))[0])
         numbers = [np.broadcast_to(x, meant.shape).reshape(-1)[place].item() for x in operands]

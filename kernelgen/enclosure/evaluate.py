@@ -12,6 +12,7 @@ from kernelgen.enclosure.arithmetic import square
 from kernelgen.enclosure.conversions import converted
 from kernelgen.enclosure.declared import by_scalar_rule
 from kernelgen.enclosure.interval import Array, Interval
+from kernelgen.enclosure.moves import moved
 from kernelgen.enclosure.table import RULES
 from kernelgen.errors import UnsupportedError
 from kernelgen.semantics.reference import shaped
@@ -76,9 +77,10 @@ def _results(op: OpDesc, operands: Sequence[Interval]) -> tuple[Interval, ...]:
         return (square(operands[0], op.inputs[0].dtype),)
     if op.declared is not None and op.declared.scalar is not None:
         return (by_scalar_rule(op, operands),)
-    if op.name not in RULES:
+    rule = moved if op.declared is not None and op.declared.traits.moves else RULES.get(op.name)
+    if rule is None:
         raise UnsupportedError("unsupported-op", f"operator {op.name!r} has no error bound")
-    found = RULES[op.name](operands, op)
+    found = rule(operands, op)
     return found if isinstance(found, tuple) else (found,)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from kernelgen.composite.description import OpDesc
 from kernelgen.composite.vocabulary import facts
 from kernelgen.enclosure.interval import Array, Interval
-from kernelgen.semantics.table import MEANINGS
+from kernelgen.semantics.table import meaning_of
 
 MOVES = frozenset(facts(lambda op: op.traits.moves))
 
@@ -23,5 +23,7 @@ def moved(operands: Sequence[Interval], op: OpDesc) -> Interval | tuple[Interval
 
 
 def _results(op: OpDesc, bounds: Sequence[Array]) -> list[Array]:
-    found = MEANINGS[op.name](bounds, op)
+    meaning = meaning_of(op)
+    assert meaning is not None, f"{op.name} moves elements, so it has a meaning"
+    found = meaning(bounds, op)
     return [np.asarray(part) for part in (found if isinstance(found, tuple) else (found,))]

@@ -9,6 +9,7 @@ import numpy as np
 
 from kernelgen.composite.axes import normal_axis
 from kernelgen.composite.description import KernelDesc, OpDesc, TensorDesc
+from kernelgen.composite.element_reads import element_reads
 from kernelgen.composite.vocabulary import by_name, facts, names_of
 from kernelgen.semantics.algebra import Array
 from kernelgen.tensor.operator import Operator
@@ -47,11 +48,20 @@ def _index_bounds(op: OpDesc) -> Iterator[tuple[int, Array]]:
     """(operand, ``[[least, most + 1]]`` of its ids; one row per coordinate where the last dim holds coordinates)."""
     if op.name in CSR_OPERANDS and op.name != basic.CSR_REDUCE_SUM.name:
         yield 1, np.asarray([[0, _columns(op)]])
+    if op.declared is not None and op.declared.element is not None:
+        for place, extent in element_reads(op, op.declared.element).limits:
+            yield place, _around(np.asarray([extent]))
     if op.name not in INDEX_OPERANDS:
         return
     extents = np.asarray(PLACES[op.name](op))
-    slack = np.maximum(1, extents // 10) if op.name in TOLERANT else np.zeros_like(extents)
-    yield INDEX_OPERANDS[op.name], np.stack([-slack, extents + slack], -1)
+    exact = np.stack([np.zeros_like(extents), extents], -1)
+    yield INDEX_OPERANDS[op.name], _around(extents) if op.name in TOLERANT else exact
+
+
+def _around(extents: Array) -> Array:
+    """Bounds of ids that may also lie outside."""
+    slack = np.maximum(1, extents // 10)
+    return np.stack([-slack, extents + slack], -1)
 
 
 def _columns(op: OpDesc) -> int:

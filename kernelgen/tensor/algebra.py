@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
+from kernelgen.tensor.dims import Dim
 from kernelgen.tensor.dtypes import DType
 
 T = TypeVar("T")
+Place = TypeVar("Place")
 
 
 class Algebra(Protocol[T]):
@@ -33,6 +35,33 @@ class Algebra(Protocol[T]):
         """The value's data type."""
         ...
 
+
+class Elements(Algebra[T], Protocol[T, Place]):
+    """An algebra that also knows the operands of an operator, and the places of their elements, one for each dim."""
+
+    def at(self, operand: int, *places: Place) -> T:
+        """The element of an operand at the places, which lie inside of it; 0 of an operand that has no elements."""
+        ...
+
+    def extent(self, operand: int, dim: int) -> Dim:
+        """The length of an operand's dim."""
+        ...
+
+    def number(self, place: Place) -> T:
+        """A place as an int64."""
+        ...
+
+    def nearest(self, number: T, extent: Dim) -> Place:
+        """The place in a dim that is nearest to an integer: 0 for what is below, the last one for what is above."""
+        ...
+
+    def inside(self, number: T, extent: Dim) -> T:
+        """Whether an integer is a place of a dim, as a bool."""
+        ...
+
+
+ElementRule = Callable[..., Any]
+"""``rule(elements, *places, attrs=attrs) -> value``: the element of the result at these places, one for each of its dims."""
 
 ScalarRule = Callable[..., Any]
 """``rule(algebra, *operands, attrs=attrs) -> value``: one element of the result from one element of each operand. Halves

@@ -9,7 +9,7 @@ from functools import cached_property
 from inspect import Parameter
 from typing import Any, Literal
 
-from kernelgen.tensor.algebra import ScalarRule
+from kernelgen.tensor.algebra import ElementRule, ScalarRule
 from kernelgen.tensor.types import Attrs, TensorType
 
 
@@ -110,8 +110,8 @@ class Operator:
     ``indices`` are the places of operands that count or address elements, whatever data type these have.
     ``onnx`` is the operator of ONNX that means the same on the same operands, whose attributes may be spelled differently.
     ``traits`` are the other facts about it, each written once, here.
-    ``scalar`` says what one element of an element-wise result is: with it kernels of every target compute the operator,
-    also one that is declared outside of this project.
+    ``scalar`` says what one element of an element-wise result is, ``element`` that of any other: with one of them kernels of
+    every target compute the operator, also one that is declared outside of this project.
     """
 
     name: str
@@ -127,11 +127,17 @@ class Operator:
     traits: Traits = PLAIN
     onnx: str = ""
     scalar: ScalarRule | None = None
+    element: ElementRule | None = None
 
     @cached_property
     def attribute_names(self) -> tuple[str, ...]:
         """The names of the attributes, in the order of the record."""
         return tuple(attribute.name for attribute in self.attributes)
+
+    @property
+    def brings_rule(self) -> bool:
+        """Whether it says itself how kernels compute it."""
+        return self.scalar is not None or self.element is not None
 
     def __repr__(self) -> str:
         return f"Operator({self.name})"

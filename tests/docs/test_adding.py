@@ -15,6 +15,7 @@ from tests.support.sources import ROOT
 PAGE = (ROOT / "docs" / "adding.md").read_text()
 SECTIONS = {
     "A scalar function",
+    "A structural operator",
     "An expander",
     "A gradient",
     "A rule",

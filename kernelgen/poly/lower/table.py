@@ -13,6 +13,7 @@ from kernelgen.poly.lower import (
     assign,
     convolution,
     copies,
+    elements,
     indexing,
     layouts,
     pointwise,
@@ -50,7 +51,9 @@ LOWERINGS: Mapping[str, Lowering] = MappingProxyType({
 
 def _declared(operator: Operator) -> Lowering | None:
     """The lowering of an operator that is declared elsewhere, by the rule that it brings."""
-    return None if operator.scalar is None else pointwise.POINTWISE
+    if operator.scalar is not None:
+        return pointwise.POINTWISE
+    return None if operator.element is None else elements.lowering_by_element(operator.element)
 
 
 def lowering_of(op: OpDesc) -> Lowering:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from kernelgen.errors import TypeRuleError
-from kernelgen.tensor.algebra import ScalarRule
+from kernelgen.tensor.algebra import ElementRule, ScalarRule
 from kernelgen.tensor.operator import PLAIN, Attribute, InferRule, Kind, Meaning, Operator, Traits
 from kernelgen.tensor.operators.attributes import axes, declared, flag
 from kernelgen.tensor.operators.type_rules import (
@@ -51,6 +51,7 @@ def declare(
     traits: Traits = PLAIN,
     onnx: str = "",
     scalar: ScalarRule | None = None,
+    element: ElementRule | None = None,
 ) -> Operator:
     """An operator from a plain rule: operand count and attribute names are checked around it.
 
@@ -62,7 +63,9 @@ def declare(
     infer = checked(name, arity, tuple(attribute.name for attribute in typed), rule, takes_opaque)
     quiet = np.errstate(all="ignore")(meaning)
     said = " ".join((meaning.__doc__ or "").split()) if doc is None else doc
-    return Operator(name, kind, arity, infer, quiet, commutative, composite, said, typed, indices, traits, onnx, scalar)
+    return Operator(
+        name, kind, arity, infer, quiet, commutative, composite, said, typed, indices, traits, onnx, scalar, element
+    )
 
 
 def unary(
