@@ -1,6 +1,6 @@
 """graphkernel: fuses tensor graphs into proven kernels.
 
-Rooms: cli, cluster, expanders, export, frontends, gradients, mindspore, ops, packages, passes, patterns, report,
+Rooms: cli, cluster, communication, expanders, export, frontends, gradients, mindspore, ops, packages, passes, patterns, report,
 onnx_writing, runtime, system.
 Reading order: errors, catalogue, conditions, decisions, handoff, options, declarations, pipeline, recall,
 step_hooks, driver, bisect.

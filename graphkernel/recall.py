@@ -17,6 +17,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from graphkernel.communication.groups import Communicators
 from graphkernel.errors import PackageError
 from graphkernel.packages.container import PackageReader
 from graphkernel.packages.read import read_package
@@ -53,8 +54,17 @@ def compile(  # the public name
     threads: int | None = None,
     progress: Any = None,
     tuned: Tunings | str | os.PathLike[str] | None = None,
+    communicator: Communicators = None,
 ) -> Executable:
-    """The callable of a graph, see :func:`graphkernel.driver.compile`; from disk where the same was compiled before."""
+    """The callable of a graph, see :func:`graphkernel.driver.compile`; from disk where the same was compiled before.
+
+    ``communicator`` is this process among others, for graphs with collectives (:mod:`graphkernel.communication`), or a
+    mapping from the names of their groups. It is no part of what is kept: all ranks share that.
+    """
+    if communicator is not None:
+        told: dict[str, Any] = {"compiler": compiler, "host": host, "strict": strict}
+        made = compile(graph, opt_level, target, flags, **told, threads=threads, progress=progress, tuned=tuned)
+        return made.over(communicator)
     tunings = None if tuned is None else _tunings(tuned)
     make = partial(
         _made, graph, opt_level, target, flags,

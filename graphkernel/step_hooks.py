@@ -22,6 +22,7 @@ from kernelgen.tensor.boxes import is_text, pairs
 from kernelgen.tensor.evaluation.evaluate import evaluate
 from kernelgen.tensor.evaluation.widened import evaluate_wide
 from kernelgen.tensor.graph import Graph, Node
+from kernelgen.tensor.order import sequence
 from kernelgen.tensor.verify import Checked, verify
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -42,8 +43,16 @@ class Verify:
             return
         try:
             self._checked = verify(after, self._checked)
+            _check_order(before, after)
         except VerifyError as error:
             raise PassError(f"pass {step.name} left an invalid graph {after.name!r}: {error}") from error
+
+
+def _check_order(before: Graph, after: Graph) -> None:
+    """Raises VerifyError where a pass changed what is done to other processes, or when: they count on it."""
+    had, has = sequence(before), sequence(after)
+    if had != has:
+        raise VerifyError("order", f"it did {', '.join(had) or 'nothing'}, and now does {', '.join(has) or 'nothing'}")
 
 
 @dataclass

@@ -23,6 +23,7 @@ from kernelgen.tensor.operators.matmul import BATCH_MATMUL, MATMUL
 from kernelgen.tensor.operators.pieces import SLICE, STRIDED_SLICE
 from kernelgen.tensor.operators.shape import BROADCAST_TO, TRANSPOSE
 from kernelgen.tensor.operators.status import ELEM_ANY
+from kernelgen.tensor.order import is_token
 from kernelgen.tensor.types import DEFAULT_LAYOUT
 
 FLOATS = frozenset({"float16", "bfloat16", "float32"})
@@ -73,8 +74,8 @@ def _by_rule(operator: Operator) -> Takes:
 
 
 def _wrong_types(node: Node, takes: Takes) -> str:
-    operands = [arg.type.dtype.name for arg in node.args]
-    results = [type_.dtype.name for type_ in node.types]
+    operands = [arg.type.dtype.name for arg in node.args if not is_token(arg)]
+    results = [value.type.dtype.name for value in node.outs if not is_token(value)]
     for role, found, allowed in (("operand", operands, takes.operands), ("result", results, takes.results)):
         for name in found:
             if name not in allowed:

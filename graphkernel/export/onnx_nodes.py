@@ -24,6 +24,7 @@ from kernelgen.tensor.operators.indexing import GATHER
 from kernelgen.tensor.operators.padding import UNPAD_AKG
 from kernelgen.tensor.operators.pieces import CONCAT, SLICE, SPLIT, STRIDED_SLICE
 from kernelgen.tensor.operators.shape import TRANSPOSE
+from kernelgen.tensor.order import is_ordered
 from kernelgen.tensor.types import Category, DType, TensorType, dtype
 
 WIDER: Mapping[str, str] = {
@@ -45,7 +46,7 @@ def write_node(scope: Scope, node: Node, operands: tuple[str, ...], results: tup
         scope.nodes.extend(_as_it_came(scope, node, operands, results))
     else:
         _check_types(node)
-        is_empty = all(_is_empty(type_) for type_ in node.types)
+        is_empty = all(_is_empty(type_) for type_ in node.types) and not is_ordered(node)
         _write_empty(scope, node, results) if is_empty else _write_own(scope, node, operands, results)
     made: list[Any] = scope.nodes[before:]
     for part, each in enumerate(made):

@@ -25,6 +25,7 @@ from kernelgen.tensor.evaluation.evaluate import evaluate
 from kernelgen.tensor.graph import PARAMETER, Alias, Builder, Graph, Node, Value
 from kernelgen.tensor.inline import inline
 from kernelgen.tensor.names import meant
+from kernelgen.tensor.order import results_of
 from kernelgen.tensor.types import Attrs, TensorType, dtype
 
 Function = Callable[..., Any]
@@ -114,8 +115,10 @@ def _recorded(
     found = pullback([(loss, _one(loss))], tuple(actual), builder, rules_of(catalogue))
     effects = builder.effects[written:]
     ends = [loss, *found.values()]
-    moved = substituted([*(end.value for end in ends), *(value for _, value in effects)], actual)
+    tokens = () if builder.token is None else (builder.token,)
+    moved = substituted([*(end.value for end in ends), *(value for _, value in effects), *tokens], actual)
     builder.effects[written:] = [_moved_effect(*effect, moved) for effect in effects]
+    builder.token = next((moved.get(token, token) for token in tokens), None)
 
     def cotangent(leaf: Tensor) -> Tensor:
         end = found.get(leaf.value)
@@ -193,9 +196,10 @@ def _graph_gradient(
 ) -> Graph:
     """The graph with its gradients as outputs; what is written in place stays so."""
     graph = inline(graph, lambda node: True)[0]
-    builder = Builder(origin="d")
+    ends = results_of(graph)
+    builder = Builder(origin="d", token=next(iter(graph.outputs[len(ends) :]), None))
     written = {alias.output for alias in graph.aliases}
-    results = [Tensor(value, builder) for place, value in enumerate(graph.outputs) if place not in written]
+    results = [Tensor(value, builder) for place, value in enumerate(ends) if place not in written]
     if cotangents:
         seen = [(y, _cotangent_input(y, place)) for place, y in enumerate(results) if y.dtype.is_float]
     elif len(results) == 1:
@@ -207,12 +211,14 @@ def _graph_gradient(
     wanted = _inputs_named(graph, (wrt,) if isinstance(wrt, str) else wrt)
     found = pullback(seen, wanted, builder, rules_of(catalogue))
     gradients = [found[x] if x in found else ops.zeros_like(Tensor(x, builder)) for x in wanted]
-    kept = [place for place in range(len(graph.outputs)) if with_value or place in written]
+    kept = [place for place in range(len(ends)) if with_value or place in written]
     aliases = tuple(Alias(kept.index(alias.output), alias.input) for alias in graph.aliases)
     more = tuple(dy.value for _, dy in seen) if cotangents else ()
-    outputs = (*(graph.outputs[place] for place in kept), *(gradient.value for gradient in gradients))
+    tokens = () if builder.token is None else (builder.token,)
+    outputs = (*(ends[place] for place in kept), *(gradient.value for gradient in gradients), *tokens)
     name = f"{graph.name}_gradient"
     called = (*(graph.output_names[place] for place in kept), *(f"{x.node.name}_gradient" for x in wanted))
+    called = (*called, *("token" for _ in tokens))
     return with_unique_labels(Graph(name, (*graph.inputs, *more), outputs, aliases, called, derived=graph.derived))
 
 

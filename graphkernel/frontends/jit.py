@@ -10,6 +10,7 @@ from functools import cached_property, update_wrapper
 from inspect import Signature, signature
 from typing import Any, overload
 
+from graphkernel.communication.groups import Communicators
 from graphkernel.driver import Flags, check_options, compile
 from graphkernel.errors import InputError
 from graphkernel.frontends.arguments import Arguments, Receiver, specs_of
@@ -50,6 +51,7 @@ class Jitted:
     function: Callable[..., Any]
     options: dict[str, Any]
     dynamic: bool = False
+    communicator: Communicators = None
     _latest: OrderedDict[Hashable, Compiled] = field(default_factory=OrderedDict[Hashable, Compiled])
     _extents: dict[Hashable, Extents] = field(default_factory=dict[Hashable, Extents])
 
@@ -109,7 +111,7 @@ class Jitted:
 
         def make(types: Sequence[TensorType]) -> Compiled:
             recorded = record_call(self.function, *specs_of((positional, dict(keywords)), types))
-            return Compiled(compile(recorded.graph, **self.options), recorded.result)
+            return Compiled(compile(recorded.graph, **self.options).over(self.communicator), recorded.result)
 
         if not self.dynamic:
             return make(arguments.types)
@@ -156,10 +158,17 @@ def jit(
     flags: Flags = None,
     dynamic: bool = False,
     threads: int | None = None,
+    communicator: Communicators = None,
 ) -> Jitted: ...
 @overload
 def jit(
-    *, opt_level: int = 2, target: str = "cpu", flags: Flags = None, dynamic: bool = False, threads: int | None = None
+    *,
+    opt_level: int = 2,
+    target: str = "cpu",
+    flags: Flags = None,
+    dynamic: bool = False,
+    threads: int | None = None,
+    communicator: Communicators = None,
 ) -> Callable[[Callable[..., Any]], Jitted]: ...
 def jit(
     function: Callable[..., Any] | None = None,
@@ -170,6 +179,7 @@ def jit(
     flags: Flags = None,
     dynamic: bool = False,
     threads: int | None = None,
+    communicator: Communicators = None,
 ) -> Jitted | Callable[[Callable[..., Any]], Jitted]:
     """Makes a function that traces, optimizes and compiles itself; also ``@jit``, ``@jit(opt_level=3)``, and on methods.
 
@@ -177,15 +187,16 @@ def jit(
     are results. Numbers are constants of the code and take the type of what they meet; one that is another in every call is
     better an array, ``np.float32(rate)``. Executables are kept on the
     returned object, one for each set of shapes, data types and numbers, up to 128 of them. With ``dynamic`` an extent that
-    changes between calls becomes a symbol, so that further lengths need no compilation. ``threads`` is as for
-    :func:`compile`. Flags that do not exist are an
+    changes between calls becomes a symbol, so that further lengths need no compilation. ``threads`` and
+    ``communicator`` are as for :func:`compile`. Flags that do not exist are an
     ``OptionError`` here, not at the first call; arguments that do not fit are an ``InputError``.
     """
     check_options(opt_level, target, flags)
     check_threads(threads)
 
     def wrapped(plain: Callable[..., Any]) -> Jitted:
-        jitted = Jitted(plain, {"opt_level": opt_level, "target": target, "flags": flags, "threads": threads}, dynamic)
+        options = {"opt_level": opt_level, "target": target, "flags": flags, "threads": threads}
+        jitted = Jitted(plain, options, dynamic, communicator)
         update_wrapper(jitted, plain, updated=())
         return jitted
 

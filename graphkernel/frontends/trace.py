@@ -114,12 +114,15 @@ def record_call(
 
 
 def _recorded(builder: Builder, inputs: Sequence[Value], returned: object, name: str) -> Recorded:
-    """The graph of what the builder recorded; values that were written into inputs are its last outputs."""
+    """The graph of what the builder recorded.
+
+    Values that were written into inputs are further outputs, and the token of the last collective is the last one.
+    """
     outputs: list[Value] = []
     called: list[str] = []
 
     def output(path: str, leaf: object) -> int | None:
-        if leaf is None and (leaf is not returned or builder.effects):
+        if leaf is None and (leaf is not returned or builder.effects or builder.token is not None):
             return None
         called.append(path)
         outputs.append(_output(builder, leaf))
@@ -129,9 +132,10 @@ def _recorded(builder: Builder, inputs: Sequence[Value], returned: object, name:
     written = dict(builder.effects)  # the last write into an input counts
     hidden = {value: target.node.name for target, value in written.items() if value not in outputs}
     outputs.extend(hidden)
+    tokens = () if builder.token is None else (builder.token,)
     aliases = tuple(Alias(outputs.index(value), inputs.index(target)) for target, value in written.items())
-    results = (*called, *hidden.values()) if _has_keys(returned) else ()
-    return Recorded(Graph(name, tuple(inputs), tuple(outputs), aliases, results), result)
+    results = (*called, *hidden.values(), *("token" for _ in tokens)) if _has_keys(returned) else ()
+    return Recorded(Graph(name, tuple(inputs), (*outputs, *tokens), aliases, results), result)
 
 
 def _has_keys(tree: object) -> bool:

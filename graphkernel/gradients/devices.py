@@ -1,12 +1,25 @@
-"""Gradients of communication between devices: each is the other's. The loss is the sum of the losses of all devices."""
+"""Gradients of communication between devices: each is another. The loss is the sum of the losses of all devices."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from graphkernel import ops
 from graphkernel.expanders.base import Declined
-from graphkernel.gradients.base import Application, Cotangents, gradient
-from graphkernel.ops.library.communication import ALL_GATHER, ALL_REDUCE, REDUCE_SCATTER
-from graphkernel.ops.tensor.apply import apply
+from graphkernel.gradients.base import Application, Cotangents, gradient, undefined
+from graphkernel.ops import Tensor
+from graphkernel.ops.library.communication import (
+    ALL_GATHER,
+    ALL_REDUCE,
+    ALL_TO_ALL,
+    BROADCAST,
+    RECEIVE,
+    REDUCE_SCATTER,
+    SEND,
+    ranks_of,
+)
+from kernelgen.tensor.types import Attrs
 
 
 @gradient(ALL_REDUCE)
@@ -15,14 +28,14 @@ def all_reduce(of: Application) -> Cotangents | Declined:
     op = of.attrs.str("op", "sum")
     if op == "prod":
         return Declined("a product over devices has no rule")
-    total = apply(ALL_REDUCE, of.dy, **of.attrs.with_(op="sum"))
-    return [total if op == "sum" else ops.select(of.operands[0] == of.results[0], total, 0)]
+    total = ops.all_reduce(of.dy, **_group(of.attrs))
+    return _behind(of, total if op == "sum" else ops.select(of.operands[0] == of.results[0], total, 0))
 
 
 @gradient(ALL_GATHER)
 def all_gather(of: Application) -> Cotangents:
     """ReduceScatter of dy"""
-    return [apply(REDUCE_SCATTER, of.dy, **of.attrs.with_(op="sum"))]
+    return _behind(of, ops.reduce_scatter(of.dy, **_group(of.attrs)))
 
 
 @gradient(REDUCE_SCATTER)
@@ -30,4 +43,25 @@ def reduce_scatter(of: Application) -> Cotangents | Declined:
     """AllGather of dy"""
     if of.attrs.str("op", "sum") != "sum":
         return Declined(f"a {of.attrs.str('op')} over devices, scattered, has no rule")
-    return [apply(ALL_GATHER, of.dy, **of.attrs.without("op"))]
+    return _behind(of, ops.all_gather(of.dy, **_group(of.attrs)))
+
+
+@gradient(ALL_TO_ALL)
+def all_to_all(of: Application) -> Cotangents:
+    """AllToAll of dy"""
+    return _behind(of, ops.all_to_all(of.dy, **_group(of.attrs)))
+
+
+BROADCAST_RULE = undefined(BROADCAST, "it is another one on the process that gives than on those that take")
+SEND_RULE = undefined(SEND, "the gradient comes back only where the other process sends it: write that out")
+RECEIVE_RULE = undefined(RECEIVE, "the gradient goes back only where this process sends it: write that out")
+
+
+def _group(attrs: Attrs) -> dict[str, Any]:
+    """The group of processes, as an argument of the functions of collectives."""
+    return {"group": attrs.str("group", "world"), "rank_size": ranks_of(attrs)}
+
+
+def _behind(of: Application, dx: Tensor) -> Sequence[Tensor | None]:
+    """The cotangent of the data; the token has none."""
+    return [dx, *(None for _ in of.operands[1:])]

@@ -18,6 +18,7 @@ from graphkernel.errors import PackageError
 from graphkernel.packages.tensors import complete
 from graphkernel.runtime.onnxruntime.region_step import RegionStep
 from graphkernel.runtime.onnxruntime.sessions import Session
+from graphkernel.runtime.steps.collective import CollectiveStep, WaitStep
 from graphkernel.runtime.steps.program import Buffer, Held, Named, Number, Output, Program, Segment
 from graphkernel.runtime.steps.steps import Kernel, KernelStep, NumpyStep, Step, ViewStep
 from kernelgen.system.bounded_io import json_value
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from kernelgen.tensor.operator import Operator
 
 Items = Sequence[Any]  # what JSON holds
-KERNEL, VIEW, REGION, NUMPY = "kernel", "view", "region", "numpy"
+KERNEL, VIEW, REGION, NUMPY, COLLECTIVE, WAIT = "kernel", "view", "region", "numpy", "collective", "wait"
 
 
 class Parts(NamedTuple):
@@ -118,6 +119,10 @@ def _step_items(step: Step, kernel: Callable[[KernelStep], int], regions: Sequen
         return [REGION, *border, regions.index(step), step.input_names, step.output_names, *types, sorted(step.unsized)]
     if isinstance(step, NumpyStep):
         return [NUMPY, *border, _node_items(step.node)]
+    if isinstance(step, CollectiveStep):
+        return [COLLECTIVE, *border, _node_items(step.node)]
+    if isinstance(step, WaitStep):
+        return [WAIT, *border]
     raise PackageError(f"step {step.name} runs on no library of a package")
 
 
@@ -170,6 +175,10 @@ def _step(items: Items, parts: Parts) -> Step:
         return RegionStep(_text(name), session, *names, *border, *types, (), frozenset(_slots(unsized)))
     if kind == NUMPY:
         return NumpyStep(_node(more[0], parts), *border)
+    if kind == COLLECTIVE:
+        return CollectiveStep(_node(more[0], parts), *border)
+    if kind == WAIT:
+        return WaitStep(_text(name), *border)
     raise ValueError(f"a step of kind {kind!r}")
 
 

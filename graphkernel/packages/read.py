@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import graphkernel
+from graphkernel.communication.groups import Communicators
 from graphkernel.errors import GraphKernelError, PackageError
 from graphkernel.packages.container import PackageReader
 from graphkernel.packages.manifest import (
@@ -42,18 +43,21 @@ if TYPE_CHECKING:
     from graphkernel.runtime.plan.plan import Plan
 
 
-def load_compiled(path: str | os.PathLike[str], threads: int | None = None) -> Executable:
+def load_compiled(
+    path: str | os.PathLike[str], threads: int | None = None, *, communicator: Communicators = None
+) -> Executable:
     """The executable of a package, written by ``exe.save(path)`` or ``graphkernel build``. No compiler is needed or loaded.
 
     Weights stay in the file, which is mapped: it must not be changed while the executable lives. A package holds machine
     code, which is run: load what you would run as a program. ``threads`` is how many threads a call may use, see
-    :func:`graphkernel.compile`. Raises ``PackageError``, in one sentence, for a file that is damaged, of another format or
+    :func:`graphkernel.compile`, and so is ``communicator``.
+    Raises ``PackageError``, in one sentence, for a file that is damaged, of another format or
     version, or for another machine, and ``OptionError`` for a number of threads below 1.
     """
     package = PackageReader.mapped(path)
     found = read_package(package, {}, check_threads(threads))
     found.again = partial(load_compiled, package.path, threads)
-    return found
+    return found if communicator is None else found.over(communicator)
 
 
 def read_package(

@@ -17,6 +17,7 @@ from graphkernel.passes.base import Context, graph_pass
 from kernelgen.tensor.graph import Graph, Node, Value
 from kernelgen.tensor.operator import Kind
 from kernelgen.tensor.operators.type_rules import KEEP_BASIC
+from kernelgen.tensor.order import is_token
 
 PASS_NAME = "graph_kernel_cluster"
 
@@ -108,7 +109,7 @@ def _unfit(value: Value) -> tuple[str, str] | None:
     type_ = value.type
     if type_.dtype.name.startswith("complex"):
         return "not-fused-dtype", f"{value.node.name} is {type_}"
-    if type_.size == 0:
+    if type_.size == 0 and not is_token(value):
         return "not-fused-empty", f"{value.node.name} is {type_}"
     return None
 

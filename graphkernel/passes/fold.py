@@ -15,7 +15,7 @@ from __future__ import annotations
 from graphkernel.cluster.fuse_nodes import with_unique_labels
 from graphkernel.passes.base import Context, graph_pass, map_bodies
 from graphkernel.patterns.folding import folded, is_foldable
-from kernelgen.tensor.computed import Allowance
+from kernelgen.tensor.evaluation.computed import Allowance
 from kernelgen.tensor.graph import Builder, Graph, Node, Value, keep
 
 PASS_NAME = "constant_folding"

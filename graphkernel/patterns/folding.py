@@ -7,6 +7,7 @@ import numpy as np
 from graphkernel.ops.library.host import REFERENCE, is_onnx, runner
 from graphkernel.ops.library.random import is_random
 from kernelgen.tensor.graph import Builder, Node, Value
+from kernelgen.tensor.order import is_ordered
 
 SMALL = 1 << 16
 
@@ -21,6 +22,7 @@ def is_foldable(node: Node) -> bool:
         or node.body is not None
         or not node.args
         or is_random(node)
+        or is_ordered(node)
         or any(arg.constant is None for arg in node.args)
     ):
         return False

@@ -10,7 +10,9 @@ from graphkernel.report.page.story import Came, Story, StoryStep
 from graphkernel.report.report import Fallback, HostEntry, KernelEntry
 from graphkernel.runtime.cuda.cupy_host import CupyStep
 from graphkernel.runtime.onnxruntime.regions import RegionStep
+from graphkernel.runtime.plan.placement import PEERS
 from graphkernel.runtime.plan.plan import Plan
+from graphkernel.runtime.steps.collective import CollectiveStep
 from graphkernel.runtime.steps.host import HostLibrary
 from graphkernel.runtime.steps.steps import KernelStep, NumpyStep
 from kernelgen.errors import BackendUnavailable, UnsupportedError
@@ -81,6 +83,8 @@ def host_entries(plan: Plan, library: HostLibrary) -> tuple[HostEntry, ...]:
             found.append(HostEntry(step.name, runner(step.node), (operator_name(step.node),)))
         elif isinstance(step, CupyStep):
             found.append(HostEntry(step.name, library.name, (operator_name(step.node),)))
+        elif isinstance(step, CollectiveStep):
+            found.append(HostEntry(step.name, PEERS, (operator_name(step.node),)))
     return tuple(found)
 
 
@@ -100,6 +104,8 @@ def story_of(plan: Plan, library: HostLibrary, came: Came | None) -> Story:
             steps.append(
                 StoryStep(step.name, library.name if isinstance(step, CupyStep) else runner(step.node), (step.node,))
             )
+        elif isinstance(step, CollectiveStep):
+            steps.append(StoryStep(step.name, PEERS, (step.node,)))
     return Story(before, plan.graph, tuple(steps), came.decisions if came is not None else (), sources)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
+from copy import copy
 from functools import cached_property
 from operator import length_hint
 from os import PathLike
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from graphkernel.communication.groups import Communicators
 from graphkernel.errors import InputError, PackageError, RuntimeFailure
 from graphkernel.runtime.failures import PASSED_ON, step_failure
 from graphkernel.runtime.inputs.arrays import Array
@@ -98,6 +100,15 @@ class Executable:
                 "this executable is no graph's that was compiled; pickle the graph and compile it there"
             )
         return self.again, ()
+
+    def over(self, communicators: Communicators) -> Executable:
+        """This executable on one rank of several: what it gives to other processes goes over a communicator.
+
+        One for all groups of the graph, or a mapping from their names. See :mod:`graphkernel.communication`.
+        """
+        made = copy(self)
+        made._run_from_now_on(self.program.over(communicators))
+        return made
 
     def save(self, path: str | PathLike[str]) -> None:
         """Writes a package: graph, machine code, weights, see :mod:`graphkernel.packages`. It appears whole or not at all.

@@ -285,6 +285,7 @@ class Builder:
     """Makes nodes with checked types and unique labels. With ``intern=True`` equal nodes are made once.
 
     ``effects`` lists (input, value written into it) in order; whoever makes the graph turns them into aliases.
+    ``token`` is that of the last ordered operator (:mod:`kernelgen.tensor.order`), which becomes the graph's last output.
     ``origin`` is the label of the node that the new ones stand for: they are called ``origin.0``, ``origin.1``, ...
     Nodes are immutable; only the builder's own tables grow.
     """
@@ -292,6 +293,7 @@ class Builder:
     intern: bool = False
     origin: str = ""
     effects: list[tuple[Value, Value]] = field(default_factory=list)
+    token: Value | None = None
     _labels: dict[str, int] = field(default_factory=dict)
     _interned: dict[object, Node] = field(default_factory=dict)
     _contents: dict[object, ConstantData] = field(default_factory=dict)

@@ -79,7 +79,8 @@ class Traits:
     ``domain`` is the place of an operand and the numbers that it should be of. ``writes`` are pairs of a result and the operand
     that it is written into, an input of the graph. ``numbers`` is the data type of Python's numbers among the operands, where
     it is not that of the first tensor. ``call`` names the first parameters of its Python function, where these are not the
-    operands and then the attributes.
+    operands and then the attributes. ``ordered`` names what it does to other processes, once and in its turn
+    (:mod:`kernelgen.tensor.order`); empty for nothing.
     """
 
     attribute_operands: Mapping[int, str] = field(default_factory=dict[int, str])
@@ -94,6 +95,7 @@ class Traits:
     writes: tuple[tuple[int, int], ...] = ()
     numbers: str = ""
     call: tuple[str, ...] = ()
+    ordered: str = ""
 
 
 PLAIN = Traits()

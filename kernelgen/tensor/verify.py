@@ -16,6 +16,7 @@ from kernelgen.tensor.derived import FUNCTIONS
 from kernelgen.tensor.graph import CONSTANT, FUSED, LEAVES, PARAMETER, Graph, Node, Value
 from kernelgen.tensor.literals import RESERVED
 from kernelgen.tensor.operator import Operator
+from kernelgen.tensor.order import broken_order
 from kernelgen.tensor.types import TensorType, dtype, symbols_of
 
 INVARIANTS: dict[str, str] = {
@@ -33,6 +34,7 @@ INVARIANTS: dict[str, str] = {
         "symbol is a word of the text form; extents are not negative"
     ),
     "G10": "outputs have one name each, or none has one",
+    "G11": "operators that act on other processes are one chain of tokens, each used once; the last is the last output",
 }
 
 
@@ -73,7 +75,9 @@ def verify(graph: Graph, checked: Checked | None = None) -> Checked:
     return Checked(found, checked.inferred)
 
 
-def broken(graph: Graph, checked: Checked | None = None, around: Symbols = ()) -> Iterator[tuple[str, str]]:
+def broken(
+    graph: Graph, checked: Checked | None = None, around: Symbols = (), *, is_body: bool = False
+) -> Iterator[tuple[str, str]]:
     """All broken invariants with what breaks them; the bodies of fused nodes are included.
 
     ``around`` are the symbols of the graph that a body stands in: a kernel is told those that its operands do not tell.
@@ -92,6 +96,8 @@ def broken(graph: Graph, checked: Checked | None = None, around: Symbols = ()) -
     if graph.results and len(graph.results) != len(graph.outputs):
         yield "G10", f"{len(graph.results)} names of {len(graph.outputs)} outputs"
     yield from _kernel_names(graph)
+    for message in broken_order(graph, is_body=is_body):
+        yield "G11", message
     yield from _symbols(nodes, known)
     yield from _derived(graph)
     yield from _definitions(graph)
@@ -173,7 +179,7 @@ def _body(node: Node, checked: Checked, known: Symbols) -> Iterator[tuple[str, s
     for inner in node.body.operators:
         if defined_by(inner):
             yield "G9", f"{inner.name} defines {', '.join(defined_by(inner))} in kernel {node.body.name!r}"
-    for number, message in broken(node.body, checked, known):
+    for number, message in broken(node.body, checked, known, is_body=True):
         yield number, f"{message}, in kernel {node.body.name!r}"
 
 

@@ -18,6 +18,7 @@ from graphkernel.gradients.base import Application, Cotangents, Gradient
 from graphkernel.gradients.reverse import Rules
 from graphkernel.ops import OPS, Tensor
 from kernelgen.tensor.graph import Builder, Graph
+from kernelgen.tensor.order import results_of
 from kernelgen.tensor.types import Sym
 from kernelgen.tensor.verify import verify
 from tests.support.gradient_checks import DIFFERENTIABLE_TYPES, STEP, agree, points
@@ -108,7 +109,7 @@ def test_every_shape_and_data_type(name: str) -> None:
             continue
         found = gk.grad(graph, wrt=wrt, cotangents=True)
         verify(found)
-        types = [(y.type.shape, y.type.dtype) for y in found.outputs]
+        types = [(y.type.shape, y.type.dtype) for y in results_of(found)]
         assert types == [(x.type.shape, x.type.dtype) for x in graph.inputs if x.node.name in wrt], str(case)
 
 

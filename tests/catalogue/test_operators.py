@@ -13,10 +13,11 @@ from kernelgen.tensor.graph import Builder, Graph
 from kernelgen.tensor.operator import Kind, Operator
 from kernelgen.tensor.operators.families import Array, declare
 from kernelgen.tensor.operators.type_rules import any_dtype, broadcasting
+from kernelgen.tensor.order import results_of
 from kernelgen.tensor.text import parse
 from kernelgen.tensor.types import Attrs, AttrValue, Category, Sym, TensorType, dtype
 from kernelgen.tensor.verify import verify
-from tests.support.operator_samples import Case, bound, cases
+from tests.support.operator_samples import TAKE_TWO, Case, bound, cases, computed_cases
 from tests.support.operator_values import Values, hard, mixed, positive
 
 ALL_VALUES = (positive, mixed, hard)
@@ -35,7 +36,7 @@ def test_some_case_is_accepted(op: Operator) -> None:
 
 @pytest.mark.parametrize("values", ALL_VALUES)
 def test_the_type_rule_agrees_with_the_meaning(op: Operator, values: Values) -> None:
-    for case in cases(op):
+    for case in computed_cases(op):
         promised = [(type_.shape, type_.dtype.numpy) for type_ in op.infer(case.bound, case.attrs)]
         given = [(result.shape, result.dtype) for result in case.results(case.arrays(values))]
         assert given == promised, case
@@ -54,7 +55,11 @@ def test_one_operator_as_a_graph(op: Operator) -> None:
         verify(graph)
         assert parse(str(graph), OPS) == graph, str(graph)
         arrays = case.arrays(mixed)
-        for found, expected in zip(evaluate(graph, arrays), case.results(arrays), strict=True):
+        if op.name in TAKE_TWO:
+            continue
+        results = dict(zip(graph.outputs, case.results(arrays), strict=True))
+        wanted = [results[value] for value in results_of(graph)]
+        for found, expected in zip(evaluate(graph, arrays), wanted, strict=True):
             np.testing.assert_array_equal(comparable(found), comparable(expected))
 
 
@@ -68,7 +73,7 @@ def as_graph(case: Case) -> Graph:
 
 @pytest.mark.parametrize("values", [positive, mixed])
 def test_float64_gives_nearly_the_same(op: Operator, values: Values) -> None:
-    for case in cases(op):
+    for case in computed_cases(op):
         wide = widened(case)
         if wide is None or op.name in JUMPS:
             continue
@@ -81,7 +86,7 @@ def test_float64_gives_nearly_the_same(op: Operator, values: Values) -> None:
 @pytest.mark.parametrize("values", ALL_VALUES)
 def test_narrow_floats_are_rounded_once(op: Operator, values: Values) -> None:
     """float16 computes as float32 does, infinities and NaN included."""
-    for case in cases(op):
+    for case in computed_cases(op):
         types = op.infer(case.bound, case.attrs)
         if case.of.name != "float16" or not all(type_.dtype.is_float for type_ in types) or op.name == "Cast":
             continue

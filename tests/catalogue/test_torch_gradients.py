@@ -22,6 +22,7 @@ NOT_IN_TORCH = {
     "AllReduce": "one process is a world of one device",
     "AllGather": "as AllReduce",
     "ReduceScatter": "as AllReduce",
+    "AllToAll": "as AllReduce",
     "Dropout": "draws numbers of its own",
     "EqualCount": "a count",
     "ElemAny": "a flag",

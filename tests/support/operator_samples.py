@@ -22,6 +22,8 @@ DTYPES = tuple(
 )
 SYMBOLS: Mapping[str, int] = {"N": 3, "M": 2}
 N, M = sym("N"), sym("M")
+TAKE_TWO = frozenset({"Send", "Receive"})
+"""Operators that one process alone cannot compute."""
 
 
 @dataclass(frozen=True)
@@ -119,6 +121,11 @@ def samples_of(op: Operator) -> Sequence[Sample]:
         sample(*["*[2, 0]"] * op.arity),
         sample(*["*[2, 1, N]", "*[4, 1]", "*[N]"][: op.arity]),
     ]
+
+
+def computed_cases(op: Operator) -> Iterator[Case]:
+    """Those that one process can compute."""
+    return iter(()) if op.name in TAKE_TWO else cases(op)
 
 
 def cases(op: Operator) -> Iterator[Case]:
@@ -491,7 +498,11 @@ SAMPLES: Mapping[str, Sequence[Sample]] = {
     "Dropout": [sample("*[N, 8]", keep_prob=0.7, Seed0=3), sample("*[4]", "i64[]", keep_prob=1.0, Seed1=1)],
     "DropoutGrad": [sample("*[N, 3]", "*[N, 3]", keep_prob=0.8)],
     "Onnx": [sample("f32[3]", op_type="Neg", opset=18, result_types=("f32[3]",))],
-    "AllReduce": [sample("*[N, 3]", op="max", group="world")],
+    "AllReduce": [sample("*[N, 3]", op="max", group="world"), sample("*[N, 3]", "bool[0]")],
     "AllGather": [sample("*[N, 3]", rank_size=1)],
     "ReduceScatter": [sample("*[N, 3]", op="sum", rank_size=1)],
+    "Broadcast": [sample("*[N, 3]", root_rank=0)],
+    "AllToAll": [sample("*[4, N]", rank_size=1)],
+    "Send": [sample("*[N, 3]", dest_rank=1, rank_size=2), sample("*[3]", "bool[0]", dest_rank=0, sr_tag=3)],
+    "Receive": [sample(shape=(2, 3), dtype="float16", src_rank=1, rank_size=2), sample("bool[0]", shape=(4,), src_rank=0)],
 }  # fmt: skip

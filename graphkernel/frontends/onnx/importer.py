@@ -42,7 +42,7 @@ from graphkernel.frontends.onnx.weights import read_model
 from graphkernel.ops.library.host import ONNX
 from graphkernel.ops.tensor.tensor import Tensor
 from kernelgen.system.bounded_io import UNFIT
-from kernelgen.tensor.computed import Allowance
+from kernelgen.tensor.evaluation.computed import Allowance
 from kernelgen.tensor.graph import Graph, Value
 from kernelgen.tensor.types import Sym, TensorType, dtype
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from graphkernel.errors import FrontendError, TypeRuleError, nearest
 from graphkernel.ops.tensor.apply import apply_all
+from graphkernel.ops.tensor.in_turn import apply_in_turn
 from graphkernel.ops.tensor.tensor import Tensor
 from kernelgen.tensor.operator import REQUIRED, Attribute, Operator
 from kernelgen.tensor.types import TensorType, dtype
@@ -100,7 +101,7 @@ def _type_of(operand: Any) -> TensorType:
 
 
 def _applied(op: Operator, operands: Sequence[Any], attrs: Mapping[str, object]) -> Any:
-    results = apply_all(op, *operands, **attrs)
+    results = apply_in_turn(op, operands, attrs) if op.traits.ordered else apply_all(op, *operands, **attrs)
     for result, place in op.traits.writes:
         if isinstance(results[result], Tensor):
             _note(op, place, operands[place], results[result])

@@ -10,13 +10,17 @@ from typing import Any
 
 import numpy as np
 
+from graphkernel.errors import FrontendError
 from graphkernel.ops.composite import activation
 from graphkernel.ops.composite.split_sizes import SPLIT_WITH_SIZE
 from graphkernel.ops.fused import fused_quant, fused_shape, fused_transformer
+from graphkernel.ops.library import communication
 from graphkernel.ops.tensor.apply import TensorLike, apply, apply_all
 from graphkernel.ops.tensor.arguments import split_sizes
+from graphkernel.ops.tensor.in_turn import record_in_turn
 from graphkernel.ops.tensor.tensor import Operand, Tensor, rank_of
 from graphkernel.ops.tensor.weak_typing import weak_array
+from kernelgen.tensor.graph import Builder
 from kernelgen.tensor.operators import creation, pieces
 from kernelgen.tensor.operators import shape as shapes
 from kernelgen.tensor.operators.attributes import Axes, as_ints
@@ -140,3 +144,28 @@ def extent(value: Dim, like: Tensor, dst_type: str | DType = "float32") -> Tenso
         return Tensor(like.builder.constant(value, dst_type), like.builder)
     node = like.builder.emit(creation.EXTENT, value=value, dst_type=dtype(dst_type).name)
     return Tensor(node, like.builder)
+
+
+def send(x: Tensor, dest_rank: int, sr_tag: int = 0, group: str = "world", rank_size: int = 2) -> None:
+    """Gives ``x`` to process ``dest_rank`` of a group of ``rank_size``, which receives with the same ``sr_tag``.
+
+    In a trace only. Raises FrontendError for an array.
+    """
+    told = {"dest_rank": dest_rank, "sr_tag": sr_tag, "group": group, "rank_size": rank_size}
+    record_in_turn(communication.SEND, _traced(x), (x,), told)
+
+
+def receive(like: Tensor, src_rank: int, sr_tag: int = 0, group: str = "world", rank_size: int = 2) -> Tensor:
+    """What ``src_rank`` of a group of ``rank_size`` sends with this ``sr_tag``, of the shape and data type of ``like``.
+
+    In a trace only. Raises FrontendError for an array.
+    """
+    told = {"src_rank": src_rank, "sr_tag": sr_tag, "group": group, "rank_size": rank_size}
+    kind = {"shape": like.shape, "dtype": like.dtype.name}
+    return record_in_turn(communication.RECEIVE, _traced(like), (), told | kind)[0]
+
+
+def _traced(x: object) -> Builder:
+    if isinstance(x, Tensor):
+        return x.builder
+    raise FrontendError(f"who sends or receives has to be traced: a tensor is needed, got {type(x).__name__}")

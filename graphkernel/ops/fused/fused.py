@@ -13,7 +13,7 @@ from typing import Any
 
 from graphkernel.ops.tensor.tensor import Tensor
 from kernelgen.tensor.graph import Builder
-from kernelgen.tensor.operator import Attribute, Kind, Operator
+from kernelgen.tensor.operator import PLAIN, Attribute, Kind, Operator, Traits
 from kernelgen.tensor.operators.families import Array, array_of, declare, widened
 from kernelgen.tensor.types import Attrs, TensorType, dtype
 
@@ -22,7 +22,13 @@ Types = tuple[TensorType, ...]
 
 
 def composed(
-    name: str, composition: Composition, arity: int | None, *, attributes: Sequence[str | Attribute] = (), doc: str = ""
+    name: str,
+    composition: Composition,
+    arity: int | None,
+    *,
+    attributes: Sequence[str | Attribute] = (),
+    doc: str = "",
+    traits: Traits = PLAIN,
 ) -> Operator:
     """The operator whose results are ``composition(*operands, attrs=attrs)``."""
 
@@ -39,4 +45,6 @@ def composed(
         return results[0] if len(results) == 1 else results
 
     text = doc or composition.__doc__ or ""
-    return declare(name, Kind.OPAQUE, arity, rule, meaning, attributes=attributes, composite=True, doc=text)
+    return declare(
+        name, Kind.OPAQUE, arity, rule, meaning, attributes=attributes, composite=True, doc=text, traits=traits
+    )

@@ -15,6 +15,7 @@ from graphkernel.ops.fused.fused import Composition, composed
 from graphkernel.ops.fused.fused_quant import QUANT_BATCH_MATMUL
 from graphkernel.ops.library.communication import ALL_REDUCE
 from graphkernel.ops.tensor.apply import apply, apply_all
+from kernelgen.tensor.operator import Traits
 from kernelgen.tensor.operators.attributes import data_type, ints, text, whole
 from kernelgen.tensor.operators.elemwise import ADD
 from kernelgen.tensor.operators.matmul import ATTRIBUTES, BATCH_MATMUL, MATMUL
@@ -108,13 +109,12 @@ def matmul_elem_unary(x: Any, weight: Any, *, attrs: Attrs) -> tuple[Any, ...]:
     return (apply(ELEMWISE[attrs.str("elemwise")], apply(MATMUL, x, weight, **_transposes(attrs))),)
 
 
-def matmul_all_reduce(x: Any, weight: Any, *, attrs: Attrs) -> tuple[Any, ...]:
+def matmul_all_reduce(x: Any, weight: Any, *token: Any, attrs: Attrs) -> tuple[Any, ...]:
     """AllReduce(x @ weight) over the devices of the group"""
     multiply = MATMUL if len(x.shape) == 2 else BATCH_MATMUL
     partial_sum = apply(multiply, x, weight, **_transposes(attrs))
-    return (
-        apply(ALL_REDUCE, partial_sum, **{name: attrs[name] for name in ALL_REDUCE.attribute_names if name in attrs}),
-    )
+    told = {name: attrs[name] for name in ALL_REDUCE.attribute_names if name in attrs}
+    return apply_all(ALL_REDUCE, partial_sum, *token, **told)
 
 
 FUSED_MATMUL_ELEM_BINARY = composed(
@@ -123,4 +123,10 @@ FUSED_MATMUL_ELEM_BINARY = composed(
 FUSED_MATMUL_ELEM_UNARY = composed(
     "FusedMatmulElemUnary", matmul_elem_unary, 2, attributes=(text("elemwise"), *ATTRIBUTES)
 )
-MATMUL_ALL_REDUCE = composed("MatMulAllReduce", matmul_all_reduce, 2, attributes=(*ATTRIBUTES, *ALL_REDUCE.attributes))
+MATMUL_ALL_REDUCE = composed(
+    "MatMulAllReduce",
+    matmul_all_reduce,
+    None,
+    attributes=(*ATTRIBUTES, *ALL_REDUCE.attributes),
+    traits=Traits(ordered=ALL_REDUCE.traits.ordered),
+)

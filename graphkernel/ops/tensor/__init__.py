@@ -1,4 +1,4 @@
 """What user functions compute with while they are traced.
 
-Reading order: arguments, other_names, untraceable, weak_typing, tensor, apply.
+Reading order: arguments, other_names, untraceable, weak_typing, tensor, apply, in_turn.
 """

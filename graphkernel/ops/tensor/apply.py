@@ -9,7 +9,7 @@ import numpy as np
 from graphkernel.errors import TypeRuleError
 from graphkernel.ops.tensor.tensor import Tensor, record_all
 from graphkernel.ops.tensor.weak_typing import Scalar, operand_types, weak_array
-from kernelgen.tensor.computed import grows
+from kernelgen.tensor.evaluation.computed import grows
 from kernelgen.tensor.operator import Operator
 from kernelgen.tensor.operators.families import Array
 from kernelgen.tensor.types import Attrs, TensorType, dtype

@@ -4,7 +4,7 @@ Before and after::
 
     y = BiasAdd(MatMul(x, w), b)         ==>    y = FusedMatmulElemBinary(x, w, b, elemwise="bias_add")
     y = ReLU(MatMul(x, w))               ==>    y = FusedMatmulElemUnary(x, w, elemwise="relu")
-    y = AllReduce(MatMul(x, w))          ==>    y = MatMulAllReduce(x, w)
+    y, t = AllReduce(MatMul(x, w))       ==>    y, t = MatMulAllReduce(x, w)
 """
 
 from __future__ import annotations
@@ -75,4 +75,4 @@ def matmul_all_reduce(site: Site) -> Fusion | Declined | None:
         )
     )
     build = product(MATMUL_ALL_REDUCE, **matmul.attrs, **reduce.attrs)
-    return declined or Fusion((matmul, reduce), (x, weight), reduce.outs, build)
+    return declined or Fusion((matmul, reduce), (x, weight, *reduce.args[1:]), reduce.outs, build)

@@ -86,15 +86,19 @@ def _whole_bias(matmul: Node, bias: Value, devices: int, site: Site) -> np.ndarr
 
 
 def _with_bias(site: Site, matmul: Node, whole: np.ndarray, reduce: Node | None) -> Fusion:
-    nodes = (matmul, reduce, site.root) if reduce is not None else (matmul, site.root)
-    return Fusion(nodes, matmul.args, site.root.outs, _biased(matmul, whole, reduce))
+    build = _biased(matmul, whole, reduce)
+    if reduce is None:
+        return Fusion((matmul, site.root), matmul.args, site.root.outs, build)
+    nodes = (matmul, reduce, site.root)
+    return Fusion(nodes, (*matmul.args, *reduce.args[1:]), (*site.root.outs, *reduce.outs[1:]), build)
 
 
 def _biased(matmul: Node, whole: np.ndarray, reduce: Node | None) -> Product:
     def build(*operands: Tensor) -> tuple[Tensor, ...]:
+        taken, token = operands[: len(matmul.args)], operands[len(matmul.args) :]
         bias = Tensor(operands[0].builder.constant(whole), operands[0].builder)
         attrs = {**matmul.attrs, "optional": ("bias",)}
-        result = ops.apply(QUANT_BATCH_MATMUL, *operands, bias, **attrs)
-        return (result if reduce is None else ops.apply(ALL_REDUCE, result, **reduce.attrs),)
+        result = ops.apply(QUANT_BATCH_MATMUL, *taken, bias, **attrs)
+        return (result,) if reduce is None else ops.apply_all(ALL_REDUCE, result, *token, **reduce.attrs)
 
     return build

@@ -21,6 +21,7 @@ from kernelgen.tensor.operators.indexing import GATHER
 from kernelgen.tensor.operators.pieces import CONCAT, SLICE, SPLIT, STRIDED_SLICE
 from kernelgen.tensor.operators.reduce import REDUCE_PROD, REDUCE_SUM
 from kernelgen.tensor.operators.shape import EXPAND_DIMS, FLATTEN, RESHAPE, SQUEEZE, TILE, TRANSPOSE
+from kernelgen.tensor.order import is_ordered
 from kernelgen.tensor.types import Dim, divide_exactly
 
 MOVING = frozenset(
@@ -43,9 +44,10 @@ def numbers_of_shapes(graph: Graph) -> frozenset[Node]:
     found: set[Node] = set()
     for node in graph.operators:
         few = all(isinstance(type_.size, int) and type_.size <= MOST_NUMBERS for type_ in node.types)
+        acts = is_random(node) or is_ordered(node)
         inside = any(arg.node in found for arg in node.args)
         only = all(arg.node in found or arg.op is CONSTANT for arg in node.args)
-        if few and node.body is None and not is_random(node) and (node.op in SOURCES or (inside and only)):
+        if few and node.body is None and not acts and (node.op in SOURCES or (inside and only)):
             found.add(node)
     return frozenset(found)
 

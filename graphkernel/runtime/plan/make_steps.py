@@ -10,6 +10,7 @@ from graphkernel.errors import RuntimeFailure
 from graphkernel.runtime.onnxruntime.region_step import RegionStep
 from graphkernel.runtime.plan.known_numbers import known_numbers, told_symbols
 from graphkernel.runtime.plan.placement import NUMPY, Placement, in_regions, placements
+from graphkernel.runtime.steps.collective import CollectiveStep
 from graphkernel.runtime.steps.host import HostLibrary
 from graphkernel.runtime.steps.steps import Kernel, KernelStep, Step, ViewStep
 from kernelgen.tensor.definitions import Place, definitions, needed
@@ -94,6 +95,8 @@ def _kernel_step(node: Node, kernel: CompiledKernel, slots: Mapping[Value, int])
 
 
 def _plain_step(node: Node, library: HostLibrary, slots: Mapping[Value, int]) -> Step:
+    if node.op.traits.ordered:
+        return CollectiveStep(node, tuple(slots[arg] for arg in node.args), tuple(slots[value] for value in node.outs))
     if not is_view(node):
         return library.single(node, slots)
     return ViewStep(node.name, (slots[node.args[0]],), (slots[node.out],), node.out.type.shape)

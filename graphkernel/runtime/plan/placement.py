@@ -15,8 +15,9 @@ from graphkernel.cluster.liveness import is_view
 from graphkernel.runtime.steps.host import HostLibrary
 from kernelgen.tensor.definitions import Place, in_order, needed
 from kernelgen.tensor.graph import LEAVES, Graph, Node
+from kernelgen.tensor.order import is_ordered
 
-KERNEL, NUMPY, NOBODY = "kernel", "numpy", ""
+KERNEL, NUMPY, PEERS, NOBODY = "kernel", "numpy", "communicator", ""
 BEFORE, REGION, AFTER = range(3)
 """At one depth: views of inputs, then the region, then what may read a view of its results."""
 
@@ -48,7 +49,9 @@ def placements(
     """
     declined = {**declined, **dict.fromkeys(numbers, "")}
     groups = {
-        node: None if is_view(node) or node.body is not None or node in declined else library.group(node)
+        node: None
+        if is_view(node) or node.body is not None or is_ordered(node) or node in declined
+        else library.group(node)
         for node in graph.operators
     }
     inner = {node: group for node, group in _views_inside(graph, groups, library).items() if node not in declined}
@@ -61,8 +64,8 @@ def placements(
             hands[node] = replace(before[0], in_region=False) if before else Placement(NOBODY, 0)
             continue
         group = inner.get(node, groups[node])
-        who = KERNEL if node.body is not None else NUMPY if group is None else group
-        in_region = who not in (KERNEL, NUMPY)
+        who = KERNEL if node.body is not None else PEERS if is_ordered(node) else NUMPY if group is None else group
+        in_region = who not in (KERNEL, PEERS, NUMPY)
         depth = max((hand.depth + hand.differs_from(who, in_region) for hand in before), default=0)
         why = declined.get(node) or library.why_not(node) if who == NUMPY else ""
         hands[node] = Placement(who, depth, in_region, why)

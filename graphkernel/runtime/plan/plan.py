@@ -9,10 +9,12 @@ from functools import cached_property
 from graphkernel.runtime.plan.make_steps import CompiledKernel, StepMaker
 from graphkernel.runtime.plan.segments import segments_of
 from graphkernel.runtime.plan.storage import buffers_of, memory_roots, outputs_of, protected
+from graphkernel.runtime.plan.waits import with_waits
 from graphkernel.runtime.steps.host import HostLibrary
 from graphkernel.runtime.steps.program import Buffer, Held, Named, Number, Output, Program, Segment
 from graphkernel.runtime.steps.steps import Step
 from kernelgen.tensor.graph import Graph, Node, Value
+from kernelgen.tensor.order import results_of
 from kernelgen.tensor.types import Sym
 
 
@@ -41,12 +43,13 @@ class Plan:
     def program(self) -> Program:
         """What running needs of it."""
         graph, slots = self.graph, self.slots
+        ends = results_of(graph)
         numbers = tuple(_number(node, slots) for node in self.numbers)
-        read = {slot for each in (*self.steps, *self.outputs) for slot in _read(each)}
+        read = {slot for each in (*self.steps, *self.outputs[: len(ends)]) for slot in _read(each)}
         read |= {slot for number in numbers for slot, _ in number.operands}  # regions hold their constants themselves
         return Program(
-            len(slots), self.steps, _named(graph.input_names, graph.inputs, slots), self.outputs,
-            _named(graph.output_names, graph.outputs, slots),
+            len(slots), self.steps, _named(graph.input_names, graph.inputs, slots),
+            self.outputs[: len(ends)], _named(graph.output_names[: len(ends)], ends, slots),
             tuple((alias.input, alias.output) for alias in graph.aliases), graph.derived,
             tuple(Held(value.node.name, slots[value], value.constant) for value in self.constants if slots[value] in read),
             numbers, self.buffers, self.differences, self.segments,
@@ -76,7 +79,7 @@ def make_plan(graph: Graph, kernels: Mapping[Node, CompiledKernel], library: Hos
     steps = maker.steps()
     while maker.is_stale:
         steps = maker.steps()
-    steps = protected(graph, steps, slots)
+    steps = protected(graph, with_waits(steps), slots)
     roots = memory_roots(steps)
     segments = segments_of(steps, slots, maker.told, maker.places)
     return Plan(

@@ -40,7 +40,7 @@ def segments_of(
 
 
 def _nodes_of(step: Step, nodes: Mapping[int, Node]) -> tuple[Node, ...]:
-    return step.nodes if isinstance(step, RegionStep) else (nodes[step.outputs[0]],)
+    return step.nodes if isinstance(step, RegionStep) else tuple(nodes[slot] for slot in step.outputs[:1])
 
 
 def _needs(step: Step, nodes: Sequence[Node]) -> frozenset[str]:

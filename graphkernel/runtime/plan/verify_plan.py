@@ -15,6 +15,7 @@ from graphkernel.errors import VerifyError
 from graphkernel.runtime.onnxruntime.region_step import RegionStep
 from graphkernel.runtime.plan.buffers import Array
 from graphkernel.runtime.plan.plan import Plan
+from graphkernel.runtime.steps.collective import CollectiveStep, WaitStep
 from graphkernel.runtime.steps.program import Buffer
 from graphkernel.runtime.steps.steps import KernelStep, Step, ViewStep
 from kernelgen.tensor.definitions import defined_by, mentioned_by
@@ -39,6 +40,7 @@ INVARIANTS: dict[str, str] = {
     "P14": "segments follow each other; what their steps are told is known from the inputs or read off what is there before",
     "P15": "an array whose extents are found in a call is allocated by its step or in its segment; none that a later segment "
     "reads lies in an arena",
+    "P16": "what is started is waited for once, before its result is read and before its operand is written over",
 }
 
 
@@ -113,6 +115,7 @@ class _Run:
         self.plan = plan
         self.values: Mapping[int, Value] = {slot: value for value, slot in plan.slots.items()}
         self.memory: dict[int, _Memory] = {}
+        self.under_way: dict[int, CollectiveStep] = {}
         assigned = {alias.input for alias in plan.graph.aliases}
         for position, slot in enumerate(plan.inputs):
             self._put(slot, _Memory(writable=position in assigned, made=False))
@@ -125,6 +128,7 @@ class _Run:
     def take(self, number: int, step: Step) -> Iterator[tuple[str, str]]:
         """Follows one step and yields what it breaks."""
         yield from _broken_operands(step, self.plan.slots, self.values)
+        yield from self._broken_waits(step)
         for slot in step.inputs:
             if slot not in self.memory:
                 yield "P2", f"{step.name} reads {self._name(slot)}, which nobody wrote"
@@ -135,6 +139,32 @@ class _Run:
                 yield "P3", f"{step.name} writes {self._name(slot)}, which is there already"
         if all(slot in self.memory for slot in step.inputs) and not any(slot in self.memory for slot in step.outputs):
             yield from self._written(number, step)
+
+    def _broken_waits(self, step: Step) -> Iterator[tuple[str, str]]:
+        """Follows what is under way, by the slot of its token."""
+        if isinstance(step, WaitStep):
+            started = self.under_way.pop(step.inputs[0], None)
+            if started is None or not {*started.data, started.outputs[0]}.issubset(step.inputs):
+                yield "P16", f"{step.name} waits for nothing that was started, or is not told of all that it uses"
+            return
+        for started in self.under_way.values():
+            needed = step.data if isinstance(step, CollectiveStep) else step.inputs
+            if len(started.outputs) > 1 and started.outputs[0] in needed:
+                yield "P16", f"{step.name} reads {started.name} before it was waited for"
+            yield from self._broken_operands_under_way(step, started)
+        if isinstance(step, CollectiveStep):
+            self.under_way[step.outputs[-1]] = step
+
+    def _broken_operands_under_way(self, step: Step, started: CollectiveStep) -> Iterator[tuple[str, str]]:
+        if not isinstance(step, KernelStep):
+            return
+        for slot, position in step.stored:
+            over = self.memory.get(step.inputs[position])
+            if position not in step.private and any(self.memory.get(used) is over for used in started.data):
+                yield (
+                    "P16",
+                    f"{step.name} writes {self._name(slot)} over an operand of {started.name}, which is under way",
+                )
 
     def _written(self, number: int, step: Step) -> Iterator[tuple[str, str]]:
         for slot in step.inputs:
@@ -177,6 +207,8 @@ class _Run:
 
     def broken_outputs(self) -> Iterator[tuple[str, str]]:
         """What is wrong with what the call gives back."""
+        for started in self.under_way.values():
+            yield "P16", f"{started.name} is not waited for"
         wanted = tuple(self.plan.slots.get(value, -1) for value in self.plan.graph.outputs)
         if tuple(output.slot for output in self.plan.outputs) != wanted:
             yield "P11", "the outputs are not those of the graph"
@@ -229,6 +261,8 @@ class _Run:
 
 
 def _broken_operands(step: Step, slots: Mapping[Value, int], values: Mapping[int, Value]) -> Iterator[tuple[str, str]]:
+    if isinstance(step, WaitStep):  # it has no operator
+        return
     nodes = step.nodes if isinstance(step, RegionStep) else _node_of(step, values)
     inside = {value for node in nodes for value in node.outs}
     needed = [slots.get(arg, -1) for node in nodes for arg in node.args if arg not in inside]

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from graphkernel.communication.groups import Communicators
+from graphkernel.runtime.steps.collective import CollectiveStep
 from graphkernel.runtime.steps.steps import Step
 from kernelgen.tensor.derived import Derived
 from kernelgen.tensor.types import Sym, TensorType
@@ -96,6 +98,12 @@ class Program(NamedTuple):
     buffers: tuple[Buffer, ...]
     differences: Mapping[Sym, str]
     segments: tuple[Segment, ...]
+
+    def over(self, communicators: Communicators) -> Program:
+        """The program whose collectives go over these communicators."""
+        return self._replace(
+            steps=tuple(step.over(communicators) if isinstance(step, CollectiveStep) else step for step in self.steps)
+        )
 
     @property
     def kinds(self) -> list[tuple[str, TensorType]]:

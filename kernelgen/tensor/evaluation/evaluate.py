@@ -12,6 +12,7 @@ from kernelgen.tensor.bind import bind, concrete_attrs, concrete_shape
 from kernelgen.tensor.boxes import as_array, as_values
 from kernelgen.tensor.definitions import defined_extents, definitions, in_order
 from kernelgen.tensor.graph import Graph, Node, Value
+from kernelgen.tensor.order import results_of
 
 Array = np.ndarray[Any, np.dtype[Any]]
 LIBRARYS = "Onnx"
@@ -31,7 +32,8 @@ def evaluate(graph: Graph, arrays: Sequence[object] | Mapping[str, object]) -> t
     types = [value.type for value in graph.inputs]
     inputs = tuple(map(as_array, given, types)) if len(given) == len(types) else tuple(map(np.asarray, given))
     symbols = bind(graph, inputs)
-    return as_values(_run(graph, inputs, symbols), [value.type for value in graph.outputs])
+    ends = results_of(graph)
+    return as_values(_run(graph, inputs, symbols)[: len(ends)], [value.type for value in ends])
 
 
 def _in_order(graph: Graph, arrays: Sequence[object] | Mapping[str, object]) -> Sequence[object]:

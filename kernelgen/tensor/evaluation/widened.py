@@ -17,6 +17,7 @@ from kernelgen.tensor.boxes import as_array, as_values
 from kernelgen.tensor.definitions import defined_extents, definitions, in_order
 from kernelgen.tensor.evaluation.evaluate import meaning_of
 from kernelgen.tensor.graph import Graph, Node, Value
+from kernelgen.tensor.order import results_of
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -27,8 +28,10 @@ def evaluate_wide(graph: Graph, arrays: Sequence[Array]) -> tuple[Array, ...]:
     Raises ``InputError`` when the arrays do not fit the inputs.
     """
     types = [value.type for value in graph.inputs]
-    given = tuple(map(as_array, arrays, types))
-    return as_values(_run(graph, tuple(map(_wide, given)), bind(graph, given)), [v.type for v in graph.outputs])
+    inputs = tuple(map(as_array, arrays, types))
+    ends = results_of(graph)
+    results = _run(graph, tuple(map(_wide, inputs)), bind(graph, inputs))
+    return as_values(results[: len(ends)], [value.type for value in ends])
 
 
 def _run(graph: Graph, inputs: Sequence[Array], symbols: Mapping[str, int]) -> tuple[Array, ...]:

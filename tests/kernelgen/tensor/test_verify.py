@@ -52,7 +52,27 @@ def renamed_kernel(name: str, op: str = "Exp") -> Value:
     return Builder().fused(Graph(name, (a,), (inner.emit(OPS[op], a),)), [CALL.out]).out
 
 
+ORDERED = parse(
+    """
+graph g(x: f32[4]) {
+  a_0: f32[4], a_1: bool[0] = AllReduce(x, op="sum")
+  b_0: f32[4], b_1: bool[0] = AllReduce(x, a_1, op="sum")
+  c: f32[4], d: bool[0] = AllReduce(a_0, b_1, op="max")
+  return a_0, d
+}
+""",
+    OPS,
+)
+FIRST, SECOND, THIRD = ORDERED.operators
+BESIDE = replace(SECOND, args=SECOND.args[:1])
+LATE = replace(THIRD, args=(THIRD.args[0], FIRST.outs[1]))
+
+
 MUTANTS = {
+    "a collective beside another": ("G11", replace(ORDERED, outputs=(*FIRST.outs, *BESIDE.outs))),
+    "a collective that nobody needs": ("G11", replace(ORDERED, outputs=(LATE.outs[0], *SECOND.outs))),
+    "an end that is no output": ("G11", replace(ORDERED, outputs=(THIRD.outs[0],))),
+    "two ends": ("G11", replace(ORDERED, outputs=(*LATE.outs, SECOND.outs[1]))),
     "two names of one output": ("G10", replace(with_output(X), results=("a", "b"))),
     "an input that is computed": ("G1", replace(GOOD, inputs=(X, ADD.out), aliases=())),
     "one input twice": ("G1", replace(GOOD, inputs=(X, X), outputs=(X,), aliases=())),

@@ -189,7 +189,7 @@ NEAR_MISSES: tuple[tuple[str, Edits, str], ...] = (
         ((r"x: f16\[N, 4\]", "x: f16[4, N]"), (r"transpose_a=False", "transpose_a=True")),
         "x is transposed",
     ),
-    ("product summed over devices", ((r"return t1", "return t1, t0"),), "the caller needs a result of MatMul t0"),
+    ("product summed over devices", ((r"return t1_0", "return t1_0, t0"),), "the caller needs a result of MatMul t0"),
     ("batched product summed over devices", ((r"w: f16\[3, 4\]", "w: f16[B, 3, 4]"),), "weight f16[B, 3, 4]"),
     (
         "pieces side by side",

@@ -1,0 +1,26 @@
+"""Where a plan waits for what it started: as late as it can, before the first step that needs it.
+
+What was started runs while the steps between run. A step that is told the token only, as the next collective is, needs no
+result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from graphkernel.runtime.steps.collective import CollectiveStep, WaitStep
+from graphkernel.runtime.steps.steps import Step
+
+
+def with_waits(steps: Sequence[Step]) -> list[Step]:
+    """The steps, with a wait for each that was started: before a step reads its result, or at the end."""
+    found: list[Step] = []
+    started: dict[int, WaitStep] = {}
+    for step in steps:
+        read = step.data if isinstance(step, CollectiveStep) else step.inputs
+        found.extend(started.pop(slot) for slot in dict.fromkeys(read) if slot in started)
+        found.append(step)
+        if isinstance(step, CollectiveStep):
+            result, token = step.outputs[0], step.outputs[-1]
+            started[result] = WaitStep(f"{step.name}_wait", tuple(dict.fromkeys((token, result, *step.data))))
+    return [*found, *started.values()]
