@@ -13,8 +13,8 @@ from graphkernel.ops.library import conv_gradients, linear_algebra
 from graphkernel.ops.library.grouped_products import GROUPED_MATMUL, INNER, ROWS
 from graphkernel.ops.library.linear_algebra import SOLVE_TRIANGULAR
 from graphkernel.ops.tensor.apply import apply
-from kernelgen.tensor.operators import matmul, nn
-from kernelgen.tensor.operators.nn import CONV_ATTRIBUTES
+from kernelgen.tensor.operators import matmul
+from kernelgen.tensor.operators.nn import CONV2D
 
 
 def _product(of: Application) -> Cotangents:
@@ -50,7 +50,7 @@ def _turned(x: Tensor, swap: bool) -> Tensor:
     return ops.transpose(x, (*range(x.ndim - 2), x.ndim - 1, x.ndim - 2)) if swap else x
 
 
-@gradient(nn.CONV2D)
+@gradient(CONV2D)
 def conv2d(of: Application) -> Cotangents:
     """Conv2DBackpropInput; Conv2DBackpropFilter"""
     (x, weight), window = of.operands, _window(of)
@@ -81,7 +81,7 @@ def conv2d_backprop_filter(of: Application) -> Cotangents:
 
 
 def _window(of: Application) -> dict[str, object]:
-    return {name: of.attrs[name] for name in CONV_ATTRIBUTES if name in of.attrs}
+    return {name: of.attrs[name] for name in CONV2D.attribute_names if name in of.attrs}
 
 
 def _transposed_product(a: Tensor, b: Tensor) -> Tensor:

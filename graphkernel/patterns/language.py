@@ -11,7 +11,7 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -38,32 +38,21 @@ class Safety(IntEnum):
     DOMAIN = 3
 
 
+Binary: TypeAlias = "Callable[[Term, Term | float], Term]"
+
+
+def _both_sides(op: Operator) -> tuple[Binary, Binary]:
+    """Python's methods for an operator: with the term on its left, and on its right."""
+    return lambda own, other: Apply(op, (own, term(other))), lambda own, other: Apply(op, (term(other), own))
+
+
 class Term:
     """One side of an equation, or a part of it."""
 
-    def __add__(self, other: Term | float) -> Term:
-        return Apply(ADD, (self, term(other)))
-
-    def __radd__(self, other: float) -> Term:
-        return Apply(ADD, (term(other), self))
-
-    def __sub__(self, other: Term | float) -> Term:
-        return Apply(SUB, (self, term(other)))
-
-    def __rsub__(self, other: float) -> Term:
-        return Apply(SUB, (term(other), self))
-
-    def __mul__(self, other: Term | float) -> Term:
-        return Apply(MUL, (self, term(other)))
-
-    def __rmul__(self, other: float) -> Term:
-        return Apply(MUL, (term(other), self))
-
-    def __truediv__(self, other: Term | float) -> Term:
-        return Apply(REAL_DIV, (self, term(other)))
-
-    def __rtruediv__(self, other: float) -> Term:
-        return Apply(REAL_DIV, (term(other), self))
+    __add__, __radd__ = _both_sides(ADD)
+    __sub__, __rsub__ = _both_sides(SUB)
+    __mul__, __rmul__ = _both_sides(MUL)
+    __truediv__, __rtruediv__ = _both_sides(REAL_DIV)
 
     def __neg__(self) -> Term:
         return Apply(NEG, (self,))

@@ -20,7 +20,7 @@ Types = tuple[TensorType, ...]
 
 def _expect_convolution(x: TensorType, weight: TensorType, dy: TensorType, attrs: Attrs) -> None:
     """The gradient of the result has the type of the result."""
-    forward = {each.name: attrs[each.name] for each in CONV_ATTRIBUTES if each.name in attrs}
+    forward = {name: attrs[name] for name in CONV2D.attribute_names if name in attrs}
     (result,) = CONV2D.infer((x, weight), Attrs.of(forward))
     if result.shape != dy.shape:
         raise TypeRuleError(f"the convolution gives {shape_text(result.shape)}, dy has {shape_text(dy.shape)}")

@@ -15,6 +15,10 @@ def _each(names: str, text: str) -> dict[str, str]:
     return dict.fromkeys(names.split(), text)
 
 
+def _ours(names: str, operands: str) -> dict[str, str]:
+    return {name: f"ops.{name}({operands})" for name in names.split()}
+
+
 WRITTEN: Mapping[str, str] = {
     **_each("where", "ops.select(condition, x, y)"),
     **_each("masked_fill", "ops.select(condition, 0.0, x)"),
@@ -88,48 +92,13 @@ WRITTEN: Mapping[str, str] = {
 }
 
 SAME: Mapping[str, str] = {
-    name: f"ops.{name}(x)"
-    for name in [
-        "abs",
-        "exp",
-        "expm1",
-        "log",
-        "log1p",
-        "sqrt",
-        "rsqrt",
-        "square",
-        "reciprocal",
-        "sign",
-        "floor",
-        "ceil",
-        "round",
-        "trunc",
-        "sin",
-        "cos",
-        "tan",
-        "sinh",
-        "cosh",
-        "tanh",
-        "erf",
-        "erfc",
-        "sigmoid",
-        "relu",
-        "gelu",
-        "silu",
-        "softmax",
-        "log_softmax",
-        "softplus",
-        "softsign",
-        "elu",
-        "tile",
-        "reshape",
-        "transpose",
-        "squeeze",
-        "flatten",
-        "argmax",
-        "argmin",
-    ]
-} | {name: f"ops.{name}(x, y)" for name in ["maximum", "minimum", "pow", "mod", "atan2", "greater", "less", "equal"]}
+    **_ours(
+        "abs exp expm1 log log1p sqrt rsqrt square reciprocal sign floor ceil round trunc sin cos tan sinh cosh tanh erf erfc "
+        "sigmoid relu gelu silu softmax log_softmax softplus softsign elu tile reshape transpose squeeze flatten argmax argmin",
+        "x",
+    ),
+    **_ours("maximum minimum pow mod atan2 greater less equal", "x, y"),
+}
 """Names that are ours as well, as whoever calls numpy's or torch's is told."""
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import EllipsisType
+from typing import TypeAlias
 
 import numpy as np
 
@@ -36,6 +37,20 @@ from kernelgen.tensor.operators.select import (
 from kernelgen.tensor.operators.shape import RESHAPE, TRANSPOSE
 from kernelgen.tensor.operators.type_rules import axis_of
 from kernelgen.tensor.types import Attrs, Dim, DType, Shape, TensorType, dtype
+
+Binary: TypeAlias = "Callable[[Tensor, Operand], Tensor]"
+
+
+def _both_sides(op: Operator) -> tuple[Binary, Binary]:
+    """Python's methods for an operator: with the tensor on its left, and on its right."""
+
+    def left(self: Tensor, other: Operand) -> Tensor:
+        return record(op, self, other)
+
+    def right(self: Tensor, other: Operand) -> Tensor:
+        return record(op, other, self)
+
+    return left, right
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -128,47 +143,17 @@ class Tensor(Untraceable):
         shape = tuple(1 if axis is None else cut.shape[axis] for axis in kept)
         return cut if shape == cut.shape else record(RESHAPE, cut, shape=shape)
 
-    def __add__(self, other: Operand) -> Tensor:
-        return record(ADD, self, other)
-
-    def __radd__(self, other: Operand) -> Tensor:
-        return record(ADD, other, self)
-
-    def __sub__(self, other: Operand) -> Tensor:
-        return record(SUB, self, other)
-
-    def __rsub__(self, other: Operand) -> Tensor:
-        return record(SUB, other, self)
-
-    def __mul__(self, other: Operand) -> Tensor:
-        return record(MUL, self, other)
-
-    def __rmul__(self, other: Operand) -> Tensor:
-        return record(MUL, other, self)
-
-    def __truediv__(self, other: Operand) -> Tensor:
-        return record(REAL_DIV, self, other)
-
-    def __rtruediv__(self, other: Operand) -> Tensor:
-        return record(REAL_DIV, other, self)
-
-    def __floordiv__(self, other: Operand) -> Tensor:
-        return record(FLOOR_DIV, self, other)
-
-    def __rfloordiv__(self, other: Operand) -> Tensor:
-        return record(FLOOR_DIV, other, self)
-
-    def __mod__(self, other: Operand) -> Tensor:
-        return record(FLOOR_MOD, self, other)
-
-    def __rmod__(self, other: Operand) -> Tensor:
-        return record(FLOOR_MOD, other, self)
-
-    def __pow__(self, other: Operand) -> Tensor:
-        return record(POW, self, other)
-
-    def __rpow__(self, other: Operand) -> Tensor:
-        return record(POW, other, self)
+    __add__, __radd__ = _both_sides(ADD)
+    __sub__, __rsub__ = _both_sides(SUB)
+    __mul__, __rmul__ = _both_sides(MUL)
+    __truediv__, __rtruediv__ = _both_sides(REAL_DIV)
+    __floordiv__, __rfloordiv__ = _both_sides(FLOOR_DIV)
+    __mod__, __rmod__ = _both_sides(FLOOR_MOD)
+    __pow__, __rpow__ = _both_sides(POW)
+    __and__, __rand__ = _both_sides(LOGICAL_AND)
+    __or__, __ror__ = _both_sides(LOGICAL_OR)
+    __lt__, __gt__ = _both_sides(LESS)[0], _both_sides(GREATER)[0]
+    __le__, __ge__ = _both_sides(LESS_EQUAL)[0], _both_sides(GREATER_EQUAL)[0]
 
     def __matmul__(self, other: Operand) -> Tensor:
         return record(MATMUL if self.ndim == 2 and rank_of(other) == 2 else BATCH_MATMUL, self, other)
@@ -185,30 +170,8 @@ class Tensor(Untraceable):
     def __abs__(self) -> Tensor:
         return record(ABS, self)
 
-    def __and__(self, other: Operand) -> Tensor:
-        return record(LOGICAL_AND, self, other)
-
-    __rand__ = __and__
-
-    def __or__(self, other: Operand) -> Tensor:
-        return record(LOGICAL_OR, self, other)
-
-    __ror__ = __or__
-
     def __invert__(self) -> Tensor:
         return record(LOGICAL_NOT, self)
-
-    def __lt__(self, other: Operand) -> Tensor:
-        return record(LESS, self, other)
-
-    def __le__(self, other: Operand) -> Tensor:
-        return record(LESS_EQUAL, self, other)
-
-    def __gt__(self, other: Operand) -> Tensor:
-        return record(GREATER, self, other)
-
-    def __ge__(self, other: Operand) -> Tensor:
-        return record(GREATER_EQUAL, self, other)
 
     def __eq__(self, other: Operand) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
         return record(EQUAL, self, other)
