@@ -316,6 +316,8 @@ VARIABLES: Mapping[str, str] = {
     "GRAPHKERNEL_LOG": "the same by name, such as info; wins over GLOG_v",
     "GRAPHKERNEL_DUMP_DIR": "as --dump_dir",
     "GRAPHKERNEL_CACHE_DIR": "where compiled kernels are kept",
+    "GRAPHKERNEL_SHARED_CACHE": "a URL that fsspec knows: what one machine compiled, the others load from there",
+    "GRAPHKERNEL_SHARED_CACHE_KEY": "what its entries are signed with: 16 characters or more, known to its users alone",
     "GRAPHKERNEL_ISOLATE_COMPILER": "on: LLVM runs in a process of its own; a kernel that it dies of runs on the host",
     "OMP_NUM_THREADS": "how many threads a kernel may use; at most the processors that this process may use",
 }

@@ -28,10 +28,12 @@ from kernelgen import options
 from kernelgen.native import mapped
 from kernelgen.native.processor import processor
 from kernelgen.system.cores import core_count
-from kernelgen.system.object_cache import cache_key, read_entry, write_entry
+from kernelgen.system.object_cache import cache_key, leading, read_entry, write_entry
 from kernelgen.tensor.graph import Graph
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from graphkernel.report.page.story import Story
     from kernelgen.tuning.database import Tunings
 
@@ -79,19 +81,44 @@ def compile(  # the public name
     if not (is_plain and is_kept(f"{asked}{environment.flags}", environment)):
         return make()
     text, constants = content_of(graph)
-    folder, key = options.cache_dir(), cache_key(text, asked, repr(environment), *surroundings())
-    found = None if folder is None else read_entry(folder, ROOM, key)
+    place = _Place(cache_key(text, asked, repr(environment), *surroundings()))
+    asking = {"host": host, "strict": strict, "threads": threads, "tuned": tunings}
+    anew = partial(_made, graph, opt_level, target, flags, **asking)
+    recall = partial(_recalled, place, constants, threads, anew)
+    found = recall()
+    if found is None:
+        with leading(place.folder, ROOM, place.key, place.shared):
+            found = recall()  # somebody else may have made it meanwhile
+            if found is None:
+                found = make()
+                _keep(found, constants, place.write)
+                return found
+    found.again = partial(compile, graph, opt_level, target, flags, **asking)
+    return found
+
+
+class _Place:
+    """Where an executable is kept, on this machine and among those that share a cache."""
+
+    def __init__(self, key: str) -> None:
+        self.key, self.folder, self.shared = key, options.cache_dir(), options.shared_cache()
+
+    def read(self) -> bytes | None:
+        return None if self.folder is None else read_entry(self.folder, ROOM, self.key, self.shared)
+
+    def write(self, content: bytes) -> None:
+        write_entry(self.folder, ROOM, self.key, content, shared=self.shared)
+
+
+def _recalled(
+    place: _Place, constants: Mapping[str, np.ndarray], threads: int | None, anew: Callable[[], Executable]
+) -> Executable | None:
+    found = place.read()
     if found is not None:
         with suppress(Exception):  # whatever is wrong with what is kept: it can be made again
-            asking = {"host": host, "strict": strict, "threads": threads, "tuned": tunings}
-            anew = partial(_made, graph, opt_level, target, flags, **asking)
-            package = PackageReader(f"{ROOM}/{key}", lambda: found)
-            recalled = read_package(package, constants, threads, partial(_story, anew))
-            recalled.again = partial(compile, graph, opt_level, target, flags, **asking)
-            return recalled
-    made = make()
-    _keep(made, constants, partial(write_entry, folder, ROOM, key))
-    return made
+            package = PackageReader(f"{ROOM}/{place.key}", lambda: found)
+            return read_package(package, constants, threads, partial(_story, anew))
+    return None
 
 
 def _has_rules(graph: Graph) -> bool:

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import os
+from functools import cache
 from typing import TYPE_CHECKING
 
 from kernelgen.system import cores
+from kernelgen.system.notices import warn_once
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from kernelgen.system.shared_cache import SharedCache
+
+LEAST_SECRET = 16
+"""Characters; what signs code must not be guessed."""
 
 LOG_LEVELS = ("debug", "info", "warning", "error")
 
@@ -27,6 +34,24 @@ def cache_dir() -> Path | None:
     except RuntimeError:  # no HOME, and no entry of this user that names one: containers with arbitrary users
         return None
     return found if found.is_absolute() else None
+
+
+def shared_cache() -> SharedCache | None:
+    """The cache of many machines: ``GRAPHKERNEL_SHARED_CACHE``, a URL of fsspec's, and ``GRAPHKERNEL_SHARED_CACHE_KEY``."""
+    url = os.environ.get("GRAPHKERNEL_SHARED_CACHE")
+    return _shared(url, os.environ.get("GRAPHKERNEL_SHARED_CACHE_KEY", "")) if url else None
+
+
+@cache
+def _shared(url: str, secret: str) -> SharedCache | None:
+    from kernelgen.system.shared_cache import SharedCache  # most machines have no such cache
+
+    if len(secret) >= LEAST_SECRET:
+        return SharedCache(url, secret.encode())
+    warn_once(
+        f"the shared cache {url} is not used: GRAPHKERNEL_SHARED_CACHE_KEY needs {LEAST_SECRET} characters or more"
+    )
+    return None
 
 
 ISOLATE = "GRAPHKERNEL_ISOLATE_COMPILER"

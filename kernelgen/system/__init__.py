@@ -2,5 +2,5 @@
 exit codes; and how texts are read as tokens.
 
 Reading order: escape, faults, exit_codes, files, identifiers, limits, bounded_io, mapped, notices, cores, private_folder,
-object_cache, token_cursor, answering.
+shared_cache, object_cache, token_cursor, answering.
 """

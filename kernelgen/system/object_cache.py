@@ -9,18 +9,24 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Generator
+from contextlib import ExitStack, contextmanager, suppress
 from mmap import mmap
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from kernelgen.system.files import UNFINISHED, replacing
 from kernelgen.system.limits import LIMITS
 from kernelgen.system.notices import warn_once
 from kernelgen.system.private_folder import NotOursError, map_own, own_folder, read_own
 
+if TYPE_CHECKING:
+    from kernelgen.system.shared_cache import SharedCache
+
 Used = TypeVar("Used")
+
+WAIT_SECONDS = 60.0
+"""For another process of this machine that makes the same entry."""
 
 SUFFIX = ".o"
 FORMAT = "2"
@@ -45,29 +51,45 @@ def cache_key(*parts: str) -> str:
 
 
 def cached(
-    folder: Path | None, room: str, key: str, produce: Callable[[], bytes], use: Callable[[bytes], Used]
+    folder: Path | None,
+    room: str,
+    key: str,
+    produce: Callable[[], bytes],
+    use: Callable[[bytes], Used],
+    shared: SharedCache | None = None,
 ) -> tuple[Used, bool]:
     """What ``use`` makes of the content under that key in a room of the cache, and whether it came from disk.
 
     Where there is none, or none that ``use`` takes, ``produce`` makes it and it is stored. ``folder`` None: no cache.
+    What this machine has not, a ``shared`` cache may have.
     """
-    stored = None if folder is None else read_entry(folder, room, key)
+    stored = None if folder is None else read_entry(folder, room, key, shared)
     if stored is not None:
         with suppress(Exception):  # whatever is wrong with what is kept: it can be made again
             return use(stored), True
     content = produce()
-    write_entry(folder, room, key, content)
+    write_entry(folder, room, key, content, shared=shared)
     return use(content), False
 
 
-def read_entry(folder: Path, room: str, key: str) -> bytes | None:
+def read_entry(folder: Path, room: str, key: str, shared: SharedCache | None = None) -> bytes | None:
     """The content under a key; None when it is missing, damaged, made for another key, or not the user's own.
 
     Args:
         folder: the cache.
         room: the part of the cache that the entry belongs to.
         key: what the content was made from, as a digest.
+        shared: where to look for what is missing; what is found there is kept here.
     """
+    found = _read(folder, room, key)
+    if found is None and shared is not None:
+        found = shared.read(room, key)
+        if found is not None:
+            write_entry(folder, room, key, found)
+    return found
+
+
+def _read(folder: Path, room: str, key: str) -> bytes | None:
     try:
         with own_folder(folder, room, key[:2]) as inside:
             stored = read_own(entry_path(folder, room, key), LIMITS.object_bytes, inside)
@@ -106,15 +128,20 @@ def why_unusable(folder: Path | None) -> str:
         return str(error)
 
 
-def write_entry(folder: Path | None, room: str, key: str, *content: bytes | memoryview) -> None:
-    """Keeps parts, one behind the other, where this is possible: without it everything is only compiled again.
+def write_entry(
+    folder: Path | None, room: str, key: str, *content: bytes | memoryview, shared: SharedCache | None = None
+) -> None:
+    """Keeps parts of ``content``, one behind the other, under a ``key`` in a ``room`` of ``folder`` and of a ``shared`` cache.
 
-    A folder may be full, or cannot be written. Nor is kept what :func:`read_entry` would find too large.
+    This is so where it is possible: without it everything is only compiled again. A folder may be full, or cannot be
+    written. Nor is kept what :func:`read_entry` would find too large.
     """
+    is_small = CONTENT + sum(map(len, content)) <= LIMITS.object_bytes
+    if is_small and shared is not None:
+        shared.write(room, key, b"".join(content))
     if folder is None:
         warn_once(f"compiled kernels are not kept: {_NO_FOLDER}")
-        return
-    if CONTENT + sum(map(len, content)) > LIMITS.object_bytes:
+    if not is_small or folder is None:
         return
     with (
         suppress(OSError),
@@ -123,6 +150,25 @@ def write_entry(folder: Path | None, room: str, key: str, *content: bytes | memo
     ):
         file.write(_digest(key, *content))
         file.writelines(content)
+
+
+@contextmanager
+def leading(folder: Path | None, room: str, key: str, shared: SharedCache | None = None) -> Generator[None]:
+    """Of all processes that want the entry ``key`` in a ``room``, one at a time is in the block: on this machine by a lock
+    in ``folder``, which goes with its process, and among the machines of a ``shared`` cache by a lease.
+
+    So the first makes the entry and the others find it. Nobody waits longer than a minute: making it twice does no harm.
+    """
+    from filelock import FileLock, Timeout  # only who compiles
+
+    with ExitStack() as stack:
+        with suppress(OSError, Timeout):
+            if folder is not None:
+                stack.enter_context(own_folder(folder, room, key[:2], make=True))
+                stack.enter_context(FileLock(folder / room / key[:2] / "lock", WAIT_SECONDS, 0o600))
+        if shared is not None and (folder is None or _read(folder, room, key) is None):
+            stack.enter_context(shared.leading(room, key))
+        yield
 
 
 def _digest(key: str, *content: bytes | memoryview) -> bytes:

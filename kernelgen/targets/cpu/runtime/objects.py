@@ -22,5 +22,6 @@ def cached_library(
     key = cache_key(source, host.cpu, ",".join(sorted(host.features)), LLVM_VERSION)
     make = compiler().compile_object if options.isolates_compiler() else compile_object
     return cached(
-        options.cache_dir(), "cpu", key, lambda: make(source, host), lambda code: link(code, exports, symbols)
-    )
+        options.cache_dir(), "cpu", key, lambda: make(source, host), lambda code: link(code, exports, symbols),
+        options.shared_cache(),
+    )  # fmt: skip

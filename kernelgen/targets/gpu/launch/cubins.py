@@ -21,8 +21,9 @@ def cached_cubin(source: str, name: str, arch: str = "sm_90", options: Sequence[
     """What NVRTC makes of the text for ``arch``, and whether it came from disk. Raises what ``compile_cuda`` raises."""
     key = cache_key(source, name, arch, version(), *OPTIONS, *options)
     return cached(
-        environment.cache_dir(), FOLDER, key, lambda: packed(compile_cuda(source, name, arch, options)), unpacked
-    )
+        environment.cache_dir(), FOLDER, key, lambda: packed(compile_cuda(source, name, arch, options)), unpacked,
+        environment.shared_cache(),
+    )  # fmt: skip
 
 
 def packed(compiled: Compiled) -> bytes:
