@@ -39,6 +39,7 @@ class Finding:
 
     ``ratio`` is the time with the best plan as a multiple of the untuned one's, ``noise`` how far the untuned kernel's
     time was from its own, measured the same way. ``seconds`` is the untuned kernel's. ``changes`` leads to the plan.
+    ``source`` is the digest of the kernel's text with the plan: following it gives the same.
     """
 
     kernel: str
@@ -51,6 +52,12 @@ class Finding:
     seconds: float
     changes: tuple[str, ...]
     trials: int
+    source: str
+
+
+def digest_of(source: str) -> str:
+    """A kernel's text in few characters."""
+    return hashlib.sha256(source.encode()).hexdigest()[:32]
 
 
 def key_of(description: Mapping[str, Any]) -> str:

@@ -21,7 +21,7 @@ from kernelgen.samples.inputs import bind_symbols, draw
 from kernelgen.strict_json import to_json
 from kernelgen.system.answering import Limit
 from kernelgen.tuning.comparison import Ratio, compared
-from kernelgen.tuning.database import Bounds, Finding, key_of, machine_here
+from kernelgen.tuning.database import Bounds, Finding, digest_of, key_of, machine_here
 from kernelgen.tuning.tune import tune
 from kernelgen.verify.compare import compare
 
@@ -62,7 +62,7 @@ def finding(description: Mapping[str, Any], target: str, most: int) -> Finding:
     try:
         kernel = compile(desc, target)
     except UnsupportedError:
-        return Finding(*known, "", Bounds(1.0, 1.0, 1.0), 0.0, 0.0, (), 0)
+        return Finding(*known, "", Bounds(1.0, 1.0, 1.0), 0.0, 0.0, (), 0, "")
     inputs = [np.array(array) for array in draw(desc)]
     found = tune(kernel, inputs, most)
     same = _final(kernel, compile(desc, target, kernel.plan), inputs)
@@ -72,9 +72,11 @@ def finding(description: Mapping[str, Any], target: str, most: int) -> Finding:
     plan = json.dumps({**found.kernel.plan.to_json(), "subject": ""}, sort_keys=True) if is_kept else ""
     changes = tuple(trial.change for trial in found.trials if trial.ratio is not None and trial.ratio < 1)
     bounds = Bounds(round(final.low, 4), round(final.median, 4), round(final.high, 4))
+    followed = found.kernel if is_kept else kernel
     return Finding(
-        *known, plan, bounds, round(noise, 4), _seconds(kernel, inputs), changes if is_kept else (), len(found.trials)
-    )
+        *known, plan, bounds, round(noise, 4), _seconds(kernel, inputs), changes if is_kept else (), len(found.trials),
+        digest_of(followed.source),
+    )  # fmt: skip
 
 
 def is_gain(ratio: Ratio, noise: float) -> bool:

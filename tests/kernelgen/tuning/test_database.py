@@ -27,7 +27,7 @@ from kernelgen.kernel import Kernel
 from kernelgen.strict_json import from_json, to_json
 from kernelgen.tensor.graph import Graph
 from kernelgen.tuning.comparison import Ratio, outside
-from kernelgen.tuning.database import Bounds, Finding, Tunings, key_of, machine_here
+from kernelgen.tuning.database import Bounds, Finding, Tunings, digest_of, key_of, machine_here
 from kernelgen.tuning.task import finding, is_gain, request, tuned, tuned_here
 from kernelgen.tuning.tune import neighbours
 
@@ -53,7 +53,7 @@ def another_plan(kernel: Kernel) -> kernelgen.Plan:
 
 def found_for(description: Mapping[str, Any], plan: str, **changes: Any) -> Finding:
     known = Finding(
-        key_of(description), "cpu", machine_here(), (), plan, Bounds(0.5, 0.5, 0.5), 0.01, 1e-3, ("a change",), 7
+        key_of(description), "cpu", machine_here(), (), plan, Bounds(0.5, 0.5, 0.5), 0.01, 1e-3, ("a change",), 7, ""
     )
     return replace(known, **changes)
 
@@ -155,6 +155,8 @@ def test_a_kernel_is_tuned_over_a_crew_and_known_the_second_time(tmp_path: Path)
     with local(1) as crew, Journal(tmp_path / "found.jsonl") as journal:
         assert list(answers(tuned, [("softmax", asked)], crew, journal)) == [("softmax", first)]
     assert Tunings.read(tmp_path / "found.jsonl").plan(dump_desc(softmax(8, 40)), "cpu") == found.plan
+    plan = kernelgen.Plan.from_json(json.loads(found.plan)) if found.plan else None
+    assert digest_of(kernelgen.compile(softmax(8, 40), "cpu", plan).source) == found.source
 
 
 def test_a_machine_of_another_kind_measures_nothing() -> None:
