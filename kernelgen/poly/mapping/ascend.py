@@ -25,7 +25,7 @@ from kernelgen.nest.marks import BLOCK, ROWS, VECTOR
 from kernelgen.plan import BandPlan, LoopPlan, Partials, PiecePlan, Plan
 from kernelgen.poly.mapping.axis import Axis, Band, bands_of, element_stride
 from kernelgen.poly.model.relations import Relations
-from kernelgen.poly.model.scop import Scop, Statement
+from kernelgen.poly.model.scop import Access, Scop, Statement
 from kernelgen.tensor.dims import Sym
 from kernelgen.transforms.common.split_index_sets import unclamped
 
@@ -194,12 +194,26 @@ def _for_rows(axes: tuple[Axis, ...], free: bool, last: Axis | None = None) -> A
 
 
 def _longer(rows: Axis, axes: tuple[Axis, ...], last: Axis) -> Axis:
-    """Instead of few rows the longest loop whose places are clamped: :mod:`kernelgen.transforms.common.split_index_sets`
-    makes tiles of its pieces."""
-    if (rows.extent or STRIP) >= FEW:
-        return rows
+    """Instead of few rows, or rows with gaps between them, the longest loop whose places are clamped:
+    :mod:`kernelgen.transforms.common.split_index_sets` makes tiles of its pieces.
+
+    In place of rows with gaps it takes one whose rows adjoin: a tile of those is copied as one stretch of memory.
+    """
     found = [axis for axis in axes if axis.coincident and (axis.extent or 0) >= FEW and _is_tile(last, axis, True)]
+    if (rows.extent or STRIP) >= FEW:
+        found = [] if _adjoins(last, rows) else [axis for axis in found if _adjoins(last, axis)]
     return max(found, key=_length, default=rows)
+
+
+def _adjoins(last: Axis, rows: Axis) -> bool:
+    """Whether every access that moves along both has the next row behind the last element of this one."""
+    across = {statement.name: name for statement, name in rows.follows}
+    return all(
+        element_stride(_unclamped(access), across.get(statement.name, "")) in (0, last.extent)
+        for statement, name in last.follows
+        for access in (*statement.reads, *statement.writes)
+        if element_stride(access, name)
+    )
 
 
 def _is_tile(last: Axis, rows: Axis, peeled: bool = False) -> bool:
@@ -211,11 +225,14 @@ def _is_tile(last: Axis, rows: Axis, peeled: bool = False) -> bool:
     for statement, name in last.follows:
         for access in (*statement.reads, *statement.writes):
             step = element_stride(access, name)
-            seen = replace(access, index=tuple(map(unclamped, access.index))) if peeled else access
-            row = element_stride(seen, across.get(statement.name, ""))
+            row = element_stride(_unclamped(access) if peeled else access, across.get(statement.name, ""))
             if step not in (0, 1) or row is None or (step == 1 and 0 < row < (last.extent or 1)):
                 return False
     return bool(across) and bool(last.follows)
+
+
+def _unclamped(access: Access) -> Access:
+    return replace(access, index=tuple(map(unclamped, access.index)))
 
 
 def _for_cores(axes: tuple[Axis, ...], rows: Axis | None, free: bool, inner: int, cores: int) -> Axis | None:

@@ -13,8 +13,14 @@
 A clamped place, or digit, is regular in no loop around it; each piece is. A loop around others is taken apart where its
 variable is the leading digit of a place, so that the loop inside ends where the place does. Legality: the pieces run the
 same iterations, in the same order, and ``min``, ``max``, digits and comparisons of places are replaced only where the
-ranges of the variables decide them. Bindings get a name of their own in every piece; loops that allocate, or are dealt to
-cores, are left in one.
+ranges of the variables decide them. Bindings get a name of their own in every piece; loops that allocate are left in one.
+
+    block b in 0..417 {                               block b in 0..417 {
+      y[b] = select(b < 416, x[min(b, 415)], 0)  ->     if b < 416 { y[b] = x[b] }
+    }                                                   if 416 <= b { y[b] = 0 }
+                                                      }
+
+Loops that are dealt to cores stay one: where a comparison changes its outcome, a core takes the branch of its iteration.
 """
 
 from __future__ import annotations
@@ -47,6 +53,8 @@ def _block(block: n.Block, known: Ranges) -> n.Block:
     parts: list[n.Statement] = []
     for part in block.statements:
         match part:
+            case n.For(kind=n.LoopKind.BLOCK):
+                parts.append(_guarded(part, known))
             case n.For():
                 parts += [_inside(piece, known) for piece in _pieces(part, known)]
             case n.If(body=body):
@@ -67,10 +75,25 @@ def _range(loop: n.For, known: Ranges) -> Range:
     return Range(range_of(loop.lower, known).low, None if last is None else last - 1)
 
 
+def _guarded(loop: n.For, known: Ranges) -> n.For:
+    """A loop that is dealt to cores stays one; where it would be taken apart, each part of its iterations has a body."""
+    pieces = [_inside(piece, known) for piece in _pieces(loop, known)]
+    if len(pieces) == 1:
+        return pieces[0]
+    return replace(loop, body=n.Block(tuple(n.If(_within(piece, loop), piece.body) for piece in pieces)))
+
+
+def _within(piece: n.For, loop: n.For) -> tuple[n.Compare, ...]:
+    """That the variable of the loop is one of the piece."""
+    place = n.Var(loop.var)
+    from_below = () if piece.lower == loop.lower else (n.Compare("<=", piece.lower, place),)
+    return from_below if piece.upper == loop.upper else (*from_below, n.Compare("<", place, piece.upper))
+
+
 def _pieces(loop: n.For, known: Ranges) -> list[n.For]:
     lower, upper = loop.lower, loop.upper
     inside = list(statements(loop.body))
-    if not (isinstance(lower, n.Num) and isinstance(upper, n.Num)) or loop.step != 1 or loop.kind is n.LoopKind.BLOCK:
+    if not (isinstance(lower, n.Num) and isinstance(upper, n.Num)) or loop.step != 1:
         return [loop]
     within = {**known, loop.var: _range(loop, known)}
     for part in inside:
@@ -93,7 +116,9 @@ def _piece(loop: n.For, low: int, high: int, number: int) -> n.For:
 
 def _cuts(loop: n.For, inside: Sequence[n.Statement], within: Ranges) -> set[int]:
     """Where a loop is taken apart; at carries only if it is made of lanes or rows, and there are few."""
-    bounds = {bound for part in inside for bound in _bounds(part)}
+    bounds = {bound for part in inside for bound in _comparisons(part)}
+    if loop.kind is not n.LoopKind.BLOCK:  # a core computes a clamped place once, for a whole tile
+        bounds |= {bound for part in inside for bound in _clamped_places(part)}
     cuts = {cut for at, bound in bounds for cut in _first_values(at, bound, loop, within)}
     if loop.kind not in (n.LoopKind.VECTOR, n.LoopKind.ROWS):
         return cuts
@@ -103,11 +128,15 @@ def _cuts(loop: n.For, inside: Sequence[n.Statement], within: Ranges) -> set[int
     return cuts | more if len(cuts | more) <= MOST_CUTS else cuts
 
 
-def _bounds(part: n.Statement) -> Iterator[tuple[n.Index, int]]:
-    """Places without their clamps, and from which number on a clamp or a comparison has another outcome."""
+def _clamped_places(part: n.Statement) -> Iterator[tuple[n.Index, int]]:
+    """Places without their clamps, and from which number on a clamp has another outcome."""
     for _, index in accesses_of(part):
         for at in index:
             yield from _clamps(at)
+
+
+def _comparisons(part: n.Statement) -> Iterator[tuple[n.Index, int]]:
+    """Places that are compared with numbers, and from which number on that has another outcome."""
     for call in calls_of(part):
         match call:
             case n.Call(name, (n.IndexValue(index), n.Literal(value))) if name in FIRST_ABOVE:

@@ -14,7 +14,9 @@ from kernelgen.nest.index import add, floor_divide, maximum, minimum, modulo, mu
 from kernelgen.nest.nodes import (
     Alloc,
     Call,
+    Compare,
     For,
+    If,
     Index,
     IndexValue,
     Let,
@@ -120,10 +122,34 @@ def test_lanes_end_where_a_digit_carries() -> None:
         copying(clamped(J), kind=LoopKind.BLOCK),
         copying(clamped(J), Alloc(local("t"))),
     ],
-    ids=["another loop's place", "a loop of cores", "a loop that allocates"],
+    ids=["another loop's place", "a clamp in a loop of cores", "a loop that allocates"],
 )
 def test_others_stay_in_one(nest: Nest) -> None:
     assert bounds(peel(nest)) == bounds(nest)
+
+
+def test_a_core_takes_the_branch_of_its_iteration() -> None:
+    inside = Call("less", (IndexValue(J, INT64), Literal(10, INT64)), BOOL)
+    chosen = Call("select", (inside, Load(X, (clamped(J),)), Literal(0.0, X.dtype)), X.dtype)
+    peeled = peel(Nest("case", (), (X, Y), block(loop(J, 14, Store(Y, (J,), chosen), kind=LoopKind.BLOCK))))
+    verify(peeled)
+    (cores,) = peeled.body.statements
+    assert isinstance(cores, For)
+    assert cores.body.statements == (
+        If((Compare("<", J, Num(10)),), block(Store(Y, (J,), Load(X, (J,))))),
+        If((Compare("<=", Num(10), J),), block(Store(Y, (J,), Literal(0.0, X.dtype)))),
+    )
+
+
+def test_rows_of_a_padded_picture_are_copied_as_one_stretch() -> None:
+    w, x = Writer(), tensor("x", 24, 20, 20, 16)
+    padded = w.op("PadAkg", x, shape=(24, 21, 21, 16), head=(0, 0, 0, 0), tail=(0, 1, 1, 0), pad_val=0.0)
+    desc = w.desc("padded", (x,), padded)
+    kernel = compile(desc, "ascend")
+    assert "Select(" not in kernel.source
+    assert "DataCopyExtParams{20, 64, 0, 0, 0}" in kernel.source  # rows of 16 elements, no gap between them
+    (found,), (wanted,) = kernel(*draw(desc)), reference(desc)(*draw(desc))
+    np.testing.assert_array_equal(found, wanted)
 
 
 def test_padding_on_ascend_is_right_and_has_regular_copies() -> None:
