@@ -72,7 +72,8 @@ class Executable:
     def _run_from_now_on(self, program: Program) -> None:
         self.program = program
         self._frames: OrderedDict[Hashable, list[Frame]] = OrderedDict()
-        self._free: list[Frame] = []  # for the shapes of the last call, where one table is all of the program
+        self._free: dict[Hashable, list[Frame]] = {}  # those that are one table, by shapes where these may differ
+        self._has_symbols = any(given.type.symbols for given in program.inputs)
         self._slots = tuple(given.slot for given in program.inputs)
         inputs = enumerate(given.type.dtype for given in program.inputs)
         self._objects = tuple(position for position, of in inputs if is_object(of))
@@ -151,7 +152,7 @@ class Executable:
         operator, when one fails on what it is given: an index beyond its axis, the greatest of no elements.
         """
         if self._free and not named:
-            found = self._at_once(self._free, arrays, out)
+            found = self._at_once(arrays, out)
             if found is not None:
                 return found
         memory, kind = self.memory, self.memory.kind
@@ -167,8 +168,8 @@ class Executable:
         results = self.run_in(frame, inputs, None if out is None else self._checked_outputs(out, frame.outputs))
         free = self._frames.setdefault(key, [])
         free.append(frame)
-        if frame.whole is not None and frame.whole.table.fast is not None:
-            self._free = free
+        if frame.whole is not None and frame.whole.is_fast:
+            self._keep(tuple([array.shape for array in inputs]) if self._has_symbols else (), free)
         if out is not None:
             return tuple(out)
         give = memory.giver(arrays)
@@ -176,26 +177,31 @@ class Executable:
             return self._given_objects(results, give)
         return results if give is None else tuple(map(give, results))
 
-    def _at_once(
-        self, free: list[Frame], arrays: Sequence[object], out: Sequence[Any] | None
-    ) -> tuple[Any, ...] | None:
-        """Runs on arrays as those of the call before, when all steps are kernels; None where this is not so."""
+    def _keep(self, shapes: Hashable, free: list[Frame]) -> None:
+        """Calls with these shapes take their frames from here at once."""
+        while len(self._free) >= KEPT_SHAPES:
+            with contextlib.suppress(KeyError, RuntimeError):  # other threads do the same
+                del self._free[next(iter(self._free))]
+        self._free[shapes] = free
+
+    def _at_once(self, arrays: Sequence[Any], out: Sequence[Any] | None) -> tuple[Any, ...] | None:
+        """Runs on arrays as those of an earlier call, when all steps are kernels; None where this is not so."""
         try:
+            free = self._free[tuple([array.shape for array in arrays]) if self._has_symbols else ()]
             frame = free.pop()
-        except IndexError:  # other threads have all
+        except (KeyError, IndexError, AttributeError, TypeError):  # other shapes; other threads have all; no arrays
             return None
         whole = cast("WholeRun", frame.whole)
-        fast = cast("Callable[..., None]", whole.table.fast)
         try:
             if out is None:
-                out = whole.outputs()
+                out = (whole.make(),) if whole.make else whole.outputs()
             elif out.__class__ is not tuple or len(out) != len(whole.makers):
                 return None
             if self.threads is None:
-                fast(*arrays, *out)
+                whole.fast(*arrays, *out)
             else:
                 with limited(self.threads):
-                    fast(*arrays, *out)
+                    whole.fast(*arrays, *out)
         except ArgumentError:
             return None
         finally:

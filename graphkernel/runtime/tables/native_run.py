@@ -61,12 +61,21 @@ class NativeRun:
         return tuple(position for position, entry in enumerate(self.given) if entry.is_made)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class WholeRun:
-    """A graph of kernels: the table takes the graph's inputs, then its outputs."""
+    """A graph of kernels: the table takes the graph's inputs, then its outputs.
+
+    ``fast(*inputs, *outputs)`` checks and runs, and raises ArgumentError where an array does not fit. ``make`` makes the
+    output where there is one.
+    """
 
     table: Table
     makers: tuple[Callable[[], Array], ...]
+
+    def __post_init__(self) -> None:
+        self.is_fast = self.table.fast is not None
+        self.fast: Callable[..., None] = self.table.fast or self.table.run_unchecked
+        self.make = self.makers[0] if len(self.makers) == 1 else None
 
     def outputs(self) -> tuple[Array, ...]:
         """New arrays for the outputs."""

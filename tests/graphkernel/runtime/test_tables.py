@@ -11,6 +11,7 @@ import pytest
 
 import graphkernel as gk
 from graphkernel.errors import InputError
+from graphkernel.runtime.executable import KEPT_SHAPES
 from graphkernel.runtime.invocation import make_frame
 from graphkernel.runtime.poison import POISONED
 from graphkernel.runtime.tables.native_run import NativeRun
@@ -83,7 +84,7 @@ def assert_agree(exe: gk.Executable, given: Sequence[np.ndarray]) -> None:
 @pytest.mark.parametrize("statements", GRAPHS.values(), ids=GRAPHS)
 def test_a_graph_of_kernels_is_one_table(statements: str, rows: str) -> None:
     exe = compiled(statements, rows)
-    for number in (ROWS, *((3, 0, ROWS) if rows == "N" else ())):
+    for number in (ROWS, *((3, 0, ROWS, *range(1, KEPT_SHAPES + 3), ROWS) if rows == "N" else ())):
         for _ in range(3):
             assert_agree(exe, arrays(number))
     frame = make_frame(exe.program, bind_all(exe.program.kinds, exe.program.derived, arrays()))
@@ -140,7 +141,7 @@ def test_wrong_arrays_are_named_also_behind_right_ones() -> None:
     exe = compiled(GRAPHS["intermediates"])
     x, y = arrays()
     exe(x, y)
-    for given in ((x,), (x, y, x), (x[:3], y), (x.astype(np.float64), y), (x, y[0])):
+    for given in ((x,), (x, y, x), ([], y), (x[:3], y), (x.astype(np.float64), y), (x, y[0])):
         with pytest.raises(InputError):
             exe(*given)
     with pytest.raises(InputError, match="out= holds 2"):

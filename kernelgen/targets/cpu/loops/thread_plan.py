@@ -7,8 +7,8 @@ from kernelgen.plan import ThreadChoice
 from kernelgen.targets.cpu.loops.planned_loops import ChosenLoop
 from kernelgen.targets.cpu.loops.work_estimate import TICKS_PER_NANOSECOND, work
 
-MIN_WORK_NANOSECONDS = 30_000
-"""Below this, waking threads costs more than they save."""
+MIN_WORK_NANOSECONDS = 15_000
+"""Below this, threads that sleep come too late: waking one costs its caller a microsecond, and takes it about ten."""
 
 
 def has_threads(loop: For) -> bool:
