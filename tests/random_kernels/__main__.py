@@ -34,7 +34,7 @@ def main() -> None:
         print(f"{outcome.kind} {outcome.reason} {outcome.message}")
         sys.exit(outcome.kind is Kind.FAILED)
     families = tuple(arguments.families.split(",")) if arguments.families else None
-    job = Job(arguments.target, arguments.elements, arguments.steps, families, guard=arguments.guard)
+    job = Job(arguments.target, arguments.elements, arguments.steps, families, arguments.seconds, arguments.guard)
     start = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="random-kernels-") as folder:
         os.environ[CACHE_VARIABLE] = folder  # for the processes that start now
@@ -61,6 +61,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--families", help=f"all of these take part, else some are drawn: {','.join(FAMILIES)}")
     parser.add_argument("--elements", type=int, default=400, help="the size of most tensors")
     parser.add_argument("--steps", type=int, default=40, help="the most steps of a kernel")
+    parser.add_argument("--seconds", type=float, default=60.0, help="what a kernel may take")
     parser.add_argument("--guard", action="store_true", help="cpu: every array against pages without access too")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--executor", help="who works: processes[:N] or dask://HOST:PORT")
