@@ -39,8 +39,9 @@ def run_job(over: str, ranks: int, out: Path) -> list[Rank]:
     rank = [sys.executable, "-m", "tests.distributed.rank", over, str(out)]
     around = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     if over == "mpi":
+        yielding = ["--oversubscribe", "--mca", "mpi_yield_when_idle", "1"]  # there may be fewer cores than ranks
         as_root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
-        commands = [[str(MPIEXEC), *as_root, "--oversubscribe", "-n", str(ranks), *rank]]
+        commands = [[str(MPIEXEC), *as_root, *yielding, "-n", str(ranks), *rank]]
         places = [around]
     else:
         commands = [rank] * ranks
