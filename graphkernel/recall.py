@@ -81,7 +81,7 @@ def compile(  # the public name
     if not (is_plain and is_kept(f"{asked}{environment.flags}", environment)):
         return make()
     text, constants = content_of(graph)
-    place = _Place(cache_key(text, asked, repr(environment), *surroundings()))
+    place = _Place(cache_key(text, asked, repr(environment), surroundings()))
     asking = {"host": host, "strict": strict, "threads": threads, "tuned": tunings}
     anew = partial(_made, graph, opt_level, target, flags, **asking)
     recall = partial(_recalled, place, constants, threads, anew)
@@ -146,10 +146,10 @@ def is_kept(asked: str, environment: Environment) -> bool:
 
 
 @cache
-def surroundings() -> tuple[str, ...]:
-    """What decides beside the graph and what is asked for: sources, libraries, Python, processor, threads."""
+def surroundings() -> str:
+    """A digest of what decides beside the graph and what is asked for: sources, libraries, Python, processor, threads."""
     here = processor()
-    return (
+    return cache_key(
         *_sources(), *map(_version, LIBRARIES), sys.version, here.architecture, *here.identity,
         *sorted(here.flags), str(core_count()), str(options.thread_count()),
     )  # fmt: skip

@@ -27,7 +27,7 @@ LARGE = MUCH
 """Bytes of a weight from which on it is kept here: pages of smaller ones are not worth letting go."""
 
 FILE_BYTES = 64 << 20
-"""A file is not much larger, but for one that a single weight fills."""
+"""A file is not larger, but for one that a single weight fills, which the cache takes up to ``LIMITS.object_bytes``."""
 
 _ALIGNMENT = 64
 

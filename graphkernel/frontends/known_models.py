@@ -83,7 +83,7 @@ def load(
     stamp = _stamp(file) if file.suffix == ".onnx" and is_kept("", Environment()) else ""
     if folder is None or not stamp:
         return _loaded(file, dims)
-    key = cache_key(stamp, repr(sorted((dims or {}).items())), *surroundings())
+    key = cache_key(stamp, repr(sorted((dims or {}).items())), surroundings())
     stored = read_entry(folder, ROOM, key)
     if stored is not None:
         with suppress(Exception):  # whatever is wrong with what is kept: the model can be loaded

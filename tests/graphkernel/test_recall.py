@@ -95,7 +95,7 @@ def test_other_surroundings_have_another_answer(folder: Path, monkeypatch: pytes
     for replaced in ("", "--opt_level=1"):
         monkeypatch.setenv("MS_DEV_GRAPH_KERNEL_FLAGS", replaced)
         gk.compile(traced())
-    monkeypatch.setattr(recall, "surroundings", lambda: ("another machine",))
+    monkeypatch.setattr(recall, "surroundings", lambda: "another machine")
     assert not is_recalled(gk.compile(traced()))
     assert len(kept(folder)) == 4
 
