@@ -169,20 +169,13 @@ class Executable:
         free = self._frames.setdefault(key, [])
         free.append(frame)
         if frame.whole is not None and frame.whole.is_fast:
-            self._keep(tuple([array.shape for array in inputs]) if self._has_symbols else (), free)
+            self._free[tuple([array.shape for array in inputs]) if self._has_symbols else ()] = free
         if out is not None:
             return tuple(out)
         give = memory.giver(arrays)
         if self._gives_objects:
             return self._given_objects(results, give)
         return results if give is None else tuple(map(give, results))
-
-    def _keep(self, shapes: Hashable, free: list[Frame]) -> None:
-        """Calls with these shapes take their frames from here at once."""
-        while len(self._free) >= KEPT_SHAPES:
-            with contextlib.suppress(KeyError, RuntimeError):  # other threads do the same
-                del self._free[next(iter(self._free))]
-        self._free[shapes] = free
 
     def _at_once(self, arrays: Sequence[Any], out: Sequence[Any] | None) -> tuple[Any, ...] | None:
         """Runs on arrays as those of an earlier call, when all steps are kernels; None where this is not so."""
@@ -241,6 +234,7 @@ class Executable:
         while len(self._frames) >= KEPT_SHAPES:
             with contextlib.suppress(KeyError):
                 self._frames.popitem(last=False)
+            self._free.clear()  # those of shapes that are still kept come back with their next call
         return make_frame(self.program, symbols, self.memory)
 
     def run_in(self, frame: Frame, inputs: Sequence[Array], out: Sequence[Array] | None = None) -> tuple[Array, ...]:

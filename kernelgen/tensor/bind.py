@@ -9,7 +9,7 @@ from numpy import ndarray
 
 from kernelgen.errors import InputError
 from kernelgen.tensor.derived import Derived, with_derived
-from kernelgen.tensor.types import Attrs, AttrValue, Dim, Shape, Sym, TensorType, evaluate, solve
+from kernelgen.tensor.types import Attrs, AttrValue, Shape, Sym, TensorType, evaluate, solve
 
 if TYPE_CHECKING:
     from kernelgen.tensor.graph import Graph, Value
@@ -66,7 +66,7 @@ def _bound(inputs: Sequence[Input], arrays: Sequence[ndarray]) -> dict[str, int]
 
 def concrete_shape(shape: Shape, symbols: Mapping[str, int]) -> tuple[int, ...]:
     """The extents when the symbols have these values."""
-    return tuple(_concrete(dim, symbols) for dim in shape)
+    return tuple([evaluate(dim, symbols) for dim in shape])
 
 
 def concrete_attrs(attrs: Attrs, symbols: Mapping[str, int]) -> Attrs:
@@ -95,10 +95,6 @@ def _check_shape(name: str, of: TensorType, array: ndarray, known: Mapping[str, 
     if expected != array.shape:
         bound = ", ".join(f"{name} = {extent}" for name, extent in sorted(known.items()))
         raise InputError(f"input {name} is {of}, got shape {array.shape}{bound and f' with {bound}'}")
-
-
-def _concrete(dim: Dim, symbols: Mapping[str, int]) -> int:
-    return evaluate(dim, symbols)
 
 
 def _has_symbol(value: AttrValue) -> bool:

@@ -107,13 +107,17 @@ def divide_exactly(dividend: Dim, divisor: Dim) -> Dim | None:
 
 def evaluate(dim: Dim, values: Mapping[str, int]) -> int:
     """The value of a dim when each symbol has the given value; ``KeyError`` for a missing symbol."""
-    return sum(c * prod(values[name] for name in symbols) for symbols, c in _terms(dim))
+    if not isinstance(dim, Sym):  # most are numbers
+        return dim
+    return sum(c * prod(values[name] for name in symbols) for symbols, c in dim.terms)
 
 
 def substitute(dim: Dim, values: Mapping[str, Dim]) -> Dim:
     """The dim with some symbols replaced; symbols that are not in ``values`` stay."""
+    if not isinstance(dim, Sym):
+        return dim
     total: Dim = 0
-    for symbols, coefficient in _terms(dim):
+    for symbols, coefficient in dim.terms:
         total = total + product(values.get(name, sym(name)) for name in symbols) * coefficient
     return total
 

@@ -71,6 +71,7 @@ class TableMaker:
     given: list[GivenArray] = field(default_factory=list[GivenArray])
     roots: dict[int, int] = field(default_factory=dict[int, int])
     positions: dict[int, int] = field(default_factory=dict[int, int])
+    addresses: dict[int, int] = field(default_factory=dict[int, int])
     written: set[int] = field(default_factory=set[int])
     steps: list[TableStep] = field(default_factory=list[TableStep])
     entries: list[CpuEntry] = field(default_factory=list[CpuEntry])
@@ -100,8 +101,9 @@ class TableMaker:
         """All steps so far. A call gives these arrays in this order; others that steps were given stay where they are."""
         places: dict[Place | _Scratch, Place] = {Given(old): Given(new) for new, (old, _) in enumerate(order)}
         for position, entry in enumerate(self.given):
-            places.setdefault(Given(position), self._address(entry.empty()))
-        scratch = self._address(aligned_bytes(self.scratch_bytes))
+            if Given(position) not in places:
+                places[Given(position)] = self._address(entry.empty())
+        scratch = self._address(aligned_bytes(self.scratch_bytes)) if self.scratch_bytes else 0
         steps = tuple(step._replace(arguments=_settled(step.arguments, places, scratch)) for step in self.steps)
         given = tuple(argument._replace(is_written=old in self.written) for old, argument in order)
         is_long = len(steps) >= MANY_STEPS or any(entry.releases_lock for entry in self.entries)
@@ -112,9 +114,11 @@ class TableMaker:
         root = self.roots.get(slot, slot)
         if root in self.positions:
             return Given(self.positions[root])
-        if self.slots[slot] is not None:
-            return self._address(self.slots[slot])
-        return self.give(root, f"slot {root}", of, self.shape(root))
+        if self.slots[slot] is None:
+            return self.give(root, f"slot {root}", of, self.shape(root))
+        if slot not in self.addresses:
+            self.addresses[slot] = self._address(self.slots[slot])
+        return self.addresses[slot]
 
     def shape(self, slot: int) -> tuple[int, ...]:
         """The extents of what is in a slot."""
@@ -133,13 +137,13 @@ class TableMaker:
     def _kernel(self, step: KernelStep) -> None:
         entry, signature = native(step)
         self.entries.append(entry)
-        shapes = [self.shape(slot) for slot in step.inputs]
+        shapes = [self.shape(slot) for slot in step.inputs] if signature.sizes else []
         places = [self._operand(step, position) for position in range(len(step.inputs))]
         if step.untold:
             empty = np.empty((*[self.symbols[name] for name in step.untold], 0), np.uint8)
             shapes.append(empty.shape)
             places.append(self._address(empty))
-        sizes = bind(signature, shapes)
+        sizes = bind(signature, shapes) if signature.sizes else {}
         results = [self._made(slot, of.dtype) for slot, of in zip(step.made, signature.outputs, strict=True)]
         places += [*results, *self._workspaces(signature, sizes)]
         for argument, place in zip(signature.arguments, places, strict=True):
@@ -151,12 +155,13 @@ class TableMaker:
     def _operand(self, step: KernelStep, position: int) -> Place:
         """Where an operand lies: a copy of it where the step updates it although others need what it was."""
         slot, of = step.inputs[position], native(step)[1].inputs[position].dtype
-        place, shape = self.place(slot, of), self.shape(slot)
+        place = self.place(slot, of)
         results = [result for result, at in step.stored if at == position]
         if position not in step.private:
             for result in results:
-                self._view(result, slot, shape)
+                self._view(result, slot, self.shape(slot))
             return place
+        shape = self.shape(slot)
         root = results[0] if results else -1 - len(self.given)  # which is no slot
         target = self.give(root, step.name, of, shape, is_made=True)
         self.copy(step.name, target, place, prod(shape) * of.itemsize)
@@ -176,9 +181,10 @@ class TableMaker:
         self.scratch_bytes = max(self.scratch_bytes, offset)
 
     def _address(self, array: np.ndarray[Any, Any]) -> int:
-        held = np.require(array, requirements=("C", "A"))
-        self.keeps.append(held)
-        return held.ctypes.data
+        if not (array.flags.c_contiguous and array.flags.aligned):
+            array = np.require(array, requirements=("C", "A"))
+        self.keeps.append(array)
+        return array.ctypes.data
 
 
 def native(step: KernelStep) -> tuple[CpuEntry, Signature]:
