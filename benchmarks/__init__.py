@@ -8,7 +8,8 @@ compilation over the AKG corpus),
 ``dynamic`` (one kernel for all sizes against kernels that know theirs), ``record`` (the JSON and the table), ``run`` (all
 cases).
 The graph level: ``networks`` (what the levels make of whole networks), ``scale`` (how the time grows with the graph),
-``calls`` (what a call costs besides its kernels), ``memory`` (peaks beside onnxruntime's; ``child`` runs what is measured in processes of their own) and
+``calls`` (what a call costs besides its kernels),
+``memory`` (peaks beside onnxruntime's; ``child`` runs what is measured in processes of their own) and
 ``peers/`` (what other frameworks make of the same networks), ``ascend_networks`` (ONNX networks for Ascend, simulated),
 ``exported`` (networks of transformers as they are exported, and the named fusions that reach them). On a CUDA device:
 ``gpu/`` (all of it in one command) and ``device/`` (where there is no package index). ``results/`` holds the runs that
