@@ -82,7 +82,10 @@ def plugins() -> tuple[EntryPoint, ...]:
 
 
 def with_plugins(catalogue: Catalogue, found: Iterable[EntryPoint]) -> Catalogue:
-    """The catalogue with what plugins declare. ``CatalogueError`` names the plugin that cannot be read."""
+    """The catalogue with what plugins declare.
+
+    Raises ``CatalogueError``, which names the plugin that cannot be read.
+    """
     for plugin in found:
         try:
             catalogue = catalogue.with_package(plugin.module)

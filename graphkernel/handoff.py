@@ -377,7 +377,7 @@ def _attributes(declared: Operator, op: OpDesc) -> Mapping[str, object]:
 def load_composite(path: str | PathLike[str], operators: Iterable[Operator] = ()) -> Graph:
     """The graph of a composite JSON file, which may hold ``operators`` beside AKG's.
 
-    ``FrontendError`` names the JSON path of what is wrong.
+    Raises ``FrontendError``, which names the JSON path of what is wrong.
     """
     try:
         desc = load_desc(Path(path), operators)

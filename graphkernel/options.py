@@ -216,7 +216,7 @@ def _tell_idle(names: Iterable[str]) -> None:
 
 
 def requested(opt_level: int, target: str) -> Options:
-    """What the arguments of a function or a command say; ``OptionError`` for a level that does not exist.
+    """What the arguments of a function or a command say. Raises ``OptionError`` for a level that does not exist.
 
     As a flag a level above the last is the last, as in MindSpore: see :meth:`Options.parse`.
     """

@@ -257,7 +257,7 @@ def check_before(target: str, json_out: Path | None) -> None:
 
 
 def check_device(target: str) -> None:
-    """Refuses ``--device`` where none is, with the reason."""
+    """Raises BackendUnavailable, with the reason, for ``--device`` where none is."""
     found = find_device()
     if target != "gpu" or isinstance(found, NoDevice):
         reason = found.reason if isinstance(found, NoDevice) else f"kernels for {target} run on none"
@@ -265,7 +265,7 @@ def check_device(target: str) -> None:
 
 
 def check_folder(option: str, path: Path | None) -> None:
-    """Refuses a file to write in a folder that is not there."""
+    """Raises ArgumentError for a file to write in a folder that is not there."""
     if path and not path.parent.is_dir():
         raise ArgumentError(f"{option} {path}: there is no folder {path.parent}")
 
@@ -279,7 +279,10 @@ def read_plan(path: Path) -> Plan:
 
 
 def described_files(given: Sequence[Path]) -> list[Path]:
-    """The files, and the sorted composite JSON files of the directories."""
+    """The files, and the sorted composite JSON files of the directories.
+
+    Raises ArgumentError for a directory without any.
+    """
     found: list[Path] = []
     for path in given:
         inside = sorted(p for p in path.iterdir() if p.name.endswith(SUFFIXES)) if path.is_dir() else [path]

@@ -113,7 +113,10 @@ class Kit:
 
 
 def make_kit(desc: KernelDesc, target: Target, rehearse: bool = True) -> Kit:
-    """Compiles for an Ascend target, and runs in the simulator. Refusals, findings and wrong answers are in the record."""
+    """Compiles for an Ascend target, and runs in the simulator. Refusals, findings and wrong answers are in the record.
+
+    Raises ArgumentError for a target that has no files to take home.
+    """
     if target.files is None:
         raise ArgumentError(f"target {target.name} has no files to take home; ascend has")
     try:

@@ -142,7 +142,10 @@ class Pipeline:
 
 @singledispatch
 def pipeline_for(machine: Machine) -> Pipeline:
-    """The way to a machine. A further kind of machines is registered with its type: ``@pipeline_for.register``."""
+    """The way to a machine. A further kind of machines is registered with its type: ``@pipeline_for.register``.
+
+    Raises ArgumentError for a kind without stages.
+    """
     raise ArgumentError(
         f"no stages for {machine!r}; known: {', '.join(kind.__name__ for kind in pipeline_for.registry)}"
     )

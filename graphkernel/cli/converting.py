@@ -98,7 +98,7 @@ def _kernels(graph: Graph, fused: Graph, folder: Path, machine: str) -> tuple[Gr
 
 
 def read_config(path: Path) -> dict[str, str]:
-    """The flags in the section ``[graph_kernel_param]`` of a file; ``OptionError`` when there is none."""
+    """The flags in the section ``[graph_kernel_param]`` of a file. Raises ``OptionError`` when there is none."""
     parser = configparser.ConfigParser(interpolation=None)
     parser.optionxform = str  # pyright: ignore[reportAttributeAccessIssue]  # flags are case-sensitive
     try:

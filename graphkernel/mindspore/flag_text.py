@@ -56,7 +56,7 @@ def tokens_of(text: str, complain: Complain) -> dict[str, object]:
 
 
 def flag_value(raw: object, annotation: object) -> object:
-    """The raw text (or Python value) as the field's type; ``ValueError`` says what would be valid."""
+    """The raw text (or Python value) as the field's type. Raises ``ValueError``, which says what would be valid."""
     is_integer = annotation is int or int in get_args(annotation)
     is_switch = annotation is bool or bool in get_args(annotation)
     if isinstance(raw, bool) and not is_switch:

@@ -39,7 +39,7 @@ _BY_FUNCTION: Mapping[str, Operator] = MappingProxyType({snake_case(name): op fo
 
 @cache
 def function_called(name: str) -> Callable[..., Any]:
-    """The function of an operator; AttributeError for a name that is none."""
+    """The function of an operator. Raises AttributeError for a name that is none, with those that are near."""
     if name not in _BY_FUNCTION:
         raise AttributeError(f"no operator function {name!r}{instead(name, _BY_FUNCTION)}")
     return getattr(written, name, None) or function_of(_BY_FUNCTION[name], name)

@@ -107,7 +107,7 @@ def _unlisted(node: Node, options: Options) -> tuple[str, str]:
 def _unfit(value: Value) -> tuple[str, str] | None:
     """Why a tensor cannot be an operand or result of a kernel."""
     type_ = value.type
-    if type_.dtype.name.startswith("complex"):
+    if type_.dtype.name.startswith("complex") or type_.dtype.is_opaque:
         return "not-fused-dtype", f"{value.node.name} is {type_}"
     if type_.size == 0 and not is_token(value):
         return "not-fused-empty", f"{value.node.name} is {type_}"

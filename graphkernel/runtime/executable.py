@@ -322,7 +322,7 @@ def _check_output(array: Array, layout: Layout | None, position: int, is_writeab
 
 
 def sequence_of_outputs(out: object, kind: type) -> Sequence[Any]:
-    """What ``out=`` holds. ``InputError`` for what is no tuple or list, an array of ``kind`` above all."""
+    """What ``out=`` holds. Raises ``InputError`` for what is no tuple or list, an array of ``kind`` above all."""
     if isinstance(out, kind) or not isinstance(out, tuple | list):
         raise InputError(f"out= takes a tuple of arrays, one for each output: out=(array,), got {type(out).__name__}")
     return cast("Sequence[Any]", out)

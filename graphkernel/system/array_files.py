@@ -14,7 +14,7 @@ MAGIC = b"\x93NUMPY"
 
 
 def read_arrays(path: Path, wrong: Wrong) -> dict[str, np.ndarray]:
-    """All arrays of a file by name; the error names the file and what is wrong with it.
+    """All arrays of a file by name. Raises ``wrong``, with the file and what is wrong with it.
 
     An archive may unpack to its own size, or to ``LIMITS.unpacked_bytes`` where that is more.
     """

@@ -36,7 +36,7 @@ class Environment(NamedTuple):
 
 
 def check_threads(threads: int | None) -> int | None:
-    """The number of threads; ``OptionError`` for one below 1."""
+    """The number of threads. Raises ``OptionError`` for one below 1."""
     if threads is not None and (isinstance(threads, bool) or threads < 1):
         raise OptionError(f"threads={threads}: a call runs on one thread at least")
     return threads

@@ -108,7 +108,7 @@ class KernelBuilder:
         self.emit("InitSocState")
 
     def field(self, name: str) -> Expression:
-        """A field of the tiling struct."""
+        """A field of the tiling struct. Raises AscendError for a name that it has not."""
         if self._tiling is None or name not in self._tiling.fields:
             raise AscendError(f"the tiling struct has no field {name!r}")
         return Field(self._tiling.name, name)
@@ -174,7 +174,7 @@ class KernelBuilder:
 
     @contextmanager
     def otherwise(self) -> Generator[None]:
-        """The other branch of the ``when`` that was closed last."""
+        """The other branch of the ``when`` that was closed last. Raises AscendError where none was."""
         branch = self._blocks[-1].pop()
         if not isinstance(branch, If):
             raise AscendError("otherwise follows no when")

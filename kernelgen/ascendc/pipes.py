@@ -63,7 +63,7 @@ def _filling_pipe(call: Call, memory_of: Callable[[str], str]) -> str:
 
 
 def event_of(call: Call) -> tuple[str, str]:
-    """(source, target) of a SetFlag or WaitFlag."""
+    """(source, target) of a SetFlag or WaitFlag. Raises AscendError for an unknown event."""
     event = call.template[0].removeprefix("HardEvent::")
     source, _, target = event.partition("_")
     if source not in PIPES or target not in PIPES:
@@ -72,7 +72,7 @@ def event_of(call: Call) -> tuple[str, str]:
 
 
 def named_pipe(call: Call) -> str:
-    """The pipe of a PipeBarrier or CrossCoreSetFlag; ``ALL`` for all of them."""
+    """The pipe of a PipeBarrier or CrossCoreSetFlag; ``ALL`` for all of them. Raises AscendError for an unknown one."""
     pipe = call.template[-1].removeprefix("PIPE_")
     if pipe not in (*PIPES, "ALL"):
         raise AscendError(f"{call.operation}: unknown pipe {call.template[-1]!r}", call.line)

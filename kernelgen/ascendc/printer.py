@@ -144,7 +144,10 @@ def _argument(argument: Argument) -> str:
 
 
 def show(expression: Expression, outer: int = 0) -> str:
-    """An expression as C++, with the parentheses it needs inside of an operator of strength ``outer``."""
+    """An expression as C++, with the parentheses it needs inside of an operator of strength ``outer``.
+
+    Raises AscendError for what C++ has no text for.
+    """
     match expression:
         case Number(value):
             return _number(value)

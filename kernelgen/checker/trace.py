@@ -66,7 +66,10 @@ class Trace:
         return self.sample is None
 
     def loop(self, lower: int, upper: int, step: int, kind: str) -> Iterator[int]:
-        """The iterations of a loop; ``kind`` is empty for loops that promise nothing."""
+        """The iterations of a loop; ``kind`` is empty for loops that promise nothing.
+
+        Raises OutOfSteps when the run has taken as long as it may.
+        """
         frame = Frame(kind) if kind else None
         if frame is not None:
             self.frames.append(frame)
@@ -116,7 +119,7 @@ class Memory:
         return self._value(offset, index, statement)
 
     def store(self, index: tuple[int, ...], value: int, statement: int) -> None:
-        """Gives an element a number."""
+        """Gives an element a number. Raises Found where that loses a number which nobody has read."""
         offset = self._written(index, WRITE, statement)
         if offset in self.unread and self.trace.is_whole:
             raise self.trace.fail("kept", self._place(index), "loses a value that nobody has read", statement)

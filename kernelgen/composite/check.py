@@ -27,7 +27,7 @@ NOT_VALUES = by_name({basic.SELECT: 1, (SELECT_GT, SELECT_LT, SELECT_GE, SELECT_
 
 
 def check(desc: KernelDesc) -> KernelDesc:
-    """The description itself when it is sound; otherwise DescError with the path of the first fault."""
+    """The description itself when it is sound. Raises DescError, with the path of the first fault, when it is not."""
     known = _named(desc.inputs, "$.input_desc")
     for position, op in enumerate(desc.ops):
         path = f"$.op_desc[{position}]"

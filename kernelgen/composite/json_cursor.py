@@ -66,7 +66,7 @@ class Cursor:
         return self.value
 
     def parsed(self, parse: Callable[[Any], T]) -> T:
-        """The value put through ``parse``, whose ValueError or TypeError becomes a DescError here."""
+        """The value put through ``parse``, whose ValueError or TypeError is raised as a DescError that names this place."""
         try:
             return parse(self.value)
         except (ValueError, TypeError, KeyError) as error:

@@ -18,7 +18,7 @@ OPERATIONS: Mapping[IndexOp, Callable[[int, int], int]] = {
 
 
 def extent(index: Index, symbols: Mapping[str, int]) -> int:
-    """The value of ``index``; KeyError names a variable that is no size symbol."""
+    """The value of ``index``. Raises KeyError for a variable that is no size symbol, and for what data decides."""
     if isinstance(index, Num):
         return index.value
     if isinstance(index, Var):

@@ -10,7 +10,10 @@ from kernelgen.tensor.dtypes import DType
 
 
 def neutral_element(function: str, dtype: DType) -> Literal:
-    """The value that changes nothing: 0, 1, the lowest or the greatest value of the dtype."""
+    """The value that changes nothing: 0, 1, the lowest or the greatest value of the dtype.
+
+    Raises NestError for a function that folds nothing.
+    """
     match function:
         case "add" | "logical_or":
             return Literal(False if dtype.name == "bool" else 0.0 if dtype.is_float else 0, dtype)

@@ -101,7 +101,10 @@ def _operand(tensor: TensorDesc, values: Mapping[str, Array]) -> Array:
 
 
 def shaped(value: Array, tensor: TensorDesc) -> Array:
-    """The value in the described shape: reshaped when only extents of 1 differ, else broadcast less surplus leading dims."""
+    """The value in the described shape: reshaped when only extents of 1 differ, else broadcast less surplus leading dims.
+
+    Raises DescError for a value that fits neither way.
+    """
     shape = _sizes(tensor)
     if value.shape == shape:
         return value

@@ -26,7 +26,7 @@ UNFIT = (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionErr
 
 
 def read_bytes(path: str | os.PathLike[str], wrong: Wrong, most_bytes: int = LIMITS.text_bytes) -> bytes:
-    """The content of a regular file; the error names the file and what is wrong with it."""
+    """The content of a regular file. Raises ``wrong``, with the file and what is wrong with it."""
     try:
         return read_file(os.fspath(path), most_bytes)
     except (OSError, ValueError) as error:  # ValueError: a path with a null character, or one that cannot be encoded

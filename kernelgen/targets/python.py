@@ -55,7 +55,7 @@ def _extent(dim: Any, sizes: dict[str, int]) -> int:
 
 
 def eval_index(index: n.Index, values: dict[str, int]) -> int:
-    """The value of an index expression."""
+    """The value of an index expression. Raises ValueError for a place that data decides."""
     match index:
         case n.Num(value):
             return value

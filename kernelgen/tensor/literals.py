@@ -43,7 +43,7 @@ def element_text(element: Any, dtype: DType) -> str:  # a numpy scalar or 0-d ar
 
 
 def parse_element(text: str, dtype: DType) -> np.ndarray:
-    """The inverse of :func:`element_text`; ``ValueError`` when the text is no element of this data type."""
+    """The inverse of :func:`element_text`. Raises ``ValueError`` when the text is no element of this data type."""
     if dtype.is_opaque:
         raise ValueError(f"elements of {dtype.name} cannot be written; constants of it are named by their digest")
     if dtype.category is Category.BOOL:

@@ -52,7 +52,7 @@ _PATTERN = re.compile(
 
 
 def tokens(text: str) -> Iterator[Token]:
-    """All tokens, the end included; ``ParseError`` at a character that starts none."""
+    """All tokens, the end included. Raises ``ParseError`` at a character that starts none."""
     position, line, line_start = 0, 1, 0
     while position < len(text):
         match = _PATTERN.match(text, position)

@@ -137,7 +137,10 @@ class TensorType:
 
 @lru_cache(maxsize=1 << 12)  # the texts of one graph repeat few types
 def parse_type(text: str) -> TensorType:
-    """Reads ``f32[N, 4]`` or ``f16[8]@NHWC``, the inverse of ``str``; ``ValueError`` says what is wrong."""
+    """Reads ``f32[N, 4]`` or ``f16[8]@NHWC``, the inverse of ``str``.
+
+    Raises ``ValueError``, which says what is wrong.
+    """
     if not re.fullmatch(TYPE_PATTERN, text):
         raise ValueError(f"{text!r} is not a tensor type such as f32[N, 4]")
     name, _, rest = text.partition("[")

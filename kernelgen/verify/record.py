@@ -79,7 +79,7 @@ class Record:
 
 
 def failed(name: str, reason: str, message: str, **more: Any) -> Record:  # fields of Record
-    """A failure with one of the codes of :data:`FAILURES`."""
+    """A failure with one of the codes of :data:`FAILURES`. Raises ValueError for another code."""
     if reason not in FAILURES:
         raise ValueError(f"failure code {reason!r} is not declared in FAILURES")
     return Record(name, Status.FAILED, reason, message, **more)

@@ -23,6 +23,8 @@ SECTIONS = {
     "A pass",
     "A target",
     "A dialect of C for devices",
+    "A device of a known language",
+    "A data type",
 }
 
 

@@ -13,8 +13,8 @@ MANY = 3
 DECLARING = {"command", "callback", "rule", "expander", "fusion", "gradient", "graph_pass", "overload", "override"}
 
 # Public functions that break the contract, at most. The numbers go down with the functions; they may not go up.
-ARGUMENTS_WITHOUT_NAMES = 543
-RAISES_WITHOUT_WORDS = 87
+ARGUMENTS_WITHOUT_NAMES = 498
+RAISES_WITHOUT_WORDS = 4
 
 
 def public_functions(source: Source) -> Iterator[Function]:

@@ -55,7 +55,10 @@ def checked_nodes(model: ModelProto) -> list[Placed]:
 
 
 def array_of(tensor: TensorProto, where: str) -> np.ndarray:
-    """The array of a tensor; ``FrontendError`` where its content does not fit its shape or data type."""
+    """The array of a tensor.
+
+    Raises ``FrontendError``, which says ``where``, if its content does not fit its shape or data type.
+    """
     from onnx import numpy_helper
 
     try:

@@ -30,7 +30,10 @@ def apply_all(op: Operator, /, *operands: Any, **attrs: object) -> tuple[Any, ..
 
 
 def compute_all(op: Operator, /, *operands: Array | Scalar, **attrs: object) -> tuple[Array, ...]:
-    """The operator's meaning on numpy arrays, which its type rule has checked; ``TypeRuleError`` also for too large results."""
+    """The operator's meaning on numpy arrays, which its type rule has checked.
+
+    Raises ``TypeRuleError``, also for too large results.
+    """
     kinds = operand_types(op, [dtype(x.dtype) if isinstance(x, np.ndarray | np.generic) else None for x in operands])
     arrays = [weak_array(x, kind) for x, kind in zip(operands, kinds, strict=True)]
     frozen = Attrs.of(attrs)

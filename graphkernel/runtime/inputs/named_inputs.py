@@ -54,7 +54,7 @@ def resolved(names: Sequence[str], given: Mapping[str, object]) -> dict[str, obj
 
 
 def complete(names: Iterable[str], found: Mapping[str, object]) -> tuple[object, ...]:
-    """All of them in order; ``InputError`` names those that are missing."""
+    """All of them in order. Raises ``InputError``, which names those that are missing."""
     missing = [name for name in names if name not in found]
     if missing:
         raise InputError(f"input {', '.join(missing)} is missing")

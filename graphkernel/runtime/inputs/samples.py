@@ -24,7 +24,10 @@ BYTE = 8  # bits: what images and quantized tensors are made of
 
 
 def read_inputs(graph: Graph, path: Path) -> list[np.ndarray]:
-    """The arrays of an .npz file that are called like the inputs; ``InputError`` names those that are not there."""
+    """The arrays of an .npz file that are called like the inputs.
+
+    Raises ``InputError``, which names those that are not there.
+    """
     if not path.exists():
         raise InputError(f"{path}: there is no such file")
     found = read_arrays(path, InputError)

@@ -67,7 +67,7 @@ class NumpyHost:
         return False
 
     def region(self, name: str, nodes: Sequence[Node], slots: Mapping[Value, int], outputs: Sequence[Value]) -> Step:
-        """Never asked for, because no node is in a group."""
+        """Never asked for, because no node is in a group. Raises NotImplementedError."""
         raise NotImplementedError("numpy runs single operators")
 
     def single(self, node: Node, slots: Mapping[Value, int]) -> Step:

@@ -84,7 +84,10 @@ def partition(statements: Sequence[Statement], partials: Partials) -> Groups:
 
 
 def effect(statement: Statement) -> Store | Accumulate:
-    """The last store or accumulation of an ungrouped statement: the only one, but for ordered statements."""
+    """The last store or accumulation of an ungrouped statement: the only one, but for ordered statements.
+
+    Raises TypeError for one that ends with neither.
+    """
     part = statement.body[-1]
     if isinstance(part, Let):
         raise TypeError("grouping starts from statements that end with a store or accumulation")

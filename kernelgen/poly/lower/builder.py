@@ -73,7 +73,7 @@ class Builder:
         return n.Literal(tensor.value, tensor.dtype)
 
     def source(self, tensor: TensorDesc) -> n.Buffer:
-        """The buffer that holds a computed tensor."""
+        """The buffer that holds a computed tensor. Raises UnsupportedError for one that was not computed yet."""
         if tensor.name not in self.buffers:
             raise UnsupportedError("defective-input", f"tensor {tensor.name!r} is used before it is computed")
         return self.buffers[tensor.name]

@@ -38,7 +38,10 @@ class TensorAxes:
         return tuple(() if axis is None else axis.leaves for axis in self.of(tensor))
 
     def pair(self, left: Sequence[Axis | None], right: Sequence[Axis | None], op: OpDesc) -> None:
-        """Joins the dims position by position; an absent axis pairs with anything (it is broadcast)."""
+        """Joins the dims position by position; an absent axis pairs with anything (it is broadcast).
+
+        Raises UnsupportedError for other counts or extents.
+        """
         if len(left) != len(right):
             raise UnsupportedError("defective-input", f"{op.name}: {len(left)} dims do not pair up with {len(right)}")
         for a, b in zip(left, right, strict=True):
@@ -48,7 +51,7 @@ class TensorAxes:
                 )
 
     def broadcast(self, op: OpDesc, operands: Sequence[TensorDesc], result: DimAxes) -> None:
-        """Operands pair with the result from the right."""
+        """Operands pair with the result from the right. Raises UnsupportedError for operands with more dims."""
         for operand in operands:
             shorter = self.of(operand)
             length = min(len(shorter), len(result))
@@ -75,7 +78,7 @@ class TensorAxes:
 
 
 def sized(op: OpDesc, found: list[Axis], expected: int) -> list[Axis]:
-    """The axes of a result, of which an operator makes so many."""
+    """The axes of a result, of which an operator makes so many. Raises UnsupportedError where they are others."""
     if len(found) != expected:
         raise UnsupportedError("defective-input", f"{op.name}: the result's shape does not fit the reduced dims")
     return found

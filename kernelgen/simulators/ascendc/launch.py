@@ -126,7 +126,11 @@ def _check_arguments(
 
 
 def seats_of(kernel: Kernel, machine: Machine, blocks: int) -> list[Seat]:
-    """The cores of a launch: a block each, or a cube core and its two vector cores."""
+    """The cores of a launch: a block each, or a cube core and its two vector cores.
+
+    Raises ArgumentError for less than one block, AscendError for a machine without split cores where the kernel needs
+    them.
+    """
     if blocks < 1:
         raise ArgumentError(f"{blocks} blocks")
     if kernel.kind != MIX:

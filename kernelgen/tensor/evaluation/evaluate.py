@@ -62,7 +62,10 @@ def _run(graph: Graph, inputs: Sequence[Array], symbols: Mapping[str, int]) -> t
 def meaning_of(
     node: Node, operands: Sequence[Array], symbols: Mapping[str, int]
 ) -> Any:  # an array, or a tuple of them
-    """What an operator makes of arrays; ``RuntimeFailure`` where the host library, which tells the meaning, fails."""
+    """What an operator makes of arrays.
+
+    Raises ``RuntimeFailure`` where the host library, which tells the meaning, fails.
+    """
     try:
         return node.op.meaning(*operands, attrs=concrete_attrs(node.attrs, symbols))
     except Exception as error:

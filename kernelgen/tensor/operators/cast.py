@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
+from kernelgen.errors import TypeRuleError
 from kernelgen.tensor.operator import Kind, Traits
 from kernelgen.tensor.operators.attributes import data_type
 from kernelgen.tensor.operators.families import Array, array_of, declare, widened
-from kernelgen.tensor.types import Attrs, Category, TensorType, dtype
+from kernelgen.tensor.types import Attrs, Category, TensorType, dtype, is_object
 
 
 def _cast_type(types: tuple[TensorType, ...], attrs: Attrs) -> tuple[TensorType, ...]:
     (x,) = types
-    return (TensorType(x.shape, dtype(attrs.str("dst_type")), x.layout),)
+    target = dtype(attrs.str("dst_type"))
+    if is_object(x.dtype) or is_object(target):
+        raise TypeRuleError("texts and values without a shape are no numbers")
+    return (TensorType(x.shape, target, x.layout),)
 
 
 def _cast(x: Array, *, attrs: Attrs) -> Array:
@@ -32,5 +36,6 @@ CAST = declare(
     _cast_type,
     _cast,
     attributes=(data_type("dst_type"),),
+    takes_opaque=True,  # numbers of four and eight bits, which nothing else here computes with
     traits=Traits(attribute_operands={1: "dst_type"}),
 )

@@ -25,7 +25,10 @@ UNKNOWN = -1
 
 
 def data_type(number: int, where: str) -> DType:
-    """The data type that ONNX counts as ``number``; ``FrontendError`` names it where there is none."""
+    """The data type that ONNX counts as ``number``.
+
+    Raises ``FrontendError``, which says ``where``, if there is none.
+    """
     from onnx import TensorProto, helper
 
     try:

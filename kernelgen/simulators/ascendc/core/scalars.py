@@ -82,7 +82,7 @@ Evaluate = Callable[[Scope], Value]
 
 
 def evaluator(expression: Expression) -> Evaluate:
-    """The function that gives the value of an expression."""
+    """The function that gives the value of an expression. Raises BadScalar for one that has none."""
     match expression:
         case Number(value):
             return lambda _: value

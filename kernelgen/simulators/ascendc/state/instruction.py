@@ -81,14 +81,14 @@ class Instruction:
     fail: Callable[[str, str], Stop]
 
     def operand(self, name: str) -> Operand:
-        """A tensor argument."""
+        """A tensor argument. Raises a finding for anything else."""
         value = self.given[name]
         if not isinstance(value, Operand):
             raise self.fail("bad-parameter", f"{name} is no tensor")
         return value
 
     def integer(self, name: str) -> int:
-        """An integer argument."""
+        """An integer argument. Raises a finding for anything else."""
         value = self.given[name]
         if not isinstance(value, int):
             raise self.fail("bad-parameter", f"{name} is no integer: {value}")
@@ -99,14 +99,14 @@ class Instruction:
         return str(self.given[name]).rpartition("::")[2]
 
     def struct(self, name: str) -> Mapping[str, int | float | str]:
-        """A struct of parameters."""
+        """A struct of parameters. Raises a finding for anything else."""
         value = self.given[name]
         if not isinstance(value, Mapping):
             raise self.fail("bad-parameter", f"{name} is no struct")
         return value
 
     def fields(self, name: str, *fields: str) -> tuple[int, ...]:
-        """Integer fields of a struct."""
+        """Integer fields of a struct. Raises a finding for fields that are none."""
         struct = self.struct(name)
         for field in fields:
             if not isinstance(struct[field], int):

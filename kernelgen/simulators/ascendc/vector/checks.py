@@ -28,7 +28,7 @@ def demand_types(instruction: Instruction, *operands: Operand) -> None:
 
 
 def scalar_of(instruction: Instruction, like: Operand) -> np.generic:
-    """The scalar argument in the type of a tensor."""
+    """The scalar argument in the type of a tensor. Raises a finding for what is no number."""
     value = instruction.given["scalar"]
     if not isinstance(value, int | float):
         raise instruction.fail("bad-parameter", "the scalar is no number")

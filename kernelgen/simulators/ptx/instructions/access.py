@@ -41,7 +41,10 @@ def space_of(instruction: Instruction) -> str:
 
 
 def address_reader(operand: Operand, space: str, instruction: Instruction, scope: Scope) -> Reader:
-    """Addresses as 64 bits, those of shared memory from 32-bit registers included."""
+    """Addresses as 64 bits, those of shared memory from 32-bit registers included.
+
+    Raises PtxError for another operand.
+    """
     if not isinstance(operand, Address):
         raise unknown(instruction)
     width = scope.widths.get(str(operand.base), 64)
@@ -59,7 +62,10 @@ def address_reader(operand: Operand, space: str, instruction: Instruction, scope
 
 
 def locate(frame: Frame, addresses: np.ndarray, width: int, instruction: Instruction) -> list[Access]:
-    """Every lane's place in memory. Stops the launch at an access that is outside or not aligned."""
+    """Every lane's place in memory.
+
+    Raises a finding, which stops the launch, at an access that is outside or not aligned.
+    """
     odd = addresses & np.uint64(width - 1)
     if odd.any():
         first = int(np.argmax(odd != 0))
@@ -171,7 +177,7 @@ def _width(instruction: Instruction) -> tuple[int, str]:
 
 
 def load(instruction: Instruction, scope: Scope) -> Action:
-    """``ld.space.v4.f32 {a, b, c, d}, [address]``."""
+    """``ld.space.v4.f32 {a, b, c, d}, [address]``. Raises PtxError for forms that are not interpreted."""
     number, kind = _width(instruction)
     space = space_of(instruction)
     if kind == "b128":
@@ -235,7 +241,7 @@ def _parameter(instruction: Instruction, scope: Scope) -> Action:
 
 
 def store(instruction: Instruction, scope: Scope) -> Action:
-    """``st.space.v4.f32 [address], {a, b, c, d}``."""
+    """``st.space.v4.f32 [address], {a, b, c, d}``. Raises PtxError for forms that are not interpreted."""
     _, kind = _width(instruction)
     space = space_of(instruction)
     if kind == "b128":

@@ -28,7 +28,10 @@ def unknown(instruction: Instruction) -> PtxError:
 def apply(
     instruction: Instruction, scope: Scope, compute: Compute, sources: Sequence[str], result: str, skip: int = 0
 ) -> Action:
-    """``operand 0 = compute(the others)``, read as ``sources``; the last ``skip`` operands are left out."""
+    """``operand 0 = compute(the others)``, read as ``sources``; the last ``skip`` operands are left out.
+
+    Raises PtxError for another number of operands.
+    """
     operands = instruction.operands[1 : len(instruction.operands) - skip]
     if len(operands) != len(sources):
         raise unknown(instruction)

@@ -20,7 +20,10 @@ from kernelgen.simulators.ptx.state.state import FLIGHT_WORD, Copy
 
 
 def asynchronous(instruction: Instruction, scope: Scope) -> Action:
-    """``cp.async.ca.shared.global [to], [from], 16``, ``commit_group``, ``wait_group n`` and ``wait_all``."""
+    """``cp.async.ca.shared.global [to], [from], 16``, ``commit_group``, ``wait_group n`` and ``wait_all``.
+
+    Raises PtxError for other forms.
+    """
     names = instruction.opcode[1:]
     if names[:1] != ("async",) or "bulk" in names or "mbarrier" in names:
         raise unknown(instruction)

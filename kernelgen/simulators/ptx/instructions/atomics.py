@@ -43,7 +43,10 @@ def _operation(instruction: Instruction) -> tuple[str, Compute]:
 
 
 def atomic(instruction: Instruction, scope: Scope) -> Action:
-    """``atom.global.add.f32 d, [a], b`` and ``red.global.add.f32 [a], b``; ``cas`` has a third source."""
+    """``atom.global.add.f32 d, [a], b`` and ``red.global.add.f32 [a], b``; ``cas`` has a third source.
+
+    Raises PtxError for other operations.
+    """
     kind = instruction.opcode[-1]
     returns = instruction.opcode[0] == "atom"
     operands = instruction.operands if returns else (Register("_"), *instruction.operands)

@@ -44,7 +44,10 @@ ROW_BYTES = 16  # of an 8 x 8 matrix of 16-bit numbers
 
 
 def multiply(instruction: Instruction, scope: Scope) -> Action:
-    """``mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {d}, {a}, {b}, {c}``."""
+    """``mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {d}, {a}, {b}, {c}``.
+
+    Raises PtxError for other shapes and types.
+    """
     parts = instruction.opcode
     result, left, right, addend = parts[-4:]
     shape = next((part for part in parts if part.startswith("m16n8k")), "")
@@ -144,7 +147,10 @@ def _registers(total: np.ndarray, kind: str, registers: int) -> list[np.ndarray]
 
 
 def load_matrices(instruction: Instruction, scope: Scope) -> Action:
-    """``ldmatrix.sync.aligned.m8n8.x4.shared.b16 {r}, [address]``: lane 8 m + i has the address of row i of matrix m."""
+    """``ldmatrix.sync.aligned.m8n8.x4.shared.b16 {r}, [address]``: lane 8 m + i has the address of row i of matrix m.
+
+    Raises PtxError for other forms.
+    """
     parts = instruction.opcode
     if "m8n8" not in parts or parts[-1] != "b16" or not isinstance(instruction.operands[0], Vector):
         raise unknown(instruction)

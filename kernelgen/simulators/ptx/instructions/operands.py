@@ -32,7 +32,7 @@ class Scope:
     checks: bool = True
 
     def reader(self, operand: Operand, kind: str, instruction: Instruction) -> Reader:
-        """Reads an operand as ``kind``."""
+        """Reads an operand as ``kind``. Raises PtxError for one that cannot be read so."""
         match operand:
             case Register(name) if name in self.slots:
                 return self._checked(name, self._register(name, kind, instruction), instruction)
@@ -54,7 +54,10 @@ class Scope:
                 raise PtxError(f"cannot read operand {operand} of `{instruction}`", instruction.place.line)
 
     def writer(self, operand: Operand, kind: str, instruction: Instruction) -> Writer:
-        """Writes numbers of type ``kind``; a wider register takes them extended by their sign."""
+        """Writes numbers of type ``kind``; a wider register takes them extended by their sign.
+
+        Raises PtxError for what is no register, or too narrow.
+        """
         if not isinstance(operand, Register):
             raise PtxError(f"cannot write operand {operand} of `{instruction}`", instruction.place.line)
         if operand.name == "_":

@@ -36,7 +36,10 @@ def _gathered(frame: Frame, value: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def shuffle(instruction: Instruction, scope: Scope) -> Action:
-    """``shfl.sync.down.b32 d|p, a, b, c, mask``: a of another lane; p says whether that lane is in range."""
+    """``shfl.sync.down.b32 d|p, a, b, c, mask``: a of another lane; p says whether that lane is in range.
+
+    Raises PtxError for other forms.
+    """
     how = instruction.opcode[2]
     target, *sources = instruction.operands
     if len(sources) != 4 or how not in ("up", "down", "bfly", "idx"):

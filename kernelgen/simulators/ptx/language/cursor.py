@@ -23,7 +23,7 @@ class Cursor(TokenCursor[Token]):
         return PtxError(message, self.token.place.line)
 
     def integer(self) -> int:
-        """An integer with signs before it."""
+        """An integer with signs before it. Raises PtxError for anything else."""
         sign = 1
         while self.text in ("-", "+"):
             sign *= -1 if self.take() == "-" else 1

@@ -15,7 +15,7 @@ from kernelgen.simulators.ptx.state.race_detector import MOST_BARRIERS
 
 
 def arrive(instruction: Instruction, scope: Scope) -> Action:
-    """The action of a frame that holds whole blocks."""
+    """The action of a frame that holds whole blocks. Raises PtxError for other forms."""
     names = instruction.opcode[1:]
     if "red" in names:
         return _reduce(instruction, scope)

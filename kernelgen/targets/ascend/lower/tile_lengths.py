@@ -38,7 +38,10 @@ MANY = 1 << 20
 
 
 def fitted(nest: Nest, machine: Machine, doubled: bool, levels: tuple[str, ...]) -> tuple[Program, storage.Layout]:
-    """The program of the largest turn that fits, with two copies of what is copied where they fit too."""
+    """The program of the largest turn that fits, with two copies of what is copied where they fit too.
+
+    Raises UnsupportedError when none fits.
+    """
     outside: frozenset[str] = frozenset()
     locals_ = sorted(
         (part.buffer for part in statements(nest.body) if isinstance(part, Alloc)),

@@ -66,7 +66,10 @@ def check(name: str, code: int) -> None:
 
 
 def binary_of(path: Path, compiler: Library) -> bytes:
-    """The binary of a kernel: NAME.o where its digest is NAME.json's, else compiled anew and written with its digest."""
+    """The binary of a kernel: NAME.o where its digest is NAME.json's, else compiled anew and written with its digest.
+
+    Raises LaunchError where the text is not the one that was digested.
+    """
     meta = read_meta(path)
     made = path.with_name(meta["binFileName"] + meta["binFileSuffix"])
     if made.is_file() and meta["sha256"] == hashlib.sha256(made.read_bytes()).hexdigest():
@@ -205,7 +208,10 @@ def run_kernel(card: Card, binary: bytes, meta: Mapping[str, Any], given: Arrays
 
 
 def host_array(argument: Mapping[str, Any], given: Arrays, sizes: Mapping[str, int]) -> np.ndarray:
-    """A contiguous copy of an input; an output of 0x55 in every byte, so that what is not written shows."""
+    """A contiguous copy of an input; an output of 0x55 in every byte, so that what is not written shows.
+
+    Raises LaunchError for an input that is missing or of another type or shape.
+    """
     name, dtype = argument["name"], numpy_type(argument["dtype"])
     shape = tuple(value_of(dim, sizes) for dim in argument["shape"])
     if argument["role"] == "output":
@@ -225,7 +231,10 @@ def numpy_type(name: str) -> np.dtype[Any]:
 
 
 def symbols_of(meta: Mapping[str, Any], given: Arrays) -> dict[str, int]:
-    """The fields of the tiling struct: extents of the inputs, read where a dim is one symbol alone."""
+    """The fields of the tiling struct: extents of the inputs, read where a dim is one symbol alone.
+
+    Raises LaunchError for a symbol that no dim is.
+    """
     sizes: dict[str, int] = {}
     for argument in meta["arguments"]:
         if argument["name"] in given:

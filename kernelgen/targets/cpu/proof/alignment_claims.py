@@ -64,7 +64,7 @@ def _may_claim(text: str) -> bool:
 
 
 def claims_of(block: Block) -> Iterator[Claim]:
-    """The accesses of a block that claim more than 8 bytes."""
+    """The accesses of a block that claim more than 8 bytes. Raises ProofError for one in a form that is not known."""
     for line in block.lines:
         if not _may_claim(line):
             continue

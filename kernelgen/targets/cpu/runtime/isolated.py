@@ -36,7 +36,10 @@ class CompilerProcess:
         self.other = AnsweringProcess(self.command)
 
     def compile_object(self, source: str, host: Host) -> bytes:
-        """As :func:`kernelgen.targets.cpu.runtime.llvm.compile_object`; CodegenError also for a module that LLVM dies of."""
+        """As :func:`kernelgen.targets.cpu.runtime.llvm.compile_object`.
+
+        Raises CodegenError, also for a module that LLVM dies of.
+        """
         try:
             with self._turn:
                 answer = self.other.answer(request(source, host), Limit(self.limit_seconds))

@@ -35,7 +35,10 @@ def run_alone(frame: Frame, block: Block) -> None:
 
 
 def run(frames: Frames, statement: Statement) -> Frames:
-    """Prints a statement on every frame; returns the frames for the statements that follow."""
+    """Prints a statement on every frame; returns the frames for the statements that follow.
+
+    Raises AssertionError for a statement that is a loop or a condition.
+    """
     match statement:
         case Let(name, value):
             return tuple(frame.with_binding(name, expression(frame, value)) for frame in frames)

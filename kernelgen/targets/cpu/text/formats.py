@@ -15,7 +15,7 @@ _FLOAT_KINDS = {FLOAT16: "float", BFLOAT16: "float", FLOAT32: "float", FLOAT64: 
 
 
 def register_kind(dtype: DType) -> str:
-    """The LLVM type of one element in registers; ``UnsupportedError`` for complex numbers."""
+    """The LLVM type of one element in registers. Raises ``UnsupportedError`` for complex numbers."""
     if dtype.category is Category.COMPLEX:
         raise UnsupportedError("unsupported-dtype", f"the cpu target has no arithmetic for {dtype.name}")
     if dtype == BOOL:

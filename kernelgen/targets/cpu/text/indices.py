@@ -11,7 +11,10 @@ _PREDICATES = {"<": "slt", "<=": "sle", "==": "eq"}
 
 
 def index_value(frame: Frame, index: Index) -> Value:
-    """The value of an index: a scalar, or a vector when it varies along the lanes."""
+    """The value of an index: a scalar, or a vector when it varies along the lanes.
+
+    Raises AssertionError for a place that data decides and nobody bound.
+    """
     match index:
         case Num(value):
             return constant(frame.function, value, "i64")

@@ -204,7 +204,10 @@ class Border:
         return self._torch_arrays.stream() if is_torch else nullcontext()
 
     def take(self, given: Any, name: str) -> Any:
-        """The array as cupy's, in place where it is on the device; cupy's current stream waits for its producer's."""
+        """The array as cupy's, in place where it is on the device; cupy's current stream waits for its producer's.
+
+        Raises ArgumentError for what is no array.
+        """
         if isinstance(given, self.cupy.ndarray):
             return given
         if hasattr(given, "__dlpack_device__"):

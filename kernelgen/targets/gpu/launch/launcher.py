@@ -92,7 +92,10 @@ class DeviceKernel:
             return self.run(library, inputs, out)
 
     def run(self, library: Library, inputs: Sequence[Any], out: Sequence[Any] | None) -> tuple[Any, ...]:
-        """Runs on arrays of one library, on cupy's current stream."""
+        """Runs on arrays of one library, on cupy's current stream.
+
+        Raises ArgumentError where arrays that are written overlap.
+        """
         prepared = self._prepare(library, inputs)
         if out is None:
             outputs = tuple([library.empty(*layout) for layout in prepared.outputs])

@@ -255,7 +255,7 @@ class Lanes(Turn):
         self.writer.emit("Muls", dst=target.ref, src=self.ref(operand), scalar=one, count=count)
 
     def compare(self, mode: str, first: Value, second: Value) -> Held:
-        """A bit for each lane."""
+        """A bit for each lane. Raises UnsupportedError for a data type that the machine does not compare."""
         a = self.held(first)
         if a.dtype not in self.machine.operations["Compare"]:
             raise UnsupportedError("unsupported-dtype", f"no comparison of {a.dtype.name} on {self.machine.name}")
@@ -281,7 +281,10 @@ class Lanes(Turn):
         return found
 
     def select(self, chosen: Held, first: Value, second: Value, dtype: DType) -> Held:
-        """``chosen ? first : second``; what has 16 or 32 bits is moved as floats of that width."""
+        """``chosen ? first : second``; what has 16 or 32 bits is moved as floats of that width.
+
+        Raises UnsupportedError for a data type of another width.
+        """
         bits = self.held(chosen)
         kind = {4: FLOAT32, 2: FLOAT16}.get(dtype.itemsize, dtype)
         if kind not in self.machine.operations[SELECT]:

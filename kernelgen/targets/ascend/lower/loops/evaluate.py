@@ -24,7 +24,7 @@ from kernelgen.tensor.dtypes import BOOL, INT32, INT64, DType
 
 
 def statement(context: Context, part: n.Statement, lanes: Lanes, scope: Scope) -> None:
-    """A binding, a store or a reduction."""
+    """A binding, a store or a reduction. Raises UnsupportedError for any other."""
     match part:
         case n.Let(name, given):
             scope.bound[name] = value(context, given, lanes, scope)

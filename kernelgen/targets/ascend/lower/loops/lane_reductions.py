@@ -87,7 +87,7 @@ def gathers(machine: Machine, function: str, dtype: DType) -> bool:
 
 
 def columns_of(lanes: Lanes) -> int:
-    """The elements of a row."""
+    """The elements of a row. Raises AssertionError for a row of unknown length."""
     count = lanes.axes[1].count
     if not isinstance(count, Number):
         raise AssertionError("rows of unknown length have no tile of their own")

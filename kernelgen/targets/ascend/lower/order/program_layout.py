@@ -90,5 +90,5 @@ def _blocks(deciding: Mapping[Decided, tuple[Expression, ...]]) -> tuple[int, ..
 
 
 def data_is_unknown(tensor: str, index: int) -> int:
-    """What data decides has no value."""
+    """What data decides has no value. Raises BadScalar."""
     raise BadScalar(f"{tensor}[{index}] is data")

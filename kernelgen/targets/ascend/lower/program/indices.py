@@ -21,7 +21,10 @@ def linear(index: tuple[Index, ...], shape: tuple[Dim, ...]) -> Index:
 
 
 def to_expression(index: Index, names: Mapping[str, Expression], known: Mapping[str, Range]) -> Expression:
-    """The index in C++, whose division goes towards zero: rows of what may be negative are moved up first."""
+    """The index in C++, whose division goes towards zero: rows of what may be negative are moved up first.
+
+    Raises AscendError for a place that data decides and nobody bound.
+    """
     match index:
         case Num(value):
             return Number(value)

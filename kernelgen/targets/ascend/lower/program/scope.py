@@ -122,7 +122,7 @@ def linear_size(buffer: Buffer) -> Index:
 
 
 def local_size(buffer: Buffer) -> int:
-    """The elements of a local."""
+    """The elements of a local. Raises UnsupportedError for a size that is not known."""
     size = product(buffer.shape)
     if isinstance(size, Sym):
         raise UnsupportedError("too-large", f"local {buffer.name} has no constant size")
