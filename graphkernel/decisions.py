@@ -105,7 +105,12 @@ class DecisionLog:
     _decisions: list[Decision] = field(default_factory=list["Decision"])
 
     def add(self, pass_name: str, code: str, subject: str, other: str = "", message: str = "") -> None:
-        """Appends one decision; ``CatalogueError`` when the code is not in REASONS."""
+        """Appends one decision of the pass ``pass_name`` about the node ``subject`` and, where it is about two,
+        ``other``.
+
+        ``code`` is one of REASONS, ``message`` the particulars. Raises ``CatalogueError`` when the code is not in
+        REASONS.
+        """
         self._decisions.append(Decision(pass_name, code, subject, other, message))
 
     def extend(self, decisions: Iterable[Decision]) -> None:

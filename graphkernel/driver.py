@@ -95,7 +95,10 @@ def optimize(
 def explain(
     graph: Graph, opt_level: int = 2, target: str = "cpu", flags: Flags = None, *, progress: Progress | None = None
 ) -> Explanation:
-    """Every decision that :func:`optimize` takes on the graph, with its reason. Prints as text."""
+    """Every decision that :func:`optimize` takes on the graph, with its reason. Prints as text.
+
+    ``opt_level``, ``target``, ``flags`` and ``progress`` are those of :func:`optimize`.
+    """
     log = DecisionLog()
     return Explanation(graph, optimize(graph, opt_level, target, flags, log=log, progress=progress), tuple(log))
 
@@ -163,7 +166,10 @@ def compile_as_is(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Executable:
-    """The callable of a graph with the kernels that it has, whatever the environment asks for. See :func:`compile`."""
+    """The callable of a graph with the kernels that it has, whatever the environment asks for.
+
+    ``target``, ``compiler``, ``host``, ``strict``, ``threads`` and ``progress`` are those of :func:`compile`.
+    """
     target = Options.parse({"target": target}).target
     return _compiled(
         _graph(graph), _Request(target, compiler, host, strict, progress=progress, threads=check_threads(threads))
@@ -240,7 +246,9 @@ def _executable(
 
 
 def check_options(opt_level: int, target: str, flags: Flags) -> None:
-    """Raises ``OptionError`` for what :func:`optimize` would refuse, whatever the environment says; runs nothing."""
+    """Raises ``OptionError`` for an ``opt_level``, a ``target`` or ``flags`` that :func:`optimize` would refuse,
+    whatever the environment says; runs nothing.
+    """
     steps_for(Options.parse(flags or {}, requested(opt_level, target)))
 
 

@@ -203,7 +203,7 @@ def signature_of(desc: KernelDesc, lowered: Lowered) -> Signature:
 
 
 def preparation_signature(desc: KernelDesc, lowered: Lowered, nest: Nest) -> Signature:
-    """How the preparation of that kernel is called."""
+    """How the preparation of the kernel of ``desc`` is called, whose stages gave ``lowered`` and ``nest``."""
     names = {buffer.name for buffer in nest.buffers}
     inputs = tuple(tensor for tensor, name in zip(desc.inputs, lowered.inputs, strict=True) if name in names)
     return Signature(nest.name, inputs, _prepared(nest), (), arguments(nest), nest.symbols)

@@ -78,7 +78,10 @@ class Stage(Generic[T]):
 
 
 def run_checked(stage: Stage[Nest], nest: Nest, plan: Plan) -> Nest:
-    """The pass on a nest. Raises NestError where the nest lacks a form that it needs, or the result one that it gives."""
+    """The pass of a ``stage`` on a ``nest``, by this ``plan``.
+
+    Raises NestError where the nest lacks a form that it needs, or the result one that it gives.
+    """
     _require(stage.needs, nest, f"{stage.name} needs a nest of the form")
     made = stage.on(nest, plan)
     _require(stage.gives, made, f"{stage.name} was to make a nest of the form")

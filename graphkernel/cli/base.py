@@ -84,7 +84,9 @@ def _broken(text: str, width: int, indent: str) -> str:
 
 
 def show(columns: Sequence[str], rows: Iterable[Sequence[object]], as_json: bool = False) -> None:
-    """Prints a table, for people or for programs."""
+    """Prints a table with these ``columns`` and ``rows``, for people, or as a list of objects where ``as_json`` says
+    so.
+    """
     if as_json:
         print(rows_as_json(columns, rows))
     else:
@@ -92,7 +94,7 @@ def show(columns: Sequence[str], rows: Iterable[Sequence[object]], as_json: bool
 
 
 def options_of(opt_level: int, target: str, flags: str) -> Options:
-    """The options in force, as :func:`graphkernel.optimize` finds them."""
+    """The options in force for ``opt_level``, ``target`` and ``flags``, as :func:`graphkernel.optimize` finds them."""
     return Options.resolve(flags or None, base=requested(opt_level, target))
 
 

@@ -95,7 +95,11 @@ class Outcome:
 def contest(
     contestants: Mapping[str, Contestant], arrays: Sequence[np.ndarray], rounds: int, tell: Progress
 ) -> dict[str, Outcome]:
-    """Makes all ready, one after the other, then measures them in turns. ``RuntimeFailure`` names the one that fails."""
+    """Makes all ``contestants`` ready, one after the other, then measures them in turns on the ``arrays``, so many
+    ``rounds``.
+
+    ``tell`` is told how far it is. Raises ``RuntimeFailure``, which names the one that fails.
+    """
     with ExitStack() as stack:
         rivals = {name: stack.enter_context(_Rival(name, each)) for name, each in contestants.items()}
         for name, rival in rivals.items():

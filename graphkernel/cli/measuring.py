@@ -93,7 +93,9 @@ def bench_rows(found: Mapping[str, Outcome]) -> list[tuple[object, ...]]:
 
 
 def compared(name: str, seconds: Spread, other: str, others: Spread) -> str:
-    """``fused is 1.35 times as fast as onnxruntime``."""
+    """``fused is 1.35 times as fast as onnxruntime``, where ``name`` took so many ``seconds`` and ``other`` took
+    ``others``.
+    """
     return f"{name} is {others.least / seconds.least:.2f} times as fast as {other}"
 
 

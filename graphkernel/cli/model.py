@@ -18,13 +18,17 @@ from kernelgen.tensor.types import symbols_of
 
 
 def graph_of(model: Path, dims: Iterable[str] | None, tell: Progress) -> Graph:
-    """The model, with the extents that ``--dim`` fixes."""
+    """The ``model``, with the extents that ``--dim`` fixes (``dims``, such as ``batch=8``); ``tell`` is told how far
+    it is.
+    """
     tell(f"reading {model.name}", 0, 0)
     return load(model, extents(dims or ()))
 
 
 def arrays_for(graph: Graph, inputs: Path | None, seed: int) -> list[np.ndarray]:
-    """The arrays of the file, else random ones; says on stderr what they are."""
+    """The arrays of the file ``inputs`` for a ``graph``, else random ones of this ``seed``; says on stderr what they
+    are.
+    """
     arrays = random_inputs(graph, seed=seed) if inputs is None else read_inputs(graph, inputs)
     symbols = symbols_told(graph, arrays)
     free = inputs is None and bool(symbols_of(dim for value in graph.inputs for dim in value.type.shape))

@@ -98,7 +98,9 @@ def _read_again(areas: Collection[Area]) -> Iterator[Value]:
 
 
 def objection(graph: Graph, areas: Collection[Area], limits: Limits) -> Objection | None:
-    """What the costs say against merging the areas; None when they say nothing."""
+    """What the costs say against merging the ``areas`` of a ``graph`` under these ``limits``; None when they say
+    nothing.
+    """
     return _copies(graph, areas) or _phases(areas, limits)
 
 

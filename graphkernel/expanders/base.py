@@ -61,7 +61,11 @@ def expander(
     targets: Iterable[str] = (),
     with_builder: bool = False,
 ) -> Callable[[ExpanderFunction], Expander]:
-    """Declares the expander of an operator."""
+    """Declares the expander of an ``operator``: the function below it.
+
+    ``wide`` hands it narrow floats as float32. ``special`` has other functions for some targets, ``targets`` are those
+    on which it is expanded (none: all). ``with_builder`` hands it the builder too.
+    """
     return lambda function: Expander(
         operator.name, function, wide, dict(special or {}), frozenset(targets), with_builder=with_builder
     )
@@ -70,7 +74,11 @@ def expander(
 def expand(
     entry: Expander, node: Node, args: tuple[Value, ...], builder: Builder, target: str = "cpu"
 ) -> tuple[Value, ...] | Declined:
-    """The results of ``node`` over ``args`` by other operators, of exactly the node's types; or why not."""
+    """The results of ``node`` over ``args`` by other operators, of exactly the node's types, or why not, by the
+    expander ``entry``.
+
+    The operators are recorded with ``builder``; formulas may differ by ``target``.
+    """
     if entry.targets and target not in entry.targets:
         return Declined(
             f"{entry.name} is one instruction on {target}; it is expanded on {', '.join(sorted(entry.targets))} only"

@@ -20,7 +20,7 @@ def count_of(x: Tensor, axes: Sequence[int]) -> Tensor | float:
 
 
 def mean_of(x: Tensor, axes: Sequence[int], keep_dims: bool = True) -> Tensor:
-    """sum(x) / count over axes, of which there is at least one."""
+    """sum(x) / count over ``axes``, of which there is at least one; ``keep_dims`` leaves them in the shape as 1."""
     return ops.reduce_sum(x, axes, keep_dims) / count_of(x, axes)
 
 

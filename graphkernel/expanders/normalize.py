@@ -81,6 +81,6 @@ def bias_add_grad(dy: Tensor, *, attrs: Attrs) -> Tensor:
 
 
 def along(vector: Tensor, axis: int, rank: int) -> Tensor:
-    """The vector shaped so that it broadcasts along one axis of a tensor."""
+    """The ``vector`` shaped so that it broadcasts along one ``axis`` of a tensor of so many axes (``rank``)."""
     following = rank - 1 - axis
     return vector if following == 0 else ops.reshape(vector, (*vector.shape, *(1,) * following))

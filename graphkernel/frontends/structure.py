@@ -10,7 +10,9 @@ from typing import Any, cast
 
 
 def named_map(function: Callable[[str, Any], Any], tree: Any, name: str) -> Any:  # any containers
-    """The same containers with ``function(name, leaf)`` in place of each leaf."""
+    """The containers of ``tree`` with ``function(name, leaf)`` in place of each leaf; names are paths that begin with
+    ``name``.
+    """
     if isinstance(tree, Mapping):
         entries = cast("Mapping[Any, Any]", tree)
         return {key: named_map(function, item, _inside(name, key)) for key, item in entries.items()}

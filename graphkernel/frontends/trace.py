@@ -93,7 +93,11 @@ def record_call(
     keywords: Mapping[str, Any],
     name: str | None = None,
 ) -> Recorded:
-    """A call with specs, example arrays, :class:`Static` values, or containers of these, as :func:`trace` takes them."""
+    """A call of ``function``, recorded as a graph called ``name``.
+
+    ``positional`` and ``keywords`` are specs, example arrays, :class:`Static` values, or containers of these, as
+    :func:`trace` takes them.
+    """
     _refuse_torch(function)
     target = function.construct if isinstance(function, Cell) else function
     builder = Builder()

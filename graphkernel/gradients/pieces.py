@@ -16,7 +16,7 @@ from kernelgen.tensor.types import Dim, Shape, Sym
 
 
 def cut_out(x: Tensor, begin: Sequence[Dim], shape: Shape) -> Tensor:
-    """The elements of this shape from ``begin`` on."""
+    """The elements of ``x`` from ``begin`` on that make this ``shape``."""
     if x.shape == shape:
         return x
     end = tuple(first + extent for first, extent in zip(begin, shape, strict=True))

@@ -28,7 +28,11 @@ WHOLE_MODELS_ONLY = frozenset({
 
 
 def write(writer: Writer, node: Node, operands: tuple[str, ...], result: str) -> None:
-    """Appends the ONNX form of a node; its results are :func:`result_names`. Raises :class:`Unwritable`."""
+    """Appends the ONNX form of a ``node``; its ``operands`` are names in the model, its results are
+    :func:`result_names` of ``result``.
+
+    Raises :class:`Unwritable` where the ``writer`` holds none.
+    """
     if node.op is ONNX:
         writer.nodes.append(onnx_node(node.attrs, operands, result_names(result, len(node.types))))
     elif node.op in WHOLE_MODELS_ONLY and not writer.is_whole_model:

@@ -43,7 +43,11 @@ def graph_kernel_cse(graph: Graph, context: Context) -> Graph:
 
 
 def merge_equal(graph: Graph, context: Context, pass_name: str, *, reductions: bool = False) -> Graph:
-    """One graph without its bodies: rebuilt with one node for each distinct computation, optionally for each reduction."""
+    """One ``graph`` without its bodies: rebuilt with one node for each distinct computation, with ``reductions`` also
+    for each reduction.
+
+    What was merged goes to the log of ``context``, under ``pass_name``.
+    """
     first: dict[object, Node] = {}
     reduced: dict[object, Node] = {}
 

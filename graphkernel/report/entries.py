@@ -37,7 +37,9 @@ REPORT_IT = "nothing to do; please report the kernel, its text is in the graph"
 
 
 def kernel_entry(calls: Sequence[Node], kernel: Any, milliseconds: float) -> KernelEntry:  # any compiler's kernel
-    """What a compiled kernel holds; ``calls`` are the fused nodes that run it."""
+    """What a compiled ``kernel`` holds; ``calls`` are the fused nodes that run it. It took ``milliseconds`` to
+    compile.
+    """
     first = calls[0]
     body = first.body
     assert body is not None, "only fused nodes are compiled"

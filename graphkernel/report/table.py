@@ -30,7 +30,9 @@ class Amount:
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], title: str = "") -> None:
-    """Prints to stdout: as wide as the terminal, or as the content where stdout is none."""
+    """Prints ``rows`` under their ``columns`` and a ``title`` to stdout: as wide as the terminal, or as the content
+    where stdout is none.
+    """
     width = None
     if sys.stdout.isatty():
         from rich.console import Console  # which knows how wide the terminal is

@@ -36,7 +36,9 @@ class StepTime:
 
 
 def profile(executable: Executable, arrays: Sequence[Array], rounds: int) -> tuple[StepTime, ...]:
-    """The seconds of every step of the executable's plan on these inputs, in the order of the plan."""
+    """The seconds of every step of the ``executable``'s plan on the inputs ``arrays``, in the order of the plan: their
+    spread over so many ``rounds``, behind one that is not counted.
+    """
     program = executable.program
     memory = executable.memory
     if isinstance(memory, HostMemory):

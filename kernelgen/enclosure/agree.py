@@ -20,7 +20,9 @@ class Difference:
 
 
 def agree(names: Sequence[str], found: Sequence[Array], wanted: Sequence[Interval]) -> Difference:
-    """The worst of several results, given with their names; the fault is the first."""
+    """The worst of several results ``found``, each against the range ``wanted`` of it; ``names`` are theirs, and the
+    fault is the first.
+    """
     worst, fault = 0.0, ""
     for name, result, value in zip(names, found, wanted, strict=True):
         apart = difference(result, value)

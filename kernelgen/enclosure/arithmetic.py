@@ -10,7 +10,7 @@ from kernelgen.tensor.dtypes import FLOAT16, DType
 
 
 def add(x: Interval, y: Interval, kind: DType) -> Interval:
-    """x + y."""
+    """x + y, rounded to the data type ``kind``."""
     if x.is_exact and y.is_exact:
         return rounded(Interval.exact(x.low + y.low), kind)
     return rounded(settled(x.low + y.low, x.high + y.high, x, y), kind)
@@ -22,12 +22,12 @@ def negated(x: Interval) -> Interval:
 
 
 def subtract(x: Interval, y: Interval, kind: DType) -> Interval:
-    """x - y."""
+    """x - y, rounded to the data type ``kind``."""
     return add(x, negated(y), kind)
 
 
 def multiply(x: Interval, y: Interval, kind: DType) -> Interval:
-    """x * y."""
+    """x * y, rounded to the data type ``kind``."""
     return rounded(_of_corners(np.multiply, x, y), kind, is_fused=True)
 
 
@@ -41,7 +41,7 @@ def square(x: Interval, kind: DType) -> Interval:
 
 
 def divide(x: Interval, y: Interval, kind: DType) -> Interval:
-    """x / y, unknown where y may be 0 and need not be."""
+    """x / y, rounded to the data type ``kind``; unknown where y may be 0 and need not be."""
     quotient = _of_corners(np.divide, x, y)
     if y.is_exact:
         return rounded(quotient, kind)
@@ -81,12 +81,14 @@ def add_smallest(x: Interval, kind: DType) -> Interval:
 
 
 def whole_quotient(x: Interval, y: Interval, kind: DType) -> Interval:
-    """FloorDiv."""
+    """FloorDiv: x / y in the data type ``kind``, rounded down."""
     return divide(x, y, kind).map(np.floor)
 
 
 def remainder(x: Interval, y: Interval, floored: bool, kind: DType) -> Interval:
-    """Mod (the sign of x) or FloorMod (of y); known where the whole part of the quotient is."""
+    """Mod (the sign of x) or, ``floored``, FloorMod (of y), in the data type ``kind``; known where the whole part of
+    the quotient is.
+    """
     if x.is_exact and y.is_exact:
         return rounded(Interval.exact((np.mod if floored else np.fmod)(x.low, y.low)), kind)
     quotient = divide(x, y, kind)

@@ -37,7 +37,7 @@ def _paired(real: Array, imaginary: Array) -> Array:
 
 
 def on_complex(name: str, operands: Sequence[Interval], kind: DType) -> Interval | None:
-    """An operator on complex numbers; None where it has no rule."""
+    """The operator ``name`` on complex ``operands`` of the data type ``kind``; None where it has no rule."""
     half = FLOAT32 if kind == COMPLEX64 else FLOAT64
     (a, b), (c, d) = parts_of(operands[0]), parts_of(operands[-1])
     match name:

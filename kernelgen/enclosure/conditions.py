@@ -68,7 +68,7 @@ def test(name: str, x: Interval) -> Interval:
 
 
 def select(truth: Interval, x: Interval, y: Interval) -> Interval:
-    """x where the condition holds, else y; either where rounding decides."""
+    """x where the condition ``truth`` holds, else y; either where rounding decides."""
     truth = condition(truth)
     low, high = np.where(truth.low, x.low, y.low), np.where(truth.low, x.high, y.high)
     if truth.is_exact:

@@ -31,7 +31,10 @@ def enclose(desc: KernelDesc, inputs: Sequence[Array]) -> list[Interval]:
 
 
 def enclosed_values(desc: KernelDesc, inputs: Sequence[Array], keep_all: bool = True) -> dict[str, Interval]:
-    """The range of every tensor by its name; of a description without symbols."""
+    """The range of every tensor of ``desc`` by its name, for these ``inputs``; a description without symbols.
+
+    Without ``keep_all`` a value that nobody reads any more is dropped.
+    """
     values = {t.name: exactly(array, t) for t, array in zip(desc.inputs, inputs, strict=True)}
     last_use = {t.name: place for place, op in enumerate(desc.ops) for t in (*op.inputs, *op.outputs)}
     kept = {t.name for t in desc.outputs} | {desc.inputs[i].name for i in desc.updated_inputs}

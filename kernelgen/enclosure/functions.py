@@ -52,7 +52,7 @@ def units(name: str, kind: DType) -> float:
 
 
 def function(name: str, x: Interval, kind: DType) -> Interval:
-    """A function of one operand."""
+    """The function ``name`` of one operand ``x``, as a kernel may compute it in the data type ``kind``."""
     return inexact(_ideal(name, x), kind, units(name, kind))
 
 
@@ -106,7 +106,7 @@ def reciprocal(x: Interval, kind: DType) -> Interval:
 
 
 def power(x: Interval, y: Interval, kind: DType) -> Interval:
-    """x ** y: a negative x needs an exponent that is a whole number."""
+    """x ** y in the data type ``kind``: a negative x needs an exponent that is a whole number."""
     if x.is_exact and y.is_exact:
         return inexact(Interval.exact(np.power(x.low, y.low)), kind, units(basic.POW.name, kind))
     corners = [np.power(a, b) for a in (x.low, x.high) for b in (y.low, y.high)]
@@ -119,7 +119,9 @@ def power(x: Interval, y: Interval, kind: DType) -> Interval:
 
 
 def angle(y: Interval, x: Interval, kind: DType) -> Interval:
-    """Atan2(y, x), unknown where the operands may lie on both sides of the cut along the negative x."""
+    """Atan2(y, x) in the data type ``kind``, unknown where the operands may lie on both sides of the cut along the
+    negative x.
+    """
     corners = [np.arctan2(a, b) for a in (y.low, y.high) for b in (x.low, x.high)]
     found = settled(np.minimum.reduce(corners), np.maximum.reduce(corners), y, x)
     cut = (x.low <= 0) & (y.low <= 0) & (y.high >= 0) & ~(x.points & y.points)

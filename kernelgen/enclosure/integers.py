@@ -13,7 +13,10 @@ from kernelgen.tensor.dtypes import DType
 
 
 def on_integers(compute: Callable[..., Any], operands: Sequence[Interval], kind: DType) -> Interval:
-    """A function of integers; of ranges by the corners, which holds for sums, products, extremes and what is monotone."""
+    """``compute`` of integer ``operands``, modulo the width of the data type ``kind``.
+
+    Of ranges it is taken at the corners, which holds for sums, products, extremes and what is monotone.
+    """
     if all(x.is_exact for x in operands):
         return Interval.exact(np.asarray(compute(*(x.low for x in operands))).astype(kind.numpy))
     wide = [(x.low.astype(np.float64), x.high.astype(np.float64)) for x in operands]

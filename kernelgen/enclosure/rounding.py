@@ -50,7 +50,9 @@ def _nearest(value: Array, kind: DType) -> Array:
 
 
 def inexact(value: Interval, kind: DType, ulps: float | Array) -> Interval:
-    """After an operator whose result may be so many units in the last place off; what is far below the smallest number is 0."""
+    """A ``value`` after an operator whose result in the data type ``kind`` may be so many units in the last place
+    (``ulps``) off; what is far below the smallest number is 0.
+    """
     value = value if kind in (FLOAT16, BFLOAT16) else value.map(lambda bound: _underflowed(bound, kind))
     low, high = value.low - _slack(value.low, kind, ulps), value.high + _slack(value.high, kind, ulps)
     largest = LARGEST[kind]

@@ -26,7 +26,9 @@ Move = Callable[[Array], Array]
 
 
 def summed(value: Interval, add_up: Move, kind: DType, terms: Array | float) -> Interval:
-    """A sum of floats; ``add_up`` maps the terms to their sums, ``terms`` says how many there are in each."""
+    """A sum of floats of the data type ``kind``: ``add_up`` maps the terms, whose ranges are ``value``, to their sums,
+    ``terms`` says how many there are in each.
+    """
     low = add_up(value.low)
     high = low if value.is_exact else add_up(value.high)
     sizes = add_up(np.abs(value.low)) if value.is_exact else add_up(value.magnitude)
@@ -41,7 +43,9 @@ def summed(value: Interval, add_up: Move, kind: DType, terms: Array | float) -> 
 def multiplied(
     x: Interval, y: Interval, product: Callable[[Array, Array], Array], kind: DType, terms: Array | float
 ) -> Interval:
-    """A sum of products, linear in both operands."""
+    """A sum of products in the data type ``kind``: ``product(x, y)`` is linear in both operands, and ``terms`` says
+    how many terms each result has.
+    """
     left, right = x.middle, y.middle
     middle = product(left, right)
     sizes = product(np.abs(left), np.abs(right))
@@ -76,7 +80,11 @@ def _infinite(value: Array) -> Array:
 
 
 def product_of(value: Interval, fold: Move, kind: DType, terms: float) -> Interval:
-    """A product of all terms: their relative errors add up, with half a unit for every multiplication."""
+    """A product of all terms of ``value`` in the data type ``kind``: ``fold`` multiplies them, ``terms`` says how many
+    there are in each.
+
+    Their relative errors add up, with half a unit for every multiplication.
+    """
     middle = fold(value.middle)
     if value.is_exact:
         spread = fold(np.ones_like(value.low))

@@ -50,7 +50,9 @@ def scale_down(desc: KernelDesc, byte_limit: int) -> KernelDesc | None:
 
 
 def shrink(desc: KernelDesc, byte_limit: int, outer_first: bool = False) -> KernelDesc:
-    """:func:`scale_down`, as far as it goes; ``outer_first`` divides leading dims first, so that rows keep their length."""
+    """:func:`scale_down` of ``desc`` to arguments of ``byte_limit`` bytes, or as far as it goes; ``outer_first``
+    divides leading dims first, so that rows keep their length.
+    """
     while argument_bytes(desc) > byte_limit:
         smaller = next(_shrunk_once(desc, outer_first), None)
         if smaller is None:

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 
 def difference(a: Graph, b: Graph, *, names: bool = True) -> str | None:
-    """The first difference, or None when the graphs are equal; without ``names`` those of the boundary do not count."""
+    """The first difference of the graphs ``a`` and ``b``, or None when they are equal; without ``names`` those of the
+    boundary do not count.
+    """
     if a is b:
         return None
     return _boundary(a, b, names) or _Pairing().graphs(a, b)

@@ -332,7 +332,9 @@ class Builder:
         return self.node(op, args, Attrs.of(attrs), name).out
 
     def node(self, op: Operator, args: Iterable[Value], attrs: Attrs = Attrs(), name: str = "") -> Node:  # noqa: B008  # frozen
-        """Applies an operator with any number of results."""
+        """Applies ``op`` to ``args`` with ``attrs``: a node with any number of results, called ``name`` (else by a
+        number).
+        """
         operands = tuple(args)
         if not self.intern:
             return self._made(op, operands, attrs, name)
@@ -346,7 +348,7 @@ class Builder:
         return Node(op, operands, attrs, types, self.label(name or "t"))
 
     def fused(self, body: Graph, args: Iterable[Value], name: str = "") -> Node:
-        """A call of a kernel body."""
+        """A call of a kernel ``body`` on ``args``, called ``name``."""
         types = tuple(value.type for value in body.outputs)
         return Node(FUSED, tuple(args), Attrs(), types, self.label(name or body.name), body=body)
 

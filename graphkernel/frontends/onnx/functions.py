@@ -40,7 +40,9 @@ def is_narrow(of: DType) -> bool:
 
 
 def narrow_results(node: NodeProto, types: Sequence[DType | None], opset: int) -> dict[int, DType]:
-    """The results that have the type of a narrow operand, with it."""
+    """The results of ``node`` (ONNX's, of this ``opset``) that have the type of a narrow operand, with it; ``types``
+    are the operands'.
+    """
     schema = _schema(node, opset)
     inputs = [schema.inputs[min(place, len(schema.inputs) - 1)].type_str for place in range(len(types))]
     narrow = {text: of for text, of in zip(inputs, types, strict=True) if of is not None and is_narrow(of)}
@@ -49,7 +51,9 @@ def narrow_results(node: NodeProto, types: Sequence[DType | None], opset: int) -
 
 
 def written_out(node: NodeProto, types: Sequence[TensorType | None], opset: int) -> tuple[GraphProto, int] | None:
-    """The body of an operator over operands of these types (None: absent) and its opset; None where ONNX has none."""
+    """The body of the operator ``node`` over operands of these ``types`` (None: absent) and its ``opset``; None where
+    ONNX has none.
+    """
     from onnx import helper
     from onnx.inliner import inline_selected_functions
 

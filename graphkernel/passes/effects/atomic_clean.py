@@ -80,7 +80,11 @@ def with_cleared_sums(
 
 
 def accumulating(node: Node, args: tuple[Value, ...], results: tuple[int, ...], names: Names) -> Node:
-    """The kernel with a cleared operand for each of these results, into which it adds."""
+    """The kernel ``node`` over ``args`` with a cleared operand for each of ``results`` (positions), into which it
+    adds.
+
+    ``names`` gives kernels their names.
+    """
     assert node.body is not None, "only kernels accumulate"
     cleared = tuple(cleared_kernel(node.types[position], f"{node.name}_cleared", names) for position in results)
     targets = tuple(
@@ -94,7 +98,9 @@ def accumulating(node: Node, args: tuple[Value, ...], results: tuple[int, ...], 
 
 
 def cleared_kernel(type_: TensorType, name: str, names: Names) -> Value:
-    """A kernel that makes zeros."""
+    """The result of a kernel that makes zeros of the type ``type_``: its call is ``name``, ``names`` gives the kernel
+    its own.
+    """
     builder = Builder()
     zeros = builder.emit(BROADCAST_TO, builder.constant(0, type_.dtype), shape=type_.shape, name="zeros")
     return replace(call_of(names.named(Graph("body", (), (zeros,)), ATOMIC_CLEAN), ()), name=name).out

@@ -27,7 +27,9 @@ SINK: Vertex = ("sink", 0)
 
 
 def best_formats(region: Region, kind: FormatKind, present: Choice) -> Choice:
-    """The format of each root of the region; those that are not free have their present ones."""
+    """The format of each root of the ``region``, of this ``kind`` of formats; those that are not free have their
+    ``present`` ones.
+    """
     best: dict[Value, Format] = {value: present[value] for value in region.readers}
     formats = tuple(
         dict.fromkeys([*best.values(), *(reader.format for found in region.readers.values() for reader in found)])
@@ -43,14 +45,19 @@ def best_formats(region: Region, kind: FormatKind, present: Choice) -> Choice:
 
 
 def transforms_of(region: Region, kind: FormatKind, present: Choice, choice: Choice) -> int:
-    """How many transforms the choice needs."""
+    """How many transforms of one ``kind`` a ``choice`` (root -> format) needs in a ``region`` whose roots come in
+    ``present`` formats.
+    """
     return sum(len(needed_formats(region, kind, present, choice, value)) for value in region.readers)
 
 
 def needed_formats(
     region: Region, kind: FormatKind, present: Choice, choice: Choice, value: Value
 ) -> tuple[Format, ...]:
-    """The formats in which a root is read and into which a transform must bring it."""
+    """The formats in which the root ``value`` is read under a ``choice``, and into which a transform must bring it.
+
+    ``region``, ``kind`` and ``present`` are those of :func:`transforms_of`.
+    """
     wanted = dict.fromkeys(_wanted(reader, choice) for reader in region.readers[value])
     return tuple(
         want

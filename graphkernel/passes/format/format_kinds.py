@@ -185,7 +185,9 @@ def is_flexible(kind: FormatKind, node: Node) -> bool:
 
 
 def is_part(kind: FormatKind, node: Node, operand: Value) -> bool:
-    """True when a flexible operator needs the operand in its own format."""
+    """True when a flexible operator, ``node``, needs the ``operand`` (by its place) in its own format, of this
+    ``kind``.
+    """
     return kind.takes_part(operand.type, node.out.type) is True
 
 

@@ -24,7 +24,7 @@ class Network(Generic[Vertex]):
     _residual: dict[Vertex, dict[Vertex, int]] = field(default_factory=dict["Vertex", "dict[Vertex, int]"])
 
     def connect(self, tail: Vertex, head: Vertex, capacity: int = UNLIMITED) -> None:
-        """An edge; one from a vertex to itself is never cut."""
+        """An edge from ``tail`` to ``head`` of this ``capacity``; one from a vertex to itself is never cut."""
         if tail != head:
             self._edges(tail)[head] = self._edges(tail).get(head, 0) + capacity
             self._edges(head).setdefault(tail, 0)

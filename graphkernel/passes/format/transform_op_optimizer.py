@@ -47,7 +47,7 @@ def to_fixpoint(graph: Graph, context: Context) -> Graph:
 
 
 def with_fewest(graph: Graph, kind: FormatKind, context: Context) -> Graph:
-    """One graph with the fewest transforms of one kind."""
+    """One ``graph`` with the fewest transforms of one ``kind``; decisions go to the log of ``context``."""
     if not any(kind.is_transform(node) for node in graph.operators):
         return graph
     found = find_regions(graph, kind)

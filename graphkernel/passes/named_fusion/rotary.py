@@ -57,7 +57,7 @@ def _turned_halves(concat: Node, x: Value) -> tuple[Node, ...] | None:
 
 
 def is_half(value: Value, x: Value, which: int) -> bool:
-    """True when a value is the first (0) or second (1) half of the last axis of x."""
+    """True when a ``value`` is the first (``which`` 0) or second (1) half of the last axis of ``x``."""
     node, whole = value.node, x.type.shape[-1]
     if not node.args or node.args[0] != x or not isinstance(whole, int) or whole % 2:
         return False

@@ -18,7 +18,7 @@ class Figure:
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A titled table; nothing when there are no rows."""
+    """A table of ``rows`` (texts, each a cell) under ``columns``, with a ``title``; nothing when there are no rows."""
     body = "".join(f"<tr>{_cells('td', row)}</tr>" for row in rows)
     return f"<h4>{markup(title)}</h4><table><tr>{_cells('th', columns)}</tr>{body}</table>" if body else ""
 

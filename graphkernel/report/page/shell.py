@@ -12,7 +12,7 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inli
 
 
 def page(title: str, body: str, data: object = None) -> str:
-    """A whole page. ``data`` is JSON for its script."""
+    """A whole page with this ``title`` and ``body`` (HTML). ``data`` is JSON for its script."""
     holder = "" if data is None else f'<script type="application/json" id="data">{_embedded(data)}</script>'
     return (
         f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{markup(title)}</title>\n'

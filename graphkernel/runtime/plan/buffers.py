@@ -62,7 +62,7 @@ def aligned_array(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
 
 
 def view_of(arena: Array, offset: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    """The array at an offset of the arena."""
+    """The array of this ``shape`` and ``dtype`` at an ``offset`` in bytes of the ``arena``."""
     size = prod(shape) * dtype.itemsize
     return arena[offset : offset + size].view(dtype).reshape(shape)
 

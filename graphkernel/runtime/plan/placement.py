@@ -43,9 +43,10 @@ def placements(
     declined: Mapping[Node, str],
     places: Mapping[str, Place],
 ) -> dict[Node, Placement]:
-    """Who runs each operator; nobody runs those whose numbers follow from shapes.
+    """Who runs each operator of ``graph``; nobody runs those whose ``numbers`` follow from shapes.
 
-    What is told a symbol comes behind the operator that defines it, one of those of ``places``.
+    ``declined`` says of operators why no kernel and no region takes them; ``library`` takes others in regions. What is
+    told a symbol comes behind the operator that defines it, one of those of ``places``.
     """
     declined = {**declined, **dict.fromkeys(numbers, "")}
     groups = {

@@ -95,7 +95,11 @@ def memory_roots(steps: Sequence[Step]) -> dict[int, int]:
 def outputs_of(
     graph: Graph, steps: Sequence[Step], slots: Mapping[Value, int], roots: Mapping[int, int]
 ) -> tuple[Output, ...]:
-    """Where the results are, and which are copied: those in memory that no step made, or that an earlier one was given."""
+    """Where the results of ``graph`` are, and which are copied: those in memory that no step made, or that an earlier
+    one was given.
+
+    ``steps`` are those of the plan, ``slots`` the number of each value, ``roots`` the slot in whose memory each lies.
+    """
     made = {slot for step in steps for slot in step.outputs if roots[slot] == slot}  # not what follows from shapes
     found: list[Output] = []
     for value in graph.outputs:

@@ -46,7 +46,7 @@ class Builder:
     # ------------------------------------------------------------ buffers
 
     def buffer(self, tensor: TensorDesc, space: n.Space, name: str = "") -> n.Buffer:
-        """The dense buffer of a tensor over its leaf axes."""
+        """The dense buffer of a ``tensor`` over its leaf axes, in this ``space``, called ``name`` or like the tensor."""
         shape = tuple(axis.extent for group in self.axes.groups(tensor) for axis in group)
         return n.Buffer(name or tensor.name, tensor.dtype, shape, space)
 
@@ -57,7 +57,7 @@ class Builder:
         return made
 
     def temporary(self, name: str, dtype: DType, shape: Sequence[Dim]) -> n.Buffer:
-        """A buffer that only this operator knows; extents of 1 are dropped."""
+        """A buffer ``name`` of this ``dtype`` and ``shape`` that only this operator knows; extents of 1 are dropped."""
         made = n.Buffer(name, dtype, tuple(dim for dim in shape if dim != 1), n.Space.WORKSPACE)
         self.buffers[name] = made
         return made
@@ -111,7 +111,9 @@ class Builder:
         return tuple(index)
 
     def within(self, tensor: TensorDesc, places: Sequence[Place], dims: Sequence[int], otherwise: float) -> n.Expr:
-        """A tensor at a place, or a constant where one of those dims is left: the place itself is clamped."""
+        """A ``tensor`` at ``places``, or the constant ``otherwise`` where one of the ``dims`` is left: the place
+        itself is clamped.
+        """
         if any(tensor.shape[dim] == 0 for dim in dims):
             return ALGEBRA.literal(otherwise, tensor.dtype)
         held = list(places)
@@ -126,12 +128,12 @@ class Builder:
     # ------------------------------------------------------------ writing
 
     def define(self, tensor: TensorDesc, points: Points, value: n.Expr, name: str) -> None:
-        """``tensor[points] = value``."""
+        """``tensor[points] = value``, in a statement called ``name``."""
         target = self.target(tensor)
         self.store(target, points, points.index, value, name)
 
     def store(self, target: n.Buffer, points: Points, index: tuple[n.Index, ...], value: n.Expr, name: str) -> None:
-        """``target[index] = value`` at all points; none where there is no point."""
+        """``target[index] = value`` at all ``points``, in a statement called ``name``; none where there is no point."""
         if not points.is_empty:
             body = n.Store(target, index, ALGEBRA.cast(value, target.dtype))
             self.statements.append(Statement(name, points.iterators, (body,)))
@@ -139,7 +141,8 @@ class Builder:
     def accumulate(
         self, target: n.Buffer, points: Points, index: tuple[n.Index, ...], function: str, value: n.Expr, name: str
     ) -> None:
-        """``target[index] = f(target[index], value)`` from the neutral element on.
+        """``target[index] = function(target[index], value)`` at all ``points``, from the neutral element on; ``name``
+        is the statement's.
 
         A reduction over nothing is the neutral element; one over a single term is that term.
         """
@@ -162,9 +165,11 @@ class Builder:
         name: str,
         finish: Callable[[n.Expr], n.Expr] | None = None,
     ) -> None:
-        """A result that is accumulated: ``value`` is the function, its terms and the data type that it runs in.
+        """A result that is accumulated: ``tensor[places]`` over ``points``; ``value`` is the function, its terms and
+        the data type that it runs in.
 
-        Where that is not the result's, or where ``finish`` makes something of the total, the total has a buffer of its own.
+        Where that is not the result's, or where ``finish`` makes something of the total, the total has a buffer of its
+        own. Statements are called after ``name``.
         """
         function, term, wide = value
         index = self.index(tensor, places)
@@ -187,7 +192,11 @@ class Builder:
         term: tuple[Sequence[n.Expr], n.Expr],
         name: str,
     ) -> None:
-        """``tensor = start; tensor[places] += term`` where all conditions hold, which are the first of the pair."""
+        """``tensor = start; tensor[places] += term`` over ``points``, where all conditions hold, which are the first
+        of the pair.
+
+        Statements are called after ``name``.
+        """
         wide = wide_type(tensor.dtype)
         result, conditions, value = self.points(tensor), *term
         partial = replace(self.buffer(tensor, n.Space.WORKSPACE, f"{tensor.name}_{wide.short}"), dtype=wide)
@@ -215,7 +224,9 @@ class Builder:
         return Scop(self.desc.name, self.desc.symbols, (*arguments, *temporaries), statements, shapes)
 
     def output(self, tensor: TensorDesc, position: int, taken: set[str]) -> n.Buffer:
-        """The buffer of a kernel output; an output that is an input, a constant or repeated is copied."""
+        """The buffer of the kernel's output ``tensor``, by its ``position``; one that is an input, a constant or
+        ``taken`` by an earlier output is copied.
+        """
         computed = self.buffers.get(tensor.name)
         if computed is not None and computed.space is n.Space.OUTPUT and computed.name not in taken:
             return computed
@@ -231,7 +242,7 @@ def wide_type(dtype: DType) -> DType:
 
 
 def where(conditions: Sequence[n.Expr], value: n.Expr, otherwise: n.Expr) -> n.Expr:
-    """The value where all conditions hold."""
+    """The ``value`` where all ``conditions`` hold, else ``otherwise``."""
     if not conditions:
         return value
     both = conditions[0]

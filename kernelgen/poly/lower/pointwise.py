@@ -16,7 +16,9 @@ def relate_broadcast(axes: TensorAxes, op: OpDesc) -> None:
 
 
 def lower_pointwise(builder: Builder, op: OpDesc, name: str) -> None:
-    """The operator's rule on its operands. Raises UnsupportedError where it has none."""
+    """The rule of ``op`` on its operands, as the statement ``name`` of ``builder``. Raises UnsupportedError where it
+    has none.
+    """
     rule = scalar_rule(op)
     if rule is None:
         raise UnsupportedError("unsupported-op", f"operator {op.name!r} has no rule for one element")
@@ -26,7 +28,7 @@ def lower_pointwise(builder: Builder, op: OpDesc, name: str) -> None:
 
 
 def lower_broadcast(builder: Builder, op: OpDesc, name: str) -> None:
-    """The operand itself."""
+    """The operand of ``op`` itself, as the statement ``name`` of ``builder``."""
     points = builder.points(op.output)
     builder.define(op.output, points, builder.read(op.inputs[0], points), name)
 

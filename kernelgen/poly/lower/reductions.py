@@ -32,7 +32,9 @@ def _relate_kept(axes: TensorAxes, op: OpDesc, reduced: frozenset[int]) -> None:
 
 
 def kept_places(builder: Builder, op: OpDesc, points: Points, reduced: frozenset[int]) -> list[Place]:
-    """The place of the result for a point of the operand: the groups that are left, in order."""
+    """The place of the result of ``op`` for ``points`` of its operand: the groups that ``builder`` has for dims that
+    are not ``reduced``, in order.
+    """
     left = iter([group for d, group in enumerate(points.groups) if d not in reduced and group])
     return [next(left) if group else () for group in builder.axes.groups(op.output)]
 

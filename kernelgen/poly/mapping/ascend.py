@@ -52,9 +52,11 @@ def partials_on(machine: Machine) -> Partials:
 
 
 def choose(machine: Machine, schedule: isl.Schedule, scop: Scop, whole: Relations, plan: Plan) -> tuple[BandPlan, ...]:
-    """The plan of every band of the schedule, innermost first.
+    """The plan of every band of the ``schedule``, innermost first, for a ``machine``; ``whole`` are the relations of
+    the ``scop``.
 
-    Where machines copy whole blocks alone, what several rows give a core does not share one with others.
+    ``plan`` decides nothing here. Where machines copy whole blocks alone, what several rows give a core does not share
+    one with others.
     """
     chosen = tuple(_plan(band, machine.cores) for band in bands_of(schedule, scop, whole))
     return chosen if machine.has_copy_pad else tuple(map(_in_blocks, chosen))

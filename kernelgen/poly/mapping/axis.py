@@ -115,7 +115,9 @@ class Band:
 
 
 def bands_of(schedule: isl.Schedule, scop: Scop, whole: Relations) -> Iterator[Band]:
-    """Every band of the schedule, innermost first."""
+    """Every band of the ``schedule``, innermost first, with what the ``scop`` and its relations, ``whole``, say of its
+    axes.
+    """
     statements = {s.name: s for s in scop.statements}
     for node, outermost in bands(schedule.get_root()):
         found = enumerate(members(node))

@@ -49,7 +49,9 @@ ROWS_LEFT = 8
 
 
 def choose(schedule: isl.Schedule, scop: Scop, whole: Relations, plan: Plan) -> tuple[BandPlan, ...]:
-    """The plan of every band of the schedule, innermost first."""
+    """The plan of every band of the ``schedule``, innermost first; ``whole`` are the relations of the ``scop``,
+    ``plan`` has the sizes to start from.
+    """
     found = tuple(bands_of(schedule, scop, whole))
     panels: dict[str, Panels] = {}
     for band in found:

@@ -62,7 +62,9 @@ def partials_on(device: GpuMachine) -> Partials:
 def choose(
     device: GpuMachine, schedule: isl.Schedule, scop: Scop, whole: Relations, plan: Plan
 ) -> tuple[BandPlan, ...]:
-    """The plan of every band of the schedule, innermost first."""
+    """The plan of every band of the ``schedule``, innermost first, for a ``device``; ``whole`` are the relations of
+    the ``scop``, ``plan`` has the sizes to start from.
+    """
     plans: list[BandPlan] = []
     part: list[_Band] = []
     last: list[BandPlan] = []

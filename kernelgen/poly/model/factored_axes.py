@@ -38,7 +38,8 @@ class TensorAxes:
         return tuple(() if axis is None else axis.leaves for axis in self.of(tensor))
 
     def pair(self, left: Sequence[Axis | None], right: Sequence[Axis | None], op: OpDesc) -> None:
-        """Joins the dims position by position; an absent axis pairs with anything (it is broadcast).
+        """Joins the dims ``left`` and ``right`` of ``op``'s tensors position by position; an absent axis pairs with
+        anything (it is broadcast).
 
         Raises UnsupportedError for other counts or extents.
         """
@@ -51,7 +52,10 @@ class TensorAxes:
                 )
 
     def broadcast(self, op: OpDesc, operands: Sequence[TensorDesc], result: DimAxes) -> None:
-        """Operands pair with the result from the right. Raises UnsupportedError for operands with more dims."""
+        """The ``operands`` of ``op`` pair with the dims of its ``result`` from the right.
+
+        Raises UnsupportedError for operands with more dims.
+        """
         for operand in operands:
             shorter = self.of(operand)
             length = min(len(shorter), len(result))
@@ -78,7 +82,9 @@ class TensorAxes:
 
 
 def sized(op: OpDesc, found: list[Axis], expected: int) -> list[Axis]:
-    """The axes of a result, of which an operator makes so many. Raises UnsupportedError where they are others."""
+    """The axes ``found`` of a result, of which ``op`` makes as many as ``expected``. Raises UnsupportedError where
+    they are others.
+    """
     if len(found) != expected:
         raise UnsupportedError("defective-input", f"{op.name}: the result's shape does not fit the reduced dims")
     return found

@@ -49,7 +49,11 @@ class Landing:
         return Landing(order, commits, waits)
 
     def check(self, grid: str, buffer: str, copies: Sequence[Moment], accesses: Sequence[Moment]) -> None:
-        """Raises ProofError when an access may come before a copy to its place has landed."""
+        """Raises ProofError when an access of a ``buffer`` may come before a copy to its place has landed.
+
+        ``copies`` are the asynchronous ones into it, ``accesses`` all others; ``grid`` and ``buffer`` are names, for
+        the message.
+        """
         for copy in copies:
             awaited = [self.awaited(copy.clock, each) for each in self.waits]
             for access in accesses:

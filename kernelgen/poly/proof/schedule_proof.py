@@ -63,7 +63,10 @@ class Proof:
 
 
 def prove(scop: Scop, whole: Relations, schedule: isl.Schedule) -> Proof:
-    """All facts, or ProofError with the check, the offending relation and a witness."""
+    """All facts of a ``schedule`` of a ``scop``, whose relations are ``whole``.
+
+    Raises ProofError with the check, the offending relation and a witness.
+    """
     return Proof(
         (*_bounds(scop, whole), *_legality(whole, schedule), *_marks(whole, schedule), *_pieces(whole, schedule))
     )

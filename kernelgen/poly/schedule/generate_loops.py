@@ -54,7 +54,10 @@ _COMPARISONS: dict[object, str] = {_OP.le: "<=", _OP.lt: "<", _OP.eq: "==", _OP.
 
 
 def to_nest(scop: Scop, whole: Relations, schedule: isl.Schedule) -> Nest:
-    """The loops of a schedule; accumulations are not initialised yet and temporaries have their full size."""
+    """The loops of a ``schedule`` of a ``scop``, whose relations are ``whole``.
+
+    Accumulations are not initialised yet and temporaries have their full size.
+    """
     build = isl.AstBuild.from_context(whole.domain.params())
     reader = _Reader(scop, {name: ix.from_dim(dim) for dim, name in whole.parameters.items()})
     named = edit_nodes(schedule, is_mark, with_variable)

@@ -85,7 +85,9 @@ def tiled(member: Member, size: int) -> Member:
 
 
 def edit_nodes(schedule: isl.Schedule, wanted: Callable[[Node], bool], edit: Callable[[Node], Node]) -> isl.Schedule:
-    """Applies ``edit`` to every wanted node, innermost first, so that what it does below one moves no other."""
+    """Applies ``edit`` to every ``wanted`` node of the ``schedule``, innermost first, so that what it does below one
+    moves no other.
+    """
     for path in [path for path, node in _innermost_first(schedule.get_root(), ()) if wanted(node)]:
         node = schedule.get_root()
         for position in path:

@@ -62,7 +62,7 @@ def _run(graph: Graph, inputs: Sequence[Array], symbols: Mapping[str, int]) -> t
 def meaning_of(
     node: Node, operands: Sequence[Array], symbols: Mapping[str, int]
 ) -> Any:  # an array, or a tuple of them
-    """What an operator makes of arrays.
+    """What the operator of ``node`` makes of the arrays ``operands``; ``symbols`` are the sizes of its symbols.
 
     Raises ``RuntimeFailure`` where the host library, which tells the meaning, fails.
     """

@@ -23,7 +23,9 @@ def declared(attributes: Sequence[str | Attribute]) -> tuple[Attribute, ...]:
 
 
 def plain(name: str, annotation: str, default: object = REQUIRED) -> Attribute:
-    """An attribute that is held as it is written."""
+    """An attribute called ``name`` that is held as it is written; ``annotation`` is its Python type, ``default`` its
+    value where it is left out.
+    """
     return Attribute(name, annotation, default=default)
 
 

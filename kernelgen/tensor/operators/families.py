@@ -138,7 +138,11 @@ def predicate(
     doc: str = "",
     onnx: str = "",
 ) -> Operator:
-    """Operands that broadcast, a bool result: comparisons, logic and classification."""
+    """Operands that broadcast (so many as ``arity``), a bool result: comparisons, logic and classification.
+
+    ``name`` is MindSpore's, ``function`` the numpy meaning, ``accepts`` the data types, ``commutative`` says that
+    operands may change places, ``doc`` is a sentence, ``onnx`` the name of the same operator there.
+    """
     return declare(
         name,
         Kind.ELEMWISE,
@@ -161,7 +165,12 @@ def reduction(
     doc: str = "",
     onnx: str = "",
 ) -> Operator:
-    """Reduces the axes ``axis`` (none means all). Sums of up to 32-bit floats accumulate in float64."""
+    """Reduces the axes ``axis`` (none means all) of data types that ``accepts`` takes. Sums of up to 32-bit floats
+    accumulate in float64.
+
+    ``name`` is MindSpore's, ``function(array, axis=, keepdims=)`` the numpy meaning, ``onnx`` the name of the same
+    operator there; a ``composite`` one is no operator of kernels. ``doc`` is a sentence.
+    """
 
     def rule(types: tuple[TensorType, ...], attrs: Attrs) -> tuple[TensorType, ...]:
         (x,) = types
@@ -246,7 +255,8 @@ def is_floating(x: Array) -> bool:
 
 
 def scalar_of(attrs: Attrs, name: str, of: DType, default: float | None = None) -> int | float:
-    """A number among the attributes as an element of a data type; integers take whole numbers in their range only.
+    """The number ``name`` among ``attrs`` (else ``default``) as an element of the data type ``of``; integers take
+    whole numbers in their range only.
 
     Raises TypeRuleError for others.
     """

@@ -172,7 +172,7 @@ def axes_of(axes: Sequence[int], rank: int, *, empty_means_all: bool = True) -> 
 
 
 def reduced_shape(shape: Shape, axes: Sequence[int], keep_dims: bool) -> Shape:
-    """The shape after reducing sorted non-negative axes."""
+    """The ``shape`` after reducing sorted non-negative ``axes``, which ``keep_dims`` leaves as 1."""
     if keep_dims:
         return tuple(1 if axis in axes else dim for axis, dim in enumerate(shape))
     return tuple(dim for axis, dim in enumerate(shape) if axis not in axes)

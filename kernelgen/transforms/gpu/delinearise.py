@@ -40,7 +40,8 @@ def iterations(loops: Sequence[For]) -> Index:
 
 
 def digits(number: Index, loops: Sequence[For], count: int = 1) -> list[Index]:
-    """The value of each loop's variable in iteration ``number`` of all of them, the innermost one running fastest.
+    """The value of the variable of each of ``loops`` in iteration ``number`` of all of them, the innermost one running
+    fastest.
 
     The innermost loop is taken ``count`` iterations at once; its value is the first of them.
     """

@@ -219,7 +219,9 @@ class Panel:
 
 
 def lies_along_terms(value: n.Expr, side: Sequence[n.For], sums: Sequence[n.For]) -> bool:
-    """Whether a factor is contiguous along the terms of the sum, or along nothing."""
+    """Whether the factor ``value`` is contiguous along the terms of the sum, whose loops are ``sums``, or along
+    nothing; ``side`` are the loops of its rows or columns.
+    """
     return not any(is_contiguous(load, side[-1].var) for load in loads(value)) or any(
         is_contiguous(load, sums[-1].var) for load in loads(value)
     )

@@ -43,7 +43,12 @@ def as_fractions(content: Content) -> Content | None:
 
 
 def scaled(contents: Sequence[Content | None], arrays: Sequence[Content | None], divides: bool) -> Content | None:
-    """Fractions times, or divided by, numbers that are known; None where they are not fractions of few bits."""
+    """Fractions times, or (``divides``) divided by, numbers that are known; None where they are not fractions of few
+    bits.
+
+    ``contents`` holds the operands as far as they are made of extents, ``arrays`` as far as they are numbers, None
+    where not.
+    """
     positions = [position for position, content in enumerate(contents) if has_fractions(content)]
     if len(contents) != 2 or len(positions) != 1 or (divides and positions != [0]):
         return None

@@ -35,7 +35,10 @@ def choose(nest: Nest, host: Host) -> CodePlan:
 
 
 def with_choices(nest: Nest, code: CodePlan, host: Host) -> Nest:
-    """The nest whose marked loops carry their plans. Raises ArgumentError when the choices do not fit it."""
+    """The ``nest`` whose marked loops carry their plans: those of ``code`` for the processor ``host``.
+
+    Raises ArgumentError when the choices do not fit it.
+    """
     if code.streamed is not None and not may_stream(nest, code.streamed, host):
         raise ArgumentError(f"{code.streamed} cannot be stored past the caches: no output that stays unread, or no way")
     carrier = _Carrier(host, deque(code.vectors), deque(code.tiles), deque(code.parallels))

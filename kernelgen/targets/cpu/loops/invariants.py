@@ -16,7 +16,9 @@ from kernelgen.targets.cpu.text.values import Value
 
 
 def known_before(frame: Frame, loop: n.For, lanes: int) -> Known:
-    """Evaluates everything invariant that the loop computes in each iteration; values are splatted to the lanes."""
+    """Evaluates, in front of ``loop`` in ``frame``, everything invariant that it computes in each iteration; values
+    are splatted to the ``lanes``.
+    """
     bindings = frozenset(s.name for s in statements(loop.body) if isinstance(s, n.Let))
     varying = _Varying(loop.var, bindings, _written(loop))
     values: dict[n.Expr, Value] = {}

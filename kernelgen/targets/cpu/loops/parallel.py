@@ -24,7 +24,7 @@ CHUNKS_PER_THREAD = 8
 
 
 def parallel_loop(frame: Frame, loop: For, serial: Callable[[Frame, For], None]) -> None:
-    """Prints the loop as a region for threads; ``serial`` prints a piece of it."""
+    """Prints ``loop`` into ``frame`` as a region for threads; ``serial`` prints a piece of it."""
     lower, upper = index_value(frame, loop.lower), index_value(frame, loop.upper)
     body = outlined(frame, f"{frame.function.name}.piece", ("lower", "upper"), lambda f, b: _piece(f, loop, b, serial))
     fields = captured(frame)

@@ -37,7 +37,7 @@ def streamed_buffer(nest: Nest, host: Host) -> str | None:
 
 
 def may_stream(nest: Nest, name: str, host: Host) -> bool:
-    """Whether a buffer of that name can be stored past the caches."""
+    """Whether the buffer called ``name`` of a ``nest`` can be stored past the caches of the processor ``host``."""
     return any(buffer.name == name for buffer in _streamable(nest, host))
 
 

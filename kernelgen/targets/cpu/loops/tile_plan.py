@@ -39,7 +39,9 @@ def tile_plan(loop: For, host: Host) -> TilePlan | str:
 
 
 def planned_tiles(loop: For, choice: TileChoice, host: Host) -> TilePlan | str:
-    """The plan of a choice. Raises ArgumentError when the loops allow no tiles."""
+    """The plan of a ``choice`` for ``loop`` on the processor ``host``. Raises ArgumentError when the loops allow no
+    tiles.
+    """
     if choice.size == 1:
         return choice.why or "chosen so"
     vector, obstacle = _vector_of(loop, host)

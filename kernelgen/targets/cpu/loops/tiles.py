@@ -32,7 +32,10 @@ from kernelgen.targets.cpu.text.values import Value
 
 
 def tiled_loops(frame: Frame, loop: For, plan: TilePlan, block: Callable[[Frame, Block], None]) -> None:
-    """Prints both loops as tiles; ``block`` prints the body for one iteration of the outer loop, at the edges."""
+    """Prints ``loop`` and the one inside as tiles, by their ``plan``, into ``frame``.
+
+    ``block`` prints the body for one iteration of the outer loop, at the edges.
+    """
     function, vector, size = frame.function, plan.vector, plan.size
     top, bottom = index_value(frame, loop.lower), index_value(frame, loop.upper)
     left, right = index_value(frame, vector.lower), index_value(frame, vector.upper)

@@ -77,5 +77,5 @@ class Square:
 
 
 def square(function: Function, kind: str, size: int) -> Square:
-    """Room for a square of elements."""
+    """Room on the stack of ``function`` for a square of ``size`` by ``size`` elements of the LLVM type ``kind``."""
     return Square(function, function.slot(f"[{size} x {vector_type(kind, size)}]", "square"), kind, size)

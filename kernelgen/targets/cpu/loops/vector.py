@@ -26,7 +26,9 @@ MIN_STREAMED_VECTORS = 8
 
 
 def vector_loop(frame: Frame, loop: For, plan: VectorPlan) -> None:
-    """Prints a loop by its plan. When the bounds are unknown, nothing is evaluated unless it runs at least once."""
+    """Prints ``loop`` by its ``plan`` into ``frame``. When the bounds are unknown, nothing is evaluated unless it runs
+    at least once.
+    """
     lower, upper = index_value(frame, loop.lower), index_value(frame, loop.upper)
     if static_trips_of(loop) == plan.lanes * plan.unroll:
         _together(frame, loop, plan, lower, plan.unroll)

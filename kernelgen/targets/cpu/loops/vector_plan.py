@@ -47,7 +47,9 @@ def vector_plan(loop: n.For, host: Host) -> VectorPlan | str:
 
 
 def planned_vectors(loop: n.For, choice: VectorChoice, host: Host) -> VectorPlan | str:
-    """The plan of a choice. Raises ArgumentError when the loop allows no vectors."""
+    """The plan of a ``choice`` for ``loop`` on the processor ``host``. Raises ArgumentError when the loop allows no
+    vectors.
+    """
     if choice.lanes == 1:
         return choice.why or "chosen so"
     body = tuple(statements(loop.body))

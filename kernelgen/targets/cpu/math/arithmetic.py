@@ -22,7 +22,7 @@ def emitter(function: str) -> Emit:
 
 
 def combine(function: str, dtype: DType, a: Value, b: Value) -> Value:
-    """One step of a reduction."""
+    """One step of a reduction: ``function`` of the registers ``a`` and ``b``, which hold numbers of ``dtype``."""
     return _TABLE[function](dtype, a, b)
 
 

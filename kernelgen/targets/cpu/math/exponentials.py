@@ -22,7 +22,7 @@ def polynomial(x: Value, terms: Sequence[float]) -> Value:
 
 
 def clamped(x: Value, low: float, high: float) -> Value:
-    """``x`` within bounds; NaN stays NaN."""
+    """``x`` within the bounds ``low`` and ``high``; NaN stays NaN."""
     x = x.compare("ogt", high).select(x.like(high), x)
     return x.compare("olt", low).select(x.like(low), x)
 

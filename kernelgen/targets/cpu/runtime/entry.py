@@ -28,7 +28,9 @@ def load_entry(source: str, nest: Nest) -> CpuEntry:
 
 
 def entry_of(nest: Nest, library: Library, threads: Team | None = None, from_disk: bool = False) -> CpuEntry:
-    """The loaded code of a nest as a kernel."""
+    """The loaded code of a ``nest``, from ``library``, as a kernel on so many ``threads``; ``from_disk`` tells whether
+    it was compiled before.
+    """
     return CpuEntry(
         nest.name, arguments(nest), nest.symbols, library, caller(), _is_long(nest), from_disk, threads, _flags()
     )

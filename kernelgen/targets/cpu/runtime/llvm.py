@@ -69,14 +69,19 @@ def _rejecting(source: str) -> Generator[None]:
 
 
 def link(image: bytes, exports: tuple[str, ...], symbols: Mapping[str, int]) -> Library:
-    """Loads an object; ``symbols`` are the external functions that the process does not export itself."""
+    """Loads the object ``image``, whose functions ``exports`` are asked for.
+
+    ``symbols`` are the external functions that the process does not export itself.
+    """
     if mapped.is_supported():
         return mapped.load_code(linked(image, exports), symbols)
     return linked_by_llvm(image, exports, symbols)
 
 
 def linked_by_llvm(image: bytes, exports: tuple[str, ...], symbols: Mapping[str, int]) -> Library:
-    """As :func:`link`, for machines whose objects we do not load ourselves."""
+    """As :func:`link` with ``image``, ``exports`` and ``symbols``, for machines whose objects we do not load
+    ourselves.
+    """
     _initialize()
     builder = llvm.JITLibraryBuilder().add_current_process().add_object_img(image)
     for name, address in symbols.items():

@@ -15,7 +15,8 @@ from kernelgen.targets.cpu.text.host import Host
 def cached_library(
     source: str, host: Host, exports: tuple[str, ...], symbols: Mapping[str, int]
 ) -> tuple[Library, bool]:
-    """The loaded functions of a module of LLVM assembly, and whether their machine code came from disk.
+    """The loaded functions ``exports`` of the module of LLVM assembly ``source``, compiled for ``host``, and whether
+    their machine code came from disk.
 
     ``symbols`` are the addresses of what it calls and the process does not export itself.
     """

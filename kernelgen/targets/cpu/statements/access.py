@@ -32,12 +32,14 @@ def vector_stride(frame: Frame, flat: Index) -> int | None:
 
 
 def load(frame: Frame, buffer: Buffer, index: tuple[Index, ...]) -> Value:
-    """An element, or one per lane when the index varies along the lanes."""
+    """The element of ``buffer`` at ``index``, as printed into ``frame``; one per lane when the index varies along the
+    lanes.
+    """
     return from_memory(read_memory(frame, buffer, index), buffer.dtype)
 
 
 def read_memory(frame: Frame, buffer: Buffer, index: tuple[Index, ...]) -> Value:
-    """What :func:`load` gives, as it lies in memory."""
+    """What :func:`load` gives for ``frame``, ``buffer`` and ``index``, as it lies in memory."""
     memory = frame.memory[buffer.name]
     kind = memory_kind(buffer.dtype, frame.host)
     if memory.lanes > 1:
@@ -85,7 +87,9 @@ def store(frame: Frame, buffer: Buffer, index: tuple[Index, ...], value: Value, 
 def write_memory(
     frame: Frame, buffer: Buffer, index: tuple[Index, ...], stored: Value, streaming: bool = False
 ) -> None:
-    """Stores a value that is as it shall lie in memory."""
+    """Stores the value ``stored``, which is as it shall lie in memory; ``frame``, ``buffer``, ``index`` and
+    ``streaming`` as in :func:`store`.
+    """
     memory = frame.memory[buffer.name]
     if memory.lanes > 1:
         _masked_update(frame, memory.pointer, stored.splat(memory.lanes))
@@ -100,7 +104,9 @@ def write_memory(
 
 
 def pointer(frame: Frame, memory: Memory, flat: Index) -> str:
-    """The address of an element; of lane 0's when the index grows by one from lane to lane."""
+    """The address of the element ``flat`` of ``memory``, in ``frame``; of lane 0's when the index grows by one from
+    lane to lane.
+    """
     kind = memory_kind(memory.buffer.dtype, frame.host)
     if frame.lanes is None or frame.lanes.variable not in index_algebra.variables(flat):
         return _offset(frame, memory.pointer, kind, flat)
@@ -108,7 +114,9 @@ def pointer(frame: Frame, memory: Memory, flat: Index) -> str:
 
 
 def misaligned_lanes(frame: Frame, buffer: Buffer, index: tuple[Index, ...]) -> Value:
-    """How many elements lie between a vector of a contiguous access and the aligned address before it."""
+    """How many elements lie between the vector at ``index`` of ``buffer``, a contiguous access in ``frame``, and the
+    aligned address before it.
+    """
     assert frame.lanes is not None
     address = pointer(frame, frame.memory[buffer.name], flat_index(buffer, index))
     size = alignment(memory_kind(buffer.dtype, frame.host))
@@ -125,17 +133,21 @@ def prefetch(frame: Frame, buffer: Buffer, place: Index, level: int) -> None:
 
 
 def row_key(buffer: Buffer, flat: Index, variable: str) -> tuple[str, Index]:
-    """What identifies the invariant part of an address in :attr:`Known.pointers`."""
+    """What identifies the part of the address of element ``flat`` of ``buffer`` that does not change with
+    ``variable``, in :attr:`Known.pointers`.
+    """
     return buffer.name, index_algebra.substitute(flat, {variable: Num(0)})
 
 
 def row_pointer(frame: Frame, memory: Memory, invariant: Index) -> str:
-    """The address of the element at an index that does not vary along the lanes."""
+    """The address of the element at the index ``invariant`` of ``memory``, which does not vary along the lanes of
+    ``frame``.
+    """
     return _offset(frame, memory.pointer, memory_kind(memory.buffer.dtype, frame.host), invariant)
 
 
 def lane_pointers(frame: Frame, memory: Memory, flat: Index) -> Value:
-    """One address per lane."""
+    """The addresses of the elements ``flat`` of ``memory``, one per lane of ``frame``."""
     assert frame.lanes is not None
     kind, lanes = memory_kind(memory.buffer.dtype, frame.host), frame.lanes
     step = vector_stride(frame, flat)

@@ -36,17 +36,19 @@ def clamped(frame: Frame, index: Index) -> Clamped | None:
 
 
 def at_least(frame: Frame, place: Index, bound: Index) -> Value:
-    """The lanes whose place, which grows by one from lane to lane, is at least the bound."""
+    """The lanes of ``frame`` whose ``place``, which grows by one from lane to lane, is at least the ``bound``."""
     return _numbers(frame).compare("sge", _distance(frame, place, bound))
 
 
 def at_most(frame: Frame, place: Index, bound: Index) -> Value:
-    """The lanes whose place is at most the bound."""
+    """The lanes of ``frame`` whose ``place`` is at most the ``bound``."""
     return ~at_least(frame, place, _next(bound))
 
 
 def comparison(frame: Frame, function: str, left: Expr, right: Expr) -> Value | None:
-    """A comparison of a place along the lanes with a fixed one; None when it is another."""
+    """The lanes of ``frame`` where ``function`` compares a place along the lanes with a fixed one, ``left`` with
+    ``right``; None when it is another comparison.
+    """
     place, bound = _index(left), _index(right)
     if frame.lanes is None or place is None or bound is None:
         return None

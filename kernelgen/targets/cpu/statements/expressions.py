@@ -34,7 +34,7 @@ def expression(frame: Frame, expr: Expr) -> Value:
 
 
 def literal(frame: Frame, value: float, dtype: DType) -> Value:
-    """A constant, rounded to the dtype."""
+    """The constant ``value``, rounded to the ``dtype``, in ``frame``."""
     if dtype in (FLOAT16, BFLOAT16):
         value = float(dtype.numpy.type(value))
     return constant(frame.function, value, register_kind(dtype))

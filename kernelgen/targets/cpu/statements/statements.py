@@ -75,14 +75,16 @@ def _guarded(frames: Frames, statement: If) -> None:
 
 
 def update(frame: Frame, buffer: Buffer, index: tuple[Index, ...], function: str, value: Value) -> None:
-    """``buffer[index] = function(buffer[index], value)`` in memory."""
+    """``buffer[index] = function(buffer[index], value)`` in memory, printed into ``frame``."""
     current = access.load(frame, buffer, index)
     result = rounded(arithmetic.combine(function, buffer.dtype, current, value), buffer.dtype, frame.host)
     access.store(frame, buffer, index, result)
 
 
 def start_accumulator(frame: Frame, statement: Accumulate, lanes: int) -> str:
-    """A stack slot with the neutral element in every lane."""
+    """A stack slot for the accumulation ``statement`` in ``frame``, with the neutral element in each of ``lanes``
+    lanes.
+    """
     dtype = statement.buffer.dtype
     neutral = constant(frame.function, neutral_element(statement.function, dtype).value, register_kind(dtype)).splat(
         lanes
@@ -93,7 +95,9 @@ def start_accumulator(frame: Frame, statement: Accumulate, lanes: int) -> str:
 
 
 def finish_accumulator(frame: Frame, statement: Accumulate, slots: list[str], lanes: int) -> None:
-    """Combines the slots of all copies, then the lanes pairwise, and updates the target once."""
+    """Combines the ``slots`` of all copies of ``statement``, then the ``lanes`` pairwise, and updates the target once,
+    in ``frame``.
+    """
     dtype, kind = statement.buffer.dtype, register_kind(statement.buffer.dtype)
     parts = [Value(frame.function, _load_slot(frame, slot, kind, lanes), kind, lanes) for slot in slots]
     while len(parts) > 1:

@@ -17,7 +17,9 @@ class Module:
         self._names: dict[str, int] = {}
 
     def declare(self, name: str, result: str, parameters: str) -> str:
-        """Declares an external function once; returns ``name`` with its sigil."""
+        """Declares the external function ``name`` once, with the LLVM types of its ``result`` and ``parameters``;
+        returns ``name`` with its sigil.
+        """
         self._declarations[name] = f"declare {result} @{name}({parameters})"
         return f"@{name}"
 
@@ -62,7 +64,9 @@ class Function:
         self._lines.append(f"  {instruction}")
 
     def slot(self, llvm_type: str, hint: str = "slot", align: int = 64) -> str:
-        """A stack slot, allocated once at function entry."""
+        """A stack slot of ``llvm_type``, aligned to ``align`` bytes, allocated once at function entry; ``hint`` is
+        part of its name.
+        """
         name = f"%{_clean(hint)}.slot{len(self._slots)}"
         self._slots.append(f"  {name} = alloca {llvm_type}, align {align}")
         return name
@@ -82,7 +86,7 @@ class Function:
         self.perform(f"br label %{label}")
 
     def branch(self, condition: str, yes: str, no: str) -> None:
-        """Closes the block with a two-way branch."""
+        """Closes the block with a branch on ``condition`` to the label ``yes`` or to ``no``."""
         self.perform(f"br i1 {condition}, label %{yes}, label %{no}")
 
     def finish(self) -> None:

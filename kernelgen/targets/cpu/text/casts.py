@@ -10,7 +10,11 @@ from kernelgen.tensor.dtypes import BFLOAT16, BOOL, FLOAT16, DType
 
 
 def cast(value: Value, source: DType, target: DType, host: Host) -> Value:
-    """Floats go to integers towards zero; numbers go to bool by ``!= 0``; integers wrap."""
+    """The register ``value`` of the data type ``source`` as one of ``target``, with what the processor ``host`` has
+    for it.
+
+    Floats go to integers towards zero; numbers go to bool by ``!= 0``; integers wrap.
+    """
     if source == target:
         return value
     if target == BOOL:

@@ -44,7 +44,7 @@ def counted_loop(
 
 
 def conditional(function: Function, condition: Value, body: Callable[[], None], hint: str = "if") -> None:
-    """Runs ``body`` where a scalar condition holds."""
+    """Runs ``body`` in ``function`` where a scalar ``condition`` holds; ``hint`` is part of the names of its labels."""
     inside, after = function.label(f"{hint}.then"), function.label(f"{hint}.end")
     function.branch(condition.text, inside, after)
     function.begin(inside)
@@ -54,7 +54,7 @@ def conditional(function: Function, condition: Value, body: Callable[[], None], 
 
 
 def static_trips(lower: Value, upper: Value, step: int) -> int | None:
-    """How often a loop runs when both bounds are constants, else None."""
+    """How often a loop from ``lower`` below ``upper`` by ``step`` runs when both bounds are constants, else None."""
     if lower.text.startswith("%") or upper.text.startswith("%"):
         return None
     return max(0, -((int(lower.text) - int(upper.text)) // step))

@@ -44,7 +44,7 @@ def from_memory(value: Value, dtype: DType) -> Value:
 
 
 def to_memory(value: Value, dtype: DType, host: Host) -> Value:
-    """A register value of that dtype as it is stored."""
+    """A register ``value`` of that ``dtype`` as it is stored, on the processor ``host``."""
     if dtype == BOOL:
         return value.convert("zext", "i8")
     if dtype == FLOAT16:
@@ -55,7 +55,9 @@ def to_memory(value: Value, dtype: DType, host: Host) -> Value:
 
 
 def rounded(value: Value, dtype: DType, host: Host) -> Value:
-    """A float rounded to float16 or bfloat16, ties to even; values of other dtypes stay."""
+    """A float ``value`` rounded to float16 or bfloat16, ties to even, where ``dtype`` is one of these, with what the
+    processor ``host`` has for it.
+    """
     if dtype == FLOAT16:
         return from_memory(to_memory(value, dtype, host), dtype)
     return _rounded_to_bfloat(value) if dtype == BFLOAT16 else value

@@ -12,7 +12,7 @@ def is_signed(dtype: DType) -> bool:
 
 
 def truncated_quotient(a: Value, b: Value, dtype: DType) -> Value:
-    """C's ``a / b``, rounded towards zero."""
+    """C's ``a / b`` of integers of ``dtype``, rounded towards zero."""
     if not is_signed(dtype):
         return _nonzero(b).select(a.binary("udiv", _safe(b)), 0)
     quotient = _is_minus_one(b).select(-a, a.binary("sdiv", _signed_safe(b)))
@@ -20,14 +20,14 @@ def truncated_quotient(a: Value, b: Value, dtype: DType) -> Value:
 
 
 def truncated_remainder(a: Value, b: Value, dtype: DType) -> Value:
-    """C's ``a % b``: the sign of the dividend."""
+    """C's ``a % b`` of integers of ``dtype``: the sign of the dividend."""
     if not is_signed(dtype):
         return _nonzero(b).select(a.binary("urem", _safe(b)), 0)
     return _nonzero(b).select(a.binary("srem", _signed_safe(b)), 0)
 
 
 def floor_quotient(a: Value, b: Value, dtype: DType) -> Value:
-    """``a // b``, rounded towards minus infinity."""
+    """``a // b`` of integers of ``dtype``, rounded towards minus infinity."""
     quotient = truncated_quotient(a, b, dtype)
     if not is_signed(dtype):
         return quotient
@@ -35,7 +35,7 @@ def floor_quotient(a: Value, b: Value, dtype: DType) -> Value:
 
 
 def floor_remainder(a: Value, b: Value, dtype: DType) -> Value:
-    """``a - b * (a // b)``: the sign of the divisor."""
+    """``a - b * (a // b)`` of integers of ``dtype``: the sign of the divisor."""
     remainder = truncated_remainder(a, b, dtype)
     if not is_signed(dtype):
         return remainder

@@ -25,7 +25,9 @@ def captured(frame: Frame) -> Slots:
 
 
 def outlined(frame: Frame, name: str, more: tuple[str, ...], body: Callable[[Frame, tuple[Value, ...]], None]) -> str:
-    """Prints ``body`` as an internal function of what is in scope and of ``more`` 64-bit integers; returns its name."""
+    """Prints ``body`` as an internal function, called ``name``, of what is in scope in ``frame`` and of ``more``
+    64-bit integers; returns its name.
+    """
     module = frame.function.module
     types = [type_ for type_, _ in captured(frame)]
     parameters = [f"{'ptr noalias' if t == 'ptr' else t} %p{i}" for i, t in enumerate(types)]

@@ -218,12 +218,12 @@ def gather_lanes(scalars: list[Value]) -> Value:
 
 
 def constant(function: Function, value: float, kind: str) -> Value:
-    """A scalar constant. Integers wrap to the kind's width; floats round to it."""
+    """The scalar constant ``value`` in ``function``. Integers wrap to the width of ``kind``; floats round to it."""
     return Value(function, _literal(value, kind), kind)
 
 
 def iota(function: Function, kind: str, lanes: int) -> Value:
-    """The lane numbers 0, 1, 2, ..."""
+    """The lane numbers 0, 1, 2, ... of ``lanes`` lanes as integers of the type ``kind``, in ``function``."""
     if lanes == 1:
         return constant(function, 0, kind)
     return Value(function, "<" + ", ".join(f"{kind} {i}" for i in range(lanes)) + ">", kind, lanes)
