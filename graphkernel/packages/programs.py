@@ -43,7 +43,7 @@ class Parts(NamedTuple):
 
 
 def program_text(program: Program, kernel: Callable[[KernelStep], int], digest: Callable[[np.ndarray], str]) -> str:
-    """As JSON. ``kernel`` gives the number of a step's kernel, ``digest`` that of a constant."""
+    """A ``program`` as JSON. ``kernel`` gives the number of a step's kernel, ``digest`` that of a constant."""
     regions = [step for step in program.steps if isinstance(step, RegionStep)]
     document = {
         "size": program.size,

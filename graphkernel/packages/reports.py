@@ -24,7 +24,8 @@ def report_text(report: Report) -> str:
 
 
 def report_of(text: str, load_ms: float, story: Callable[[], Story] | None = None) -> Report:
-    """The report of a text, of an executable that was loaded in this time; ``story`` is told where somebody knows it.
+    """The report of a ``text``, of an executable that was loaded in ``load_ms`` milliseconds; ``story`` is told where
+    somebody knows it.
 
     Raises PackageError for a text that is no report.
     """

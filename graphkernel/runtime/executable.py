@@ -238,7 +238,9 @@ class Executable:
         return make_frame(self.program, symbols, self.memory)
 
     def run_in(self, frame: Frame, inputs: Sequence[Array], out: Sequence[Array] | None = None) -> tuple[Array, ...]:
-        """Runs in a frame that nobody else uses meanwhile, on as many threads as were asked for."""
+        """Runs on ``inputs`` in a ``frame`` that nobody else uses meanwhile, on as many threads as were asked for;
+        results go to ``out``, if it is given.
+        """
         if self.threads is None:
             return self._run(frame, inputs, out)
         with limited(self.threads):

@@ -43,7 +43,8 @@ class Frame(NamedTuple):
 
 
 def make_frame(program: Program, symbols: Mapping[str, int], memory: Memory = HOST) -> Frame:
-    """The frame for these values of the inputs' symbols, with constants and intermediates in ``memory``.
+    """The frame of a ``program`` for these values of its inputs' ``symbols``, with constants and intermediates in
+    ``memory``.
 
     Raises ``InputError`` when an extent would be negative.
     """

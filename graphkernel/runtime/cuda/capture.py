@@ -68,9 +68,11 @@ class CapturedPlan:
 
 
 def capture(executable: Executable, memory: DeviceMemory, arrays: Sequence[object]) -> CapturedPlan:
-    """Records the plan for arrays like these; they are left as they are.
+    """Records the plan of ``executable``, whose buffers lie in ``memory``, for ``arrays`` like these; they are left as
+    they are.
 
-    Raises RuntimeFailure where a step computes on the host or draws anew, and where the driver refuses to record a step.
+    Raises RuntimeFailure where a step computes on the host or draws anew, and where the driver refuses to record a
+    step.
     """
     cuda = memory.device.cupy.cuda
     with memory.border.stream_of(arrays):

@@ -18,7 +18,9 @@ Nodes = Sequence[Any]
 
 
 def clipped(nodes: Nodes, constants: Mapping[str, np.ndarray], kept: Collection[str]) -> list[Any]:
-    """The nodes with Clip in the place of such pairs; ``kept`` are results that others read."""
+    """The ``nodes`` with Clip in the place of such pairs; ``constants`` are the numbers that they read, ``kept``
+    results that others read.
+    """
     from onnx import helper
 
     readers = Counter(name for node in nodes for name in read_by(node))

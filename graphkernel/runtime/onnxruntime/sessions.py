@@ -60,7 +60,11 @@ class Session:
 
 
 def opened(name: str, model: RegionModel, *, threads: int | None, is_optimized: bool) -> Any:
-    """A session for the region of that name. Raises ``RuntimeFailure`` when onnxruntime declines."""
+    """A session on ``threads`` for the ``model`` (bytes) of the region ``name``; ``is_optimized``: onnxruntime has
+    optimized it before.
+
+    Raises ``RuntimeFailure`` when onnxruntime declines.
+    """
     try:
         return open_session(model, threads, is_optimized)
     except Exception as error:  # onnxruntime raises many classes of its own

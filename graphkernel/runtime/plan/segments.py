@@ -19,7 +19,9 @@ from kernelgen.tensor.graph import Node, Value
 def segments_of(
     steps: Sequence[Step], slots: Mapping[Value, int], told: Collection[str], places: Mapping[str, Place]
 ) -> tuple[Segment, ...]:
-    """The segments of steps in order. ``told`` are the symbols of the inputs, ``places`` say where others are read."""
+    """The segments of ``steps`` in order. ``told`` are the symbols of the inputs, ``places`` say where others are
+    read; ``slots`` number the values.
+    """
     if not places:
         return (Segment(0, len(steps)),)
     nodes = {slots[value]: value.node for value in slots}

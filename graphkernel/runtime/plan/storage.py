@@ -116,7 +116,11 @@ def buffers_of(
     roots: Mapping[int, int],
     segments: Sequence[Segment],
 ) -> tuple[Buffer, ...]:
-    """The memory that buffered steps write into, with the life of all views of it."""
+    """The memory that buffered steps write into, with the life of all views of it.
+
+    ``graph``, ``steps``, ``slots`` and ``roots`` as in :func:`outputs_of`; what crosses a border of ``segments`` has
+    memory of its own.
+    """
     values = {slot: value for value, slot in slots.items()}
     first = {slot: number for number, step in enumerate(steps) for slot in _buffered(step)}
     last = dict(first)

@@ -83,7 +83,10 @@ class WholeRun:
 
 
 def groups(program: Program, part: Segment, joins: bool) -> tuple[Group, ...]:
-    """The steps of a segment in order. Kernels in a row, with views between them, are one group where they may be joined."""
+    """The steps of the segment ``part`` of a ``program`` in order.
+
+    Kernels in a row, with views between them, are one group where ``joins`` allows it.
+    """
     found: list[Group] = []
     for number in range(part.first, part.last):
         is_more = joins and found and _joins(program.steps[number]) and _joins(program.steps[number - 1])

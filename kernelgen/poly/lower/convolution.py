@@ -18,6 +18,7 @@ from kernelgen.tensor.dtypes import FLOAT32, INT64
 
 NHWC = (0, 3, 1, 2)
 NCHW = (0, 1, 2, 3)
+"""Where batch, channel, height and width stand in the layout of that name."""
 
 
 def _order(op: OpDesc) -> tuple[int, ...]:

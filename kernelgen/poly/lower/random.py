@@ -20,9 +20,12 @@ from kernelgen.poly.model.factored_axes import TensorAxes
 from kernelgen.tensor.dtypes import FLOAT32, FLOAT64, UINT64, DType
 
 ROUNDS = 10
+"""Of Philox 4x32: Salmon et al., Parallel Random Numbers: As Easy as 1, 2, 3, 2011, as are the numbers below."""
 MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
 KEY_STEPS = (0x9E3779B9, 0xBB67AE85)
+"""What the two words of the key grow by in each round."""
 WORD = 1 << 32
+"""How many numbers a word of 32 bits has."""
 
 
 def _relate(axes: TensorAxes, op: OpDesc) -> None:

@@ -34,6 +34,7 @@ LEAST = 1024
 UNKNOWN_CHUNK = 8192
 """Elements of a core's turn where the extent is a size symbol."""
 QUANTUM = 128
+"""Elements that the share of a core is a multiple of, so that its copies are whole blocks of every data type."""
 WHOLE = 16
 """Elements that are whole blocks of 32 bytes, of two bytes or more."""
 STRIP = 2048

@@ -44,6 +44,7 @@ from kernelgen.tensor.dims import Dim, Sym
 from kernelgen.transforms.cpu.pack_panels import LEAST_BLOCKS
 
 FLOAT_BYTES = 4
+"""Of a float32, for which columns of blocks are given: wider elements get fewer."""
 ROWS_LEFT = 8
 """At most so many rows are left over by blocks of a product."""
 

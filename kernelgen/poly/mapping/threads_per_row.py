@@ -30,7 +30,9 @@ MOST_EACH = 32
 """Elements of a thread: the turns that are unrolled."""
 
 FIXED, EACH, COMBINE = 30, 10, 10
+"""Instructions of a thread: beside its elements, for each of them, and where partial results of warps are put together."""
 IN_FLIGHT, STEP, BARRIER = 4 * WIDE, 2.5, 40.0
+"""Elements that a thread has asked for at once; cycles that an instruction of one warp takes, and a barrier."""
 MANY = 1 << 16
 """What an unknown number of rows is taken for."""
 

@@ -56,6 +56,7 @@ from kernelgen.poly.proof.linearise_accesses import by_wholes
 from kernelgen.poly.proof.schedule_proof import Fact
 
 WARP = 32
+"""Threads that go together, on every device: the proof has it of its own, and not from what it checks."""
 BLOCK = THREAD.index(BLOCK_INDEX)
 OPERATION_LIMIT = 50_000_000  # of isl's elementary operations for one kernel: some seconds
 QUOTA = "maximal number of operations exceeded"

@@ -22,6 +22,7 @@ from kernelgen.poly.model.scop import Iterator, Scop, Statement
 from kernelgen.tensor.dims import Sym
 
 REPRESENTATIVE_SIZES = (101, 103, 107, 109, 113, 127, 131, 137, 139, 149, 151, 157)
+"""Primes that symbols are taken for: no extent then is a multiple or a part of another by accident."""
 
 
 def schedule(scop: Scop, whole: Relations) -> isl.Schedule:

@@ -52,7 +52,9 @@ def named(name: str) -> Target:
 
 
 def target_for(name: str, number: int, device: GpuMachine) -> Target:
-    """The target for a CUDA device of a compute capability."""
+    """The target called ``name`` for a CUDA device of the compute capability ``number`` (times ten); ``device`` says
+    what it is like.
+    """
     language = CUDA if number >= FIRST_WITH_LARGE_MATRICES else TURING
 
     def load(source: str, nest: Nest) -> Entry:

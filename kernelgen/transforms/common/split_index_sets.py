@@ -37,6 +37,7 @@ from kernelgen.nest.walk import accesses_of, calls_of, map_expressions, statemen
 from kernelgen.tensor.dtypes import BOOL
 
 MOST_CUTS = 4
+"""Of one loop: each is a copy of its body more."""
 Ranges = Mapping[str, Range]
 FIRST_ABOVE = {"less": 0, "greater_equal": 0, "less_equal": 1, "greater": 1}
 """Comparison with a number -> how far above the number the place has the other outcome."""

@@ -36,6 +36,7 @@ REGISTER_BYTES = 128
 """Of the rows of a thread: a quarter of what it may have, as what is computed of them lives beside them."""
 
 ALIGNMENT = 16
+"""Bytes that each array in shared memory starts at a multiple of, for the widest access of a thread."""
 LONG = "_long"
 
 

@@ -43,6 +43,7 @@ TILE_ROW, TILE_COLUMN = "tile_row", "tile_column"
 ROW_START, COLUMN_START = "row_start", "column_start"
 
 MOST_STAGES = 4
+"""Pairs of tiles in shared memory at once: one is multiplied, the others are on their way."""
 
 MICRO = ((8, 8), (4, 8), (4, 4), (2, 4), (1, 4), (2, 2), (1, 2))
 """Rows and columns of a thread."""

@@ -29,6 +29,7 @@ MOST = 32
 """Rows of threads in a block."""
 
 FEWEST = 4
+"""Rows of threads, below which the sum is not split."""
 TERMS = 4
 """Terms that a row of threads takes at least."""
 

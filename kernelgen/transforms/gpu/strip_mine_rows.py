@@ -25,6 +25,7 @@ from kernelgen.transforms.gpu.delinearise import ITEM, block_loops, digits, iter
 from kernelgen.transforms.gpu.vector_accesses import moves_rows, together, widened
 
 ROWS = 8
+"""Of a block's threads, a warp each, where there are several loops."""
 ALONE = 256
 """Threads of a block where there is one loop alone."""
 

@@ -23,6 +23,7 @@ from kernelgen.nest.ranges import is_multiple
 from kernelgen.nest.walk import Place, loads_of, redirect
 
 MOST = 8
+"""Elements of one access, however narrow they are: each is a value of its own in the thread's program."""
 FIRST, LANE = "first", "lane"
 GLOBAL = (n.Space.INPUT, n.Space.OUTPUT, n.Space.INOUT, n.Space.WORKSPACE)
 

@@ -18,7 +18,11 @@ FOLDER = "gpu"
 
 
 def cached_cubin(source: str, name: str, arch: str = "sm_90", options: Sequence[str] = ()) -> tuple[Compiled, bool]:
-    """What NVRTC makes of the text for ``arch``, and whether it came from disk. Raises what ``compile_cuda`` raises."""
+    """What NVRTC makes of the text ``source`` for ``arch``, with these ``options``, and whether it came from disk;
+    ``name`` is the file's in messages.
+
+    Raises what ``compile_cuda`` raises.
+    """
     key = cache_key(source, name, arch, version(), *OPTIONS, *options)
     return cached(
         environment.cache_dir(), FOLDER, key, lambda: packed(compile_cuda(source, name, arch, options)), unpacked,

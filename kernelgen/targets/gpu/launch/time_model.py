@@ -83,7 +83,9 @@ def _traffic(report: Report, times: float, buffer_bytes: Sequence[int], busy: in
 
 
 def resident_blocks(machine: TimedMachine, warps: int, registers: int, shared: int) -> int:
-    """How many blocks of so many warps a multiprocessor holds at a time; 1 at least, or it could not be launched."""
+    """How many blocks of so many ``warps`` a multiprocessor of ``machine`` holds at a time, 1 at least, where each
+    thread has ``registers`` and each block ``shared`` bytes of shared memory.
+    """
     by_warp = -(-max(registers, 1) * WARP // REGISTER_GRANULE) * REGISTER_GRANULE
     room = (
         machine.blocks,
