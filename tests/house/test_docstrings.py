@@ -13,7 +13,7 @@ MANY = 3
 DECLARING = {"command", "callback", "rule", "expander", "fusion", "gradient", "graph_pass", "overload", "override"}
 
 # Public functions that break the contract, at most. The numbers go down with the functions; they may not go up.
-ARGUMENTS_WITHOUT_NAMES = 348
+ARGUMENTS_WITHOUT_NAMES = 314
 RAISES_WITHOUT_WORDS = 4
 
 

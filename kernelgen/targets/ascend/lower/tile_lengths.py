@@ -38,8 +38,9 @@ MANY = 1 << 20
 
 
 def fitted(nest: Nest, machine: Machine, doubled: bool, levels: tuple[str, ...]) -> tuple[Program, storage.Layout]:
-    """The program of the largest turn that fits, with two copies of what is copied where they fit too.
+    """The program of a ``nest`` on ``machine`` with the largest turn that fits, and where its tiles lie.
 
+    If ``doubled``, with two copies of what is copied where they fit too; ``levels`` say how tiles may share memory.
     Raises UnsupportedError when none fits.
     """
     outside: frozenset[str] = frozenset()

@@ -42,7 +42,9 @@ ROLES = {Space.INPUT: "input", Space.OUTPUT: "output", Space.INOUT: "updated"}
 
 
 def kernel_files(source: str, nest: Nest, machine: Machine) -> Mapping[str, str]:
-    """File name -> text: the kernel, its kernel_meta JSON, the launch script."""
+    """File name -> text of a kernel for ``machine``: ``source``, its kernel_meta JSON, the launch script. ``nest``
+    gives the arguments.
+    """
     meta = kernel_meta(source, nest, machine)
     script = Path(launch_on_card.__file__).read_text(encoding="utf-8")
     name = meta["binFileName"]

@@ -174,7 +174,9 @@ class Card:
         return function
 
     def run(self, function: ctypes.c_void_p, blocks: int, arguments: Sequence[Any]) -> None:
-        """One launch, waited for. Every argument is given by the address of its value."""
+        """One launch of ``function`` on so many ``blocks``, waited for. Every one of ``arguments`` is given by the
+        address of its value.
+        """
         array = (ctypes.c_void_p * len(arguments))(*[ctypes.addressof(one) for one in arguments])
         launch = self.library.aclrtLaunchKernelWithArgsArray
         check("aclrtLaunchKernelWithArgsArray", launch(function, ctypes.c_uint32(blocks), self.stream, None, array))
@@ -182,7 +184,10 @@ class Card:
 
 
 def run_kernel(card: Card, binary: bytes, meta: Mapping[str, Any], given: Arrays) -> dict[str, np.ndarray]:
-    """The outputs, and the inputs that the kernel updates, by name. Raises LaunchError where the data does not fit."""
+    """The outputs of one launch of ``binary`` on a ``card``, and the inputs that the kernel updates, by name.
+
+    ``meta`` is the kernel's kernel_meta, ``given`` its inputs by name. Raises LaunchError where the data does not fit.
+    """
     sizes = symbols_of(meta, given)
     found: dict[str, np.ndarray] = {}
     pointers: list[ctypes.c_void_p] = []

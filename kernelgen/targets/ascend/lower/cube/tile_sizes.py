@@ -163,10 +163,11 @@ def up(size: int) -> int:
 
 
 def estimate(sizes: Sizes, problem: Problem, unit: Unit) -> float:
-    """Cycles of a product on all cube cores: of the slowest core the busiest pipe, and what is not hidden behind it.
+    """Cycles of a product (``problem``) with tiles of these ``sizes`` on all cube cores: of the slowest core the
+    busiest pipe of its ``unit``, and what is not hidden behind it.
 
-    MTE2: a factor that is kept with an item's first tile only; MTE1 and M: a step each ``step``; FIX: a tile's sums. One
-    turn of the pipe that is less busy, and the last tile's way out, overlap nothing.
+    MTE2: a factor that is kept with an item's first tile only; MTE1 and M: a step each ``step``; FIX: a tile's sums.
+    One turn of the pipe that is less busy, and the last tile's way out, overlap nothing.
     """
     rates = unit.rates
     down, right = -(-problem.rows // sizes.rows), -(-problem.columns // sizes.columns)

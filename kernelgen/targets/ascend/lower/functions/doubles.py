@@ -29,7 +29,7 @@ POWERS = tuple((1 << k) - (1 << 32) * (k == 31) for k in range(32))
 
 
 def call(lanes: Lanes, function: str, args: Sequence[Value]) -> Held:
-    """The value of a function of :data:`FUNCTIONS` of float64."""
+    """The value of ``function``, one of :data:`FUNCTIONS`, of the float64 ``args`` in the ``lanes`` of a turn."""
     operands = [words_of(lanes, arg) for arg in args]
     if function in MASKS:
         return lanes_of(MASKS[function](*operands))
@@ -107,7 +107,9 @@ FUNCTIONS = frozenset({*MASKS, *RULES})
 
 
 def cast(lanes: Lanes, value: Held, to: DType) -> Held:
-    """To or from float64, or another cast of numbers."""
+    """The ``value`` as one of the data type ``to``, in the ``lanes`` of a turn: to or from float64, or another cast of
+    numbers.
+    """
     if FLOAT64 not in (value.dtype, to) or value.dtype == to:
         return cast_whole(lanes, value, to)
     if to == FLOAT64:

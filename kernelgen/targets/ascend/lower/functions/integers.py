@@ -25,7 +25,9 @@ EXACT = frozenset({(INT32, INT64), (INT64, FLOAT32), (FLOAT32, INT64)})
 
 
 def call(lanes: Lanes, function: str, args: Sequence[Value], dtype: DType) -> Held:
-    """The value of a function of :data:`FUNCTIONS`; ``dtype`` is that of the operands."""
+    """The value of ``function``, one of :data:`FUNCTIONS`, of ``args`` in the ``lanes`` of a turn; ``dtype`` is that
+    of the operands.
+    """
     if function == "select":
         return _select(lanes, args, dtype)
     known = _by_power_of_two(lanes, function, args, dtype)
@@ -47,7 +49,7 @@ def is_signed(dtype: DType) -> bool:
 
 
 def whole(lanes: Lanes, value: Value, dtype: DType) -> Whole:
-    """A value as words of what an operation on ``dtype`` computes with."""
+    """A ``value`` as words of what an operation on ``dtype`` computes with, in the ``lanes`` of a turn."""
     signed, wide = is_signed(dtype), dtype.bits > WORD
     if isinstance(value, Constant):
         words = [Word.of(lanes, part) for part in words_of(replace(value, dtype=dtype))]
@@ -70,7 +72,7 @@ def _word(lanes: Lanes, value: Held) -> Word:
 
 
 def held(lanes: Lanes, value: Whole, dtype: DType) -> Held:
-    """Words as elements of a tile, modulo the width."""
+    """Words (``value``) as elements of a tile of ``dtype``, modulo the width, in the ``lanes`` of a turn."""
     if dtype.bits > WORD:
         both = value.widened()
         return lanes.joined(both.low.value, both.high.value, dtype)
@@ -137,7 +139,9 @@ def _select(lanes: Lanes, args: Sequence[Value], dtype: DType) -> Held:
 
 
 def cast(lanes: Lanes, value: Held, to: DType) -> Held:
-    """The value in another type: integers wrap around, floats lose their fraction."""
+    """The ``value`` as one of the data type ``to``, in the ``lanes`` of a turn: integers wrap around, floats lose
+    their fraction.
+    """
     source = value.dtype
     if source == to or not (_is_foreign(source) or _is_foreign(to)) or (source, to) in EXACT:
         return lanes.cast(value, to)

@@ -230,7 +230,7 @@ class Lanes(Turn):
         return (self._block_of_each(held), Strides(0, 1)) if held.axes == self.names[:1] else (held.ref, Strides(1, 0))
 
     def unary(self, operation: str, operand: Value, dtype: DType) -> Held:
-        """``operation(operand)`` lane by lane."""
+        """``operation(operand)`` lane by lane, as elements of ``dtype``."""
         source = self.ref(operand)
         found = self.new(dtype)
         self.writer.emit(operation, dst=found.ref, src=source, count=self.lanes)
@@ -245,7 +245,7 @@ class Lanes(Turn):
         return found
 
     def move(self, operand: Value, target: Held, count: Expression | None = None) -> None:
-        """Copies lanes to another tile: a product with 1, which keeps every value."""
+        """Copies ``count`` lanes of ``operand`` to the tile ``target``: a product with 1, which keeps every value."""
         one = 1.0 if target.dtype.is_float else 1
         count = self.count if count is None else count
         if isinstance(operand, Constant):
@@ -255,7 +255,10 @@ class Lanes(Turn):
         self.writer.emit("Muls", dst=target.ref, src=self.ref(operand), scalar=one, count=count)
 
     def compare(self, mode: str, first: Value, second: Value) -> Held:
-        """A bit for each lane. Raises UnsupportedError for a data type that the machine does not compare."""
+        """A bit for each lane: ``first`` compared with ``second`` by the comparison ``mode``.
+
+        Raises UnsupportedError for a data type that the machine does not compare.
+        """
         a = self.held(first)
         if a.dtype not in self.machine.operations["Compare"]:
             raise UnsupportedError("unsupported-dtype", f"no comparison of {a.dtype.name} on {self.machine.name}")
@@ -322,7 +325,7 @@ class Lanes(Turn):
         return self.parts[value]
 
     def joined(self, low: Value, high: Value, dtype: DType) -> Held:
-        """Numbers of 64 bits of their words."""
+        """Numbers of 64 bits (``dtype``) of their words ``low`` and ``high``."""
         both = self.writer.tile("both", INT32, 2 * self.capacity, primed=True)
         for first, part in ((0, low), (self.capacity, high)):
             self.writer.emit("Adds", dst=both[first], src=self.ref(part), scalar=0, count=self.lanes)

@@ -24,7 +24,11 @@ from kernelgen.tensor.dtypes import BOOL, INT32, INT64, DType
 
 
 def statement(context: Context, part: n.Statement, lanes: Lanes, scope: Scope) -> None:
-    """A binding, a store or a reduction. Raises UnsupportedError for any other."""
+    """Writes ``part``, a binding, a store or a reduction, for the ``lanes`` of a turn; ``scope`` is what is known
+    where it stands.
+
+    Raises UnsupportedError for any other. The program is that of ``context``.
+    """
     match part:
         case n.Let(name, given):
             scope.bound[name] = value(context, given, lanes, scope)
@@ -48,7 +52,9 @@ def _targets(context: Context, part: n.Accumulate, lanes: Lanes) -> tuple[str, .
 
 
 def join(context: Context, part: n.Accumulate, found: Value, lanes: Lanes, scope: Scope) -> None:
-    """``element = function(element, value)`` for each lane."""
+    """``element = function(element, found)`` of the accumulation ``part`` for each of ``lanes``, in the program of
+    ``context``; ``scope`` is what is known there.
+    """
     old = place(context, part.buffer, part.index, lanes, scope)
     if part.buffer.name in context.locals and part.function in PAIRS:
         operand = lanes.ref(found)
@@ -94,7 +100,9 @@ def gathered_in(total: Held, part: n.Accumulate, found: Value, lanes: Lanes) -> 
 
 
 def value(context: Context, expr: n.Expr, lanes: Lanes, scope: Scope) -> Value:
-    """The value of a scalar expression in the lanes of a turn."""
+    """The value of the scalar expression ``expr`` in the ``lanes`` of a turn, in the program of ``context``; ``scope``
+    is what is known where it stands.
+    """
     match expr:
         case n.Literal(number, dtype):
             return Constant(number, dtype)

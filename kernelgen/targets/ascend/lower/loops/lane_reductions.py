@@ -82,7 +82,9 @@ def fold_columns(lanes: Lanes, function: str, value: Held) -> Held:
 
 
 def gathers(machine: Machine, function: str, dtype: DType) -> bool:
-    """Whether rows are folded by Gather, which needs offsets of rows of one repeat."""
+    """Whether ``machine`` folds rows of ``dtype`` by ``function`` with Gather, which needs offsets of rows of one
+    repeat.
+    """
     return not _is_vector(machine, function, dtype)
 
 

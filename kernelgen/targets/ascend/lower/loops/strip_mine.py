@@ -176,7 +176,9 @@ def _steps(context: Context, loop: For, tiles: RowTiles, lanes: Lanes, scope: Sc
 
 @contextmanager
 def serial(context: Context, loop: For, scope: Scope) -> Generator[None]:
-    """A loop of the scalar unit around what is written inside."""
+    """A ``loop`` of the scalar unit around what is written inside, in the program of ``context``; ``scope`` is what is
+    known where it stands.
+    """
     lower = to_expression(loop.lower, scope.variables, scope.ranges)
     upper = to_expression(loop.upper, scope.variables, scope.ranges)
     with context.writer.loop("i", lower, upper, loop.step) as variable:

@@ -33,12 +33,14 @@ APART = "apart"
 
 
 def steps_of(buffer: Buffer, index: Places, names: Sequence[str]) -> tuple[Index | None, ...]:
-    """By how many elements an access moves along each loop."""
+    """By how many elements an access of ``buffer`` at ``index`` moves along each loop of ``names``."""
     return tuple(element_step(index, buffer.shape, name) for name in names)
 
 
 def axes_of(buffer: Buffer, index: Places, lanes: Lanes) -> tuple[str, ...]:
-    """The axes of a turn that an access moves along; a local of the rows is another one for each row."""
+    """The axes of a turn, ``lanes``, that an access of ``buffer`` at ``index`` moves along; a local of the rows is
+    another one for each row.
+    """
     steps = steps_of(buffer, index, lanes.names)
     return tuple(name for name, step in zip(lanes.names, steps, strict=True) if step != Num(0))
 

@@ -46,7 +46,10 @@ MOST_COLUMNS = 2040
 
 
 def has_lanes(context: Context, loop: n.For, scope: Scope) -> bool:
-    """Whether every access of a vector loop is contiguous, regularly apart, or stays at one element."""
+    """Whether every access of a vector ``loop`` is contiguous, regularly apart, or stays at one element.
+
+    ``scope`` is what is known where the loop stands in the program of ``context``.
+    """
     stored = stored_buffers(loop.body)
     return loop.step == 1 and all(_is_lane(context, part, loop.var, stored, scope) for part in loop.body.statements)
 
@@ -128,7 +131,9 @@ class RowTiles:
 
 
 def row_tiles(context: Context, loop: n.For, scope: Scope) -> RowTiles | None:
-    """The tiles of a loop of rows; None where it has none."""
+    """The tiles of a ``loop`` of rows; None where it has none. ``scope`` is what is known where it stands in the
+    program of ``context``.
+    """
     if loop.kind is not n.LoopKind.ROWS or loop.step != 1:
         return None
     granule = BLOCK // min(dtype.itemsize for part in statements(loop.body) for dtype in (*_types(part), WORD))

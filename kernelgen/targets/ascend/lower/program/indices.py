@@ -56,7 +56,9 @@ def _binary(op: IndexOp, a: Expression, b: Expression, plain: bool) -> Expressio
 
 
 def element_step(index: tuple[Index, ...], shape: tuple[Dim, ...], variable: str) -> Index | None:
-    """By how many elements an access moves when a variable grows by 1; None when that is not the same everywhere."""
+    """By how many elements an access at ``index`` of an array of this ``shape`` moves when ``variable`` grows by 1;
+    None when that is not the same everywhere.
+    """
     total: Index = Num(0)
     for at, extent in zip(index, shape, strict=True):
         step = stride(at, variable)
@@ -67,7 +69,7 @@ def element_step(index: tuple[Index, ...], shape: tuple[Dim, ...], variable: str
 
 
 def divides(factor: int, index: Index, multiples: Mapping[str, int]) -> bool:
-    """Whether the index is certainly a multiple; variables are multiples of the given numbers."""
+    """Whether ``index`` is certainly a multiple of ``factor``; variables are ``multiples`` of the given numbers."""
     match index:
         case Num(value):
             return value % factor == 0

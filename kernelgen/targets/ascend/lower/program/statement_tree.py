@@ -129,7 +129,7 @@ def _id(sync: Sync) -> Expression:
 
 
 def insert(parent: Item, position: int, sync: Sync) -> None:
-    """Puts a set, wait or barrier into a block."""
+    """Puts ``sync``, a set, wait or barrier, into the block ``parent`` at a ``position``."""
     item = Item(None, parent=parent, sync=sync)
     parent.items.insert(position, item)
     sync.group.items.append(item)

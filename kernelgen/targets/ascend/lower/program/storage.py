@@ -140,7 +140,9 @@ def _outer(
 
 
 def place(program: Program, capacity: int, levels: Sequence[str] = LEVELS) -> Layout | None:
-    """Addresses by the first level that fits; None where none does."""
+    """Addresses of the tiles of a ``program`` in ``capacity`` bytes, by the first of ``levels`` that fits; None where
+    none does.
+    """
     known = lives(program)
     tiles = [tile for tile in program.tiles if not tile.alias and tile.name in known]
     wanted = halves(program)

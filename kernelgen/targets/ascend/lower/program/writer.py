@@ -63,7 +63,12 @@ class Writer:
     def tile(
         self, prefix: str, dtype: DType, elements: int, primed: bool = False, copies: int = 1, memory: str = UB
     ) -> Tensor:
-        """A new tile."""
+        """A new tile of so many ``elements`` of ``dtype`` in a ``memory`` of the core; its name begins with
+        ``prefix``.
+
+        A ``primed`` one is filled where the kernel starts; of one that is written while it is read there are
+        ``copies``.
+        """
         name = self.fresh(prefix)
         self.tiles[name] = Tile(name, dtype, elements, primed=primed, copies=copies, memory=memory)
         return Tensor(name, dtype)
@@ -98,7 +103,7 @@ class Writer:
         return Name(name)
 
     def let(self, prefix: str, dtype: DType, value: Scalar) -> Expression:
-        """A scalar with a name; constants stay as they are."""
+        """A scalar ``value`` of ``dtype`` with a name that begins with ``prefix``; constants stay as they are."""
         value = wrap(value)
         if isinstance(value, Number | Name):
             return value
@@ -107,12 +112,14 @@ class Writer:
         return Name(name)
 
     def set_value(self, tensor: Tensor, index: Scalar, value: Scalar) -> None:
-        """The scalar unit writes one element."""
+        """The scalar unit writes ``value`` to the element ``index`` of ``tensor``."""
         self.add(SetValue(tensor.name, wrap(index), wrap(value)))
 
     @contextmanager
     def loop(self, prefix: str, start: Scalar, stop: Scalar, step: Scalar = 1) -> Generator[Expression]:
-        """A loop around what is added inside; gives its variable."""
+        """A loop from ``start`` below ``stop`` by ``step`` around what is added inside; gives its variable, whose name
+        begins with ``prefix``.
+        """
         name = self.fresh(prefix)
         self.blocks.append([])
         yield Name(name)
