@@ -25,6 +25,7 @@ from docs.markdown import page, table
 from docs.models import models
 from docs.onnx import onnx
 from docs.rooms import rooms
+from docs.stubs import stub
 from docs.v100 import shares
 from docs.warm_starts import warm_starts
 from graphkernel.cluster.ops_lists import CLUSTER_OPS
@@ -57,6 +58,7 @@ def pages() -> Mapping[str, str]:
         "docs/flags.md": flags(),
         "docs/passes.md": passes(),
         "docs/operators.md": operators(),
+        "graphkernel/ops/__init__.pyi": stub(),
         "docs/rules.md": rules(),
         "docs/expanders.md": expanders(),
         **differentiation(),

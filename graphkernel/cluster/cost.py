@@ -17,14 +17,7 @@ from graphkernel.cluster.iteration_space import Space
 from graphkernel.cluster.split_models import Limits
 from kernelgen.tensor.graph import Graph, Node, Value
 from kernelgen.tensor.operator import Kind
-from kernelgen.tensor.operators import elemwise as e
 from kernelgen.tensor.types import Dim
-
-DEAR = frozenset({
-    e.ACOS, e.ACOSH, e.ASIN, e.ASINH, e.ATAN, e.ATAN2, e.ATANH, e.COS, e.COSH, e.ERF, e.ERFC, e.EXP, e.EXPM1, e.LOG,
-    e.LOG1P, e.POW, e.SIN, e.SINH, e.TAN, e.TANH,
-})  # fmt: skip
-"""Operators that cost more than reading their result from memory."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +35,7 @@ def byte_size(value: Value) -> Dim:
 
 def is_cheap(node: Node) -> bool:
     """True when computing an operator again costs no more than reading its result."""
-    return node.op.kind <= Kind.BROADCAST and node.op not in DEAR
+    return node.op.kind <= Kind.BROADCAST and not node.op.traits.dear
 
 
 def traffic_saved(graph: Graph, areas: Collection[Area]) -> Dim:

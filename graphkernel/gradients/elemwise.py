@@ -115,10 +115,12 @@ def cast(of: Application) -> Cotangents:
 @gradient(elemwise.MAXIMUM)
 def maximum(of: Application) -> Cotangents:
     """MaximumGrad"""
-    return ops.maximum_grad(*of.operands, of.dy)
+    x, y = of.operands
+    return ops.maximum_grad(x, y, of.dy)
 
 
 @gradient(elemwise.MINIMUM)
 def minimum(of: Application) -> Cotangents:
     """MinimumGrad"""
-    return ops.minimum_grad(*of.operands, of.dy)
+    x, y = of.operands
+    return ops.minimum_grad(x, y, of.dy)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from graphkernel import ops
@@ -80,7 +82,7 @@ def conv2d_backprop_filter(of: Application) -> Cotangents:
     ]
 
 
-def _window(of: Application) -> dict[str, object]:
+def _window(of: Application) -> dict[str, Any]:  # as the convolution has them
     return {name: of.attrs[name] for name in CONV2D.attribute_names if name in of.attrs}
 
 
@@ -123,7 +125,8 @@ def lu(of: Application) -> Cotangents | Declined:
     _, above = _parts(_transposed_product(by_upper, upper), size)
     left = apply(SOLVE_TRIANGULAR, factors, below + above, lower=True, trans=True, unit_diagonal=True)
     right = apply(SOLVE_TRIANGULAR, factors, _turned(left, True), lower=False)
-    rows = ops.one_hot(order, size, *(np.asarray(value, factors.dtype.numpy) for value in (1, 0)))
+    one, zero = (np.asarray(value, factors.dtype.numpy) for value in (1, 0))
+    rows = ops.one_hot(order, size, one, zero)
     return [ops.matmul(rows, _turned(right, True), True, False)]
 
 

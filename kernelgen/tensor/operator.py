@@ -80,7 +80,8 @@ class Traits:
     that it is written into, an input of the graph. ``numbers`` is the data type of Python's numbers among the operands, where
     it is not that of the first tensor. ``call`` names the first parameters of its Python function, where these are not the
     operands and then the attributes. ``ordered`` names what it does to other processes, once and in its turn
-    (:mod:`kernelgen.tensor.order`); empty for nothing.
+    (:mod:`kernelgen.tensor.order`); empty for nothing. ``dear``: computing an element costs more than reading it from memory.
+    ``seeds`` are the attributes that random numbers start from; where all are 0, each run draws others.
     """
 
     attribute_operands: Mapping[int, str] = field(default_factory=dict[int, str])
@@ -96,6 +97,8 @@ class Traits:
     numbers: str = ""
     call: tuple[str, ...] = ()
     ordered: str = ""
+    dear: bool = False
+    seeds: tuple[str, ...] = ()
 
 
 PLAIN = Traits()

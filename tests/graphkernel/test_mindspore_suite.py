@@ -67,8 +67,11 @@ def dropout_grad_reduce(dy: Any, mask: Any) -> Any:
 
 def seven_updates(*tensors: Any) -> Any:
     """test_parallel_fusion: seven AdamWeightDecay."""
-    scalars = (0.01, 0.9, 0.999, 1e-8, 0.01)
-    found = [ops.adam_weight_decay(*tensors[4 * k : 4 * k + 3], *scalars, tensors[4 * k + 3]) for k in range(7)]
+
+    def update(var: Any, m: Any, v: Any, gradient: Any) -> Any:
+        return ops.adam_weight_decay(var, m, v, 0.01, 0.9, 0.999, 1e-8, 0.01, gradient)
+
+    found = [update(*tensors[4 * k : 4 * k + 4]) for k in range(7)]
     return tuple(var for var, _, _ in found)
 
 

@@ -11,7 +11,7 @@ from onnx import defs, helper
 
 import graphkernel as gk
 from graphkernel import ops
-from graphkernel.frontends.onnx import importer as frontend
+from graphkernel.frontends.onnx import rule_table as frontend
 from graphkernel.frontends.onnx.rules.base import OnnxRule
 from tests.fuzz import onnx_models
 from tests.fuzz.models.contents import DATA_TYPES

@@ -238,7 +238,8 @@ def _assign_add(pool: Pool) -> Made:
 
 def _adam(pool: Pool) -> Made:
     gradient = ops.broadcast_to(pool.any(), pool.full)
-    return ops.adam_weight_decay(*pool.moments, 1e-3, 0.9, 0.99, 0.1, 0.01, gradient)
+    var, m, v = pool.moments
+    return ops.adam_weight_decay(var, m, v, 1e-3, 0.9, 0.99, 0.1, 0.01, gradient)
 
 
 def _momentum(pool: Pool) -> Made:

@@ -67,8 +67,10 @@ def _parameters(op: Operator) -> list[Parameter]:
 
 
 def _parameter(attribute: Attribute) -> Parameter:
-    name, default = attribute.parameter or attribute.name, attribute.default
-    return Parameter(name, Parameter.POSITIONAL_OR_KEYWORD, default=default, annotation=attribute.annotation)
+    name, default, written = attribute.parameter or attribute.name, attribute.default, attribute.annotation
+    if default is None and not written.endswith(("Any", "None")):
+        written = f"{written} | None"
+    return Parameter(name, Parameter.POSITIONAL_OR_KEYWORD, default=default, annotation=written)
 
 
 def _named_operands(op: Operator) -> list[Parameter]:

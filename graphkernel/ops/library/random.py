@@ -47,16 +47,15 @@ def _drawn_type(types: Types, attrs: Attrs) -> Types:
     return (TensorType(shape, FLOAT32),)
 
 
-SEEDS = {"UniformReal": ("seed", "seed2"), "StandardNormal": ("seed", "seed2"), "Dropout": ("Seed0", "Seed1")}
-"""The attributes of each operator that are its seeds."""
+SEEDS, DROPOUT_SEEDS = ("seed", "seed2"), ("Seed0", "Seed1")
 
 
 def is_random(node: Node) -> bool:
     """Whether each run gives other numbers: two such nodes are never one, and none is computed before the run."""
     if node.body is not None:
         return any(map(is_random, node.body.operators))
-    names = SEEDS.get(node.op.name)
-    return is_random_onnx(node) if names is None else not any(node.attrs.int(name, 0) for name in names)
+    names = node.op.traits.seeds
+    return not any(node.attrs.int(name, 0) for name in names) if names else is_random_onnx(node)
 
 
 def seeded(graph: Graph, seed: int = 0) -> Graph:
@@ -68,16 +67,16 @@ def seeded(graph: Graph, seed: int = 0) -> Graph:
 
     def rewrite(node: Node, args: tuple[Value, ...]) -> tuple[Value, ...]:
         made = keep(node, args)
-        if node.op.name in SEEDS and is_random(node):
-            first, second = SEEDS[node.op.name]
+        if node.op.traits.seeds and is_random(node):
+            first, second = node.op.traits.seeds
             made = replace(made, attrs=made.attrs.with_(**{first: seed, second: next(numbers)}))
         return made.outs
 
     return graph.rebuild(rewrite)
 
 
-def _seeds(operator: str, attrs: Attrs) -> tuple[int, int]:
-    first, second = (attrs.int(name, 0) for name in SEEDS[operator])
+def _seeds(attrs: Attrs, names: tuple[str, str] = SEEDS) -> tuple[int, int]:
+    first, second = (attrs.int(name, 0) for name in names)
     return first, second
 
 
@@ -92,19 +91,20 @@ def _drawn(shape: tuple[int, ...], seeds: tuple[int, int], steps: tuple[Array, .
 def _uniform(*step: Array, attrs: Attrs) -> Array:
     """([step]): float32 numbers in [0, 1), multiples of 2^-24, from one word (0 to 3) of Philox4x32-10; anew each time
     where both seeds are 0."""
-    return _drawn(attrs.ints("shape"), _seeds("UniformReal", attrs), step, attrs.int("word", 0))
+    return _drawn(attrs.ints("shape"), _seeds(attrs), step, attrs.int("word", 0))
 
 
+DRAWN_TRAITS = Traits(call=("shape",), seeds=SEEDS)
 DRAWN, KEEP = (dims(), whole("seed", 0), whole("seed2", 0)), real_number("keep_prob", 0.5)
 UNIFORM_REAL = declare(
-    "UniformReal", Kind.OPAQUE, None, _drawn_type, _uniform, attributes=(*DRAWN, "word"), traits=Traits(call=("shape",))
+    "UniformReal", Kind.OPAQUE, None, _drawn_type, _uniform, attributes=(*DRAWN, "word"), traits=DRAWN_TRAITS
 )
 
 
 def _normal(*step: Array, attrs: Attrs) -> Array:
     """([step]): normal float32 numbers, mean 0 and variance 1, by Box and Muller's transform of two words; anew each
     time where both seeds are 0."""
-    shape, seeds = attrs.ints("shape"), _seeds("StandardNormal", attrs)
+    shape, seeds = attrs.ints("shape"), _seeds(attrs)
     u, v = (_drawn(shape, seeds, step, word).astype(np.float64) for word in (0, 1))
     return (np.sqrt(-2 * np.log(u + LEAST)) * np.cos(2 * pi * v)).astype(np.float32)
 
@@ -116,7 +116,7 @@ STANDARD_NORMAL = declare(
     _drawn_type,
     _normal,
     attributes=DRAWN,
-    traits=Traits(call=("shape",)),
+    traits=DRAWN_TRAITS,
     composite=True,
 )
 
@@ -142,7 +142,7 @@ def _dropout(x: Array, *step: Array, attrs: Attrs) -> tuple[Array, Array]:
     """(x, [step]) -> (x / keep_prob * mask, mask); the mask is 1 with probability keep_prob, else 0; drawn anew each
     time where both seeds are 0."""
     keep = _keep_prob(attrs)
-    mask = (_drawn(x.shape, _seeds("Dropout", attrs), step) < np.float32(keep)).astype(x.dtype)
+    mask = (_drawn(x.shape, _seeds(attrs, DROPOUT_SEEDS), step) < np.float32(keep)).astype(x.dtype)
     return rounded(lambda wide, kept: wide * (1 / keep) * kept)(x, mask), mask
 
 
@@ -154,6 +154,7 @@ DROPOUT = declare(
     _dropout,
     attributes=(KEEP, replace(whole("Seed0", 0), parameter="seed0"), replace(whole("Seed1", 0), parameter="seed1")),
     composite=True,
+    traits=Traits(seeds=DROPOUT_SEEDS),
 )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -16,7 +18,7 @@ WINDOWS = [
 
 
 @pytest.mark.parametrize("window", WINDOWS)
-def test_adjoint_identities(window: dict[str, object]) -> None:
+def test_adjoint_identities(window: dict[str, Any]) -> None:
     generator = np.random.default_rng(0)
     group = int(str(window.get("group", 1)))
     x, weight = generator.standard_normal((2, 4, 9, 8)), generator.standard_normal((6, 4 // group, 3, 2))

@@ -1,5 +1,7 @@
 """Small operators: communication, complex numbers, scans, pools, sparse rows, groups and status."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -104,7 +106,7 @@ def test_whole_pools_and_the_last_window():
     x = RANDOM.standard_normal((1, 2, 5, 5)).astype(np.float32)
     whole = ops.pool2d(x, pool_type="avg", global_=True)
     np.testing.assert_allclose(whole, x.mean((2, 3), keepdims=True), rtol=1e-5)
-    window = {"kernel_size": (2, 2), "strides": (2, 2), "round_mode": "ceil"}
+    window: dict[str, Any] = {"kernel_size": (2, 2), "strides": (2, 2), "round_mode": "ceil"}
     assert ops.pool2d(x, pool_type="avg", **window)[0, 0, 2, 2] == x[0, 0, 4, 4] / 4
     assert ops.pool2d(x, pool_type="max", **window)[0, 1, 2, 0] == x[0, 1, 4, :2].max()
 

@@ -42,7 +42,7 @@ def test_every_operator_is_a_function():
 
 def test_an_unknown_function_suggests_the_nearest():
     with pytest.raises(AttributeError, match="did you mean 'reduce_sum'"):
-        ops.reduce_sun  # noqa: B018  # the access itself raises
+        ops.reduce_sun  # noqa: B018  # pyright: ignore[reportAttributeAccessIssue]  # the access itself raises
 
 
 def test_operators_of_python_are_recorded():
@@ -267,9 +267,9 @@ def test_what_does_not_fit_a_function_is_told_with_its_signature() -> None:
     with pytest.raises(
         TypeRuleError, match=r"unexpected keyword argument 'axes' \(did you mean 'axis'\?\).*softmax\(x, axis"
     ):
-        ops.softmax(ARRAY, axes=1)
+        ops.softmax(ARRAY, axes=1)  # pyright: ignore[reportCallIssue]
     with pytest.raises(TypeRuleError, match=r"missing a required argument: 'y'; it is called as add\(x, y\)"):
-        ops.add(ARRAY)
+        ops.add(ARRAY)  # pyright: ignore[reportCallIssue]
 
 
 def test_a_tensor_that_is_no_input_cannot_be_written_into() -> None:

@@ -76,7 +76,7 @@ def test_from_the_result_and_dy(name: str) -> None:
 def test_layer_norm(norm: int, params: int) -> None:
     x, dy = normal(2, 3, 4), normal(2, 3, 4)
     gamma, beta = normal(*x.shape[params:]), normal(*x.shape[params:])
-    where = {"begin_norm_axis": norm, "begin_params_axis": params, "epsilon": 1e-3}
+    where: dict[str, Any] = {"begin_norm_axis": norm, "begin_params_axis": params, "epsilon": 1e-3}
     _, mean, variance = ops.layer_norm(x, gamma, beta, **where)
     found = ops.layer_norm_grad(x, dy, variance, mean, gamma, **where)
     check(lambda *operands: ops.layer_norm(*operands, **where)[0], [x, gamma, beta], dy, found)
@@ -86,7 +86,12 @@ def test_layer_norm(norm: int, params: int) -> None:
 def test_rms_norm(rank: int) -> None:
     x, dy, gamma = normal(2, 3, 4), normal(2, 3, 4), normal(*(2, 3, 4)[3 - rank :])
     _, rstd = ops.rms_norm(x, gamma, 1e-3)
-    check(lambda *operands: ops.rms_norm(*operands, 1e-3)[0], [x, gamma], dy, ops.rms_norm_grad(dy, x, rstd, gamma))
+    check(
+        lambda *operands: ops.rms_norm(*operands, epsilon=1e-3)[0],
+        [x, gamma],
+        dy,
+        ops.rms_norm_grad(dy, x, rstd, gamma),
+    )
 
 
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
