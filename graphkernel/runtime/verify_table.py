@@ -73,7 +73,7 @@ def broken(program: Program, frame: Frame) -> Iterator[tuple[str, str]]:
         if isinstance(action, NativeRun):
             through = {buffer.slot for buffer in program.buffers if buffer.first < first and end <= buffer.last}
             before = {number: entry.slot for number, entry in enumerate(action.given) if not entry.is_made}
-            after = [(left.position, left.slot) for left in action.left]
+            after = [(left.position, left.slot) for left in action.left if left.position is not None]
             yield from _Contents(action.table, frame.slots, kept | through).broken(
                 program.steps[first:end], before, after
             )

@@ -31,10 +31,14 @@ Group = tuple[int, int]
 
 
 class Left(NamedTuple):
-    """What a run leaves in a slot: an array that it was given or made, with these extents."""
+    """What a run leaves in a slot: an array that it was given or made, with these extents.
+
+    ``position`` is None for a view of what lies in the slot ``root`` and no kernel of the run takes.
+    """
 
     slot: int
-    position: int
+    root: int
+    position: int | None
     shape: tuple[int, ...]
 
 
@@ -53,8 +57,8 @@ class NativeRun:
             if arrays[position] is None:
                 arrays[position] = self.given[position].empty()
         run(self.table, arrays)
-        for slot, position, shape in self.left:
-            slots[slot] = arrays[position].reshape(shape)
+        for slot, root, position, shape in self.left:
+            slots[slot] = (slots[root] if position is None else arrays[position]).reshape(shape)
 
     @cached_property
     def _made(self) -> tuple[int, ...]:
@@ -104,14 +108,26 @@ def bind_group(program: Program, group: Group, slots: Slots, symbols: Mapping[st
     """The action of a group."""
     steps = program.steps[slice(*group)]
     if not _is_native(steps):
-        return steps[0].bind(slots, symbols)
+        return _one_after_the_other(tuple([step.bind(slots, symbols) for step in steps]))
     maker = TableMaker(slots, symbols, facts.types)
     for step in steps:
         maker.take(step)
     wanted = (slot for step in steps for slot in step.outputs if facts.last_read.get(slot, -1) >= group[1])
     roots = [(slot, maker.roots.get(slot, slot)) for slot in wanted if slots[slot] is None]
-    left = tuple(Left(slot, maker.positions[root], maker.shape(slot)) for slot, root in roots)
+    left = tuple(Left(slot, root, maker.positions.get(root), maker.shape(slot)) for slot, root in roots)
     return NativeRun(maker.table([(n, e.argument) for n, e in enumerate(maker.given)]), tuple(maker.given), left)
+
+
+def _one_after_the_other(actions: Sequence[Action]) -> Action:
+    """The action of a step, or of views in a row."""
+    if len(actions) == 1:
+        return actions[0]
+
+    def call(slots: Slots) -> None:
+        for action in actions:
+            action(slots)
+
+    return call
 
 
 def _joins(step: Step) -> bool:

@@ -45,6 +45,10 @@ MIXED = {
     "a library between": "p: f32[N, 4] = E(x)\n q: f32[N, 4] = Sinh(p)\n r: f32[N, 4] = S(q, p)\n return r, q",
     "a view of a library's": "q: f32[N, 4] = Sinh(x)\n v: f32[4, N] = Reshape(q, shape=(4, N))\n"
     " w: f32[N, 4] = Reshape(v, shape=(N, 4))\n r: f32[N, 4] = E(w)\n s: f32[N, 4] = Sinh(r)\n return s, v",
+    "views in a row between libraries": "q: f32[N, 4] = Sinh(x)\n v: f32[4, N] = Reshape(q, shape=(4, N))\n"
+    " w: f32[N, 4] = Reshape(v, shape=(N, 4))\n s: f32[N, 4] = Sinh(w)\n p: f32[N, 4] = E(s)\n return p, s",
+    "a view that no kernel takes": "q: f32[N, 4] = Sinh(x)\n v: f32[4, N] = Reshape(q, shape=(4, N))\n p: f32[N, 4] = E(x)\n"
+    " return p, v",
     "a library first, then written over": "q: f32[N, 4] = Sinh(x)\n r: f32[N, 4] = K(q)\n s: f32[N, 4] = S(r, q)\n"
     " t: f32[N, 4] = Sinh(r)\n return s, t",
     "assigned after a library": "p: f32[N, 4] = E(x)\n q: f32[N, 4] = Sinh(p)\n r: f32[N, 4] = S(q, y)\n return r, r -> y",

@@ -3,7 +3,8 @@
 ``gate`` is all that a caller and its workers agree on: in its high half the number of the loop, in its low half whether it is
 closed (bit 31), how many workers may enter (15 bits) and how many have (16 bits). The caller opens it, takes chunks itself
 until none are left, closes it, and waits for those that entered: a worker that sleeps or was put aside by the system holds
-up nobody. A caller that finds another one at it runs its loop alone.
+up nobody. A caller that finds another one at it runs its loop alone. It wakes one worker where fewer are awake than may enter;
+whoever enters wakes the next.
 """
 
 from __future__ import annotations
@@ -159,8 +160,12 @@ done:
 
 define internal void @wake() {{
   %sleepers = load atomic i32, ptr @sleepers seq_cst, align 4
-  %is.any = icmp sgt i32 %sleepers, 0
-  br i1 %is.any, label %signal, label %done
+  %workers = load i32, ptr @workers
+  %awake = sub i32 %workers, %sleepers
+  %count = load i32, ptr @count
+  %most = sub i32 %count, 1
+  %are.few = icmp slt i32 %awake, %most
+  br i1 %are.few, label %signal, label %done
 
 signal:
   %l = call i32 @pthread_mutex_lock(ptr @lock)
