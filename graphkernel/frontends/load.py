@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from graphkernel.catalogue import collect
-from graphkernel.declarations import Catalogue, plugins
 from graphkernel.errors import FrontendError, ParseError
 from graphkernel.frontends.fixed_extents import with_extents
 from graphkernel.frontends.onnx.importer import load_onnx
@@ -31,6 +31,9 @@ from kernelgen.tensor.literals import INLINE_LIMIT
 from kernelgen.tensor.operator import Operator
 from kernelgen.tensor.text import parse as parse_with
 from kernelgen.tensor.text import show
+
+if TYPE_CHECKING:
+    from graphkernel.declarations import Catalogue
 
 EXTENSIONS = (".onnx", ".gk", ".json", ".info")
 WRITTEN = (".gk", ".onnx")
@@ -82,7 +85,12 @@ def _operators(catalogue: Catalogue | None) -> tuple[Operator, ...]:
 
 def _further_rule(catalogue: Catalogue | None, name: str) -> OnnxRule | None:
     """The rule of an operator that is none of ONNX's, in the packages of a catalogue or in installed plugins."""
-    packages = [entry.module for entry in plugins()] if catalogue is None else catalogue.foreign_packages
+    if catalogue is None:
+        from graphkernel.declarations import plugins  # no model of ONNX's operators alone has need of them
+
+        packages: Iterable[str] = [entry.module for entry in plugins()]
+    else:
+        packages = catalogue.foreign_packages
     found = (rule for package in packages for rule in collect(package, OnnxRule) if rule.name == name)
     return next(found, None)
 
