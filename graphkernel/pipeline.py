@@ -36,6 +36,7 @@ from graphkernel.passes.graph_kernel_op_combiner import graph_kernel_op_combiner
 from graphkernel.passes.graph_kernel_recompute import graph_kernel_recompute
 from graphkernel.passes.insert_pad_ops import insert_pad_ops
 from graphkernel.passes.named_fusion import FUSION_GROUP, WRITTEN_OUT
+from graphkernel.passes.named_fusion.matmul import host_matmul_all_reduce
 from graphkernel.passes.named_kernels import named_by_cost, named_kernels
 from graphkernel.passes.parallel_fusion import parallel_fusion
 from graphkernel.passes.precision.cast_matmul_fusion import cast_matmul_fusion
@@ -142,6 +143,8 @@ PIPELINE = (
 
     Step(named_kernels, "build", 21, level=1, when=on("ascend"),
          why="named operators that are left have no neighbours to join; other passes see what they stand for"),
+    Step(host_matmul_all_reduce, "build", 22, level=2, when=on("cpu") & flag("enable_allreduce_prologue_fusion"),
+         why="where MindSpore leaves it out: products that kernels left are cut in rows, which are sent as they are done"),
     Step(graph_kernel_seal, "build", 20, level=1,
          why="the kernel generator sees operands it can take and names that are true"),
 

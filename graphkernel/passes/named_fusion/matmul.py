@@ -13,7 +13,7 @@ from graphkernel.expanders.base import Declined
 from graphkernel.ops.composite.activation import GELU_TANH, RELU
 from graphkernel.ops.composite.normalize import BIAS_ADD
 from graphkernel.ops.fused.fused_matmul import FUSED_MATMUL_ELEM_BINARY, FUSED_MATMUL_ELEM_UNARY, MATMUL_ALL_REDUCE
-from graphkernel.ops.library.communication import ALL_REDUCE
+from graphkernel.ops.library.communication import ALL_REDUCE, ranks_of
 from graphkernel.passes.named_fusion.apply_fusion import Fusion, Site, named_fusion, product
 from graphkernel.passes.named_fusion.queries import both_orders, first_failure, is_half, made_by
 from kernelgen.tensor.graph import Node, Value
@@ -61,18 +61,42 @@ def _biased(root: Node, matmul: Node, bias: Value) -> Fusion | Declined:
 @named_fusion("MatMulAllReduce")
 def matmul_all_reduce(site: Site) -> Fusion | Declined | None:
     """AllReduce of a matrix product as MatMulAllReduce, which sends parts of the product while others are computed."""
+    found = _reduced_product(site)
+    if found is None:
+        return None
+    x = found.operands[0]
+    declined = first_failure(((is_half(x), f"x is {x.type.dtype}, expected float16 or bfloat16"),))
+    return declined or _whole(site, found)
+
+
+@named_fusion("host_matmul_all_reduce")
+def host_matmul_all_reduce(site: Site) -> Fusion | Declined | None:
+    """AllReduce of a matrix product as MatMulAllReduce where a library multiplies: all data types, several processes."""
+    found = _reduced_product(site)
+    if found is None:
+        return None
+    declined = first_failure(((ranks_of(site.root.attrs) > 1, "one process has nobody to wait for"),))
+    return declined or _whole(site, found)
+
+
+def _reduced_product(site: Site) -> Fusion | None:
+    """The product and its reduction, whatever the product is of."""
     reduce = site.root
     matmul = made_by(reduce.args[0], MATMUL, BATCH_MATMUL) if reduce.op is ALL_REDUCE else None
     if matmul is None:
         return None
-    x, weight = matmul.args
+    build = product(MATMUL_ALL_REDUCE, **matmul.attrs, **reduce.attrs)
+    return Fusion((matmul, reduce), (*matmul.args, *reduce.args[1:]), reduce.outs, build)
+
+
+def _whole(site: Site, found: Fusion) -> Fusion | Declined:
+    """The fusion, if the sum is of whole rows."""
+    (matmul, reduce), (x, weight, *_) = found.nodes, found.operands
     declined = first_failure(
         (
             (reduce.attrs.str("op", "sum") == "sum", "the AllReduce is not a sum"),
             (not matmul.attrs.bool("transpose_a", False), "x is transposed"),
             (x.type.rank in (2, 3) and weight.type.rank == 2, f"x is {x.type} and weight {weight.type}"),
-            (is_half(x), f"x is {x.type.dtype}, expected float16 or bfloat16"),
         )
     )
-    build = product(MATMUL_ALL_REDUCE, **matmul.attrs, **reduce.attrs)
-    return declined or Fusion((matmul, reduce), (x, weight, *reduce.args[1:]), reduce.outs, build)
+    return declined or found

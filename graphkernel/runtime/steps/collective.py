@@ -9,6 +9,7 @@ import numpy as np
 
 from graphkernel.communication.communicator import Array, Communicator, Pending
 from graphkernel.communication.groups import Communicators, of_group
+from graphkernel.runtime.steps.reduced_product import reduced_product
 from graphkernel.runtime.steps.steps import Action, Slots
 from kernelgen.tensor.types import Attrs
 
@@ -23,10 +24,14 @@ STARTS: Mapping[str, Start] = {
     "ReduceScatter": lambda over, attrs, x, out: over.reduce_scatter(x[0], out, attrs.str("op", "sum")),
     "Broadcast": lambda over, attrs, x, out: over.broadcast(x[0], out, attrs.int("root_rank", 0)),
     "AllToAll": lambda over, attrs, x, out: over.all_to_all(x[0], out),
+    "MatMulAllReduce": reduced_product,
     "Send": lambda over, attrs, x, out: over.send(x[0], attrs.int("dest_rank", 0), attrs.int("sr_tag", 0)),
     "Receive": lambda over, attrs, x, out: over.receive(out, attrs.int("src_rank", 0), attrs.int("sr_tag", 0)),
 }
 """How each operator is started: on its data, into its result (the token's array where there is none)."""
+
+OPERANDS: Mapping[str, int] = {"MatMulAllReduce": 2, "Receive": 0}
+"""How many operands are data, where it is not one."""
 
 
 def group_of(node: Node, communicators: Communicators) -> Communicator:
@@ -53,7 +58,7 @@ class CollectiveStep(NamedTuple):
     @property
     def data(self) -> tuple[int, ...]:
         """The slots of the operands that are no token."""
-        return self.inputs[:0] if self.node.op.name == "Receive" else self.inputs[:1]
+        return self.inputs[: OPERANDS.get(self.node.op.name, 1)]
 
     def over(self, communicators: Communicators) -> CollectiveStep:
         """The step over these communicators."""

@@ -1,0 +1,76 @@
+"""A product that is added up over ranks in chunks of rows: the same numbers, all started before the first is waited for."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import graphkernel as gk
+from graphkernel import ops
+from graphkernel.communication.alone import Alone
+from graphkernel.communication.in_memory import run_ranks
+from graphkernel.runtime.plan.verify_plan import verify_plan
+from graphkernel.runtime.steps.reduced_product import Costs, chunks_of, reduced_product
+from kernelgen.tensor.types import Attrs
+from tests.distributed.logged import Logged
+
+DRAW = np.random.default_rng(0)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 7, 50, None])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, ml_dtypes.bfloat16, np.int32])
+def test_chunks_are_the_product(dtype, count):
+    x, w = (DRAW.integers(-4, 4, shape).astype(dtype) for shape in ((7, 5), (5, 6)))
+    for transpose_a in (False, True):
+        for transpose_b in (False, True):
+            out = np.zeros((7, 6), dtype)
+            given = (x.T.copy() if transpose_a else x, w.T.copy() if transpose_b else w)
+            attrs = Attrs.of(transpose_a=transpose_a, transpose_b=transpose_b)
+            logged = Logged(Alone())
+            reduced_product(logged, attrs, given, out, count).wait()
+            np.testing.assert_array_equal(out, x @ w)
+            assert len(logged.log) == (-(-7 // -(-7 // count)) if count and count < 7 else len(logged.log))
+
+
+@pytest.mark.parametrize("shapes", [((2, 7, 5), (5, 6)), ((2, 7, 5), (2, 5, 6)), ((0, 5), (5, 6)), ((7, 0), (0, 6))])
+def test_batches_and_nothing(shapes):
+    x, w = (DRAW.standard_normal(shape).astype(np.float32) for shape in shapes)
+    out = np.ones((x @ w).shape, np.float32)
+    reduced_product(Alone(), Attrs(), (x, w), out).wait()
+    np.testing.assert_allclose(out, x @ w, rtol=1e-5)
+
+
+def test_a_slow_link_and_a_slow_start_decide_about_chunks():
+    shape = (2048, 1024, 1024)
+    assert chunks_of(*shape, 4, Costs(latency=1.0)) == 1
+    assert chunks_of(*shape, 4, Costs(layout=1e6)) == 1
+    assert chunks_of(*shape, 4, Costs(latency=0, call=0, layout=1e15)) == 16
+    assert 1 < chunks_of(*shape, 4) <= 16
+    assert chunks_of(1, 1, 1, 4) == 1
+
+
+def program(x, w, b):
+    return ops.relu(ops.all_reduce(x @ w, rank_size=2) + b)
+
+
+@pytest.mark.parametrize("level", [0, 2])
+def test_two_ranks_send_chunks_of_one_product(level):
+    x, w = (DRAW.standard_normal((2, *shape)).astype(np.float32) for shape in ((600, 128), (128, 512)))
+    graph = gk.trace(program, gk.spec((600, 128)), gk.spec((128, 512)), gk.spec((512,)))
+
+    def rank(communicator):
+        logged = Logged(communicator)
+        executable = gk.compile(graph, level, communicator=logged)
+        verify_plan(executable.plan)
+        return executable(x[communicator.rank], w[communicator.rank], np.ones(512, np.float32))[0], logged.log
+
+    for found, log in run_ranks(2, rank):
+        np.testing.assert_allclose(found, np.maximum(x[0] @ w[0] + x[1] @ w[1] + 1, 0), rtol=1e-4, atol=1e-4)
+        assert (len(log) > 1) == (level == 2)
+
+
+def test_one_process_has_nobody_to_wait_for():
+    graph = gk.trace(lambda x, w: ops.all_reduce(x @ w), gk.spec((8, 8)), gk.spec((8, 8)))
+    assert "MatMulAllReduce" not in str(gk.optimize(graph))
+    without = gk.trace(lambda x, w: ops.all_reduce(x @ w, rank_size=2), gk.spec((8, 8)), gk.spec((8, 8)))
+    assert "MatMulAllReduce" in str(gk.optimize(without))
+    assert "MatMulAllReduce" not in str(gk.optimize(without, flags="--enable_allreduce_prologue_fusion=false"))
