@@ -13,7 +13,7 @@ from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import Any
 
-from docs import ascend_tables, measured
+from docs import ascend_tables, farm, measured
 from docs.accuracy import accuracy
 from docs.ascend_networks import ascend_networks
 from docs.compile_times import compile_times
@@ -76,6 +76,7 @@ def pages() -> Mapping[str, str]:
         "docs/architecture.md": with_figures("docs/architecture.md", rooms()),
         "docs/fuzzing.md": with_figures("docs/fuzzing.md", fuzzers()),
         "docs/processes.md": with_figures("docs/processes.md", memory(), faults()),
+        "docs/scale.md": with_figures("docs/scale.md", farm.troubles(), farm.hand_out(), farm.tuned()),
         "docs/gpu.md": with_figures("docs/gpu.md", classes(), shares()),
     }
 

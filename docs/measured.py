@@ -119,10 +119,10 @@ def scale() -> Mapping[str, str]:
         f"`optimize` at level 2 for the CPU on one core of an {record['machine']['processor']}, {record['date']}, each size in "
         "a process of its own; seconds are processor time. The exponent is that of the growth from the row before: 1 is "
         "linear. The dashed line grows linearly. `python -m benchmarks scale --json OUT` measures again.\n\n"
-        "![seconds over operators](scale.svg)"
+        "![seconds over operators](growth.svg)"
     )
     found = page("How optimize grows with the graph", text, table(head, growth_rows(record)), note=RUNS)
-    return {"docs/scale.md": found, "docs/scale.svg": growth_plot(record)}
+    return {"docs/growth.md": found, "docs/growth.svg": growth_plot(record)}
 
 
 def growth_rows(record: Mapping[str, Any]) -> Rows:

@@ -28,6 +28,8 @@ DASK = "dask://"
 CONNECT_SECONDS = 10.0
 AGAIN_SECONDS = 5.0
 """Between two attempts to reach a scheduler that is gone."""
+COUNT_SECONDS = 1.0
+"""Between two counts of a cluster's workers, which come and go."""
 
 
 @dataclass(frozen=True)
@@ -113,6 +115,8 @@ class _Connection(Executor):
     connect: Callable[[], Any]
     client: Any
     tried: float = 0.0
+    threads: int = 0
+    counted: float = 0.0
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         return self.client.get_executor(pure=False).submit(fn, *args, **kwargs)
@@ -121,8 +125,13 @@ class _Connection(Executor):
         """Twice the threads of all workers: the next request is there when an answer leaves."""
         if self.client.status != "running" and not self._again():
             return 0
+        if time.monotonic() > self.counted + COUNT_SECONDS:
+            self.threads, self.counted = self._threads(), time.monotonic()
+        return 2 * self.threads
+
+    def _threads(self) -> int:
         with suppress(Exception):  # it went this moment: the next look finds it gone
-            return 2 * sum(self.client.sync(self.client.scheduler.ncores, callback_timeout=CONNECT_SECONDS).values())
+            return sum(self.client.sync(self.client.scheduler.ncores, callback_timeout=CONNECT_SECONDS).values())
         return 0
 
     def _again(self) -> bool:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import json
 import logging
+import queue
 import statistics
 import time
 from collections import Counter, deque
 from collections.abc import Generator, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, wait
-from contextlib import ExitStack
+from concurrent.futures import Future
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
@@ -56,6 +57,7 @@ def answers(
     """
     with ExitStack() as stack:
         run = _Run(function, iter(requests), crew, journal or Journal(), policy, stack)
+        stack.callback(run.cancel)
         yield from run.answers()
 
 
@@ -66,6 +68,7 @@ class _Request(Generic[Name]):
     key: str
     attempts: int = 0
     is_answered: bool = False
+    copies: list[Future[bytes]] = field(default_factory=lambda: [])
 
 
 @dataclass(frozen=True)
@@ -85,30 +88,44 @@ class _Run(Generic[Name]):
     stack: ExitStack
     again: deque[_Request[Name]] = field(default_factory=lambda: deque())
     flying: dict[Future[bytes], _Flight[Name]] = field(default_factory=lambda: {})
+    landed: queue.SimpleQueue[Future[bytes]] = field(default_factory=lambda: queue.SimpleQueue())
+    under_way: int = 0
     took: deque[float] = field(default_factory=lambda: deque(maxlen=101))
     lost: Counter[str] = field(default_factory=lambda: Counter())
     home: Crew | None = None
     is_exhausted: bool = False
+    looked: float = field(default_factory=time.monotonic)
 
     def answers(self) -> Iterator[tuple[Name, Any]]:
         while True:
             yield from self._hand_out()
-            if all(flight.request.is_answered for flight in self.flying.values()):
+            if not self.under_way and not self.again:
                 break
-            done, _ = wait(self.flying, self.policy.look, FIRST_COMPLETED)
-            for future in done:
+            for future in self._landed():
                 yield from self._received(future, self.flying.pop(future))
-            self._look_for_stragglers()
-        for future in self.flying:  # copies that came too late
-            future.cancel()
+            if time.monotonic() > self.looked + self.policy.look:
+                self._look_for_stragglers()
+                self.looked = time.monotonic()
         if self.lost:
             told = ", ".join(f"{count} of {why}" for why, count in self.lost.most_common(3))
             LOGGER.warning("handed out again: %s; every request has its answer", line(told))
 
+    def cancel(self) -> None:
+        """Nobody waits for what is still under way."""
+        for future in list(self.flying):
+            future.cancel()
+
+    def _landed(self) -> Iterator[Future[bytes]]:
+        """What has come back, after a short wait for the first."""
+        with suppress(queue.Empty):
+            yield self.landed.get(timeout=self.policy.look)
+            while True:
+                yield self.landed.get_nowait()
+
     def _hand_out(self) -> Iterator[tuple[Name, Any]]:
         """Gives work to those who have none; what the journal knows is answered on the way."""
         width = self.crew.width()
-        while sum(not flight.request.is_answered for flight in self.flying.values()) < (width or self._home().width()):
+        while self.under_way < (width or self._home().width()):
             request = self.again.popleft() if self.again else self._drawn()
             if request is None:
                 return
@@ -139,12 +156,17 @@ class _Run(Generic[Name]):
                 raise
             self._lose(request, error)
             return
+        self.under_way += not request.copies
+        request.copies.append(future)
         self.flying[future] = _Flight(request, time.monotonic(), is_home)
+        future.add_done_callback(self.landed.put)
 
     def _received(self, future: Future[bytes], flight: _Flight[Name]) -> Iterator[tuple[Name, Any]]:
         request = flight.request
+        request.copies.remove(future)
         if request.is_answered:
             return
+        self.under_way -= not request.copies
         error = CancelledWork() if future.cancelled() else future.exception()
         if error is not None and flight.is_home:
             raise error
@@ -155,16 +177,17 @@ class _Run(Generic[Name]):
         for notice in reply["notices"]:
             warn_once(notice)
         request.is_answered = True
-        for other, copy in self.flying.items():
-            if copy.request is request:
-                other.cancel()
+        self.under_way -= bool(request.copies)
+        for copy in request.copies:
+            copy.cancel()
         self.took.append(time.monotonic() - flight.start)
         self.journal.add(request.key, reply["answer"])
         yield request.name, reply["answer"]
 
     def _lose(self, request: _Request[Name], error: BaseException) -> None:
         self.lost[f"{type(error).__name__}: {error}"[:200]] += 1
-        self.again.append(request)
+        if not request.copies:
+            self.again.append(request)
 
     def _look_for_stragglers(self) -> None:
         """Starts once more what is late, when nobody else works on it: at the end, or where all that is under way is late."""

@@ -29,7 +29,8 @@ APART_SECONDS = 60.0
 """How long it is left alone then."""
 LEASE_SECONDS = 60.0
 """A leader that has not finished after this is taken for dead."""
-LOOK_SECONDS = 0.2
+LOOK_SECONDS, MOST_LOOK_SECONDS = 0.2, 2.0
+"""Between two looks of who waits; the pauses grow, since a thousand may wait."""
 
 _SIGNATURE_BYTES = 32
 _FORMAT = b"graphkernel entry 1"
@@ -78,7 +79,7 @@ class SharedCache:
 
     def _wait(self, place: str, lease: str, own: bytes) -> bool:
         """Whether the lease became ours."""
-        seen, since = b"", time.monotonic()
+        seen, since, pause = b"", time.monotonic(), LOOK_SECONDS
         while not self._asked(lambda: self._create(lease, own)):
             if self._asked(lambda: self._files.exists(place)) or time.monotonic() < self._silent_until:
                 return False
@@ -89,7 +90,8 @@ class SharedCache:
                 warn_once(f"{lease}: whoever made this entry is gone; it is made here")
                 self._asked(lambda: self._files.pipe_file(lease, own))
                 return True
-            time.sleep(LOOK_SECONDS)
+            time.sleep(pause)
+            pause = min(1.5 * pause, MOST_LOOK_SECONDS)
         return True
 
     def _create(self, place: str, content: bytes) -> bool:
