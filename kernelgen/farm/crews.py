@@ -8,6 +8,7 @@ and ``package.module:function`` whatever executor that function gives.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Generator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
@@ -101,10 +102,25 @@ def _dask(address: str) -> Generator[Crew]:
         connection = _Connection(address, connect, connect())
     except OSError as error:
         raise BackendUnavailable(f"no dask scheduler answers at {address}: {error}") from error
+    with _silent():
+        try:
+            yield Crew(address, connection, connection.width)
+        finally:
+            connection.close()
+
+
+@contextmanager
+def _silent() -> Generator[None]:
+    """Without dask's pages about connections that end: what matters of that is told in a line."""
+    loggers = [logging.getLogger(name) for name in ("distributed", "distributed.client", "tornado.application")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL + 1)
     try:
-        yield Crew(address, connection, connection.width)
+        yield
     finally:
-        connection.close()
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
 
 
 @dataclass(eq=False)
@@ -115,6 +131,7 @@ class _Connection(Executor):
     connect: Callable[[], Any]
     client: Any
     tried: float = 0.0
+    workers: frozenset[str] = frozenset()
     threads: int = 0
     counted: float = 0.0
 
@@ -131,7 +148,11 @@ class _Connection(Executor):
 
     def _threads(self) -> int:
         with suppress(Exception):  # it went this moment: the next look finds it gone
-            return sum(self.client.sync(self.client.scheduler.ncores, callback_timeout=CONNECT_SECONDS).values())
+            found = self.client.sync(self.client.scheduler.ncores, callback_timeout=CONNECT_SECONDS)
+            if gone := self.workers - found.keys():
+                warn_once(f"workers are gone, others do their work: {', '.join(sorted(gone))}")
+            self.workers = frozenset(found)
+            return sum(found.values())
         return 0
 
     def _again(self) -> bool:
