@@ -26,7 +26,8 @@ def hand_out() -> str:
     return (
         f"{record['date']}, {record['cores']} cores, other work on the machine (load {record['load']:.0f}):\n\n"
         f"{table(head, rows)}\n\n"
-        f"{record['workers']['files']} files of AKG's corpus with processes of the same machine: {local}.\n\n"
+        f"{record['workers']['files']} files of AKG's corpus with processes of the same machine: {local}; where other "
+        f"work has the cores, more processes gain nothing.\n\n"
         f"Requests to the place of a shared cache for a network of one kernel: {asked}.\n"
     )
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import platform
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any, TextIO
@@ -18,6 +20,7 @@ from kernelgen import options
 from kernelgen.ascend_package import make_kit
 from kernelgen.checker import Certificate
 from kernelgen.checker import certify as certificate_of
+from kernelgen.compilation import compile_files as compile_over
 from kernelgen.composite.bind_sizes import specialize
 from kernelgen.composite.description import KernelDesc
 from kernelgen.composite.read import load_desc
@@ -132,6 +135,7 @@ def compile_files(
         bool, typer.Option("--timeline", help="with --output: a run in the simulator, its pipes over time, its data")
     ] = False,
     operators: Modules = NO_MODULES,
+    executor: Annotated[str | None, typer.Option(help=EXECUTOR_HELP)] = None,
 ) -> None:
     """Compiles each file and says how long each stage took. Exit code 1 if any was refused."""
     check_before(target, json_out)
@@ -146,21 +150,42 @@ def compile_files(
     if len(paths) > 1 and (plan or dump_plan):
         raise ArgumentError(f"a plan is one kernel's, {len(paths)} files were given")
     given = read_plan(plan) if plan else None
+    if executor and (plan or dump_plan):
+        raise ArgumentError("--executor: a plan is read and written here")
     rows: list[dict[str, Any]] = []
-    for path in paths:
-        try:
-            kernel = compile_desc(load_desc(path, known), target, given)
-            resources = kernel.resources
-            if dump_plan:
-                write_json(dump_plan, kernel.plan.to_json())
-            rows.append({"name": path.name, "status": "compiled", "milliseconds": dict(resources.milliseconds)})
-            say(f"{path.name}: {resources.compile_ms:.1f} ms")
-        except KernelgenError as error:
-            rows.append({"name": path.name, "status": "refused", "message": str(error)})
-            say(f"{path.name}: {error}")
+    with ExitStack() as stack:
+        if executor:
+            found = compile_over(paths, target, operators, stack.enter_context(crew_of(executor)))
+        else:
+            readers = [(path.name, partial(load_desc, path, known)) for path in paths]
+            found = compile_here(readers, target, given, dump_plan)
+        for row in found:
+            rows.append(row)
+            say(f"{row['name']}: {row.get('message') or milliseconds_of(row)}")
     if json_out:
         write_json(json_out, {"target": target, "versions": versions(), "records": rows})
     raise typer.Exit(any(row["status"] == "refused" for row in rows))
+
+
+def compile_here(
+    files: Iterable[tuple[str, Callable[[], KernelDesc]]], target: str, plan: Plan | None, dump_plan: Path | None
+) -> Iterator[dict[str, Any]]:
+    """A row for each of ``files``, a name and what reads it, compiled for a ``target`` in this process; a ``plan`` is followed,
+    and the choices that were are written to ``dump_plan``.
+    """
+    for name, read in files:
+        try:
+            kernel = compile_desc(read(), target, plan)
+            if dump_plan:
+                write_json(dump_plan, kernel.plan.to_json())
+            yield {"name": name, "status": "compiled", "milliseconds": dict(kernel.resources.milliseconds)}
+        except KernelgenError as error:
+            yield {"name": name, "status": "refused", "message": str(error)}
+
+
+def milliseconds_of(row: Mapping[str, Any]) -> str:
+    """All stages of a compilation together."""
+    return f"{sum(row['milliseconds'].values()):.1f} ms"
 
 
 def write_kits(descs: Sequence[tuple[str, KernelDesc]], target: Target, folder: Path, rehearse: bool) -> bool:

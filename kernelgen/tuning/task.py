@@ -22,7 +22,7 @@ from kernelgen.strict_json import to_json
 from kernelgen.system.answering import Limit
 from kernelgen.tuning.comparison import Ratio, compared
 from kernelgen.tuning.database import Bounds, Finding, digest_of, key_of, machine_here
-from kernelgen.tuning.tune import tune
+from kernelgen.tuning.tune import GAIN, tune
 from kernelgen.verify.compare import compare
 
 VERSION = kernelgen.__version__
@@ -70,11 +70,12 @@ def finding(description: Mapping[str, Any], target: str, most: int) -> Finding:
     final = same if found.kernel is kernel else _final(kernel, found.kernel, inputs)
     is_kept = found.kernel is not kernel and is_gain(final, noise) and not _differ(kernel, found.kernel, inputs)
     plan = json.dumps({**found.kernel.plan.to_json(), "subject": ""}, sort_keys=True) if is_kept else ""
-    changes = tuple(trial.change for trial in found.trials if trial.ratio is not None and trial.ratio < 1)
+    changes = tuple(trial.change for trial in found.trials if trial.ratio is not None and trial.ratio < 1 - GAIN)
     bounds = Bounds(round(final.low, 4), round(final.median, 4), round(final.high, 4))
     followed = found.kernel if is_kept else kernel
+    measured = sum(trial.ratio is not None for trial in found.trials)
     return Finding(
-        *known, plan, bounds, round(noise, 4), _seconds(kernel, inputs), changes if is_kept else (), len(found.trials),
+        *known, plan, bounds, round(noise, 4), _seconds(kernel, inputs), changes if is_kept else (), measured,
         digest_of(followed.source),
     )  # fmt: skip
 

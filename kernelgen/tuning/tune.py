@@ -57,7 +57,7 @@ class Tuned:
 
 
 def tune(kernel: Kernel, inputs: Sequence[Any], most: int = 100, compare: Compare | None = None) -> Tuned:
-    """Climbs from the kernel's own plan until no neighbour is faster, or ``most`` were tried. Inputs are not changed."""
+    """Climbs from the kernel's own plan until no neighbour is faster, or ``most`` were measured. Inputs are not changed."""
     compare = compare or interleaved(inputs)
     trials: list[Trial] = []
     seen = {kernel.source}
@@ -70,9 +70,10 @@ def tune(kernel: Kernel, inputs: Sequence[Any], most: int = 100, compare: Compar
 
 def _better(best: Kernel, most: int, compare: Compare, trials: list[Trial], seen: set[str]) -> Kernel | None:
     """The first neighbour that is faster twice; what is tried is added to ``trials`` and ``seen``."""
-    for change, neighbour in _candidates(best, most, trials, seen):
-        if len(trials) >= most:
+    for change, neighbour in _candidates(best, trials, seen):
+        if sum(trial.ratio is not None for trial in trials) >= most:
             return None
+        seen.add(neighbour.source)
         ratio = compare(best, neighbour)
         ratio = max(ratio, compare(best, neighbour)) if ratio < 1 - GAIN else ratio
         trials.append(Trial(change, ratio))
@@ -81,20 +82,17 @@ def _better(best: Kernel, most: int, compare: Compare, trials: list[Trial], seen
     return None
 
 
-def _candidates(best: Kernel, most: int, trials: list[Trial], seen: set[str]) -> list[tuple[str, Kernel]]:
-    """Neighbours that nobody has seen, those first that the cost model thinks fastest; refused ones become trials."""
-    found: list[tuple[str, Kernel]] = []
+def _candidates(best: Kernel, trials: list[Trial], seen: set[str]) -> list[tuple[str, Kernel]]:
+    """Neighbours that nobody has measured, those first that the cost model thinks fastest; refused ones become trials."""
+    found: dict[str, tuple[str, Kernel]] = {}
     for change, plan in neighbours(best.plan):
-        if len(trials) + len(found) >= most:
-            break
         neighbour = _compiled(best, plan)
         if neighbour is None:
             trials.append(Trial(change, None))
         elif neighbour.source not in seen:
-            seen.add(neighbour.source)
-            found.append((change, neighbour))
+            found.setdefault(neighbour.source, (change, neighbour))
     cores = options.thread_count()
-    return sorted(found, key=lambda each: estimated(each[1], cores))
+    return sorted(found.values(), key=lambda each: estimated(each[1], cores))
 
 
 def _compiled(kernel: Kernel, plan: Plan) -> Kernel | None:

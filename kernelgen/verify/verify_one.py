@@ -155,13 +155,14 @@ def verify_text(
     """
     try:
         known = operators_in(operators)
-        desc, other = _described(text, known), _described(against, known) if against is not None else None
+        desc, other = described_in(text, known), described_in(against, known) if against is not None else None
     except DescError as error:
         return failed(name, "bad-description", str(error))
     return replace(verify(desc, target, seed, compiler, byte_limit, checked, device, diary, other), name=name)
 
 
-def _described(text: str, operators: Sequence[Operator]) -> KernelDesc:
+def described_in(text: str, operators: Sequence[Operator] = ()) -> KernelDesc:
+    """The description in a JSON text, whatever else that may look like. Raises DescError."""
     found = json_value(text, DescError)
     return load_desc(
         found if isinstance(found, Mapping) else f"[{text}]", operators

@@ -14,7 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kernel_examples import column_sum, softmax
+from typer.testing import CliRunner
 
+from kernelgen.__main__ import app
+from kernelgen.composite.write import dump_desc
 from kernelgen.errors import ArgumentError, BackendUnavailable
 from kernelgen.farm import Crew, Journal, Policy, answers, call, crew_of, local
 from kernelgen.farm.sandbox import TaskError, told
@@ -205,3 +209,15 @@ def test_children_die_hang_raise_and_warn_alone() -> None:
 
 def _called(word: bytes) -> bytes:
     return call(f"{__name__}:in_child", word, Limit(20.0))
+
+
+def test_kernels_are_compiled_over_a_crew(tmp_path: Path) -> None:
+    for desc in (softmax(4, 33), column_sum()):
+        (tmp_path / f"{desc.name}.info").write_text(json.dumps(dump_desc(desc)))
+    (tmp_path / "z.info").write_text("3")
+    out = tmp_path / "rows.json"
+    found = CliRunner().invoke(app, ["compile", str(tmp_path), "--executor", "processes:1", "--json", str(out)])
+    assert found.exit_code == 1
+    rows = {row["name"]: row for row in json.loads(out.read_text())["records"]}
+    assert sorted(row["status"] for row in rows.values()) == ["compiled", "compiled", "refused"]
+    assert rows["z.info"]["message"].startswith("$")

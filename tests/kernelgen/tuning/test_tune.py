@@ -8,10 +8,12 @@ from kernel_examples import column_sum, softmax, transpose_add
 from operator_kernels import F, draw, one
 
 import kernelgen
+from kernelgen import options
 from kernelgen.composite.description import KernelDesc
 from kernelgen.driver import compile
 from kernelgen.errors import ArgumentError, BackendUnavailable, KernelgenError
 from kernelgen.kernel import Kernel
+from kernelgen.tuning.cost_order import estimated
 from kernelgen.tuning.tune import by_model, interleaved, neighbours, tune
 
 PRODUCT = one("MatMul", [(F, (21, 9)), (F, (9, 40))], [(F, (21, 40))], transpose_a=False, transpose_b=False)
@@ -60,7 +62,19 @@ def test_nothing_better_means_the_kernel_itself() -> None:
     kernel = compile(column_sum(2, 20000))
     found = tune(kernel, (), most=6, compare=lambda first, second: 1.0)
     assert found.kernel is kernel
-    assert len(found.trials) == 6
+    assert sum(trial.ratio is not None for trial in found.trials) == 6
+
+
+def test_the_cost_model_says_what_is_measured_first() -> None:
+    kernel, asked = compile(column_sum(64, 3000)), list[float]()
+
+    def compare(first: Kernel, second: Kernel) -> float:
+        asked.append(estimated(second, options.thread_count()))
+        return 1.0
+
+    tune(kernel, (), compare=compare)
+    assert len(set(asked)) > 2
+    assert asked == sorted(asked)
 
 
 def test_refused_neighbours_are_named_without_a_time() -> None:
