@@ -46,6 +46,7 @@ REASONS: Mapping[str, str] = {
     "cloned": "each user has its own copy of an operator that costs nothing",
     "shape-from-other": "another value has the same shape and exists anyway",
     "padded": "the kernel computes the product in whole tiles",
+    "own-product": "the product is a kernel, whose weights are packed once",
     "not-padded": "the product is left to a library",
     "fused-cluster": "the operator joined a cluster of connected operators",
     "fused-pattern": "a fusion pattern merged two areas",

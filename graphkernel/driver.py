@@ -13,6 +13,7 @@ from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from graphkernel.cluster.own_products import prepared_operands
 from graphkernel.decisions import DecisionLog
 from graphkernel.declarations import Catalogue, builtin_catalogue
 from graphkernel.errors import FrontendError, OptionError, RuntimeFailure, nearest
@@ -33,7 +34,7 @@ from graphkernel.runtime.cuda.device_executable import DeviceExecutable, Replan,
 from graphkernel.runtime.executable import Executable
 from graphkernel.runtime.memory import HOST
 from graphkernel.runtime.onnxruntime.regions import OnnxRuntimeHost, available
-from graphkernel.runtime.plan.make_steps import CompiledKernel
+from graphkernel.runtime.plan.make_steps import CompiledKernel, preparation_of
 from graphkernel.runtime.plan.plan import Plan, make_plan
 from graphkernel.runtime.plan.verify_plan import verify_plan
 from graphkernel.runtime.poison import POISONED
@@ -199,8 +200,7 @@ def _compiled(given: Graph, request: _Request) -> Executable:
         check_values(given)
     library = _host_library(request, given, device)
     fused, _ = inline(given, lambda node: library.absorbs(given, node))
-    build = _build_kernels(fused, request.target, request.compiler or _default_compiler(), request.progress)
-    return _planned(fused, request, build, device, start)
+    return _planned(fused, request, _build_kernels(fused, request), device, start)
 
 
 def _device(request: _Request) -> Device | NoDevice:
@@ -316,7 +316,9 @@ class _Build:
         )
 
 
-def _build_kernels(graph: Graph, target: str, compiler: Compiler, progress: Progress | None = None) -> _Build:
+def _build_kernels(graph: Graph, request: _Request) -> _Build:
+    """Our own compiler is told which operands are constant; one that is given knows descriptions alone."""
+    compiler, target, progress = request.compiler or _default_compiler(), request.target, request.progress
     attempts: dict[str, _Attempt] = {}
     calls: dict[str, list[Node]] = {}
     fused = [(node, node.body) for node in graph.operators if node.body is not None]
@@ -324,10 +326,12 @@ def _build_kernels(graph: Graph, target: str, compiler: Compiler, progress: Prog
         if progress is not None:
             progress("compiling kernels", done, len(fused))
         desc = to_desc(node, target)
-        key = repr((replace(desc, name=""), node.attrs.get(PLAN)))  # as text, because 1 == True == 1.0 and 0.0 == -0.0
+        fixed = prepared_operands(node) if request.compiler is None and target == "cpu" else ()
+        key = repr((replace(desc, name=""), node.attrs.get(PLAN), fixed))  # text, as 1 == True == 1.0 and 0.0 == -0.0
         calls.setdefault(key, []).append(node)
         if key not in attempts:
-            attempts[key] = _attempt(desc, target, planned(compiler, node), untold_symbols(body))
+            told = partial(compiler, constants=fixed) if fixed else compiler
+            attempts[key] = _attempt(desc, target, planned(told, node), untold_symbols(body))
     good = {key: attempt for key, attempt in attempts.items() if attempt.kernel is not None}
     return _Build(
         {node: attempt.kernel for key, attempt in good.items() for node in calls[key] if attempt.kernel is not None},
@@ -359,7 +363,8 @@ def _attempt(desc: KernelDesc, target: str, compiler: Compiler, untold: tuple[st
     except Exception as error:  # a fault of the compiler: the graph still runs, and log and report show where it is
         LOGGER.exception("%s: runs without its kernel", line(desc.name))
         return _Attempt(error, None, 0.0)
-    return _Attempt(made, CompiledKernel(made, desc.updated_inputs, untold), (time.perf_counter() - start) * 1e3)
+    kernel = CompiledKernel(made, desc.updated_inputs, untold, preparation_of(made))
+    return _Attempt(made, kernel, (time.perf_counter() - start) * 1e3)
 
 
 def _inlined(graph: Graph, build: _Build) -> tuple[Graph, Mapping[Node, CompiledKernel]]:

@@ -34,6 +34,7 @@ from kernelgen.tensor.operators.elemwise import ADD, TENSOR_MOVE
 from kernelgen.tensor.operators.pieces import STRIDED_SLICE
 from kernelgen.tensor.operators.reduce import REDUCE_PROD, REDUCE_SUM
 from kernelgen.tensor.operators.shape import BROADCAST_TO, RESHAPE
+from kernelgen.tensor.operators.type_rules import OWN_KERNEL
 from kernelgen.tensor.types import Attrs, AttrValue, Sym, TensorType, dtype, sym
 
 if TYPE_CHECKING:
@@ -220,7 +221,7 @@ def _with_atomic_sums(ops: Sequence[OpDesc]) -> tuple[OpDesc, ...]:
 def _as_akg(node: Node) -> Attrs:
     """Attributes as AKG reads them. An end of -1 before a step back is "before the first" here and "the last" there."""
     if node.op is not STRIDED_SLICE:
-        return node.attrs
+        return node.attrs.without(OWN_KERNEL)
     ends = zip(node.attrs.ints("end"), node.attrs.ints("strides"), node.args[0].type.shape, strict=False)
     before_first = tuple(
         -extent - 1 if end == -1 and step < 0 and isinstance(extent, int) else end for end, step, extent in ends

@@ -38,6 +38,7 @@ from graphkernel.passes.insert_pad_ops import insert_pad_ops
 from graphkernel.passes.named_fusion import FUSION_GROUP, WRITTEN_OUT
 from graphkernel.passes.named_fusion.matmul import host_matmul_all_reduce
 from graphkernel.passes.named_kernels import named_by_cost, named_kernels
+from graphkernel.passes.own_products import own_products
 from graphkernel.passes.parallel_fusion import parallel_fusion
 from graphkernel.passes.precision.cast_matmul_fusion import cast_matmul_fusion
 from graphkernel.passes.precision.convert_bfloat16 import convert_bfloat16
@@ -94,6 +95,8 @@ PIPELINE = (
     Step(constant_folding, "cluster", 20, level=2, why="what is known at compile time needs no kernel"),
     Step(quantized_between, "cluster", 24, level=2, when=on("cpu"),
          why="operators are basic, so that it is known which of them kernels hold, and nothing is clustered yet"),
+    Step(own_products, "cluster", 25, level=2, when=on("cpu"),
+         why="what is constant is folded, and clusters are to hold what is a kernel of ours"),
     Step(graph_kernel_cluster, "cluster", 4, level=1, why="clusters as large as can be leave the splitter all choices"),
     Step(eliminate_redundant_output, "cluster", 6, level=1, why="later steps must not keep alive what nobody uses"),
 

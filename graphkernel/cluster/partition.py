@@ -10,6 +10,7 @@ from graphkernel.cluster.area import Area, Link, Mode
 from graphkernel.cluster.iteration_space import Space, reduction_space, spread_of_operand
 from graphkernel.cluster.maximal_clusters import edges
 from graphkernel.cluster.merge_dag import Reach
+from graphkernel.cluster.own_products import is_own
 from graphkernel.ops.library.communication import ALL_REDUCE
 from graphkernel.ops.library.grouped_products import GROUPED_MATMUL
 from kernelgen.tensor.graph import Graph, Node, Value
@@ -184,7 +185,7 @@ class Partition:
             reads=frozenset([arg for arg, space in tensors if space is None]),
             outputs=tuple(value for value in node.outs if self._is_needed(value, {number})),
             is_output=node in self.graph.output_nodes,
-            mode=Mode.BASIC if node.op in BASIC_OPERATORS else Mode.COMPOSITE,
+            mode=Mode.BASIC if node.op in BASIC_OPERATORS and not is_own(node) else Mode.COMPOSITE,
             neighbours=self,
         )
 

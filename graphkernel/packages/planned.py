@@ -11,8 +11,8 @@ from graphkernel.errors import PackageError
 from graphkernel.packages.manifest import Manifest, RegionRecord
 from graphkernel.packages.programs import operators_called
 from graphkernel.runtime.onnxruntime.region_step import RegionStep, operands_of, region_step
-from graphkernel.runtime.plan.make_steps import CompiledKernel
-from graphkernel.runtime.plan.plan import Plan, make_plan
+from graphkernel.runtime.plan.make_steps import CompiledKernel, Preparation
+from graphkernel.runtime.plan.plan import Plan, make_plan, slots_of
 from graphkernel.runtime.steps.host import HostLibrary, NumpyHost, numpy_step
 from graphkernel.runtime.steps.program import Program
 from graphkernel.runtime.steps.steps import KernelStep, Step
@@ -35,10 +35,25 @@ def _kernels(graph: Graph, program: Program) -> Mapping[Node, CompiledKernel]:
     """
     steps = {step.name: step for step in program.steps if isinstance(step, KernelStep)}
     fused = [(node, steps.get(node.name)) for node in graph.operators if node.body is not None]
-    found = {node: CompiledKernel(step.kernel, _updated(step), step.untold) for node, step in fused if step is not None}
+    slots = slots_of(graph)
+    arrays = {held.slot: held.array for held in program.constants if held.slot >= len(slots)}
+    found = {
+        node: CompiledKernel(step.kernel, _updated(step), step.untold, _preparation(node, step, slots, arrays))
+        for node, step in fused
+        if step is not None
+    }
     if not len(found) == len(fused) == len(steps):
         raise PackageError("a package with kernels of another graph")
     return found
+
+
+def _preparation(
+    node: Node, step: KernelStep, slots: Mapping[Value, int], arrays: Mapping[int, np.ndarray | None]
+) -> Preparation | None:
+    """What gives the arrays that the step reads in place of constants: they are in the package."""
+    own = tuple(arrays[slot] for slot in step.inputs if slot in arrays)
+    taken = tuple(position for position, value in enumerate(node.args) if slots[value] in step.inputs)
+    return Preparation(lambda: own, (), taken) if own else None
 
 
 def _updated(step: KernelStep) -> tuple[int, ...]:

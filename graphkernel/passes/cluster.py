@@ -9,6 +9,7 @@ from graphkernel.cluster.fuse_nodes import extract
 from graphkernel.cluster.maximal_clusters import clusters
 from graphkernel.cluster.naming import FUSION, Names
 from graphkernel.cluster.ops_lists import cluster_ops
+from graphkernel.cluster.own_products import is_own
 from graphkernel.cluster.partition import BASIC_OPERATORS
 from graphkernel.decisions import DecisionLog
 from graphkernel.ops.library.random import is_random
@@ -57,7 +58,7 @@ def _refusal(node: Node, listed: frozenset[str], options: Options) -> tuple[str,
     name = node.op.name
     if node.body is not None:
         return "not-fused-opaque", "it is a kernel already"
-    if name not in listed and not _brings_rule(node, options):
+    if not is_own(node) and name not in listed and not _brings_rule(node, options):
         return _unlisted(node, options)
     if is_random(node):
         return "not-fused-opaque", "it draws anew in each run, and what is in a kernel may be computed twice"
@@ -118,7 +119,7 @@ def _is_worth_a_kernel(group: tuple[Node, ...]) -> bool:
     """False for views, and for a product or another library operator alone."""
     if len(group) > 1 and any(node.op.kind is Kind.OPAQUE for node in group):
         return True
-    return any(node.op not in BASIC_OPERATORS for node in group)
+    return any(node.op not in BASIC_OPERATORS or is_own(node) for node in group)
 
 
 def _record(refusals: dict[Node, tuple[str, str] | None], found: Sequence[tuple[Node, ...]], log: DecisionLog) -> None:

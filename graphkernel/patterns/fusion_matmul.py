@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 from graphkernel.cluster.area import Area, Direction, Link, fusion
 from graphkernel.cluster.cost import is_cheap
+from graphkernel.cluster.own_products import is_own
 from graphkernel.cluster.split_models import Limits
 from graphkernel.ops.library.communication import ALL_REDUCE
 from graphkernel.ops.library.grouped_products import GROUPED_MATMUL
@@ -72,9 +73,12 @@ def _reduces_rows(product: Node, user: Area) -> bool:
 
 @fusion(Direction.FORWARD)
 def matmul_prologue(area: Area, limits: Limits) -> Iterable[Area]:
-    """Cheap pointwise producers of a product's operands, or of what its epilogue reads, that nobody else needs."""
+    """Cheap pointwise producers of a product's operands, or of what its epilogue reads, that nobody else needs.
+
+    A product whose weights are packed reads its rows once for each panel: they are computed before.
+    """
     product = _product(area)
-    if product is None:
+    if product is None or is_own(product):
         return ()
     points = {arg.type.size for arg in product.args} | {product.types[0].size}
     return [link.area for link in area.inputs if link.area.elements in points and _is_prologue(link, limits)]

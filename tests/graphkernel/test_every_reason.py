@@ -41,6 +41,10 @@ CASES = {
     "not-fused-opaque": (
         "x: f32[4, 4]", "y: f32[4, 4] = MatMul(x, x, transpose_a=False, transpose_b=False)", ""
     ),
+    "own-product": (
+        "x: f32[4, 32]", f"const w: f32[32, 32] = [{', '.join(['0.5'] * 1024)}]\n"
+        "  y: f32[4, 32] = MatMul(x, w, transpose_a=False, transpose_b=False)", ""
+    ),
     "not-fused-dtype": ("x: c64[4]", "y: c64[4] = Neg(x)", ""),
     "not-fused-empty": ("x: f32[0]", "y: f32[0] = Neg(x)", ""),
     "not-fused-shape": (

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from graphkernel.cluster.liveness import is_view
 from graphkernel.errors import RuntimeFailure
@@ -12,9 +13,30 @@ from graphkernel.runtime.plan.known_numbers import known_numbers, told_symbols
 from graphkernel.runtime.plan.placement import NUMPY, Placement, in_regions, placements
 from graphkernel.runtime.steps.collective import CollectiveStep
 from graphkernel.runtime.steps.host import HostLibrary
+from graphkernel.runtime.steps.program import Held
 from graphkernel.runtime.steps.steps import Kernel, KernelStep, Step, ViewStep
 from kernelgen.tensor.definitions import Place, definitions, needed
 from kernelgen.tensor.graph import Graph, Node, Value
+
+
+@dataclass(frozen=True, eq=False)
+class Preparation:
+    """What a kernel takes in place of operands that are constant.
+
+    ``taken`` are the positions of the operands that it still takes, before the arrays that ``call`` computes from those at
+    ``read``.
+    """
+
+    call: Callable[..., tuple[Any, ...]]
+    read: tuple[int, ...]
+    taken: tuple[int, ...]
+
+
+def preparation_of(kernel: Any) -> Preparation | None:  # any compiler's kernel
+    """What a kernel takes in place of constants; None for one that takes all of its operands."""
+    if getattr(kernel, "preparation", None) is None:
+        return None
+    return Preparation(kernel.prepare, kernel.prepares, kernel.taken)
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +49,28 @@ class CompiledKernel:
     call: Kernel
     updates: tuple[int, ...] = ()
     untold: tuple[str, ...] = ()
+    preparation: Preparation | None = None
+
+
+@dataclass
+class Prepared:
+    """The arrays that kernels take in place of constants, in slots from ``first`` on; equal ones are computed once."""
+
+    first: int
+    held: list[Held] = field(default_factory=list[Held])
+    _known: dict[tuple[int, tuple[Value, ...]], tuple[int, ...]] = field(
+        default_factory=dict[tuple[int, tuple[Value, ...]], tuple[int, ...]]
+    )
+
+    def slots(self, name: str, preparation: Preparation, constants: tuple[Value, ...]) -> tuple[int, ...]:
+        """The slots of the arrays that a ``preparation`` computes from these ``constants``, held under the ``name``."""
+        key = id(preparation), constants
+        if key not in self._known:
+            arrays = preparation.call(*(value.constant for value in constants))
+            begin = self.first + len(self.held)
+            self.held += [Held(f"{name}.prepared{k}", begin + k, array) for k, array in enumerate(arrays)]
+            self._known[key] = tuple(range(begin, begin + len(arrays)))
+        return self._known[key]
 
 
 @dataclass(eq=False)
@@ -43,11 +87,13 @@ class StepMaker:
     numbers: frozenset[Node] = field(init=False)
     told: frozenset[str] = field(init=False)
     places: Mapping[str, Place] = field(init=False)
+    prepared: Prepared = field(init=False)
 
     def __post_init__(self) -> None:
         self.numbers = known_numbers(self.graph)
         self.told = told_symbols(self.graph)
         self.places = definitions(self.graph)
+        self.prepared = Prepared(len(self.slots))
 
     def steps(self) -> list[Step]:
         """The steps in order. They are stale when a region was declined meanwhile: the next ones leave out why."""
@@ -63,7 +109,7 @@ class StepMaker:
     def _steps_of(self, members: tuple[Node, ...], hand: Placement, number: int) -> Iterator[Step]:
         first = members[0]
         if first.body is not None:
-            yield _kernel_step(first, self.kernels[first], self.slots)
+            yield _kernel_step(first, self.kernels[first], self.slots, self.prepared)
         elif not hand.in_region:
             yield _plain_step(first, self.library, self.slots)
         else:
@@ -87,8 +133,12 @@ class StepMaker:
         return found
 
 
-def _kernel_step(node: Node, kernel: CompiledKernel, slots: Mapping[Value, int]) -> KernelStep:
+def _kernel_step(node: Node, kernel: CompiledKernel, slots: Mapping[Value, int], prepared: Prepared) -> KernelStep:
     inputs, outputs = tuple(slots[arg] for arg in node.args), tuple(slots[value] for value in node.outs)
+    before = kernel.preparation
+    if before is not None:
+        arrays = prepared.slots(node.name, before, tuple(node.args[position] for position in before.read))
+        inputs = (*(inputs[position] for position in before.taken), *arrays)
     aliases = node.body.aliases if node.body is not None else ()
     stored = tuple((outputs[alias.output], alias.input) for alias in aliases)
     return KernelStep(node.name, kernel.call, inputs, outputs, frozenset(kernel.updates), stored, kernel.untold)

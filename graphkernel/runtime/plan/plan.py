@@ -24,7 +24,7 @@ class Plan:
 
     ``numbers`` are operators without a step: they compute a few numbers from shapes, once for each set of input shapes.
     ``differences`` are extents that some values of the symbols would make negative, each with the name of a node.
-    ``segments`` are the steps that are bound together.
+    ``segments`` are the steps that are bound together. ``prepared`` are what kernels take in place of constants.
     """
 
     graph: Graph
@@ -38,6 +38,7 @@ class Plan:
     left_to_numpy: Mapping[Node, str]
     differences: Mapping[Sym, str]
     segments: tuple[Segment, ...]
+    prepared: tuple[Held, ...] = ()
 
     @cached_property
     def program(self) -> Program:
@@ -47,12 +48,14 @@ class Plan:
         numbers = tuple(_number(node, slots) for node in self.numbers)
         read = {slot for each in (*self.steps, *self.outputs[: len(ends)]) for slot in _read(each)}
         read |= {slot for number in numbers for slot, _ in number.operands}  # regions hold their constants themselves
+        given = tuple(
+            Held(value.node.name, slots[value], value.constant) for value in self.constants if slots[value] in read
+        )
         return Program(
-            len(slots), self.steps, _named(graph.input_names, graph.inputs, slots),
+            len(slots) + len(self.prepared), self.steps, _named(graph.input_names, graph.inputs, slots),
             self.outputs[: len(ends)], _named(graph.output_names[: len(ends)], ends, slots),
             tuple((alias.input, alias.output) for alias in graph.aliases), graph.derived,
-            tuple(Held(value.node.name, slots[value], value.constant) for value in self.constants if slots[value] in read),
-            numbers, self.buffers, self.differences, self.segments,
+            (*given, *self.prepared), numbers, self.buffers, self.differences, self.segments,
         )  # fmt: skip
 
 
@@ -69,12 +72,17 @@ def _number(node: Node, slots: Mapping[Value, int]) -> Number:
     return Number(node, operands, tuple(slots[value] for value in node.outs))
 
 
+def slots_of(graph: Graph) -> Mapping[Value, int]:
+    """The slot of each value; what kernels take in place of constants is behind them."""
+    return {value: index for index, value in enumerate(value for node in graph.nodes for value in node.outs)}
+
+
 def make_plan(graph: Graph, kernels: Mapping[Node, CompiledKernel], library: HostLibrary) -> Plan:
     """The plan of a graph. ``kernels`` holds the compiled kernel of every fused node.
 
     What the library declines when it is handed a region is left out, and regions are made anew around it.
     """
-    slots = {value: index for index, value in enumerate(value for node in graph.nodes for value in node.outs)}
+    slots = slots_of(graph)
     maker = StepMaker(graph, kernels, library, slots)
     steps = maker.steps()
     while maker.is_stale:
@@ -94,6 +102,7 @@ def make_plan(graph: Graph, kernels: Mapping[Node, CompiledKernel], library: Hos
         maker.refused,
         _differences(graph),
         segments,
+        tuple(maker.prepared.held),
     )
 
 

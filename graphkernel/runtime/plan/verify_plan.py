@@ -27,7 +27,7 @@ INVARIANTS: dict[str, str] = {
     "P1": "each value has a slot of its own; inputs and constants of the plan are those of the graph",
     "P2": "what a step reads was written before",
     "P3": "each slot is written once, and none of an input or a constant",
-    "P4": "a step reads and writes the values of its operators",
+    "P4": "a step reads and writes the values of its operators; a kernel may read prepared arrays in place of constants",
     "P5": "a view has as many elements as what it shows, and their type",
     "P6": "a kernel writes over operands only where that memory was made in this call or the graph assigns to it",
     "P7": "nobody reads what was written over; a kernel that writes over an operand reads that memory once",
@@ -121,13 +121,15 @@ class _Run:
             self._put(slot, _Memory(writable=position in assigned, made=False))
         for value in plan.constants:
             self._put(plan.slots.get(value, -1), _Memory(writable=False, made=False))
+        for held in plan.prepared:
+            self._put(held.slot, _Memory(writable=False, made=False))
         for node in plan.numbers:
             for value in node.outs:
                 self._put(plan.slots.get(value, -1), _Memory(writable=False, made=False))
 
     def take(self, number: int, step: Step) -> Iterator[tuple[str, str]]:
         """Follows one step and yields what it breaks."""
-        yield from _broken_operands(step, self.plan.slots, self.values)
+        yield from _broken_operands(step, self.plan, self.values)
         yield from self._broken_waits(step)
         for slot in step.inputs:
             if slot not in self.memory:
@@ -260,9 +262,10 @@ class _Run:
         return self.values[slot].node.name if slot in self.values else f"slot {slot}"
 
 
-def _broken_operands(step: Step, slots: Mapping[Value, int], values: Mapping[int, Value]) -> Iterator[tuple[str, str]]:
+def _broken_operands(step: Step, plan: Plan, values: Mapping[int, Value]) -> Iterator[tuple[str, str]]:
     if isinstance(step, WaitStep):  # it has no operator
         return
+    slots = plan.slots
     nodes = step.nodes if isinstance(step, RegionStep) else _node_of(step, values)
     inside = {value for node in nodes for value in node.outs}
     needed = [slots.get(arg, -1) for node in nodes for arg in node.args if arg not in inside]
@@ -272,11 +275,21 @@ def _broken_operands(step: Step, slots: Mapping[Value, int], values: Mapping[int
         made = set(step.outputs) <= {slots[value] for value in inside if value in slots}
     else:
         fits, made = (
-            step.inputs == tuple(needed),
+            step.inputs == tuple(needed) or _is_prepared(step, needed, plan),
             step.outputs == tuple(slots.get(v, -1) for n in nodes for v in n.outs),
         )
     if not (fits and made):
         yield "P4", f"{step.name} has other operands or results than its operators"
+
+
+def _is_prepared(step: Step, needed: Sequence[int], plan: Plan) -> bool:
+    """Whether a kernel reads prepared arrays behind its operands, of which only constants are left out."""
+    prepared = {held.slot for held in plan.prepared}
+    own = tuple(slot for slot in step.inputs if slot not in prepared)
+    constants = {plan.slots[value] for value in plan.constants}
+    left = [slot for slot in needed if slot not in constants or slot in own]
+    behind = step.inputs[len(own) :]
+    return isinstance(step, KernelStep) and own == tuple(left) and bool(behind) and prepared.issuperset(behind)
 
 
 def _broken_segments(plan: Plan) -> Iterator[tuple[str, str]]:

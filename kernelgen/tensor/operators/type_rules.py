@@ -70,6 +70,9 @@ KEEP_BASIC = frozenset(
 )
 """Attributes that any operator may have; they say of one application that no kernel may hold it."""
 
+OWN_KERNEL = "own_kernel"
+"""An attribute that any operator may have; it says of one application that it is worth a kernel even where nothing joins it."""
+
 
 def checked(
     name: str, arity: int | None, attributes: tuple[str, ...], rule: InferRule, takes_opaque: bool = False
@@ -81,7 +84,7 @@ def checked(
             if arity is not None and len(types) != arity:
                 raise TypeRuleError(f"takes {arity} operand{'' if arity == 1 else 's'}, got {len(types)}")
             for attribute in attrs:
-                if attribute not in attributes and attribute not in KEEP_BASIC:
+                if attribute not in attributes and attribute not in KEEP_BASIC and attribute != OWN_KERNEL:
                     hint = nearest(attribute, attributes)
                     raise TypeRuleError(
                         f"has no attribute {attribute!r}{hint}; it has: {', '.join(attributes) or 'none'}"

@@ -1,0 +1,95 @@
+"""Products with constant weights on a CPU: which are kernels, what these take in place of weights, what packages hold."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import graphkernel as gk
+from graphkernel.packages.read import load_compiled
+from graphkernel.runtime.plan.verify_plan import verify_plan
+from graphkernel.runtime.steps.steps import KernelStep
+from kernelgen.tensor.graph import Graph
+
+RNG = np.random.default_rng(0)
+W, V, BIAS = (RNG.standard_normal(shape).astype(np.float32) for shape in ((40, 256), (256, 24), (256,)))
+
+
+def two_layers(rows: int | str = 10) -> Graph:
+    """A product with a bias and a function behind it, and another product of that."""
+
+    def network(x):
+        return gk.ops.matmul(gk.ops.tanh(gk.ops.matmul(x, W) + BIAS), V)
+
+    return gk.trace(network, gk.spec((rows, 40), "float32"))
+
+
+def expected(x: np.ndarray) -> np.ndarray:
+    return np.tanh(x.astype(np.float64) @ W + BIAS) @ V
+
+
+@pytest.mark.parametrize("rows", [1, 10, "N"])
+def test_a_network_of_such_products_runs_on_kernels_alone(rows: int | str) -> None:
+    exe = gk.compile(two_layers(rows))
+    assert not exe.report.host
+    x = RNG.standard_normal((10 if rows == "N" else int(rows), 40)).astype(np.float32)
+    np.testing.assert_allclose(exe(x)[0], expected(x), rtol=1e-4, atol=1e-4)
+
+
+def test_weights_are_held_as_kernels_read_them_and_in_no_other_form() -> None:
+    exe = gk.compile(two_layers())
+    verify_plan(exe.plan)
+    shapes = {held.array.shape for held in exe.program.constants if held.array is not None}
+    assert W.shape not in shapes
+    assert V.shape not in shapes
+    steps = [step for step in exe.plan.steps if isinstance(step, KernelStep)]
+    assert {held.slot for held in exe.plan.prepared} <= {slot for step in steps for slot in step.inputs}
+
+
+def test_a_weight_that_two_equal_kernels_read_is_laid_out_once() -> None:
+    square = RNG.standard_normal((48, 256)).astype(np.float32)
+
+    def network(x, y):
+        return gk.ops.exp(gk.ops.matmul(x, square)), gk.ops.exp(gk.ops.matmul(y, square))
+
+    exe = gk.compile(gk.trace(network, gk.spec((4, 48), "float32"), gk.spec((4, 48), "float32")))
+    assert len(exe.plan.prepared) == 1
+    x, y = (RNG.standard_normal((4, 48)).astype(np.float32) for _ in range(2))
+    for found, given in zip(exe(x, y), (x, y), strict=True):
+        np.testing.assert_allclose(found, np.exp(given @ square), rtol=1e-3)
+
+
+def test_kernels_of_one_shape_with_other_weights_are_compiled_once() -> None:
+    first, second = (RNG.standard_normal((256, 256)).astype(np.float32) for _ in range(2))
+
+    def network(x):
+        return gk.ops.matmul(gk.ops.tanh(gk.ops.matmul(x, first)), second)
+
+    exe = gk.compile(gk.trace(network, gk.spec((4, 256), "float32")), flags="--disable_fusion_pattern=matmul_depth")
+    products = [entry for entry in exe.report.kernels if "MatMul" in entry.operators]
+    assert [len(entry.calls) for entry in products] == [2]
+
+
+@pytest.mark.parametrize(
+    ("flags", "level"), [("--disable_cluster_ops=MatMul", 2), ("--enable_cluster_ops_only=Tanh", 2), ("", 1)]
+)
+def test_flags_keep_products_out_of_kernels(flags: str, level: int) -> None:
+    graph = gk.optimize(two_layers(), opt_level=level, flags=flags or None)
+    assert sum(node.op.name == "MatMul" for node in graph.operators) == 2
+
+
+def test_a_product_of_two_inputs_is_left_as_it_was() -> None:
+    graph = gk.trace(gk.ops.matmul, gk.spec((8, 40), "float32"), gk.spec((40, 64), "float32"))
+    assert [node.op.name for node in gk.optimize(graph).operators] == ["MatMul"]
+
+
+def test_a_package_runs_with_the_laid_out_weights(tmp_path: Path) -> None:
+    exe = gk.compile(two_layers())
+    exe.save(tmp_path / "network.gkp")
+    loaded = load_compiled(tmp_path / "network.gkp")
+    x = RNG.standard_normal((10, 40)).astype(np.float32)
+    np.testing.assert_array_equal(loaded(x)[0], exe(x)[0])
+    assert len(loaded.plan.prepared) == len(exe.plan.prepared)
+    verify_plan(loaded.plan)
