@@ -20,7 +20,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from kernelgen.composite.description import KernelDesc, OpDesc, TensorDesc
+from kernelgen.composite.description import KernelDesc, Tensor
+from kernelgen.composite.document import Document, Operation
+from kernelgen.composite.link import linked
 from kernelgen.errors import KernelgenError
 from kernelgen.tensor.attrs import Attrs
 from kernelgen.tensor.dtypes import FLOAT32
@@ -125,7 +127,7 @@ def _row(name: str) -> Row:
     kind, _, size = name.partition(" ")
     try:
         desc = GENERATED[kind](int(size)) if kind in GENERATED else load_desc(Path(name))
-        return {"name": name, "operators": len(desc.ops), **_compiled(desc)}
+        return {"name": name, "operators": len(desc.operators), **_compiled(desc)}
     except KernelgenError as error:
         return {"name": name, "refused": str(error)}
 
@@ -145,29 +147,29 @@ def _compiled(desc: KernelDesc) -> Row:
 
 def _chain(operators: int) -> KernelDesc:
     """One element-wise operator behind the other."""
-    ops: list[OpDesc] = []
-    x = value = TensorDesc("x", SHAPE, FLOAT32)
+    ops: list[Operation] = []
+    x = value = Tensor("x", SHAPE, FLOAT32)
     for position in range(operators):
         name = ("Tanh", "Neg", "Abs", "Mul", "Add")[position % 5]
         value = _append(ops, name, (value, x) if name in ("Mul", "Add") else (value,), SHAPE)
-    return KernelDesc("chain", (x,), (value,), tuple(ops))
+    return linked(Document("chain", (x,), (value,), tuple(ops)))
 
 
 def _softmaxes(count: int) -> KernelDesc:
     """One softmax behind the other: four operators with two reductions each."""
-    ops: list[OpDesc] = []
-    x = value = TensorDesc("x", SHAPE, FLOAT32)
+    ops: list[Operation] = []
+    x = value = Tensor("x", SHAPE, FLOAT32)
     for _ in range(count):
         top = _append(ops, "ReduceMax", (value,), (SHAPE[0], 1))
         e = _append(ops, "Exp", (_append(ops, "Sub", (value, top), SHAPE),), SHAPE)
         value = _append(ops, "RealDiv", (e, _append(ops, "ReduceSum", (e,), (SHAPE[0], 1))), SHAPE)
-    return KernelDesc("softmaxes", (x,), (value,), tuple(ops))
+    return linked(Document("softmaxes", (x,), (value,), tuple(ops)))
 
 
-def _append(ops: list[OpDesc], name: str, inputs: tuple[TensorDesc, ...], shape: tuple[int, ...]) -> TensorDesc:
-    result = TensorDesc(f"t{len(ops)}", shape, FLOAT32)
+def _append(ops: list[Operation], name: str, inputs: tuple[Tensor, ...], shape: tuple[int, ...]) -> Tensor:
+    result = Tensor(f"t{len(ops)}", shape, FLOAT32)
     attrs = Attrs.of({"axis": (1,), "keep_dims": True}) if name.startswith("Reduce") else Attrs()
-    ops.append(OpDesc(name, inputs, (result,), attrs))
+    ops.append(Operation(name, inputs, (result,), attrs))
     return result
 
 

@@ -20,8 +20,8 @@ from benchmarks.machine import aligned
 from benchmarks.measure import Spread, Times, interleaved, ratio
 from graphkernel import ops
 from graphkernel.handoff import to_desc
-from kernelgen.composite.bind_sizes import specialize
 from kernelgen.composite.description import KernelDesc
+from kernelgen.composite.specialize import specialize
 from kernelgen.kernel import Kernel
 from kernelgen.samples.inputs import draw
 from kernelgen.tensor.dtypes import DType

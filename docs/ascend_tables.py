@@ -13,7 +13,9 @@ from pathlib import Path
 from docs.markdown import table
 from kernelgen.ascendc.printer import print_kernel
 from kernelgen.ascendc.reader import read_kernel
-from kernelgen.composite.description import KernelDesc, OpDesc, TensorDesc
+from kernelgen.composite.description import KernelDesc, Tensor
+from kernelgen.composite.document import Document, Operation
+from kernelgen.composite.link import linked
 from kernelgen.driver import compile
 from kernelgen.machines.ascend.machines import ASCEND_910B
 from kernelgen.nest.nodes import Nest
@@ -40,32 +42,32 @@ class Chain:
 
     def __init__(self, dtype: DType, *shape: int) -> None:
         self.dtype, self.shape = dtype, shape
-        self.ops: list[OpDesc] = []
+        self.ops: list[Operation] = []
 
-    def input(self, name: str) -> TensorDesc:
+    def input(self, name: str) -> Tensor:
         """An input."""
-        return TensorDesc(name, self.shape, self.dtype)
+        return Tensor(name, self.shape, self.dtype)
 
-    def constant(self, value: float) -> TensorDesc:
+    def constant(self, value: float) -> Tensor:
         """A constant."""
-        return TensorDesc(f"const_{len(self.ops)}", (1,), self.dtype, value=value)
+        return Tensor(f"const_{len(self.ops)}", (1,), self.dtype, value=value)
 
-    def op(self, name: str, *inputs: TensorDesc, shape: tuple[int, ...] = (), **attrs: object) -> TensorDesc:
+    def op(self, name: str, *inputs: Tensor, shape: tuple[int, ...] = (), **attrs: object) -> Tensor:
         """The result of an operator."""
-        result = TensorDesc(f"t{len(self.ops)}", shape or self.shape, self.dtype)
-        self.ops.append(OpDesc(name, inputs, (result,), Attrs.of(attrs)))
+        result = Tensor(f"t{len(self.ops)}", shape or self.shape, self.dtype)
+        self.ops.append(Operation(name, inputs, (result,), Attrs.of(attrs)))
         return result
 
-    def row(self, name: str, operand: TensorDesc) -> TensorDesc:
+    def row(self, name: str, operand: Tensor) -> Tensor:
         """One number for each row."""
         return self.op(name, operand, shape=(self.shape[0], 1), axis=(1,), keep_dims=True)
 
-    def desc(self, name: str, inputs: tuple[TensorDesc, ...], output: TensorDesc) -> KernelDesc:
+    def desc(self, name: str, inputs: tuple[Tensor, ...], output: Tensor) -> KernelDesc:
         """The kernel."""
-        return KernelDesc(name, inputs, (output,), tuple(self.ops))
+        return linked(Document(name, inputs, (output,), tuple(self.ops)))
 
 
-def sigmoid(chain: Chain, x: TensorDesc) -> TensorDesc:
+def sigmoid(chain: Chain, x: Tensor) -> Tensor:
     """``1 / (1 + exp(-x))``."""
     return chain.op("Reciprocal", chain.op("Add", chain.op("Exp", chain.op("Neg", x)), chain.constant(1.0)))
 
@@ -73,7 +75,7 @@ def sigmoid(chain: Chain, x: TensorDesc) -> TensorDesc:
 DRAWN = "1 - 2 / (exp(2 x) + 1)"
 
 
-def quotient(chain: Chain, x: TensorDesc) -> TensorDesc:
+def quotient(chain: Chain, x: Tensor) -> Tensor:
     """Computing takes about half the time of the copies."""
     grown = chain.op("Exp", chain.op("Mul", x, chain.constant(2.0)))
     share = chain.op("RealDiv", chain.constant(2.0), chain.op("Add", grown, chain.constant(1.0)))
@@ -114,7 +116,7 @@ def large() -> Mapping[str, KernelDesc]:
     return found
 
 
-def gelu(chain: Chain, x: TensorDesc) -> TensorDesc:
+def gelu(chain: Chain, x: Tensor) -> Tensor:
     """``x / 2 (1 + tanh(0.79788 (x + 0.044715 x^3)))``."""
     cube = chain.op("Mul", chain.op("Mul", x, x), x)
     inner = chain.op("Add", x, chain.op("Mul", cube, chain.constant(0.044715)))

@@ -17,7 +17,7 @@ from graphkernel.cluster.own_products import prepared_operands
 from graphkernel.decisions import DecisionLog
 from graphkernel.declarations import Catalogue, builtin_catalogue
 from graphkernel.errors import FrontendError, OptionError, RuntimeFailure, nearest
-from graphkernel.handoff import PLAN, KernelDesc, planned, to_desc, tunings_of, untold_symbols, with_plans
+from graphkernel.handoff import PLAN, KernelDesc, key_of, planned, to_desc, tunings_of, untold_symbols, with_plans
 from graphkernel.onnx_writing.writer import DEFAULT_OPSET, OLDEST_OPSET
 from graphkernel.ops.library.host import ONNX
 from graphkernel.options import Environment, Options, requested
@@ -327,7 +327,7 @@ def _build_kernels(graph: Graph, request: _Request) -> _Build:
             progress("compiling kernels", done, len(fused))
         desc = to_desc(node, target)
         fixed = prepared_operands(node) if request.compiler is None and target == "cpu" else ()
-        key = repr((replace(desc, name=""), node.attrs.get(PLAN), fixed))  # text, as 1 == True == 1.0 and 0.0 == -0.0
+        key = f"{key_of(desc)}{node.attrs.get(PLAN)}{fixed}"
         calls.setdefault(key, []).append(node)
         if key not in attempts:
             told = partial(compiler, constants=fixed) if fixed else compiler

@@ -1,26 +1,24 @@
-"""The only door to kernelgen: a kernel body becomes a KernelDesc, and a KernelDesc becomes a graph.
+"""The only door to kernelgen: the body of a fused node is what it compiles, and AKG's composite JSON becomes a graph.
 
-Operator names and attributes are the same on both sides (MindSpore's primitives are AKG's composite vocabulary), so the
-handoff is a renaming of values: operands ``input_0, input_1, ...``, results ``output_<result>_<operator>``, and constants
-of one element become inline values.
+The body is given the names that AKG gives: operands ``input_0, input_1, ...``, results ``output_<result>_<operator>``. So
+equal bodies are equal kernels, whatever their nodes are called.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from graphkernel.errors import FrontendError, GraphKernelError, nearest
 from graphkernel.ops import OPS
 from graphkernel.passes.named_kernels import basic
-from kernelgen.composite.description import KernelDesc, OpDesc, ParallelFusion, TensorDesc
+from kernelgen.composite.description import KernelDesc, ParallelFusion
 from kernelgen.composite.read import load_desc
+from kernelgen.composite.vocabulary import is_declared, operator_named
 from kernelgen.composite.write import dump_desc
 from kernelgen.errors import ArgumentError, DescError, UnsupportedError
 from kernelgen.plan import Plan
@@ -30,9 +28,8 @@ from kernelgen.tensor.graph import PARAMETER, Alias, Builder, Graph, Node, Value
 from kernelgen.tensor.operator import Kind, Operator
 from kernelgen.tensor.operators.cast import CAST
 from kernelgen.tensor.operators.effects import ASSIGN
-from kernelgen.tensor.operators.elemwise import ADD, TENSOR_MOVE
 from kernelgen.tensor.operators.pieces import STRIDED_SLICE
-from kernelgen.tensor.operators.reduce import REDUCE_PROD, REDUCE_SUM
+from kernelgen.tensor.operators.reduce import REDUCE_SUM
 from kernelgen.tensor.operators.shape import BROADCAST_TO, RESHAPE
 from kernelgen.tensor.operators.type_rules import OWN_KERNEL
 from kernelgen.tensor.types import Attrs, AttrValue, Sym, TensorType, dtype, sym
@@ -46,53 +43,48 @@ Compiler = Callable[..., object]
 """``compiler(desc, target=...)``, and ``plan=`` where there is one."""
 
 PROCESS: Mapping[str, str] = {"cpu": "cpu", "gpu": "cuda", "ascend": "aicore"}
-FROM_AKG: Mapping[str, str] = {"TensorAdd": ADD.name, "ReducePrd": REDUCE_PROD.name, "EquivFormat": TENSOR_MOVE.name}
-
-
 EXTENTS = "extents"
 
 
 def to_desc(kernel: Node | Graph, target: str = "cpu") -> KernelDesc:
-    """The description of a fused node or of a body; inputs and outputs in the body's order.
+    """The kernel of a fused node or of a body; inputs and outputs in the body's order.
 
     Where the shapes of the operands do not tell the symbols that the body needs, a last input called ``extents`` does: it
     has no elements, and a dim for each of :func:`untold_symbols` before one of 0.
 
-    An output that is aliased to an input is no output of the kernel: it is stored into that input. An output that is a
-    parameter, a constant or another output again is copied. An operator that Ascend has by name is described by its
-    parts. Raises ``GraphKernelError`` for what a kernel cannot hold: a nested kernel, or a constant of several elements.
+    An output that is aliased to an input is no output of the kernel: it is stored into that input, after all else. An output
+    that is a parameter, a constant or another output again is copied. An operator that Ascend has by name is taken apart.
+    Raises ``GraphKernelError`` for what a kernel cannot hold: a nested kernel, or a constant of several elements.
     """
     body = kernel.body if isinstance(kernel, Node) else kernel
     if body is None:
         raise GraphKernelError(f"{kernel!r} is not a kernel; only fused nodes and graphs have a description")
     body = basic(body)
-    writer = _Writer()
-    inputs = tuple(writer.name(value, f"input_{position}") for position, value in enumerate(body.inputs))
+    marks = kernel.attrs if isinstance(kernel, Node) else Attrs()
+    named = _Named(_assigned(body) if marks.get("composite_type") == "atomic_add" else frozenset())
+    inputs = tuple(named.parameter(value, f"input_{position}") for position, value in enumerate(body.inputs))
     untold = untold_symbols(body)
     if untold:
-        inputs = (*inputs, TensorDesc(EXTENTS, (*map(sym, untold), 0), dtype("uint8")))
+        inputs = (*inputs, _parameter(EXTENTS, TensorType((*map(sym, untold), 0), dtype("uint8"))))
     for node in body.operators:
-        writer.operator(node)
+        named.operator(node)
     stored = {alias.output for alias in body.aliases}
     positions = [position for position in range(len(body.outputs)) if position not in stored]
-    outputs: list[TensorDesc] = []
+    outputs: list[Value] = []
     for position in positions:
-        taken = {tensor.name for tensor in (*inputs, *outputs)}
-        outputs.append(writer.output(body.outputs[position], taken))
+        outputs.append(named.output(body.outputs[position], {*inputs, *outputs}))
+    names = [named.result(value) for value in outputs]
     for alias in body.aliases:
-        value = body.outputs[alias.output]
-        writer.emit(ASSIGN.name, (inputs[alias.input], writer.read(value)), (value.type,))
-    marks = kernel.attrs if isinstance(kernel, Node) else Attrs()
-    ops = _with_atomic_sums(writer.ops) if marks.get("composite_type") == "atomic_add" else tuple(writer.ops)
+        outputs.append(named.emit(ASSIGN, (inputs[alias.input], named.read(body.outputs[alias.output])), Attrs()).out)
+    aliases = tuple(Alias(len(names) + place, alias.input) for place, alias in enumerate(body.aliases))
+    stores = [inputs[alias.input].node.name for alias in body.aliases]
     stitched = _stitched(body) if target == "gpu" else ()
     return KernelDesc(
-        body.name,
-        inputs,
-        tuple(outputs),
-        ops,
+        Graph(body.name, inputs, tuple(outputs), aliases, (*names, *stores)),
+        tuple(named.steps),
         PROCESS[target],
-        buffer_stitch=tuple((writer.read(value).name,) for value in stitched),
-        parallel_fusion=_parallel(marks, dict(zip(positions, outputs, strict=True))),
+        buffer_stitch=tuple((named.result(named.read(value)),) for value in stitched),
+        parallel_fusion=_parallel(marks, dict(zip(positions, names, strict=True))),
     )
 
 
@@ -112,7 +104,7 @@ def with_plans(graph: Graph, tunings: Tunings, target: str) -> Graph:
         plan = tunings.plan(description(node, target), target) if node.body is not None else ""
         attrs = node.attrs.with_(**{PLAN: plan}) if plan else node.attrs
         made = keep(node, args)
-        return (made if attrs is node.attrs else _with_attrs(made, attrs)).outs
+        return (made if attrs is node.attrs else replace(made, attrs=attrs)).outs
 
     return graph.rebuild(marked)
 
@@ -142,8 +134,21 @@ def tunings_of(given: Tunings | str | PathLike[str] | None) -> Tunings | None:
     return Tunings.of(given)
 
 
-def _with_attrs(node: Node, attrs: Attrs) -> Node:
-    return Node(node.op, node.args, attrs, node.types, node.name, node.body, node.data)
+def key_of(desc: KernelDesc) -> str:
+    """What equal kernels have in common, whatever they are called: text, because 1 == True == 1.0 and 0.0 == -0.0."""
+    return f"{replace(desc.graph, name='')}{desc.process} {desc.buffer_stitch} {desc.parallel_fusion}"
+
+
+def _assigned(body: Graph) -> frozenset[Node]:
+    """What computes the values that are stored into inputs."""
+    return frozenset(_source(body.outputs[alias.output]).node for alias in body.aliases)
+
+
+def _source(value: Value) -> Value:
+    """What an Assign stores: it is pure inside a graph, and the aliases say that it stores."""
+    while value.op is ASSIGN:
+        value = value.node.args[1]
+    return value
 
 
 def untold_symbols(body: Graph) -> tuple[str, ...]:
@@ -184,7 +189,7 @@ def _stitched(body: Graph) -> tuple[Value, ...]:
     return tuple(node.out for node in body.operators if node.op.kind is Kind.REDUCE and body.users[node])
 
 
-def _parallel(marks: Attrs, outputs: Mapping[int, TensorDesc]) -> ParallelFusion | None:
+def _parallel(marks: Attrs, outputs: Mapping[int, str]) -> ParallelFusion | None:
     """Which results each member of a parallel kernel makes, and in how many blocks, from the marks of parallel_fusion."""
     if marks.get("composite_type") != "parallel_fusion":
         return None
@@ -192,7 +197,7 @@ def _parallel(marks: Attrs, outputs: Mapping[int, TensorDesc]) -> ParallelFusion
     blocks: dict[int, int] = {}
     for position, (member, count) in enumerate(_pairs(marks, "parallel_dim_info")):
         if position in outputs:
-            members.setdefault(member, []).append(outputs[position].name)
+            members.setdefault(member, []).append(outputs[position])
             blocks[member] = count
     numbers = sorted(members)
     groups = tuple(tuple(members[number]) for number in numbers)
@@ -207,17 +212,6 @@ def _pairs(marks: Attrs, name: str) -> Iterator[tuple[int, int]]:
         yield first, second
 
 
-def _with_atomic_sums(ops: Sequence[OpDesc]) -> tuple[OpDesc, ...]:
-    """The reductions whose result is assigned to an operand add into it atomically, as AKG's ``enable_atomic_add`` says."""
-    assigned = {op.inputs[1].name for op in ops if op.name == ASSIGN.name}
-    return tuple(
-        replace(op, attrs=op.attrs.with_(enable_atomic_add=True))
-        if op.name == REDUCE_SUM.name and op.output.name in assigned
-        else op
-        for op in ops
-    )
-
-
 def _as_akg(node: Node) -> Attrs:
     """Attributes as AKG reads them. An end of -1 before a step back is "before the first" here and "the last" there."""
     if node.op is not STRIDED_SLICE:
@@ -229,111 +223,111 @@ def _as_akg(node: Node) -> Attrs:
     return node.attrs.with_(end=before_first)
 
 
+def _parameter(name: str, type_: TensorType) -> Value:
+    return Node(PARAMETER, (), Attrs(), (type_,), name).out
+
+
 @dataclass
-class _Writer:
-    """Operators written so far, and the tensor that stands for each value."""
+class _Named:
+    """The operators of a body under the names that AKG gives them, and what stands for each value; ``atomic`` sums add."""
 
-    ops: list[OpDesc] = field(default_factory=list)
+    atomic: frozenset[Node]
+    steps: list[Node] = field(default_factory=list[Node])
     constants: int = 0
-    _tensors: dict[Value, TensorDesc] = field(default_factory=dict)
+    _values: dict[Value, Value] = field(default_factory=dict[Value, Value])
 
-    def name(self, value: Value, name: str) -> TensorDesc:
-        """Gives a value its tensor."""
-        self._tensors[value] = _tensor(name, value.type)
-        return self._tensors[value]
+    def parameter(self, value: Value, name: str) -> Value:
+        """Gives an input its name."""
+        self._values[value] = _parameter(name, value.type)
+        return self._values[value]
 
     def operator(self, node: Node) -> None:
         """One operator of the body, as it is."""
         if node.body is not None:
             raise GraphKernelError(f"kernel {node.name!r} inside a kernel; inline it first")
-        if node.op is ASSIGN:  # pure inside a graph; that it is stored is said by the aliases
-            self._tensors[node.out] = self.read(node.args[1])
+        if node.op is ASSIGN:
+            self._values[node.out] = self.read(node.args[1])
             return
-        outputs = self.emit(node.op.name, tuple(map(self.read, node.args)), node.types, _as_akg(node))
-        if node.op.brings_rule:
-            self.ops[-1] = replace(self.ops[-1], declared=node.op)
-        self._tensors.update(zip(node.outs, outputs, strict=True))
+        attrs = _as_akg(node)
+        if node.op is REDUCE_SUM and node in self.atomic:
+            attrs = attrs.with_(enable_atomic_add=True)  # as AKG's writer marks what adds into an operand
+        op = node.op if node.op.brings_rule else operator_named(node.op.name)
+        made = self.emit(op, tuple(map(self.read, node.args)), attrs, node.types)
+        self._values.update(zip(node.outs, made.outs, strict=True))
 
     def emit(
-        self, name: str, inputs: tuple[TensorDesc, ...], types: tuple[TensorType, ...], attrs: Attrs | None = None
-    ) -> tuple[TensorDesc, ...]:
-        """Appends an operator; its results are named after its position."""
-        outputs = tuple(_tensor(f"output_{index}_{len(self.ops)}", type_) for index, type_ in enumerate(types))
-        self.ops.append(OpDesc(name, inputs, outputs, attrs or Attrs()))
-        return outputs
+        self, op: Operator, args: tuple[Value, ...], attrs: Attrs, types: tuple[TensorType, ...] | None = None
+    ) -> Node:
+        """Appends an operator, of the last operand's type if no other is given; it is named after its position."""
+        made = Node(op, args, attrs, types or (args[-1].type,), f"output_0_{len(self.steps)}")
+        self.steps.append(made)
+        return made
 
-    def read(self, value: Value) -> TensorDesc:
-        """The tensor of an operand; a constant carries its value."""
-        if value in self._tensors:
-            return self._tensors[value]
+    def read(self, value: Value) -> Value:
+        """What stands for an operand; constants are numbered."""
+        if value in self._values:
+            return self._values[value]
         if value.constant is None or value.constant.size != 1:
             raise GraphKernelError(
                 f"{value.node.name} of type {value.type} cannot be inside a kernel; make it an operand"
             )
-        tensor = self.name(value, f"constant_{self.constants}")
+        self._values[value] = replace(value.node, name=f"constant_{self.constants}").out
         self.constants += 1
-        self._tensors[value] = replace(tensor, value=value.constant.reshape(()).item())
-        return self._tensors[value]
+        return self._values[value]
 
-    def output(self, value: Value, taken: set[str]) -> TensorDesc:
-        """The tensor of a result, a copy when the value is no result of its own."""
-        tensor = self.read(value)
-        if tensor.value is None and tensor.name not in taken:
-            return tensor
-        return self.emit(RESHAPE.name, (tensor,), (value.type,), Attrs.of(shape=value.type.shape))[0]
+    def output(self, value: Value, taken: set[Value]) -> Value:
+        """What stands for a result, a copy when the value is no result of its own."""
+        found = self.read(value)
+        if found.constant is None and found not in taken:
+            return found
+        return self.emit(RESHAPE, (found,), Attrs.of(shape=value.type.shape)).out
 
-
-def _tensor(name: str, type_: TensorType) -> TensorDesc:
-    return TensorDesc(name, type_.shape, type_.dtype, type_.layout)
+    def result(self, value: Value) -> str:
+        """What AKG calls a result."""
+        return f"output_{value.index}{value.node.name.removeprefix('output_0')}"
 
 
 def from_desc(desc: KernelDesc) -> Graph:
-    """The graph that a description means; in-place operators become aliases.
+    """The graph of a kernel in which every operator is as it is declared, and gives what its type rule says.
 
     Raises :class:`FrontendError` for an operator that graphkernel does not declare.
     """
     reader = _Reader()
-    inputs = tuple(reader.parameter(tensor) for tensor in desc.inputs)
-    for position, op in enumerate(desc.ops):
-        reader.operator(position, op)
-    outputs = [reader.values[tensor.name] for tensor in desc.outputs]
-    called = [tensor.name for tensor in desc.outputs]
-    aliases: list[Alias] = []
-    for position, tensor in enumerate(desc.inputs):
-        if tensor.name in reader.stored:
-            aliases.append(Alias(len(outputs), position))
-            outputs.append(reader.stored[tensor.name])
-            called.append(tensor.name)
-    return Graph(desc.name, inputs, tuple(outputs), tuple(aliases), tuple(called))
+    inputs = tuple(map(reader.parameter, desc.graph.inputs))
+    for position, node in enumerate(desc.operators):
+        reader.operator(position, node)
+    outputs = tuple(map(reader.read, desc.graph.outputs))
+    return Graph(desc.name, inputs, outputs, desc.graph.aliases, desc.graph.output_names)
 
 
 @dataclass
 class _Reader:
-    """The value that each tensor name stands for now, and what in-place operators stored into inputs."""
+    """What stands for each value of a kernel."""
 
     builder: Builder = field(default_factory=Builder)
-    values: dict[str, Value] = field(default_factory=dict)
-    stored: dict[str, Value] = field(default_factory=dict)
+    values: dict[Value, Value] = field(default_factory=dict[Value, Value])
 
-    def parameter(self, tensor: TensorDesc) -> Value:
+    def parameter(self, value: Value) -> Value:
         """An input of the graph."""
-        self.values[tensor.name] = self.builder.parameter(tensor.name, _type(tensor))
-        return self.values[tensor.name]
+        self.values[value] = self.builder.parameter(value.node.name, _plain(value))
+        return self.values[value]
 
-    def operator(self, position: int, op: OpDesc) -> None:
-        """One operator of the description."""
-        args = tuple(map(self.read, op.inputs))
-        if op.name in (ASSIGN.name, "InplaceAssign"):
-            self.assign(op, args)
+    def operator(self, position: int, node: Node) -> None:
+        """One operator of the kernel."""
+        args = tuple(map(self.read, node.args))
+        if node.op is ASSIGN:
+            target, source = args
+            if source.type != target.type:
+                source = self.builder.emit(BROADCAST_TO, source, shape=target.type.shape)
+            self.values[node.out] = self.builder.emit(ASSIGN, target, source)
             return
-        name = FROM_AKG.get(op.name, op.name)
-        declared = op.declared or OPS.get(name)
+        declared = node.op if is_declared(node.op) else OPS.get(node.op.name)
         if declared is None:
-            raise FrontendError(f"operator {position}: {op.name!r} is not declared{nearest(name, OPS)}")
-        kept = {key: value for key, value in _attributes(declared, op).items() if key in declared.attribute_names}
-        node = self.builder.node(declared, args, Attrs.of(kept), op.outputs[0].name)
-        for tensor, value in zip(op.outputs, node.outs, strict=True):
-            self.values[tensor.name] = self.fitted(value, _type(tensor))
+            raise FrontendError(f"operator {position}: {node.op.name!r} is not declared{nearest(node.op.name, OPS)}")
+        kept = {key: value for key, value in _attributes(declared, node).items() if key in declared.attribute_names}
+        made = self.builder.node(declared, args, Attrs.of(kept), node.name)
+        for old, new in zip(node.outs, made.outs, strict=True):
+            self.values[old] = self.fitted(new, _plain(old))
 
     def fitted(self, value: Value, wanted: TensorType) -> Value:
         """A result as AKG declares it: a Round may give integers there, and a scalar has the shape ``[1]``."""
@@ -341,38 +335,23 @@ class _Reader:
             value = self.builder.emit(CAST, value, dst_type=wanted.dtype.name)
         return value if value.type == wanted else self.builder.emit(RESHAPE, value, shape=wanted.shape)
 
-    def assign(self, op: OpDesc, args: tuple[Value, ...]) -> None:
-        """``Assign(target, source)`` gives the source, ``InplaceAssign(target, source, result)`` its third operand."""
-        target, source, *result = args
-        if source.type != target.type:
-            source = self.builder.emit(BROADCAST_TO, source, shape=target.type.shape)
-        assigned = self.builder.emit(ASSIGN, target, source) if target.op is PARAMETER else source
-        self.stored[op.inputs[0].name] = assigned
-        self.values[op.inputs[0].name] = assigned
-        for tensor in op.outputs:
-            self.values[tensor.name] = result[0] if result else assigned
-
-    def read(self, tensor: TensorDesc) -> Value:
-        """The value of an operand; an inline value becomes a constant."""
-        if tensor.value is None:
-            return self.values[tensor.name]
-        if any(dim != 1 for dim in tensor.shape):
-            raise FrontendError(f"{tensor.name!r} has the value {tensor.value} and the shape {tensor.shape}")
-        return self.builder.constant(np.full((1,) * len(tensor.shape), tensor.value), tensor.dtype)
+    def read(self, value: Value) -> Value:
+        """What stands for an operand."""
+        return self.builder.constant(value.constant) if value.constant is not None else self.values[value]
 
 
-def _type(tensor: TensorDesc) -> TensorType:
+def _plain(value: Value) -> TensorType:
     """Formats are left out: shapes are explicit, and the operators that convert formats are not declared here."""
-    return TensorType(tensor.shape, tensor.dtype)
+    return TensorType(value.shape, value.dtype)
 
 
-def _attributes(declared: Operator, op: OpDesc) -> Mapping[str, object]:
+def _attributes(declared: Operator, node: Node) -> Mapping[str, object]:
     """The attributes, with those that follow from the result taken from it: AKG's files may lack or garble them."""
     if declared in (RESHAPE, BROADCAST_TO):
-        return {**op.attrs, "shape": op.output.shape}
+        return {**node.attrs, "shape": node.out.shape}
     if declared is CAST:
-        return {"dst_type": op.output.dtype.name}
-    return op.attrs
+        return {"dst_type": node.out.dtype.name}
+    return node.attrs
 
 
 def load_composite(path: str | PathLike[str], operators: Iterable[Operator] = ()) -> Graph:

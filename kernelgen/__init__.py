@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kernelgen.composite.check import check
-    from kernelgen.composite.description import KernelDesc, OpDesc, TensorDesc
+    from kernelgen.composite.description import KernelDesc
     from kernelgen.composite.read import load_desc
     from kernelgen.composite.write import dump_desc
     from kernelgen.driver import compile
@@ -27,7 +27,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "load_desc", "dump_desc", "check", "compile", "reference",
-    "HotSizes", "Kernel", "KernelDesc", "OpDesc", "TensorDesc", "Plan",
+    "HotSizes", "Kernel", "KernelDesc", "Plan",
     "KernelgenError", "DescError", "UnsupportedError",
 ]  # fmt: skip
 
@@ -35,7 +35,7 @@ _ROOMS = {
     "load_desc": "composite.read", "dump_desc": "composite.write", "check": "composite.check", "compile": "driver",
     "reference": "semantics", "HotSizes": "tuning.hot_sizes",
     "Kernel": "kernel", "KernelDesc": "composite.description",
-    "OpDesc": "composite.description", "Plan": "plan", "TensorDesc": "composite.description", "KernelgenError": "errors",
+    "Plan": "plan", "KernelgenError": "errors",
     "DescError": "errors", "UnsupportedError": "errors",
 }  # fmt: skip
 

@@ -21,9 +21,9 @@ from kernelgen.ascend_package import make_kit
 from kernelgen.checker import Certificate
 from kernelgen.checker import certify as certificate_of
 from kernelgen.compilation import compile_files as compile_over
-from kernelgen.composite.bind_sizes import specialize
 from kernelgen.composite.description import KernelDesc
 from kernelgen.composite.read import load_desc
+from kernelgen.composite.specialize import specialize
 from kernelgen.composite.user_operators import operators_in
 from kernelgen.driver import compile as compile_desc
 from kernelgen.errors import ArgumentError, BackendUnavailable, KernelgenError

@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from kernelgen.composite.bind_sizes import specialize
 from kernelgen.composite.description import KernelDesc
+from kernelgen.composite.specialize import specialize
 from kernelgen.composite.write import dump_desc
 from kernelgen.driver import compile
 from kernelgen.enclosure import agree, enclose

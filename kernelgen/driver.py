@@ -110,7 +110,7 @@ def _lowered(desc: KernelDesc, plan: Plan, machine: Machine | str, constants: fr
     try:
         return lower(desc, plan, machine, constants)
     except RecursionError:
-        message = f"{desc.name}: expressions of its {len(desc.ops)} operators nest too deeply; split the kernel"
+        message = f"{desc.name}: expressions of its {len(desc.operators)} operators nest too deeply; split the kernel"
         raise UnsupportedError("budget", message) from None
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelgen.composite.description import KernelDesc, TensorDesc
+from kernelgen.composite.description import KernelDesc, Tensor
 from kernelgen.composite.write import dump_desc
 from kernelgen.machines.cpu import CPU
 from kernelgen.native.call import Entry, NativeKernel
@@ -83,7 +83,7 @@ class Kernel(NativeKernel):
     """The positions of the description's inputs that hold the same in every call."""
 
     def __repr__(self) -> str:
-        return f"<Kernel {self.desc.name} for {self.target}: {', '.join(op.name for op in self.desc.ops)}>"
+        return f"<Kernel {self.desc.name} for {self.target}: {', '.join(node.op.name for node in self.desc.operators)}>"
 
     @cached_property
     def taken(self) -> tuple[int, ...]:
@@ -187,7 +187,7 @@ class Kernel(NativeKernel):
     @cached_property
     def _on_device(self) -> DeviceCall | None:
         """The call of an entry that takes arrays of any library and makes its outputs itself; None for numpy alone."""
-        return self.entry.on_device(self.desc) if isinstance(self.entry, DeviceEntry) else None
+        return self.entry.on_device(self.signature) if isinstance(self.entry, DeviceEntry) else None
 
 
 def signature_of(desc: KernelDesc, lowered: Lowered) -> Signature:
@@ -209,9 +209,9 @@ def preparation_signature(desc: KernelDesc, lowered: Lowered, nest: Nest) -> Sig
     return Signature(nest.name, inputs, _prepared(nest), (), arguments(nest), nest.symbols)
 
 
-def _prepared(nest: Nest) -> tuple[TensorDesc, ...]:
+def _prepared(nest: Nest) -> tuple[Tensor, ...]:
     """What a preparation gives."""
-    return tuple(TensorDesc(b.name, b.shape, b.dtype) for b in nest.buffers if b.space is Space.OUTPUT)
+    return tuple(Tensor(b.name, b.shape, b.dtype) for b in nest.buffers if b.space is Space.OUTPUT)
 
 
 def fingerprint(desc: KernelDesc) -> str:
@@ -232,7 +232,7 @@ def _aligned(shape: tuple[int, ...], kind: np.dtype[Any]) -> np.ndarray:
     return room[start : start + size].view(kind).reshape(shape)
 
 
-def _by_element(mask: np.ndarray | None, tensor: TensorDesc) -> np.ndarray | None:
+def _by_element(mask: np.ndarray | None, tensor: Tensor) -> np.ndarray | None:
     """A mask of the nest's elements as one of the tensor's: a complex number is two of the nest's."""
     if mask is None or tensor.dtype.category is not Category.COMPLEX:
         return mask

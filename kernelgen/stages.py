@@ -26,7 +26,7 @@ from kernelgen.canonical.synonyms import canonical_names
 from kernelgen.canonical.text import show_desc
 from kernelgen.canonical.three_address import three_address
 from kernelgen.canonical.unsupported_types import legal_types
-from kernelgen.composite.description import KernelDesc, TensorDesc
+from kernelgen.composite.description import KernelDesc, Tensor
 from kernelgen.errors import ArgumentError
 from kernelgen.machines.ascend.description import Machine as AscendMachine
 from kernelgen.machines.cpu import CPU, CpuMachine
@@ -230,6 +230,6 @@ def _lines(facts: tuple[Fact, ...]) -> str:
     return "\n".join(map(str, facts))
 
 
-def _shape_of_parts(tensor: TensorDesc) -> Shape:
+def _shape_of_parts(tensor: Tensor) -> Shape:
     """The shape that callers pass; a complex array is passed as its real and imaginary parts."""
     return (*tensor.shape, 2) if tensor.dtype.category is Category.COMPLEX else tensor.shape

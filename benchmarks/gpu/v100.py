@@ -117,13 +117,14 @@ def limited(seconds: float) -> Generator[None]:
 
 def class_of(desc: KernelDesc) -> str:
     """What a kernel is mostly about, by its operators."""
-    names = {op.name for op in desc.ops}
+    found = {node.op for node in desc.operators}
+    names = {op.name for op in found}
     if names & {"MatMul", "BatchMatMul", "Conv2D"}:
         return "product"
-    if names - ELEMENTWISE.keys() - REDUCTIONS.keys() - {"Transpose", *MOVES}:
+    if {op.name for op in found - ELEMENTWISE.keys() - REDUCTIONS.keys()} - {"Transpose", *MOVES}:
         return "indexed and other"
-    reductions = [op for op in desc.ops if op.name in REDUCTIONS]
-    along_rows = [len(op.inputs[0].shape) - 1 in reduced_axes(op) for op in reductions]
+    reductions = [node for node in desc.operators if node.op in REDUCTIONS]
+    along_rows = [len(node.args[0].shape) - 1 in reduced_axes(node) for node in reductions]
     if reductions:
         return "reduction of rows" if all(along_rows) else "reduction of columns" if not any(along_rows) else "both"
     return "transpose" if "Transpose" in names else "element-wise"

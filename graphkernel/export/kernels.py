@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from graphkernel.errors import OptionError
 from graphkernel.export.network import describe
 from graphkernel.export.summary import FAILED, PASSED, VENDOR, KernelLine, NetworkSummary, Run
-from graphkernel.handoff import KernelDesc, to_desc
+from graphkernel.handoff import KernelDesc, key_of, to_desc
 from graphkernel.ops.library.host import operator_name
 from graphkernel.passes.shape.kernel_packet import is_packet
 from graphkernel.report.entries import bytes_moved, bytes_unfused
@@ -106,11 +106,12 @@ def _distinct(graph: Graph) -> list[tuple[KernelDesc, list[Node]]]:
     for node in graph.operators:
         if node.body is not None:
             desc = to_desc(node, "ascend")
-            key = repr(replace(desc, name=""))  # as text, because 1 == True == 1.0 and 0.0 == -0.0
+            key = key_of(desc)
             if key not in found:
                 names[desc.name] += 1
                 count = names[desc.name]
-                found[key] = (desc if count == 1 else replace(desc, name=f"{desc.name}_{count}"), [])
+                name = desc.name if count == 1 else f"{desc.name}_{count}"
+                found[key] = (replace(desc, graph=replace(desc.graph, name=name)), [])
             found[key][1].append(node)
     return list(found.values())
 

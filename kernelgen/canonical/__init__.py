@@ -1,7 +1,7 @@
 """Rewrites of a description that no target needs to know of: afterwards equal things are written alike, one scalar function an
 operator.
 
-Reading order: complex_numbers, identifiers, rewrite, argument_shapes, axes, broadcasts, common_subexpressions, dead_code,
+Reading order: complex_numbers, identifiers, argument_shapes, axes, broadcasts, common_subexpressions, dead_code,
 constant_folding, copy_propagation, implied_broadcasts, output_names, reshapes, synonyms, text, three_address,
 unsupported_types.
 

@@ -18,51 +18,51 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from kernelgen.canonical.rewrite import kept_names, operands_replaced, readers, updated_names
-from kernelgen.composite.description import KernelDesc, OpDesc, TensorDesc
+from kernelgen.composite.description import KernelDesc
+from kernelgen.composite.rewriting import Rewriting, kept_values, readers
 from kernelgen.tensor.dims import Shape, symbols_of
+from kernelgen.tensor.graph import Node, Value
 from kernelgen.tensor.operators.shape import RESHAPE
 
 
 def reshape_arguments(desc: KernelDesc) -> KernelDesc:
     """The description whose arguments need no Reshape where one shape serves all that read them."""
-    if not any(op.name == RESHAPE.name for op in desc.ops):
+    if not any(node.op is RESHAPE for node in desc.operators):
         return desc
-    read = readers(desc.ops)
-    changed = _inputs(desc, read)
-    changed |= _outputs(desc, read, changed)
-    if not changed:
+    read, kept = readers(desc), kept_values(desc)
+    inputs = _inputs(desc, read, kept)
+    outputs = _outputs(desc, read, inputs)
+    if not inputs and not outputs:
         return desc
-    viewed = {
-        op.output.name: changed[op.inputs[0].name]
-        for op in desc.ops
-        if op.name == RESHAPE.name and op.inputs[0].name in changed and op.output.name not in kept_names(desc)
-    }
-    ops = [operands_replaced(op, {**changed, **viewed}) for op in desc.ops if op.outputs[0].name not in viewed]
-    return replace(
-        desc,
-        inputs=tuple(changed.get(t.name, t) for t in desc.inputs),
-        ops=tuple(replace(op, outputs=tuple(changed.get(t.name, t) for t in op.outputs)) for op in ops),
-        outputs=tuple(changed.get(t.name, t) for t in desc.outputs),
-    )
+    walk = Rewriting(desc)
+    for value, shape in inputs.items():
+        walk.becomes(value, replace(value.node, types=(replace(value.type, shape=shape),)).out)
+    for node in desc.operators:
+        if node.op is RESHAPE and node.args[0] in inputs and node.out not in kept:
+            walk.becomes(node.out, walk.now(node.args[0]))
+        elif node.outs[0] in outputs:
+            walk.keep(node, types=(replace(node.out.type, shape=outputs[node.out]),))
+        else:
+            walk.keep(node)
+    return walk.done(tuple(map(walk.now, desc.graph.inputs)))
 
 
-def _inputs(desc: KernelDesc, read: Mapping[str, Sequence[OpDesc]]) -> dict[str, TensorDesc]:
-    """The inputs, in the shape of the only kind of Reshape that reads them."""
-    fixed = updated_names(desc) | kept_names(desc)
-    found: dict[str, TensorDesc] = {}
-    for tensor in desc.inputs:
-        views = {_view(op, tensor) for op in read.get(tensor.name, ())}
-        view = views.pop() if len(views) == 1 and tensor.name not in fixed else None
-        if view is not None and _may_replace(view, tensor.shape):
-            found[tensor.name] = replace(tensor, shape=view)
+def _inputs(desc: KernelDesc, read: Mapping[Value, Sequence[Node]], kept: frozenset[Value]) -> dict[Value, Shape]:
+    """The inputs, and the shape of the only kind of Reshape that reads them."""
+    fixed = kept | {desc.graph.inputs[place] for place in desc.updated_inputs}
+    found: dict[Value, Shape] = {}
+    for value in desc.graph.inputs:
+        views = {_view(node, value) for node in read.get(value, ())}
+        view = views.pop() if len(views) == 1 and value not in fixed else None
+        if view is not None and _may_replace(view, value.shape):
+            found[value] = view
     return found
 
 
-def _view(op: OpDesc, tensor: TensorDesc) -> Shape | None:
-    """The shape in which an operator sees a tensor if it does nothing else."""
-    same = op.name == RESHAPE.name and (op.output.dtype, op.output.format) == (tensor.dtype, tensor.format)
-    return op.output.shape if same else None
+def _view(node: Node, value: Value) -> Shape | None:
+    """The shape in which an operator sees a value if it does nothing else."""
+    same = node.op is RESHAPE and (node.out.dtype, node.out.layout) == (value.dtype, value.layout)
+    return node.out.shape if same else None
 
 
 def _may_replace(shape: Shape, written: Shape) -> bool:
@@ -71,14 +71,13 @@ def _may_replace(shape: Shape, written: Shape) -> bool:
 
 
 def _outputs(
-    desc: KernelDesc, read: Mapping[str, Sequence[OpDesc]], inputs: Mapping[str, TensorDesc]
-) -> dict[str, TensorDesc]:
-    """The outputs that a Reshape makes, in the shape of its operand."""
-    names = {t.name for t in desc.outputs}
+    desc: KernelDesc, read: Mapping[Value, Sequence[Node]], inputs: Mapping[Value, Shape]
+) -> dict[Value, Shape]:
+    """The outputs that a Reshape makes, and the shape of its operand."""
     return {
-        op.output.name: replace(op.output, shape=source.shape)
-        for op in desc.ops
-        if op.name == RESHAPE.name and op.output.name in names and op.output.name not in read
-        and (source := op.inputs[0]).value is None and source.name not in inputs
-        and _may_replace(source.shape, op.output.shape)
+        node.out: source.shape
+        for node in desc.operators
+        if node.op is RESHAPE and node.out in desc.results and node.out not in read
+        and (source := node.args[0]).constant is None and source not in inputs
+        and _may_replace(source.shape, node.out.shape)
     }  # fmt: skip

@@ -12,56 +12,54 @@ Source: AKG's axis normalisation.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from kernelgen.canonical.rewrite import with_ops
 from kernelgen.composite.axes import normal_axis, reduced_axes
-from kernelgen.composite.description import KernelDesc, OpDesc
+from kernelgen.composite.description import KernelDesc
+from kernelgen.composite.rewriting import Rewriting
 from kernelgen.composite.scalar_rules import REDUCTIONS
 from kernelgen.composite.vocabulary import facts
 from kernelgen.tensor.attrs import Attrs
 from kernelgen.tensor.dims import product
+from kernelgen.tensor.graph import Node
+from kernelgen.tensor.operator import Operator
 from kernelgen.tensor.operators.shape import RESHAPE, TRANSPOSE
 
-SINGLE_AXIS = facts(lambda op: op.traits.axis_of)
+SINGLE_AXIS = facts(lambda word: word.traits.axis_of)
 """Operators with one axis -> whether it counts the dims of operand 0 or of the result."""
 
 
 def normal_axes(desc: KernelDesc) -> KernelDesc:
     """The description in which every axis is written, non-negative and, for reductions, in a sorted list."""
-    return with_ops(desc, [_normal(op) for op in desc.ops])
+    walk = Rewriting(desc)
+    for node in desc.operators:
+        op, attrs = _normal(node)
+        walk.keep(node, op=op, attrs=attrs)
+    return walk.done()
 
 
-def _normal(op: OpDesc) -> OpDesc:
-    if op.name in REDUCTIONS:
-        return _reduction(op)
-    if op.name == TRANSPOSE.name:
-        return _transpose(op)
-    if op.name in SINGLE_AXIS and "axis" in op.attrs:
-        counted = op.inputs[0] if SINGLE_AXIS[op.name] == "operand" else op.outputs[0]
-        axes = op.attrs.ints("axis")
-        return _with(op, op.attrs.with_(axis=normal_axis(axes[0], len(counted.shape)))) if len(axes) == 1 else op
-    return op
+def _normal(node: Node) -> tuple[Operator, Attrs]:
+    if node.op in REDUCTIONS:
+        return _reduction(node)
+    if node.op is TRANSPOSE:
+        return _transpose(node)
+    if node.op in SINGLE_AXIS and "axis" in node.attrs:
+        counted = node.args[0] if SINGLE_AXIS[node.op] == "operand" else node.outs[0]
+        axes = node.attrs.ints("axis")
+        if len(axes) == 1:
+            return node.op, node.attrs.with_(axis=normal_axis(axes[0], len(counted.shape)))
+    return node.op, node.attrs
 
 
-def _reduction(op: OpDesc) -> OpDesc:
-    source, result = op.inputs[0], op.outputs[0]
-    axes = reduced_axes(op)
+def _reduction(node: Node) -> tuple[Operator, Attrs]:
+    source, result = node.args[0], node.outs[0]
+    axes = reduced_axes(node)
     if all(source.shape[axis] == 1 for axis in axes) and product(source.shape) == product(result.shape):
-        return replace(op, name=RESHAPE.name, attrs=Attrs())
-    return _with(op, op.attrs.with_(axis=axes, keep_dims=op.attrs.bool("keep_dims", False)))
+        return RESHAPE, Attrs()
+    return node.op, node.attrs.with_(axis=axes, keep_dims=node.attrs.bool("keep_dims", False))
 
 
-def _transpose(op: OpDesc) -> OpDesc:
+def _transpose(node: Node) -> tuple[Operator, Attrs]:
     """Moving extents of 1 keeps the order of elements."""
-    shape = op.inputs[0].shape
-    perm = tuple(p % len(shape) for p in op.attrs.ints("perm", tuple(reversed(range(len(shape))))))
+    shape = node.args[0].shape
+    perm = tuple(p % len(shape) for p in node.attrs.ints("perm", tuple(reversed(range(len(shape))))))
     moved = [p for p in perm if shape[p] != 1]
-    if moved == sorted(moved):
-        return replace(op, name=RESHAPE.name, attrs=Attrs())
-    return _with(op, op.attrs.with_(perm=perm))
-
-
-def _with(op: OpDesc, attrs: Attrs) -> OpDesc:
-    # True equals 1 and (1,) does not equal 1: the text tells apart what a comparison of values does not
-    return op if repr(attrs) == repr(op.attrs) else replace(op, attrs=attrs)
+    return (RESHAPE, Attrs()) if moved == sorted(moved) else (node.op, node.attrs.with_(perm=perm))

@@ -12,34 +12,32 @@ Source: AKG's broadcast inserter.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from kernelgen.canonical.rewrite import fresh_names, with_ops
 from kernelgen.composite.axes import broadcast
-from kernelgen.composite.description import KernelDesc, OpDesc
+from kernelgen.composite.description import KernelDesc
+from kernelgen.composite.rewriting import Rewriting
 from kernelgen.composite.scalar_rules import scalar_rule
-from kernelgen.tensor.attrs import Attrs
 from kernelgen.tensor.dims import Shape, product
+from kernelgen.tensor.graph import Node
 from kernelgen.tensor.operators.shape import BROADCAST_TO
+from kernelgen.tensor.types import TensorType
 
 
 def write_out_broadcasts(desc: KernelDesc) -> KernelDesc:
     """The description in which element-wise results have the shape that their operands broadcast to, up to ones."""
-    ops: list[OpDesc] = []
-    names = fresh_names(desc, "narrow")
-    for op in desc.ops:
-        narrow = _narrow(op)
+    walk = Rewriting(desc, "narrow")
+    for node in desc.operators:
+        narrow = _narrow(node)
         if narrow is None:
-            ops.append(op)
+            walk.keep(node)
             continue
-        small = replace(op.output, name=next(names), shape=narrow)
-        ops += [replace(op, outputs=(small,)), OpDesc(BROADCAST_TO.name, (small,), op.outputs, Attrs())]
-    return with_ops(desc, ops)
+        small = walk.make(node.op, walk.args(node), TensorType(narrow, node.out.dtype, node.out.layout), node.attrs)
+        walk.becomes(node.out, walk.make(BROADCAST_TO, (small,), node.out.type, name=node.name))
+    return walk.done()
 
 
-def _narrow(op: OpDesc) -> Shape | None:
+def _narrow(node: Node) -> Shape | None:
     """The shape of an element-wise operator's operands where the result repeats their elements."""
-    if scalar_rule(op) is None or not any(t.value is None for t in op.inputs):
+    if scalar_rule(node) is None or all(value.constant is not None for value in node.args):
         return None
-    shape = broadcast(*(t.shape for t in op.inputs))
-    return shape if product(shape) != product(op.output.shape) and 0 not in op.output.shape else None
+    shape = broadcast(*(value.shape for value in node.args))
+    return shape if product(shape) != product(node.out.shape) and 0 not in node.out.shape else None

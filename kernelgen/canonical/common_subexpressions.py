@@ -17,53 +17,49 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable
 
-from kernelgen.canonical.rewrite import kept_names, operands_replaced, with_ops
-from kernelgen.composite.description import IN_PLACE_OPS, KernelDesc, OpDesc, TensorDesc
-from kernelgen.composite.vocabulary import STANDARD_NORMAL, names_of
-from kernelgen.tensor.attrs import Attrs
+from kernelgen.composite.description import KernelDesc, number_of
+from kernelgen.composite.rewriting import Rewriting, kept_values
+from kernelgen.composite.vocabulary import STANDARD_NORMAL
+from kernelgen.tensor.graph import Node, Value
+from kernelgen.tensor.operators.effects import ASSIGN
 from kernelgen.tensor.operators.elemwise import ADD, MUL, TENSOR_MOVE
 from kernelgen.tensor.operators.select import EQUAL, LOGICAL_AND, LOGICAL_OR, NOT_EQUAL
 
-COMMUTATIVE = names_of(ADD, MUL, EQUAL, NOT_EQUAL, LOGICAL_AND, LOGICAL_OR)
-UNIQUE = frozenset({*IN_PLACE_OPS, STANDARD_NORMAL.name, TENSOR_MOVE.name})
+COMMUTATIVE = frozenset({ADD, MUL, EQUAL, NOT_EQUAL, LOGICAL_AND, LOGICAL_OR})
+UNIQUE = frozenset({ASSIGN, STANDARD_NORMAL, TENSOR_MOVE})
 """Operators that are not shared: effects, random numbers, and copies, which hold outputs."""
 
 
 def share_subexpressions(desc: KernelDesc) -> KernelDesc:
     """The description in which no two operators compute the same."""
-    kept = kept_names(desc)
-    updates: Counter[str] = Counter()
-    first: dict[Hashable, OpDesc] = {}
-    equal: dict[str, TensorDesc] = {}
-    ops: list[OpDesc] = []
-    for op in desc.ops:
-        op = operands_replaced(op, equal)
-        if op.name in UNIQUE:
-            ops.append(op)
-            if op.name in IN_PLACE_OPS:
-                updates[op.inputs[0].name] += 1
+    walk, kept = Rewriting(desc), kept_values(desc)
+    first: dict[Hashable, Node] = {}
+    equal: dict[Value, Value] = {}
+    for node in desc.operators:
+        args = tuple(equal.get(value, value) for value in walk.args(node))
+        key = node if node.op in UNIQUE else _key(node, args)
+        if key not in first:
+            first[key] = walk.keep(node, args)
             continue
-        earlier = first.setdefault(_key(op, updates), op)
-        if earlier is op:
-            ops.append(op)
-            continue
-        for same, result in zip(earlier.outputs, op.outputs, strict=True):
-            equal[result.name] = same
-            if result.name in kept:
-                ops.append(OpDesc(TENSOR_MOVE.name, (same,), (result,), Attrs()))
-    return with_ops(desc, ops)
+        earlier = first[key]
+        for same, result in zip(earlier.outs, node.outs, strict=True):
+            if result in kept:
+                copy = walk.make(TENSOR_MOVE, (same,), result.type, name=result.name)
+                equal[copy] = same
+                walk.becomes(result, copy)
+            else:
+                walk.becomes(result, same)
+    return walk.done()
 
 
-def _key(op: OpDesc, updates: Counter[str]) -> Hashable:
-    operands = tuple(_operand(t, updates) for t in op.inputs)
-    if op.name in COMMUTATIVE:
-        operands = tuple(sorted(operands, key=repr))
-    results = tuple((t.shape, t.dtype, t.format) for t in op.outputs)
-    return op.name, repr(op.attrs), operands, results
+def _key(node: Node, args: tuple[Value, ...]) -> Hashable:
+    operands: Hashable = tuple(map(_operand, args))
+    if node.op in COMMUTATIVE:
+        operands = frozenset(Counter(map(_operand, args)).items())
+    return node.op, node.attrs.text, operands, node.types
 
 
-def _operand(tensor: TensorDesc, updates: Counter[str]) -> Hashable:
-    """A name with the number of updates before, or a constant; ``repr`` tells 1 from 1.0 and 0.0 from -0.0."""
-    if tensor.value is None:
-        return tensor.name, updates[tensor.name]
-    return repr(tensor.value), tensor.dtype.name
+def _operand(value: Value) -> Hashable:
+    """A value, or what a constant is; ``repr`` tells 1 from 1.0 and 0.0 from -0.0."""
+    number = number_of(value)
+    return value if number is None else (repr(number), value.dtype.name)

@@ -11,107 +11,124 @@ numbers have no order. Source: AKG's complex expansion.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from kernelgen.composite.axes import normal_axis, reduced_axes
-from kernelgen.composite.description import KernelDesc, OpDesc, TensorDesc
-from kernelgen.composite.vocabulary import INPLACE_ASSIGN, SQUARE, STRIDED_SLICE_V2, VIEWS, by_name, facts, names_of
+from kernelgen.composite.description import KernelDesc, constant, number_of
+from kernelgen.composite.rewriting import Rewriting
+from kernelgen.composite.vocabulary import SQUARE, STRIDED_SLICE_V2, VIEWS, by_operator, facts
 from kernelgen.errors import UnsupportedError
 from kernelgen.tensor.attrs import Attrs
 from kernelgen.tensor.dims import Shape
 from kernelgen.tensor.dtypes import BOOL, COMPLEX64, FLOAT32, FLOAT64, Category, DType
+from kernelgen.tensor.graph import Node, Value
 from kernelgen.tensor.operator import Operator
 from kernelgen.tensor.operators import catalogue as basic
+from kernelgen.tensor.types import TensorType
 
 
 def real_parts(desc: KernelDesc) -> KernelDesc:
     """The description without complex tensors; itself when it has none."""
-    tensors = [t for op in desc.ops for t in (*op.inputs, *op.outputs)]
-    if not any(_is_complex(t) for t in (*desc.inputs, *desc.outputs, *tensors)):
+    if not any(map(_is_complex, desc.graph.inputs)) and not any(map(_touches_complex, desc.operators)):
         return desc
-    expansion = _Expansion()
-    for op in desc.ops:
-        if any(_is_complex(t) for t in (*op.inputs, *op.outputs)):
-            _expand(expansion, op)
+    expansion = _Expansion(Rewriting(desc))
+    walk = expansion.walk
+    for value in desc.graph.inputs:
+        if _is_complex(value):
+            walk.becomes(value, replace(value.node, types=(_both(value.type),)).out)
+    for node in desc.operators:
+        if _touches_complex(node):
+            _expand(expansion, node)
         else:
-            expansion.ops.append(op)
-    inputs, outputs = (tuple(map(_both, ts)) for ts in (desc.inputs, desc.outputs))
-    return replace(desc, inputs=inputs, outputs=outputs, ops=tuple(expansion.ops))
+            walk.keep(node)
+    return walk.done(tuple(map(walk.now, desc.graph.inputs)))
 
 
-def _is_complex(tensor: TensorDesc) -> bool:
-    return tensor.dtype.category is Category.COMPLEX
+def _touches_complex(node: Node) -> bool:
+    return any(map(_is_complex, (*node.args, *node.outs)))
+
+
+def _is_complex(value: Value) -> bool:
+    return value.dtype.category is Category.COMPLEX
 
 
 def _real(dtype: DType) -> DType:
     return FLOAT32 if dtype == COMPLEX64 else FLOAT64
 
 
-def _both(tensor: TensorDesc) -> TensorDesc:
-    """Both parts of a complex tensor that has a name; a real one as it is."""
-    if not _is_complex(tensor):
-        return tensor
-    return replace(tensor, shape=(*tensor.shape, 2), dtype=_real(tensor.dtype), format="DefaultFormat")
+def _both(type_: TensorType) -> TensorType:
+    """The type of both parts of a complex value; that of a real one as it is."""
+    if type_.dtype.category is not Category.COMPLEX:
+        return type_
+    return TensorType((*type_.shape, 2), _real(type_.dtype))
 
 
 @dataclass
 class _Expansion:
-    """The operators made so far."""
+    """The walk over the operators, and the values that rules need on the way."""
 
-    ops: list[OpDesc] = field(default_factory=list)
+    walk: Rewriting
 
-    def make(
-        self, operator: Operator, inputs: Sequence[TensorDesc], shape: Shape, dtype: DType, **attrs: object
-    ) -> TensorDesc:
+    def make(self, operator: Operator, args: Sequence[Value], shape: Shape, dtype: DType, **attrs: object) -> Value:
         """A new operator's result."""
-        result = TensorDesc(f"complex_part_{len(self.ops)}", shape, dtype)
-        self.ops.append(OpDesc(operator.name, tuple(inputs), (result,), Attrs.of(attrs)))
-        return result
+        return self._made(operator, args, TensorType(shape, dtype), Attrs.of(attrs))
 
-    def copy(self, op: OpDesc, inputs: Sequence[TensorDesc], dtype: DType) -> TensorDesc:
+    def copy(self, node: Node, args: Sequence[Value], dtype: DType) -> Value:
         """The same operator on other operands, into another data type."""
-        result = TensorDesc(f"complex_part_{len(self.ops)}", op.output.shape, dtype)
-        self.ops.append(OpDesc(op.name, tuple(inputs), (result,), op.attrs))
-        return result
+        return self._made(node.op, args, TensorType(node.out.shape, dtype), node.attrs)
 
-    def both(self, tensor: TensorDesc) -> TensorDesc:
+    def _made(self, operator: Operator, args: Sequence[Value], type_: TensorType, attrs: Attrs) -> Value:
+        return self.walk.make(operator, args, type_, attrs, f"complex_part_{len(self.walk.operators)}")
+
+    def both(self, value: Value) -> Value:
         """Both parts of an operand, which may be a constant."""
-        is_constant = tensor.value is not None and _is_complex(tensor)
-        return self.as_complex(tensor, tensor.dtype) if is_constant else _both(tensor)
+        is_constant = value.constant is not None and _is_complex(value)
+        return self.as_complex(value, value.dtype) if is_constant else self.walk.now(value)
 
-    def as_complex(self, tensor: TensorDesc, dtype: DType) -> TensorDesc:
-        """Both parts of a real tensor, or of a constant, as a complex one."""
-        made = TensorDesc(f"complex_{len(self.ops)}", tensor.shape, dtype)
-        self.assemble(made, [self.part(tensor, number, _real(dtype)) for number in (0, 1)])
-        return _both(made)
+    def as_complex(self, value: Value, dtype: DType) -> Value:
+        """Both parts of a real value, or of a constant, as a complex one."""
+        name = f"complex_{len(self.walk.operators)}"
+        parts = [self.part(value, number, _real(dtype)) for number in (0, 1)]
+        return self.assemble(TensorType(value.shape, dtype), parts, name)
 
-    def part(self, tensor: TensorDesc, number: int, like: DType) -> TensorDesc:
-        """The real (0) or imaginary (1) part; a real tensor, such as every constant, has the imaginary part 0."""
-        if _is_complex(tensor) and tensor.value is not None:
-            tensor = replace(tensor, dtype=_real(tensor.dtype))
-        if _is_complex(tensor):
-            rank = len(tensor.shape)
-            cut: dict[str, object] = {"begin": [0] * rank + [number], "size": [-1] * rank + [1]}
-            found = self.make(basic.SLICE, [_both(tensor)], (*tensor.shape, 1), _real(tensor.dtype), **cut)
-            return self.make(basic.RESHAPE, [found], tensor.shape, found.dtype)
-        return tensor if number == 0 else TensorDesc("", (1,), like, value=0)
+    def part(self, value: Value, number: int, like: DType) -> Value:
+        """The real (0) or imaginary (1) part; a real value, such as every constant, has the imaginary part 0."""
+        if not _is_complex(value) or value.constant is not None:
+            if number == 1:
+                return constant(0, TensorType((1,), like))
+            known = number_of(value)
+            if known is None or not _is_complex(value):
+                return self.walk.now(value)
+            return constant(known.real, TensorType(value.shape, _real(value.dtype)))
+        rank = len(value.shape)
+        cut: dict[str, object] = {"begin": [0] * rank + [number], "size": [-1] * rank + [1]}
+        found = self.make(basic.SLICE, [self.walk.now(value)], (*value.shape, 1), _real(value.dtype), **cut)
+        return self.make(basic.RESHAPE, [found], value.shape, found.dtype)
 
-    def assemble(self, result: TensorDesc, parts: Sequence[TensorDesc]) -> None:
-        """The complex tensor of two parts."""
-        both = _both(result)
-        columns: list[TensorDesc] = []
+    def assemble(self, type_: TensorType, parts: Sequence[Value], name: str) -> Value:
+        """The complex value of two parts."""
+        both = _both(type_)
+        columns: list[Value] = []
         for part in parts:
             whole = part
-            if part.shape != result.shape or part.dtype != both.dtype:
+            if part.shape != type_.shape or part.dtype != both.dtype:
                 cast = self.make(basic.CAST, [part], part.shape, both.dtype)
-                whole = self.make(basic.BROADCAST_TO, [cast], result.shape, both.dtype)
-            columns.append(self.make(basic.RESHAPE, [whole], (*result.shape, 1), both.dtype))
-        self.ops.append(OpDesc(basic.CONCAT.name, tuple(columns), (both,), Attrs.of(axis=len(result.shape))))
+                whole = self.make(basic.BROADCAST_TO, [cast], type_.shape, both.dtype)
+            columns.append(self.make(basic.RESHAPE, [whole], (*type_.shape, 1), both.dtype))
+        return self.walk.make(basic.CONCAT, columns, both, Attrs.of(axis=len(type_.shape)), name)
+
+    def joins(self, node: Node, parts: Sequence[Value]) -> None:
+        """Lets two parts stand for the result of an operator."""
+        self.walk.becomes(node.out, self.assemble(node.out.type, parts, node.name))
+
+    def gives(self, node: Node, operator: Operator, args: Sequence[Value]) -> None:
+        """Lets a new operator stand for one with a real result, or with both parts."""
+        self.walk.becomes(node.out, self.walk.make(operator, args, _both(node.out.type), name=node.name))
 
 
-Parts = tuple[TensorDesc, TensorDesc]
-Maker = Callable[[Operator, TensorDesc, TensorDesc], TensorDesc]
+Parts = tuple[Value, Value]
+Maker = Callable[[Operator, Value, Value], Value]
 
 
 def _mul(make: Maker, a: Parts, b: Parts) -> Parts:
@@ -132,7 +149,7 @@ def _each(operator: Operator) -> Callable[[Maker, Parts, Parts], Parts]:
     return lambda make, a, b: (make(operator, a[0], b[0]), make(operator, a[1], b[1]))
 
 
-_BINARY: Mapping[str, Callable[[Maker, Parts, Parts], Parts]] = by_name({
+_BINARY: Mapping[Operator, Callable[[Maker, Parts, Parts], Parts]] = by_operator({
     basic.ADD: _each(basic.ADD), basic.SUB: _each(basic.SUB), basic.MUL: _mul, (basic.REAL_DIV, basic.DIV): _div,
 })  # fmt: skip
 
@@ -140,136 +157,133 @@ _BINARY: Mapping[str, Callable[[Maker, Parts, Parts], Parts]] = by_name({
 def _reciprocal(make: Maker, a: Parts) -> Parts:
     """``conj(a) / |a|^2``."""
     size = make(basic.ADD, make(basic.MUL, a[0], a[0]), make(basic.MUL, a[1], a[1]))
-    minus_one = TensorDesc("", (1,), a[1].dtype, value=-1)
+    minus_one = constant(-1, TensorType((1,), a[1].dtype))
     return make(basic.REAL_DIV, a[0], size), make(basic.REAL_DIV, make(basic.MUL, a[1], minus_one), size)
 
 
-def _expand(expansion: _Expansion, op: OpDesc) -> None:
-    rule = RULES.get(op.name)
+def _expand(expansion: _Expansion, node: Node) -> None:
+    rule = RULES.get(node.op)
     if rule is not None:
-        rule(expansion, op)
-    elif (attrs := _moved(op)) is not None:
-        name = basic.RESHAPE.name if op.name in _RESHAPES else op.name
-        operands = tuple(map(expansion.both, op.inputs))
-        expansion.ops.append(OpDesc(name, operands, tuple(map(_both, op.outputs)), attrs))
+        rule(expansion, node)
+    elif (attrs := _moved(node)) is not None:
+        operator = basic.RESHAPE if node.op in VIEWS else node.op
+        types = tuple(map(_both, node.types))
+        expansion.walk.keep(node, tuple(map(expansion.both, node.args)), op=operator, attrs=attrs, types=types)
     else:
-        raise UnsupportedError("unsupported-dtype", f"operator {op.name!r} on complex tensors")
+        raise UnsupportedError("unsupported-dtype", f"operator {node.op.name!r} on complex tensors")
 
 
-def _complex(expansion: _Expansion, op: OpDesc) -> None:
-    expansion.assemble(op.output, op.inputs)
+def _complex(expansion: _Expansion, node: Node) -> None:
+    expansion.joins(node, expansion.walk.args(node))
 
 
-def _taken(expansion: _Expansion, op: OpDesc) -> None:
-    part = expansion.part(op.inputs[0], int(op.name == basic.C_IMAG.name), op.output.dtype)
-    expansion.ops.append(OpDesc(basic.CAST.name, (part,), (op.output,)))
+def _taken(expansion: _Expansion, node: Node) -> None:
+    part = expansion.part(node.args[0], int(node.op is basic.C_IMAG), node.out.dtype)
+    expansion.gives(node, basic.CAST, (part,))
 
 
-def _assign(expansion: _Expansion, op: OpDesc) -> None:
+def _assign(expansion: _Expansion, node: Node) -> None:
     """The value becomes what its destination is: a real one gets the imaginary part 0, a complex one loses it."""
-    destination, value, *others = op.inputs
+    destination, value = node.args
     if _is_complex(destination) and not _is_complex(value):
         source = expansion.as_complex(value, destination.dtype)
     elif _is_complex(value) and not _is_complex(destination):
         source = expansion.part(value, 0, destination.dtype)
     else:
         source = expansion.both(value)
-    operands = (_both(destination), source, *map(expansion.both, others))
-    expansion.ops.append(OpDesc(op.name, operands, (_both(op.output),), op.attrs))
+    args = (expansion.walk.now(destination), source)
+    expansion.walk.keep(node, args, types=tuple(map(_both, node.types)))
 
 
-def _part_by_part(expansion: _Expansion, op: OpDesc) -> None:
+def _part_by_part(expansion: _Expansion, node: Node) -> None:
     """The operator on real parts and on imaginary ones; a constant among the attributes is real."""
-    kind = _real(op.output.dtype)
-    found: list[TensorDesc] = []
+    kind = _real(node.out.dtype)
+    found: list[Value] = []
     for number in (0, 1):
-        operands = [expansion.part(t, number, kind) if _is_complex(t) else t for t in op.inputs]
-        attrs = op.attrs.without("pad_val") if number else op.attrs
-        made = replace(op.output, name=f"complex_part_{len(expansion.ops)}", dtype=kind)
-        expansion.ops.append(replace(op, inputs=tuple(operands), outputs=(made,), attrs=attrs))
-        found.append(made)
-    expansion.assemble(op.output, found)
+        args = [expansion.part(v, number, kind) if _is_complex(v) else expansion.walk.now(v) for v in node.args]
+        attrs = node.attrs.without("pad_val") if number else node.attrs
+        type_ = replace(node.out.type, dtype=kind)
+        found.append(expansion.walk.make(node.op, args, type_, attrs, f"complex_part_{len(expansion.walk.operators)}"))
+    expansion.joins(node, found)
 
 
-def _matmul(expansion: _Expansion, op: OpDesc) -> None:
+def _matmul(expansion: _Expansion, node: Node) -> None:
     """Four real products, of which pairs are added as in a product of numbers; then the bias."""
-    kind = _real(op.output.dtype)
-    left, right = ((expansion.part(t, 0, kind), expansion.part(t, 1, kind)) for t in op.inputs[:2])
+    kind = _real(node.out.dtype)
+    left, right = ((expansion.part(v, 0, kind), expansion.part(v, 1, kind)) for v in node.args[:2])
 
-    def make(operator: Operator, a: TensorDesc, b: TensorDesc) -> TensorDesc:
+    def make(operator: Operator, a: Value, b: Value) -> Value:
         if operator is not basic.MUL:
-            return expansion.make(operator, (a, b), op.output.shape, kind)
-        return expansion.copy(op, (a, b), kind)
+            return expansion.make(operator, (a, b), node.out.shape, kind)
+        return expansion.copy(node, (a, b), kind)
 
     found = _mul(make, left, right)
-    for bias in op.inputs[2:]:
+    for bias in node.args[2:]:
         found = _each(basic.ADD)(make, found, (expansion.part(bias, 0, kind), expansion.part(bias, 1, kind)))
-    expansion.assemble(op.output, found)
+    expansion.joins(node, found)
 
 
-def _inverse(expansion: _Expansion, op: OpDesc) -> None:
-    kind = _real(op.output.dtype)
+def _inverse(expansion: _Expansion, node: Node) -> None:
+    kind = _real(node.out.dtype)
 
-    def make(operator: Operator, a: TensorDesc, b: TensorDesc) -> TensorDesc:
-        return expansion.make(operator, (a, b), op.output.shape, kind)
+    def make(operator: Operator, a: Value, b: Value) -> Value:
+        return expansion.make(operator, (a, b), node.out.shape, kind)
 
-    operand = expansion.part(op.inputs[0], 0, kind), expansion.part(op.inputs[0], 1, kind)
-    expansion.assemble(op.output, _reciprocal(make, operand))
+    operand = expansion.part(node.args[0], 0, kind), expansion.part(node.args[0], 1, kind)
+    expansion.joins(node, _reciprocal(make, operand))
 
 
-def _cast(expansion: _Expansion, op: OpDesc) -> None:
+def _cast(expansion: _Expansion, node: Node) -> None:
     """Between precisions both parts are cast; a complex number as a real one is its real part."""
-    (source,) = op.inputs
-    if _is_complex(source) and _is_complex(op.output):
-        expansion.ops.append(OpDesc(basic.CAST.name, (_both(source),), (_both(op.output),)))
+    (source,) = node.args
+    if _is_complex(source) and _is_complex(node.out):
+        expansion.gives(node, basic.CAST, (expansion.both(source),))
     elif _is_complex(source):
-        expansion.ops.append(OpDesc(basic.CAST.name, (expansion.part(source, 0, op.output.dtype),), (op.output,)))
+        expansion.gives(node, basic.CAST, (expansion.part(source, 0, node.out.dtype),))
     else:
-        expansion.assemble(op.output, (source, TensorDesc("", (1,), _real(op.output.dtype), value=0)))
+        zero = constant(0, TensorType((1,), _real(node.out.dtype)))
+        expansion.joins(node, (expansion.walk.now(source), zero))
 
 
-def _product(expansion: _Expansion, op: OpDesc) -> None:
-    kind = _real(op.output.dtype)
-    operands = op.inputs if len(op.inputs) == 2 else op.inputs * 2
-    left, right = ((expansion.part(t, 0, kind), expansion.part(t, 1, kind)) for t in operands)
+def _product(expansion: _Expansion, node: Node) -> None:
+    kind = _real(node.out.dtype)
+    operands = node.args if len(node.args) == 2 else node.args * 2
+    left, right = ((expansion.part(v, 0, kind), expansion.part(v, 1, kind)) for v in operands)
 
-    def make(operator: Operator, a: TensorDesc, b: TensorDesc) -> TensorDesc:
-        return expansion.make(operator, (a, b), op.output.shape, kind)
+    def make(operator: Operator, a: Value, b: Value) -> Value:
+        return expansion.make(operator, (a, b), node.out.shape, kind)
 
-    rule = _BINARY.get(op.name, _mul)
-    expansion.assemble(op.output, rule(make, left, right))
-
-
-def _comparison(expansion: _Expansion, op: OpDesc) -> None:
-    kind = next(_real(t.dtype) for t in op.inputs if _is_complex(t))
-    pairs = ([expansion.part(t, number, kind) for t in op.inputs] for number in (0, 1))
-    found = [expansion.copy(op, pair, BOOL) for pair in pairs]
-    joined = basic.LOGICAL_AND if op.name == basic.EQUAL.name else basic.LOGICAL_OR
-    expansion.ops.append(OpDesc(joined.name, tuple(found), (op.output,)))
+    expansion.joins(node, _BINARY.get(node.op, _mul)(make, left, right))
 
 
-def _test(expansion: _Expansion, op: OpDesc) -> None:
+def _comparison(expansion: _Expansion, node: Node) -> None:
+    kind = next(_real(v.dtype) for v in node.args if _is_complex(v))
+    pairs = ([expansion.part(v, number, kind) for v in node.args] for number in (0, 1))
+    found = [expansion.copy(node, pair, BOOL) for pair in pairs]
+    expansion.gives(node, basic.LOGICAL_AND if node.op is basic.EQUAL else basic.LOGICAL_OR, found)
+
+
+def _test(expansion: _Expansion, node: Node) -> None:
     """A complex number is NaN or infinite when a part is, and finite when both are."""
-    kind = _real(op.inputs[0].dtype)
-    parts = (expansion.part(op.inputs[0], number, kind) for number in (0, 1))
-    found = [expansion.copy(op, (part,), BOOL) for part in parts]
-    joined = basic.LOGICAL_AND if op.name == basic.IS_FINITE.name else basic.LOGICAL_OR
-    expansion.ops.append(OpDesc(joined.name, tuple(found), (op.output,)))
+    kind = _real(node.args[0].dtype)
+    parts = (expansion.part(node.args[0], number, kind) for number in (0, 1))
+    found = [expansion.copy(node, (part,), BOOL) for part in parts]
+    expansion.gives(node, basic.LOGICAL_AND if node.op is basic.IS_FINITE else basic.LOGICAL_OR, found)
 
 
-def _select(expansion: _Expansion, op: OpDesc) -> None:
-    kind = _real(op.output.dtype)
-    chosen = ([expansion.part(t, number, kind) for t in op.inputs[1:]] for number in (0, 1))
-    parts = [expansion.make(basic.SELECT, (op.inputs[0], *pair), op.output.shape, kind) for pair in chosen]
-    expansion.assemble(op.output, parts)
+def _select(expansion: _Expansion, node: Node) -> None:
+    kind, condition = _real(node.out.dtype), expansion.walk.now(node.args[0])
+    chosen = ([expansion.part(v, number, kind) for v in node.args[1:]] for number in (0, 1))
+    parts = [expansion.make(basic.SELECT, (condition, *pair), node.out.shape, kind) for pair in chosen]
+    expansion.joins(node, parts)
 
 
-RULES: Mapping[str, Callable[[_Expansion, OpDesc], None]] = MappingProxyType({
+RULES: Mapping[Operator, Callable[[_Expansion, Node], None]] = MappingProxyType({
     **dict.fromkeys(_BINARY, _product),
-    **by_name({
+    **by_operator({
         basic.COMPLEX: _complex, (basic.C_REAL, basic.C_IMAG): _taken, basic.CAST: _cast, SQUARE: _product,
         basic.RECIPROCAL: _inverse, (basic.EQUAL, basic.NOT_EQUAL): _comparison, basic.SELECT: _select,
-        (basic.IS_NAN, basic.IS_INF, basic.IS_FINITE): _test, (basic.ASSIGN, INPLACE_ASSIGN): _assign,
+        (basic.IS_NAN, basic.IS_INF, basic.IS_FINITE): _test, basic.ASSIGN: _assign,
         (basic.MATMUL, basic.BATCH_MATMUL): _matmul,
         (basic.PAD_AKG, basic.TRANS_DATA, basic.LAYOUT_TRANSFORM, basic.ONE_HOT): _part_by_part,
     }),
@@ -277,34 +291,34 @@ RULES: Mapping[str, Callable[[_Expansion, OpDesc], None]] = MappingProxyType({
 """Operators that are more than the same operator on a dim more."""
 
 
-def _moved(op: OpDesc) -> Attrs | None:
+def _moved(node: Node) -> Attrs | None:
     """The attributes of an operator that treats both parts alike, for one dim more; None for other operators."""
-    values = [t for place, t in enumerate(op.inputs) if not (place == 1 and op.name in _INDEXED)]
-    if not all(map(_is_complex, (*values, *op.outputs))):
+    values = [v for place, v in enumerate(node.args) if not (place == 1 and node.op in _INDEXED)]
+    if not all(map(_is_complex, (*values, *node.outs))):
         return None
-    rank = len(op.inputs[0].shape)
-    match op.name:
-        case basic.TRANSPOSE.name:
-            return Attrs.of(perm=(*op.attrs.ints("perm", tuple(reversed(range(rank)))), rank))
-        case basic.CONCAT.name | basic.SPLIT.name | basic.GATHER.name:
-            return op.attrs.with_(axis=normal_axis(op.attrs.int("axis", 0), rank))
-        case basic.CUM_SUM.name:
-            return op.attrs.with_(axis=normal_axis(op.attrs.ints("axis", (0,))[0], rank))
-        case basic.REDUCE_SUM.name:
-            return op.attrs.with_(axis=reduced_axes(op)) if rank else None
-        case basic.TILE.name:
-            return Attrs.of(multiples=(*op.attrs.ints("multiples"), 1))
-        case basic.SLICE.name:
-            return Attrs.of(begin=(*op.attrs.ints("begin"), 0), size=(*op.attrs.ints("size"), -1))
-        case basic.STRIDED_SLICE.name:
-            return _with_whole_dim(op.attrs) if op.attrs.int("ellipsis_mask", 0) else op.attrs
-        case basic.UNPAD_AKG.name:
-            return Attrs.of(tail=(*op.attrs.ints("tail"), 0))
-        case STRIDED_SLICE_V2.name if "axes" in op.attrs or "begin" in op.attrs:
-            axes = op.attrs.ints("axes", tuple(range(len(op.attrs.ints("begin")))))
-            return op.attrs.with_(axes=tuple(normal_axis(axis, rank) for axis in axes))
+    rank = len(node.args[0].shape)
+    match node.op:
+        case basic.TRANSPOSE:
+            return Attrs.of(perm=(*node.attrs.ints("perm", tuple(reversed(range(rank)))), rank))
+        case basic.CONCAT | basic.SPLIT | basic.GATHER:
+            return node.attrs.with_(axis=normal_axis(node.attrs.int("axis", 0), rank))
+        case basic.CUM_SUM:
+            return node.attrs.with_(axis=normal_axis(node.attrs.ints("axis", (0,))[0], rank))
+        case basic.REDUCE_SUM:
+            return node.attrs.with_(axis=reduced_axes(node)) if rank else None
+        case basic.TILE:
+            return Attrs.of(multiples=(*node.attrs.ints("multiples"), 1))
+        case basic.SLICE:
+            return Attrs.of(begin=(*node.attrs.ints("begin"), 0), size=(*node.attrs.ints("size"), -1))
+        case basic.STRIDED_SLICE:
+            return _with_whole_dim(node.attrs) if node.attrs.int("ellipsis_mask", 0) else node.attrs
+        case basic.UNPAD_AKG:
+            return Attrs.of(tail=(*node.attrs.ints("tail"), 0))
+        case _ if node.op is STRIDED_SLICE_V2 and ("axes" in node.attrs or "begin" in node.attrs):
+            axes = node.attrs.ints("axes", tuple(range(len(node.attrs.ints("begin")))))
+            return node.attrs.with_(axes=tuple(normal_axis(axis, rank) for axis in axes))
         case _:
-            return op.attrs if op.name in _ALIKE else None
+            return node.attrs if node.op in _ALIKE else None
 
 
 def _with_whole_dim(attrs: Attrs) -> Attrs:
@@ -315,9 +329,7 @@ def _with_whole_dim(attrs: Attrs) -> Attrs:
     return attrs.with_(**longer, **masks)
 
 
-_RESHAPES = names_of(*VIEWS)
-
-_INDEXED = frozenset(facts(lambda op: isinstance(op, Operator) and op.indices == (1,)))
+_INDEXED = frozenset(facts(lambda word: word.indices == (1,)))
 """Their second operands are numbers of places."""
 
-_ALIKE = frozenset(facts(lambda op: op.traits.parts_alike))
+_ALIKE = frozenset(facts(lambda word: word.traits.parts_alike))

@@ -15,94 +15,92 @@ Results are those of :func:`kernelgen.reference`; what is not finite is left to 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import numpy as np
 
-from kernelgen.canonical.dead_code import drop_dead
-from kernelgen.canonical.rewrite import with_ops
 from kernelgen.composite.axes import broadcast
-from kernelgen.composite.description import KernelDesc, OpDesc, TensorDesc
-from kernelgen.composite.scalar_rules import Elementwise, constant, scalar_rule
-from kernelgen.composite.vocabulary import ZEROS_LIKE, names_of
+from kernelgen.composite.description import KernelDesc, constant
+from kernelgen.composite.rewriting import Rewriting
+from kernelgen.composite.scalar_rules import Elementwise, scalar_rule
+from kernelgen.composite.vocabulary import ZEROS_LIKE
 from kernelgen.semantics.algebra import ArrayAlgebra
-from kernelgen.tensor.attrs import Attrs
 from kernelgen.tensor.dims import Shape, Sym, product
 from kernelgen.tensor.dtypes import Category
+from kernelgen.tensor.graph import Node, Value
 from kernelgen.tensor.operators.reduce import REDUCE_ALL, REDUCE_ANY, REDUCE_MAX, REDUCE_MIN
 from kernelgen.tensor.operators.shape import BROADCAST_TO, RESHAPE, TILE, TRANSPOSE
+from kernelgen.tensor.types import TensorType
 
-MOVES = names_of(RESHAPE, BROADCAST_TO, TRANSPOSE, TILE)
+MOVES = frozenset({RESHAPE, BROADCAST_TO, TRANSPOSE, TILE})
 """Operators that only move and repeat elements."""
-IDEMPOTENT_REDUCTIONS = names_of(REDUCE_MAX, REDUCE_MIN, REDUCE_ALL, REDUCE_ANY)
+IDEMPOTENT_REDUCTIONS = frozenset({REDUCE_MAX, REDUCE_MIN, REDUCE_ALL, REDUCE_ANY})
 """Reductions that give back what all elements are."""
 
 
 def fold_constants(desc: KernelDesc) -> KernelDesc:
     """The description in which no operator has only uniform operands but a BroadcastTo that somebody needs."""
-    uniform: dict[str, TensorDesc] = {}
-    ops: list[OpDesc] = []
-    for op in desc.ops:
-        value = _constant(op, uniform)
+    walk = Rewriting(desc)
+    uniform: dict[Value, Value] = {}
+    for node in desc.operators:
+        args = walk.args(node)
+        value = _constant(node, args, uniform)
         if value is None:
-            ops.append(_inlined(op, uniform))
+            walk.keep(node, _inlined(node, args, uniform))
+            continue
+        if node.op is BROADCAST_TO and args[0].constant is not None:
+            walk.keep(node)
         else:
-            uniform[op.output.name] = value
-            ops.append(_broadcast(op, value))
-    return drop_dead(with_ops(desc, ops))
+            walk.becomes(node.out, walk.make(BROADCAST_TO, (value,), node.out.type, name=node.name))
+        uniform[walk.now(node.out)] = value
+    return walk.done()
 
 
-def _constant(op: OpDesc, uniform: Mapping[str, TensorDesc]) -> TensorDesc | None:
+def _constant(node: Node, args: tuple[Value, ...], uniform: Mapping[Value, Value]) -> Value | None:
     """The constant that every element of the result equals, None when there is none or it is not known."""
-    if len(op.outputs) != 1 or op.output.dtype.category is Category.COMPLEX:
+    if len(node.types) != 1 or node.out.dtype.category is Category.COMPLEX:
         return None
-    if op.name == ZEROS_LIKE.name:
-        return _number(op, 0)
-    operands = [t if t.value is not None else uniform.get(t.name) for t in op.inputs]
-    values = [t for t in operands if t is not None]
+    if node.op is ZEROS_LIKE:
+        return _number(node, 0)
+    operands = [value if value.constant is not None else uniform.get(value) for value in args]
+    values = [value for value in operands if value is not None]
     if not values or len(values) < len(operands):
         return None
-    rule = scalar_rule(op)
+    rule = scalar_rule(node)
     if rule is not None:
-        return _computed(rule, op, values)
-    same = op.name in MOVES or (op.name in IDEMPOTENT_REDUCTIONS and _has_elements(op.inputs[0].shape))
-    return replace(values[0], name=f"{op.output.name}_value") if same and values[0].dtype == op.output.dtype else None
+        return _computed(rule, node, values)
+    same = node.op in MOVES or (node.op in IDEMPOTENT_REDUCTIONS and _has_elements(args[0].shape))
+    return values[0] if same and values[0].dtype == node.out.dtype else None
 
 
 def _has_elements(shape: Shape) -> bool:
     return all(isinstance(dim, Sym) or dim > 0 for dim in shape)
 
 
-def _computed(rule: Elementwise, op: OpDesc, operands: list[TensorDesc]) -> TensorDesc | None:
+def _computed(rule: Elementwise, node: Node, operands: list[Value]) -> Value | None:
     algebra = ArrayAlgebra()
     with np.errstate(all="ignore"):
-        found = rule(algebra, [np.full((1,), t.value, t.dtype.numpy) for t in operands], op)
-        value = algebra.cast(found, op.output.dtype).reshape(1)[0].item()
-    return _number(op, value) if np.isfinite(value) else None
+        arrays = [value.constant.reshape(1) for value in operands if value.constant is not None]
+        found = rule(algebra, arrays, node)
+        number = algebra.cast(found, node.out.dtype).reshape(1)[0].item()
+    return _number(node, number) if np.isfinite(number) else None
 
 
-def _number(op: OpDesc, value: float) -> TensorDesc:
-    return TensorDesc(f"{op.output.name}_value", (1,), op.output.dtype, value=constant(value, op.output.dtype))
+def _number(node: Node, number: float) -> Value:
+    return constant(number, TensorType((1,), node.out.dtype))
 
 
-def _broadcast(op: OpDesc, value: TensorDesc) -> OpDesc:
-    """The operator that writes a uniform value out."""
-    written = op.name == BROADCAST_TO.name and op.inputs[0].value is not None
-    return op if written else OpDesc(BROADCAST_TO.name, (value,), op.outputs, Attrs())
+def _inlined(node: Node, args: tuple[Value, ...], uniform: Mapping[Value, Value]) -> tuple[Value, ...]:
+    """The operands, of an element-wise operator as many of the last ones constants as its shape does not need."""
+    if scalar_rule(node) is None or not any(value in uniform for value in args):
+        return args
+    inlined = list(args)
+    for place in reversed(range(len(inlined))):
+        if inlined[place] in uniform and _covers(node, inlined, place):
+            inlined[place] = uniform[inlined[place]]
+    return tuple(inlined)
 
 
-def _inlined(op: OpDesc, uniform: Mapping[str, TensorDesc]) -> OpDesc:
-    """An element-wise operator that reads constants, as many of the last ones as its shape does not need."""
-    if scalar_rule(op) is None or not any(t.value is None and t.name in uniform for t in op.inputs):
-        return op
-    inputs = list(op.inputs)
-    for place in reversed(range(len(inputs))):
-        if inputs[place].value is None and inputs[place].name in uniform and _covers(op, inputs, place):
-            inputs[place] = uniform[inputs[place].name]
-    return op if tuple(inputs) == op.inputs else replace(op, inputs=tuple(inputs))
-
-
-def _covers(op: OpDesc, inputs: list[TensorDesc], place: int) -> bool:
+def _covers(node: Node, args: list[Value], place: int) -> bool:
     """Whether the operands without one of them have the shape that all have together."""
-    others = [t.shape for k, t in enumerate(inputs) if k != place]
-    return product(op.output.shape) == 1 or broadcast(*others) == broadcast(*(t.shape for t in inputs))
+    others = [value.shape for k, value in enumerate(args) if k != place]
+    return product(node.out.shape) == 1 or broadcast(*others) == broadcast(*(value.shape for value in args))

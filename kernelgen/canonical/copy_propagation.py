@@ -13,43 +13,35 @@ the old content. Source: copy propagation.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from kernelgen.canonical.dead_code import drop_dead
-from kernelgen.canonical.rewrite import operands_replaced, updated_names, with_ops
-from kernelgen.composite.description import IN_PLACE_OPS, KernelDesc, OpDesc, TensorDesc
-from kernelgen.composite.vocabulary import names_of
+from kernelgen.composite.description import KernelDesc
+from kernelgen.composite.rewriting import Rewriting
+from kernelgen.tensor.graph import Node, Value
 from kernelgen.tensor.operators import catalogue as basic
 
-COPIES = names_of(basic.TENSOR_MOVE, basic.CAST, basic.RESHAPE, basic.BROADCAST_TO)
+COPIES = frozenset({basic.TENSOR_MOVE, basic.CAST, basic.RESHAPE, basic.BROADCAST_TO})
 
 
 def propagate_copies(desc: KernelDesc) -> KernelDesc:
     """The description in which nobody reads a copy, less the copies that nobody reads then."""
-    updated = updated_names(desc)
-    originals: dict[str, TensorDesc] = {}
-    reshaped: dict[str, TensorDesc] = {}
-    ops: list[OpDesc] = []
-    for op in desc.ops:
-        op = operands_replaced(op, originals)
-        if op.name == basic.RESHAPE.name:
-            op = operands_replaced(op, reshaped)
-        ops.append(op)
-        source = copied(op)
-        if source is not None and source.name not in updated:
-            originals[op.output.name] = source
-        elif op.name == basic.RESHAPE.name and op.inputs[0].value is None and op.inputs[0].name not in updated:
-            reshaped[op.output.name] = op.inputs[0]
-    return drop_dead(with_ops(desc, ops))
+    walk = Rewriting(desc)
+    originals: dict[Value, Value] = {}
+    reshaped: dict[Value, Value] = {}
+    for node in desc.operators:
+        args = tuple(originals.get(value, value) for value in walk.args(node))
+        if node.op is basic.RESHAPE:
+            args = tuple(reshaped.get(value, value) for value in args)
+        kept = walk.keep(node, args)
+        source = copied(kept)
+        if source is not None:
+            originals[kept.out] = source
+        elif kept.op is basic.RESHAPE and args[0].constant is None:
+            reshaped[kept.out] = args[0]
+    return walk.done()
 
 
-def copied(op: OpDesc) -> TensorDesc | None:
-    """The named operand that the result equals in value, shape, data type and format, if any."""
-    if op.name in IN_PLACE_OPS:
-        source = op.inputs[-1]
-    elif op.name in COPIES and len(op.inputs) == 1:
-        source = op.inputs[0]
-    else:
-        return None
-    same = replace(source, name=op.output.name) == op.output
-    return source if same else None
+def copied(node: Node) -> Value | None:
+    """The operand that the result equals in value, shape, data type and layout, if any."""
+    if node.op is basic.ASSIGN or (node.op in COPIES and len(node.args) == 1):
+        source = node.args[-1]
+        return source if source.constant is None and source.type == node.out.type else None
+    return None

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from kernelgen.composite.bind_sizes import map_tensors
-from kernelgen.composite.description import KernelDesc, ParallelFusion, TensorDesc
+from kernelgen.composite.description import KernelDesc, ParallelFusion
+from kernelgen.composite.rewriting import Rewriting
 from kernelgen.errors import UnsupportedError
 from kernelgen.system.identifiers import identifier, identifiers
 
@@ -29,22 +29,24 @@ def plain_names(desc: KernelDesc) -> KernelDesc:
         raise UnsupportedError("defective-input", str(clash)) from clash
     if all(name == plain for name, plain in found.items()) and identifier(desc.name) == desc.name:
         return desc
-    named = map_tensors(desc, lambda tensor: replace(tensor, name=found[tensor.name]))
+    walk = Rewriting(desc)
+    for value in desc.graph.inputs:
+        walk.becomes(value, replace(value.node, name=found[value.node.name]).out)
+    for node in desc.operators:
+        walk.keep(node, name=found[node.name])
+    named = walk.done(tuple(map(walk.now, desc.graph.inputs)))
+    results = tuple(found[name] for name in desc.graph.output_names)
     stitched = tuple(tuple(found[name] for name in group) for group in desc.buffer_stitch)
     parallel = _parallel(desc.parallel_fusion, found)
-    return replace(named, name=identifier(desc.name), buffer_stitch=stitched, parallel_fusion=parallel)
+    graph = replace(named.graph, name=identifier(desc.name), results=results)
+    return replace(named, graph=graph, buffer_stitch=stitched, parallel_fusion=parallel)
 
 
 def _names(desc: KernelDesc) -> Iterator[str]:
-    yield from (tensor.name for tensor in _tensors(desc))
-    for group in (*desc.buffer_stitch, *(desc.parallel_fusion.sub_graph if desc.parallel_fusion else ())):
-        yield from group
-
-
-def _tensors(desc: KernelDesc) -> Iterator[TensorDesc]:
-    yield from (*desc.inputs, *desc.outputs)
-    for op in desc.ops:
-        yield from (*op.inputs, *op.outputs)
+    yield from desc.graph.input_names
+    yield from desc.graph.output_names
+    yield from (node.name for node in desc.operators)
+    yield from desc.hinted
 
 
 def _parallel(fusion: ParallelFusion | None, found: Mapping[str, str]) -> ParallelFusion | None:

@@ -12,49 +12,49 @@ the shape of its result. Source: the inverse of MindSpore's explicit broadcasts,
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
-from kernelgen.canonical.dead_code import drop_dead
-from kernelgen.canonical.rewrite import operands_replaced, updated_names, with_ops
 from kernelgen.composite.axes import broadcast
-from kernelgen.composite.description import KernelDesc, OpDesc, TensorDesc
+from kernelgen.composite.description import KernelDesc
+from kernelgen.composite.rewriting import Rewriting
 from kernelgen.composite.scalar_rules import scalar_rule
+from kernelgen.tensor.graph import Node, Value
 from kernelgen.tensor.operators.shape import BROADCAST_TO, RESHAPE
 
 
 def imply_broadcasts(desc: KernelDesc) -> KernelDesc:
     """The description in which element-wise operators read the operands of broadcasts, where shapes allow it."""
-    updated = updated_names(desc)
-    sources: dict[str, TensorDesc] = {}
-    ops: list[OpDesc] = []
-    for op in desc.ops:
-        op = operands_replaced(op, sources) if op.name == BROADCAST_TO.name else _narrowed(op, sources)
-        ops.append(op)
-        if _is_implied(op) and op.inputs[0].name not in updated:
-            sources[op.output.name] = op.inputs[0]
-    return drop_dead(with_ops(desc, ops))
+    walk = Rewriting(desc)
+    sources: dict[Value, Value] = {}
+    for node in desc.operators:
+        args = walk.args(node)
+        if node.op is BROADCAST_TO:
+            args = tuple(sources.get(value, value) for value in args)
+        elif scalar_rule(node) is not None:
+            args = _narrowed(node, args, sources)
+        kept = walk.keep(node, args)
+        if _is_implied(kept):
+            sources[kept.out] = kept.args[0]
+    return walk.done()
 
 
-def _is_implied(op: OpDesc) -> bool:
+def _is_implied(node: Node) -> bool:
     """Whether broadcasting, which pairs dims from the last to the first, does what the operator does."""
-    if op.name not in (BROADCAST_TO.name, RESHAPE.name):
+    if node.op not in (BROADCAST_TO, RESHAPE):
         return False
-    source, result = op.inputs[0].shape, op.output.shape
+    source, result = node.args[0].shape, node.out.shape
     more = len(result) - len(source)
-    if op.name == BROADCAST_TO.name:
+    if node.op is BROADCAST_TO:
         return more >= 0
     return more > 0 and result == (1,) * more + source
 
 
-def _narrowed(op: OpDesc, sources: Mapping[str, TensorDesc]) -> OpDesc:
-    """The operator on narrower operands where the others still have the shape of the result."""
-    if scalar_rule(op) is None or not any(t.value is None and t.name in sources for t in op.inputs):
-        return op
-    inputs = list(op.inputs)
-    for place in range(len(inputs)):
-        while inputs[place].value is None and (narrow := sources.get(inputs[place].name)):
-            others = (t.shape for k, t in enumerate(inputs) if k != place)
-            if broadcast(narrow.shape, *others) != op.output.shape:
+def _narrowed(node: Node, args: tuple[Value, ...], sources: Mapping[Value, Value]) -> tuple[Value, ...]:
+    """Narrower operands where the others still have the shape of the result."""
+    narrowed = list(args)
+    for place in range(len(narrowed)):
+        while narrow := sources.get(narrowed[place]):
+            others = (value.shape for k, value in enumerate(narrowed) if k != place)
+            if broadcast(narrow.shape, *others) != node.out.shape:
                 break
-            inputs[place] = narrow
-    return op if tuple(inputs) == op.inputs else replace(op, inputs=tuple(inputs))
+            narrowed[place] = narrow
+    return tuple(narrowed)

@@ -12,32 +12,29 @@ Source: copy propagation, backward.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from kernelgen.canonical.copy_propagation import copied
-from kernelgen.canonical.rewrite import kept_names, operands_replaced, with_ops
-from kernelgen.composite.description import IN_PLACE_OPS, KernelDesc, OpDesc, TensorDesc
+from kernelgen.composite.description import KernelDesc
+from kernelgen.composite.rewriting import Rewriting, kept_values
+from kernelgen.tensor.graph import Value
+from kernelgen.tensor.operators.effects import ASSIGN
 
 
 def name_outputs(desc: KernelDesc) -> KernelDesc:
     """The description in which an output copies a value only when that value has a name outside too."""
-    kept = kept_names(desc)
-    free = {t.name for op in desc.ops if op.name not in IN_PLACE_OPS for t in op.outputs} - kept
-    renamed: dict[str, TensorDesc] = {}
-    dropped: set[str] = set()
-    for op in reversed(desc.ops):  # a copy of a copy is met after the name that its result takes
-        source = copied(op) if op.name not in IN_PLACE_OPS else None
-        result = renamed.get(op.outputs[0].name, op.outputs[0])
-        if source is not None and source.name in free and source.name not in renamed and result.name in kept:
-            renamed[source.name] = result
-            dropped.add(op.outputs[0].name)
-    if not renamed:
-        return desc
-    ops = [operands_replaced(op, renamed) for op in desc.ops if op.outputs[0].name not in dropped]
-    return with_ops(desc, [_results_renamed(op, renamed) for op in ops])
-
-
-def _results_renamed(op: OpDesc, names: dict[str, TensorDesc]) -> OpDesc:
-    if not any(t.name in names for t in op.outputs):
-        return op
-    return replace(op, outputs=tuple(names.get(t.name, t) for t in op.outputs))
+    kept = kept_values(desc)
+    free = {value for node in desc.operators if node.op is not ASSIGN for value in node.outs} - kept
+    renamed: dict[Value, Value] = {}
+    dropped: set[Value] = set()
+    for node in reversed(desc.operators):  # a copy of a copy is met after the name that its result takes
+        source = copied(node) if node.op is not ASSIGN else None
+        result = renamed.get(node.outs[0], node.outs[0])
+        if source is not None and source in free and source not in renamed and result in kept:
+            renamed[source] = result
+            dropped.add(node.out)
+    walk = Rewriting(desc)
+    for node in desc.operators:
+        if node.outs[0] in dropped:
+            walk.becomes(node.out, walk.now(node.args[0]))
+        else:
+            walk.keep(node, name=renamed[node.outs[0]].name if node.outs[0] in renamed else "")
+    return walk.done()

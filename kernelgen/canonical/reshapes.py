@@ -14,22 +14,21 @@ members are pinned, and a Reshape stays at each of the others, but only if fewer
 moves reshapes backward to where a value comes from and forward to where it goes in one step. Those at inputs and outputs
 that meet nobody else do not count: the arguments can change their shape (:mod:`kernelgen.canonical.argument_shapes`).
 
-Inputs that the kernel updates are in no family: their content depends on when they are read. Source: AKG's reshape
+Inputs that the kernel updates are in no family: callers' buffers have the shape that they have. Source: AKG's reshape
 elimination, backward and forward.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from kernelgen.canonical.rewrite import fresh_names, kept_names, updated_names, with_ops
-from kernelgen.composite.description import KernelDesc, OpDesc, TensorDesc
+from kernelgen.composite.description import KernelDesc
+from kernelgen.composite.rewriting import Rewriting, kept_values
 from kernelgen.composite.scalar_rules import scalar_rule
 from kernelgen.disjoint_sets import DisjointSets
-from kernelgen.tensor.attrs import Attrs
 from kernelgen.tensor.dims import Shape, product
+from kernelgen.tensor.graph import Node, Value
 from kernelgen.tensor.operators.shape import RESHAPE
 
 
@@ -39,10 +38,10 @@ def drop_reshapes(desc: KernelDesc) -> KernelDesc:
     while count:
         families = _Families.of(desc)
         before = families.reshapes(desc)
-        trial = _Rewriting(desc, families, frozenset(before))
+        trial = _Reshaping(desc, families, frozenset(before))
         trial.run()
         better = frozenset(family for family in before if trial.reshapes[family] < before[family])
-        changed = with_ops(desc, _Rewriting(desc, families, better).run())
+        changed = _Reshaping(desc, families, better).run()
         fewer = _inner_reshapes(changed)
         if fewer >= count:
             return desc
@@ -52,7 +51,7 @@ def drop_reshapes(desc: KernelDesc) -> KernelDesc:
 
 def _inner_reshapes(desc: KernelDesc) -> int:
     """How many reshapes are left that arguments cannot do without."""
-    if not any(op.name == RESHAPE.name for op in desc.ops):
+    if not any(node.op is RESHAPE for node in desc.operators):
         return 0
     return sum(_Families.of(desc).reshapes(desc).values())
 
@@ -62,72 +61,72 @@ def _inner_reshapes(desc: KernelDesc) -> int:
 
 @dataclass
 class _Families:
-    """Tensors that may have one shape together, and the shape that each family takes."""
+    """Values that may have one shape together, and the shape that each family takes."""
 
-    updated: frozenset[str]
-    free: frozenset[str] = frozenset()
-    related: DisjointSets[str] = field(default_factory=DisjointSets[str])
-    shapes: dict[str, Shape] = field(default_factory=dict[str, Shape])
+    updated: frozenset[Value]
+    free: frozenset[Value] = frozenset()
+    related: DisjointSets[Value] = field(default_factory=DisjointSets[Value])
+    shapes: dict[Value, Shape] = field(default_factory=dict[Value, Shape])
 
     @staticmethod
     def of(desc: KernelDesc) -> _Families:
-        families = _Families(updated_names(desc))
-        for op in desc.ops:
-            for operand in families.relatives(op):
-                families.related.join(op.output.name, operand.name)
+        families = _Families(frozenset(desc.graph.inputs[place] for place in desc.updated_inputs))
+        for node in desc.operators:
+            for operand in families.relatives(node):
+                families.related.join(node.out, operand)
         families.free = families.free_arguments(desc)
         families.vote(desc)
         return families
 
-    def root(self, name: str) -> str:
-        """The name that stands for the family."""
-        return self.related.of(name)
+    def root(self, value: Value) -> Value:
+        """The value that stands for the family."""
+        return self.related.of(value)
 
-    def relatives(self, op: OpDesc) -> tuple[TensorDesc, ...]:
+    def relatives(self, node: Node) -> tuple[Value, ...]:
         """The operands that belong to the family of the result; none when the operator needs shapes."""
-        if op.name != RESHAPE.name and scalar_rule(op) is None:
+        if node.op is not RESHAPE and scalar_rule(node) is None:
             return ()
-        named = tuple(t for t in op.inputs if t.value is None and product(t.shape) != 1)
-        if product(op.output.shape) == 1 or any(t.name in self.updated for t in named):
+        operands = tuple(v for v in node.args if v.constant is None and product(v.shape) != 1)
+        if product(node.out.shape) == 1 or any(v in self.updated for v in operands):
             return ()
-        if op.name == RESHAPE.name:
-            return tuple(t for t in named if t.format == op.output.format and t.dtype == op.output.dtype)
-        return named if all(t.shape == op.output.shape for t in named) else ()
+        if node.op is RESHAPE:
+            return tuple(v for v in operands if v.layout == node.out.layout and v.dtype == node.out.dtype)
+        return operands if all(v.shape == node.out.shape for v in operands) else ()
 
-    def free_arguments(self, desc: KernelDesc) -> frozenset[str]:
+    def free_arguments(self, desc: KernelDesc) -> frozenset[Value]:
         """The inputs and outputs that no operator outside their family touches."""
-        kept = kept_names(desc)
-        outside = {t.name for op in desc.ops if not self.relatives(op) for t in (*op.inputs, *op.outputs)}
-        inputs = {t.name for t in desc.inputs} - kept - self.updated
-        return frozenset((inputs | {t.name for t in desc.outputs} - {t.name for t in desc.inputs}) - outside)
+        given, results = set(desc.graph.inputs), set(desc.results)
+        outside = {v for node in desc.operators if not self.relatives(node) for v in (*node.args, *node.outs)}
+        inputs = given - kept_values(desc) - self.updated
+        return frozenset((inputs | (results - given)) - outside)
 
     def vote(self, desc: KernelDesc) -> None:
-        """Gives each family the shape at which most of its tensors are pinned, the first one of several."""
-        pinned = {t.name: t.shape for t in desc.inputs}
-        kept = kept_names(desc)
-        for op in desc.ops:
-            if self.relatives(op):
-                pinned |= {t.name: t.shape for t in op.outputs if t.name in kept}
+        """Gives each family the shape at which most of its values are pinned, the first one of several."""
+        pinned = dict.fromkeys(desc.graph.inputs)
+        kept = kept_values(desc)
+        for node in desc.operators:
+            if self.relatives(node):
+                pinned |= dict.fromkeys(v for v in node.outs if v in kept)
             else:
-                pinned |= {t.name: t.shape for t in (*op.inputs, *op.outputs) if t.value is None}
-        for names in (pinned.keys() & self.free, pinned.keys() - self.free):  # the latter decide where there are any
-            votes: dict[str, Counter[Shape]] = {}
-            for name in (name for name in pinned if name in names):
-                votes.setdefault(self.root(name), Counter())[pinned[name]] += 1
+                pinned |= dict.fromkeys(v for v in (*node.args, *node.outs) if v.constant is None)
+        for among in (pinned.keys() & self.free, pinned.keys() - self.free):  # the latter decide where there are any
+            votes: dict[Value, Counter[Shape]] = {}
+            for value in (value for value in pinned if value in among):
+                votes.setdefault(self.root(value), Counter())[value.shape] += 1
             self.shapes |= {root: counted.most_common(1)[0][0] for root, counted in votes.items()}
 
-    def reshapes(self, desc: KernelDesc) -> Counter[str]:
+    def reshapes(self, desc: KernelDesc) -> Counter[Value]:
         """How many reshapes each family has, other than those that free arguments can do without."""
-        views: dict[str, set[Shape | None]] = {}
-        for op in desc.ops:
-            for name in (t.name for t in op.inputs if t.value is None):
-                views.setdefault(name, set()).add(op.outputs[0].shape if op.name == RESHAPE.name else None)
-        found: Counter[str] = Counter()
-        for op in desc.ops:
-            if op.name == RESHAPE.name and self.relatives(op):
-                at_input = op.inputs[0].name in self.free and len(views[op.inputs[0].name]) == 1
-                at_output = op.output.name in self.free and op.output.name not in views
-                found[self.root(op.output.name)] += not (at_input or at_output)
+        views: dict[Value, set[Shape | None]] = {}
+        for node in desc.operators:
+            for value in node.args:
+                views.setdefault(value, set()).add(node.outs[0].shape if node.op is RESHAPE else None)
+        found: Counter[Value] = Counter()
+        for node in desc.operators:
+            if node.op is RESHAPE and self.relatives(node):
+                at_input = node.args[0] in self.free and len(views[node.args[0]]) == 1
+                at_output = node.out in self.free and node.out not in views
+                found[self.root(node.out)] += not (at_input or at_output)
         return found
 
 
@@ -135,98 +134,92 @@ class _Families:
 
 
 @dataclass
-class _Rewriting:
-    """One walk over the operators in which the tensors of some families take their family's shape.
+class _Reshaping:
+    """One walk over the operators in which the values of some families take their family's shape.
 
-    ``common`` gives a member's tensor of the family's shape, ``views`` the tensors of other shapes of such a one; free
-    arguments have reshapes that are not counted.
+    ``common`` gives what a member has become in the family's shape, ``views`` the same in other shapes; free arguments have
+    reshapes that are not counted.
     """
 
     desc: KernelDesc
     families: _Families
-    active: frozenset[str]
-    common: dict[str, TensorDesc] = field(default_factory=dict[str, TensorDesc])
-    views: dict[tuple[str, Shape], TensorDesc] = field(default_factory=dict[tuple[str, Shape], TensorDesc])
-    reshapes: Counter[str] = field(default_factory=Counter[str])
-    ops: list[OpDesc] = field(default_factory=list[OpDesc])
+    active: frozenset[Value]
+    common: dict[Value, Value] = field(default_factory=dict[Value, Value])
+    views: dict[tuple[Value, Shape], Value] = field(default_factory=dict[tuple[Value, Shape], Value])
+    reshapes: Counter[Value] = field(default_factory=Counter[Value])
 
     def __post_init__(self) -> None:
-        self.kept: frozenset[str] = kept_names(self.desc)
-        self.names: Iterator[str] = fresh_names(self.desc, "view")
+        self.kept: frozenset[Value] = kept_values(self.desc)
+        self.walk = Rewriting(self.desc, "view")
 
-    def run(self) -> list[OpDesc]:
-        """The operators after; ``reshapes`` then counts what is left in each active family."""
-        for op in self.desc.ops:
-            inside = bool(self.families.relatives(op)) and self.family(op.output) is not None
+    def run(self) -> KernelDesc:
+        """The kernel after; ``reshapes`` then counts what is left in each active family."""
+        for node in self.desc.operators:
+            inside = bool(self.families.relatives(node)) and self.is_member(node.out)
             if not inside:
-                self.outside(op)
-            elif op.name == RESHAPE.name:
-                self.alias(op)
+                self.walk.keep(node, tuple(map(self.pinned, node.args)))
+            elif node.op is RESHAPE:
+                self.alias(node)
             else:
-                self.inside(op)
-        return self.ops
+                self.inside(node)
+        return self.walk.done()
 
-    def family(self, tensor: TensorDesc) -> str | None:
-        """The active family of a tensor."""
-        root = self.families.root(tensor.name)
-        return root if tensor.value is None and root in self.active else None
+    def is_member(self, value: Value) -> bool:
+        """Whether a value is in an active family."""
+        return value.constant is None and self.families.root(value) in self.active
 
-    def outside(self, op: OpDesc) -> None:
-        """An operator that needs the shapes that it was written with."""
-        inputs = tuple(t if self.family(t) is None else self.pinned(t) for t in op.inputs)
-        same = all(new is old for new, old in zip(inputs, op.inputs, strict=True))
-        self.ops.append(op if same else replace(op, inputs=inputs))
-
-    def alias(self, op: OpDesc) -> None:
+    def alias(self, node: Node) -> None:
         """A Reshape inside a family: the result is the operand."""
-        found = self.in_common(op.inputs[0])
-        self.common[op.output.name] = found
-        if op.output.name in self.kept:
-            self.define(op.output, found, op.output)
+        self.common[node.out] = found = self.in_common(node.args[0])
+        if node.out in self.kept:
+            self.define_kept(node.out, found)
 
-    def inside(self, op: OpDesc) -> None:
+    def inside(self, node: Node) -> None:
         """An element-wise operator in the family's shape."""
-        inputs = tuple(t if self.family(t) is None else self.in_common(t) for t in op.inputs)
-        result, shape = op.output, self.shape(op.output)
-        common = result
-        if result.shape != shape:
-            name = next(self.names) if result.name in self.kept else result.name
-            common = replace(result, name=name, shape=shape)
-        self.common[result.name] = common
-        self.ops.append(replace(op, inputs=inputs, outputs=(common,)))
-        if common is not result and result.name in self.kept:
-            self.define(result, common, result)
+        args, shape = tuple(map(self.in_common, node.args)), self.shape(node.out)
+        if node.out.shape == shape:
+            self.common[node.out] = self.walk.keep(node, args).out
+            return
+        is_kept = node.out in self.kept
+        type_ = replace(node.out.type, shape=shape)
+        common = self.walk.make(node.op, args, type_, node.attrs, "" if is_kept else node.name)
+        self.common[node.out] = common
+        if is_kept:
+            self.define_kept(node.out, common)
 
-    def shape(self, member: TensorDesc) -> Shape:
-        return self.families.shapes.get(self.families.root(member.name), member.shape)
+    def shape(self, member: Value) -> Shape:
+        return self.families.shapes.get(self.families.root(member), member.shape)
 
-    def in_common(self, member: TensorDesc) -> TensorDesc:
+    def in_common(self, member: Value) -> Value:
         """A member in the family's shape; one that comes from outside is reshaped when it is first needed."""
-        found = self.common.get(member.name)
+        if not self.is_member(member):
+            return self.walk.now(member)
+        found = self.common.get(member)
         if found is None:
-            found = member
+            found = now = self.walk.now(member)
             if member.shape != self.shape(member):
-                found = replace(member, name=next(self.names), shape=self.shape(member))
-                self.define(found, member, member, costs=member.name not in self.families.free)
-                self.views[found.name, member.shape] = member
-            self.common[member.name] = found
+                found = self.define(member, self.shape(member), now, costs=member not in self.families.free)
+                self.views[found, member.shape] = now
+            self.common[member] = found
         return found
 
-    def pinned(self, member: TensorDesc) -> TensorDesc:
+    def pinned(self, member: Value) -> Value:
         """A member in the shape that it was written with."""
-        found = self.common.get(member.name)
+        found = self.common.get(member) if self.is_member(member) else None
         if found is None or found.shape == member.shape:
-            return found or member
-        view = self.views.get((found.name, member.shape))
-        if view is None:
-            view = replace(member, name=next(self.names))
-            self.define(view, found, member)
+            return found or self.walk.now(member)
+        return self.views.get((found, member.shape)) or self.define(member, member.shape, found)
+
+    def define(self, member: Value, shape: Shape, source: Value, costs: bool = True, name: str = "") -> Value:
+        """Appends a Reshape for a member; it becomes the view for later readers of the source in that shape."""
+        view = self.walk.make(RESHAPE, (source,), replace(member.type, shape=shape), name=name)
+        self.reshapes[self.families.root(member)] += costs
+        self.views.setdefault((source, shape), view)
         return view
 
-    def define(self, result: TensorDesc, source: TensorDesc, member: TensorDesc, costs: bool = True) -> None:
-        """Appends a Reshape for a member; it becomes the view for later readers of the source in that shape."""
-        self.ops.append(OpDesc(RESHAPE.name, (source,), (result,), Attrs()))
-        if result.name in self.families.free:
-            return
-        self.reshapes[self.families.root(member.name)] += costs
-        self.views.setdefault((source.name, result.shape), result)
+    def define_kept(self, member: Value, source: Value) -> None:
+        """Gives a member that is known outside the shape that it was written with."""
+        if member in self.families.free:
+            self.walk.becomes(member, self.walk.make(RESHAPE, (source,), member.type, name=member.name))
+        else:
+            self.walk.becomes(member, self.define(member, member.shape, source, name=member.name))

@@ -12,44 +12,41 @@ result is believed. A BroadcastTo that repeats nothing is a Reshape. Source: AKG
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from kernelgen.canonical.rewrite import with_ops
-from kernelgen.composite.description import KernelDesc, OpDesc
-from kernelgen.composite.vocabulary import SYNONYMS, VIEWS, names_of
+from kernelgen.composite.description import KernelDesc
+from kernelgen.composite.rewriting import Rewriting
+from kernelgen.composite.vocabulary import VIEWS
 from kernelgen.tensor.attrs import Attrs
 from kernelgen.tensor.dims import Shape, product
+from kernelgen.tensor.graph import Node
+from kernelgen.tensor.operator import Operator
 from kernelgen.tensor.operators import catalogue as basic
 
-RESHAPES = names_of(*VIEWS)
-REPEATED = names_of(basic.RESHAPE, basic.BROADCAST_TO, basic.CAST)
+REPEATED = frozenset({basic.RESHAPE, basic.BROADCAST_TO, basic.CAST})
 """Operators whose attributes only repeat the shape or data type of the result."""
 
 
 def canonical_names(desc: KernelDesc) -> KernelDesc:
     """The description in which every operator has its first name, and no attribute that its result makes redundant."""
-    return with_ops(desc, [_renamed(op) for op in desc.ops])
+    walk = Rewriting(desc)
+    for node in desc.operators:
+        op = _canonical(node)
+        walk.keep(node, op=op, attrs=Attrs() if op in REPEATED else None)
+    return walk.done()
 
 
-def _renamed(op: OpDesc) -> OpDesc:
-    name = _name(op)
-    attrs = Attrs() if name in REPEATED else op.attrs
-    return op if name == op.name and attrs == op.attrs else replace(op, name=name, attrs=attrs)
-
-
-def _name(op: OpDesc) -> str:
-    if op.name in RESHAPES:
-        return basic.RESHAPE.name
+def _canonical(node: Node) -> Operator:
+    if node.op in VIEWS:
+        return basic.RESHAPE
     if (
-        op.name in (basic.BROADCAST_TO.name, basic.TILE.name)
-        and op.inputs[0].value is None
-        and _repeats_ones(op.inputs[0].shape, op.outputs[0].shape)
+        node.op in (basic.BROADCAST_TO, basic.TILE)
+        and node.args[0].constant is None
+        and _repeats_ones(node.args[0].shape, node.outs[0].shape)
     ):
-        kept = product(op.inputs[0].shape) == product(op.outputs[0].shape)
-        return (basic.RESHAPE if kept else basic.BROADCAST_TO).name
-    if op.name == basic.DIV.name and all(t.dtype.is_float for t in op.inputs):
-        return basic.REAL_DIV.name
-    return SYNONYMS[op.name].name if op.name in SYNONYMS else op.name
+        kept = product(node.args[0].shape) == product(node.outs[0].shape)
+        return basic.RESHAPE if kept else basic.BROADCAST_TO
+    if node.op is basic.DIV and all(value.dtype.is_float for value in node.args):
+        return basic.REAL_DIV
+    return node.op
 
 
 def _repeats_ones(source: Shape, result: Shape) -> bool:

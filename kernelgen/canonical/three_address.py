@@ -14,12 +14,12 @@ operators is found by the later passes. Source: AKG's three-address code, fused 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
-from kernelgen.canonical.rewrite import fresh_names, with_ops
 from kernelgen.composite.axes import broadcast
-from kernelgen.composite.description import KernelDesc, OpDesc, TensorDesc
+from kernelgen.composite.description import KernelDesc, constant
+from kernelgen.composite.rewriting import Rewriting
 from kernelgen.composite.vocabulary import (
     ADD_MIN_VALUE,
     ADD_N,
@@ -29,80 +29,73 @@ from kernelgen.composite.vocabulary import (
     SELECT_LE,
     SELECT_LT,
     SQUARE,
-    by_name,
-    names_of,
 )
-from kernelgen.tensor.attrs import Attrs
 from kernelgen.tensor.dtypes import BFLOAT16, BOOL, FLOAT16, FLOAT32, DType
+from kernelgen.tensor.graph import Node, Value
 from kernelgen.tensor.operator import Operator
 from kernelgen.tensor.operators import catalogue as basic
+from kernelgen.tensor.types import TensorType
 
 
 def three_address(desc: KernelDesc) -> KernelDesc:
     """The description without compound operators."""
-    names = fresh_names(desc, "step")
-    return with_ops(desc, [step for op in desc.ops for step in _steps(op, names)])
+    walk = Rewriting(desc)
+    for node in desc.operators:
+        expansion = EXPANSIONS.get(node.op)
+        if expansion is None or not _is_plain(node):
+            walk.keep(node)
+            continue
+        last = expansion(_Steps(walk), walk.args(node), node.out).node
+        assert walk.operators.pop() is last, "the last step is the value"
+        walk.becomes(node.out, walk.make(last.op, last.args, node.out.type, name=node.name))
+    return walk.done()
 
 
 @dataclass
 class _Steps:
     """The operators that take the place of one."""
 
-    names: Iterator[str]
-    ops: list[OpDesc] = field(default_factory=list[OpDesc])
+    walk: Rewriting
 
-    def op(self, operator: Operator, *operands: TensorDesc, kind: DType | None = None) -> TensorDesc:
+    def op(self, operator: Operator, *operands: Value, kind: DType | None = None) -> Value:
         """Appends an operator; its result has the shape that the operands broadcast to."""
-        shape = broadcast(*(t.shape for t in operands))
-        result = TensorDesc(next(self.names), shape, kind or operands[0].dtype)
-        self.ops.append(OpDesc(operator.name, operands, (result,), Attrs()))
-        return result
+        shape = broadcast(*(value.shape for value in operands))
+        return self.walk.make(operator, operands, TensorType(shape, kind or operands[0].dtype))
 
-    def number(self, value: float, like: TensorDesc) -> TensorDesc:
-        """A constant of the data type of another tensor."""
-        return TensorDesc(next(self.names), (1,), like.dtype, value=value)
+    def number(self, value: float, like: Value) -> Value:
+        """A constant of the data type of another value."""
+        return constant(value, TensorType((1,), like.dtype), self.walk.fresh())
 
 
-Expansion = Callable[[_Steps, Sequence[TensorDesc], TensorDesc], TensorDesc]
-"""``(steps, operands, result) -> value``; the last step's result becomes the operator's result."""
+Expansion = Callable[[_Steps, Sequence[Value], Value], Value]
+"""``(steps, operands, result) -> value``, which is the last step's result."""
 
 
-def _steps(op: OpDesc, names: Iterator[str]) -> Sequence[OpDesc]:
-    """The operator itself when it is basic, or not of one data type."""
-    expansion = EXPANSIONS.get(op.name)
-    if expansion is None or not _is_plain(op):
-        return (op,)
-    steps = _Steps(names)
-    expansion(steps, op.inputs, op.output)
-    *first, last = steps.ops
-    return (*first, replace(last, outputs=op.outputs))
-
-
-def _is_plain(op: OpDesc) -> bool:
+def _is_plain(node: Node) -> bool:
     """Whether operands and result have one data type, so that no step promotes or converts."""
-    valued = op.inputs[2:] if op.name in COMPARISONS else op.inputs
-    compared = op.inputs[:2] if op.name in COMPARISONS else ()
-    real = op.output.dtype.is_float or op.name not in FLOATING
-    return real and all(t.dtype == op.output.dtype for t in valued) and len({t.dtype for t in compared}) <= 1
+    valued = node.args[2:] if node.op in COMPARISONS else node.args
+    compared = node.args[:2] if node.op in COMPARISONS else ()
+    real = node.out.dtype.is_float or node.op not in FLOATING
+    return real and all(v.dtype == node.out.dtype for v in valued) and len({v.dtype for v in compared}) <= 1
 
 
-def _add_n(steps: _Steps, operands: Sequence[TensorDesc], result: TensorDesc) -> TensorDesc:
+def _add_n(steps: _Steps, operands: Sequence[Value], result: Value) -> Value:
     total = operands[0]
     for operand in operands[1:]:
         total = steps.op(basic.ADD, total, operand)
-    return total if steps.ops else steps.op(basic.TENSOR_MOVE, total)
+    return total if operands[1:] else steps.op(basic.TENSOR_MOVE, total)
 
 
-def _square(steps: _Steps, operands: Sequence[TensorDesc], result: TensorDesc) -> TensorDesc:
+def _square(steps: _Steps, operands: Sequence[Value], result: Value) -> Value:
     return steps.op(basic.MUL, operands[0], operands[0])
 
 
-def _add_min_value(steps: _Steps, operands: Sequence[TensorDesc], result: TensorDesc) -> TensorDesc:
+def _add_min_value(steps: _Steps, operands: Sequence[Value], result: Value) -> Value:
     (x,) = operands
     return steps.op(basic.ADD, x, steps.number(2.0**-24 if x.dtype == FLOAT16 else 2.0**-126, x))
 
 
-def _fast_gelu(steps: _Steps, operands: Sequence[TensorDesc], result: TensorDesc) -> TensorDesc:
+def _fast_gelu(steps: _Steps, operands: Sequence[Value], result: Value) -> Value:
     """``x * exp(1.702 * min(x, 0)) / (1 + exp(-1.702 * |x|))``: AKG's ``x - |x|`` is twice the minimum, and NaN at infinity."""
     (given,) = operands
     half = given.dtype in (FLOAT16, BFLOAT16)
@@ -118,23 +111,23 @@ def _fast_gelu(steps: _Steps, operands: Sequence[TensorDesc], result: TensorDesc
 
 
 def _select_by(comparison: Operator) -> Expansion:
-    def expand(steps: _Steps, operands: Sequence[TensorDesc], result: TensorDesc) -> TensorDesc:
+    def expand(steps: _Steps, operands: Sequence[Value], result: Value) -> Value:
         a, b, x, y = operands
         return steps.op(basic.SELECT, steps.op(comparison, a, b, kind=BOOL), x, y, kind=x.dtype)
 
     return expand
 
 
-COMPARISONS = by_name(
-    {SELECT_GT: basic.GREATER, SELECT_LT: basic.LESS, SELECT_GE: basic.GREATER_EQUAL, SELECT_LE: basic.LESS_EQUAL}
-)
+COMPARISONS: Mapping[Operator, Operator] = {
+    SELECT_GT: basic.GREATER, SELECT_LT: basic.LESS, SELECT_GE: basic.GREATER_EQUAL, SELECT_LE: basic.LESS_EQUAL,
+}  # fmt: skip
 """Fused comparison and Select -> the comparison."""
 
-FLOATING = names_of(ADD_MIN_VALUE, FAST_GELU)
+FLOATING = frozenset({ADD_MIN_VALUE, FAST_GELU})
 """Compound operators whose constants are no integers."""
 
-EXPANSIONS: Mapping[str, Expansion] = {
-    **by_name({ADD_N: _add_n, SQUARE: _square, ADD_MIN_VALUE: _add_min_value, FAST_GELU: _fast_gelu}),
-    **{name: _select_by(comparison) for name, comparison in COMPARISONS.items()},
-}
+EXPANSIONS: Mapping[Operator, Expansion] = {
+    ADD_N: _add_n, SQUARE: _square, ADD_MIN_VALUE: _add_min_value, FAST_GELU: _fast_gelu,
+    **{operator: _select_by(comparison) for operator, comparison in COMPARISONS.items()},
+}  # fmt: skip
 """Compound operator -> how its steps are written."""

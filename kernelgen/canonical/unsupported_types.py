@@ -14,38 +14,41 @@ is the target's to refuse. Source: AKG's type casts for Ascend, akg-mlir's type 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from kernelgen.canonical.rewrite import fresh_names, with_ops
-from kernelgen.composite.description import KernelDesc, OpDesc, TensorDesc
-from kernelgen.composite.scalar_rules import ELEMENTWISE, PREDICATES, constant
-from kernelgen.composite.vocabulary import ZEROS_LIKE, names_of
-from kernelgen.tensor.attrs import Attrs
+from kernelgen.composite.description import KernelDesc, constant, number_of
+from kernelgen.composite.rewriting import Rewriting
+from kernelgen.composite.scalar_rules import ELEMENTWISE, PREDICATES
+from kernelgen.composite.vocabulary import ZEROS_LIKE
 from kernelgen.tensor.dtypes import BFLOAT16, BOOL, FLOAT16, FLOAT32, INT8, INT16, INT32, UINT8, UINT16, DType
+from kernelgen.tensor.graph import Node, Value
+from kernelgen.tensor.operator import Operator
 from kernelgen.tensor.operators import catalogue as basic
 
-CASTS = names_of(basic.CAST, basic.ROUND, basic.TENSOR_MOVE, ZEROS_LIKE)
-LOGICAL = names_of(basic.LOGICAL_AND, basic.LOGICAL_OR, basic.LOGICAL_NOT)
+CASTS = frozenset({basic.CAST, basic.ROUND, basic.TENSOR_MOVE, ZEROS_LIKE})
+LOGICAL = frozenset({basic.LOGICAL_AND, basic.LOGICAL_OR, basic.LOGICAL_NOT})
 ARITHMETIC = frozenset(ELEMENTWISE) - CASTS - LOGICAL
-RING = names_of(
-    basic.ADD,
-    basic.SUB,
-    basic.MUL,
-    basic.NEG,
-    basic.ABS,
-    basic.MAXIMUM,
-    basic.MINIMUM,
-    basic.SELECT,
-    basic.REDUCE_MAX,
-    basic.REDUCE_MIN,
+RING = frozenset(
+    {
+        basic.ADD,
+        basic.SUB,
+        basic.MUL,
+        basic.NEG,
+        basic.ABS,
+        basic.MAXIMUM,
+        basic.MINIMUM,
+        basic.SELECT,
+        basic.REDUCE_MAX,
+        basic.REDUCE_MIN,
+    }
 )
 COMPARISONS = PREDICATES - LOGICAL
 TRANSCENDENTAL = (
     ARITHMETIC
     - RING
     - COMPARISONS
-    - names_of(basic.REAL_DIV, basic.DIV, basic.SQRT, basic.FLOOR, basic.CEIL, basic.TRUNC, basic.SIGN)
+    - frozenset({basic.REAL_DIV, basic.DIV, basic.SQRT, basic.FLOOR, basic.CEIL, basic.TRUNC, basic.SIGN})
 )
 
 
@@ -53,7 +56,7 @@ TRANSCENDENTAL = (
 class TypeRule:
     """Operators on operands of some data types run in another data type."""
 
-    operators: frozenset[str]
+    operators: frozenset[Operator]
     given: frozenset[DType]
     computed: DType
     why: str
@@ -78,7 +81,7 @@ TYPE_RULES: Mapping[str, tuple[TypeRule, ...]] = {
             RING | COMPARISONS, frozenset({INT8, UINT8, INT16, UINT16}), INT32, "the vector unit computes in int32 only"
         ),
         TypeRule(
-            names_of(basic.SELECT, basic.EQUAL, basic.NOT_EQUAL),
+            frozenset({basic.SELECT, basic.EQUAL, basic.NOT_EQUAL}),
             frozenset({BOOL}),
             FLOAT16,
             "masks are no operands: 0.0 and 1.0 are",
@@ -97,51 +100,55 @@ def legal_types(target: str) -> Callable[[KernelDesc], KernelDesc]:
     rules = TYPE_RULES.get(target, ())
 
     def legalize_types(desc: KernelDesc) -> KernelDesc:
-        names = fresh_names(desc, "wide")
-        ops = [part for op in desc.ops for part in _divided(op, names)] if target in EXACT_QUOTIENTS else desc.ops
-        return with_ops(desc, [part for op in ops for part in _legal(op, rules, names)])
+        if target in EXACT_QUOTIENTS:
+            desc = _divided(desc)
+        walk = Rewriting(desc, "wide")
+        for node in desc.operators:
+            _legalize(walk, node, rules)
+        return walk.done()
 
     return legalize_types
 
 
-def _legal(op: OpDesc, rules: tuple[TypeRule, ...], names: Iterator[str]) -> tuple[OpDesc, ...]:
-    values = _values(op)
-    rule = next((r for r in rules if op.name in r.operators and any(t.dtype in r.given for t in values)), None)
-    if rule is None or any(
-        0 in t.shape for t in values
-    ):  # the neutral element of an empty reduction is of its data type
-        return (op,)
-    before: list[OpDesc] = []
+def _legalize(walk: Rewriting, node: Node, rules: tuple[TypeRule, ...]) -> None:
+    values = _values(node)
+    rule = next((r for r in rules if node.op in r.operators and any(v.dtype in r.given for v in values)), None)
+    if rule is None or any(0 in v.shape for v in values):
+        walk.keep(node)  # the neutral element of an empty reduction is of its data type
+        return
 
-    def widened(tensor: TensorDesc) -> TensorDesc:
-        if tensor.dtype not in rule.given:
-            return tensor
-        wide = replace(tensor, name=next(names), dtype=rule.computed)
-        if tensor.value is not None:
-            return replace(wide, value=constant(tensor.value, rule.computed))
-        before.append(OpDesc(basic.CAST.name, (tensor,), (wide,), Attrs()))
-        return wide
+    def widened(value: Value) -> Value:
+        if value.dtype not in rule.given:
+            return walk.now(value)
+        wide = replace(value.type, dtype=rule.computed)
+        number = number_of(value)
+        if number is None:
+            return walk.make(basic.CAST, (walk.now(value),), wide)
+        return constant(number, wide, walk.fresh())
 
-    untouched = len(op.inputs) - len(values)
-    inputs = (*op.inputs[:untouched], *map(widened, values))
-    if op.output.dtype not in rule.given or op.name in PREDICATES:
-        return (*before, replace(op, inputs=inputs))
-    wide = replace(op.output, name=next(names), dtype=rule.computed)
-    return (*before, replace(op, inputs=inputs, outputs=(wide,)), OpDesc(basic.CAST.name, (wide,), op.outputs, Attrs()))
+    untouched = len(node.args) - len(values)
+    args = (*map(walk.now, node.args[:untouched]), *map(widened, values))
+    if node.out.dtype not in rule.given or node.op in PREDICATES:
+        walk.keep(node, args)
+        return
+    wide = walk.make(node.op, args, replace(node.out.type, dtype=rule.computed), node.attrs)
+    walk.becomes(node.out, walk.make(basic.CAST, (wide,), node.out.type, name=node.name))
 
 
-def _divided(op: OpDesc, names: Iterator[str]) -> tuple[OpDesc, ...]:
+def _divided(desc: KernelDesc) -> KernelDesc:
     """Quotients of whole numbers towards zero: by the divisor what is left without the remainder, whichever way that rounds."""
-    if op.name != basic.DIV.name or not op.output.dtype.is_integer:
-        return (op,)
-    rest, multiple = (replace(op.output, name=next(names)) for _ in range(2))
-    return (
-        OpDesc(basic.MOD.name, op.inputs, (rest,), Attrs()),
-        OpDesc(basic.SUB.name, (op.inputs[0], rest), (multiple,), Attrs()),
-        OpDesc(basic.FLOOR_DIV.name, (multiple, op.inputs[1]), op.outputs, Attrs()),
-    )
+    walk = Rewriting(desc, "wide")
+    for node in desc.operators:
+        if node.op is not basic.DIV or not node.out.dtype.is_integer:
+            walk.keep(node)
+            continue
+        args = walk.args(node)
+        rest = walk.make(basic.MOD, args, node.out.type)
+        multiple = walk.make(basic.SUB, (args[0], rest), node.out.type)
+        walk.becomes(node.out, walk.make(basic.FLOOR_DIV, (multiple, args[1]), node.out.type, name=node.name))
+    return walk.done()
 
 
-def _values(op: OpDesc) -> tuple[TensorDesc, ...]:
+def _values(node: Node) -> tuple[Value, ...]:
     """The operands that are computed with: not the condition of a Select."""
-    return op.inputs[1:] if op.name == basic.SELECT.name else op.inputs
+    return node.args[1:] if node.op is basic.SELECT else node.args

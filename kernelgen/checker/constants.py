@@ -10,7 +10,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from kernelgen.composite.description import KernelDesc, OpDesc, TensorDesc
+from kernelgen.composite.description import Tensor
+from kernelgen.composite.document import Document, Operation
 from kernelgen.composite.scalar_rules import scalar_rule
 from kernelgen.semantics.algebra import ArrayAlgebra
 from kernelgen.tensor.dtypes import Category
@@ -20,26 +21,26 @@ REPEATED = frozenset(
 )
 """Operators whose result is the constant that all elements of the operand are, where it has elements."""
 
-Constants = Mapping[str, TensorDesc]
+Constants = Mapping[str, Tensor]
 """Name -> a constant of the data type that the tensor has."""
 
 
-def constants_of(desc: KernelDesc) -> Constants:
+def constants_of(desc: Document) -> Constants:
     """The constant tensors of a description without symbols; a value that is not finite counts as computed."""
-    found: dict[str, TensorDesc] = {}
+    found: dict[str, Tensor] = {}
     for op in desc.ops:
-        value = _value(op, found) if len(op.outputs) == 1 else None
+        value = _value(op, found) if len(op.outs) == 1 else None
         if value is not None and np.isfinite(value):
-            found[op.output.name] = TensorDesc("", (1,), op.output.dtype, value=value)
+            found[op.out.name] = Tensor("", (1,), op.out.dtype, value=value)
     return found
 
 
-def _value(op: OpDesc, known: Constants) -> float | None:
-    if op.output.dtype.category is Category.COMPLEX:
+def _value(op: Operation, known: Constants) -> float | None:
+    if op.out.dtype.category is Category.COMPLEX:
         return None
     if op.name == "ZerosLike":
         return 0
-    operands = [tensor if tensor.value is not None else known.get(tensor.name) for tensor in op.inputs]
+    operands = [tensor if tensor.value is not None else known.get(tensor.name) for tensor in op.args]
     values = [tensor for tensor in operands if tensor is not None]
     if len(values) < len(operands) or not values:
         return None
@@ -48,6 +49,6 @@ def _value(op: OpDesc, known: Constants) -> float | None:
         algebra = ArrayAlgebra()
         with np.errstate(all="ignore"):
             arrays = [np.full((1,), tensor.value, tensor.dtype.numpy) for tensor in values]
-            return algebra.cast(rule(algebra, arrays, op), op.output.dtype).reshape(1)[0].item()
-    repeats = op.name in REPEATED and 0 not in op.inputs[0].shape and values[0].dtype == op.output.dtype
+            return algebra.cast(rule(algebra, arrays, op), op.out.dtype).reshape(1)[0].item()
+    repeats = op.name in REPEATED and 0 not in op.args[0].shape and values[0].dtype == op.out.dtype
     return values[0].value if repeats else None

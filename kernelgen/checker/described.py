@@ -1,4 +1,4 @@
-"""The terms that a description gives to its outputs, one numpy array of numbers (see ``terms``) for each.
+"""The terms that a document of AKG's gives to its outputs, one numpy array of numbers (see ``terms``) for each.
 
 Operators without a meaning in terms are reported, not guessed.
 """
@@ -13,46 +13,44 @@ import numpy as np
 from kernelgen.checker import terms
 from kernelgen.checker.algebra import Array, TermAlgebra, Terms, array
 from kernelgen.checker.constants import constants_of
-from kernelgen.checker.data import Data, known_data
+from kernelgen.checker.data import Data
 from kernelgen.checker.operators import ORDERED, real_value
 from kernelgen.checker.pairs import Pair, Value, complex_value, has_terms, is_complex, real_kind
-from kernelgen.composite.bind_sizes import specialize
-from kernelgen.composite.description import IN_PLACE_OPS, KernelDesc, OpDesc, TensorDesc
+from kernelgen.composite.description import Tensor
+from kernelgen.composite.document import IN_PLACE, Document, Operation
 from kernelgen.tensor.dtypes import DType
 
 
-def without_terms(desc: KernelDesc) -> str:
+def without_terms(desc: Document) -> str:
     """The first operator that has no meaning in terms; empty when there is none."""
-    return next((op.name for op in desc.ops if op.name not in IN_PLACE_OPS and not has_terms(op)), "")
+    return next((op.name for op in desc.ops if op.op not in IN_PLACE and not has_terms(op)), "")
 
 
-def is_ordered(desc: KernelDesc) -> bool:
+def is_ordered(desc: Document) -> bool:
     """Whether an operator asks which number is the greater one, so that numbers have an order."""
     return any(op.name in ORDERED for op in desc.ops)
 
 
-def described_terms(desc: KernelDesc, sizes: Mapping[str, int], data: Data | None = None) -> tuple[Array, ...]:
+def described_terms(desc: Document, data: Data) -> tuple[Array, ...]:
     """The terms of every output, then of every updated input, flat. Raises Unknown where ids are computed from data.
 
-    ``data`` holds the known inputs, else it is drawn.
+    The document has no symbols; ``data`` holds the known inputs.
     """
-    desc = specialize(desc, sizes)
     algebra, constants = TermAlgebra(is_ordered(desc)), constants_of(desc)
-    data = known_data(desc) if data is None else data
     values: dict[str, Value] = {}
     for position, tensor in enumerate(desc.inputs):
         values[tensor.name] = _given(position, tensor, data.get(position), algebra.ordered)
     for op in desc.ops:
-        constant = constants.get(op.output.name) if len(op.outputs) == 1 else None
+        constant = constants.get(op.out.name) if len(op.outs) == 1 else None
         if constant is None:
             _run(op, values, algebra)
         else:
-            values[op.output.name] = _operand(replace(constant, shape=op.output.shape), values)
+            values[op.out.name] = _operand(replace(constant, shape=op.out.shape), values)
     results = (*desc.outputs, *(desc.inputs[k] for k in desc.updated_inputs))
     return tuple(_flat(_operand(tensor, values)) for tensor in results)
 
 
-def _given(position: int, tensor: TensorDesc, known: tuple[int, ...] | None, ordered: bool) -> Value:
+def _given(position: int, tensor: Tensor, known: tuple[int, ...] | None, ordered: bool) -> Value:
     shape, kind = _sizes(tensor), real_kind(tensor.dtype)
     count = int(np.prod(shape)) * (2 if is_complex(tensor) else 1)
     numbers = known or [terms.element(position, offset, ordered) for offset in range(count)]
@@ -67,21 +65,21 @@ def _flat(value: Value) -> Array:
     return np.stack([value.real.numbers.reshape(-1), value.imaginary.numbers.reshape(-1)], -1).reshape(-1)
 
 
-def _run(op: OpDesc, values: dict[str, Value], algebra: TermAlgebra) -> None:
-    operands = [_operand(tensor, values) for tensor in op.inputs]
-    if op.name in IN_PLACE_OPS:
-        values[op.inputs[0].name] = _described(operands[1], op.inputs[0], algebra)
-        values[op.output.name] = _described(operands[-1], op.output, algebra)
+def _run(op: Operation, values: dict[str, Value], algebra: TermAlgebra) -> None:
+    operands = [_operand(tensor, values) for tensor in op.args]
+    if op.op in IN_PLACE:
+        values[op.args[0].name] = _described(operands[1], op.args[0], algebra)
+        values[op.out.name] = _described(operands[-1], op.out, algebra)
         return
-    if any(map(is_complex, (*op.inputs, *op.outputs))):
+    if any(map(is_complex, (*op.args, *op.outs))):
         found = complex_value(op, operands, algebra)
     else:
         found = real_value(op, [operand for operand in operands if isinstance(operand, Terms)], algebra)
-    for tensor, value in zip(op.outputs, found, strict=True):
+    for tensor, value in zip(op.outs, found, strict=True):
         values[tensor.name] = _described(value, tensor, algebra)
 
 
-def _operand(tensor: TensorDesc, values: Mapping[str, Value]) -> Value:
+def _operand(tensor: Tensor, values: Mapping[str, Value]) -> Value:
     if tensor.value is None:
         return values[tensor.name]
     kind = real_kind(tensor.dtype)
@@ -89,7 +87,7 @@ def _operand(tensor: TensorDesc, values: Mapping[str, Value]) -> Value:
     return Pair(whole, Terms(np.full(_sizes(tensor), 0, object), kind)) if is_complex(tensor) else whole
 
 
-def _described(value: Value, tensor: TensorDesc, algebra: TermAlgebra) -> Value:
+def _described(value: Value, tensor: Tensor, algebra: TermAlgebra) -> Value:
     """In the described data type and shape: a complex number where that is real is its real part, and the other way."""
     shape, kind = _sizes(tensor), real_kind(tensor.dtype)
     if isinstance(value, Pair) and is_complex(tensor):
@@ -110,5 +108,5 @@ def _shaped(value: Terms, shape: tuple[int, ...], kind: DType, algebra: TermAlge
     return Terms(np.broadcast_to(numbers.reshape(kept), shape), value.kind)
 
 
-def _sizes(tensor: TensorDesc) -> tuple[int, ...]:
+def _sizes(tensor: Tensor) -> tuple[int, ...]:
     return tuple(int(dim) for dim in tensor.shape)  # pyright: ignore[reportArgumentType]  # specialised

@@ -16,10 +16,11 @@ import numpy as np
 from kernelgen.checker import terms
 from kernelgen.checker.algebra import Array, TermAlgebra, Terms, array
 from kernelgen.composite.axes import normal_axis
-from kernelgen.composite.description import OpDesc
+from kernelgen.composite.document import Operation
 from kernelgen.composite.element_reads import element_reads
 from kernelgen.composite.scalar_rules import ELEMENTWISE, REDUCTIONS, scalar_rule
 from kernelgen.composite.shape_rules import reduced_axes
+from kernelgen.composite.vocabulary import operator_named
 from kernelgen.composite.window_shapes import pooled_dims
 from kernelgen.samples.index_inputs import INDEX_OPERANDS
 from kernelgen.semantics.random import philox
@@ -34,7 +35,7 @@ MOVES = frozenset({
 """Operators whose numpy meaning only moves elements, whatever they are."""
 
 KNOWN_OPERANDS: Mapping[str, tuple[int, ...]] = MappingProxyType({
-    **{name: (place,) for name, place in INDEX_OPERANDS.items()},
+    **{operator.name: (place,) for operator, place in INDEX_OPERANDS.items()},
     **dict.fromkeys(("CSRMV", "CSRMM", "CSRGather", "CSRMul", "CSRDiv"), (0, 1)),
     **dict.fromkeys(("CSRReduceSum", "CSR2COO", "COO2CSR"), (0,)),
 })  # fmt: skip
@@ -51,53 +52,52 @@ class Unknown(Exception):
     """A number that must be known is not; never leaves this package."""
 
 
-def real_value(op: OpDesc, operands: Sequence[Terms], algebra: TermAlgebra) -> list[Terms]:
-    """The terms of an operator's results, before they are put into the described shapes and data types."""
+def real_value(op: Operation, operands: Sequence[Terms], algebra: TermAlgebra) -> list[Terms]:
+    """The terms that ``algebra`` gives ``op`` on ``operands``, before they are put into the described shapes and data types."""
     rule = scalar_rule(op)
     if rule is not None:
         return [rule(algebra, operands, op)]
     if op.declared is not None:
         return [_ring_value(op, operands)]
-    if op.name in REDUCTIONS:
-        value = algebra.cast(operands[0], op.output.dtype)
-        return [algebra.fold(REDUCTIONS[op.name], value, sorted(reduced_axes(op)))]
+    if op.op in REDUCTIONS:
+        value = algebra.cast(operands[0], op.out.dtype)
+        return [algebra.fold(REDUCTIONS[op.op], value, sorted(reduced_axes(op)))]
     if op.name in SUMS_OF_PRODUCTS:
         return [_ring_value(op, operands)]
     if op.name in MOVES:
-        moved = MEANINGS[op.name]([operand.numbers for operand in operands], op)
+        moved = MEANINGS[op.op]([operand.numbers for operand in operands], op)
         parts = moved if isinstance(moved, tuple) else (moved,)
         return [Terms(np.asarray(part, object), operands[0].kind) for part in parts]
     return [OTHERS[op.name](op, operands, algebra)]
 
 
-def known_operands(op: OpDesc) -> tuple[int, ...]:
+def known_operands(op: Operation) -> tuple[int, ...]:
     """The operands whose numbers must be known."""
     return KNOWN_OPERANDS.get(op.name, ()) if op.declared is None else op.declared.indices
 
 
-def has_real_terms(op: OpDesc) -> bool:
+def has_real_terms(op: Operation) -> bool:
     """Whether :func:`real_value` knows the operator."""
     if op.declared is not None:
         return op.declared.scalar is not None or _moves_terms(op, op.declared)
-    return scalar_rule(op) is not None or any(
-        op.name in table for table in (REDUCTIONS, MOVES, SUMS_OF_PRODUCTS, OTHERS)
-    )
+    known = scalar_rule(op) is not None or op.op in REDUCTIONS
+    return known or any(op.name in table for table in (MOVES, SUMS_OF_PRODUCTS, OTHERS))
 
 
-def _moves_terms(op: OpDesc, operator: Operator) -> bool:
+def _moves_terms(op: Operation, operator: Operator) -> bool:
     """Whether it only moves elements, to places that are numbers of its operands: terms are no numbers to compute with."""
     rule = operator.element
     return rule is not None and operator.traits.moves and element_reads(op, rule).is_direct
 
 
-def _ring_value(op: OpDesc, operands: Sequence[Terms]) -> Terms:
+def _ring_value(op: Operation, operands: Sequence[Terms]) -> Terms:
     """The meaning of the operator in uint64; operands that must be known are what they are."""
     places = known_operands(op)
     kinds = [INT64 if place in places else UINT64 for place in range(len(operands))]
     integral = replace(
         op,
-        inputs=tuple(replace(tensor, dtype=kind) for tensor, kind in zip(op.inputs, kinds, strict=True)),
-        outputs=tuple(replace(tensor, dtype=UINT64) for tensor in op.outputs),
+        args=tuple(replace(tensor, dtype=kind) for tensor, kind in zip(op.args, kinds, strict=True)),
+        outs=tuple(replace(tensor, dtype=UINT64) for tensor in op.outs),
     )
     arrays = [
         _known(operand) if place in places else operand.numbers.astype(np.uint64)
@@ -120,7 +120,7 @@ def _known(operand: Terms) -> Array:
 # ---------------------------------------------------------------- operators with rules of their own
 
 
-def _padded(op: OpDesc, operands: Sequence[Terms], algebra: TermAlgebra) -> Terms:
+def _padded(op: Operation, operands: Sequence[Terms], algebra: TermAlgebra) -> Terms:
     """PadAkg: constants around the elements."""
     widths = list(zip(op.attrs.ints("head"), op.attrs.ints("tail"), strict=True))
     constant = algebra.literal(op.attrs.number("pad_val", 0.0), operands[0].kind).numbers.item()
@@ -134,30 +134,30 @@ def _surrounded(numbers: Array, widths: Sequence[tuple[int, int]], constant: int
     return made
 
 
-def _positive(op: OpDesc, operands: Sequence[Terms], algebra: TermAlgebra) -> Terms:
+def _positive(op: Operation, operands: Sequence[Terms], algebra: TermAlgebra) -> Terms:
     """ElemAny and ElemAll: whether any (all) elements are greater than 0."""
     found = algebra.call("greater", operands[0], 0)
     function = "logical_or" if op.name == "ElemAny" else "logical_and"
     return algebra.fold(function, found, range(found.numbers.ndim))
 
 
-def _extreme(op: OpDesc, operands: Sequence[Terms], algebra: TermAlgebra) -> Terms:
+def _extreme(op: Operation, operands: Sequence[Terms], algebra: TermAlgebra) -> Terms:
     """Argmax and Argmin: the first position of the extreme in the order of numbers."""
     (value,) = operands
     ranks = np.frompyfunc(lambda number: terms.rank(value.kind, number), 1, 1)(value.numbers)
     axis = normal_axis(op.attrs.ints("axis", (-1,))[0], value.numbers.ndim)
     found = np.asarray((np.argmax if op.name == "Argmax" else np.argmin)(ranks, axis))
-    return Terms(array([int(place) for place in found.reshape(-1)], found.shape), op.output.dtype)
+    return Terms(array([int(place) for place in found.reshape(-1)], found.shape), op.out.dtype)
 
 
-def _sparse_elementwise(op: OpDesc, operands: Sequence[Terms], algebra: TermAlgebra) -> Terms:
+def _sparse_elementwise(op: Operation, operands: Sequence[Terms], algebra: TermAlgebra) -> Terms:
     """CSRMul and CSRDiv: the stored values times (over) the dense elements at their places."""
     rows, columns, values, dense = operands
-    met = _ring_value(replace(op, name="CSRGather", inputs=(*op.inputs[:2], op.inputs[3])), (rows, columns, dense))
-    return ELEMENTWISE["Mul" if op.name == "CSRMul" else "Div"](algebra, [values, met], op)
+    met = _ring_value(replace(op, name="CSRGather", args=(*op.args[:2], op.args[3])), (rows, columns, dense))
+    return ELEMENTWISE[operator_named("Mul" if op.name == "CSRMul" else "Div")](algebra, [values, met], op)
 
 
-def _pooled(op: OpDesc, operands: Sequence[Terms], algebra: TermAlgebra) -> Terms:
+def _pooled(op: Operation, operands: Sequence[Terms], algebra: TermAlgebra) -> Terms:
     """Pool2D: windows folded by maximum, or added up and divided by their size, zeros around included."""
     dims, is_max = pooled_dims(op), op.attrs.str("pool_type") == "max"
     (image,) = operands
@@ -170,7 +170,7 @@ def _pooled(op: OpDesc, operands: Sequence[Terms], algebra: TermAlgebra) -> Term
         return total if is_max else algebra.call("div", total, float(math.prod(numbers.shape[d] for d in dims)))
     size, strides = op.attrs.ints("kernel_size"), op.attrs.ints("strides")
     head = op.attrs.ints("pad", (0, 0, 0, 0))[:2]
-    counts = [int(op.output.shape[d]) for d in dims]  # pyright: ignore[reportArgumentType]  # specialised
+    counts = [int(op.out.shape[d]) for d in dims]  # pyright: ignore[reportArgumentType]  # specialised
     widths = [(0, 0)] * numbers.ndim
     for d, before, count, stride, length in zip(dims, head, counts, strides, size, strict=True):
         widths[d] = (before, max(0, (count - 1) * stride + length - numbers.shape[d] - before))
@@ -186,11 +186,11 @@ def _pooled(op: OpDesc, operands: Sequence[Terms], algebra: TermAlgebra) -> Term
     return total if is_max else algebra.call("div", total, float(len(windows)))
 
 
-def _standard_normal(op: OpDesc, operands: Sequence[Terms], algebra: TermAlgebra) -> Terms:
+def _standard_normal(op: Operation, operands: Sequence[Terms], algebra: TermAlgebra) -> Terms:
     """StandardNormal: ``sqrt(-2 ln u) cos(2 pi v)`` of Philox's words, see :mod:`kernelgen.semantics.random`."""
-    shape = tuple(int(dim) for dim in op.output.shape)  # pyright: ignore[reportArgumentType]  # specialised
+    shape = tuple(int(dim) for dim in op.out.shape)  # pyright: ignore[reportArgumentType]  # specialised
     first, second, _, _ = philox(np.arange(math.prod(shape), dtype=np.uint64), op.attrs.int("seed", 0))
-    wide = FLOAT64 if op.output.dtype == FLOAT64 else FLOAT32
+    wide = FLOAT64 if op.out.dtype == FLOAT64 else FLOAT32
     u, v = (
         algebra.call("mul", _fraction(words, offset, shape, wide), 2.0**-24)
         for words, offset in ((first, 1), (second, 0))
@@ -203,7 +203,7 @@ def _fraction(words: Array, offset: int, shape: tuple[int, ...], wide: DType) ->
     return Terms(array([(int(word) >> 8) + offset for word in words], shape), wide)
 
 
-OTHERS: Mapping[str, Callable[[OpDesc, Sequence[Terms], TermAlgebra], Terms]] = MappingProxyType({
+OTHERS: Mapping[str, Callable[[Operation, Sequence[Terms], TermAlgebra], Terms]] = MappingProxyType({
     "PadAkg": _padded, "ElemAny": _positive, "ElemAll": _positive, "Argmax": _extreme, "Argmin": _extreme,
     "CSRMul": _sparse_elementwise, "CSRDiv": _sparse_elementwise, "Pool2D": _pooled, "StandardNormal": _standard_normal,
 })  # fmt: skip

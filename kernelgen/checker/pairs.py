@@ -14,7 +14,8 @@ import numpy as np
 
 from kernelgen.checker.algebra import TermAlgebra, Terms
 from kernelgen.checker.operators import MOVES, has_real_terms, known_operands, real_value
-from kernelgen.composite.description import OpDesc, TensorDesc
+from kernelgen.composite.description import Tensor
+from kernelgen.composite.document import Operation
 from kernelgen.tensor.dtypes import COMPLEX64, FLOAT32, FLOAT64, Category, DType
 
 
@@ -46,19 +47,19 @@ def real_kind(kind: DType) -> DType:
     return FLOAT32 if kind == COMPLEX64 else FLOAT64
 
 
-def is_complex(tensor: TensorDesc) -> bool:
+def is_complex(tensor: Tensor) -> bool:
     """Whether its elements are pairs."""
     return tensor.dtype.category is Category.COMPLEX
 
 
-def has_terms(op: OpDesc) -> bool:
+def has_terms(op: Operation) -> bool:
     """Whether the operator has a meaning in terms, real or complex."""
-    if not any(map(is_complex, (*op.inputs, *op.outputs))):
+    if not any(map(is_complex, (*op.args, *op.outs))):
         return has_real_terms(op)
     return op.name in PARTS_ALIKE | PRODUCTS or op.name in OTHERS
 
 
-def complex_value(op: OpDesc, operands: Sequence[Value], algebra: TermAlgebra) -> list[Value]:
+def complex_value(op: Operation, operands: Sequence[Value], algebra: TermAlgebra) -> list[Value]:
     """The results of an operator of which an operand or a result is complex."""
     if op.name in OTHERS:
         return [OTHERS[op.name](op, operands, algebra)]
@@ -71,12 +72,12 @@ def complex_value(op: OpDesc, operands: Sequence[Value], algebra: TermAlgebra) -
     return [Pair(a, b) for a, b in zip(first, second, strict=True)]
 
 
-def _alike(op: OpDesc, operands: Sequence[Terms], part: int, algebra: TermAlgebra) -> list[Terms]:
+def _alike(op: Operation, operands: Sequence[Terms], part: int, algebra: TermAlgebra) -> list[Terms]:
     attrs = op.attrs.without("pad_val") if part else op.attrs
     return real_value(replace(_real_op(op), attrs=attrs), operands, algebra)
 
 
-def _part(place: int, value: Value, op: OpDesc, algebra: TermAlgebra) -> tuple[Terms, Terms]:
+def _part(place: int, value: Value, op: Operation, algebra: TermAlgebra) -> tuple[Terms, Terms]:
     """What the operator on real, and the one on imaginary parts takes; ids and conditions are the same for both."""
     chooses = place in known_operands(op) or (op.name == "Select" and place == 0)
     if chooses and isinstance(value, Terms):
@@ -91,18 +92,17 @@ def _pair(value: Value, algebra: TermAlgebra) -> Pair:
     return Pair(value, Terms(np.full(value.numbers.shape, 0, object), value.kind))
 
 
-def _real_op(op: OpDesc) -> OpDesc:
+def _real_op(op: Operation) -> Operation:
     inputs, outputs = (
-        tuple(replace(tensor, dtype=real_kind(tensor.dtype)) for tensor in tensors)
-        for tensors in (op.inputs, op.outputs)
+        tuple(replace(tensor, dtype=real_kind(tensor.dtype)) for tensor in tensors) for tensors in (op.args, op.outs)
     )
-    return replace(op, inputs=inputs, outputs=outputs)
+    return replace(op, args=inputs, outs=outputs)
 
 
-def _product(op: OpDesc, a: Pair, b: Pair, more: Sequence[Value], algebra: TermAlgebra) -> Pair:
+def _product(op: Operation, a: Pair, b: Pair, more: Sequence[Value], algebra: TermAlgebra) -> Pair:
     """``(a0 b0 - a1 b1) + (a0 b1 + a1 b0) i``, plus what a matrix product adds."""
     plain = replace(_real_op(op), name="Mul" if op.name == "Square" else op.name)
-    plain = replace(plain, inputs=(plain.inputs * 2)[:2])
+    plain = replace(plain, args=(plain.args * 2)[:2])
 
     def times(x: Terms, y: Terms) -> Terms:
         (found,) = real_value(plain, (x, y), algebra)
@@ -115,7 +115,7 @@ def _product(op: OpDesc, a: Pair, b: Pair, more: Sequence[Value], algebra: TermA
     return Pair(real, imaginary)
 
 
-def _quotient(op: OpDesc, operands: Sequence[Value], algebra: TermAlgebra) -> Pair:
+def _quotient(op: Operation, operands: Sequence[Value], algebra: TermAlgebra) -> Pair:
     """``a conj(b) / |b|^2``; a reciprocal is ``conj(b) / |b|^2``."""
     *dividend, b = (_pair(each, algebra) for each in operands)
     size = algebra.call("add", algebra.call("mul", b.real, b.real), algebra.call("mul", b.imaginary, b.imaginary))
@@ -127,23 +127,23 @@ def _quotient(op: OpDesc, operands: Sequence[Value], algebra: TermAlgebra) -> Pa
     return Pair(algebra.call("div", real, size), algebra.call("div", other, size))
 
 
-def _complex(op: OpDesc, operands: Sequence[Value], algebra: TermAlgebra) -> Pair:
+def _complex(op: Operation, operands: Sequence[Value], algebra: TermAlgebra) -> Pair:
     real, imaginary = (_pair(each, algebra).real for each in operands)
     return Pair(real, imaginary)
 
 
-def _taken(op: OpDesc, operands: Sequence[Value], algebra: TermAlgebra) -> Terms:
+def _taken(op: Operation, operands: Sequence[Value], algebra: TermAlgebra) -> Terms:
     pair = _pair(operands[0], algebra)
     return pair.imaginary if op.name == "CImag" else pair.real
 
 
-def _cast(op: OpDesc, operands: Sequence[Value], algebra: TermAlgebra) -> Value:
+def _cast(op: Operation, operands: Sequence[Value], algebra: TermAlgebra) -> Value:
     """A complex number as a real one is its real part."""
     pair = _pair(operands[0], algebra)
-    return pair if is_complex(op.output) else pair.real
+    return pair if is_complex(op.out) else pair.real
 
 
-def _comparison(op: OpDesc, operands: Sequence[Value], algebra: TermAlgebra) -> Terms:
+def _comparison(op: Operation, operands: Sequence[Value], algebra: TermAlgebra) -> Terms:
     """Equal where both parts are; not finite, or NaN, where a part is."""
     pairs = [_pair(each, algebra) for each in operands]
     function = {"Equal": "equal", "NotEqual": "not_equal", "IsNan": "is_nan", "IsInf": "is_inf"}.get(
@@ -154,7 +154,7 @@ def _comparison(op: OpDesc, operands: Sequence[Value], algebra: TermAlgebra) -> 
     return algebra.call("logical_and" if op.name in ("Equal", "IsFinite") else "logical_or", real, imaginary)
 
 
-OTHERS: Mapping[str, Callable[[OpDesc, Sequence[Value], TermAlgebra], Value]] = MappingProxyType({
+OTHERS: Mapping[str, Callable[[Operation, Sequence[Value], TermAlgebra], Value]] = MappingProxyType({
     **dict.fromkeys(("Div", "RealDiv", "Reciprocal"), _quotient), "Complex": _complex,
     **dict.fromkeys(("CReal", "CImag"), _taken), "Cast": _cast,
     **dict.fromkeys(("Equal", "NotEqual", "IsNan", "IsInf", "IsFinite"), _comparison),

@@ -16,8 +16,10 @@ from kernelgen.checker.faults import CHECKS, WHOLE_RUN, Fault, Found
 from kernelgen.checker.operators import Unknown, known_operands
 from kernelgen.checker.program import Program, program
 from kernelgen.checker.trace import Memory, OutOfSteps, Trace
-from kernelgen.composite.bind_sizes import specialize
 from kernelgen.composite.description import KernelDesc
+from kernelgen.composite.document import Document
+from kernelgen.composite.link import unlinked
+from kernelgen.composite.specialize import specialize
 from kernelgen.errors import NestError
 from kernelgen.nest.nodes import Accumulate, Buffer, Nest, Space, Store
 from kernelgen.nest.text import show_statement
@@ -98,13 +100,16 @@ def check(nest: Nest, desc: KernelDesc | None = None, steps: int = STEPS) -> Che
 
 def _runs(nest: Nest, desc: KernelDesc | None, steps: int) -> tuple[Run, ...]:
     """A run for each choice of sizes, up to the first fault."""
-    compiled = program(nest, desc is not None and is_ordered(desc))
+    whole = unlinked(desc) if desc is not None else None
+    compiled = program(nest, whole is not None and is_ordered(whole))
     runs: list[Run] = []
-    some = desc is not None and any(map(known_operands, desc.ops))
+    some = whole is not None and any(map(known_operands, whole.ops))
     for turn, choice in enumerate(SIZES if nest.symbols else SIZES[: 2 if some else 1]):
         symbols = {name: choice[k % len(choice)] for k, name in enumerate(nest.symbols)}
-        data = known_data(specialize(desc, symbols), turn) if desc is not None and some else {}
-        runs.append(_checked(_Subject(nest, compiled, desc, symbols, data), steps))
+        sized = specialize(desc, symbols) if desc is not None else None
+        data = known_data(sized, turn) if sized is not None and some else {}
+        document = unlinked(sized) if sized is not None else None
+        runs.append(_checked(_Subject(nest, compiled, document, symbols, data), steps))
         if runs[-1].fault is not None:
             break
     return tuple(runs)
@@ -127,11 +132,11 @@ def _form(nest: Nest) -> Fault | None:
 
 @dataclass(frozen=True)
 class _Subject:
-    """What is run: a nest at sizes of its symbols, with the known numbers of its inputs."""
+    """What is run: a nest at sizes of its symbols, with the known numbers of its inputs; the document has these sizes."""
 
     nest: Nest
     program: Program
-    desc: KernelDesc | None
+    document: Document | None
     symbols: Mapping[str, int]
     data: Data
 
@@ -148,10 +153,10 @@ class _Subject:
 
 def _checked(subject: _Subject, steps: int) -> Run:
     """All iterations, or the largest sample that the steps allow."""
-    buffers, desc = subject.nest.buffers, subject.desc
+    buffers, document = subject.nest.buffers, subject.document
     written = sum(_size(buffer, subject.symbols) for buffer in buffers if buffer.space is Space.OUTPUT)
     for sample in (None, *SAMPLES) if written <= steps else SAMPLES:
-        trace = Trace(steps, subject.program.texts, sample, desc is not None and is_ordered(desc))
+        trace = Trace(steps, subject.program.texts, sample, document is not None and is_ordered(document))
         try:
             return _run(subject, trace)
         except OutOfSteps:
@@ -188,16 +193,16 @@ def _require_terms(memories: Sequence[Memory], subject: _Subject, trace: Trace) 
 
     Gives the check that was made: none without a description, nor where ids are computed from what nobody knows.
     """
-    desc = subject.desc
-    if desc is None or without_terms(desc):
+    document = subject.document
+    if document is None or without_terms(document):
         return ()
     try:
-        described = described_terms(desc, subject.symbols, subject.data)
+        described = described_terms(document, subject.data)
     except Unknown:
         return ()
     results = [*(m for m in memories if m.space is Space.OUTPUT), *(m for m in memories if m.space is Space.INOUT)]
     for memory, wanted in zip(results, described, strict=True):
         for offset, number in enumerate(wanted):
             if memory.number_at(offset) != number:
-                raise trace.fail("terms", memory.place(offset), f"is not what {desc.name} says", -1)
+                raise trace.fail("terms", memory.place(offset), f"is not what {document.name} says", -1)
     return ("terms",)

@@ -1,6 +1,6 @@
-"""AKG's composite JSON: read into a description, checked, and written again.
+"""AKG's composite JSON: read into a graph, checked, and written again.
 
-Reading order: bind_sizes, description, axes, in_place, json_cursor, vocabulary, attribute_operands, scalar_rules,
-element_reads, layouts, size_limits, slice_shapes, sparse_shapes, unknown_extents, window_shapes, shape_rules, check,
-user_operators, read, write.
+Reading order: vocabulary, description, document, axes, scalar_rules, element_reads, slice_shapes, sparse_shapes,
+window_shapes, shape_rules, check, link, rewriting, specialize, bind_sizes, in_place, json_cursor, attribute_operands,
+layouts, size_limits, unknown_extents, user_operators, read, write.
 """

@@ -9,13 +9,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kernelgen.composite.json_cursor import Cursor
-from kernelgen.composite.vocabulary import by_name, facts
+from kernelgen.composite.vocabulary import facts, operator_named
 from kernelgen.tensor.operators.indexing import ONE_HOT
 
-ATTRIBUTE_OPERANDS = facts(lambda op: op.traits.attribute_operands)
+ATTRIBUTE_OPERANDS = facts(lambda word: word.traits.attribute_operands)
 """Operator -> position of a constant operand -> the attribute that it stands for."""
 
-MINIMUM_OPERANDS = by_name({ONE_HOT: 4})
+MINIMUM_OPERANDS = {ONE_HOT: 4}
 """OneHot(ids, on, off) has a data operand where a later version has the depth: only the long form is turned around."""
 
 TYPE_IDS: Mapping[int, str] = {
@@ -33,10 +33,11 @@ def attribute_operands(op: str, operands: Sequence[Cursor]) -> dict[int, tuple[s
     Only constants count. A constant of shape ``[0]`` that carries a number comes from an uninitialised pointer: it is
     dropped without a value (the shape of the result says what it would have said).
     """
-    if len(operands) < MINIMUM_OPERANDS.get(op, 0):
+    word = operator_named(op)
+    if len(operands) < MINIMUM_OPERANDS.get(word, 0):
         return {}
     found: dict[int, tuple[str, Any]] = {}
-    for position, name in ATTRIBUTE_OPERANDS.get(op, {}).items():
+    for position, name in ATTRIBUTE_OPERANDS.get(word, {}).items():
         if position >= len(operands) or operands[position].key("value").missing:
             continue
         found[position] = (name, _value(name, operands[position]))

@@ -5,8 +5,8 @@ And how large a dim is at least.
 
 from __future__ import annotations
 
-from kernelgen.composite.description import OpDesc
 from kernelgen.tensor.dims import Dim, Shape, Sym, evaluate
+from kernelgen.tensor.operator import Application
 
 
 def broadcast(*shapes: Shape) -> Shape:
@@ -20,10 +20,10 @@ def broadcast(*shapes: Shape) -> Shape:
     return tuple(reversed(result))
 
 
-def reduced_axes(op: OpDesc) -> tuple[int, ...]:
+def reduced_axes(node: Application) -> tuple[int, ...]:
     """The dims that a reduction removes, sorted and non-negative; an absent or empty ``axis`` means all."""
-    rank = len(op.inputs[0].shape)
-    axes = op.attrs.ints("axis", ())
+    rank = len(node.args[0].shape)
+    axes = node.attrs.ints("axis", ())
     return tuple(sorted({normal_axis(a, rank) for a in axes})) if axes else tuple(range(rank))
 
 

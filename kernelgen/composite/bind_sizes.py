@@ -1,40 +1,12 @@
-"""Sizes for symbols: bound from the shapes of arrays, put into a description."""
+"""Sizes for symbols, bound from the shapes of arrays."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Sequence
+from typing import Protocol
 
 from kernelgen.errors import ArgumentError
-from kernelgen.tensor.attrs import Attrs, AttrValue
-from kernelgen.tensor.dims import Dim, Shape, Sym, solve, substitute
-
-if TYPE_CHECKING:
-    from kernelgen.composite.description import KernelDesc, OpDesc, TensorDesc
-
-
-def map_tensors(desc: KernelDesc, change: Callable[[TensorDesc], TensorDesc]) -> KernelDesc:
-    """The description with every mention of every tensor changed, inputs first, then the operators in order, then outputs."""
-
-    def op_with(op: OpDesc) -> OpDesc:
-        return replace(op, inputs=tuple(map(change, op.inputs)), outputs=tuple(map(change, op.outputs)))
-
-    inputs = tuple(map(change, desc.inputs))
-    ops = tuple(map(op_with, desc.ops))
-    return replace(desc, inputs=inputs, ops=ops, outputs=tuple(map(change, desc.outputs)))
-
-
-def specialize(desc: KernelDesc, sizes: Mapping[str, int]) -> KernelDesc:
-    """The description with symbols replaced by sizes, in shapes and attributes."""
-    if not desc.symbols:
-        return desc
-
-    def sized(tensor: TensorDesc) -> TensorDesc:
-        return replace(tensor, shape=tuple(substitute(dim, sizes) for dim in tensor.shape))
-
-    fixed = map_tensors(desc, sized)
-    return replace(fixed, ops=tuple(replace(op, attrs=_sized_attrs(op.attrs, sizes)) for op in fixed.ops))
+from kernelgen.tensor.dims import Shape, solve
 
 
 class Sized(Protocol):
@@ -101,12 +73,3 @@ def _bind_one(tensor: Sized, shape: tuple[int, ...], sizes: dict[str, int]) -> N
                 f"{tensor.name} has shape {list(shape)}, expected {list(tensor.shape)}{known and f' with {known}'}"
             )
         sizes.update(found)
-
-
-def _sized_attrs(attrs: Attrs, sizes: Mapping[str, Dim]) -> Attrs:
-    def value_with(value: AttrValue) -> AttrValue:
-        if isinstance(value, tuple):
-            return tuple(map(value_with, value))
-        return substitute(value, sizes) if isinstance(value, Sym) else value
-
-    return Attrs.of({name: value_with(value) for name, value in attrs.items()})

@@ -1,50 +1,41 @@
-"""KernelDesc: AKG's composite JSON with types. The one value that crosses from graphkernel to kernelgen.
+"""KernelDesc: a graph to make a kernel of, and what AKG's composite JSON says of a kernel beside its graph.
 
-``desc_json`` reads and writes it, ``desc_check`` validates it, ``meaning`` is its numpy semantics.
+:mod:`kernelgen.composite.read` and :mod:`kernelgen.composite.write` read and write it; :mod:`kernelgen.semantics` is its
+meaning.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
 
 from kernelgen.tensor.attrs import Attrs
+from kernelgen.tensor.constant_data import ConstantData
 from kernelgen.tensor.dims import Shape, symbols_of
 from kernelgen.tensor.dtypes import DType
-from kernelgen.tensor.operator import Operator
+from kernelgen.tensor.graph import CONSTANT, Alias, Graph, Node, Value
+from kernelgen.tensor.types import DEFAULT_LAYOUT, TensorType
 
 Scalar = bool | int | float
 
 
 @dataclass(frozen=True)
-class TensorDesc:
-    """A named tensor. ``value`` is an inline constant (of a tensor with one element); names are the only linkage."""
+class Tensor:
+    """A named tensor. ``value`` is an inline constant (of a tensor with one element)."""
 
     name: str
     shape: Shape
     dtype: DType
-    format: str = "DefaultFormat"
+    layout: str = DEFAULT_LAYOUT
     value: Scalar | None = None
 
-
-@dataclass(frozen=True)
-class OpDesc:
-    """One operator: variadic operands are flattened into ``inputs``.
-
-    ``declared`` is the operator itself where it is none of the vocabulary: of a user's package.
-    """
-
-    name: str
-    inputs: tuple[TensorDesc, ...]
-    outputs: tuple[TensorDesc, ...]
-    attrs: Attrs = field(default_factory=Attrs)
-    declared: Operator | None = None
-
     @property
-    def output(self) -> TensorDesc:
-        """The only output; ``ValueError`` when there are several."""
-        (output,) = self.outputs
-        return output
+    def type(self) -> TensorType:
+        """Shape, data type and layout."""
+        return TensorType(self.shape, self.dtype, self.layout)
 
 
 @dataclass(frozen=True)
@@ -62,18 +53,17 @@ class ParallelFusion:
 
 @dataclass(frozen=True)
 class KernelDesc:
-    """One fused kernel: operators in topological order over named tensors, SSA except for in-place operators.
+    """A fused kernel: a graph, whose inputs and outputs give the calling convention, in order.
 
-    ``inputs`` and ``outputs`` give the calling convention, in order. ``process`` is AKG's target word
-    (``cpu``, ``cuda``, ``aicore``). An operator that assigns to an input (``Assign``, ``InplaceAssign``)
-    makes that input an in/out buffer: see :attr:`updated_inputs`. ``buffer_stitch`` tells AKG which results pass through
-    shared memory; here what does follows from who reads them, and it is only passed on.
+    An output that is aliased to an input is none that callers are given: it is what that input holds after the kernel.
+    Results need not have the types that an operator's rule gives: AKG's JSON says what they have. ``steps`` are the operators
+    in the order in which somebody wrote them, less or more than the outputs need; without any the graph's own order counts.
+    ``process`` is AKG's target word (``cpu``, ``cuda``, ``aicore``). ``buffer_stitch`` names the results that pass through
+    shared memory in AKG; here what does follows from who reads them, and it is only passed on.
     """
 
-    name: str
-    inputs: tuple[TensorDesc, ...]
-    outputs: tuple[TensorDesc, ...]
-    ops: tuple[OpDesc, ...]
+    graph: Graph
+    steps: tuple[Node, ...] = field(default=(), compare=False, repr=False)
     process: str = "cpu"
     version: int = 0
     target_info: Attrs = field(default_factory=Attrs)
@@ -81,18 +71,66 @@ class KernelDesc:
     parallel_fusion: ParallelFusion | None = None
 
     @property
+    def name(self) -> str:
+        """The kernel's name."""
+        return self.graph.name
+
+    @property
+    def operators(self) -> tuple[Node, ...]:
+        """The operators in the order in which they run."""
+        return self.steps or self.graph.operators
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        """What callers give."""
+        return tuple(Tensor(value.node.name, value.shape, value.dtype, value.layout) for value in self.graph.inputs)
+
+    @cached_property
+    def results(self) -> tuple[Value, ...]:
+        """The values that callers are given, in order."""
+        stored = {alias.output for alias in self.graph.aliases}
+        return tuple(value for place, value in enumerate(self.graph.outputs) if place not in stored)
+
+    @property
+    def outputs(self) -> tuple[Tensor, ...]:
+        """What callers are given."""
+        stored = {alias.output for alias in self.graph.aliases}
+        names = [name for place, name in enumerate(self.graph.output_names) if place not in stored]
+        return tuple(Tensor(name, v.shape, v.dtype, v.layout) for name, v in zip(names, self.results, strict=True))
+
+    @cached_property
+    def updates(self) -> Mapping[int, Value]:
+        """Position of an input that the kernel writes in place -> what it holds afterwards."""
+        return {alias.input: self.graph.outputs[alias.output] for alias in sorted(self.graph.aliases, key=_input)}
+
+    @property
+    def updated_inputs(self) -> tuple[int, ...]:
+        """Positions of the inputs that the kernel writes in place."""
+        return tuple(self.updates)
+
+    @property
     def symbols(self) -> tuple[str, ...]:
         """The symbols of all input and output shapes, sorted; empty for a static kernel."""
         return symbols_of(dim for t in (*self.inputs, *self.outputs) for dim in t.shape)
 
     @property
-    def updated_inputs(self) -> tuple[int, ...]:
-        """Positions of the inputs that the kernel writes in place."""
-        assigned = {op.inputs[0].name for op in self.ops if op.name in IN_PLACE_OPS}
-        return tuple(i for i, t in enumerate(self.inputs) if t.name in assigned)
+    def hinted(self) -> frozenset[str]:
+        """The names of values that stitched and parallel groups hold."""
+        groups = (*self.buffer_stitch, *(self.parallel_fusion.sub_graph if self.parallel_fusion else ()))
+        return frozenset(name for group in groups for name in group)
 
 
-IN_PLACE_OPS: Mapping[str, str] = {
-    "Assign": "operand 0 takes the value of operand 1; the result equals operand 1",
-    "InplaceAssign": "operand 0 takes the value of operand 1; the result equals operand 2",
-}
+def _input(alias: Alias) -> int:
+    return alias.input
+
+
+def number_of(value: Value) -> Scalar | None:
+    """The number that a constant of one element is; None for what is computed."""
+    return None if value.constant is None else value.constant.item()
+
+
+def constant(number: complex, type_: TensorType, name: str = "constant") -> Value:
+    """A constant of one element: ``number`` in the data type and shape of ``type_``, under ``name``."""
+    with np.errstate(over="ignore"):
+        content = np.full([1] * type_.rank, number).astype(type_.dtype.numpy)
+    return Node(CONSTANT, (), Attrs(), (type_,), name, data=ConstantData.of(content)).out

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from kernelgen.composite.description import OpDesc
 from kernelgen.composite.scalar_rules import ExprAlgebra
 from kernelgen.errors import UnsupportedError
 from kernelgen.nest import nodes as n
 from kernelgen.tensor.algebra import ElementRule
 from kernelgen.tensor.dims import Dim
 from kernelgen.tensor.dtypes import INT64
+from kernelgen.tensor.operator import Application
 
 
 @dataclass(frozen=True)
@@ -29,23 +29,23 @@ class ElementReads(ExprAlgebra):
     ``is_direct`` is False where a place is computed from such numbers, not only clamped.
     """
 
-    op: OpDesc
+    node: Application
     is_direct: bool = True
     reads: list[Read] = field(default_factory=list[Read])
     limits: list[tuple[int, Dim]] = field(default_factory=list[tuple[int, Dim]])
 
     def at(self, operand: int, *places: int | None) -> n.Expr:
         """Remembers the read. Raises UnsupportedError for places that are not as many as the operand has dims."""
-        tensor = self.op.inputs[operand]
+        tensor = self.node.args[operand]
         if len(places) != len(tensor.shape):
-            message = f"{self.op.name} reads operand {operand} of {len(tensor.shape)} dims at {len(places)} places"
+            message = f"{self.node.op.name} reads operand {operand} of {len(tensor.shape)} dims at {len(places)} places"
             raise UnsupportedError("unsupported-layout", message)
         self.reads.append(Read(operand, places))
         return n.Load(n.Buffer(str(operand), tensor.dtype, (), n.Space.INPUT), ())
 
     def extent(self, operand: int, dim: int) -> Dim:
         """The length of an operand's dim."""
-        return self.op.inputs[operand].shape[dim]
+        return self.node.args[operand].shape[dim]
 
     def number(self, place: int | None) -> n.Expr:
         """Any int64."""
@@ -61,14 +61,14 @@ class ElementReads(ExprAlgebra):
         return self.call("greater_equal", number, 0)
 
 
-def element_reads(op: OpDesc, rule: ElementRule) -> ElementReads:
-    """What ``rule`` reads for one element of the result of ``op``. Raises UnsupportedError for several results."""
-    if len(op.outputs) != 1:
+def element_reads(node: Application, rule: ElementRule) -> ElementReads:
+    """What ``rule`` reads for one element of the result of ``node``. Raises UnsupportedError for several results."""
+    if len(node.outs) != 1:
         raise UnsupportedError(
-            "unsupported-op", f"{op.name} has {len(op.outputs)} results; a rule of elements gives one"
+            "unsupported-op", f"{node.op.name} has {len(node.outs)} results; a rule of elements gives one"
         )
-    found = ElementReads(op)
-    rule(found, *range(len(op.output.shape)), attrs=op.attrs)
+    found = ElementReads(node)
+    rule(found, *range(len(node.out.shape)), attrs=node.attrs)
     return found
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from kernelgen.composite.description import KernelDesc, OpDesc, TensorDesc
+from kernelgen.composite.description import Tensor
+from kernelgen.composite.document import Document, Operation
 from kernelgen.composite.scalar_rules import ELEMENTWISE
 from kernelgen.tensor.attrs import Attrs
 from kernelgen.tensor.dims import Dim, Shape, divide_exactly, product
@@ -21,51 +22,51 @@ PLAIN = frozenset({"DefaultFormat", "NCHW", "ND"})
 BLOCK = 16
 
 
-def write_out_layouts(desc: KernelDesc) -> KernelDesc:
+def write_out_layouts(desc: Document) -> Document:
     """The description with implicit changes of layout written out; the same object when there are none."""
     ops = tuple(step for op in desc.ops for step in _explicit(op))
     return desc if ops == desc.ops else replace(desc, ops=ops)
 
 
-def _explicit(op: OpDesc) -> Iterator[OpDesc]:
-    if op.name == TRANS_DATA.name:
+def _explicit(op: Operation) -> Iterator[Operation]:
+    if op.op is TRANS_DATA:
         yield from _trans_data(op)
         return
-    if op.name not in ELEMENTWISE or op.outputs[0].format != FRACTAL:
+    if op.op not in ELEMENTWISE or op.outs[0].layout != FRACTAL:
         yield op
         return
-    operands: list[TensorDesc] = []
-    for operand in op.inputs:
-        steps = _like_result(operand, op.outputs[0])
+    operands: list[Tensor] = []
+    for operand in op.args:
+        steps = _like_result(operand, op.outs[0])
         yield from steps
-        operands.append(steps[-1].output if steps else operand)
-    yield replace(op, inputs=tuple(operands))
+        operands.append(steps[-1].out if steps else operand)
+    yield replace(op, args=tuple(operands))
 
 
-def _like_result(operand: TensorDesc, result: TensorDesc) -> list[OpDesc]:
+def _like_result(operand: Tensor, result: Tensor) -> list[Operation]:
     """The operators that bring a plain operand into the layout of a FRACTAL_NZ result; none when it fits as it is."""
-    if operand.format == FRACTAL or operand.value is not None or all(dim == 1 for dim in operand.shape):
+    if operand.layout == FRACTAL or operand.value is not None or all(dim == 1 for dim in operand.shape):
         return []
     steps = _to_fractal(operand, f"{operand.name}_in_{result.name}") or []
-    return steps if steps and len(steps[-1].output.shape) <= len(result.shape) else []
+    return steps if steps and len(steps[-1].out.shape) <= len(result.shape) else []
 
 
-def _trans_data(op: OpDesc) -> list[OpDesc]:
+def _trans_data(op: Operation) -> list[Operation]:
     source, target = op.attrs.str("src_format", ""), op.attrs.str("dst_format", "")
-    result = op.output
+    result = op.out
     if source in PLAIN and target == FRACTAL:
-        steps = _to_fractal(op.inputs[0], f"{result.name}_blocks")
+        steps = _to_fractal(op.args[0], f"{result.name}_blocks")
     elif source == FRACTAL and target in PLAIN:
-        steps = _from_fractal(op.inputs[0], f"{result.name}_blocks", result.shape)
+        steps = _from_fractal(op.args[0], f"{result.name}_blocks", result.shape)
     else:
         steps = None
     if steps is None:
         return [op]
     last = steps[-1]
-    return [*steps[:-1], replace(last, outputs=(result,))] if last.output.shape == result.shape else [op]
+    return [*steps[:-1], replace(last, outs=(result,))] if last.out.shape == result.shape else [op]
 
 
-def _to_fractal(tensor: TensorDesc, name: str) -> list[OpDesc] | None:
+def _to_fractal(tensor: Tensor, name: str) -> list[Operation] | None:
     """``[.., M, N] -> [.., M/16, 16, N/16, 16] -> [.., N/16, M/16, 16, 16]``; None when a block would be padded."""
     *outer, rows, columns = tensor.shape if len(tensor.shape) > 1 else (1, *tensor.shape)
     row_split, column_split = _blocks(rows), _blocks(columns)
@@ -76,16 +77,16 @@ def _to_fractal(tensor: TensorDesc, name: str) -> list[OpDesc] | None:
     if rows == 1 or columns == 1:
         return [_reshape(tensor, name, result)]
     split = _reshape(tensor, f"{name}_split", (*outer, row_blocks, row, column_blocks, column))
-    return [split, _transpose(split.output, name, (2, 0, 1, 3), result)]
+    return [split, _transpose(split.out, name, (2, 0, 1, 3), result)]
 
 
-def _from_fractal(tensor: TensorDesc, name: str, shape: Shape) -> list[OpDesc] | None:
+def _from_fractal(tensor: Tensor, name: str, shape: Shape) -> list[Operation] | None:
     """``[.., N/16, M/16, 16, 16] -> [.., M/16, 16, N/16, 16] -> [.., M, N]``; None when a block was padded."""
     *outer, column_blocks, row_blocks, row, column = tensor.shape
     if product(tensor.shape) != product(shape):
         return None
     turned = _transpose(tensor, f"{name}_split", (1, 2, 0, 3), (*outer, row_blocks, row, column_blocks, column))
-    return [turned, _reshape(turned.output, name, shape)]
+    return [turned, _reshape(turned.out, name, shape)]
 
 
 def _blocks(extent: Dim) -> tuple[Dim, Dim] | None:
@@ -96,11 +97,11 @@ def _blocks(extent: Dim) -> tuple[Dim, Dim] | None:
     return None if count is None else (count, BLOCK)
 
 
-def _reshape(source: TensorDesc, name: str, shape: Shape) -> OpDesc:
-    return OpDesc(RESHAPE.name, (source,), (TensorDesc(name, shape, source.dtype),), Attrs.of(shape=shape))
+def _reshape(source: Tensor, name: str, shape: Shape) -> Operation:
+    return Operation(RESHAPE.name, (source,), (Tensor(name, shape, source.dtype),), Attrs.of(shape=shape))
 
 
-def _transpose(source: TensorDesc, name: str, inner: tuple[int, ...], shape: Shape) -> OpDesc:
+def _transpose(source: Tensor, name: str, inner: tuple[int, ...], shape: Shape) -> Operation:
     outer = len(shape) - len(inner)
     perm = (*range(outer), *(outer + axis for axis in inner))
-    return OpDesc(TRANSPOSE.name, (source,), (TensorDesc(name, shape, source.dtype),), Attrs.of(perm=perm))
+    return Operation(TRANSPOSE.name, (source,), (Tensor(name, shape, source.dtype),), Attrs.of(perm=perm))

@@ -1,4 +1,4 @@
-"""Composite JSON -> KernelDesc: versions 0, 1 and 2 of AKG's op-info files. :mod:`kernelgen.composite.write` is the way back.
+"""Composite JSON -> document -> KernelDesc: versions 0, 1 and 2 of AKG's op-info files.
 
 Bad input raises DescError with the JSON path. While reading: variadic groups are flattened, old names replaced, constant
 operands turned into attributes, attributes without meaning dropped, unknown extents named, changes of layout written out.
@@ -11,13 +11,14 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kernelgen.composite.attribute_operands import attribute_operands
-from kernelgen.composite.check import check
-from kernelgen.composite.description import KernelDesc, OpDesc, ParallelFusion, Scalar, TensorDesc
+from kernelgen.composite.description import KernelDesc, ParallelFusion, Scalar, Tensor
+from kernelgen.composite.document import Document, Operation
 from kernelgen.composite.in_place import drop_dummy_results
 from kernelgen.composite.json_cursor import Cursor
 from kernelgen.composite.layouts import write_out_layouts
+from kernelgen.composite.link import linked
 from kernelgen.composite.unknown_extents import UNKNOWN, name_unknown_extents
-from kernelgen.composite.vocabulary import WORDS
+from kernelgen.composite.vocabulary import WORDS, operator_named
 from kernelgen.errors import DescError
 from kernelgen.system.bounded_io import UNFIT, check_json, json_value, read_text
 from kernelgen.tensor.attrs import Attrs, AttrValue, freeze
@@ -26,9 +27,6 @@ from kernelgen.tensor.dtypes import BOOL, DType, dtype
 from kernelgen.tensor.operator import Operator
 
 NEWEST_VERSION = 2
-
-ALIASES: Mapping[str, str] = {"TensorAdd": "Add", "ReducePrd": "ReduceProd"}
-"""Old operator names -> the names used here."""
 
 KNOWN = frozenset(word.name for word in WORDS)
 
@@ -46,13 +44,15 @@ def load_desc(source: str | os.PathLike[str] | Mapping[str, Any], operators: Ite
     ``operators`` are those that it may hold beside AKG's: what packages of users declare.
     Raises DescError, with the JSON path, for what does not fit, and for a file that cannot be read.
     """
-    document = _parsed(source)
     try:
-        desc = _kernel(Cursor(document), {op.name: op for op in operators if op.name not in KNOWN})
-        check(desc)
+        return linked(read_document(source, operators))
     except UNFIT as error:
         raise DescError(f"contradicts itself: {type(error).__name__}: {error}") from error
-    return desc
+
+
+def read_document(source: str | os.PathLike[str] | Mapping[str, Any], operators: Iterable[Operator] = ()) -> Document:
+    """The same as the file writes it: names are not linked yet. Raises DescError for what no composite JSON holds."""
+    return _document(Cursor(_parsed(source)), {op.name: op for op in operators if op.name not in KNOWN})
 
 
 def _parsed(source: str | os.PathLike[str] | Mapping[str, Any]) -> Any:  # whatever JSON holds
@@ -64,14 +64,14 @@ def _parsed(source: str | os.PathLike[str] | Mapping[str, Any]) -> Any:  # whate
     return json_value(str(source) if is_text else read_text(source, DescError), DescError)
 
 
-def _kernel(root: Cursor, declared: Mapping[str, Operator]) -> KernelDesc:
+def _document(root: Cursor, declared: Mapping[str, Operator]) -> Document:
     if not root.key("composite").value:
         root.key("composite").fail("true: a single named operator of an operator library is not a graph")
     version = 0 if root.key("version").missing else root.key("version").integer()
     if not 0 <= version <= NEWEST_VERSION:
         root.key("version").fail(f"a version from 0 to {NEWEST_VERSION}")
     reader = _Reader(root.key("symbol_calc_expr"), declared)
-    desc = KernelDesc(
+    desc = Document(
         name=root.key("op").text(),
         inputs=tuple(reader.tensor(_only(group)) for group in root.key("input_desc").items()),
         ops=tuple(reader.op(op) for op in root.key("op_desc").items()),
@@ -98,7 +98,7 @@ class _Reader:
             for name in expressions.table():
                 self.derived[name] = substitute(expressions.key(name).parsed(parse_dim), self.derived)
 
-    def tensor(self, at: Cursor) -> TensorDesc:
+    def tensor(self, at: Cursor) -> Tensor:
         name = at.key("tensor_name").text()
         kind = at.key("data_type").parsed(dtype)
         shape = self.shape(at)
@@ -108,7 +108,7 @@ class _Reader:
             first = self.shapes.setdefault(name, shape)
             # AKG writes the shape of a scalar as [] and [1], within one file.
             shape = first if _is_single(first) and _is_single(shape) else shape
-        return TensorDesc(name, shape, kind, layout, value)
+        return Tensor(name, shape, kind, layout, value)
 
     def shape(self, at: Cursor) -> Shape:
         extents = tuple(_extent(item) for item in at.key("shape").items())
@@ -121,9 +121,8 @@ class _Reader:
             at.key("symbolic_shape").fail(f"{len(extents)} entries")
         return tuple(s if e == UNKNOWN else e for e, s in zip(extents, symbolic, strict=True))
 
-    def op(self, at: Cursor) -> OpDesc:
-        written = at.key("name").text()
-        name = ALIASES.get(written, written)
+    def op(self, at: Cursor) -> Operation:
+        name = operator_named(at.key("name").text()).name
         operands = [operand for group in at.key("input_desc").items() for operand in group.items()]
         as_attributes = attribute_operands(name, operands)
         attrs = _attrs(at.key("attr")) | {k: freeze(v) for k, v in as_attributes.values() if v is not None}
@@ -131,7 +130,7 @@ class _Reader:
         outputs = tuple(self.tensor(o) for o in at.key("output_desc").items())
         if not outputs:
             at.key("output_desc").fail("at least one tensor")
-        return OpDesc(name, inputs, outputs, Attrs.of(attrs), self.declared.get(name))
+        return Operation(name, inputs, outputs, Attrs.of(attrs), self.declared.get(name))
 
 
 def _only(group: Cursor) -> Cursor:

@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from kernelgen.composite.description import OpDesc
 from kernelgen.composite.vocabulary import (
     ADD_MIN_VALUE,
     ADD_N,
@@ -23,14 +22,14 @@ from kernelgen.composite.vocabulary import (
     SELECT_LT,
     SQUARE,
     ZEROS_LIKE,
-    Word,
-    by_name,
+    by_operator,
     facts,
 )
 from kernelgen.nest.nodes import Call, Expr, Literal
 from kernelgen.nest.scalars import SCALARS, Result
 from kernelgen.tensor.algebra import Algebra
 from kernelgen.tensor.dtypes import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, Category, DType, dtype
+from kernelgen.tensor.operator import Application, Operator
 from kernelgen.tensor.operators import catalogue as basic
 
 T = TypeVar("T")
@@ -38,13 +37,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Elementwise:
-    """``rule(algebra, operands, op) -> value``; the value may still lack the cast to the data type of the op's output."""
+    """``rule(algebra, operands, node) -> value``; the value may still lack the cast to the data type of the node's output."""
 
-    compute: Callable[[Algebra[Any], Sequence[Any], OpDesc], Any]
+    compute: Callable[[Algebra[Any], Sequence[Any], Application], Any]
 
-    def __call__(self, algebra: Algebra[T], operands: Sequence[T], op: OpDesc) -> T:
+    def __call__(self, algebra: Algebra[T], operands: Sequence[T], node: Application) -> T:
         """The operator's value for these operands."""
-        return self.compute(algebra, operands, op)
+        return self.compute(algebra, operands, node)
 
 
 class ExprAlgebra:
@@ -73,18 +72,6 @@ class ExprAlgebra:
 
     def _operand(self, value: Expr | float, target: DType) -> Expr:
         return self.literal(value, target) if isinstance(value, bool | int | float) else self.cast(value, target)
-
-
-def scalar_rule(op: OpDesc) -> Elementwise | None:
-    """The rule of an element-wise operator, of the vocabulary or declared outside of it; None of any other operator."""
-    if op.declared is None:
-        return ELEMENTWISE.get(op.name)
-    rule = op.declared.scalar
-    return (
-        None
-        if rule is None
-        else Elementwise(lambda f, x, op: rule(f, *(_widened(f, each) for each in x), attrs=op.attrs))
-    )
 
 
 def operand_dtypes(function: str, dtypes: tuple[DType | None, ...]) -> tuple[DType, ...]:
@@ -117,13 +104,13 @@ def _promoted(dtypes: tuple[DType | None, ...]) -> tuple[DType, ...]:
 
 def direct(function: str) -> Elementwise:
     """The operator is one scalar function of its operands."""
-    return Elementwise(lambda f, operands, op: f.call(function, *operands))
+    return Elementwise(lambda f, operands, node: f.call(function, *operands))
 
 
 def floating(function: str) -> Elementwise:
     """Like :func:`direct`, but integers are computed in float64."""
 
-    def compute(f: Algebra[T], operands: Sequence[T], op: OpDesc) -> T:
+    def compute(f: Algebra[T], operands: Sequence[T], node: Application) -> T:
         return f.call(function, *(f.cast(x, FLOAT64) if _is_counted(f.dtype(x)) else x for x in operands))
 
     return Elementwise(compute)
@@ -134,37 +121,37 @@ def _is_counted(kind: DType) -> bool:
     return kind.is_integer or kind == BOOL
 
 
-def _copy(f: Algebra[T], operands: Sequence[T], op: OpDesc) -> T:
+def _copy(f: Algebra[T], operands: Sequence[T], node: Application) -> T:
     return operands[0]
 
 
-def _cast(f: Algebra[T], operands: Sequence[T], op: OpDesc) -> T:
+def _cast(f: Algebra[T], operands: Sequence[T], node: Application) -> T:
     """The output's data type decides; ``dst_type`` only repeats it."""
-    return f.cast(operands[0], op.output.dtype)
+    return f.cast(operands[0], node.out.dtype)
 
 
-def _zeros_like(f: Algebra[T], operands: Sequence[T], op: OpDesc) -> T:
+def _zeros_like(f: Algebra[T], operands: Sequence[T], node: Application) -> T:
     """Zero even where the operand is NaN or infinite."""
     return f.literal(0, f.dtype(operands[0]))
 
 
-def _add_n(f: Algebra[T], operands: Sequence[T], op: OpDesc) -> T:
+def _add_n(f: Algebra[T], operands: Sequence[T], node: Application) -> T:
     total = operands[0]
     for operand in operands[1:]:
         total = f.call("add", total, operand)
     return total
 
 
-def _square(f: Algebra[T], operands: Sequence[T], op: OpDesc) -> T:
+def _square(f: Algebra[T], operands: Sequence[T], node: Application) -> T:
     return f.call("mul", operands[0], operands[0])
 
 
-def _add_min_value(f: Algebra[T], operands: Sequence[T], op: OpDesc) -> T:
+def _add_min_value(f: Algebra[T], operands: Sequence[T], node: Application) -> T:
     """Adds the smallest normal float32, the smallest subnormal float16 (AKG's guard against division by zero)."""
     return f.call("add", operands[0], 2.0**-24 if f.dtype(operands[0]) == FLOAT16 else 2.0**-126)
 
 
-def _fast_gelu(f: Algebra[T], operands: Sequence[T], op: OpDesc) -> T:
+def _fast_gelu(f: Algebra[T], operands: Sequence[T], node: Application) -> T:
     """``x * exp(1.702 * min(x, 0)) / (1 + exp(-1.702 * |x|))``: x * sigmoid(1.702 * x) without overflow."""
     x = _widened(f, operands[0])
     size = f.call("abs", x)
@@ -176,14 +163,14 @@ def _fast_gelu(f: Algebra[T], operands: Sequence[T], op: OpDesc) -> T:
 def _select_by(comparison: str) -> Elementwise:
     """``SelectGT(a, b, x, y)``: x where ``a > b``, else y; written by AKG's fusion of a comparison and a Select."""
 
-    def compute(f: Algebra[T], operands: Sequence[T], op: OpDesc) -> T:
+    def compute(f: Algebra[T], operands: Sequence[T], node: Application) -> T:
         a, b, x, y = operands
         return f.call("select", f.call(comparison, a, b), x, y)
 
     return Elementwise(compute)
 
 
-def _divide(f: Algebra[T], operands: Sequence[T], op: OpDesc) -> T:
+def _divide(f: Algebra[T], operands: Sequence[T], node: Application) -> T:
     """Floats divide; integers round towards zero, as in C, and by zero give 0.
 
     Integers of up to 32 bits, and their quotients, are exact in float64, where division is fast.
@@ -197,7 +184,7 @@ def _divide(f: Algebra[T], operands: Sequence[T], op: OpDesc) -> T:
     return f.call("select", f.call("equal", y, 0), 0.0, whole)
 
 
-def _power(f: Algebra[T], operands: Sequence[T], op: OpDesc) -> T:
+def _power(f: Algebra[T], operands: Sequence[T], node: Application) -> T:
     """Of integers modulo the width; to a negative exponent what is left of the quotient: 0 where the base is not 1 or -1."""
     x, y = operands
     power = f.call("pow", x, y)
@@ -212,7 +199,7 @@ def _widened(f: Algebra[T], x: T) -> T:
     return f.cast(x, FLOAT32) if f.dtype(x) in (FLOAT16, BFLOAT16) else x
 
 
-_FUNCTIONS: Mapping[Word, str] = {
+_FUNCTIONS: Mapping[Operator, str] = {
     basic.ADD: "add", basic.SUB: "sub", basic.MUL: "mul", basic.FLOOR_DIV: "floor_div", basic.MOD: "mod",
     basic.FLOOR_MOD: "floor_mod", basic.MAXIMUM: "maximum", basic.MINIMUM: "minimum", basic.ATAN2: "atan2", basic.NEG: "neg",
     basic.ABS: "abs", basic.SIGN: "sign", basic.FLOOR: "floor", basic.CEIL: "ceil", basic.TRUNC: "trunc",
@@ -222,14 +209,14 @@ _FUNCTIONS: Mapping[Word, str] = {
     basic.IS_NAN: "is_nan", basic.IS_INF: "is_inf", basic.IS_FINITE: "is_finite", basic.SELECT: "select",
 }  # fmt: skip
 
-_REAL_FUNCTIONS: Mapping[Word, str] = {
+_REAL_FUNCTIONS: Mapping[Operator, str] = {
     basic.REAL_DIV: "div", basic.SQRT: "sqrt", basic.RSQRT: "rsqrt", basic.RECIPROCAL: "reciprocal", basic.EXP: "exp",
     basic.EXPM1: "expm1", basic.LOG: "log", basic.LOG1P: "log1p", basic.TANH: "tanh", basic.ERF: "erf", basic.ERFC: "erfc",
     basic.SIN: "sin", basic.COS: "cos", basic.TAN: "tan", basic.SINH: "sinh", basic.COSH: "cosh", basic.ASIN: "asin",
     basic.ACOS: "acos", basic.ATAN: "atan", basic.ASINH: "asinh", basic.ACOSH: "acosh", basic.ATANH: "atanh",
 }  # fmt: skip
 
-ELEMENTWISE: Mapping[str, Elementwise] = by_name({
+ELEMENTWISE: Mapping[Operator, Elementwise] = by_operator({
     **{word: direct(function) for word, function in _FUNCTIONS.items()},
     **{word: floating(function) for word, function in _REAL_FUNCTIONS.items()},
     basic.CAST: Elementwise(_cast), basic.TENSOR_MOVE: Elementwise(_copy), ZEROS_LIKE: Elementwise(_zeros_like),
@@ -238,16 +225,24 @@ ELEMENTWISE: Mapping[str, Elementwise] = by_name({
     SELECT_GT: _select_by("greater"), SELECT_LT: _select_by("less"),
     SELECT_GE: _select_by("greater_equal"), SELECT_LE: _select_by("less_equal"),
 })  # fmt: skip
-"""Operator name -> rule. Operands broadcast as in numpy."""
+"""Operator -> rule. Operands broadcast as in numpy."""
 
-OPERATOR_OF: Mapping[str, str] = {function: word.name for word, function in {**_FUNCTIONS, **_REAL_FUNCTIONS}.items()}
+OPERATOR_OF: Mapping[str, Operator] = {function: op for op, function in {**_FUNCTIONS, **_REAL_FUNCTIONS}.items()}
 """Scalar function -> the operator that is this function of its operands."""
 
-REDUCTIONS: Mapping[str, str] = by_name({
+REDUCTIONS: Mapping[Operator, str] = by_operator({
     basic.REDUCE_SUM: "add", basic.REDUCE_MAX: "maximum", basic.REDUCE_MIN: "minimum", basic.REDUCE_PROD: "mul",
     basic.REDUCE_ALL: "logical_and", basic.REDUCE_ANY: "logical_or",
 })  # fmt: skip
-"""Operator name -> the associative function that folds the reduced dims (attributes ``axis``, ``keep_dims``)."""
+"""Operator -> the associative function that folds the reduced dims (attributes ``axis``, ``keep_dims``)."""
 
-PREDICATES = frozenset(facts(lambda op: op.traits.predicate))
+PREDICATES = frozenset(facts(lambda word: word.traits.predicate))
 """The element-wise operators whose result is bool."""
+
+
+def scalar_rule(node: Application) -> Elementwise | None:
+    """The rule of an element-wise operator, of the vocabulary or declared outside of it; None of any other operator."""
+    known, rule = ELEMENTWISE.get(node.op), node.op.scalar
+    if known is not None or rule is None:
+        return known
+    return Elementwise(lambda f, x, node: rule(f, *(_widened(f, each) for each in x), attrs=node.attrs))

@@ -11,79 +11,87 @@ from types import MappingProxyType
 from kernelgen.composite import sparse_shapes as desc_sparse
 from kernelgen.composite import window_shapes as desc_windows
 from kernelgen.composite.axes import broadcast, normal_axis, reduced_axes
-from kernelgen.composite.description import OpDesc
 from kernelgen.composite.scalar_rules import ELEMENTWISE, REDUCTIONS
 from kernelgen.composite.slice_shapes import sliced_shape
-from kernelgen.composite.vocabulary import ELEM_ALL, INPLACE_ASSIGN, STANDARD_NORMAL, STRIDED_SLICE_V2, VIEWS, by_name
+from kernelgen.composite.vocabulary import (
+    ELEM_ALL,
+    INPLACE_ASSIGN,
+    STANDARD_NORMAL,
+    STRIDED_SLICE_V2,
+    VIEWS,
+    by_operator,
+    is_declared,
+)
 from kernelgen.tensor.dims import Dim, Shape, product
+from kernelgen.tensor.operator import Application, Operator
 from kernelgen.tensor.operators import catalogue as basic
 from kernelgen.tensor.types import TensorType
 
-ShapeRule = Callable[[OpDesc], tuple[Shape, ...]]
+ShapeRule = Callable[[Application], tuple[Shape, ...]]
 
 
-def expected_shapes(op: OpDesc) -> tuple[Shape, ...] | None:
+def expected_shapes(node: Application) -> tuple[Shape, ...] | None:
     """The results' shapes, None when no rule is known. Raises ValueError or TypeRuleError for operands that do not fit."""
-    rule = SHAPE_RULES.get(op.name) if op.declared is None else _inferred
-    return rule(op) if rule else None
+    rule = _inferred if is_declared(node.op) else SHAPE_RULES.get(node.op)
+    return rule(node) if rule else None
 
 
 # ---------------------------------------------------------------- rules
 
 
-def _inferred(op: OpDesc) -> tuple[Shape, ...]:
+def _inferred(node: Application) -> tuple[Shape, ...]:
     """What the operator's own type rule says; other attributes of AKG's tell nothing about shapes."""
-    rule = op.declared or TYPE_RULES[op.name]
-    types = tuple(TensorType(t.shape, t.dtype) for t in op.inputs)
-    attrs = op.attrs.without(*(name for name in op.attrs if name not in rule.attribute_names))
+    rule = node.op
+    types = tuple(TensorType(t.shape, t.dtype) for t in node.args)
+    attrs = node.attrs.without(*(name for name in node.attrs if name not in rule.attribute_names))
     return tuple(type_.shape for type_ in rule.infer(types, attrs))
 
 
-def _elementwise(op: OpDesc) -> tuple[Shape, ...]:
+def _elementwise(node: Application) -> tuple[Shape, ...]:
     """Results may be larger than the operands: AKG lets operators on constants broadcast to their result."""
-    return (broadcast(*(t.shape for t in op.inputs), op.outputs[0].shape),)
+    return (broadcast(*(t.shape for t in node.args), node.outs[0].shape),)
 
 
-def _same(op: OpDesc) -> tuple[Shape, ...]:
-    return (op.inputs[0].shape,)
+def _same(node: Application) -> tuple[Shape, ...]:
+    return (node.args[0].shape,)
 
 
-def _single(op: OpDesc) -> tuple[Shape, ...]:
+def _single(node: Application) -> tuple[Shape, ...]:
     return ((1,),)
 
 
-def _assign(op: OpDesc) -> tuple[Shape, ...]:
-    destination, source = op.inputs[0].shape, op.inputs[1].shape
+def _assign(node: Application) -> tuple[Shape, ...]:
+    destination, source = node.args[0].shape, node.args[1].shape
     if _core(broadcast(destination, source)) != _core(destination):
         raise ValueError(f"shape {list(source)} cannot be assigned to {list(destination)}")
-    return (op.inputs[-1].shape if op.name == INPLACE_ASSIGN.name else destination,)
+    return (node.args[-1].shape if node.op is INPLACE_ASSIGN else destination,)
 
 
-def _reduce(op: OpDesc) -> tuple[Shape, ...]:
-    axes = reduced_axes(op)
-    if op.attrs.bool("keep_dims", False):
-        return (tuple(1 if d in axes else dim for d, dim in enumerate(op.inputs[0].shape)),)
-    return (tuple(dim for d, dim in enumerate(op.inputs[0].shape) if d not in axes),)
+def _reduce(node: Application) -> tuple[Shape, ...]:
+    axes = reduced_axes(node)
+    if node.attrs.bool("keep_dims", False):
+        return (tuple(1 if d in axes else dim for d, dim in enumerate(node.args[0].shape)),)
+    return (tuple(dim for d, dim in enumerate(node.args[0].shape) if d not in axes),)
 
 
-def _reshape(op: OpDesc) -> tuple[Shape, ...]:
-    source, result = op.inputs[0].shape, op.outputs[0].shape
+def _reshape(node: Application) -> tuple[Shape, ...]:
+    source, result = node.args[0].shape, node.outs[0].shape
     if product(source) != product(result):
         raise ValueError(f"{list(source)} and {list(result)} differ in their number of elements")
     return (result,)
 
 
-def _transpose(op: OpDesc) -> tuple[Shape, ...]:
-    shape = op.inputs[0].shape
-    perm = tuple(normal_axis(p, len(shape)) for p in op.attrs.ints("perm", tuple(reversed(range(len(shape))))))
+def _transpose(node: Application) -> tuple[Shape, ...]:
+    shape = node.args[0].shape
+    perm = tuple(normal_axis(p, len(shape)) for p in node.attrs.ints("perm", tuple(reversed(range(len(shape))))))
     if sorted(perm) != list(range(len(shape))):
         raise ValueError(f"perm {list(perm)} is no permutation of the {len(shape)} dims")
     return (tuple(shape[p] for p in perm),)
 
 
-def _concat(op: OpDesc) -> tuple[Shape, ...]:
-    shapes = [t.shape for t in op.inputs]
-    axis = normal_axis(op.attrs.int("axis", 0), len(shapes[0]))
+def _concat(node: Application) -> tuple[Shape, ...]:
+    shapes = [t.shape for t in node.args]
+    axis = normal_axis(node.attrs.int("axis", 0), len(shapes[0]))
     for shape in shapes:
         if shape[:axis] != shapes[0][:axis] or shape[axis + 1 :] != shapes[0][axis + 1 :]:
             raise ValueError(f"{list(shape)} cannot be concatenated to {list(shapes[0])} along axis {axis}")
@@ -93,31 +101,31 @@ def _concat(op: OpDesc) -> tuple[Shape, ...]:
     return ((*shapes[0][:axis], total, *shapes[0][axis + 1 :]),)
 
 
-def _split(op: OpDesc) -> tuple[Shape, ...]:
-    shape = op.inputs[0].shape
-    axis = normal_axis(op.attrs.int("axis", 0), len(shape))
+def _split(node: Application) -> tuple[Shape, ...]:
+    shape = node.args[0].shape
+    axis = normal_axis(node.attrs.int("axis", 0), len(shape))
     total: Dim = 0
-    for result in op.outputs:
+    for result in node.outs:
         total = total + result.shape[axis]
     if total != shape[axis]:
         raise ValueError(f"the parts' extents along axis {axis} add up to {total}, not to {shape[axis]}")
-    return tuple((*shape[:axis], result.shape[axis], *shape[axis + 1 :]) for result in op.outputs)
+    return tuple((*shape[:axis], result.shape[axis], *shape[axis + 1 :]) for result in node.outs)
 
 
-def _described(op: OpDesc) -> tuple[Shape, ...]:
+def _described(node: Application) -> tuple[Shape, ...]:
     """StandardNormal: the attribute ``shape`` repeats the result's."""
-    return (op.attrs.dims("shape", op.outputs[0].shape),)
+    return (node.attrs.dims("shape", node.outs[0].shape),)
 
 
-def _matmul(op: OpDesc) -> tuple[Shape, ...]:
-    formats = {op.attrs.str("left_format", "DefaultFormat"), op.attrs.str("right_format", "DefaultFormat")}
-    if "FRACTAL_NZ" in formats | {t.format for t in op.inputs}:
-        return (op.outputs[0].shape,)
-    left, right = op.inputs[0].shape, op.inputs[1].shape
+def _matmul(node: Application) -> tuple[Shape, ...]:
+    formats = {node.attrs.str("left_format", "DefaultFormat"), node.attrs.str("right_format", "DefaultFormat")}
+    if "FRACTAL_NZ" in formats | {t.layout for t in node.args}:
+        return (node.outs[0].shape,)
+    left, right = node.args[0].shape, node.args[1].shape
     if len(left) < 2 or len(right) < 2:
         raise ValueError(f"operands {list(left)} and {list(right)} must be matrices")
-    rows, inner = left[-2:] if not op.attrs.bool("transpose_a", False) else (left[-1], left[-2])
-    other, columns = right[-2:] if not op.attrs.bool("transpose_b", False) else (right[-1], right[-2])
+    rows, inner = left[-2:] if not node.attrs.bool("transpose_a", False) else (left[-1], left[-2])
+    other, columns = right[-2:] if not node.attrs.bool("transpose_b", False) else (right[-1], right[-2])
     if inner != other:
         raise ValueError(f"the inner extents of {list(left)} and {list(right)} differ: {inner} and {other}")
     return ((*broadcast(left[:-2], right[:-2]), rows, columns),)
@@ -139,12 +147,10 @@ INFERRED = (
 )  # fmt: skip
 """Operators that AKG writes as graphs do; it leaves attributes of the others away, or lets more shapes pass."""
 
-TYPE_RULES = by_name({op: op for op in INFERRED})
-
-SHAPE_RULES: Mapping[str, ShapeRule] = MappingProxyType({
+SHAPE_RULES: Mapping[Operator, ShapeRule] = MappingProxyType({
     **dict.fromkeys(ELEMENTWISE, _elementwise),
     **dict.fromkeys(REDUCTIONS, _reduce),
-    **by_name({
+    **by_operator({
         (basic.BROADCAST_TO, basic.COMPLEX): _elementwise, (basic.C_REAL, basic.C_IMAG, basic.CUM_SUM, basic.CUM_PROD): _same,
         VIEWS: _reshape, (basic.ELEM_ANY, ELEM_ALL): _single, (basic.MATMUL, basic.BATCH_MATMUL): _matmul,
         (basic.ASSIGN, INPLACE_ASSIGN): _assign, basic.TRANSPOSE: _transpose, basic.CONCAT: _concat, basic.SPLIT: _split,

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from kernelgen.composite.axes import least_extent, normal_axis
-from kernelgen.composite.description import OpDesc
 from kernelgen.composite.vocabulary import STRIDED_SLICE_V2
 from kernelgen.tensor.dims import Dim, Shape, Sym
+from kernelgen.tensor.operator import Application
 from kernelgen.tensor.operators.pieces import SLICE, STRIDED_SLICE
 
 L = TypeVar("L")
@@ -37,36 +37,34 @@ class Cut:
     dropped: bool = False
 
 
-def cuts(op: OpDesc) -> tuple[Cut, ...]:
+def cuts(node: Application) -> tuple[Cut, ...]:
     """The cuts of a slicing operator, dims of the result (and dropped ones) in order.
 
     Raises ValueError for a stride of 0, an element outside of a dropped dim, and entries for dims that the operand lacks,
     and SizeDependentError for bounds of a symbolic dim that depend on its size.
     """
-    if op.name == STRIDED_SLICE.name:
-        return tuple(_strided(op))
-    return tuple(_by_axes(op))
+    if node.op is STRIDED_SLICE:
+        return tuple(_strided(node))
+    return tuple(_by_axes(node))
 
 
-def sliced_shape(op: OpDesc) -> tuple[Shape, ...]:
+def sliced_shape(node: Application) -> tuple[Shape, ...]:
     """The shape of a slicing operator's result."""
-    return (tuple(cut.count for cut in cuts(op) if not cut.dropped),)
+    return (tuple(cut.count for cut in cuts(node) if not cut.dropped),)
 
 
-def _by_axes(op: OpDesc) -> Iterator[Cut]:
-    shape = op.inputs[0].shape
-    begin = op.attrs.dims("begin")
+def _by_axes(node: Application) -> Iterator[Cut]:
+    shape = node.args[0].shape
+    begin = node.attrs.dims("begin")
     axes = (
-        op.attrs.ints("axes", tuple(range(len(begin))))
-        if op.name == STRIDED_SLICE_V2.name
-        else tuple(range(len(begin)))
+        node.attrs.ints("axes", tuple(range(len(begin)))) if node.op is STRIDED_SLICE_V2 else tuple(range(len(begin)))
     )
-    strides = op.attrs.ints("strides", (1,) * len(begin))
-    if op.name == SLICE.name:
-        size = op.attrs.dims("size")
+    strides = node.attrs.ints("strides", (1,) * len(begin))
+    if node.op is SLICE:
+        size = node.attrs.dims("size")
         ends = tuple(None if s == -1 else b + s for b, s in _zipped(begin, size))
     else:
-        ends = op.attrs.dims("end")
+        ends = node.attrs.dims("end")
     given = {
         normal_axis(axis, len(shape)): (b, e, s)
         for (axis, b), (e, s) in _zipped(_zipped(axes, begin), _zipped(ends, strides))
@@ -76,13 +74,13 @@ def _by_axes(op: OpDesc) -> Iterator[Cut]:
         yield _cut(axis, extent, first, last, step)
 
 
-def _strided(op: OpDesc) -> Iterator[Cut]:
+def _strided(node: Application) -> Iterator[Cut]:
     """One bit of a mask per entry, as in TensorFlow: an ellipsis wins over a new axis, a new axis over a dropped one."""
-    shape = op.inputs[0].shape
-    begin, end = op.attrs.dims("begin"), op.attrs.dims("end")
-    strides = op.attrs.ints("strides", (1,) * len(begin))
+    shape = node.args[0].shape
+    begin, end = node.attrs.dims("begin"), node.attrs.dims("end")
+    strides = node.attrs.ints("strides", (1,) * len(begin))
     ellipsis, new, shrink, no_begin, no_end = (
-        op.attrs.int(f"{kind}_mask", 0) for kind in ("ellipsis", "new_axis", "shrink_axis", "begin", "end")
+        node.attrs.int(f"{kind}_mask", 0) for kind in ("ellipsis", "new_axis", "shrink_axis", "begin", "end")
     )
     taken = sum(not (ellipsis | new) >> i & 1 for i in range(len(begin)))
     axis = 0

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from kernelgen.composite.bind_sizes import map_tensors
-from kernelgen.composite.description import IN_PLACE_OPS, KernelDesc, OpDesc, TensorDesc
+from kernelgen.composite.description import Tensor
+from kernelgen.composite.document import IN_PLACE, Document, Operation, map_tensors
 from kernelgen.composite.scalar_rules import ELEMENTWISE, REDUCTIONS
 from kernelgen.tensor.dims import Dim, Shape, sym, symbols_of
 from kernelgen.tensor.operators.shape import BROADCAST_TO, TRANSPOSE
@@ -21,7 +21,7 @@ Place = tuple[str, int]
 """A tensor's name and the number of a dim."""
 
 
-def name_unknown_extents(desc: KernelDesc) -> KernelDesc:
+def name_unknown_extents(desc: Document) -> Document:
     """The description in which no shape holds :data:`UNKNOWN`; the same object when none does.
 
     Symbols are ``s0, s1, ...`` in order of first appearance, past the names that are in use already.
@@ -37,7 +37,7 @@ def name_unknown_extents(desc: KernelDesc) -> KernelDesc:
     fresh = (name for i in range(len(taken) + sum(map(len, shapes))) if (name := f"s{i}") not in taken)
     named: dict[Dim | Place, Dim] = {}
 
-    def resolved(tensor: TensorDesc) -> TensorDesc:
+    def resolved(tensor: Tensor) -> Tensor:
         return replace(tensor, shape=tuple(extent(_key(tensor, d)) for d in range(len(tensor.shape))))
 
     def extent(key: Dim | Place) -> Dim:
@@ -72,25 +72,25 @@ class _Classes:
             self.parents[a] = b
 
 
-def _key(tensor: TensorDesc, dim: int) -> Dim | Place:
+def _key(tensor: Tensor, dim: int) -> Dim | Place:
     extent = tensor.shape[dim]
     return (tensor.name, dim) if extent == UNKNOWN else extent
 
 
-def _tied(op: OpDesc) -> Iterator[tuple[Dim | Place, Dim | Place]]:
+def _tied(op: Operation) -> Iterator[tuple[Dim | Place, Dim | Place]]:
     """The dims of an operator that have one extent. A written 1 is taken for a broadcast dim, an unknown extent never."""
-    result = op.outputs[0]
-    if op.name in ELEMENTWISE or op.name in IN_PLACE_OPS or op.name == BROADCAST_TO.name:
-        for operand in op.inputs:
+    result = op.outs[0]
+    if op.op in ELEMENTWISE or op.op in IN_PLACE or op.op is BROADCAST_TO:
+        for operand in op.args:
             shift = len(result.shape) - len(operand.shape)
             for dim in range(max(0, -shift), len(operand.shape)):
                 if operand.shape[dim] != 1:
                     yield _key(operand, dim), _key(result, dim + shift)
         return
-    source = op.inputs[0]
-    if op.name in REDUCTIONS:
+    source = op.args[0]
+    if op.op in REDUCTIONS:
         pairs = _kept(op, source.shape)
-    elif op.name == TRANSPOSE.name:
+    elif op.op is TRANSPOSE:
         pairs = enumerate(p % len(source.shape) for p in op.attrs.ints("perm"))
     else:
         return
@@ -99,15 +99,15 @@ def _tied(op: OpDesc) -> Iterator[tuple[Dim | Place, Dim | Place]]:
             yield _key(source, of), _key(result, to)
 
 
-def _kept(op: OpDesc, shape: Shape) -> Iterator[tuple[int, int]]:
+def _kept(op: Operation, shape: Shape) -> Iterator[tuple[int, int]]:
     """(dim of the result, dim of the operand) for the dims that a reduction keeps."""
     reduced = {axis % len(shape) for axis in op.attrs.ints("axis", ())} or set(range(len(shape)))
     kept = [dim for dim in range(len(shape)) if dim not in reduced]
     return ((dim if op.attrs.bool("keep_dims", False) else place, dim) for place, dim in enumerate(kept))
 
 
-def _tensors(desc: KernelDesc) -> Iterator[TensorDesc]:
+def _tensors(desc: Document) -> Iterator[Tensor]:
     yield from desc.inputs
     for op in desc.ops:
-        yield from (*op.inputs, *op.outputs)
+        yield from (*op.args, *op.outs)
     yield from desc.outputs

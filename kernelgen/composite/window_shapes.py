@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-from kernelgen.composite.description import OpDesc, TensorDesc
 from kernelgen.tensor.dims import Dim, Shape, Sym
+from kernelgen.tensor.operator import Application, Typed
 
 
-def conv2d_shape(op: OpDesc) -> tuple[Shape, ...]:
+def conv2d_shape(node: Application) -> tuple[Shape, ...]:
     """``(extent - (kernel - 1) * dilation - 1) // stride + 1`` rows and columns; padding has been applied by PadAkg.
 
     Weights are ``[O, kh, kw, C/group]`` beside NHWC, ``[O, C/group, kh, kw]`` beside NCHW. No opinion on layouts other
@@ -16,79 +16,79 @@ def conv2d_shape(op: OpDesc) -> tuple[Shape, ...]:
 
     Raises ValueError for groups that the weights do not fit.
     """
-    image, weights = op.inputs[0].shape, op.inputs[1].shape
-    if is_blocked(op):
-        return (_blocked_shape(op),)
+    image, weights = node.args[0].shape, node.args[1].shape
+    if is_blocked(node):
+        return (_blocked_shape(node),)
     if len(image) != 4 or len(weights) != 4:
-        return (op.outputs[0].shape,)
-    last = op.inputs[0].format == "NHWC"
+        return (node.outs[0].shape,)
+    last = node.args[0].layout == "NHWC"
     channels, kernel = (weights[3], weights[1:3]) if last else (weights[1], weights[2:])
-    groups = op.attrs.int("group", op.attrs.int("groups", 1))
+    groups = node.attrs.int("group", node.attrs.int("groups", 1))
     if channels * groups != image[3 if last else 1]:
         raise ValueError(f"{groups} groups of weights {list(weights)} do not fit the channels of {list(image)}")
-    rows, columns = _windowed(op, image[1:3] if last else image[2:], kernel)
+    rows, columns = _windowed(node, image[1:3] if last else image[2:], kernel)
     return ((image[0], rows, columns, weights[0]) if last else (image[0], weights[0], rows, columns),)
 
 
-def is_blocked(op: OpDesc) -> bool:
+def is_blocked(node: Application) -> bool:
     """Whether the image of a Conv2D is NCHWc, ``[N, C/c, H, W, c]`` beside weights of six dims."""
-    return len(op.inputs[0].shape) == 5 and len(op.inputs[1].shape) == 6
+    return len(node.args[0].shape) == 5 and len(node.args[1].shape) == 6
 
 
-def _blocked_shape(op: OpDesc) -> Shape:
+def _blocked_shape(node: Application) -> Shape:
     """Weights are ``[O/o, C/c, kh, kw, c, o]``; those of a depth-wise convolution ``[C/c, 1, kh, kw, 1, c]``."""
-    image, weights = op.inputs[0].shape, op.inputs[1].shape
-    is_depth_wise = op.attrs.bool("is_depth_wise", False)
+    image, weights = node.args[0].shape, node.args[1].shape
+    is_depth_wise = node.attrs.bool("is_depth_wise", False)
     wanted = (image[1], 1, 1, image[4]) if is_depth_wise else (weights[0], image[1], image[4], weights[5])
     if (*weights[:2], *weights[4:]) != wanted:
         raise ValueError(f"weights {list(weights)} do not fit the channels of {list(image)}")
-    return (image[0], weights[0], *_windowed(op, image[2:4], weights[2:4]), weights[5])
+    return (image[0], weights[0], *_windowed(node, image[2:4], weights[2:4]), weights[5])
 
 
-def _windowed(op: OpDesc, extents: Shape, kernel: Shape) -> tuple[Dim, Dim]:
+def _windowed(node: Application, extents: Shape, kernel: Shape) -> tuple[Dim, Dim]:
     """The rows and columns of a convolution's result."""
-    strides, dilations = (op.attrs.ints(name, (1, 1))[-2:] for name in ("stride", "dilation"))
+    strides, dilations = (node.attrs.ints(name, (1, 1))[-2:] for name in ("stride", "dilation"))
     rows, columns = (_windows(*each) for each in zip(extents, kernel, strides, dilations, strict=True))
     return rows, columns
 
 
-def pool2d_shape(op: OpDesc) -> tuple[Shape, ...]:
+def pool2d_shape(node: Application) -> tuple[Shape, ...]:
     """``(extent + pads - kernel) / stride + 1`` rows and columns, rounded by ``round_mode``; 1 by 1 when ``global``.
 
     Raises ValueError for a window that does not fit into the image.
     """
-    shape = list(op.inputs[0].shape)
-    places = pooled_dims(op)
-    top, left, bottom, right = op.attrs.ints("pad", (0, 0, 0, 0))
+    shape = list(node.args[0].shape)
+    places = pooled_dims(node)
+    top, left, bottom, right = node.attrs.ints("pad", (0, 0, 0, 0))
     for place, pads, d in zip(places, (top + bottom, left + right), (0, 1), strict=True):
         extent = shape[place]
-        if op.attrs.bool("global", False):
+        if node.attrs.bool("global", False):
             shape[place] = 1
         elif isinstance(extent, Sym):
-            shape[place] = op.outputs[0].shape[place]
+            shape[place] = node.outs[0].shape[place]
         else:
-            size, stride = op.attrs.ints("kernel_size")[d], op.attrs.ints("strides")[d]
-            surplus = stride - 1 if op.attrs.str("round_mode", "floor") == "ceil" else 0
+            size, stride = node.attrs.ints("kernel_size")[d], node.attrs.ints("strides")[d]
+            surplus = stride - 1 if node.attrs.str("round_mode", "floor") == "ceil" else 0
             if extent + pads < size:
                 raise ValueError(f"a window of {size} does not fit into {extent} and {pads} elements of padding")
             shape[place] = (extent + pads - size + surplus) // stride + 1
     return (tuple(shape),)
 
 
-def pooled_dims(op: OpDesc) -> tuple[int, int]:
+def pooled_dims(node: Application) -> tuple[int, int]:
     """The dims of the rows and columns: the letters H and W of ``data_layout``, else of the tensor's format, else NCHW.
 
     Raises ValueError for a layout of another rank.
     """
-    layout = op.attrs.str("data_layout", _format(op.inputs[0]))
+    layout = node.attrs.str("data_layout", _format(node.args[0]))
     letters = re.findall(r"[A-Z]|\d+[a-z]", layout)
-    if len(letters) != len(op.inputs[0].shape) or "H" not in letters or "W" not in letters:
-        raise ValueError(f"data_layout {layout} does not fit the shape {list(op.inputs[0].shape)}")
+    if len(letters) != len(node.args[0].shape) or "H" not in letters or "W" not in letters:
+        raise ValueError(f"data_layout {layout} does not fit the shape {list(node.args[0].shape)}")
     return letters.index("H"), letters.index("W")
 
 
-def _format(tensor: TensorDesc) -> str:
-    return "NCHW" if tensor.format == "DefaultFormat" else tensor.format
+def _format(tensor: Typed) -> str:
+    return "NCHW" if tensor.layout == "DefaultFormat" else tensor.layout
 
 
 def _windows(extent: Dim, size: Dim, stride: int, dilation: int) -> Dim:

@@ -1,23 +1,30 @@
-"""KernelDesc -> composite JSON, readable by :mod:`kernelgen.composite.read` and by AKG."""
+"""KernelDesc -> document -> composite JSON, readable by :mod:`kernelgen.composite.read` and by AKG."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from kernelgen.composite.description import KernelDesc, OpDesc, TensorDesc
+from kernelgen.composite.description import KernelDesc, Tensor
+from kernelgen.composite.document import Document, Operation
+from kernelgen.composite.link import unlinked
 from kernelgen.composite.unknown_extents import UNKNOWN
-from kernelgen.composite.vocabulary import ADD_N, names_of
+from kernelgen.composite.vocabulary import ADD_N
 from kernelgen.tensor.attrs import AttrValue
 from kernelgen.tensor.dims import Sym
 from kernelgen.tensor.operators.pieces import CONCAT
 
-VARIADIC = names_of(ADD_N, CONCAT)
+VARIADIC = frozenset({ADD_N, CONCAT})
 """Operators that all versions write with their operands in one group."""
 
 
 def dump_desc(desc: KernelDesc) -> dict[str, Any]:
     """The composite JSON of a description, in the version that it came from; ``load_desc(dump_desc(d)) == d``."""
+    return written(unlinked(desc))
+
+
+def written(desc: Document) -> dict[str, Any]:
+    """The composite JSON of a document."""
     target = dict(desc.target_info)
     document: dict[str, Any] = {
         "composite": True,
@@ -45,11 +52,11 @@ def dump_desc(desc: KernelDesc) -> dict[str, Any]:
     return document
 
 
-def _tensor_json(tensor: TensorDesc) -> dict[str, Any]:
+def _tensor_json(tensor: Tensor) -> dict[str, Any]:
     document: dict[str, Any] = {
         "tensor_name": tensor.name,
         "data_type": tensor.dtype.name,
-        "format": tensor.format,
+        "format": tensor.layout,
         "shape": [UNKNOWN if isinstance(dim, Sym) else dim for dim in tensor.shape],
     }
     if any(isinstance(dim, Sym) for dim in tensor.shape):
@@ -59,14 +66,14 @@ def _tensor_json(tensor: TensorDesc) -> dict[str, Any]:
     return document
 
 
-def _op_json(op: OpDesc) -> dict[str, Any]:
-    operands = [{"name": f"input_{i}", **_tensor_json(t)} for i, t in enumerate(op.inputs)]
+def _op_json(op: Operation) -> dict[str, Any]:
+    operands = [{"name": f"input_{i}", **_tensor_json(t)} for i, t in enumerate(op.args)]
     return {
         "name": op.name,
         "impl_path": "",
         "attr": [_attr_json(name, value) for name, value in op.attrs.items()] or None,
-        "input_desc": [operands] if op.name in VARIADIC else [[operand] for operand in operands],
-        "output_desc": [{"name": f"output_{i}", **_tensor_json(t)} for i, t in enumerate(op.outputs)],
+        "input_desc": [operands] if op.op in VARIADIC else [[operand] for operand in operands],
+        "output_desc": [{"name": f"output_{i}", **_tensor_json(t)} for i, t in enumerate(op.outs)],
     }
 
 

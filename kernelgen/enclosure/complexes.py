@@ -10,6 +10,7 @@ from kernelgen.composite.vocabulary import SQUARE
 from kernelgen.enclosure.arithmetic import add, divide, multiply, negated, square, subtract
 from kernelgen.enclosure.interval import Array, Interval
 from kernelgen.tensor.dtypes import COMPLEX64, FLOAT32, FLOAT64, DType
+from kernelgen.tensor.operator import Operator
 from kernelgen.tensor.operators.elemwise import ADD, DIV, MUL, NEG, REAL_DIV, RECIPROCAL, SUB
 
 Parts = tuple[Interval, Interval]
@@ -36,28 +37,26 @@ def _paired(real: Array, imaginary: Array) -> Array:
     return result
 
 
-def on_complex(name: str, operands: Sequence[Interval], kind: DType) -> Interval | None:
-    """The operator ``name`` on complex ``operands`` of the data type ``kind``; None where it has no rule."""
+def on_complex(op: Operator, operands: Sequence[Interval], kind: DType) -> Interval | None:
+    """The operator ``op`` on complex ``operands`` of the data type ``kind``; None where it has no rule."""
     half = FLOAT32 if kind == COMPLEX64 else FLOAT64
     (a, b), (c, d) = parts_of(operands[0]), parts_of(operands[-1])
-    match name:
-        case ADD.name:
-            return joined(add(a, c, half), add(b, d, half))
-        case SUB.name:
-            return joined(subtract(a, c, half), subtract(b, d, half))
-        case NEG.name:
-            return joined(negated(a), negated(b))
-        case MUL.name:
-            return joined(*_product((a, b), (c, d), half))
-        case SQUARE.name:
-            return joined(*_product((a, b), (a, b), half))
-        case REAL_DIV.name | DIV.name:
-            return joined(*_quotient((a, b), (c, d), half))
-        case RECIPROCAL.name:
-            one, zero = Interval.exact(np.ones(a.low.shape)), Interval.exact(np.zeros(a.low.shape))
-            return joined(*_quotient((one, zero), (a, b), half))
-        case _:
-            return None
+    if op is ADD:
+        return joined(add(a, c, half), add(b, d, half))
+    if op is SUB:
+        return joined(subtract(a, c, half), subtract(b, d, half))
+    if op is NEG:
+        return joined(negated(a), negated(b))
+    if op is MUL:
+        return joined(*_product((a, b), (c, d), half))
+    if op is SQUARE:
+        return joined(*_product((a, b), (a, b), half))
+    if op in (REAL_DIV, DIV):
+        return joined(*_quotient((a, b), (c, d), half))
+    if op is RECIPROCAL:
+        one, zero = Interval.exact(np.ones(a.low.shape)), Interval.exact(np.zeros(a.low.shape))
+        return joined(*_quotient((one, zero), (a, b), half))
+    return None
 
 
 def _product(x: Parts, y: Parts, half: DType) -> Parts:

@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from kernelgen.composite.vocabulary import by_name
+from kernelgen.composite.vocabulary import by_operator
 from kernelgen.enclosure.interval import Array, Interval
+from kernelgen.tensor.operator import Operator
 from kernelgen.tensor.operators.elemwise import IS_FINITE, IS_INF, IS_NAN
 from kernelgen.tensor.operators.select import EQUAL, GREATER, GREATER_EQUAL, LESS, LESS_EQUAL, NOT_EQUAL
 
@@ -40,12 +41,14 @@ def inverted(x: Interval) -> Interval:
     return Interval.exact(~truth.low) if truth.is_exact else Interval(~truth.high, ~truth.low)
 
 
-COMPARISONS: Mapping[str, Callable[[Interval, Interval], Interval]] = by_name({
+COMPARISONS: Mapping[Operator, Callable[[Interval, Interval], Interval]] = by_operator({
     LESS: less, LESS_EQUAL: less_equal, EQUAL: equal, NOT_EQUAL: lambda x, y: inverted(equal(x, y)),
     GREATER: lambda x, y: less(y, x), GREATER_EQUAL: lambda x, y: less_equal(y, x),
 })  # fmt: skip
 
-TESTS: Mapping[str, Callable[[Array], Array]] = by_name({IS_NAN: np.isnan, IS_INF: np.isinf, IS_FINITE: np.isfinite})
+TESTS: Mapping[Operator, Callable[[Array], Array]] = by_operator(
+    {IS_NAN: np.isnan, IS_INF: np.isinf, IS_FINITE: np.isfinite}
+)
 
 
 def condition(x: Interval) -> Interval:
@@ -58,12 +61,12 @@ def condition(x: Interval) -> Interval:
     return inverted(equal(x, zero))
 
 
-def test(name: str, x: Interval) -> Interval:
+def test(op: Operator, x: Interval) -> Interval:
     """IsNan, IsInf, IsFinite."""
-    low = TESTS[name](x.low)
+    low = TESTS[op](x.low)
     if x.is_exact or x.low.dtype.kind != "f":
         return Interval.exact(low)
-    high = TESTS[name](x.high)
+    high = TESTS[op](x.high)
     return Interval((low & high) & ~x.unknown, low | high | x.unknown)
 
 

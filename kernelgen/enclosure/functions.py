@@ -11,14 +11,15 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from kernelgen.composite.vocabulary import FAST_GELU, by_name
+from kernelgen.composite.vocabulary import FAST_GELU, by_operator
 from kernelgen.enclosure.arithmetic import absolute
 from kernelgen.enclosure.interval import Array, Interval, forgotten, settled
 from kernelgen.enclosure.rounding import inexact, rounded, widened
 from kernelgen.tensor.dtypes import BFLOAT16, FLOAT16, DType
+from kernelgen.tensor.operator import Operator
 from kernelgen.tensor.operators import catalogue as basic
 
-ULPS: Mapping[str, float] = by_name({
+ULPS: Mapping[Operator, float] = by_operator({
     basic.EXP: 3, basic.EXPM1: 4, basic.LOG: 3, basic.LOG1P: 4, basic.TANH: 4, basic.ERF: 4, basic.SIN: 4, basic.COS: 4,
     basic.TAN: 6, basic.SINH: 4, basic.COSH: 4, basic.ASIN: 4, basic.ACOS: 4, basic.ATAN: 4, basic.ASINH: 4, basic.ACOSH: 4,
     basic.ATANH: 4, basic.RSQRT: 2.5, basic.POW: 10, basic.ATAN2: 4, FAST_GELU: 8, basic.ERFC: 6,
@@ -30,41 +31,41 @@ def _each(compute: Callable[[float], float]) -> Callable[[Array], Array]:
     return np.vectorize(compute, otypes=[np.float64])
 
 
-RISING: Mapping[str, Callable[[Array], Array]] = by_name({
+RISING: Mapping[Operator, Callable[[Array], Array]] = by_operator({
     basic.EXP: np.exp, basic.EXPM1: np.expm1, basic.LOG: np.log, basic.LOG1P: np.log1p, basic.TANH: np.tanh,
     basic.ERF: _each(math.erf), basic.SINH: np.sinh, basic.ASIN: np.arcsin, basic.ATAN: np.arctan, basic.ASINH: np.arcsinh,
     basic.ACOSH: np.arccosh, basic.ATANH: np.arctanh,
 })  # fmt: skip
 """Functions that never fall where they are defined."""
 
-FALLING: Mapping[str, Callable[[Array], Array]] = by_name({
+FALLING: Mapping[Operator, Callable[[Array], Array]] = by_operator({
     basic.ACOS: np.arccos, basic.RSQRT: lambda x: 1 / np.sqrt(x),
     basic.ERFC: _each(math.erfc),
 })  # fmt: skip
 """Functions that never rise where they are defined."""
 
-WAVES: Mapping[str, Callable[[Array], Array]] = by_name({basic.SIN: np.sin, basic.COS: np.cos})
+WAVES: Mapping[Operator, Callable[[Array], Array]] = by_operator({basic.SIN: np.sin, basic.COS: np.cos})
 
 
-def units(name: str, kind: DType) -> float:
+def units(op: Operator, kind: DType) -> float:
     """How many units in the last place of a data type a function may be off."""
-    return 0.75 if kind in (FLOAT16, BFLOAT16) else ULPS[name]
+    return 0.75 if kind in (FLOAT16, BFLOAT16) else ULPS[op]
 
 
-def function(name: str, x: Interval, kind: DType) -> Interval:
-    """The function ``name`` of one operand ``x``, as a kernel may compute it in the data type ``kind``."""
-    return inexact(_ideal(name, x), kind, units(name, kind))
+def function(op: Operator, x: Interval, kind: DType) -> Interval:
+    """The function ``op`` of one operand ``x``, as a kernel may compute it in the data type ``kind``."""
+    return inexact(_ideal(op, x), kind, units(op, kind))
 
 
-def _ideal(name: str, x: Interval) -> Interval:
-    if name in RISING:
-        return _rising(RISING[name], x)
-    if name in FALLING:
-        found = _rising(lambda bound: -FALLING[name](bound), x)
+def _ideal(op: Operator, x: Interval) -> Interval:
+    if op in RISING:
+        return _rising(RISING[op], x)
+    if op in FALLING:
+        found = _rising(lambda bound: -FALLING[op](bound), x)
         return Interval.exact(-found.low) if found.is_exact else Interval(-found.high, -found.low)
-    if name in WAVES:
-        return _wave(WAVES[name], x)
-    if name == basic.COSH.name:
+    if op in WAVES:
+        return _wave(WAVES[op], x)
+    if op is basic.COSH:
         return _rising(np.cosh, absolute(x))
     return _tangent(x)
 
@@ -108,14 +109,14 @@ def reciprocal(x: Interval, kind: DType) -> Interval:
 def power(x: Interval, y: Interval, kind: DType) -> Interval:
     """x ** y in the data type ``kind``: a negative x needs an exponent that is a whole number."""
     if x.is_exact and y.is_exact:
-        return inexact(Interval.exact(np.power(x.low, y.low)), kind, units(basic.POW.name, kind))
+        return inexact(Interval.exact(np.power(x.low, y.low)), kind, units(basic.POW, kind))
     corners = [np.power(a, b) for a in (x.low, x.high) for b in (y.low, y.high)]
     crossing = (x.low < 0) & (x.high > 0) & (y.low > 0)
     low, high = np.minimum.reduce(corners), np.maximum.reduce(corners)
     found = settled(np.where(crossing, np.minimum(low, 0.0), low), high, x, y)
     whole = y.points & (y.low == np.rint(y.low))
     lost = ((x.low < 0) & ~whole) | ((x.low <= 0) & (x.high >= 0) & ~x.points & (y.low < 0))
-    return inexact(forgotten(found, lost & ~(x.points & y.points)), kind, units(basic.POW.name, kind))
+    return inexact(forgotten(found, lost & ~(x.points & y.points)), kind, units(basic.POW, kind))
 
 
 def angle(y: Interval, x: Interval, kind: DType) -> Interval:
@@ -125,7 +126,7 @@ def angle(y: Interval, x: Interval, kind: DType) -> Interval:
     corners = [np.arctan2(a, b) for a in (y.low, y.high) for b in (x.low, x.high)]
     found = settled(np.minimum.reduce(corners), np.maximum.reduce(corners), y, x)
     cut = (x.low <= 0) & (y.low <= 0) & (y.high >= 0) & ~(x.points & y.points)
-    return inexact(forgotten(found, cut), kind, units(basic.ATAN2.name, kind))
+    return inexact(forgotten(found, cut), kind, units(basic.ATAN2, kind))
 
 
 def fast_gelu(x: Interval, kind: DType) -> Interval:
@@ -133,5 +134,5 @@ def fast_gelu(x: Interval, kind: DType) -> Interval:
     middle = x.middle
     value = middle / (1 + np.exp(-1.702 * middle))
     found = widened(Interval.exact(np.where(np.isneginf(middle), np.nan, value)), 1.1 * x.radius)
-    ulps = units(FAST_GELU.name, kind) + (0.0 if kind in (FLOAT16, BFLOAT16) else 4 * np.minimum(np.abs(middle), 100.0))
+    ulps = units(FAST_GELU, kind) + (0.0 if kind in (FLOAT16, BFLOAT16) else 4 * np.minimum(np.abs(middle), 100.0))
     return inexact(settled(found.low, found.high, x), kind, ulps)

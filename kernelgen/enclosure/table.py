@@ -7,7 +7,6 @@ from types import MappingProxyType
 
 import numpy as np
 
-from kernelgen.composite.description import OpDesc
 from kernelgen.composite.scalar_rules import REDUCTIONS
 from kernelgen.composite.vocabulary import (
     ADD_MIN_VALUE,
@@ -21,7 +20,7 @@ from kernelgen.composite.vocabulary import (
     SQUARE,
     STANDARD_NORMAL,
     ZEROS_LIKE,
-    by_name,
+    by_operator,
 )
 from kernelgen.enclosure import arithmetic, conditions, functions, reduced
 from kernelgen.enclosure.complexes import joined, on_complex, parts_of
@@ -32,10 +31,10 @@ from kernelgen.enclosure.rounding import rounded
 from kernelgen.errors import UnsupportedError
 from kernelgen.semantics.table import MEANINGS
 from kernelgen.tensor.dtypes import FLOAT64, Category, DType, dtype
-from kernelgen.tensor.operator import Operator
+from kernelgen.tensor.operator import Application, Operator
 from kernelgen.tensor.operators import catalogue as basic
 
-Rule = Callable[[Sequence[Interval], OpDesc], Interval | tuple[Interval, ...]]
+Rule = Callable[[Sequence[Interval], Application], Interval | tuple[Interval, ...]]
 OnFloats = Callable[[Sequence[Interval], DType], Interval]
 
 
@@ -46,7 +45,7 @@ def _sum_of_all(x: Sequence[Interval], kind: DType) -> Interval:
     return total
 
 
-FLOATS: Mapping[str, OnFloats] = by_name(
+FLOATS: Mapping[Operator, OnFloats] = by_operator(
     {
         basic.ADD: lambda x, kind: arithmetic.add(x[0], x[1], kind),
         basic.SUB: lambda x, kind: arithmetic.subtract(x[0], x[1], kind),
@@ -79,7 +78,7 @@ FLOATS: Mapping[str, OnFloats] = by_name(
 )
 """Operators of floats that are no function of one operand."""
 
-INTEGERS: Mapping[str, Callable[..., object]] = by_name({
+INTEGERS: Mapping[Operator, Callable[..., object]] = by_operator({
     basic.ADD: np.add, basic.SUB: np.subtract, basic.MUL: np.multiply, basic.POW: np.power, basic.MAXIMUM: np.maximum,
     basic.MINIMUM: np.minimum, basic.NEG: np.negative, basic.ABS: np.abs, basic.SIGN: np.sign,
     basic.FLOOR_DIV: np.floor_divide, basic.MOD: np.fmod, basic.FLOOR_MOD: np.mod,
@@ -89,93 +88,94 @@ INTEGERS: Mapping[str, Callable[..., object]] = by_name({
 })  # fmt: skip
 """Operators whose integers stay integers; the others compute in float64."""
 
-ONE_OPERAND = frozenset({*functions.RISING, *functions.FALLING, *functions.WAVES, basic.COSH.name, basic.TAN.name})
+ONE_OPERAND = frozenset({*functions.RISING, *functions.FALLING, *functions.WAVES, basic.COSH, basic.TAN})
 
 
-def _scalar(operands: Sequence[Interval], op: OpDesc) -> Interval:
-    kind = _operand_kind(op)
+def _scalar(operands: Sequence[Interval], node: Application) -> Interval:
+    kind = _operand_kind(node)
     if kind.category is Category.COMPLEX:
-        found = on_complex(op.name, operands, kind)
-        return _unruled(operands, op) if found is None else found
+        found = on_complex(node.op, operands, kind)
+        return _unruled(operands, node) if found is None else found
     if not kind.is_float:
-        if op.name in INTEGERS:
+        if node.op in INTEGERS:
             given = [x.map(lambda bound: bound.astype(kind.numpy)) for x in operands]
-            return on_integers(INTEGERS[op.name], given, kind)
+            return on_integers(INTEGERS[node.op], given, kind)
         kind = FLOAT64
     wide = [x if x.low.dtype == np.float64 else x.map(lambda bound: bound.astype(np.float64)) for x in operands]
-    if op.name in ONE_OPERAND:
-        return functions.function(op.name, wide[0], kind)
-    return FLOATS[op.name](wide, kind)
+    if node.op in ONE_OPERAND:
+        return functions.function(node.op, wide[0], kind)
+    return FLOATS[node.op](wide, kind)
 
 
-def _operand_kind(op: OpDesc) -> DType:
-    kinds = {t.dtype for t in op.inputs}
+def _operand_kind(node: Application) -> DType:
+    kinds = {t.dtype for t in node.args}
     return kinds.pop() if len(kinds) == 1 else dtype(np.result_type(*(kind.numpy for kind in kinds)))
 
 
-def _comparison(operands: Sequence[Interval], op: OpDesc) -> Interval:
-    return conditions.COMPARISONS[op.name](*operands)
+def _comparison(operands: Sequence[Interval], node: Application) -> Interval:
+    return conditions.COMPARISONS[node.op](*operands)
 
 
-def _test(operands: Sequence[Interval], op: OpDesc) -> Interval:
-    return conditions.test(op.name, operands[0])
+def _test(operands: Sequence[Interval], node: Application) -> Interval:
+    return conditions.test(node.op, operands[0])
 
 
-def _and(operands: Sequence[Interval], op: OpDesc) -> Interval:
+def _and(operands: Sequence[Interval], node: Application) -> Interval:
     x, y = map(conditions.condition, operands)
     return Interval(x.low & y.low, x.high & y.high)
 
 
-def _or(operands: Sequence[Interval], op: OpDesc) -> Interval:
+def _or(operands: Sequence[Interval], node: Application) -> Interval:
     x, y = map(conditions.condition, operands)
     return Interval(x.low | y.low, x.high | y.high)
 
 
-def _not(operands: Sequence[Interval], op: OpDesc) -> Interval:
+def _not(operands: Sequence[Interval], node: Application) -> Interval:
     return conditions.inverted(operands[0])
 
 
-def _select(operands: Sequence[Interval], op: OpDesc) -> Interval:
+def _select(operands: Sequence[Interval], node: Application) -> Interval:
     return conditions.select(*operands)
 
 
 def _select_by(comparison: Operator) -> Rule:
-    def rule(operands: Sequence[Interval], op: OpDesc) -> Interval:
-        return conditions.select(conditions.COMPARISONS[comparison.name](*operands[:2]), *operands[2:])
+    def rule(operands: Sequence[Interval], node: Application) -> Interval:
+        return conditions.select(conditions.COMPARISONS[comparison](*operands[:2]), *operands[2:])
 
     return rule
 
 
-def _complex(operands: Sequence[Interval], op: OpDesc) -> Interval:
+def _complex(operands: Sequence[Interval], node: Application) -> Interval:
     return joined(*operands)
 
 
-def _real(operands: Sequence[Interval], op: OpDesc) -> Interval:
+def _real(operands: Sequence[Interval], node: Application) -> Interval:
     return parts_of(operands[0])[0]
 
 
-def _imaginary(operands: Sequence[Interval], op: OpDesc) -> Interval:
+def _imaginary(operands: Sequence[Interval], node: Application) -> Interval:
     return parts_of(operands[0])[1]
 
 
-def _normal(operands: Sequence[Interval], op: OpDesc) -> Interval:
+def _normal(operands: Sequence[Interval], node: Application) -> Interval:
     """Numbers of at most 5.8 from a logarithm, a root and a cosine in float32."""
-    value = np.asarray(MEANINGS[op.name]([], op), np.float64)
+    value = np.asarray(MEANINGS[node.op]([], node), np.float64)
     slack = 6 * 2.0**-20
-    return rounded(Interval(value - slack, value + slack), op.output.dtype)
+    return rounded(Interval(value - slack, value + slack), node.out.dtype)
 
 
-def _unruled(operands: Sequence[Interval], op: OpDesc) -> Interval:
-    raise UnsupportedError("unsupported-op", f"operator {op.name!r} has no error bound on these operands")
+def _unruled(operands: Sequence[Interval], node: Application) -> Interval:
+    raise UnsupportedError("unsupported-op", f"operator {node.op.name!r} has no error bound on these operands")
 
 
-RULES: Mapping[str, Rule] = MappingProxyType({
+RULES: Mapping[Operator, Rule] = MappingProxyType({
     **dict.fromkeys((*FLOATS, *ONE_OPERAND), _scalar), **dict.fromkeys(MOVES, moved),
     **dict.fromkeys(conditions.COMPARISONS, _comparison), **dict.fromkeys(conditions.TESTS, _test),
     **dict.fromkeys(REDUCTIONS, reduced.reduction),
-    **by_name({
+    **by_operator({
         basic.LOGICAL_AND: _and, basic.LOGICAL_OR: _or, basic.LOGICAL_NOT: _not, basic.SELECT: _select,
-        basic.CAST: lambda operands, op: operands[0], SELECT_GT: _select_by(basic.GREATER), SELECT_LT: _select_by(basic.LESS),
+        basic.CAST: lambda operands, node: operands[0], basic.ASSIGN: lambda operands, node: operands[1],
+        SELECT_GT: _select_by(basic.GREATER), SELECT_LT: _select_by(basic.LESS),
         SELECT_GE: _select_by(basic.GREATER_EQUAL), SELECT_LE: _select_by(basic.LESS_EQUAL), basic.COMPLEX: _complex,
         basic.C_REAL: _real, basic.C_IMAG: _imaginary, (basic.CUM_SUM, basic.CUM_PROD): reduced.scan,
         (basic.ARGMAX, basic.ARGMIN): reduced.position,

@@ -9,7 +9,7 @@ from kernelgen.tensor.dtypes import DType
 
 
 class Described(Protocol):
-    """An array that a kernel is given, or gives: :class:`kernelgen.composite.description.TensorDesc` has more."""
+    """An array that a kernel is given, or gives: :class:`kernelgen.composite.description.Tensor` has more."""
 
     @property
     def name(self) -> str:

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from kernelgen.composite.description import IN_PLACE_OPS, KernelDesc
+from kernelgen.composite.description import KernelDesc, number_of
 from kernelgen.enclosure import enclosed_values
 from kernelgen.errors import UnsupportedError
 from kernelgen.samples.goals import Goal, Shown, shown
@@ -16,6 +16,7 @@ from kernelgen.samples.index_inputs import index_inputs
 from kernelgen.samples.inputs import atomic_targets
 from kernelgen.samples.marks import structured
 from kernelgen.samples.profiles import PLAIN, Array, Profile, Random
+from kernelgen.tensor.graph import Node
 
 Profiles = tuple[Profile, ...]
 
@@ -39,15 +40,15 @@ class Recipe:
         """One array per input of a description without symbols; indices fit, cleared targets are zero."""
         indices, cleared = index_inputs(desc, np.random.default_rng(self.seed)), atomic_targets(desc)
         drawn: list[Array] = []
-        for place, (tensor, profile) in enumerate(zip(desc.inputs, self.profiles, strict=True)):
+        for place, (value, profile) in enumerate(zip(desc.graph.inputs, self.profiles, strict=True)):
             random = np.random.default_rng([self.seed, place])
-            shape = tuple(int(dim) for dim in tensor.shape)  # pyright: ignore[reportArgumentType]  # specialised
-            if tensor.name in indices:
-                drawn.append(indices[tensor.name])
-            elif tensor.name in cleared:
-                drawn.append(np.zeros(shape, tensor.dtype.numpy))
+            shape = tuple(int(dim) for dim in value.shape)  # pyright: ignore[reportArgumentType]  # specialised
+            if value in indices:
+                drawn.append(indices[value])
+            elif value in cleared:
+                drawn.append(np.zeros(shape, value.dtype.numpy))
             else:
-                drawn.append(structured(profile.draw(tensor.dtype, shape, random), random))
+                drawn.append(structured(profile.draw(value.dtype, shape, random), random))
         return drawn
 
     def with_profiles(self, profiles: Profiles) -> Recipe:
@@ -65,19 +66,17 @@ class Chooser:
     @cached_property
     def options(self) -> Profiles:
         """What an input may be."""
-        centres = {float(t.value) for op in self.desc.ops for t in op.inputs if t.value is not None}
+        centres = {number for node in self.desc.operators for number in _constants(node)}
         return (*PLAIN, *(Profile("near", centre) for centre in sorted(centres)[:6]))
 
     @cached_property
     def sources(self) -> Mapping[int, frozenset[int]]:
         """Operator, by its place -> the inputs that it is computed from."""
-        known = {t.name: frozenset({k}) for k, t in enumerate(self.desc.inputs)}
+        known = {value: frozenset({place}) for place, value in enumerate(self.desc.graph.inputs)}
         found: dict[int, frozenset[int]] = {}
-        for place, op in enumerate(self.desc.ops):
-            found[place] = frozenset[int]().union(*(known[t.name] for t in op.inputs if t.value is None))
-            known |= {t.name: found[place] for t in op.outputs}
-            if op.name in IN_PLACE_OPS:
-                known[op.inputs[0].name] = found[place]
+        for place, node in enumerate(self.desc.operators):
+            found[place] = frozenset[int]().union(*(known[value] for value in node.args if value.constant is None))
+            known |= dict.fromkeys(node.outs, found[place])
         return found
 
     def tried(self, recipe: Recipe) -> Shown:
@@ -132,11 +131,19 @@ class Chooser:
 
     def _fitting(self, place: int) -> Profiles:
         """What an input may be for the sake of one operator: around a constant of its own, at every second try."""
-        own = tuple(Profile("near", float(t.value)) for t in self.desc.ops[place].inputs if t.value is not None)
+        own = tuple(Profile("near", number) for number in _constants(self.desc.operators[place]))
         return own if own and self.random.random() < 0.5 else self.options
 
     def _seed(self) -> int:
         return int(self.random.integers(2**31))
+
+
+def _constants(node: Node) -> Iterator[float]:
+    """The constants among an operator's operands; of a complex one the real part."""
+    for value in node.args:
+        number = number_of(value)
+        if number is not None:
+            yield float(number.real)
 
 
 def _merit(found: Shown) -> float:

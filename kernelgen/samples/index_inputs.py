@@ -8,54 +8,52 @@ from math import prod
 import numpy as np
 
 from kernelgen.composite.axes import normal_axis
-from kernelgen.composite.description import KernelDesc, OpDesc, TensorDesc
+from kernelgen.composite.description import KernelDesc
 from kernelgen.composite.element_reads import element_reads
-from kernelgen.composite.vocabulary import by_name, facts, names_of
+from kernelgen.composite.vocabulary import by_operator, facts, is_declared
 from kernelgen.semantics.algebra import Array
+from kernelgen.tensor.graph import Node, Value
 from kernelgen.tensor.operator import Operator
 from kernelgen.tensor.operators import catalogue as basic
 
-TOLERANT = frozenset(facts(lambda op: op.traits.skips_outside))
+TOLERANT = frozenset(facts(lambda word: word.traits.skips_outside))
 """Operators that are also given ids out of range: a tenth too many, above and below."""
 
-CSR_OPERANDS = by_name(
+CSR_OPERANDS = by_operator(
     {(basic.CSR_MUL, basic.CSR_DIV, basic.CSR_MV, basic.CSR_MM): 3, (basic.CSR_GATHER, basic.CSR_REDUCE_SUM): 2}
 )
 """CSR operator -> the operand that tells what the columns index; operands 0 and 1 are row starts and columns."""
 
-VALUE_KEEPING = names_of(basic.CAST, basic.RESHAPE, basic.EXPAND_DIMS, basic.TRANSPOSE, basic.BROADCAST_TO)
+VALUE_KEEPING = frozenset({basic.CAST, basic.RESHAPE, basic.EXPAND_DIMS, basic.TRANSPOSE, basic.BROADCAST_TO})
 
 
-def index_inputs(desc: KernelDesc, random: np.random.Generator) -> dict[str, Array]:
+def index_inputs(desc: KernelDesc, random: np.random.Generator) -> dict[Value, Array]:
     """Input -> its array, for the inputs of a description without symbols that operators use as indices."""
-    inputs = {t.name: t for t in desc.inputs}
-    producers = {t.name: op for op in desc.ops for t in op.outputs}
-    ranges: dict[str, Array] = {}
-    found: dict[str, Array] = {}
-    for op in desc.ops:
-        for place, bounds in _index_bounds(op):
-            for name in _sources(op.inputs[place].name, producers):
-                ranges[name] = _tightest(bounds, ranges.get(name), direct=name == op.inputs[place].name)
-        for place, array in _row_arrays(op, random):
-            for name in _sources(op.inputs[place].name, producers):
-                found.setdefault(name, array)
-    drawn = {name: _ids(inputs[name], bounds, random) for name, bounds in ranges.items() if name in inputs}
-    shaped = {name: _fitted(array, inputs[name]) for name, array in found.items() if name in inputs}
+    ranges: dict[Value, Array] = {}
+    found: dict[Value, Array] = {}
+    for node in desc.operators:
+        for place, bounds in _index_bounds(node):
+            source = _source(node.args[place])
+            ranges[source] = _tightest(bounds, ranges.get(source), direct=source == node.args[place])
+        for place, array in _row_arrays(node, random):
+            found.setdefault(_source(node.args[place]), array)
+    drawn = {value: _ids(value, bounds, random) for value, bounds in ranges.items() if value.is_parameter}
+    shaped = {value: _fitted(array, value) for value, array in found.items() if value.is_parameter}
     return drawn | shaped
 
 
-def _index_bounds(op: OpDesc) -> Iterator[tuple[int, Array]]:
+def _index_bounds(node: Node) -> Iterator[tuple[int, Array]]:
     """(operand, ``[[least, most + 1]]`` of its ids; one row per coordinate where the last dim holds coordinates)."""
-    if op.name in CSR_OPERANDS and op.name != basic.CSR_REDUCE_SUM.name:
-        yield 1, np.asarray([[0, _columns(op)]])
-    if op.declared is not None and op.declared.element is not None:
-        for place, extent in element_reads(op, op.declared.element).limits:
+    if node.op in CSR_OPERANDS and node.op is not basic.CSR_REDUCE_SUM:
+        yield 1, np.asarray([[0, _columns(node)]])
+    if is_declared(node.op) and node.op.element is not None:
+        for place, extent in element_reads(node, node.op.element).limits:
             yield place, _around(np.asarray([extent]))
-    if op.name not in INDEX_OPERANDS:
+    if node.op not in INDEX_OPERANDS:
         return
-    extents = np.asarray(PLACES[op.name](op))
+    extents = np.asarray(PLACES[node.op](node))
     exact = np.stack([np.zeros_like(extents), extents], -1)
-    yield INDEX_OPERANDS[op.name], _around(extents) if op.name in TOLERANT else exact
+    yield INDEX_OPERANDS[node.op], _around(extents) if node.op in TOLERANT else exact
 
 
 def _around(extents: Array) -> Array:
@@ -64,55 +62,54 @@ def _around(extents: Array) -> Array:
     return np.stack([-slack, extents + slack], -1)
 
 
-def _columns(op: OpDesc) -> int:
+def _columns(node: Node) -> int:
     """The columns of a CSR matrix: rows of what it is multiplied with, else columns of what it is laid over."""
-    if "dense_shape" in op.attrs:
-        return op.attrs.ints("dense_shape")[1]
-    shape = op.inputs[CSR_OPERANDS[op.name]].shape
-    return int(shape[0] if op.name in names_of(basic.CSR_MV, basic.CSR_MM) or len(shape) == 1 else shape[1])  # pyright: ignore[reportArgumentType]
+    if "dense_shape" in node.attrs:
+        return node.attrs.ints("dense_shape")[1]
+    shape = node.args[CSR_OPERANDS[node.op]].shape
+    return int(shape[0] if node.op in (basic.CSR_MV, basic.CSR_MM) or len(shape) == 1 else shape[1])  # pyright: ignore[reportArgumentType]
 
 
-def _shape(op: OpDesc) -> list[int]:
-    return [int(dim) for dim in op.inputs[0].shape]  # pyright: ignore[reportArgumentType]  # specialised
+def _shape(node: Node) -> list[int]:
+    return [int(dim) for dim in node.args[0].shape]  # pyright: ignore[reportArgumentType]  # specialised
 
 
-def _rows(op: OpDesc) -> list[int]:
-    return [_shape(op)[normal_axis(op.attrs.int("axis", 0), len(op.inputs[0].shape))]]
+def _rows(node: Node) -> list[int]:
+    return [_shape(node)[normal_axis(node.attrs.int("axis", 0), len(node.args[0].shape))]]
 
 
-def _coordinates(op: OpDesc) -> list[int]:
-    return _shape(op)[: int(op.inputs[1].shape[-1])]  # pyright: ignore[reportArgumentType]
+def _coordinates(node: Node) -> list[int]:
+    return _shape(node)[: int(node.args[1].shape[-1])]  # pyright: ignore[reportArgumentType]
 
 
-def _segments(op: OpDesc) -> list[int]:
-    return [int(op.output.shape[0])]  # pyright: ignore[reportArgumentType]
+def _segments(node: Node) -> list[int]:
+    return [int(node.out.shape[0])]  # pyright: ignore[reportArgumentType]
 
 
-def _depth(op: OpDesc) -> list[int]:
-    return [op.attrs.int("depth", 2)]
+def _depth(node: Node) -> list[int]:
+    return [node.attrs.int("depth", 2)]
 
 
-_PLACES: Mapping[Operator, Callable[[OpDesc], list[int]]] = {
+PLACES: Mapping[Operator, Callable[[Node], list[int]]] = {
     basic.GATHER: _rows, basic.GATHER_ND: _coordinates, basic.TENSOR_SCATTER_ADD: _coordinates,
     basic.UNSORTED_SEGMENT_SUM: _segments, basic.ONE_HOT: _depth,
 }  # fmt: skip
-PLACES = by_name({**_PLACES})
 """Operator -> how many places its ids can name, for every coordinate."""
 
-INDEX_OPERANDS = by_name({op: op.indices[0] for op in _PLACES})
+INDEX_OPERANDS = {op: op.indices[0] for op in PLACES}
 """Operator -> the operand that holds ids."""
 
 
-def _row_arrays(op: OpDesc, random: np.random.Generator) -> Iterator[tuple[int, Array]]:
+def _row_arrays(node: Node, random: np.random.Generator) -> Iterator[tuple[int, Array]]:
     """Row starts of CSR operators, sorted row numbers of COO2CSR."""
-    if op.name in CSR_OPERANDS or op.name == basic.CSR_TO_COO.name:
-        rows = int(op.inputs[0].shape[0]) - 1  # pyright: ignore[reportArgumentType]
-        count = op.outputs[0].shape[0] if op.name == basic.CSR_TO_COO.name else op.inputs[1].shape[0]
+    if node.op in CSR_OPERANDS or node.op is basic.CSR_TO_COO:
+        rows = int(node.args[0].shape[0]) - 1  # pyright: ignore[reportArgumentType]
+        count = node.outs[0].shape[0] if node.op is basic.CSR_TO_COO else node.args[1].shape[0]
         sizes = random.multinomial(int(count), np.full(rows, 1 / rows)) if rows else np.zeros(0, np.int64)  # pyright: ignore[reportArgumentType]
         yield 0, np.concatenate([[0], np.cumsum(sizes)])
-    elif op.name == basic.COO_TO_CSR.name:
-        height = int(op.outputs[0].shape[0]) - 1  # pyright: ignore[reportArgumentType]
-        yield 0, np.sort(random.integers(0, max(height, 1), [int(d) for d in op.inputs[0].shape]))  # pyright: ignore[reportArgumentType]
+    elif node.op is basic.COO_TO_CSR:
+        height = int(node.outs[0].shape[0]) - 1  # pyright: ignore[reportArgumentType]
+        yield 0, np.sort(random.integers(0, max(height, 1), [int(d) for d in node.args[0].shape]))  # pyright: ignore[reportArgumentType]
 
 
 def _tightest(bounds: Array, known: Array | None, direct: bool) -> Array:
@@ -129,21 +126,19 @@ def _common(bounds: Array) -> Array:
     return np.asarray([[bounds[:, 0].max(), bounds[:, 1].min()]]) if len(bounds) else np.asarray([[0, 1]])
 
 
-def _ids(tensor: TensorDesc, bounds: Array, random: np.random.Generator) -> Array:
+def _ids(tensor: Value, bounds: Array, random: np.random.Generator) -> Array:
     shape = [int(dim) for dim in tensor.shape]  # pyright: ignore[reportArgumentType]  # specialised
     least = np.zeros_like(bounds[:, 0]) if tensor.dtype.name.startswith("u") else bounds[:, 0]
     low, high = (least, np.maximum(bounds[:, 1], least + 1)) if prod(shape) else (0, 1)
     return random.integers(low, high, shape).astype(tensor.dtype.numpy)
 
 
-def _fitted(array: Array, tensor: TensorDesc) -> Array:
+def _fitted(array: Array, tensor: Value) -> Array:
     return array.astype(tensor.dtype.numpy).reshape([int(dim) for dim in tensor.shape])  # pyright: ignore[reportArgumentType]
 
 
-def _sources(name: str, producers: Mapping[str, OpDesc]) -> Iterator[str]:
-    """The kernel inputs that a tensor is computed from, through operators that keep values."""
-    op = producers.get(name)
-    if op is None:
-        yield name
-    elif op.name in VALUE_KEEPING:
-        yield from _sources(op.inputs[0].name, producers)
+def _source(value: Value) -> Value:
+    """What a value is computed from, through operators that keep values: an input of the kernel, if it is one."""
+    while value.op in VALUE_KEEPING:
+        value = value.node.args[0]
+    return value

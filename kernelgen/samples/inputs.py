@@ -10,14 +10,15 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from kernelgen.composite.bind_sizes import specialize
-from kernelgen.composite.description import IN_PLACE_OPS, KernelDesc, OpDesc
+from kernelgen.composite.description import KernelDesc
 from kernelgen.composite.scalar_rules import REDUCTIONS, scalar_rule
-from kernelgen.composite.vocabulary import facts, names_of
+from kernelgen.composite.specialize import specialize
+from kernelgen.composite.vocabulary import facts
 from kernelgen.samples.index_inputs import index_inputs
 from kernelgen.semantics.algebra import Array, ArrayAlgebra
 from kernelgen.tensor.dims import product
 from kernelgen.tensor.dtypes import BOOL, Category, DType
+from kernelgen.tensor.graph import Node, Value
 from kernelgen.tensor.operator import Domain
 from kernelgen.tensor.operators import catalogue as basic
 
@@ -29,16 +30,16 @@ NEAR_ZERO = 0.01
 SIZES = (7, 12, 5, 17, 3)
 """Sizes for symbols, in their order: odd ones, none a multiple of a vector."""
 
-DOMAINS = facts(lambda op: op.traits.domain)
+DOMAINS = facts(lambda word: word.traits.domain)
 """Operator -> an operand, and which numbers it must keep to."""
 
-FACTORS = facts(lambda op: op.traits.factors)
+FACTORS = facts(lambda word: word.traits.factors)
 """Operator -> the operands whose elements are multiplied, for the dry run."""
 
-PASSED = facts(lambda op: op.traits.values_of)
+PASSED = facts(lambda word: word.traits.values_of)
 """Operator -> the operand whose values its result has, where that is not the first."""
 
-ATOMIC_OPS = names_of(basic.UNSORTED_SEGMENT_SUM, basic.CSR_REDUCE_SUM, basic.ELEM_ANY)
+ATOMIC_OPS = frozenset({basic.UNSORTED_SEGMENT_SUM, basic.CSR_REDUCE_SUM, basic.ELEM_ANY})
 
 
 def draw(
@@ -55,16 +56,14 @@ def draw(
     cleared = atomic_targets(desc)
     mean = safe_mean(desc) if numbers is None else 0.0
     drawn: list[Array] = []
-    for tensor in desc.inputs:
-        shape = tuple(int(dim) for dim in tensor.shape)  # pyright: ignore[reportArgumentType]  # specialised
-        if tensor.name in indices:
-            drawn.append(indices[tensor.name])
-        elif tensor.name in cleared:
-            drawn.append(np.zeros(shape, tensor.dtype.numpy))
+    for value in desc.graph.inputs:
+        shape = tuple(int(dim) for dim in value.shape)  # pyright: ignore[reportArgumentType]  # specialised
+        if value in indices:
+            drawn.append(indices[value])
+        elif value in cleared:
+            drawn.append(np.zeros(shape, value.dtype.numpy))
         else:
-            drawn.append(
-                numbers(tensor.dtype, shape, random) if numbers else _numbers(tensor.dtype, shape, random, mean)
-            )
+            drawn.append(numbers(value.dtype, shape, random) if numbers else _numbers(value.dtype, shape, random, mean))
     return drawn
 
 
@@ -85,54 +84,52 @@ def safe_mean(desc: KernelDesc) -> int:
 def _is_safe(desc: KernelDesc, mean: float) -> bool:
     """Runs the operators on one number per tensor; operators that only move elements keep it."""
     algebra = ArrayAlgebra()
-    values = {t.name: algebra.literal(mean, t.dtype) for t in desc.inputs}
-    for op in desc.ops:
-        operands = [values[t.name] if t.value is None else algebra.literal(t.value, t.dtype) for t in op.inputs]
-        if not _operands_are_safe(op, operands):
+    values = {value: algebra.literal(mean, value.dtype) for value in desc.graph.inputs}
+    for node in desc.operators:
+        operands = [values[v] if v.constant is None else v.constant.reshape(()) for v in node.args]
+        if not _operands_are_safe(node, operands):
             return False
-        found = _scalar_result(op, operands)
-        for tensor in op.outputs:
-            values[tensor.name] = algebra.cast(found, tensor.dtype)
-            if tensor.dtype.is_float and not np.isfinite(values[tensor.name].astype(np.float64)):
+        found = _scalar_result(node, operands)
+        for value in node.outs:
+            values[value] = algebra.cast(found, value.dtype)
+            if value.dtype.is_float and not np.isfinite(values[value].astype(np.float64)):
                 return False
-        if op.name in IN_PLACE_OPS:
-            values[op.inputs[0].name] = algebra.cast(operands[1], op.inputs[0].dtype)
     return True
 
 
-def _operands_are_safe(op: OpDesc, operands: Sequence[Array]) -> bool:
-    if op.name not in DOMAINS:
+def _operands_are_safe(node: Node, operands: Sequence[Array]) -> bool:
+    if node.op not in DOMAINS:
         return True
-    place, numbers = DOMAINS[op.name]
+    place, numbers = DOMAINS[node.op]
     value = float(operands[place])
     if numbers is Domain.BELOW_ONE:
         return abs(value) < 1 - NEAR_ZERO
-    return not op.inputs[0].dtype.is_float or (value if numbers is Domain.POSITIVE else abs(value)) > NEAR_ZERO
+    return not node.args[0].dtype.is_float or (value if numbers is Domain.POSITIVE else abs(value)) > NEAR_ZERO
 
 
-def _scalar_result(op: OpDesc, operands: Sequence[Array]) -> Array:
-    rule = scalar_rule(op)
+def _scalar_result(node: Node, operands: Sequence[Array]) -> Array:
+    rule = scalar_rule(node)
     if rule is not None:
-        return rule(ArrayAlgebra(), operands, op)
-    if REDUCTIONS.get(op.name) == "add" and op.inputs[0].dtype.is_float:
-        shares = int(product(op.inputs[0].shape)) / max(int(product(op.output.shape)), 1)  # pyright: ignore[reportArgumentType]
+        return rule(ArrayAlgebra(), operands, node)
+    if REDUCTIONS.get(node.op) == "add" and node.args[0].dtype.is_float:
+        shares = int(product(node.args[0].shape)) / max(int(product(node.out.shape)), 1)  # pyright: ignore[reportArgumentType]
         return operands[0].astype(np.float64) * shares
-    if op.name in FACTORS:
-        left, right = (operands[place].astype(np.float64) for place in FACTORS[op.name])
-        return left * right * _terms(op)
-    if op.name in PASSED:
-        return operands[PASSED[op.name]]
+    if node.op in FACTORS:
+        left, right = (operands[place].astype(np.float64) for place in FACTORS[node.op])
+        return left * right * _terms(node)
+    if node.op in PASSED:
+        return operands[PASSED[node.op]]
     if not operands:
         return np.asarray(0.0)
-    return operands[-1] if op.name in IN_PLACE_OPS else operands[0]
+    return operands[-1] if node.op is basic.ASSIGN else operands[0]
 
 
-def _terms(op: OpDesc) -> float:
+def _terms(node: Node) -> float:
     """How many products an element of a matrix product or convolution sums."""
-    if op.name in names_of(basic.MATMUL, basic.BATCH_MATMUL):
-        return float(op.inputs[0].shape[-2 if op.attrs.bool("transpose_a", False) else -1])  # pyright: ignore[reportArgumentType]
-    if op.name == basic.CONV2D.name:
-        weights = op.inputs[1].shape
+    if node.op in (basic.MATMUL, basic.BATCH_MATMUL):
+        return float(node.args[0].shape[-2 if node.attrs.bool("transpose_a", False) else -1])  # pyright: ignore[reportArgumentType]
+    if node.op is basic.CONV2D:
+        weights = node.args[1].shape
         return float(product(weights)) / max(float(weights[0]), 1.0)  # pyright: ignore[reportArgumentType]
     return 1.0
 
@@ -151,9 +148,7 @@ def _numbers(kind: DType, shape: tuple[int, ...], random: np.random.Generator, m
     return np.asarray(drawn).astype(kind.numpy)
 
 
-def atomic_targets(desc: KernelDesc) -> set[str]:
+def atomic_targets(desc: KernelDesc) -> set[Value]:
     """Inputs that a kernel adds to atomically: an earlier kernel has cleared them."""
-    atomic = {
-        t.name for op in desc.ops if op.name in ATOMIC_OPS or op.attrs.get("enable_atomic_add") for t in op.outputs
-    }
-    return {op.inputs[0].name for op in desc.ops if op.name in IN_PLACE_OPS and op.inputs[1].name in atomic}
+    atomic = [node for node in desc.operators if node.op in ATOMIC_OPS or node.attrs.get("enable_atomic_add")]
+    return {node.args[0] for node in desc.operators if node.op is basic.ASSIGN and node.args[1].node in atomic}

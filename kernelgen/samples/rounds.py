@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from kernelgen.composite.bind_sizes import specialize
 from kernelgen.composite.description import KernelDesc
+from kernelgen.composite.specialize import specialize
 from kernelgen.samples.choose_profiles import Chooser, Recipe
 from kernelgen.samples.index_inputs import index_inputs
 from kernelgen.samples.inputs import bind_symbols

@@ -8,21 +8,25 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from kernelgen.composite.bind_sizes import map_tensors
 from kernelgen.composite.check import check
-from kernelgen.composite.description import IN_PLACE_OPS, KernelDesc, OpDesc, TensorDesc
+from kernelgen.composite.description import KernelDesc
 from kernelgen.composite.layouts import FRACTAL
 from kernelgen.composite.scalar_rules import REDUCTIONS, scalar_rule
 from kernelgen.composite.shape_rules import reduced_axes
-from kernelgen.composite.vocabulary import ELEM_ALL, VIEWS, by_name, names_of
+from kernelgen.composite.specialize import with_types
+from kernelgen.composite.vocabulary import ELEM_ALL, VIEWS, by_operator
 from kernelgen.errors import DescError
-from kernelgen.tensor.dims import Sym
+from kernelgen.tensor.attrs import Attrs
+from kernelgen.tensor.dims import Shape, Sym
+from kernelgen.tensor.graph import Node, Value
+from kernelgen.tensor.operator import Operator
 from kernelgen.tensor.operators import catalogue as basic
+from kernelgen.tensor.types import TensorType
 
-Place = tuple[str, int]
+Place = tuple[Value, int]
 Pairs = list[tuple[Place, Place]]
 FACTORS = (2, 3, 5, 7, 11, 13)
-ALIGNED = names_of(basic.BROADCAST_TO, basic.C_REAL, basic.C_IMAG, basic.COMPLEX)
+ALIGNED = frozenset({basic.ASSIGN, basic.BROADCAST_TO, basic.C_REAL, basic.C_IMAG, basic.COMPLEX})
 """Operators whose dims are those of their operands, too."""
 SMALLEST = 4
 """No extent becomes smaller: an extent of 1 would hide mistakes, for it broadcasts."""
@@ -64,11 +68,14 @@ def shrink(desc: KernelDesc, byte_limit: int, outer_first: bool = False) -> Kern
 def _shrunk_once(desc: KernelDesc, outer_first: bool) -> Iterator[KernelDesc]:
     """Descriptions in which one class of dims is divided by a factor, the class of the greatest extent or dim first."""
     classes = _classes(desc)
-    extents = {(t.name, d): dim for t in _tensors(desc) for d, dim in enumerate(t.shape) if isinstance(dim, int)}
-    ranked = sorted(classes, key=lambda places: (-max((extents.get(p, 0) for p in places), default=0), min(places)))
+    extents = {(v, d): dim for v in _values(desc) for d, dim in enumerate(v.shape) if isinstance(dim, int)}
+
+    def rank(places: frozenset[Place]) -> tuple[int, tuple[str, int]]:
+        return -max((extents.get(p, 0) for p in places), default=0), min((value.name, d) for value, d in places)
+
+    ranked = sorted(classes, key=rank)
     if outer_first:
-        ranks = {tensor.name: len(tensor.shape) for tensor in _tensors(desc)}
-        ranked.sort(key=lambda places: -max(ranks[name] - d for name, d in places))
+        ranked.sort(key=lambda places: -max(len(value.shape) - d for value, d in places))
     for places in ranked:
         sizes = {extents[p] for p in places if extents.get(p, 1) != 1}
         for factor in FACTORS:
@@ -80,23 +87,23 @@ def _shrunk_once(desc: KernelDesc, outer_first: bool) -> Iterator[KernelDesc]:
 
 
 def _divided(desc: KernelDesc, places: frozenset[Place], factor: int) -> KernelDesc:
-    def smaller(tensor: TensorDesc) -> TensorDesc:
-        shape = (
-            dim // factor if isinstance(dim, int) and dim != 1 and (tensor.name, d) in places else dim
-            for d, dim in enumerate(tensor.shape)
+    def smaller(value: Value) -> TensorType:
+        shape = tuple(
+            dim // factor if isinstance(dim, int) and dim != 1 and (value, d) in places else dim
+            for d, dim in enumerate(value.shape)
         )
-        return tensor if tensor.value is not None else replace(tensor, shape=tuple(shape))
+        return replace(value.type, shape=shape)
 
-    scaled = map_tensors(desc, smaller)
-    return replace(scaled, ops=tuple(_with_shape_attr(op) for op in scaled.ops))
+    return with_types(desc, smaller, lambda node: _with_shape_attr(node, smaller(node.outs[0]).shape))
 
 
-def _with_shape_attr(op: OpDesc) -> OpDesc:
-    if op.name in names_of(basic.RESHAPE, basic.BROADCAST_TO) and "shape" in op.attrs:
-        return replace(op, attrs=op.attrs.with_(shape=op.output.shape))
-    if op.name == basic.UNSORTED_SEGMENT_SUM.name and "num_segments" in op.attrs:
-        return replace(op, attrs=op.attrs.with_(num_segments=op.output.shape[0]))
-    return op
+def _with_shape_attr(node: Node, shape: Shape) -> Attrs:
+    """The attributes, with those that repeat the shape of the result."""
+    if node.op in (basic.RESHAPE, basic.BROADCAST_TO) and "shape" in node.attrs:
+        return node.attrs.with_(shape=shape)
+    if node.op is basic.UNSORTED_SEGMENT_SUM and "num_segments" in node.attrs:
+        return node.attrs.with_(num_segments=shape[0])
+    return node.attrs
 
 
 # ---------------------------------------------------------------- which dims shrink together
@@ -112,16 +119,16 @@ def _classes(desc: KernelDesc) -> list[frozenset[Place]]:
         return place
 
     frozen: set[Place] = set()
-    for tensor in _tensors(desc):
-        rank = len(tensor.shape)
+    for value in _values(desc):
+        rank = len(value.shape)
         for d in range(rank):
-            root((tensor.name, d))
-        if tensor.format == FRACTAL:
-            frozen |= {(tensor.name, d) for d in range(max(rank - 2, 0), rank)}
-    for op in desc.ops:
-        pairs = _pairs(op)
+            root((value, d))
+        if value.layout == FRACTAL:
+            frozen |= {(value, d) for d in range(max(rank - 2, 0), rank)}
+    for node in desc.operators:
+        pairs = _pairs(node)
         if pairs is None:
-            frozen |= {(t.name, d) for t in (*op.inputs, *op.outputs) for d in range(len(t.shape))}
+            frozen |= {(t, d) for t in (*node.args, *node.outs) for d in range(len(t.shape))}
         for left, right in pairs or ():
             parents[root(left)] = root(right)
     groups: dict[Place, set[Place]] = {}
@@ -130,89 +137,90 @@ def _classes(desc: KernelDesc) -> list[frozenset[Place]]:
     return [frozenset(group) for group in groups.values() if not group & frozen]
 
 
-def _pairs(op: OpDesc) -> Pairs | None:
+def _pairs(node: Node) -> Pairs | None:
     """Pairs of dims with one extent; None when the operator is not understood."""
-    result = op.outputs[0]
-    if scalar_rule(op) is not None or op.name in IN_PLACE_OPS or op.name in ALIGNED:
-        return [pair for operand in op.inputs if operand.value is None for pair in _aligned(operand, result)]
-    if op.name in REDUCTIONS:
-        reduced = reduced_axes(op)
-        kept = [d for d, dim in enumerate(op.inputs[0].shape) if d not in reduced and dim != 1]
-        return _zipped(op.inputs[0], kept, result, [d for d, dim in enumerate(result.shape) if dim != 1])
-    rule = RULES.get(op.name)
-    return rule(op) if rule else None
+    result = node.outs[0]
+    if scalar_rule(node) is not None or node.op in ALIGNED:
+        return [pair for operand in node.args if operand.constant is None for pair in _aligned(operand, result)]
+    if node.op in REDUCTIONS:
+        reduced = reduced_axes(node)
+        kept = [d for d, dim in enumerate(node.args[0].shape) if d not in reduced and dim != 1]
+        return _zipped(node.args[0], kept, result, [d for d, dim in enumerate(result.shape) if dim != 1])
+    rule = RULES.get(node.op)
+    return rule(node) if rule else None
 
 
-def _transposed(op: OpDesc) -> Pairs | None:
-    perm = op.attrs.ints("perm")
-    return _zipped(op.inputs[0], [p % len(perm) for p in perm], op.output, list(range(len(perm))))
+def _transposed(node: Node) -> Pairs | None:
+    perm = node.attrs.ints("perm")
+    return _zipped(node.args[0], [p % len(perm) for p in perm], node.out, list(range(len(perm))))
 
 
-def _padded(op: OpDesc) -> Pairs:
-    around = zip(op.attrs.ints("head"), op.attrs.ints("tail"), strict=True)
-    return [((op.inputs[0].name, d), (op.outputs[0].name, d)) for d, pads in enumerate(around) if pads == (0, 0)]
+def _padded(node: Node) -> Pairs:
+    around = zip(node.attrs.ints("head"), node.attrs.ints("tail"), strict=True)
+    return [((node.args[0], d), (node.outs[0], d)) for d, pads in enumerate(around) if pads == (0, 0)]
 
 
-def _convolution(op: OpDesc) -> Pairs | None:
+def _convolution(node: Node) -> Pairs | None:
     """Images, channels and features of a convolution; its rows and columns stay, for windows reach over them."""
-    (image, weights), result = op.inputs[:2], op.output
-    if len(op.inputs) != 2 or len(image.shape) != 4 or op.attrs.int("group", op.attrs.int("groups", 1)) != 1:
+    (image, weights), result = node.args[:2], node.out
+    if len(node.args) != 2 or len(image.shape) != 4 or node.attrs.int("group", node.attrs.int("groups", 1)) != 1:
         return None
-    channel = 3 if image.format == "NHWC" else 1
+    channel = 3 if image.layout == "NHWC" else 1
     return [
-        ((image.name, 0), (result.name, 0)),
-        ((image.name, channel), (weights.name, channel)),
-        ((weights.name, 0), (result.name, channel)),
+        ((image, 0), (result, 0)),
+        ((image, channel), (weights, channel)),
+        ((weights, 0), (result, channel)),
     ]
 
 
-def _segments(op: OpDesc) -> Pairs:
+def _segments(node: Node) -> Pairs:
     """Rows of data and of their segments' numbers, and what is in a row; the number of segments stands alone."""
-    (data, numbers), result = op.inputs[:2], op.output
+    (data, numbers), result = node.args[:2], node.out
     first = len(numbers.shape)
-    rows = [((data.name, d), (numbers.name, d)) for d in range(first)]
-    return rows + [((data.name, d), (result.name, d - first + 1)) for d in range(first, len(data.shape))]
+    rows = [((data, d), (numbers, d)) for d in range(first)]
+    return rows + [((data, d), (result, d - first + 1)) for d in range(first, len(data.shape))]
 
 
-def _gathered(op: OpDesc) -> Pairs:
+def _gathered(node: Node) -> Pairs:
     """The dims of the numbers, and those of the data around the one that they select from, which stands alone."""
-    (data, numbers), result = op.inputs, op.output
-    axis, more = op.attrs.int("axis", 0) % len(data.shape), len(numbers.shape)
-    chosen = [((numbers.name, d), (result.name, axis + d)) for d in range(more)]
+    (data, numbers), result = node.args, node.out
+    axis, more = node.attrs.int("axis", 0) % len(data.shape), len(numbers.shape)
+    chosen = [((numbers, d), (result, axis + d)) for d in range(more)]
     around = [(d, d if d < axis else d + more - 1) for d in range(len(data.shape)) if d != axis]
-    return chosen + [((data.name, a), (result.name, b)) for a, b in around]
+    return chosen + [((data, a), (result, b)) for a, b in around]
 
 
-def _factors(op: OpDesc) -> Pairs | None:
-    return _product(op) or _product_in_blocks(op)
+def _factors(node: Node) -> Pairs | None:
+    return _product(node) or _product_in_blocks(node)
 
 
-def _product_in_blocks(op: OpDesc) -> Pairs | None:
+def _product_in_blocks(node: Node) -> Pairs | None:
     """Those of a product of FRACTAL_NZ matrices, ``[.., N/16, M/16, 16, 16]`` for ``[.., M, N]``; None for others."""
-    left, right, result = op.inputs[0], op.inputs[1], op.output
-    if len(op.inputs) != 2 or any(t.format != FRACTAL or len(t.shape) < 4 for t in (left, right, result)):
+    left, right, result = node.args[0], node.args[1], node.out
+    if len(node.args) != 2 or any(t.layout != FRACTAL or len(t.shape) < 4 for t in (left, right, result)):
         return None
     rank = len(result.shape)
     if {len(left.shape), len(right.shape)} != {rank}:
         return None
     rows, columns = (rank - 3, rank - 2), (rank - 4, rank - 1)  # the block's number, the place in the block
-    row, term = (columns, rows) if op.attrs.bool("transpose_a", False) else (rows, columns)
-    inner, column = (columns, rows) if op.attrs.bool("transpose_b", False) else (rows, columns)
-    pairs = [((left.name, a), (result.name, b)) for a, b in zip(row, rows, strict=True)]
-    pairs += [((right.name, a), (result.name, b)) for a, b in zip(column, columns, strict=True)]
-    pairs += [((left.name, a), (right.name, b)) for a, b in zip(term, inner, strict=True)]
-    return pairs + [((t.name, d), (result.name, d)) for t in (left, right) for d in range(rank - 4)]
+    row, term = (columns, rows) if node.attrs.bool("transpose_a", False) else (rows, columns)
+    inner, column = (columns, rows) if node.attrs.bool("transpose_b", False) else (rows, columns)
+    pairs = [((left, a), (result, b)) for a, b in zip(row, rows, strict=True)]
+    pairs += [((right, a), (result, b)) for a, b in zip(column, columns, strict=True)]
+    pairs += [((left, a), (right, b)) for a, b in zip(term, inner, strict=True)]
+    return pairs + [((t, d), (result, d)) for t in (left, right) for d in range(rank - 4)]
 
 
-def _product(op: OpDesc) -> Pairs | None:
+def _product(node: Node) -> Pairs | None:
     """Rows, columns, terms and batches of a product of plain matrices; None for those in blocks."""
-    left, right, result = op.inputs[0], op.inputs[1], op.output
-    plain = all(t.format == "DefaultFormat" for t in (left, right, result))
-    if not plain or len(op.inputs) != 2 or len({len(t.shape) for t in (left, right, result)}) != 1:
+    left, right, result = node.args[0], node.args[1], node.out
+    plain = all(t.layout == "DefaultFormat" for t in (left, right, result))
+    if not plain or len(node.args) != 2 or len({len(t.shape) for t in (left, right, result)}) != 1:
         return None
     last = len(result.shape) - 1
     (row, term), (inner, column) = (
-        (last, last - 1) if op.attrs.bool(flag, False) else (last - 1, last) for flag in ("transpose_a", "transpose_b")
+        (last, last - 1) if node.attrs.bool(flag, False) else (last - 1, last)
+        for flag in ("transpose_a", "transpose_b")
     )
     whole = [
         (left.shape[row], result.shape[last - 1]),
@@ -222,32 +230,32 @@ def _product(op: OpDesc) -> Pairs | None:
     batches = [(left.shape[d], right.shape[d], result.shape[d]) for d in range(last - 1)]
     if any(a != b for a, b in whole) or any(len(set(dims)) != 1 for dims in batches):
         return None
-    sides = [((left.name, row), (result.name, last - 1)), ((right.name, column), (result.name, last))]
-    around = [((t.name, d), (result.name, d)) for t in (left, right) for d in range(last - 1)]
-    return [*sides, ((left.name, term), (right.name, inner)), *around]
+    sides = [((left, row), (result, last - 1)), ((right, column), (result, last))]
+    around = [((t, d), (result, d)) for t in (left, right) for d in range(last - 1)]
+    return [*sides, ((left, term), (right, inner)), *around]
 
 
-def _aligned(operand: TensorDesc, result: TensorDesc) -> Iterator[tuple[Place, Place]]:
+def _aligned(operand: Value, result: Value) -> Iterator[tuple[Place, Place]]:
     shift = len(result.shape) - len(operand.shape)
     for d in range(max(0, -shift), len(operand.shape)):
         if operand.shape[d] != 1:
-            yield (operand.name, d), (result.name, d + shift)
+            yield (operand, d), (result, d + shift)
 
 
-def _zipped(left: TensorDesc, left_dims: Sequence[int], right: TensorDesc, right_dims: Sequence[int]) -> Pairs | None:
+def _zipped(left: Value, left_dims: Sequence[int], right: Value, right_dims: Sequence[int]) -> Pairs | None:
     if len(left_dims) != len(right_dims):
         return None
-    return [((left.name, a), (right.name, b)) for a, b in zip(left_dims, right_dims, strict=True)]
+    return [((left, a), (right, b)) for a, b in zip(left_dims, right_dims, strict=True)]
 
 
-def _reshaped(op: OpDesc) -> Pairs | None:
+def _reshaped(node: Node) -> Pairs | None:
     """Ties the first dims of the groups of dims that hold the same elements: dividing both keeps the counts equal."""
-    source, result = op.inputs[0], op.outputs[0]
+    source, result = node.args[0], node.outs[0]
     pairs: Pairs = []
     left = [d for d, dim in enumerate(source.shape) if dim != 1]
     right = [d for d, dim in enumerate(result.shape) if dim != 1]
     while left and right:
-        pairs.append(((source.name, left[0]), (result.name, right[0])))
+        pairs.append(((source, left[0]), (result, right[0])))
         a, b = source.shape[left.pop(0)], result.shape[right.pop(0)]
         while a != b:
             if isinstance(a, Sym) or isinstance(b, Sym) or not (left if a < b else right):
@@ -259,15 +267,15 @@ def _reshaped(op: OpDesc) -> Pairs | None:
     return pairs
 
 
-RULES: Mapping[str, Callable[[OpDesc], Pairs | None]] = by_name({
+RULES: Mapping[Operator, Callable[[Node], Pairs | None]] = by_operator({
     (basic.MATMUL, basic.BATCH_MATMUL): _factors, basic.CONV2D: _convolution, basic.GATHER: _gathered,
     basic.UNSORTED_SEGMENT_SUM: _segments, basic.TRANSPOSE: _transposed, VIEWS: _reshaped, basic.PAD_AKG: _padded,
-    (basic.ELEM_ANY, ELEM_ALL): lambda op: [],
+    (basic.ELEM_ANY, ELEM_ALL): lambda node: [],
 })  # fmt: skip
 """Operators that are neither element-wise nor reductions -> their pairs of dims with one extent."""
 
 
-def _tensors(desc: KernelDesc) -> Iterator[TensorDesc]:
-    for tensor in (*desc.inputs, *(t for op in desc.ops for t in (*op.inputs, *op.outputs)), *desc.outputs):
-        if tensor.value is None:
-            yield tensor
+def _values(desc: KernelDesc) -> Iterator[Value]:
+    yield from desc.graph.inputs
+    for node in desc.operators:
+        yield from node.outs

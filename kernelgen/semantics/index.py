@@ -6,34 +6,34 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from kernelgen.composite.description import OpDesc
 from kernelgen.composite.shape_rules import normal_axis
 from kernelgen.semantics.algebra import Array
 from kernelgen.semantics.shape import result_shape
+from kernelgen.tensor.operator import Application
 
 
-def gather(operands: Sequence[Array], op: OpDesc) -> Array:
+def gather(operands: Sequence[Array], node: Application) -> Array:
     """Slices of the data along ``axis`` at the ids."""
     data, ids = operands
-    axis = normal_axis(op.attrs.int("axis", 0), data.ndim)
+    axis = normal_axis(node.attrs.int("axis", 0), data.ndim)
     if data.shape[axis] == 0:
-        return np.zeros(result_shape(op), data.dtype)
+        return np.zeros(result_shape(node), data.dtype)
     found = np.take(data, np.clip(ids, 0, data.shape[axis] - 1), axis=axis)
     inside = _inside(ids, data.shape[axis]).reshape((1,) * axis + ids.shape + (1,) * (data.ndim - axis - 1))
     return np.where(inside, found, np.zeros((), data.dtype))
 
 
-def gather_nd(operands: Sequence[Array], op: OpDesc) -> Array:
+def gather_nd(operands: Sequence[Array], node: Application) -> Array:
     """The last dim of the ids addresses the first dims of the data."""
     data, ids = operands
     if data.size == 0:
-        return np.zeros(result_shape(op), data.dtype)
+        return np.zeros(result_shape(node), data.dtype)
     places, inside = _addresses(ids, data.shape)
     found = data[places] if places else np.broadcast_to(data, (*inside.shape, *data.shape))
     return np.where(inside.reshape(inside.shape + (1,) * (found.ndim - inside.ndim)), found, np.zeros((), data.dtype))
 
 
-def tensor_scatter_add(operands: Sequence[Array], op: OpDesc) -> Array:
+def tensor_scatter_add(operands: Sequence[Array], node: Application) -> Array:
     """The data plus the updates at the ids; repeated ids add up."""
     data, ids, updates = operands
     places, inside = _addresses(ids, data.shape)
@@ -44,20 +44,20 @@ def tensor_scatter_add(operands: Sequence[Array], op: OpDesc) -> Array:
     return result
 
 
-def unsorted_segment_sum(operands: Sequence[Array], op: OpDesc) -> Array:
+def unsorted_segment_sum(operands: Sequence[Array], node: Application) -> Array:
     """``result[ids[i], ...] += data[i, ...]`` where i runs over all dims of the ids."""
     data, ids = operands
-    result = np.zeros(result_shape(op), wide_sum(data))
+    result = np.zeros(result_shape(node), wide_sum(data))
     inside = _inside(ids, result.shape[0])
     np.add.at(result, ids[inside], data[inside])
     return result
 
 
-def one_hot(operands: Sequence[Array], op: OpDesc) -> Array:
+def one_hot(operands: Sequence[Array], node: Application) -> Array:
     """``on`` where the position along the new ``axis`` equals the id, else ``off``; a negative id gives ``off``."""
     ids, on, off = operands
-    axis = normal_axis(op.attrs.int("axis", -1), ids.ndim + 1)
-    depth = op.attrs.int("depth") if "depth" in op.attrs else result_shape(op)[axis]
+    axis = normal_axis(node.attrs.int("axis", -1), ids.ndim + 1)
+    depth = node.attrs.int("depth") if "depth" in node.attrs else result_shape(node)[axis]
     positions = np.arange(depth).reshape((depth,) + (1,) * (ids.ndim - axis))
     return np.where(np.expand_dims(ids, axis) == positions, on.reshape(()), off.reshape(()))
 

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from kernelgen.composite.description import OpDesc
 from kernelgen.errors import UnsupportedError
 from kernelgen.semantics.algebra import Array
 from kernelgen.semantics.shape import result_shape
+from kernelgen.tensor.operator import Application
 
 BLOCK = 16
 FRACTAL = "FRACTAL_NZ"
@@ -38,22 +38,22 @@ def from_fractal(blocks: Array) -> Array:
     return turned.reshape(*outer, row_blocks * row, column_blocks * column)
 
 
-def trans_data(operands: Sequence[Array], op: OpDesc) -> Array:
+def trans_data(operands: Sequence[Array], node: Application) -> Array:
     """TransData and LayoutTransform, from ``src_format`` to ``dst_format``; what was padded is cut off again.
 
     A vector counts as a matrix of one row.
     """
-    source, target = op.attrs.str("src_format", "DefaultFormat"), op.attrs.str("dst_format", "DefaultFormat")
+    source, target = node.attrs.str("src_format", "DefaultFormat"), node.attrs.str("dst_format", "DefaultFormat")
     value = operands[0]
     if target == FRACTAL:
         return to_fractal(value if value.ndim > 1 else value[None])
     if source == FRACTAL:
-        shape = result_shape(op)
+        shape = result_shape(node)
         rows, columns = shape[-2:] if len(shape) > 1 else (1, *shape)
         return from_fractal(value)[..., :rows, :columns]
     plain = _unblocked(value, _parts(source, value.ndim))
     letters = "".join(part for part in _parts(source, value.ndim) if part.isupper())
-    return _blocked(plain, letters, _parts(target, len(op.output.shape)), result_shape(op))
+    return _blocked(plain, letters, _parts(target, len(node.out.shape)), result_shape(node))
 
 
 def _parts(layout: str, rank: int) -> list[str]:

@@ -6,32 +6,32 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from kernelgen.composite.description import OpDesc
 from kernelgen.semantics.algebra import Array
 from kernelgen.semantics.layout import from_fractal, to_fractal
 from kernelgen.semantics.shape import result_shape
+from kernelgen.tensor.operator import Application
 
 FRACTAL = "FRACTAL_NZ"
 
 
-def matmul(operands: Sequence[Array], op: OpDesc) -> Array:
+def matmul(operands: Sequence[Array], node: Application) -> Array:
     """MatMul and BatchMatMul: ``transpose_a``, ``transpose_b``, formats; an optional third operand is added."""
-    left = _matrix(operands[0], op, 0, "left_format", "transpose_a")
-    right = _matrix(operands[1], op, 1, "right_format", "transpose_b")
+    left = _matrix(operands[0], node, 0, "left_format", "transpose_a")
+    right = _matrix(operands[1], node, 1, "right_format", "transpose_b")
     product = np.matmul(left, right)
     if len(operands) == 3:
         product = product + operands[2]
-    if op.output.format == FRACTAL:
+    if node.out.layout == FRACTAL:
         return to_fractal(product)
-    rows, columns = result_shape(op)[-2:]
+    rows, columns = result_shape(node)[-2:]
     return product[..., :rows, :columns]  # blocks of operands may be padded
 
 
-def _matrix(value: Array, op: OpDesc, place: int, layout: str, transposed: str) -> Array:
-    if FRACTAL in (op.inputs[place].format, op.attrs.str(layout, "DefaultFormat")):
+def _matrix(value: Array, node: Application, place: int, layout: str, transposed: str) -> Array:
+    if FRACTAL in (node.args[place].layout, node.attrs.str(layout, "DefaultFormat")):
         value = from_fractal(value)
     wide = value.astype(wide_type(value))
-    return np.swapaxes(wide, -1, -2) if op.attrs.bool(transposed, False) else wide
+    return np.swapaxes(wide, -1, -2) if node.attrs.bool(transposed, False) else wide
 
 
 def wide_type(value: Array) -> type:

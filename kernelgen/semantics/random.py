@@ -15,9 +15,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from kernelgen.composite.description import OpDesc
 from kernelgen.semantics.algebra import Array
 from kernelgen.semantics.shape import result_shape
+from kernelgen.tensor.operator import Application
 
 ROUNDS = 10
 MULTIPLIERS = (np.uint64(0xD2511F53), np.uint64(0xCD9E8D57))
@@ -26,11 +26,11 @@ WORD = np.uint64(32)
 MASK = np.uint64(0xFFFFFFFF)
 
 
-def standard_normal(operands: Sequence[Array], op: OpDesc) -> Array:
+def standard_normal(operands: Sequence[Array], node: Application) -> Array:
     """Normal numbers of mean 0 and variance 1 from the attribute ``seed``, the same on every machine."""
-    shape = result_shape(op)
+    shape = result_shape(node)
     numbers = np.arange(np.prod(shape, dtype=np.int64), dtype=np.uint64)
-    first, second, _, _ = philox(numbers, op.attrs.int("seed", 0))
+    first, second, _, _ = philox(numbers, node.attrs.int("seed", 0))
     u, v = (first >> np.uint64(8)).astype(np.float64) + 1, (second >> np.uint64(8)).astype(np.float64)
     return (np.sqrt(-2 * np.log(u / 2**24)) * np.cos(2 * np.pi * (v / 2**24))).reshape(shape)
 

@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from kernelgen.composite.bind_sizes import bind, specialize
-from kernelgen.composite.description import IN_PLACE_OPS, KernelDesc, OpDesc, TensorDesc
+from kernelgen.composite.bind_sizes import bind
+from kernelgen.composite.description import KernelDesc
+from kernelgen.composite.specialize import specialize
 from kernelgen.errors import ArgumentError, DescError, UnsupportedError
 from kernelgen.semantics.algebra import Array, ArrayAlgebra
 from kernelgen.semantics.table import meaning_of
+from kernelgen.tensor.graph import Node, Value
 
 
 @dataclass(frozen=True)
@@ -33,8 +35,8 @@ class Reference:
         arrays = [np.asarray(array) for array in inputs]
         desc = specialize(self.desc, bind(self.desc, [array.shape for array in arrays]))
         values = _computed(desc, arrays)
-        outputs = tuple(shaped(values[t.name], t).copy() for t in desc.outputs)
-        updates = {k: values[desc.inputs[k].name].copy() for k in desc.updated_inputs}  # values may be views of inputs
+        outputs = tuple(_operand(value, values).copy() for value in desc.results)
+        updates = {k: values[value].copy() for k, value in desc.updates.items()}  # values may be views of inputs
         for position, value in updates.items():
             _overwrite(inputs[position], value)
         if out is None:
@@ -48,59 +50,47 @@ class Reference:
 
 def reference(desc: KernelDesc) -> Reference:
     """The numpy meaning of a description as a callable. Raises UnsupportedError for an operator that has none."""
-    for op in desc.ops:
-        if op.name not in IN_PLACE_OPS and meaning_of(op) is None:
-            raise UnsupportedError("unsupported-op", f"operator {op.name!r} has no meaning in numpy yet")
+    for node in desc.operators:
+        if meaning_of(node) is None:
+            raise UnsupportedError("unsupported-op", f"operator {node.op.name!r} has no meaning in numpy yet")
     return Reference(desc)
 
 
-def _computed(desc: KernelDesc, inputs: Sequence[Array]) -> dict[str, Array]:
-    """The value of every output and updated input; other values are dropped after their last use."""
-    values: dict[str, Array] = {}
-    for tensor, array in zip(desc.inputs, inputs, strict=True):
-        if array.dtype != tensor.dtype.numpy:
-            raise ArgumentError(f"{tensor.name} has dtype {array.dtype}, expected {tensor.dtype.name}")
-        values[tensor.name] = array.reshape(_sizes(tensor))
-    last_use = {t.name: position for position, op in enumerate(desc.ops) for t in (*op.inputs, *op.outputs)}
-    kept = {t.name for t in desc.outputs} | {desc.inputs[i].name for i in desc.updated_inputs}
+def _computed(desc: KernelDesc, inputs: Sequence[Array]) -> dict[Value, Array]:
+    """Every output and every input that is updated; other values are dropped after their last use."""
+    values: dict[Value, Array] = {}
+    for value, array in zip(desc.graph.inputs, inputs, strict=True):
+        if array.dtype != value.dtype.numpy:
+            raise ArgumentError(f"{value.name} has dtype {array.dtype}, expected {value.dtype.name}")
+        values[value] = array.reshape(_sizes(value))
+    last_use = {v: position for position, node in enumerate(desc.operators) for v in (*node.args, *node.outs)}
+    kept = set(desc.graph.outputs)
     with np.errstate(all="ignore"):
-        for position, op in enumerate(desc.ops):
-            _run(op, values)
-            for name in {t.name for t in (*op.inputs, *op.outputs)} - kept:
-                if last_use[name] == position:
-                    values.pop(name, None)
+        for position, node in enumerate(desc.operators):
+            _run(node, values)
+            for value in {*node.args, *node.outs} - kept:
+                if last_use[value] == position:
+                    values.pop(value, None)
     return values
 
 
-def _run(op: OpDesc, values: dict[str, Array]) -> None:
-    operands = [_operand(tensor, values) for tensor in op.inputs]
-    if op.name in IN_PLACE_OPS:
-        _assign(op, operands, values)
-        return
-    meaning = meaning_of(op)
-    assert meaning is not None, f"{op.name} has a meaning: reference() asked"
-    found = meaning(operands, op)
+def _run(node: Node, values: dict[Value, Array]) -> None:
+    meaning = meaning_of(node)
+    assert meaning is not None, f"{node.op.name} has a meaning: reference() asked"
+    found = meaning([_operand(value, values) for value in node.args], node)
     results = found if isinstance(found, tuple) else (found,)
-    for tensor, result in zip(op.outputs, results, strict=True):
+    for value, result in zip(node.outs, results, strict=True):
         array = np.asarray(result)  # numpy makes a number of an array of rank 0, and its float64 is one of Python's
-        values[tensor.name] = shaped(ArrayAlgebra().cast(array, tensor.dtype), tensor)
+        values[value] = shaped(ArrayAlgebra().cast(array, value.dtype), value)
 
 
-def _assign(op: OpDesc, operands: Sequence[Array], values: dict[str, Array]) -> None:
-    """Later readers of the destination see the new value; the result is operand 1 (Assign) or 2 (InplaceAssign)."""
-    destination = op.inputs[0]
-    fresh = ArrayAlgebra().cast(operands[1], destination.dtype)
-    values[destination.name] = shaped(fresh, destination)
-    values[op.output.name] = shaped(ArrayAlgebra().cast(operands[-1], op.output.dtype), op.output)
+def _operand(value: Value, values: Mapping[Value, Array]) -> Array:
+    if value.constant is None:
+        return values[value]
+    return value.constant.reshape(_sizes(value))
 
 
-def _operand(tensor: TensorDesc, values: Mapping[str, Array]) -> Array:
-    if tensor.value is None:
-        return values[tensor.name]
-    return np.full(_sizes(tensor), tensor.value, tensor.dtype.numpy)
-
-
-def shaped(value: Array, tensor: TensorDesc) -> Array:
+def shaped(value: Array, tensor: Value) -> Array:
     """The value in the described shape: reshaped when only extents of 1 differ, else broadcast less surplus leading dims.
 
     Raises DescError for a value that fits neither way.
@@ -116,7 +106,7 @@ def shaped(value: Array, tensor: TensorDesc) -> Array:
         raise DescError(f"{tensor.name!r} has shape {list(value.shape)}, described as {list(shape)}") from None
 
 
-def _sizes(tensor: TensorDesc) -> tuple[int, ...]:
+def _sizes(tensor: Value) -> tuple[int, ...]:
     if any(not isinstance(dim, int) for dim in tensor.shape):
         raise ArgumentError(f"the shape {list(tensor.shape)} of {tensor.name!r} holds a symbol that no input binds")
     return tuple(dim for dim in tensor.shape if isinstance(dim, int))

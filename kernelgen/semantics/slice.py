@@ -5,32 +5,32 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kernelgen.composite.description import OpDesc
 from kernelgen.composite.shape_rules import normal_axis
 from kernelgen.semantics.algebra import Array
+from kernelgen.tensor.operator import Application
 
 Item = slice | int | None
 
 
-def strided_slice(operands: Sequence[Array], op: OpDesc) -> Array:
+def strided_slice(operands: Sequence[Array], node: Application) -> Array:
     """``begin``, ``end``, ``strides`` per entry; five bit masks, one bit per entry, as in TensorFlow."""
-    return operands[0][tuple(_items(op, operands[0].ndim))]
+    return operands[0][tuple(_items(node, operands[0].ndim))]
 
 
-def strided_slice_v2(operands: Sequence[Array], op: OpDesc) -> Array:
+def strided_slice_v2(operands: Sequence[Array], node: Application) -> Array:
     """``begin``, ``end``, ``strides`` of the dims named by ``axes``; the other dims stay whole."""
     rank = operands[0].ndim
-    begin, end = op.attrs.ints("begin"), op.attrs.ints("end")
-    axes = op.attrs.ints("axes", tuple(range(len(begin))))
+    begin, end = node.attrs.ints("begin"), node.attrs.ints("end")
+    axes = node.attrs.ints("axes", tuple(range(len(begin))))
     items = [slice(None)] * rank
-    for axis, b, e, s in zip(axes, begin, end, op.attrs.ints("strides", (1,) * len(begin)), strict=True):
+    for axis, b, e, s in zip(axes, begin, end, node.attrs.ints("strides", (1,) * len(begin)), strict=True):
         items[normal_axis(axis, rank)] = slice(b, e, s)
     return operands[0][tuple(items)]
 
 
-def plain_slice(operands: Sequence[Array], op: OpDesc) -> Array:
+def plain_slice(operands: Sequence[Array], node: Application) -> Array:
     """``begin`` and ``size`` of every dim; a size of -1 reaches to the end."""
-    begin, size = op.attrs.ints("begin"), op.attrs.ints("size")
+    begin, size = node.attrs.ints("begin"), node.attrs.ints("size")
     items = (slice(b, None if s == -1 else b + s) for b, s in zip(begin, size, strict=True))
     return operands[0][tuple(items)]
 
@@ -44,15 +44,15 @@ class _Masks:
     shrink: int
 
     @staticmethod
-    def of(op: OpDesc) -> _Masks:
+    def of(node: Application) -> _Masks:
         return _Masks(
-            *(op.attrs.int(f"{kind}_mask", 0) for kind in ("begin", "end", "ellipsis", "new_axis", "shrink_axis"))
+            *(node.attrs.int(f"{kind}_mask", 0) for kind in ("begin", "end", "ellipsis", "new_axis", "shrink_axis"))
         )
 
 
-def _items(op: OpDesc, rank: int) -> list[Item]:
-    begin, end = op.attrs.ints("begin"), op.attrs.ints("end")
-    strides, masks = op.attrs.ints("strides", (1,) * len(begin)), _Masks.of(op)
+def _items(node: Application, rank: int) -> list[Item]:
+    begin, end = node.attrs.ints("begin"), node.attrs.ints("end")
+    strides, masks = node.attrs.ints("strides", (1,) * len(begin)), _Masks.of(node)
     items: list[Item] = []
     entries = len(begin)
     new = sum(masks.new_axis >> i & 1 for i in range(entries) if not masks.ellipsis >> i & 1)

@@ -11,8 +11,8 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from kernelgen.composite.description import KernelDesc
 from kernelgen.native.call import Entry
+from kernelgen.native.signature import Signature
 
 
 @dataclass(frozen=True)
@@ -148,6 +148,6 @@ class DeviceEntry(Protocol):
         """The same kernel, run by what stands in for the device."""
         ...
 
-    def on_device(self, desc: KernelDesc) -> DeviceCall | None:
+    def on_device(self, signature: Signature) -> DeviceCall | None:
         """The kernel on the current device; None where there is none."""
         ...

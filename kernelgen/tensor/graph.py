@@ -19,7 +19,7 @@ from kernelgen.tensor.constant_data import ConstantData
 from kernelgen.tensor.derived import Derived
 from kernelgen.tensor.operator import Kind, Operator
 from kernelgen.tensor.printer import show
-from kernelgen.tensor.types import Attrs, DType, Sym, TensorType, dtype
+from kernelgen.tensor.types import Attrs, DType, Shape, Sym, TensorType, dtype
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -67,6 +67,26 @@ class Value(NamedTuple):
     def type(self) -> TensorType:
         """Shape, data type and layout."""
         return self.node.types[self.index]
+
+    @property
+    def name(self) -> str:
+        """The label of its node, with the number of the result where there are several."""
+        return self.node.name if len(self.node.types) == 1 else f"{self.node.name}_{self.index}"
+
+    @property
+    def shape(self) -> Shape:
+        """Its extents."""
+        return self.node.types[self.index].shape
+
+    @property
+    def dtype(self) -> DType:
+        """Its data type."""
+        return self.node.types[self.index].dtype
+
+    @property
+    def layout(self) -> str:
+        """How its elements lie."""
+        return self.node.types[self.index].layout
 
     @property
     def op(self) -> Operator:

@@ -1,16 +1,16 @@
-"""What an operator is: a name, a kind, a type rule, a numpy meaning, and traits that passes ask for."""
+"""What an operator is: a name, a kind, a type rule, a numpy meaning, and traits; and what one that is applied has."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 from functools import cached_property
 from inspect import Parameter
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from kernelgen.tensor.algebra import ElementRule, ScalarRule
-from kernelgen.tensor.types import Attrs, TensorType
+from kernelgen.tensor.types import Attrs, DType, Shape, TensorType
 
 
 class Kind(IntEnum):
@@ -146,3 +146,75 @@ class Operator:
 
     def __repr__(self) -> str:
         return f"Operator({self.name})"
+
+
+class Typed(Protocol):
+    """An operand or a result: a value of a graph, a tensor of AKG's JSON, or a mere type."""
+
+    @property
+    def shape(self) -> Shape:
+        """Its extents."""
+        ...
+
+    @property
+    def dtype(self) -> DType:
+        """Its data type."""
+        ...
+
+    @property
+    def layout(self) -> str:
+        """How its elements lie: ``DefaultFormat``, or a word of AKG's."""
+        ...
+
+
+class Application(Protocol):
+    """An operator, its operands and results, and its attributes: what rules about shapes, numbers and meaning ask for.
+
+    A node of a graph is one, and so is an entry of AKG's JSON (:mod:`kernelgen.composite.document`).
+    """
+
+    @property
+    def op(self) -> Operator:
+        """The operator."""
+        ...
+
+    @property
+    def args(self) -> Sequence[Typed]:
+        """The operands."""
+        ...
+
+    @property
+    def outs(self) -> Sequence[Typed]:
+        """The results."""
+        ...
+
+    @property
+    def out(self) -> Typed:
+        """The only result; ``ValueError`` when there are several."""
+        ...
+
+    @property
+    def attrs(self) -> Attrs:
+        """The attributes."""
+        ...
+
+
+@dataclass(frozen=True)
+class Applied:
+    """An application of types alone: another one on other operands, or into another data type."""
+
+    op: Operator
+    args: Sequence[Typed]
+    outs: Sequence[Typed]
+    attrs: Attrs
+
+    @property
+    def out(self) -> Typed:
+        """The only result; ``ValueError`` when there are several."""
+        (out,) = self.outs
+        return out
+
+
+def giving(node: Application, kind: DType) -> Applied:
+    """The application into another data type."""
+    return Applied(node.op, node.args, (TensorType(node.out.shape, kind, node.out.layout),), node.attrs)

@@ -18,7 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from kernelgen.composite.bind_sizes import bind, specialize
+from kernelgen.composite.bind_sizes import bind
+from kernelgen.composite.specialize import specialize
 from kernelgen.driver import compile
 from kernelgen.errors import ArgumentError
 from kernelgen.kernel import Kernel

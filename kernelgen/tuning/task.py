@@ -11,8 +11,8 @@ import numpy as np
 
 import kernelgen
 from kernelgen import options
-from kernelgen.composite.bind_sizes import specialize
 from kernelgen.composite.read import load_desc
+from kernelgen.composite.specialize import specialize
 from kernelgen.driver import compile
 from kernelgen.errors import UnsupportedError
 from kernelgen.farm.sandbox import TaskError, call

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelgen.composite.description import IN_PLACE_OPS, KernelDesc
+from kernelgen.composite.description import KernelDesc
 from kernelgen.tensor.dtypes import BFLOAT16, FLOAT16, DType
 
 Array = np.ndarray[Any, Any]
@@ -27,15 +27,15 @@ class Difference:
 
 
 def tolerances(desc: KernelDesc) -> dict[str, float]:
-    """Tensor -> rtol and atol: that of the least precise data type in its derivation."""
-    known: dict[str, float] = {t.name: _own(t.dtype) for t in desc.inputs}
-    for op in desc.ops:
-        inherited = [known[t.name] if t.value is None else _own(t.dtype) for t in op.inputs]
-        for tensor in op.outputs:
-            known[tensor.name] = max(_own(tensor.dtype), *inherited, 0.0)
-        if op.name in IN_PLACE_OPS:
-            known[op.inputs[0].name] = max(inherited)
-    return known
+    """Output or input -> rtol and atol: that of the least precise data type in its derivation."""
+    known = {value: _own(value.dtype) for value in desc.graph.inputs}
+    for node in desc.operators:
+        inherited = [known.get(value, _own(value.dtype)) for value in node.args]
+        known |= {value: max(_own(value.dtype), *inherited, 0.0) for value in node.outs}
+    results = {tensor.name: value for tensor, value in zip(desc.outputs, desc.results, strict=True)}
+    inputs = {tensor.name: value for tensor, value in zip(desc.inputs, desc.graph.inputs, strict=True)}
+    inputs |= {desc.inputs[place].name: value for place, value in desc.updates.items()}
+    return {name: known.get(value, _own(value.dtype)) for name, value in (results | inputs).items()}
 
 
 def difference(found: Array, expected: Array, tolerance: float) -> Difference:

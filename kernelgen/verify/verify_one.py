@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from kernelgen.composite.bind_sizes import specialize
 from kernelgen.composite.description import KernelDesc
 from kernelgen.composite.read import load_desc
+from kernelgen.composite.specialize import specialize
 from kernelgen.composite.user_operators import operators_in
 from kernelgen.driver import compile
 from kernelgen.enclosure import Difference, Interval, agree, enclose

@@ -128,7 +128,7 @@ def test_catalogue_has_a_description_for_every_operator_that_a_kernel_holds(tmp_
     count = catalogue(tmp_path, ("Add", "ReduceSum", "Softmax", "MatMul"))
     files = sorted(tmp_path.glob("*.info"))
     assert len(files) == count >= 3
-    assert {load_desc(file).ops[0].name for file in files} >= {"Add", "ReduceSum", "MatMul"}
+    assert {load_desc(file).operators[0].op.name for file in files} >= {"Add", "ReduceSum", "MatMul"}
 
 
 def test_sample_is_spread_over_all_files() -> None:

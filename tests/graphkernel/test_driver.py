@@ -42,7 +42,7 @@ def reference_compiler(desc: Any, target: str) -> Any:
 
 def refusing_compiler(desc: Any, target: str) -> Any:
     """A stand-in that compiles no exponential."""
-    if any(op.name == "Exp" for op in desc.ops):
+    if any(op.op.name == "Exp" for op in desc.operators):
         raise UnsupportedError("unsupported-op", "Exp is too hard")
     return reference_compiler(desc, target)
 
@@ -50,7 +50,7 @@ def refusing_compiler(desc: Any, target: str) -> Any:
 def faulty_compiler(desc: Any, target: str) -> Any:
     """A stand-in with a fault of its own: a table lacks the exponential."""
     known = {"Add": 1, "Mul": 1, "Neg": 1}
-    assert all(known[op.name] for op in desc.ops)
+    assert all(known[op.op.name] for op in desc.operators)
     return reference_compiler(desc, target)
 
 

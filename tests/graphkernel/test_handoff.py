@@ -10,7 +10,9 @@ from graphkernel.errors import FrontendError, GraphKernelError
 from graphkernel.frontends.trace import spec, trace
 from graphkernel.handoff import from_desc, to_desc
 from graphkernel.ops import OPS
-from kernelgen.composite.description import KernelDesc, OpDesc, TensorDesc
+from kernelgen.composite.description import Tensor, number_of
+from kernelgen.composite.document import Document, Operation
+from kernelgen.composite.link import linked
 from kernelgen.tensor.evaluation.evaluate import evaluate
 from kernelgen.tensor.graph import Alias, Builder, Graph
 from kernelgen.tensor.types import Attrs, dtype
@@ -25,9 +27,9 @@ def test_names_follow_positions_and_scalars_are_inline() -> None:
     assert desc.process == "cpu"
     assert [tensor.name for tensor in desc.inputs] == ["input_0", "input_1"]
     assert [tensor.name for tensor in desc.outputs] == ["output_0_1"]
-    mul, add = desc.ops
-    assert [(tensor.name, tensor.value) for tensor in mul.inputs] == [("input_0", None), ("constant_0", 2.0)]
-    assert [tensor.name for tensor in add.inputs] == ["output_0_0", "input_1"]
+    mul, add = desc.operators
+    assert [(value.name, number_of(value)) for value in mul.args] == [("input_0", None), ("constant_0", 2.0)]
+    assert [value.name for value in add.args] == ["output_0_0", "input_1"]
 
 
 def test_labels_do_not_matter() -> None:
@@ -39,7 +41,7 @@ def test_labels_do_not_matter() -> None:
 def test_symbols_and_attributes_pass_through() -> None:
     desc = to_desc(trace(softmax, spec(("N", 8))))
     assert desc.symbols == ("N",)
-    assert desc.ops[0].attrs == Attrs.of(axis=(1,), keep_dims=True)
+    assert desc.operators[0].attrs == Attrs.of(axis=(1,), keep_dims=True)
 
 
 @pytest.mark.parametrize(
@@ -103,7 +105,7 @@ def test_an_ordinary_node_has_no_description() -> None:
 def test_an_alias_becomes_an_assignment_and_back() -> None:
     graph = replace(trace(lambda x, y: x + y, spec((4,)), spec((4,))), aliases=(Alias(0, 1),))
     desc = to_desc(graph)
-    assert desc.ops[-1].name == "Assign"
+    assert desc.operators[-1].op.name == "Assign"
     assert desc.updated_inputs == (1,)
     assert desc.outputs == ()
     back = from_desc(desc)
@@ -111,20 +113,22 @@ def test_an_alias_becomes_an_assignment_and_back() -> None:
     assert [alias.input for alias in back.aliases] == [1]
 
 
-def tensor(name: str, shape: tuple[int, ...] = (4,), value: float | None = None) -> TensorDesc:
-    return TensorDesc(name, shape, F32, value=value)
+def tensor(name: str, shape: tuple[int, ...] = (4,), value: float | None = None) -> Tensor:
+    return Tensor(name, shape, F32, value=value)
 
 
 def test_an_in_place_operator_of_akg_becomes_an_alias() -> None:
     target, source, result = tensor("target"), tensor("sum"), tensor("result")
-    kernel = KernelDesc(
-        "Fused_Add_InplaceAssign",
-        (target,),
-        (result,),
-        (
-            OpDesc("TensorAdd", (target, tensor("one", (1,), 1.0)), (source,)),
-            OpDesc("InplaceAssign", (target, source, source), (result,), Attrs.of(fake_output=False)),
-        ),
+    kernel = linked(
+        Document(
+            "Fused_Add_InplaceAssign",
+            (target,),
+            (result,),
+            (
+                Operation("TensorAdd", (target, tensor("one", (1,), 1.0)), (source,)),
+                Operation("InplaceAssign", (target, source, source), (result,), Attrs.of(fake_output=False)),
+            ),
+        )
     )
     graph = from_desc(kernel)
     verify(graph)
@@ -134,7 +138,7 @@ def test_an_in_place_operator_of_akg_becomes_an_alias() -> None:
 
 
 def test_unknown_operators_are_named() -> None:
-    kernel = KernelDesc("k", (tensor("x"),), (tensor("y"),), (OpDesc("Adz", (tensor("x"),), (tensor("y"),)),))
+    kernel = linked(Document("k", (tensor("x"),), (tensor("y"),), (Operation("Adz", (tensor("x"),), (tensor("y"),)),)))
     with pytest.raises(FrontendError, match=r"operator 0: 'Adz' is not declared \(did you mean 'Add'\?\)"):
         from_desc(kernel)
 

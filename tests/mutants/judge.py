@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 
 from kernelgen.composite.description import KernelDesc
+from kernelgen.composite.link import unlinked
 from kernelgen.enclosure import Interval, agree, enclosed_values
-from kernelgen.enclosure.evaluate import run
 from kernelgen.errors import KernelgenError
 from kernelgen.samples import trials
+from kernelgen.tensor.graph import Value
 from tests.mutants.mutant import Mutant
 from tests.mutants.numbers import axes, constants, cut_short
 from tests.mutants.operators import dropped, reversed_operands, swapped, unmoved
@@ -53,7 +54,8 @@ class Judged:
 def mutants(desc: KernelDesc) -> Iterator[Mutant]:
     """All faults that are put into a description, one at a time."""
     makers = (dropped, unmoved, swapped, reversed_operands, constants, axes, cut_short)
-    return chain.from_iterable(maker(desc) for maker in makers)
+    document = unlinked(desc)
+    return chain.from_iterable(maker(document) for maker in makers)
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,7 @@ class Draw:
 
     desc: KernelDesc
     inputs: Arrays
-    values: Mapping[str, Interval]
+    values: Mapping[Value, Interval]
 
     @staticmethod
     def of(desc: KernelDesc, inputs: Arrays) -> Draw:
@@ -70,20 +72,9 @@ class Draw:
         return Draw(desc, inputs, enclosed_values(desc, inputs))
 
     def results(self, desc: KernelDesc) -> list[Interval]:
-        """Ranges of the results of the original or of a mutant: operators that nothing has changed for keep theirs."""
-        values = self.values if desc is self.desc else self._changed(desc)
-        return [values[t.name] for t in desc.outputs] + [values[desc.inputs[i].name] for i in desc.updated_inputs]
-
-    def _changed(self, desc: KernelDesc) -> Mapping[str, Interval]:
-        if desc.updated_inputs:
-            return enclosed_values(desc, self.inputs)
-        same, values, changed = set(self.desc.ops), dict(self.values), set[str]()
-        with np.errstate(all="ignore"):
-            for op in desc.ops:
-                if op not in same or any(t.name in changed for t in op.inputs):
-                    run(op, values)
-                    changed |= {t.name for t in op.outputs}
-        return values
+        """Ranges of the results of the original or of a mutant."""
+        values = self.values if desc is self.desc else enclosed_values(desc, self.inputs)
+        return [values[value] for value in (*desc.results, *desc.updates.values())]
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from kernelgen.composite.description import KernelDesc, OpDesc, TensorDesc
+from kernelgen.composite.description import Tensor
+from kernelgen.composite.document import Document, Operation
 from kernelgen.composite.scalar_rules import REDUCTIONS
 from kernelgen.composite.shape_rules import reduced_axes
 from kernelgen.tensor.attrs import Attrs
@@ -15,17 +16,17 @@ AXES = ("axis", "perm", "begin", "head", "transpose_a", "transpose_b", "exclusiv
 """Attributes that say where an operator works."""
 
 
-def constants(desc: KernelDesc) -> Iterator[Mutant]:
+def constants(desc: Document) -> Iterator[Mutant]:
     """An eighth more, 0 becomes 1, a truth value its opposite."""
     for place, op in enumerate(desc.ops):
-        for number, operand in enumerate(op.inputs):
+        for number, operand in enumerate(op.args):
             if operand.value is not None:
                 other = _other(operand)
-                operands = (*op.inputs[:number], replace(operand, value=other), *op.inputs[number + 1 :])
-                yield from changed(desc, place, "constant", f"{operand.value} is {other}", replace(op, inputs=operands))
+                operands = (*op.args[:number], replace(operand, value=other), *op.args[number + 1 :])
+                yield from changed(desc, place, "constant", f"{operand.value} is {other}", replace(op, args=operands))
 
 
-def _other(operand: TensorDesc) -> float:
+def _other(operand: Tensor) -> float:
     value = operand.value
     if isinstance(value, bool):
         return not value
@@ -34,7 +35,7 @@ def _other(operand: TensorDesc) -> float:
     return 1.125 * value if value else 1.0
 
 
-def axes(desc: KernelDesc) -> Iterator[Mutant]:
+def axes(desc: Document) -> Iterator[Mutant]:
     """An axis, an order of axes, a beginning or a transposition that is another one, where the shapes still fit."""
     for place, op in enumerate(desc.ops):
         for name in AXES:
@@ -44,7 +45,7 @@ def axes(desc: KernelDesc) -> Iterator[Mutant]:
                     yield from changed(desc, place, "axis", f"{name} {op.attrs[name]} is {value}", other)
 
 
-def _others(op: OpDesc, name: str) -> Iterator[object]:
+def _others(op: Operation, name: str) -> Iterator[object]:
     value = op.attrs[name]
     if isinstance(value, bool):
         yield not value
@@ -58,31 +59,31 @@ def _others(op: OpDesc, name: str) -> Iterator[object]:
         yield from (value + 1, value - 1)
 
 
-def cut_short(desc: KernelDesc) -> Iterator[Mutant]:
+def cut_short(desc: Document) -> Iterator[Mutant]:
     """Reductions without the last term of each reduced axis, products without the last term."""
     for place, op in enumerate(desc.ops):
         for axis, operands in _terms(op):
-            if any(int(op.inputs[number].shape[d]) < 2 for number, d in operands.items()):  # pyright: ignore[reportArgumentType]
+            if any(int(op.args[number].shape[d]) < 2 for number, d in operands.items()):  # pyright: ignore[reportArgumentType]
                 continue
-            slices = {number: _without_last(op.inputs[number], d, place) for number, d in operands.items()}
-            inputs = tuple(slices[n].output if n in slices else t for n, t in enumerate(op.inputs))
+            slices = {number: _without_last(op.args[number], d, place) for number, d in operands.items()}
+            inputs = tuple(slices[n].out if n in slices else t for n, t in enumerate(op.args))
             yield from changed(
-                desc, place, "cut short", f"axis {axis}", *slices.values(), replace(op, inputs=inputs)
+                desc, place, "cut short", f"axis {axis}", *slices.values(), replace(op, args=inputs)
             )  # fmt: skip
 
 
-def _terms(op: OpDesc) -> Iterator[tuple[int, Mapping[int, int]]]:
+def _terms(op: Operation) -> Iterator[tuple[int, Mapping[int, int]]]:
     """(number, operand -> its dim) for every range that an operator sums over."""
-    if op.name in REDUCTIONS:
-        yield from ((axis, {0: axis}) for axis in reduced_axes(op) if op.inputs[0].shape)
-    if op.name in ("MatMul", "BatchMatMul") and all(t.format == "DefaultFormat" for t in op.inputs):
-        left, right = (len(t.shape) for t in op.inputs[:2])
+    if op.op in REDUCTIONS:
+        yield from ((axis, {0: axis}) for axis in reduced_axes(op) if op.args[0].shape)
+    if op.name in ("MatMul", "BatchMatMul") and all(t.layout == "DefaultFormat" for t in op.args):
+        left, right = (len(t.shape) for t in op.args[:2])
         inner = left - 2 if op.attrs.bool("transpose_a", False) else left - 1
         yield inner, {0: inner, 1: right - 1 if op.attrs.bool("transpose_b", False) else right - 2}
 
 
-def _without_last(tensor: TensorDesc, axis: int, place: int) -> OpDesc:
+def _without_last(tensor: Tensor, axis: int, place: int) -> Operation:
     ends = [dim - (d == axis) for d, dim in enumerate(tensor.shape)]
     shorter = replace(tensor, name=f"{tensor.name}_short_{place}", shape=tuple(ends), value=None)
     attrs = Attrs.of(begin=[0] * len(ends), end=ends, strides=[1] * len(ends))
-    return OpDesc("StridedSlice", (tensor,), (shorter,), attrs)
+    return Operation("StridedSlice", (tensor,), (shorter,), attrs)

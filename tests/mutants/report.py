@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import kernelgen
-from kernelgen.composite.bind_sizes import specialize
 from kernelgen.composite.read import load_desc
+from kernelgen.composite.specialize import specialize
 from kernelgen.errors import KernelgenError
 from kernelgen.samples import trials
 from kernelgen.samples.inputs import bind_symbols

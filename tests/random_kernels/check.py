@@ -12,6 +12,7 @@ import numpy as np
 import kernelgen
 from kernelgen.composite import check as desc_check
 from kernelgen.composite.description import KernelDesc
+from kernelgen.composite.link import linked, unlinked
 from kernelgen.enclosure import agree, enclose
 from kernelgen.kernel import Kernel
 from kernelgen.targets.base import Target
@@ -132,9 +133,10 @@ def copies(arrays: Sequence[Array]) -> list[Array]:
 
 def references(desc: KernelDesc, inputs: Sequence[Array], names: Sequence[str]) -> list[Array]:
     """The values of named tensors of a kernel."""
-    known = {t.name: t for op in desc.ops for t in op.outputs}
-    wanted = KernelDesc(desc.name, desc.inputs, tuple(known[name] for name in names), desc.ops)
-    return list(kernelgen.reference(wanted)(*copies(inputs)))
+    document = unlinked(desc)
+    known = {t.name: t for op in document.ops for t in op.outs}
+    wanted = replace(document, outputs=tuple(known[name] for name in names), buffer_stitch=(), parallel_fusion=None)
+    return list(kernelgen.reference(linked(wanted))(*copies(inputs)))
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from random import Random
 
-from kernelgen.composite.description import KernelDesc, ParallelFusion, TensorDesc
+from kernelgen.composite.description import KernelDesc, ParallelFusion, Tensor
+from kernelgen.composite.document import Document
+from kernelgen.composite.link import linked
 from kernelgen.samples.inputs import draw
 from kernelgen.tensor.dims import Dim, Shape, evaluate, sym
 from kernelgen.tensor.dtypes import COMPLEX64, COMPLEX128, FLOAT32
@@ -91,12 +93,12 @@ def _part(w: Writer, box: Shape) -> Shape:
 
 def _sample(w: Writer) -> Sample:
     """Some of the values as outputs: results, now and then an input or the same value twice."""
-    made = [t for op in w.ops for t in op.outputs if t.name not in w.hidden]
+    made = [t for op in w.ops for t in op.outs if t.name not in w.hidden]
     certain = [t for t in made if w.errors[t.name] <= 4 * MOST_ERROR] or made
     outputs = [w.one(certain[-8:] + certain) for _ in range(w.number(1, 4))] if made else []
     if not outputs or w.chance(8):
         outputs.append(w.one(w.inputs))
-    desc = KernelDesc("random", tuple(w.inputs), tuple(outputs), tuple(w.ops))
+    desc = linked(Document("random", tuple(w.inputs), tuple(outputs), tuple(w.ops)))
     desc = _with_hints(w, desc, made)
     full = {name: evaluate(sym(name), w.sizes) for name in desc.symbols}
     smaller = [{name: w.number(1, size) for name, size in full.items()} for _ in range(2)] if full else []
@@ -105,7 +107,7 @@ def _sample(w: Writer) -> Sample:
     return Sample(desc, inputs, w.errors, tuple(others))
 
 
-def _with_hints(w: Writer, desc: KernelDesc, made: Sequence[TensorDesc]) -> KernelDesc:
+def _with_hints(w: Writer, desc: KernelDesc, made: Sequence[Tensor]) -> KernelDesc:
     """Now and then the hints of AKG's writer, which must not change a result."""
     if made and w.chance(12):
         return replace(desc, buffer_stitch=((w.one(made).name,),))

@@ -77,7 +77,7 @@ def sample_of(seed: int, job: Job) -> Sample:
 def one_seed(seed: int, job: Job, diary: Diary | None = None) -> Result:
     """Draws, checks, and makes a failure small."""
     sample = sample_of(seed, job)
-    operators = Counter(op.name for op in sample.desc.ops)
+    operators = Counter(node.op.name for node in sample.desc.operators)
     outcome = check(sample, job.target, diary)
     if outcome.kind is not Kind.FAILED:
         return Result(seed, outcome, operators, traits(sample.desc))
@@ -137,5 +137,5 @@ def worked_here(request: bytes) -> bytes:
 
 def _lost(seed: int, job: Job, outcome: Outcome) -> Result:
     sample = sample_of(seed, job)
-    operators = Counter(op.name for op in sample.desc.ops)
+    operators = Counter(node.op.name for node in sample.desc.operators)
     return Result(seed, outcome, operators, traits(sample.desc), fault(sample, seed, job, outcome))

@@ -18,7 +18,7 @@ def _operand(w: Writer, shape: Shape, kind: DType, layout: str = PLAIN) -> Value
     """A value of that shape, or a new input."""
 
     def suits(v: Value) -> bool:
-        same = (v.shape, v.dtype, v.tensor.format) == (shape, kind, layout)
+        same = (v.shape, v.dtype, v.tensor.layout) == (shape, kind, layout)
         return same and (v.bound <= 8 or kind.is_integer)
 
     return w.pick(suits) or w.parameter(shape, kind, layout=layout)

@@ -15,11 +15,11 @@ LENGTHS = (0, 1, 5, 10, 20, 40, 60)
 
 def traits(desc: KernelDesc) -> Counter[str]:
     """Each trait once."""
-    tensors = [*desc.inputs, *(t for op in desc.ops for t in (*op.inputs, *op.outputs))]
+    tensors = [*desc.inputs, *(v for node in desc.operators for v in (*node.args, *node.outs))]
     extents = {dim for tensor in tensors for dim in tensor.shape}
     static = {dim for dim in extents if isinstance(dim, int)}
-    found = {tensor.dtype.name for tensor in tensors} | {_length(len(desc.ops))}
-    reductions = sum(op.name in REDUCTIONS for op in desc.ops)
+    found = {tensor.dtype.name for tensor in tensors} | {_length(len(desc.operators))}
+    reductions = sum(node.op in REDUCTIONS for node in desc.operators)
     named = {
         "symbolic dims": any(isinstance(dim, Sym) for dim in extents), "extents of 0": 0 in static, "extents of 1": 1 in static,
         "odd extents from 3 on": any(dim > 2 and dim % 2 for dim in static), "in-place": bool(desc.updated_inputs),

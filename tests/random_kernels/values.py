@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from kernelgen.composite.description import KernelDesc, TensorDesc
+from kernelgen.composite.description import KernelDesc, Tensor
+from kernelgen.composite.link import unlinked
 from kernelgen.tensor.dims import Shape
 from kernelgen.tensor.dtypes import (
     BFLOAT16,
@@ -49,7 +50,7 @@ MOST_ERROR = 0.05
 class Value:
     """A tensor, the largest magnitude of its elements, and how far they may be from those of another evaluation."""
 
-    tensor: TensorDesc
+    tensor: Tensor
     bound: float
     error: float = 0.0
 
@@ -96,9 +97,9 @@ class Sample:
     def __repr__(self) -> str:
         """One line per operator, for the report of a failure."""
         lines = [
-            f"{', '.join(f'{t.name}: {_text(t)}' for t in op.outputs)} = "
-            f"{op.name}({', '.join(map(_operand_text, op.inputs))}) {dict(op.attrs) or ''}".rstrip()
-            for op in self.desc.ops
+            f"{', '.join(f'{t.name}: {_text(t)}' for t in op.outs)} = "
+            f"{op.name}({', '.join(map(_operand_text, op.args))}) {dict(op.attrs) or ''}".rstrip()
+            for op in unlinked(self.desc).ops
         ]
         inputs = ", ".join(
             f"{t.name}: {_text(t)} of {list(x.shape)}" for t, x in zip(self.desc.inputs, self.inputs, strict=True)
@@ -106,11 +107,11 @@ class Sample:
         return "\n".join([f"({inputs})", *lines, f"-> {', '.join(t.name for t in self.desc.outputs)}"])
 
 
-def _text(tensor: TensorDesc) -> str:
+def _text(tensor: Tensor) -> str:
     return f"{tensor.dtype}{list(tensor.shape)}"
 
 
-def _operand_text(tensor: TensorDesc) -> str:
+def _operand_text(tensor: Tensor) -> str:
     return tensor.name if tensor.value is None else f"{tensor.value}: {_text(tensor)}"
 
 

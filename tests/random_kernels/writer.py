@@ -11,7 +11,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from kernelgen.composite.axes import broadcast
-from kernelgen.composite.description import OpDesc, TensorDesc
+from kernelgen.composite.description import Tensor
+from kernelgen.composite.document import Operation
 from kernelgen.composite.shape_rules import expected_shapes
 from kernelgen.errors import TypeRuleError
 from kernelgen.tensor.attrs import Attrs
@@ -34,8 +35,8 @@ class Writer:
     sizes: dict[str, int]
     elements: int
     special: bool = False
-    inputs: list[TensorDesc] = field(default_factory=list)
-    ops: list[OpDesc] = field(default_factory=list)
+    inputs: list[Tensor] = field(default_factory=list)
+    ops: list[Operation] = field(default_factory=list)
     values: list[Value] = field(default_factory=list)
     errors: dict[str, float] = field(default_factory=dict)
     protected: set[str] = field(default_factory=set)
@@ -47,7 +48,7 @@ class Writer:
         self, shape: Shape, dtype: DType, bound: float | None = None, protected: bool = False, layout: str = PLAIN
     ) -> Value:
         """A new input."""
-        tensor = TensorDesc(f"x{len(self.inputs)}", shape, dtype, layout)
+        tensor = Tensor(f"x{len(self.inputs)}", shape, dtype, layout)
         self.inputs.append(tensor)
         size = _size(dtype) if bound is None else bound
         value = Value(tensor, size)
@@ -85,9 +86,9 @@ class Writer:
         for place, (shape, dtype) in enumerate(results):
             grown = error + bound * ROUNDING[dtype] if dtype in ROUNDING and error else error
             suffix = f"_{place}" if place else ""
-            made.append(Value(TensorDesc(f"t{len(self.ops)}{suffix}", shape, dtype, layout), bound, grown))
+            made.append(Value(Tensor(f"t{len(self.ops)}{suffix}", shape, dtype, layout), bound, grown))
         tensors = tuple(v.tensor for v in made)
-        self.ops.append(OpDesc(name, tuple(v.tensor for v in operands), tensors, Attrs.of(attrs)))
+        self.ops.append(Operation(name, tuple(v.tensor for v in operands), tensors, Attrs.of(attrs)))
         for value in made:
             self.errors[value.tensor.name] = value.error
             if value.error <= MOST_ERROR and layout != "FRACTAL_NZ":
@@ -96,9 +97,9 @@ class Writer:
 
     def shape_of(self, name: str, operands: Sequence[Value], **attrs: Any) -> Shape | None:
         """The shape that an operator of one result must have; None when the operands do not fit."""
-        guess = TensorDesc("guess", (), operands[0].dtype if operands else self.values[0].dtype)
+        guess = Tensor("guess", (), operands[0].dtype if operands else self.values[0].dtype)
         try:
-            shapes = expected_shapes(OpDesc(name, tuple(v.tensor for v in operands), (guess,), Attrs.of(attrs)))
+            shapes = expected_shapes(Operation(name, tuple(v.tensor for v in operands), (guess,), Attrs.of(attrs)))
         except (ValueError, TypeRuleError):
             return None
         return shapes[0] if shapes else None
@@ -152,7 +153,7 @@ class Writer:
         kept = bool(number) if dtype == BOOL else abs(int(number)) if dtype.is_integer else number
         name = f"c{len(self.ops)}_{self.number(0, 9)}"
         value = float(kept) if not dtype.is_integer and dtype != BOOL else kept
-        return Value(TensorDesc(name, self.one(((1,), (), (1, 1))), dtype, value=value), abs(float(kept)))
+        return Value(Tensor(name, self.one(((1,), (), (1, 1))), dtype, value=value), abs(float(kept)))
 
     def partner(self, first: Value, dtype: DType | None = None, exact: bool = False) -> Value:
         """A value of the data type that broadcasts with the first, or a constant."""
@@ -177,7 +178,7 @@ class Writer:
         kind = value.dtype
         for name, end in (("Minimum", 4), ("Maximum", 0 if kind.category is Category.UINT else -4)):
             number = float(end) if kind.is_float else end
-            clip = Value(TensorDesc(f"{name}{len(self.ops)}", (1,), kind, value=number), 4)
+            clip = Value(Tensor(f"{name}{len(self.ops)}", (1,), kind, value=number), 4)
             value = self.op(name, (value, clip), (value.shape, kind), value.bound, value.error)
         clipped = Value(value.tensor, 4, value.error)
         self.values = [clipped if v.tensor == value.tensor else v for v in self.values]
@@ -186,7 +187,7 @@ class Writer:
     def positive(self, value: Value) -> Value:
         """``|x| + 0.5`` of a float."""
         value = self.op("Abs", (value,), (value.shape, value.dtype), value.bound, value.error)
-        half = Value(TensorDesc(f"half{len(self.ops)}", (1,), value.dtype, value=0.5), 0.5)
+        half = Value(Tensor(f"half{len(self.ops)}", (1,), value.dtype, value=0.5), 0.5)
         error = value.error + value.rounding
         return self.op("Add", (value, half), (value.shape, value.dtype), value.bound + 0.5, error)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from kernel_examples import Writer, constant, tensor
 
-from kernelgen.composite.description import KernelDesc, TensorDesc
+from kernelgen.composite.description import KernelDesc, Tensor
 from kernelgen.composite.write import dump_desc
 from kernelgen.tensor.dims import product
 
@@ -89,7 +89,7 @@ def many_boxes(count: int) -> KernelDesc:
 def all_pairs(count: int) -> KernelDesc:
     """Every result adds up all results before it: quadratically many uses."""
     w, x = Writer(), tensor("x", 64)
-    values: list[TensorDesc] = [x]
+    values: list[Tensor] = [x]
     for _ in range(count):
         values.append(w.op("AddN", *values, shape=(64,)))
     return w.desc("all_pairs", (x,), values[-1])

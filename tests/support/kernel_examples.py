@@ -4,35 +4,40 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from kernelgen.composite.description import KernelDesc, OpDesc, TensorDesc
+from kernelgen.composite.description import KernelDesc, Tensor
+from kernelgen.composite.document import Document, Operation
+from kernelgen.composite.link import linked
 from kernelgen.tensor.attrs import Attrs
 from kernelgen.tensor.dims import Dim
 from kernelgen.tensor.dtypes import FLOAT32, DType
 
 
-def tensor(name: str, *shape: Dim, dtype: DType = FLOAT32, value: float | None = None) -> TensorDesc:
-    return TensorDesc(name, shape, dtype, value=value)
+def tensor(name: str, *shape: Dim, dtype: DType = FLOAT32, value: float | None = None) -> Tensor:
+    return Tensor(name, shape, dtype, value=value)
 
 
-def constant(value: float, dtype: DType = FLOAT32) -> TensorDesc:
-    return TensorDesc(f"const_{value}".replace(".", "_").replace("-", "m"), (1,), dtype, value=value)
+def constant(value: float, dtype: DType = FLOAT32) -> Tensor:
+    return Tensor(f"const_{value}".replace(".", "_").replace("-", "m"), (1,), dtype, value=value)
 
 
 @dataclass
 class Writer:
     """Appends operators; every result gets the next name."""
 
-    ops: list[OpDesc] = field(default_factory=list)
+    ops: list[Operation] = field(default_factory=list)
 
     def op(
-        self, name: str, *inputs: TensorDesc, shape: tuple[Dim, ...], dtype: DType | None = None, **attrs: object
-    ) -> TensorDesc:
-        result = TensorDesc(f"t{len(self.ops)}", shape, dtype or inputs[0].dtype)
-        self.ops.append(OpDesc(name, inputs, (result,), Attrs.of(attrs)))
+        self, name: str, *inputs: Tensor, shape: tuple[Dim, ...], dtype: DType | None = None, **attrs: object
+    ) -> Tensor:
+        result = Tensor(f"t{len(self.ops)}", shape, dtype or inputs[0].dtype)
+        self.ops.append(Operation(name, inputs, (result,), Attrs.of(attrs)))
         return result
 
-    def desc(self, name: str, inputs: tuple[TensorDesc, ...], *outputs: TensorDesc) -> KernelDesc:
-        return KernelDesc(name, inputs, outputs, tuple(self.ops))
+    def document(self, name: str, inputs: tuple[Tensor, ...], *outputs: Tensor) -> Document:
+        return Document(name, inputs, outputs, tuple(self.ops))
+
+    def desc(self, name: str, inputs: tuple[Tensor, ...], *outputs: Tensor) -> KernelDesc:
+        return linked(self.document(name, inputs, *outputs))
 
 
 def softmax(rows: Dim = 6, columns: Dim = 9) -> KernelDesc:

@@ -326,7 +326,7 @@ def types_in_place() -> KernelDesc:
 
 def stitched(desc: KernelDesc) -> KernelDesc:
     """The description in which a hint names every value: nothing may lose its name."""
-    return replace(desc, buffer_stitch=(tuple(op.output.name for op in desc.ops),))
+    return replace(desc, buffer_stitch=(tuple(value.name for node in desc.operators for value in node.outs),))
 
 
 GPU, ASCEND = legal_types("gpu"), legal_types("ascend")

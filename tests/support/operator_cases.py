@@ -11,7 +11,9 @@ import pytest
 
 import kernelgen
 from kernelgen.composite.check import check
-from kernelgen.composite.description import KernelDesc, OpDesc, TensorDesc
+from kernelgen.composite.description import KernelDesc, Tensor
+from kernelgen.composite.document import Document, Operation
+from kernelgen.composite.link import linked
 from kernelgen.tensor.attrs import Attrs
 from kernelgen.tensor.dtypes import dtype
 
@@ -40,10 +42,10 @@ class Case:
     def desc(self) -> KernelDesc:
         """The kernel of this operator alone, checked."""
         formats = (*self.formats, *("DefaultFormat",) * len(self.inputs))
-        inputs = tuple(TensorDesc(f"x{k}", x.shape, dtype(x.dtype), formats[k]) for k, x in enumerate(self.inputs))
-        outputs = tuple(TensorDesc(f"y{k}", y.shape, dtype(y.dtype)) for k, y in enumerate(self.expected))
-        op = OpDesc(self.op, inputs, outputs, Attrs.of(self.attrs))
-        return check(KernelDesc(self.op.lower(), inputs, outputs, (op,)))
+        inputs = tuple(Tensor(f"x{k}", x.shape, dtype(x.dtype), formats[k]) for k, x in enumerate(self.inputs))
+        outputs = tuple(Tensor(f"y{k}", y.shape, dtype(y.dtype)) for k, y in enumerate(self.expected))
+        op = Operation(self.op, inputs, outputs, Attrs.of(self.attrs))
+        return check(linked(Document(self.op.lower(), inputs, outputs, (op,))))
 
     def agrees(self, target: str) -> None:
         """Runs the operator; skips, with the reason code, what the target refuses."""

@@ -6,7 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from kernelgen.composite.description import KernelDesc, OpDesc, TensorDesc
+from kernelgen.composite.description import KernelDesc, Tensor
+from kernelgen.composite.document import Document, Operation, map_tensors
+from kernelgen.composite.link import linked, unlinked
 from kernelgen.tensor.attrs import Attrs
 from kernelgen.tensor.dims import Dim
 from kernelgen.tensor.dtypes import Category, dtype
@@ -20,21 +22,19 @@ def one(
     name: str, inputs: list[Given], outputs: list[Given], layout: str = "DefaultFormat", **attrs: object
 ) -> KernelDesc:
     """A kernel of one operator."""
-    ins = tuple(TensorDesc(f"x{k}", s, dtype(d), layout) for k, (d, s) in enumerate(inputs))
-    outs = tuple(TensorDesc(f"y{k}", s, dtype(d), layout) for k, (d, s) in enumerate(outputs))
+    ins = tuple(Tensor(f"x{k}", s, dtype(d), layout) for k, (d, s) in enumerate(inputs))
+    outs = tuple(Tensor(f"y{k}", s, dtype(d), layout) for k, (d, s) in enumerate(outputs))
     named = {"global" if word == "everywhere" else word: value for word, value in attrs.items()}
-    return KernelDesc(name, ins, outs, (OpDesc(name, ins, outs, Attrs.of(named)),))
+    return linked(Document(name, ins, outs, (Operation(name, ins, outs, Attrs.of(named)),)))
 
 
 def csr(name: str, inputs: list[str | Given], outputs: list[Given], **attrs: object) -> KernelDesc:
     """A kernel of one operator on a matrix of 5 x 6 with 9 stored elements; words name its arrays."""
     extent = {"indptr": 6, "indices": 9, "rows": 9}
-    plain = one(
-        name, [(I32, (extent[g],)) if isinstance(g, str) else g for g in inputs], outputs, "DefaultFormat", **attrs
-    )
+    given = [(I32, (extent[g],)) if isinstance(g, str) else g for g in inputs]
+    plain = unlinked(one(name, given, outputs, "DefaultFormat", **attrs))
     words = {f"x{k}": given for k, given in enumerate(inputs) if isinstance(given, str)}
-    ins = tuple(replace(t, name=words.get(t.name, t.name)) for t in plain.inputs)
-    return replace(plain, inputs=ins, ops=(replace(plain.ops[0], inputs=ins),))
+    return linked(map_tensors(plain, lambda t: replace(t, name=words.get(t.name, t.name))))
 
 
 def draw(desc: KernelDesc) -> list[np.ndarray]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from kernelgen.composite import scalar_rules as vocabulary
-from kernelgen.composite.description import KernelDesc, TensorDesc
+from kernelgen.composite.description import KernelDesc, number_of
 from kernelgen.errors import UnsupportedError
 from kernelgen.nest import index as ix
 from kernelgen.nest import nodes as n
@@ -21,39 +21,40 @@ from kernelgen.poly.model.factored_axes import TensorAxes
 from kernelgen.poly.model.scop import Scop, Statement
 from kernelgen.tensor.dims import Dim
 from kernelgen.tensor.dtypes import BFLOAT16, FLOAT16, FLOAT32, INT32, INT64, DType
+from kernelgen.tensor.graph import Value
 
 ALGEBRA = vocabulary.ExprAlgebra()
 
 
 @dataclass
 class Builder:
-    """Collects buffers and statements; ``axes`` relates the dims of all tensors."""
+    """Collects buffers and statements; ``axes`` relates the dims of all values, and knows their names."""
 
     desc: KernelDesc
     axes: TensorAxes
     buffers: dict[str, n.Buffer] = field(default_factory=dict)
-    renamed: dict[str, TensorDesc] = field(default_factory=dict)
+    renamed: dict[Value, Value] = field(default_factory=dict)
     statements: list[Statement] = field(default_factory=list)
-    assigned: dict[str, Statement] = field(default_factory=dict)
+    assigned: dict[Value, Statement] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        updated = self.desc.updated_inputs
-        for position, tensor in enumerate(self.desc.inputs):
+        updated = self.desc.updates
+        for position, value in enumerate(self.desc.graph.inputs):
             space = n.Space.INOUT if position in updated else n.Space.INPUT
-            self.buffers[tensor.name] = self.buffer(tensor, space)
-        self.outputs = {tensor.name for tensor in self.desc.outputs} - set(self.buffers)
+            self.buffers[self.axes.name(value)] = self.buffer(value, space)
+        self.outputs = set(self.desc.results) - set(self.desc.graph.inputs)
 
     # ------------------------------------------------------------ buffers
 
-    def buffer(self, tensor: TensorDesc, space: n.Space, name: str = "") -> n.Buffer:
+    def buffer(self, tensor: Value, space: n.Space, name: str = "") -> n.Buffer:
         """The dense buffer of a ``tensor`` over its leaf axes, in this ``space``, called ``name`` or like the tensor."""
         shape = tuple(axis.extent for group in self.axes.groups(tensor) for axis in group)
-        return n.Buffer(name or tensor.name, tensor.dtype, shape, space)
+        return n.Buffer(name or self.axes.name(tensor), tensor.dtype, shape, space)
 
-    def target(self, tensor: TensorDesc) -> n.Buffer:
+    def target(self, tensor: Value) -> n.Buffer:
         """The buffer that an operator's result is written to."""
-        made = self.buffer(tensor, n.Space.OUTPUT if tensor.name in self.outputs else n.Space.WORKSPACE)
-        self.buffers[tensor.name] = made
+        made = self.buffer(tensor, n.Space.OUTPUT if tensor in self.outputs else n.Space.WORKSPACE)
+        self.buffers[made.name] = made
         return made
 
     def temporary(self, name: str, dtype: DType, shape: Sequence[Dim]) -> n.Buffer:
@@ -62,29 +63,29 @@ class Builder:
         self.buffers[name] = made
         return made
 
-    def resolve(self, tensor: TensorDesc) -> TensorDesc:
+    def resolve(self, tensor: Value) -> Value:
         """Follows the results of assignments to the value they stand for."""
-        return self.renamed.get(tensor.name, tensor)
+        return self.renamed.get(tensor, tensor)
 
-    def literal(self, tensor: TensorDesc) -> n.Literal | None:
+    def literal(self, tensor: Value) -> n.Literal | None:
         """The constant of an inline tensor."""
-        if tensor.value is None:
-            return None
-        return n.Literal(tensor.value, tensor.dtype)
+        number = number_of(tensor)
+        return None if number is None else n.Literal(number, tensor.dtype)
 
-    def source(self, tensor: TensorDesc) -> n.Buffer:
+    def source(self, tensor: Value) -> n.Buffer:
         """The buffer that holds a computed tensor. Raises UnsupportedError for one that was not computed yet."""
-        if tensor.name not in self.buffers:
-            raise UnsupportedError("defective-input", f"tensor {tensor.name!r} is used before it is computed")
-        return self.buffers[tensor.name]
+        name = self.axes.name(tensor)
+        if name not in self.buffers:
+            raise UnsupportedError("defective-input", f"tensor {name!r} is used before it is computed")
+        return self.buffers[name]
 
     # ------------------------------------------------------------ reading
 
-    def points(self, tensor: TensorDesc) -> Points:
+    def points(self, tensor: Value) -> Points:
         """All elements of a tensor."""
         return Points.over(self.axes.groups(tensor))
 
-    def read(self, tensor: TensorDesc, points: Points) -> n.Expr:
+    def read(self, tensor: Value, points: Points) -> n.Expr:
         """A tensor at a point of an iteration space, aligned on the last dims; dims of extent 1 are broadcast."""
         tensor = self.resolve(tensor)
         if (literal := self.literal(tensor)) is not None:
@@ -96,13 +97,13 @@ class Builder:
         index = tuple(i for group, indices in zip(groups, aligned, strict=True) if group for i in indices)
         return n.Load(self.source(tensor), index)
 
-    def at(self, tensor: TensorDesc, places: Sequence[Place]) -> n.Expr:
+    def at(self, tensor: Value, places: Sequence[Place]) -> n.Expr:
         """A tensor at a place, one for each dim."""
         tensor = self.resolve(tensor)
         literal = self.literal(tensor)
         return literal if literal is not None else n.Load(self.source(tensor), self.index(tensor, places))
 
-    def index(self, tensor: TensorDesc, places: Sequence[Place]) -> tuple[n.Index, ...]:
+    def index(self, tensor: Value, places: Sequence[Place]) -> tuple[n.Index, ...]:
         """The index of a place over the leaf axes."""
         index: list[n.Index] = []
         for group, place in zip(self.axes.groups(tensor), places, strict=True):
@@ -110,7 +111,7 @@ class Builder:
             index += (place if group else ()) if isinstance(place, tuple) else unflatten(place, extents)
         return tuple(index)
 
-    def within(self, tensor: TensorDesc, places: Sequence[Place], dims: Sequence[int], otherwise: float) -> n.Expr:
+    def within(self, tensor: Value, places: Sequence[Place], dims: Sequence[int], otherwise: float) -> n.Expr:
         """A ``tensor`` at ``places``, or the constant ``otherwise`` where one of the ``dims`` is left: the place
         itself is clamped.
         """
@@ -127,7 +128,7 @@ class Builder:
 
     # ------------------------------------------------------------ writing
 
-    def define(self, tensor: TensorDesc, points: Points, value: n.Expr, name: str) -> None:
+    def define(self, tensor: Value, points: Points, value: n.Expr, name: str) -> None:
         """``tensor[points] = value``, in a statement called ``name``."""
         target = self.target(tensor)
         self.store(target, points, points.index, value, name)
@@ -158,7 +159,7 @@ class Builder:
 
     def reduce(
         self,
-        tensor: TensorDesc,
+        tensor: Value,
         points: Points,
         places: Sequence[Place],
         value: tuple[str, n.Expr, DType],
@@ -176,7 +177,7 @@ class Builder:
         if finish is None and wide == tensor.dtype:
             self.accumulate(self.target(tensor), points, index, function, term, name)
             return
-        partial = replace(self.buffer(tensor, n.Space.WORKSPACE, f"{tensor.name}_{wide.short}"), dtype=wide)
+        partial = replace(self.buffer(tensor, n.Space.WORKSPACE, f"{self.axes.name(tensor)}_{wide.short}"), dtype=wide)
         self.buffers[partial.name] = partial
         self.accumulate(partial, points, index, function, term, name)
         result = self.points(tensor)
@@ -185,7 +186,7 @@ class Builder:
 
     def scatter(
         self,
-        tensor: TensorDesc,
+        tensor: Value,
         start: Callable[[Points], n.Expr],
         points: Points,
         places: Sequence[Place],
@@ -199,7 +200,7 @@ class Builder:
         """
         wide = wide_type(tensor.dtype)
         result, conditions, value = self.points(tensor), *term
-        partial = replace(self.buffer(tensor, n.Space.WORKSPACE, f"{tensor.name}_{wide.short}"), dtype=wide)
+        partial = replace(self.buffer(tensor, n.Space.WORKSPACE, f"{self.axes.name(tensor)}_{wide.short}"), dtype=wide)
         target = self.target(tensor) if wide == tensor.dtype else partial
         self.buffers[target.name] = target
         self.store(target, result, result.index, start(result), f"{name}_start")
@@ -214,25 +215,26 @@ class Builder:
 
     def finish(self) -> Scop:
         """The scop of all statements; updates of inputs come last."""
-        arguments = [self.buffers[tensor.name] for tensor in self.desc.inputs]
-        for position, tensor in enumerate(self.desc.outputs):
-            arguments.append(self.output(tensor, position, {b.name for b in arguments}))
+        arguments = [self.source(value) for value in self.desc.graph.inputs]
+        for position in range(len(self.desc.results)):
+            arguments.append(self.output(position, {b.name for b in arguments}))
         names = {buffer.name for buffer in arguments}
         temporaries = [b for b in self.buffers.values() if b.name not in names]
         shapes = tuple(tensor.shape for tensor in (*self.desc.inputs, *self.desc.outputs))
         statements = (*self.statements, *self.assigned.values())
         return Scop(self.desc.name, self.desc.symbols, (*arguments, *temporaries), statements, shapes)
 
-    def output(self, tensor: TensorDesc, position: int, taken: set[str]) -> n.Buffer:
-        """The buffer of the kernel's output ``tensor``, by its ``position``; one that is an input, a constant or
+    def output(self, position: int, taken: set[str]) -> n.Buffer:
+        """The buffer of the kernel's output at ``position``; one that is an input, a constant or
         ``taken`` by an earlier output is copied.
         """
-        computed = self.buffers.get(tensor.name)
+        value = self.desc.results[position]
+        computed = self.buffers.get(self.axes.name(value)) if value.constant is None else None
         if computed is not None and computed.space is n.Space.OUTPUT and computed.name not in taken:
             return computed
-        target = self.buffer(tensor, n.Space.OUTPUT, f"{tensor.name}_out{position}")
-        points = self.points(tensor)
-        self.store(target, points, points.index, self.read(tensor, points), f"Output_{position}")
+        target = self.buffer(value, n.Space.OUTPUT, f"{self.desc.outputs[position].name}_out{position}")
+        points = self.points(value)
+        self.store(target, points, points.index, self.read(value, points), f"Output_{position}")
         return target
 
 

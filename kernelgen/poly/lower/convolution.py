@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kernelgen.composite.description import OpDesc
 from kernelgen.composite.window_shapes import is_blocked, pooled_dims
 from kernelgen.errors import UnsupportedError
 from kernelgen.nest import index as ix
@@ -15,17 +14,18 @@ from kernelgen.poly.lower.points import Place, Points, computed_place
 from kernelgen.poly.model.factored_axes import TensorAxes
 from kernelgen.tensor.dims import Dim, divide_exactly
 from kernelgen.tensor.dtypes import FLOAT32, INT64
+from kernelgen.tensor.graph import Node
 
 NHWC = (0, 3, 1, 2)
 NCHW = (0, 1, 2, 3)
 """Where batch, channel, height and width stand in the layout of that name."""
 
 
-def _order(op: OpDesc) -> tuple[int, ...]:
+def _order(node: Node) -> tuple[int, ...]:
     """The dims of batch, channel, row and column."""
-    if len(op.inputs[0].shape) != 4:
-        raise UnsupportedError("unsupported-layout", f"{op.name} of rank {len(op.inputs[0].shape)}")
-    return NHWC if op.inputs[0].format == "NHWC" else NCHW
+    if len(node.args[0].shape) != 4:
+        raise UnsupportedError("unsupported-layout", f"{node.op.name} of rank {len(node.args[0].shape)}")
+    return NHWC if node.args[0].layout == "NHWC" else NCHW
 
 
 def _ordered(order: Sequence[int], places: Sequence[Place]) -> list[Place]:
@@ -40,82 +40,82 @@ def _along(output: Index, stride: int, window: Index, dilation: int) -> Index:
     return ix.add(ix.multiply(output, Num(stride)), ix.multiply(window, Num(dilation)))
 
 
-def _relate_conv(axes: TensorAxes, op: OpDesc) -> None:
-    if is_blocked(op):
-        _relate_blocked(axes, op)
+def _relate_conv(axes: TensorAxes, node: Node) -> None:
+    if is_blocked(node):
+        _relate_blocked(axes, node)
         return
-    order = _order(op)
-    image, weights, result = (axes.of(t) for t in (*op.inputs[:2], op.output))
-    axes.pair((image[order[0]], weights[0]), (result[order[0]], result[order[1]]), op)
+    order = _order(node)
+    image, weights, result = (axes.of(t) for t in (*node.args[:2], node.out))
+    axes.pair((image[order[0]], weights[0]), (result[order[0]], result[order[1]]), node)
     axes.hold(*(image[d] for d in order[1:]), *weights, *(result[d] for d in order[1:]))
 
 
-def _relate_blocked(axes: TensorAxes, op: OpDesc) -> None:
+def _relate_blocked(axes: TensorAxes, node: Node) -> None:
     """Blocks, the places in a block and batches pair up; rows and columns meet at shifted places."""
-    image, weights, result = (axes.of(t) for t in (*op.inputs[:2], op.output))
-    axes.pair((image[0], weights[0], weights[5]), (result[0], result[1], result[4]), op)
-    if _is_depth_wise(op):
-        axes.pair((image[1], image[4]), (result[1], result[4]), op)
+    image, weights, result = (axes.of(t) for t in (*node.args[:2], node.out))
+    axes.pair((image[0], weights[0], weights[5]), (result[0], result[1], result[4]), node)
+    if _is_depth_wise(node):
+        axes.pair((image[1], image[4]), (result[1], result[4]), node)
     else:
-        axes.pair((image[1], image[4]), (weights[1], weights[4]), op)
+        axes.pair((image[1], image[4]), (weights[1], weights[4]), node)
     axes.hold(*image[2:4], *weights[2:4], *result[2:4])
 
 
-def _conv(builder: Builder, op: OpDesc, name: str) -> None:
+def _conv(builder: Builder, node: Node, name: str) -> None:
     """A sum of products, to which an optional third operand is added; padding has been applied by PadAkg."""
-    image, result = op.inputs[0], op.output
+    image, result = node.args[0], node.out
     wide = wide_type(image.dtype) if image.dtype.is_float else result.dtype
-    points, places, factors = (_blocked_terms if is_blocked(op) else _terms)(builder, op)
+    points, places, factors = (_blocked_terms if is_blocked(node) else _terms)(builder, node)
     first, second = (ALGEBRA.cast(factor, wide) for factor in factors)
 
     def biased(total: Expr) -> Expr:
-        return ALGEBRA.call("add", total, ALGEBRA.cast(builder.read(op.inputs[2], builder.points(result)), wide))
+        return ALGEBRA.call("add", total, ALGEBRA.cast(builder.read(node.args[2], builder.points(result)), wide))
 
     term = ALGEBRA.call("mul", first, second)
-    builder.reduce(result, points, places, ("add", term, wide), name, biased if len(op.inputs) == 3 else None)
+    builder.reduce(result, points, places, ("add", term, wide), name, biased if len(node.args) == 3 else None)
 
 
 Terms = tuple[Points, Sequence[Place], tuple[Expr, Expr]]
 """All terms, the place in the result that each belongs to, and its two factors."""
 
 
-def _strides(op: OpDesc) -> tuple[Sequence[int], Sequence[int]]:
+def _strides(node: Node) -> tuple[Sequence[int], Sequence[int]]:
     """Strides and dilations of rows and columns: the last two numbers."""
-    return op.attrs.ints("stride", (1, 1))[-2:], op.attrs.ints("dilation", (1, 1))[-2:]
+    return node.attrs.ints("stride", (1, 1))[-2:], node.attrs.ints("dilation", (1, 1))[-2:]
 
 
-def _terms(builder: Builder, op: OpDesc) -> Terms:
+def _terms(builder: Builder, node: Node) -> Terms:
     """``out[n, o, y, x] += image[n, c, s y + d ky, s x + d kx] * weights[o, c', ky, kx]``."""
-    order = _order(op)
-    image, weights, result = op.inputs[0], op.inputs[1], op.output
+    order = _order(node)
+    image, weights, result = node.args[0], node.args[1], node.out
     channels, height, width = (weights.shape[d] for d in order[1:])
-    stride, dilation = _strides(op)
+    stride, dilation = _strides(node)
     axes = builder.axes.groups(result)
     points = Points.over([axes[d] for d in order]).counted(height, width, channels)
     n, o, y, x, ky, kx, c = (points.position(d) for d in range(7))
     row, column = _along(y, stride[0], ky, dilation[0]), _along(x, stride[1], kx, dilation[1])
-    c_image = _image_channel(op, o, c, result.shape[order[1]], channels)
+    c_image = _image_channel(node, o, c, result.shape[order[1]], channels)
     first = builder.at(image, _ordered(order, (n, c_image, row, column)))
     second = builder.at(weights, _ordered(order, (o, c, ky, kx)))
     return points, _ordered(order, points.groups[:4]), (first, second)
 
 
-def _is_depth_wise(op: OpDesc) -> bool:
-    return op.attrs.bool("is_depth_wise", False)
+def _is_depth_wise(node: Node) -> bool:
+    return node.attrs.bool("is_depth_wise", False)
 
 
-def _blocked_terms(builder: Builder, op: OpDesc) -> Terms:
+def _blocked_terms(builder: Builder, node: Node) -> Terms:
     """``out[n, O, y, x, o] += image[n, C, s y + d ky, s x + d kx, c] * weights[O, C, ky, kx, c, o]``.
 
     A depth-wise one has no sum over channels: O is C, o is c, and weights are ``[C, 1, ky, kx, 1, c]``.
     """
-    image, weights, result = op.inputs[0], op.inputs[1], op.output
-    stride, dilation = _strides(op)
+    image, weights, result = node.args[0], node.args[1], node.out
+    stride, dilation = _strides(node)
     points = Points.over(builder.axes.groups(result)).counted(*weights.shape[2:4])
     batch, outer, _, _, lane = points.groups[:5]
     blocks, channel = outer, lane
     inner: tuple[Place, Place] = ((), ())
-    if not _is_depth_wise(op):
+    if not _is_depth_wise(node):
         groups = builder.axes.groups(image)
         points = points.extended([groups[1], groups[4]])
         blocks, channel = inner = points.groups[7], points.groups[8]
@@ -126,48 +126,48 @@ def _blocked_terms(builder: Builder, op: OpDesc) -> Terms:
     return points, points.groups[:5], (first, second)
 
 
-def _image_channel(op: OpDesc, o: Index, c: Index, outer: Dim, channels: Dim) -> Index:
+def _image_channel(node: Node, o: Index, c: Index, outer: Dim, channels: Dim) -> Index:
     """The channel of the image that channel ``c`` of the weights belongs to: every group of results has its own ones."""
-    groups = op.attrs.int("group", op.attrs.int("groups", 1))
+    groups = node.attrs.int("group", node.attrs.int("groups", 1))
     if groups == 1:
         return c
     share = divide_exactly(outer, groups)
     if share is None:
-        raise UnsupportedError("defective-input", f"{op.name}: {outer} channels do not make {groups} equal groups")
+        raise UnsupportedError("defective-input", f"{node.op.name}: {outer} channels do not make {groups} equal groups")
     number = ix.add(ix.multiply(ix.floor_divide(o, ix.from_dim(share)), ix.from_dim(channels)), c)
     is_affine = isinstance(share, int) and isinstance(channels, int)
     return number if is_affine else computed_place(number, channels * groups)
 
 
-def _relate_pool(axes: TensorAxes, op: OpDesc) -> None:
-    image, result = axes.of(op.inputs[0]), axes.of(op.output)
-    pooled = pooled_dims(op)
+def _relate_pool(axes: TensorAxes, node: Node) -> None:
+    image, result = axes.of(node.args[0]), axes.of(node.out)
+    pooled = pooled_dims(node)
     for d, (a, b) in enumerate(zip(image, result, strict=True)):
         if d in pooled:
             axes.hold(a, b)
         else:
-            axes.pair((a,), (b,), op)
+            axes.pair((a,), (b,), node)
 
 
-def _pool(builder: Builder, op: OpDesc, name: str) -> None:
+def _pool(builder: Builder, node: Node, name: str) -> None:
     """Pool2D: the maximum or the mean of every window of rows and columns; a mean counts the padding."""
-    image, result, pooled = op.inputs[0], op.output, pooled_dims(op)
+    image, result, pooled = node.args[0], node.out, pooled_dims(node)
     rows, columns = (image.shape[d] for d in pooled)
     rank = len(image.shape)
-    if op.attrs.bool("global", False):
+    if node.attrs.bool("global", False):
         size: tuple[Dim, Dim] = (rows, columns)
         stride, head = (1, 1), (0, 0)
     else:
-        height, width = op.attrs.ints("kernel_size")
-        size, stride = (height, width), op.attrs.ints("strides")
-        head = op.attrs.ints("pad", (0, 0, 0, 0))[:2]
-    is_max = op.attrs.str("pool_type") == "max"
+        height, width = node.attrs.ints("kernel_size")
+        size, stride = (height, width), node.attrs.ints("strides")
+        head = node.attrs.ints("pad", (0, 0, 0, 0))[:2]
+    is_max = node.attrs.str("pool_type") == "max"
     points = Points.over(builder.axes.groups(result)).counted(*size)
     places: list[Place] = list(points.groups[:rank])
     for d, dim in enumerate(pooled):
         window = _along(points.position(dim), stride[d], points.position(rank + d), 1)
         places[dim] = ix.subtract(window, Num(head[d]))
-    padded = () if op.attrs.bool("global", False) else pooled
+    padded = () if node.attrs.bool("global", False) else pooled
     value = builder.within(image, places, padded, float("-inf") if is_max and image.dtype.is_float else 0.0)
     wide = image.dtype if is_max else wide_type(image.dtype) if image.dtype.is_float else FLOAT32
     count = size[0] * size[1]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from kernelgen.composite.description import OpDesc
 from kernelgen.composite.element_reads import element_reads
 from kernelgen.composite.scalar_rules import ExprAlgebra
 from kernelgen.nest import nodes as n
@@ -16,6 +15,7 @@ from kernelgen.poly.model.factored_axes import TensorAxes
 from kernelgen.tensor.algebra import ElementRule
 from kernelgen.tensor.dims import Dim
 from kernelgen.tensor.dtypes import INT64
+from kernelgen.tensor.graph import Node
 
 
 class Spot(NamedTuple):
@@ -30,18 +30,18 @@ class ElementsOf(ExprAlgebra):
     """The elements of an operator's operands as loads of a statement: :class:`kernelgen.tensor.algebra.Elements`."""
 
     builder: Builder
-    op: OpDesc
+    node: Node
 
     def at(self, operand: int, *places: Spot) -> n.Expr:
         """The load; 0 where there is no element."""
-        tensor = self.op.inputs[operand]
+        tensor = self.node.args[operand]
         if 0 in tensor.shape:
             return ALGEBRA.literal(0, tensor.dtype)
         return self.builder.at(tensor, [spot.place for spot in places])
 
     def extent(self, operand: int, dim: int) -> Dim:
         """The length of an operand's dim."""
-        return self.op.inputs[operand].shape[dim]
+        return self.node.args[operand].shape[dim]
 
     def number(self, place: Spot) -> n.Expr:
         """The place as an int64."""
@@ -60,23 +60,23 @@ class ElementsOf(ExprAlgebra):
 def lowering_by_element(rule: ElementRule) -> Lowering:
     """The lowering of an operator with one result that ``rule`` gives element by element."""
 
-    def relate(axes: TensorAxes, op: OpDesc) -> None:
+    def relate(axes: TensorAxes, node: Node) -> None:
         """What is read where the result is runs together with it; dims that are read elsewhere are addressed by number."""
-        result = axes.of(op.output)
-        for read in element_reads(op, rule).reads:
-            tensor = op.inputs[read.operand]
-            for own, dim in zip(axes.of(tensor), read.places, strict=True) if tensor.value is None else ():
+        result = axes.of(node.out)
+        for read in element_reads(node, rule).reads:
+            tensor = node.args[read.operand]
+            for own, dim in zip(axes.of(tensor), read.places, strict=True) if tensor.constant is None else ():
                 if dim is not None and own is not None and result[dim] is not None:
                     other = result[dim]
                     if other is not None and own.extent == other.extent:
-                        axes.pair((own,), (other,), op)
+                        axes.pair((own,), (other,), node)
                         continue
                     axes.hold(other)
                 axes.hold(own)
 
-    def lower(builder: Builder, op: OpDesc, name: str) -> None:
-        points = builder.points(op.output)
+    def lower(builder: Builder, node: Node, name: str) -> None:
+        points = builder.points(node.out)
         spots = [Spot(group if group else n.Num(0), points.position(dim)) for dim, group in enumerate(points.groups)]
-        builder.define(op.output, points, rule(ElementsOf(builder, op), *spots, attrs=op.attrs), name)
+        builder.define(node.out, points, rule(ElementsOf(builder, node), *spots, attrs=node.attrs), name)
 
     return Lowering(relate, lower)

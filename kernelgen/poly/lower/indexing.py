@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kernelgen.composite.axes import normal_axis
-from kernelgen.composite.description import OpDesc, TensorDesc
 from kernelgen.errors import UnsupportedError
 from kernelgen.nest.nodes import Expr, Index, IndexValue, Num, ValueIndex
 from kernelgen.poly.lower.builder import ALGEBRA, Builder, inside, where
@@ -18,6 +17,7 @@ from kernelgen.poly.lower.points import Place, nearest_place
 from kernelgen.poly.model.factored_axes import DimAxes, TensorAxes
 from kernelgen.tensor.dims import Dim
 from kernelgen.tensor.dtypes import INT64
+from kernelgen.tensor.graph import Node, Value
 
 
 def held_place(number: Expr, extent: Dim) -> tuple[Expr, Index]:
@@ -26,153 +26,151 @@ def held_place(number: Expr, extent: Dim) -> tuple[Expr, Index]:
     return inside(place, extent), nearest_place(place, extent)
 
 
-def _pair(axes: TensorAxes, left: DimAxes, right: DimAxes, op: OpDesc) -> None:
+def _pair(axes: TensorAxes, left: DimAxes, right: DimAxes, node: Node) -> None:
     if len(left) != len(right):
-        raise UnsupportedError("defective-input", f"{op.name}: the result's rank does not fit the operands")
-    axes.pair(left, right, op)
+        raise UnsupportedError("defective-input", f"{node.op.name}: the result's rank does not fit the operands")
+    axes.pair(left, right, node)
 
 
 # ---------------------------------------------------------------- Gather
 
 
-def _gather_axis(op: OpDesc) -> int:
-    return normal_axis(op.attrs.int("axis", 0), len(op.inputs[0].shape))
+def _gather_axis(node: Node) -> int:
+    return normal_axis(node.attrs.int("axis", 0), len(node.args[0].shape))
 
 
-def _relate_gather(axes: TensorAxes, op: OpDesc) -> None:
-    data, ids, result = (axes.of(t) for t in (*op.inputs[:2], op.output))
-    axis = _gather_axis(op)
+def _relate_gather(axes: TensorAxes, node: Node) -> None:
+    data, ids, result = (axes.of(t) for t in (*node.args[:2], node.out))
+    axis = _gather_axis(node)
     axes.hold(data[axis])
-    if op.inputs[1].value is not None:
+    if node.args[1].constant is not None:
         ids = (None,) * len(ids)
     if len(result) == len(data) - 1 + len(ids):
-        axes.pair((*data[:axis], *ids, *data[axis + 1 :]), result, op)
+        axes.pair((*data[:axis], *ids, *data[axis + 1 :]), result, node)
     else:  # ids of one element, described without their dim
-        _pair(axes, (*data[:axis], *data[axis + 1 :]), result, op)
+        _pair(axes, (*data[:axis], *data[axis + 1 :]), result, node)
 
 
-def _gather(builder: Builder, op: OpDesc, name: str) -> None:
+def _gather(builder: Builder, node: Node, name: str) -> None:
     """``out[a, i, b] = data[a, ids[i], b]``."""
-    data, ids = op.inputs[:2]
-    axis, points = _gather_axis(op), builder.points(op.output)
-    count = len(op.output.shape) - len(data.shape) + 1
+    data, ids = node.args[:2]
+    axis, points = _gather_axis(node), builder.points(node.out)
+    count = len(node.out.shape) - len(data.shape) + 1
     groups: list[Place] = list(points.groups)
     chosen = groups[axis : axis + count] if count else [Num(0)] * len(ids.shape)
     if data.shape[axis] == 0:
-        builder.define(op.output, points, ALGEBRA.literal(0, data.dtype), name)
+        builder.define(node.out, points, ALGEBRA.literal(0, data.dtype), name)
         return
     valid, place = held_place(builder.at(ids, chosen), data.shape[axis])
     value = builder.at(data, [*groups[:axis], place, *groups[axis + count :]])
-    builder.define(op.output, points, where((valid,), value, ALGEBRA.literal(0, data.dtype)), name)
+    builder.define(node.out, points, where((valid,), value, ALGEBRA.literal(0, data.dtype)), name)
 
 
 # ---------------------------------------------------------------- GatherNd and TensorScatterAdd
 
 
-def _depth(op: OpDesc) -> int:
+def _depth(node: Node) -> int:
     """How many dims of the data an entry of the ids addresses."""
-    depth = op.inputs[1].shape[-1]
+    depth = node.args[1].shape[-1]
     if not isinstance(depth, int):
-        raise UnsupportedError("unsupported-layout", f"{op.name}: the ids' last extent {depth} must be known")
+        raise UnsupportedError("unsupported-layout", f"{node.op.name}: the ids' last extent {depth} must be known")
     return depth
 
 
-def _relate_nd(axes: TensorAxes, op: OpDesc, whole: TensorDesc, slices: TensorDesc) -> None:
-    ids = axes.of(op.inputs[1])
-    _pair(axes, (*ids[:-1], *axes.of(whole)[_depth(op) :]), axes.of(slices), op)
-    axes.hold(ids[-1], *axes.of(whole)[: _depth(op)])
+def _relate_nd(axes: TensorAxes, node: Node, whole: Value, slices: Value) -> None:
+    ids = axes.of(node.args[1])
+    _pair(axes, (*ids[:-1], *axes.of(whole)[_depth(node) :]), axes.of(slices), node)
+    axes.hold(ids[-1], *axes.of(whole)[: _depth(node)])
 
 
-def _entries(
-    builder: Builder, op: OpDesc, whole: TensorDesc, groups: Sequence[Place]
-) -> tuple[list[Expr], list[Place]]:
+def _entries(builder: Builder, node: Node, whole: Value, groups: Sequence[Place]) -> tuple[list[Expr], list[Place]]:
     """The conditions and places of one entry of the ids."""
     conditions: list[Expr] = []
     places: list[Place] = []
-    for d in range(_depth(op)):
-        valid, place = held_place(builder.at(op.inputs[1], [*groups, Num(d)]), whole.shape[d])
+    for d in range(_depth(node)):
+        valid, place = held_place(builder.at(node.args[1], [*groups, Num(d)]), whole.shape[d])
         conditions.append(valid)
         places.append(place)
     return conditions, places
 
 
-def _relate_gather_nd(axes: TensorAxes, op: OpDesc) -> None:
-    _relate_nd(axes, op, op.inputs[0], op.output)
+def _relate_gather_nd(axes: TensorAxes, node: Node) -> None:
+    _relate_nd(axes, node, node.args[0], node.out)
 
 
-def _gather_nd(builder: Builder, op: OpDesc, name: str) -> None:
+def _gather_nd(builder: Builder, node: Node, name: str) -> None:
     """``out[i, b] = data[ids[i, 0], ids[i, 1], ..., b]``."""
-    data, points = op.inputs[0], builder.points(op.output)
+    data, points = node.args[0], builder.points(node.out)
     if any(dim == 0 for dim in data.shape):
-        builder.define(op.output, points, ALGEBRA.literal(0, data.dtype), name)
+        builder.define(node.out, points, ALGEBRA.literal(0, data.dtype), name)
         return
-    count = len(op.inputs[1].shape) - 1
-    conditions, places = _entries(builder, op, data, points.groups[:count])
+    count = len(node.args[1].shape) - 1
+    conditions, places = _entries(builder, node, data, points.groups[:count])
     value = builder.at(data, [*places, *points.groups[count:]])
-    builder.define(op.output, points, where(conditions, value, ALGEBRA.literal(0, data.dtype)), name)
+    builder.define(node.out, points, where(conditions, value, ALGEBRA.literal(0, data.dtype)), name)
 
 
-def _relate_scatter(axes: TensorAxes, op: OpDesc) -> None:
-    _relate_nd(axes, op, op.inputs[0], op.inputs[2])
-    _pair(axes, axes.of(op.inputs[0]), axes.of(op.output), op)
+def _relate_scatter(axes: TensorAxes, node: Node) -> None:
+    _relate_nd(axes, node, node.args[0], node.args[2])
+    _pair(axes, axes.of(node.args[0]), axes.of(node.out), node)
 
 
-def _scatter_add(builder: Builder, op: OpDesc, name: str) -> None:
+def _scatter_add(builder: Builder, node: Node, name: str) -> None:
     """``out = data; out[ids[i, 0], ..., b] += updates[i, b]``."""
-    data, _, updates = op.inputs
+    data, _, updates = node.args
     points = builder.points(updates)
-    count = len(op.inputs[1].shape) - 1
+    count = len(node.args[1].shape) - 1
     nothing = any(dim == 0 for dim in data.shape)
-    conditions, places = ([], []) if nothing else _entries(builder, op, data, points.groups[:count])
+    conditions, places = ([], []) if nothing else _entries(builder, node, data, points.groups[:count])
     term = (conditions, builder.read(updates, points))
-    builder.scatter(op.output, lambda at: builder.read(data, at), points, [*places, *points.groups[count:]], term, name)
+    builder.scatter(node.out, lambda at: builder.read(data, at), points, [*places, *points.groups[count:]], term, name)
 
 
 # ---------------------------------------------------------------- UnsortedSegmentSum and OneHot
 
 
-def _relate_segments(axes: TensorAxes, op: OpDesc) -> None:
-    data, ids, result = (axes.of(t) for t in (*op.inputs[:2], op.output))
-    axes.pair(data[: len(ids)], ids, op)
-    _pair(axes, data[len(ids) :], result[1:], op)
+def _relate_segments(axes: TensorAxes, node: Node) -> None:
+    data, ids, result = (axes.of(t) for t in (*node.args[:2], node.out))
+    axes.pair(data[: len(ids)], ids, node)
+    _pair(axes, data[len(ids) :], result[1:], node)
     axes.hold(result[0])
 
 
-def _segment_sum(builder: Builder, op: OpDesc, name: str) -> None:
+def _segment_sum(builder: Builder, node: Node, name: str) -> None:
     """``out = 0; out[ids[i], b] += data[i, b]``."""
-    data, ids = op.inputs[:2]
+    data, ids = node.args[:2]
     points, count = builder.points(data), len(ids.shape)
-    extent = op.output.shape[0]
+    extent = node.out.shape[0]
     valid, place = held_place(builder.at(ids, points.groups[:count]), extent if extent != 0 else 1)
     term = ([valid], builder.read(data, points))
-    zero = ALGEBRA.literal(0, op.output.dtype)
-    builder.scatter(op.output, lambda _: zero, points, [place, *points.groups[count:]], term, name)
+    zero = ALGEBRA.literal(0, node.out.dtype)
+    builder.scatter(node.out, lambda _: zero, points, [place, *points.groups[count:]], term, name)
 
 
-def _one_hot_axis(op: OpDesc) -> int:
-    return normal_axis(op.attrs.int("axis", -1), len(op.output.shape))
+def _one_hot_axis(node: Node) -> int:
+    return normal_axis(node.attrs.int("axis", -1), len(node.out.shape))
 
 
-def _relate_one_hot(axes: TensorAxes, op: OpDesc) -> None:
-    ids, result = axes.of(op.inputs[0]), axes.of(op.output)
-    axis = _one_hot_axis(op)
+def _relate_one_hot(axes: TensorAxes, node: Node) -> None:
+    ids, result = axes.of(node.args[0]), axes.of(node.out)
+    axis = _one_hot_axis(node)
     if len(result) == len(ids):  # ids of one element, described without their dim
         ids = ids[1:]
-    _pair(axes, ids, (*result[:axis], *result[axis + 1 :]), op)
+    _pair(axes, ids, (*result[:axis], *result[axis + 1 :]), node)
     axes.hold(result[axis])
 
 
-def _one_hot(builder: Builder, op: OpDesc, name: str) -> None:
+def _one_hot(builder: Builder, node: Node, name: str) -> None:
     """``out[a, d, b] = ids[a, b] == d ? on : off``."""
-    ids, on, off = op.inputs
-    points, axis = builder.points(op.output), _one_hot_axis(op)
+    ids, on, off = node.args
+    points, axis = builder.points(node.out), _one_hot_axis(node)
     groups: list[Place] = [*points.groups[:axis], *points.groups[axis + 1 :]]
     if len(groups) < len(ids.shape):
         groups = [Num(0), *groups]
     number = ALGEBRA.cast(builder.at(ids, groups), INT64)
     match = ALGEBRA.call("equal", number, IndexValue(points.position(axis), INT64))
     value, other = (builder.at(t, [Num(0)] * len(t.shape)) for t in (on, off))
-    builder.define(op.output, points, ALGEBRA.call("select", match, value, other), name)
+    builder.define(node.out, points, ALGEBRA.call("select", match, value, other), name)
 
 
 GATHER = Lowering(_relate_gather, _gather)

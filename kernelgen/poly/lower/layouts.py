@@ -10,7 +10,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from kernelgen.composite.description import OpDesc, TensorDesc
 from kernelgen.errors import UnsupportedError
 from kernelgen.nest import index as ix
 from kernelgen.nest.nodes import Index, Num
@@ -20,45 +19,46 @@ from kernelgen.poly.lower.points import Place, Points, flatten
 from kernelgen.poly.lower.products import BLOCK, FRACTAL, fractal_places
 from kernelgen.poly.model.factored_axes import TensorAxes
 from kernelgen.tensor.dims import Dim
+from kernelgen.tensor.graph import Node, Value
 
 SPELLED = {"NC1HWC0": "NCHW16c", "DefaultFormat": "NCHW"}
 
 
-def _formats(op: OpDesc) -> tuple[str, str]:
-    return op.attrs.str("src_format", "DefaultFormat"), op.attrs.str("dst_format", "DefaultFormat")
+def _formats(node: Node) -> tuple[str, str]:
+    return node.attrs.str("src_format", "DefaultFormat"), node.attrs.str("dst_format", "DefaultFormat")
 
 
-def _relate(axes: TensorAxes, op: OpDesc) -> None:
+def _relate(axes: TensorAxes, node: Node) -> None:
     """All dims are addressed by number, but for those in front of a matrix."""
-    source, result = axes.of(op.inputs[0]), axes.of(op.output)
+    source, result = axes.of(node.args[0]), axes.of(node.out)
     outer = 0
-    if FRACTAL in _formats(op):
+    if FRACTAL in _formats(node):
         outer = max(min(len(source), len(result)) - 2, 0)
-        axes.pair(source[:outer], result[:outer], op)
+        axes.pair(source[:outer], result[:outer], node)
     axes.hold(*source[outer:], *result[outer:])
 
 
-def _transform(builder: Builder, op: OpDesc, name: str) -> None:
+def _transform(builder: Builder, node: Node, name: str) -> None:
     """``out[i] = in[the same element]``; what was padded is cut off again, what the operand lacks is 0."""
-    points = builder.points(op.output)
-    before, after = _formats(op)
+    points = builder.points(node.out)
+    before, after = _formats(node)
     if after == FRACTAL:
         places = _from_blocks(points)
-        places = places if len(op.inputs[0].shape) > 1 else places[1:]
-        rank = len(op.inputs[0].shape)
-        value = builder.within(op.inputs[0], places, range(max(rank - 2, 0), rank), 0.0)
+        places = places if len(node.args[0].shape) > 1 else places[1:]
+        rank = len(node.args[0].shape)
+        value = builder.within(node.args[0], places, range(max(rank - 2, 0), rank), 0.0)
     elif before == FRACTAL:
-        rank = len(op.output.shape)
+        rank = len(node.out.shape)
         row, column = points.position(rank - 2) if rank > 1 else Num(0), points.position(rank - 1)
-        value = builder.at(op.inputs[0], [*points.groups[: max(rank - 2, 0)], *fractal_places(row, column)])
+        value = builder.at(node.args[0], [*points.groups[: max(rank - 2, 0)], *fractal_places(row, column)])
     else:
-        source, result = _Layout.of(before, op.inputs[0]), _Layout.of(after, op.output)
+        source, result = _Layout.of(before, node.args[0]), _Layout.of(after, node.out)
         elements = {letter: result.element(letter, points) for letter in result.letters}
         dims = [
             d for d, part in enumerate(source.parts) if part.isupper() and source.extent(part) != result.extent(part)
         ]
-        value = builder.within(op.inputs[0], source.places(elements), dims, 0.0)
-    builder.define(op.output, points, value, name)
+        value = builder.within(node.args[0], source.places(elements), dims, 0.0)
+    builder.define(node.out, points, value, name)
 
 
 def _from_blocks(points: Points) -> list[Place]:
@@ -77,7 +77,7 @@ class _Layout:
     shape: tuple[Dim, ...]
 
     @staticmethod
-    def of(word: str, tensor: TensorDesc) -> _Layout:
+    def of(word: str, tensor: Value) -> _Layout:
         spelled = SPELLED.get(word, word)
         parts = tuple(re.findall(r"[A-Z]|\d+[a-z]", spelled))
         letters = [part for part in parts if part.isupper()]

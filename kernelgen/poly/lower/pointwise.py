@@ -2,35 +2,35 @@
 
 from __future__ import annotations
 
-from kernelgen.composite.description import OpDesc
 from kernelgen.composite.scalar_rules import scalar_rule
 from kernelgen.errors import UnsupportedError
 from kernelgen.poly.lower.builder import ALGEBRA, Builder
 from kernelgen.poly.lower.lowering import Lowering
 from kernelgen.poly.model.factored_axes import TensorAxes
+from kernelgen.tensor.graph import Node
 
 
-def relate_broadcast(axes: TensorAxes, op: OpDesc) -> None:
+def relate_broadcast(axes: TensorAxes, node: Node) -> None:
     """All operands pair with the result from the right."""
-    axes.broadcast(op, op.inputs, axes.of(op.output))
+    axes.broadcast(node, node.args, axes.of(node.out))
 
 
-def lower_pointwise(builder: Builder, op: OpDesc, name: str) -> None:
-    """The rule of ``op`` on its operands, as the statement ``name`` of ``builder``. Raises UnsupportedError where it
+def lower_pointwise(builder: Builder, node: Node, name: str) -> None:
+    """The rule of ``node`` on its operands, as the statement ``name`` of ``builder``. Raises UnsupportedError where it
     has none.
     """
-    rule = scalar_rule(op)
+    rule = scalar_rule(node)
     if rule is None:
-        raise UnsupportedError("unsupported-op", f"operator {op.name!r} has no rule for one element")
-    points = builder.points(op.output)
-    operands = [builder.read(operand, points) for operand in op.inputs]
-    builder.define(op.output, points, rule(ALGEBRA, operands, op), name)
+        raise UnsupportedError("unsupported-op", f"operator {node.op.name!r} has no rule for one element")
+    points = builder.points(node.out)
+    operands = [builder.read(operand, points) for operand in node.args]
+    builder.define(node.out, points, rule(ALGEBRA, operands, node), name)
 
 
-def lower_broadcast(builder: Builder, op: OpDesc, name: str) -> None:
-    """The operand of ``op`` itself, as the statement ``name`` of ``builder``."""
-    points = builder.points(op.output)
-    builder.define(op.output, points, builder.read(op.inputs[0], points), name)
+def lower_broadcast(builder: Builder, node: Node, name: str) -> None:
+    """The operand of ``node`` itself, as the statement ``name`` of ``builder``."""
+    points = builder.points(node.out)
+    builder.define(node.out, points, builder.read(node.args[0], points), name)
 
 
 POINTWISE = Lowering(relate_broadcast, lower_pointwise)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from kernelgen.composite.axes import broadcast as broadcast_shapes
-from kernelgen.composite.description import OpDesc
 from kernelgen.nest import index as ix
 from kernelgen.nest.nodes import Expr, Index, Num
 from kernelgen.poly.lower.builder import ALGEBRA, Builder, wide_type
@@ -12,6 +11,7 @@ from kernelgen.poly.lower.points import Place, Points
 from kernelgen.poly.model.factored_axes import TensorAxes
 from kernelgen.tensor.dims import Dim
 from kernelgen.tensor.dtypes import DType
+from kernelgen.tensor.graph import Node
 
 FRACTAL = "FRACTAL_NZ"
 BLOCK = 16
@@ -31,11 +31,11 @@ def fractal_places(row: Index, column: Index) -> tuple[Place, Place, Place, Plac
 class _Operand:
     """A matrix operand: where its rows and columns are."""
 
-    def __init__(self, op: OpDesc, place: int) -> None:
+    def __init__(self, node: Node, place: int) -> None:
         word, flag = (("left_format", "transpose_a"), ("right_format", "transpose_b"))[place]
-        self.tensor = op.inputs[place]
-        self.fractal = FRACTAL in (self.tensor.format, op.attrs.str(word, "DefaultFormat")) and len(self.shape) >= 4
-        self.transposed = op.attrs.bool(flag, False)
+        self.tensor = node.args[place]
+        self.fractal = FRACTAL in (self.tensor.layout, node.attrs.str(word, "DefaultFormat")) and len(self.shape) >= 4
+        self.transposed = node.attrs.bool(flag, False)
 
     @property
     def shape(self) -> tuple[Dim, ...]:
@@ -67,12 +67,12 @@ class _Operand:
         return fractal_places(row[1], column[1]) if self.fractal else (row[0], column[0])
 
 
-def _relate(axes: TensorAxes, op: OpDesc) -> None:
+def _relate(axes: TensorAxes, node: Node) -> None:
     """Rows, columns, the inner dim and batch dims pair up where both sides are plain matrices."""
-    left, right = _Operand(op, 0), _Operand(op, 1)
-    result = axes.of(op.output)
-    tensors = [left.tensor, right.tensor, op.output]
-    fractal = [left.fractal, right.fractal, op.output.format == FRACTAL and len(op.output.shape) >= 4]
+    left, right = _Operand(node, 0), _Operand(node, 1)
+    result = axes.of(node.out)
+    tensors = [left.tensor, right.tensor, node.out]
+    fractal = [left.fractal, right.fractal, node.out.layout == FRACTAL and len(node.out.shape) >= 4]
     for tensor, blocked in zip(tensors, fractal, strict=True):
         if blocked or any(fractal):
             axes.hold(*axes.of(tensor)[-4 if blocked else -2 :])
@@ -81,41 +81,41 @@ def _relate(axes: TensorAxes, op: OpDesc) -> None:
         outer = result[: len(result) - (4 if fractal[2] else 2)]
         length = min(len(own), len(outer))
         if length:
-            axes.pair(own[-length:], outer[-length:], op)
+            axes.pair(own[-length:], outer[-length:], node)
     if not any(fractal):
         (m, k), (k2, n) = ([axes.of(each.tensor)[d] for d in each.dims()] for each in (left, right))
-        axes.pair((m, k, n), (result[-2], k2, result[-1]), op)
-        if len(op.inputs) == 3:
-            axes.broadcast(op, op.inputs[2:], result)
+        axes.pair((m, k, n), (result[-2], k2, result[-1]), node)
+        if len(node.args) == 3:
+            axes.broadcast(node, node.args[2:], result)
 
 
-def _matmul(builder: Builder, op: OpDesc, name: str) -> None:
+def _matmul(builder: Builder, node: Node, name: str) -> None:
     """MatMul, BatchMatMul: half precision accumulates in float32; an optional third operand is added."""
-    left, right, result = _Operand(op, 0), _Operand(op, 1), op.output
-    is_fractal = result.format == FRACTAL and len(result.shape) >= 4
-    rows, columns, inner = _extents(op, left, right, is_fractal)
+    left, right, result = _Operand(node, 0), _Operand(node, 1), node.out
+    is_fractal = result.layout == FRACTAL and len(result.shape) >= 4
+    rows, columns, inner = _extents(node, left, right, is_fractal)
     batch = broadcast_shapes(left.shape[: left.batch], right.shape[: right.batch])
     plain = not (left.fractal or right.fractal or is_fractal)
-    points, m, n, k = _points(builder, op, plain, len(batch), (rows, columns, inner))
+    points, m, n, k = _points(builder, node, plain, len(batch), (rows, columns, inner))
     first = _element(builder, left, points, len(batch), (m, k), is_fractal)
     second = _element(builder, right, points, len(batch), (k, n), is_fractal)
     outer: list[Place] = list(points.groups[: len(batch)])
     places = [*outer, *(fractal_places(m[1], n[1]) if is_fractal else (m[0], n[0]))]
-    wide = _sum_type(op)
+    wide = _sum_type(node)
     term = ALGEBRA.call("mul", ALGEBRA.cast(first, wide), ALGEBRA.cast(second, wide))
-    with_bias = len(op.inputs) == 3
+    with_bias = len(node.args) == 3
 
     def finish(total: Expr) -> Expr:
-        return ALGEBRA.call("add", total, ALGEBRA.cast(builder.read(op.inputs[2], builder.points(result)), wide))
+        return ALGEBRA.call("add", total, ALGEBRA.cast(builder.read(node.args[2], builder.points(result)), wide))
 
     builder.reduce(result, points, places, ("add", term, wide), name, finish if with_bias else None)
 
 
-def _extents(op: OpDesc, left: _Operand, right: _Operand, is_fractal: bool) -> tuple[Dim, Dim, Dim]:
+def _extents(node: Node, left: _Operand, right: _Operand, is_fractal: bool) -> tuple[Dim, Dim, Dim]:
     """Rows, columns and terms: those of the result, padded where it is; plain operands know how many terms there are."""
-    rows, columns = op.output.shape[-2:]
+    rows, columns = node.out.shape[-2:]
     if is_fractal:
-        rows, columns = op.output.shape[-3] * BLOCK, op.output.shape[-4] * BLOCK
+        rows, columns = node.out.shape[-3] * BLOCK, node.out.shape[-4] * BLOCK
     plain = [o.extents()[k] for o, k in ((left, 1), (right, 0)) if not o.fractal]
     return rows, columns, plain[0] if plain else left.extents()[1]
 
@@ -124,14 +124,14 @@ _Coordinate = tuple[Place, Index]
 
 
 def _points(
-    builder: Builder, op: OpDesc, plain: bool, batch: int, extents: tuple[Dim, Dim, Dim]
+    builder: Builder, node: Node, plain: bool, batch: int, extents: tuple[Dim, Dim, Dim]
 ) -> tuple[Points, _Coordinate, _Coordinate, _Coordinate]:
     """Batch, rows, columns and inner dim; plain matrices run over the axes of their dims, others over numbers."""
-    groups = builder.axes.groups(op.output)[:batch]
+    groups = builder.axes.groups(node.out)[:batch]
     if plain:
-        left = _Operand(op, 0)
+        left = _Operand(node, 0)
         inner = builder.axes.groups(left.tensor)[left.dims()[1]]
-        points = Points.over([*builder.axes.groups(op.output), inner])
+        points = Points.over([*builder.axes.groups(node.out), inner])
     else:
         points = Points.over(groups).counted(*extents)
     m, n, k = ((points.groups[d], points.position(d)) for d in range(batch, batch + 3))
@@ -156,8 +156,8 @@ def _element(
     return builder.within(operand.tensor, [*outer, *numbers], range(len(outer), len(outer) + 2), 0.0)
 
 
-def _sum_type(op: OpDesc) -> DType:
-    return wide_type(op.inputs[0].dtype) if op.inputs[0].dtype.is_float else op.output.dtype
+def _sum_type(node: Node) -> DType:
+    return wide_type(node.args[0].dtype) if node.args[0].dtype.is_float else node.out.dtype
 
 
 MATMUL = Lowering(_relate, _matmul)

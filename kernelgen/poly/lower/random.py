@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import math
 
-from kernelgen.composite.description import OpDesc, TensorDesc
 from kernelgen.nest.nodes import Expr, IndexValue
 from kernelgen.poly.lower.builder import ALGEBRA, Builder
 from kernelgen.poly.lower.lowering import Lowering
 from kernelgen.poly.model.factored_axes import TensorAxes
 from kernelgen.tensor.dtypes import FLOAT32, FLOAT64, UINT64, DType
+from kernelgen.tensor.graph import Node
 
 ROUNDS = 10
 """Of Philox 4x32: Salmon et al., Parallel Random Numbers: As Easy as 1, 2, 3, 2011, as are the numbers below."""
@@ -28,26 +28,26 @@ WORD = 1 << 32
 """How many numbers a word of 32 bits has."""
 
 
-def _relate(axes: TensorAxes, op: OpDesc) -> None:
-    axes.hold(*axes.of(op.output))
+def _relate(axes: TensorAxes, node: Node) -> None:
+    axes.hold(*axes.of(node.out))
 
 
-def _standard_normal(builder: Builder, op: OpDesc, name: str) -> None:
+def _standard_normal(builder: Builder, node: Node, name: str) -> None:
     """The same numbers on every machine, up to the rounding of the logarithm and the cosine."""
-    result = op.output
+    result = node.out
     points = builder.points(result)
 
     def kept(word: str, value: Expr, dtype: DType = UINT64) -> Expr:
         """The value as a temporary of the result's shape: later statements share it."""
-        tensor = TensorDesc(f"{result.name}_{word}", result.shape, dtype)
-        builder.axes.by_name[tensor.name] = builder.axes.of(result)
+        kept_as = f"{builder.axes.name(result)}_{word}"
+        tensor = builder.axes.temporary(kept_as, result.shape, dtype, builder.axes.of(result))
         builder.define(tensor, points, value, f"{name}_{word}")
         return builder.read(tensor, points)
 
     number: Expr = IndexValue(points.number, UINT64)
     zero = ALGEBRA.literal(0, UINT64)
     words = [_low(number), _high(number), zero, zero]
-    seed = op.attrs.int("seed", 0)
+    seed = node.attrs.int("seed", 0)
     keys = [seed % WORD, (seed >> 32) % WORD]
     for turn in range(ROUNDS):
         left = kept(f"left{turn}", ALGEBRA.call("mul", words[0], MULTIPLIERS[0]))

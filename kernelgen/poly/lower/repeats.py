@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kernelgen.composite.description import OpDesc, TensorDesc
 from kernelgen.nest import index as ix
 from kernelgen.nest.nodes import Num
 from kernelgen.poly.lower.builder import Builder
@@ -20,6 +19,7 @@ from kernelgen.poly.lower.points import Place, computed_place
 from kernelgen.poly.model.axes import Axis
 from kernelgen.poly.model.factored_axes import TensorAxes
 from kernelgen.tensor.dims import Dim, Sym
+from kernelgen.tensor.graph import Node, Value
 
 
 @dataclass(frozen=True)
@@ -28,43 +28,43 @@ class _Repeated:
 
     source: int
     result: int
-    parts: TensorDesc
-    whole: TensorDesc
+    parts: Value
+    whole: Value
 
 
-def _repeated(op: OpDesc) -> Iterator[_Repeated]:
+def _repeated(axes: TensorAxes, node: Node) -> Iterator[_Repeated]:
     """The dims of the operand that the result has more than once; one of extent 1 is broadcast."""
-    first = len(op.output.shape) - len(op.inputs[0].shape)
-    counts = op.attrs.dims("multiples")
-    for d, dim in enumerate(op.inputs[0].shape):
-        extent = op.output.shape[first + d]
+    first = len(node.out.shape) - len(node.args[0].shape)
+    counts = node.attrs.dims("multiples")
+    for d, dim in enumerate(node.args[0].shape):
+        extent = node.out.shape[first + d]
         if dim not in (1, extent):
-            shape: tuple[Dim, ...] = (counts[len(counts) - len(op.inputs[0].shape) + d], dim)
-            parts, whole = (f"{op.output.name}_{word}{d}" for word in ("parts", "whole"))
-            kind = op.output.dtype
-            yield _Repeated(d, first + d, TensorDesc(parts, shape, kind), TensorDesc(whole, (extent,), kind))
+            shape: tuple[Dim, ...] = (counts[len(counts) - len(node.args[0].shape) + d], dim)
+            name, kind = axes.name(node.out), node.out.dtype
+            parts = axes.temporary(f"{name}_parts{d}", shape, kind)
+            yield _Repeated(d, first + d, parts, axes.temporary(f"{name}_whole{d}", (extent,), kind))
 
 
-def _relate(axes: TensorAxes, op: OpDesc) -> None:
-    source, result = axes.of(op.inputs[0]), axes.of(op.output)
-    repeated = list(_repeated(op))
+def _relate(axes: TensorAxes, node: Node) -> None:
+    source, result = axes.of(node.args[0]), axes.of(node.out)
+    repeated = list(_repeated(axes, node))
     for each in repeated:
-        axes.by_name[each.parts.name] = (Axis(each.parts.shape[0]), source[each.source])
-        axes.by_name[each.whole.name] = (result[each.result],)
+        axes.known[each.parts] = (Axis(each.parts.shape[0]), source[each.source])
+        axes.known[each.whole] = (result[each.result],)
         axes.reshapes.append((each.parts, each.whole))
     skipped = {each.source for each in repeated}
     kept = [d for d in range(len(source)) if d not in skipped]
-    axes.pair([source[d] for d in kept], [result[len(result) - len(source) + d] for d in kept], op)
+    axes.pair([source[d] for d in kept], [result[len(result) - len(source) + d] for d in kept], node)
 
 
-def _tile(builder: Builder, op: OpDesc, name: str) -> None:
+def _tile(builder: Builder, node: Node, name: str) -> None:
     """``out[i] = in[i mod extent]``; an operand of fewer dims is repeated as a whole."""
-    points, source = builder.points(op.output), op.inputs[0]
-    first = len(op.output.shape) - len(source.shape)
+    points, source = builder.points(node.out), node.args[0]
+    first = len(node.out.shape) - len(source.shape)
     places: list[Place] = list(points.groups[first:])
-    for each in _repeated(op):
+    for each in _repeated(builder.axes, node):
         extent, inner = source.shape[each.source], len(builder.axes.groups(source)[each.source])
-        if (each.parts.name, each.whole.name) not in builder.axes.opaque:
+        if (each.parts, each.whole) not in builder.axes.opaque:
             group = points.groups[each.result]
             places[each.source] = group[len(group) - inner :]
         elif isinstance(extent, Sym):
@@ -72,7 +72,7 @@ def _tile(builder: Builder, op: OpDesc, name: str) -> None:
             places[each.source] = computed_place(number, extent)
         else:
             places[each.source] = ix.modulo(points.position(each.result), Num(extent))
-    builder.define(op.output, points, builder.at(source, places), name)
+    builder.define(node.out, points, builder.at(source, places), name)
 
 
 TILE = Lowering(_relate, _tile)

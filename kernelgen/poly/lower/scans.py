@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from kernelgen.composite.axes import normal_axis
-from kernelgen.composite.description import OpDesc
-from kernelgen.composite.vocabulary import by_name
 from kernelgen.nest import index as ix
 from kernelgen.nest.neutral import neutral_element
 from kernelgen.nest.nodes import Accumulate, Load, Num, Store
@@ -13,38 +11,39 @@ from kernelgen.poly.lower.lowering import Lowering
 from kernelgen.poly.lower.points import Place
 from kernelgen.poly.model.factored_axes import TensorAxes
 from kernelgen.poly.model.scop import BodyStatement, Statement
+from kernelgen.tensor.graph import Node
 from kernelgen.tensor.operators.scan import CUM_PROD, CUM_SUM
 
-FUNCTIONS = by_name({CUM_SUM: "add", CUM_PROD: "mul"})
+FUNCTIONS = {CUM_SUM: "add", CUM_PROD: "mul"}
 
 
-def _axis(op: OpDesc) -> int:
-    return normal_axis(op.attrs.ints("axis", (0,))[0], len(op.inputs[0].shape))
+def _axis(node: Node) -> int:
+    return normal_axis(node.attrs.ints("axis", (0,))[0], len(node.args[0].shape))
 
 
-def _relate(axes: TensorAxes, op: OpDesc) -> None:
-    axes.pair(axes.of(op.inputs[0]), axes.of(op.output), op)
-    if op.inputs[0].shape:
-        axes.hold(axes.of(op.output)[_axis(op)])
+def _relate(axes: TensorAxes, node: Node) -> None:
+    axes.pair(axes.of(node.args[0]), axes.of(node.out), node)
+    if node.args[0].shape:
+        axes.hold(axes.of(node.out)[_axis(node)])
 
 
-def _scan(builder: Builder, op: OpDesc, name: str) -> None:
+def _scan(builder: Builder, node: Node, name: str) -> None:
     """``exclusive`` stores before it accumulates; ``reverse`` counts the axis from its end."""
-    source, result, axis = op.inputs[0], op.output, _axis(op)
-    points, function = builder.points(result), FUNCTIONS[op.name]
+    source, result, axis = node.args[0], node.out, _axis(node)
+    points, function = builder.points(result), FUNCTIONS[node.op]
     wide = wide_type(result.dtype)
-    exclusive = op.attrs.bool("exclusive", False)
+    exclusive = node.attrs.bool("exclusive", False)
     extent = result.shape[axis] if result.shape else 1
     if extent == 1:
         start = neutral_element(function, result.dtype)
         builder.define(result, points, start if exclusive else builder.read(source, points), name)
         return
     places: list[Place] = list(points.groups)
-    if op.attrs.bool("reverse", False):
+    if node.attrs.bool("reverse", False):
         places[axis] = ix.subtract(ix.subtract(ix.from_dim(extent), Num(1)), points.position(axis))
     kept = tuple(i for d, group in enumerate(points.groups) if d != axis for i in group)
     shape = [dim for d, dim in enumerate(builder.axes.groups(result)) if d != axis for dim in (a.extent for a in dim)]
-    running = builder.temporary(f"{result.name}_running", wide, shape)
+    running = builder.temporary(f"{builder.axes.name(result)}_running", wide, shape)
     target = builder.target(result)
     step = Accumulate(running, kept, function, ALGEBRA.cast(builder.at(source, places), wide))
     keep = Store(target, builder.index(result, places), ALGEBRA.cast(Load(running, kept), target.dtype))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from kernelgen.composite.axes import normal_axis
-from kernelgen.composite.description import OpDesc, TensorDesc
 from kernelgen.composite.slice_shapes import Cut, cuts
 from kernelgen.errors import UnsupportedError
 from kernelgen.nest import index as ix
@@ -15,18 +14,19 @@ from kernelgen.poly.lower.lowering import Lowering
 from kernelgen.poly.lower.points import Place
 from kernelgen.poly.model.factored_axes import TensorAxes
 from kernelgen.tensor.dims import Dim
+from kernelgen.tensor.graph import Node, Value
 from kernelgen.tensor.operators.padding import UNPAD_AKG
 
 
-def _cuts(op: OpDesc) -> dict[int, Cut]:
+def _cuts(node: Node) -> dict[int, Cut]:
     """What a slice takes of each dim of its operand."""
-    if op.name == UNPAD_AKG.name:
-        tails = zip(op.inputs[0].shape, op.attrs.ints("tail"), strict=True)
+    if node.op is UNPAD_AKG:
+        tails = zip(node.args[0].shape, node.attrs.ints("tail"), strict=True)
         return {d: Cut(d, count=dim - tail) for d, (dim, tail) in enumerate(tails)}
     try:
-        return {cut.axis: cut for cut in cuts(op) if cut.axis is not None}
+        return {cut.axis: cut for cut in cuts(node) if cut.axis is not None}
     except ValueError as error:
-        raise UnsupportedError("unsupported-attr", f"{op.name}: {error}") from error
+        raise UnsupportedError("unsupported-attr", f"{node.op.name}: {error}") from error
 
 
 def _is_whole(cut: Cut, extent: Dim) -> bool:
@@ -37,109 +37,109 @@ def _place(cut: Cut, position: Index) -> Index:
     return ix.add(ix.multiply(position, Num(cut.step)), ix.from_dim(cut.start))
 
 
-def _result_dims(op: OpDesc, taken: Mapping[int, Cut]) -> dict[int, int]:
+def _result_dims(node: Node, taken: Mapping[int, Cut]) -> dict[int, int]:
     """The dim of the result for each dim of the operand that more than one element is taken of."""
     wanted = [d for d, cut in taken.items() if cut.count != 1]
-    found = [d for d, extent in enumerate(op.output.shape) if extent != 1]
-    if [taken[d].count for d in wanted] != [op.output.shape[d] for d in found]:
+    found = [d for d, extent in enumerate(node.out.shape) if extent != 1]
+    if [taken[d].count for d in wanted] != [node.out.shape[d] for d in found]:
         counts = [str(cut.count) for cut in taken.values()]
-        raise UnsupportedError("defective-input", f"{op.name} takes {counts}, described as {list(op.output.shape)}")
+        raise UnsupportedError("defective-input", f"{node.op.name} takes {counts}, described as {list(node.out.shape)}")
     return dict(zip(wanted, found, strict=True))
 
 
-def _relate_slice(axes: TensorAxes, op: OpDesc) -> None:
-    taken = _cuts(op)
-    source, result = axes.of(op.inputs[0]), axes.of(op.output)
-    places = _result_dims(op, taken)
+def _relate_slice(axes: TensorAxes, node: Node) -> None:
+    taken = _cuts(node)
+    source, result = axes.of(node.args[0]), axes.of(node.out)
+    places = _result_dims(node, taken)
     for d, cut in taken.items():
-        if d in places and _is_whole(cut, op.inputs[0].shape[d]):
-            axes.pair((source[d],), (result[places[d]],), op)
+        if d in places and _is_whole(cut, node.args[0].shape[d]):
+            axes.pair((source[d],), (result[places[d]],), node)
         else:
             axes.hold(source[d], result[places[d]] if d in places else None)
 
 
-def _slice(builder: Builder, op: OpDesc, name: str) -> None:
+def _slice(builder: Builder, node: Node, name: str) -> None:
     """``out[i] = in[start + step * i]``."""
-    taken, points = _cuts(op), builder.points(op.output)
-    results = _result_dims(op, taken)
+    taken, points = _cuts(node), builder.points(node.out)
+    results = _result_dims(node, taken)
     places: list[Place] = []
-    for d, extent in enumerate(op.inputs[0].shape):
+    for d, extent in enumerate(node.args[0].shape):
         if d in results and _is_whole(taken[d], extent):
             places.append(points.groups[results[d]])
         else:
             places.append(_place(taken[d], points.position(results[d]) if d in results else Num(0)))
-    builder.define(op.output, points, builder.at(op.inputs[0], places), name)
+    builder.define(node.out, points, builder.at(node.args[0], places), name)
 
 
 # ---------------------------------------------------------------- Split and Concat
 
 
-def _axis(op: OpDesc) -> int:
-    return normal_axis(op.attrs.int("axis", 0), len(op.inputs[0].shape))
+def _axis(node: Node) -> int:
+    return normal_axis(node.attrs.int("axis", 0), len(node.args[0].shape))
 
 
-def _relate_parts(axes: TensorAxes, op: OpDesc, whole: TensorDesc, parts: Sequence[TensorDesc]) -> None:
+def _relate_parts(axes: TensorAxes, node: Node, whole: Value, parts: Sequence[Value]) -> None:
     for part in parts:
         for d, (a, b) in enumerate(zip(axes.of(part), axes.of(whole), strict=True)):
-            if d != _axis(op) or part.shape == whole.shape:
-                axes.pair((a,), (b,), op)
+            if d != _axis(node) or part.shape == whole.shape:
+                axes.pair((a,), (b,), node)
             else:
                 axes.hold(a, b)
 
 
-def _relate_split(axes: TensorAxes, op: OpDesc) -> None:
-    _relate_parts(axes, op, op.inputs[0], op.outputs)
+def _relate_split(axes: TensorAxes, node: Node) -> None:
+    _relate_parts(axes, node, node.args[0], node.outs)
 
 
-def _split(builder: Builder, op: OpDesc, name: str) -> None:
+def _split(builder: Builder, node: Node, name: str) -> None:
     """``part[i] = in[offset + i]`` along the axis."""
-    axis, offset = _axis(op), 0
-    for number, part in enumerate(op.outputs):
+    axis, offset = _axis(node), 0
+    for number, part in enumerate(node.outs):
         points = builder.points(part)
         places: list[Place] = list(points.groups)
-        if part.shape != op.inputs[0].shape:
+        if part.shape != node.args[0].shape:
             places[axis] = ix.add(points.position(axis), ix.from_dim(offset))
-        builder.define(part, points, builder.at(op.inputs[0], places), f"{name}_{number}")
+        builder.define(part, points, builder.at(node.args[0], places), f"{name}_{number}")
         offset = offset + part.shape[axis]
 
 
-def _relate_concat(axes: TensorAxes, op: OpDesc) -> None:
-    _relate_parts(axes, op, op.output, op.inputs)
+def _relate_concat(axes: TensorAxes, node: Node) -> None:
+    _relate_parts(axes, node, node.out, node.args)
 
 
-def _concat(builder: Builder, op: OpDesc, name: str) -> None:
+def _concat(builder: Builder, node: Node, name: str) -> None:
     """``out[offset + i] = part[i]`` along the axis: the parts of the result do not overlap."""
-    axis, offset = _axis(op), 0
-    target = builder.target(op.output)
-    for number, part in enumerate(op.inputs):
+    axis, offset = _axis(node), 0
+    target = builder.target(node.out)
+    for number, part in enumerate(node.args):
         points = builder.points(part)
         places: list[Place] = list(points.groups)
-        if part.shape != op.output.shape:
+        if part.shape != node.out.shape:
             places[axis] = ix.add(points.position(axis), ix.from_dim(offset))
-        builder.store(target, points, builder.index(op.output, places), builder.read(part, points), f"{name}_{number}")
+        builder.store(target, points, builder.index(node.out, places), builder.read(part, points), f"{name}_{number}")
         offset = offset + part.shape[axis]
 
 
 # ---------------------------------------------------------------- pads
 
 
-def _relate_pad(axes: TensorAxes, op: OpDesc) -> None:
-    for a, b in zip(axes.of(op.inputs[0]), axes.of(op.output), strict=True):
+def _relate_pad(axes: TensorAxes, node: Node) -> None:
+    for a, b in zip(axes.of(node.args[0]), axes.of(node.out), strict=True):
         if a is not None and b is not None and a.extent == b.extent:
-            axes.pair((a,), (b,), op)
+            axes.pair((a,), (b,), node)
         else:
             axes.hold(a, b)
 
 
-def _pad(builder: Builder, op: OpDesc, name: str) -> None:
+def _pad(builder: Builder, node: Node, name: str) -> None:
     """``out[i] = in[i - head]`` inside, else ``pad_val``."""
-    source, points = op.inputs[0], builder.points(op.output)
+    source, points = node.args[0], builder.points(node.out)
     places: list[Place] = list(points.groups)
-    padded = [d for d, dim in enumerate(source.shape) if dim != op.output.shape[d]]
+    padded = [d for d, dim in enumerate(source.shape) if dim != node.out.shape[d]]
     for d in padded:
-        places[d] = ix.subtract(points.position(d), Num(op.attrs.ints("head")[d]))
-    value = builder.within(source, places, padded, op.attrs.number("pad_val", 0.0))
-    builder.define(op.output, points, value, name)
+        places[d] = ix.subtract(points.position(d), Num(node.attrs.ints("head")[d]))
+    value = builder.within(source, places, padded, node.attrs.number("pad_val", 0.0))
+    builder.define(node.out, points, value, name)
 
 
 SLICE = Lowering(_relate_slice, _slice)

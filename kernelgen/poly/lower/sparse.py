@@ -10,7 +10,6 @@ Sums over a row are then accumulations at ``row[p]``.
 from __future__ import annotations
 
 from kernelgen.composite import scalar_rules as vocabulary
-from kernelgen.composite.description import OpDesc, TensorDesc
 from kernelgen.nest import index as ix
 from kernelgen.nest.nodes import Accumulate, Expr, Index, Load, Num, Store, ValueIndex
 from kernelgen.poly.lower.builder import ALGEBRA, Builder, wide_type
@@ -21,36 +20,38 @@ from kernelgen.poly.model.factored_axes import DimAxes, TensorAxes
 from kernelgen.poly.model.scop import Statement
 from kernelgen.tensor.dims import Dim
 from kernelgen.tensor.dtypes import INT32, INT64
+from kernelgen.tensor.graph import Node, Value
 from kernelgen.tensor.operators.csr import CSR_MUL
 from kernelgen.tensor.operators.elemwise import DIV, MUL
 
 
-def _row_numbers(builder: Builder, indptr: TensorDesc, indices: TensorDesc) -> TensorDesc:
+def _row_numbers(builder: Builder, indptr: Value, indices: Value) -> Value:
     """The row of every stored element; made once for each pair."""
-    rows = TensorDesc(f"rows_{indptr.name}_{indices.name}", indices.shape, INT32)
-    if rows.name not in builder.buffers:
-        builder.axes.by_name[rows.name] = builder.axes.of(indices)
+    axes = builder.axes
+    name = f"rows_{axes.name(indptr)}_{axes.name(indices)}"
+    rows = axes.temporary(name, indices.shape, INT32, axes.of(indices))
+    if name not in builder.buffers:
         points = Points((), ()).counted(indptr.shape[0] - 2)
         start = ValueIndex(builder.at(indptr, [ix.add(points.position(0), Num(1))]))
         _counted(builder, rows, points, start)
     return rows
 
 
-def _counted(builder: Builder, result: TensorDesc, points: Points, place: ValueIndex) -> None:
+def _counted(builder: Builder, result: Value, points: Points, place: ValueIndex) -> None:
     """``result[k]`` is the number of points whose place is at most k."""
-    marks = TensorDesc(f"{result.name}_marks", result.shape, INT32)
-    builder.axes.by_name[marks.name] = builder.axes.of(result)
+    name = builder.axes.name(result)
+    marks = builder.axes.temporary(f"{name}_marks", result.shape, INT32, builder.axes.of(result))
     extent = result.shape[0]
     valid, held = held_place(place.value, extent if extent != 0 else 1)
     zero, one = ALGEBRA.literal(0, INT32), ALGEBRA.literal(1, INT32)
     builder.scatter(marks, lambda _: zero, points, [held], ([valid], one), marks.name)
     box = builder.points(result)
-    total = builder.temporary(f"{result.name}_total", INT32, ())
+    total = builder.temporary(f"{name}_total", INT32, ())
     target = builder.target(result)
     step = Accumulate(total, (), "add", Load(builder.source(marks), box.index))
     keep = Store(target, box.index, ALGEBRA.cast(Load(total, ()), target.dtype))
     if not box.is_empty:
-        builder.statements.append(Statement(f"{result.name}_count", box.iterators, (step, keep), ordered=True))
+        builder.statements.append(Statement(f"{name}_count", box.iterators, (step, keep), ordered=True))
 
 
 def _place(number: Expr, extent: Dim) -> Index:
@@ -58,9 +59,9 @@ def _place(number: Expr, extent: Dim) -> Index:
     return nearest_place(ValueIndex(number), extent)
 
 
-def _met(builder: Builder, op: OpDesc, dense: TensorDesc, points: Points) -> Expr:
+def _met(builder: Builder, node: Node, dense: Value, points: Points) -> Expr:
     """The dense element at the place of every stored one; a dense dim of extent 1 is broadcast."""
-    indptr, indices = op.inputs[:2]
+    indptr, indices = node.args[:2]
     stored: list[Place] = [points.groups[0]]
     row = builder.at(_row_numbers(builder, indptr, indices), stored)
     column = builder.at(indices, stored)
@@ -70,98 +71,98 @@ def _met(builder: Builder, op: OpDesc, dense: TensorDesc, points: Points) -> Exp
     return builder.at(dense, [*both[: min(rank, 2)], *rest])
 
 
-def _relate_stored(axes: TensorAxes, op: OpDesc, stored: DimAxes, dense: TensorDesc | None, result: DimAxes) -> None:
+def _relate_stored(axes: TensorAxes, node: Node, stored: DimAxes, dense: Value | None, result: DimAxes) -> None:
     """The dims of stored elements, and the further dims of a dense operand with the last ones of the result."""
-    indptr, indices = axes.of(op.inputs[0]), axes.of(op.inputs[1])
+    indptr, indices = axes.of(node.args[0]), axes.of(node.args[1])
     axes.hold(*indptr)
-    axes.pair(indices, stored, op)
+    axes.pair(indices, stored, node)
     if dense is not None:
         axes.hold(*axes.of(dense)[:2])
         further = axes.of(dense)[2:]
-        axes.pair(further, result[len(result) - len(further) :], op)
+        axes.pair(further, result[len(result) - len(further) :], node)
 
 
-def _relate_elementwise(axes: TensorAxes, op: OpDesc) -> None:
-    result = axes.of(op.output)
-    axes.broadcast(op, op.inputs[2:3], result)
-    _relate_stored(axes, op, result[:1], op.inputs[3], result)
+def _relate_elementwise(axes: TensorAxes, node: Node) -> None:
+    result = axes.of(node.out)
+    axes.broadcast(node, node.args[2:3], result)
+    _relate_stored(axes, node, result[:1], node.args[3], result)
 
 
-def _elementwise(builder: Builder, op: OpDesc, name: str) -> None:
+def _elementwise(builder: Builder, node: Node, name: str) -> None:
     """CSRMul and CSRDiv: the stored values times (over) the dense elements at their places."""
-    points = builder.points(op.output)
-    operands = [builder.read(op.inputs[2], points), _met(builder, op, op.inputs[3], points)]
-    rule = vocabulary.ELEMENTWISE[(MUL if op.name == CSR_MUL.name else DIV).name]
-    builder.define(op.output, points, rule(ALGEBRA, operands, op), name)
+    points = builder.points(node.out)
+    operands = [builder.read(node.args[2], points), _met(builder, node, node.args[3], points)]
+    rule = vocabulary.ELEMENTWISE[MUL if node.op is CSR_MUL else DIV]
+    builder.define(node.out, points, rule(ALGEBRA, operands, node), name)
 
 
-def _relate_gather(axes: TensorAxes, op: OpDesc) -> None:
-    result = axes.of(op.output)
-    _relate_stored(axes, op, result[:1], op.inputs[2], result)
+def _relate_gather(axes: TensorAxes, node: Node) -> None:
+    result = axes.of(node.out)
+    _relate_stored(axes, node, result[:1], node.args[2], result)
 
 
-def _gather(builder: Builder, op: OpDesc, name: str) -> None:
+def _gather(builder: Builder, node: Node, name: str) -> None:
     """CSRGather: the dense elements at the stored places."""
-    points = builder.points(op.output)
-    builder.define(op.output, points, _met(builder, op, op.inputs[2], points), name)
+    points = builder.points(node.out)
+    builder.define(node.out, points, _met(builder, node, node.args[2], points), name)
 
 
-def _relate_sum(axes: TensorAxes, op: OpDesc) -> None:
-    values, result = axes.of(op.inputs[2]), axes.of(op.output)
-    _relate_stored(axes, op, values[:1], None, result)
-    axes.pair(values[1:], result[2:], op)
+def _relate_sum(axes: TensorAxes, node: Node) -> None:
+    values, result = axes.of(node.args[2]), axes.of(node.out)
+    _relate_stored(axes, node, values[:1], None, result)
+    axes.pair(values[1:], result[2:], node)
     axes.hold(result[0])
 
 
-def _sum(builder: Builder, op: OpDesc, name: str) -> None:
+def _sum(builder: Builder, node: Node, name: str) -> None:
     """CSRReduceSum: ``out[row[p], 0, ...] += values[p, ...]``."""
-    indptr, indices, values = op.inputs
+    indptr, indices, values = node.args
     points = builder.points(values)
     row = builder.at(_row_numbers(builder, indptr, indices), points.groups[:1])
-    places: list[Place] = [_place(row, op.output.shape[0]), (), *points.groups[1:]]
-    zero = ALGEBRA.literal(0, wide_type(op.output.dtype))
-    builder.scatter(op.output, lambda _: zero, points, places, ([], builder.read(values, points)), name)
+    places: list[Place] = [_place(row, node.out.shape[0]), (), *points.groups[1:]]
+    zero = ALGEBRA.literal(0, wide_type(node.out.dtype))
+    builder.scatter(node.out, lambda _: zero, points, places, ([], builder.read(values, points)), name)
 
 
-def _relate_product(axes: TensorAxes, op: OpDesc) -> None:
-    values, dense, result = axes.of(op.inputs[2]), axes.of(op.inputs[3]), axes.of(op.output)
-    _relate_stored(axes, op, values[:1], None, result)
+def _relate_product(axes: TensorAxes, node: Node) -> None:
+    values, dense, result = axes.of(node.args[2]), axes.of(node.args[3]), axes.of(node.out)
+    _relate_stored(axes, node, values[:1], None, result)
     axes.hold(dense[0], result[0])
-    axes.pair(dense[1:], result[1:], op)
+    axes.pair(dense[1:], result[1:], node)
 
 
-def _product(builder: Builder, op: OpDesc, name: str) -> None:
+def _product(builder: Builder, node: Node, name: str) -> None:
     """CSRMV and CSRMM: ``out[row[p], j] += values[p] * dense[indices[p], j]``."""
-    indptr, indices, values, dense = op.inputs
+    indptr, indices, values, dense = node.args
     points = Points.over([*builder.axes.groups(values)[:1], *builder.axes.groups(dense)[1:]])
     stored, rest = points.groups[:1], points.groups[1:]
-    wide = wide_type(op.output.dtype)
+    wide = wide_type(node.out.dtype)
     row = builder.at(_row_numbers(builder, indptr, indices), stored)
     column = builder.at(indices, stored)
     factor = ALGEBRA.cast(builder.at(values, [*stored, *[()] * (len(values.shape) - 1)]), wide)
     met = ALGEBRA.cast(builder.at(dense, [_place(column, dense.shape[0]), *rest]), wide)
     zero = ALGEBRA.literal(0, wide)
     term = ([], ALGEBRA.call("mul", factor, met))
-    builder.scatter(op.output, lambda _: zero, points, [_place(row, op.output.shape[0]), *rest], term, name)
+    builder.scatter(node.out, lambda _: zero, points, [_place(row, node.out.shape[0]), *rest], term, name)
 
 
-def _relate_to_coo(axes: TensorAxes, op: OpDesc) -> None:
-    axes.hold(*axes.of(op.inputs[0]), *axes.of(op.output))
+def _relate_to_coo(axes: TensorAxes, node: Node) -> None:
+    axes.hold(*axes.of(node.args[0]), *axes.of(node.out))
 
 
-def _to_coo(builder: Builder, op: OpDesc, name: str) -> None:
+def _to_coo(builder: Builder, node: Node, name: str) -> None:
     """CSR2COO: the row number of every stored element."""
-    rows = _row_numbers(builder, op.inputs[0], op.output)
-    points = builder.points(op.output)
-    builder.define(op.output, points, builder.read(rows, points), name)
+    rows = _row_numbers(builder, node.args[0], node.out)
+    points = builder.points(node.out)
+    builder.define(node.out, points, builder.read(rows, points), name)
 
 
-def _from_coo(builder: Builder, op: OpDesc, _: str) -> None:
+def _from_coo(builder: Builder, node: Node, _: str) -> None:
     """COO2CSR: ``indptr[h]`` is the number of elements in the rows before h."""
-    source = op.inputs[0]
+    source = node.args[0]
     points = builder.points(source)
     row = ALGEBRA.cast(builder.read(source, points), INT64)
-    _counted(builder, op.output, points, ValueIndex(ALGEBRA.call("add", row, 1)))
+    _counted(builder, node.out, points, ValueIndex(ALGEBRA.call("add", row, 1)))
 
 
 CSR_ELEMENTWISE = Lowering(_relate_elementwise, _elementwise)

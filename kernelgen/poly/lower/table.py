@@ -1,13 +1,18 @@
-"""Operator name -> lowering: the one place to add an operator to the polyhedral side."""
+"""Operator -> lowering: the one place to add an operator to the polyhedral side."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from kernelgen.composite.description import OpDesc
 from kernelgen.composite.scalar_rules import ELEMENTWISE, REDUCTIONS
-from kernelgen.composite.vocabulary import ELEM_ALL, INPLACE_ASSIGN, STANDARD_NORMAL, STRIDED_SLICE_V2, VIEWS, by_name
+from kernelgen.composite.vocabulary import (
+    ELEM_ALL,
+    STANDARD_NORMAL,
+    STRIDED_SLICE_V2,
+    VIEWS,
+    by_operator,
+)
 from kernelgen.errors import UnsupportedError
 from kernelgen.poly.lower import (
     assign,
@@ -26,14 +31,15 @@ from kernelgen.poly.lower import (
     sparse,
 )
 from kernelgen.poly.lower.lowering import Lowering
+from kernelgen.tensor.graph import Node
 from kernelgen.tensor.operator import Operator
 from kernelgen.tensor.operators import catalogue as basic
 
-LOWERINGS: Mapping[str, Lowering] = MappingProxyType({
+LOWERINGS: Mapping[Operator, Lowering] = MappingProxyType({
     **dict.fromkeys(ELEMENTWISE, pointwise.POINTWISE),
     **dict.fromkeys(REDUCTIONS, reductions.REDUCTION),
-    **by_name({
-        VIEWS: copies.RESHAPE, (basic.ASSIGN, INPLACE_ASSIGN): assign.ASSIGN, (basic.ELEM_ANY, ELEM_ALL): reductions.POSITIVE,
+    **by_operator({
+        VIEWS: copies.RESHAPE, basic.ASSIGN: assign.ASSIGN, (basic.ELEM_ANY, ELEM_ALL): reductions.POSITIVE,
         (basic.ARGMAX, basic.ARGMIN): reductions.EXTREME_POSITION, (basic.CUM_SUM, basic.CUM_PROD): scans.SCAN,
         (basic.STRIDED_SLICE, STRIDED_SLICE_V2, basic.SLICE, basic.UNPAD_AKG): slices.SLICE,
         (basic.MATMUL, basic.BATCH_MATMUL): products.MATMUL, basic.BROADCAST_TO: pointwise.BROADCAST,
@@ -56,9 +62,9 @@ def _declared(operator: Operator) -> Lowering | None:
     return None if operator.element is None else elements.lowering_by_element(operator.element)
 
 
-def lowering_of(op: OpDesc) -> Lowering:
+def lowering_of(node: Node) -> Lowering:
     """The lowering of an operator. Raises UnsupportedError when there is none."""
-    found = LOWERINGS.get(op.name) if op.declared is None else _declared(op.declared)
+    found = LOWERINGS.get(node.op) or _declared(node.op)
     if found is None:
-        raise UnsupportedError("unsupported-op", f"operator {op.name!r} has no polyhedral form yet")
+        raise UnsupportedError("unsupported-op", f"operator {node.op.name!r} has no polyhedral form yet")
     return found

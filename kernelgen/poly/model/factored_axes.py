@@ -6,53 +6,71 @@ dims until they are the identity on leaf axes (:mod:`kernelgen.poly.model.axes`)
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kernelgen.composite.description import OpDesc, TensorDesc
 from kernelgen.errors import UnsupportedError
 from kernelgen.poly.model.axes import Axis, join, match
-from kernelgen.tensor.dims import product
+from kernelgen.tensor.attrs import Attrs
+from kernelgen.tensor.dims import Shape, product
+from kernelgen.tensor.dtypes import DType
+from kernelgen.tensor.graph import PARAMETER, Node, Value
+from kernelgen.tensor.types import TensorType
 
 DimAxes = tuple[Axis | None, ...]
 
 
 @dataclass
 class TensorAxes:
-    """The axis of every dim of every named tensor; None for an extent of 1."""
+    """The axis of every dim of every value; None for an extent of 1."""
 
-    by_name: dict[str, DimAxes] = field(default_factory=dict)
-    reshapes: list[tuple[TensorDesc, TensorDesc]] = field(default_factory=list)
-    opaque: set[tuple[str, str]] = field(default_factory=set)
+    names: Mapping[Value, str] = field(default_factory=dict)
+    known: dict[Value, DimAxes] = field(default_factory=dict)
+    temporaries: dict[str, Value] = field(default_factory=dict)
+    reshapes: list[tuple[Value, Value]] = field(default_factory=list)
+    opaque: set[tuple[Value, Value]] = field(default_factory=set)
 
-    def of(self, tensor: TensorDesc) -> DimAxes:
+    def of(self, tensor: Value) -> DimAxes:
         """The axis of each dim."""
-        known = self.by_name.get(tensor.name)
-        if known is None or len(known) != len(tensor.shape):
-            known = tuple(None if dim == 1 else Axis(dim) for dim in tensor.shape)
-            self.by_name.setdefault(tensor.name, known)
+        known = self.known.get(tensor)
+        if known is None:
+            known = self.known[tensor] = tuple(None if dim == 1 else Axis(dim) for dim in tensor.shape)
         return known
 
-    def groups(self, tensor: TensorDesc) -> tuple[tuple[Axis, ...], ...]:
+    def name(self, tensor: Value) -> str:
+        """What the buffer of a value is called."""
+        return self.names.get(tensor, tensor.name)
+
+    def temporary(self, name: str, shape: Shape, dtype: DType, axes: DimAxes | None = None) -> Value:
+        """A value of this ``shape`` and ``dtype`` that no operator gives, with ``axes``: the same one for the same ``name``."""
+        if name not in self.temporaries:
+            self.temporaries[name] = Node(PARAMETER, (), Attrs(), (TensorType(shape, dtype),), name).out
+        if axes is not None:
+            self.known[self.temporaries[name]] = axes
+        return self.temporaries[name]
+
+    def groups(self, tensor: Value) -> tuple[tuple[Axis, ...], ...]:
         """The leaf axes of each dim."""
         return tuple(() if axis is None else axis.leaves for axis in self.of(tensor))
 
-    def pair(self, left: Sequence[Axis | None], right: Sequence[Axis | None], op: OpDesc) -> None:
-        """Joins the dims ``left`` and ``right`` of ``op``'s tensors position by position; an absent axis pairs with
+    def pair(self, left: Sequence[Axis | None], right: Sequence[Axis | None], node: Node) -> None:
+        """Joins the dims ``left`` and ``right`` of ``node``'s tensors position by position; an absent axis pairs with
         anything (it is broadcast).
 
         Raises UnsupportedError for other counts or extents.
         """
         if len(left) != len(right):
-            raise UnsupportedError("defective-input", f"{op.name}: {len(left)} dims do not pair up with {len(right)}")
+            raise UnsupportedError(
+                "defective-input", f"{node.op.name}: {len(left)} dims do not pair up with {len(right)}"
+            )
         for a, b in zip(left, right, strict=True):
             if a is not None and b is not None and not (a.extent == b.extent and join(a, b)):
                 raise UnsupportedError(
-                    "unsupported-layout", f"{op.name}: extents {a.extent} and {b.extent} do not pair up"
+                    "unsupported-layout", f"{node.op.name}: extents {a.extent} and {b.extent} do not pair up"
                 )
 
-    def broadcast(self, op: OpDesc, operands: Sequence[TensorDesc], result: DimAxes) -> None:
-        """The ``operands`` of ``op`` pair with the dims of its ``result`` from the right.
+    def broadcast(self, node: Node, operands: Sequence[Value], result: DimAxes) -> None:
+        """The ``operands`` of ``node`` pair with the dims of its ``result`` from the right.
 
         Raises UnsupportedError for operands with more dims.
         """
@@ -60,9 +78,11 @@ class TensorAxes:
             shorter = self.of(operand)
             length = min(len(shorter), len(result))
             if any(axis is not None for axis in shorter[: len(shorter) - length]):
-                raise UnsupportedError("unsupported-layout", f"{op.name}: an operand has more dims than the result")
-            if operand.value is None and length:
-                self.pair(shorter[-length:], result[-length:], op)
+                raise UnsupportedError(
+                    "unsupported-layout", f"{node.op.name}: an operand has more dims than the result"
+                )
+            if operand.constant is None and length:
+                self.pair(shorter[-length:], result[-length:], node)
 
     def hold(self, *axes: Axis | None) -> None:
         """Dims that an operator addresses by number: reshapes do not split them."""
@@ -78,13 +98,13 @@ class TensorAxes:
             left = [axis for axis in self.of(source) if axis is not None]
             right = [axis for axis in self.of(result) if axis is not None]
             if not match(left, right):
-                self.opaque.add((source.name, result.name))
+                self.opaque.add((source, result))
 
 
-def sized(op: OpDesc, found: list[Axis], expected: int) -> list[Axis]:
-    """The axes ``found`` of a result, of which ``op`` makes as many as ``expected``. Raises UnsupportedError where
+def sized(node: Node, found: list[Axis], expected: int) -> list[Axis]:
+    """The axes ``found`` of a result, of which ``node`` makes as many as ``expected``. Raises UnsupportedError where
     they are others.
     """
     if len(found) != expected:
-        raise UnsupportedError("defective-input", f"{op.name}: the result's shape does not fit the reduced dims")
+        raise UnsupportedError("defective-input", f"{node.op.name}: the result's shape does not fit the reduced dims")
     return found

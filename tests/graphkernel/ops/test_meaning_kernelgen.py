@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from graphkernel.ops import OPS
-from kernelgen.composite.description import OpDesc, TensorDesc
+from kernelgen.composite.description import Tensor
+from kernelgen.composite.document import Operation
 from kernelgen.semantics.table import meaning_of
 from tests.support.operator_samples import Case, cases
 from tests.support.operator_values import mixed, positive
@@ -19,7 +20,7 @@ DIFFERENT = {
     "Slice": "a size of -1 has a meaning in AKG",
     "StridedSlice": "end -1 with a negative stride lies before the first element here, in AKG it is the last",
 }
-SHARED = sorted(name for name in OPS if meaning_of(name) is not None and name not in DIFFERENT)
+SHARED = sorted(name for name in OPS if meaning_of(Operation(name, (), ())) is not None and name not in DIFFERENT)
 TYPES = {"float32", "int32", "bool"}
 COMPLEX = {"CReal", "CImag"}
 POSITIVE = {"Div", "Pow"}  # of integers; what a division by zero gives is nobody's promise
@@ -31,17 +32,17 @@ def shared_cases(name: str) -> Iterator[Case]:
     return (case for case in found if not (name == "StandardNormal" and case.bound))  # AKG's has no step
 
 
-def described(case: Case) -> OpDesc:
+def described(case: Case) -> Operation:
     """The operator as AKG describes it."""
     results = OPS[case.op.name].infer(case.bound, case.attrs)
-    inputs = [TensorDesc(f"x{i}", t.shape, t.dtype, t.layout) for i, t in enumerate(case.bound)]
-    outputs = [TensorDesc(f"y{i}", t.shape, t.dtype, t.layout) for i, t in enumerate(results)]
-    return OpDesc(case.op.name, tuple(inputs), tuple(outputs), case.attrs)
+    inputs = [Tensor(f"x{i}", t.shape, t.dtype, t.layout) for i, t in enumerate(case.bound)]
+    outputs = [Tensor(f"y{i}", t.shape, t.dtype, t.layout) for i, t in enumerate(results)]
+    return Operation(case.op.name, tuple(inputs), tuple(outputs), case.attrs)
 
 
 @pytest.mark.parametrize("name", SHARED)
 def test_both_oracles_agree(name: str) -> None:
-    meaning = meaning_of(name)
+    meaning = meaning_of(Operation(name, (), ()))
     assert meaning is not None
     for case in shared_cases(name):
         arrays = case.arrays(positive if name in POSITIVE else mixed)

@@ -56,9 +56,9 @@ def test_the_description_is_that_of_akg() -> None:
     cleared, summed = (to_desc(node, "gpu") for node in graph.operators)
     assert cleared.name == "Fused_BroadcastTo_atomic_clean"
     assert summed.name == "Fused_Mul_ReduceSum_atomic_add"
-    assert [op.name for op in summed.ops] == ["Mul", "ReduceSum", "Assign"]
-    assert summed.ops[1].attrs.bool("enable_atomic_add")
-    assert summed.ops[2].inputs == (summed.inputs[1], summed.ops[1].output)
+    assert [op.op.name for op in summed.operators] == ["Mul", "ReduceSum", "Assign"]
+    assert summed.operators[1].attrs.bool("enable_atomic_add")
+    assert summed.operators[2].args == (summed.graph.inputs[1], summed.operators[1].out)
     assert summed.updated_inputs == (1,)
     assert summed.outputs == ()
 
@@ -106,7 +106,7 @@ def test_a_stitched_kernel_names_the_sums_that_pass_through_shared_memory() -> N
     assert to_desc(graph.operators[0], "cpu").buffer_stitch == ()
     after = stitch_atomic_clean(graph, Context(Options(target="gpu")))
     desc = to_desc(after.operators[-1], "gpu")
-    atomic = [op.output.name for op in desc.ops if op.attrs.get("enable_atomic_add")]
+    atomic = [op.out.name for op in desc.operators if op.attrs.get("enable_atomic_add")]
     assert atomic == ["output_0_2"], "the row sum is not added into memory"
     arrays = [np.ones((64, 8), np.float32), np.full((64, 8), 0.5, np.float32)]
     for got, want in zip(gk.compile(after)(*arrays), gk.evaluate(graph, arrays), strict=True):

@@ -95,7 +95,7 @@ def test_a_kernel_without_a_generator_is_the_operator_again() -> None:
 def test_the_generator_is_handed_the_parts() -> None:
     fused = gk.optimize(parse(NORM_OF_A_SUM, OPS), target="ascend")
     (kernel,) = fused.operators
-    described = {op.name for op in to_desc(kernel, "ascend").ops}
+    described = {op.op.name for op in to_desc(kernel, "ascend").operators}
     assert {"Add", "ReduceSum", "Rsqrt"} <= described
     assert not described & NATIVE_ON_ASCEND
     assert kernel.body is not None

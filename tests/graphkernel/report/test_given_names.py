@@ -12,8 +12,9 @@ from kernel_examples import softmax
 
 import graphkernel as gk
 from graphkernel.report.table import print_table
-from kernelgen.composite.bind_sizes import map_tensors
-from kernelgen.composite.write import dump_desc
+from kernelgen.composite.document import map_tensors
+from kernelgen.composite.link import unlinked
+from kernelgen.composite.write import written
 
 HOSTILE = [
     "\x1b[31mred",
@@ -28,9 +29,9 @@ HOSTILE = [
 
 def _graph(folder: Path, end: str) -> gk.Graph:
     """A softmax whose kernel and values all have names that end so."""
-    desc = map_tensors(softmax(), lambda tensor: replace(tensor, name=tensor.name + end))
+    desc = map_tensors(unlinked(softmax()), lambda tensor: replace(tensor, name=tensor.name + end))
     place = folder / "kernel.json"
-    place.write_text(json.dumps(dump_desc(replace(desc, name=desc.name + end))))
+    place.write_text(json.dumps(written(replace(desc, name=desc.name + end))))
     return gk.load(place)
 
 

@@ -11,6 +11,7 @@ from kernel_examples import Writer, tensor
 
 from kernelgen.checker.described import described_terms, without_terms
 from kernelgen.checker.terms import FUNCTIONS, conversion, element, function, known, literal, neutral, rank
+from kernelgen.composite.link import unlinked
 from kernelgen.nest.neutral import neutral_element
 from kernelgen.nest.scalars import REDUCTIONS
 from kernelgen.tensor.dtypes import BOOL, COMPLEX64, FLOAT16, FLOAT32, INT8, INT32, UINT8
@@ -68,30 +69,30 @@ def test_only_conversions_that_lose_something_count() -> None:
 def test_a_description_says_what_its_outputs_hold() -> None:
     w, x = Writer(), tensor("x", 2, 3)
     desc = w.desc("k", (x,), w.op("ReduceSum", x, shape=(3,), axis=(0,)))
-    (found,) = described_terms(desc, {})
+    (found,) = described_terms(unlinked(desc), {})
     assert list(found) == [FUNCTIONS["add"](element(0, k), element(0, k + 3)) for k in range(3)]
 
 
 def test_products_and_scans_are_sums_of_products() -> None:
     w, x, y = Writer(), tensor("x", 2, 2), tensor("y", 2, 2)
     desc = w.desc("k", (x, y), w.op("MatMul", x, y, shape=(2, 2)), w.op("CumSum", x, shape=(2, 2), axis=0))
-    product, running = described_terms(desc, {})
+    product, running = described_terms(unlinked(desc), {})
     parts = [FUNCTIONS["mul"](element(0, k), element(1, 2 * k)) for k in range(2)]
     assert product[0] == FUNCTIONS["add"](*parts)
     assert running[2] == FUNCTIONS["add"](element(0, 0), element(0, 2))
 
 
 def test_updated_inputs_come_after_the_outputs() -> None:
-    assert [len(part) for part in described_terms(examples.exchange(7), {})] == [7, 7, 7, 6]
+    assert [len(part) for part in described_terms(unlinked(examples.exchange(7)), {})] == [7, 7, 7, 6]
 
 
 def test_operators_without_terms_are_named() -> None:
     w, x = Writer(), tensor("x", 5)
-    assert without_terms(w.desc("k", (x,), w.op("Custom", x, shape=(5,)))) == "Custom"
+    assert without_terms(w.document("k", (x,), w.op("Custom", x, shape=(5,)))) == "Custom"
     z = tensor("z", 5, dtype=COMPLEX64)
     other = Writer()
-    assert without_terms(other.desc("k", (z,), other.op("Exp", z, shape=(5,)))) == "Exp"
-    assert without_terms(examples.softmax()) == ""
+    assert without_terms(other.document("k", (z,), other.op("Exp", z, shape=(5,)))) == "Exp"
+    assert without_terms(unlinked(examples.softmax())) == ""
 
 
 def test_small_integers_are_known_and_compared() -> None:
@@ -115,4 +116,4 @@ def test_constants_are_computed() -> None:
     w, x = Writer(), tensor("x", 5, dtype=INT32)
     zeros = w.op("ZerosLike", x, shape=(5,))
     desc = w.desc("k", (x,), w.op("Minimum", zeros, zeros, shape=(5,)))
-    assert list(described_terms(desc, {})[0]) == [literal(0, INT32)] * 5
+    assert list(described_terms(unlinked(desc), {})[0]) == [literal(0, INT32)] * 5

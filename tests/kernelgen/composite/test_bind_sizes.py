@@ -1,7 +1,8 @@
 import kernel_examples as examples
 import pytest
 
-from kernelgen.composite.bind_sizes import bind, specialize
+from kernelgen.composite.bind_sizes import bind
+from kernelgen.composite.specialize import specialize
 from kernelgen.errors import ArgumentError
 from kernelgen.tensor.dims import sym
 
@@ -45,5 +46,5 @@ def test_specialised_descriptions_hold_numbers_only():
     desc = w.desc("k", (x,), w.op("BroadcastTo", x, shape=(3, sym("N")), sizes=(3, sym("N"))))
     fixed = specialize(desc, {"N": 7})
     assert not fixed.symbols
-    assert fixed.ops[0].attrs["sizes"] == (3, 7)
+    assert fixed.operators[0].attrs["sizes"] == (3, 7)
     assert specialize(fixed, {}) is fixed

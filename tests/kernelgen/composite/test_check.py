@@ -7,12 +7,16 @@ import pytest
 from kernel_examples import Writer, constant, tensor
 
 from kernelgen.composite.check import check
-from kernelgen.composite.description import KernelDesc, OpDesc, ParallelFusion
+from kernelgen.composite.description import KernelDesc, ParallelFusion
+from kernelgen.composite.document import Document, Operation
+from kernelgen.composite.link import linked, unlinked
 from kernelgen.driver import compile
 from kernelgen.errors import DescError, UnsupportedError
 from kernelgen.tensor.attrs import Attrs
 from kernelgen.tensor.dims import sym
-from kernelgen.tensor.dtypes import BOOL, FLOAT16, INT32
+from kernelgen.tensor.dtypes import BOOL, FLOAT16, FLOAT32, INT32
+from kernelgen.tensor.graph import Node
+from kernelgen.tensor.types import TensorType
 
 SOUND = [
     examples.softmax(), examples.layer_norm(), examples.momentum(), examples.split_reshape(), examples.transpose_add(),
@@ -25,62 +29,69 @@ def test_sound_descriptions_pass(desc):
     assert check(desc) is desc
 
 
-def with_op(desc: KernelDesc, position: int, **changes) -> KernelDesc:
-    ops = list(desc.ops)
+SOFTMAX = unlinked(examples.softmax())
+
+
+def with_op(position: int, **changes) -> Document:
+    ops = list(SOFTMAX.ops)
     ops[position] = replace(ops[position], **changes)
-    return replace(desc, ops=tuple(ops))
+    return replace(SOFTMAX, ops=tuple(ops))
 
 
-def rejected(desc: KernelDesc, path: str, match: str) -> None:
+def rejected(document: Document, path: str, match: str) -> None:
     with pytest.raises(DescError, match=match) as caught:
-        check(desc)
+        linked(document)
     assert caught.value.path.startswith(path)
-    with pytest.raises(DescError, match=match) as met:
-        compile(desc)
-    assert met.value.path == caught.value.path, "a description made by hand is checked like one that was read"
+
+
+def test_a_description_made_by_hand_is_checked_like_one_that_was_read():
+    desc = examples.softmax()
+    exp, total = desc.operators[2], desc.operators[3]
+    wrong = Node(total.op, (exp.out,), total.attrs, (TensorType((5, 5), FLOAT32),), total.name)
+    bad = KernelDesc(replace(desc.graph, outputs=(wrong.out,)))
+    for use in (check, compile):
+        with pytest.raises(DescError, match="gives shape") as caught:
+            use(bad)
+        assert caught.value.path.startswith("$.op_desc[3]")
 
 
 def test_use_before_definition():
-    desc = examples.softmax()
-    swapped = (desc.ops[1], desc.ops[0], *desc.ops[2:])
-    rejected(replace(desc, ops=swapped), "$.op_desc[0].input_desc[1][0]", "before it is defined")
+    swapped = (SOFTMAX.ops[1], SOFTMAX.ops[0], *SOFTMAX.ops[2:])
+    rejected(replace(SOFTMAX, ops=swapped), "$.op_desc[0].input_desc[1][0]", "before it is defined")
 
 
 def test_redefinition():
-    desc = examples.softmax()
-    rejected(with_op(desc, 2, outputs=desc.ops[1].outputs), "$.op_desc[2].output_desc[0]", "defined twice")
+    rejected(with_op(2, outs=SOFTMAX.ops[1].outs), "$.op_desc[2].output_desc[0]", "defined twice")
 
 
 def test_missing_output():
-    rejected(replace(examples.softmax(), outputs=(tensor("nobody", 1),)), "$.output_desc[0]", "nobody")
+    rejected(replace(SOFTMAX, outputs=(tensor("nobody", 1),)), "$.output_desc[0]", "nobody")
 
 
 def test_input_listed_twice():
-    desc = examples.softmax()
-    rejected(replace(desc, inputs=desc.inputs * 2), "$.input_desc[1][0]", "twice")
+    rejected(replace(SOFTMAX, inputs=SOFTMAX.inputs * 2), "$.input_desc[1][0]", "twice")
 
 
 def test_constant_input():
-    desc = examples.softmax()
-    rejected(replace(desc, inputs=(*desc.inputs, constant(1.0))), "$.input_desc[1][0].value", "constant")
+    rejected(replace(SOFTMAX, inputs=(*SOFTMAX.inputs, constant(1.0))), "$.input_desc[1][0].value", "constant")
 
 
 def test_shape_that_differs_from_the_definition():
-    desc = examples.softmax()
-    rejected(replace(desc, inputs=(tensor("x", 6, 8),)), "$.op_desc[0].input_desc[0][0].shape", "here it is")
+    rejected(replace(SOFTMAX, inputs=(tensor("x", 6, 8),)), "$.op_desc[0].input_desc[0][0].shape", "here it is")
 
 
 def test_dtype_that_differs_from_the_definition():
-    desc = examples.softmax()
     rejected(
-        replace(desc, inputs=(tensor("x", 6, 9, dtype=FLOAT16),)), "$.op_desc[0].input_desc[0][0].data_type", "float16"
+        replace(SOFTMAX, inputs=(tensor("x", 6, 9, dtype=FLOAT16),)),
+        "$.op_desc[0].input_desc[0][0].data_type",
+        "float16",
     )
 
 
-def one(name, inputs, shape, dtype=None, **attrs) -> KernelDesc:
+def one(name, inputs, shape, dtype=None, **attrs) -> Document:
     w = Writer()
     named = tuple({t.name: t for t in inputs if t.value is None}.values())
-    return w.desc("k", named, w.op(name, *inputs, shape=shape, dtype=dtype, **attrs))
+    return w.document("k", named, w.op(name, *inputs, shape=shape, dtype=dtype, **attrs))
 
 
 FAULTS = [
@@ -120,7 +131,7 @@ def test_faulty_operator(desc, match):
 def test_assignment_to_something_that_is_no_input():
     w, x = Writer(), tensor("x", 3)
     y = w.op("Neg", x, shape=(3,))
-    rejected(w.desc("k", (x,), w.op("Assign", y, x, shape=(3,))), "$.op_desc[1].input_desc[0][0]", "no input")
+    rejected(w.document("k", (x,), w.op("Assign", y, x, shape=(3,))), "$.op_desc[1].input_desc[0][0]", "no input")
 
 
 def test_assignment_of_a_larger_value():
@@ -128,21 +139,20 @@ def test_assignment_of_a_larger_value():
 
 
 def test_unknown_operators_have_no_shape_rule():
-    op = OpDesc("Sorcery", (tensor("x", 3),), (tensor("y", 77),), Attrs())
-    check(KernelDesc("k", op.inputs, op.outputs, (op,)))
+    op = Operation("Sorcery", (tensor("x", 3),), (tensor("y", 77),), Attrs())
+    check(linked(Document("k", op.args, op.outs, (op,))))
 
 
 def test_groups_that_name_nothing():
-    desc = examples.softmax()
-    rejected(replace(desc, buffer_stitch=(("t0",), ("nobody",))), "$.buffer_stitch.stitch_op[1][0]", "nobody")
+    rejected(replace(SOFTMAX, buffer_stitch=(("t0",), ("nobody",))), "$.buffer_stitch.stitch_op[1][0]", "nobody")
     fusion = ParallelFusion("block_fusion", (("nobody",),), (1,))
-    rejected(replace(desc, parallel_fusion=fusion), "$.parallel_fusion.sub_graph[0][0]", "nobody")
+    rejected(replace(SOFTMAX, parallel_fusion=fusion), "$.parallel_fusion.sub_graph[0][0]", "nobody")
 
 
 def test_a_cut_that_depends_on_a_size_is_refused_with_a_code_and_is_not_malformed():
     x, y = tensor("x", sym("N")), tensor("y", sym("M"))
-    cut = OpDesc("StridedSlice", (x,), (y,), Attrs.of({"begin": (0,), "end": (sym("M"),), "strides": (1,)}))
-    desc = KernelDesc("k", (x,), (y,), (cut,))
+    cut = Operation("StridedSlice", (x,), (y,), Attrs.of({"begin": (0,), "end": (sym("M"),), "strides": (1,)}))
+    desc = linked(Document("k", (x,), (y,), (cut,)))
     assert check(desc) is desc
     with pytest.raises(UnsupportedError, match="depends on its size") as caught:
         compile(desc)

@@ -5,6 +5,7 @@ from random import Random
 import kernel_examples
 import pytest
 
+from kernelgen.composite.description import number_of
 from kernelgen.composite.read import load_desc
 from kernelgen.composite.write import dump_desc
 from kernelgen.errors import DescError
@@ -43,8 +44,8 @@ def mul_add():
 
 def test_reads_a_kernel(mul_add):
     desc = load_desc(mul_add)
-    assert [o.name for o in desc.ops] == ["Mul", "Add"]
-    assert desc.ops[0].inputs[1].value == 0.5
+    assert [o.op.name for o in desc.operators] == ["Mul", "Add"]
+    assert number_of(desc.operators[0].args[1]) == 0.5
     assert desc.inputs[1].shape == (128,)
     assert desc.outputs[0].name == "y"
 
@@ -91,14 +92,14 @@ def test_constant_operands_become_attributes():
     x, y = tensor("x", [2, 3]), tensor("y", [2])
     axis = tensor("a", [1], "int64", value=1)
     desc = load_desc(document([op("ReduceSum", [x, axis], y, {"keep_dims": False})], [x], [y], version=2))
-    assert len(desc.ops[0].inputs) == 1
-    assert desc.ops[0].attrs.ints("axis") == (1,)
+    assert len(desc.operators[0].args) == 1
+    assert desc.operators[0].attrs.ints("axis") == (1,)
 
 
 def test_type_ids_become_names():
     x, y = tensor("x", [2]), tensor("y", [2], "float16")
     desc = load_desc(document([op("Cast", [x, tensor("c", [1], "int64", value=42)], y)], [x], [y], version=2))
-    assert desc.ops[0].attrs.str("dst_type") == "float16"
+    assert desc.operators[0].attrs.str("dst_type") == "float16"
 
 
 def test_unknown_type_id_is_refused():
@@ -112,33 +113,33 @@ def test_uninitialised_shape_operand_is_dropped():
     x, y = tensor("x", [2, 3]), tensor("y", [6])
     junk = tensor("s", [0], "int64", value=94862347)
     desc = load_desc(document([op("Reshape", [x, junk], y)], [x], [y], version=2))
-    assert desc.ops[0].inputs == desc.inputs
-    assert "shape" not in desc.ops[0].attrs
+    assert desc.operators[0].args == desc.graph.inputs
+    assert "shape" not in desc.operators[0].attrs
 
 
 def test_list_constants_become_attributes():
     x, y = tensor("x", [2, 3]), tensor("y", [3, 2])
     perm = tensor("p", [2], "int64", value=[1, 0])
     desc = load_desc(document([op("Transpose", [x, perm], y)], [x], [y], version=2))
-    assert desc.ops[0].attrs.ints("perm") == (1, 0)
+    assert desc.operators[0].attrs.ints("perm") == (1, 0)
 
 
 def test_one_hot_of_three_operands_keeps_its_data():
     ids, y = tensor("i", [3], "int32"), tensor("y", [3, 4])
     on, off = tensor("on", [1], value=1.0), tensor("off", [1], value=0.0)
     desc = load_desc(document([op("OneHot", [ids, on, off], y, {"depth": 4, "axis": -1})], [ids], [y]))
-    assert [t.name for t in desc.ops[0].inputs] == ["i", "on", "off"]
+    assert [t.name for t in desc.operators[0].args] == ["i", "on", "off"]
 
 
 def test_variadic_groups_are_flattened(mul_add):
     mul_add["op_desc"][0]["input_desc"] = [[t for group in mul_add["op_desc"][0]["input_desc"] for t in group]]
-    assert len(load_desc(mul_add).ops[0].inputs) == 2
+    assert len(load_desc(mul_add).operators[0].args) == 2
 
 
 def test_scalar_written_in_two_ways_gets_the_first_shape():
     x, y = tensor("x", [1]), tensor("y", [])
     desc = load_desc(document([op("Neg", [tensor("x", [])], tensor("y", [1]))], [x], [y]))
-    assert desc.ops[0].inputs[0].shape == (1,)
+    assert desc.operators[0].args[0].shape == (1,)
     assert desc.outputs[0].shape == (1,)
 
 
@@ -149,7 +150,7 @@ def test_old_keys_move_to_target_info(mul_add):
 
 def test_meaningless_attributes_are_dropped(mul_add):
     mul_add["op_desc"][0]["attr"] = [{"name": "visited", "value": True, "data_type": "bool"}]
-    assert not load_desc(mul_add).ops[0].attrs
+    assert not load_desc(mul_add).operators[0].attrs
 
 
 def test_missing_inputs_are_none():
@@ -187,7 +188,7 @@ def test_dummy_results_of_assignments_are_no_outputs():
     desc = load_desc(document([op("Neg", [new], fresh), op("Assign", [p, fresh], dummy)], [p, new], [dummy]))
     assert desc.outputs == ()
     assert desc.updated_inputs == (0,)
-    assert desc.ops[1].output.shape == (16, 16)
+    assert desc.operators[1].out.shape == (16, 16)
 
 
 EXAMPLES = [

@@ -6,8 +6,9 @@ import pytest
 from kernel_examples import tensor
 
 from kernelgen.composite.check import ARITIES
-from kernelgen.composite.description import OpDesc
+from kernelgen.composite.document import Operation
 from kernelgen.composite.scalar_rules import ELEMENTWISE, PREDICATES, REDUCTIONS, ExprAlgebra
+from kernelgen.composite.vocabulary import operator_named
 from kernelgen.nest.nodes import Buffer, Call, Literal, Load, Space
 from kernelgen.nest.scalars import SCALARS
 from kernelgen.semantics.algebra import ArrayAlgebra
@@ -16,7 +17,7 @@ from kernelgen.tensor.dtypes import BOOL, FLOAT16, FLOAT32, FLOAT64, INT32
 
 
 def op(name, *inputs, dtype=FLOAT32):
-    return OpDesc(name, inputs, (tensor("y", 4, dtype=dtype),), Attrs())
+    return Operation(name, inputs, (tensor("y", 4, dtype=dtype),), Attrs())
 
 
 def load(name, dtype=FLOAT32):
@@ -29,14 +30,15 @@ def functions_in(expression):
     return {expression.function}.union(*map(functions_in, expression.args))
 
 
-@pytest.mark.parametrize("name", sorted(ELEMENTWISE))
+@pytest.mark.parametrize("name", sorted(op.name for op in ELEMENTWISE))
 def test_every_rule_builds_typed_calls_of_known_functions(name):
-    rule = ELEMENTWISE[name]
+    operator = operator_named(name)
+    rule, predicate = ELEMENTWISE[operator], operator in PREDICATES
     dtype = BOOL if name.startswith("Logical") else FLOAT32
-    operands = [load(f"x{i}", BOOL if name == "Select" and i == 0 else dtype) for i in range(ARITIES.get(name, 3))]
-    found = rule(ExprAlgebra(), operands, op(name, dtype=BOOL if name in PREDICATES else FLOAT32))
+    operands = [load(f"x{i}", BOOL if name == "Select" and i == 0 else dtype) for i in range(ARITIES.get(operator, 3))]
+    found = rule(ExprAlgebra(), operands, op(name, dtype=BOOL if predicate else FLOAT32))
     assert functions_in(found) <= set(SCALARS)
-    assert found.dtype == (BOOL if name in PREDICATES else FLOAT32)
+    assert found.dtype == (BOOL if predicate else FLOAT32)
 
 
 def test_reductions_name_associative_functions():
@@ -60,7 +62,7 @@ def test_condition_of_select_becomes_bool():
 
 def evaluate(name, *values, dtype: Any = np.float32, **kinds):
     arrays = [np.asarray(v, dtype) for v in values]
-    return ELEMENTWISE[name](ArrayAlgebra(), arrays, op(name, **kinds))
+    return ELEMENTWISE[operator_named(name)](ArrayAlgebra(), arrays, op(name, **kinds))
 
 
 def test_fast_gelu_has_its_published_form_and_does_not_overflow():

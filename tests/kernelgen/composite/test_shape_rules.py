@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kernel_examples import Writer, tensor
 
-from kernelgen.composite.description import OpDesc
+from kernelgen.composite.document import Operation
 from kernelgen.composite.shape_rules import broadcast, expected_shapes, same_up_to_ones
 from kernelgen.errors import TypeRuleError
 from kernelgen.semantics import reference
@@ -101,4 +101,4 @@ def test_operands_that_do_not_fit(match, name, shapes, attrs):
 def operator(name, shapes, attrs):
     addresses = name in ("GatherNd", "TensorScatterAdd")
     inputs = tuple(tensor(f"x{k}", *s, dtype=INT32 if addresses and k == 1 else FLOAT32) for k, s in enumerate(shapes))
-    return OpDesc(name, inputs, (tensor("y"),), Attrs.of(attrs))
+    return Operation(name, inputs, (tensor("y"),), Attrs.of(attrs))

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kernel_examples import Writer, tensor
 
-from kernelgen.composite.description import OpDesc
+from kernelgen.composite.document import Operation
 from kernelgen.composite.slice_shapes import Cut, cuts, sliced_shape
 from kernelgen.semantics import reference
 from kernelgen.tensor.attrs import Attrs
@@ -17,7 +17,7 @@ MASKS = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axi
 
 
 def sliced(name, shape, **attrs):
-    return OpDesc(name, (tensor("x", *shape),), (tensor("y"),), Attrs.of(attrs))
+    return Operation(name, (tensor("x", *shape),), (tensor("y"),), Attrs.of(attrs))
 
 
 @given(st.data())
@@ -34,8 +34,8 @@ def test_cuts_take_what_the_reference_takes(data):
         return  # an element or a dim that is not there
     x = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
     w, attrs = Writer(), {"begin": begin, "end": end, "strides": strides, **masks}
-    y = w.op("StridedSlice", op.inputs[0], shape=expected, dtype=None, **attrs)
-    (found,) = reference(w.desc("k", op.inputs, y))(x)
+    y = w.op("StridedSlice", op.args[0], shape=expected, dtype=None, **attrs)
+    (found,) = reference(w.desc("k", op.args, y))(x)
     np.testing.assert_array_equal(found, by_cuts(x, cuts(op)))
 
 

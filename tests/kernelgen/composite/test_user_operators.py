@@ -12,11 +12,13 @@ from kernel_examples import tensor
 from typer.testing import CliRunner
 
 from kernelgen.__main__ import app
-from kernelgen.composite.check import check
-from kernelgen.composite.description import KernelDesc, OpDesc
+from kernelgen.composite.description import KernelDesc
+from kernelgen.composite.document import Document, Operation
 from kernelgen.composite.element_reads import element_reads
+from kernelgen.composite.link import linked, unlinked
 from kernelgen.composite.read import load_desc
 from kernelgen.composite.user_operators import operators_in
+from kernelgen.composite.vocabulary import operator_named
 from kernelgen.composite.write import dump_desc
 from kernelgen.driver import compile
 from kernelgen.errors import ArgumentError, DescError, UnsupportedError
@@ -105,9 +107,14 @@ def kernel(operator: Operator, kind: DType = FLOAT32, result: DType | None = Non
     """The operator on arrays, with an operator of AKG's in front of it."""
     inputs = tuple(tensor(f"x{place}", 3, 9, dtype=kind) for place in range(operator.arity or 1))
     first, y = tensor("t", 3, 9, dtype=kind), tensor("y", 3, 9, dtype=result or kind)
-    before = OpDesc("Neg", (inputs[0],), (first,), Attrs())
-    return KernelDesc(
-        "Fused", inputs, (y,), (before, OpDesc(operator.name, (first, *inputs[1:]), (y,), Attrs.of(attrs), operator))
+    before = Operation("Neg", (inputs[0],), (first,), Attrs())
+    return linked(
+        Document(
+            "Fused",
+            inputs,
+            (y,),
+            (before, Operation(operator.name, (first, *inputs[1:]), (y,), Attrs.of(attrs), operator)),
+        )
     )
 
 
@@ -139,25 +146,25 @@ def test_rule_that_is_not_its_meaning_is_found() -> None:
 
 def test_descriptions_are_held_to_the_type_rule() -> None:
     with pytest.raises(DescError, match="IsTiny gives bool, found float32"):
-        check(kernel(IS_TINY))
+        kernel(IS_TINY)
     with pytest.raises(DescError, match="Gap takes 2 operands, found 1"):
-        check(KernelDesc("F", (tensor("x", 3),), (tensor("y", 3),), (_gap_of_one(),)))
+        linked(Document("F", (tensor("x", 3),), (tensor("y", 3),), (_gap_of_one(),)))
 
 
-def _gap_of_one() -> OpDesc:
-    return OpDesc("Gap", (tensor("x", 3),), (tensor("y", 3),), Attrs(), GAP)
+def _gap_of_one() -> Operation:
+    return Operation("Gap", (tensor("x", 3),), (tensor("y", 3),), Attrs(), GAP)
 
 
 def test_files_are_read_with_the_operators_that_they_hold() -> None:
     desc = kernel(SCALED, factor=3.0)
     again = load_desc(dump_desc(desc), (SCALED,))
-    assert again.ops == desc.ops
-    assert load_desc(dump_desc(desc)).ops[-1].declared is None
+    assert again == desc
+    assert load_desc(dump_desc(desc)).operators[-1].op is not SCALED
 
 
 def test_operators_of_the_vocabulary_stay_what_they_are() -> None:
     other = unary("Neg", np.abs, scalar=lambda f, x: f.call("abs", x))
-    assert load_desc(dump_desc(kernel(SCALED, factor=3.0)), (other, SCALED)).ops[0].declared is None
+    assert load_desc(dump_desc(kernel(SCALED, factor=3.0)), (other, SCALED)).operators[0].op is operator_named("Neg")
 
 
 def test_modules_that_cannot_be_imported_are_named() -> None:
@@ -186,8 +193,8 @@ def picking(operator: Operator, kind: DType = FLOAT32, rows: Dim = 5, ids: tuple
     x, t, i = tensor("x", rows, 9, dtype=kind), tensor("t", rows, 9, dtype=kind), tensor("i", *ids, dtype=INT32)
     shape = (*ids, 9) if operator is not ROLL else (rows, 9)
     u, y = tensor("u", *shape, dtype=kind), tensor("y", *shape, dtype=kind)
-    middle = OpDesc(operator.name, (t, i), (u,), Attrs(), operator)
-    return KernelDesc("Fused", (x, i), (y,), (OpDesc("Neg", (x,), (t,)), middle, OpDesc("Abs", (u,), (y,))))
+    middle = Operation(operator.name, (t, i), (u,), Attrs(), operator)
+    return linked(Document("Fused", (x, i), (y,), (Operation("Neg", (x,), (t,)), middle, Operation("Abs", (u,), (y,)))))
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -228,7 +235,7 @@ def test_rule_that_reads_at_too_few_places_is_refused() -> None:
 
 def test_results_of_an_element_rule_are_one() -> None:
     desc = picking(NEAREST_ROWS)
-    _, middle, _ = desc.ops
-    two = replace(middle, outputs=(*middle.outputs, tensor("v", 2, 3, 9)))
+    _, middle, _ = unlinked(desc).ops
+    two = replace(middle, outs=(*middle.outs, tensor("v", 2, 3, 9)))
     with pytest.raises(UnsupportedError, match="a rule of elements gives one"):
         element_reads(two, _row)

@@ -6,7 +6,9 @@ from operator_cases import TARGETS, Case, numbers, run
 
 import kernelgen
 from kernelgen.composite.check import check
-from kernelgen.composite.description import KernelDesc, OpDesc, TensorDesc
+from kernelgen.composite.description import Tensor
+from kernelgen.composite.document import Document, Operation
+from kernelgen.composite.link import linked
 from kernelgen.tensor.attrs import Attrs
 from kernelgen.tensor.dtypes import COMPLEX64, dtype
 
@@ -62,14 +64,14 @@ def test_complex(case, target):
 
 
 def tensor(name, like):
-    return TensorDesc(name, like.shape, dtype(like.dtype))
+    return Tensor(name, like.shape, dtype(like.dtype))
 
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_constant_is_a_real_number(target):
-    constant = TensorDesc("c", (1,), COMPLEX64, value=1.5)
-    op = OpDesc("Add", (tensor("x", X), constant), (tensor("y", X),))
-    (found,) = run(check(KernelDesc("k", op.inputs[:1], op.outputs, (op,))), (X,), target)
+    constant = Tensor("c", (1,), COMPLEX64, value=1.5)
+    op = Operation("Add", (tensor("x", X), constant), (tensor("y", X),))
+    (found,) = run(check(linked(Document("k", op.args[:1], op.outs, (op,)))), (X,), target)
     np.testing.assert_allclose(found, X + 1.5, rtol=1e-6)
 
 
@@ -81,8 +83,8 @@ REAL = numbers(7, (4, 6))
 def test_an_assignment_gives_what_the_destination_is(destination, value, wanted, target):
     other = numbers(8, (3,)).astype(np.complex64)
     inputs = tensor("p", destination), tensor("v", value), tensor("o", other)
-    op = OpDesc("InplaceAssign", inputs, (tensor("y", other),), Attrs.of(fake_output=False))
-    desc = check(KernelDesc("k", inputs, op.outputs, (op,)))
+    op = Operation("InplaceAssign", inputs, (tensor("y", other),), Attrs.of(fake_output=False))
+    desc = check(linked(Document("k", inputs, op.outs, (op,))))
     updated = destination.copy()
     kernel = kernelgen.reference(desc) if target == "reference" else kernelgen.compile(desc, target=target)
     (found,) = kernel(updated, value, other)

@@ -6,9 +6,9 @@ import pytest
 from operator_cases import numbers
 
 import kernelgen
-from kernelgen.composite.bind_sizes import specialize
 from kernelgen.composite.check import check
-from kernelgen.composite.description import OpDesc
+from kernelgen.composite.document import Operation
+from kernelgen.composite.specialize import specialize
 from kernelgen.tensor.attrs import Attrs
 from kernelgen.tensor.dims import evaluate, sym
 
@@ -53,7 +53,7 @@ def row_of_pieces_as_a_matrix():
 def split_by_number():
     w, (x,) = examples.Writer(), (examples.tensor("x", 3 * N, M),)
     parts = tuple(examples.tensor(f"y{k}", N, M) for k in range(3))
-    w.ops.append(OpDesc("Split", (x,), parts, Attrs.of(axis=0, num_split=3, output_num=3)))
+    w.ops.append(Operation("Split", (x,), parts, Attrs.of(axis=0, num_split=3, output_num=3)))
     return w.desc("split", (x,), *parts)
 
 

@@ -10,8 +10,9 @@ import pytest
 from operator_kernels import I32, F, Given, csr, draw, one
 
 import kernelgen
-from kernelgen.composite.bind_sizes import specialize
 from kernelgen.composite.description import KernelDesc
+from kernelgen.composite.link import linked, unlinked
+from kernelgen.composite.specialize import specialize
 from kernelgen.driver import compile
 from kernelgen.errors import ProofError
 from kernelgen.nest import index as ix
@@ -182,7 +183,8 @@ def test_symbolic_sizes(desc: KernelDesc, target: str) -> None:
 def test_rows_of_a_sparse_matrix_are_counted_once() -> None:
     given: list[str | Given] = ["indptr", "indices", (F, (9,)), (F, (6, 1))]
     first = csr("CSRMV", given, [(F, (5, 1))], dense_shape=[5, 6])
-    again = replace(first.ops[0], outputs=(replace(first.outputs[0], name="again"),))
-    twice = replace(first, outputs=(*first.outputs, again.output), ops=(*first.ops, again))
+    once = unlinked(first)
+    again = replace(once.ops[0], outs=(replace(once.outputs[0], name="again"),))
+    twice = linked(replace(once, outputs=(*once.outputs, again.out), ops=(*once.ops, again)))
     marks = [[s.name for s in to_scop(desc).statements if "marks" in s.name] for desc in (first, twice)]
     assert marks[0] == marks[1] != []

@@ -7,22 +7,24 @@ import pytest
 from operator_kernels import draw
 
 import kernelgen
-from kernelgen.composite.description import KernelDesc, OpDesc, TensorDesc
+from kernelgen.composite.description import KernelDesc, Tensor
+from kernelgen.composite.document import Document, Operation
+from kernelgen.composite.link import linked
 from kernelgen.driver import compile
 from kernelgen.tensor.attrs import Attrs
 from kernelgen.tensor.dtypes import dtype
 
 
-def tensor(name: str, *shape: int, kind: str = "float32") -> TensorDesc:
-    return TensorDesc(name, shape, dtype(kind))
+def tensor(name: str, *shape: int, kind: str = "float32") -> Tensor:
+    return Tensor(name, shape, dtype(kind))
 
 
-def kernel(name: str, *ops: tuple[str, list[TensorDesc], TensorDesc, dict[str, object]], outs: list[str]) -> KernelDesc:
+def kernel(name: str, *ops: tuple[str, list[Tensor], Tensor, dict[str, object]], outs: list[str]) -> KernelDesc:
     """Operators in order; what none of them makes is an input."""
     made = {out.name: out for _, _, out, _ in ops}
     inputs = dict.fromkeys(t for _, operands, _, _ in ops for t in operands if t.name not in made)
-    descs = tuple(OpDesc(op, tuple(operands), (out,), Attrs.of(attrs)) for op, operands, out, attrs in ops)
-    return KernelDesc(name, tuple(inputs), tuple(made[o] for o in outs), descs)
+    descs = tuple(Operation(op, tuple(operands), (out,), Attrs.of(attrs)) for op, operands, out, attrs in ops)
+    return linked(Document(name, tuple(inputs), tuple(made[o] for o in outs), descs))
 
 
 IDS, X, Z = tensor("ids", 40, kind="int32"), tensor("x", 7, 50), tensor("z", 50, 40)

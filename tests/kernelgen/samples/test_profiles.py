@@ -159,6 +159,6 @@ def test_profiles_draw_the_shape_and_the_data_type(kind: str):
 def test_an_epsilon_below_a_root_shows():
     """Rows of equal numbers have no variance: what is added to it decides the result."""
     desc = examples.layer_norm(40, 64)
-    added = next(op.inputs[0].name for op in desc.ops if op.name == "Add" and op.inputs[1].value == 1e-5)
+    added = next(op.args[0] for op in desc.operators if op.op.name == "Add" and str(op.args[1].constant) == "[1.e-05]")
     values = [enclosed_values(desc, draw)[added].low for draw in finite_draws(desc)]
     assert min(value.min() for value in values) < 1e-3

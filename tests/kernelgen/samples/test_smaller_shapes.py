@@ -23,7 +23,7 @@ def test_large_kernels_shrink_and_stay_sound(desc):
     found = scale_down(desc, limit)
     assert found is not None
     assert argument_bytes(found) <= limit < argument_bytes(desc)
-    assert [op.name for op in check(found).ops] == [op.name for op in desc.ops]
+    assert [op.op.name for op in check(found).operators] == [op.op.name for op in desc.operators]
     written = {dim for t in desc.inputs for dim in t.shape}
     assert all(dim in written or (isinstance(dim, int) and dim >= SMALLEST) for t in found.inputs for dim in t.shape)
 
@@ -63,7 +63,7 @@ def test_operators_that_are_not_understood_do_not_shrink():
 
 def test_convolutions_shrink_but_for_what_windows_reach_over():
     w, image, weights = Writer(), tensor("x", 32, 21, 23, 256), tensor("w", 128, 3, 3, 256)
-    image, weights = (replace(t, format="NHWC") for t in (image, weights))
+    image, weights = (replace(t, layout="NHWC") for t in (image, weights))
     y = w.op("Conv2D", image, weights, shape=(32, 19, 21, 128), stride=(1, 1, 1, 1), dilation=(1, 1, 1, 1))
     found = scale_down(w.desc("k", (image, weights), y), 1 << 18)
     assert found is not None
@@ -77,10 +77,10 @@ def test_products_of_blocks_keep_their_blocks(transpose_a: bool, transpose_b: bo
     m, n, k = 24, 48, 36
     left, right = (k, m) if not transpose_a else (m, k), (n, k) if not transpose_b else (k, n)
     w, a, b = Writer(), tensor("a", *left, 16, 16), tensor("b", *right, 16, 16)
-    a, b = (replace(t, format="FRACTAL_NZ") for t in (a, b))
+    a, b = (replace(t, layout="FRACTAL_NZ") for t in (a, b))
     w.op("MatMul", a, b, shape=(n, m, 16, 16), transpose_a=transpose_a, transpose_b=transpose_b)
-    y = replace(w.ops[0].output, format="FRACTAL_NZ")
-    w.ops[0] = replace(w.ops[0], outputs=(y,))
+    y = replace(w.ops[0].out, layout="FRACTAL_NZ")
+    w.ops[0] = replace(w.ops[0], outs=(y,))
     found = scale_down(w.desc("k", (a, b), y), 1 << 18)
     assert found is not None
     assert all(t.shape[2:] == (16, 16) for t in (*found.inputs, *found.outputs))
@@ -95,7 +95,7 @@ def test_sums_of_segments_shrink_with_their_numbers_of_segments():
     assert found is not None
     assert check(found).inputs[0].shape[:2] == found.inputs[1].shape
     assert found.inputs[0].shape[2:] == found.outputs[0].shape[1:]
-    assert found.outputs[0].shape[0] == found.ops[0].attrs.int("num_segments") < 7000
+    assert found.outputs[0].shape[0] == found.operators[0].attrs.int("num_segments") < 7000
 
 
 def test_what_is_gathered_shrinks_with_its_numbers_and_with_the_data_around():

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from typing import Any
 
 import kernel_examples as examples
@@ -5,10 +6,12 @@ import numpy as np
 import pytest
 from kernel_examples import Writer, constant, tensor
 
+from kernelgen.composite.description import KernelDesc
 from kernelgen.errors import ArgumentError, DescError, UnsupportedError
 from kernelgen.semantics import reference
 from kernelgen.tensor.dims import sym
 from kernelgen.tensor.dtypes import BFLOAT16, BOOL, FLOAT16, FLOAT64, INT32
+from kernelgen.tensor.types import TensorType
 
 
 def draw(*shape, seed=0):
@@ -158,7 +161,9 @@ def test_unknown_operators_are_refused():
 
 def test_a_result_that_contradicts_its_description_is_reported():
     w, x = Writer(), tensor("x", 8, dtype=FLOAT16)
-    desc = w.desc("k", (x,), w.op("StridedSlice", x, shape=(5,), begin=(0,), end=(3,), strides=(1,)))
+    desc = w.desc("k", (x,), w.op("StridedSlice", x, shape=(3,), begin=(0,), end=(3,), strides=(1,)))
+    longer = replace(desc.operators[0], types=(TensorType((5,), FLOAT16),))
+    desc = KernelDesc(replace(desc.graph, outputs=(longer.out,)))
     with pytest.raises(DescError, match="described as \\[5\\]"):
         reference(desc)(np.ones(8, np.float16))
 

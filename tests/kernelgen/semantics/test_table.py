@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from kernel_examples import Writer, constant, tensor
 
-from kernelgen.composite.description import OpDesc, TensorDesc
+from kernelgen.composite.description import Tensor
+from kernelgen.composite.document import Operation
 from kernelgen.errors import UnsupportedError
 from kernelgen.semantics import reference
 from kernelgen.semantics.layout import from_fractal, to_fractal
@@ -19,7 +20,7 @@ def run(name, *arrays, shape, dtype_=None, formats=(), constants=(), **attrs: An
     arrays = [a.astype({"f": np.float32, "i": np.int32}.get(a.dtype.kind, a.dtype)) for a in arrays]
     formats = formats or ("DefaultFormat",) * len(arrays)
     inputs = tuple(
-        TensorDesc(f"x{i}", a.shape, dtype(a.dtype), f) for i, (a, f) in enumerate(zip(arrays, formats, strict=True))
+        Tensor(f"x{i}", a.shape, dtype(a.dtype), f) for i, (a, f) in enumerate(zip(arrays, formats, strict=True))
     )
     w = Writer()
     y = w.op(name, *inputs, *constants, shape=shape, dtype=dtype_, **attrs)
@@ -79,7 +80,7 @@ def test_moving_elements():
 def test_split_follows_the_described_parts():
     x, parts = tensor("x", 5), (tensor("a", 2), tensor("b", 3))
     w = Writer()
-    w.ops.append(OpDesc("Split", (x,), parts))
+    w.ops.append(Operation("Split", (x,), parts))
     a, b = reference(w.desc("k", (x,), *parts))(np.arange(5, dtype=np.float32))
     assert (a.tolist(), b.tolist()) == ([0, 1], [2, 3, 4])
 
@@ -139,10 +140,10 @@ def test_products_of_blocked_matrices():
     left = np.arange(32 * 16, dtype=np.float32).reshape(32, 16) % 7
     right = np.arange(48 * 16, dtype=np.float32).reshape(48, 16) % 5
     w, nz = Writer(), "FRACTAL_NZ"
-    x, y = TensorDesc("x", (1, 2, 16, 16), FLOAT32, nz), TensorDesc("y", (1, 3, 16, 16), FLOAT32, nz)
-    z = TensorDesc("z", (3, 2, 16, 16), FLOAT32, nz)
+    x, y = Tensor("x", (1, 2, 16, 16), FLOAT32, nz), Tensor("y", (1, 3, 16, 16), FLOAT32, nz)
+    z = Tensor("z", (3, 2, 16, 16), FLOAT32, nz)
     w.op("MatMul", x, y, shape=z.shape, transpose_b=True)
-    w.ops[0] = OpDesc("MatMul", (x, y), (z,), w.ops[0].attrs)
+    w.ops[0] = Operation("MatMul", (x, y), (z,), w.ops[0].attrs)
     (found,) = reference(w.desc("k", (x, y), z))(to_fractal(left), to_fractal(right))
     np.testing.assert_array_equal(from_fractal(found), left @ right.T)
 

@@ -10,8 +10,9 @@ import pytest
 from kernel_examples import Writer, constant, softmax, tensor
 
 import kernelgen
-from kernelgen.composite.bind_sizes import map_tensors
 from kernelgen.composite.description import KernelDesc
+from kernelgen.composite.document import map_tensors
+from kernelgen.composite.link import linked, unlinked
 from kernelgen.composite.write import dump_desc
 from kernelgen.errors import UnsupportedError
 from kernelgen.system.identifiers import MOST, beside, comment, identifier, identifiers
@@ -67,7 +68,7 @@ def _named(name: str, kernel: str) -> KernelDesc:
     y = w.op("Exp", w.op("Add", x, constant(1.0), shape=(8, 64)), shape=(8, 64))
     desc = w.desc(kernel, (x,), y)
     names = {"x": name, "t0": f"{name}_", "t1": f"{name}__"}
-    return map_tensors(desc, lambda each: replace(each, name=names.get(each.name, each.name)))
+    return linked(map_tensors(unlinked(desc), lambda each: replace(each, name=names.get(each.name, each.name))))
 
 
 @pytest.mark.parametrize("name", [*HOSTILE, *WORDS])
@@ -93,8 +94,11 @@ def test_a_name_that_is_anothers_identifier_is_refused() -> None:
         identifiers(["a b", identifier("a b")])
     with pytest.raises(UnsupportedError, match="defective-input"):
         kernelgen.compile(
-            map_tensors(
-                _named("x", "k"), lambda t: replace(t, name={"x": "a b", "x_": identifier("a b")}.get(t.name, t.name))
+            linked(
+                map_tensors(
+                    unlinked(_named("x", "k")),
+                    lambda t: replace(t, name={"x": "a b", "x_": identifier("a b")}.get(t.name, t.name)),
+                )
             )
         )
 

@@ -12,7 +12,7 @@ from kernel_examples import Writer, constant, tensor
 
 import kernelgen
 from kernelgen import nest_stages
-from kernelgen.composite.description import KernelDesc, ParallelFusion, TensorDesc
+from kernelgen.composite.description import KernelDesc, ParallelFusion, Tensor
 from kernelgen.errors import BackendUnavailable, CodegenError, ProofError
 from kernelgen.kernel import Kernel
 from kernelgen.nest.nodes import Block, Compare, If, Nest, Num, Statement, Var
@@ -79,34 +79,34 @@ def test_parts_of_unknown_size_are_right() -> None:
         assert (half == 1.5).all()
 
 
-Member = Callable[[Writer], tuple[tuple[TensorDesc, ...], TensorDesc]]
+Member = Callable[[Writer], tuple[tuple[Tensor, ...], Tensor]]
 
 
-def doubled(w: Writer) -> tuple[tuple[TensorDesc, ...], TensorDesc]:
+def doubled(w: Writer) -> tuple[tuple[Tensor, ...], Tensor]:
     x = tensor("d", 700)
     return (x,), w.op("Mul", x, constant(2.0), shape=(700,))
 
 
 def of_rows(rows: int, columns: int) -> Member:
-    def member(w: Writer) -> tuple[tuple[TensorDesc, ...], TensorDesc]:
+    def member(w: Writer) -> tuple[tuple[Tensor, ...], Tensor]:
         x = tensor(f"rows{columns}", rows, columns)
         return (x,), w.op("ReduceSum", x, shape=(rows, 1), axis=(1,), keep_dims=True)
 
     return member
 
 
-def of_columns(w: Writer) -> tuple[tuple[TensorDesc, ...], TensorDesc]:
+def of_columns(w: Writer) -> tuple[tuple[Tensor, ...], Tensor]:
     x = tensor("c", 100, 70)
     return (x,), w.op("ReduceSum", x, shape=(1, 70), axis=(0,), keep_dims=True)
 
 
-def turned(w: Writer) -> tuple[tuple[TensorDesc, ...], TensorDesc]:
+def turned(w: Writer) -> tuple[tuple[Tensor, ...], Tensor]:
     x = tensor("t", 40, 50)
     return (x,), w.op("Transpose", x, shape=(50, 40), perm=(1, 0))
 
 
 def multiplied(kind: DType) -> Member:
-    def member(w: Writer) -> tuple[tuple[TensorDesc, ...], TensorDesc]:
+    def member(w: Writer) -> tuple[tuple[Tensor, ...], Tensor]:
         a, b = tensor(f"a{kind.name}", 40, 48, dtype=kind), tensor(f"b{kind.name}", 48, 56, dtype=kind)
         return (a, b), w.op("Tanh", w.op("MatMul", a, b, shape=(40, 56)), shape=(40, 56))
 

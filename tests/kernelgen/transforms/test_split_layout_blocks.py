@@ -50,11 +50,11 @@ def test_others_stay(nest: Nest) -> None:
 
 def test_a_product_of_matrices_in_blocks_is_right_on_ascend() -> None:
     nz = "FRACTAL_NZ"
-    x, y = (replace(tensor(name, *shape, 16, 16), format=nz) for name, shape in (("x", (3, 2)), ("y", (2, 3))))
+    x, y = (replace(tensor(name, *shape, 16, 16), layout=nz) for name, shape in (("x", (3, 2)), ("y", (2, 3))))
     w = Writer()
     w.op("MatMul", x, y, shape=(2, 2, 16, 16), transpose_a=False, transpose_b=False, left_format=nz, right_format=nz)
-    product = replace(w.ops[0].output, format=nz)
-    w.ops[0] = replace(w.ops[0], outputs=(product,))
+    product = replace(w.ops[0].out, layout=nz)
+    w.ops[0] = replace(w.ops[0], outs=(product,))
     desc = w.desc("product", (x, y), product)
     (found,), (wanted,) = compile(desc, "ascend")(*draw(desc)), reference(desc)(*draw(desc))
     np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)

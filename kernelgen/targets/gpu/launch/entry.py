@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kernelgen.composite.description import KernelDesc
+from kernelgen.native.signature import Signature
 from kernelgen.targets.gpu.dialects.program import launches
 from kernelgen.targets.gpu.launch.device import NoDevice, find_device
 from kernelgen.targets.gpu.launch.interpret import InterpretedEntry
@@ -20,11 +20,11 @@ class GpuEntry(InterpretedEntry):
         """The same kernel, interpreted also where there is a device."""
         return InterpretedEntry(self.source, self.nest, self.arch)
 
-    def on_device(self, desc: KernelDesc) -> DeviceKernel | None:
+    def on_device(self, signature: Signature) -> DeviceKernel | None:
         """The kernel on the current device; None where there is none."""
         device = find_device()
         return (
             None
             if isinstance(device, NoDevice)
-            else DeviceKernel(desc, self.nest, self.source, launches(self.nest), device)
+            else DeviceKernel(signature, self.nest, self.source, launches(self.nest), device)
         )

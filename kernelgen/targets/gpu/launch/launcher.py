@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from kernelgen.composite.bind_sizes import bind
-from kernelgen.composite.description import KernelDesc, TensorDesc
 from kernelgen.errors import ArgumentError, CodegenError, UnsupportedError
+from kernelgen.native.signature import Described, Signature
 from kernelgen.nest.extents import extent
 from kernelgen.nest.nodes import Nest, Space
 from kernelgen.targets.gpu.dialects.program import Launch
@@ -73,7 +73,7 @@ class Prepared:
 class DeviceKernel:
     """``kernel(inputs, out)``: runs the launches of a program on the current device."""
 
-    desc: KernelDesc
+    signature: Signature
     nest: Nest
     source: str
     launches: Sequence[Launch]
@@ -107,7 +107,7 @@ class DeviceKernel:
         is_apart = out is None and len(prepared.written) == len(outputs)  # what is made here overlaps nothing
         overlap = set[int]() if is_apart else prepared.overlapping(pointers)
         if not overlap.isdisjoint(prepared.written):
-            raise ArgumentError(f"two arrays that {self.desc.name} writes, of out= or updated in place, overlap")
+            raise ArgumentError(f"two arrays that {self.signature.name} writes, of out= or updated in place, overlap")
         if overlap or not library.are_plain(inputs) or any([pointer & (ALIGNMENT - 1) for pointer in pointers]):
             inputs = self._plain_inputs(library, inputs, overlap)  # copies, which live until all is launched
             pointers[: len(inputs)] = library.pointers(inputs)
@@ -122,10 +122,12 @@ class DeviceKernel:
         return Border(self.device.cupy)
 
     def _check_count(self, inputs: Sequence[Any], out: Sequence[Any] | None) -> None:
-        if len(inputs) != len(self.desc.inputs):
-            raise ArgumentError(f"{self.desc.name} takes {len(self.desc.inputs)} arrays, {len(inputs)} were given")
-        if out is not None and (not isinstance(out, Sequence) or len(out) != len(self.desc.outputs)):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ArgumentError(f"out= takes a tuple of {len(self.desc.outputs)} arrays, one for each output")
+        if len(inputs) != len(self.signature.inputs):
+            raise ArgumentError(
+                f"{self.signature.name} takes {len(self.signature.inputs)} arrays, {len(inputs)} were given"
+            )
+        if out is not None and (not isinstance(out, Sequence) or len(out) != len(self.signature.outputs)):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ArgumentError(f"out= takes a tuple of {len(self.signature.outputs)} arrays, one for each output")
 
     def _plain_inputs(self, library: Library, inputs: Sequence[Any], overlap: Collection[int]) -> Sequence[Any]:
         """The inputs, with copies for those that are not row-major, start between two vectors, or overlap what is written."""
@@ -133,8 +135,8 @@ class DeviceKernel:
 
     def _plain(self, library: Library, position: int, array: Any, copied: bool) -> Any:
         complaint = self._complaint(library, array)
-        if complaint and position in self.desc.updated_inputs:
-            raise ArgumentError(f"{self.desc.inputs[position].name} is updated in place, but it {complaint}")
+        if complaint and position in self.signature.updated_inputs:
+            raise ArgumentError(f"{self.signature.inputs[position].name} is updated in place, but it {complaint}")
         return library.plain(array) if complaint or copied else array
 
     def _complaint(self, library: Library, array: Any) -> str:
@@ -146,7 +148,9 @@ class DeviceKernel:
 
     def _check_outputs(self, library: Library, outputs: Sequence[Any], prepared: Prepared) -> None:
         layouts = library.layouts(outputs)
-        for tensor, array, layout, expected in zip(self.desc.outputs, outputs, layouts, prepared.outputs, strict=True):
+        for tensor, array, layout, expected in zip(
+            self.signature.outputs, outputs, layouts, prepared.outputs, strict=True
+        ):
             if layout != expected:
                 found = f"{library.dtype(layout[1])}{list(layout[0])}"
                 raise ArgumentError(
@@ -170,17 +174,17 @@ class DeviceKernel:
         return found
 
     def _check_device(self, library: Library, inputs: Sequence[Any], number: int) -> None:
-        for tensor, array in zip(self.desc.inputs, inputs, strict=True):
+        for tensor, array in zip(self.signature.inputs, inputs, strict=True):
             if library.device(array) != number:
                 raise ArgumentError(f"{tensor.name} is on device {library.device(array)}, the current one is {number}")
 
     def _worked_out(self, library: Library, inputs: Sequence[Any], number: int) -> Prepared:
         layouts = library.layouts(inputs)
         self._check_device(library, inputs, number)
-        for tensor, (_, native) in zip(self.desc.inputs, layouts, strict=True):
+        for tensor, (_, native) in zip(self.signature.inputs, layouts, strict=True):
             if library.dtype(native) != tensor.dtype.numpy:
                 raise ArgumentError(f"{tensor.name} has dtype {library.dtype(native)}, expected {tensor.dtype.name}")
-        symbols = bind(self.desc, [tuple(shape) for shape, _ in layouts])
+        symbols = bind(self.signature, [tuple(shape) for shape, _ in layouts])
         sizes = tuple(symbols[name] for name in self.nest.symbols)
         functions = self._loaded(number)
         calls = [
@@ -188,16 +192,18 @@ class DeviceKernel:
                  launch.buffers, sizes)
             for function, launch in zip(functions, self.launches, strict=True)
         ]  # fmt: skip
-        outputs = tuple((_shape(tensor, symbols), library.native(tensor.dtype.numpy)) for tensor in self.desc.outputs)
+        outputs = tuple(
+            (_shape(tensor, symbols), library.native(tensor.dtype.numpy)) for tensor in self.signature.outputs
+        )
         scratch = [buffer for buffer in self.nest.buffers if buffer.space is Space.WORKSPACE]
         workspaces = tuple(
             int(np.prod([evaluate(dim, symbols) for dim in b.shape], dtype=np.int64)) * b.dtype.itemsize
             for b in scratch
         )
         launched = tuple(call for call in calls if call.grid[0] > 0)
-        arguments = (*self.desc.inputs, *self.desc.outputs)
+        arguments = (*self.signature.inputs, *self.signature.outputs)
         sizes = tuple(prod(_shape(each, symbols)) * each.dtype.itemsize for each in arguments)
-        written = (*self.desc.updated_inputs, *range(len(self.desc.inputs), len(arguments)))
+        written = (*self.signature.updated_inputs, *range(len(self.signature.inputs), len(arguments)))
         return Prepared(launched, outputs, workspaces, library.native(np.dtype(np.uint8)), sizes, written)
 
     def load(self) -> None:
@@ -220,10 +226,10 @@ class DeviceKernel:
         """Arrays of several libraries, or of the host's memory: copied to the device and back where they are not there."""
         border = self._border
         with border.stream_of((*inputs, *(out or ()))):
-            own = [border.take(a, t.name) for a, t in zip(inputs, self.desc.inputs, strict=True)]
+            own = [border.take(a, t.name) for a, t in zip(inputs, self.signature.inputs, strict=True)]
             places = None if out is None else [self._place(array) for array in out]
             results = self.run(border.cupy_arrays, own, places)
-            for position in self.desc.updated_inputs:
+            for position in self.signature.updated_inputs:
                 self._bring_back(own[position], inputs[position])
             if out is None:
                 give = border.giver(inputs)
@@ -245,5 +251,5 @@ class DeviceKernel:
             np.copyto(np.asarray(array), self.device.cupy.asnumpy(result))
 
 
-def _shape(tensor: TensorDesc, symbols: dict[str, int]) -> tuple[int, ...]:
+def _shape(tensor: Described, symbols: dict[str, int]) -> tuple[int, ...]:
     return tuple(evaluate(dim, symbols) for dim in tensor.shape)

@@ -11,7 +11,7 @@ from kernel_examples import Writer, constant, tensor
 from kernelgen.ascendc.instructions import AIC_ONLY, AIV_ONLY, MIX
 from kernelgen.ascendc.printer import print_kernel
 from kernelgen.ascendc.reader import read_kernel
-from kernelgen.composite.description import KernelDesc, TensorDesc
+from kernelgen.composite.description import KernelDesc, Tensor
 from kernelgen.driver import compile
 from kernelgen.errors import CodegenError
 from kernelgen.kernel import Kernel
@@ -74,15 +74,15 @@ def batched(batch: tuple[Dim, ...], m: Dim, n: Dim, k: Dim, right: bool = False,
 def fractals(m: int, n: int, k: int, left: bool, right: bool) -> KernelDesc:
     """A product of matrices in NZ."""
 
-    def nz(name: str, rows: int, columns: int) -> TensorDesc:
-        return replace(tensor(name, columns // 16, rows // 16, 16, 16, dtype=FLOAT16), format="FRACTAL_NZ")
+    def nz(name: str, rows: int, columns: int) -> Tensor:
+        return replace(tensor(name, columns // 16, rows // 16, 16, 16, dtype=FLOAT16), layout="FRACTAL_NZ")
 
     w = Writer()
     a = nz("a", *((k, m) if left else (m, k)))
     b = nz("b", *((n, k) if right else (k, n)))
     w.op("MatMul", a, b, shape=(n // 16, m // 16, 16, 16), transpose_a=left, transpose_b=right, dst_type="float16")
-    y = replace(w.ops[0].output, format="FRACTAL_NZ")
-    w.ops[0] = replace(w.ops[0], outputs=(y,))
+    y = replace(w.ops[0].out, layout="FRACTAL_NZ")
+    w.ops[0] = replace(w.ops[0], outs=(y,))
     return w.desc("fractals", (a, b), y)
 
 
@@ -113,12 +113,12 @@ def convolution() -> KernelDesc:
     """Windows of 3 x 3, every second place, channels last."""
     w = Writer()
     x, k, y = (
-        replace(tensor(name, *shape, dtype=FLOAT16), format="NHWC")
+        replace(tensor(name, *shape, dtype=FLOAT16), layout="NHWC")
         for name, shape in (("x", (2, 9, 13, 20)), ("k", (24, 3, 3, 20)), ("y", (2, 4, 6, 24)))
     )
     window, step, whole = (3, 3), (1, 1, 2, 2), (1, 1, 1, 1)
     w.op("Conv2D", x, k, shape=y.shape, kernel_size=window, stride=step, pad=(0, 0, 0, 0), dilation=whole, group=1)
-    w.ops[0] = replace(w.ops[0], outputs=(y,))
+    w.ops[0] = replace(w.ops[0], outs=(y,))
     return w.desc("convolution", (x, k), y)
 
 

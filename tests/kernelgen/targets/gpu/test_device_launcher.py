@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernelgen.composite.description import KernelDesc, TensorDesc
+from kernelgen.composite.description import Tensor as Described
 from kernelgen.errors import ArgumentError
+from kernelgen.native.signature import Signature
 from kernelgen.nest.index import floor_divide
 from kernelgen.nest.nodes import Block, Buffer, Index, IndexBinary, IndexOp, Nest, Num, Space, Var
 from kernelgen.targets.gpu.dialects.program import Launch
@@ -58,24 +59,24 @@ def found() -> Device:
 
 def twice(extent: Dim = N) -> DeviceKernel:
     """z = 2 x + y."""
-    x, y, z = (TensorDesc(name, (extent,), FLOAT32) for name in "xyz")
+    x, y, z = (Described(name, (extent,), FLOAT32) for name in "xyz")
     symbols = () if isinstance(extent, int) else ("N",)
     count: Index = Num(extent) if isinstance(extent, int) else Var("N")
     blocks = floor_divide(IndexBinary(IndexOp.ADD, count, Num(63)), Num(64))
     nest = Nest("twice", symbols, (buffer("x", extent), buffer("y", extent), buffer("z", extent)), Block())
     launch = Launch("twice", blocks, (64, 1, 1), 0, (0, 1, 2))
-    return DeviceKernel(KernelDesc("twice", (x, y), (z,), ()), nest, TWICE, (launch,), found())
+    return DeviceKernel(Signature("twice", (x, y), (z,), (), (), symbols), nest, TWICE, (launch,), found())
 
 
 def staged(shared: int = 128) -> DeviceKernel:
     """y = reverse(x + 1) over a workspace and 128 bytes of shared memory, in two launches."""
-    x, y = (TensorDesc(name, (32,), FLOAT32) for name in "xy")
+    x, y = (Described(name, (32,), FLOAT32) for name in "xy")
     buffers = (buffer("x", 32), buffer("y", 32, space=Space.OUTPUT), buffer("w", 32, space=Space.WORKSPACE))
     first = Launch("first", Num(1), (32, 1, 1), 0, (0, 2))
     second = Launch("second", Num(1), (32, 1, 1), shared, (2, 1))
     source = STAGED if shared == 128 else STAGED.replace("__shared__ float line[32]", "extern __shared__ float line[]")
     nest = Nest("staged", (), buffers, Block())
-    return DeviceKernel(KernelDesc("staged", (x,), (y,), ()), nest, source, (first, second), found())
+    return DeviceKernel(Signature("staged", (x,), (y,), (), (), ()), nest, source, (first, second), found())
 
 
 def values(count: int, start: float = 0.0) -> np.ndarray:

@@ -7,8 +7,8 @@ import pytest
 from kernel_examples import Writer, column_sum, constant, softmax, tensor, transpose_add
 
 import kernelgen
-from kernelgen.composite.bind_sizes import specialize
 from kernelgen.composite.description import KernelDesc
+from kernelgen.composite.specialize import specialize
 from kernelgen.errors import BackendUnavailable
 from kernelgen.machines.gpu.device import HOPPER
 from kernelgen.nest.extents import extent
