@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import time
 from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager, suppress
 from mmap import mmap
@@ -27,6 +28,7 @@ Used = TypeVar("Used")
 
 WAIT_SECONDS = 60.0
 """For another process of this machine that makes the same entry."""
+LOOK_SECONDS = 0.02
 
 SUFFIX = ".o"
 FORMAT = "2"
@@ -159,16 +161,35 @@ def leading(folder: Path | None, room: str, key: str, shared: SharedCache | None
 
     So the first makes the entry and the others find it. Nobody waits longer than a minute: making it twice does no harm.
     """
-    from filelock import FileLock, Timeout  # only who compiles
-
     with ExitStack() as stack:
-        with suppress(OSError, Timeout):
+        with suppress(OSError):
             if folder is not None:
-                stack.enter_context(own_folder(folder, room, key[:2], make=True))
-                stack.enter_context(FileLock(folder / room / key[:2] / "lock", WAIT_SECONDS, 0o600))
+                inside = stack.enter_context(own_folder(folder, room, key[:2], make=True))
+                stack.enter_context(_locked(inside))
         if shared is not None and (folder is None or _read(folder, room, key) is None):
             stack.enter_context(shared.leading(room, key))
         yield
+
+
+@contextmanager
+def _locked(folder: int) -> Generator[None]:
+    """Holds the lock of an open folder, or gives up waiting for it."""
+    import fcntl  # only who compiles
+
+    file = os.open("lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600, dir_fd=folder)
+    end = time.monotonic() + WAIT_SECONDS
+    try:
+        while True:
+            with suppress(BlockingIOError):
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            if time.monotonic() > end:
+                break
+            time.sleep(LOOK_SECONDS)
+        yield
+    finally:
+        fcntl.flock(file, fcntl.LOCK_UN)  # closing alone would leave it to children that were forked meanwhile
+        os.close(file)
 
 
 def _digest(key: str, *content: bytes | memoryview) -> bytes:
