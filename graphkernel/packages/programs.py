@@ -18,7 +18,6 @@ from graphkernel.errors import PackageError
 from graphkernel.packages.tensors import complete
 from graphkernel.runtime.onnxruntime.region_step import RegionStep
 from graphkernel.runtime.onnxruntime.sessions import Session
-from graphkernel.runtime.steps.collective import CollectiveStep, WaitStep
 from graphkernel.runtime.steps.program import Buffer, Held, Named, Number, Output, Program, Segment
 from graphkernel.runtime.steps.steps import Kernel, KernelStep, NumpyStep, Step, ViewStep
 from kernelgen.system.bounded_io import json_value
@@ -119,6 +118,14 @@ def _step_items(step: Step, kernel: Callable[[KernelStep], int], regions: Sequen
         return [REGION, *border, regions.index(step), step.input_names, step.output_names, *types, sorted(step.unsized)]
     if isinstance(step, NumpyStep):
         return [NUMPY, *border, _node_items(step.node)]
+    return _ordered_items(step)
+
+
+def _ordered_items(step: Step) -> Items:
+    """A step that speaks to other processes, or waits for them."""
+    from graphkernel.runtime.steps.collective import CollectiveStep, WaitStep  # few programs have such
+
+    border = step.name, step.inputs, step.outputs
     if isinstance(step, CollectiveStep):
         return [COLLECTIVE, *border, _node_items(step.node)]
     if isinstance(step, WaitStep):
@@ -175,6 +182,15 @@ def _step(items: Items, parts: Parts) -> Step:
         return RegionStep(_text(name), session, *names, *border, *types, (), frozenset(_slots(unsized)))
     if kind == NUMPY:
         return NumpyStep(_node(more[0], parts), *border)
+    return _ordered_step(items, parts)
+
+
+def _ordered_step(items: Items, parts: Parts) -> Step:
+    """The inverse of :func:`_ordered_items`."""
+    from graphkernel.runtime.steps.collective import CollectiveStep, WaitStep  # few programs have such
+
+    kind, name, inputs, outputs, *more = items
+    border = _slots(inputs), _slots(outputs)
     if kind == COLLECTIVE:
         return CollectiveStep(_node(more[0], parts), *border)
     if kind == WAIT:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import graphkernel
-from graphkernel.communication.groups import Communicators
 from graphkernel.errors import GraphKernelError, PackageError
 from graphkernel.packages.container import PackageReader
 from graphkernel.packages.manifest import (
@@ -38,6 +37,7 @@ from kernelgen.native.call import NativeKernel
 from kernelgen.native.team import team_of
 
 if TYPE_CHECKING:
+    from graphkernel.communication.groups import Communicators
     from graphkernel.report.page.story import Story
     from graphkernel.report.report import Report
     from graphkernel.runtime.plan.plan import Plan

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from graphkernel.communication.groups import Communicators
 from graphkernel.errors import InputError, PackageError, RuntimeFailure
 from graphkernel.runtime.failures import PASSED_ON, step_failure
 from graphkernel.runtime.inputs.arrays import Array
@@ -30,6 +29,7 @@ from kernelgen.tensor.boxes import as_array, as_values
 from kernelgen.tensor.types import TensorType, is_object
 
 if TYPE_CHECKING:
+    from graphkernel.communication.groups import Communicators
     from graphkernel.report.report import Report
     from graphkernel.runtime.plan.plan import Plan
     from kernelgen.tensor.graph import Graph

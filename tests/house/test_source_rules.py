@@ -16,6 +16,7 @@ LAZY_IMPORTS = {
     "graphkernel/recall.py": "what was compiled before needs no optimizer",
     "graphkernel/packages/read.py": "what runs needs neither graph nor report nor the writer of packages",
     "graphkernel/packages/programs.py": "kernels and regions need no operators",
+    "graphkernel/runtime/steps/program.py": "few programs speak to other processes",
     "graphkernel/runtime/failures.py": "only who tells of a failed operator needs operators",
     "graphkernel/runtime/onnxruntime/sessions.py": "most processes have nothing to tell",
     "graphkernel/handoff.py": "only who has tuned needs what was found",

@@ -51,7 +51,8 @@ class Result:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
-        return asdict(self)
+        counts = {"operators": dict(self.operators), "traits": dict(self.traits)}
+        return {"seed": self.seed, "outcome": asdict(self.outcome), "fault": self.fault, **counts}
 
     @staticmethod
     def from_json(document: dict[str, Any]) -> Result:

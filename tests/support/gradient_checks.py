@@ -44,7 +44,8 @@ class Point:
         builder = Builder()
         inputs = tuple(builder.parameter(f"x{place}", type_) for place, type_ in enumerate(self.case.bound))
         results = builder.node(self.case.op, inputs, self.case.attrs).outs
-        return Graph("one", inputs, tuple(results[place] for place in self.cotangents))
+        tokens = results[-1:] if self.case.op.traits.ordered else ()
+        return Graph("one", inputs, (*(results[place] for place in self.cotangents), *tokens))
 
     def gradients(self) -> Arrays:
         """By the rules."""

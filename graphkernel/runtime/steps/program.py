@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from graphkernel.communication.groups import Communicators
-from graphkernel.runtime.steps.collective import CollectiveStep
 from graphkernel.runtime.steps.steps import Step
 from kernelgen.tensor.derived import Derived
 from kernelgen.tensor.types import Sym, TensorType
 
 if TYPE_CHECKING:
+    from graphkernel.communication.groups import Communicators
     from kernelgen.tensor.graph import Node
 
 Read = tuple[str, int, int]
@@ -101,6 +100,8 @@ class Program(NamedTuple):
 
     def over(self, communicators: Communicators) -> Program:
         """The program whose collectives go over these communicators."""
+        from graphkernel.runtime.steps.collective import CollectiveStep  # few programs speak to other processes
+
         return self._replace(
             steps=tuple(step.over(communicators) if isinstance(step, CollectiveStep) else step for step in self.steps)
         )

@@ -18,6 +18,7 @@ from graphkernel.runtime.plan.plan import Plan
 from graphkernel.runtime.plan.segments import Segment
 from graphkernel.runtime.plan.verify_plan import INVARIANTS, broken, verify_places, verify_plan
 from graphkernel.runtime.poison import POISONED, PoisonedMemory, poison
+from graphkernel.runtime.steps.collective import WaitStep
 from graphkernel.runtime.steps.host import NumpyHost
 from graphkernel.runtime.steps.steps import KernelStep, ViewStep
 from kernelgen.tensor.graph import Graph
@@ -58,6 +59,16 @@ def found() -> Graph:
       return y, o
     }""".replace("i: i64", f"const c: f32[4, 4] = {[0.5] * 16}\n i: i64", 1)
     )
+
+
+def summed() -> Graph:
+    """Sums over processes, one of which is read at once and one that runs beside a kernel."""
+
+    def net(x: Any, w: Any) -> Any:
+        first, second = ops.all_reduce(ops.exp(x)), ops.all_reduce(ops.sinh(w))
+        return ops.tanh(first) * 2.0, ops.exp(w) + second
+
+    return gk.trace(net, gk.spec((4, 4)), gk.spec((4, 4)), name="summed")
 
 
 def planned(graph: Graph, level: int = 2) -> Plan:
@@ -229,10 +240,19 @@ def crossing_in_an_arena(plan: Plan) -> Iterator[Plan]:
             yield with_buffer(plan, number, escapes=False, made_by_kernel=False)
 
 
+def waited_too_late(plan: Plan) -> Iterator[Plan]:
+    for number, step in enumerate(plan.steps[:-1]):
+        if isinstance(step, WaitStep) and step.inputs[1] in plan.steps[number + 1].inputs:
+            steps = list(plan.steps)
+            steps[number], steps[number + 1] = steps[number + 1], step
+            yield replace(plan, steps=tuple(steps))
+
+
 FAULTS: dict[Callable[[Plan], Iterator[Plan]], set[str]] = {
-    steps_reordered: {"P2"}, step_left_out: {"P2", "P11"}, step_twice: {"P3"}, buffer_too_short: {"P9"},
-    buffer_too_late: {"P9"}, buffer_left_out: {"P9"}, output_among_buffers: {"P10", "P9", "P15"}, output_not_copied: {"P11"},
-    outputs_exchanged: {"P11"}, view_beyond_its_base: {"P5"}, other_operand: {"P4"}, writes_an_input: {"P3", "P4"},
+    steps_reordered: {"P2"}, step_left_out: {"P2", "P11", "P16"}, step_twice: {"P3", "P16"}, waited_too_late: {"P16"},
+    buffer_too_short: {"P9"}, buffer_too_late: {"P9"}, buffer_left_out: {"P9"}, output_among_buffers: {"P10", "P9", "P15"},
+    output_not_copied: {"P11"},
+    outputs_exchanged: {"P11"}, view_beyond_its_base: {"P5"}, other_operand: {"P4", "P16"}, writes_an_input: {"P3", "P4"},
     writes_a_constant: {"P3", "P4"}, slots_shared: {"P1"}, inputs_exchanged: {"P1"}, copy_forgotten: {"P6", "P7"},
     result_elsewhere: {"P8", "P9"}, numbers_of_a_step: {"P13"}, kernel_makes_a_part: {"P9"},
     bound_too_early: {"P14", "P15"}, read_elsewhere: {"P14"}, crossing_in_an_arena: {"P15"},
@@ -244,6 +264,7 @@ def plans() -> Iterator[Plan]:
     yield from (planned(graph, level) for level in (0, 1, 2, 3))
     yield gk.compile(graph, 2, host=NumpyHost()).plan
     yield from map(written_over, IN_PLACE.values())
+    yield from (planned(summed(), level) for level in (0, 2))
     yield from (planned(found(), level) for level in (0, 2))
     yield gk.compile(found(), 2, host=NumpyHost()).plan
 
