@@ -13,7 +13,6 @@ import datetime
 import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -71,7 +70,7 @@ def launches(graph: Graph, target: str) -> int:
 
 def of_kernel(kernel: Node, target: str) -> int:
     """The launches of a kernel; of one that the generator declines those of its operators."""
-    found = 1 if target != "gpu" else of_description(replace(to_desc(kernel, target), name="kernel"), target)
+    found = 1 if target != "gpu" else of_description(to_desc(kernel, target).renamed("kernel"), target)
     inside = kernel.body.operators if kernel.body is not None else ()
     return sum(node.op.kind not in NO_LAUNCH for node in inside) if found is None else found
 

@@ -104,7 +104,7 @@ class Launches:
 
 def kernel_launches(kernels: Sequence[Node], target: str) -> int:
     """The launches of kernels of a graph; equal ones are made once."""
-    calls = Counter(replace(to_desc(node, target), name="kernel") for node in kernels)
+    calls = Counter(to_desc(node, target).renamed("kernel") for node in kernels)
     return sum(count * kernelgen.compile(desc, target).launches for desc, count in calls.items())
 
 

@@ -8,7 +8,7 @@ kernels of the random graphs that ``tests.random_graphs`` checks. ``classes``: t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import graphkernel as gk
@@ -16,7 +16,7 @@ from benchmarks.gpu.cases import CASES
 from benchmarks.gpu.contestants import traced
 from benchmarks.gpu.correctness import alone, every
 from benchmarks.networks import NETWORKS
-from graphkernel.handoff import to_desc
+from graphkernel.handoff import key_of, to_desc
 from graphkernel.ops import OPS
 from kernelgen.composite.description import KernelDesc
 from kernelgen.composite.read import load_desc
@@ -105,7 +105,7 @@ def distinct(amount: Amount, families: Sequence[str] = ()) -> Iterator[tuple[str
     seen: set[str] = set()
     for family in families or FAMILIES:
         for name, desc in FAMILIES[family](amount):
-            key = repr(replace(desc, name=""))
+            key = key_of(desc)
             if key not in seen:
                 seen.add(key)
                 yield family, name, desc

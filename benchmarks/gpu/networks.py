@@ -14,7 +14,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +24,7 @@ from benchmarks.gpu.compiles import ARCHS, Record, fault, resources
 from benchmarks.gpu.descriptions import LEVEL, TARGET
 from benchmarks.networks import NETWORKS, NO_LAUNCH
 from examples import export_minilm_onnx, resnet50
-from graphkernel.handoff import to_desc
+from graphkernel.handoff import key_of, to_desc
 from graphkernel.report.difference import largest_difference
 from kernelgen.composite.description import KernelDesc
 from kernelgen.tensor.graph import Graph
@@ -86,7 +85,7 @@ def network(name: str, graph: Graph, pool: ProcessPoolExecutor) -> Record:
     for node in fused.operators:
         if node.body is not None:
             desc = to_desc(node, TARGET)
-            key = repr(replace(desc, name=""))
+            key = key_of(desc)
             calls[key] += 1
             distinct.setdefault(key, desc)
     rows: list[Record] = []

@@ -12,7 +12,6 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -111,7 +110,7 @@ def _distinct(graph: Graph) -> list[tuple[KernelDesc, list[Node]]]:
                 names[desc.name] += 1
                 count = names[desc.name]
                 name = desc.name if count == 1 else f"{desc.name}_{count}"
-                found[key] = (replace(desc, graph=replace(desc.graph, name=name)), [])
+                found[key] = (desc.renamed(name), [])
             found[key][1].append(node)
     return list(found.values())
 

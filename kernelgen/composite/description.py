@@ -7,7 +7,7 @@ meaning.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -74,6 +74,10 @@ class KernelDesc:
     def name(self) -> str:
         """The kernel's name."""
         return self.graph.name
+
+    def renamed(self, name: str) -> KernelDesc:
+        """The same kernel under another name."""
+        return replace(self, graph=replace(self.graph, name=name))
 
     @property
     def operators(self) -> tuple[Node, ...]:
