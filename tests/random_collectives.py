@@ -65,7 +65,7 @@ def _operator(draw, known, w):
 def _collective(draw, known, *, messages: bool):
     """Often equal to an earlier one, and on the same operand; its group tells it from others or not."""
     x = _pick(draw, known)
-    group = {"group": str(draw.choice(["world", "other"])), "rank_size": RANKS}
+    group: dict[str, Any] = {"group": str(draw.choice(["world", "other"])), "rank_size": RANKS}
     tag = int(draw.integers(3))
     choices: list[Callable[[], Any]] = [
         lambda: ops.all_reduce(x, **group), lambda: ops.all_reduce(x, op="max", **group),

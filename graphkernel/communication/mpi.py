@@ -81,7 +81,7 @@ class Mpi:
 
 def _library() -> Any:
     try:
-        from mpi4py import MPI  # pyright: ignore[reportMissingImports]  # of an extra
+        from mpi4py import MPI
     except ImportError as error:
         raise RuntimeFailure(
             f"MPI needs mpi4py and an MPI library: pip install 'graphkernel[dist]' ({error})"

@@ -91,7 +91,7 @@ def _made(module: str, function: str) -> Executor:
 @contextmanager
 def _dask(address: str) -> Generator[Crew]:
     try:
-        import distributed  # pyright: ignore[reportMissingImports]  # an extra
+        import distributed
     except ImportError as error:
         raise BackendUnavailable("dask:// needs dask.distributed: pip install 'graphkernel[farm]'") from error
 

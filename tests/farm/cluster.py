@@ -81,11 +81,11 @@ class Cluster:
 @contextmanager
 def cluster(workers: int, **environment: str) -> Generator[Cluster]:
     """A cluster that is ready, with this many workers; ``environment`` is added to theirs. Ends with the context."""
-    import distributed  # pyright: ignore[reportMissingImports]  # an extra
+    from distributed import Client
 
     made = Cluster(workers, **environment)
     try:
-        with distributed.Client(f"tcp://127.0.0.1:{made.port}", timeout=60, set_as_default=False) as client:
+        with Client(f"tcp://127.0.0.1:{made.port}", timeout=60, set_as_default=False) as client:
             client.wait_for_workers(workers, timeout=60)
         yield made
     finally:

@@ -15,6 +15,7 @@ from graphkernel.runtime.steps.collective import CollectiveStep
 from graphkernel.runtime.steps.host import HostLibrary
 from graphkernel.runtime.steps.program import Held
 from graphkernel.runtime.steps.steps import Kernel, KernelStep, Step, ViewStep
+from kernelgen.system.mapped import let_go
 from kernelgen.tensor.definitions import Place, definitions, needed
 from kernelgen.tensor.graph import Graph, Node, Value
 
@@ -66,7 +67,10 @@ class Prepared:
         """The slots of the arrays that a ``preparation`` computes from these ``constants``, held under the ``name``."""
         key = id(preparation), constants
         if key not in self._known:
-            arrays = preparation.call(*(value.constant for value in constants))
+            weights = [value.constant for value in constants if value.constant is not None]
+            arrays = preparation.call(*weights)
+            for weight in weights:  # a file's stay there until somebody reads them as they are
+                let_go(weight)
             begin = self.first + len(self.held)
             self.held += [Held(f"{name}.prepared{k}", begin + k, array) for k, array in enumerate(arrays)]
             self._known[key] = tuple(range(begin, begin + len(arrays)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,7 @@ from kernelgen.tensor.graph import Graph, Node, Value, keep
 from kernelgen.tensor.order import is_ordered, sequence
 from tests.random_collectives import check, order_of, random_graph
 
-GROUP = {"rank_size": 2}
+GROUP: dict[str, Any] = {"rank_size": 2}
 
 
 @pytest.mark.parametrize("first", range(0, 40, 8))

@@ -32,6 +32,8 @@ pytest.importorskip("onnxruntime")
 SIZE = 300
 X = np.random.default_rng(0).random((SIZE, SIZE), np.float32)
 W = np.eye(SIZE, dtype=np.float32)
+IN_REGIONS = "--disable_cluster_ops=MatMul"
+"""Leaves products to the library, also those of weights."""
 
 
 def net(x: Any, w: Any) -> Any:
@@ -40,7 +42,7 @@ def net(x: Any, w: Any) -> Any:
 
 def compiled() -> Any:
     """Two regions, which have constants and threads, with a kernel between them; run once."""
-    exe = gk.compile(gk.trace(lambda x: net(x, W), X), 2, host=OnnxRuntimeHost(threads=2))
+    exe = gk.compile(gk.trace(lambda x: net(x, W), X), 2, host=OnnxRuntimeHost(threads=2), flags=IN_REGIONS)
     assert is_right(exe)
     return exe
 
@@ -261,11 +263,12 @@ def net(x):
     return x
 
 x, threads = np.ones((300, 300), np.float32), eval(sys.argv[1])
-exe = gk.compile(gk.trace(net, x), host="onnxruntime", **threads)
+options = {"host": "onnxruntime", "flags": "--disable_cluster_ops=MatMul", **threads}
+exe = gk.compile(gk.trace(net, x), **options)
 exe(x)
 one = count()
 assert len(exe.plan.steps) >= 20, exe.plan.steps
-more = [gk.compile(gk.trace(lambda x: net(x) * float(k), x), host="onnxruntime", **threads) for k in range(9)]
+more = [gk.compile(gk.trace(lambda x: net(x) * float(k), x), **options) for k in range(9)]
 for each in more:
     each(x)
 print(one, count())
@@ -298,7 +301,7 @@ def test_one_thread_starts_none_for_kernels() -> None:
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_as_many_threads_as_asked_for(threads: int) -> None:
-    exe = gk.compile(gk.trace(lambda x: net(x, W), X), 2, threads=threads)
+    exe = gk.compile(gk.trace(lambda x: net(x, W), X), 2, threads=threads, flags=IN_REGIONS)
     assert is_right(exe)
     regions = [step for step in exe.plan.steps if isinstance(step, RegionStep)]
     assert len(regions) == 2

@@ -42,6 +42,7 @@ from kernelgen.nest.nodes import (
     Nest,
     Num,
     OfGrid,
+    Prefetch,
     Space,
     Statement,
     Store,
@@ -172,6 +173,8 @@ class _Printer(ExpressionPrinter):
                 return self.combination(statement)
             case Grid():
                 raise CodegenError("a grid inside a grid")
+            case Prefetch():
+                raise CodegenError("a prefetch is for processors")
             case _:
                 return iter((self.line(statement),))
 

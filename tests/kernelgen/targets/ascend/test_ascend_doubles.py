@@ -52,7 +52,7 @@ def operators(*names: str) -> Writer:
 def test_floats_are_compared_and_chosen_by_their_bits(names: tuple[str, ...]) -> None:
     w = operators(*names)
     inputs = tensor("x", SIZE, dtype=FLOAT64), tensor("y", SIZE, dtype=FLOAT64)
-    kernel = compile(w.desc("doubles", inputs, *(op.outputs[0] for op in w.ops)), "ascend")
+    kernel = compile(w.desc("doubles", inputs, *(op.outs[0] for op in w.ops)), "ascend")
     x, y = numbers(0), numbers(1)
     for name, found, wanted in zip(names, kernel(x, y), reference(kernel.desc)(x, y), strict=True):
         np.testing.assert_array_equal(found, wanted, name)
