@@ -26,7 +26,7 @@ from graphkernel import driver, ops
 from graphkernel.communication.in_memory import run_ranks
 from graphkernel.passes.base import Step
 from kernelgen.tensor.graph import Graph, Node
-from tests.distributed.logged import Logged
+from tests.ranks.logged import Logged
 
 CHUNK, RUN_EVERY, ROWS, RANKS = 20, 10, 4, 2
 KINDS = ("AllReduce", "AllGather", "ReduceScatter", "Broadcast", "AllToAll", "Send", "Receive")

@@ -11,7 +11,7 @@ from graphkernel.communication.in_memory import run_ranks
 from graphkernel.runtime.plan.verify_plan import verify_plan
 from graphkernel.runtime.steps.reduced_product import Costs, chunks_of, reduced_product
 from kernelgen.tensor.types import Attrs
-from tests.distributed.logged import Logged
+from tests.ranks.logged import Logged
 
 DRAW = np.random.default_rng(0)
 

@@ -72,6 +72,6 @@ def test_half_precision_anywhere_in_the_derivation_loosens():
 
 def test_the_worst_result_counts():
     desc, good, bad = examples.momentum(), np.zeros(37, np.float32), np.ones(37, np.float32)
-    found = compare(desc, ["t4", "p"], [good, good], [good, bad])
+    found = compare(desc, [desc.outputs[0].name, "p"], [good, good], [good, bad])
     assert found.error == 1
     assert found.fault.startswith("p: 37 of 37")

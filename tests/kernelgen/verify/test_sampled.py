@@ -14,6 +14,7 @@ from kernelgen.composite.description import KernelDesc
 from kernelgen.errors import BackendUnavailable
 from kernelgen.kernel import Kernel
 from kernelgen.machines.gpu.device import HOPPER
+from kernelgen.native.signature import Signature
 from kernelgen.samples.inputs import draw
 from kernelgen.targets import Target
 from kernelgen.targets.gpu.launch.entry import GpuEntry
@@ -95,12 +96,14 @@ def test_a_device_that_is_asked_for_must_be_there(monkeypatch: pytest.MonkeyPatc
 
 
 def test_the_device_runs_large_kernels_as_they_are() -> None:
-    seen: list[Any] = []
+    desc, seen = softmax(2000, 512), list[Any]()
 
     class Entry:
         interpreter: Any = None
 
-        def on_device(self, desc: KernelDesc) -> Any:
+        def on_device(self, signature: Signature) -> Any:
+            assert [each.shape for each in signature.inputs] == [(2000, 512)]
+
             def call(inputs: Any, out: Any) -> tuple[Any, ...]:
                 seen.append(inputs[0].shape)
                 return kernelgen.reference(desc)(*inputs, out=out)
@@ -111,7 +114,7 @@ def test_the_device_runs_large_kernels_as_they_are() -> None:
             raise AssertionError("the interpreter is not asked for")
 
     device = Target("gpu", lambda nest: "", lambda source, nest: Entry(), machine=HOPPER)
-    record = verify(softmax(2000, 512), "gpu", device=True, compiler=lambda desc, _: kernelgen.compile(desc, device))
+    record = verify(desc, "gpu", device=True, compiler=lambda desc, _: kernelgen.compile(desc, device))
     assert (record.status, record.message) == (Status.PASSED, "")
     assert set(seen) == {(2000, 512)}
     assert not record.scaled

@@ -1,4 +1,4 @@
-"""One rank of a job: ``python -m tests.distributed.rank OVER OUT``, under mpiexec, or with RANK and WORLD_SIZE for gloo.
+"""One rank of a job: ``python -m tests.ranks.rank OVER OUT``, under mpiexec, or with RANK and WORLD_SIZE for gloo.
 
 Runs every program at every level, and every collective on every data type; leaves results and the order of what it did.
 """
@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 
 from graphkernel.communication.communicator import Communicator
-from tests.distributed.every import every_collective
-from tests.distributed.logged import Logged
-from tests.distributed.programs import PROGRAMS, on_rank
+from tests.ranks.every import every_collective
+from tests.ranks.logged import Logged
+from tests.ranks.programs import PROGRAMS, on_rank
 
 LEVELS = range(4)
 

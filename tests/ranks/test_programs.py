@@ -5,9 +5,9 @@ import pytest
 
 from graphkernel.communication.in_memory import run_ranks
 from graphkernel.errors import RuntimeFailure
-from tests.distributed.logged import Logged
-from tests.distributed.processes import Rank, missing, run_job
-from tests.distributed.programs import PROGRAMS, alone, on_rank
+from tests.ranks.logged import Logged
+from tests.ranks.processes import Rank, missing, run_job
+from tests.ranks.programs import PROGRAMS, alone, on_rank
 
 
 def near(found: np.ndarray, wanted: np.ndarray, told: str = "") -> None:

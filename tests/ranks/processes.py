@@ -36,7 +36,7 @@ def missing(over: str) -> str:
 
 def run_job(over: str, ranks: int, out: Path) -> list[Rank]:
     """All programs on so many processes. Raises AssertionError with what they said when one fails."""
-    rank = [sys.executable, "-m", "tests.distributed.rank", over, str(out)]
+    rank = [sys.executable, "-m", "tests.ranks.rank", over, str(out)]
     around = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     if over == "mpi":
         yielding = ["--oversubscribe", "--mca", "mpi_yield_when_idle", "1"]  # there may be fewer cores than ranks

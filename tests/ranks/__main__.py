@@ -1,4 +1,4 @@
-"""``python -m tests.distributed --ranks 2 4 --json OUT``: real processes run every program at every level, over MPI and gloo.
+"""``python -m tests.ranks --ranks 2 4 --json OUT``: real processes run every program at every level, over MPI and gloo.
 
 Every rank has the numbers of one process and the same order of collectives, and every collective on every data type gives
 what ranks in memory give. Ends with status 1 where something differs.
@@ -18,12 +18,12 @@ from typing import Any
 
 import numpy as np
 
-from tests.distributed.processes import LIBRARY, Rank, missing, run_job
-from tests.distributed.programs import alone
+from tests.ranks.processes import LIBRARY, Rank, missing, run_job
+from tests.ranks.programs import alone
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m tests.distributed", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.ranks", description=__doc__)
     parser.add_argument("--ranks", type=int, nargs="+", default=[2, 4])
     parser.add_argument("--over", nargs="+", default=list(LIBRARY), choices=list(LIBRARY))
     parser.add_argument("--json", metavar="OUT")
