@@ -70,7 +70,10 @@ def test_every_family_draws_sound_kernels(family: str) -> None:
     for seed in range(12):
         sample = kernel(Random(seed), 200, 15, [family])
         assert check_desc(sample.desc) is sample.desc
-        assert load_desc(dump_desc(sample.desc)).outputs == sample.desc.outputs
+        again, inputs = load_desc(dump_desc(sample.desc)), {tensor.name for tensor in sample.desc.inputs}
+        assert [tensor.type for tensor in again.outputs] == [tensor.type for tensor in sample.desc.outputs]
+        for one, other in zip(again.outputs, sample.desc.outputs, strict=True):  # an input is given out as a copy of it
+            assert one.name == other.name or other.name in inputs
 
 
 def test_every_operator_is_drawn() -> None:
@@ -106,7 +109,7 @@ def test_samples_can_be_stored() -> None:
         again = from_json(to_json(sample))
         assert again.desc == sample.desc
         for one, other in zip(sample.inputs, again.inputs, strict=True):
-            np.testing.assert_array_equal(one, other)
+            assert (one.dtype, one.shape, one.tobytes()) == (other.dtype, other.shape, other.tobytes())
 
 
 def test_failures_are_made_small() -> None:
