@@ -326,22 +326,18 @@ def _build_kernels(graph: Graph, request: _Request) -> _Build:
         if progress is not None:
             progress("compiling kernels", done, len(fused))
         desc = to_desc(node, target)
-        fixed = prepared_operands(node) if request.compiler is None and target == "cpu" else ()
+        untold = untold_symbols(body)  # told behind the operands, where prepared weights stand
+        fixed = prepared_operands(node) if request.compiler is None and target == "cpu" and not untold else ()
         key = f"{key_of(desc)}{node.attrs.get(PLAN)}{fixed}"
         calls.setdefault(key, []).append(node)
         if key not in attempts:
             told = partial(compiler, constants=fixed) if fixed else compiler
-            attempts[key] = _attempt(desc, target, planned(told, node), untold_symbols(body))
+            attempts[key] = _attempt(desc, target, planned(told, node), untold)
     good = {key: attempt for key, attempt in attempts.items() if attempt.kernel is not None}
     return _Build(
         {node: attempt.kernel for key, attempt in good.items() for node in calls[key] if attempt.kernel is not None},
         tuple(kernel_entry(calls[key], attempt.result, attempt.milliseconds) for key, attempt in good.items()),
-        tuple(
-            fallback(node, attempt.result)
-            for key, attempt in attempts.items()
-            if key not in good
-            for node in calls[key]
-        ),
+        tuple(fallback(node, attempts[key].result) for key in attempts if key not in good for node in calls[key]),
     )
 
 
