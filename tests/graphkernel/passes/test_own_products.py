@@ -88,14 +88,14 @@ def test_a_product_of_two_inputs_is_left_as_it_was() -> None:
 def test_sizes_that_shapes_do_not_tell_are_told_to_such_products() -> None:
     graph = gk.parse(
         """graph f(x: f32[B, N*M + N + 1, 64], n: f32[N], m: f32[M]) {
-      y: f32[B, N*M + N + 1, 64] = BatchMatMul(x, c)
-      z: f32[B, N*M + N + 1, 64] = Tanh(y)
+      y: f32[B, N*M + N + 1, 160] = BatchMatMul(x, c)
+      z: f32[B, N*M + N + 1, 160] = Tanh(y)
       return z
-    }""".replace("y: f32", f"const c: f32[64, 64] = {[0.01] * 4096}\n y: f32", 1)
+    }""".replace("y: f32", f"const c: f32[64, 160] = {[0.01] * 10240}\n y: f32", 1)
     )
     x = np.random.default_rng(0).standard_normal((2, 19, 64)).astype(np.float32)
     (found,) = gk.compile(graph)(x, np.zeros(3, np.float32), np.zeros(5, np.float32))
-    wanted = np.tanh(x @ np.full((64, 64), 0.01, np.float32))
+    wanted = np.tanh(x @ np.full((64, 160), 0.01, np.float32))
     np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
 
 
