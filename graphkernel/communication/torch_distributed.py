@@ -5,7 +5,6 @@ The process group is the caller's: ``torch.distributed.init_process_group("gloo"
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -16,16 +15,13 @@ from graphkernel.errors import RuntimeFailure
 
 
 class _Work(NamedTuple):
-    """A piece of work of torch, and what is left to do behind it."""
+    """A piece of work of torch."""
 
     work: Any
-    finish: Callable[[], None] | None = None
 
     def wait(self) -> None:
         """Waits for the work."""
         self.work.wait()
-        if self.finish is not None:
-            self.finish()
 
 
 @dataclass(frozen=True, init=False)

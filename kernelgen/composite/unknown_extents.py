@@ -11,6 +11,7 @@ from dataclasses import replace
 from kernelgen.composite.description import Tensor
 from kernelgen.composite.document import IN_PLACE, Document, Operation, map_tensors
 from kernelgen.composite.scalar_rules import ELEMENTWISE, REDUCTIONS
+from kernelgen.disjoint_sets import DisjointSets
 from kernelgen.tensor.dims import Dim, Shape, sym, symbols_of
 from kernelgen.tensor.operators.shape import BROADCAST_TO, TRANSPOSE
 
@@ -55,21 +56,17 @@ class _Classes:
     """Places and known extents that are equal. A class with a known extent has it as its root."""
 
     def __init__(self) -> None:
-        self.parents: dict[Dim | Place, Dim | Place] = {}
+        self.equal: DisjointSets[Dim | Place] = DisjointSets()
 
     def root(self, key: Dim | Place) -> Dim | Place:
-        while key in self.parents:
-            key = self.parents[key]
-        return key
+        return self.equal.of(key)
 
     def join(self, left: Dim | Place, right: Dim | Place) -> None:
         a, b = self.root(left), self.root(right)
-        if a == b:
-            return
         if isinstance(b, tuple):
-            self.parents[b] = a
+            self.equal.join(a, b)
         elif isinstance(a, tuple):
-            self.parents[a] = b
+            self.equal.join(b, a)
 
 
 def _key(tensor: Tensor, dim: int) -> Dim | Place:

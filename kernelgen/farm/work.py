@@ -193,9 +193,9 @@ class _Run(Generic[Name]):
         """Starts once more what is late, when nobody else works on it: at the end, or where all that is under way is late."""
         usual = statistics.median(self.took) if self.took else 0.0
         late = time.monotonic() - max(self.policy.patience, self.policy.factor * usual)
-        newest: dict[int, _Flight[Name]] = {}
+        newest: dict[_Request[Name], _Flight[Name]] = {}
         for flight in self.flying.values():
-            newest[id(flight.request)] = flight  # in the order of their start
+            newest[flight.request] = flight  # in the order of their start
         under_way = [flight for flight in newest.values() if not flight.request.is_answered]
         behind = [flight for flight in under_way if flight.start < late and not flight.is_home]
         if (self.is_exhausted and not self.again) or len(behind) == len(under_way):

@@ -15,6 +15,7 @@ from kernelgen.composite.scalar_rules import REDUCTIONS, scalar_rule
 from kernelgen.composite.shape_rules import reduced_axes
 from kernelgen.composite.specialize import with_types
 from kernelgen.composite.vocabulary import ELEM_ALL, VIEWS, by_operator
+from kernelgen.disjoint_sets import DisjointSets
 from kernelgen.errors import DescError
 from kernelgen.tensor.attrs import Attrs
 from kernelgen.tensor.dims import Shape, Sym
@@ -111,18 +112,12 @@ def _with_shape_attr(node: Node, shape: Shape) -> Attrs:
 
 def _classes(desc: KernelDesc) -> list[frozenset[Place]]:
     """The classes of dims that must be divided together; dims of operators that are not understood are left out."""
-    parents: dict[Place, Place] = {}
-
-    def root(place: Place) -> Place:
-        while parents.setdefault(place, place) != place:
-            place = parents[place]
-        return place
-
+    together: DisjointSets[Place] = DisjointSets()
+    places: dict[Place, None] = {}
     frozen: set[Place] = set()
     for value in _values(desc):
         rank = len(value.shape)
-        for d in range(rank):
-            root((value, d))
+        places |= dict.fromkeys((value, d) for d in range(rank))
         if value.layout == FRACTAL:
             frozen |= {(value, d) for d in range(max(rank - 2, 0), rank)}
     for node in desc.operators:
@@ -130,10 +125,11 @@ def _classes(desc: KernelDesc) -> list[frozenset[Place]]:
         if pairs is None:
             frozen |= {(t, d) for t in (*node.args, *node.outs) for d in range(len(t.shape))}
         for left, right in pairs or ():
-            parents[root(left)] = root(right)
+            together.join(right, left)
+            places |= {left: None, right: None}
     groups: dict[Place, set[Place]] = {}
-    for place in parents:
-        groups.setdefault(root(place), set()).add(place)
+    for place in places:
+        groups.setdefault(together.of(place), set()).add(place)
     return [frozenset(group) for group in groups.values() if not group & frozen]
 
 

@@ -59,13 +59,13 @@ class Prepared:
 
     first: int
     held: list[Held] = field(default_factory=list[Held])
-    _known: dict[tuple[int, tuple[Value, ...]], tuple[int, ...]] = field(
-        default_factory=dict[tuple[int, tuple[Value, ...]], tuple[int, ...]]
+    _known: dict[tuple[Preparation, tuple[Value, ...]], tuple[int, ...]] = field(
+        default_factory=dict[tuple[Preparation, tuple[Value, ...]], tuple[int, ...]]
     )
 
     def slots(self, name: str, preparation: Preparation, constants: tuple[Value, ...]) -> tuple[int, ...]:
         """The slots of the arrays that a ``preparation`` computes from these ``constants``, held under the ``name``."""
-        key = id(preparation), constants
+        key = preparation, constants
         if key not in self._known:
             weights = [value.constant for value in constants if value.constant is not None]
             arrays = preparation.call(*weights)
