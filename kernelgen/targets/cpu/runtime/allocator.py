@@ -12,6 +12,7 @@ import mmap
 import weakref
 from collections import defaultdict
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -55,9 +56,10 @@ class Pool:
         self.free_bytes = 0
 
     def _take(self, size: int) -> mmap.mmap:
-        if self._free[size]:
+        with suppress(IndexError):  # another thread may take the last one at any moment
+            block = self._free[size].pop()
             self.free_bytes -= size
-            return self._free[size].pop()
+            return block
         block = mmap.mmap(-1, size)
         if hasattr(mmap, "MADV_HUGEPAGE"):
             block.madvise(mmap.MADV_HUGEPAGE)
