@@ -9,7 +9,7 @@ A plan says what to do, never that it is legal: the proofs look at the schedule 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from kernelgen.errors import ArgumentError
@@ -34,6 +34,15 @@ class Partials:
     unknown: int = 512  # what a row of unknown length is taken for
     alone: int = 0  # terms of an independent iteration, up to which it is left alone however few they are
     parallel: int | None = None  # iterations in all, which blocks of independent ones shall not exceed
+
+    def of_part(self, times: int) -> Partials:
+        """For a kernel that stands for one ``times`` as large: what counts elements and their time is so much less."""
+        return replace(
+            self,
+            least=max(1, self.least // times),
+            terms=self.terms // times,
+            nanoseconds=self.nanoseconds / times,
+        )
 
 
 USUAL_PARTIALS = Partials()
@@ -228,6 +237,7 @@ class Plan:
 
     ``bands`` stand in the order in which the schedule tree is visited, innermost first. ``subject`` is the fingerprint
     of the description that the plan was made for; an empty one lets it be tried on any description that it fits.
+    ``stands_for``: how many times as large the kernel is that this one is a model of; what pays there is taken to pay here.
     """
 
     cpu: CpuPlan = CpuPlan()
@@ -235,9 +245,12 @@ class Plan:
     bands: tuple[BandPlan, ...] | None = None
     code: CodePlan | None = None
     subject: str = ""
+    stands_for: int = 1
     version: int = VERSION
 
     def __post_init__(self) -> None:
+        if self.stands_for < 1:
+            raise ArgumentError(f"stands_for is {self.stands_for}; it is at least 1")
         if self.version != VERSION:
             raise ArgumentError(f"version is {self.version}, this is version {VERSION}")
 

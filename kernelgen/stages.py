@@ -69,13 +69,20 @@ DESC_STAGES: tuple[Stage[KernelDesc], ...] = (
     Stage(reshape_arguments, "what reshapes are left at inputs and outputs cost nothing"),
     Stage(name_outputs, "the three passes above leave copies where an output has to have its name"),
 )
+
+
+def _partials(plan: Plan) -> Partials:
+    """When partial results pay on a processor."""
+    return plan.cpu.partials.of_part(plan.stands_for)
+
+
 SCOP_STAGES: tuple[Stage[Scop], ...] = (
     Stage(fold, "fewer and longer loops before anything depends on their number"),
-    Stage(group, "one statement per phase keeps isl fast and values in registers", lambda plan: plan.cpu.partials),
+    Stage(group, "one statement per phase keeps isl fast and values in registers", _partials),
     Stage(
         privatise,
         "reductions without parallel loops, and rows beside columns, are known once groups are",
-        lambda plan: plan.cpu.partials,
+        _partials,
     ),
 )
 
@@ -85,7 +92,11 @@ def ascend_scop_stages(machine: AscendMachine) -> tuple[Stage[Scop], ...]:
     partials = map_ascend.partials_on(machine)
     return (
         *_grouped(partials),
-        Stage(privatise, "cores that share no result need no meeting but one", lambda plan: partials),
+        Stage(
+            privatise,
+            "cores that share no result need no meeting but one",
+            lambda plan: partials.of_part(plan.stands_for),
+        ),
     )
 
 
@@ -98,7 +109,7 @@ def gpu_scop_stages(device: GpuMachine) -> tuple[Stage[Scop], ...]:
         Stage(
             privatise,
             "a device has thousands of threads, and a launch is a barrier for all of them",
-            lambda plan: partials,
+            lambda plan: partials.of_part(plan.stands_for),
         ),
     )
 
@@ -106,7 +117,7 @@ def gpu_scop_stages(device: GpuMachine) -> tuple[Stage[Scop], ...]:
 def _grouped(partials: Partials) -> tuple[Stage[Scop], ...]:
     """The first passes of scops, with a machine's own sizes in place of a plan's for processors."""
     fold_axes, by_phase, _ = SCOP_STAGES
-    return fold_axes, replace(by_phase, sizes=lambda plan: partials)
+    return fold_axes, replace(by_phase, sizes=lambda plan: partials.of_part(plan.stands_for))
 
 
 @dataclass(frozen=True)

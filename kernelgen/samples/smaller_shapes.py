@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from enum import StrEnum
 
 from kernelgen.composite.check import check
 from kernelgen.composite.description import KernelDesc
@@ -54,19 +55,29 @@ def scale_down(desc: KernelDesc, byte_limit: int) -> KernelDesc | None:
     return smaller if argument_bytes(smaller) <= byte_limit else None
 
 
-def shrink(desc: KernelDesc, byte_limit: int, outer_first: bool = False) -> KernelDesc:
-    """:func:`scale_down` of ``desc`` to arguments of ``byte_limit`` bytes, or as far as it goes; ``outer_first``
-    divides leading dims first, so that rows keep their length.
+class First(StrEnum):
+    """Which dims are divided before others."""
+
+    LONGEST = "longest"
+    OUTER = "outer"
+    """Leading ones, so that rows keep their length."""
+    REDUCED = "reduced"
+    """Those that no output has, so that results keep their sizes."""
+
+
+def shrink(desc: KernelDesc, byte_limit: int, first: First = First.LONGEST) -> KernelDesc:
+    """:func:`scale_down` of ``desc`` to arguments of ``byte_limit`` bytes, or as far as it goes, dividing what ``first``
+    says before all else.
     """
     while argument_bytes(desc) > byte_limit:
-        smaller = next(_shrunk_once(desc, outer_first), None)
+        smaller = next(_shrunk_once(desc, first), None)
         if smaller is None:
             break
         desc = smaller
     return desc
 
 
-def _shrunk_once(desc: KernelDesc, outer_first: bool) -> Iterator[KernelDesc]:
+def _shrunk_once(desc: KernelDesc, first: First) -> Iterator[KernelDesc]:
     """Descriptions in which one class of dims is divided by a factor, the class of the greatest extent or dim first."""
     classes = _classes(desc)
     extents = {(v, d): dim for v in _values(desc) for d, dim in enumerate(v.shape) if isinstance(dim, int)}
@@ -75,8 +86,10 @@ def _shrunk_once(desc: KernelDesc, outer_first: bool) -> Iterator[KernelDesc]:
         return -max((extents.get(p, 0) for p in places), default=0), min((value.name, d) for value, d in places)
 
     ranked = sorted(classes, key=rank)
-    if outer_first:
+    if first is First.OUTER:
         ranked.sort(key=lambda places: -max(len(value.shape) - d for value, d in places))
+    if first is First.REDUCED:
+        ranked.sort(key=lambda places: any(value in desc.graph.outputs for value, _ in places))
     for places in ranked:
         sizes = {extents[p] for p in places if extents.get(p, 1) != 1}
         for factor in FACTORS:

@@ -3,7 +3,8 @@
 A kernel that is too large for an interpreter runs at others: first small and whole, then at the largest that is affordable,
 then at more until every feature of the real kernel has run. One that never ran is a failure. Of large kernels a sample of
 blocks runs; where that writes no result, since later launches need what all blocks of the first leave behind, the smallest
-kernel that shows what is missing runs whole.
+kernel that shows what is missing runs whole. What pays for large kernels only is seen in a small one that is compiled as a
+model of the large one: with what pays there.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from kernelgen.errors import UnsupportedError
 from kernelgen.kernel import Kernel
 from kernelgen.nest import features
 from kernelgen.samples.inputs import bind_symbols
-from kernelgen.samples.smaller_shapes import argument_bytes, shrink
+from kernelgen.samples.smaller_shapes import First, argument_bytes, shrink
 from kernelgen.targets.entries import FeaturedEntry
 from kernelgen.verify.record import Record, Status
 
@@ -46,10 +47,11 @@ Verify = Callable[[KernelDesc, object], Record]
 @dataclass(frozen=True)
 class Runs:
     """How a description is compiled, and how what was compiled is verified, by a sample of its blocks where there are
-    such, and whole; ``family`` is the target's."""
+    such, and whole; ``family`` is the target's. ``model`` compiles one that stands for another, so many times as large."""
 
     family: str
     compiled: Callable[[KernelDesc], object]
+    model: Callable[[KernelDesc, int], object]
     by_sample: Verify
     whole: Verify
 
@@ -71,15 +73,17 @@ def with_own_features(record: Record, desc: KernelDesc, runs: Runs, byte_limit: 
     Fails with "unseen" where that cannot be, and with the failure of a larger one. Raises UnsupportedError where the
     target refuses the description at its own size.
     """
-    wanted = features_of(runs.compiled(desc))
+    wanted, own = features_of(runs.compiled(desc)), argument_bytes(desc)
     found = replace(record, features={word: record.features.get(word, 0) for word in sorted(wanted)})
     tried = list(_sizes(desc, runs.family, byte_limit, record.argument_bytes))
     small = sorted((each for each in tried if each[0] <= WHOLE_AT_MOST), key=lambda each: each[0])
-    for size, larger, verify in (
-        *((*each, runs.by_sample) for each in tried),
-        *((*each, runs.whole) for each in small),
+    models = small if runs.family in SIZES else []
+    for size, larger, compiled, verify in (
+        *((*each, runs.compiled, runs.by_sample) for each in tried),
+        *((*each, lambda of, times=own // each[0]: runs.model(of, times), runs.whole) for each in models),
+        *((*each, runs.compiled, runs.whole) for each in small),
     ):
-        found = _with_size(found, size, larger, runs, verify)
+        found = _with_size(found, size, larger, replace(runs, compiled=compiled), verify)
         if found.status is not Status.PASSED:
             return found
     unseen = [word for word, size in found.features.items() if not size]
@@ -102,11 +106,11 @@ def _with_size(record: Record, size: int, desc: KernelDesc, runs: Runs, verify: 
 
 
 def _sizes(desc: KernelDesc, family: str, byte_limit: int, ran: tuple[int, ...]) -> Iterator[tuple[int, KernelDesc]]:
-    """Kernels of other sizes and their bytes, in the order in which they are worth trying: those of long rows last."""
+    """Kernels of other sizes and their bytes, as they are worth trying: those of long rows and of whole results last."""
     known = set(ran)
     limits = SIZES.get(family, WHOLE_SIZES)
-    for limit, outer_first in (*product(limits, (False,)), *product(limits, (True,))):
-        larger = shrink(desc, min(limit, 4 * byte_limit), outer_first)
+    for first, limit in product(First, limits):
+        larger = shrink(desc, min(limit, 4 * byte_limit), first)
         size = argument_bytes(larger)
         if size not in known and size <= 4 * limit:
             known.add(size)

@@ -21,6 +21,7 @@ from kernelgen.driver import compile
 from kernelgen.enclosure import Difference, Interval, agree, enclose
 from kernelgen.errors import BackendUnavailable, DescError, UnsupportedError
 from kernelgen.kernel import Kernel
+from kernelgen.plan import Plan
 from kernelgen.samples import trials
 from kernelgen.samples.inputs import bind_symbols
 from kernelgen.samples.smaller_shapes import argument_bytes, shrink
@@ -34,7 +35,8 @@ from kernelgen.verify.record import Record, Status, failed
 from kernelgen.verify.worker_diary import Diary
 
 Array = np.ndarray[Any, Any]
-Compiler = Callable[[KernelDesc, str], Any]
+Compiler = Callable[..., Any]
+"""Of a description, the name of a target and, where one is asked for, a plan."""
 
 BYTE_LIMIT = 256 << 20
 """Arguments of a larger kernel are scaled down; those that cannot shrink are compared up to four times this."""
@@ -106,7 +108,13 @@ def _runs(target: str, seed: int, compiler: Compiler) -> Runs:
         return _verified(desc, desc, target, seed, lambda *_: kernel, device=False, is_sampled=is_sampled, draws=1)
 
     by_sample, whole = (partial(verified, is_sampled=is_sampled) for is_sampled in (True, False))
-    return Runs(target.partition(":")[0], lambda desc: compiler(desc, target), by_sample, whole)
+    return Runs(
+        target.partition(":")[0],
+        lambda desc: compiler(desc, target),
+        lambda desc, times: compiler(desc, target, Plan(stands_for=times)),
+        by_sample,
+        whole,
+    )
 
 
 def _other(desc: KernelDesc, against: KernelDesc | None) -> KernelDesc:

@@ -6,7 +6,7 @@ import pytest
 from kernel_examples import Writer, constant, tensor
 
 from kernelgen.composite.check import check
-from kernelgen.samples.smaller_shapes import SMALLEST, argument_bytes, scale_down, shrink
+from kernelgen.samples.smaller_shapes import SMALLEST, First, argument_bytes, scale_down, shrink
 from kernelgen.semantics import reference
 from kernelgen.tensor.dtypes import INT32
 
@@ -113,4 +113,11 @@ def test_what_is_gathered_shrinks_with_its_numbers_and_with_the_data_around():
 def test_outer_first_keeps_the_length_of_rows():
     desc = examples.softmax(4096, 8192)
     assert shrink(desc, 1 << 20).inputs[0].shape != (16, 8192)
-    assert shrink(desc, 1 << 20, outer_first=True).inputs[0].shape == (16, 8192)
+    assert shrink(desc, 1 << 20, First.OUTER).inputs[0].shape == (16, 8192)
+
+
+def test_reduced_first_keeps_the_size_of_results():
+    w, x = Writer(), tensor("x", 500, 9000)
+    desc = w.desc("k", (x,), w.op("ReduceSum", x, shape=(500,), axis=(1,)))
+    assert shrink(desc, 1 << 16, First.REDUCED).outputs[0].shape == (500,)
+    assert shrink(desc, 1 << 14, First.OUTER).outputs[0].shape != (500,)

@@ -11,7 +11,9 @@ from kernel_examples import Writer, softmax, tensor
 import kernelgen
 from kernelgen.composite.description import KernelDesc
 from kernelgen.kernel import Kernel
+from kernelgen.plan import Plan
 from kernelgen.targets.gpu.launch import interpret
+from kernelgen.tensor.dtypes import INT32
 from kernelgen.verify import Status, own_sizes, verify
 from kernelgen.verify.own_sizes import features_of
 from kernelgen.verify.record import sizes_run
@@ -45,8 +47,8 @@ def test_what_no_size_runs_is_a_failure(target: str, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(own_sizes, "WHOLE_SIZES", (64 << 10,))
     desc = exponential(1 << 14, 64)
 
-    def compiler(found: KernelDesc, name: str) -> Kernel:
-        kernel = kernelgen.compile(found, name)
+    def compiler(found: KernelDesc, name: str, plan: Plan | None = None) -> Kernel:
+        kernel = kernelgen.compile(found, name, plan)
         return kernel if found is not desc else replace(kernel, entry=With(kernel.entry, {"only this size"}))
 
     record = verify(desc, target, compiler=compiler, byte_limit=1 << 20)
@@ -100,6 +102,19 @@ def test_launches_that_build_on_each_other_run_whole_where_a_sample_of_blocks_wo
         pytest.skip(record.message)
     assert (record.status, record.message) == (Status.PASSED, "")
     assert record.features["load from workspace float32"] > record.argument_bytes[0]
+
+
+def segment_sum(rows: int, columns: int, segments: int) -> KernelDesc:
+    w, x, which = Writer(), tensor("x", rows, columns, 3), tensor("which", rows, columns, dtype=INT32)
+    return w.desc("sums", (x, which), w.op("UnsortedSegmentSum", x, which, shape=(segments, 3), num_segments=segments))
+
+
+def test_what_pays_for_large_kernels_only_is_seen_in_a_small_model_of_one() -> None:
+    """A core's own sums of 2,000 segments pay for many millions of terms, each of which is a copy in the simulator."""
+    large, small = segment_sum(4000, 4000, 2000), segment_sum(4, 4000, 2000)
+    own = features_of(kernelgen.compile(large, "ascend"))
+    assert own - features_of(kernelgen.compile(small, "ascend"))
+    assert own <= features_of(kernelgen.compile(small, "ascend", Plan(stands_for=1000)))
 
 
 def test_the_closing_line_counts_sizes_and_features() -> None:
