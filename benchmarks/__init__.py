@@ -3,8 +3,8 @@
 ``python -m benchmarks cpu --json OUT``. Reading order: ``case`` (what a benchmark declares), ``cases/`` (one file each),
 ``contestants`` (who runs it), ``measure`` (rounds and ratios), ``machine`` (what is measured on, and its bandwidth limit),
 ``corpus`` (a run of ``kernelgen verify`` over many files, short enough to keep), ``cold`` and ``fresh`` (first call in a
-fresh process), ``warm_start`` (models from cache and package beside onnxruntime), ``compile_time`` (the stages of
-compilation over the AKG corpus),
+fresh process), ``warm_start`` (models from cache and package beside onnxruntime), ``whole_networks/`` (beside other
+runtimes), ``compile_time`` (the stages of compilation over the AKG corpus),
 ``dynamic`` (one kernel for all sizes against kernels that know theirs), ``record`` (the JSON and the table), ``run`` (all
 cases).
 The graph level: ``networks`` (what the levels make of whole networks), ``scale`` (how the time grows with the graph),

@@ -28,6 +28,7 @@ from graphkernel.runtime.peak_memory import peak_memory
 from graphkernel.step_hooks import Progress
 
 PER_TURN = 3  # measurements
+Clock = Callable[[], float]
 Run = Callable[..., Sequence[Any]]
 Made = tuple[Run, Report | None]
 
@@ -93,15 +94,19 @@ class Outcome:
 
 
 def contest(
-    contestants: Mapping[str, Contestant], arrays: Sequence[np.ndarray], rounds: int, tell: Progress
+    contestants: Mapping[str, Contestant],
+    arrays: Sequence[np.ndarray],
+    rounds: int,
+    tell: Progress,
+    clock: Clock = time.perf_counter,
 ) -> dict[str, Outcome]:
     """Makes all ``contestants`` ready, one after the other, then measures them in turns on the ``arrays``, so many
-    ``rounds``.
+    ``rounds``, by a ``clock`` of seconds.
 
     ``tell`` is told how far it is. Raises ``RuntimeFailure``, which names the one that fails.
     """
     with ExitStack() as stack:
-        rivals = {name: stack.enter_context(_Rival(name, each)) for name, each in contestants.items()}
+        rivals = {name: stack.enter_context(_Rival(name, each, clock)) for name, each in contestants.items()}
         for name, rival in rivals.items():
             tell(f"{name}: getting ready", 0, 0)
             rival.prepare(arrays, lambda what, done, total, name=name: tell(f"{name}: {what}", done, total))
@@ -115,12 +120,12 @@ def contest(
 class _Rival:
     """The side of a contestant in this process."""
 
-    def __init__(self, name: str, contestant: Contestant) -> None:
+    def __init__(self, name: str, contestant: Contestant, clock: Clock) -> None:
         self.name = name
         self._seconds: list[float] = []
         context = multiprocessing.get_context("spawn")
         self._pipe, other = context.Pipe()
-        self._process = context.Process(target=_serve, args=(other, contestant), daemon=True)
+        self._process = context.Process(target=_serve, args=(other, contestant, clock), daemon=True)
 
     def __enter__(self) -> Self:
         self._process.start()
@@ -157,7 +162,7 @@ class _Rival:
         return said
 
 
-def _serve(pipe: Connection, contestant: Contestant) -> None:
+def _serve(pipe: Connection, contestant: Contestant, clock: Clock) -> None:
     """The side of a contestant in its own process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started it ends it
     try:
@@ -174,7 +179,7 @@ def _serve(pipe: Connection, contestant: Contestant) -> None:
                 pipe.send(("peak", peak_memory()))
                 continue
             run(*arrays)  # unmeasured: the threads of the contestant before fall asleep
-            pipe.send(("turn", [seconds_of(lambda: run(*arrays), often) for _ in range(PER_TURN)]))
+            pipe.send(("turn", [seconds_of(lambda: run(*arrays), often, clock) for _ in range(PER_TURN)]))
     except EOFError:  # the other side is gone
         return
     except Exception as error:  # whatever a contestant raises is told on the other side, with its name

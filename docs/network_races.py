@@ -1,0 +1,131 @@
+"""The page of whole networks beside onnxruntime, OpenVINO and torch.compile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from math import exp, log
+from typing import Any
+
+from docs.markdown import RUNS, page, table
+from docs.measured import read
+from docs.roofline import Point, roofline
+
+OURS, TORCH = "graphkernel", "torch.compile"
+INTRODUCTION = """Twelve transformers at their usual sizes with random weights, in float32, one example at a time, as torch's
+exporter of scripts writes them. Encoders read 128 tokens, `gpt2` and `llama` 64; those that decode take one token with a cache
+of 128. Every contestant has a process of its own that stays; they are measured in turns while the others sleep. Each is in its
+best mode: onnxruntime with threads that spin and with threads that do not (the better counts), OpenVINO for latency in float32,
+torch.compile with frozen weights. `python -m benchmarks.whole_networks FOLDER --json OUT` measures any folder of ONNX files;
+`make bench-networks` makes these and measures them."""
+HONEST = """One thread is measured by the processor time of the process, the median of the rounds: other work on the machine is
+not counted. Two threads are measured by the wall, the least time: both need a core at once, which on a busy machine few rounds
+find. The load is that of the machine before a network was measured: where it is above the number of cores, figures of two
+threads say little."""
+STARTS = """Milliseconds of processor time from the first import of a library to the first result, in a fresh process on one
+thread: cold, with an empty cache of compiled code, and warm, with what the first start left. onnxruntime and OpenVINO keep
+nothing. Memory is the most that a process held at a warm start, in MiB."""
+STEPS = """Our steps on one thread, the dearest of each network; equal ones are one row. GFLOP/s are those of products, as a
+share of what multiply-adds reach that wait for nothing. GB/s are those of operands and results, as a share of a read of memory
+past the cache; what lies in the cache may be faster. Both limits were measured in the same run. In the picture each dot is a
+row with products; the lines are the limits."""
+LEAST_SHARE = 0.02
+
+Race = Mapping[str, Any]
+
+
+def network_races() -> Mapping[str, str]:
+    """The page and its picture of the committed run, if there is one."""
+    record = read("whole_networks.json")
+    if record is None:
+        return {}
+    found: Mapping[str, Any] = record["networks"]
+    machine = record["machine"]
+    where = f"{machine['processor']}, {machine['cores']} cores, Python {machine['python']}, {record['date']}."
+    text = page(
+        "Networks beside other runtimes", INTRODUCTION, HONEST, where,
+        "## One thread", _times(found, "1"), "## Two threads", _times(found, "2"),
+        "## Starts and memory", STARTS, _starts(found),
+        "## Where the time goes", STEPS, "![GFLOP/s over operations per byte](network_roofline.svg)",
+        *(f"### {name}\n\n{_steps(each)}" for name, each in found.items()), note=RUNS,
+    )  # fmt: skip
+    return {"docs/network_races.md": text, "docs/network_roofline.svg": _picture(found)}
+
+
+def _times(found: Mapping[str, Any], threads: str) -> str:
+    """A row for each network: milliseconds, and how many times ours the best runtime of ONNX and torch take."""
+    head = ("network", "ours, ms", "onnxruntime", "OpenVINO", "best of both / ours", "torch.compile", "/ ours", "load")
+    rows: list[tuple[str, ...]] = []
+    ratios: list[tuple[float, float]] = []
+    for name, each in found.items():
+        times = dict(_of(each["races"][threads], "median" if threads == "1" else "least"))
+        onnx = min(time for key, time in times.items() if key.startswith("onnxruntime"))
+        openvino, torch = times.get("openvino", float("inf")), times.get(TORCH, float("nan"))
+        ratios.append((min(onnx, openvino) / times[OURS], torch / times[OURS]))
+        load = f"{each['load'][0]:.1f}"
+        numbers = (times[OURS], onnx, openvino, ratios[-1][0], torch, ratios[-1][1])
+        rows.append((f"`{name}`", *map(_number, numbers), load))
+    best, torch = (_mean([ratio[k] for ratio in ratios]) for k in range(2))
+    rows.append(("geometric mean", "", "", "", _number(best), "", _number(torch), ""))
+    return table(head, rows)
+
+
+def _of(race: Race, kind: str) -> Iterator[tuple[str, float]]:
+    return ((name, each[kind]) for name, each in race.items() if not isinstance(each, str))
+
+
+def _mean(ratios: Sequence[float]) -> float:
+    known = [ratio for ratio in ratios if ratio == ratio]
+    return exp(sum(map(log, known)) / len(known)) if known else float("nan")
+
+
+def _number(value: float) -> str:
+    return "" if value != value or value == float("inf") else f"{value:.2f}" if value < 100 else f"{value:.0f}"
+
+
+def _starts(found: Mapping[str, Any]) -> str:
+    """A row for each network: cold and warm starts and memory of each contestant."""
+    names = (OURS, "onnxruntime", "openvino", TORCH)
+    head = ("network", *(f"{name}: {what}" for name in names for what in ("cold, warm", "memory")))
+    return table(head, [(f"`{name}`", *_started(each["starts"], names)) for name, each in found.items()])
+
+
+def _started(starts: Mapping[str, Any], names: Sequence[str]) -> Iterator[str]:
+    for name in names:
+        each = starts.get(name, {})
+        if "warm" not in each:
+            yield from ("", "")
+            continue
+        yield f"{each['cold']['processor']:.0f}, {each['warm']['processor']:.0f}"
+        yield f"{each['warm']['peak']:.0f}"
+
+
+def _steps(each: Mapping[str, Any]) -> str:
+    """The rows of a network that take a share worth telling, and one for the rest."""
+    head = ("steps", "by", "how many", "ms", "of all", "GFLOP/s", "of peak", "GB/s", "of a read")
+    total = sum(row["milliseconds"] for row in each["steps"])
+    told = [row for row in each["steps"] if row["milliseconds"] >= LEAST_SHARE * total]
+    rows = [_step(row, total, each["limits"]) for row in told]
+    rest = [row for row in each["steps"] if row not in told]
+    left = sum(row["milliseconds"] for row in rest)
+    count = str(sum(row["count"] for row in rest))
+    rows.append(("all others", "", count, f"{left:.2f}", f"{left / total:.0%}", "", "", "", ""))
+    return table(head, rows)
+
+
+def _step(row: Mapping[str, Any], total: float, limits: Mapping[str, float]) -> tuple[str, ...]:
+    took = row["milliseconds"]
+    compute, bandwidth = row["gigaflop"] / took * 1e3, row["gigabytes"] / took * 1e3
+    rates = (compute, limits["compute"]), (bandwidth, limits["bandwidth"])
+    cells = [cell for rate, limit in rates for cell in ((f"{rate:.0f}", f"{rate / limit:.0%}") if rate else ("", ""))]
+    return row["operators"], row["runner"], str(row["count"]), f"{took:.2f}", f"{took / total:.0%}", *cells
+
+
+def _picture(found: Mapping[str, Any]) -> str:
+    points = [
+        Point(name, row["gigaflop"] / row["gigabytes"], row["gigaflop"] / row["milliseconds"] * 1e3)
+        for name, each in found.items()
+        for row in each["steps"]
+        if row["gigaflop"]
+    ]
+    limits = [each["limits"] for each in found.values()]
+    return roofline(points, max(each["compute"] for each in limits), max(each["bandwidth"] for each in limits))
