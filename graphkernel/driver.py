@@ -326,8 +326,8 @@ def _build_kernels(graph: Graph, request: _Request) -> _Build:
         if progress is not None:
             progress("compiling kernels", done, len(fused))
         desc = to_desc(node, target)
-        untold = untold_symbols(body)  # told behind the operands, where prepared weights stand
-        fixed = prepared_operands(node) if request.compiler is None and target == "cpu" and not untold else ()
+        untold = untold_symbols(body)
+        fixed = prepared_operands(node) if request.compiler is None and target == "cpu" else ()
         key = f"{key_of(desc)}{node.attrs.get(PLAN)}{fixed}"
         calls.setdefault(key, []).append(node)
         if key not in attempts:

@@ -16,7 +16,7 @@ from kernelgen.native.records import CodeRecord, KernelRecord
 from kernelgen.strict_json import from_json, to_json
 from kernelgen.system.bounded_io import json_value
 
-FORMAT = 3
+FORMAT = 4
 """Grows when a package of this format would be read wrong by an older reader or by a newer one."""
 
 PACKAGE = ".gkx"

@@ -110,7 +110,7 @@ def _named_items(given: Named) -> Items:
 def _step_items(step: Step, kernel: Callable[[KernelStep], int], regions: Sequence[RegionStep]) -> Items:
     border = step.name, step.inputs, step.outputs
     if isinstance(step, KernelStep):
-        return [KERNEL, *border, kernel(step), sorted(step.private), step.stored, step.untold]
+        return [KERNEL, *border, kernel(step), sorted(step.private), step.stored, step.untold, step.prepared]
     if isinstance(step, ViewStep):
         return [VIEW, *border, [str(dim) for dim in step.shape]]
     if isinstance(step, RegionStep):
@@ -168,10 +168,11 @@ def _step(items: Items, parts: Parts) -> Step:
     kind, name, inputs, outputs, *more = items
     border = _slots(inputs), _slots(outputs)
     if kind == KERNEL:
-        number, private, stored, untold = more
+        number, private, stored, untold, prepared = more
         pairs = tuple((_whole(slot), _whole(position)) for slot, position in stored)
         kernel = parts.kernels[_whole(number)]
-        return KernelStep(_text(name), kernel, *border, frozenset(_slots(private)), pairs, _texts(untold))
+        updated = frozenset(_slots(private))
+        return KernelStep(_text(name), kernel, *border, updated, pairs, _texts(untold), _whole(prepared))
     if kind == VIEW:
         return ViewStep(_text(name), *border, tuple(parse_dim(_text(dim)) for dim in more[0]))
     if kind == REGION:

@@ -25,7 +25,7 @@ class Preparation:
     """What a kernel takes in place of operands that are constant.
 
     ``taken`` are the positions of the operands that it still takes, before the arrays that ``call`` computes from those at
-    ``read``.
+    ``read``; one behind the last operand is that of extents that no shape tells.
     """
 
     call: Callable[..., tuple[Any, ...]]
@@ -139,13 +139,14 @@ class StepMaker:
 
 def _kernel_step(node: Node, kernel: CompiledKernel, slots: Mapping[Value, int], prepared: Prepared) -> KernelStep:
     inputs, outputs = tuple(slots[arg] for arg in node.args), tuple(slots[value] for value in node.outs)
-    before = kernel.preparation
+    before, arrays = kernel.preparation, tuple[int, ...]()
     if before is not None:
         arrays = prepared.slots(node.name, before, tuple(node.args[position] for position in before.read))
-        inputs = (*(inputs[position] for position in before.taken), *arrays)
+        inputs = (*(inputs[position] for position in before.taken if position < len(node.args)), *arrays)
     aliases = node.body.aliases if node.body is not None else ()
     stored = tuple((outputs[alias.output], alias.input) for alias in aliases)
-    return KernelStep(node.name, kernel.call, inputs, outputs, frozenset(kernel.updates), stored, kernel.untold)
+    updated = frozenset(kernel.updates)
+    return KernelStep(node.name, kernel.call, inputs, outputs, updated, stored, kernel.untold, len(arrays))
 
 
 def _plain_step(node: Node, library: HostLibrary, slots: Mapping[Value, int]) -> Step:

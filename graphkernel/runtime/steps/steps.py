@@ -63,7 +63,8 @@ class KernelStep(NamedTuple):
 
     ``private`` are the operands that it updates in place although others still need the old content.
     ``stored`` are the results that lie in the memory of an updated operand: slot and position of the operand.
-    ``untold`` are symbols whose values the operands' shapes do not tell: an array without elements has them as extents.
+    ``untold`` are symbols whose values the operands' shapes do not tell: an array without elements has them as extents. It
+    stands behind the operands, before arrays that were ``prepared``: so many of the last inputs.
     """
 
     name: str
@@ -73,7 +74,13 @@ class KernelStep(NamedTuple):
     private: frozenset[int] = frozenset()
     stored: tuple[tuple[int, int], ...] = ()
     untold: tuple[str, ...] = ()
+    prepared: int = 0
     buffered: bool = True
+
+    @property
+    def told_at(self) -> int:
+        """How many inputs stand before the array of ``untold`` extents."""
+        return len(self.inputs) - self.prepared
 
     @property
     def made(self) -> tuple[int, ...]:
@@ -84,12 +91,13 @@ class KernelStep(NamedTuple):
     def bind(self, slots: Slots, symbols: Mapping[str, int]) -> Action:
         """The action for these symbol values."""
         kernel, inputs, outputs, private, stored = self.kernel, self.inputs, self.made, self.private, self.stored
-        extents = (*[symbols[name] for name in self.untold], 0)
+        extents, told_at = (*[symbols[name] for name in self.untold], 0), self.told_at
 
         def call(slots: Slots) -> None:
             operands = [slots[slot] for slot in inputs]
             if len(extents) > 1:
-                operands.append(np.empty_like(operands[0] if operands else _ANYWHERE, np.uint8, shape=extents))
+                told = np.empty_like(operands[0] if operands else _ANYWHERE, np.uint8, shape=extents)
+                operands.insert(told_at, told)
             for position in private:
                 operands[position] = operands[position].copy()
             given = [slots[slot] for slot in outputs]

@@ -141,8 +141,8 @@ class TableMaker:
         places = [self._operand(step, position) for position in range(len(step.inputs))]
         if step.untold:
             empty = np.empty((*[self.symbols[name] for name in step.untold], 0), np.uint8)
-            shapes.append(empty.shape)
-            places.append(self._address(empty))
+            shapes.insert(step.told_at, empty.shape)
+            places.insert(step.told_at, self._address(empty))
         sizes = bind(signature, shapes) if signature.sizes else {}
         results = [self._made(slot, of.dtype) for slot, of in zip(step.made, signature.outputs, strict=True)]
         places += [*results, *self._workspaces(signature, sizes)]
@@ -154,7 +154,8 @@ class TableMaker:
 
     def _operand(self, step: KernelStep, position: int) -> Place:
         """Where an operand lies: a copy of it where the step updates it although others need what it was."""
-        slot, of = step.inputs[position], native(step)[1].inputs[position].dtype
+        behind_told = bool(step.untold) and position >= step.told_at
+        slot, of = step.inputs[position], native(step)[1].inputs[position + behind_told].dtype
         place = self.place(slot, of)
         results = [result for result, at in step.stored if at == position]
         if position not in step.private:

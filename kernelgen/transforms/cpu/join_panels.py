@@ -6,8 +6,9 @@
 
 Legality. Loops of the same kind and bounds are one loop where each buffer that one of them writes and the other one touches
 has a dim along which an iteration of either stays in its own piece, ``var <= place < var + step``: no value passes between
-different iterations. A loop moves up past others where what both touch and one writes lies apart. A temporary that lives in
-one such loop alone, in pieces of its own iterations, needs the memory of one piece.
+different iterations. A loop moves up past others where what both touch and one writes lies apart; a condition around it does
+not change in it, and may be asked inside. A temporary that lives in one such loop alone, in pieces of its own iterations, needs
+the memory of one piece.
 """
 
 from __future__ import annotations
@@ -36,12 +37,23 @@ def join(nest: n.Nest) -> n.Nest:
 def _joined(block: n.Block) -> n.Block:
     parts: list[n.Statement] = []
     for part in block.statements:
-        place = _partner(parts, part) if isinstance(part, n.For) else None
-        if place is None or not isinstance(part, n.For):
+        loop = _guarded_inside(part)
+        place = None if loop is None else _partner(parts, loop)
+        if place is None or loop is None:
             parts.append(part)
         else:
-            parts[place] = _one(parts[place], part)
+            parts[place] = _one(parts[place], loop)
     return n.Block(tuple(parts))
+
+
+def _guarded_inside(part: n.Statement) -> n.For | None:
+    """The statement as a loop: one that runs under a condition holds that condition in every iteration."""
+    if isinstance(part, n.For):
+        return part
+    if not isinstance(part, n.If) or len(part.body.statements) != 1:
+        return None
+    (loop,) = part.body.statements
+    return replace(loop, body=n.Block((replace(part, body=loop.body),))) if isinstance(loop, n.For) else None
 
 
 def _one(first: n.Statement, second: n.For) -> n.For:

@@ -6,8 +6,9 @@
                                                          vector j: r[j] += a * p[j0, k, j]
 
 All turns of the loops that read a panel ask for an equal share of the next one, which then lies in the second cache when its
-turn comes: memory works while the processor computes. A panel that is read only once is a stream, of which each turn asks for
-what lies a fixed distance ahead. Asking changes nothing but time, also past the end of an array.
+turn comes: memory works while the processor computes. Where the number of turns is a symbol, the first two ask for all of it.
+A panel that is read only once is a stream, of which each turn asks for what lies a fixed distance ahead. Asking changes nothing
+but time, also past the end of an array.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ AHEAD_BYTES = 4096
 FEW_TURNS = 2
 """Of the rows, below which a panel counts as a stream."""
 
-UNKNOWN_TURNS = 8
-"""What a number of turns is taken for that is not known."""
+FIRST_TURNS = 2
+"""So many turns ask for all of the next panel where their number is not known; later ones ask for the same lines."""
 
 
 def prefetch(nest: n.Nest) -> n.Nest:
@@ -72,18 +73,28 @@ class _Panel:
         share = 1 << (turns.bit_length() - 1)
         each = -(-lanes // share)
         start = self._flat((ix.add(self.index[0], n.Num(1)), *(n.Num(0) for _ in self.index[1:])))
-        row = self.rows[-1]
-        number = ix.floor_divide(ix.subtract(n.Var(row.var), row.lower), n.Num(row.step))
-        begin = ix.multiply(number, n.Num(self._terms() * lanes // turns))
-        term = ix.multiply(ix.subtract(n.Var(self.sums[-1].var), self.sums[-1].lower), n.Num(each))
+        begin = ix.multiply(self._number(turns), n.Num(self._terms() * lanes // turns))
+        terms = self.sums[-1]
+        term = ix.multiply(ix.subtract(n.Var(terms.var), terms.lower), n.Num(each))
         place = ix.add(ix.add(start, begin), term)
-        return [(ix.add(place, n.Num(at)), 2) for at in range(0, each, line)]
+        return [(ix.add(place, n.Num(at)), 2) for at in range(0, each * terms.step, line)]
 
     def _turns(self) -> int:
         if not self.rows:
             return 1
-        length = ix.subtract(self.rows[-1].upper, self.rows[-1].lower)
-        return -(-length.value // self.rows[-1].step) if isinstance(length, n.Num) else UNKNOWN_TURNS
+        known = self._known_turns()
+        return FIRST_TURNS if known is None else known
+
+    def _known_turns(self) -> int | None:
+        row = self.rows[-1]
+        length = ix.subtract(row.upper, row.lower)
+        return -(-length.value // row.step) if isinstance(length, n.Num) else None
+
+    def _number(self, turns: int) -> n.Index:
+        """Which of the ``turns`` this one is; the last of them from there on where more may follow."""
+        row = self.rows[-1]
+        number = ix.floor_divide(ix.subtract(n.Var(row.var), row.lower), n.Num(row.step))
+        return number if self._known_turns() is not None else ix.minimum(number, n.Num(turns - 1))
 
     def _terms(self) -> int:
         return self._extent(1)

@@ -196,7 +196,7 @@ def machine(**fields: object) -> dict[str, object]:
 
 
 REFUSED: dict[str, tuple[Change, str]] = {
-    "another format": (with_manifest(format=99), "a package of format 99, this reads format 3; build it again"),
+    "another format": (with_manifest(format=99), "a package of format 99, this reads format 4; build it again"),
     "another version": (with_manifest(graphkernel="0.0.1"), "built by graphkernel 0.0.1"),
     "another processor": (
         with_manifest(machine=machine(flags=["quantum"])),

@@ -9,6 +9,7 @@ import pytest
 
 import graphkernel as gk
 from graphkernel.packages.read import load_compiled
+from graphkernel.runtime.measure import profile
 from graphkernel.runtime.plan.verify_plan import verify_plan
 from graphkernel.runtime.steps.steps import KernelStep
 from kernelgen.tensor.graph import Graph
@@ -85,7 +86,7 @@ def test_a_product_of_two_inputs_is_left_as_it_was() -> None:
     assert [node.op.name for node in gk.optimize(graph).operators] == ["MatMul"]
 
 
-def test_sizes_that_shapes_do_not_tell_are_told_to_such_products() -> None:
+def test_sizes_that_shapes_do_not_tell_are_told_to_such_products(tmp_path: Path) -> None:
     graph = gk.parse(
         """graph f(x: f32[B, N*M + N + 1, 64], n: f32[N], m: f32[M]) {
       y: f32[B, N*M + N + 1, 160] = BatchMatMul(x, c)
@@ -94,9 +95,16 @@ def test_sizes_that_shapes_do_not_tell_are_told_to_such_products() -> None:
     }""".replace("y: f32", f"const c: f32[64, 160] = {[0.01] * 10240}\n y: f32", 1)
     )
     x = np.random.default_rng(0).standard_normal((2, 19, 64)).astype(np.float32)
-    (found,) = gk.compile(graph)(x, np.zeros(3, np.float32), np.zeros(5, np.float32))
+    exe = gk.compile(graph)
+    (step,) = [step for step in exe.plan.steps if isinstance(step, KernelStep)]
+    assert step.untold
+    assert step.prepared == 1
+    exe.save(tmp_path / "told.gkp")
     wanted = np.tanh(x @ np.full((64, 160), 0.01, np.float32))
-    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
+    for one in (exe, load_compiled(tmp_path / "told.gkp")):
+        (found,) = one(x, np.zeros(3, np.float32), np.zeros(5, np.float32))
+        np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
+    assert profile(exe, (x, np.zeros(3, np.float32), np.zeros(5, np.float32)), 1)  # without tables
 
 
 def test_a_package_runs_with_the_laid_out_weights(tmp_path: Path) -> None:

@@ -15,10 +15,13 @@ from kernelgen.driver import compile
 from kernelgen.nest import index as ix
 from kernelgen.nest.extents import extent
 from kernelgen.nest.nodes import (
+    Alloc,
     Block,
     Buffer,
+    Compare,
     Expr,
     For,
+    If,
     Literal,
     Load,
     LoopKind,
@@ -112,7 +115,7 @@ def test_nests_without_preparation_stay_as_they_are() -> None:
     assert join(plain) is plain
 
 
-def fused(rows: int, columns: int) -> KernelDesc:
+def fused(rows: Dim, columns: int) -> KernelDesc:
     w = Writer()
     a, b, c = tensor("a", rows, 40), tensor("b", 40, columns), tensor("c", columns)
     found = w.op("Add", w.op("MatMul", a, b, shape=(rows, columns)), c, shape=(rows, columns))
@@ -139,22 +142,62 @@ def test_products_of_all_numbers_of_rows_and_columns_are_right(rows: Dim, column
         np.testing.assert_allclose(kernel(*kernel.call_inputs([a, b]))[0], a @ b, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("is_last", [True, False])
+def test_a_loop_under_a_condition_joins_its_panels_and_holds_the_condition_inside(is_last: bool) -> None:
+    first, other = panels(put(T, at(X))), panels(put(T, ZERO))
+    guarded = If((Compare("<=", Num(4), Var("N")),), block(other))
+    parts = (first, guarded) if is_last else (first, guarded, panels(put(Y, at(T))))
+    joined = join(replace(nest(*parts), symbols=("N",)))
+    verify(replace(joined, preparation=None))
+    assert len(joined.body.statements) == 1
+    (condition,) = [part for part in statements(joined.body) if isinstance(part, If)]
+    assert condition.conditions == guarded.conditions
+
+
+@pytest.mark.parametrize("columns", [96, 100])
+def test_a_product_of_any_number_of_rows_needs_memory_for_one_panel_alone(columns: int) -> None:
+    kernel = compile(fused(sym("N"), columns), constants=[1, 2])
+    whole = [
+        part for part in statements(kernel.nest.body) if isinstance(part, Alloc) and part.buffer.shape[-1:] == (48,)
+    ]
+    assert whole
+    assert columns % 48 or not kernel.signature.workspaces
+
+
 TERMS, PANEL, LINE = 40, 48, 16
 
 
-@pytest.mark.parametrize("turns", [2, 3, 8, 21])
-def test_every_line_of_the_next_panel_is_asked_for(turns: int) -> None:
+def hints_of(rows: Dim, step: int = 1) -> tuple[Prefetch, ...]:
+    """What a product of so many turns over two panels asks for, whose sums take so many terms at once."""
     prepared = buffer("p", 2, TERMS, PANEL)
     columns = For("v", Num(0), Num(PANEL), block(put(Y, Load(prepared, (C, Var("k"), V)))), LoopKind.VECTOR)
-    terms = For("k", Num(0), Num(TERMS), block(columns))
-    loops = For("c", Num(0), Num(2), block(For("r", Num(0), Num(turns), block(terms))))
+    terms = For("k", Num(0), Num(TERMS), block(columns), step=step)
+    loops = For("c", Num(0), Num(2), block(For("r", Num(0), ix.from_dim(rows), block(terms))))
     before = Nest("before", (), (replace(prepared, space=Space.OUTPUT),), Block())
     found = prefetch(Nest("case", (), (prepared, Y), block(loops), preparation=before))
-    hints = [part for part in statements(found.body) if isinstance(part, Prefetch)]
-    sizes = [{"c": 0, "r": row, "k": term} for row in range(turns) for term in range(TERMS)]
-    asked = {extent(hint.place, each) // LINE for hint in hints for each in sizes}
-    panel = TERMS * PANEL // LINE
-    assert asked >= set(range(panel, 2 * panel))
+    return tuple(part for part in statements(found.body) if isinstance(part, Prefetch))
+
+
+def lines_of(hints: tuple[Prefetch, ...], turns: int, step: int = 1) -> set[int]:
+    sizes = [{"c": 0, "r": row, "k": term} for row in range(turns) for term in range(0, TERMS, step)]
+    return {extent(hint.place, each) // LINE for hint in hints for each in sizes}
+
+
+NEXT = set(range(TERMS * PANEL // LINE, 2 * TERMS * PANEL // LINE))
+
+
+@pytest.mark.parametrize("step", [1, 8])
+@pytest.mark.parametrize("turns", [2, 3, 8, 21])
+def test_every_line_of_the_next_panel_is_asked_for(turns: int, step: int) -> None:
+    assert lines_of(hints_of(turns, step), turns, step) >= NEXT
+
+
+@pytest.mark.parametrize("step", [1, 8])
+@pytest.mark.parametrize("turns", [2, 3, 100])
+def test_however_many_turns_there_are_no_panel_after_the_next_is_asked_for(turns: int, step: int) -> None:
+    asked = lines_of(hints_of(sym("N"), step), turns, step)
+    assert asked >= NEXT
+    assert len(asked - NEXT) <= TERMS
 
 
 @pytest.mark.parametrize("unit", [VectorUnit(32, 16), VectorUnit(16, 8)], ids=["32 registers", "16 registers"])
