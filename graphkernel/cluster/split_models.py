@@ -58,10 +58,11 @@ FIRST = (
     "elemwise_broadcast_bwd_width",
 )
 PRODUCTS = ("matmul_depth", "matmul_prologue")
+ATTENTION = ("attention_operands", "attention_rows", "attention_values", "attention_result")
 INDICES = ("strided_slice", "onehot_fwd", "onehot_bwd", "gather_output")
 LAST = ("elemwise_sibling", "reduce_crossed")
 
-CPU = (*FIRST, "reduce_sibling", "transpose", *INDICES, *PRODUCTS, "isolate_reshape", *LAST)
+CPU = (*FIRST, "reduce_sibling", *ATTENTION, "transpose", *INDICES, *PRODUCTS, "isolate_reshape", *LAST)
 GPU = (
     *(
         *FIRST[:4],

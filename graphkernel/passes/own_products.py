@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from graphkernel.cluster.attention import attention_products
 from graphkernel.cluster.own_products import PRODUCTS
 from graphkernel.options import Options
 from graphkernel.passes.base import Context, graph_pass
@@ -26,11 +27,16 @@ LEAST_WEIGHTS = 1024
 
 @graph_pass
 def own_products(graph: Graph, context: Context) -> Graph:
-    """Marks float32 products with constant weights, unless the flags keep their operator out of kernels."""
+    """Marks float32 products with constant weights and those of attentions, unless flags keep their operator out of kernels."""
+    attentions = attention_products(graph)
 
     def rewrite(node: Node, args: tuple[Value, ...]) -> tuple[Value, ...]:
         kept = keep(node, args)
-        if not is_with_constant(node) or OWN_KERNEL in node.attrs or _is_barred(node, context.options):
+        if (
+            not (is_with_constant(node) or node in attentions)
+            or OWN_KERNEL in node.attrs
+            or _is_barred(node, context.options)
+        ):
             return kept.outs
         context.log.add(own_products.name, "own-product", node.name, message=_figures(node))
         return replace(kept, attrs=node.attrs.with_(**{OWN_KERNEL: True})).outs
@@ -54,4 +60,6 @@ def _is_barred(node: Node, options: Options) -> bool:
 
 def _figures(node: Node) -> str:
     rows, columns = node.out.type.shape[-2:]
+    if node.args[1].constant is None:
+        return f"{rows} rows, {columns} columns; the products of an attention share a kernel with what is between them"
     return f"{rows} rows, {columns} columns; {node.args[1].type.size * FLOAT.itemsize} bytes of weights are packed once"

@@ -58,11 +58,11 @@ def matmul_rows(area: Area, limits: Limits) -> Iterable[Area]:
     if product is None:
         return ()
     results = [value for value in area.outputs if value.node is not product]
-    users = [link.area for link in area.users if _reduces_rows(product, link.area)]
+    users = [link.area for link in area.users if reduces_rows(product, link.area)]
     return [user for user in users if len(results) + len(user.outputs) <= limits.product_outputs]
 
 
-def _reduces_rows(product: Node, user: Area) -> bool:
+def reduces_rows(product: Node, user: Area) -> bool:
     """Whether all that an area reduces are rows of the product's shape."""
     shape = product.types[0].shape
     reductions = [node for node in user.nodes if node.op.kind is Kind.REDUCE]

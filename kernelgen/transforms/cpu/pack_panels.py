@@ -29,7 +29,7 @@ from math import prod
 from kernelgen.nest import index as ix
 from kernelgen.nest import nodes as n
 from kernelgen.nest.cost import node_count
-from kernelgen.nest.substitute import written_out
+from kernelgen.nest.substitute import substituted, written_out
 from kernelgen.nest.walk import loads, loads_of, map_blocks, nested, statements, stored_buffers
 from kernelgen.transforms.cpu.register_blocking import MAX_LENGTH, reduction_of
 
@@ -135,8 +135,16 @@ class _Product:
             lanes = replace(sums[-1], kind=n.LoopKind.VECTOR, body=n.Block(tuple(strips)))
             strips = [*(n.Alloc(store.buffer) for store in strips), *nested(sums[:-1], n.Block((lanes,))).statements]
         body = n.Block(tuple(self._terms(buffers, place, at)))
-        rows = n.Block((*starts, *strips, *nested(sums, n.Block((replace(here, body=body),))).statements))
+        begun = [self._counted(start) for start in starts]
+        rows = n.Block((*strips, *begun, *nested(sums, n.Block((replace(here, body=body),))).statements))
         return [*columns, replace(self.rows, body=rows)]
+
+    def _counted(self, start: n.Statement) -> n.Statement:
+        """What stores starting values, from 0 as the vector loop that then accumulates: results may stay in registers."""
+        if not isinstance(start, n.For) or replace(start, body=self.vector.body) != self.vector:
+            return start
+        at = {start.var: ix.add(start.lower, n.Var(start.var))}
+        return replace(start, lower=n.Num(0), upper=n.Num(_trips(start)), body=substituted(start.body, at))
 
     def _terms(
         self, buffers: Mapping[n.Expr, n.Buffer], place: tuple[n.Index, ...], at: Mapping[str, n.Index]

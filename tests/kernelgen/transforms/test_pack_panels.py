@@ -86,11 +86,11 @@ for k in 0..9 {
   }
 }
 for i in 0..8 step 2 {
-  vector for j in 3..7 {
-    y[i, j] = 0.0
+  vector for j in 0..4 {
+    y[i, j + 3] = 0.0
   }
-  vector for j in 3..7 {
-    y[i + 1, j] = 0.0
+  vector for j in 0..4 {
+    y[i + 1, j + 3] = 0.0
   }
   for k in 0..9 {
     vector for j in 0..4 {
