@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 LEAST_SECRET = 16
 """Characters; what signs code must not be guessed."""
 
-LOG_LEVELS = ("debug", "info", "warning", "error")
-
 
 def cache_dir() -> Path | None:
     """Where compiled kernels are kept: ``GRAPHKERNEL_CACHE_DIR``, else the user's cache directory; None without a home."""
@@ -80,9 +78,3 @@ def asked_threads() -> int | None:
 def limit_threads(count: int) -> None:
     """Sets ``OMP_NUM_THREADS`` for libraries that this process loads later; a value that the user gave stays."""
     os.environ.setdefault("OMP_NUM_THREADS", str(count))
-
-
-def log_level() -> str:
-    """``GRAPHKERNEL_LOG``: debug, info, warning (the default) or error."""
-    level = os.environ.get("GRAPHKERNEL_LOG", "").lower()
-    return level if level in LOG_LEVELS else "warning"

@@ -17,7 +17,6 @@ from kernelgen.tensor.operators.families import Array, array_of, declare
 from kernelgen.tensor.operators.type_rules import broadcasting, floating
 from kernelgen.tensor.types import Attrs, TensorType, dtype
 
-Types = tuple[TensorType, ...]
 Formula = Callable[..., Any]  # wide arrays and ``attrs=`` to one array or a tuple of arrays
 
 

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 
 from kernelgen.targets.cpu.text.builder import Function
 
-Operand = "Value | int | float | bool"
-
 _INTRINSIC_KIND = {"float": "f32", "double": "f64", "half": "f16"}
 _INTEGER_OF = {"float": "i32", "double": "i64", "half": "i16"}
 _FLOAT_OF = {"i32": "float", "i64": "double", "i16": "half"}

@@ -9,13 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelgen.ascendc.builder import KernelBuilder, Tensor
+from kernelgen.ascendc.builder import Tensor
 from kernelgen.ascendc.printer import print_kernel
 from kernelgen.machines.ascend.machines import ASCEND_910B
 from kernelgen.simulators.ascendc import Report, simulate
 from kernelgen.simulators.ascendc.vector.arithmetic import tree_sum
 from kernelgen.simulators.ascendc.vector.rounding import cast
 from kernelgen.tensor.dtypes import BFLOAT16, FLOAT16, FLOAT32, INT8, INT16, INT32, UINT8, UINT16, UINT32, DType
+from tests.support.kernel_builder import KernelBuilder
 
 SIZE = 4096
 

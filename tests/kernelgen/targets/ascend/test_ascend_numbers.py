@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from kernel_examples import Writer, tensor
 
-from kernelgen.ascendc.builder import KernelBuilder
 from kernelgen.driver import compile
 from kernelgen.errors import UnsupportedError
 from kernelgen.machines.ascend.machines import ASCEND_910B
 from kernelgen.semantics import reference
 from kernelgen.targets.ascend.lower.element_types import check_element_types
 from kernelgen.tensor.dtypes import FLOAT16, FLOAT32, INT32, INT64, DType
+from tests.support.kernel_builder import KernelBuilder
 
 
 @pytest.mark.parametrize("name", ["ReducePrd", "ReduceSum"])

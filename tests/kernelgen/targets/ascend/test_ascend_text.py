@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelgen.ascendc.builder import KernelBuilder, make_call
+from kernelgen.ascendc.builder import make_call
 from kernelgen.ascendc.errors import AscendError
 from kernelgen.ascendc.expression_reader import read_expression
 from kernelgen.ascendc.expressions import (
@@ -34,6 +34,7 @@ from kernelgen.ascendc.tokens import Cursor
 from kernelgen.machines.ascend.machines import ASCEND_910B
 from kernelgen.simulators.ascendc import simulate
 from kernelgen.tensor.dtypes import FLOAT32, INT32
+from tests.support.kernel_builder import KernelBuilder
 
 EXP = """#include "kernel_operator.h"
 using namespace AscendC;
