@@ -12,13 +12,13 @@ Source: AKG's broadcast inserter.
 
 from __future__ import annotations
 
-from kernelgen.composite.axes import broadcast
 from kernelgen.composite.description import KernelDesc
 from kernelgen.composite.rewriting import Rewriting
 from kernelgen.composite.scalar_rules import scalar_rule
 from kernelgen.tensor.dims import Shape, product
 from kernelgen.tensor.graph import Node
 from kernelgen.tensor.operators.shape import BROADCAST_TO
+from kernelgen.tensor.operators.type_rules import broadcast_shapes
 from kernelgen.tensor.types import TensorType
 
 
@@ -39,5 +39,5 @@ def _narrow(node: Node) -> Shape | None:
     """The shape of an element-wise operator's operands where the result repeats their elements."""
     if scalar_rule(node) is None or all(value.constant is not None for value in node.args):
         return None
-    shape = broadcast(*(value.shape for value in node.args))
+    shape = broadcast_shapes(value.shape for value in node.args)
     return shape if product(shape) != product(node.out.shape) and 0 not in node.out.shape else None

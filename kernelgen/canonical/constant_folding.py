@@ -18,7 +18,6 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from kernelgen.composite.axes import broadcast
 from kernelgen.composite.description import KernelDesc, constant
 from kernelgen.composite.rewriting import Rewriting
 from kernelgen.composite.scalar_rules import Elementwise, scalar_rule
@@ -29,6 +28,7 @@ from kernelgen.tensor.dtypes import Category
 from kernelgen.tensor.graph import Node, Value
 from kernelgen.tensor.operators.reduce import REDUCE_ALL, REDUCE_ANY, REDUCE_MAX, REDUCE_MIN
 from kernelgen.tensor.operators.shape import BROADCAST_TO, RESHAPE, TILE, TRANSPOSE
+from kernelgen.tensor.operators.type_rules import broadcast_shapes
 from kernelgen.tensor.types import TensorType
 
 MOVES = frozenset({RESHAPE, BROADCAST_TO, TRANSPOSE, TILE})
@@ -103,4 +103,4 @@ def _inlined(node: Node, args: tuple[Value, ...], uniform: Mapping[Value, Value]
 def _covers(node: Node, args: list[Value], place: int) -> bool:
     """Whether the operands without one of them have the shape that all have together."""
     others = [value.shape for k, value in enumerate(args) if k != place]
-    return product(node.out.shape) == 1 or broadcast(*others) == broadcast(*(value.shape for value in args))
+    return product(node.out.shape) == 1 or broadcast_shapes(others) == broadcast_shapes(value.shape for value in args)

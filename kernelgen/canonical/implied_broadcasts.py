@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kernelgen.composite.axes import broadcast
 from kernelgen.composite.description import KernelDesc
 from kernelgen.composite.rewriting import Rewriting
 from kernelgen.composite.scalar_rules import scalar_rule
 from kernelgen.tensor.graph import Node, Value
 from kernelgen.tensor.operators.shape import BROADCAST_TO, RESHAPE
+from kernelgen.tensor.operators.type_rules import broadcast_shapes
 
 
 def imply_broadcasts(desc: KernelDesc) -> KernelDesc:
@@ -54,7 +54,7 @@ def _narrowed(node: Node, args: tuple[Value, ...], sources: Mapping[Value, Value
     for place in range(len(narrowed)):
         while narrow := sources.get(narrowed[place]):
             others = (value.shape for k, value in enumerate(narrowed) if k != place)
-            if broadcast(narrow.shape, *others) != node.out.shape:
+            if broadcast_shapes((narrow.shape, *others)) != node.out.shape:
                 break
             narrowed[place] = narrow
     return tuple(narrowed)

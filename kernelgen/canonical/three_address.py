@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from kernelgen.composite.axes import broadcast
 from kernelgen.composite.description import KernelDesc, constant
 from kernelgen.composite.rewriting import Rewriting
 from kernelgen.composite.vocabulary import (
@@ -34,6 +33,7 @@ from kernelgen.tensor.dtypes import BFLOAT16, BOOL, FLOAT16, FLOAT32, DType
 from kernelgen.tensor.graph import Node, Value
 from kernelgen.tensor.operator import Operator
 from kernelgen.tensor.operators import catalogue as basic
+from kernelgen.tensor.operators.type_rules import broadcast_shapes
 from kernelgen.tensor.types import TensorType
 
 
@@ -59,7 +59,7 @@ class _Steps:
 
     def op(self, operator: Operator, *operands: Value, kind: DType | None = None) -> Value:
         """Appends an operator; its result has the shape that the operands broadcast to."""
-        shape = broadcast(*(value.shape for value in operands))
+        shape = broadcast_shapes(value.shape for value in operands)
         return self.walk.make(operator, operands, TensorType(shape, kind or operands[0].dtype))
 
     def number(self, value: float, like: Value) -> Value:

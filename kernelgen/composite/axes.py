@@ -1,23 +1,10 @@
-"""Axes as operators name them: negative ones count from the back, reductions without axes take all, shapes broadcast.
-
-And how large a dim is at least.
-"""
+"""Axes as AKG names them: also those of scalars, and one of a reduction twice. And how large a dim is at least."""
 
 from __future__ import annotations
 
-from kernelgen.tensor.dims import Dim, Shape, Sym, evaluate
+from kernelgen.tensor.dims import Dim, Sym, evaluate
 from kernelgen.tensor.operator import Application
-
-
-def broadcast(*shapes: Shape) -> Shape:
-    """numpy's broadcasting over dims; equal symbols are equal extents. Raises ValueError."""
-    result: list[Dim] = []
-    for place in range(1, max(map(len, shapes), default=0) + 1):
-        extents = {shape[-place] for shape in shapes if len(shape) >= place} - {1}
-        if len(extents) > 1:
-            raise ValueError(f"shapes {' and '.join(str(list(s)) for s in shapes)} do not broadcast")
-        result.append(extents.pop() if extents else 1)
-    return tuple(reversed(result))
+from kernelgen.tensor.operators.type_rules import axis_of
 
 
 def reduced_axes(node: Application) -> tuple[int, ...]:
@@ -28,10 +15,11 @@ def reduced_axes(node: Application) -> tuple[int, ...]:
 
 
 def normal_axis(axis: int, rank: int) -> int:
-    """The axis counted from the front. Raises ValueError when there is none of that number."""
-    if not -rank <= axis < max(rank, 1):
-        raise ValueError(f"axis {axis} does not exist in a tensor of rank {rank}")
-    return axis % rank if rank else 0
+    """The axis counted from the front; that of a scalar is 0, for AKG writes scalars as one element as well.
+
+    Raises TypeRuleError when there is none of that number.
+    """
+    return axis_of(axis, max(rank, 1))
 
 
 def least_extent(dim: Dim) -> int:

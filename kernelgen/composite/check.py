@@ -8,7 +8,7 @@ from kernelgen.composite.scalar_rules import ELEMENTWISE, PREDICATES, REDUCTIONS
 from kernelgen.composite.shape_rules import expected_shapes, same_up_to_ones
 from kernelgen.composite.slice_shapes import SizeDependentError
 from kernelgen.composite.vocabulary import SELECT_GE, SELECT_GT, SELECT_LE, SELECT_LT, WORDS, by_operator, is_declared
-from kernelgen.errors import DescError, TypeRuleError
+from kernelgen.errors import DescError
 from kernelgen.tensor.dtypes import BOOL, COMPLEX64, COMPLEX128, FLOAT32, FLOAT64, DType
 from kernelgen.tensor.graph import Node, Value
 from kernelgen.tensor.operators import catalogue as basic
@@ -52,10 +52,10 @@ def _check_shapes(node: Node | Operation, path: str) -> None:
         expected = expected_shapes(node)
     except SizeDependentError:
         return  # sound, but no shape is known to compare with: the stages refuse it with a code
-    except TypeRuleError as fault:
-        raise DescError(str(fault), path) from fault
     except (ValueError, KeyError, TypeError) as fault:
-        raise DescError(f"{node.op.name}: {fault.args[0]}", path) from fault
+        message = str(fault.args[0])
+        named = message if message.startswith(f"{node.op.name}(") else f"{node.op.name}: {message}"
+        raise DescError(named, path) from fault
     for place, (result, shape) in enumerate(zip(node.outs, expected or (), strict=bool(expected))):
         if not same_up_to_ones(result.shape, shape):
             message = f"{node.op.name} gives shape {list(shape)}, found {list(result.shape)}"

@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from kernelgen.composite import sparse_shapes as desc_sparse
 from kernelgen.composite import window_shapes as desc_windows
-from kernelgen.composite.axes import broadcast, normal_axis, reduced_axes
+from kernelgen.composite.axes import normal_axis, reduced_axes
 from kernelgen.composite.scalar_rules import ELEMENTWISE, REDUCTIONS
 from kernelgen.composite.slice_shapes import sliced_shape
 from kernelgen.composite.vocabulary import (
@@ -25,6 +25,10 @@ from kernelgen.composite.vocabulary import (
 from kernelgen.tensor.dims import Dim, Shape, product
 from kernelgen.tensor.operator import Application, Operator
 from kernelgen.tensor.operators import catalogue as basic
+from kernelgen.tensor.operators.matmul import product_shape
+from kernelgen.tensor.operators.pieces import concatenated_shape
+from kernelgen.tensor.operators.shape import transposed_shape
+from kernelgen.tensor.operators.type_rules import broadcast_shapes, reduced_shape
 from kernelgen.tensor.types import TensorType
 
 ShapeRule = Callable[[Application], tuple[Shape, ...]]
@@ -49,7 +53,7 @@ def _inferred(node: Application) -> tuple[Shape, ...]:
 
 def _elementwise(node: Application) -> tuple[Shape, ...]:
     """Results may be larger than the operands: AKG lets operators on constants broadcast to their result."""
-    return (broadcast(*(t.shape for t in node.args), node.outs[0].shape),)
+    return (broadcast_shapes(t.shape for t in (*node.args, *node.outs)),)
 
 
 def _same(node: Application) -> tuple[Shape, ...]:
@@ -62,16 +66,13 @@ def _single(node: Application) -> tuple[Shape, ...]:
 
 def _assign(node: Application) -> tuple[Shape, ...]:
     destination, source = node.args[0].shape, node.args[1].shape
-    if _core(broadcast(destination, source)) != _core(destination):
+    if _core(broadcast_shapes((destination, source))) != _core(destination):
         raise ValueError(f"shape {list(source)} cannot be assigned to {list(destination)}")
     return (node.args[-1].shape if node.op is INPLACE_ASSIGN else destination,)
 
 
 def _reduce(node: Application) -> tuple[Shape, ...]:
-    axes = reduced_axes(node)
-    if node.attrs.bool("keep_dims", False):
-        return (tuple(1 if d in axes else dim for d, dim in enumerate(node.args[0].shape)),)
-    return (tuple(dim for d, dim in enumerate(node.args[0].shape) if d not in axes),)
+    return (reduced_shape(node.args[0].shape, reduced_axes(node), node.attrs.bool("keep_dims", False)),)
 
 
 def _reshape(node: Application) -> tuple[Shape, ...]:
@@ -83,22 +84,13 @@ def _reshape(node: Application) -> tuple[Shape, ...]:
 
 def _transpose(node: Application) -> tuple[Shape, ...]:
     shape = node.args[0].shape
-    perm = tuple(normal_axis(p, len(shape)) for p in node.attrs.ints("perm", tuple(reversed(range(len(shape))))))
-    if sorted(perm) != list(range(len(shape))):
-        raise ValueError(f"perm {list(perm)} is no permutation of the {len(shape)} dims")
-    return (tuple(shape[p] for p in perm),)
+    perm = node.attrs.ints("perm", tuple(reversed(range(len(shape)))))
+    return (transposed_shape(shape, [normal_axis(axis, len(shape)) for axis in perm]),)
 
 
 def _concat(node: Application) -> tuple[Shape, ...]:
     shapes = [t.shape for t in node.args]
-    axis = normal_axis(node.attrs.int("axis", 0), len(shapes[0]))
-    for shape in shapes:
-        if shape[:axis] != shapes[0][:axis] or shape[axis + 1 :] != shapes[0][axis + 1 :]:
-            raise ValueError(f"{list(shape)} cannot be concatenated to {list(shapes[0])} along axis {axis}")
-    total: Dim = 0
-    for shape in shapes:
-        total = total + shape[axis]
-    return ((*shapes[0][:axis], total, *shapes[0][axis + 1 :]),)
+    return (concatenated_shape(shapes, normal_axis(node.attrs.int("axis", 0), len(shapes[0]))),)
 
 
 def _split(node: Application) -> tuple[Shape, ...]:
@@ -121,14 +113,7 @@ def _matmul(node: Application) -> tuple[Shape, ...]:
     formats = {node.attrs.str("left_format", "DefaultFormat"), node.attrs.str("right_format", "DefaultFormat")}
     if "FRACTAL_NZ" in formats | {t.layout for t in node.args}:
         return (node.outs[0].shape,)
-    left, right = node.args[0].shape, node.args[1].shape
-    if len(left) < 2 or len(right) < 2:
-        raise ValueError(f"operands {list(left)} and {list(right)} must be matrices")
-    rows, inner = left[-2:] if not node.attrs.bool("transpose_a", False) else (left[-1], left[-2])
-    other, columns = right[-2:] if not node.attrs.bool("transpose_b", False) else (right[-1], right[-2])
-    if inner != other:
-        raise ValueError(f"the inner extents of {list(left)} and {list(right)} differ: {inner} and {other}")
-    return ((*broadcast(left[:-2], right[:-2]), rows, columns),)
+    return (product_shape(node.args[0].shape, node.args[1].shape, node.attrs),)
 
 
 def _core(shape: Shape) -> Shape:

@@ -5,9 +5,10 @@ A CSR matrix of ``dense_shape`` is ``indptr`` [rows + 1], ``indices`` [count] an
 
 from __future__ import annotations
 
-from kernelgen.composite.axes import broadcast, normal_axis
+from kernelgen.composite.axes import normal_axis
 from kernelgen.tensor.dims import Shape
 from kernelgen.tensor.operator import Application
+from kernelgen.tensor.operators.type_rules import broadcast_shapes
 
 
 def extreme_position_shape(node: Application) -> tuple[Shape, ...]:
@@ -26,9 +27,9 @@ def csr_elementwise_shape(node: Application) -> tuple[Shape, ...]:
     """
     _, indices, values, dense = (t.shape for t in node.args)
     rows_columns = node.attrs.dims("dense_shape")[:2]
-    if values[:1] != indices or broadcast(dense[:2], rows_columns) != rows_columns:
+    if values[:1] != indices or broadcast_shapes((dense[:2], rows_columns)) != rows_columns:
         raise ValueError(f"values {list(values)} and dense {list(dense)} do not fit {list(rows_columns)}")
-    return (broadcast(values, (indices[0], *dense[2:])),)
+    return (broadcast_shapes((values, (indices[0], *dense[2:]))),)
 
 
 def csr_gather_shape(node: Application) -> tuple[Shape, ...]:

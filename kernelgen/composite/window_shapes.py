@@ -6,6 +6,7 @@ import re
 
 from kernelgen.tensor.dims import Dim, Shape, Sym
 from kernelgen.tensor.operator import Application, Typed
+from kernelgen.tensor.operators.nn import WindowAxis
 
 
 def conv2d_shape(node: Application) -> tuple[Shape, ...]:
@@ -92,11 +93,9 @@ def _format(tensor: Typed) -> str:
 
 
 def _windows(extent: Dim, size: Dim, stride: int, dilation: int) -> Dim:
-    last = extent - ((size - 1) * dilation + 1)
-    if stride == 1:
-        return last + 1
-    if isinstance(last, Sym):
-        raise ValueError(f"a stride of {stride} over {extent} elements depends on their number")
-    if last < 0:
+    if isinstance(size, Sym):
+        raise ValueError(f"the extents of a window must be known, found {size}")
+    windows = WindowAxis(size, stride, dilation=dilation)
+    if isinstance(extent, int) and extent < windows.span:
         raise ValueError(f"a window of {size} with dilation {dilation} does not fit into {extent} elements")
-    return last // stride + 1
+    return windows.count(extent)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernelgen.composite.axes import broadcast
+from kernelgen.errors import TypeRuleError
 from kernelgen.tensor.dims import Dim, Shape, Sym, divide_exactly, product, sym
+from kernelgen.tensor.operators.type_rules import broadcast_shapes
 from tests.random_kernels.values import DTYPES, Value
 from tests.random_kernels.writer import Writer
 
@@ -87,8 +88,8 @@ def broadcast_to(w: Writer) -> None:
     if x is None or other is None:
         return
     try:
-        shape = broadcast(x.shape, other.shape)
-    except ValueError:
+        shape = broadcast_shapes((x.shape, other.shape))
+    except TypeRuleError:
         return
     if w.fits(shape):
         w.op("BroadcastTo", (x,), (shape, x.dtype), x.bound, x.error, shape=shape)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from kernelgen.composite.axes import broadcast
+from kernelgen.errors import TypeRuleError
 from kernelgen.tensor.dtypes import BOOL, COMPLEX64, COMPLEX128, FLOAT32, FLOAT64, INT32, Category, DType
+from kernelgen.tensor.operators.type_rules import broadcast_shapes
 from tests.random_kernels.values import DTYPES, Value, wrapped
 from tests.random_kernels.writer import Writer
 
@@ -64,7 +65,7 @@ def divide(w: Writer) -> None:
     if x is not None:
         y = w.constant(x.dtype, (1, 2, 3))
         name = w.one(_quotients(x))
-        w.op(name, (x, y), (broadcast(x.shape, y.shape), x.dtype), max(x.bound, 3))
+        w.op(name, (x, y), (broadcast_shapes((x.shape, y.shape)), x.dtype), max(x.bound, 3))
 
 
 def _smooth(w: Writer, x: Value) -> None:
@@ -124,7 +125,7 @@ def binary(w: Writer) -> None:
     }.get(name, (x.bound + y.bound, x.error + y.error))
     if name not in ("Maximum", "Minimum"):
         error += x.rounding * max(bound, 1)
-    shape = broadcast(x.shape, y.shape)
+    shape = broadcast_shapes((x.shape, y.shape))
     w.op(name, (x, y), (shape, x.dtype), wrapped(bound, x.dtype, signed=name == "Sub"), error)
 
 
@@ -148,7 +149,7 @@ def power(w: Writer) -> None:
         return
     y = w.tame(w.partner(base))
     error = 2 * y.error + (4 * max(y.bound, 1)) * base.error + 2 * y.rounding + base.rounding
-    shape = broadcast(y.shape, base.shape)
+    shape = broadcast_shapes((y.shape, base.shape))
     w.op(name, (y, base), (shape, x.dtype), 2 * max(y.bound, 1.6), error)
 
 
@@ -169,7 +170,7 @@ def compare(w: Writer) -> None:
     if x is None:
         return
     y = w.partner(x, exact=True)
-    shape = broadcast(x.shape, y.shape)
+    shape = broadcast_shapes((x.shape, y.shape))
     if w.chance() and w.is_finite(x):
         name = w.one(("SelectGT", "SelectLT", "SelectGE", "SelectLE"))
         w.op(name, (x, y, x, y), (shape, x.dtype), max(x.bound, y.bound))
@@ -189,7 +190,7 @@ def logical(w: Writer) -> None:
         w.op("LogicalNot", (x,), (x.shape, BOOL), 1)
         return
     y = w.partner(x)
-    w.op(w.one(("LogicalAnd", "LogicalOr")), (x, y), (broadcast(x.shape, y.shape), BOOL), 1)
+    w.op(w.one(("LogicalAnd", "LogicalOr")), (x, y), (broadcast_shapes((x.shape, y.shape)), BOOL), 1)
 
 
 def select(w: Writer) -> None:
@@ -200,8 +201,8 @@ def select(w: Writer) -> None:
         return
     y = w.partner(x)
     try:
-        shape = broadcast(condition.shape, x.shape, y.shape)
-    except ValueError:
+        shape = broadcast_shapes((condition.shape, x.shape, y.shape))
+    except TypeRuleError:
         return
     if w.fits(shape):
         w.op("Select", (condition, x, y), (shape, x.dtype), max(x.bound, y.bound), max(x.error, y.error))
@@ -281,8 +282,8 @@ def _complex_quotient(w: Writer, x: Value) -> None:
         w.op("Reciprocal", (y,), (y.shape, y.dtype), 2, 6 * y.error + y.rounding)
         return
     try:
-        shape = broadcast(x.shape, y.shape)
-    except ValueError:
+        shape = broadcast_shapes((x.shape, y.shape))
+    except TypeRuleError:
         return
     if w.fits(shape):
         error = 2 * x.error + 4 * max(x.bound, 1) * y.error + 4 * x.rounding * max(y.bound, 1)

@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from kernelgen.composite.axes import broadcast
 from kernelgen.composite.description import Tensor
 from kernelgen.composite.document import Operation
 from kernelgen.composite.shape_rules import expected_shapes
@@ -18,6 +17,7 @@ from kernelgen.errors import TypeRuleError
 from kernelgen.tensor.attrs import Attrs
 from kernelgen.tensor.dims import Dim, Shape, Sym, evaluate, sym
 from kernelgen.tensor.dtypes import BOOL, Category, DType
+from kernelgen.tensor.operators.type_rules import broadcast_shapes
 from tests.random_kernels.values import LARGEST, MOST_ERROR, ROUNDING, SIGNIFICANT, Value
 
 T = TypeVar("T")
@@ -163,8 +163,8 @@ class Writer:
             if v.dtype != wanted or (exact and not v.is_exact):
                 return False
             try:
-                return self.fits(broadcast(v.shape, first.shape))
-            except ValueError:
+                return self.fits(broadcast_shapes((v.shape, first.shape)))
+            except TypeRuleError:
                 return False
 
         return (self.pick(suits) if self.number(0, 4) else None) or self.constant(wanted)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from kernelgen.composite.axes import broadcast as broadcast_shapes
 from kernelgen.nest import index as ix
 from kernelgen.nest.nodes import Expr, Index, Num
 from kernelgen.poly.lower.builder import ALGEBRA, Builder, wide_type
@@ -12,6 +11,7 @@ from kernelgen.poly.model.factored_axes import TensorAxes
 from kernelgen.tensor.dims import Dim
 from kernelgen.tensor.dtypes import DType
 from kernelgen.tensor.graph import Node
+from kernelgen.tensor.operators.type_rules import broadcast_shapes
 
 FRACTAL = "FRACTAL_NZ"
 BLOCK = 16
@@ -94,7 +94,7 @@ def _matmul(builder: Builder, node: Node, name: str) -> None:
     left, right, result = _Operand(node, 0), _Operand(node, 1), node.out
     is_fractal = result.layout == FRACTAL and len(result.shape) >= 4
     rows, columns, inner = _extents(node, left, right, is_fractal)
-    batch = broadcast_shapes(left.shape[: left.batch], right.shape[: right.batch])
+    batch = broadcast_shapes((left.shape[: left.batch], right.shape[: right.batch]))
     plain = not (left.fractal or right.fractal or is_fractal)
     points, m, n, k = _points(builder, node, plain, len(batch), (rows, columns, inner))
     first = _element(builder, left, points, len(batch), (m, k), is_fractal)

@@ -21,18 +21,27 @@ def _product_type(types: tuple[TensorType, ...], attrs: Attrs) -> tuple[TensorTy
         raise TypeRuleError(f"expects two operands and perhaps a bias, got {len(types)} operands")
     a, b, *bias = types
     shared = expect_dtype(real, a, b)
-    if a.rank < 2 or b.rank < 2:
-        raise TypeRuleError(f"operands need two dims at least, got rank {a.rank} and {b.rank}")
-    rows, inner_a = _matrix(a.shape, attrs.bool("transpose_a", False))
-    inner_b, columns = _matrix(b.shape, attrs.bool("transpose_b", False))
-    if inner_a != inner_b:
-        raise TypeRuleError(f"inner extents {inner_a} and {inner_b} must be equal")
+    shape = product_shape(a.shape, b.shape, attrs)
+    columns = shape[-1]
     if bias and bias[0].shape != (columns,):
         raise TypeRuleError(f"the bias must have one element for each of {columns} columns, got {bias[0]}")
     if bias and bias[0].dtype != shared and not (bias[0].dtype == FLOAT32 and shared in NARROW):
         raise TypeRuleError(f"the bias of a product in {shared} must be {shared} too, or f32 when that is wider")
-    batch = broadcast_shapes((a.shape[:-2], b.shape[:-2]))
-    return (TensorType((*batch, rows, columns), shared),)
+    return (TensorType(shape, shared),)
+
+
+def product_shape(left: Shape, right: Shape, attrs: Attrs) -> Shape:
+    """The shape of the product of matrices of shapes ``left`` and ``right``, which ``attrs`` may say to transpose.
+
+    Raises TypeRuleError where they do not fit.
+    """
+    if len(left) < 2 or len(right) < 2:
+        raise TypeRuleError(f"operands need two dims at least, got rank {len(left)} and {len(right)}")
+    rows, inner = _matrix(left, attrs.bool("transpose_a", False))
+    other, columns = _matrix(right, attrs.bool("transpose_b", False))
+    if inner != other:
+        raise TypeRuleError(f"inner extents {inner} and {other} must be equal")
+    return (*broadcast_shapes((left[:-2], right[:-2])), rows, columns)
 
 
 def _matrix(shape: Shape, transposed: bool) -> Shape:

@@ -24,18 +24,19 @@ KERNEL, CEIL, SPREAD = repeated("kernel_size", 2), flag("ceil_mode"), repeated("
 
 
 @dataclass(frozen=True)
-class _WindowAxis:
+class WindowAxis:
     """How windows slide along one spatial axis."""
 
     kernel: int
     stride: int
-    before: int
-    after: int
-    dilation: int
-    ceil: bool
+    before: int = 0
+    after: int = 0
+    dilation: int = 1
+    ceil: bool = False
 
     @property
     def span(self) -> int:
+        """From the first element of a window to its last."""
         return self.dilation * (self.kernel - 1) + 1
 
     def count(self, extent: Dim) -> Dim:
@@ -61,13 +62,13 @@ class _WindowAxis:
         return np.moveaxis(np.moveaxis(windows, axis, 0)[: reach : self.stride][:count], 0, axis)[..., :: self.dilation]
 
 
-def _axes(kernel: tuple[int, ...], attrs: Attrs) -> tuple[_WindowAxis, _WindowAxis]:
+def _axes(kernel: tuple[int, ...], attrs: Attrs) -> tuple[WindowAxis, WindowAxis]:
     stride, dilation = attrs.ints("stride", (1, 1)), attrs.ints("dilation", (1, 1))
     pad, ceil = attrs.ints("pad", (0, 0, 0, 0)), attrs.bool("ceil_mode", False)
     if not len(kernel) == len(stride) == len(dilation) == 2 or len(pad) != 4:
         raise TypeRuleError("expects two kernel extents, two strides, two dilations and four pads")
-    vertical = _WindowAxis(kernel[0], stride[0], pad[0], pad[1], dilation[0], ceil)
-    return vertical, _WindowAxis(kernel[1], stride[1], pad[2], pad[3], dilation[1], ceil)
+    vertical = WindowAxis(kernel[0], stride[0], pad[0], pad[1], dilation[0], ceil)
+    return vertical, WindowAxis(kernel[1], stride[1], pad[2], pad[3], dilation[1], ceil)
 
 
 def _spatial(x: TensorType, kernel: tuple[int, ...], attrs: Attrs) -> Shape:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from kernelgen.errors import TypeRuleError
@@ -18,19 +20,26 @@ def _of_shape(x: TensorType, shape: Shape) -> Types:
     return (TensorType(shape, x.dtype),)
 
 
+def concatenated_shape(shapes: Sequence[Shape], axis: int) -> Shape:
+    """The shape of operands of these ``shapes``, one at least, in a row along ``axis``, which is not negative.
+
+    Raises TypeRuleError where they differ elsewhere.
+    """
+    before, after = shapes[0][:axis], shapes[0][axis + 1 :]
+    total: Dim = 0
+    for shape in shapes:
+        if shape[:axis] != before or shape[axis + 1 :] != after or len(shape) != len(shapes[0]):
+            raise TypeRuleError(f"operands may differ in axis {axis} only")
+        total = total + shape[axis]
+    return (*before, total, *after)
+
+
 def _concat_type(types: Types, attrs: Attrs) -> Types:
     if not types:
         raise TypeRuleError("needs at least one operand")
     expect_dtype(any_dtype, *types)
-    first = types[0]
-    along = axis_of(attrs.int("axis"), first.rank)
-    total: Dim = 0
-    for type_ in types:
-        others = tuple(dim for a, dim in enumerate(type_.shape) if a != along)
-        if type_.rank != first.rank or others != tuple(dim for a, dim in enumerate(first.shape) if a != along):
-            raise TypeRuleError(f"operands may differ in axis {along} only")
-        total = total + type_.shape[along]
-    return _of_shape(first, (*first.shape[:along], total, *first.shape[along + 1 :]))
+    along = axis_of(attrs.int("axis"), types[0].rank)
+    return _of_shape(types[0], concatenated_shape([type_.shape for type_ in types], along))
 
 
 def _concat(*arrays: Array, attrs: Attrs) -> Array:

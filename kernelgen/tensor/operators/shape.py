@@ -140,12 +140,16 @@ FLATTEN = declare(
 )
 
 
+def transposed_shape(shape: Shape, perm: Sequence[int]) -> Shape:
+    """The ``shape`` whose axis i is axis ``perm[i]`` of another. Raises TypeRuleError where perm is no permutation."""
+    if sorted(axis % max(len(shape), 1) for axis in perm) != list(range(len(shape))):
+        raise TypeRuleError(f"perm {tuple(perm)} is not a permutation of {len(shape)} axes")
+    return tuple(shape[axis] for axis in perm)
+
+
 def _transpose_type(types: Types, attrs: Attrs) -> Types:
     (x,) = types
-    perm = attrs.ints("perm")
-    if sorted(axis % max(x.rank, 1) for axis in perm) != list(range(x.rank)):
-        raise TypeRuleError(f"perm {perm} is not a permutation of {x.rank} axes")
-    return _of_shape(x, tuple(x.shape[axis] for axis in perm))
+    return _of_shape(x, transposed_shape(x.shape, attrs.ints("perm")))
 
 
 def _transpose(x: Array, *, attrs: Attrs) -> Array:
