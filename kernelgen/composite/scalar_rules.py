@@ -152,12 +152,15 @@ def _add_min_value(f: Algebra[T], operands: Sequence[T], node: Application) -> T
 
 
 def _fast_gelu(f: Algebra[T], operands: Sequence[T], node: Application) -> T:
-    """``x * exp(1.702 * min(x, 0)) / (1 + exp(-1.702 * |x|))``: x * sigmoid(1.702 * x) without overflow."""
+    """``x * exp(1.702 * min(x, 0)) / (1 + exp(-1.702 * |x|))``: x * sigmoid(1.702 * x) without overflow.
+
+    AKG's ``x - |x|`` is twice the minimum, and NaN at infinity.
+    """
     x = _widened(f, operands[0])
     size = f.call("abs", x)
-    numerator = f.call("mul", x, f.call("exp", f.call("mul", f.call("minimum", x, 0.0), 1.702)))
+    growth = f.call("exp", f.call("mul", f.call("minimum", x, 0.0), 1.702))
     denominator = f.call("add", f.call("exp", f.call("mul", size, -1.702)), 1.0)
-    return f.call("div", numerator, denominator)
+    return f.call("div", f.call("mul", x, growth), denominator)
 
 
 def _select_by(comparison: str) -> Elementwise:
