@@ -22,10 +22,10 @@ import kernelgen
 from kernelgen.composite.description import KernelDesc
 from kernelgen.composite.read import load_desc
 from kernelgen.composite.scalar_rules import ELEMENTWISE, REDUCTIONS
-from kernelgen.composite.shape_rules import reduced_axes
 from kernelgen.errors import KernelgenError
 from kernelgen.machines.gpu.timed import MACHINES, TimedMachine
 from kernelgen.targets.entries import Estimate
+from kernelgen.tensor.operators.type_rules import reduced_axes
 
 MACHINE = "V100"
 TIMES = "akg_corpus_v100_us.json"  # beside the folder of the corpus

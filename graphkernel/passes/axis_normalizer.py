@@ -19,8 +19,7 @@ from graphkernel.ops.composite.normalize import REDUCE_MEAN
 from graphkernel.passes.base import Context, graph_pass, map_bodies
 from kernelgen.tensor.graph import Graph, Node, Value, keep
 from kernelgen.tensor.operators.reduce import REDUCE_ALL, REDUCE_ANY, REDUCE_MAX, REDUCE_MIN, REDUCE_PROD, REDUCE_SUM
-from kernelgen.tensor.operators.type_rules import axes_of, axis_of
-from kernelgen.tensor.types import Attrs
+from kernelgen.tensor.operators.type_rules import written_axis, written_reduction
 
 REDUCTIONS = frozenset({REDUCE_SUM, REDUCE_PROD, REDUCE_MAX, REDUCE_MIN, REDUCE_ALL, REDUCE_ANY, REDUCE_MEAN})
 
@@ -36,16 +35,7 @@ def normalized(graph: Graph) -> Graph:
 
     def rewrite(node: Node, args: tuple[Value, ...]) -> tuple[Value, ...]:
         kept = keep(node, args)
-        attrs = _normal_attrs(node)
+        attrs = written_reduction(node) if node.op in REDUCTIONS else written_axis(node)
         return kept.outs if attrs == node.attrs else replace(kept, attrs=attrs).outs
 
     return graph.rebuild(rewrite)
-
-
-def _normal_attrs(node: Node) -> Attrs:
-    if node.op in REDUCTIONS:
-        axes = axes_of(node.attrs.ints("axis", ()), node.args[0].type.rank)
-        return node.attrs.with_(axis=axes, keep_dims=node.attrs.bool("keep_dims", False))
-    if node.op.traits.axis_of == "operand" and "axis" in node.attrs:
-        return node.attrs.with_(axis=axis_of(node.attrs.int("axis"), node.args[0].type.rank))
-    return node.attrs

@@ -21,6 +21,7 @@ from graphkernel.cluster.iteration_space import reduction_space
 from graphkernel.ops.library.random import is_random
 from graphkernel.passes.axis_normalizer import REDUCTIONS
 from graphkernel.passes.base import Context, graph_pass, map_bodies
+from kernelgen.tensor.compare import computation
 from kernelgen.tensor.graph import CONSTANT, FUSED, Graph, Node, Value, keep
 from kernelgen.tensor.operators.shape import RESHAPE
 from kernelgen.tensor.types import Attrs
@@ -75,16 +76,12 @@ def _shared_constant(value: Value, first: dict[object, Node]) -> Value:
 
 
 def _key(node: Node) -> object:
-    """Equal for nodes that compute the same; commutative operands may stand in either order.
-
-    Attributes are compared as text, because 1 == True and 0.0 == -0.0.
-    """
+    """Equal for nodes that compute the same."""
     if is_random(node):
         return node
     if node.op is FUSED:
         return (node.body, node.args, node.attrs.text)
-    args = frozenset(node.args) if node.op.commutative else node.args
-    return (node.op, args, node.attrs.text, node.types)
+    return computation(node, node.args)
 
 
 def _reduction_key(node: Node) -> object:

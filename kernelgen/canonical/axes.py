@@ -12,19 +12,15 @@ Source: AKG's axis normalisation.
 
 from __future__ import annotations
 
-from kernelgen.composite.axes import normal_axis, reduced_axes
 from kernelgen.composite.description import KernelDesc
 from kernelgen.composite.rewriting import Rewriting
 from kernelgen.composite.scalar_rules import REDUCTIONS
-from kernelgen.composite.vocabulary import facts
 from kernelgen.tensor.attrs import Attrs
 from kernelgen.tensor.dims import product
 from kernelgen.tensor.graph import Node
 from kernelgen.tensor.operator import Operator
 from kernelgen.tensor.operators.shape import RESHAPE, TRANSPOSE
-
-SINGLE_AXIS = facts(lambda word: word.traits.axis_of)
-"""Operators with one axis -> whether it counts the dims of operand 0 or of the result."""
+from kernelgen.tensor.operators.type_rules import reduced_axes, written_axis, written_reduction
 
 
 def normal_axes(desc: KernelDesc) -> KernelDesc:
@@ -41,20 +37,14 @@ def _normal(node: Node) -> tuple[Operator, Attrs]:
         return _reduction(node)
     if node.op is TRANSPOSE:
         return _transpose(node)
-    if node.op in SINGLE_AXIS and "axis" in node.attrs:
-        counted = node.args[0] if SINGLE_AXIS[node.op] == "operand" else node.outs[0]
-        axes = node.attrs.ints("axis")
-        if len(axes) == 1:
-            return node.op, node.attrs.with_(axis=normal_axis(axes[0], len(counted.shape)))
-    return node.op, node.attrs
+    return node.op, written_axis(node)
 
 
 def _reduction(node: Node) -> tuple[Operator, Attrs]:
     source, result = node.args[0], node.outs[0]
-    axes = reduced_axes(node)
-    if all(source.shape[axis] == 1 for axis in axes) and product(source.shape) == product(result.shape):
+    if all(source.shape[axis] == 1 for axis in reduced_axes(node)) and product(source.shape) == product(result.shape):
         return RESHAPE, Attrs()
-    return node.op, node.attrs.with_(axis=axes, keep_dims=node.attrs.bool("keep_dims", False))
+    return node.op, written_reduction(node)
 
 
 def _transpose(node: Node) -> tuple[Operator, Attrs]:

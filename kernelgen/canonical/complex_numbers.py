@@ -14,7 +14,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from kernelgen.composite.axes import normal_axis, reduced_axes
 from kernelgen.composite.description import KernelDesc, constant, number_of
 from kernelgen.composite.rewriting import Rewriting
 from kernelgen.composite.vocabulary import SQUARE, STRIDED_SLICE_V2, VIEWS, by_operator, facts
@@ -25,6 +24,7 @@ from kernelgen.tensor.dtypes import BOOL, COMPLEX64, FLOAT32, FLOAT64, Category,
 from kernelgen.tensor.graph import Node, Value
 from kernelgen.tensor.operator import Operator
 from kernelgen.tensor.operators import catalogue as basic
+from kernelgen.tensor.operators.type_rules import normal_axis, reduced_axes
 from kernelgen.tensor.types import TensorType
 
 

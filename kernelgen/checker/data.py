@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from kernelgen.checker.terms import TOP
-from kernelgen.composite.axes import normal_axis
 from kernelgen.composite.description import KernelDesc
 from kernelgen.samples.index_inputs import CSR_OPERANDS, INDEX_OPERANDS, index_inputs
 from kernelgen.tensor.graph import Node
 from kernelgen.tensor.operators.csr import COO_TO_CSR, CSR_TO_COO
+from kernelgen.tensor.operators.type_rules import normal_axis
 
 Data = Mapping[int, tuple[int, ...]]
 """Input position -> the numbers of its elements in row-major order."""

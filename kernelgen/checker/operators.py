@@ -15,11 +15,9 @@ import numpy as np
 
 from kernelgen.checker import terms
 from kernelgen.checker.algebra import Array, TermAlgebra, Terms, array
-from kernelgen.composite.axes import normal_axis
 from kernelgen.composite.document import Operation
 from kernelgen.composite.element_reads import element_reads
 from kernelgen.composite.scalar_rules import ELEMENTWISE, REDUCTIONS, scalar_rule
-from kernelgen.composite.shape_rules import reduced_axes
 from kernelgen.composite.vocabulary import operator_named
 from kernelgen.composite.window_shapes import pooled_dims
 from kernelgen.samples.index_inputs import INDEX_OPERANDS
@@ -27,6 +25,7 @@ from kernelgen.semantics.random import philox
 from kernelgen.semantics.table import MEANINGS, meaning_of
 from kernelgen.tensor.dtypes import FLOAT32, FLOAT64, INT64, UINT64, DType
 from kernelgen.tensor.operator import Operator
+from kernelgen.tensor.operators.type_rules import normal_axis, reduced_axes
 
 MOVES = frozenset({
     "Reshape", "ExpandDims", "Squeeze", "Flatten", "EquivFormat", "BroadcastTo", "Transpose", "Tile", "Concat",

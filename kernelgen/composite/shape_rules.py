@@ -10,7 +10,6 @@ from types import MappingProxyType
 
 from kernelgen.composite import sparse_shapes as desc_sparse
 from kernelgen.composite import window_shapes as desc_windows
-from kernelgen.composite.axes import normal_axis, reduced_axes
 from kernelgen.composite.scalar_rules import ELEMENTWISE, REDUCTIONS
 from kernelgen.composite.slice_shapes import sliced_shape
 from kernelgen.composite.vocabulary import (
@@ -28,7 +27,7 @@ from kernelgen.tensor.operators import catalogue as basic
 from kernelgen.tensor.operators.matmul import product_shape
 from kernelgen.tensor.operators.pieces import concatenated_shape
 from kernelgen.tensor.operators.shape import transposed_shape
-from kernelgen.tensor.operators.type_rules import broadcast_shapes, reduced_shape
+from kernelgen.tensor.operators.type_rules import broadcast_shapes, normal_axis, reduced_axes, reduced_shape
 from kernelgen.tensor.types import TensorType
 
 ShapeRule = Callable[[Application], tuple[Shape, ...]]

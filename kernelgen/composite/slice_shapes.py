@@ -9,11 +9,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from kernelgen.composite.axes import least_extent, normal_axis
 from kernelgen.composite.vocabulary import STRIDED_SLICE_V2
-from kernelgen.tensor.dims import Dim, Shape, Sym
+from kernelgen.tensor.dims import Dim, Shape, Sym, least_extent
 from kernelgen.tensor.operator import Application
 from kernelgen.tensor.operators.pieces import SLICE, STRIDED_SLICE
+from kernelgen.tensor.operators.type_rules import normal_axis
 
 L = TypeVar("L")
 R = TypeVar("R")

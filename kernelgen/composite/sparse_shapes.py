@@ -5,10 +5,9 @@ A CSR matrix of ``dense_shape`` is ``indptr`` [rows + 1], ``indices`` [count] an
 
 from __future__ import annotations
 
-from kernelgen.composite.axes import normal_axis
 from kernelgen.tensor.dims import Shape
 from kernelgen.tensor.operator import Application
-from kernelgen.tensor.operators.type_rules import broadcast_shapes
+from kernelgen.tensor.operators.type_rules import broadcast_shapes, normal_axis
 
 
 def extreme_position_shape(node: Application) -> tuple[Shape, ...]:

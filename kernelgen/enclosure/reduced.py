@@ -7,7 +7,6 @@ from math import prod
 
 import numpy as np
 
-from kernelgen.composite.axes import normal_axis, reduced_axes
 from kernelgen.composite.vocabulary import by_operator
 from kernelgen.enclosure.arithmetic import add, divide, multiply, subtract
 from kernelgen.enclosure.complexes import joined, parts_of
@@ -18,6 +17,7 @@ from kernelgen.semantics.table import MEANINGS
 from kernelgen.tensor.dtypes import COMPLEX64, FLOAT32, FLOAT64, Category, DType
 from kernelgen.tensor.operator import Application, Applied, giving
 from kernelgen.tensor.operators import catalogue as basic
+from kernelgen.tensor.operators.type_rules import normal_axis, reduced_axes
 
 Rule = Callable[[Sequence[Interval], Application], Interval]
 

@@ -7,7 +7,6 @@ from math import prod
 
 import numpy as np
 
-from kernelgen.composite.axes import normal_axis
 from kernelgen.composite.description import KernelDesc
 from kernelgen.composite.element_reads import element_reads
 from kernelgen.composite.vocabulary import by_operator, facts, is_declared
@@ -15,6 +14,7 @@ from kernelgen.semantics.algebra import Array
 from kernelgen.tensor.graph import Node, Value
 from kernelgen.tensor.operator import Operator
 from kernelgen.tensor.operators import catalogue as basic
+from kernelgen.tensor.operators.type_rules import normal_axis
 
 TOLERANT = frozenset(facts(lambda word: word.traits.skips_outside))
 """Operators that are also given ids out of range: a tenth too many, above and below."""

@@ -13,7 +13,6 @@ from kernelgen.composite.check import check
 from kernelgen.composite.description import KernelDesc
 from kernelgen.composite.layouts import FRACTAL
 from kernelgen.composite.scalar_rules import REDUCTIONS, scalar_rule
-from kernelgen.composite.shape_rules import reduced_axes
 from kernelgen.composite.specialize import with_types
 from kernelgen.composite.vocabulary import ELEM_ALL, VIEWS, by_operator
 from kernelgen.disjoint_sets import DisjointSets
@@ -23,6 +22,7 @@ from kernelgen.tensor.dims import Shape, Sym
 from kernelgen.tensor.graph import Node, Value
 from kernelgen.tensor.operator import Operator
 from kernelgen.tensor.operators import catalogue as basic
+from kernelgen.tensor.operators.type_rules import reduced_axes
 from kernelgen.tensor.types import TensorType
 
 Place = tuple[Value, int]

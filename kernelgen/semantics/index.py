@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from kernelgen.composite.shape_rules import normal_axis
 from kernelgen.semantics.algebra import Array
 from kernelgen.semantics.shape import result_shape
 from kernelgen.tensor.operator import Application
+from kernelgen.tensor.operators.type_rules import normal_axis
 
 
 def gather(operands: Sequence[Array], node: Application) -> Array:

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from kernelgen.composite.scalar_rules import REDUCTIONS
-from kernelgen.composite.shape_rules import normal_axis, reduced_axes
 from kernelgen.nest.neutral import neutral_element
 from kernelgen.semantics.algebra import Array, ArrayAlgebra
 from kernelgen.tensor.dtypes import Category, DType, dtype
 from kernelgen.tensor.operator import Application
 from kernelgen.tensor.operators.reduce import ARGMAX
 from kernelgen.tensor.operators.scan import CUM_SUM
+from kernelgen.tensor.operators.type_rules import normal_axis, reduced_axes
 
 UFUNCS: dict[str, np.ufunc] = {
     "add": np.add, "mul": np.multiply, "maximum": np.maximum, "minimum": np.minimum,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kernelgen.composite.shape_rules import normal_axis
 from kernelgen.semantics.algebra import Array
 from kernelgen.tensor.operator import Application
+from kernelgen.tensor.operators.type_rules import normal_axis
 
 Item = slice | int | None
 

@@ -1,4 +1,4 @@
-"""Structural equality of graphs, as the first difference in words.
+"""Structural equality: of graphs, as the first difference in words, and of operators, as a key.
 
 Labels of inner nodes and where they come from do not count; the graph's name, its inputs, the order and names of
 outputs, aliases, attributes (bit for bit), constants (by digest) and which results are shared do. Constants may be
@@ -7,11 +7,23 @@ shared or repeated freely.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from kernelgen.tensor.graph import Graph, Node, Value
+
+
+def computation(node: Node, args: Sequence[Value]) -> Hashable:
+    """Equal for operators that compute the same from ``args``: the operands of commutative ones stand in any order.
+
+    Constants are compared by content and attributes as text, because 1 == True and 0.0 == -0.0.
+    """
+    operands = tuple([(value.node.data.digest, value.type) if value.node.data else value for value in args])
+    met = frozenset(Counter(operands).items()) if node.op.commutative else operands
+    return node.op, met, node.attrs.text, node.types
 
 
 def difference(a: Graph, b: Graph, *, names: bool = True) -> str | None:

@@ -112,6 +112,14 @@ def evaluate(dim: Dim, values: Mapping[str, int]) -> int:
     return sum(c * prod(values[name] for name in symbols) for symbols, c in dim.terms)
 
 
+def least_extent(dim: Dim) -> int:
+    """What the extent is at least for all sizes of its symbols, which are 1 or more; 0 when that cannot be told."""
+    if not isinstance(dim, Sym):
+        return dim
+    falls = any(symbols and factor < 0 for symbols, factor in dim.terms)
+    return 0 if falls else max(evaluate(dim, dict.fromkeys(dim.symbols, 1)), 0)
+
+
 def substitute(dim: Dim, values: Mapping[str, Dim]) -> Dim:
     """The dim with some symbols replaced; symbols that are not in ``values`` stay."""
     if not isinstance(dim, Sym):

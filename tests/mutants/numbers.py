@@ -8,8 +8,8 @@ from dataclasses import replace
 from kernelgen.composite.description import Tensor
 from kernelgen.composite.document import Document, Operation
 from kernelgen.composite.scalar_rules import REDUCTIONS
-from kernelgen.composite.shape_rules import reduced_axes
 from kernelgen.tensor.attrs import Attrs
+from kernelgen.tensor.operators.type_rules import reduced_axes
 from tests.mutants.mutant import Mutant, changed
 
 AXES = ("axis", "perm", "begin", "head", "transpose_a", "transpose_b", "exclusive", "reverse")

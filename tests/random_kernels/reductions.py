@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelgen.composite.axes import least_extent
+from kernelgen.tensor.dims import least_extent
 from kernelgen.tensor.dtypes import BOOL, FLOAT32, INT32, INT64
 from tests.random_kernels.values import Value, wrapped
 from tests.random_kernels.writer import Writer

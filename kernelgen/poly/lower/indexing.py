@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kernelgen.composite.axes import normal_axis
 from kernelgen.errors import UnsupportedError
 from kernelgen.nest.nodes import Expr, Index, IndexValue, Num, ValueIndex
 from kernelgen.poly.lower.builder import ALGEBRA, Builder, inside, where
@@ -18,6 +17,7 @@ from kernelgen.poly.model.factored_axes import DimAxes, TensorAxes
 from kernelgen.tensor.dims import Dim
 from kernelgen.tensor.dtypes import INT64
 from kernelgen.tensor.graph import Node, Value
+from kernelgen.tensor.operators.type_rules import normal_axis
 
 
 def held_place(number: Expr, extent: Dim) -> tuple[Expr, Index]:

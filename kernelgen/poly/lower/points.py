@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kernelgen.composite.axes import least_extent
 from kernelgen.errors import UnsupportedError
 from kernelgen.nest import index as ix
 from kernelgen.nest.nodes import Index, IndexValue, Num, ValueIndex, Var
 from kernelgen.poly.model.axes import Axis
 from kernelgen.poly.model.scop import Iterator
-from kernelgen.tensor.dims import Dim, Sym, product
+from kernelgen.tensor.dims import Dim, Sym, least_extent, product
 from kernelgen.tensor.dtypes import INT64
 
 Place = Index | tuple[Index, ...]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from kernelgen.composite import scalar_rules as vocabulary
-from kernelgen.composite.axes import normal_axis, reduced_axes
 from kernelgen.nest.nodes import Expr, IndexValue, Load
 from kernelgen.poly.lower.builder import ALGEBRA, Builder, wide_type
 from kernelgen.poly.lower.lowering import Lowering
@@ -13,6 +12,7 @@ from kernelgen.tensor.dtypes import BOOL, INT32, INT64
 from kernelgen.tensor.graph import Node
 from kernelgen.tensor.operators.reduce import ARGMAX
 from kernelgen.tensor.operators.status import ELEM_ANY
+from kernelgen.tensor.operators.type_rules import normal_axis, reduced_axes
 
 
 def _relate(axes: TensorAxes, node: Node) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from kernelgen.composite.axes import normal_axis
 from kernelgen.nest import index as ix
 from kernelgen.nest.neutral import neutral_element
 from kernelgen.nest.nodes import Accumulate, Load, Num, Store
@@ -13,6 +12,7 @@ from kernelgen.poly.model.factored_axes import TensorAxes
 from kernelgen.poly.model.scop import BodyStatement, Statement
 from kernelgen.tensor.graph import Node
 from kernelgen.tensor.operators.scan import CUM_PROD, CUM_SUM
+from kernelgen.tensor.operators.type_rules import normal_axis
 
 FUNCTIONS = {CUM_SUM: "add", CUM_PROD: "mul"}
 

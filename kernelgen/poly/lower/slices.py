@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from kernelgen.composite.axes import normal_axis
 from kernelgen.composite.slice_shapes import Cut, cuts
 from kernelgen.errors import UnsupportedError
 from kernelgen.nest import index as ix
@@ -16,6 +15,7 @@ from kernelgen.poly.model.factored_axes import TensorAxes
 from kernelgen.tensor.dims import Dim
 from kernelgen.tensor.graph import Node, Value
 from kernelgen.tensor.operators.padding import UNPAD_AKG
+from kernelgen.tensor.operators.type_rules import normal_axis
 
 
 def _cuts(node: Node) -> dict[int, Cut]:

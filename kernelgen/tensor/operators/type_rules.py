@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from kernelgen.errors import TypeRuleError, nearest
-from kernelgen.tensor.operator import InferRule
+from kernelgen.tensor.operator import Application, InferRule
 from kernelgen.tensor.types import Attrs, Dim, DType, Shape, Sym, TensorType, dtype, evaluate
 
 Accepts = Callable[[DType], bool]
@@ -172,6 +172,36 @@ def axes_of(axes: Sequence[int], rank: int, *, empty_means_all: bool = True) -> 
     if len(set(resolved)) != len(resolved):
         raise TypeRuleError(f"axes {tuple(axes)} name one axis twice")
     return tuple(resolved)
+
+
+def normal_axis(axis: int, rank: int) -> int:
+    """The axis counted from the front; that of a scalar is 0, for AKG writes scalars as one element as well.
+
+    Raises TypeRuleError when there is none of that number.
+    """
+    return axis_of(axis, max(rank, 1))
+
+
+def reduced_axes(node: Application) -> tuple[int, ...]:
+    """The dims that a reduction removes, sorted and non-negative; an absent or empty ``axis`` means all."""
+    rank = len(node.args[0].shape)
+    axes = node.attrs.ints("axis", ())
+    return tuple(sorted({normal_axis(a, rank) for a in axes})) if axes else tuple(range(rank))
+
+
+def written_reduction(node: Application) -> Attrs:
+    """The attributes of a reduction with all axes that it reduces, and with ``keep_dims``: (0, 2) for (-1, 0) of rank 3."""
+    return node.attrs.with_(axis=reduced_axes(node), keep_dims=node.attrs.bool("keep_dims", False))
+
+
+def written_axis(node: Application) -> Attrs:
+    """The attributes of any operator but a reduction, its one axis, where it has one, counted from the front."""
+    counts = node.op.traits.axis_of
+    axes = node.attrs.ints("axis") if counts and "axis" in node.attrs else ()
+    if len(axes) != 1:
+        return node.attrs
+    counted = node.args[0] if counts == "operand" else node.outs[0]
+    return node.attrs.with_(axis=normal_axis(axes[0], len(counted.shape)))
 
 
 def reduced_shape(shape: Shape, axes: Sequence[int], keep_dims: bool) -> Shape:
