@@ -40,7 +40,10 @@ class WindowAxis:
         return self.dilation * (self.kernel - 1) + 1
 
     def count(self, extent: Dim) -> Dim:
-        """The number of windows; with ``ceil`` a last one may hang over, but must start inside."""
+        """The number of windows; with ``ceil`` a last one may hang over, but must start inside.
+
+        Raises TypeRuleError for a symbol that is not gone through step by step.
+        """
         room = extent + (self.before + self.after - self.span)
         if self.stride == 1:
             return room + 1
