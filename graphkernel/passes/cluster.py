@@ -9,6 +9,7 @@ from graphkernel.cluster.fuse_nodes import extract
 from graphkernel.cluster.maximal_clusters import clusters
 from graphkernel.cluster.naming import FUSION, Names
 from graphkernel.cluster.ops_lists import cluster_ops
+from graphkernel.cluster.own_pieces import pieces_beside_windows
 from graphkernel.cluster.own_products import is_own
 from graphkernel.cluster.partition import BASIC_OPERATORS
 from graphkernel.decisions import DecisionLog
@@ -31,6 +32,7 @@ def graph_kernel_cluster(graph: Graph, context: Context) -> Graph:
     """
     listed = _listed(context.options)
     refusals = {node: _refusal(node, listed, context.options) for node in graph.operators}
+    refusals.update(_kept_pieces(graph, context.options))
     found = clusters(graph, lambda node: refusals[node] is None)
     groups = [group for group in found if _is_worth_a_kernel(group)]
     _record(refusals, found, context.log)
@@ -38,6 +40,17 @@ def graph_kernel_cluster(graph: Graph, context: Context) -> Graph:
         return graph
     names = Names()
     return extract(graph, groups, lambda body: names.named(body, FUSION))
+
+
+def _kept_pieces(graph: Graph, options: Options) -> dict[Node, tuple[str, str]]:
+    """The pieces that a CPU's library computes along with convolutions, unless a flag asks for kernels."""
+    if options.target != "cpu":
+        return {}
+    asked = {*options.enable_cluster_ops, *options.enable_cluster_ops_only}
+    kept = (node for node in pieces_beside_windows(graph) if node.op.name not in asked)
+    return {
+        node: ("not-fused-opaque", "the library computes it along with the convolutions beside it") for node in kept
+    }
 
 
 def can_join(node: Node, options: Options) -> bool:

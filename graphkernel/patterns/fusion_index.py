@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 
 from graphkernel.cluster.area import Area, Direction, Link, fusion
+from graphkernel.cluster.own_pieces import PIECES
 from graphkernel.cluster.split_models import Limits
 from kernelgen.tensor.graph import Node, Value
 from kernelgen.tensor.operator import Kind, Operator
@@ -38,6 +39,20 @@ def slice(area: Area, limits: Limits) -> Iterable[Area]:  # the name that MindSp
 def strided_slice(area: Area, limits: Limits) -> Iterable[Area]:
     """What makes the operand of a slice, when nobody else needs it: only the part that is picked is computed."""
     return _pointwise_producers(area) if _opaque_only(area, frozenset({STRIDED_SLICE})) else ()
+
+
+@fusion(Direction.FORWARD)
+def pieces(area: Area, limits: Limits) -> Iterable[Area]:
+    """Pointwise neighbours of pieces that are cut and joined, and their pieces: those that only they need, and users."""
+    if not _opaque_only(area, PIECES):
+        return ()
+    producers = [link.area for link in area.inputs if link.area.has_one_user and _moves_or_maps(link.area, limits)]
+    users = [link.area for link in area.users if link.is_injective and _moves_or_maps(link.area, limits)]
+    return [*producers, *(users if area.has_one_user else ())]
+
+
+def _moves_or_maps(area: Area, limits: Limits) -> bool:
+    return area.size <= limits.transpose_fuse_depth and (area.kind <= Kind.BROADCAST or _opaque_only(area, PIECES))
 
 
 @fusion(Direction.FORWARD)

@@ -28,10 +28,22 @@ def local(frame: Frame, buffer: Buffer) -> Memory:
     if frame.lanes is not None:
         lanes = frame.lanes.count
         return Memory(buffer, frame.function.slot(vector_type(kind, lanes), buffer.name), lanes)
-    if not _is_large(buffer):
-        count = product(buffer.shape)
-        return Memory(buffer, frame.function.slot(f"[{count} x {kind}]" if buffer.shape else kind, buffer.name))
-    return _from_heap(frame, buffer)
+    if _is_large(buffer):
+        return _from_heap(frame, buffer)
+    return Memory(buffer, _array(frame, buffer, kind) if buffer.shape else frame.function.slot(kind, buffer.name))
+
+
+def _array(frame: Frame, buffer: Buffer, kind: str) -> str:
+    """An array on the stack, whose life begins here.
+
+    LLVM 22 takes an array of which it knows nothing else, and that is written in parts and read as a whole, for one vector,
+    and puts it together behind the part that lies last instead of behind the one that is written last.
+    """
+    function = frame.function
+    slot = function.slot(f"[{product(buffer.shape)} x {kind}]", buffer.name)
+    begin = function.module.declare("llvm.lifetime.start.p0", "void", "i64, ptr")
+    function.perform(f"call void {begin}(i64 -1, ptr {slot})")
+    return slot
 
 
 def _is_large(buffer: Buffer) -> bool:

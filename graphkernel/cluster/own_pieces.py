@@ -1,0 +1,47 @@
+"""Which pieces, cut or joined, stay with the convolutions beside them in a CPU's network.
+
+A library runs convolutions and poolings with what lies between them. A kernel of ours for a Concat or a slice there would cut
+its work in two: its operands and its result go from one part of the library's to the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from graphkernel.ops.library.host import ONNX, operator_name
+from kernelgen.tensor.graph import Graph, Node
+from kernelgen.tensor.operator import Kind
+from kernelgen.tensor.operators.nn import AVG_POOL, CONV2D, MAX_POOL
+from kernelgen.tensor.operators.pieces import CONCAT, SPLIT, STRIDED_SLICE
+from kernelgen.tensor.operators.shape import TRANSPOSE
+
+PIECES = frozenset({CONCAT, SPLIT, STRIDED_SLICE})
+MOVES = PIECES | {TRANSPOSE}
+WINDOWS = frozenset({CONV2D, MAX_POOL, AVG_POOL})
+WINDOWS_OF_ONNX = frozenset({
+    "AveragePool", "Conv", "ConvInteger", "ConvTranspose", "GlobalAveragePool", "MaxPool", "QLinearConv", "Resize", "Upsample",
+})  # fmt: skip
+
+
+def pieces_beside_windows(graph: Graph) -> frozenset[Node]:
+    """The pieces that lead to or come from a convolution or pooling through pointwise operators and moves alone."""
+    order = graph.operators
+    behind = _reached(order, lambda node: (value.node for value in node.args))
+    before = _reached(reversed(order), lambda node: graph.users[node])
+    return frozenset(node for node in behind | before if node.op in PIECES)
+
+
+def _reached(order: Iterable[Node], neighbours: Callable[[Node], Iterable[Node]]) -> set[Node]:
+    found: set[Node] = set()
+    for node in order:
+        if any(_is_window(other) or (other in found and _passes_on(other)) for other in neighbours(node)):
+            found.add(node)
+    return found
+
+
+def _is_window(node: Node) -> bool:
+    return node.op in WINDOWS or (node.op is ONNX and operator_name(node) in WINDOWS_OF_ONNX)
+
+
+def _passes_on(node: Node) -> bool:
+    return node.op in MOVES or node.op.kind <= Kind.BROADCAST
