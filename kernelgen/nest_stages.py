@@ -110,7 +110,11 @@ BARRIERS_PLACED = NestForm("threads meet between accesses that conflict", _threa
 
 NEST_STAGES: tuple[Stage[Nest], ...] = (
     Stage(initialize, "accumulators start from their neutral element where their loop starts", gives=(INITIALIZED,)),
-    Stage(prepare, "what constants alone decide is laid out as the loops read it, before panels copy it"),
+    Stage(
+        prepare,
+        "what constants alone decide is laid out as the loops read it, before panels copy it",
+        lambda plan: plan.cpu.unit.lanes,
+    ),
     Stage(
         join, "prepared panels are the same for all rows and for what follows, and stay in a cache for one loop alone"
     ),

@@ -9,7 +9,8 @@
 
 An array has a dim for each loop that its value depends on, outermost first: a product reads its weights one after the
 other, and packing, transposition and casts are done with. Values that are the same function of the same loops share an
-array, wherever they stand. An input that is not read any more is no argument of the nest.
+array, wherever they stand. What a vector loop adds up has columns of zeros behind its own, so that vectors are whole. An input
+that is not read any more is no argument of the nest.
 
 Legality. The loops have known lengths and no bounds but on each other's variables, so that every element of an array is the
 value in one set of iterations, and no guard stands between them, so that it may be computed in all. Inputs named as constants
@@ -24,6 +25,7 @@ from math import prod
 
 from kernelgen.nest import index as ix
 from kernelgen.nest import nodes as n
+from kernelgen.nest.neutral import neutral_element
 from kernelgen.nest.substitute import written_out
 from kernelgen.nest.walk import loads, loads_of, nested, statements
 from kernelgen.tensor.dims import Shape, symbols_of
@@ -32,12 +34,15 @@ MOST_GROWTH = 2
 """How many times the bytes of the constants that it replaces an array may have."""
 
 
-def prepare(nest: n.Nest) -> n.Nest:
-    """The nest that reads such arrays, with the one that computes them as its ``preparation``; or the nest itself."""
+def prepare(nest: n.Nest, lanes: int) -> n.Nest:
+    """The nest that reads such arrays, with the one that computes them as its ``preparation``; or the nest itself.
+
+    ``lanes`` are the elements of the widest vector.
+    """
     known = frozenset(b.name for b in nest.buffers if b.name in nest.constants and not symbols_of(b.shape))
     if not known:
         return nest
-    found = _Preparation(known)
+    found = _Preparation(known, lanes)
     body = found.block(nest.body, _Scope())
     return _with_arrays(nest, body, found) if found.arrays else nest
 
@@ -54,10 +59,19 @@ class _Scope:
 
 @dataclass(frozen=True)
 class _Array:
-    """What an array holds: an expression over one variable for each dim, called as in :func:`_name`."""
+    """What an array holds: an expression over one variable for each dim, called as in :func:`_name`.
+
+    Behind the last dim's ``extents`` are so many ``zeros``.
+    """
 
     value: n.Expr
     extents: tuple[int, ...]
+    zeros: int = 0
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The extents with the zeros."""
+        return (*self.extents[:-1], self.extents[-1] + self.zeros)
 
 
 @dataclass
@@ -65,6 +79,7 @@ class _Preparation:
     """The arrays found so far, each with its buffer."""
 
     constants: frozenset[str]
+    lanes: int
     arrays: dict[_Array, n.Buffer] = field(default_factory=dict[_Array, n.Buffer])
 
     def block(self, block: n.Block, scope: _Scope) -> n.Block:
@@ -109,12 +124,13 @@ class _Preparation:
         loops = _loops_of(value, scope)
         if loops is None or not loops:
             return None
-        array = _Array(_over_dims(value, loops), tuple(_trips(loop) for loop in loops))
+        zeros = _whole(_trips(loops[-1]), self.lanes) - _trips(loops[-1]) if _is_summed(loops[-1]) else 0
+        array = _Array(_over_dims(value, loops), tuple(map(_trips, loops)), zeros)
         if not _is_worth(array):
             return None
         if array not in self.arrays:
             name = f"prepared{len(self.arrays)}"
-            self.arrays[array] = n.Buffer(name, value.dtype, array.extents, n.Space.INPUT)
+            self.arrays[array] = n.Buffer(name, value.dtype, array.shape, n.Space.INPUT)
         place = (ix.floor_divide(ix.subtract(n.Var(loop.var), loop.lower), n.Num(loop.step)) for loop in loops)
         return n.Load(self.arrays[array], tuple(place))
 
@@ -137,6 +153,17 @@ def _trips(loop: n.For) -> int:
     return -(-length.value // loop.step)
 
 
+def _whole(size: int, lanes: int) -> int:
+    """Elements of whole vectors, of narrower ones where the size fills none of the widest."""
+    unit = min(lanes, 1 << (size - 1).bit_length())
+    return -(-size // unit) * unit
+
+
+def _is_summed(loop: n.For) -> bool:
+    """Whether it is a vector loop that adds something up."""
+    return loop.kind is n.LoopKind.VECTOR and any(isinstance(part, n.Accumulate) for part in statements(loop.body))
+
+
 def _over_dims(value: n.Expr, loops: Sequence[n.For]) -> n.Expr:
     """The value over the numbers of iterations."""
     places: dict[str, n.Index] = {}
@@ -154,7 +181,7 @@ def _is_worth(array: _Array) -> bool:
     """It is no copy of a constant as that lies, and not much larger than what it is computed from."""
     buffers = {load.buffer for load in loads(array.value)}
     given = sum(prod(_static(buffer)) * buffer.dtype.itemsize for buffer in buffers)
-    own = prod(array.extents) * array.value.dtype.itemsize
+    own = prod(array.shape) * array.value.dtype.itemsize
     return 0 < own <= MOST_GROWTH * given and not _is_copy(array)
 
 
@@ -164,7 +191,7 @@ def _static(buffer: n.Buffer) -> tuple[int, ...]:
 
 def _is_copy(array: _Array) -> bool:
     """Whether it is one constant, whose elements it reads in the order in which they lie."""
-    if not isinstance(array.value, n.Load):
+    if array.zeros or not isinstance(array.value, n.Load):
         return False
     index, shape = array.value.index, _static(array.value.buffer)
     scales = [prod(shape[dim + 1 :]) for dim in range(len(shape))]
@@ -204,7 +231,9 @@ def _preparation(nest: n.Nest, inputs: Sequence[n.Buffer], found: _Preparation, 
     read = {load.buffer.name for array in found.arrays for load in loads(array.value)}
     taken = tuple(b for b in inputs if b.name in read)
     made = {array: replace(buffer, space=n.Space.OUTPUT) for array, buffer in found.arrays.items()}
-    body = n.Block(tuple(_filled(array, buffer, number) for number, (array, buffer) in enumerate(made.items())))
+    filled = [_filled(array, buffer, number) for number, (array, buffer) in enumerate(made.items())]
+    filled += [_zeros(array, buffer, number) for number, (array, buffer) in enumerate(made.items()) if array.zeros]
+    body = n.Block(tuple(filled))
     buffers = (*taken, *made.values())
     return n.Nest(f"{nest.name}_prepare", (), buffers, body, tuple(shapes[b.name] for b in buffers))
 
@@ -224,6 +253,15 @@ def _filled(array: _Array, buffer: n.Buffer, number: int) -> n.Statement:
         n.For(names[_name(dim)], n.Num(0), n.Num(extent), n.Block(), kinds[dim])
         for dim, extent in enumerate(array.extents)
     ]
+    return nested(loops, n.Block((store,))).statements[0]
+
+
+def _zeros(array: _Array, buffer: n.Buffer, number: int) -> n.Statement:
+    """The loops that set what is behind the elements of an array."""
+    ranges = [(0, extent) for extent in array.extents[:-1]] + [(array.extents[-1], array.shape[-1])]
+    loops = [n.For(f"z{number}_{dim}", n.Num(low), n.Num(high), n.Block()) for dim, (low, high) in enumerate(ranges)]
+    loops[-1] = replace(loops[-1], kind=n.LoopKind.VECTOR)
+    store = n.Store(buffer, tuple(n.Var(loop.var) for loop in loops), neutral_element("add", buffer.dtype))
     return nested(loops, n.Block((store,))).statements[0]
 
 

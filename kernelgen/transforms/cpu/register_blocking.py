@@ -8,6 +8,9 @@
                                                 vector for j in 0..8: s[i, c + j] += r0[j]
                                                 ...
 
+Where all that moves with the columns is read from prepared arrays that have zeros behind these columns, the locals have so
+many more elements, which are nowhere read: a vector that is masked would be kept in memory from term to term.
+
 Legality: the loops touch the buffer in no other way, every target stays where it is while they run, and a reduction may
 take its terms in any order.
 """
@@ -19,7 +22,7 @@ from dataclasses import replace
 from itertools import count
 
 from kernelgen.nest import nodes as n
-from kernelgen.nest.index import add, is_by_data, substitute, substitute_in, subtract, variables
+from kernelgen.nest.index import add, is_by_data, stride, substitute, substitute_in, subtract, variables
 from kernelgen.nest.neutral import neutral_element
 from kernelgen.nest.walk import loads_of, nested, statements
 
@@ -31,26 +34,29 @@ Target = tuple[n.Buffer, tuple[n.Index, ...], str]
 
 def registers(nest: n.Nest) -> n.Nest:
     """The nest with such results in locals."""
-    counter = count()
-    return replace(nest, body=_block(nest.body, counter))
+    before = nest.preparation.buffers if nest.preparation is not None else ()
+    arrays = frozenset(buffer.name for buffer in before if buffer.space is n.Space.OUTPUT)
+    return replace(nest, body=_block(nest.body, count(), arrays))
 
 
-def _block(block: n.Block, counter: Iterator[int]) -> n.Block:
-    """Outer loops first: a reduction over several loops is held around all of them."""
+def _block(block: n.Block, counter: Iterator[int], arrays: frozenset[str]) -> n.Block:
+    """Outer loops first: a reduction over several loops is held around all of them. ``arrays`` are prepared."""
     parts: list[n.Statement] = []
     for part in block.statements:
         if isinstance(part, n.For | n.If):
-            held = _held(part, parts, counter) if isinstance(part, n.For) else None
+            held = _held(part, parts, counter, arrays) if isinstance(part, n.For) else None
             if held is not None:
                 parts = held
             else:
-                parts.append(replace(part, body=_block(part.body, counter)))
+                parts.append(replace(part, body=_block(part.body, counter, arrays)))
         else:
             parts.append(part)
     return n.Block(tuple(parts))
 
 
-def _held(loop: n.For, before: Sequence[n.Statement], counter: Iterator[int]) -> list[n.Statement] | None:
+def _held(
+    loop: n.For, before: Sequence[n.Statement], counter: Iterator[int], arrays: frozenset[str]
+) -> list[n.Statement] | None:
     """What stands before the reduction, and the reduction between its locals and the update of its targets; None where that
     is impossible. Locals begin with what was stored into the targets just before, where that is known.
     """
@@ -64,13 +70,14 @@ def _held(loop: n.For, before: Sequence[n.Statement], counter: Iterator[int]) ->
         return None
     if not _only_these(loop, targets):
         return None
-    locals_ = [
-        n.Buffer(f"held{next(counter)}", buffer.dtype, (length.value,), n.Space.LOCAL) for buffer, _, _ in targets
-    ]
     here = replace(vector, lower=n.Num(0), upper=length)
     at = {vector.var: add(vector.lower, n.Var(vector.var))}
     place = (n.Var(vector.var),)
     kept, begun = _without_starts(before, targets, vector)
+    is_plain = all(isinstance(value, n.Literal) for value in begun.values())
+    size = _whole_vectors(vector, at, arrays) if is_plain else length.value
+    whole = replace(here, upper=n.Num(size))
+    locals_ = [n.Buffer(f"held{next(counter)}", buffer.dtype, (size,), n.Space.LOCAL) for buffer, _, _ in targets]
     starts: list[n.Statement] = []
     ends: list[n.Statement] = []
     for local, target in zip(locals_, targets, strict=True):
@@ -81,11 +88,29 @@ def _held(loop: n.For, before: Sequence[n.Statement], counter: Iterator[int]) ->
         else:
             start = n.Store(local, place, neutral_element(function, local.dtype))
             end = n.Accumulate(buffer, to, function, value)
-        starts += [n.Alloc(local), replace(here, body=n.Block((start,)))]
+        starts += [n.Alloc(local), replace(whole, body=n.Block((start,)))]
         ends.append(replace(here, body=n.Block((end,))))
     led = dict(zip(targets, locals_, strict=True))
     body = n.Block(tuple(_moved(part, led, place, at) for part in vector.body.statements))
-    return [*kept, *starts, *nested((*around[:-1], here), body).statements, *ends]
+    return [*kept, *starts, *nested((*around[:-1], whole), body).statements, *ends]
+
+
+def _whole_vectors(vector: n.For, at: dict[str, n.Index], arrays: frozenset[str]) -> int:
+    """How many columns there are with the zeros behind them, of which all that is read along the columns has as many."""
+    length = subtract(vector.upper, vector.lower)
+    assert isinstance(length, n.Num)
+    found: set[int] = set()
+    for part in vector.body.statements:
+        for load in loads_of(part):
+            index = tuple(substitute(each, at) for each in load.index)
+            if not any(vector.var in variables(each) for each in index):
+                continue
+            columns, first = load.buffer.shape[-1], substitute(index[-1], {vector.var: n.Num(0)})
+            is_along = stride(index[-1], vector.var) == 1 and first == n.Num(0)
+            if load.buffer.name not in arrays or not is_along or not isinstance(columns, int):
+                return length.value
+            found.add(columns)
+    return max(length.value, *found) if len(found) == 1 and max(found) <= MAX_LENGTH else length.value
 
 
 def _without_starts(

@@ -12,16 +12,17 @@ from kernelgen.composite.description import KernelDesc
 from kernelgen.driver import compile
 from kernelgen.errors import ArgumentError, NestError
 from kernelgen.nest import index as ix
-from kernelgen.nest.nodes import Block, Compare, Expr, If, Load, LoopKind, Nest, Num, Store
+from kernelgen.nest.nodes import Alloc, Block, Compare, Expr, If, Load, LoopKind, Nest, Num, Store
 from kernelgen.nest.preparation import with_preparation
 from kernelgen.nest.text import show
 from kernelgen.nest.verify import verify as verify_nest
-from kernelgen.nest.walk import stored_buffers
+from kernelgen.nest.walk import statements, stored_buffers
 from kernelgen.tensor.dims import sym
 from kernelgen.transforms.cpu.prepare_constants import prepare
 from kernelgen.verify import Status, verify
 
 F, H, B = "float32", "float16", "bfloat16"
+LANES = 16
 
 PRODUCTS = [
     one("MatMul", [(F, (40, 70)), (F, (70, 50))], [(F, (40, 50))]),
@@ -73,6 +74,22 @@ def test_a_constant_that_is_laid_out_anew_is_no_argument_any_more(desc: KernelDe
     assert compile(desc).taken == (0, 1)
 
 
+@pytest.mark.parametrize("columns", [3, 9, 31, 40, 48])
+def test_columns_beside_whole_vectors_are_summed_in_whole_ones_without_masks(columns: int) -> None:
+    desc = one("MatMul", [(F, (24, 30)), (F, (30, columns))], [(F, (24, columns))])
+    kernel = compile(desc, constants=[1])
+    locals_ = {part.buffer.shape for part in statements(kernel.nest.body) if isinstance(part, Alloc)}
+    widths = {size for shape in locals_ if len(shape) == 1 for size in shape if isinstance(size, int)}
+    unit = kernel.plan.cpu.unit.lanes
+    assert all(width % unit == 0 or (width & (width - 1) == 0 and width < unit) for width in widths)
+    assert "@llvm.masked.load" not in kernel.source
+    rng = np.random.default_rng(0)
+    a, b = rng.random((24, 30), np.float32), rng.random((30, columns), np.float32)
+    (array,) = kernel.prepare(b) if columns < LANES else (np.zeros(1),)
+    assert not array[..., columns:].any()
+    np.testing.assert_allclose(kernel(*kernel.call_inputs([a, b]))[0], a @ b, rtol=1e-5)
+
+
 def test_arrays_are_computed_once_for_calls_with_other_inputs() -> None:
     desc = PRODUCTS[0]
     kernel = compile(desc, constants=[1])
@@ -105,7 +122,7 @@ TURNED = Load(W, (J, I))
 
 
 def test_an_array_has_a_dim_for_each_loop_in_the_order_of_the_loops() -> None:
-    nest = prepare(case(call("add", Load(A, (I, J)), TURNED)))
+    nest = prepare(case(call("add", Load(A, (I, J)), TURNED)), LANES)
     verify_nest(nest)
     assert "input prepared0: f32[6, 8]" in show(nest)
     assert "y[i, j] = a[i, j] + prepared0[i, j]" in show(nest)
@@ -114,13 +131,13 @@ def test_an_array_has_a_dim_for_each_loop_in_the_order_of_the_loops() -> None:
 
 
 def test_equal_values_share_an_array() -> None:
-    nest = prepare(case(call("add", TURNED, call("mul", Load(A, (I, J)), TURNED))))
+    nest = prepare(case(call("add", TURNED, call("mul", Load(A, (I, J)), TURNED))), LANES)
     assert nest.preparation is not None
     assert len(stored_buffers(nest.preparation.body)) == 1
 
 
 def test_the_largest_value_that_constants_decide_is_the_one_that_is_kept() -> None:
-    nest = prepare(case(call("mul", Load(A, (I, J)), call("tanh", TURNED))))
+    nest = prepare(case(call("mul", Load(A, (I, J)), call("tanh", TURNED))), LANES)
     assert "tanh" not in show(nest).split("nest case(")[1]
 
 
@@ -134,30 +151,30 @@ def test_the_largest_value_that_constants_decide_is_the_one_that_is_kept() -> No
     ids=["one element", "in a guard", "no constant"],
 )
 def test_nests_without_such_values_stay_as_they_are(nest: Nest) -> None:
-    assert prepare(nest) is nest
+    assert prepare(nest, LANES) is nest
 
 
 def test_a_copy_as_it_lies_is_not_made() -> None:
     w = buffer("w", 6, 8)
     nest = case(call("add", Load(A, (I, J)), Load(w, (I, J))))
-    assert prepare(nest) is nest
+    assert prepare(nest, LANES) is nest
 
 
 def test_an_array_much_larger_than_the_constant_is_not_made() -> None:
     w = buffer("w", 2, 2)
     nest = case(Load(w, (ix.modulo(I, Num(2)), ix.modulo(J, Num(2)))))
-    assert prepare(nest) is nest
+    assert prepare(nest, LANES) is nest
 
 
 def test_a_preparation_that_reads_more_than_constants_is_no_nest() -> None:
-    nest = prepare(case(call("add", Load(A, (I, J)), TURNED)))
+    nest = prepare(case(call("add", Load(A, (I, J)), TURNED)), LANES)
     with pytest.raises(NestError, match="18"):
         verify_nest(Nest(nest.name, (), nest.buffers, nest.body, nest.argument_shapes, preparation=nest.preparation))
 
 
 def test_both_nests_together_are_a_nest_of_the_first_inputs() -> None:
     before = case(call("add", Load(A, (I, J)), TURNED))
-    nest = with_preparation(prepare(before), ("a", "w"))
+    nest = with_preparation(prepare(before, LANES), ("a", "w"))
     verify_nest(nest)
     assert [b.name for b in nest.buffers] == ["a", "w", "y", "prepared0"]
     assert with_preparation(before, ("a", "w")) is before

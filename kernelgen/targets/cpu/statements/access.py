@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from kernelgen.nest import index as index_algebra
-from kernelgen.nest.nodes import Buffer, Expr, Index, Num, Ref
+from kernelgen.nest.nodes import Buffer, Expr, Index, Num, Ref, Space, Var
 from kernelgen.targets.cpu.statements import bound_checks as borders
 from kernelgen.targets.cpu.text.formats import from_memory, memory_kind, to_memory
 from kernelgen.targets.cpu.text.indices import index_value
@@ -49,10 +51,22 @@ def read_memory(frame: Frame, buffer: Buffer, index: tuple[Index, ...]) -> Value
     if stride == 0 and not frame.guarded:
         return _plain_load(frame, pointer(frame, memory, flat), kind, 1)
     if stride == 1:
-        return _vector_load(frame, pointer(frame, memory, flat), kind)
+        inside = replace(frame, mask=None) if _has_room(frame, buffer, index) else frame
+        return _vector_load(inside, pointer(frame, memory, flat), kind)
     if frame.lanes is None:
         return _plain_load(frame, pointer(frame, memory, flat), kind, 1)
     return _bordered_load(frame, memory, index) or _gather(frame, lane_pointers(frame, memory, flat), kind)
+
+
+def _has_room(frame: Frame, buffer: Buffer, index: tuple[Index, ...]) -> bool:
+    """Whether a local of numbers holds elements for all lanes, also those that do not run: a masked load would keep it in
+    memory, where a plain one lets it be a register.
+    """
+    if buffer.space is not Space.LOCAL or not buffer.dtype.is_float or frame.lanes is None or frame.streamed:
+        return False
+    extent = buffer.shape[-1] if len(buffer.shape) == 1 else None
+    is_whole = isinstance(extent, int) and extent % frame.lanes.count == 0
+    return is_whole and index == (Var(frame.lanes.variable),)
 
 
 def _bordered_load(frame: Frame, memory: Memory, index: tuple[Index, ...]) -> Value | None:
