@@ -8,7 +8,6 @@ loaded each time.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
@@ -25,7 +24,6 @@ from graphkernel.errors import PackageError
 from graphkernel.frontends.kept_weights import Weight, keep_weights, kept_weights
 from graphkernel.packages.container import PackageReader
 from graphkernel.packages.manifest import GRAPH, MANIFEST, WEIGHTS
-from graphkernel.packages.programs import operators_called
 from graphkernel.packages.tensors import most_bytes, read_tensors, write_tensors
 from graphkernel.packages.unread import Content, UnreadGraph
 from graphkernel.recall import is_kept, surroundings
@@ -33,6 +31,7 @@ from graphkernel.system.environment import Environment
 from kernelgen import options
 from kernelgen.strict_json import from_json, to_json
 from kernelgen.system.bounded_io import json_value
+from kernelgen.system.digest import digest
 from kernelgen.system.object_cache import cache_key, read_entry, write_entry
 from kernelgen.tensor.constant_data import ConstantData
 from kernelgen.tensor.graph import Graph, Origin
@@ -64,7 +63,7 @@ class Place(NamedTuple):
 class Known(NamedTuple):
     """What is kept beside text and constants: digest of the text, operators with their files, origins of nodes, weights."""
 
-    graph_sha256: str
+    graph_digest: str
     operators: tuple[tuple[str, str], ...]
     origins: tuple[tuple[str, str, str], ...]
     places: tuple[Place, ...]
@@ -132,7 +131,7 @@ def _kept(graph: Graph, file: Path, folder: Path) -> tuple[bytes, Graph] | None:
     constants |= {data.digest: data for data in kept_weights(folder, weights)}
     text, operators = show(graph), operators_of(graph)
     origins = tuple((label, origin.operator, origin.node) for label, origin in sorted(graph.origins.items()))
-    known = Known(hashlib.sha256(text.encode()).hexdigest(), operators, origins, places)
+    known = Known(digest(text.encode()), operators, origins, places)
     again = _graph(text, known, constants)
     if again != graph or again.derived != graph.derived or _labels(again) != _labels(graph):
         return None
@@ -189,13 +188,14 @@ def _known(package: PackageReader, file: Path, folder: Path) -> Graph:
         for place in known.places:
             if place.digest not in constants:
                 constants[place.digest] = ConstantData(place.digest, _read(stream, place))
-    text = package.content(GRAPH, known.graph_sha256).decode()
+    text = package.content(GRAPH, {GRAPH: known.graph_digest}).decode()
     arrays = {digest: data.array for digest, data in constants.items() if data.array is not None}
     return UnreadGraph(Content(text, arrays), partial(_graph, text, known, constants))
 
 
 def _graph(text: str, known: Known, constants: Mapping[str, ConstantData]) -> Graph:
-    from kernelgen.tensor.text import parse  # a graph that was compiled before is never looked at
+    from graphkernel.packages.operators import operators_called  # a graph that was compiled before is never looked at
+    from kernelgen.tensor.text import parse
 
     origins = {label: Origin(operator, node) for label, operator, node in known.origins}
     return replace(parse(text, operators_called(known.operators), constants), origins=origins)

@@ -6,7 +6,6 @@ standard library's reader of all the others takes longer to import than everythi
 
 from __future__ import annotations
 
-import hashlib
 import mmap
 import os
 import stat
@@ -14,11 +13,9 @@ import struct
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 
-import numpy as np
-
 from graphkernel.errors import PackageError
+from kernelgen.system.digest import digest
 from kernelgen.system.limits import LIMITS
-from kernelgen.system.mapped import let_go
 
 PIECE = 1 << 25
 """Bytes of an entry that are looked at at once."""
@@ -71,14 +68,19 @@ class PackageReader:
         start, size, _ = self._entries[name]
         return self._memory[start : start + size]
 
-    def content(self, name: str, digest: str, most_bytes: int = LIMITS.text_bytes) -> bytes:
+    def sound(self, name: str, digests: Mapping[str, str]) -> memoryview:
+        """An entry that is held against its digest. Raises PackageError where it is damaged."""
+        view = self.view(name)
+        if digest(view) != digests.get(name):
+            raise PackageError(f"{self.path}: {name} is damaged: it does not fit its digest; build the package again")
+        return view
+
+    def content(self, name: str, digests: Mapping[str, str], most_bytes: int = LIMITS.text_bytes) -> bytes:
         """A small entry, held against its digest. Raises PackageError where it is too large or damaged."""
         view = self.view(name)
         if len(view) > most_bytes:
             raise PackageError(f"{self.path}: {name} has {len(view)} bytes; at most {most_bytes} are read")
-        if hashlib.sha256(view).hexdigest() != digest:
-            raise PackageError(f"{self.path}: {name} is damaged: it does not fit its digest; build the package again")
-        return bytes(view)
+        return bytes(self.sound(name, digests))
 
     def check_sum(self, name: str) -> None:
         """Reads a large entry, of which no more than a piece stays in memory; raises PackageError when it is damaged."""
@@ -87,9 +89,18 @@ class PackageReader:
             piece = content[start : start + PIECE]
             found = zlib.crc32(piece, found)
             if len(content) > PIECE:
-                let_go(np.frombuffer(piece, np.uint8))
+                _let_go(piece)
         if found != self._entries[name][2]:
             raise PackageError(f"{self.path}: {name} is damaged: it does not fit its checksum; build the package again")
+
+
+def _let_go(piece: memoryview) -> None:
+    """Takes what was looked at out of memory again."""
+    import numpy as np  # few packages are so large, and what else needs it loads while others do
+
+    from kernelgen.system.mapped import let_go
+
+    let_go(np.frombuffer(piece, np.uint8))
 
 
 def _mapped(path: str | os.PathLike[str]) -> mmap.mmap:

@@ -9,7 +9,7 @@ import numpy as np
 
 from graphkernel.errors import PackageError
 from graphkernel.packages.manifest import Manifest, RegionRecord
-from graphkernel.packages.programs import operators_called
+from graphkernel.packages.operators import operators_called
 from graphkernel.runtime.onnxruntime.region_step import RegionStep, operands_of, region_step
 from graphkernel.runtime.plan.make_steps import CompiledKernel, Preparation
 from graphkernel.runtime.plan.plan import Plan, make_plan, slots_of

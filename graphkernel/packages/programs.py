@@ -6,14 +6,11 @@ Each step is a list that begins with its kind. Types and extents are texts, weig
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from importlib import import_module
-from importlib.util import find_spec
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
-from graphkernel.catalogue import OPERATOR_ROOMS
 from graphkernel.errors import PackageError
 from graphkernel.packages.tensors import complete
 from graphkernel.runtime.onnxruntime.region_step import RegionStep
@@ -21,14 +18,13 @@ from graphkernel.runtime.onnxruntime.sessions import Session
 from graphkernel.runtime.steps.program import Buffer, Held, Named, Number, Output, Program, Segment
 from graphkernel.runtime.steps.steps import Kernel, KernelStep, NumpyStep, Step, ViewStep
 from kernelgen.system.bounded_io import json_value
+from kernelgen.system.json_parts import Items, flag, text, texts, whole, wholes
 from kernelgen.tensor.derived import FUNCTIONS, Derived
 from kernelgen.tensor.types import Attrs, AttrValue, Sym, TensorType, dtype, parse_dim, parse_type
 
 if TYPE_CHECKING:
     from kernelgen.tensor.graph import Node
-    from kernelgen.tensor.operator import Operator
 
-Items = Sequence[Any]  # what JSON holds
 KERNEL, VIEW, REGION, NUMPY, COLLECTIVE, WAIT = "kernel", "view", "region", "numpy", "collective", "wait"
 
 
@@ -66,35 +62,14 @@ def program_text(program: Program, kernel: Callable[[KernelStep], int], digest: 
     return json.dumps(document, separators=(",", ":"))
 
 
-def read_program(text: str, parts: Parts) -> Program:
+def read_program(content: str, parts: Parts) -> Program:
     """The program of a text. Raises PackageError for what is none, and for slots that it does not have."""
     try:
-        program = _program(cast("Mapping[str, Any]", json_value(text, PackageError)), parts)
+        program = _program(cast("Mapping[str, Any]", json_value(content, PackageError)), parts)
         _check(program)
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
         raise PackageError(f"a program that is none: {type(error).__name__}: {error}") from error
     return program
-
-
-def operators_called(named: Iterable[tuple[str, str]]) -> Mapping[str, Operator]:
-    """Operators by name, each with the file that declares it, without loading all others."""
-    return {name: operator for name, file in named if (operator := _operator(name, file)) is not None}
-
-
-def _operator(name: str, file: str) -> Operator | None:
-    from kernelgen.tensor.operator import Operator  # kernels and regions have no need of it
-
-    if not _declares_operators(file):
-        raise PackageError(f"there is no file of operators called {file!r}")
-    declared = vars(import_module(file)).values()
-    return next((op for op in declared if isinstance(op, Operator) and op.name == name), None)
-
-
-def _declares_operators(file: str) -> bool:
-    """Whether it is the dotted name of a file in a room of operators: nothing else is imported for a package."""
-    parts = file.split(".")
-    folder, known = ".".join(parts[:-1]), any(file.startswith(f"{room}.") for room in OPERATOR_ROOMS)
-    return known and all(map(str.isidentifier, parts)) and find_spec(folder) is not None and find_spec(file) is not None
 
 
 def _held_items(held: Held, digest: Callable[[np.ndarray], str]) -> Items:
@@ -149,38 +124,37 @@ def _attribute_items(value: AttrValue) -> Any:
 
 def _program(given: Mapping[str, Any], parts: Parts) -> Program:
     return Program(
-        _whole(given["size"]),
+        whole(given["size"]),
         tuple(_step(items, parts) for items in given["steps"]),
         tuple(map(_named, given["inputs"])),
-        tuple(Output(_whole(slot), _flag(copy)) for slot, copy in given["outputs"]),
+        tuple(Output(whole(slot), flag(copy)) for slot, copy in given["outputs"]),
         tuple(map(_named, given["results"])),
-        tuple((_whole(one), _whole(other)) for one, other in given["aliases"]),
+        tuple((whole(one), whole(other)) for one, other in given["aliases"]),
         tuple(map(_derived, given["derived"])),
         tuple(_held(items, parts.weights) for items in given["constants"]),
         tuple(_number(items, parts) for items in given["numbers"]),
         tuple(map(_buffer, given["buffers"])),
-        {cast("Sym", parse_dim(_text(dim))): _text(name) for dim, name in given["differences"]},
+        {cast("Sym", parse_dim(text(dim))): text(name) for dim, name in given["differences"]},
         tuple(map(_segment, given["segments"])),
     )
 
 
 def _step(items: Items, parts: Parts) -> Step:
     kind, name, inputs, outputs, *more = items
-    border = _slots(inputs), _slots(outputs)
+    border = wholes(inputs), wholes(outputs)
     if kind == KERNEL:
         number, private, stored, untold, prepared = more
-        pairs = tuple((_whole(slot), _whole(position)) for slot, position in stored)
-        kernel = parts.kernels[_whole(number)]
-        updated = frozenset(_slots(private))
-        return KernelStep(_text(name), kernel, *border, updated, pairs, _texts(untold), _whole(prepared))
+        pairs = tuple((whole(slot), whole(position)) for slot, position in stored)
+        kernel, updated = parts.kernels[whole(number)], frozenset(wholes(private))
+        return KernelStep(text(name), kernel, *border, updated, pairs, texts(untold), whole(prepared))
     if kind == VIEW:
-        return ViewStep(_text(name), *border, tuple(parse_dim(_text(dim)) for dim in more[0]))
+        return ViewStep(text(name), *border, tuple(parse_dim(text(dim)) for dim in more[0]))
     if kind == REGION:
         number, input_names, output_names, input_types, output_types, unsized = more
-        names = _texts(input_names), _texts(output_names)
+        names = texts(input_names), texts(output_names)
         types = tuple(map(parse_type, input_types)), tuple(map(parse_type, output_types))
-        session = parts.sessions[_whole(number)]
-        return RegionStep(_text(name), session, *names, *border, *types, (), frozenset(_slots(unsized)))
+        session = parts.sessions[whole(number)]
+        return RegionStep(text(name), session, *names, *border, *types, (), frozenset(wholes(unsized)))
     if kind == NUMPY:
         return NumpyStep(_node(more[0], parts), *border)
     return _ordered_step(items, parts)
@@ -191,69 +165,70 @@ def _ordered_step(items: Items, parts: Parts) -> Step:
     from graphkernel.runtime.steps.collective import CollectiveStep, WaitStep  # few programs have such
 
     kind, name, inputs, outputs, *more = items
-    border = _slots(inputs), _slots(outputs)
+    border = wholes(inputs), wholes(outputs)
     if kind == COLLECTIVE:
         return CollectiveStep(_node(more[0], parts), *border)
     if kind == WAIT:
-        return WaitStep(_text(name), *border)
+        return WaitStep(text(name), *border)
     raise ValueError(f"a step of kind {kind!r}")
 
 
 def _node(items: Items, parts: Parts) -> Node:
-    from kernelgen.tensor.graph import Node  # kernels and regions have no need of it
+    from graphkernel.packages.operators import operator_called  # kernels and regions have no need of it
+    from kernelgen.tensor.graph import Node
 
     operator, attrs, types, name = items
-    op = _operator(operator, parts.operators[operator])
+    op = operator_called(operator, parts.operators[operator])
     if op is None:
         raise ValueError(f"there is no operator {operator}")
     values = Attrs(tuple((key, _attribute(value)) for key, value in attrs.items()))
-    return Node(op, (), values, tuple(map(parse_type, types)), _text(name))
+    return Node(op, (), values, tuple(map(parse_type, types)), text(name))
 
 
 def _attribute(given: Any) -> AttrValue:
     if isinstance(given, list):
         return tuple(_attribute(item) for item in cast("list[Any]", given))
     if isinstance(given, dict):
-        ((kind, text),) = cast("dict[str, str]", given).items()
-        return float.fromhex(text) if kind == "float" else parse_dim(text)
+        ((kind, value),) = cast("dict[str, str]", given).items()
+        return float.fromhex(value) if kind == "float" else parse_dim(value)
     return given
 
 
 def _named(items: Items) -> Named:
     name, of, slot = items
-    return Named(_text(name), parse_type(of), _whole(slot))
+    return Named(text(name), parse_type(of), whole(slot))
 
 
 def _held(items: Items, weights: Mapping[str, np.ndarray]) -> Held:
     slot, digest, of = items
     if digest not in weights:
         raise PackageError(f"a package without the weights {digest}")
-    return Held(digest, _whole(slot), complete(weights[digest], parse_type(of)))
+    return Held(digest, whole(slot), complete(weights[digest], parse_type(of)))
 
 
 def _derived(items: Items) -> Derived:
     name, function, first, second = items
     if function not in FUNCTIONS:
         raise ValueError(f"no extent is a {function} of others")
-    return Derived(_text(name), function, parse_dim(_text(first)), parse_dim(_text(second)))
+    return Derived(text(name), function, parse_dim(text(first)), parse_dim(text(second)))
 
 
 def _number(items: Items, parts: Parts) -> Number:
     node, operands, outputs = items
-    given = tuple((_whole(slot), parse_type(of)) for slot, of in operands)
-    return Number(_node(node, parts), given, _slots(outputs))
+    given = tuple((whole(slot), parse_type(of)) for slot, of in operands)
+    return Number(_node(node, parts), given, wholes(outputs))
 
 
 def _buffer(items: Items) -> Buffer:
     slot, name, of, first, last, escapes, made_by_kernel = items
-    life = _whole(first), _whole(last)
-    return Buffer(_whole(slot), _text(name), parse_type(of), *life, _flag(escapes), _flag(made_by_kernel))
+    life = whole(first), whole(last)
+    return Buffer(whole(slot), text(name), parse_type(of), *life, flag(escapes), flag(made_by_kernel))
 
 
 def _segment(items: Items) -> Segment:
     first, last, reads = items
-    told = tuple((_text(name), _whole(slot), _whole(axis)) for name, slot, axis in reads)
-    return Segment(_whole(first), _whole(last), told)
+    told = tuple((text(name), whole(slot), whole(axis)) for name, slot, axis in reads)
+    return Segment(whole(first), whole(last), told)
 
 
 def _check(program: Program) -> None:
@@ -290,29 +265,3 @@ def _follow_each_other(segments: Sequence[Segment], steps: int) -> bool:
             return False
         end = segment.last
     return end == steps
-
-
-def _whole(given: object) -> int:
-    if type(given) is not int or given < 0:
-        raise ValueError(f"{given!r} is no number of anything")
-    return given
-
-
-def _flag(given: object) -> bool:
-    if type(given) is not bool:
-        raise ValueError(f"{given!r} is neither true nor false")
-    return given
-
-
-def _text(given: object) -> str:
-    if type(given) is not str:
-        raise ValueError(f"{given!r} is no text")
-    return given
-
-
-def _texts(given: Items) -> tuple[str, ...]:
-    return tuple(map(_text, given))
-
-
-def _slots(given: Items) -> tuple[int, ...]:
-    return tuple(map(_whole, given))

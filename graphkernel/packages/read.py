@@ -3,44 +3,30 @@
 from __future__ import annotations
 
 import os
-import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 import graphkernel
 from graphkernel.errors import GraphKernelError, PackageError
 from graphkernel.packages.container import PackageReader
-from graphkernel.packages.manifest import (
-    CODE,
-    GRAPH,
-    MANIFEST,
-    PROGRAM,
-    REPORT,
-    WEIGHTS,
-    Manifest,
-    RegionRecord,
-    read_manifest,
-)
-from graphkernel.packages.programs import Parts, read_program
-from graphkernel.packages.tensors import read_tensors
-from graphkernel.runtime.executable import Executable
-from graphkernel.runtime.onnxruntime.sessions import RegionModel, Session, opened
-from graphkernel.runtime.steps.program import Program
+from graphkernel.packages.manifest import GRAPH, MANIFEST, REPORT, WEIGHTS, Manifest, read_manifest
+from graphkernel.runtime.onnxruntime.environment import begin
 from graphkernel.system.environment import check_threads
 from kernelgen import options
 from kernelgen.errors import KernelgenError
-from kernelgen.native.call import NativeKernel
-from kernelgen.native.team import team_of
+from kernelgen.system.meanwhile import Meanwhile
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from graphkernel.communication.groups import Communicators
     from graphkernel.report.page.story import Story
     from graphkernel.report.report import Report
+    from graphkernel.runtime.executable import Executable
     from graphkernel.runtime.plan.plan import Plan
+    from graphkernel.runtime.steps.program import Program
 
 
 def load_compiled(
@@ -73,13 +59,18 @@ def read_package(
     start = time.perf_counter()
     try:
         package.check_sum(MANIFEST)
-        manifest = read_manifest(bytes(package.view(MANIFEST)).decode(), graphkernel.__version__)
-        check = _Meanwhile(partial(package.check_sum, WEIGHTS))
-        weights = {**elsewhere, **read_tensors(package.view(WEIGHTS))}
-        program = _program(package, manifest, weights, threads)
-        graph = package.content(GRAPH, manifest.graph_sha256).decode()
-        report = package.content(REPORT, manifest.report_sha256).decode()
-        check.done()
+        manifest = read_manifest(bytes(package.view(MANIFEST)), graphkernel.__version__)
+        wanted = threads or options.asked_threads()
+        if manifest.regions:
+            begin(wanted)  # onnxruntime and what follows load beside each other
+        from graphkernel.packages.assemble import assembled  # numpy and all that runs
+        from graphkernel.runtime.executable import Executable
+
+        check = Meanwhile(partial(package.check_sum, WEIGHTS))
+        program, weights = assembled(package, manifest, elsewhere, wanted)
+        graph = package.content(GRAPH, manifest.digests).decode()
+        report = package.content(REPORT, manifest.digests).decode()
+        check.result()
     except (KernelgenError, UnicodeDecodeError) as error:
         raise PackageError(f"{package.path}: {error}") from error
     except GraphKernelError as error:
@@ -108,55 +99,3 @@ def _save(executable: Executable, path: str | os.PathLike[str]) -> None:
     from graphkernel.packages.write import save_package  # nor what writes packages
 
     save_package(executable, path)
-
-
-class _Meanwhile(threading.Thread):
-    """Does something beside the calling thread. A pool of one thread would take longer to import than the thread saves."""
-
-    def __init__(self, action: Callable[[], None]) -> None:
-        super().__init__(daemon=True)
-        self._action, self._error = action, None
-        self.start()
-
-    def run(self) -> None:
-        """Keeps what was raised."""
-        try:
-            self._action()
-        except PackageError as error:
-            self._error = error
-
-    def done(self) -> None:
-        """Waits, and raises it."""
-        self.join()
-        if self._error is not None:
-            raise self._error
-
-
-def _program(
-    package: PackageReader, manifest: Manifest, weights: Mapping[str, np.ndarray], threads: int | None
-) -> Program:
-    open_it = partial(opened, threads=threads or options.asked_threads(), is_optimized=True)
-    sessions = [
-        Session(_region(package, record, weights), partial(open_it, record.model)) for record in manifest.regions
-    ]
-    parts = Parts(_kernels(package, manifest), sessions, weights, dict(manifest.operators))
-    return read_program(package.content(PROGRAM, manifest.program_sha256).decode(), parts)
-
-
-def _kernels(package: PackageReader, manifest: Manifest) -> Sequence[NativeKernel]:
-    if not manifest.kernels:
-        return ()
-    content = package.view(CODE)
-    if manifest.caller is None:
-        raise PackageError("a package without code for its kernels")
-    caller = manifest.caller.code(content)
-    team = None if manifest.team is None else team_of(manifest.team.code(content))
-    return [record.kernel(content, caller, team, manifest.machine.flags) for record in manifest.kernels]
-
-
-def _region(package: PackageReader, record: RegionRecord, weights: Mapping[str, np.ndarray]) -> RegionModel:
-    for _, digest in record.weights:
-        if digest not in weights:
-            raise PackageError(f"a package without the weights {digest}")
-    named = {name: weights[digest] for name, digest in record.weights}
-    return RegionModel(package.content(record.model, record.sha256), named, record.has_objects)

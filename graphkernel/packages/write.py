@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -38,8 +37,10 @@ from kernelgen.errors import ArgumentError
 from kernelgen.native.call import NativeKernel
 from kernelgen.native.code import Code
 from kernelgen.native.entry import CpuEntry
-from kernelgen.native.records import CodeRecord, KernelRecord, code_of, entry_of
+from kernelgen.native.records import code_items, code_of, entry_of, kernel_items
 from kernelgen.system.bounded_io import writing
+from kernelgen.system.digest import digest
+from kernelgen.system.json_parts import Items
 from kernelgen.tensor.constant_data import ConstantData
 from kernelgen.tensor.graph import Graph, Node
 from kernelgen.tensor.operator import Operator
@@ -74,17 +75,16 @@ def _parts(executable: Executable) -> tuple[Weights, Mapping[str, bytes]]:
         raise PackageError(f"{executable.report.graph} cannot be packed: {error}") from error
     numbers = {node: number for number, node in enumerate(plan.graph.operators)}
     records = tuple(_region(step, number, numbers, weights) for number, step in enumerate(regions))
-    manifest = Manifest(
-        FORMAT, graphkernel.__version__, executable.report.target, Machine.here(kernels.flags),
-        executable.report.library, _digest(program), _digest(graph), _digest(report), operators_of(plan.graph),
-        tuple(kernels.records), records, kernels.caller, kernels.team,
-    )  # fmt: skip
     entries = {
-        MANIFEST: manifest_text(manifest).encode(), PROGRAM: program, GRAPH: graph, REPORT: report,
-        CODE: bytes(kernels.content),
+        PROGRAM: program, GRAPH: graph, REPORT: report, CODE: bytes(kernels.content),
         **{record.model: step.session.model.content for record, step in zip(records, regions, strict=True)},
     }  # fmt: skip
-    return weights, entries
+    manifest = Manifest(
+        FORMAT, graphkernel.__version__, executable.report.target, Machine.here(kernels.flags),
+        executable.report.library, {name: digest(content) for name, content in entries.items()},
+        operators_of(plan.graph), kernels.records, records, kernels.caller, kernels.team,
+    )  # fmt: skip
+    return weights, {MANIFEST: manifest_text(manifest).encode(), **entries}
 
 
 def _write(package: PackageWriter, weights: Mapping[str, np.ndarray], entries: Mapping[str, bytes]) -> None:
@@ -115,10 +115,10 @@ def _declarations(graph: Graph) -> Iterator[Operator]:
 class _Kernels:
     """Distinct kernels as records, and their machine code one piece behind the other."""
 
-    records: list[KernelRecord] = field(default_factory=list[KernelRecord])
+    records: list[Items] = field(default_factory=list[Items])
     content: bytearray = field(default_factory=bytearray)
-    caller: CodeRecord | None = None
-    team: CodeRecord | None = None
+    caller: Items | None = None
+    team: Items | None = None
     flags: tuple[str, ...] = ()
     _known: dict[NativeKernel, int] = field(default_factory=dict[NativeKernel, int])
 
@@ -130,7 +130,7 @@ class _Kernels:
         if kernel not in self._known:
             self._known[kernel] = len(self.records)
             self._helpers(entry_of(kernel))
-            self.records.append(KernelRecord.of(kernel, len(self.content)))
+            self.records.append(kernel_items(kernel, len(self.content)))
             self.content += code_of(kernel).content
         return self._known[kernel]
 
@@ -142,8 +142,8 @@ class _Kernels:
         if self.team is None and entry.team is not None and entry.team.library.code is not None:
             self.team = self._kept(entry.team.library.code)
 
-    def _kept(self, code: Code) -> CodeRecord:
-        record = CodeRecord.of(code, len(self.content))
+    def _kept(self, code: Code) -> Items:
+        record = code_items(code, len(self.content))
         self.content += code.content
         return record
 
@@ -151,8 +151,8 @@ class _Kernels:
 def _region(step: RegionStep, number: int, numbers: Mapping[Node, int], weights: Weights) -> RegionRecord:
     model = step.session.model
     return RegionRecord(
-        group_of(step), f"regions/{number}.onnx", _digest(model.content), tuple(numbers[node] for node in step.nodes),
-        model.objects, tuple((name, weights.digest(array)) for name, array in sorted(model.weights.items())),
+        group_of(step), f"regions/{number}.onnx", tuple(numbers[node] for node in step.nodes), model.objects,
+        tuple((name, weights.digest(array)) for name, array in sorted(model.weights.items())),
     )  # fmt: skip
 
 
@@ -181,7 +181,3 @@ class Weights:
             self._digests[id(array)] = array, digest
             self.arrays[digest] = array
         return self._digests[id(array)][1]
-
-
-def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()

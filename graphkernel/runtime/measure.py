@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from graphkernel.runtime.executable import Executable
 from graphkernel.runtime.inputs.arrays import Array
@@ -41,8 +41,8 @@ def profile(executable: Executable, arrays: Sequence[Array], rounds: int) -> tup
     """
     program = executable.program
     memory = executable.memory
-    if isinstance(memory, HostMemory):
-        memory = replace(memory, joins_steps=False)
+    if isinstance(memory, HostMemory) and memory.joins_steps:
+        memory = HostMemory(joins_steps=False)
     given = [memory.take(array, f"input {position}") for position, array in enumerate(arrays)]
     frame = make_frame(program, bind_all(program.kinds, program.derived, given), memory)
     seconds: list[list[float]] = [[] for _ in program.steps]

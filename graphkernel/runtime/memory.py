@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 
@@ -69,13 +68,14 @@ class Memory(Protocol):
         ...
 
 
-@dataclass(frozen=True)
 class HostMemory:
     """numpy arrays."""
 
     kind: type = np.ndarray
-    is_made_by_kernels: bool = True
-    joins_steps: bool = True
+
+    def __init__(self, is_made_by_kernels: bool = True, joins_steps: bool = True) -> None:
+        self.is_made_by_kernels: Final = is_made_by_kernels
+        self.joins_steps: Final = joins_steps
 
     def key(self, inputs: Sequence[Any]) -> Hashable:
         """Shapes and data types."""

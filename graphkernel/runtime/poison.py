@@ -7,7 +7,6 @@ is NaN (floats) or a number that stands out (others), and so are elements that a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,12 +21,11 @@ NAN_BYTE = 0xFF  # all bits set are NaN in every float type
 ODD_BYTE = 0xA5
 
 
-@dataclass(frozen=True)
 class PoisonedMemory(HostMemory):
     """The host's memory, poisoned, with the places of each frame checked. Kernels write into poisoned arrays too."""
 
-    is_made_by_kernels: bool = False
-    joins_steps: bool = False
+    def __init__(self) -> None:
+        super().__init__(is_made_by_kernels=False, joins_steps=False)
 
     def bytes(self, size: int) -> Any:
         """Poisoned as floats."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from kernelgen.errors import CodegenError
 
@@ -13,13 +13,11 @@ CELL = 8
 """Bytes of an address."""
 
 
-@dataclass(frozen=True)
-class Code:
+class Code(NamedTuple):
     """Bytes to copy anywhere: code, constants from offset ``constants`` on, variables from ``variables`` on.
 
     ``exports`` are functions and variables with their offsets. ``imports`` are cells among the constants that take the
-    address of a function of the process, ``pointers`` cells that take the address of an offset. Raises CodegenError for
-    offsets that do not fit.
+    address of a function of the process, ``pointers`` cells that take the address of an offset.
     """
 
     content: bytes
@@ -29,7 +27,8 @@ class Code:
     imports: tuple[tuple[int, str], ...] = ()
     pointers: tuple[tuple[int, int], ...] = ()
 
-    def __post_init__(self) -> None:
+    def checked(self) -> Code:
+        """The code itself. Raises CodegenError for offsets that do not fit."""
         size = len(self.content)
         starts = (self.constants, self.variables, size)
         if any(start % PAGE for start in starts) or not 0 <= self.constants <= self.variables <= size:
@@ -38,3 +37,4 @@ class Code:
             raise CodegenError("machine code with names beyond its end")
         if not all(self.constants <= cell <= size - CELL for cell, _ in (*self.imports, *self.pointers)):
             raise CodegenError("machine code with addresses beyond its constants")
+        return self

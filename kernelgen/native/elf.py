@@ -166,7 +166,7 @@ class _Linker:
             bytes(self.memory), self.constants, self.variables, self._exported(exports),
             tuple((place, self.source.name(symbol)) for place, symbol in cells.items() if not symbol.section),
             tuple((place, self._offset(symbol)) for place, symbol in cells.items() if symbol.section),
-        )  # fmt: skip
+        ).checked()  # fmt: skip
 
     def _exported(self, names: tuple[str, ...]) -> tuple[tuple[str, int], ...]:
         known = {self.source.name(symbol): symbol for symbol in self.source.symbols if symbol.section}

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -23,7 +22,6 @@ ENTRY = "kernel"
 _BODY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
 
 
-@dataclass(frozen=True, eq=False)
 class CpuEntry:
     """A kernel body that takes these arrays and the values of these symbols; see :class:`kernelgen.native.call.Entry`.
 
@@ -31,15 +29,27 @@ class CpuEntry:
     loops; None where it has none. ``flags`` are the words of Linux for what the processor must have.
     """
 
-    name: str
-    arguments: tuple[Argument, ...]
-    sizes: tuple[str, ...]
-    library: Library = field(repr=False)
-    caller: Library = field(repr=False)
-    releases_lock: bool = True
-    from_disk: bool = False
-    team: Team | None = field(default=None, repr=False)
-    flags: tuple[str, ...] = field(default=(), repr=False)
+    def __init__(
+        self,
+        name: str,
+        arguments: tuple[Argument, ...],
+        sizes: tuple[str, ...],
+        library: Library,
+        caller: Library,
+        releases_lock: bool = True,
+        from_disk: bool = False,
+        team: Team | None = None,
+        flags: tuple[str, ...] = (),
+    ) -> None:
+        self.name: Final = name
+        self.arguments: Final = arguments
+        self.sizes: Final = sizes
+        self.library: Final = library
+        self.caller: Final = caller
+        self.releases_lock: Final = releases_lock
+        self.from_disk: Final = from_disk
+        self.team: Final = team
+        self.flags: Final = flags
 
     def __call__(self, arrays: tuple[Any, ...], symbols: tuple[int, ...] = ()) -> None:
         """Runs the kernel on arrays that are known to fit: the fast way, or where that is too strict through ctypes."""

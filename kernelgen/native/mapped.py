@@ -27,9 +27,10 @@ def is_supported() -> bool:
 def load_code(code: Code, symbols: Mapping[str, int]) -> Library:
     """Loads machine code; ``symbols`` are the functions that it calls and the process does not export itself.
 
-    Raises CodegenError for code that calls what is not there, BackendUnavailable where the system refuses memory for code.
+    Raises CodegenError for code that calls what is not there or does not fit itself, BackendUnavailable where the system
+    refuses memory for code.
     """
-    addresses = {cell: symbols.get(name) or _exported(name) for cell, name in code.imports}
+    addresses = {cell: symbols.get(name) or _exported(name) for cell, name in code.checked().imports}
     base = _reserved(len(code.content))
     try:
         ctypes.memmove(base, code.content, len(code.content))

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -48,18 +47,25 @@ def copying(name: str, caller: Library, target: Place, source: Place, size: int)
     return TableStep(name, caller.addresses[COPY], (target, source), (size,))
 
 
-@dataclass(frozen=True, eq=False)
 class Table:
     """Steps on the arrays that a call gives, and on memory that it ``keeps``. One call at a time may run.
 
     ``releases_lock`` lets other Python threads run meanwhile.
     """
 
-    given: tuple[Argument, ...]
-    steps: tuple[TableStep, ...]
-    caller: Library = field(repr=False)
-    releases_lock: bool
-    keeps: tuple[object, ...] = field(repr=False)
+    def __init__(
+        self,
+        given: tuple[Argument, ...],
+        steps: tuple[TableStep, ...],
+        caller: Library,
+        releases_lock: bool,
+        keeps: tuple[object, ...],
+    ) -> None:
+        self.given: Final = given
+        self.steps: Final = steps
+        self.caller: Final = caller
+        self.releases_lock: Final = releases_lock
+        self.keeps: Final = keeps
 
     @cached_property
     def fast(self) -> Callable[..., None] | None:

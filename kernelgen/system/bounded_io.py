@@ -13,6 +13,7 @@ import os
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from io import BufferedReader
+from itertools import chain
 from typing import Any, BinaryIO, cast
 
 from kernelgen.system.files import open_file, read_file, replacing
@@ -69,27 +70,20 @@ def json_value(text: str, wrong: Wrong) -> Any:  # whatever JSON holds
 
 def check_json(value: object, wrong: Wrong) -> None:
     """Raises for a JSON value that is nested too deep or has a text that is none: half of a surrogate pair."""
-    level = [value]
+    level: list[Any] = [value]
     for _ in range(LIMITS.nesting):
-        level = [inner for outer in level for inner in _inside(outer, wrong)]
+        for text in [each for each in level if isinstance(each, str) and not each.isascii()]:
+            _check_text(text, wrong)
+        lists = [each for each in level if isinstance(each, list | tuple)]
+        tables = [cast("dict[Any, Any]", each) for each in level if isinstance(each, dict)]
+        level = [*chain(*lists), *chain(*tables), *chain(*map(dict.values, tables))]
         if not level:
             return
     raise wrong(_too_deep())
 
 
-def _inside(value: object, wrong: Wrong) -> list[object]:
-    """The parts of a value; a text has none."""
-    if isinstance(value, str):
-        _check_text(value, wrong)
-        return []
-    if isinstance(value, dict):
-        table = cast("dict[object, object]", value)
-        return [*table, *table.values()]
-    return list(cast("list[object]", value)) if isinstance(value, list | tuple) else []
-
-
 def _check_text(text: str, wrong: Wrong) -> None:
-    if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
+    if any("\ud800" <= character <= "\udfff" for character in text):
         raise wrong(f"the text {text[:40]!a} has half of a surrogate pair, which is no character")
 
 

@@ -7,7 +7,7 @@ so its value is known as soon as the inputs are there. It may be 0.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from kernelgen.tensor.types import Dim, evaluate, substitute, symbols_of
 
@@ -30,8 +30,7 @@ FUNCTIONS: Mapping[str, Callable[[int, int], int]] = {
 """What an extent may be of two others; ``trunc_div`` rounds to zero; ``broadcast`` is the extent that numpy gives them both."""
 
 
-@dataclass(frozen=True)
-class Derived:
+class Derived(NamedTuple):
     """``name = function(first, second)``."""
 
     name: str

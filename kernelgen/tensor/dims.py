@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 
 from kernelgen.system.limits import LIMITS
@@ -69,10 +70,13 @@ def sym(name: str) -> Sym:
 
 def parse_dim(text: str | int) -> Dim:
     """Reads ``"8"``, ``"N"``, ``"2*N"``, ``"N*M + 1"``; the inverse of ``str``."""
-    if isinstance(text, int) or text.isdecimal():
-        return int(text)
+    return int(text) if isinstance(text, int) or text.isdecimal() else _polynomial(text)
+
+
+@lru_cache(maxsize=1 << 12)  # the texts of one graph repeat few polynomials
+def _polynomial(text: str) -> Dim:
     total: Dim = 0
-    for sign, term in re.findall(r"([+-]?)\s*([^\s+-][^+-]*)", str(text)):
+    for sign, term in re.findall(r"([+-]?)\s*([^\s+-][^+-]*)", text):
         factors: list[Dim] = [int(f) if f.strip().isdigit() else sym(f.strip()) for f in term.split("*")]
         total = total + product(factors) * (-1 if sign == "-" else 1)
     return total

@@ -2,23 +2,20 @@
 
 From Python a session has threads of its own, or all share a pool whose idle threads spin: with fifty regions the former are
 too many, and the latter take the cores from the kernels that run in between. The C interface has a pool that sleeps. The
-library lies in onnxruntime's package; its table of functions only ever grows at the end, so their places are known.
+library's table of functions only ever grows at the end, so their places are known.
 """
 
 from __future__ import annotations
 
 import ctypes
-import importlib.util
 import os
-import sys
 from collections.abc import Mapping, Sequence
-from fnmatch import fnmatch
-from functools import cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
+if TYPE_CHECKING:
+    import numpy as np
 
-from kernelgen.tensor.types import dtype
+    from graphkernel.runtime.onnxruntime.environment import Environment
 
 VERSION = 20  # of the interface: onnxruntime 1.20 has it, and all after it
 CPU_ARENA, DEFAULT_MEMORY = 1, 0
@@ -66,10 +63,12 @@ RELEASES = {
     "ThreadingOptions": 122, "IoBinding": 135, "ArenaCfg": 157,
 }  # fmt: skip
 GET_ERROR_MESSAGE = 2
-ELEMENTS: Mapping[int, str] = {
-    1: "float32", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64", 9: "bool", 10: "float16",
-    11: "float64", 12: "uint32", 13: "uint64", 14: "complex64", 15: "complex128", 16: "bfloat16",
+ELEMENTS: Mapping[int, tuple[str, int]] = {
+    1: ("float32", 4), 2: ("uint8", 1), 3: ("int8", 1), 4: ("uint16", 2), 5: ("int16", 2), 6: ("int32", 4), 7: ("int64", 8),
+    9: ("bool", 1), 10: ("float16", 2), 11: ("float64", 8), 12: ("uint32", 4), 13: ("uint64", 8), 14: ("complex64", 8),
+    15: ("complex128", 16), 16: ("bfloat16", 2),
 }  # fmt: skip
+"""Name and bytes of the elements that arrays may have, by ONNX's number."""
 
 
 class OnnxRuntimeError(Exception):
@@ -114,30 +113,6 @@ class Api:
     def _function(self, place: int, result: Any, *operands: Any) -> Any:  # a function pointer
         address = _P.from_address(self._table + place * ctypes.sizeof(_P)).value
         return ctypes.CFUNCTYPE(result, *operands)(address or 0)
-
-
-class Environment(NamedTuple):
-    """The library with one pool of so many threads and one arena of memory, in the process that started them."""
-
-    api: Api
-    pointer: ctypes.c_void_p
-    threads: int
-    process: int
-
-    @staticmethod
-    def made(threads: int) -> Environment:
-        """Raises ``OSError`` where the package has no library."""
-        api = _api()
-        options = api.made("CreateThreadingOptions")
-        api.call("SetGlobalIntraOpNumThreads", options, threads)
-        api.call("SetGlobalInterOpNumThreads", options, 1)
-        api.call("SetGlobalSpinControl", options, 0)
-        pointer = api.made("CreateEnvWithGlobalThreadPools", FATAL, b"graphkernel", options)
-        api.release("ThreadingOptions", options)
-        arena = api.made("CreateArenaCfgV2", (_S * 1)(b"arena_extend_strategy"), (_Z * 1)(AS_REQUESTED), 1)
-        api.call("CreateAndRegisterAllocator", pointer, api.memory, arena)
-        api.release("ArenaCfg", arena)
-        return Environment(api, pointer, threads, os.getpid())
 
 
 class SharedSession:
@@ -208,7 +183,7 @@ class Binding:
 
     def _bind(self, function: str, name: str, element: int, shape: Sequence[int], address: int) -> None:
         api, rank = self._api, len(shape)
-        size = ITEM_BYTES[element]
+        _, size = ELEMENTS[element]
         for extent in shape:
             size *= extent
         value = api.made(
@@ -230,6 +205,10 @@ class Output:
 
     def numpy(self) -> np.ndarray:
         """A copy."""
+        import numpy as np  # the library itself is loaded before
+
+        from kernelgen.tensor.dtypes import dtype
+
         api, element, rank = self._api, _I(), _Z()
         info = api.made("GetTensorTypeAndShape", self._pointer)
         try:
@@ -239,7 +218,7 @@ class Output:
             api.call("GetDimensions", info, dims, rank.value)
         finally:
             api.release("TensorTypeAndShapeInfo", info)
-        array = np.empty(tuple(dims), _numpy_type(element.value))
+        array = np.empty(tuple(dims), dtype(ELEMENTS[element.value][0]).numpy)
         ctypes.memmove(array.ctypes.data, api.made("GetTensorMutableData", self._pointer), array.nbytes)
         return array
 
@@ -259,25 +238,3 @@ def _lend(api: Api, options: ctypes.c_void_p, weights: Mapping[str, np.ndarray])
         "AddExternalInitializersFromFilesInMemory",
         options, (_FILE_NAME * count)(*names), (_P * count)(*addresses), (_Z * count)(*sizes), count,
     )  # fmt: skip
-
-
-@cache
-def _api() -> Api:
-    found = importlib.util.find_spec("onnxruntime")
-    package = os.path.join(os.path.dirname(found.origin), "capi") if found is not None and found.origin else ""
-    for folder in (package, os.path.join(sys.prefix, "lib")):  # the latter in distributions that keep libraries apart
-        for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
-            if (
-                fnmatch(name, "libonnxruntime.so*")
-                or fnmatch(name, "libonnxruntime*.dylib")
-                or name == "onnxruntime.dll"
-            ):
-                return Api(os.path.join(folder, name))
-    raise OSError(f"{package}: there is no library of onnxruntime")
-
-
-def _numpy_type(element: int) -> np.dtype[Any]:
-    return dtype(ELEMENTS[element]).numpy
-
-
-ITEM_BYTES = {element: dtype(name).itemsize for element, name in ELEMENTS.items()}

@@ -19,11 +19,10 @@ from graphkernel.runtime.onnxruntime.c_interface import (
     ALL_OPTIMIZATIONS,
     FATAL,
     NO_OPTIMIZATIONS,
-    Environment,
     SharedSession,
 )
+from graphkernel.runtime.onnxruntime.environment import environment
 from graphkernel.system.freed_memory import MUCH, return_freed_memory
-from kernelgen.system.cores import core_count
 from kernelgen.system.mapped import let_go
 
 
@@ -76,30 +75,21 @@ def open_session(model: RegionModel, threads: int | None, is_optimized: bool) ->
 
     One thread, or any number in a child that was forked from the process of the threads, is the thread that calls.
     """
-    environment = _environment(threads)
-    alone = threads == 1 or environment.process != os.getpid()
-    if not alone and threads not in (None, environment.threads):
+    shared = environment(threads)
+    alone = threads == 1 or shared.process != os.getpid()
+    if not alone and threads not in (None, shared.threads):
         from graphkernel.mindspore.flag_text import warn  # rarely needed
 
-        warn(
-            f"operators on onnxruntime run on {environment.threads} threads, not on {threads}: the first to run decide"
-        )
+        warn(f"operators on onnxruntime run on {shared.threads} threads, not on {threads}: the first to run decide")
     level = ALL_OPTIMIZATIONS if is_optimized else NO_OPTIMIZATIONS
     if model.objects:
         return _python_session(model, level)
-    session = SharedSession(environment, model.content, model.weights, level, alone)
+    session = SharedSession(shared, model.content, model.weights, level, alone)
     for array in model.weights.values():  # which onnxruntime packed, or reads again when it runs
         let_go(array)
     if sum(array.nbytes for array in model.weights.values()) > MUCH:
         return_freed_memory()
     return session
-
-
-def _environment(threads: int | None) -> Environment:
-    """The one of this process."""
-    if not _STARTED:  # two threads that find nothing get the same from onnxruntime
-        _STARTED.append(Environment.made(core_count() if threads in (None, 1) else threads))
-    return _STARTED[0]
 
 
 def _python_session(model: RegionModel, level: int) -> Any:  # onnxruntime has no types
@@ -115,7 +105,6 @@ def _python_session(model: RegionModel, level: int) -> Any:  # onnxruntime has n
     return onnxruntime.InferenceSession(model.content, options, providers=["CPUExecutionProvider"])
 
 
-_STARTED: list[Environment] = []  # onnxruntime has one in a process
 _ALIVE: WeakSet[Session] = WeakSet()  # what a fork has to find; nothing else reads it
 
 

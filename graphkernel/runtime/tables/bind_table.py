@@ -7,7 +7,6 @@ shapes. All else is given in each call: inputs, outputs, results of libraries.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from math import prod
 from typing import Any, NamedTuple, cast
 
@@ -61,22 +60,20 @@ class _Scratch(NamedTuple):
     offset: int
 
 
-@dataclass
 class TableMaker:
     """Takes steps in order. ``slots`` holds what stays; views of that are put there too."""
 
-    slots: Slots
-    symbols: Mapping[str, int]
-    types: Mapping[int, TensorType]
-    given: list[GivenArray] = field(default_factory=list[GivenArray])
-    roots: dict[int, int] = field(default_factory=dict[int, int])
-    positions: dict[int, int] = field(default_factory=dict[int, int])
-    addresses: dict[int, int] = field(default_factory=dict[int, int])
-    written: set[int] = field(default_factory=set[int])
-    steps: list[TableStep] = field(default_factory=list[TableStep])
-    entries: list[CpuEntry] = field(default_factory=list[CpuEntry])
-    keeps: list[object] = field(default_factory=list[object])
-    scratch_bytes: int = 0
+    def __init__(self, slots: Slots, symbols: Mapping[str, int], types: Mapping[int, TensorType]) -> None:
+        self.slots, self.symbols, self.types = slots, symbols, types
+        self.given: list[GivenArray] = []
+        self.roots: dict[int, int] = {}
+        self.positions: dict[int, int] = {}
+        self.addresses: dict[int, int] = {}
+        self.written: set[int] = set()
+        self.steps: list[TableStep] = []
+        self.entries: list[CpuEntry] = []
+        self.keeps: list[object] = []
+        self.scratch_bytes = 0
 
     def give(self, slot: int, name: str, of: DType, shape: Sequence[int], is_made: bool = False) -> Given:
         """The next array of the call, for the memory of this slot."""

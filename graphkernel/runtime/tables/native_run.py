@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -42,13 +41,12 @@ class Left(NamedTuple):
     shape: tuple[int, ...]
 
 
-@dataclass(frozen=True, eq=False)
 class NativeRun:
     """Steps that are kernels, as one action over slots."""
 
-    table: Table
-    given: tuple[GivenArray, ...]
-    left: tuple[Left, ...]
+    def __init__(self, table: Table, given: tuple[GivenArray, ...], left: tuple[Left, ...]) -> None:
+        self.table, self.given, self.left = table, given, left
+        self._made = tuple(position for position, entry in enumerate(given) if entry.is_made)
 
     def __call__(self, slots: Slots) -> None:
         """Runs the steps."""
@@ -60,12 +58,7 @@ class NativeRun:
         for slot, root, position, shape in self.left:
             slots[slot] = (slots[root] if position is None else arrays[position]).reshape(shape)
 
-    @cached_property
-    def _made(self) -> tuple[int, ...]:
-        return tuple(position for position, entry in enumerate(self.given) if entry.is_made)
 
-
-@dataclass(eq=False)
 class WholeRun:
     """A graph of kernels: the table takes the graph's inputs, then its outputs.
 
@@ -73,10 +66,8 @@ class WholeRun:
     output where there is one.
     """
 
-    table: Table
-    makers: tuple[Callable[[], Array], ...]
-
-    def __post_init__(self) -> None:
+    def __init__(self, table: Table, makers: tuple[Callable[[], Array], ...]) -> None:
+        self.table, self.makers = table, makers
         self.is_fast = self.table.fast is not None
         self.fast: Callable[..., None] = self.table.fast or self.table.run_unchecked
         self.make = self.makers[0] if len(self.makers) == 1 else None

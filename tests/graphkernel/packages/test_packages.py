@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import pickle
 import subprocess
@@ -23,6 +22,7 @@ from graphkernel.packages.manifest import MANIFEST, PROGRAM, WEIGHTS, Machine
 from graphkernel.packages.tensors import read_tensors
 from graphkernel.runtime.executable import Executable
 from kernelgen.native import mapped
+from kernelgen.system.digest import digest
 from kernelgen.tensor.bind import concrete_shape
 
 pytestmark = pytest.mark.skipif(not mapped.is_supported(), reason="packages are made on x86-64 Linux")
@@ -176,7 +176,8 @@ def with_program(**fields: object) -> Change:
 def put_program(contents: dict[str, bytes], document: object) -> None:
     """Writes another program, with its digest: as somebody who means it."""
     contents[PROGRAM] = json.dumps(document).encode()
-    with_manifest(program_sha256=hashlib.sha256(contents[PROGRAM]).hexdigest())(contents)
+    digests = json.loads(contents[MANIFEST])["digests"]
+    with_manifest(digests={**digests, PROGRAM: digest(contents[PROGRAM])})(contents)
 
 
 def with_entry(name: str, content: bytes) -> Change:
@@ -196,7 +197,7 @@ def machine(**fields: object) -> dict[str, object]:
 
 
 REFUSED: dict[str, tuple[Change, str]] = {
-    "another format": (with_manifest(format=99), "a package of format 99, this reads format 4; build it again"),
+    "another format": (with_manifest(format=99), "a package of format 99, this reads format 5; build it again"),
     "another version": (with_manifest(graphkernel="0.0.1"), "built by graphkernel 0.0.1"),
     "another processor": (
         with_manifest(machine=machine(flags=["quantum"])),
@@ -216,7 +217,7 @@ REFUSED: dict[str, tuple[Change, str]] = {
     "another graph": (with_entry("graph.gk", b"graph g() { return }"), "graph.gk is damaged"),
     "other code": (
         with_entry("code.bin", bytes(1 << 16)),
-        "machine code is damaged",
+        "code.bin is damaged",
     ),
     "no weights": (without(WEIGHTS), "a package without weights.safetensors"),
     "weights that are none": (with_entry(WEIGHTS, b"\xff" * 100), "weights"),

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
 
 from graphkernel.errors import VerifyError
 from graphkernel.runtime.invocation import Frame, make_frame
 from graphkernel.runtime.steps.program import Program
-from graphkernel.runtime.tables.native_run import NativeRun
+from graphkernel.runtime.tables.native_run import NativeRun, WholeRun
 from graphkernel.runtime.verify_table import INVARIANTS, broken, verify_frame
 from kernelgen.native.table import Given, Table, TableStep
 from tests.graphkernel.runtime.test_tables import GRAPHS, MIXED, compiled
@@ -24,7 +23,7 @@ def bound(name: str) -> tuple[Program, Frame]:
 
 
 def with_steps(table: Table, steps: list[TableStep]) -> Table:
-    return replace(table, steps=tuple(steps))
+    return Table(table.given, tuple(steps), table.caller, table.releases_lock, table.keeps)
 
 
 def steps_moved(table: Table) -> Iterator[Table]:
@@ -64,7 +63,8 @@ def not_checked(table: Table) -> Iterator[Table]:
     for number, argument in enumerate(table.given):
         if argument.is_written:
             changed = argument._replace(is_written=False)
-            yield replace(table, given=(*table.given[:number], changed, *table.given[number + 1 :]))
+            given = (*table.given[:number], changed, *table.given[number + 1 :])
+            yield Table(given, table.steps, table.caller, table.releases_lock, table.keeps)
 
 
 FAULTS = {
@@ -79,11 +79,11 @@ FAULTS = {
 def mutants(frame: Frame, fault: str) -> Iterator[Frame]:
     if frame.whole is not None:
         for table in FAULTS[fault][0](frame.whole.table):
-            yield frame._replace(whole=replace(frame.whole, table=table))
+            yield frame._replace(whole=WholeRun(table, frame.whole.makers))
     for number, action in enumerate(frame.actions):
         if isinstance(action, NativeRun):
             for table in FAULTS[fault][0](action.table):
-                changed = replace(action, table=table)
+                changed = NativeRun(table, action.given, action.left)
                 yield frame._replace(actions=(*frame.actions[:number], changed, *frame.actions[number + 1 :]))
 
 

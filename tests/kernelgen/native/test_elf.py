@@ -153,4 +153,4 @@ def test_a_damaged_object_is_refused_or_stays_within_its_memory() -> None:
 )
 def test_code_whose_offsets_do_not_fit_is_none(parts: tuple[bytes, int, int]) -> None:
     with pytest.raises(CodegenError):
-        Code(*parts)
+        Code(*parts).checked()
