@@ -14,10 +14,12 @@ ENVIRONMENT_NAMES = {"environ", "environb", "getenv"}
 LAZY_IMPORTS = {
     "graphkernel/report/report.py": "a page brings its template, which no program needs that only runs",
     "graphkernel/recall.py": "what was compiled before needs no optimizer",
+    "graphkernel/packages/container.py": "a package is opened while numpy loads",
     "graphkernel/packages/read.py": "what runs needs neither graph nor report nor the writer of packages",
     "graphkernel/packages/programs.py": "kernels and regions need no operators",
     "graphkernel/runtime/steps/program.py": "few programs speak to other processes",
     "graphkernel/runtime/failures.py": "only who tells of a failed operator needs operators",
+    "graphkernel/runtime/onnxruntime/c_interface.py": "onnxruntime is loaded while numpy loads",
     "graphkernel/runtime/onnxruntime/sessions.py": "most processes have nothing to tell",
     "graphkernel/handoff.py": "only who has tuned needs what was found",
     "graphkernel/driver.py": "the default compiler brings isl and LLVM",
