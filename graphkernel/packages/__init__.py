@@ -11,7 +11,7 @@ model are equal to the byte.
     regions/N.onnx         what the host library runs; weights are named, not held
 
 Reading order: container and container_writer (the archive), tensors (weights), manifest (machine and table of
-contents), programs (what runs) and operators (that it names), reports (of what was built, as texts), write, read (the door,
-which imports little) and assemble (what it leads to), planned (graph and plan of what was
-loaded, with its kernels and regions), unread (a graph that is read when somebody looks at it).
+contents), programs (what runs), nodes and operators (that it names), reports (of what was built, as texts), write, read
+(the door, which imports little) and assemble (what it leads to), planned (graph and plan of what was loaded, with its
+kernels and regions), unread (a graph that is read when somebody looks at it).
 """

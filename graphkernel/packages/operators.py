@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from importlib import import_module
-from importlib.util import find_spec
 
-from graphkernel.catalogue import OPERATOR_ROOMS
 from graphkernel.errors import PackageError
+from graphkernel.packages.nodes import operator_file
 from kernelgen.tensor.operator import Operator
 
 
@@ -18,14 +17,8 @@ def operators_called(named: Iterable[tuple[str, str]]) -> Mapping[str, Operator]
 
 def operator_called(name: str, file: str) -> Operator | None:
     """The one of that name in the file; None where it has none. Raises PackageError for a file that declares no operators."""
-    if not _declares_operators(file):
-        raise PackageError(f"there is no file of operators called {file!r}")
-    declared = vars(import_module(file)).values()
+    try:
+        declared = vars(import_module(operator_file(file))).values()
+    except ModuleNotFoundError as error:
+        raise PackageError(f"there is no file of operators called {file!r}") from error
     return next((op for op in declared if isinstance(op, Operator) and op.name == name), None)
-
-
-def _declares_operators(file: str) -> bool:
-    """Whether it is the dotted name of a file in a room of operators: nothing else is imported for a package."""
-    parts = file.split(".")
-    folder, known = ".".join(parts[:-1]), any(file.startswith(f"{room}.") for room in OPERATOR_ROOMS)
-    return known and all(map(str.isidentifier, parts)) and find_spec(folder) is not None and find_spec(file) is not None

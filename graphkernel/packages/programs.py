@@ -15,7 +15,7 @@ from graphkernel.errors import PackageError
 from graphkernel.packages.tensors import complete
 from graphkernel.runtime.onnxruntime.region_step import RegionStep
 from graphkernel.runtime.onnxruntime.sessions import Session
-from graphkernel.runtime.steps.program import Buffer, Held, Named, Number, Output, Program, Segment
+from graphkernel.runtime.steps.program import Buffer, Extents, Held, Named, Number, Output, Program, Segment
 from graphkernel.runtime.steps.steps import Kernel, KernelStep, NumpyStep, Step, ViewStep
 from kernelgen.system.bounded_io import json_value
 from kernelgen.system.json_parts import Items, flag, text, texts, whole, wholes
@@ -49,6 +49,7 @@ def program_text(program: Program, kernel: Callable[[KernelStep], int], digest: 
         "aliases": program.aliases,
         "derived": [[entry.name, entry.function, str(entry.first), str(entry.second)] for entry in program.derived],
         "constants": [_held_items(held, digest) for held in program.constants],
+        "extents": [[slot, str(of), [str(dim) for dim in dims]] for slot, of, dims in program.extents],
         "numbers": [
             [_node_items(node), [[slot, str(of)] for slot, of in operands], outputs]
             for node, operands, outputs in program.numbers
@@ -132,6 +133,7 @@ def _program(given: Mapping[str, Any], parts: Parts) -> Program:
         tuple((whole(one), whole(other)) for one, other in given["aliases"]),
         tuple(map(_derived, given["derived"])),
         tuple(_held(items, parts.weights) for items in given["constants"]),
+        tuple(map(_extents, given["extents"])),
         tuple(_number(items, parts) for items in given["numbers"]),
         tuple(map(_buffer, given["buffers"])),
         {cast("Sym", parse_dim(text(dim))): text(name) for dim, name in given["differences"]},
@@ -174,15 +176,13 @@ def _ordered_step(items: Items, parts: Parts) -> Step:
 
 
 def _node(items: Items, parts: Parts) -> Node:
-    from graphkernel.packages.operators import operator_called  # kernels and regions have no need of it
-    from kernelgen.tensor.graph import Node
+    from graphkernel.packages.nodes import PackedNode, operator_file  # kernels and regions have no need of it
 
     operator, attrs, types, name = items
-    op = operator_called(operator, parts.operators[operator])
-    if op is None:
-        raise ValueError(f"there is no operator {operator}")
     values = Attrs(tuple((key, _attribute(value)) for key, value in attrs.items()))
-    return Node(op, (), values, tuple(map(parse_type, types)), text(name))
+    file = operator_file(parts.operators[operator])
+    packed = PackedNode(text(operator), file, values, tuple(map(parse_type, types)), text(name))
+    return cast("Node", packed)  # it has all that running asks of one
 
 
 def _attribute(given: Any) -> AttrValue:
@@ -211,6 +211,14 @@ def _derived(items: Items) -> Derived:
     if function not in FUNCTIONS:
         raise ValueError(f"no extent is a {function} of others")
     return Derived(text(name), function, parse_dim(text(first)), parse_dim(text(second)))
+
+
+def _extents(items: Items) -> Extents:
+    slot, of, dims = items
+    found = Extents(whole(slot), parse_type(of), tuple(parse_dim(text(dim)) for dim in dims))
+    if found.type.size != len(found.dims):
+        raise ValueError(f"{len(found.dims)} numbers in place of {of}")
+    return found
 
 
 def _number(items: Items, parts: Parts) -> Number:
@@ -249,7 +257,7 @@ def _slots_of(program: Program) -> Iterator[int]:
     """Every slot that anything in it names."""
     for step in program.steps:
         yield from (*step.inputs, *step.outputs)
-    for each in (*program.inputs, *program.outputs, *program.constants, *program.buffers):
+    for each in (*program.inputs, *program.outputs, *program.constants, *program.extents, *program.buffers):
         yield each.slot
     for segment in program.segments:
         yield from (slot for _, slot, _ in segment.reads)

@@ -157,8 +157,9 @@ class _Later:
 
 def _numbers(program: Program, symbols: Mapping[str, int]) -> dict[int, np.ndarray[Any, Any]]:
     """What follows from the shapes, by slot: in place before a call, which then has no step for it."""
-    found: dict[int, np.ndarray[Any, Any]] = {}
+    found: dict[int, np.ndarray[Any, Any]] = {entry.slot: entry.array(symbols) for entry in program.extents}
     known = {held.slot: held.array for held in program.constants if held.array is not None and program.numbers}
+    known.update(found)
     for number in program.numbers:
         made = _computed(number, known, symbols)
         known.update(made)

@@ -61,7 +61,7 @@ def broken(program: Program, frame: Frame) -> Iterator[tuple[str, str]]:
     """All broken invariants of the tables of a frame, with what breaks them."""
     assigned = {program.inputs[position].slot for position, _ in program.aliases}
     kept = {held.slot for held in program.constants} | {slot for number in program.numbers for slot in number.outputs}
-    kept |= {given.slot for given in program.inputs} - assigned
+    kept |= {entry.slot for entry in program.extents} | {given.slot for given in program.inputs} - assigned
     if frame.whole is not None:
         table, count = frame.whole.table, len(program.inputs)
         before = {position: given.slot for position, given in enumerate(program.inputs)}

@@ -96,6 +96,11 @@ def _constant(value: Value) -> Dims | None:
     return value.constant.astype(object) if _may_say_a_shape(value) and value.constant is not None else None
 
 
+def extents_in(value: Value) -> Dims | None:
+    """The same, and the dim that is made a number of any type."""
+    return np.array(value.node.attrs["value"], dtype=object) if value.op is EXTENT else shape_value(value)
+
+
 def asked_shapes(value: Value) -> tuple[Value, ...]:
     """The tensors whose shapes a tensor is computed from, each once, in the order of the operands."""
     asked = (node.args[0] for node in host_nodes(value) if node.op is SHAPE)
@@ -147,7 +152,7 @@ def _gathered(x: Dims, indices: Dims, *, axis: int) -> Dims | None:
     extent, wanted = x.shape[axis], cast("list[Dim]", indices.ravel().tolist())
     if not all(isinstance(index, int) and -extent <= index < extent for index in wanted):
         return None
-    return np.take(x, indices.astype(np.int64), axis)
+    return np.asarray(np.take(x, indices.astype(np.int64), axis), dtype=object)  # of one element it gives that alone
 
 
 def _of(dims: Sequence[Dim | None]) -> Dims:

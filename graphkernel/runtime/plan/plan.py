@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from graphkernel.passes.shape.shape_values import extents_in
 from graphkernel.runtime.plan.make_steps import CompiledKernel, StepMaker
 from graphkernel.runtime.plan.segments import segments_of
 from graphkernel.runtime.plan.storage import buffers_of, memory_roots, outputs_of, protected
 from graphkernel.runtime.plan.waits import with_waits
 from graphkernel.runtime.steps.host import HostLibrary
-from graphkernel.runtime.steps.program import Buffer, Held, Named, Number, Output, Program, Segment
+from graphkernel.runtime.steps.program import Buffer, Extents, Held, Named, Number, Output, Program, Segment
 from graphkernel.runtime.steps.steps import Step
 from kernelgen.tensor.graph import Graph, Node, Value
 from kernelgen.tensor.order import results_of
@@ -45,8 +46,10 @@ class Plan:
         """What running needs of it."""
         graph, slots = self.graph, self.slots
         ends = results_of(graph)
-        numbers = tuple(_number(node, slots) for node in self.numbers)
         read = {slot for each in (*self.steps, *self.outputs[: len(ends)]) for slot in _read(each)}
+        extents = {found.slot: found for node in self.numbers for found in _extents(node, slots)}
+        left = [node for node in self.numbers if not all(slots[value] in extents for value in node.outs)]
+        numbers = tuple(_number(node, slots) for node in left)
         read |= {slot for number in numbers for slot, _ in number.operands}  # regions hold their constants themselves
         given = tuple(
             Held(value.node.name, slots[value], value.constant) for value in self.constants if slots[value] in read
@@ -55,7 +58,8 @@ class Plan:
             len(slots) + len(self.prepared), self.steps, _named(graph.input_names, graph.inputs, slots),
             self.outputs[: len(ends)], _named(graph.output_names[: len(ends)], ends, slots),
             tuple((alias.input, alias.output) for alias in graph.aliases), graph.derived,
-            (*given, *self.prepared), numbers, self.buffers, self.differences, self.segments,
+            (*given, *self.prepared), tuple(entry for slot, entry in extents.items() if slot in read), numbers,
+            self.buffers, self.differences, self.segments,
         )  # fmt: skip
 
 
@@ -65,6 +69,14 @@ def _named(names: Sequence[str], values: Sequence[Value], slots: Mapping[Value, 
 
 def _read(reader: Step | Output) -> tuple[int, ...]:
     return (reader.slot,) if isinstance(reader, Output) else reader.inputs
+
+
+def _extents(node: Node, slots: Mapping[Value, int]) -> Iterator[Extents]:
+    """The results of an operator that are known as dims."""
+    for value in node.outs:
+        dims = extents_in(value)
+        if dims is not None:
+            yield Extents(slots[value], value.type, tuple(dims.reshape(-1).tolist()))
 
 
 def _number(node: Node, slots: Mapping[Value, int]) -> Number:

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from graphkernel.runtime.steps.steps import Step
+from kernelgen.tensor.bind import concrete_shape
 from kernelgen.tensor.derived import Derived
-from kernelgen.tensor.types import Sym, TensorType
+from kernelgen.tensor.types import Shape, Sym, TensorType, evaluate
 
 if TYPE_CHECKING:
     from graphkernel.communication.groups import Communicators
@@ -36,6 +37,19 @@ class Held(NamedTuple):
     name: str
     slot: int
     array: np.ndarray | None
+
+
+class Extents(NamedTuple):
+    """An array whose elements, in row-major order, are these dims: they follow from shapes by no more than polynomials."""
+
+    slot: int
+    type: TensorType
+    dims: Shape
+
+    def array(self, symbols: Mapping[str, int]) -> np.ndarray:
+        """The array, when the symbols have these values."""
+        found = np.array([evaluate(dim, symbols) for dim in self.dims], np.int64)
+        return found.astype(self.type.dtype.numpy).reshape(concrete_shape(self.type.shape, symbols))
 
 
 class Number(NamedTuple):
@@ -93,6 +107,7 @@ class Program(NamedTuple):
     aliases: tuple[tuple[int, int], ...]
     derived: tuple[Derived, ...]
     constants: tuple[Held, ...]
+    extents: tuple[Extents, ...]
     numbers: tuple[Number, ...]
     buffers: tuple[Buffer, ...]
     differences: Mapping[Sym, str]

@@ -197,7 +197,7 @@ def machine(**fields: object) -> dict[str, object]:
 
 
 REFUSED: dict[str, tuple[Change, str]] = {
-    "another format": (with_manifest(format=99), "a package of format 99, this reads format 5; build it again"),
+    "another format": (with_manifest(format=99), "a package of format 99, this reads format 6; build it again"),
     "another version": (with_manifest(graphkernel="0.0.1"), "built by graphkernel 0.0.1"),
     "another processor": (
         with_manifest(machine=machine(flags=["quantum"])),

@@ -138,3 +138,27 @@ def test_what_is_drawn_and_what_onnx_computes_stay_steps() -> None:
     plan = gk.compile(graph, opt_level=0, host="numpy").plan
     assert [node.op.name for node in plan.numbers] == ["Shape", "Cast"]
     assert bind_symbols(graph.inputs, [np.zeros((3, 4), np.float32)]) == {"N": 3}
+
+
+CHAIN = """graph g(x: f32[N, M], w: f32[9, 4]) {
+  s: i64[2] = Shape(x)
+  n: i64[] = Gather(s, 1, axis=0)
+  e: i64[1] = Reshape(n, shape=(1,))
+  a: f32[] = Extent(value=N*M + 1, dst_type="float32")
+  r: f32[1, 4] = Gather(w, e, axis=0)
+  y: f32[1, 4] = Mul(r, a)
+  return y, n
+}"""
+
+
+def test_numbers_that_are_extents_need_no_operators_to_run() -> None:
+    """So whoever loads a package loads none: neither what computes them nor what lies in between."""
+    graph = gk.parse(CHAIN)
+    executable = gk.compile(graph, opt_level=0, host="numpy")
+    assert executable.plan.numbers
+    assert not executable.program.numbers
+    for sizes in ({"N": 3, "M": 5}, {"N": 2, "M": 8}):
+        x = np.zeros((sizes["N"], sizes["M"]), np.float32)
+        w = np.arange(36, dtype=np.float32).reshape(9, 4)
+        agree(executable(x, w), graph, [x, w])
+        assert executable(x, w)[1].dtype == np.int64
