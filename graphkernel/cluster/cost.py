@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from graphkernel.cluster.area import Area, Mode
 from graphkernel.cluster.iteration_space import Space
 from graphkernel.cluster.split_models import Limits
+from kernelgen.tensor.dims import total
 from kernelgen.tensor.graph import Graph, Node, Value
 from kernelgen.tensor.operator import Kind
 from kernelgen.tensor.types import Dim
@@ -30,7 +31,7 @@ class Objection:
 
 def byte_size(value: Value) -> Dim:
     """Bytes of a tensor; a polynomial when its shape has symbols."""
-    return value.type.size * value.type.dtype.itemsize
+    return value.type.bytes
 
 
 def is_cheap(node: Node) -> bool:
@@ -42,14 +43,12 @@ def traffic_saved(graph: Graph, areas: Collection[Area]) -> Dim:
     """Bytes that need not be read or written when the areas share a kernel; a view outside kernels moves none."""
     areas = [area for area in areas if area.mode is Mode.COMPOSITE]
     inside = {area.number for area in areas}
-    readers = Counter(value for area in areas for value in area.operands if area.home(value.node) in inside)
-    saved: Dim = 0
-    for value, reading in readers.items():
-        saved = saved + byte_size(value) * (reading + _stays_inside(value, graph, areas[0], inside))
-    for value in _read_again(areas):
-        if value not in readers:
-            saved = saved + byte_size(value)
-    return saved
+    readers = Counter([value for area in areas for value in area.operands if area.home(value.node) in inside])
+    passed = [
+        byte_size(value) * (reading + _stays_inside(value, graph, areas[0], inside))
+        for value, reading in readers.items()
+    ]
+    return total([*passed, *(byte_size(value) for value in _read_again(areas) if value not in readers)])
 
 
 def _stays_inside(value: Value, graph: Graph, area: Area, inside: Collection[int]) -> bool:
@@ -75,11 +74,7 @@ def independent(areas: Collection[Area]) -> Dim:
 
 def boundary_bytes(areas: Iterable[Area]) -> Dim:
     """Bytes that the areas read and store when each is a kernel."""
-    total: Dim = 0
-    for area in areas:
-        for value in (*area.operands, *area.outputs):
-            total = total + byte_size(value)
-    return total
+    return total([byte_size(value) for area in areas for value in (*area.operands, *area.outputs)])
 
 
 def _read_again(areas: Collection[Area]) -> Iterator[Value]:

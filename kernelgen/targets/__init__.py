@@ -39,16 +39,20 @@ def find_target(name: str | Target) -> Target:
 
 
 def _named(name: str) -> Target:
-    module_name = name if "." in name else f"{__name__}.{name}"
-    if "." not in name and name not in target_names():
-        raise BackendUnavailable(
-            f"unknown target {name!r}; known: {', '.join(target_names())}, or a dotted module name"
-        )
+    is_own = "." not in name
+    module_name = f"{__name__}.{name}" if is_own else name
     try:
-        module = importlib.import_module(module_name)
+        found = getattr(importlib.import_module(module_name), "TARGET", None)
     except ModuleNotFoundError as error:
+        if is_own and error.name == module_name:
+            raise _unknown(name) from None
         raise BackendUnavailable(f"target {name!r}: {error}") from error
-    found = getattr(module, "TARGET", None)
-    if not isinstance(found, Target):
-        raise BackendUnavailable(f"module {module_name} defines no TARGET of class kernelgen.targets.Target")
-    return found
+    if isinstance(found, Target):
+        return found
+    if is_own:
+        raise _unknown(name)
+    raise BackendUnavailable(f"module {module_name} defines no TARGET of class kernelgen.targets.Target")
+
+
+def _unknown(name: str) -> BackendUnavailable:
+    return BackendUnavailable(f"unknown target {name!r}; known: {', '.join(target_names())}, or a dotted module name")

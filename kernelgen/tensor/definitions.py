@@ -7,14 +7,12 @@ stands alone, so that its value is read off the array. It may be 0, unlike what 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from numpy import ndarray
 
 from kernelgen.tensor.graph import Graph, Node, Value
 from kernelgen.tensor.types import AttrValue, Sym, TensorType, sym
-
-DEFINES = "defines"
 
 
 class Place(NamedTuple):
@@ -22,11 +20,6 @@ class Place(NamedTuple):
 
     value: Value
     axis: int
-
-
-def defined_by(node: Node) -> tuple[str, ...]:
-    """The symbols that a node defines."""
-    return next((cast("tuple[str, ...]", value) for key, value in node.attrs.items_ if key == DEFINES), ())
 
 
 def place_in(types: Sequence[TensorType], name: str) -> tuple[int, int] | None:
@@ -40,7 +33,7 @@ def definitions(graph: Graph) -> dict[str, Place]:
     """The symbols that the operators of a graph define."""
     found: dict[str, Place] = {}
     for node in graph.operators:
-        for name in defined_by(node):
+        for name in node.defines:
             index, axis = place_in(node.types, name) or (0, 0)
             found[name] = Place(Value(node, index), axis)
     return found
@@ -48,7 +41,7 @@ def definitions(graph: Graph) -> dict[str, Place]:
 
 def defined_extents(node: Node, results: Sequence[ndarray]) -> dict[str, int]:
     """What the results of a node say of the symbols that it defines."""
-    places = ((name, place_in(node.types, name)) for name in defined_by(node))
+    places = ((name, place_in(node.types, name)) for name in node.defines)
     return {name: results[place[0]].shape[place[1]] for name, place in places if place is not None}
 
 

@@ -87,6 +87,17 @@ def product(dims: Iterable[Dim]) -> Dim:
     return prod(dims, start=1)  # type: ignore[arg-type,return-value]  # Sym multiplies with int
 
 
+def total(dims: Iterable[Dim]) -> Dim:
+    """The sum of dims, 0 for none; long sums are put in order once."""
+    number, terms = 0, list[tuple[Monomial, int]]()
+    for dim in dims:
+        if isinstance(dim, Sym):
+            terms += dim.terms
+        else:
+            number += dim
+    return _from_terms([*terms, *_terms(number)]) if terms else number
+
+
 def divide_exactly(dividend: Dim, divisor: Dim) -> Dim | None:
     """``dividend / divisor`` if that is a polynomial for all symbol values, else None.
 

@@ -8,18 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import Any, NamedTuple
+from functools import cached_property, partial
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from kernelgen.system.escape import line, markup
 from kernelgen.tensor.compare import difference
 from kernelgen.tensor.constant_data import ConstantData
 from kernelgen.tensor.derived import Derived
-from kernelgen.tensor.operator import Kind, Operator
-from kernelgen.tensor.printer import show
-from kernelgen.tensor.types import Attrs, DType, Shape, Sym, TensorType, dtype
+from kernelgen.tensor.operator import CONSTANT, FUSED, LEAVES, PARAMETER, Operator
+from kernelgen.tensor.printer import notebook_text, show
+from kernelgen.tensor.types import Attrs, DType, Shape, Sym, TensorType, dtype, symbols_of
+
+DEFINES = "defines"
+"""The attribute that lists the symbols that an operator defines."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -44,8 +46,16 @@ class Node:
     def outs(self) -> tuple[Value, ...]:
         """All results."""
         if len(self.types) == 1:
-            return (Value(self, 0),)
-        return tuple(Value(self, index) for index in range(len(self.types)))
+            return (_value((self, 0)),)
+        return tuple([_value((self, index)) for index in range(len(self.types))])
+
+    @property
+    def defines(self) -> tuple[str, ...]:
+        """The symbols that it defines (:mod:`kernelgen.tensor.definitions`)."""
+        for name, value in self.attrs.items_:
+            if name == DEFINES:
+                return cast("tuple[str, ...]", value)
+        return ()
 
     def __repr__(self) -> str:
         return f"<{self.op.name} {self.name}>"
@@ -104,16 +114,16 @@ class Value(NamedTuple):
         return self.node.data.array if self.node.data is not None else None
 
 
+_value = partial(tuple.__new__, Value)
+"""``Value`` of a pair, without the call of Python that its class takes: graphs make millions."""
+
+
 @dataclass(frozen=True)
 class Alias:
     """Output ``output`` is written into the buffer of input ``input``: how effects such as Assign are told."""
 
     output: int
     input: int
-
-
-MOST_SHOWN = 40
-"""How many operators a notebook shows."""
 
 
 @dataclass(frozen=True)
@@ -178,6 +188,23 @@ class Graph:
         return {node: tuple(found) for node, found in table.items()}
 
     @cached_property
+    def ordered(self) -> tuple[Node, ...]:
+        """The operators that act on other processes (:mod:`kernelgen.tensor.order`), or whose kernel does."""
+        return tuple(
+            [node for node in self.operators if node.op.traits.ordered or (node.body is not None and node.body.ordered)]
+        )
+
+    @cached_property
+    def input_symbols(self) -> tuple[str, ...]:
+        """The symbols in the shapes of inputs, sorted."""
+        return symbols_of(dim for value in self.inputs for dim in value.type.shape)
+
+    @cached_property
+    def defined_symbols(self) -> tuple[str, ...]:
+        """The symbols that operators define (:mod:`kernelgen.tensor.definitions`), as often as they do."""
+        return tuple([name for node in self.operators for name in node.defines])
+
+    @cached_property
     def output_nodes(self) -> frozenset[Node]:
         """The nodes of which a result is a graph output."""
         return frozenset(value.node for value in self.outputs)
@@ -186,14 +213,17 @@ class Graph:
         """Maps every operator node bottom-up; ``rewrite(node, new_args)`` gives the values that replace its results.
 
         Returning ``keep(node, new_args).outs`` leaves the node as it is. The same graph object comes back
-        when no value changed.
+        when no value changed. Raises ValueError where it gives more values, or fewer.
         """
         changed: dict[Value, Value] = {}
         for node in self.operators:
             args = tuple([changed.get(arg, arg) for arg in node.args]) if changed else node.args
-            for old, new in zip(node.outs, rewrite(node, args), strict=True):
-                if new != old:
-                    changed[old] = new
+            results = rewrite(node, args)
+            if len(results) != len(node.types):
+                raise ValueError(f"{len(results)} values for the {len(node.types)} results of {node.name}")
+            for index, new in enumerate(results):
+                if new.node is not node or new.index != index:
+                    changed[Value(node, index)] = new
         return self.with_outputs(tuple(changed.get(value, value) for value in self.outputs))
 
     def with_outputs(self, outputs: tuple[Value, ...]) -> Graph:
@@ -213,13 +243,7 @@ class Graph:
         return f"<Graph {self.name}: {len(self.operators)} operators>"
 
     def _repr_html_(self) -> str:
-        """The text, up to a screenful of operators; of larger graphs what goes in and comes out."""
-        if len(self.operators) <= MOST_SHOWN:
-            return f"<pre>{markup(str(self))}</pre>"
-        inputs = [f"  {value.node.name}: {value.type}" for value in self.inputs]
-        outputs = [f"  {name}: {value.type}" for name, value in zip(self.output_names, self.outputs, strict=True)]
-        told = [f"{self.name}: {len(self.operators)} operators", "inputs", *inputs, "outputs", *outputs]
-        return f"<pre>{markup(chr(10).join(map(line, told)))}</pre>"
+        return notebook_text(self)
 
     def __deepcopy__(self, memo: object) -> Graph:
         return self  # it never changes
@@ -282,22 +306,6 @@ def _visit(root: Node, seen: set[Node], order: list[Node]) -> None:
         else:
             order.append(node)
             stack.pop()
-
-
-def _no_operands(operands: tuple[TensorType, ...], attrs: Attrs) -> tuple[TensorType, ...]:
-    raise TypeError("leaves and fused nodes carry their types; they are not inferred")
-
-
-def _no_meaning(*arrays: np.ndarray, attrs: Attrs) -> np.ndarray:
-    raise TypeError("leaves and fused nodes are evaluated by kernelgen.tensor.evaluation.evaluate")
-
-
-PARAMETER = Operator("Parameter", Kind.VIRTUAL, 0, _no_operands, _no_meaning, doc="An input of the graph.")
-CONSTANT = Operator(
-    "Constant", Kind.VIRTUAL, 0, _no_operands, _no_meaning, doc="A tensor known when the graph is built."
-)
-FUSED = Operator("Fused", Kind.OPAQUE, None, _no_operands, _no_meaning, doc="One kernel; `body` is what it computes.")
-LEAVES = frozenset({PARAMETER, CONSTANT})
 
 
 @dataclass

@@ -218,3 +218,19 @@ class Applied:
 def giving(node: Application, kind: DType) -> Applied:
     """The application into another data type."""
     return Applied(node.op, node.args, (TensorType(node.out.shape, kind, node.out.layout),), node.attrs)
+
+
+def _no_operands(operands: tuple[TensorType, ...], attrs: Attrs) -> tuple[TensorType, ...]:
+    raise TypeError("leaves and fused nodes carry their types; they are not inferred")
+
+
+def _no_meaning(*arrays: object, attrs: Attrs) -> object:
+    raise TypeError("leaves and fused nodes are evaluated by kernelgen.tensor.evaluation.evaluate")
+
+
+PARAMETER = Operator("Parameter", Kind.VIRTUAL, 0, _no_operands, _no_meaning, doc="An input of the graph.")
+CONSTANT = Operator(
+    "Constant", Kind.VIRTUAL, 0, _no_operands, _no_meaning, doc="A tensor known when the graph is built."
+)
+FUSED = Operator("Fused", Kind.OPAQUE, None, _no_operands, _no_meaning, doc="One kernel; `body` is what it computes.")
+LEAVES = frozenset({PARAMETER, CONSTANT})

@@ -23,7 +23,7 @@ TOLD = ("group", "rank_size", "op", "root_rank", "dest_rank", "src_rank", "sr_ta
 
 def is_ordered(node: Node) -> bool:
     """Whether a node acts on other processes, itself or by what its kernel holds."""
-    return bool(node.op.traits.ordered) or (node.body is not None and any(map(is_ordered, node.body.operators)))
+    return bool(node.op.traits.ordered) or (node.body is not None and bool(node.body.ordered))
 
 
 def is_token(value: Value) -> bool:
@@ -42,7 +42,7 @@ def results_of(graph: Graph) -> tuple[Value, ...]:
 def sequence(graph: Graph) -> tuple[str, ...]:
     """What the ordered operators do, in their order, also those in kernels: no pass may change it."""
     found: list[str] = []
-    for node in graph.operators:
+    for node in graph.ordered:
         if node.op.traits.ordered:
             told = ", ".join(f"{name}={node.attrs[name]!r}" for name in TOLD if name in node.attrs)
             found.append(f"{node.op.traits.ordered}({told})")
@@ -56,7 +56,7 @@ def broken_order(graph: Graph, *, is_body: bool) -> Iterator[str]:
 
     A kernel's chain may begin with a token that the kernel is given; its end is any output.
     """
-    ordered = [node for node in graph.operators if is_ordered(node)]
+    ordered = graph.ordered
     if not ordered:
         return
     for before, node in zip([None, *ordered], ordered, strict=False):

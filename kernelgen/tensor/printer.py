@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from kernelgen.system.escape import line, markup
 from kernelgen.tensor.compare import difference
 from kernelgen.tensor.literals import INLINE_LIMIT, attribute_text, can_spell, element_text, name_text
 from kernelgen.tensor.types import TensorType
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
     from kernelgen.tensor.constant_data import ConstantData
     from kernelgen.tensor.graph import Graph, Node, Value
 
+MOST_SHOWN = 40
+"""How many operators a notebook shows."""
+
 
 def show(graph: Graph) -> str:
     """The text of a graph, the bodies of its fused nodes above it; each distinct body is printed once."""
@@ -21,6 +25,16 @@ def show(graph: Graph) -> str:
     kernels.gather(graph)
     blocks = ["\n".join(_block("kernel", body, name, kernels)) for body, name in kernels.names]
     return "\n\n".join([*blocks, "\n".join(_block("graph", graph, graph.name, kernels))]) + "\n"
+
+
+def notebook_text(graph: Graph) -> str:
+    """HTML: the text of a graph, up to a screenful of operators; of larger ones what goes in and comes out."""
+    if len(graph.operators) <= MOST_SHOWN:
+        return f"<pre>{markup(show(graph))}</pre>"
+    inputs = [f"  {value.node.name}: {value.type}" for value in graph.inputs]
+    outputs = [f"  {name}: {value.type}" for name, value in zip(graph.output_names, graph.outputs, strict=True)]
+    told = [f"{graph.name}: {len(graph.operators)} operators", "inputs", *inputs, "outputs", *outputs]
+    return f"<pre>{markup(chr(10).join(map(line, told)))}</pre>"
 
 
 def large_constants(graph: Graph) -> Iterator[ConstantData]:

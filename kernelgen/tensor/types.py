@@ -105,8 +105,15 @@ class TensorType:
     dtype: DType
     layout: str = DEFAULT_LAYOUT
 
-    def __hash__(self) -> int:
+    @cached_property
+    def _hash(self) -> int:
         return hash((self.shape, self.dtype.name, self.layout))
+
+    def __hash__(self) -> int:
+        return self._hash  # types are in the keys of most tables
+
+    def __reduce__(self) -> tuple[type[TensorType], tuple[Shape, DType, str]]:
+        return TensorType, (self.shape, self.dtype, self.layout)  # hashes of texts are another process's own
 
     def __str__(self) -> str:
         layout = "" if self.layout == DEFAULT_LAYOUT else f"@{self.layout}"
@@ -123,6 +130,11 @@ class TensorType:
     def size(self) -> Dim:
         """The number of elements."""
         return product(self.shape)
+
+    @cached_property
+    def bytes(self) -> Dim:
+        """The size in memory."""
+        return self.size * self.dtype.itemsize
 
     @cached_property
     def symbols(self) -> tuple[str, ...]:

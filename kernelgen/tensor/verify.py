@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 
 from kernelgen.errors import TypeRuleError, VerifyError
 from kernelgen.tensor.compare import difference
-from kernelgen.tensor.definitions import defined_by, mentioned_by
+from kernelgen.tensor.definitions import mentioned_by
 from kernelgen.tensor.derived import FUNCTIONS
 from kernelgen.tensor.graph import CONSTANT, FUSED, LEAVES, PARAMETER, Graph, Node, Value
 from kernelgen.tensor.literals import RESERVED
 from kernelgen.tensor.operator import Operator
 from kernelgen.tensor.order import broken_order
-from kernelgen.tensor.types import TensorType, dtype, symbols_of
+from kernelgen.tensor.types import TensorType, dtype
 
 INVARIANTS: dict[str, str] = {
     "G1": "inputs are results of distinct Parameter nodes with distinct names",
@@ -40,25 +40,29 @@ INVARIANTS: dict[str, str] = {
 
 Types = tuple[TensorType, ...]
 Symbols = tuple[str, ...]
+Boundary = tuple[object, ...]
 
 
 @dataclass(frozen=True)
 class Checked:
-    """What earlier calls found: good nodes, by the symbols that they may use, and what type rules inferred.
+    """What earlier calls found: good nodes and good kernels, by the symbols that they may use, and what type rules inferred.
 
-    Nodes never change and rules are functions, so neither needs a second look. Attributes count as text.
+    Nodes never change and rules are functions, so none needs a second look. Attributes count as text. A kernel is
+    known by its boundary: a :class:`Graph` compares by structure, which takes as long as looking again.
     """
 
-    nodes: Mapping[tuple[str, ...], Collection[Node]] = field(default_factory=dict[tuple[str, ...], Collection[Node]])
+    nodes: Mapping[Symbols, Collection[Node]] = field(default_factory=dict[Symbols, Collection[Node]])
+    kernels: Collection[tuple[Symbols, Boundary]] = frozenset()
     inferred: dict[tuple[Operator, Types, str], Types] = field(default_factory=dict[tuple[Operator, Types, str], Types])
 
     def rule_of(self, node: Node) -> Types:
         """The result types that the rule of a node's operator infers."""
         operands = tuple([value.type for value in node.args])
         key = (node.op, operands, node.attrs.text)
-        if key not in self.inferred:
-            self.inferred[key] = node.op.infer(operands, node.attrs)
-        return self.inferred[key]
+        found = self.inferred.get(key)
+        if found is None:
+            found = self.inferred[key] = node.op.infer(operands, node.attrs)
+        return found
 
 
 def verify(graph: Graph, checked: Checked | None = None) -> Checked:
@@ -69,10 +73,13 @@ def verify(graph: Graph, checked: Checked | None = None) -> Checked:
     checked = checked or Checked()
     for number, message in broken(graph, checked):
         raise VerifyError(number, f"{message} in graph {graph.name!r} ({INVARIANTS[number]})")
-    found: dict[tuple[str, ...], set[Node]] = {}
+    nodes: dict[Symbols, set[Node]] = {}
+    kernels: set[tuple[Symbols, Boundary]] = set()
     for part, known in _with_bodies(graph):
-        found.setdefault(known, set()).update(part.nodes)
-    return Checked(found, checked.inferred)
+        nodes.setdefault(known, set()).update(part.nodes)
+        if part is not graph:
+            kernels.add((known, _boundary(part)))
+    return Checked(nodes, kernels, checked.inferred)
 
 
 def broken(
@@ -89,9 +96,12 @@ def broken(
     yield from _inputs(graph)
     yield from _references(graph, nodes)
     for node in nodes:
-        yield from _types(node, checked)
-        yield from _content(node)
-        yield from _body(node, checked, known)
+        if wrong := _wrong_types(node, checked):
+            yield "G4", wrong
+        if node.data is not None or node.op is CONSTANT:
+            yield from _content(node)
+        if node.body is not None or node.op is FUSED:
+            yield from _body(node, checked, known)
     yield from _aliases(graph)
     if graph.results and len(graph.results) != len(graph.outputs):
         yield "G10", f"{len(graph.results)} names of {len(graph.outputs)} outputs"
@@ -103,19 +113,23 @@ def broken(
     yield from _definitions(graph)
 
 
+def _boundary(graph: Graph) -> Boundary:
+    """What makes it this graph: nodes never change, so two graphs with all of it in common are one."""
+    return graph.inputs, graph.outputs, graph.aliases, graph.results, graph.derived
+
+
 def _with_bodies(graph: Graph, around: Symbols = ()) -> Iterator[tuple[Graph, Symbols]]:
     """The graph and the bodies inside, each with the symbols that it may use."""
     known = _known_symbols(graph, around)
     yield graph, known
-    for node in graph.nodes:
+    for node in graph.operators:
         if node.body is not None:
             yield from _with_bodies(node.body, known)
 
 
 def _known_symbols(graph: Graph, around: Symbols) -> Symbols:
-    own = symbols_of(dim for value in graph.inputs for dim in value.type.shape)
-    known = {*own, *around, *(entry.name for entry in graph.derived)}
-    known.update(name for node in graph.operators for name in defined_by(node))
+    own = graph.input_symbols
+    known = {*own, *around, *graph.defined_symbols, *(entry.name for entry in graph.derived)}
     return tuple(sorted(known)) if len(known) > len(own) else own
 
 
@@ -134,26 +148,28 @@ def _inputs(graph: Graph) -> Iterator[tuple[str, str]]:
 def _references(graph: Graph, nodes: Sequence[Node]) -> Iterator[tuple[str, str]]:
     for node in nodes:
         for value in node.args:
-            yield from _reference(value, "operand of ", node.name)
+            if not 0 <= value.index < len(value.node.types):
+                yield "G3", _reference(value, f"operand of {node.name}")
     for value in graph.outputs:
-        yield from _reference(value, "output")
+        if not 0 <= value.index < len(value.node.types):
+            yield "G3", _reference(value, "output")
 
 
-def _reference(value: Value, place: str, user: str = "") -> Iterator[tuple[str, str]]:
-    if not 0 <= value.index < len(value.node.types):
-        yield "G3", f"{place}{user} is result {value.index} of {value.node.name}, which has {len(value.node.types)}"
+def _reference(value: Value, place: str) -> str:
+    return f"{place} is result {value.index} of {value.node.name}, which has {len(value.node.types)}"
 
 
-def _types(node: Node, checked: Checked) -> Iterator[tuple[str, str]]:
-    if node.op in LEAVES or node.op is FUSED or any(value.index >= len(value.node.types) for value in node.args):
-        return
+def _wrong_types(node: Node, checked: Checked) -> str:
+    """What is wrong with the result types of an operator, empty where nothing is."""
+    if node.op in LEAVES or node.op is FUSED or any([value.index >= len(value.node.types) for value in node.args]):
+        return ""
     try:
         inferred = checked.rule_of(node)
     except TypeRuleError as error:
-        yield "G4", f"{node.name}: {error}"
-        return
-    if inferred != node.types:
-        yield "G4", f"{node.op.name} {node.name} has {_text(node.types)}, its rule gives {_text(inferred)}"
+        return f"{node.name}: {error}"
+    if inferred == node.types:
+        return ""
+    return f"{node.op.name} {node.name} has {_text(node.types)}, its rule gives {_text(inferred)}"
 
 
 def _content(node: Node) -> Iterator[tuple[str, str]]:
@@ -176,9 +192,11 @@ def _body(node: Node, checked: Checked, known: Symbols) -> Iterator[tuple[str, s
     given = tuple(value.type for value in node.body.outputs if value.index < len(value.node.types))
     if node.types != given:
         yield "G6", f"{node.name} has {_text(node.types)}, its body gives {_text(given)}"
-    for inner in node.body.operators:
-        if defined_by(inner):
-            yield "G9", f"{inner.name} defines {', '.join(defined_by(inner))} in kernel {node.body.name!r}"
+    for inner in node.body.operators if node.body.defined_symbols else ():
+        if inner.defines:
+            yield "G9", f"{inner.name} defines {', '.join(inner.defines)} in kernel {node.body.name!r}"
+    if (known, _boundary(node.body)) in checked.kernels:
+        return
     for number, message in broken(node.body, checked, known, is_body=True):
         yield number, f"{message}, in kernel {node.body.name!r}"
 
@@ -196,31 +214,38 @@ def _aliases(graph: Graph) -> Iterator[tuple[str, str]]:
 
 
 def _kernel_names(graph: Graph) -> Iterator[tuple[str, str]]:
-    operators = {node.op.name for node in graph.nodes}
+    bodies = [node.body for node in graph.operators if node.body is not None]
+    operators = {node.op.name for node in graph.nodes} if bodies else ()
     kernels: dict[str, Graph] = {}
-    for node in graph.nodes:
-        if node.body is None:
-            continue
-        if node.body.name in operators:
-            yield "G8", f"kernel {node.body.name!r} has the name of an operator"
-        found = difference(kernels.setdefault(node.body.name, node.body), node.body)
+    for body in bodies:
+        if body.name in operators:
+            yield "G8", f"kernel {body.name!r} has the name of an operator"
+        found = difference(kernels.setdefault(body.name, body), body)
         if found:
-            yield "G8", f"two kernels are named {node.body.name!r}: {found}"
+            yield "G8", f"two kernels are named {body.name!r}: {found}"
 
 
 def _symbols(nodes: Sequence[Node], known: Collection[str]) -> Iterator[tuple[str, str]]:
-    for node in nodes:
-        for type_ in node.types:
-            for name in type_.symbols:
-                if name not in known or name in RESERVED:
-                    why = "is a reserved word" if name in RESERVED else "is in no input's shape"
-                    yield "G9", f"symbol {name} of {node.name}: {type_} {why}"
-            if any(isinstance(dim, int) and dim < 0 for dim in type_.shape):
-                yield "G9", f"{node.name}: {type_} has a negative extent"
+    types = dict.fromkeys([type_ for node in nodes for type_ in node.types])  # nodes have few distinct ones
+    wrong = {type_: found for type_ in types if (found := _wrong_extents(type_, known))}
+    for node in nodes if wrong else ():
+        for found in filter(None, map(wrong.get, node.types)):
+            yield "G9", f"{node.name}: {found}"
+
+
+def _wrong_extents(type_: TensorType, known: Collection[str]) -> str:
+    """What is wrong with the extents of a type, empty where nothing is."""
+    for name in type_.symbols:
+        if name in RESERVED:
+            return f"symbol {name} of {type_} is a reserved word"
+        if name not in known:
+            return f"symbol {name} of {type_} is in no input's shape"
+    is_negative = any([isinstance(dim, int) and dim < 0 for dim in type_.shape])
+    return f"{type_} has a negative extent" if is_negative else ""
 
 
 def _derived(graph: Graph) -> Iterator[tuple[str, str]]:
-    before = set(symbols_of(dim for value in graph.inputs for dim in value.type.shape))
+    before = set(graph.input_symbols)
     for entry in graph.derived:
         if entry.function not in FUNCTIONS or entry.name in before or not before.issuperset(entry.symbols):
             yield "G9", f"{entry}: no function of what is known before it, or known before"
@@ -229,16 +254,15 @@ def _derived(graph: Graph) -> Iterator[tuple[str, str]]:
 
 def _definitions(graph: Graph) -> Iterator[tuple[str, str]]:
     """What is wrong with the symbols that operators define."""
-    told = {name for value in graph.inputs for name in value.type.symbols}.union(entry.name for entry in graph.derived)
-    defined = [name for node in graph.operators for name in defined_by(node)]
-    for name in _repeated([*told, *defined]):
-        yield "G9", f"symbol {name} is defined twice"
-    if not defined:
+    if not graph.defined_symbols:
         return
+    told = {*graph.input_symbols, *(entry.name for entry in graph.derived)}
+    for name in _repeated([*told, *graph.defined_symbols]):
+        yield "G9", f"symbol {name} is defined twice"
     before: dict[Node, frozenset[str]] = {}
     for node in graph.nodes:
         before[node] = frozenset[str]().union(*(before[value.node] | mentioned_by(value.node) for value in node.args))
-        for name in before[node].intersection(defined_by(node)):
+        for name in before[node].intersection(node.defines):
             yield "G9", f"{node.name} defines {name}, and is computed from what is told it"
 
 

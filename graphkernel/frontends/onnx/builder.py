@@ -14,7 +14,7 @@ from graphkernel.errors import TypeRuleError
 from graphkernel.frontends.onnx.types.derived_extents import take_back
 from graphkernel.ops.composite.split_sizes import SPLIT_WITH_SIZE
 from graphkernel.ops.library.host import ONNX
-from kernelgen.tensor.definitions import defined_by, mentioned_by
+from kernelgen.tensor.definitions import mentioned_by
 from kernelgen.tensor.graph import Builder, Node, Origin, Value
 from kernelgen.tensor.operator import Operator
 from kernelgen.tensor.operators.pieces import SLICE, SPLIT, STRIDED_SLICE
@@ -88,7 +88,7 @@ class ModelBuilder(Builder):
     def _made(self, op: Operator, operands: tuple[Value, ...], attrs: Attrs, name: str) -> Node:
         node = super()._made(op, operands, attrs, name)
         behind = self.behind(operands)
-        defined = defined_by(node)
+        defined = node.defines
         if missing := sorted(mentioned_by(node) - self.told - behind - set(defined)):
             raise TypeRuleError(f"{op.name} is told {missing[0]}, which no operand is computed from")
         if op is not ONNX and behind:

@@ -19,8 +19,8 @@ from graphkernel.ops.library.host import CAPTURED, DOMAINS, OPERANDS, attributes
 from graphkernel.ops.library.host_bodies import bodies_of, captured_names, domains_in
 from graphkernel.ops.library.host_values import proto_of_text, type_proto
 from graphkernel.ops.tensor.tensor import Tensor
-from kernelgen.tensor.definitions import DEFINES
 from kernelgen.tensor.elements import TENSOR
+from kernelgen.tensor.graph import DEFINES
 from kernelgen.tensor.types import Attrs, TensorType, dtype
 
 if TYPE_CHECKING:

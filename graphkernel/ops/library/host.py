@@ -26,9 +26,9 @@ from graphkernel.errors import TypeRuleError
 from graphkernel.ops.library.host_bodies import MOST_DEEP, bodies_of, rename
 from graphkernel.ops.library.host_values import cast_at_border, type_proto
 from kernelgen.tensor.boxes import boxed, unboxed
-from kernelgen.tensor.definitions import DEFINES, place_in
+from kernelgen.tensor.definitions import place_in
 from kernelgen.tensor.elements import CARRIER, for_session, from_session, is_carried
-from kernelgen.tensor.graph import Node
+from kernelgen.tensor.graph import DEFINES, Node
 from kernelgen.tensor.operator import Kind
 from kernelgen.tensor.operators.families import Array, declare
 from kernelgen.tensor.types import Attrs, DType, TensorType, dtype, is_whole, parse_type

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from graphkernel.runtime.onnxruntime.region_step import RegionStep
 from graphkernel.runtime.steps.program import Read, Segment
 from graphkernel.runtime.steps.steps import Step
-from kernelgen.tensor.definitions import Place, defined_by, mentioned_by
+from kernelgen.tensor.definitions import Place, mentioned_by
 from kernelgen.tensor.graph import Node, Value
 
 
@@ -35,7 +35,7 @@ def segments_of(
             reads.append([(name, slots[places[name].value], places[name].axis) for name in defined])
             known.update(defined)
             defined = []
-        names = (name for node in own for name in defined_by(node))
+        names = (name for node in own for name in node.defines)
         defined += [name for name in names if slots[places[name].value] in step.outputs]
     ends = [*starts[1:], len(steps)]
     return tuple(map(Segment, starts, ends, map(tuple, reads)))
@@ -49,4 +49,4 @@ def _needs(step: Step, nodes: Sequence[Node]) -> frozenset[str]:
     """The symbols without which a step cannot be bound."""
     if isinstance(step, RegionStep):
         return frozenset()
-    return frozenset[str]().union(*(mentioned_by(node) - set(defined_by(node)) for node in nodes))
+    return frozenset[str]().union(*(mentioned_by(node) - set(node.defines) for node in nodes))

@@ -18,7 +18,7 @@ from graphkernel.runtime.plan.plan import Plan
 from graphkernel.runtime.steps.collective import CollectiveStep, WaitStep
 from graphkernel.runtime.steps.program import Buffer
 from graphkernel.runtime.steps.steps import KernelStep, Step, ViewStep
-from kernelgen.tensor.definitions import defined_by, mentioned_by
+from kernelgen.tensor.definitions import mentioned_by
 from kernelgen.tensor.graph import Node, Value
 from kernelgen.tensor.operators.creation import SHAPE
 from kernelgen.tensor.types import sym
@@ -324,7 +324,7 @@ def _broken_extents(step: Step, values: Mapping[int, Value], known: set[str]) ->
             yield "P15", f"{step.name} writes {values[slot].type}, of which only {', '.join(sorted(known))} are known"
     nodes = () if isinstance(step, RegionStep) else _node_of(step, values)
     for node in nodes:
-        for name in sorted(mentioned_by(node) - known - set(defined_by(node))):
+        for name in sorted(mentioned_by(node) - known - set(node.defines)):
             yield "P14", f"{step.name} is told {name}, which nobody read"
 
 

@@ -1,5 +1,7 @@
 """Graphs, values and the builder."""
 
+import pickle
+
 import numpy as np
 
 from graphkernel.ops import OPS
@@ -49,3 +51,16 @@ def test_interning_tells_equal_looking_attributes_apart():
 def test_types_print_and_read_back():
     for text in ("f32[N, 4]", "bf16[]", "i64[2*N + 1]@NHWC", "bool[M*N - 1, 0]"):
         assert str(parse_type(text)) == text
+
+
+def test_a_type_that_was_pickled_takes_nothing_along_that_its_process_derived():
+    type_ = parse_type("f32[N, 4]")
+    asked = hash(type_), type_.symbols
+    copy = pickle.loads(pickle.dumps(type_))
+    assert copy == type_
+    assert (hash(copy), copy.symbols) == asked
+    assert vars(pickle.loads(pickle.dumps(type_))) == {
+        "shape": type_.shape,
+        "dtype": type_.dtype,
+        "layout": type_.layout,
+    }

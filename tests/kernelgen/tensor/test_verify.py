@@ -178,3 +178,17 @@ def test_symbols_that_an_operator_defines_are_accepted() -> None:
 def test_only_extents_of_results_are_defined(defines: object) -> None:
     with pytest.raises(TypeRuleError, match=r"defined|not a symbol name"):
         Builder().node(OPS["Onnx"], FOUND.inputs, FOUND.nodes[2].attrs.with_(defines=defines))
+
+
+def test_a_good_kernel_needs_another_look_where_it_may_use_other_symbols() -> None:
+    zero = Builder().constant(np.zeros((), np.float32))
+    zeros = Builder().emit(OPS["BroadcastTo"], zero, shape=(sym("N"),))
+    body = Graph("K", (), (zeros,))
+
+    def called(symbol: str) -> Graph:
+        call = Node(FUSED, (), Attrs(), (zeros.type,), "k", body=body)
+        return Graph("g", (parameter("x", sym(symbol)),), (call.out,))
+
+    checked = verify(called("N"))
+    assert verify(called("N"), checked)
+    assert {number for number, _ in broken(called("M"), checked)} == {"G9"}
