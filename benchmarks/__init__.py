@@ -5,7 +5,8 @@
 ``corpus`` (a run of ``kernelgen verify`` over many files, short enough to keep), ``cold`` and ``fresh`` (first call in a
 fresh process), ``warm_start`` (models from cache and package beside onnxruntime), ``whole_networks/`` (beside other
 runtimes), ``compile_time`` (the stages of compilation over the AKG corpus),
-``dynamic`` (one kernel for all sizes against kernels that know theirs), ``record`` (the JSON and the table), ``run`` (all
+``dynamic`` (one kernel for all sizes against kernels that know theirs), ``products`` (beside onnxruntime's, with their
+share of the processor's peak), ``record`` (the JSON and the table), ``run`` (all
 cases).
 The graph level: ``networks`` (what the levels make of whole networks), ``scale`` (how the time grows with the graph),
 ``calls`` (what a call costs besides its kernels),

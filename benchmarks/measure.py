@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import statistics
 import time
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -34,15 +34,20 @@ class Spread:
         return f"{self.median:.4g} ({self.low:.4g}-{self.high:.4g})"
 
 
-def interleaved(contestants: Sequence[Contestant], rounds: int, batch_seconds: float = BATCH_SECONDS) -> Times:
-    """Seconds per call of each contestant in each round."""
-    calls = {contestant.name: _calls(contestant, batch_seconds) for contestant in contestants}
+def interleaved(
+    contestants: Sequence[Contestant],
+    rounds: int,
+    batch_seconds: float = BATCH_SECONDS,
+    clock: Callable[[], float] = time.perf_counter,
+) -> Times:
+    """Seconds per call of each contestant in each round, by the ``clock``."""
+    calls = {contestant.name: _calls(contestant, batch_seconds, clock) for contestant in contestants}
     times: dict[str, list[float]] = {contestant.name: [] for contestant in contestants}
     with _no_collector():
         for turn in range(rounds):
             start = turn % len(contestants)
             for contestant in [*contestants[start:], *contestants[:start]]:
-                times[contestant.name].append(_per_call(contestant, calls[contestant.name]))
+                times[contestant.name].append(_per_call(contestant, calls[contestant.name], clock))
     return times
 
 
@@ -51,18 +56,18 @@ def ratio(times: Times, name: str, to: str) -> Spread:
     return Spread.of([a / b for a, b in zip(times[name], times[to], strict=True)])
 
 
-def _calls(contestant: Contestant, batch_seconds: float) -> int:
+def _calls(contestant: Contestant, batch_seconds: float, clock: Callable[[], float]) -> int:
     contestant.run()
-    once = _per_call(contestant, 1)
+    once = _per_call(contestant, 1, clock)
     return max(LEAST_CALLS, int(batch_seconds / max(once, 1e-7)))
 
 
-def _per_call(contestant: Contestant, calls: int) -> float:
+def _per_call(contestant: Contestant, calls: int, clock: Callable[[], float]) -> float:
     run = contestant.run
-    start = time.perf_counter()
+    start = clock()
     for _ in range(calls):
         run()
-    return (time.perf_counter() - start) / calls
+    return (clock() - start) / calls
 
 
 @contextmanager

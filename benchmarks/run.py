@@ -11,6 +11,8 @@ from benchmarks.cold import cold_times
 from benchmarks.contestants import limit, ours, peers
 from benchmarks.machine import describe
 from benchmarks.measure import BATCH_SECONDS, Spread, interleaved
+from benchmarks.products import PRODUCTS
+from benchmarks.products import run as run_products
 from benchmarks.record import Record, case_record, table
 
 GREATEST_ERROR = 1e-4
@@ -18,13 +20,16 @@ GREATEST_ERROR = 1e-4
 
 def run(names: Sequence[str], *, tiny: bool, with_peers: bool, rounds: int, cold: int) -> Record:
     """Measures the named cases (all when none is named), prints a table, returns the record."""
-    cases = named(CASES, names)
+    products = tuple(product for product in PRODUCTS if product.name in names or not names)
+    others = [name for name in names if name not in {product.name for product in products}]
+    cases = named(CASES, others) if others or not names else ()
     records = {case.name: run_case(case, tiny=tiny, with_peers=with_peers, rounds=rounds) for case in cases}
     print(table(records))
     for case in cases if cold and not tiny else ():
         records[case.name]["cold"] = times = _cold_record(case, ("ours", "torch") if with_peers else ("ours",), cold)
         print(f"{case.name:18s} compile ms, empty cache:", *(f"{who} {_first(times[who])}" for who in times))
-    return {"machine": describe(), "rounds": rounds, "tiny": tiny, "cases": records}
+    record = {"machine": describe(), "rounds": rounds, "tiny": tiny, "cases": records}
+    return record | {"products": run_products(products, rounds=rounds, tiny=tiny)} if products else record
 
 
 def run_case(case: Case, *, tiny: bool, with_peers: bool, rounds: int) -> Record:

@@ -47,6 +47,7 @@ REASONS: Mapping[str, str] = {
     "shape-from-other": "another value has the same shape and exists anyway",
     "padded": "the kernel computes the product in whole tiles",
     "own-product": "the product is a kernel, whose weights are packed once",
+    "not-own-product": "a library computes the product faster than a kernel would",
     "not-padded": "the product is left to a library",
     "fused-cluster": "the operator joined a cluster of connected operators",
     "fused-pattern": "a fusion pattern merged two areas",

@@ -13,6 +13,8 @@ from benchmarks.case import Case, named
 from benchmarks.cases import CASES
 from benchmarks.contestants import Contestant
 from benchmarks.measure import interleaved, ratio
+from benchmarks.products import PRODUCTS
+from benchmarks.products import run as run_products
 from benchmarks.run import run_case
 from tests.support.sources import ROOT
 
@@ -31,6 +33,14 @@ def test_command_writes_json(tmp_path: Path) -> None:
     record = json.loads(out.read_text())
     assert list(record["cases"]) == ["softmax"]
     assert record["machine"]["versions"]["numpy"]
+
+
+def test_products_run_and_agree_with_numpy() -> None:
+    record = run_products(PRODUCTS[2:3], rounds=1, tiny=True)
+    (product,) = [record[name] for name in record if name == PRODUCTS[2].name]
+    assert 0 < product["share_of_peak"] < 1
+    assert product["contestants"]["ours"]["median"] > 0
+    assert product["times_of_ours"]["onnxruntime"]["median"] > 0
 
 
 def test_ratios_are_taken_round_by_round() -> None:

@@ -45,6 +45,10 @@ CASES = {
         "x: f32[4, 32]", f"const w: f32[32, 32] = [{', '.join(['0.5'] * 1024)}]\n"
         "  y: f32[4, 32] = MatMul(x, w, transpose_a=False, transpose_b=False)", ""
     ),
+    "not-own-product": (
+        "x: f32[512, 64]", f"const w: f32[64, 17] = [{', '.join(['0.5'] * 1088)}]\n"
+        "  y: f32[512, 17] = MatMul(x, w, transpose_a=False, transpose_b=False)", ""
+    ),
     "not-fused-dtype": ("x: c64[4]", "y: c64[4] = Neg(x)", ""),
     "not-fused-empty": ("x: f32[0]", "y: f32[0] = Neg(x)", ""),
     "not-fused-shape": (

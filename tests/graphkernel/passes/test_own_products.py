@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 
 import graphkernel as gk
+from graphkernel.cluster.product_cost import cost_of
 from graphkernel.packages.read import load_compiled
 from graphkernel.runtime.measure import profile
 from graphkernel.runtime.plan.verify_plan import verify_plan
 from graphkernel.runtime.steps.steps import KernelStep
+from kernelgen.tensor.dims import Dim, sym
 from kernelgen.tensor.graph import Graph
 
 RNG = np.random.default_rng(0)
@@ -79,6 +81,42 @@ def test_kernels_of_one_shape_with_other_weights_are_compiled_once() -> None:
 def test_flags_keep_products_out_of_kernels(flags: str, level: int) -> None:
     graph = gk.optimize(two_layers(), opt_level=level, flags=flags or None)
     assert sum(node.op.name == "MatMul" for node in graph.operators) == 2
+
+
+@pytest.mark.parametrize(
+    ("rows", "terms", "columns"),
+    [
+        (1, 768, 3072),
+        (1, 512, 50257),
+        (128, 768, 768),
+        (1500, 384, 1536),
+        (512, 768, 9),
+        (16, 768, 1000),
+        (sym("N"), 64, 64),
+    ],
+)
+def test_a_product_of_usual_extents_is_a_kernel(rows: Dim, terms: int, columns: int) -> None:
+    assert cost_of(rows, terms, columns).is_own
+
+
+@pytest.mark.parametrize("columns", [17, 33])
+def test_a_product_that_is_mostly_beside_whole_vectors_stays_with_a_library_and_the_figures_say_so(
+    columns: int,
+) -> None:
+    weights = RNG.standard_normal((768, columns)).astype(np.float32)
+    graph = gk.trace(lambda x: gk.ops.matmul(x, weights), gk.spec((512, 768), "float32"))
+    (decision,) = [one for one in gk.explain(graph).decisions if one.code == "not-own-product"]
+    assert "modelled" in decision.message
+    assert [node.op.name for node in gk.optimize(graph).operators] == ["MatMul"]
+
+
+def test_the_cost_grows_with_rows_terms_and_columns_and_weights_turned_round_cost_the_same() -> None:
+    small, turned = cost_of(64, 64, 64), RNG.standard_normal((48, 768)).astype(np.float32)
+    assert all(getattr(cost_of(*more), who) > getattr(small, who) for more in ((128, 64, 64), (64, 128, 64), (64, 64, 128))
+               for who in ("own", "library"))  # fmt: skip
+    graph = gk.trace(lambda x: gk.ops.matmul(x, turned, transpose_b=True), gk.spec((8, 768), "float32"))
+    (decision,) = [one for one in gk.explain(graph).decisions if one.code == "own-product"]
+    assert str(cost_of(8, 768, 48)) in decision.message
 
 
 def test_a_product_of_two_inputs_is_left_as_it_was() -> None:

@@ -1,0 +1,185 @@
+"""Products with constant weights on one thread: ours beside onnxruntime's, and the share of the processor's peak.
+
+Every call takes the next of several copies of the weights, which together are larger than the last cache: so a network meets
+its weights. All contestants and the peak are of one run, by processor time: all of them run on one thread.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from importlib.util import find_spec
+from itertools import cycle
+from typing import Any
+
+import numpy as np
+
+import graphkernel as gk
+from benchmarks.contestants import OURS, Contestant
+from benchmarks.measure import BATCH_SECONDS, Spread, interleaved, ratio
+from benchmarks.record import Record
+from benchmarks.whole_networks.limits import limits
+from kernelgen.tensor.operators.elemwise import erf
+
+ORT = "onnxruntime"
+CACHE_BYTES = 64 << 20
+"""Of all copies of the weights together, or more."""
+
+GREATEST_ERROR = 1e-4
+
+
+@dataclass(frozen=True)
+class Product:
+    """Rows by terms times terms by columns, a bias on every row, and gelu behind it where that is asked for."""
+
+    rows: int
+    terms: int
+    columns: int
+    gelu: bool = False
+
+    @property
+    def name(self) -> str:
+        """What the table calls it."""
+        return f"{self.rows}x{self.terms}x{self.columns}" + (" gelu" if self.gelu else "")
+
+    @property
+    def operations(self) -> int:
+        """Multiplications and additions of the product."""
+        return 2 * self.rows * self.terms * self.columns
+
+    @property
+    def tiny(self) -> Product:
+        """One of the same kind that takes no time."""
+        return replace(self, rows=min(self.rows, TINY[1]), terms=TINY[0], columns=TINY[0])
+
+    @property
+    def weight_bytes(self) -> int:
+        """Of one copy."""
+        return 4 * self.terms * self.columns
+
+
+PRODUCTS = (
+    Product(128, 768, 768),
+    Product(128, 768, 2304),
+    Product(128, 768, 3072, gelu=True),
+    Product(128, 3072, 768),
+    Product(197, 768, 2304),
+    Product(197, 3072, 768),
+    Product(1500, 384, 1536, gelu=True),
+    Product(64, 768, 2304),
+    Product(16, 768, 3072),
+    Product(8, 768, 3072),
+    Product(1, 768, 3072),
+)
+"""Of encoders, patch transformers, an audio encoder and decoders."""
+
+TINY = 16, 5
+"""At most so many terms and columns, and rows, keep a benchmark alive in a test."""
+
+
+def run(products: Sequence[Product], *, rounds: int, tiny: bool) -> Record:
+    """Measures every product, the ``tiny`` one of its kind where that is asked for, and prints a table of them."""
+    peak = limits().compute
+    print(f"{'product':20s}{'ours ms':>24s}{'GF/s':>8s}{'of peak':>9s}{'onnxruntime / ours':>24s}")
+    found: Record = {"peak_gflops": peak}
+    for product in products:
+        record = found[product.name] = _measured(product.tiny if tiny else product, peak, rounds, tiny=tiny)
+        against, mine = record["times_of_ours"].get(ORT), Spread(**record["contestants"][OURS])
+        shown = "-" if against is None else str(Spread(**against))
+        print(f"{product.name:20s}{mine!s:>24s}{record['gflops']:8.0f}{record['share_of_peak']:9.0%}{shown:>24s}")
+    return found
+
+
+def _measured(product: Product, peak: float, rounds: int, *, tiny: bool) -> Record:
+    contestants = tuple(_contestants(product, 2 if tiny else 1 + CACHE_BYTES // product.weight_bytes))
+    truth = _truth(product)
+    for contestant in contestants:
+        assert contestant.answer is not None
+        error = float(np.abs(contestant.answer() - truth).max() / np.abs(truth).max())
+        if not error <= GREATEST_ERROR:
+            raise ArithmeticError(f"{product.name}: {contestant.name} is off by {error:.1e}")
+    times = interleaved(contestants, rounds, 0.0 if tiny else BATCH_SECONDS, time.process_time)
+    spreads = {name: Spread.of(seconds, 1e3) for name, seconds in times.items()}
+    rate = product.operations / spreads[OURS].median / 1e6
+    return {
+        "contestants": {name: asdict(spread) for name, spread in spreads.items()},
+        "times_of_ours": {name: asdict(ratio(times, name, OURS)) for name in times if name != OURS},
+        "gflops": rate,
+        "share_of_peak": rate / peak,
+        "weights_gigabytes_per_second": product.weight_bytes / spreads[OURS].median / 1e6,
+    }
+
+
+def _contestants(product: Product, copies: int) -> Iterator[Contestant]:
+    """Each turns through its copies; an answer is that of the first."""
+    x = _values(product.rows, product.terms)
+    makers: dict[str, Callable[[np.ndarray, np.ndarray], Callable[[], Any]]] = {
+        OURS: lambda weights, bias: _ours(product, x, weights, bias)
+    }
+    if find_spec("onnxruntime") is not None:
+        makers[ORT] = lambda weights, bias: _library(product, x, weights, bias)
+    for name, make in makers.items():
+        calls = [make(*_constants(product)) for _ in range(copies)]
+        yield Contestant(name, _turning(calls), lambda first=calls[0]: first()[0])
+
+
+def _turning(calls: Sequence[Callable[[], Any]]) -> Callable[[], Any]:
+    turn = cycle(calls)
+    return lambda: next(turn)()
+
+
+def _ours(product: Product, x: np.ndarray, weights: np.ndarray, bias: np.ndarray) -> Callable[[], Any]:
+    def network(x: Any) -> Any:  # a traced tensor
+        y = gk.ops.matmul(x, weights) + bias
+        return y * (gk.ops.erf(y * np.float32(0.5**0.5)) + np.float32(1)) * np.float32(0.5) if product.gelu else y
+
+    executable = gk.compile(gk.trace(network, gk.spec(x.shape, "float32")), threads=1)
+    out = np.empty((product.rows, product.columns), np.float32)
+    return lambda: executable(x, out=(out,))
+
+
+def _library(product: Product, x: np.ndarray, weights: np.ndarray, bias: np.ndarray) -> Callable[[], Any]:
+    import onnx
+    import onnxruntime
+    from onnx import helper, numpy_helper
+
+    held = {
+        "weights": weights,
+        "bias": bias,
+        "root": np.float32(0.5**0.5),
+        "one": np.float32(1),
+        "half": np.float32(0.5),
+    }
+    nodes = [("MatMul", "x", "weights", "y0"), ("Add", "y0", "bias", "y")]
+    if product.gelu:
+        nodes += [("Mul", "y", "root", "s"), ("Erf", "s", "e"), ("Add", "e", "one", "f"), ("Mul", "y", "f", "g")]
+        nodes += [("Mul", "g", "half", "h")]
+    read = {name for _, *names in nodes for name in names}
+    made = [helper.make_node(op, list(inputs), [result]) for op, *inputs, result in nodes]
+    graph = helper.make_graph(
+        made, "product",
+        [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, list(x.shape))],
+        [helper.make_tensor_value_info(nodes[-1][-1], onnx.TensorProto.FLOAT, [product.rows, product.columns])],
+        [numpy_helper.from_array(np.asarray(value), name) for name, value in held.items() if name in read],
+    )  # fmt: skip
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    return lambda: session.run(None, {"x": x})
+
+
+def _constants(product: Product) -> tuple[np.ndarray, np.ndarray]:
+    return _values(product.terms, product.columns), _values(product.columns)
+
+
+def _values(*shape: int) -> np.ndarray:
+    """The same in every process, between -1 and 1."""
+    return np.random.default_rng(0).random(shape, np.float32) * np.float32(2) - np.float32(1)
+
+
+def _truth(product: Product) -> np.ndarray:
+    x, (weights, bias) = _values(product.rows, product.terms), _constants(product)
+    y = x.astype(np.float64) @ weights + bias
+    return y * (erf(y * 0.5**0.5) + 1) * 0.5 if product.gelu else y
