@@ -68,6 +68,7 @@ class CpuPlan:
     points: tuple[int, int] = (4, 4)  # the same where the lanes are terms of the sum
     jam: int = 8  # rows of any number that a column reduction takes at once
     unit: VectorUnit = VectorUnit()
+    handed: int = 64  # rows of a block that one product hands on to another
     panel: int = 128 * 1024  # bytes of the columns of a product that lie together while all rows pass
     partials: Partials = USUAL_PARTIALS
 

@@ -37,9 +37,11 @@ from kernelgen.nest.text import show
 from kernelgen.nest_stages import ASCEND_STAGES, NEST_STAGES, Stage, gpu_stages
 from kernelgen.plan import BandPlan, Partials, Plan
 from kernelgen.poly.build_scop import to_scop
+from kernelgen.poly.grouping.direct_results import accumulate_in_outputs
 from kernelgen.poly.grouping.fold_axes import fold
 from kernelgen.poly.grouping.merge_groups import group
 from kernelgen.poly.grouping.privatise import privatise
+from kernelgen.poly.grouping.row_blocks import block_rows
 from kernelgen.poly.grouping.scatter_by_owner import take_own_terms
 from kernelgen.poly.lower_scop import Choice, to_loops
 from kernelgen.poly.mapping import ascend as map_ascend
@@ -84,6 +86,12 @@ SCOP_STAGES: tuple[Stage[Scop], ...] = (
         "reductions without parallel loops, and rows beside columns, are known once groups are",
         _partials,
     ),
+    Stage(accumulate_in_outputs, "what is only moved afterwards needs no memory of its own, whatever order it is in"),
+    Stage(
+        block_rows,
+        "what one product hands on to another shares loops over blocks of rows",
+        lambda plan: plan.cpu.handed,
+    ),
 )
 
 
@@ -116,7 +124,7 @@ def gpu_scop_stages(device: GpuMachine) -> tuple[Stage[Scop], ...]:
 
 def _grouped(partials: Partials) -> tuple[Stage[Scop], ...]:
     """The first passes of scops, with a machine's own sizes in place of a plan's for processors."""
-    fold_axes, by_phase, _ = SCOP_STAGES
+    fold_axes, by_phase, *_ = SCOP_STAGES
     return fold_axes, replace(by_phase, sizes=lambda plan: partials.of_part(plan.stands_for))
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from kernelgen.nest.nodes import Index, IndexBinary, IndexOp, Num, ValueIndex, Var
+from kernelgen.nest.nodes import Compare, For, Index, IndexBinary, IndexOp, Num, ValueIndex, Var
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,27 @@ def range_of(index: Index, known: Mapping[str, Range]) -> Range:
             return Range()
         case IndexBinary(op, left, right):
             return _combined(op, range_of(left, known), range_of(right, known))
+
+
+def values_left(conditions: Iterable[Compare], loops: Iterable[For]) -> dict[str, Num]:
+    """The variables to which conditions inside of loops leave one value."""
+    known: dict[str, Range] = {}
+    for loop in loops:
+        low, high = range_of(loop.lower, known).low, range_of(loop.upper, known).high
+        known[loop.var] = Range(low, None if high is None else high - 1)
+    named: set[str] = set()
+    for each in conditions:
+        strict = int(each.op == "<")
+        for one, other, is_left in ((each.left, each.right, True), (each.right, each.left, False)):
+            if not isinstance(one, Var) or not isinstance(other, Num):
+                continue
+            named.add(one.name)
+            low = other.value + strict if each.op == "==" or not is_left else None
+            high = other.value - strict if each.op == "==" or is_left else None
+            before = known.get(one.name, Range())
+            known[one.name] = Range(_greatest(before.low, low), _least(before.high, high))
+    left = ((name, known[name]) for name in sorted(named))
+    return {name: Num(found.low) for name, found in left if found.low is not None and found.low == found.high}
 
 
 def _combined(op: IndexOp, a: Range, b: Range) -> Range:

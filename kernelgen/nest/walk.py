@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from kernelgen.nest import nodes as n
-from kernelgen.nest.index import map_values, values
+from kernelgen.nest.index import map_values, subtract, values
 
 S = TypeVar("S", bound=n.Statement)
 
@@ -149,15 +149,21 @@ def redirect(root: n.Block, loaded: Redirect, written: Redirect) -> n.Block:
 
 @dataclass(frozen=True)
 class Moved:
-    """Where the elements of a buffer are now: in this one, addressed by ``lead`` and these dims of the index."""
+    """Where the elements of a buffer are now: in this one, addressed by ``lead`` and these dims of the index.
+
+    ``bases`` says for each of the dims from where on it is held, or is empty where all are held from 0 on.
+    """
 
     buffer: n.Buffer
     dims: tuple[int, ...]
     lead: tuple[n.Index, ...] = ()
+    bases: tuple[n.Index, ...] = ()
 
     def at(self, index: tuple[n.Index, ...]) -> tuple[n.Index, ...]:
         """The new index of the element that had this one."""
-        return (*self.lead, *(index[dim] for dim in self.dims))
+        bases = self.bases or (n.Num(0),) * len(self.dims)
+        places = (subtract(index[dim], base) for dim, base in zip(self.dims, bases, strict=True))
+        return (*self.lead, *places)
 
 
 def move(root: n.Block, moved: Mapping[str, Moved]) -> n.Block:

@@ -98,14 +98,20 @@ class _Cluster:
             for access in accesses:
                 known.setdefault(access.buffer.name, []).append((statement, access))
 
-    def shared_axes(self, statement: Statement, own: frozenset[Place], axes: Axes) -> frozenset[Place]:
-        """The axes that all members and the statement can share; empty when there is none or no data in common."""
+    def shared_axes(
+        self, statement: Statement, own: frozenset[Place], axes: Axes, fixed: frozenset[Place]
+    ) -> frozenset[Place]:
+        """The axes that all members and the statement can share; empty when there is none or no data in common.
+
+        There are loops over ``fixed`` already.
+        """
         if statement.touched.isdisjoint(self.readers) and statement.touched.isdisjoint(self.writers):
             return frozenset()
         candidates = self.axes & own & (self.parallel | axes.parallel[statement.name])
         for (member, first), second in self.conflicts(statement):
             candidates &= _agreeing(member, first, statement, second, axes)
-        walks_rows = all(_leads(row, candidates, axes) for row in (*self.rows, axes[statement.name]))
+        rows = (*self.rows, axes[statement.name])
+        walks_rows = all(_leads(row, candidates, axes, fixed) for row in rows)
         return candidates if walks_rows else frozenset()
 
     def conflicts(self, statement: Statement) -> Iterator[tuple[Touch, Access]]:
@@ -127,7 +133,7 @@ def _forest(statements: Sequence[Statement], axes: Axes, fixed: frozenset[Place]
         before += [touched.get(access.buffer.name, 0) for access in statement.writes]
         earliest = max(before, default=0)
         for number in range(len(clusters) - 1, earliest - 1, -1):
-            shared = clusters[number].shared_axes(statement, own, axes)
+            shared = clusters[number].shared_axes(statement, own, axes, fixed)
             if shared:
                 clusters[number].axes = shared
                 break
@@ -158,27 +164,41 @@ def _part(cluster: _Cluster, axes: Axes, fixed: frozenset[Place]) -> Leaf | Shar
 def _parallel_axes(statement: Statement, axes: tuple[Place, ...]) -> frozenset[Place]:
     """The axes that occur once in the box and that address what the statement writes: no reduction runs over them.
 
-    A matrix product has none: it shares no loop.
+    A matrix product shares no loop, but those over batches and over blocks of its rows where it counts such.
     """
-    if is_product(statement):
+    product = is_product(statement)
+    if product and all(iterator.blocks is None for iterator in statement.iterators):
         return frozenset()
     found: set[Place] = set()
     for iterator, axis in zip(statement.iterators, axes, strict=True):
+        if product and iterator.blocks is None and not _is_batch(statement, iterator.name):
+            continue
         names = [Var(iterator.name), *([Var(iterator.blocks.of)] if iterator.blocks is not None else [])]
         if axes.count(axis) == 1 and all(any(name in write.index for name in names) for write in statement.writes):
             found.add(axis)
     return frozenset(found)
 
 
+def _is_batch(statement: Statement, name: str) -> bool:
+    """Whether all that it reads and writes moves along an iterator."""
+    return all(Var(name) in access.index for access in (*statement.reads, *statement.writes))
+
+
 def _axes_in_blocks(statement: Statement, axes: Axes, fixed: frozenset[Place]) -> frozenset[Place]:
-    """The axes of which a loop runs over blocks already, so that one over their elements need not be parallel."""
+    """The axes of which a loop runs over blocks already, so that one over their elements need not be parallel.
+
+    Blocks of a product's rows are not taken apart.
+    """
+    if is_product(statement):
+        return frozenset()
     inside = {axes.blocked[axis] for axis in fixed if axis in axes.blocked}
     row = axes[statement.name]
     return frozenset(axis for axis in row if axis in inside and row.count(axis) == 1)
 
 
-def _leads(row: tuple[Place, ...], shared: frozenset[Place], axes: Axes) -> bool:
+def _leads(row: tuple[Place, ...], shared: frozenset[Place], axes: Axes, fixed: frozenset[Place]) -> bool:
     """False when loops over the axes would leave an outer axis to the inside: the statement would walk columns."""
+    row = tuple(axis for axis in row if axis not in fixed)
     row = tuple(axis for axis in row if axes.blocked.get(axis) not in row or axis in shared)
     return not row or row[0] in shared or shared.isdisjoint(row[1:])
 

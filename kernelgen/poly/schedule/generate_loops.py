@@ -101,11 +101,13 @@ class _Reader:
         found = self.node(below, mark.kind)
         return replace(found, threads=mark.width) if isinstance(found, For) else found
 
-    def guarded(self, node: isl.AstNode) -> If:
+    def guarded(self, node: isl.AstNode) -> NestStatement:
         conditions = self.conditions(node.if_get_cond())
-        if node.if_has_else_node():
-            raise NestError("the schedule's syntax tree has an else branch")
-        return If(conditions, _as_block(self.node(node.if_get_then_node(), LoopKind.SERIAL)))
+        then = If(conditions, _as_block(self.node(node.if_get_then_node(), LoopKind.SERIAL)))
+        if not node.if_has_else_node():
+            return then
+        otherwise = _as_block(self.node(node.if_get_else_node(), LoopKind.SERIAL))
+        return Block((then, If((_negated(conditions),), otherwise)))
 
     def loop(self, node: isl.AstNode, kind: LoopKind) -> NestStatement:
         name = node.for_get_iterator().get_id().get_name()
@@ -174,6 +176,15 @@ def _distributed(upper: Index) -> Index:
             return ix.add(left, Num(b - a))
         case _:
             return upper
+
+
+def _negated(conditions: tuple[Compare, ...]) -> Compare:
+    """The condition of an else branch. Raises NestError where it is not one comparison of orders."""
+    first, *others = conditions
+    opposite = {"<": "<=", "<=": "<"}.get(first.op)
+    if others or opposite is None:
+        raise NestError("the schedule's syntax tree has an else branch of several conditions")
+    return Compare(opposite, first.right, first.left)
 
 
 def _as_block(statement: NestStatement) -> Block:

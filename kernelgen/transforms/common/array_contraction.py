@@ -7,7 +7,8 @@
 
 Let B be the innermost block that holds all accesses of a temporary. A dim that all of them address by the variable of
 one loop around B needs one element only: every access of an iteration of that loop has the same index there, so no
-value passes between iterations. The temporary then belongs to an iteration of that loop and is allocated in B.
+value passes between iterations. The temporary then belongs to an iteration of that loop and is allocated in B. One that
+all of them address within a block that begins where an iteration of the loops around B says needs the block.
 Storage is decided here, after scheduling, because before it nobody knows which loops are shared.
 """
 
@@ -19,13 +20,17 @@ from itertools import takewhile
 
 from kernelgen.machines.gpu.device import GpuMachine
 from kernelgen.nest import nodes as n
+from kernelgen.nest.ranges import values_left
 from kernelgen.nest.walk import Moved, Path, accesses_of, move
 from kernelgen.tensor.dims import Sym, product
+from kernelgen.transforms.common.addressed_blocks import Block, block_of
 
 LOCAL_BYTES = 64 * 1024  # of one temporary on the stack of a thread
 PRIVATE_BYTES = 1024  # of one temporary of a GPU's thread, most of which would be in memory
 
 Room = Callable[["_Home"], int]
+
+NOTHING: Mapping[str, n.Index] = {}
 
 
 def contract(nest: n.Nest) -> n.Nest:
@@ -85,6 +90,8 @@ class _Home:
     loops: tuple[n.For, ...]
     inside: frozenset[n.LoopKind]
     indices: tuple[tuple[n.Index, ...], ...]
+    rooms: tuple[tuple[tuple[n.For, ...], Mapping[str, n.Index]], ...]
+    """For each index the loops between the block and the access, and what conditions there say variables are."""
 
 
 @dataclass(frozen=True)
@@ -92,19 +99,23 @@ class _Places:
     """Where everything is: found in one walk, for all buffers."""
 
     loops: dict[Path, tuple[n.For, ...]] = field(default_factory=dict)
+    pinned: dict[Path, Mapping[str, n.Index]] = field(default_factory=dict)
     accesses: dict[str, list[tuple[Path, tuple[n.Index, ...]]]] = field(default_factory=dict)
     inside: dict[Path, set[n.LoopKind]] = field(default_factory=dict)
 
-    def enter(self, block: n.Block, path: Path, loops: tuple[n.For, ...]) -> None:
-        self.loops[path] = loops
+    def enter(
+        self, block: n.Block, path: Path, loops: tuple[n.For, ...], pinned: Mapping[str, n.Index] = NOTHING
+    ) -> None:
+        self.loops[path], self.pinned[path] = loops, pinned
         kinds = self.inside.setdefault(path, set())
         for k, part in enumerate(block.statements):
             below = (*path, k)
             if isinstance(part, n.For):
-                self.enter(part.body, below, (*loops, part))
+                self.enter(part.body, below, (*loops, part), pinned)
                 kinds |= {part.kind, *self.inside[below]}
             elif isinstance(part, n.If | n.Block | n.Grid):
-                self.enter(part if isinstance(part, n.Block) else part.body, below, loops)
+                known = {**pinned, **values_left(part.conditions, loops)} if isinstance(part, n.If) else pinned
+                self.enter(part if isinstance(part, n.Block) else part.body, below, loops, known)
                 kinds |= self.inside[below] | ({n.LoopKind.BLOCK} if isinstance(part, n.Grid) else set())
             else:
                 for buffer, index in accesses_of(part):
@@ -113,7 +124,9 @@ class _Places:
     def home(self, name: str) -> _Home:
         found = self.accesses.get(name, [])
         path = _common_start([path for path, _ in found])
-        return _Home(path, self.loops[path], frozenset(self.inside[path]), tuple(index for _, index in found))
+        around = self.loops[path]
+        rooms = tuple((self.loops[place][len(around) :], self.pinned[place]) for place, _ in found)
+        return _Home(path, around, frozenset(self.inside[path]), tuple(index for _, index in found), rooms)
 
 
 def _common_start(paths: Sequence[Path]) -> Path:
@@ -133,14 +146,25 @@ def _local_form(buffer: n.Buffer, home: _Home, on_heap: bool, room: int) -> Move
         addressed = {index[dim] for index in home.indices}
         if not (len(addressed) == 1 and addressed <= variables):
             dims.append(dim)
-    shape = tuple(buffer.shape[dim] for dim in dims)
+    blocks = [_block_of(buffer, dim, home) for dim in dims]
+    shape = tuple(length for _, length in blocks)
     size = product(shape)
     fits_stack = not isinstance(size, Sym) and size * buffer.dtype.itemsize <= room
-    if not fits_stack and not (on_heap and len(shape) < len(buffer.shape)):
+    if not fits_stack and not (on_heap and shape != buffer.shape):
         return None
     if home.inside & {n.LoopKind.PARALLEL, n.LoopKind.BLOCK}:
         return None
-    return Moved(n.Buffer(buffer.name, buffer.dtype, shape, n.Space.LOCAL), tuple(dims))
+    bases = tuple(base for base, _ in blocks)
+    return Moved(n.Buffer(buffer.name, buffer.dtype, shape, n.Space.LOCAL), tuple(dims), bases=bases)
+
+
+def _block_of(buffer: n.Buffer, dim: int, home: _Home) -> Block:
+    """What is addressed of a dim in an iteration of the loops around."""
+    extent = buffer.shape[dim]
+    places = [(index[dim], *room) for index, room in zip(home.indices, home.rooms, strict=True)]
+    found = block_of(places, home.loops)
+    shorter = found is not None and (isinstance(extent, Sym) or found[1] < extent)
+    return found if found is not None and shorter else (n.Num(0), extent)
 
 
 def _allocate(block: n.Block, path: Path, allocations: Mapping[Path, Sequence[n.Buffer]]) -> n.Block:

@@ -15,19 +15,20 @@ its first term is stored instead of accumulated. A buffer that the nest stores t
 
 A condition on variables that address the target says which targets there are, and stands around the store too. One on
 a variable of the reduction says which terms there are: a target without terms is the neutral element. Without it the
-store must stay in the buffer, which the ranges of the loops have to show.
+store must stay in the buffer, which the ranges of the loops have to show. One that leaves a loop a single turn takes the
+loop out of the reduction.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from kernelgen.errors import NestError
 from kernelgen.nest.index import variables
 from kernelgen.nest.neutral import neutral_element
 from kernelgen.nest.nodes import Accumulate, Block, Compare, For, If, Index, Nest, Statement, Store
-from kernelgen.nest.ranges import Range, range_of
+from kernelgen.nest.ranges import Range, range_of, values_left
 from kernelgen.nest.walk import loads_of, statements
 from kernelgen.tensor.dims import Sym
 
@@ -47,7 +48,9 @@ def _block(block: Block, around: tuple[For, ...], running: frozenset[str]) -> Bl
         if isinstance(part, For):
             parts.append(replace(part, body=_block(part.body, (*around, part), running)))
         elif isinstance(part, If):
-            parts.append(replace(part, body=_block(part.body, around, running)))
+            pinned = values_left(part.conditions, around)
+            left = tuple(loop for loop in around if loop.var not in pinned)
+            parts.append(replace(part, body=_block(part.body, left, running)))
         elif isinstance(part, Accumulate) and part.buffer.name in running:
             parts.append(part)
         elif isinstance(part, Accumulate) and not _starts_outside(around, (), part):
@@ -78,7 +81,7 @@ def _starts(part: Statement, around: tuple[For, ...], running: frozenset[str]) -
     if not isinstance(part, For):
         return
     for path, accumulation, guards in _accumulations(part, (), running):
-        if _start(path, accumulation) == 0 and not _starts_outside(around, path, accumulation):
+        if _start(path, accumulation, guards) == 0 and not _starts_outside(around, path, accumulation, guards):
             kept = tuple(guard for guard in guards if not _names_terms(guard, path, accumulation))
             if len(kept) < len(guards) and not _stays_inside((*around, *path), accumulation):
                 raise NestError("a reduction under a guard cannot be initialised")
@@ -127,15 +130,18 @@ def _addressing(path: tuple[For, ...], index: tuple[Index, ...]) -> frozenset[st
     return found
 
 
-def _start(path: tuple[For, ...], accumulation: Accumulate) -> int | None:
-    """The position of the first loop that does not address the target."""
-    addressing = _addressing(path, accumulation.index)
+def _start(path: tuple[For, ...], accumulation: Accumulate, guards: Sequence[Compare]) -> int | None:
+    """The position of the first loop that does not address the target, and that no condition leaves one turn."""
+    addressing = _addressing(path, accumulation.index) | values_left(guards, path).keys()
     return next((k for k, loop in enumerate(path) if loop.var not in addressing), None)
 
 
-def _starts_outside(around: tuple[For, ...], path: tuple[For, ...], accumulation: Accumulate) -> bool:
+def _starts_outside(
+    around: tuple[For, ...], path: tuple[For, ...], accumulation: Accumulate, guards: Sequence[Compare] = ()
+) -> bool:
     """Whether a loop further out already belongs to the reduction."""
-    addressing = _addressing((*around, *path), accumulation.index)
+    loops = (*around, *path)
+    addressing = _addressing(loops, accumulation.index) | values_left(guards, loops).keys()
     return any(loop.var not in addressing for loop in around)
 
 

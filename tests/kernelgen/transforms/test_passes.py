@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from nests import I, J, block, buffer, call, local, loop, output
 
 from kernelgen.errors import NestError
+from kernelgen.nest import index as ix
 from kernelgen.nest.neutral import neutral_element
 from kernelgen.nest.nodes import (
     Accumulate,
@@ -25,6 +28,7 @@ from kernelgen.nest.nodes import (
     Space,
     Statement,
     Store,
+    Var,
 )
 from kernelgen.nest.walk import statements
 from kernelgen.tensor.dtypes import FLOAT32
@@ -35,6 +39,7 @@ from kernelgen.transforms.common.merge_accumulations import merge_accumulations
 from kernelgen.transforms.common.reuse_output_storage import share
 from kernelgen.transforms.common.scalarize import scalarize
 
+K = Var("k")
 X, Y = buffer("x", 4, 8), output("y", 4, 8)
 ROWS, COLUMNS = output("rows", 4), output("columns", 8)
 ELEMENT = Load(X, (I, J))
@@ -98,6 +103,25 @@ def test_neutral_elements_change_nothing() -> None:
     assert neutral_element("minimum", FLOAT32).value == float("inf")
 
 
+def test_a_loop_of_which_a_condition_leaves_one_turn_is_no_reduction() -> None:
+    """The target is of the last turn alone: it starts there, inside of the condition."""
+    total = output("total", 8)
+    sum_ = loop(J, 8, Accumulate(total, (Num(7),), "add", ELEMENT))
+    before = nest(rows(If((Compare("<", Num(2), I),), block(sum_)), kind=LoopKind.SERIAL), buffers=(X, total))
+    start = Store(total, (Num(7),), neutral_element("add", FLOAT32))
+    assert initialize(before).body == block(
+        rows(If((Compare("<", Num(2), I),), block(start, sum_)), kind=LoopKind.SERIAL)
+    )
+
+
+def test_a_loop_of_which_a_condition_leaves_two_turns_is_a_reduction() -> None:
+    total = output("total", 8)
+    sum_ = loop(J, 8, Accumulate(total, (Num(7),), "add", ELEMENT))
+    before = nest(rows(If((Compare("<", Num(1), I),), block(sum_)), kind=LoopKind.SERIAL), buffers=(X, total))
+    first = initialize(before).body.statements[0]
+    assert first == Store(total, (Num(7),), neutral_element("add", FLOAT32))
+
+
 # ---------------------------------------------------------------- contract
 
 
@@ -110,6 +134,40 @@ def test_a_temporary_used_within_a_row_becomes_a_local_row() -> None:
     assert after.body == block(
         rows(Alloc(small), columns(Store(small, (J,), ELEMENT)), columns(Store(Y, (I, J), Load(small, (J,)))))
     )
+
+
+def blocks(*body: Statement) -> Statement:
+    return loop(K, 2, *body, kind=LoopKind.SERIAL)
+
+
+def in_block(*body: Statement) -> Statement:
+    start = ix.multiply(K, Num(4))
+    return replace(
+        loop(I, 0, *body, kind=LoopKind.SERIAL), lower=start, upper=ix.minimum(Num(7), ix.add(start, Num(4)))
+    )
+
+
+def test_a_temporary_used_within_a_block_of_rows_becomes_a_block() -> None:
+    """A row beside the loops that a condition puts into the last block is in it too."""
+    e, x = buffer("e", 8, 8, space=Space.WORKSPACE), buffer("x", 8, 8)
+    last = If((Compare("==", K, Num(1)),), block(columns(Store(e, (Num(7), J), Load(x, (Num(7), J))))))
+    body = blocks(
+        in_block(columns(Store(e, (I, J), Load(x, (I, J))))), last, in_block(columns(Store(x, (I, J), Load(e, (I, J)))))
+    )
+    (alloc,) = [s for s in statements(contract(nest(body, buffers=(x, e))).body) if isinstance(s, Alloc)]
+    assert alloc.buffer.shape == (4, 8)
+
+
+@pytest.mark.parametrize(
+    "row", [Num(7), Num(3), ix.add(I, Num(1))], ids=["of another block", "of the first", "the next"]
+)
+def test_a_temporary_touched_beside_a_block_keeps_its_rows(row: ix.Index) -> None:
+    e, x = buffer("e", 9, 8, space=Space.WORKSPACE), buffer("x", 9, 8)
+    body = blocks(
+        in_block(columns(Store(e, (I, J), Load(x, (I, J))))), in_block(columns(Store(x, (I, J), Load(e, (row, J)))))
+    )
+    found = [s.buffer.shape for s in statements(contract(nest(body, buffers=(x, e))).body) if isinstance(s, Alloc)]
+    assert found in ([], [e.shape])
 
 
 def test_a_temporary_that_crosses_parallel_loops_stays() -> None:

@@ -1,0 +1,120 @@
+"""Rows that one product hands on to another in blocks: which share loops, what stays of temporaries, and that numbers stay."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from kernel_examples import Writer, constant, tensor
+
+import kernelgen
+from kernelgen.checker import check
+from kernelgen.composite.description import KernelDesc, Tensor
+from kernelgen.nest.nodes import Alloc, Space
+from kernelgen.nest.walk import statements
+from kernelgen.plan import CpuPlan, Plan
+from kernelgen.stages import lower
+from kernelgen.tensor.dims import Dim, sym
+
+HEADS, SIZE, ROWS = 2, 16, 16
+
+
+def product(w: Writer, a: Tensor, b: Tensor, shape: tuple[Dim, ...], transpose_b: bool = False) -> Tensor:
+    name = "MatMul" if len(shape) == 2 else "BatchMatMul"
+    return w.op(name, a, b, shape=shape, transpose_a=False, transpose_b=transpose_b)
+
+
+SMALL = Plan(CpuPlan(handed=ROWS))
+
+
+def attention(rows: Dim, keys: Dim, batch: tuple[Dim, ...] = (HEADS,), turned: bool = False) -> KernelDesc:
+    """``softmax(q @ k.T * 0.25) @ v``; where ``turned``, keys lie as the product reads them, and heads meet in the result."""
+    w = Writer()
+    q, v = tensor("q", *batch, rows, SIZE), tensor("v", *batch, keys, SIZE)
+    k = tensor("k", *batch, SIZE, keys) if turned else tensor("k", *batch, keys, SIZE)
+    full, row = (*batch, rows, keys), (*batch, rows, 1)
+    scores = w.op("Mul", product(w, q, k, full, transpose_b=not turned), constant(0.25), shape=full)
+    last = (len(full) - 1,)
+    top = w.op("ReduceMax", scores, shape=row, axis=last, keep_dims=True)
+    e = w.op("Exp", w.op("Sub", scores, top, shape=full), shape=full)
+    weights = w.op("RealDiv", e, w.op("ReduceSum", e, shape=row, axis=last, keep_dims=True), shape=full)
+    result = product(w, weights, v, (*batch, rows, SIZE))
+    if turned:
+        result = w.op("Transpose", result, shape=(rows, *batch, SIZE), perm=(1, 0, 2))
+    return w.desc("attention", (q, k, v), result)
+
+
+def arrays(rows: int, keys: int, turned: bool = False) -> list[np.ndarray]:
+    rng = np.random.default_rng(0)
+    shapes = ((HEADS, rows, SIZE), (HEADS, SIZE, keys) if turned else (HEADS, keys, SIZE), (HEADS, keys, SIZE))
+    return [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
+
+
+def expected(given: list[np.ndarray], turned: bool = False) -> np.ndarray:
+    q, k, v = given
+    scores = q.astype(np.float64) @ (k if turned else k.swapaxes(1, 2)) * 0.25
+    powers = np.exp(scores - scores.max(-1, keepdims=True))
+    result = powers / powers.sum(-1, keepdims=True) @ v
+    return result.transpose(1, 0, 2) if turned else result
+
+
+@pytest.mark.parametrize("turned", [False, True], ids=["keys as rows", "keys turned"])
+@pytest.mark.parametrize(("rows", "keys"), [(16, 24), (37, 33), (64, 40), (49, 49), (1, 20)])
+def test_every_number_of_rows_gives_the_numbers_and_needs_no_memory(rows: int, keys: int, turned: bool) -> None:
+    desc = attention(rows, keys, turned=turned)
+    kernel = kernelgen.compile(desc, "cpu", SMALL)
+    given = arrays(rows, keys, turned)
+    np.testing.assert_allclose(kernel(*given)[0], expected(given, turned), rtol=2e-5, atol=2e-6)
+    nest = kernel.lowered.nest
+    assert not [buffer for buffer in nest.buffers if buffer.space is Space.WORKSPACE]
+    assert check(nest, desc).fault is None
+
+
+def test_of_what_is_handed_on_one_block_is_held() -> None:
+    nest = lower(attention(64, 40), SMALL, "cpu").nest
+    held = [part.buffer.shape for part in statements(nest.body) if isinstance(part, Alloc)]
+    assert (64, 40) not in held
+    assert (ROWS, 40) in held
+
+
+def test_keys_are_turned_once_for_all_blocks() -> None:
+    nest = lower(attention(64, 40), SMALL, "cpu").nest
+    assert (SIZE, 40) in [part.buffer.shape for part in statements(nest.body) if isinstance(part, Alloc)]
+
+
+def test_sizes_that_are_open_have_no_blocks_and_the_same_numbers() -> None:
+    kernel = kernelgen.compile(attention(sym("S"), sym("S"), (sym("H"),)), "cpu", SMALL)
+    for rows in (1, 7, 35, 64):
+        given = arrays(rows, rows)
+        np.testing.assert_allclose(kernel(*given)[0], expected(given), rtol=2e-5, atol=2e-6)
+
+
+def products_apart(rows: int) -> KernelDesc:
+    """Two products that hand nothing on to each other."""
+    w = Writer()
+    a, b, c = tensor("a", rows, SIZE), tensor("b", SIZE, 24), tensor("c", SIZE, 24)
+    sum_ = w.op("Add", product(w, a, b, (rows, 24)), product(w, a, c, (rows, 24)), shape=(rows, 24))
+    return w.desc("apart", (a, b, c), sum_)
+
+
+def columns_between(rows: int) -> KernelDesc:
+    """What is between the products reduces columns, of which no block of rows has all."""
+    w = Writer()
+    q, k, v = tensor("q", rows, SIZE), tensor("k", SIZE, 24), tensor("v", 24, SIZE)
+    scores = product(w, q, k, (rows, 24))
+    top = w.op("ReduceMax", scores, shape=(1, 24), axis=(0,), keep_dims=True)
+    return w.desc("columns", (q, k, v), product(w, w.op("Sub", scores, top, shape=(rows, 24)), v, (rows, SIZE)))
+
+
+@pytest.mark.parametrize("make", [products_apart, columns_between], ids=lambda make: make.__name__)
+def test_other_products_keep_their_numbers(make: Callable[[int], KernelDesc]) -> None:
+    desc = make(40)
+    kernel = kernelgen.compile(desc, "cpu", SMALL)
+    rng = np.random.default_rng(1)
+    shapes = ((40, SIZE), (SIZE, 24), (SIZE, 24) if make is products_apart else (24, SIZE))
+    given = [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
+    a, b, c = (each.astype(np.float64) for each in given)
+    wanted = a @ b + a @ c if make is products_apart else (a @ b - (a @ b).max(0)) @ c
+    np.testing.assert_allclose(kernel(*given)[0], wanted, rtol=1e-4, atol=1e-4)
+    assert check(kernel.lowered.nest, desc).fault is None
