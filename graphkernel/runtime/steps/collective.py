@@ -68,7 +68,7 @@ def _told(node: Node, symbols: Mapping[str, int]) -> str:
     extents = ", ".join("?" if extent is None else str(extent) for extent in known_extents(of.shape, symbols))
     how = {"Broadcast": f" from rank {attrs.int('root_rank', 0)}"}.get(node.op.name, "")
     how = f" {attrs.str('op', 'sum')}" if "Reduce" in node.op.name else how
-    return f"{node.op.name.removeprefix('MatMul')}{how} of {of.dtype}[{extents}]"
+    return f"{node.op.traits.ordered}{how} of {of.dtype}[{extents}]"
 
 
 def _wanted(node: Node, symbols: Mapping[str, int]) -> int:
