@@ -71,6 +71,7 @@ class CpuPlan:
     handed: int = 64  # rows of a block that one product hands on to another
     panel: int = 128 * 1024  # bytes of the columns of a product that lie together while all rows pass
     partials: Partials = USUAL_PARTIALS
+    threads: int = 1  # to which rows of a product are dealt where there are enough
 
     def __post_init__(self) -> None:
         _check_sizes(self)

@@ -4,6 +4,9 @@
     rows below them                     parallel j by columns; k; vector j; i unrolled
     columns beside them                 parallel j by lanes; ...
 
+Where there are rows enough for several threads, each takes its share of them, ``parallel i by share`` in front of all else:
+kernels that follow each other find what they read where the same thread wrote it, in the cache of its own core.
+
 Panels turn round and pack what they hold, so that one row is enough for them, and the lanes are columns however the constant
 lies. The block is the one whose cycles a cost says are fewest (:func:`block_for`): few rows take many columns, so that there
 are sums enough to fill the latency of their instruction.
@@ -16,7 +19,7 @@ from dataclasses import dataclass
 
 from kernelgen.nest.marks import VECTOR
 from kernelgen.nest.nodes import Var
-from kernelgen.plan import LoopPlan, PiecePlan, VectorUnit, WholeTiles
+from kernelgen.plan import CpuPlan, LoopPlan, PiecePlan, VectorUnit, WholeTiles
 from kernelgen.poly.mapping.axis import Band, element_stride
 from kernelgen.poly.mapping.register_blocks import Block, few_rows
 from kernelgen.poly.model.product_recognition import moves
@@ -33,6 +36,12 @@ LATENCY = 4.0
 
 TILE_CYCLES = 0.2
 """Of a block for each term of the sum: its start and end, spread over some hundred terms."""
+
+LEAST_SHARE = 32
+"""Rows of a thread: with fewer, reading all panels takes longer than computing with them."""
+
+MOST_ELEMENTS = 1 << 18
+"""Of the results of a share that the second cache of usual processors holds."""
 
 USUAL_ROWS = 64
 """What a number of rows is taken for that is not known."""
@@ -73,26 +82,32 @@ def constant_product(band: Band, constants: frozenset[str]) -> ConstantProduct |
 
 @dataclass(frozen=True)
 class Panels:
-    """Which dim of a product's results is dealt to panels, and the columns of a panel and of a vector."""
+    """Which dim of a product's results is dealt to panels, and the columns of a panel and of a vector.
+
+    ``rows`` are the dim that is dealt to threads and their share of it, where one is.
+    """
 
     dim: int
     columns: int
     lanes: int
+    rows: tuple[int, int] | None = None
 
 
-def panels_of(band: Band, constants: frozenset[str], unit: VectorUnit) -> dict[str, Panels]:
+def panels_of(band: Band, constants: frozenset[str], limits: CpuPlan) -> dict[str, Panels]:
     """The results of a product with a constant, by the name of their buffer; none of other bands."""
     sides = constant_product(band, constants) if band.is_leaf and band.permutable else None
     if sides is None:
         return {}
     ((statement, name),) = band.axes[sides.column].follows
-    width = block_of(band, sides, unit)[1]
-    return {
-        access.buffer.name: Panels(dim, width, unit.lanes)
-        for access in statement.writes
-        for dim, place in enumerate(access.index)
-        if place == Var(name)
-    }
+    width, share = block_of(band, sides, limits)[1], share_of(band, sides, limits)
+    row = None if share is None or sides.row is None else band.axes[sides.row].follows[0][1]
+    found: dict[str, Panels] = {}
+    for access in statement.writes:
+        dims = {place.name: dim for dim, place in enumerate(access.index) if isinstance(place, Var)}
+        rows = None if share is None or row not in dims else (dims[row], share)
+        if name in dims:
+            found[access.buffer.name] = Panels(dims[name], width, limits.unit.lanes, rows)
+    return found
 
 
 def panel_axis(band: Band, panels: Mapping[str, Panels]) -> tuple[int, Panels] | None:
@@ -106,10 +121,42 @@ def panel_axis(band: Band, panels: Mapping[str, Panels]) -> tuple[int, Panels] |
     return None
 
 
-def block_of(band: Band, sides: ConstantProduct, unit: VectorUnit) -> Block:
-    """The block of a product's band."""
+def share_axis(band: Band, panels: Panels) -> int | None:
+    """The member along which such a band reads the rows that are dealt to threads; None where none are."""
+    if panels.rows is None:
+        return None
+    dim = panels.rows[0]
+    for member, axis in enumerate(band.axes):
+        for statement, name in axis.follows:
+            if any(len(read.index) > dim and read.index[dim] == Var(name) for read in statement.reads):
+                return member
+    return None
+
+
+def share_of(band: Band, sides: ConstantProduct, limits: CpuPlan) -> int | None:
+    """The rows of a thread, where the band is all of the product and there are enough; None where threads take columns.
+
+    Columns that are not all in panels of one width need memory for whole rows of a share.
+    """
+    rows, columns = (None if m is None else band.axes[m].extents[0] for m in (sides.row, sides.column))
+    others = sum(axis.coincident for axis in band.axes) > 2
+    if not isinstance(rows, int) or limits.threads == 1 or others or not band.outermost:
+        return None
+    share, beside = divmod(rows, limits.threads)
+    if beside or share < LEAST_SHARE or columns is None:
+        return None
+    width = block_for(share, columns, limits.unit, whole=True)[1]
+    is_small = isinstance(columns, int) and (columns % width == 0 or share * columns <= MOST_ELEMENTS)
+    return share if is_small else None
+
+
+def block_of(band: Band, sides: ConstantProduct, limits: CpuPlan) -> Block:
+    """The block of a product's band: one that a thread's share of rows is made of, where they are dealt."""
     rows, columns = (1 if m is None else band.axes[m].extents[0] for m in (sides.row, sides.column))
-    return block_for(rows, columns, unit)
+    share = share_of(band, sides, limits)
+    return (
+        block_for(rows, columns, limits.unit) if share is None else block_for(share, columns, limits.unit, whole=True)
+    )
 
 
 def pieces_of_constants(
@@ -146,8 +193,11 @@ def _row_pieces(sides: ConstantProduct, sums: Sequence[int], rows: Dim, count: i
     yield PiecePlan((LoopPlan(row), *inner))
 
 
-def block_for(rows: Dim, columns: Dim, unit: VectorUnit) -> Block:
-    """The rows and columns of results whose registers take the fewest cycles for a product of this size."""
+def block_for(rows: Dim, columns: Dim, unit: VectorUnit, whole: bool = False) -> Block:
+    """The rows and columns of results whose registers take the fewest cycles for a product of this size.
+
+    ``whole`` blocks leave no row over.
+    """
     known = rows if isinstance(rows, int) else USUAL_ROWS
     width = columns if isinstance(columns, int) else 0
     fitting = [
@@ -155,6 +205,7 @@ def block_for(rows: Dim, columns: Dim, unit: VectorUnit) -> Block:
         for vectors in range(1, MOST_VECTORS + 1)
         for count in range(1, min(known, MOST_ROWS) + 1)
         if count * vectors + vectors + 1 <= unit.registers
+        and not (whole and known % count)
         and (not width or vectors * unit.lanes <= max(width, unit.lanes))
     ]
     count, vectors = min(fitting, key=lambda block: (_cycles(known, width, block, unit.lanes), -block[0] * block[1]))

@@ -35,6 +35,8 @@ from kernelgen.poly.mapping.constant_products import (
     panel_axis,
     panels_of,
     pieces_of_constants,
+    share_axis,
+    share_of,
 )
 from kernelgen.poly.mapping.register_blocks import pieces_along_columns, pieces_along_sum
 from kernelgen.poly.model.product_recognition import is_product, moves
@@ -56,7 +58,7 @@ def choose(schedule: isl.Schedule, scop: Scop, whole: Relations, plan: Plan) -> 
     found = tuple(bands_of(schedule, scop, whole))
     panels: dict[str, Panels] = {}
     for band in found:
-        panels |= panels_of(band, scop.constants, plan.cpu.unit)
+        panels |= panels_of(band, scop.constants, plan.cpu)
     return tuple(_Chooser(band, plan.cpu, scop.constants, panels).plan() for band in found)
 
 
@@ -174,9 +176,10 @@ class _Chooser:
             return None
         axes = self.band.axes
         rows: Dim = 1 if sides.row is None else axes[sides.row].extents[0]
-        block = block_of(self.band, sides, self.limits.unit)
+        block, share = block_of(self.band, sides, self.limits), share_of(self.band, sides, self.limits)
         sums = [m for m, axis in enumerate(axes) if not axis.coincident]
         rest = tuple(LoopPlan(m) for m, a in enumerate(axes) if a.coincident and m not in (sides.row, sides.column))
+        rest += _shared(sides.row, share)
         pieces = pieces_of_constants(sides, rest, sums, rows, block, self.limits.unit.lanes)
         why = (
             f"a product with a constant, columns {axes[sides.column].name}: {block[0]} x {block[1]} take fewest cycles"
@@ -191,9 +194,10 @@ class _Chooser:
         member, panels = found
         loops = (*map(LoopPlan, order[:-1]), LoopPlan(member, mark=VECTOR))
         widths = dict.fromkeys((panels.columns, panels.lanes))
+        share = _shared(share_axis(self.band, panels), panels.rows and panels.rows[1])
         pieces = (
-            *(PiecePlan((LoopPlan(member, w), *loops), (WholeTiles(member, w),)) for w in widths),
-            PiecePlan(loops),
+            *(PiecePlan((*share, LoopPlan(member, w), *loops), (WholeTiles(member, w),)) for w in widths),
+            PiecePlan((*share, *loops)),
         )
         return _Chosen(pieces, (f"{panels.columns} columns of a product lie in a cache until they are needed",))
 
@@ -293,6 +297,11 @@ class _Chooser:
                     if along == 1 and across not in (0, 1):
                         return loop.member, access.buffer.name
         return None
+
+
+def _shared(row: int | None, share: int | None) -> tuple[LoopPlan, ...]:
+    """The loop over the threads' shares of rows, where they are dealt."""
+    return () if row is None or share is None else (LoopPlan(row, share),)
 
 
 def _whole(loops: tuple[LoopPlan, ...], *why: str) -> _Chosen:

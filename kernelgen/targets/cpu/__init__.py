@@ -6,6 +6,7 @@ Reading order: emit.
 
 from collections.abc import Mapping
 
+from kernelgen import options
 from kernelgen.nest.nodes import Nest
 from kernelgen.plan import CodePlan, CpuPlan
 from kernelgen.targets.base import Entry, Printer, Target
@@ -36,11 +37,11 @@ def emit_as(nest: Nest, code: CodePlan) -> str:
 
 
 def sizes() -> CpuPlan:
-    """The sizes for this machine's processor."""
+    """The sizes for this machine's processor and the threads that kernels may use."""
     from kernelgen.targets.cpu.loops.block_sizes import sizes_for
     from kernelgen.targets.cpu.runtime.llvm import detect_host
 
-    return sizes_for(detect_host())
+    return sizes_for(detect_host(), options.thread_count())
 
 
 def load(source: str, nest: Nest) -> Entry:

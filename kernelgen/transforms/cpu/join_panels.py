@@ -13,9 +13,10 @@ the memory of one piece.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 from kernelgen.nest import index as ix
 from kernelgen.nest import nodes as n
@@ -23,6 +24,7 @@ from kernelgen.nest.ranges import Range, range_of
 from kernelgen.nest.substitute import substituted
 from kernelgen.nest.walk import Place, accesses_of, map_blocks, redirect, statements, stored_buffers
 
+_AROUND = (n.For, n.If, n.Grid)
 _LINEAR = (n.IndexOp.ADD, n.IndexOp.SUB, n.IndexOp.MUL)
 
 
@@ -106,20 +108,20 @@ class _Reach:
         both = self.touched.keys() & other.touched.keys()
         return sorted(both & (self.written | other.written))
 
-    def ranges(self, first: int | None = None) -> dict[str, Range]:
-        """The ranges of loop variables; ``first`` is the only value of the outermost one where that is given."""
-        known: dict[str, Range] = {}
-        for part in statements(self.root):
-            if isinstance(part, n.For):
-                known[part.var] = _values(part, known)
-                if part is self.root and first is not None:
-                    known[part.var] = Range(first, first)
-        return known
+    @cached_property
+    def everywhere(self) -> Sequence[_Access]:
+        """All accesses, with the ranges of the variables in scope."""
+        return tuple(_reached(self.root, {}, None))
+
+    @cached_property
+    def first_and_second(self) -> Sequence[tuple[_Access, _Access]]:
+        """The accesses of the loop's first iteration, each with that of the second."""
+        assert isinstance(self.root, n.For)
+        return tuple(zip(*(_reached(self.root, {}, first) for first in (0, self.root.step)), strict=True))
 
     def spans(self, name: str, dim: int) -> Range:
         """Where it touches a buffer along a dim."""
-        known = self.ranges()
-        found = [range_of(index[dim], known) for index in self.touched[name]]
+        found = [range_of(place[dim], known) for buffer, place, known in self.everywhere if buffer == name]
         lows, highs = [r.low for r in found], [r.high for r in found]
         low = None if None in lows else min(low for low in lows if low is not None)
         return Range(low, None if None in highs else max(high for high in highs if high is not None))
@@ -127,22 +129,42 @@ class _Reach:
     def own_dims(self, name: str) -> frozenset[int]:
         """The dims of a buffer along which an iteration of the loop stays in its own piece."""
         assert isinstance(self.root, n.For)
-        step, places = self.root.step, self.touched[name]
-        here, there = self.ranges(0), self.ranges(step)
+        step = self.root.step
+        pairs = [pair for pair in self.first_and_second if pair[0].buffer == name]
 
-        def is_own(index: n.Index) -> bool:
-            at, next_ = range_of(index, here), range_of(index, there)
-            if at.low is None or at.high is None or next_.low is None or next_.high is None or not _is_linear(index):
+        def is_own(dim: int, here: _Access, there: _Access) -> bool:
+            at, next_ = range_of(here.place[dim], here.known), range_of(there.place[dim], there.known)
+            if at.low is None or at.high is None or next_.low is None or not _is_linear(here.place[dim]):
                 return False
             return at.low >= 0 and at.high < step and (next_.low, next_.high) == (at.low + step, at.high + step)
 
-        return frozenset(d for d in range(len(places[0])) if all(is_own(index[d]) for index in places))
+        return frozenset(d for d in range(len(self.touched[name][0])) if all(is_own(d, *pair) for pair in pairs))
+
+
+class _Access(NamedTuple):
+    """A buffer's name, the place, and the ranges of the variables there: loops beside each other may share names."""
+
+    buffer: str
+    place: tuple[n.Index, ...]
+    known: Mapping[str, Range]
+
+
+def _reached(part: n.Statement, known: Mapping[str, Range], first: int | None) -> Iterator[_Access]:
+    """Every access; ``first`` is the only value of the outermost loop where that is given."""
+    for buffer, index in accesses_of(part):
+        yield _Access(buffer.name, index, known)
+    if isinstance(part, n.For):
+        known = {**known, part.var: _values(part, known) if first is None else Range(first, first)}
+    inside = part.statements if isinstance(part, n.Block) else part.body.statements if isinstance(part, _AROUND) else ()
+    for inner in inside:
+        yield from _reached(inner, known, None)
 
 
 def _values(loop: n.For, known: Mapping[str, Range]) -> Range:
     """What the variable of a loop is: from tile to tile the last one is no more than so many steps from the first."""
-    low, high = range_of(loop.lower, known).low, range_of(loop.upper, known).high
-    if high is None or low is None or not isinstance(loop.lower, n.Num):
+    first, high = range_of(loop.lower, known), range_of(loop.upper, known).high
+    low = first.low
+    if high is None or low is None or first.high != low:
         return Range(low, None if high is None else high - 1)
     return Range(low, low + (high - 1 - low) // loop.step * loop.step)
 
@@ -175,22 +197,34 @@ def _are_apart(first: Range, second: Range) -> bool:
 
 def _with_pieces(nest: n.Nest) -> n.Nest:
     """Temporaries that one loop alone uses, piece by piece, are as large as a piece."""
-    top: list[n.Statement] = list(nest.body.statements)
-    reaches = [_Reach(part) for part in top]
-    kept: list[n.Buffer] = []
+    body, kept = nest.body, list[n.Buffer]()
     for buffer in nest.buffers:
-        users = [k for k, reach in enumerate(reaches) if buffer.name in reach.touched]
-        if buffer.space is n.Space.WORKSPACE and len(users) == 1 and isinstance(loop := top[users[0]], n.For):
-            own = _Reach(loop).own_dims(buffer.name) if loop.step > 1 else frozenset[int]()
-            if own:
-                top[users[0]] = _with_local(loop, buffer, min(own))
-                continue
-        kept.append(buffer)
-    return replace(nest, buffers=tuple(kept), body=n.Block(tuple(top)))
+        placed = _placed(body, buffer) if buffer.space is n.Space.WORKSPACE else None
+        if placed is None:
+            kept.append(buffer)
+        else:
+            body = placed
+    return replace(nest, buffers=tuple(kept), body=body)
 
 
-def _with_local(loop: n.For, buffer: n.Buffer, dim: int) -> n.For:
-    """The loop with a buffer of its own in each iteration, which holds one piece along a dim."""
+def _placed(block: n.Block, buffer: n.Buffer) -> n.Block | None:
+    """The block with a buffer of one piece in the only loop that uses it, in a loop inside where that is so there too.
+
+    None where there is no such loop.
+    """
+    users = [k for k, part in enumerate(block.statements) if buffer.name in _Reach(part).touched]
+    loop = block.statements[users[0]] if len(users) == 1 else None
+    own = _Reach(loop).own_dims(buffer.name) if isinstance(loop, n.For) and loop.step > 1 else frozenset[int]()
+    if not isinstance(loop, n.For) or not own:
+        return None
+    local, body = _with_local(loop, buffer, min(own))
+    inside = _placed(body, local)
+    inside = inside or n.Block((n.Alloc(local), *body.statements))
+    return n.Block((*block.statements[: users[0]], replace(loop, body=inside), *block.statements[users[0] + 1 :]))
+
+
+def _with_local(loop: n.For, buffer: n.Buffer, dim: int) -> tuple[n.Buffer, n.Block]:
+    """A buffer of each iteration's own, which holds one piece along a dim, and the loop's body with that."""
     shape = (*buffer.shape[:dim], loop.step, *buffer.shape[dim + 1 :])
     local = replace(buffer, shape=shape, space=n.Space.LOCAL)
 
@@ -199,5 +233,4 @@ def _with_local(loop: n.For, buffer: n.Buffer, dim: int) -> n.For:
             return None
         return local, (*index[:dim], ix.subtract(index[dim], n.Var(loop.var)), *index[dim + 1 :])
 
-    body = redirect(loop.body, moved, moved)
-    return replace(loop, body=n.Block((n.Alloc(local), *body.statements)))
+    return local, redirect(loop.body, moved, moved)

@@ -12,6 +12,7 @@ from operator_kernels import one
 
 from kernelgen.composite.description import KernelDesc
 from kernelgen.driver import compile
+from kernelgen.kernel import Kernel
 from kernelgen.nest import index as ix
 from kernelgen.nest.extents import extent
 from kernelgen.nest.nodes import (
@@ -35,7 +36,7 @@ from kernelgen.nest.nodes import (
 )
 from kernelgen.nest.verify import verify
 from kernelgen.nest.walk import statements
-from kernelgen.plan import VectorUnit
+from kernelgen.plan import CpuPlan, Plan, VectorUnit
 from kernelgen.poly.mapping.constant_products import MOST_ROWS, block_for
 from kernelgen.tensor.dims import Dim, sym
 from kernelgen.tensor.dtypes import FLOAT32
@@ -208,3 +209,68 @@ def test_blocks_fit_the_registers_and_the_product(rows: Dim, unit: VectorUnit) -
         vectors = width // unit.lanes
         assert count * vectors + vectors + 1 <= unit.registers
         assert 1 <= count <= (min(rows, MOST_ROWS) if isinstance(rows, int) else MOST_ROWS)
+
+
+def test_loops_beside_each_other_may_share_the_name_of_a_variable() -> None:
+    """The first one's rows go beyond those of the second, whose variable is called the same."""
+
+    def shares(body: Statement, step: int) -> For:
+        inner = For("r", C, ix.add(C, Num(8)), Block((body,)), LoopKind.SERIAL, step)
+        return For("c", Num(0), Num(COLUMNS), Block((inner,)), LoopKind.PARALLEL, 8)
+
+    def across(which: Buffer, value: Expr, ahead: int = 0) -> Store:
+        return Store(which, (Num(0), ix.add(R, Num(ahead))), value)
+
+    reader = shares(across(Y, Load(T, (Num(0), R))), 1)
+    assert len(join(nest(shares(across(T, ZERO, 3), 4), reader)).body.statements) == 1
+    beyond = shares(across(T, ZERO, 4), 4)
+    assert len(join(nest(beyond, reader)).body.statements) == 2
+
+
+def dealt(rows: int, columns: int, threads: int) -> Kernel:
+    sizes = replace(CpuPlan(), threads=threads)
+    return compile(fused(rows, columns), constants=[1, 2], plan=Plan(sizes))
+
+
+@pytest.mark.parametrize("columns", [96, 100])
+def test_rows_are_dealt_to_threads_and_what_follows_stays_in_their_panels(columns: int) -> None:
+    kernel = dealt(128, columns, 2)
+    (loop,) = kernel.nest.body.statements
+    assert isinstance(loop, For)
+    assert (loop.kind, loop.upper, loop.step) == (LoopKind.PARALLEL, Num(128), 64)
+    assert not kernel.signature.workspaces
+    held = [part.buffer.shape for part in statements(loop) if isinstance(part, Alloc) and len(part.buffer.shape) == 2]
+    assert held
+    assert {shape[0] for shape in held} == {64}
+    assert columns % 48 or {shape[1] for shape in held} == {48}
+
+
+@pytest.mark.parametrize("columns", [9_604, 96 * 1000])
+def test_no_call_takes_memory_for_whole_rows_of_a_share_that_no_cache_holds(columns: int) -> None:
+    kernel = dealt(128, columns, 2)
+    taken = [part.buffer.shape for part in statements(kernel.nest.body) if isinstance(part, Alloc)]
+    assert {shape[-1] for shape in taken} <= {4, 16, 32, 48, 64}
+
+
+@pytest.mark.parametrize(
+    ("rows", "threads"), [(128, 1), (63, 2), (65, 2), (96, 4), (32, 2)], ids=lambda each: str(each)
+)
+def test_threads_take_columns_where_rows_are_few_or_not_to_be_dealt_evenly(rows: int, threads: int) -> None:
+    loops = [part for part in dealt(rows, 96, threads).nest.body.statements if isinstance(part, For)]
+    assert {loop.step for loop in loops} <= {48, 32, 16}
+
+
+@pytest.mark.parametrize(("rows", "threads"), [(128, 2), (160, 4), (210, 3), (128, 1)])
+@pytest.mark.parametrize("columns", [17, 96, 256, 300])
+def test_products_whose_rows_are_dealt_are_right(rows: int, threads: int, columns: int) -> None:
+    kernel = dealt(rows, columns, threads)
+    rng = np.random.default_rng(0)
+    shapes = ((rows, 40), (40, columns), (columns,))
+    a, b, c = (rng.uniform(-0.3, 0.3, shape).astype(np.float32) for shape in shapes)
+    np.testing.assert_allclose(kernel(*kernel.call_inputs([a, b, c]))[0], np.exp(a @ b + c), rtol=1e-4)
+
+
+@pytest.mark.parametrize("share", range(32, 96, 7))
+def test_blocks_of_a_share_leave_no_row_over(share: int) -> None:
+    count, columns = block_for(share, 256, VectorUnit(), whole=True)
+    assert share % count == 0 < columns

@@ -162,7 +162,10 @@ def _extreme(name: str) -> Callable[..., Extents | None]:
 
 
 def _equal(call: OnnxCall, a: Extents, b: Extents) -> Extents | None:
-    return _each(call, _are_equal, a, b)
+    shape = np.broadcast_shapes(a.shape, b.shape)
+    pairs = zip(np.broadcast_to(a, shape).flat, np.broadcast_to(b, shape).flat, strict=True)
+    found = tuple(_are_equal(x, y) for x, y in pairs)
+    return None if None in found else as_extents(found, shape)
 
 
 def _are_equal(x: Dim, y: Dim) -> bool | None:
