@@ -104,15 +104,11 @@ class Form:
 
 def _kind(argument: Argument) -> str:
     """The kind that an argument has in a signature."""
-    match argument:
-        case TensorRef():
-            return "tensor"
-        case Struct(name):
-            return name
-        case Enumerator(name):
-            return name.partition("::")[0]
-        case _:
-            return "scalar"
+    if isinstance(argument, TensorRef):
+        return "tensor"
+    if isinstance(argument, Struct):
+        return argument.name
+    return argument.name.partition("::")[0] if isinstance(argument, Enumerator) else "scalar"
 
 
 DST = Slot("dst", "tensor", WRITE)

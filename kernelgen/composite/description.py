@@ -84,7 +84,7 @@ class KernelDesc:
         """The operators in the order in which they run."""
         return self.steps or self.graph.operators
 
-    @property
+    @cached_property
     def inputs(self) -> tuple[Tensor, ...]:
         """What callers give."""
         return tuple(Tensor(value.node.name, value.shape, value.dtype, value.layout) for value in self.graph.inputs)
@@ -95,7 +95,7 @@ class KernelDesc:
         stored = {alias.output for alias in self.graph.aliases}
         return tuple(value for place, value in enumerate(self.graph.outputs) if place not in stored)
 
-    @property
+    @cached_property
     def outputs(self) -> tuple[Tensor, ...]:
         """What callers are given."""
         stored = {alias.output for alias in self.graph.aliases}
@@ -112,12 +112,12 @@ class KernelDesc:
         """Positions of the inputs that the kernel writes in place."""
         return tuple(self.updates)
 
-    @property
+    @cached_property
     def symbols(self) -> tuple[str, ...]:
         """The symbols of all input and output shapes, sorted; empty for a static kernel."""
         return symbols_of(dim for t in (*self.inputs, *self.outputs) for dim in t.shape)
 
-    @property
+    @cached_property
     def hinted(self) -> frozenset[str]:
         """The names of values that stitched and parallel groups hold."""
         groups = (*self.buffer_stitch, *(self.parallel_fusion.sub_graph if self.parallel_fusion else ()))

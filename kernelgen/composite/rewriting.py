@@ -61,8 +61,8 @@ class Rewriting:
         same = args == node.args and op is node.op and attrs is node.attrs and types == node.types and name == node.name
         made = node if same else Node(op, args, attrs, types, name)
         self.operators.append(made)
-        for old, new in zip(node.outs, made.outs, strict=True):
-            self.becomes(old, new)
+        if not same:
+            self.found.update(zip(node.outs, made.outs, strict=True))
         return made
 
     def make(

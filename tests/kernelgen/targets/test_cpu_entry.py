@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -168,3 +169,11 @@ def test_a_cached_kernel_is_not_compiled_again(tmp_path: Path, monkeypatch: pyte
 def test_an_entry_says_whether_its_code_came_from_disk() -> None:
     nest = map_nest(lambda x: call("add", x, Literal(0.123456, FLOAT32)), 5, FLOAT32)
     assert (loaded(nest).from_disk, loaded(nest).from_disk) == (False, True)
+
+
+def test_kernels_that_are_equal_but_for_their_names_are_one_object() -> None:
+    first = map_nest(lambda a, b: call("add", call("mul", a, b), b), 11, FLOAT32, FLOAT32)
+    assert not loaded(first).from_disk
+    second = replace(first, name="another")
+    assert "another" in TARGET.emit(second)
+    assert loaded(second).from_disk

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from math import ceil, floor, gcd
 from types import MappingProxyType
 
@@ -28,7 +27,7 @@ from kernelgen.ascendc.reader import read_kernel
 from kernelgen.ascendc.types import BLOCK, POSITIONS, REPEAT
 from kernelgen.errors import ProofError
 from kernelgen.machines.ascend.description import Machine
-from kernelgen.targets.ascend.proof.scalar_bounds import Bounds, common_divisor
+from kernelgen.targets.ascend.proof.scalar_bounds import Bounds, Factor, common_divisor
 
 BITS = MappingProxyType({"uint8_t": 8, "uint16_t": 16, "uint32_t": 32, "int32_t": 31, "uint64_t": 63, "TEventID": 3})
 """C++ type -> the bits of its largest value."""
@@ -242,5 +241,5 @@ def _bursts(group: str, params: Struct, item: int) -> Expression:
     return (count - 1) * (blocks + gap) * each + last
 
 
-def _text(bound: Fraction | None) -> str:
+def _text(bound: Factor | None) -> str:
     return "nothing is known of it" if bound is None else str(bound)

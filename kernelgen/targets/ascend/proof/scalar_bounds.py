@@ -26,9 +26,13 @@ from kernelgen.ascendc.expressions import (
     Unary,
 )
 
-Sum = Mapping[int, Fraction]
+Factor = int | Fraction
+"""Whole ones are ints, which cost a tenth."""
+Sum = Mapping[int, Factor]
 """Quantity -> its factor; -1 stands for the number 1."""
 ONE = -1
+Known = dict[tuple[tuple[int, Factor], ...], Factor | None]
+"""The most that sums can be, by their quantities and factors."""
 MOST_STEPS = 4000
 """Sums that are looked at for one bound."""
 
@@ -44,15 +48,23 @@ class Quantity:
 
 def constant(number: float | Fraction) -> Sum:
     """A number as a sum."""
-    return {ONE: Fraction(number)} if number else {}
+    return {ONE: _whole(number if isinstance(number, int) else Fraction(number))} if number else {}
 
 
-def plus(left: Sum, right: Sum, factor: Fraction | int = 1) -> Sum:
+def plus(left: Sum, right: Sum, factor: Factor = 1) -> Sum:
     """``left + factor * right``."""
     found = dict(left)
     for quantity, own in right.items():
-        found[quantity] = found.get(quantity, Fraction(0)) + factor * own
-    return {quantity: own for quantity, own in found.items() if own}
+        total = _whole(found.get(quantity, 0) + factor * own)
+        if total:
+            found[quantity] = total
+        else:
+            found.pop(quantity, None)
+    return found
+
+
+def _whole(number: Factor) -> Factor:
+    return number if isinstance(number, int) or number.denominator != 1 else number.numerator
 
 
 @dataclass
@@ -63,12 +75,13 @@ class Bounds:
     quantities: list[Quantity] = field(default_factory=list[Quantity])
     names: dict[str, Sum] = field(default_factory=dict[str, Sum])
     sums: dict[Expression, Sum] = field(default_factory=dict[Expression, Sum])
+    known: Known = field(default_factory=dict[tuple[tuple[int, Factor], ...], "Factor | None"])
 
-    def upper(self, expression: Expression) -> Fraction | None:
+    def upper(self, expression: Expression) -> Factor | None:
         """No value is above it; None where that is not known."""
         return self.most(self.sum_of(expression))
 
-    def lower(self, expression: Expression) -> Fraction | None:
+    def lower(self, expression: Expression) -> Factor | None:
         """No value is below it; None where that is not known."""
         found = self.most(plus({}, self.sum_of(expression), -1))
         return None if found is None else -found
@@ -85,9 +98,9 @@ class Bounds:
     @contextmanager
     def inside(self) -> Generator[None]:
         """What is learnt and bound in here holds in here only."""
-        kept = list(self.quantities), dict(self.names), dict(self.sums)
+        kept = list(self.quantities), dict(self.names), dict(self.sums), dict(self.known)
         yield
-        self.quantities, self.names, self.sums = kept
+        self.quantities, self.names, self.sums, self.known = kept
 
     def suppose(self, condition: Expression) -> None:
         """A comparison with one quantity of factor 1 on a side holds from here on."""
@@ -114,10 +127,15 @@ class Bounds:
         else:
             known = Quantity(known.lowers, (*known.uppers, rest), known.cases)
         self.quantities[latest] = known
+        self.known.clear()
 
-    def most(self, total: Sum) -> Fraction | None:
+    def most(self, total: Sum) -> Factor | None:
         """The least number that is shown to be no less than the sum."""
-        return _Search(self.quantities).most(total)
+        search = _Search(self.quantities, self.known)
+        found = search.most(total)
+        if search.steps > MOST_STEPS:
+            self.known.clear()  # of what it met after it gave up it knows less than there is to know
+        return found
 
     def sum_of(self, expression: Expression) -> Sum:
         """An expression as a sum; what is none becomes a quantity."""
@@ -142,7 +160,7 @@ class Bounds:
             case Binary("*", left, right):
                 return self._product(self.sum_of(left), self.sum_of(right))
             case Binary("/" | "%" as sign, left, Number(divisor)) if divisor > 0:
-                return self._divided(sign, self.sum_of(left), Fraction(divisor))
+                return self._divided(sign, self.sum_of(left), _whole(Fraction(divisor)))
             case Binary("/", left, right):
                 return self._split(self.sum_of(left), self.sum_of(right))
             case Choice(condition, then, otherwise):
@@ -160,7 +178,7 @@ class Bounds:
     def _product(self, left: Sum, right: Sum) -> Sum:
         for one, other in ((left, right), (right, left)):
             if one.keys() <= {ONE}:
-                return plus({}, other, one.get(ONE, Fraction(0)))
+                return plus({}, other, one.get(ONE, 0))
         ends = [(self._least(side), self.most(side)) for side in (left, right)]
         if any(low is None or high is None for low, high in ends):
             (low, _), (other, _) = ends
@@ -170,19 +188,19 @@ class Bounds:
         values = [a * b for a in ends[0] for b in ends[1] if a is not None and b is not None]
         return self._new(Quantity((constant(min(values)),), (constant(max(values)),)))
 
-    def _least(self, total: Sum) -> Fraction | None:
+    def _least(self, total: Sum) -> Factor | None:
         found = self.most(plus({}, total, -1))
         return None if found is None else -found
 
-    def _divided(self, sign: str, value: Sum, divisor: Fraction) -> Sum:
+    def _divided(self, sign: str, value: Sum, divisor: Factor) -> Sum:
         """Towards zero, as in C."""
         low = self._least(value)
         positive, last = low is not None and low >= 0, divisor - 1
         if sign == "%":
             return self._new(Quantity(({} if positive else constant(-last),), (constant(last), *((value,) * positive))))
-        exact = plus({}, value, 1 / divisor)
-        lower = plus(exact, constant(last / divisor), -1)
-        upper = exact if positive else plus(exact, constant(last / divisor))
+        exact = plus({}, value, 1 / Fraction(divisor))
+        lower = plus(exact, constant(last / Fraction(divisor)), -1)
+        upper = exact if positive else plus(exact, constant(last / Fraction(divisor)))
         high = self.most(value)
         whole = () if high is None or high < 0 else (constant(high // divisor),)
         return self._new(Quantity((lower, *((constant((low or 0) // divisor),) * positive)), (upper, *whole)))
@@ -205,30 +223,28 @@ class Bounds:
 
     def _new(self, quantity: Quantity) -> Sum:
         self.quantities.append(quantity)
-        return {len(self.quantities) - 1: Fraction(1)}
+        return {len(self.quantities) - 1: 1}
 
 
 @dataclass
 class _Search:
-    """The best of what bounds make of a sum."""
+    """The best of what bounds make of a sum; ``known`` are the best of sums over the same quantities."""
 
     quantities: list[Quantity]
+    known: Known
     steps: int = 0
-    known: dict[tuple[tuple[int, Fraction], ...], Fraction | None] = field(
-        default_factory=dict[tuple[tuple[int, Fraction], ...], "Fraction | None"]
-    )
 
-    def most(self, total: Sum) -> Fraction | None:
+    def most(self, total: Sum) -> Factor | None:
         latest = max(total, default=ONE)
         if latest == ONE:
-            return total.get(ONE, Fraction(0))
+            return total.get(ONE, 0)
         key = tuple(sorted(total.items()))
         if key not in self.known:
             self.steps += 1
             self.known[key] = None if self.steps > MOST_STEPS else self._most(total, latest)
         return self.known[key]
 
-    def _most(self, total: Sum, latest: int) -> Fraction | None:
+    def _most(self, total: Sum, latest: int) -> Factor | None:
         factor, quantity = total[latest], self.quantities[latest]
         rest = {each: own for each, own in total.items() if each != latest}
         bounds = quantity.uppers if factor > 0 else quantity.lowers

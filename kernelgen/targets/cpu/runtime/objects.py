@@ -20,9 +20,15 @@ def cached_library(
 
     ``symbols`` are the addresses of what it calls and the process does not export itself.
     """
-    key = cache_key(source, host.cpu, ",".join(sorted(host.features)), LLVM_VERSION)
+    key = cache_key(_unnamed(source), host.cpu, ",".join(sorted(host.features)), LLVM_VERSION)
     make = compiler().compile_object if options.isolates_compiler() else compile_object
     return cached(
         options.cache_dir(), "cpu", key, lambda: make(source, host), lambda code: link(code, exports, symbols),
         options.shared_cache(),
     )  # fmt: skip
+
+
+def _unnamed(source: str) -> str:
+    """Without the comment that names the kernel: equal ones of other names are one object."""
+    first, _, rest = source.partition("\n")
+    return rest if first.startswith(";") else source

@@ -12,7 +12,7 @@ import pytest
 from product_kernels import Shape, product
 
 import kernelgen
-from kernelgen.ascendc.expressions import Expression, Field
+from kernelgen.ascendc.expressions import Binary, Expression, Field, Name, Number
 from kernelgen.errors import ArgumentError, ProofError
 from kernelgen.machines.ascend.machines import ASCEND_910B
 from kernelgen.targets.ascend.entry import SimulatedEntry
@@ -97,3 +97,17 @@ S0, S1 = (Field("tiling", name) for name in ("s0", "s1"))
 @pytest.mark.parametrize(("value", "least"), [(S0 * S1 * 64 - 1, 63), (S0 * S1 - S0, 0), (S0 * S1 - S0 * 2, None)])
 def test_a_product_of_sizes_is_no_less_than_each_of_them(value: Expression, least: int | None) -> None:
     assert Bounds(1).lower(value) == least
+
+
+def test_what_was_found_of_a_sum_counts_for_as_long_as_what_it_was_found_from() -> None:
+    bounds = Bounds(1)
+    bounds.count("k", Number(0), Number(10))
+    turn = Name("k")
+    assert bounds.upper(turn * 3 + 1) == 28
+    with bounds.inside():
+        bounds.suppose(Binary("<", turn, Number(4)))
+        assert bounds.upper(turn * 3 + 1) == 10
+        bounds.count("n", Number(0), Number(2))
+        assert bounds.upper(Name("n") * 5) == 5
+    bounds.count("n", Number(0), Number(7))
+    assert (bounds.upper(turn * 3 + 1), bounds.upper(Name("n") * 5)) == (28, 30)

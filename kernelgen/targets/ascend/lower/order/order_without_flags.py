@@ -165,15 +165,14 @@ class _Run:
     def passes(self, steps: Sequence[tuple[int, Step]]) -> bool:
         """Whether nothing is out of order and no flag is set or waited for wrongly."""
         for number, step in steps:
-            match step:
-                case Instruction():
-                    if not self._instruction(step):
-                        return False
-                case Flag(sync):
-                    if sync.group not in self.absent and not self._flag(step, number):
-                        return False
-                case Cross():
-                    self._cross(step, number)
+            if isinstance(step, Flag):
+                if step.sync.group not in self.absent and not self._flag(step, number):
+                    return False
+            elif isinstance(step, Instruction):
+                if not self._instruction(step):
+                    return False
+            else:
+                self._cross(step, number)
         return True
 
     def _instruction(self, step: Instruction) -> bool:
