@@ -72,6 +72,8 @@ class Kernel(NativeKernel):
     the same one. ``source`` is the target's text, ``proof`` the certificate, ``stages`` the text of every stage by name.
     """
 
+    signature: Signature
+    entry: Entry
     desc: KernelDesc
     target: str
     source: str

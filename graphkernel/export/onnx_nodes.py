@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -139,7 +138,7 @@ def _widened(node: Node) -> Node:
     if is_view(node) or node.op in MOVING:
         return node
     args = tuple(_wide_value(value) for value in node.args)
-    types = tuple(replace(type_, dtype=_wide(type_.dtype)) for type_ in node.types)
+    types = tuple(type_.of_dtype(_wide(type_.dtype)) for type_ in node.types)
     if args == node.args and types == node.types:
         return node
     return Node(node.op, args, node.attrs, types, node.name, node.body, node.data)
@@ -150,7 +149,7 @@ def _wide_value(value: Value) -> Value:
     if wide == value.type.dtype:
         return value
     node = value.node
-    types = (replace(value.type, dtype=wide),)
+    types = (value.type.of_dtype(wide),)
     return Node(node.op, (), node.attrs, types, node.name, data=node.data).out
 
 

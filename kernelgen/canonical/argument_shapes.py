@@ -36,12 +36,12 @@ def reshape_arguments(desc: KernelDesc) -> KernelDesc:
         return desc
     walk = Rewriting(desc)
     for value, shape in inputs.items():
-        walk.becomes(value, replace(value.node, types=(replace(value.type, shape=shape),)).out)
+        walk.becomes(value, replace(value.node, types=(value.type.of_shape(shape),)).out)
     for node in desc.operators:
         if node.op is RESHAPE and node.args[0] in inputs and node.out not in kept:
             walk.becomes(node.out, walk.now(node.args[0]))
         elif node.outs[0] in outputs:
-            walk.keep(node, types=(replace(node.out.type, shape=outputs[node.out]),))
+            walk.keep(node, types=(node.out.type.of_shape(outputs[node.out]),))
         else:
             walk.keep(node)
     return walk.done(tuple(map(walk.now, desc.graph.inputs)))

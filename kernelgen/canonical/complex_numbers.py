@@ -202,7 +202,7 @@ def _part_by_part(expansion: _Expansion, node: Node) -> None:
     for number in (0, 1):
         args = [expansion.part(v, number, kind) if _is_complex(v) else expansion.walk.now(v) for v in node.args]
         attrs = node.attrs.without("pad_val") if number else node.attrs
-        type_ = replace(node.out.type, dtype=kind)
+        type_ = node.out.type.of_dtype(kind)
         found.append(expansion.walk.make(node.op, args, type_, attrs, f"complex_part_{len(expansion.walk.operators)}"))
     expansion.joins(node, found)
 

@@ -21,7 +21,7 @@ elimination, backward and forward.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from kernelgen.composite.description import KernelDesc
 from kernelgen.composite.rewriting import Rewriting, kept_values
@@ -181,7 +181,7 @@ class _Reshaping:
             self.common[node.out] = self.walk.keep(node, args).out
             return
         is_kept = node.out in self.kept
-        type_ = replace(node.out.type, shape=shape)
+        type_ = node.out.type.of_shape(shape)
         common = self.walk.make(node.op, args, type_, node.attrs, "" if is_kept else node.name)
         self.common[node.out] = common
         if is_kept:
@@ -212,7 +212,7 @@ class _Reshaping:
 
     def define(self, member: Value, shape: Shape, source: Value, costs: bool = True, name: str = "") -> Value:
         """Appends a Reshape for a member; it becomes the view for later readers of the source in that shape."""
-        view = self.walk.make(RESHAPE, (source,), replace(member.type, shape=shape), name=name)
+        view = self.walk.make(RESHAPE, (source,), member.type.of_shape(shape), name=name)
         self.reshapes[self.families.root(member)] += costs
         self.views.setdefault((source, shape), view)
         return view

@@ -15,7 +15,7 @@ is the target's to refuse. Source: AKG's type casts for Ascend, akg-mlir's type 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from kernelgen.composite.description import KernelDesc, constant, number_of
 from kernelgen.composite.rewriting import Rewriting
@@ -120,7 +120,7 @@ def _legalize(walk: Rewriting, node: Node, rules: tuple[TypeRule, ...]) -> None:
     def widened(value: Value) -> Value:
         if value.dtype not in rule.given:
             return walk.now(value)
-        wide = replace(value.type, dtype=rule.computed)
+        wide = value.type.of_dtype(rule.computed)
         number = number_of(value)
         if number is None:
             return walk.make(basic.CAST, (walk.now(value),), wide)
@@ -131,7 +131,7 @@ def _legalize(walk: Rewriting, node: Node, rules: tuple[TypeRule, ...]) -> None:
     if node.out.dtype not in rule.given or node.op in PREDICATES:
         walk.keep(node, args)
         return
-    wide = walk.make(node.op, args, replace(node.out.type, dtype=rule.computed), node.attrs)
+    wide = walk.make(node.op, args, node.out.type.of_dtype(rule.computed), node.attrs)
     walk.becomes(node.out, walk.make(basic.CAST, (wide,), node.out.type, name=node.name))
 
 

@@ -37,7 +37,7 @@ def specialize(desc: KernelDesc, sizes: Mapping[str, int]) -> KernelDesc:
         return desc
 
     def sized(value: Value) -> TensorType:
-        return replace(value.type, shape=tuple(substitute(dim, sizes) for dim in value.shape))
+        return value.type.of_shape(tuple(substitute(dim, sizes) for dim in value.shape))
 
     return with_types(desc, sized, lambda node: _sized_attrs(node.attrs, sizes))
 

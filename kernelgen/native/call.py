@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import combinations
 from typing import Any, Protocol, runtime_checkable
@@ -38,7 +37,6 @@ class CheckingEntry(Protocol):
         ...
 
 
-@dataclass(frozen=True, eq=False)
 class NativeKernel:
     """``kernel(*inputs, out=None) -> tuple of outputs``: numpy arrays in the order of the signature.
 
@@ -47,7 +45,10 @@ class NativeKernel:
     """
 
     signature: Signature
-    entry: Entry = field(repr=False)
+    entry: Entry
+
+    def __init__(self, signature: Signature, entry: Entry) -> None:
+        self.signature, self.entry = signature, entry
 
     def __call__(self, *inputs: Any, out: Sequence[Any] | None = None) -> tuple[Any, ...]:
         """Runs the kernel. Raises ArgumentError when an array does not fit the signature."""

@@ -6,7 +6,6 @@ x[361M, 8] * y[1, 8] -> z[361M, 8]        x[352, 8] * y[1, 8] -> z[352, 8]
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from enum import StrEnum
 
 from kernelgen.composite.check import check
@@ -106,7 +105,7 @@ def _divided(desc: KernelDesc, places: frozenset[Place], factor: int) -> KernelD
             dim // factor if isinstance(dim, int) and dim != 1 and (value, d) in places else dim
             for d, dim in enumerate(value.shape)
         )
-        return replace(value.type, shape=shape)
+        return value.type.of_shape(shape)
 
     return with_types(desc, smaller, lambda node: _with_shape_attr(node, smaller(node.outs[0]).shape))
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
@@ -20,14 +19,23 @@ Flag: TypeAlias = bool
 Text: TypeAlias = str
 
 
-@dataclass(frozen=True)
 class Attrs(Mapping[str, AttrValue]):
     """Attributes sorted by name, so that equal attributes compare and hash equal.
 
     Values are bools, ints, floats, strings, symbolic dims and (nested) tuples of them. Lists become tuples.
     """
 
-    items_: tuple[tuple[str, AttrValue], ...] = ()
+    def __init__(self, items_: tuple[tuple[Text, AttrValue], ...] = ()) -> None:
+        self.items_: Final = items_
+
+    def __eq__(self, other: object) -> Flag:
+        return self.items_ == other.items_ if isinstance(other, Attrs) else NotImplemented
+
+    def __hash__(self) -> Integer:
+        return hash(self.items_)
+
+    def __repr__(self) -> Text:
+        return f"Attrs({self.items_!r})"
 
     @staticmethod
     def of(values: Mapping[str, object] | None = None, /, **more: object) -> Attrs:

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
+from typing import Final
 
 from kernelgen.system.limits import LIMITS
 
 Monomial = tuple[str, ...]
 
 
-@dataclass(frozen=True)
 class Sym:
     """A polynomial with integer coefficients: ``terms`` is sorted ``((symbols...), coefficient)`` pairs.
 
@@ -25,7 +24,14 @@ class Sym:
     Make one with :func:`sym` or :func:`parse_dim`.
     """
 
-    terms: tuple[tuple[Monomial, int], ...]
+    def __init__(self, terms: tuple[tuple[Monomial, int], ...]) -> None:
+        self.terms: Final = terms
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sym) and self.terms == other.terms
+
+    def __hash__(self) -> int:
+        return hash(self.terms)
 
     def __add__(self, other: Dim) -> Dim:
         return _from_terms([*self.terms, *_terms(other)])

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -25,14 +24,23 @@ class Category(Enum):
     """Nothing here computes with it: graphs hand such values from one operator of a library to the next."""
 
 
-@dataclass(frozen=True)
 class DType:
-    """A scalar data type: ``name`` as MindSpore spells it, ``short`` as the text IR prints it."""
+    """A scalar data type: ``name`` as MindSpore spells it, which tells it from others, ``short`` as the text IR prints it."""
 
-    name: str
-    short: str
-    category: Category
-    bits: int
+    def __init__(self, name: str, short: str, category: Category, bits: int) -> None:
+        self.name: Final = name
+        self.short: Final = short
+        self.category: Final = category
+        self.bits: Final = bits
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, DType) and self.name == other.name)
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __repr__(self) -> str:
+        return f"DType({self.name})"
 
     def __str__(self) -> str:
         return self.short

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -41,7 +40,6 @@ WHOLE_PATTERN = r"(?:tensor|seq|map|optional|sparse_tensor)\([a-z0-9_(),]{1,200}
 TYPE_PATTERN = rf"(?:[A-Za-z]\w*|{WHOLE_PATTERN})\[[^\]\n]*\](?:@\w+)?"
 
 
-@dataclass(frozen=True)
 class OpaqueType(DType):
     """A data type that only operators of a library take: of elements (``string``, ``int4``), or of whole values.
 
@@ -97,13 +95,19 @@ def is_whole(of: DType) -> bool:
     return isinstance(of, OpaqueType) and of.is_whole
 
 
-@dataclass(frozen=True, repr=False)
 class TensorType:
     """Shape, data type and layout of a value. Prints as ``f32[N, 4]``; a layout other than the default follows."""
 
-    shape: Shape
-    dtype: DType
-    layout: str = DEFAULT_LAYOUT
+    def __init__(self, shape: Shape, dtype: DType, layout: str = DEFAULT_LAYOUT) -> None:
+        self.shape: Final = shape
+        self.dtype: Final = dtype
+        self.layout: Final = layout
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (
+            isinstance(other, TensorType)
+            and (self.shape, self.dtype, self.layout) == (other.shape, other.dtype, other.layout)
+        )
 
     @cached_property
     def _hash(self) -> int:
@@ -120,6 +124,14 @@ class TensorType:
         return f"{self.dtype}[{', '.join(map(str, self.shape))}]{layout}"
 
     __repr__ = __str__
+
+    def of_shape(self, shape: Shape) -> TensorType:
+        """The same with other extents."""
+        return TensorType(shape, self.dtype, self.layout)
+
+    def of_dtype(self, dtype: DType) -> TensorType:
+        """The same of another data type."""
+        return TensorType(self.shape, dtype, self.layout)
 
     @property
     def rank(self) -> int:

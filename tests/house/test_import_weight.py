@@ -40,7 +40,18 @@ RUNNING = {
         "system.freed_memory "
     ),
 }
-UNNEEDED = ("hashlib", "logging", "ml_dtypes", "networkx", "onnxruntime", "pathlib", "pkgutil", "pydantic", "zipfile")
+UNNEEDED = (
+    "dataclasses",
+    "hashlib",
+    "logging",
+    "ml_dtypes",
+    "networkx",
+    "onnxruntime",
+    "pathlib",
+    "pkgutil",
+    "pydantic",
+    "zipfile",
+)
 """What running needs neither; some takes as long to load as all of the above."""
 PACK = """
 import sys, numpy as np, graphkernel as gk

@@ -97,7 +97,7 @@ def _with_ends(node: Node, body: Graph, sent: Mapping[Value, None]) -> Graph:
 
 
 def _narrow(type_: TensorType) -> TensorType:
-    return replace(type_, dtype=SENT)
+    return type_.of_dtype(SENT)
 
 
 def _substituted(body: Graph, values: Mapping[Value, Value]) -> tuple[Value, ...]:
