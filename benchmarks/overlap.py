@@ -120,10 +120,11 @@ def record(rounds: int) -> dict[str, Any]:
     cases: list[dict[str, Any]] = []
     for shape in SHAPES:
         for name, (latency, bandwidth) in LINKS.items():
-            costs = Costs(latency=latency, bandwidth=bandwidth * RANKS / (2 * (RANKS - 1)))
+            costs = Costs(bandwidth * RANKS / (2 * (RANKS - 1)))
             cases.append({
                 "shape": shape, "link": name, "latency_us": latency * 1e6, "bytes_per_second": bandwidth,
-                "chosen_blindly": chunks_of(*shape, 4), "chosen_for_this_link": chunks_of(*shape, 4, costs),
+                "chosen_blindly": chunks_of(shape[0], shape[2], 4),
+                "chosen_for_this_link": chunks_of(shape[0], shape[2], 4, costs),
                 "counts": list(measured(shape, (latency, bandwidth), rounds)),
             })  # fmt: skip
     return {"ranks": RANKS, "link": "simulated", "rounds": rounds, "dtype": "float32", "threads": 1, "cases": cases}

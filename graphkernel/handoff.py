@@ -24,6 +24,7 @@ from kernelgen.errors import ArgumentError, DescError, UnsupportedError
 from kernelgen.plan import Plan
 from kernelgen.system.bounded_io import UNFIT, json_value
 from kernelgen.system.escape import line
+from kernelgen.tensor.attrs import symbols_in
 from kernelgen.tensor.graph import PARAMETER, Alias, Builder, Graph, Node, Value, keep
 from kernelgen.tensor.operator import Kind, Operator
 from kernelgen.tensor.operators.cast import CAST
@@ -32,7 +33,7 @@ from kernelgen.tensor.operators.pieces import STRIDED_SLICE
 from kernelgen.tensor.operators.reduce import REDUCE_SUM
 from kernelgen.tensor.operators.shape import BROADCAST_TO, RESHAPE
 from kernelgen.tensor.operators.type_rules import OWN_KERNEL
-from kernelgen.tensor.types import Attrs, AttrValue, Sym, TensorType, dtype, sym
+from kernelgen.tensor.types import Attrs, Sym, TensorType, dtype, sym
 
 if TYPE_CHECKING:
     from kernelgen.tuning.database import Tunings
@@ -158,7 +159,7 @@ def untold_symbols(body: Graph) -> tuple[str, ...]:
     """
     types = (type_ for node in body.nodes for type_ in node.types)
     attributes = (value for node in body.operators for value in node.attrs.values())
-    needed = {name for type_ in types for name in type_.symbols} | set(_symbols_in(attributes))
+    needed = {name for type_ in types for name in type_.symbols} | set(symbols_in(attributes))
     extents = [dim for value in body.inputs for dim in value.type.shape if isinstance(dim, Sym)]
     told: set[str] = set()
     before = -1
@@ -174,14 +175,6 @@ def _told_by(dim: Sym, told: Collection[str]) -> str | None:
     if len(unknown) != 1 or any(unknown[0] in names and len(names) > 1 for names, _ in dim.terms):
         return None
     return unknown[0]
-
-
-def _symbols_in(values: Iterable[AttrValue]) -> Iterator[str]:
-    for value in values:
-        if isinstance(value, Sym):
-            yield from value.symbols
-        elif isinstance(value, tuple):
-            yield from _symbols_in(value)
 
 
 def _stitched(body: Graph) -> tuple[Value, ...]:

@@ -31,6 +31,7 @@ from graphkernel.ops.library.host import ONNX, domains_of, onnx_node, operator_n
 from graphkernel.ops.library.host_bodies import bodies_of
 from kernelgen.tensor.compare import difference
 from kernelgen.tensor.graph import LEAVES, Builder, Graph, Node, Value, keep
+from kernelgen.tensor.order import is_token, results_of
 from kernelgen.tensor.types import Sym, is_whole, sym
 
 DOMAIN = "graphkernel"
@@ -67,15 +68,20 @@ class _Model:
         scope = Scope(self.opset, derived={entry.name: entry for entry in graph.derived})
         scope.taken.update(_names_in_bodies(graph))
         _name_inputs(scope, graph)
-        ends = self.body(scope, graph, graph.output_names)
-        inner = {value: name for value, name in scope.names.items() if value.node.op not in LEAVES and name not in ends}
+        given = results_of(graph)
+        ends = self.body(scope, graph, given, graph.output_names[: len(given)])
+        inner = {
+            value: name
+            for value, name in scope.names.items()
+            if value.node.op not in LEAVES and name not in ends and not is_token(value)
+        }
         proto = helper.make_model(
             helper.make_graph(
                 scope.nodes, graph.name, [value_info(scope.names[value], value.type) for value in graph.inputs],
-                [value_info(name, value.type) for name, value in zip(ends, graph.outputs, strict=True)],
+                [value_info(name, value.type) for name, value in zip(ends, given, strict=True)],
                 value_info=[value_info(name, value.type) for value, name in inner.items() if not is_whole(value.type.dtype)],
             ),
-            functions=[made for _, made in self.functions], opset_imports=_imports(graph, self.opset, bool(self.functions)),
+            functions=[made for _, made in self.functions], opset_imports=_imports(graph, self.opset, scope.nodes),
             producer_name=DOMAIN, producer_version=__version__,
         )  # fmt: skip
         least = helper.find_min_ir_version_for(proto.opset_import, ignore_unknown=True)
@@ -83,13 +89,13 @@ class _Model:
         helper.set_model_props(proto, self.properties(graph, ends))
         return OnnxModel(proto, scope.constants)
 
-    def body(self, scope: Scope, graph: Graph, outputs: Iterable[str]) -> list[str]:
-        """Appends the nodes of a graph whose inputs have names; gives the names of its outputs, those that are wished."""
+    def body(self, scope: Scope, graph: Graph, given: Sequence[Value], outputs: Iterable[str]) -> list[str]:
+        """Appends the nodes of a graph whose inputs have names; gives the names of ``given`` results, those that are wished."""
         ends = [
             name if scope.names.get(value) == name else scope.claim(name)  # an input that is handed on
-            for value, name in zip(graph.outputs, outputs, strict=True)
+            for value, name in zip(given, outputs, strict=True)
         ]
-        final = dict(reversed(list(zip(graph.outputs, ends, strict=True))))
+        final = dict(reversed(list(zip(given, ends, strict=True))))
         for node in graph.nodes:
             if node.data is not None:
                 scope.names[node.out] = _constant(scope, node)
@@ -98,7 +104,7 @@ class _Model:
                 self.operator(scope, node, results)
                 for value, name in zip(node.outs, results, strict=True):
                     scope.define(value, name)
-        for value, end in zip(graph.outputs, ends, strict=True):
+        for value, end in zip(given, ends, strict=True):
             if scope.names[value] != end:
                 scope.emit("Identity", scope.names[value], result=end)
         return ends
@@ -134,7 +140,7 @@ class _Model:
         _name_inputs(scope, body)
         extents = {name: scope.claim(f"extent_{name}") for name in untold_symbols(body)}
         scope.told.update(extents)
-        ends = self.body(scope, body, (value.node.name for value in body.outputs))
+        ends = self.body(scope, body, body.outputs, (value.node.name for value in body.outputs))
         constants = [
             helper.make_node("Constant", [], [name], name=name, value=numpy_helper.from_array(array))
             for name, array in scope.constants.items()
@@ -145,7 +151,7 @@ class _Model:
         self.names.add(name)
         return helper.make_function(
             DOMAIN, name, [*(scope.names[value] for value in body.inputs), *extents.values()], ends,
-            [*constants, *scope.nodes], _imports(body, self.opset, False), doc_string=_about(body),
+            [*constants, *scope.nodes], _imports(body, self.opset, scope.nodes), doc_string=_about(body),
         )  # fmt: skip
 
     def properties(self, graph: Graph, ends: Sequence[str]) -> dict[str, str]:
@@ -204,11 +210,11 @@ def _about(body: Graph) -> str:
     return ", ".join(name if count == 1 else f"{name} x{count}" for name, count in counts.items())
 
 
-def _imports(graph: Graph, opset: int, calls_kernels: bool) -> list[Any]:
+def _imports(graph: Graph, opset: int, nodes: Sequence[Any]) -> list[Any]:
     from onnx import helper
 
     own = (domains_of(node.attrs).items() for node in graph.operators if node.op is ONNX)
-    versions = {**dict(chain.from_iterable(own)), "": opset} | ({DOMAIN: 1} if calls_kernels else {})
+    versions = {**{node.domain: 1 for node in nodes if node.domain}, **dict(chain.from_iterable(own)), "": opset}
     return [helper.make_opsetid(domain, number) for domain, number in sorted(versions.items())]
 
 

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from graphkernel.ops.library.host import ONNX
+from kernelgen.tensor.attrs import with_dims
 from kernelgen.tensor.derived import Derived
 from kernelgen.tensor.graph import Graph, Node, Value
-from kernelgen.tensor.types import Attrs, AttrValue, Sym, TensorType, substitute
+from kernelgen.tensor.types import Attrs, TensorType, substitute
 
 
 def with_extents(graph: Graph, given: Mapping[str, int]) -> Graph:
@@ -51,13 +52,7 @@ def _type(of: TensorType, given: Mapping[str, int]) -> TensorType:
 
 
 def _attrs(node: Node, given: Mapping[str, int]) -> Attrs:
-    attrs = Attrs.of({name: _value(value, given) for name, value in node.attrs.items()})
+    attrs = Attrs.of({name: with_dims(value, lambda dim: substitute(dim, given)) for name, value in node.attrs.items()})
     if node.op is not ONNX:
         return attrs
     return attrs.with_(result_types=tuple(str(_type(type_, given)) for type_ in node.types))
-
-
-def _value(value: AttrValue, given: Mapping[str, int]) -> AttrValue:
-    if isinstance(value, tuple):
-        return tuple(_value(item, given) for item in value)
-    return substitute(value, given) if isinstance(value, Sym) else value

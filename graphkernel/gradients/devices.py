@@ -59,7 +59,7 @@ RECEIVE_RULE = undefined(RECEIVE, "the gradient goes back only where this proces
 
 def _group(attrs: Attrs) -> dict[str, Any]:
     """The group of processes, as an argument of the functions of collectives."""
-    return {"group": attrs.str("group", "world"), "rank_size": ranks_of(attrs)}
+    return {"group": attrs.str("group", "world"), "rank_size": ranks_of(attrs, 0)}
 
 
 def _behind(of: Application, dx: Tensor) -> Sequence[Tensor | None]:

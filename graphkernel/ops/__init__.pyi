@@ -80,7 +80,7 @@ def all_gather(x: Any, group: str = 'world', rank_size: int = 1, *token: Any, fu
     """The operands of all processes, joined along axis 0, on every process."""
 
 def all_reduce(x: Any, op: str = 'sum', group: str = 'world', rank_size: int = 1, *token: Any, fusion: Any = None) -> Any:
-    """The sum (op: sum, max, min, prod) of the operands of all processes, on every process."""
+    """The sum (op: sum, max, min, prod) of the operands of all processes, on every process. rank_size=0: of however many."""
 
 def all_to_all(x: Any, group: str = 'world', rank_size: int = 1, *token: Any, fusion: Any = None) -> Any:
     """Part i of axis 0 goes to process i; what comes from the processes is joined along axis 0 in their order."""

@@ -6,6 +6,7 @@ manual. What its arguments mean is in :mod:`forms`; :mod:`build` writes them by 
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from kernelgen.ascendc.expressions import Expression
@@ -166,3 +167,13 @@ class Kernel:
     tiling: Tiling | None
     kind: str
     body: tuple[Statement, ...]
+
+
+def statements_in(body: Sequence[Statement]) -> Iterator[Statement]:
+    """The statements of a body, with those of its loops and branches."""
+    for statement in body:
+        yield statement
+        if isinstance(statement, For):
+            yield from statements_in(statement.body)
+        elif isinstance(statement, If):
+            yield from statements_in((*statement.then, *statement.otherwise))

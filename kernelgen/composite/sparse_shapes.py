@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from kernelgen.tensor.dims import Shape
 from kernelgen.tensor.operator import Application
-from kernelgen.tensor.operators.type_rules import broadcast_shapes, normal_axis
+from kernelgen.tensor.operators.type_rules import broadcast_shapes, single_axis
 
 
 def extreme_position_shape(node: Application) -> tuple[Shape, ...]:
     """Argmax and Argmin drop dim ``axis``, which must not be empty. Raises ValueError where it is."""
     shape = node.args[0].shape
-    axis = normal_axis(node.attrs.ints("axis", (-1,))[0], len(shape))
+    axis = single_axis(node, -1)
     if shape and shape[axis] == 0:
         raise ValueError(f"there is no extreme along axis {axis} of {list(shape)}")
     return ((*shape[:axis], *shape[axis + 1 :]),)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -47,14 +48,20 @@ def difference(found: Array, wanted: Interval) -> Difference:
                 wrong &= ~(np.isnan(value) & np.isnan(wanted.low))
         apart = np.abs(value - wanted.middle) if value.dtype.kind == "f" else wrong.astype(float)
         error = float(np.max(apart, initial=0.0, where=np.isfinite(apart)))
-    return Difference(error, _fault(wrong, found, wanted))
+    return Difference(error, first_wrong(wrong, found, partial(_expected, wanted)))
 
 
-def _fault(wrong: Array, found: Array, wanted: Interval) -> str:
+def _expected(wanted: Interval, place: tuple[int, ...]) -> str:
+    low, high = wanted.low[place], wanted.high[place]
+    return f"{low}" if low == high or low != low else f"{low} to {high}"
+
+
+def first_wrong(wrong: Array, found: Array, expected: Callable[[tuple[int, ...]], str]) -> str:
+    """How many elements are ``wrong``, and the first: what was ``found``, what was ``expected`` there; empty for none."""
     count = int(np.count_nonzero(wrong))
     if not count:
         return ""
     first = tuple(int(i) for i in np.unravel_index(int(np.argmax(wrong)), wrong.shape))
-    low, high = wanted.low[first], wanted.high[first]
-    range_ = f"{low}" if low == high or low != low else f"{low} to {high}"
-    return f"{count} of {wrong.size} elements differ, first at {list(first)}: {found[first]}, expected {range_}"
+    return (
+        f"{count} of {wrong.size} elements differ, first at {list(first)}: {found[first]}, expected {expected(first)}"
+    )

@@ -239,3 +239,9 @@ def is_affine(index: Index) -> bool:
 
 def _is_constant(index: Index) -> bool:
     return not variables(index) and not is_by_data(index)
+
+
+def lies_along(load: Load, variable: str) -> bool:
+    """Whether neighbours in memory are neighbours in the loop over ``variable``."""
+    steps = [stride(index, variable) for index in load.index]
+    return steps[-1:] == [1] and not any(steps[:-1])

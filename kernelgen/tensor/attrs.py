@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any, Final, TypeAlias
 
@@ -116,3 +116,19 @@ def freeze(value: object) -> AttrValue:
     if value is None or isinstance(value, bool | int | float | str | Sym):
         return value
     raise TypeError(f"{type(value).__name__} cannot be an attribute value")
+
+
+def symbols_in(values: Iterable[AttrValue]) -> Iterator[str]:
+    """The symbols of the dims among attribute values, those of nested tuples too; some may come twice."""
+    for value in values:
+        if isinstance(value, Sym):
+            yield from value.symbols
+        elif isinstance(value, tuple):
+            yield from symbols_in(value)
+
+
+def with_dims(value: AttrValue, change: Callable[[Sym], Dim]) -> AttrValue:
+    """The value whose symbolic dims, those of nested tuples too, are changed."""
+    if isinstance(value, tuple):
+        return tuple(with_dims(item, change) for item in value)
+    return change(value) if isinstance(value, Sym) else value

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from numpy import ndarray
 
 from kernelgen.errors import InputError
+from kernelgen.tensor.attrs import symbols_in, with_dims
 from kernelgen.tensor.derived import Derived, with_derived
-from kernelgen.tensor.types import Attrs, AttrValue, Shape, Sym, TensorType, evaluate, solve
+from kernelgen.tensor.types import Attrs, Shape, TensorType, evaluate, solve
 
 if TYPE_CHECKING:
     from kernelgen.tensor.graph import Graph, Value
@@ -71,9 +72,9 @@ def concrete_shape(shape: Shape, symbols: Mapping[str, int]) -> tuple[int, ...]:
 
 def concrete_attrs(attrs: Attrs, symbols: Mapping[str, int]) -> Attrs:
     """The attributes with every symbolic dim replaced by its value."""
-    if not any(_has_symbol(value) for value in attrs.values()):
+    if not any(symbols_in(attrs.values())):
         return attrs
-    return Attrs(tuple((name, _concrete_value(value, symbols)) for name, value in attrs.items()))
+    return Attrs(tuple((name, with_dims(value, lambda dim: evaluate(dim, symbols))) for name, value in attrs.items()))
 
 
 def _names(inputs: Sequence[Input]) -> list[str]:
@@ -95,13 +96,3 @@ def _check_shape(name: str, of: TensorType, array: ndarray, known: Mapping[str, 
     if expected != array.shape:
         bound = ", ".join(f"{name} = {extent}" for name, extent in sorted(known.items()))
         raise InputError(f"input {name} is {of}, got shape {array.shape}{bound and f' with {bound}'}")
-
-
-def _has_symbol(value: AttrValue) -> bool:
-    return isinstance(value, Sym) or (isinstance(value, tuple) and any(map(_has_symbol, value)))
-
-
-def _concrete_value(value: AttrValue, symbols: Mapping[str, int]) -> AttrValue:
-    if isinstance(value, tuple):
-        return tuple(_concrete_value(item, symbols) for item in value)
-    return evaluate(value, symbols) if isinstance(value, Sym) else value

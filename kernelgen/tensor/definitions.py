@@ -6,13 +6,14 @@ stands alone, so that its value is read off the array. It may be 0, unlike what 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from numpy import ndarray
 
+from kernelgen.tensor.attrs import symbols_in
 from kernelgen.tensor.graph import Graph, Node, Value
-from kernelgen.tensor.types import AttrValue, Sym, TensorType, sym
+from kernelgen.tensor.types import TensorType, sym
 
 
 class Place(NamedTuple):
@@ -47,7 +48,7 @@ def defined_extents(node: Node, results: Sequence[ndarray]) -> dict[str, int]:
 
 def mentioned_by(node: Node) -> frozenset[str]:
     """The symbols that a node is told of: in the types of its results, in attributes, and in its body."""
-    own = {name for type_ in node.types for name in type_.symbols} | set(_symbols(node.attrs.values()))
+    own = {name for type_ in node.types for name in type_.symbols} | set(symbols_in(node.attrs.values()))
     return frozenset(own.union(*map(mentioned_by, node.body.nodes))) if node.body is not None else frozenset(own)
 
 
@@ -72,11 +73,3 @@ def in_order(graph: Graph, places: Mapping[str, Place]) -> Sequence[Node]:
         if not missing:
             order[waiting.pop()] = None
     return tuple(order)
-
-
-def _symbols(values: Iterable[AttrValue]) -> Iterator[str]:
-    for value in values:
-        if isinstance(value, Sym):
-            yield from value.symbols
-        elif isinstance(value, tuple):
-            yield from _symbols(value)

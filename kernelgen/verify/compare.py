@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from kernelgen.composite.description import KernelDesc
+from kernelgen.enclosure.agree import first_wrong
 from kernelgen.tensor.dtypes import BFLOAT16, FLOAT16, DType
 
 Array = np.ndarray[Any, Any]
@@ -51,7 +52,7 @@ def difference(found: Array, expected: Array, tolerance: float) -> Difference:
         return Difference(np.inf, f"shape {found.shape}, expected {expected.shape}")
     wrong = np.asarray(found != expected)
     if expected.dtype.kind in "iub":
-        return Difference(float(wrong.any()), _fault(wrong, found, expected))
+        return Difference(float(wrong.any()), first_wrong(wrong, found, lambda place: str(expected[place])))
     wide = np.complex128 if expected.dtype.kind == "c" else np.float64
     left, right = found[wrong].astype(wide), expected[wrong].astype(wide)
     with np.errstate(all="ignore"):
@@ -59,7 +60,9 @@ def difference(found: Array, expected: Array, tolerance: float) -> Difference:
         close = apart <= tolerance + tolerance * np.abs(right)
     wrong[wrong] = ~((np.isnan(left) & np.isnan(right)) | (close & np.isfinite(right)))
     finite = apart[np.isfinite(apart)]
-    return Difference(float(finite.max()) if finite.size else 0.0, _fault(wrong, found, expected))
+    return Difference(
+        float(finite.max()) if finite.size else 0.0, first_wrong(wrong, found, lambda place: str(expected[place]))
+    )
 
 
 def compare(desc: KernelDesc, names: Sequence[str], found: Sequence[Array], expected: Sequence[Array]) -> Difference:
@@ -82,13 +85,3 @@ def compare(desc: KernelDesc, names: Sequence[str], found: Sequence[Array], expe
 
 def _own(kind: DType) -> float:
     return HALF if kind == FLOAT16 else BRAIN if kind == BFLOAT16 else SINGLE
-
-
-def _fault(wrong: Array, found: Array, expected: Array) -> str:
-    count = int(np.count_nonzero(wrong))
-    if not count:
-        return ""
-    first = tuple(int(i) for i in np.unravel_index(int(np.argmax(wrong)), wrong.shape))
-    return (
-        f"{count} of {wrong.size} elements differ, first at {list(first)}: {found[first]}, expected {expected[first]}"
-    )

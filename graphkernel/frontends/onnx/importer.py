@@ -134,7 +134,9 @@ class _Source:
                 importer.node(placed.node, placed.place)
         results = tuple(info.name for info in graph.output)
         outputs, derived = tuple(map(importer.output, results)), tuple(symbols.derive.entries.values())
-        made = Graph(self.name, tuple(inputs), outputs, (), results, builder.origins, derived)
+        tokens = () if builder.token is None else (builder.token,)
+        results = (*results, *("token" for _ in tokens))
+        made = Graph(self.name, tuple(inputs), (*outputs, *tokens), (), results, builder.origins, derived)
         return made, frozenset(symbols.derive.needed), importer.doubts
 
 

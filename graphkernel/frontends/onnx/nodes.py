@@ -71,12 +71,21 @@ def nodes_of(model: ModelProto) -> list[Placed]:
         raise FrontendError(f"{nodes[error.args[1][0]].place}: its operands need its own result") from error
 
 
+ACTING = frozenset({
+    *(f"com.microsoft::{name}" for name in ("AllReduce", "AllGather", "AllToAll")),
+    *(f"mindspore::{name}" for name in (
+        "AllReduce", "AllGather", "ReduceScatter", "Broadcast", "AllToAll", "Send", "Receive",
+    )),
+})  # fmt: skip
+"""What other processes wait for, whether or not somebody reads its results."""
+
+
 def live_nodes(nodes: Sequence[Placed], outputs: Iterable[str]) -> list[Placed]:
-    """The nodes that the outputs need, without the names of results that nobody reads."""
+    """The nodes that the outputs or other processes need, without the names of results that nobody reads."""
     wanted = set(outputs)
     kept: list[Placed] = []
     for placed in reversed(nodes):
-        if wanted.isdisjoint(placed.node.output):
+        if wanted.isdisjoint(placed.node.output) and f"{placed.node.domain}::{placed.node.op_type}" not in ACTING:
             continue
         wanted |= placed.operands
         kept.append(_without_results(placed, wanted))

@@ -32,5 +32,7 @@ def no_rule(name: str) -> OnnxRule | None:
 
 def rule_of(node: NodeProto, further: Further) -> OnnxRule | None:
     """The rule of a node, ``further`` giving those of other domains; None where there is none."""
-    own = node.domain in ("", "ai.onnx")
-    return rules().get(node.op_type) if own else further(f"{node.domain}::{node.op_type}")
+    if node.domain in ("", "ai.onnx"):
+        return rules().get(node.op_type)
+    name = f"{node.domain}::{node.op_type}"
+    return rules().get(name) or further(name)

@@ -1,6 +1,7 @@
 """Collective communication: what the processes of a group give each other.
 
-Names and attributes are MindSpore's: ``group`` names the group, ``rank_size`` is its number of processes (default 1). All are
+Names and attributes are MindSpore's: ``group`` names the group, ``rank_size`` is its number of processes (default 1; 0 in
+AllReduce, no shape of which depends on it: as many as the communicator has). All are
 ordered (:mod:`kernelgen.tensor.order`): the last operand, if there is one more, is the token of the one before, and the last
 result is their own. The numpy meaning is that of a group of one process; a larger one is a
 :class:`~graphkernel.errors.RuntimeFailure`, since one process does not hold what the others hold. Compiled, they run over a
@@ -28,11 +29,11 @@ REDUCED_BY, GROUP = text("op", "sum"), (text("group", "world"), whole("rank_size
 TAG = whole("sr_tag", 0)
 
 
-def ranks_of(attrs: Attrs) -> int:
+def ranks_of(attrs: Attrs, least: int = 1) -> int:
     """How many processes the group has. Raises TypeRuleError where that is no number of processes."""
     ranks = attrs.int("rank_size", 1)
-    if ranks < 1:
-        raise TypeRuleError(f"rank_size must be 1 at least, got {ranks}")
+    if ranks < least:
+        raise TypeRuleError(f"rank_size must be {least} at least, got {ranks}")
     return ranks
 
 
@@ -103,12 +104,13 @@ def _checked(data: Types, tokens: Types, accepts: Accepts) -> None:
 
 
 def _alone(name: str, attrs: Attrs) -> None:
-    if ranks_of(attrs) > 1:
-        raise RuntimeFailure(f"{name} over {ranks_of(attrs)} devices cannot be computed by one process")
+    ranks = ranks_of(attrs, 0)
+    if ranks != 1:
+        raise RuntimeFailure(f"{name} over {ranks or 'other'} devices cannot be computed by one process")
 
 
 def _collective(
-    name: str, accepts: Accepts, rule: InferRule, attributes: Sequence[str | Attribute], doc: str
+    name: str, accepts: Accepts, rule: InferRule, attributes: Sequence[str | Attribute], doc: str, least: int = 1
 ) -> Operator:
     """One of those that give and take: of one operand, which is copied in a group of one process."""
 
@@ -116,7 +118,7 @@ def _collective(
         if not types:
             raise TypeRuleError("expects an operand and perhaps a token, got none")
         _checked(types[:1], types[1:], accepts)
-        ranks_of(attrs)
+        ranks_of(attrs, least)
         return (*rule(types[:1], attrs), TOKEN)
 
     def meaning(x: Array, *token: Array, attrs: Attrs) -> tuple[Array, ...]:
@@ -151,7 +153,8 @@ ALL_REDUCE = _collective(
     number,
     _all_reduce_type,
     (REDUCED_BY,),
-    "The sum (op: sum, max, min, prod) of the operands of all processes, on every process.",
+    "The sum (op: sum, max, min, prod) of the operands of all processes, on every process. rank_size=0: of however many.",
+    least=0,
 )
 ALL_GATHER = _collective(
     "AllGather",

@@ -54,6 +54,7 @@ def inference_qbmm_allreduce_add_fusion(site: Site) -> Fusion | Declined | None:
         declined = first_failure(
             (
                 (reduce.attrs.str("op", "sum") == "sum", "the AllReduce is not a sum"),
+                (reduce.attrs.int("rank_size", 1) > 0, "the AllReduce does not say over how many devices"),
                 (matmul.out.type.dtype.name == "float16", f"the product is {matmul.out.type.dtype}, expected float16"),
             )
         )

@@ -22,10 +22,11 @@ from graphkernel.cluster.naming import content
 from graphkernel.options import Options
 from graphkernel.passes.base import Context, graph_pass
 from graphkernel.passes.shape.shape_values import numbers_of_shapes
+from kernelgen.tensor.attrs import symbols_in
 from kernelgen.tensor.graph import LEAVES, Graph, Node, Value, keep
 from kernelgen.tensor.operator import Kind
 from kernelgen.tensor.operators.creation import SHAPE
-from kernelgen.tensor.types import Attrs, AttrValue, Sym, symbols_of
+from kernelgen.tensor.types import Attrs, symbols_of
 
 PASS_NAME = "kernel_packet"
 ATTRIBUTE = "only_depend_shape"
@@ -85,16 +86,10 @@ def _unbound(body: Graph) -> str:
     """A packet learns the values of symbols from its operands: why one is missing, if so."""
     known = {name for value in body.inputs for name in symbols_of(value.type.shape)}
     for node in body.operators:
-        for name in _symbols(tuple(node.attrs.values())):
+        for name in symbols_in(node.attrs.values()):
             if name not in known:
                 return f"no operand of the packet has the symbol {name} in its shape"
     return ""
-
-
-def _symbols(value: AttrValue) -> tuple[str, ...]:
-    if isinstance(value, Sym):
-        return value.symbols
-    return tuple(name for item in value for name in _symbols(item)) if isinstance(value, tuple) else ()
 
 
 def _needed(node: Node, host: frozenset[Node]) -> tuple[Node, ...]:

@@ -22,5 +22,7 @@ def with_waits(steps: Sequence[Step]) -> list[Step]:
         found.append(step)
         if isinstance(step, CollectiveStep):
             result, token = step.outputs[0], step.outputs[-1]
-            started[result] = WaitStep(f"{step.name}_wait", tuple(dict.fromkeys((token, result, *step.data))))
+            started[result] = WaitStep(
+                f"waiting for {step.node.op.name} {step.name}", tuple(dict.fromkeys((token, result, *step.data)))
+            )
     return [*found, *started.values()]

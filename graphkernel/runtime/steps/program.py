@@ -115,11 +115,9 @@ class Program(NamedTuple):
 
     def over(self, communicators: Communicators) -> Program:
         """The program whose collectives go over these communicators."""
-        from graphkernel.runtime.steps.collective import CollectiveStep  # few programs speak to other processes
+        from graphkernel.runtime.steps.collective import spoken_over  # few programs speak to other processes
 
-        return self._replace(
-            steps=tuple(step.over(communicators) if isinstance(step, CollectiveStep) else step for step in self.steps)
-        )
+        return self._replace(steps=spoken_over(self.steps, communicators))
 
     @property
     def kinds(self) -> list[tuple[str, TensorType]]:

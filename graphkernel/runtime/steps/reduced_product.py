@@ -1,12 +1,13 @@
 """A matrix product that is added up over ranks: the rows that are done are on their way while the next are computed.
 
-All ranks cut the rows alike: into how many chunks follows from shapes and from figures of no particular machine.
+All ranks cut the rows alike: into how many chunks follows from the result's shape and from figures of no particular machine.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,34 +20,24 @@ MOST_CHUNKS = 16
 
 @dataclass(frozen=True)
 class Costs:
-    """What decides about chunks: multiplications in a second, elements of the second operand that a library lays out anew for
-    each chunk in a second, seconds before a transfer begins and to call for a chunk, and bytes in a second. The defaults are
-    those of one core and of a link of 10 Gbit/s; being wrong costs time alone."""
+    """What decides about chunks: bytes in a second, and what one more chunk costs, seconds: a transfer that begins, a call, and
+    what a library lays out anew. The defaults are those of a link of 10 Gbit/s; being wrong costs time alone."""
 
-    products: float = 2e10
-    layout: float = 2e9
-    latency: float = 5e-5
-    call: float = 5e-6
     bandwidth: float = 1.2e9
+    chunk: float = 2e-4
 
 
 TYPICAL = Costs()
 
 
-def chunks_of(rows: int, inner: int, columns: int, itemsize: int, costs: Costs = TYPICAL) -> int:
-    """Into how many chunks of rows a product of [rows, inner] and [inner, columns] of ``itemsize`` bytes is cut.
+def chunks_of(rows: int, columns: int, itemsize: int, costs: Costs = TYPICAL) -> int:
+    """Into how many chunks of rows a product of [rows, columns] elements of ``itemsize`` bytes is cut.
 
-    With k chunks the first is computed and the last is sent alone; between them the slower of both decides. ``costs`` says
-    what is slow.
+    k chunks leave a k-th of the transfer that overlaps nothing, and cost k times what a chunk costs; the best is between.
+    What is added up to an element is none of it: ranks may hold unlike parts of that.
     """
-
-    def seconds(count: int) -> float:
-        part = -(-rows // count)
-        compute = part * inner * columns / costs.products + inner * columns / costs.layout + costs.call
-        send = part * columns * itemsize / costs.bandwidth + costs.latency
-        return compute + (count - 1) * max(compute, send) + send
-
-    return min(range(1, max(1, min(MOST_CHUNKS, rows)) + 1), key=seconds)
+    seconds = rows * columns * itemsize / costs.bandwidth
+    return max(1, min(MOST_CHUNKS, rows, round(sqrt(seconds / costs.chunk))))
 
 
 class _All(NamedTuple):
@@ -62,11 +53,11 @@ class _All(NamedTuple):
 
 
 def reduced_product(
-    over: Communicator, attrs: Attrs, operands: Sequence[Array], out: Array, chunks: int | None = None
+    over: Communicator, attrs: Attrs, operands: Sequence[Array], out: Array, chunks: int = 1
 ) -> Pending:
     """Starts ``out``: the sum (or op of ``attrs``) over the ranks of ``over`` of the product of two ``operands``.
 
-    ``chunks`` is into how many parts of rows it is cut, by default as :func:`chunks_of` says. Narrow floats are multiplied
+    ``chunks`` is into how many parts of rows it is cut, see :func:`chunks_of`. Narrow floats are multiplied
     in float32 and rounded once, before they are sent.
     """
     x, weight = operands
@@ -77,10 +68,11 @@ def reduced_product(
     if left.ndim > 2 or right.ndim > 2:  # batches are cut nowhere
         product = _multiplied(left, right, out.dtype)
         return _All((over.all_reduce(product, out, attrs.str("op", "sum")),), product)
-    count = chunks or chunks_of(len(left), left.shape[1], right.shape[1], out.itemsize)
     product = np.empty_like(out)
     parts: list[Pending] = []
-    for rows in _cut(len(left), count):
+    if out.itemsize <= 2:
+        left, right = left.astype(np.float32), right.astype(np.float32)
+    for rows in _cut(len(left), chunks):
         _multiply(left[rows], right, product[rows])
         parts.append(over.all_reduce(product[rows], out[rows], attrs.str("op", "sum")))
     return _All(parts, product)
@@ -92,10 +84,10 @@ def _cut(rows: int, count: int) -> Iterator[slice]:
 
 
 def _multiply(left: Array, right: Array, out: Array) -> None:
-    if out.dtype.itemsize > 2:
+    if left.dtype == out.dtype:
         np.matmul(left, right, out=out)
     else:
-        out[...] = _multiplied(left, right, out.dtype)
+        out[...] = np.matmul(left, right)
 
 
 def _multiplied(left: Array, right: Array, of: np.dtype[Any]) -> Array:

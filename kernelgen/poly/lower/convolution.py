@@ -11,6 +11,7 @@ from kernelgen.nest.nodes import Expr, Index, IndexValue, Num
 from kernelgen.poly.lower.builder import ALGEBRA, Builder, wide_type
 from kernelgen.poly.lower.lowering import Lowering
 from kernelgen.poly.lower.points import Place, Points, computed_place
+from kernelgen.poly.lower.products import with_bias
 from kernelgen.poly.model.factored_axes import TensorAxes
 from kernelgen.tensor.dims import Dim, divide_exactly
 from kernelgen.tensor.dtypes import FLOAT32, INT64
@@ -68,11 +69,8 @@ def _conv(builder: Builder, node: Node, name: str) -> None:
     points, places, factors = (_blocked_terms if is_blocked(node) else _terms)(builder, node)
     first, second = (ALGEBRA.cast(factor, wide) for factor in factors)
 
-    def biased(total: Expr) -> Expr:
-        return ALGEBRA.call("add", total, ALGEBRA.cast(builder.read(node.args[2], builder.points(result)), wide))
-
     term = ALGEBRA.call("mul", first, second)
-    builder.reduce(result, points, places, ("add", term, wide), name, biased if len(node.args) == 3 else None)
+    builder.reduce(result, points, places, ("add", term, wide), name, with_bias(builder, node, wide))
 
 
 Terms = tuple[Points, Sequence[Place], tuple[Expr, Expr]]

@@ -17,7 +17,7 @@ from kernelgen.poly.model.factored_axes import DimAxes, TensorAxes
 from kernelgen.tensor.dims import Dim
 from kernelgen.tensor.dtypes import INT64
 from kernelgen.tensor.graph import Node, Value
-from kernelgen.tensor.operators.type_rules import normal_axis
+from kernelgen.tensor.operators.type_rules import normal_axis, single_axis
 
 
 def held_place(number: Expr, extent: Dim) -> tuple[Expr, Index]:
@@ -35,13 +35,9 @@ def _pair(axes: TensorAxes, left: DimAxes, right: DimAxes, node: Node) -> None:
 # ---------------------------------------------------------------- Gather
 
 
-def _gather_axis(node: Node) -> int:
-    return normal_axis(node.attrs.int("axis", 0), len(node.args[0].shape))
-
-
 def _relate_gather(axes: TensorAxes, node: Node) -> None:
     data, ids, result = (axes.of(t) for t in (*node.args[:2], node.out))
-    axis = _gather_axis(node)
+    axis = single_axis(node, 0)
     axes.hold(data[axis])
     if node.args[1].constant is not None:
         ids = (None,) * len(ids)
@@ -54,7 +50,7 @@ def _relate_gather(axes: TensorAxes, node: Node) -> None:
 def _gather(builder: Builder, node: Node, name: str) -> None:
     """``out[a, i, b] = data[a, ids[i], b]``."""
     data, ids = node.args[:2]
-    axis, points = _gather_axis(node), builder.points(node.out)
+    axis, points = single_axis(node, 0), builder.points(node.out)
     count = len(node.out.shape) - len(data.shape) + 1
     groups: list[Place] = list(points.groups)
     chosen = groups[axis : axis + count] if count else [Num(0)] * len(ids.shape)

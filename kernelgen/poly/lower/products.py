@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from kernelgen.nest import index as ix
 from kernelgen.nest.nodes import Expr, Index, Num
 from kernelgen.poly.lower.builder import ALGEBRA, Builder, wide_type
@@ -103,12 +105,16 @@ def _matmul(builder: Builder, node: Node, name: str) -> None:
     places = [*outer, *(fractal_places(m[1], n[1]) if is_fractal else (m[0], n[0]))]
     wide = _sum_type(node)
     term = ALGEBRA.call("mul", ALGEBRA.cast(first, wide), ALGEBRA.cast(second, wide))
-    with_bias = len(node.args) == 3
+    builder.reduce(result, points, places, ("add", term, wide), name, with_bias(builder, node, wide))
+
+
+def with_bias(builder: Builder, node: Node, wide: DType) -> Callable[[Expr], Expr] | None:
+    """What adds a third operand of ``node``, in the data type ``wide``, to a sum; None where there is none."""
 
     def finish(total: Expr) -> Expr:
-        return ALGEBRA.call("add", total, ALGEBRA.cast(builder.read(node.args[2], builder.points(result)), wide))
+        return ALGEBRA.call("add", total, ALGEBRA.cast(builder.read(node.args[2], builder.points(node.out)), wide))
 
-    builder.reduce(result, points, places, ("add", term, wide), name, finish if with_bias else None)
+    return finish if len(node.args) == 3 else None
 
 
 def _extents(node: Node, left: _Operand, right: _Operand, is_fractal: bool) -> tuple[Dim, Dim, Dim]:

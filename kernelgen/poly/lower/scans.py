@@ -12,13 +12,13 @@ from kernelgen.poly.model.factored_axes import TensorAxes
 from kernelgen.poly.model.scop import BodyStatement, Statement
 from kernelgen.tensor.graph import Node
 from kernelgen.tensor.operators.scan import CUM_PROD, CUM_SUM
-from kernelgen.tensor.operators.type_rules import normal_axis
+from kernelgen.tensor.operators.type_rules import single_axis
 
 FUNCTIONS = {CUM_SUM: "add", CUM_PROD: "mul"}
 
 
 def _axis(node: Node) -> int:
-    return normal_axis(node.attrs.ints("axis", (0,))[0], len(node.args[0].shape))
+    return single_axis(node, 0)
 
 
 def _relate(axes: TensorAxes, node: Node) -> None:

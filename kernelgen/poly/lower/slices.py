@@ -15,7 +15,7 @@ from kernelgen.poly.model.factored_axes import TensorAxes
 from kernelgen.tensor.dims import Dim
 from kernelgen.tensor.graph import Node, Value
 from kernelgen.tensor.operators.padding import UNPAD_AKG
-from kernelgen.tensor.operators.type_rules import normal_axis
+from kernelgen.tensor.operators.type_rules import single_axis
 
 
 def _cuts(node: Node) -> dict[int, Cut]:
@@ -74,14 +74,10 @@ def _slice(builder: Builder, node: Node, name: str) -> None:
 # ---------------------------------------------------------------- Split and Concat
 
 
-def _axis(node: Node) -> int:
-    return normal_axis(node.attrs.int("axis", 0), len(node.args[0].shape))
-
-
 def _relate_parts(axes: TensorAxes, node: Node, whole: Value, parts: Sequence[Value]) -> None:
     for part in parts:
         for d, (a, b) in enumerate(zip(axes.of(part), axes.of(whole), strict=True)):
-            if d != _axis(node) or part.shape == whole.shape:
+            if d != single_axis(node, 0) or part.shape == whole.shape:
                 axes.pair((a,), (b,), node)
             else:
                 axes.hold(a, b)
@@ -93,7 +89,7 @@ def _relate_split(axes: TensorAxes, node: Node) -> None:
 
 def _split(builder: Builder, node: Node, name: str) -> None:
     """``part[i] = in[offset + i]`` along the axis."""
-    axis, offset = _axis(node), 0
+    axis, offset = single_axis(node, 0), 0
     for number, part in enumerate(node.outs):
         points = builder.points(part)
         places: list[Place] = list(points.groups)
@@ -109,7 +105,7 @@ def _relate_concat(axes: TensorAxes, node: Node) -> None:
 
 def _concat(builder: Builder, node: Node, name: str) -> None:
     """``out[offset + i] = part[i]`` along the axis: the parts of the result do not overlap."""
-    axis, offset = _axis(node), 0
+    axis, offset = single_axis(node, 0), 0
     target = builder.target(node.out)
     for number, part in enumerate(node.args):
         points = builder.points(part)

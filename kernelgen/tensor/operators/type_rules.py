@@ -182,6 +182,11 @@ def normal_axis(axis: int, rank: int) -> int:
     return axis_of(axis, max(rank, 1))
 
 
+def single_axis(node: Application, default: int) -> int:
+    """The one axis of operand 0 that ``axis`` names, in a list or not, else ``default``; counted from the front."""
+    return normal_axis(node.attrs.ints("axis", (default,))[0], len(node.args[0].shape))
+
+
 def reduced_axes(node: Application) -> tuple[int, ...]:
     """The dims that a reduction removes, sorted and non-negative; an absent or empty ``axis`` means all."""
     rank = len(node.args[0].shape)

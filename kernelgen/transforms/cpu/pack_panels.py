@@ -127,7 +127,7 @@ class _Product:
         columns: list[n.Statement] = []
         for part in self.columns:
             copy = replace(here, body=n.Block((n.Store(buffers[part], place, ix.substitute_in(part, at)),)))
-            is_turned = any(_lies_along(load, sums[-1].var) for load in loads(part))
+            is_turned = any(ix.lies_along(load, sums[-1].var) for load in loads(part))
             last = replace(sums[-1], kind=n.LoopKind.INTERLEAVE if is_turned else n.LoopKind.SERIAL)
             columns += [n.Alloc(buffers[part]), *nested((*sums[:-1], last), n.Block((copy,))).statements]
         strips = [n.Store(buffers[part], term, part) for part in self.strips]
@@ -268,13 +268,7 @@ def _is_strip(part: n.Expr, rows: n.For, along: n.For, vector: n.For) -> bool:
     if not isinstance(part, n.Call) or vector.var in moving or rows.var not in moving:
         return False
     found = list(loads(part))
-    return bool(found) and all(_lies_along(load, along.var) for load in found)
-
-
-def _lies_along(load: n.Load, name: str) -> bool:
-    """Whether neighbours in memory are neighbours in the loop."""
-    steps = [ix.stride(i, name) for i in load.index]
-    return steps[-1:] == [1] and not any(steps[:-1])
+    return bool(found) and all(ix.lies_along(load, along.var) for load in found)
 
 
 def _trips(loop: n.For) -> int:

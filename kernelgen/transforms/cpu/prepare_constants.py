@@ -244,7 +244,7 @@ def _filled(array: _Array, buffer: n.Buffer, number: int) -> n.Statement:
     value = ix.substitute_in(array.value, {name: n.Var(new) for name, new in names.items()})
     store = n.Store(buffer, tuple(map(n.Var, names.values())), value)
     last = len(array.extents) - 1
-    is_turned = any(_lies_along(load, f"c{number}_{last - 1}") for load in loads(value))
+    is_turned = any(ix.lies_along(load, f"c{number}_{last - 1}") for load in loads(value))
     kinds = dict.fromkeys(range(last), n.LoopKind.SERIAL) | {0: n.LoopKind.PARALLEL}
     if last > 1 and is_turned:
         kinds[last - 1] = n.LoopKind.INTERLEAVE
@@ -263,9 +263,3 @@ def _zeros(array: _Array, buffer: n.Buffer, number: int) -> n.Statement:
     loops[-1] = replace(loops[-1], kind=n.LoopKind.VECTOR)
     store = n.Store(buffer, tuple(n.Var(loop.var) for loop in loops), neutral_element("add", buffer.dtype))
     return nested(loops, n.Block((store,))).statements[0]
-
-
-def _lies_along(load: n.Load, name: str) -> bool:
-    """Whether neighbours in memory are neighbours in the loop."""
-    steps = [ix.stride(i, name) for i in load.index]
-    return steps[-1:] == [1] and not any(steps[:-1])

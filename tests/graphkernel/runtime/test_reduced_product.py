@@ -16,7 +16,7 @@ from tests.ranks.logged import Logged
 DRAW = np.random.default_rng(0)
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 7, 50, None])
+@pytest.mark.parametrize("count", [1, 2, 3, 7, 50])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, ml_dtypes.bfloat16, np.int32])
 def test_chunks_are_the_product(dtype, count):
     x, w = (DRAW.integers(-4, 4, shape).astype(dtype) for shape in ((7, 5), (5, 6)))
@@ -28,7 +28,7 @@ def test_chunks_are_the_product(dtype, count):
             logged = Logged(Alone())
             reduced_product(logged, attrs, given, out, count).wait()
             np.testing.assert_array_equal(out, x @ w)
-            assert len(logged.log) == (-(-7 // -(-7 // count)) if count and count < 7 else len(logged.log))
+            assert len(logged.log) == (-(-7 // -(-7 // count)) if count < 7 else 7)
 
 
 @pytest.mark.parametrize("shapes", [((2, 7, 5), (5, 6)), ((2, 7, 5), (2, 5, 6)), ((0, 5), (5, 6)), ((7, 0), (0, 6))])
@@ -40,12 +40,26 @@ def test_batches_and_nothing(shapes):
 
 
 def test_a_slow_link_and_a_slow_start_decide_about_chunks():
-    shape = (2048, 1024, 1024)
-    assert chunks_of(*shape, 4, Costs(latency=1.0)) == 1
-    assert chunks_of(*shape, 4, Costs(layout=1e6)) == 1
-    assert chunks_of(*shape, 4, Costs(latency=0, call=0, layout=1e15)) == 16
-    assert 1 < chunks_of(*shape, 4) <= 16
-    assert chunks_of(1, 1, 1, 4) == 1
+    assert chunks_of(2048, 1024, 4, Costs(chunk=1.0)) == 1
+    assert chunks_of(2048, 1024, 4, Costs(bandwidth=1e6)) == 16
+    assert 1 < chunks_of(2048, 1024, 4) < 16
+    assert chunks_of(1, 1, 4) == chunks_of(0, 5, 4) == 1
+    assert chunks_of(3, 1 << 30, 4) == 3
+
+
+def test_ranks_that_hold_unlike_parts_of_the_inner_axis_cut_alike():
+    """The one has a matrix product, the other an outer one, which is no MatMulAllReduce, and both add up the same rows."""
+    rows, inner, columns = 900, (1, 700), 640
+    x, w = (DRAW.standard_normal(shape).astype(np.float32) for shape in ((rows, sum(inner)), (sum(inner), columns)))
+
+    def rank(communicator):
+        mine = slice(0, inner[0]) if communicator.rank == 0 else slice(inner[0], None)
+        part, weight = x[:, mine].copy(), w[mine].copy()
+        graph = gk.trace(lambda x, w: ops.all_reduce(x @ w, rank_size=2), gk.spec(part.shape), gk.spec(weight.shape))
+        return gk.compile(graph, communicator=communicator)(part, weight)[0]
+
+    for found in run_ranks(2, rank):
+        np.testing.assert_allclose(found, x @ w, rtol=1e-4, atol=1e-3)
 
 
 def program(x, w, b):
@@ -65,7 +79,7 @@ def test_two_ranks_send_chunks_of_one_product(level):
 
     for found, log in run_ranks(2, rank):
         np.testing.assert_allclose(found, np.maximum(x[0] @ w[0] + x[1] @ w[1] + 1, 0), rtol=1e-4, atol=1e-4)
-        assert (len(log) > 1) == (level == 2)
+        assert (sum(line.startswith("all_reduce") for line in log) > 1) == (level == 2)
 
 
 def test_one_process_has_nobody_to_wait_for():

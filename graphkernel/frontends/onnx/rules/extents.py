@@ -162,10 +162,7 @@ def _extreme(name: str) -> Callable[..., Extents | None]:
 
 
 def _equal(call: OnnxCall, a: Extents, b: Extents) -> Extents | None:
-    shape = np.broadcast_shapes(a.shape, b.shape)
-    pairs = zip(np.broadcast_to(a, shape).flat, np.broadcast_to(b, shape).flat, strict=True)
-    found = tuple(_are_equal(x, y) for x, y in pairs)
-    return None if None in found else as_extents(found, shape)
+    return _each(call, _are_equal, a, b)
 
 
 def _are_equal(x: Dim, y: Dim) -> bool | None:

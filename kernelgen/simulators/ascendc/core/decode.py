@@ -20,6 +20,7 @@ from kernelgen.ascendc.instructions import (
     Statement,
     Struct,
     TensorRef,
+    statements_in,
 )
 from kernelgen.ascendc.intrinsics import Form, Slot, form_of
 from kernelgen.ascendc.pipes import named_pipe
@@ -114,17 +115,8 @@ Decoded = Loop | Branch | Binding | Element | Operation | Declaration
 
 def decode(body: Sequence[Statement]) -> tuple[Decoded, ...]:
     """The statements of a kernel's body. Raises AscendError for a call that is not in the subset."""
-    masks = frozenset(statement.name for statement in _flat(body) if isinstance(statement, MaskBits))
+    masks = frozenset(statement.name for statement in statements_in(body) if isinstance(statement, MaskBits))
     return _decoded(body, masks, count())
-
-
-def _flat(body: Sequence[Statement]) -> Iterator[Statement]:
-    for statement in body:
-        yield statement
-        if isinstance(statement, For):
-            yield from _flat(statement.body)
-        elif isinstance(statement, If):
-            yield from _flat((*statement.then, *statement.otherwise))
 
 
 def _decoded(body: Sequence[Statement], masks: frozenset[str], numbers: Iterator[int]) -> tuple[Decoded, ...]:

@@ -29,6 +29,7 @@ from kernelgen.ascendc.instructions import (
     Statement,
     Struct,
     TensorRef,
+    statements_in,
 )
 from kernelgen.ascendc.intrinsics import STRUCTS, form_of
 from kernelgen.ascendc.pipes import pipe_of
@@ -64,21 +65,12 @@ def _seats(kernel: Kernel, block: int, blocks: int) -> Iterator[dict[str, Value]
 def _memories(body: Sequence[Statement]) -> dict[str, tuple[str, str]]:
     """Tensor -> its memory and the type of its elements."""
     found: dict[str, tuple[str, str]] = {}
-    for part in _inside(body):
+    for part in statements_in(body):
         if isinstance(part, GlobalTensor):
             found[part.name] = (GM, part.dtype.name)
         elif isinstance(part, LocalTensor):
             found[part.name] = (POSITIONS[part.position], part.dtype.name)
     return found
-
-
-def _inside(body: Sequence[Statement]) -> Iterator[Statement]:
-    for part in body:
-        yield part
-        if isinstance(part, For):
-            yield from _inside(part.body)
-        elif isinstance(part, If):
-            yield from _inside((*part.then, *part.otherwise))
 
 
 @dataclass
@@ -154,8 +146,10 @@ class _Walk:
 
     def _pipes(self, body: Sequence[Statement]) -> str:
         """The pipes that get work in a block."""
-        found = {pipe_of(part, lambda name: self.memories[name][0]) for part in _inside(body) if isinstance(part, Call)}
-        found |= {S for part in _inside(body) if isinstance(part, SetValue)}
+        found = {
+            pipe_of(part, lambda name: self.memories[name][0]) for part in statements_in(body) if isinstance(part, Call)
+        }
+        found |= {S for part in statements_in(body) if isinstance(part, SetValue)}
         return ", ".join(pipe for pipe in PIPES if pipe in found) or "nothing"
 
     def _instruction(self, call: Call) -> str:
