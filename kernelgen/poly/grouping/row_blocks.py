@@ -40,6 +40,8 @@ def block_rows(scop: Scop, rows: int) -> Scop:
         if axis is None or not any(axis in _rows_of(s, classes) for s in chain[1:]):
             continue
         blocked |= {s.name: (_over_blocks(s, _position(s, axis, classes), rows),) for s in chain}
+        if not isinstance(first.iterators[_position(first, axis, classes)].extent, int):
+            continue  # blocks of products turn what they read, where there are any
         found = turned(blocked[first.name][0], _addressed_last(first), _row_names(first))
         if found is not None:
             made.append(found.buffer)
@@ -47,7 +49,8 @@ def block_rows(scop: Scop, rows: int) -> Scop:
     if not blocked:
         return scop
     statements = tuple(part for s in scop.statements for part in blocked.get(s.name, (s,)))
-    return replace(scop, buffers=(*scop.buffers, *made), statements=statements)
+    handing = frozenset(s.name for s in products if s.name in blocked)
+    return replace(scop, buffers=(*scop.buffers, *made), statements=statements, handing=handing)
 
 
 def _rows_of(statement: Statement, classes: AxisClasses) -> tuple[Place, ...]:

@@ -54,7 +54,7 @@ def align(scop: Scop) -> Forest:
     classes = axis_classes(scop)
     find = classes.find
     rows = {s.name: tuple(find(("statement", s.name, k)) for k in range(len(s.iterators))) for s in scop.statements}
-    parallel = {s.name: _parallel_axes(s, rows[s.name]) for s in scop.statements}
+    parallel = {s.name: _parallel_axes(s, rows[s.name], s.name in scop.handing) for s in scop.statements}
     return _forest(scop.statements, Axes(rows, parallel, classes.blocked), frozenset())
 
 
@@ -161,13 +161,13 @@ def _part(cluster: _Cluster, axes: Axes, fixed: frozenset[Place]) -> Leaf | Shar
     return Shared(iterators, _forest(cluster.statements, axes, fixed | shared), coincident)
 
 
-def _parallel_axes(statement: Statement, axes: tuple[Place, ...]) -> frozenset[Place]:
+def _parallel_axes(statement: Statement, axes: tuple[Place, ...], is_handing: bool) -> frozenset[Place]:
     """The axes that occur once in the box and that address what the statement writes: no reduction runs over them.
 
-    A matrix product shares no loop, but those over batches and over blocks of its rows where it counts such.
+    A matrix product shares no loop, but those over batches and over blocks of its rows where it hands these on.
     """
     product = is_product(statement)
-    if product and all(iterator.blocks is None for iterator in statement.iterators):
+    if product and not is_handing:
         return frozenset()
     found: set[Place] = set()
     for iterator, axis in zip(statement.iterators, axes, strict=True):

@@ -38,7 +38,7 @@ from kernelgen.poly.mapping.constant_products import (
     share_axis,
     share_of,
 )
-from kernelgen.poly.mapping.register_blocks import pieces_along_columns, pieces_along_sum
+from kernelgen.poly.mapping.register_blocks import pieces_along_columns, pieces_along_sum, pieces_turned
 from kernelgen.poly.model.product_recognition import is_product, moves
 from kernelgen.poly.model.relations import Relations
 from kernelgen.poly.model.scop import Scop
@@ -59,7 +59,7 @@ def choose(schedule: isl.Schedule, scop: Scop, whole: Relations, plan: Plan) -> 
     panels: dict[str, Panels] = {}
     for band in found:
         panels |= panels_of(band, scop.constants, plan.cpu)
-    return tuple(_Chooser(band, plan.cpu, scop.constants, panels).plan() for band in found)
+    return tuple(_Chooser(band, plan.cpu, scop, panels).plan() for band in found)
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class _Chooser:
 
     band: Band
     limits: CpuPlan
-    constants: frozenset[str]
+    scop: Scop
     panels: Mapping[str, Panels]
 
     def plan(self) -> BandPlan:
@@ -119,12 +119,18 @@ class _Chooser:
         return UNMARKED, f"a dependence crosses {name}: no vectors"
 
     def parallel(self, loops: tuple[LoopPlan, ...]) -> tuple[LoopPlan, ...]:
-        """The first coincident loop that has no mark, moved to the front and marked."""
-        for position, loop in enumerate(loops):
-            if self.band.axes[loop.member].coincident and loop.mark == UNMARKED:
-                rest = (*loops[:position], *loops[position + 1 :])
-                return (replace(loop, mark=PARALLEL, unroll=False), *rest)
-        return loops
+        """The first coincident loop that has no mark, moved to the front and marked.
+
+        Around products that hand rows on it is the first whose number is known, if there is one: heads rather than batches.
+        """
+        axes = self.band.axes
+        found = [loop for loop in loops if axes[loop.member].coincident and loop.mark == UNMARKED]
+        if not found:
+            return loops
+        hands_on = not self.scop.handing.isdisjoint(self.band.statements)
+        known = [loop for loop in found if hands_on and axes[loop.member].extent is not None]
+        chosen = (known or found)[0]
+        return (replace(chosen, mark=PARALLEL, unroll=False), *(loop for loop in loops if loop is not chosen))
 
     def parallel_reason(self, piece: PiecePlan) -> str:
         first = piece.loops[0]
@@ -171,7 +177,7 @@ class _Chooser:
 
     def constant_product(self) -> _Chosen | None:
         """The blocks of a product with a constant; None for other bands."""
-        sides = constant_product(self.band, self.constants)
+        sides = constant_product(self.band, self.scop.constants)
         if sides is None:
             return None
         axes = self.band.axes
@@ -221,6 +227,9 @@ class _Chooser:
             rows, columns = self.limits.points
             pieces = pieces_along_sum(row, column, rest, sums, (rows, columns))
             lanes = "lanes are terms of the sum, as memory lies"
+            if len(sums) == 1 and self.may_turn(row, column):
+                pieces = pieces_turned(row, column, rest, sums, self.block_of(column), (rows, columns))
+                lanes = f"{lanes}, and columns in whole blocks, which panels turn round"
         else:
             rows, columns = self.block_of(column)
             strip = self.limits.strip // ROWS_LEFT
@@ -243,6 +252,13 @@ class _Chooser:
         along = [element_stride(access, name) for access in statement.writes]
         enough = isinstance(rows, int) and rows >= LEAST_BLOCKS * self.limits.block[0]
         return enough and not (isinstance(columns, int) and columns < self.block_of(column)[1]) and set(along) == {1}
+
+    def may_turn(self, row: int, column: int) -> bool:
+        """The same where sizes are open, so that it is not known whether there are."""
+        rows, columns = self.band.axes[row], self.band.axes[column]
+        ((statement, name),) = columns.follows
+        along = [element_stride(access, name) for access in statement.writes]
+        return rows.extent is None and columns.extent is None and set(along) == {1}
 
     def sides(self, order: tuple[int, ...], columns: tuple[int, ...]) -> tuple[int, int] | None:
         """The innermost row and column of a matrix product: a read moves with the column and stays along the row."""

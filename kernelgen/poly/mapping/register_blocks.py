@@ -3,13 +3,15 @@
     lanes are columns            parallel j by 32; i by 8; k; vector j; i unrolled
     rows that no block covers    parallel j in strips; k; vector j; i unrolled: the other operand is read once for all of them
     lanes are terms of the sum   parallel j by 4; i by 4; vector k; i, j unrolled
+    of sizes that are open       the first one, then the last one for what no whole block covers
 
 Members are numbers of a band's; ``rest`` are the loops outside, ``sums`` the members of the reduction.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from kernelgen.nest.marks import VECTOR
 from kernelgen.plan import LoopPlan, PiecePlan, WholeTiles
@@ -75,3 +77,25 @@ def pieces_along_sum(
         PiecePlan((*rest, LoopPlan(row, rows), LoopPlan(column), *inner, LoopPlan(row, unroll=True)), (whole,)),
         PiecePlan((*rest, LoopPlan(row), LoopPlan(column), *inner)),
     )
+
+
+def pieces_turned(
+    row: int, column: int, rest: tuple[LoopPlan, ...], sums: Sequence[int], block: Block, points: Block
+) -> tuple[PiecePlan, ...]:
+    """Sizes that are open, where lanes are terms as memory lies: whole blocks get panels, which turn round what they hold.
+
+    What is beside and below them is in single results, by whole rows of blocks first, so that every piece is a rectangle.
+    """
+    rows, columns = block
+    whole = WholeTiles(row, rows)
+    inner = (*map(LoopPlan, sums), LoopPlan(column, mark=VECTOR), LoopPlan(row, unroll=True))
+    first = PiecePlan(
+        (*rest, LoopPlan(column, columns), LoopPlan(row, rows), *inner), (whole, WholeTiles(column, columns))
+    )
+    single = pieces_along_sum(row, column, rest, sums, points)
+    beside = tuple(replace(piece, whole=(whole, *_columns(piece, column))) for piece in single[:2])
+    return (first, *beside, *single)
+
+
+def _columns(piece: PiecePlan, column: int) -> Iterator[WholeTiles]:
+    return (tiles for tiles in piece.whole if tiles.member == column)

@@ -90,7 +90,8 @@ class Statement:
 class Scop:
     """A kernel as statements in program order. ``buffers`` are arguments first (inputs, outputs), then temporaries.
 
-    ``constants`` are the names of inputs that hold the same in every call.
+    ``constants`` are the names of inputs that hold the same in every call, ``handing`` those of the products that share
+    loops over batches and blocks of rows with what they hand results on to.
     """
 
     name: str
@@ -99,3 +100,4 @@ class Scop:
     statements: tuple[Statement, ...]
     argument_shapes: tuple[Shape, ...]
     constants: frozenset[str] = frozenset()
+    handing: frozenset[str] = frozenset()
