@@ -7,7 +7,6 @@ shared or repeated freely.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -17,12 +16,12 @@ if TYPE_CHECKING:
 
 
 def computation(node: Node, args: Sequence[Value]) -> Hashable:
-    """Equal for operators that compute the same from ``args``: the operands of commutative ones stand in any order.
+    """Equal for operators that compute the same from ``args``: two operands of a commutative one stand in any order.
 
     Constants are compared by content and attributes as text, because 1 == True and 0.0 == -0.0.
     """
     operands = tuple([(value.node.data.digest, value.type) if value.node.data else value for value in args])
-    met = frozenset(Counter(operands).items()) if node.op.commutative else operands
+    met = frozenset(operands) if node.op.commutative and len(operands) == 2 else operands
     return node.op, met, node.attrs.text, node.types
 
 
