@@ -7,15 +7,14 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import prod
 from typing import Any
 
 import numpy as np
 
 from kernelgen.composite.description import KernelDesc, Tensor
 from kernelgen.composite.write import dump_desc
-from kernelgen.machines.cpu import CPU
 from kernelgen.native.call import Entry, NativeKernel
+from kernelgen.native.lines import on_lines
 from kernelgen.native.signature import Described, Signature
 from kernelgen.nest.nodes import Grid, Nest, Space
 from kernelgen.plan import Plan
@@ -107,7 +106,7 @@ class Kernel(NativeKernel):
         """
         if self.preparation is None:
             return ()
-        made = [_aligned(_static_shape(tensor), tensor.dtype.numpy) for tensor in self.preparation.signature.outputs]
+        made = [on_lines(_static_shape(tensor), tensor.dtype.numpy) for tensor in self.preparation.signature.outputs]
         return self.preparation(*constants, out=made)
 
     def call_inputs(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
@@ -224,14 +223,6 @@ def fingerprint(desc: KernelDesc) -> str:
 
 def _static_shape(tensor: Described) -> tuple[int, ...]:
     return tuple(evaluate(dim, {}) for dim in tensor.shape)
-
-
-def _aligned(shape: tuple[int, ...], kind: np.dtype[Any]) -> np.ndarray:
-    """An array that starts with a line of the caches: vectors of it that lie across two lines take twice as long."""
-    size = prod(shape) * kind.itemsize
-    room = np.empty(size + CPU.line_bytes, np.uint8)
-    start = -room.ctypes.data % CPU.line_bytes
-    return room[start : start + size].view(kind).reshape(shape)
 
 
 def _by_element(mask: np.ndarray | None, tensor: Tensor) -> np.ndarray | None:

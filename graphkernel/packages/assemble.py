@@ -15,6 +15,7 @@ from graphkernel.packages.tensors import read_tensors
 from graphkernel.runtime.onnxruntime.sessions import RegionModel, Session, opened
 from graphkernel.runtime.steps.program import Program
 from kernelgen.native.call import NativeKernel
+from kernelgen.native.lines import moved_to_lines
 from kernelgen.native.records import read_code, read_kernel
 from kernelgen.native.team import team_of
 from kernelgen.native.wrapper import caller_of
@@ -27,7 +28,7 @@ def assembled(
 
     Raises PackageError for parts that do not belong together.
     """
-    weights = {**elsewhere, **read_tensors(package.view(WEIGHTS))}
+    weights = {**elsewhere, **_tensors(package)}
     open_it = partial(opened, threads=threads, is_optimized=True)
     sessions = [
         Session(_region(package, manifest, record, weights), partial(open_it, record.model))
@@ -35,6 +36,12 @@ def assembled(
     ]
     parts = Parts(_kernels(package, manifest), sessions, weights, dict(manifest.operators))
     return read_program(package.content(PROGRAM, manifest.digests).decode(), parts), weights
+
+
+def _tensors(package: PackageReader) -> Mapping[str, np.ndarray]:
+    """The weights in a package: as they lie in a file, or else in memory that is read faster."""
+    found = read_tensors(package.view(WEIGHTS))
+    return found if package.is_mapped else {name: moved_to_lines(array) for name, array in found.items()}
 
 
 def _kernels(package: PackageReader, manifest: Manifest) -> Sequence[NativeKernel]:

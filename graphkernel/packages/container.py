@@ -54,6 +54,11 @@ class PackageReader:
         return PackageReader(os.fspath(path), lambda: _mapped(path))
 
     @property
+    def is_mapped(self) -> bool:
+        """Whether its bytes lie in a file, whose pages come and go; else they are all in memory."""
+        return isinstance(self._memory.obj, mmap.mmap)
+
+    @property
     def names(self) -> tuple[str, ...]:
         """All entries in order."""
         return tuple(self._entries)

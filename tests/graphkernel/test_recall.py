@@ -36,6 +36,17 @@ def traced(factor: float = 2.0) -> gk.Graph:
     return gk.trace(net, gk.spec(("N", 64), "float32"))
 
 
+def root_of(array: np.ndarray) -> object:
+    """What owns the memory of an array."""
+    found: object = array
+    while isinstance(found, np.ndarray | memoryview):
+        inner = found.base if isinstance(found, np.ndarray) else found.obj
+        if inner is None:
+            break
+        found = inner
+    return found
+
+
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("GRAPHKERNEL_CACHE_DIR", str(tmp_path))
@@ -58,6 +69,17 @@ def test_the_second_time_nothing_is_compiled(folder: Path) -> None:
     assert second.graph == first.graph
     assert len(kept(folder)) == 1
     assert kept(folder)[0].stat().st_size < WEIGHT.nbytes + (64 << 10)
+
+
+def test_weights_that_were_laid_out_lie_in_arrays_of_their_own_that_start_with_a_line() -> None:
+    weight = np.random.default_rng(2).normal(size=(64, 192)).astype(np.float32)
+    graph = gk.trace(lambda x: ops.matmul(x, weight), gk.spec(("N", 64), "float32"))
+    for made in (gk.compile(graph), gk.compile(graph)):
+        arrays = [held.array for held in made.program.constants if held.array is not None and held.array.size > 1]
+        assert arrays
+        for array in arrays:
+            assert isinstance(root_of(array), np.ndarray)
+            assert array.ctypes.data % 64 == 0
 
 
 def test_a_fresh_process_runs_neither_isl_nor_llvm(folder: Path) -> None:
