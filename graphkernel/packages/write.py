@@ -32,6 +32,7 @@ from graphkernel.packages.tensors import most_bytes, write_tensors
 from graphkernel.runtime.executable import Executable
 from graphkernel.runtime.onnxruntime.region_step import RegionStep
 from graphkernel.runtime.onnxruntime.regions import group_of
+from graphkernel.runtime.plan.plan import Plan, slots_of
 from graphkernel.runtime.steps.steps import KernelStep
 from kernelgen.errors import ArgumentError
 from kernelgen.native.call import NativeKernel
@@ -50,11 +51,13 @@ from kernelgen.tensor.printer import large_constants, show
 def save_package(executable: Executable, path: str | os.PathLike[str]) -> None:
     """Writes everything that the executable needs to run on this machine. The file appears whole or not at all.
 
+    Weights that kernels take laid out for this machine are in it in that form alone.
     Raises PackageError for what no package can hold: kernels of another target than the CPU, constants without content.
     """
     weights, entries = _parts(executable)
+    packed = _packed(executable.plan)
     with writing(path, PackageError) as stream:
-        _write(PackageWriter(stream), weights.arrays, entries)
+        _write(PackageWriter(stream), {k: v for k, v in weights.arrays.items() if k not in packed}, entries)
 
 
 def package_bytes(executable: Executable, elsewhere: Container[str]) -> bytes:
@@ -85,6 +88,20 @@ def _parts(executable: Executable) -> tuple[Weights, Mapping[str, bytes]]:
         operators_of(plan.graph), kernels.records, records, kernels.caller, kernels.team,
     )  # fmt: skip
     return weights, {MANIFEST: manifest_text(manifest).encode(), **entries}
+
+
+def _packed(plan: Plan) -> frozenset[str]:
+    """The digests of constants that kernels take laid out, and that nothing else reads."""
+    steps = {step.name: step for step in plan.steps if isinstance(step, KernelStep)}
+    graph, slots = plan.graph, slots_of(plan.graph)
+    packed, others = set[str](), {value.node.data.digest for value in graph.outputs if value.node.data is not None}
+    for node in graph.operators:
+        step = steps.get(node.name)
+        for arg in node.args:
+            if arg.node.data is not None:
+                is_packed = step is not None and slots[arg] not in step.inputs
+                (packed if is_packed else others).add(arg.node.data.digest)
+    return frozenset(packed - others)
 
 
 def _write(package: PackageWriter, weights: Mapping[str, np.ndarray], entries: Mapping[str, bytes]) -> None:
@@ -165,17 +182,16 @@ class Weights:
 
     @staticmethod
     def of(graph: Graph) -> Weights:
-        """The constants that the text of a graph names by their digest. Raises PackageError for one without content."""
+        """The constants that the text of a graph names by their digest, and whose content is known."""
         found = Weights()
         for data in large_constants(graph):
-            if data.array is None:
-                raise PackageError(f"the content of constant {data.digest} is unknown; give it to parse as weights")
-            found._digests[id(data.array)] = data.array, data.digest
-            found.arrays[data.digest] = data.array
+            if data.array is not None:
+                found._digests[id(data.array)] = data.array, data.digest
+                found.arrays[data.digest] = data.array
         return found
 
     def digest(self, array: np.ndarray) -> str:
-        """The digest of an array, which is kept: a constant, or what the host library made of one."""
+        """The digest of an array, which is kept: a constant, or what the host library or a preparation made of one."""
         if id(array) not in self._digests:
             digest = ConstantData.of(array).digest
             self._digests[id(array)] = array, digest

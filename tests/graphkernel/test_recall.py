@@ -6,6 +6,7 @@ import pickle
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -38,11 +39,8 @@ def traced(factor: float = 2.0) -> gk.Graph:
 
 def root_of(array: np.ndarray) -> object:
     """What owns the memory of an array."""
-    found: object = array
-    while isinstance(found, np.ndarray | memoryview):
-        inner = found.base if isinstance(found, np.ndarray) else found.obj
-        if inner is None:
-            break
+    found: Any = array  # numpy's base may be of any type
+    while (inner := getattr(found, "base", getattr(found, "obj", None))) is not None:
         found = inner
     return found
 

@@ -153,3 +153,23 @@ def test_a_package_runs_with_the_laid_out_weights(tmp_path: Path) -> None:
     np.testing.assert_array_equal(loaded(x)[0], exe(x)[0])
     assert len(loaded.plan.prepared) == len(exe.plan.prepared)
     verify_plan(loaded.plan)
+    loaded.save(tmp_path / "again.gkp")
+    np.testing.assert_array_equal(load_compiled(tmp_path / "again.gkp")(x)[0], exe(x)[0])
+
+
+@pytest.mark.parametrize("is_read_elsewhere", [True, False])
+def test_a_package_holds_weights_as_kernels_read_them_and_as_others_do(tmp_path: Path, is_read_elsewhere: bool) -> None:
+    weights = RNG.standard_normal((256, 512)).astype(np.float32)
+
+    def network(x):
+        y = gk.ops.exp(gk.ops.matmul(x, weights))
+        return (y, gk.ops.tanh(weights)) if is_read_elsewhere else y
+
+    exe = gk.compile(gk.trace(network, gk.spec(("N", 256), "float32")), flags="--disable_pass=constant_folding")
+    exe.save(tmp_path / "network.gkp")
+    size = (tmp_path / "network.gkp").stat().st_size
+    assert size > weights.nbytes * (2 if is_read_elsewhere else 1)
+    assert size < weights.nbytes * (2 if is_read_elsewhere else 1) + (64 << 10)
+    x = RNG.standard_normal((3, 256)).astype(np.float32)
+    for found, wanted in zip(load_compiled(tmp_path / "network.gkp")(x), exe(x), strict=True):
+        np.testing.assert_array_equal(found, wanted)
