@@ -15,7 +15,6 @@ from graphkernel.packages.tensors import read_tensors
 from graphkernel.runtime.onnxruntime.sessions import RegionModel, Session, opened
 from graphkernel.runtime.steps.program import Program
 from kernelgen.native.call import NativeKernel
-from kernelgen.native.lines import moved_to_lines
 from kernelgen.native.records import read_code, read_kernel
 from kernelgen.native.team import team_of
 from kernelgen.native.wrapper import caller_of
@@ -41,7 +40,11 @@ def assembled(
 def _tensors(package: PackageReader) -> Mapping[str, np.ndarray]:
     """The weights in a package: as they lie in a file, or else in memory that is read faster."""
     found = read_tensors(package.view(WEIGHTS))
-    return found if package.is_mapped else {name: moved_to_lines(array) for name, array in found.items()}
+    if package.is_mapped:
+        return found
+    from kernelgen.native.lines import moved_to_lines  # files need it not
+
+    return {name: moved_to_lines(array) for name, array in found.items()}
 
 
 def _kernels(package: PackageReader, manifest: Manifest) -> Sequence[NativeKernel]:

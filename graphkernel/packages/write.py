@@ -55,7 +55,7 @@ def save_package(executable: Executable, path: str | os.PathLike[str]) -> None:
     Raises PackageError for what no package can hold: kernels of another target than the CPU, constants without content.
     """
     weights, entries = _parts(executable)
-    packed = _packed(executable.plan)
+    packed = _packed(executable.plan) - weights.read
     with writing(path, PackageError) as stream:
         _write(PackageWriter(stream), {k: v for k, v in weights.arrays.items() if k not in packed}, entries)
 
@@ -91,7 +91,7 @@ def _parts(executable: Executable) -> tuple[Weights, Mapping[str, bytes]]:
 
 
 def _packed(plan: Plan) -> frozenset[str]:
-    """The digests of constants that kernels take laid out, and that nothing else reads."""
+    """The digests of constants that kernels take laid out, and no other operator reads: a step may read equal arrays."""
     steps = {step.name: step for step in plan.steps if isinstance(step, KernelStep)}
     graph, slots = plan.graph, slots_of(plan.graph)
     packed, others = set[str](), {value.node.data.digest for value in graph.outputs if value.node.data is not None}
@@ -175,9 +175,13 @@ def _region(step: RegionStep, number: int, numbers: Mapping[Node, int], weights:
 
 @dataclass
 class Weights:
-    """Arrays by digest. What was asked for is kept, so that no other array takes its place in memory."""
+    """Arrays by digest. What was asked for is kept, so that no other array takes its place in memory.
+
+    ``read`` are the digests of those that steps name.
+    """
 
     arrays: dict[str, np.ndarray] = field(default_factory=dict[str, np.ndarray])
+    read: set[str] = field(default_factory=set[str])
     _digests: dict[int, tuple[np.ndarray, str]] = field(default_factory=dict[int, "tuple[np.ndarray, str]"])
 
     @staticmethod
@@ -196,4 +200,6 @@ class Weights:
             digest = ConstantData.of(array).digest
             self._digests[id(array)] = array, digest
             self.arrays[digest] = array
-        return self._digests[id(array)][1]
+        _, known = self._digests[id(array)]
+        self.read.add(known)
+        return known

@@ -61,11 +61,12 @@ class _Scope:
 class _Array:
     """What an array holds: an expression over one variable for each dim, called as in :func:`_name`.
 
-    Behind the last dim's ``extents`` are so many ``zeros``.
+    A panel is read again and again. Behind the last dim's ``extents`` are so many ``zeros``.
     """
 
     value: n.Expr
     extents: tuple[int, ...]
+    is_panel: bool = False
     zeros: int = 0
 
     @property
@@ -124,8 +125,9 @@ class _Preparation:
         loops = _loops_of(value, scope)
         if loops is None or not loops:
             return None
-        zeros = _whole(_trips(loops[-1]), self.lanes) - _trips(loops[-1]) if _is_summed(loops[-1]) else 0
-        array = _Array(_over_dims(value, loops), tuple(map(_trips, loops)), zeros)
+        columns, is_panel = _trips(loops[-1]), _sums_columns(loops[-1])
+        zeros = _whole(columns, self.lanes) - columns if is_panel else 0
+        array = _Array(_over_dims(value, loops), tuple(map(_trips, loops)), is_panel, zeros)
         if not _is_worth(array):
             return None
         if array not in self.arrays:
@@ -159,9 +161,11 @@ def _whole(size: int, lanes: int) -> int:
     return -(-size // unit) * unit
 
 
-def _is_summed(loop: n.For) -> bool:
-    """Whether it is a vector loop that adds something up."""
-    return loop.kind is n.LoopKind.VECTOR and any(isinstance(part, n.Accumulate) for part in statements(loop.body))
+def _sums_columns(loop: n.For) -> bool:
+    """Whether it is a vector loop over columns, each of which adds something up."""
+    sums = [part for part in statements(loop.body) if isinstance(part, n.Accumulate)]
+    moving = (loop.var in ix.variables(each) for part in sums for each in part.index)
+    return loop.kind is n.LoopKind.VECTOR and any(moving)
 
 
 def _over_dims(value: n.Expr, loops: Sequence[n.For]) -> n.Expr:
@@ -178,7 +182,9 @@ def _name(dim: int) -> str:
 
 
 def _is_worth(array: _Array) -> bool:
-    """It is no copy of a constant as that lies, and not much larger than what it is computed from."""
+    """It is no copy of a constant as that lies, unless a panel, which begins with a line then; and it is not much larger than
+    what it is computed from.
+    """
     buffers = {load.buffer for load in loads(array.value)}
     given = sum(prod(_static(buffer)) * buffer.dtype.itemsize for buffer in buffers)
     own = prod(array.shape) * array.value.dtype.itemsize
@@ -191,7 +197,7 @@ def _static(buffer: n.Buffer) -> tuple[int, ...]:
 
 def _is_copy(array: _Array) -> bool:
     """Whether it is one constant, whose elements it reads in the order in which they lie."""
-    if array.zeros or not isinstance(array.value, n.Load):
+    if array.is_panel or not isinstance(array.value, n.Load):
         return False
     index, shape = array.value.index, _static(array.value.buffer)
     scales = [prod(shape[dim + 1 :]) for dim in range(len(shape))]

@@ -157,6 +157,15 @@ def test_a_package_runs_with_the_laid_out_weights(tmp_path: Path) -> None:
     np.testing.assert_array_equal(load_compiled(tmp_path / "again.gkp")(x)[0], exe(x)[0])
 
 
+@pytest.mark.parametrize("columns", [48, 192])
+def test_a_package_holds_weights_that_are_the_same_however_they_lie(tmp_path: Path, columns: int) -> None:
+    weights = np.ones((64, columns), np.float32)
+    exe = gk.compile(gk.trace(lambda x: gk.ops.exp(gk.ops.matmul(x, weights)), gk.spec((20, 64), "float32")))
+    exe.save(tmp_path / "network.gkp")
+    x = RNG.standard_normal((20, 64)).astype(np.float32)
+    np.testing.assert_array_equal(load_compiled(tmp_path / "network.gkp")(x)[0], exe(x)[0])
+
+
 @pytest.mark.parametrize("is_read_elsewhere", [True, False])
 def test_a_package_holds_weights_as_kernels_read_them_and_as_others_do(tmp_path: Path, is_read_elsewhere: bool) -> None:
     weights = RNG.standard_normal((256, 512)).astype(np.float32)

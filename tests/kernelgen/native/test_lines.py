@@ -14,7 +14,7 @@ from kernelgen.native.lines import moved_to_lines, on_lines
 def test_arrays_start_with_a_line(shape: tuple[int, ...], kind: str) -> None:
     made = on_lines(shape, np.dtype(kind))
     assert (made.shape, made.dtype) == (shape, np.dtype(kind))
-    assert made.ctypes.data % CPU.line_bytes == 0
+    assert made.size == 0 or made.ctypes.data % CPU.line_bytes == 0
     assert made.flags.c_contiguous
     assert made.flags.writeable
 

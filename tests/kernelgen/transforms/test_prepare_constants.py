@@ -154,6 +154,13 @@ def test_nests_without_such_values_stay_as_they_are(nest: Nest) -> None:
     assert prepare(nest, LANES) is nest
 
 
+def test_one_panel_of_columns_is_laid_out_though_it_lies_so() -> None:
+    kernel = compile(one("MatMul", [(F, (24, 30)), (F, (30, 48))], [(F, (24, 48))]), constants=[1])
+    assert kernel.prepares == (1,)
+    (array,) = kernel.prepare(np.ones((30, 48), np.float32))
+    assert array.ctypes.data % 64 == 0
+
+
 def test_a_copy_as_it_lies_is_not_made() -> None:
     w = buffer("w", 6, 8)
     nest = case(call("add", Load(A, (I, J)), Load(w, (I, J))))
