@@ -45,6 +45,9 @@ class _Growth:
     limits: Limits
     log: DecisionLog
     objections: dict[tuple[int, int], Objection] = field(default_factory=dict)
+    merges: int = 0
+    idle: dict[tuple[str, int], int] = field(default_factory=dict)
+    """After how many merges a pattern wanted nothing for an area: it wants nothing until the next one."""
 
     def round(self, patterns: Sequence[FusionPattern]) -> bool:
         """Each pattern on each area as long as it fits; True when something merged."""
@@ -59,8 +62,12 @@ class _Growth:
 
     def apply(self, pattern: FusionPattern, area: Area) -> Area | None:
         """The area after the merges that the pattern wants and that are allowed; None when there is none."""
+        turn = pattern.name, area.number
+        if self.idle.get(turn) == self.merges:
+            return None
         wanted = list(pattern.propose(area, self.limits))
         if not wanted:
+            self.idle[turn] = self.merges
             return None
         if pattern.whole:
             return self.attempt(pattern, area, wanted)
@@ -83,6 +90,7 @@ class _Growth:
         for other in others:
             subject, user = _ends(area, other)
             self.log.add(PASS_NAME, "fused-pattern", subject.name, user.name, message)
+        self.merges += 1
         return self.partition.merge(together)
 
     def obstacle(self, areas: Sequence[Area]) -> Objection | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar, overload
 
 import numpy as np
 
@@ -17,6 +17,7 @@ Integer: TypeAlias = int
 Number: TypeAlias = float
 Flag: TypeAlias = bool
 Text: TypeAlias = str
+T = TypeVar("T")
 
 
 class Attrs(Mapping[str, AttrValue]):
@@ -54,7 +55,18 @@ class Attrs(Mapping[str, AttrValue]):
                 return value
         raise KeyError(name)
 
-    def __iter__(self) -> Iterator[str]:
+    @overload
+    def get(self, key: Text, default: None = None, /) -> AttrValue: ...
+    @overload
+    def get(self, key: Text, default: AttrValue | T, /) -> AttrValue | T: ...
+    def get(self, key: Text, default: object = None, /) -> object:
+        """The attribute, or ``default`` where it is missing; told without an exception, for most are."""
+        for name, value in self.items_:
+            if name == key:
+                return value
+        return default
+
+    def __iter__(self) -> Iterator[Text]:
         return (key for key, _ in self.items_)
 
     def __len__(self) -> int:
