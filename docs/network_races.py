@@ -18,9 +18,9 @@ best mode: onnxruntime with threads that spin and with threads that do not (the 
 torch.compile with frozen weights. `python -m benchmarks.whole_networks FOLDER --json OUT` measures any folder of ONNX files;
 `make bench-networks` makes these and measures them."""
 HONEST = """One thread is measured by the processor time of the process, the median of the rounds: other work on the machine is
-not counted. Two threads are measured by the wall, the least time: both need a core at once, which on a busy machine few rounds
-find. The load is that of the machine before a network was measured: where it is above the number of cores, figures of two
-threads say little."""
+not counted. Two threads are measured by the wall, the least time, and at real-time priority, so that both have a core at once
+while others wait. The load is that of the machine before a network was measured; what others leave in the caches and take of
+the memory's bandwidth slows all contestants alike."""
 STARTS = """Milliseconds of processor time from the first import of a library to the first result, in a fresh process on one
 thread: cold, with an empty cache of compiled code, and warm, with what the first start left. onnxruntime and OpenVINO keep
 nothing. Memory is the most that a process held at a warm start, in MiB."""
