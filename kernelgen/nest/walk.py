@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from kernelgen.nest import nodes as n
@@ -151,18 +151,17 @@ def redirect(root: n.Block, loaded: Redirect, written: Redirect) -> n.Block:
 class Moved:
     """Where the elements of a buffer are now: in this one, addressed by ``lead`` and these dims of the index.
 
-    ``bases`` says for each of the dims from where on it is held, or is empty where all are held from 0 on.
+    ``bases`` says of dims that are not held from 0 on where that is.
     """
 
     buffer: n.Buffer
     dims: tuple[int, ...]
     lead: tuple[n.Index, ...] = ()
-    bases: tuple[n.Index, ...] = ()
+    bases: Mapping[int, n.Index] = field(default_factory=dict[int, n.Index])
 
     def at(self, index: tuple[n.Index, ...]) -> tuple[n.Index, ...]:
         """The new index of the element that had this one."""
-        bases = self.bases or (n.Num(0),) * len(self.dims)
-        places = (subtract(index[dim], base) for dim, base in zip(self.dims, bases, strict=True))
+        places = (subtract(index[dim], self.bases.get(dim, n.Num(0))) for dim in self.dims)
         return (*self.lead, *places)
 
 

@@ -154,7 +154,7 @@ def _local_form(buffer: n.Buffer, home: _Home, on_heap: bool, room: int) -> Move
         return None
     if home.inside & {n.LoopKind.PARALLEL, n.LoopKind.BLOCK}:
         return None
-    bases = tuple(base for base, _ in blocks)
+    bases = {dim: base for dim, (base, _) in zip(dims, blocks, strict=True)}
     return Moved(n.Buffer(buffer.name, buffer.dtype, shape, n.Space.LOCAL), tuple(dims), bases=bases)
 
 
