@@ -8,6 +8,7 @@ sources, the libraries, the processor, threads and the environment.
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Callable, Container, Iterator, Mapping
@@ -20,6 +21,8 @@ from typing import TYPE_CHECKING, Any
 from graphkernel.communication.groups import Communicators
 from graphkernel.errors import PackageError
 from graphkernel.packages.container import PackageReader
+from graphkernel.packages.kept_weights import Weight, keep_weights, kept_weights
+from graphkernel.packages.manifest import KEPT
 from graphkernel.packages.read import read_package
 from graphkernel.packages.unread import UnreadGraph, content_of
 from graphkernel.runtime.executable import Executable
@@ -28,7 +31,9 @@ from kernelgen import options
 from kernelgen.native import mapped
 from kernelgen.native.processor import processor
 from kernelgen.system.cores import core_count
+from kernelgen.system.json_parts import text, wholes
 from kernelgen.system.object_cache import cache_key, leading, read_entry, write_entry
+from kernelgen.tensor.constant_data import ConstantData
 from kernelgen.tensor.graph import Graph
 
 if TYPE_CHECKING:
@@ -91,7 +96,8 @@ def compile(  # the public name
             found = recall()  # somebody else may have made it meanwhile
             if found is None:
                 found = make()
-                _keep(found, constants, place.write)
+                with suppress(PackageError):  # what no package can hold is compiled each time
+                    place.keep(found, constants)
                 return found
     found.again = partial(compile, graph, opt_level, target, flags, **asking)
     return found
@@ -106,7 +112,15 @@ class _Place:
     def read(self) -> bytes | None:
         return None if self.folder is None else read_entry(self.folder, ROOM, self.key, self.shared)
 
-    def write(self, content: bytes) -> None:
+    def weights(self, names: memoryview) -> Iterator[ConstantData]:
+        """Those that a package names and that are kept beside it."""
+        found = [Weight(text(digest), text(of), wholes(shape)) for digest, of, shape in json.loads(bytes(names))]
+        return kept_weights(self.folder, found, self.shared) if found and self.folder is not None else iter(())
+
+    def keep(self, made: Executable, constants: Container[str]) -> None:
+        from graphkernel.packages.write import package_bytes  # what was compiled before is not written
+
+        content = package_bytes(made, constants, partial(keep_weights, self.folder, shared=self.shared))
         write_entry(self.folder, ROOM, self.key, content, shared=self.shared)
 
 
@@ -117,7 +131,8 @@ def _recalled(
     if found is not None:
         with suppress(Exception):  # whatever is wrong with what is kept: it can be made again
             package = PackageReader(f"{ROOM}/{place.key}", lambda: found)
-            return read_package(package, constants, threads, partial(_story, anew))
+            beside = {data.digest: data.array for data in place.weights(package.view(KEPT)) if data.array is not None}
+            return read_package(package, {**constants, **beside}, threads, partial(_story, anew))
     return None
 
 
@@ -130,13 +145,6 @@ def _has_rules(graph: Graph) -> bool:
         return False
     nodes = [*graph.nodes, *(inner for node in graph.nodes if node.body is not None for inner in node.body.nodes)]
     return any(node.op.brings_rule for node in nodes)
-
-
-def _keep(made: Executable, constants: Container[str], write: Callable[[bytes], None]) -> None:
-    from graphkernel.packages.write import package_bytes  # what was compiled before is not written
-
-    with suppress(PackageError):  # what no package can hold is compiled each time
-        write(package_bytes(made, constants))
 
 
 def is_kept(asked: str, environment: Environment) -> bool:

@@ -2,7 +2,7 @@
 
 The key is what the system says of the file (place, number, size, both times), which changes whenever it is written or
 replaced. What is kept is the graph as text, and where the file has which weights; large ones lie beside it
-(:mod:`graphkernel.frontends.kept_weights`), other constants are kept with it. A model whose data lies in other files is
+(:mod:`graphkernel.packages.kept_weights`), other constants are kept with it. A model whose data lies in other files is
 loaded each time.
 """
 
@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 import numpy as np
 
 from graphkernel.errors import PackageError
-from graphkernel.frontends.kept_weights import Weight, keep_weights, kept_weights
 from graphkernel.packages.container import PackageReader
+from graphkernel.packages.kept_weights import Weight, keep_weights, kept_weights
 from graphkernel.packages.manifest import GRAPH, MANIFEST, WEIGHTS
 from graphkernel.packages.tensors import most_bytes, read_tensors, write_tensors
 from graphkernel.packages.unread import Content, UnreadGraph

@@ -10,8 +10,8 @@ model are equal to the byte.
     code.bin               machine code, one piece behind the other
     regions/N.onnx         what the host library runs; weights are named, not held
 
-Reading order: container and container_writer (the archive), tensors (weights), manifest (machine and table of
-contents), programs (what runs), nodes and operators (that it names), reports (of what was built, as texts), write, read
-(the door, which imports little) and assemble (what it leads to), planned (graph and plan of what was loaded, with its
-kernels and regions), unread (a graph that is read when somebody looks at it).
+Reading order: container and container_writer (the archive), tensors (weights), kept_weights (those that lie in the cache),
+manifest (machine and table of contents), programs (what runs), nodes and operators (that it names), reports (of what was
+built, as texts), write, read (the door, which imports little) and assemble (what it leads to), planned (graph and plan of
+what was loaded, with its kernels and regions), unread (a graph that is read when somebody looks at it).
 """

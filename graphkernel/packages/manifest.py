@@ -22,6 +22,8 @@ PACKAGE = ".gkx"
 
 MANIFEST, PROGRAM, GRAPH, REPORT = "manifest.json", "program.json", "graph.gk", "report.json"
 CODE, WEIGHTS = "code.bin", "weights.safetensors"
+KEPT = "kept.json"
+"""Digests, types and shapes of weights that lie beside a package in the cache: no file of a user has the entry."""
 
 
 class Machine(NamedTuple):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from io import BytesIO
 
@@ -13,10 +14,12 @@ import graphkernel
 from graphkernel.errors import PackageError
 from graphkernel.ops.pickles import file_of
 from graphkernel.packages.container_writer import PackageWriter
+from graphkernel.packages.kept_weights import LARGE, Weight
 from graphkernel.packages.manifest import (
     CODE,
     FORMAT,
     GRAPH,
+    KEPT,
     MANIFEST,
     PROGRAM,
     REPORT,
@@ -60,11 +63,25 @@ def save_package(executable: Executable, path: str | os.PathLike[str]) -> None:
         _write(PackageWriter(stream), {k: v for k, v in weights.arrays.items() if k not in packed}, entries)
 
 
-def package_bytes(executable: Executable, elsewhere: Container[str]) -> bytes:
-    """The same, without the weights whose digests are in ``elsewhere``."""
+def package_bytes(
+    executable: Executable,
+    elsewhere: Container[str],
+    keep: Callable[[Sequence[Weight], Mapping[str, np.ndarray]], None],
+) -> bytes:
+    """The same of ``executable``, without weights whose digests are in ``elsewhere`` and without other large ones.
+
+    ``keep`` keeps these, and the entry ``KEPT`` names them.
+    """
     weights, entries = _parts(executable)
+    held = {k: v for k, v in weights.arrays.items() if k not in elsewhere}
+    large = [Weight(k, v.dtype.name, v.shape) for k, v in held.items() if v.nbytes >= LARGE]
+    keep(large, held)
     stream = BytesIO()
-    _write(PackageWriter(stream), {k: v for k, v in weights.arrays.items() if k not in elsewhere}, entries)
+    _write(
+        PackageWriter(stream),
+        {k: v for k, v in held.items() if v.nbytes < LARGE},
+        {KEPT: json.dumps(large).encode(), **entries},
+    )
     return stream.getvalue()
 
 
@@ -114,7 +131,7 @@ def _write(package: PackageWriter, weights: Mapping[str, np.ndarray], entries: M
 
 def operators_of(graph: Graph) -> tuple[tuple[str, str], ...]:
     """The operators of a graph and its kernels by name, with their files. Raises PackageError for those of others."""
-    declared = {op.name: file_of(op) for op in _declarations(graph)}
+    declared = {op.name: file_of(op) for op in dict.fromkeys(_declarations(graph))}
     if foreign := sorted(name for name, file in declared.items() if not file):
         raise PackageError(f"operators of other packages cannot be packed: {', '.join(foreign)}")
     return tuple(sorted(declared.items()))

@@ -15,9 +15,12 @@ from onnx import helper
 import graphkernel as gk
 from graphkernel import ops, recall
 from graphkernel.frontends.onnx.importer import import_onnx
+from graphkernel.packages import kept_weights
 from graphkernel.runtime.kernel_cache import cached_kernels
 from graphkernel.system.environment import Environment
 from kernelgen.native import mapped
+from kernelgen.system import object_cache
+from kernelgen.system.limits import LIMITS
 from tests.graphkernel.report.test_page import data_of
 from tests.support.onnx_models import model
 
@@ -139,6 +142,43 @@ def test_what_is_damaged_is_made_again(folder: Path, size: int) -> None:
     assert np.array_equal(again(X)[0], expected[0])
     assert entry.read_bytes() == sound
     assert is_recalled(gk.compile(traced()))
+
+
+def with_large_weights() -> gk.Graph:
+    weights = [np.random.default_rng(k).normal(size=(512, 512)).astype(np.float32) for k in range(3)]
+
+    def net(x):
+        for weight in weights:
+            x = ops.relu(ops.matmul(x, weight))
+        return x
+
+    return gk.trace(net, gk.spec(("N", 512), "float32"))
+
+
+def test_what_was_made_of_weights_lies_beside_the_graph_however_much_it_is(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(object_cache, "LIMITS", LIMITS._replace(object_bytes=3 << 19))
+    monkeypatch.setattr(kept_weights, "FILE_BYTES", 1 << 20)
+    x = np.ones((4, 512), np.float32)
+    expected = gk.compile(with_large_weights())(x)[0]
+    (entry,) = kept(folder)
+    assert entry.stat().st_size < 1 << 20
+    again = gk.compile(with_large_weights())
+    assert is_recalled(again)
+    assert np.array_equal(again(x)[0], expected)
+
+
+def test_a_damaged_weight_beside_a_graph_is_made_again(folder: Path) -> None:
+    x = np.ones((4, 512), np.float32)
+    expected = gk.compile(with_large_weights())(x)[0]
+    (entry,) = [each.path for each in cached_kernels(folder) if each.target == kept_weights.ROOM]
+    sound = entry.read_bytes()
+    entry.write_bytes(sound[:-4] + b"\0\0\0\1")
+    again = gk.compile(with_large_weights())
+    assert not is_recalled(again)
+    assert np.array_equal(again(x)[0], expected)
+    assert entry.read_bytes() == sound
 
 
 def test_a_folder_that_others_may_write_to_is_not_used(folder: Path) -> None:

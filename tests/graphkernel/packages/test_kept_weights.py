@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import graphkernel as gk
-from graphkernel.frontends import kept_weights, known_models
-from graphkernel.frontends.kept_weights import LARGE, Weight
+from graphkernel.frontends import known_models
+from graphkernel.packages import kept_weights
+from graphkernel.packages.kept_weights import LARGE, Weight
 from graphkernel.runtime.kernel_cache import cached_kernels
 from kernelgen.native import mapped
 from kernelgen.system.mapped import let_go

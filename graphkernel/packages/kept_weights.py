@@ -3,7 +3,7 @@
 A model's own file has them at any address, so that they are read into memory of their own; and onnxruntime packs most
 weights into another form, after which nobody reads the first one. A file here holds the weights of a model, or a part of
 them, one behind the other, and is named by their digests: versions of a model share it. Each weight is held against its
-digest before it is used.
+digest before it is used. What compilation made of weights is kept in the same way.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kernelgen.system.mapped import MUCH
-from kernelgen.system.object_cache import CONTENT, cache_key, map_entry, write_entry
+from kernelgen.system.object_cache import CONTENT, cache_key, map_entry, read_entry, write_entry
+from kernelgen.system.shared_cache import SharedCache
 from kernelgen.tensor.constant_data import ConstantData
 from kernelgen.tensor.types import dtype
 
@@ -50,20 +51,28 @@ class Weight(NamedTuple):
         return self.numpy.itemsize * prod(self.shape)
 
 
-def keep_weights(folder: Path, weights: Sequence[Weight], arrays: Mapping[str, np.ndarray]) -> None:
-    """Writes the files of those that are large; ``arrays`` by digest."""
+def keep_weights(
+    folder: Path | None, weights: Sequence[Weight], arrays: Mapping[str, np.ndarray], shared: SharedCache | None = None
+) -> None:
+    """Writes the files of those of the ``weights`` that are large into ``folder``, and into a ``shared`` cache; ``arrays`` by
+    digest.
+    """
     for group in _files(weights):
         parts, end = list[bytes | memoryview](), CONTENT
         for start, weight in _places(group):
             parts += [bytes(start - end), arrays[weight.digest].reshape(-1).view(np.uint8).data]
             end = start + weight.size
-        write_entry(folder, ROOM, _key(group), *parts)
+        write_entry(folder, ROOM, _key(group), *parts, shared=shared)
 
 
-def kept_weights(folder: Path, weights: Sequence[Weight]) -> Iterator[ConstantData]:
-    """Those that are kept, as they lie in their files: none that is damaged."""
+def kept_weights(folder: Path, weights: Sequence[Weight], shared: SharedCache | None = None) -> Iterator[ConstantData]:
+    """Those of the ``weights`` that are kept in ``folder``, as they lie in their files: none that is damaged. What only a
+    ``shared`` cache has comes here.
+    """
     for group in _files(weights):
         mapping = map_entry(folder, ROOM, _key(group))
+        if mapping is None and shared is not None and read_entry(folder, ROOM, _key(group), shared) is not None:
+            mapping = map_entry(folder, ROOM, _key(group))
         for start, weight in _places(group):
             if mapping is None or len(mapping) < start + weight.size:
                 break
