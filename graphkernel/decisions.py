@@ -49,6 +49,7 @@ REASONS: Mapping[str, str] = {
     "own-product": "the product is a kernel, whose weights are packed once",
     "not-own-product": "a library computes the product faster than a kernel would",
     "not-padded": "the product is left to a library",
+    "by-rows": "the kernel computes rows of a sum over ranks while others are on their way",
     "fused-cluster": "the operator joined a cluster of connected operators",
     "fused-pattern": "a fusion pattern merged two areas",
     "copied-cheap": "a cheap value is computed in each kernel that needs it, so that it need not be stored",

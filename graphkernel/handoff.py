@@ -18,6 +18,7 @@ from graphkernel.ops import OPS
 from graphkernel.passes.named_kernels import basic
 from kernelgen.composite.description import KernelDesc, ParallelFusion
 from kernelgen.composite.read import load_desc
+from kernelgen.composite.specialize import with_types
 from kernelgen.composite.vocabulary import is_declared, operator_named
 from kernelgen.composite.write import dump_desc
 from kernelgen.errors import ArgumentError, DescError, UnsupportedError
@@ -32,7 +33,7 @@ from kernelgen.tensor.operators.effects import ASSIGN
 from kernelgen.tensor.operators.pieces import STRIDED_SLICE
 from kernelgen.tensor.operators.reduce import REDUCE_SUM
 from kernelgen.tensor.operators.shape import BROADCAST_TO, RESHAPE
-from kernelgen.tensor.operators.type_rules import OWN_KERNEL
+from kernelgen.tensor.operators.type_rules import BY_ROWS, OWN_KERNEL
 from kernelgen.tensor.types import Attrs, Sym, TensorType, dtype, sym
 
 if TYPE_CHECKING:
@@ -80,13 +81,26 @@ def to_desc(kernel: Node | Graph, target: str = "cpu") -> KernelDesc:
     aliases = tuple(Alias(len(names) + place, alias.input) for place, alias in enumerate(body.aliases))
     stores = [inputs[alias.input].node.name for alias in body.aliases]
     stitched = _stitched(body) if target == "gpu" else ()
-    return KernelDesc(
+    desc = KernelDesc(
         Graph(body.name, inputs, tuple(outputs), aliases, (*names, *stores)),
         tuple(named.steps),
         PROCESS[target],
         buffer_stitch=tuple((named.result(named.read(value)),) for value in stitched),
         parallel_fusion=_parallel(marks, dict(zip(positions, names, strict=True))),
     )
+    return _for_any_rows(desc) if marks.bool(BY_ROWS, False) else desc
+
+
+def _for_any_rows(desc: KernelDesc) -> KernelDesc:
+    """The kernel for as many rows as its operands have, see :mod:`graphkernel.passes.rows_behind_sums`."""
+    rows = desc.graph.outputs[0].type.shape[0]
+
+    def of_rows(value: Value) -> TensorType:
+        shape = value.type.shape
+        is_rows = len(shape) == 2 and shape[0] == rows
+        return value.type.of_shape((sym("rows"), *shape[1:])) if is_rows else value.type
+
+    return with_types(desc, of_rows)
 
 
 def description(node: Node, target: str = "cpu") -> dict[str, Any]:

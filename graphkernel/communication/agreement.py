@@ -40,7 +40,7 @@ def agree(over: Communicator, told: Sequence[str], wanted: Sequence[int], like: 
 
 def _gathered(over: Communicator, row: Sequence[int], like: Array) -> list[tuple[int, ...]]:
     """The rows of all ranks. Whole numbers go in and out one by one: arrays of a device take no others."""
-    own = np.full_like(like, 0, dtype=np.int64, shape=(len(row),), subok=False)
+    own = np.full_like(like, 0, dtype=np.int64, shape=(len(row),))
     for position, number in enumerate(row):
         own[position] = number
     every = np.full_like(own, 0, shape=(over.size * len(row),))

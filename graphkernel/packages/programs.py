@@ -86,7 +86,16 @@ def _named_items(given: Named) -> Items:
 def _step_items(step: Step, kernel: Callable[[KernelStep], int], regions: Sequence[RegionStep]) -> Items:
     border = step.name, step.inputs, step.outputs
     if isinstance(step, KernelStep):
-        return [KERNEL, *border, kernel(step), sorted(step.private), step.stored, step.untold, step.prepared]
+        return [
+            KERNEL,
+            *border,
+            kernel(step),
+            sorted(step.private),
+            step.stored,
+            step.untold,
+            step.prepared,
+            step.awaited,
+        ]
     if isinstance(step, ViewStep):
         return [VIEW, *border, [str(dim) for dim in step.shape]]
     if isinstance(step, RegionStep):
@@ -145,10 +154,12 @@ def _step(items: Items, parts: Parts) -> Step:
     kind, name, inputs, outputs, *more = items
     border = wholes(inputs), wholes(outputs)
     if kind == KERNEL:
-        number, private, stored, untold, prepared = more
+        number, private, stored, untold, prepared, awaited = more
         pairs = tuple((whole(slot), whole(position)) for slot, position in stored)
         kernel, updated = parts.kernels[whole(number)], frozenset(wholes(private))
-        return KernelStep(text(name), kernel, *border, updated, pairs, texts(untold), whole(prepared))
+        token = None if awaited is None else whole(awaited)
+        told = pairs, texts(untold), whole(prepared), awaited is not None, token
+        return KernelStep(text(name), kernel, *border, updated, *told)
     if kind == VIEW:
         return ViewStep(text(name), *border, tuple(parse_dim(text(dim)) for dim in more[0]))
     if kind == REGION:

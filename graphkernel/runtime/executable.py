@@ -67,6 +67,7 @@ class Executable:
         self.again: Callable[[], Executable] | None = None
         self.packer: Callable[[Executable, str | PathLike[str]], None] | None = None
         self.threads: int | None = None
+        self.communicators: Communicators = None
         self._run_from_now_on(program)
 
     def _run_from_now_on(self, program: Program) -> None:
@@ -108,6 +109,7 @@ class Executable:
         One for all groups of the graph, or a mapping from their names. See :mod:`graphkernel.communication`.
         """
         made = copy(self)
+        made.communicators = communicators
         made._run_from_now_on(self.program.over(communicators))
         return made
 

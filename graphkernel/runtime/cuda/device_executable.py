@@ -78,7 +78,7 @@ class DeviceExecutable(Executable):
             while refusals := refusals_of(self.program):
                 other = self.replan(refusals)
                 self.plan, self.report = other.plan, other.report
-                self._run_from_now_on(other.program)
+                self._run_from_now_on(other.over(self.communicators).program)
             self._ready.add(number)
 
     def capture(self, *arrays: object) -> CapturedPlan:

@@ -18,6 +18,7 @@ from graphkernel.runtime.steps.steps import Kernel, KernelStep, Step, ViewStep
 from kernelgen.system.mapped import let_go
 from kernelgen.tensor.definitions import Place, definitions, needed
 from kernelgen.tensor.graph import Graph, Node, Value
+from kernelgen.tensor.operators.type_rules import BY_ROWS
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,8 +146,8 @@ def _kernel_step(node: Node, kernel: CompiledKernel, slots: Mapping[Value, int],
         inputs = (*(inputs[position] for position in before.taken if position < len(node.args)), *arrays)
     aliases = node.body.aliases if node.body is not None else ()
     stored = tuple((outputs[alias.output], alias.input) for alias in aliases)
-    updated = frozenset(kernel.updates)
-    return KernelStep(node.name, kernel.call, inputs, outputs, updated, stored, kernel.untold, len(arrays))
+    told = frozenset(kernel.updates), stored, kernel.untold, len(arrays), node.attrs.bool(BY_ROWS, False)
+    return KernelStep(node.name, kernel.call, inputs, outputs, *told)
 
 
 def _plain_step(node: Node, library: HostLibrary, slots: Mapping[Value, int]) -> Step:

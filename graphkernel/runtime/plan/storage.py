@@ -129,7 +129,9 @@ def buffers_of(
     outside = {roots.get(slots[value]) for value in graph.outputs}
     outside |= {slot for slot in first for each in segments if first[slot] < each.first <= last[slot]}
     kernels = {
-        number for number, step in enumerate(steps) if isinstance(step, KernelStep) and outside.issuperset(step.made)
+        number
+        for number, step in enumerate(steps)
+        if isinstance(step, KernelStep) and not step.by_rows and outside.issuperset(step.made)
     }
     return tuple(
         Buffer(slot, values[slot].node.name, values[slot].type, number, last[slot], slot in outside, number in kernels)

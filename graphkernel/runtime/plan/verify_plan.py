@@ -151,6 +151,8 @@ class _Run:
             return
         for started in self.under_way.values():
             needed = step.data if isinstance(step, CollectiveStep) else step.inputs
+            if isinstance(step, KernelStep) and step.awaited == started.outputs[-1]:
+                continue  # it waits for rows itself
             if len(started.outputs) > 1 and started.outputs[0] in needed:
                 yield "P16", f"{step.name} reads {started.name} before it was waited for"
             yield from self._broken_operands_under_way(step, started)

@@ -1,7 +1,7 @@
 """Where a plan waits for what it started: as late as it can, before the first step that needs it.
 
-What was started runs while the steps between run. A step that is told the token only, as the next collective is, needs no
-result.
+What was started runs while the steps between run. A kernel that takes rows as they come stands before the wait. A step that is
+told the token only, as the next collective is, needs no result.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from graphkernel.runtime.steps.collective import CollectiveStep, WaitStep
-from graphkernel.runtime.steps.steps import Step
+from graphkernel.runtime.steps.steps import KernelStep, Step
 
 
 def with_waits(steps: Sequence[Step]) -> list[Step]:
@@ -18,8 +18,13 @@ def with_waits(steps: Sequence[Step]) -> list[Step]:
     started: dict[int, WaitStep] = {}
     for step in steps:
         read = step.data if isinstance(step, CollectiveStep) else step.inputs
-        found.extend(started.pop(slot) for slot in dict.fromkeys(read) if slot in started)
+        is_by_rows = isinstance(step, KernelStep) and step.by_rows
+        behind = next((slot for slot in read if slot in started), None) if is_by_rows else None
+        found.extend(started.pop(slot) for slot in dict.fromkeys(read) if slot in started and slot != behind)
         found.append(step)
+        if isinstance(step, KernelStep) and behind is not None:
+            wait = started.pop(behind)
+            found[-1:] = [step._replace(awaited=wait.inputs[0]), wait]
         if isinstance(step, CollectiveStep):
             result, token = step.outputs[0], step.outputs[-1]
             started[result] = WaitStep(

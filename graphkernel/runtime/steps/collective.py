@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from graphkernel.communication.agreement import agree
 from graphkernel.communication.communicator import Array, Communicator, Pending
 from graphkernel.communication.groups import Communicators, of_group
-from graphkernel.runtime.steps.reduced_product import chunks_of, reduced_product
+from graphkernel.runtime.steps.reduced_product import InChunks, chunks_of, reduced_product
 from graphkernel.runtime.steps.steps import Action, Slots, Step, known_extents
 from kernelgen.tensor.types import Attrs
 
@@ -148,6 +148,14 @@ class _Started(NamedTuple):
 
     pending: Pending
     operands: Sequence[Array]
+
+    def rows(self) -> Iterator[slice]:
+        """The rows that come, as they come."""
+        if isinstance(self.pending, InChunks):
+            yield from self.pending.rows()
+        else:
+            self.pending.wait()
+            yield slice(None)
 
 
 class WaitStep(NamedTuple):

@@ -5,6 +5,7 @@ All ranks cut the rows alike: into how many chunks follows from the result's sha
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import sqrt
@@ -40,16 +41,22 @@ def chunks_of(rows: int, columns: int, itemsize: int, costs: Costs = TYPICAL) ->
     return max(1, min(MOST_CHUNKS, rows, round(sqrt(seconds / costs.chunk))))
 
 
-class _All(NamedTuple):
-    """Several transfers, with the memory that they read."""
+class InChunks(NamedTuple):
+    """Transfers of rows that were started and not waited for, with the memory that they read."""
 
-    parts: Sequence[Pending]
+    parts: deque[tuple[slice, Pending]]
     product: Array
 
+    def rows(self) -> Iterator[slice]:
+        """The rows that come, as they come, in the order in which they were started."""
+        while self.parts:
+            self.parts[0][1].wait()
+            yield self.parts.popleft()[0]
+
     def wait(self) -> None:
-        """Waits for all of them, in the order in which they were started."""
-        for part in self.parts:
-            part.wait()
+        """Waits for all that nobody has waited for."""
+        for _ in self.rows():
+            pass
 
 
 def reduced_product(
@@ -67,15 +74,16 @@ def reduced_product(
     right = weight.swapaxes(-1, -2) if attrs.bool("transpose_b", False) else weight
     if left.ndim > 2 or right.ndim > 2:  # batches are cut nowhere
         product = _multiplied(left, right, out.dtype)
-        return _All((over.all_reduce(product, out, attrs.str("op", "sum")),), product)
+        whole = over.all_reduce(product, out, attrs.str("op", "sum"))
+        return InChunks(deque([(slice(None), whole)]), product)
     product = np.empty_like(out)
-    parts: list[Pending] = []
+    parts: deque[tuple[slice, Pending]] = deque()
     if out.itemsize <= 2:
         left, right = left.astype(np.float32), right.astype(np.float32)
     for rows in _cut(len(left), chunks):
         _multiply(left[rows], right, product[rows])
-        parts.append(over.all_reduce(product[rows], out[rows], attrs.str("op", "sum")))
-    return _All(parts, product)
+        parts.append((rows, over.all_reduce(product[rows], out[rows], attrs.str("op", "sum"))))
+    return InChunks(parts, product)
 
 
 def _cut(rows: int, count: int) -> Iterator[slice]:

@@ -49,6 +49,7 @@ def is_kernel(step: Step) -> bool:
     """Whether the step is machine code of ours."""
     return (
         isinstance(step, KernelStep)
+        and step.awaited is None
         and isinstance(step.kernel, NativeKernel)
         and isinstance(step.kernel.entry, CpuEntry)
     )

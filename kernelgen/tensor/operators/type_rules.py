@@ -70,6 +70,9 @@ KEEP_BASIC = frozenset(
 )
 """Attributes that any operator may have; they say of one application that no kernel may hold it."""
 
+BY_ROWS = "by_rows"
+"""The attribute of a fused node whose rows do not depend on each other: its kernel takes any number of them."""
+
 OWN_KERNEL = "own_kernel"
 """An attribute that any operator may have; it says of one application that it is worth a kernel even where nothing joins it."""
 

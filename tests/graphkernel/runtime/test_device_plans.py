@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,8 @@ import pytest
 import graphkernel as gk
 import kernelgen
 from graphkernel import ops
+from graphkernel.communication.alone import Alone
+from graphkernel.communication.communicator import Done
 from graphkernel.errors import InputError, RuntimeFailure
 from graphkernel.runtime.cuda.device_executable import DeviceExecutable
 from kernelgen.composite.bind_sizes import bind
@@ -43,7 +46,7 @@ class MeaningKernel:
         self.desc, self.meaning = desc, kernelgen.reference(desc)
 
     def __call__(self, *inputs: FakeArray, out: Sequence[FakeArray] | None = None) -> tuple[FakeArray, ...]:
-        symbols = bind(self.desc, [array.shape for array in inputs])
+        symbols = bind(self.desc, [array.shape for array in inputs])  # pyright: ignore[reportArgumentType]  # its properties are cached
         layouts = [([evaluate(dim, symbols) for dim in t.shape], t.dtype.numpy) for t in self.desc.outputs]
         outputs = tuple(out or [FakeArray(*layout) for layout in layouts])
         FakeArray.device_of.log.append(("launch", self.desc.name))
@@ -254,3 +257,32 @@ def test_sizes_that_no_operand_tells_are_handed_over_on_the_device(device: FakeD
     assert isinstance(y, FakeArray)
     close(y.host, given, graph)
     assert not device.waits
+
+
+@dataclass(frozen=True)
+class EqualRanks(Alone):
+    """One of two ranks that have the same, whose communication is the device's: it takes no other arrays."""
+
+    size: int = 2
+
+    def all_gather(self, x: Any, out: Any) -> Done:
+        assert isinstance(x, FakeArray)
+        out[: len(x)] = x
+        out[len(x) :] = x
+        return Done()
+
+    def all_reduce(self, x: Any, out: Any, op: str) -> Done:
+        assert isinstance(x, FakeArray)
+        out[...] = x + x
+        return Done()
+
+
+def test_collectives_are_given_arrays_of_the_device_also_when_a_kernel_was_refused(device: FakeDevice) -> None:
+    graph = gk.trace(lambda x: ops.softmax(ops.all_reduce(ops.exp(x), rank_size=2)), gk.spec((3, 8)), name="summed")
+    exe = gk.compile(graph, target="gpu", communicator=EqualRanks())
+    device.refused = next(kernel.name for kernel in exe.report.kernels if "ReduceMax" in kernel.operators)
+    x = np.random.default_rng(0).uniform(-1, 1, (3, 8)).astype(np.float32)
+    (found,) = exe(x)
+    wanted = np.exp(2 * np.exp(x))
+    np.testing.assert_allclose(found, wanted / wanted.sum(1, keepdims=True), rtol=1e-5)
+    assert exe.report.fallbacks

@@ -1,5 +1,7 @@
 """A product that is added up over ranks in chunks of rows: the same numbers, all started before the first is waited for."""
 
+from dataclasses import replace
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -8,8 +10,10 @@ import graphkernel as gk
 from graphkernel import ops
 from graphkernel.communication.alone import Alone
 from graphkernel.communication.in_memory import run_ranks
+from graphkernel.errors import VerifyError
 from graphkernel.runtime.plan.verify_plan import verify_plan
 from graphkernel.runtime.steps.reduced_product import Costs, chunks_of, reduced_product
+from graphkernel.runtime.steps.steps import KernelStep
 from kernelgen.tensor.types import Attrs
 from tests.ranks.logged import Logged
 
@@ -88,3 +92,87 @@ def test_one_process_has_nobody_to_wait_for():
     without = gk.trace(lambda x, w: ops.all_reduce(x @ w, rank_size=2), gk.spec((8, 8)), gk.spec((8, 8)))
     assert "MatMulAllReduce" in str(gk.optimize(without))
     assert "MatMulAllReduce" not in str(gk.optimize(without, flags="--enable_allreduce_prologue_fusion=false"))
+
+
+def tail(x, w, bias, residual):
+    """A bias and a residual, and a norm of each row."""
+    y = ops.all_reduce(x @ w, rank_size=2) + bias
+    z = residual + ops.relu(y)
+    return z, z * ops.rsqrt(ops.reduce_mean(z * z, axis=-1, keep_dims=True) + 1e-5)
+
+
+def mixed(x, w, bias, residual):
+    """A maximum over rows needs all of them."""
+    y = ops.relu(ops.all_reduce(x @ w, rank_size=2) + bias)
+    return y - ops.reduce_max(y, axis=0, keep_dims=True), residual
+
+
+SHAPES = ((600, 64), (64, 512), (512,), (600, 512))
+
+
+def traced(function, shapes=SHAPES):
+    return gk.trace(function, *map(gk.spec, shapes))
+
+
+class Awaited(Logged):
+    """Writes down when rows of a sum were waited for."""
+
+    def all_reduce(self, x, out, op):
+        pending, log = super().all_reduce(x, out, op), self.log
+
+        class Told:
+            def wait(self):
+                log.append("wait")
+                pending.wait()
+
+        return Told()
+
+
+@pytest.mark.parametrize("is_packed", [False, True])
+def test_a_tail_takes_rows_as_they_come(tmp_path, monkeypatch, is_packed):
+    arrays = [DRAW.standard_normal((2, *shape)).astype(np.float32) for shape in SHAPES]
+    arrays[2][1], arrays[3][1] = arrays[2][0], arrays[3][0]
+    graph = traced(tail)
+    wanted = np.add(*(arrays[0] @ arrays[1])) + arrays[2][0]
+    z = arrays[3][0] + np.maximum(wanted, 0)
+
+    def rank(communicator):
+        logged = Awaited(communicator)
+        executable = gk.compile(graph, communicator=logged)
+        verify_plan(executable.plan)
+        assert [getattr(step, "awaited", None) is not None for step in executable.program.steps].count(True) == 1
+        if is_packed:
+            path = tmp_path / f"{communicator.rank}.gkx"
+            executable.save(path)
+            executable = gk.load_compiled(path, communicator=logged)
+            assert [getattr(step, "awaited", None) is not None for step in executable.program.steps].count(True) == 1
+        results = executable(*(array[communicator.rank] for array in arrays))
+        again = executable(*(array[communicator.rank] for array in arrays))
+        for one, other in zip(results, again, strict=True):
+            np.testing.assert_array_equal(one, other)
+        return results, [line.split()[0] for line in logged.log]
+
+    for (first, second), log in run_ranks(2, rank):
+        np.testing.assert_allclose(first, z, rtol=1e-4, atol=1e-3)
+        np.testing.assert_allclose(second, z / np.sqrt((z * z).mean(1, keepdims=True) + 1e-5), rtol=1e-3, atol=1e-3)
+        assert log.count("wait") == log.count("all_reduce") > 2
+
+
+def test_what_needs_all_rows_waits_for_them():
+    assert "by_rows" in str(gk.optimize(traced(tail)))
+    assert "by_rows" not in str(gk.optimize(traced(tail), flags="--enable_allreduce_epilogue_fusion=false"))
+    assert "by_rows" not in str(gk.optimize(traced(tail), target="gpu"))
+    assert "by_rows" not in str(gk.optimize(traced(mixed)))
+    per_column = ((600, 64), (64, 512), (512,), (600, 1))
+    assert "by_rows" in str(
+        gk.optimize(traced(lambda x, w, b, r: ops.all_reduce(x @ w, rank_size=2) * r + b, per_column))
+    )
+    text = str(gk.optimize(traced(tail)))
+    assert str(gk.parse(text)) == text
+
+
+def test_a_kernel_that_does_not_wait_for_the_rows_that_it_reads_is_noticed():
+    plan = gk.compile(traced(tail)).plan
+    steps = [step._replace(awaited=None) if isinstance(step, KernelStep) else step for step in plan.steps]
+    with pytest.raises(VerifyError, match="before it was waited for"):
+        verify_plan(replace(plan, steps=tuple(steps)))
