@@ -5,6 +5,8 @@ The process group is the caller's: ``torch.distributed.init_process_group("gloo"
 
 from __future__ import annotations
 
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -15,13 +17,28 @@ from graphkernel.errors import RuntimeFailure
 
 
 class _Work(NamedTuple):
-    """A piece of work of torch."""
+    """A piece of work of torch on the memory of an array."""
 
     work: Any
+    array: Any
 
     def wait(self) -> None:
-        """Waits for the work."""
-        self.work.wait()
+        """Waits for the work; of a device its stream does."""
+        with _stream_of(self.array):
+            self.work.wait()
+
+
+@contextmanager
+def _stream_of(array: Any) -> Generator[None]:
+    """On a device torch works behind what was started on cupy's stream, and what is started there behind torch."""
+    if isinstance(array, np.ndarray):
+        yield
+        return
+    import cupy  # pyright: ignore[reportMissingImports]  # whose array it is
+    import torch  # pyright: ignore[reportMissingImports]
+
+    with torch.cuda.stream(torch.cuda.ExternalStream(cupy.cuda.get_current_stream().ptr)):
+        yield
 
 
 @dataclass(frozen=True, init=False)
@@ -51,39 +68,47 @@ class TorchDistributed:
     def all_reduce(self, x: Array, out: Array, op: str) -> Pending:
         """``out`` is the ``op`` of all ``x``: ``all_reduce`` in the memory of ``out``."""
         out[...] = x
-        return _Work(_library().all_reduce(_tensor(out), _reduction(op), self.group, async_op=True))
+        return _started(out, lambda by: by.all_reduce(_tensor(out), _reduction(op), self.group, async_op=True))
 
     def all_gather(self, x: Array, out: Array) -> Pending:
         """``out`` is all ``x`` along axis 0: ``all_gather_into_tensor``."""
-        work = _library().all_gather_into_tensor(_bytes(out), _bytes(x), self.group, async_op=True)
-        return _Work(work)
+        return _started(out, lambda by: by.all_gather_into_tensor(_bytes(out), _bytes(x), self.group, async_op=True))
 
     def reduce_scatter(self, x: Array, out: Array, op: str) -> Pending:
         """``out`` is this rank's part of the ``op`` of all ``x``: ``reduce_scatter_tensor``."""
-        work = _library().reduce_scatter_tensor(_tensor(out), _tensor(x), _reduction(op), self.group, async_op=True)
-        return _Work(work)
+        how = _reduction(op)
+        return _started(
+            out, lambda by: by.reduce_scatter_tensor(_tensor(out), _tensor(x), how, self.group, async_op=True)
+        )
 
     def broadcast(self, x: Array, out: Array, root: int) -> Pending:
         """``out`` is the ``x`` of ``root``: ``broadcast``."""
         if self.rank == root:
             out[...] = x
-        return _Work(_library().broadcast(_bytes(out), self._global(root), self.group, async_op=True))
+        source = self._global(root)
+        return _started(out, lambda by: by.broadcast(_bytes(out), source, self.group, async_op=True))
 
     def all_to_all(self, x: Array, out: Array) -> Pending:
         """``out`` is this rank's part of all ``x``: ``all_to_all_single``."""
-        return _Work(_library().all_to_all_single(_bytes(out), _bytes(x), group=self.group, async_op=True))
+        return _started(out, lambda by: by.all_to_all_single(_bytes(out), _bytes(x), group=self.group, async_op=True))
 
     def send(self, x: Array, to: int, tag: int) -> Pending:
         """``x`` goes ``to`` a rank under a ``tag``: ``isend``."""
-        return _Work(_library().isend(_bytes(x), self._global(to), self.group, tag))
+        return _started(x, lambda by: by.isend(_bytes(x), self._global(to), self.group, tag))
 
     def receive(self, out: Array, source: int, tag: int) -> Pending:
         """``out`` comes from ``source`` under a ``tag``: ``irecv``."""
-        return _Work(_library().irecv(_bytes(out), self._global(source), self.group, tag))
+        return _started(out, lambda by: by.irecv(_bytes(out), self._global(source), self.group, tag))
 
     def _global(self, rank: int) -> int:
         """A rank of the group among all processes."""
         return rank if self.group is None else _library().get_global_rank(self.group, rank)
+
+
+def _started(array: Any, start: Callable[[Any], Any]) -> Pending:
+    """The work that ``start`` gives for ``torch.distributed``, on the stream of an array."""
+    with _stream_of(array):
+        return _Work(start(_library()), array)
 
 
 def _library() -> Any:
