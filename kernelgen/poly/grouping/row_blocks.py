@@ -7,7 +7,8 @@
 Statements that count blocks may run inside one loop over them (:mod:`kernelgen.poly.grouping.shared_loops`), batches outside.
 Legality: ``{ S[i] -> S[floor(i / length), i] }`` is a bijection of the domain, and says nothing about an order.
 What gains: rows that the first product has, that everything on the way addresses what it writes by, and that the second one
-reads as its rows.
+reads as its rows. Products with constants are left alone: their columns come in panels that all rows pass, and a block of rows
+would ask for each panel again.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ UNIT = 8
 def block_rows(scop: Scop, rows: int) -> Scop:
     """The scop with statements between two products over blocks of about so many ``rows``; the same object where none are."""
     products = [s for s in scop.statements if is_product(s)]
-    if len(products) < 2:
+    if len(products) < 2 or any(read.buffer.name in scop.constants for s in products for read in s.reads):
         return scop
     classes = axis_classes(scop)
     blocked: dict[str, tuple[Statement, ...]] = {}

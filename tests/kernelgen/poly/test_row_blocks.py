@@ -71,6 +71,12 @@ def test_every_number_of_rows_gives_the_numbers_and_needs_no_memory(rows: int, k
     assert check(nest, desc).fault is None
 
 
+def test_products_with_constants_keep_all_their_rows() -> None:
+    """Each block of rows would ask for all panels of the constants again."""
+    nest = lower(attention(64, 40), SMALL, "cpu", frozenset({1, 2})).nest
+    assert (ROWS, 40) not in [part.buffer.shape for part in statements(nest.body) if isinstance(part, Alloc)]
+
+
 def test_of_what_is_handed_on_one_block_is_held() -> None:
     nest = lower(attention(64, 40), SMALL, "cpu").nest
     held = [part.buffer.shape for part in statements(nest.body) if isinstance(part, Alloc)]
