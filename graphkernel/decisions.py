@@ -48,6 +48,7 @@ REASONS: Mapping[str, str] = {
     "padded": "the kernel computes the product in whole tiles",
     "own-product": "the product is a kernel, whose weights are packed once",
     "not-own-product": "a library computes the product faster than a kernel would",
+    "own-gather": "rows are gathered by the kernel that reads them, whose indices are looked at before",
     "not-padded": "the product is left to a library",
     "by-rows": "the kernel computes rows of a sum over ranks while others are on their way",
     "fused-cluster": "the operator joined a cluster of connected operators",

@@ -40,6 +40,7 @@ from graphkernel.passes.named_fusion.matmul import host_matmul_all_reduce
 from graphkernel.passes.named_kernels import named_by_cost, named_kernels
 from graphkernel.passes.own_products import own_products
 from graphkernel.passes.parallel_fusion import parallel_fusion
+from graphkernel.passes.patch_products import patch_products
 from graphkernel.passes.precision.cast_matmul_fusion import cast_matmul_fusion
 from graphkernel.passes.precision.convert_bfloat16 import convert_bfloat16
 from graphkernel.passes.precision.decrease_compute_precision import decrease_compute_precision
@@ -50,6 +51,7 @@ from graphkernel.passes.precision.reorder_ops import reorder_ops
 from graphkernel.passes.redundant_output import eliminate_redundant_output
 from graphkernel.passes.rows_behind_sums import rows_behind_sums
 from graphkernel.passes.shape.kernel_packet import kernel_packet
+from graphkernel.passes.shape.own_gathers import own_gathers
 from graphkernel.passes.shape.shape_ops_splitter import shape_ops_splitter
 from graphkernel.passes.shape.shrink_only_shape_needed import shrink_only_shape_needed
 from graphkernel.passes.simplify import arithmetic_simplify
@@ -96,7 +98,11 @@ PIPELINE = (
     Step(constant_folding, "cluster", 20, level=2, why="what is known at compile time needs no kernel"),
     Step(quantized_between, "cluster", 24, level=2, when=on("cpu"),
          why="operators are basic, so that it is known which of them kernels hold, and nothing is clustered yet"),
+    Step(patch_products, "cluster", 27, level=2, when=on("cpu"),
+         why="before products are found to be kernels of ours"),
     Step(own_products, "cluster", 25, level=2, when=on("cpu"),
+         why="what is constant is folded, and clusters are to hold what is a kernel of ours"),
+    Step(own_gathers, "cluster", 26, level=2, when=on("cpu"),
          why="what is constant is folded, and clusters are to hold what is a kernel of ours"),
     Step(graph_kernel_cluster, "cluster", 4, level=1, why="clusters as large as can be leave the splitter all choices"),
     Step(eliminate_redundant_output, "cluster", 6, level=1, why="later steps must not keep alive what nobody uses"),

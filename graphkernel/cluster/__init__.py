@@ -1,8 +1,8 @@
 """The engine of clustering and splitting: which operators become one kernel.
 
 Reading order: ascend_checks, fuse_nodes, boundary, iteration_space, liveness, merge_dag, maximal_clusters, naming,
-ops_lists, own_pieces, product_cost, own_products, attention, parallel_cost, split_models, area, cost, partition,
-grow_areas, recompute.
+ops_lists, own_gathers, own_pieces, product_cost, own_products, attention, parallel_cost, split_models, area, cost,
+partition, grow_areas, recompute.
 
 - ``reach``      a graph whose nodes merge: would this merge close a cycle?
 - ``contract``   maximal connected acyclic sets of clusterable operators
@@ -19,6 +19,7 @@ grow_areas, recompute.
 - ``liveness``   bytes that are alive between operators, and which values share memory
 - ``parallel_cost``  what kernels weigh side by side: blocks, and bytes a block
 - ``ops_lists``  which operators are clusterable on which target, at which level
+- ``own_gathers``  which gathers are kernels of a CPU, since their indices were looked at before
 - ``own_pieces``  which pieces stay with the convolutions of a library beside them
 - ``product_cost``  what a product with constant weights costs as a kernel and in a library
 - ``own_products``  which products are kernels of a CPU, and which operands are laid out before all calls

@@ -6,7 +6,7 @@ its work in two: its operands and its result go from one part of the library's t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from graphkernel.ops.library.host import ONNX, operator_name
 from kernelgen.tensor.graph import Graph, Node
@@ -24,17 +24,18 @@ WINDOWS_OF_ONNX = frozenset({
 
 
 def pieces_beside_windows(graph: Graph) -> frozenset[Node]:
-    """The pieces that lead to or come from a convolution or pooling through pointwise operators and moves alone."""
+    """The pieces that lead only to, or come only from convolutions and poolings, through pointwise operators and moves."""
     order = graph.operators
-    behind = _reached(order, lambda node: (value.node for value in node.args))
+    behind = _reached(order, lambda node: [value.node for value in node.args if value.constant is None])
     before = _reached(reversed(order), lambda node: graph.users[node])
     return frozenset(node for node in behind | before if node.op in PIECES)
 
 
-def _reached(order: Iterable[Node], neighbours: Callable[[Node], Iterable[Node]]) -> set[Node]:
+def _reached(order: Iterable[Node], neighbours: Callable[[Node], Sequence[Node]]) -> set[Node]:
     found: set[Node] = set()
     for node in order:
-        if any(_is_window(other) or (other in found and _passes_on(other)) for other in neighbours(node)):
+        beside = neighbours(node)
+        if beside and all(_is_window(other) or (other in found and _passes_on(other)) for other in beside):
             found.add(node)
     return found
 

@@ -496,6 +496,9 @@ def pad_akg(x: Any, head: Sequence[int], tail: Sequence[int], pad_val: float = 0
 def paged_attention(query: Any, key_cache: Any, value_cache: Any, block_tables: Any, context_lens: Any, head_num: int, scale_value: float | None = None, kv_head_num: int | None = None) -> Any:
     """(query, key_cache, value_cache, block_tables, context_lens): attention of one new token of each sequence over the context_lens tokens in its blocks. Fewer key-value heads than heads are shared in groups; scale_value defaults to 1 / sqrt(head size); no tokens give 0."""
 
+def places(indices: Any, extent: Dim, reader: str = '') -> Any:
+    """The places of an axis of so many elements: negative indices count from the end, others out of range are an error. Errors name the reader."""
+
 def pool2d(x: Any, pool_type: str | None = None, global_: bool | None = None, kernel_size: Sequence[int] | None = None, strides: Sequence[int] | None = None, pad: Sequence[int] | None = None, round_mode: str | None = None, data_layout: str | None = None) -> Any:
     """The maximum or mean ('max', 'avg') of each window, or of the whole image ('global'); pad is (top, left, bottom, right) and counts in a mean; round_mode 'ceil' pads on until the last window fits."""
 

@@ -9,6 +9,7 @@ from graphkernel.cluster.fuse_nodes import extract
 from graphkernel.cluster.maximal_clusters import clusters
 from graphkernel.cluster.naming import FUSION, Names
 from graphkernel.cluster.ops_lists import cluster_ops
+from graphkernel.cluster.own_gathers import is_own_gather
 from graphkernel.cluster.own_pieces import pieces_beside_windows
 from graphkernel.cluster.own_products import is_own
 from graphkernel.cluster.partition import BASIC_OPERATORS
@@ -71,7 +72,7 @@ def _refusal(node: Node, listed: frozenset[str], options: Options) -> tuple[str,
     name = node.op.name
     if node.body is not None:
         return "not-fused-opaque", "it is a kernel already"
-    if not is_own(node) and name not in listed and not _brings_rule(node, options):
+    if not _is_ours(node, options) and name not in listed and not _brings_rule(node, options):
         return _unlisted(node, options)
     if is_random(node):
         return "not-fused-opaque", "it draws anew in each run, and what is in a kernel may be computed twice"
@@ -79,6 +80,11 @@ def _refusal(node: Node, listed: frozenset[str], options: Options) -> tuple[str,
         if (reason := _unfit(value)) is not None:
             return reason
     return _kept(node) or _brings_symbol(node) or (_unfit_for_ascend(node) if options.target == "ascend" else None)
+
+
+def _is_ours(node: Node, options: Options) -> bool:
+    """What the CPU's own passes found to be kernels."""
+    return is_own(node) or (options.target == "cpu" and is_own_gather(node))
 
 
 def _brings_rule(node: Node, options: Options) -> bool:

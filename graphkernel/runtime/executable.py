@@ -305,6 +305,7 @@ def _run_whole(whole: WholeRun, inputs: Sequence[Array], out: Sequence[Array] | 
     pairs = zip(wanted, whole.makers, strict=True)
     results = tuple([w if w is not None and _writable_apart(w, inputs) else make() for w, make in pairs])
     run(whole.table, (*inputs, *results))
+    whole.lookups.check()
     if out is not None:
         _write_out(out, results)
     return results

@@ -14,16 +14,16 @@ from typing import NamedTuple
 from graphkernel.errors import VerifyError
 from graphkernel.runtime.invocation import Frame, make_frame
 from graphkernel.runtime.steps.program import Program
-from graphkernel.runtime.steps.steps import KernelStep, Slots, Step, ViewStep
+from graphkernel.runtime.steps.steps import KernelStep, PlacesStep, Slots, Step, ViewStep
 from graphkernel.runtime.tables.bind_table import native
 from graphkernel.runtime.tables.native_run import NativeRun
 from kernelgen.native.entry import ENTRY
 from kernelgen.native.table import Given, Place, Table, TableStep
-from kernelgen.native.wrapper import COPY
+from kernelgen.native.wrapper import COPY, PLACES
 from kernelgen.tensor.dims import evaluate
 
 INVARIANTS: dict[str, str] = {
-    "T1": "a table calls the kernels of its steps in their order, and copies besides",
+    "T1": "a table calls the kernels of its steps in their order, looks at their indices, and copies besides",
     "T2": "a kernel reads each operand where its content lies then, all of it",
     "T3": "what a step writes lies apart from all else that it is given",
     "T4": "constants, and inputs that the graph does not assign to, are never written",
@@ -99,6 +99,12 @@ class _Contents:
         for step in steps:
             if isinstance(step, ViewStep):
                 self.values[step.outputs[0]] = self._value(step.inputs[0])
+            elif isinstance(step, PlacesStep):
+                yield from self._copies(left)
+                if not left or left[0].code != self.table.caller.addresses[PLACES]:
+                    yield "T1", f"{step.name} does not look at its indices"
+                    return
+                yield from self._places(step, left.pop(0))
             elif isinstance(step, KernelStep):
                 yield from self._copies(left)
                 if not left or left[0].code != native(step)[0].library.addresses[ENTRY]:
@@ -135,6 +141,15 @@ class _Contents:
             if target.meets(source):
                 yield "T3", f"{step.name} is copied onto itself"
             yield from self._write(step.name, target, self.held.get(source))
+
+    def _places(self, step: PlacesStep, called: TableStep) -> Iterator[tuple[str, str]]:
+        """Follows one look at indices, which are written anew."""
+        target, source = (_span(place, called.sizes[0]) for place in called.arguments[:2])
+        if not self._holds(source, step.inputs[0]) and not self._is_copied_constant(step.inputs[0], source):
+            yield "T2", f"{step.name} looks at slot {step.inputs[0]} where something else lies"
+        if target.meets(source):
+            yield "T3", f"{step.name} writes over the indices that it looks at"
+        yield from self._write(step.name, target, step.outputs[0])
 
     def _kernel(self, step: KernelStep, called: TableStep) -> Iterator[tuple[str, str]]:
         """Follows one call: what it reads must be there, and what it writes lies apart from the rest."""

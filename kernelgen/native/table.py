@@ -14,7 +14,7 @@ import numpy as np
 
 from kernelgen.native.library import Library
 from kernelgen.native.signature import Argument
-from kernelgen.native.wrapper import COPY, RUN, fast_function
+from kernelgen.native.wrapper import COPY, PLACES, RUN, fast_function
 
 TABLE_FIELDS, CELL_FIELDS, STEP_FIELDS = 2, 2, 3
 """How many fields the table has for all, for each cell, and for each step."""
@@ -45,6 +45,23 @@ class TableStep(NamedTuple):
 def copying(name: str, caller: Library, target: Place, source: Place, size: int) -> TableStep:
     """A step that copies so many bytes."""
     return TableStep(name, caller.addresses[COPY], (target, source), (size,))
+
+
+class Lookup(NamedTuple):
+    """Indices of ``size`` bytes, ``itemsize`` each, into an axis of ``extent`` elements; ``number`` stands for the reader."""
+
+    size: int
+    itemsize: int
+    extent: int
+    number: int
+
+
+def looking(name: str, caller: Library, target: Place, source: Place, failure: int, lookup: Lookup) -> TableStep:
+    """A step that copies the indices at ``source`` to ``target`` as places, as ``lookup`` says.
+
+    ``name`` is the step's, ``caller`` the code; at ``failure`` it writes number and index of the first that is out of range.
+    """
+    return TableStep(name, caller.addresses[PLACES], (target, source, failure), tuple(lookup))
 
 
 class Table:

@@ -254,6 +254,7 @@ SAMPLES: Mapping[str, Sequence[Sample]] = {
     "UnsortedSegmentSum": [
         sample("*[4, N]", "i32[4] = 2 0 2 -1", num_segments=3), sample("*[2, 2, 3]", "i64[2, 2] = 0 1 1 9", num_segments=N),
     ],
+    "Places": [sample("i64[2, 2] = 0 3 -1 1", extent=4), sample("i32[3] = 2 -5 4", extent=5)],
     "OneHot": [
         sample("i32[N]", "*[]", "*[]", depth=4, axis=-1), sample("i64[N, 2]", "*[1]", "*[]", depth=3, axis=0),
     ],

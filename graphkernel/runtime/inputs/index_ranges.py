@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from graphkernel.ops.library.host import ONNX, operator_name
+from graphkernel.ops.library.places import PLACES
 from kernelgen.tensor.graph import Graph, Node, Value
 from kernelgen.tensor.operators.cast import CAST
 from kernelgen.tensor.operators.indexing import GATHER
@@ -14,7 +15,7 @@ from kernelgen.tensor.operators.shape import BROADCAST_TO, EXPAND_DIMS, FLATTEN,
 from kernelgen.tensor.types import evaluate, symbols_of
 
 MOVES = frozenset({
-    BROADCAST_TO, CAST, EXPAND_DIMS, FLATTEN, RESHAPE, SLICE, SQUEEZE, STRIDED_SLICE, TILE, TRANSPOSE,
+    BROADCAST_TO, CAST, EXPAND_DIMS, FLATTEN, PLACES, RESHAPE, SLICE, SQUEEZE, STRIDED_SLICE, TILE, TRANSPOSE,
 })  # fmt: skip
 """Operators that hand on the integers of their first operand."""
 MOVES_OF_ONNX = frozenset({

@@ -8,16 +8,18 @@ from typing import Any
 
 from graphkernel.cluster.liveness import is_view
 from graphkernel.errors import RuntimeFailure
+from graphkernel.ops.library.places import PLACES
 from graphkernel.runtime.onnxruntime.region_step import RegionStep
 from graphkernel.runtime.plan.known_numbers import known_numbers, told_symbols
 from graphkernel.runtime.plan.placement import NUMPY, Placement, in_regions, placements
 from graphkernel.runtime.steps.collective import CollectiveStep
 from graphkernel.runtime.steps.host import HostLibrary
 from graphkernel.runtime.steps.program import Held
-from graphkernel.runtime.steps.steps import Kernel, KernelStep, Step, ViewStep
+from graphkernel.runtime.steps.steps import Kernel, KernelStep, PlacesStep, Step, ViewStep
 from kernelgen.system.mapped import let_go
 from kernelgen.tensor.definitions import Place, definitions, needed
 from kernelgen.tensor.graph import Graph, Node, Value
+from kernelgen.tensor.operators.indexing import GATHER
 from kernelgen.tensor.operators.type_rules import BY_ROWS
 
 
@@ -153,6 +155,9 @@ def _kernel_step(node: Node, kernel: CompiledKernel, slots: Mapping[Value, int],
 def _plain_step(node: Node, library: HostLibrary, slots: Mapping[Value, int]) -> Step:
     if node.op.traits.ordered:
         return CollectiveStep(node, tuple(slots[arg] for arg in node.args), tuple(slots[value] for value in node.outs))
+    if node.op is PLACES:
+        name, extent = f"{GATHER.name} {node.attrs.str('reader')}", node.attrs.dims("extent")[0]
+        return PlacesStep(name, (slots[node.args[0]],), (slots[node.out],), extent)
     if not is_view(node):
         return library.single(node, slots)
     return ViewStep(node.name, (slots[node.args[0]],), (slots[node.out],), node.out.type.shape)

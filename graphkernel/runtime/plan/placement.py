@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from graphkernel.cluster.liveness import is_view
+from graphkernel.ops.library.places import PLACES
 from graphkernel.runtime.steps.host import HostLibrary
 from kernelgen.tensor.definitions import Place, in_order, needed
 from kernelgen.tensor.graph import LEAVES, Graph, Node
@@ -51,7 +52,7 @@ def placements(
     declined = {**declined, **dict.fromkeys(numbers, "")}
     groups = {
         node: None
-        if is_view(node) or node.body is not None or is_ordered(node) or node in declined
+        if is_view(node) or _is_of_ours(node) or is_ordered(node) or node in declined
         else library.group(node)
         for node in graph.operators
     }
@@ -65,12 +66,17 @@ def placements(
             hands[node] = replace(before[0], in_region=False) if before else Placement(NOBODY, 0)
             continue
         group = inner.get(node, groups[node])
-        who = KERNEL if node.body is not None else PEERS if is_ordered(node) else NUMPY if group is None else group
+        who = KERNEL if _is_of_ours(node) else PEERS if is_ordered(node) else NUMPY if group is None else group
         in_region = who not in (KERNEL, PEERS, NUMPY)
         depth = max((hand.depth + hand.differs_from(who, in_region) for hand in before), default=0)
         why = declined.get(node) or library.why_not(node) if who == NUMPY else ""
         hands[node] = Placement(who, depth, in_region, why)
     return _with_constants_late(graph, hands)
+
+
+def _is_of_ours(node: Node) -> bool:
+    """Whether it is machine code of ours."""
+    return node.body is not None or node.op is PLACES
 
 
 def _with_constants_late(graph: Graph, hands: Mapping[Node, Placement]) -> dict[Node, Placement]:

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
+from graphkernel.errors import RuntimeFailure
 from kernelgen.tensor.bind import concrete_attrs, concrete_shape
-from kernelgen.tensor.types import Shape, Sym, evaluate
+from kernelgen.tensor.types import Dim, Shape, Sym, evaluate
 
 if TYPE_CHECKING:
     from kernelgen.tensor.graph import Node
@@ -148,6 +149,36 @@ class ViewStep(NamedTuple):
             slots[result] = slots[source].reshape(shape)
 
         return call
+
+
+class PlacesStep(NamedTuple):
+    """The places that indices mean on an axis of ``extent`` elements. Its name is that of the operator that reads there."""
+
+    name: str
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    extent: Dim
+    buffered: bool = True
+
+    def bind(self, slots: Slots, symbols: Mapping[str, int]) -> Action:
+        """The action for these symbol values. It raises RuntimeFailure for an index that is out of range."""
+        name, extent = self.name, evaluate(self.extent, symbols)
+        (source,), (result,) = self.inputs, self.outputs
+
+        def call(slots: Slots) -> None:
+            indices = slots[source]
+            wrong = indices[(indices < -extent) | (indices >= extent)]
+            if wrong.size:
+                raise beyond(name, int(wrong[0]), extent)
+            slots[result][...] = np.where(indices < 0, indices + extent, indices)
+
+        return call
+
+
+def beyond(name: str, index: int, extent: int) -> RuntimeFailure:
+    """What is said of an index that no place of an axis has, in onnxruntime's words."""
+    allowed = f"must be within the inclusive range [{-extent},{extent - 1}]"
+    return RuntimeFailure(f"{name} fails: indices element out of data bounds, idx={index} {allowed}")
 
 
 class NumpyStep(NamedTuple):

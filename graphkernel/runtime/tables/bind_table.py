@@ -13,12 +13,13 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from graphkernel.runtime.plan.buffers import ALIGNMENT, aligned_bytes
-from graphkernel.runtime.steps.steps import KernelStep, Slots, Step, ViewStep
+from graphkernel.runtime.steps.steps import KernelStep, PlacesStep, Slots, Step, ViewStep, beyond
 from kernelgen.composite.bind_sizes import bind
 from kernelgen.native.call import NativeKernel
 from kernelgen.native.entry import ENTRY, CpuEntry
+from kernelgen.native.library import Library
 from kernelgen.native.signature import Argument, Signature
-from kernelgen.native.table import Given, Place, Table, TableStep, copying
+from kernelgen.native.table import Given, Lookup, Place, Table, TableStep, copying, looking
 from kernelgen.tensor.bind import concrete_shape
 from kernelgen.tensor.dims import evaluate
 from kernelgen.tensor.dtypes import DType
@@ -61,11 +62,40 @@ class _Scratch(NamedTuple):
     offset: int
 
 
-class TableMaker:
-    """Takes steps in order. ``slots`` holds what stays; views of that are put there too."""
+class Lookups:
+    """Machine code writes the number of the first that fails, and its index, to ``address``."""
 
-    def __init__(self, slots: Slots, symbols: Mapping[str, int], types: Mapping[int, TensorType]) -> None:
-        self.slots, self.symbols, self.types = slots, symbols, types
+    def __init__(self) -> None:
+        self._readers: list[tuple[str, int]] = []
+        self._found = np.zeros(2, np.int64)
+        self._seen = self._found.data
+        self.address: int = self._found.ctypes.data
+
+    def __bool__(self) -> bool:
+        return bool(self._readers)
+
+    def number(self, name: str, extent: int) -> int:
+        """The number of one more, and the axis that it reads."""
+        self._readers.append((name, extent))
+        return len(self._readers)
+
+    def check(self) -> None:
+        """Behind a run: raises RuntimeFailure where an index was out of range."""
+        if self._seen[0]:
+            number, index = map(int, self._found)
+            self._found[:] = 0
+            name, extent = self._readers[number - 1]
+            raise beyond(name, index, extent)
+
+
+class TableMaker:
+    """Takes steps in order. ``slots`` holds what stays; views of that are put there too. ``caller`` runs the table."""
+
+    def __init__(
+        self, caller: Library, slots: Slots, symbols: Mapping[str, int], types: Mapping[int, TensorType]
+    ) -> None:
+        self.caller, self.slots, self.symbols, self.types = caller, slots, symbols, types
+        self.lookups = Lookups()
         self.given: list[GivenArray] = []
         self.roots: dict[int, int] = {}
         self.positions: dict[int, int] = {}
@@ -83,17 +113,19 @@ class TableMaker:
         return Given(len(self.given) - 1)
 
     def take(self, step: Step) -> None:
-        """One more step: a kernel or a view."""
+        """One more step: a kernel, a view, or one that looks at indices."""
         if isinstance(step, ViewStep):
             self._view(step.outputs[0], step.inputs[0], concrete_shape(step.shape, self.symbols))
         elif isinstance(step, KernelStep):
             self._kernel(step)
+        elif isinstance(step, PlacesStep):
+            self._places(step)
 
     def copy(self, name: str, target: Given, source: Place, size: int) -> None:
         """One more step, which copies so many bytes unless they lie there already."""
         if target != source:
             self.written.add(target.position)
-            self.steps.append(copying(name, self.entries[0].caller, target, source, size))
+            self.steps.append(copying(name, self.caller, target, source, size))
 
     def table(self, order: Sequence[tuple[int, Argument]]) -> Table:
         """All steps so far. A call gives these arrays in this order; others that steps were given stay where they are."""
@@ -105,7 +137,7 @@ class TableMaker:
         steps = tuple(step._replace(arguments=_settled(step.arguments, places, scratch)) for step in self.steps)
         given = tuple(argument._replace(is_written=old in self.written) for old, argument in order)
         is_long = len(steps) >= MANY_STEPS or any(entry.releases_lock for entry in self.entries)
-        return Table(given, steps, self.entries[0].caller, is_long, (*self.entries, *self.keeps))
+        return Table(given, steps, self.caller, is_long, (*self.entries, *self.keeps, self.lookups))
 
     def place(self, slot: int, of: DType) -> Place:
         """Where the content of a slot lies, whose elements are of this type."""
@@ -131,6 +163,16 @@ class TableMaker:
         self.roots[result] = self.roots.get(source, source)
         if self.slots[source] is not None:
             self.slots[result] = self.slots[source].reshape(shape)
+
+    def _places(self, step: PlacesStep) -> None:
+        (slot,), (result,) = step.inputs, step.outputs
+        of = self.types[result].dtype
+        extent = evaluate(step.extent, self.symbols)
+        lookup = Lookup(self.size(result, of), of.itemsize, extent, self.lookups.number(step.name, extent))
+        source, target = self.place(slot, of), self._made(result, of)
+        if isinstance(target, Given):
+            self.written.add(target.position)
+        self.steps.append(looking(step.name, self.caller, target, source, self.lookups.address, lookup))
 
     def _kernel(self, step: KernelStep) -> None:
         entry, signature = native(step)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import numpy as np
 
 from graphkernel.runtime.plan.buffers import aligned_array
-from graphkernel.runtime.steps.steps import ViewStep
-from graphkernel.runtime.tables.bind_table import GivenArray, TableMaker, is_kernel
+from graphkernel.runtime.steps.steps import KernelStep, PlacesStep, ViewStep
+from graphkernel.runtime.tables.bind_table import GivenArray, TableMaker, is_kernel, native
 from kernelgen.errors import ArgumentError
 from kernelgen.native.signature import Argument
 from kernelgen.native.table import Given
@@ -21,6 +21,7 @@ from kernelgen.tensor.types import is_object
 if TYPE_CHECKING:
     from graphkernel.runtime.steps.program import Named, Output, Program, Segment
     from graphkernel.runtime.steps.steps import Action, Slots, Step
+    from graphkernel.runtime.tables.bind_table import Lookups
     from graphkernel.runtime.tables.slot_facts import SlotFacts
     from kernelgen.native.table import Table
 
@@ -44,8 +45,8 @@ class Left(NamedTuple):
 class NativeRun:
     """Steps that are kernels, as one action over slots."""
 
-    def __init__(self, table: Table, given: tuple[GivenArray, ...], left: tuple[Left, ...]) -> None:
-        self.table, self.given, self.left = table, given, left
+    def __init__(self, table: Table, given: tuple[GivenArray, ...], left: tuple[Left, ...], lookups: Lookups) -> None:
+        self.table, self.given, self.left, self.lookups = table, given, left, lookups
         self._made = tuple(position for position, entry in enumerate(given) if entry.is_made)
 
     def __call__(self, slots: Slots) -> None:
@@ -55,6 +56,7 @@ class NativeRun:
             if arrays[position] is None:
                 arrays[position] = self.given[position].empty()
         run(self.table, arrays)
+        self.lookups.check()
         for slot, root, position, shape in self.left:
             slots[slot] = (slots[root] if position is None else arrays[position]).reshape(shape)
 
@@ -66,15 +68,26 @@ class WholeRun:
     output where there is one.
     """
 
-    def __init__(self, table: Table, makers: tuple[Callable[[], Array], ...]) -> None:
-        self.table, self.makers = table, makers
+    def __init__(self, table: Table, makers: tuple[Callable[[], Array], ...], lookups: Lookups) -> None:
+        self.table, self.makers, self.lookups = table, makers, lookups
         self.is_fast = self.table.fast is not None
-        self.fast: Callable[..., None] = self.table.fast or self.table.run_unchecked
+        fast = self.table.fast or self.table.run_unchecked
+        self.fast: Callable[..., None] = _checking(fast, self.lookups) if self.lookups else fast
         self.make = self.makers[0] if len(self.makers) == 1 else None
 
     def outputs(self) -> tuple[Array, ...]:
         """New arrays for the outputs."""
         return tuple([make() for make in self.makers])
+
+
+def _checking(run: Callable[..., None], lookups: Lookups) -> Callable[..., None]:
+    check = lookups.check
+
+    def checked(*arrays: Array) -> None:
+        run(*arrays)
+        check()
+
+    return checked
 
 
 def groups(program: Program, part: Segment, joins: bool) -> tuple[Group, ...]:
@@ -100,13 +113,21 @@ def bind_group(program: Program, group: Group, slots: Slots, symbols: Mapping[st
     steps = program.steps[slice(*group)]
     if not _is_native(steps):
         return _one_after_the_other(tuple([step.bind(slots, symbols) for step in steps]))
-    maker = TableMaker(slots, symbols, facts.types)
-    for step in steps:
-        maker.take(step)
+    maker = _table_maker(steps, slots, symbols, facts)
     wanted = (slot for step in steps for slot in step.outputs if facts.last_read.get(slot, -1) >= group[1])
     roots = [(slot, maker.roots.get(slot, slot)) for slot in wanted if slots[slot] is None]
     left = tuple(Left(slot, root, maker.positions.get(root), maker.shape(slot)) for slot, root in roots)
-    return NativeRun(maker.table([(n, e.argument) for n, e in enumerate(maker.given)]), tuple(maker.given), left)
+    table = maker.table([(n, e.argument) for n, e in enumerate(maker.given)])
+    return NativeRun(table, tuple(maker.given), left, maker.lookups)
+
+
+def _table_maker(steps: Sequence[Step], slots: Slots, symbols: Mapping[str, int], facts: SlotFacts) -> TableMaker:
+    """It has taken the steps, one of which is a kernel."""
+    first = next(step for step in steps if is_kernel(step))
+    maker = TableMaker(native(cast("KernelStep", first))[0].caller, slots, symbols, facts.types)
+    for step in steps:
+        maker.take(step)
+    return maker
 
 
 def _one_after_the_other(actions: Sequence[Action]) -> Action:
@@ -122,7 +143,7 @@ def _one_after_the_other(actions: Sequence[Action]) -> Action:
 
 
 def _joins(step: Step) -> bool:
-    return isinstance(step, ViewStep) or is_kernel(step)
+    return isinstance(step, ViewStep | PlacesStep) or is_kernel(step)
 
 
 def _is_native(steps: Sequence[Step]) -> bool:
@@ -131,9 +152,7 @@ def _is_native(steps: Sequence[Step]) -> bool:
 
 def whole_run(program: Program, slots: Slots, symbols: Mapping[str, int], facts: SlotFacts) -> WholeRun:
     """The run of a program all of whose steps are kernels and views. Outputs and assigned inputs are copied to at the end."""
-    maker = TableMaker(slots, symbols, facts.types)
-    for step in program.steps:
-        maker.take(step)
+    maker = _table_maker(program.steps, slots, symbols, facts)
     inputs = [cast("Given", maker.place(slot, of.dtype)) for _, of, slot in program.inputs]
     outputs = [_output(maker, *pair) for pair in zip(program.outputs, program.results, strict=True)]
     for position, number in program.aliases:
@@ -145,7 +164,8 @@ def whole_run(program: Program, slots: Slots, symbols: Mapping[str, int], facts:
     by_kernels = {buffer.slot for buffer in program.buffers if buffer.made_by_kernel}
     slots_of = [maker.given[place.position].slot for place in outputs]
     makers = zip(table.given[len(inputs) :], slots_of, strict=True)
-    return WholeRun(table, tuple(_maker(argument, slot not in by_kernels) for argument, slot in makers))
+    made = tuple(_maker(argument, slot not in by_kernels) for argument, slot in makers)
+    return WholeRun(table, made, maker.lookups)
 
 
 def _output(maker: TableMaker, output: Output, result: Named) -> Given:

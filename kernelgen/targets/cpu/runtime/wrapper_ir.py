@@ -18,7 +18,10 @@ Field offsets of numpy's array struct are tested before this is used.
     cell     array, address: where the array's address is written before the steps
     step     code, arguments, sizes: what is called with what
 
-``copy(arguments, sizes)`` is a step that writes so many bytes of its second argument into its first.
+``copy(arguments, sizes)`` is a step that writes so many bytes of its second argument into its first. ``places`` is one that
+copies indices, sizes being their bytes, the bytes of one, the extent of the axis that they point into, and a number for whom
+reads there: to negative ones it adds the extent. The number and the first index that is out of range go to the third argument,
+which holds 0 before.
 """
 
 from __future__ import annotations
@@ -37,6 +40,7 @@ from kernelgen.native.wrapper import (
     DTYPE,
     FLAGS,
     HEADER_FIELDS,
+    PLACES,
     RANK,
     RUN,
     WRITEABLE,
@@ -310,6 +314,69 @@ define void @{COPY}(ptr %arguments, ptr %sizes) {{
   ret void
 }}
 
+define void @{PLACES}(ptr %arguments, ptr %sizes) {{
+entry:
+  %target = load ptr, ptr %arguments
+  %a1 = getelementptr ptr, ptr %arguments, i64 1
+  %source = load ptr, ptr %a1
+  %a2 = getelementptr ptr, ptr %arguments, i64 2
+  %failure = load ptr, ptr %a2
+  %bytes = load i64, ptr %sizes
+  %s1 = getelementptr i64, ptr %sizes, i64 1
+  %itemsize = load i64, ptr %s1
+  %s2 = getelementptr i64, ptr %sizes, i64 2
+  %extent = load i64, ptr %s2
+  %s3 = getelementptr i64, ptr %sizes, i64 3
+  %number = load i64, ptr %s3
+  %is.wide = icmp eq i64 %itemsize, 8
+  br label %test
+test:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %next ]
+  %more = icmp ult i64 %i, %bytes
+  br i1 %more, label %one, label %done
+one:
+  %from = getelementptr i8, ptr %source, i64 %i
+  %to = getelementptr i8, ptr %target, i64 %i
+  br i1 %is.wide, label %load.wide, label %load.narrow
+load.wide:
+  %wide = load i64, ptr %from
+  br label %loaded
+load.narrow:
+  %narrow = load i32, ptr %from
+  %widened = sext i32 %narrow to i64
+  br label %loaded
+loaded:
+  %index = phi i64 [ %wide, %load.wide ], [ %widened, %load.narrow ]
+  %counted = add i64 %index, %extent
+  %is.negative = icmp slt i64 %index, 0
+  %place = select i1 %is.negative, i64 %counted, i64 %index
+  br i1 %is.wide, label %store.wide, label %store.narrow
+store.wide:
+  store i64 %place, ptr %to
+  br label %stored
+store.narrow:
+  %cut = trunc i64 %place to i32
+  store i32 %cut, ptr %to
+  br label %stored
+stored:
+  %is.place = icmp ult i64 %place, %extent
+  br i1 %is.place, label %next, label %wrong
+wrong:
+  %before = load i64, ptr %failure
+  %is.first = icmp eq i64 %before, 0
+  br i1 %is.first, label %tell, label %next
+tell:
+  store i64 %number, ptr %failure
+  %f1 = getelementptr i64, ptr %failure, i64 1
+  store i64 %index, ptr %f1
+  br label %next
+next:
+  %i.next = add i64 %i, %itemsize
+  br label %test
+done:
+  ret void
+}}
+
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)
 """
@@ -318,5 +385,5 @@ declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)
 @cache
 def caller() -> Library:
     """The function that all kernels of this process are called through."""
-    library = cached_library(TEXT, detect_host(), (CALL, RUN, COPY), python_functions())[0]
+    library = cached_library(TEXT, detect_host(), (CALL, RUN, COPY, PLACES), python_functions())[0]
     return caller_of(library.code) if library.code else library
