@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from graphkernel.onnx_writing.writer import Unwritable, Write, Writer, cast, reduce, scalar, where
+from graphkernel.ops.library.places import PLACES
 from kernelgen.tensor.graph import Node
 from kernelgen.tensor.operator import Operator
 from kernelgen.tensor.operators.indexing import GATHER, ONE_HOT
@@ -82,8 +83,16 @@ def _spread(writer: Writer, mask: str, node: Node, behind: int) -> str:
     return writer.emit("Unsqueeze", mask, writer.ints(tuple(range(own, own + behind)))) if behind else mask
 
 
+def _places(writer: Writer, node: Node, x: tuple[str, ...], result: str) -> object:
+    """Out of range ONNX's Gather, which reads there, fails as this does."""
+    of = node.out.type.dtype
+    extent = writer.emit("Reshape", writer.extents(node.attrs.dims("extent")), writer.ints(()))
+    behind = writer.emit("Add", x[0], extent if of.name == "int64" else cast(writer, extent, of))
+    return writer.emit("Where", writer.emit("Less", x[0], scalar(writer, of, 0)), behind, x[0], result=result)
+
+
 WRITERS: Mapping[Operator, Write] = {
-    GATHER: _gather,
+    GATHER: _gather, PLACES: _places,
 }  # fmt: skip
 WHOLE_MODELS_ONLY: Mapping[Operator, Write] = {
     ONE_HOT: _one_hot, GATHER_ND: _gather_nd, TENSOR_SCATTER_ADD: _scatter_add,

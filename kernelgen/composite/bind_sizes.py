@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from kernelgen.errors import ArgumentError
 from kernelgen.tensor.dims import Shape, solve
+
+if TYPE_CHECKING:
+    from kernelgen.composite.description import KernelDesc  # running a package does without descriptions
 
 
 class Sized(Protocol):
@@ -42,7 +45,7 @@ class Shaped(Protocol):
         ...
 
 
-def bind(desc: Shaped, shapes: Sequence[tuple[int, ...]]) -> dict[str, int]:
+def bind(desc: KernelDesc | Shaped, shapes: Sequence[tuple[int, ...]]) -> dict[str, int]:
     """The sizes of the symbols, from the shapes of the inputs. Raises ArgumentError when a shape does not fit.
 
     A sum or product of symbols tells one of them as soon as the others are known, which may be later ones.

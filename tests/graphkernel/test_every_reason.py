@@ -49,6 +49,11 @@ CASES = {
         "x: f32[512, 64]", f"const w: f32[64, 17] = [{', '.join(['0.5'] * 1088)}]\n"
         "  y: f32[512, 17] = MatMul(x, w, transpose_a=False, transpose_b=False)", ""
     ),
+    "own-gather": ("x: f32[100, 8], i: i64[4]", "y: f32[4, 8] = Gather(x, i, axis=0)", ""),
+    "by-rows": (
+        "x: f32[64, 32], w: f32[32, 16]",
+        "s: f32[64, 16], o: bool[0] = MatMulAllReduce(x, w, rank_size=2)\n  y: f32[64, 16] = Exp(s)", ""
+    ),
     "not-fused-dtype": ("x: c64[4]", "y: c64[4] = Neg(x)", ""),
     "not-fused-empty": ("x: f32[0]", "y: f32[0] = Neg(x)", ""),
     "not-fused-shape": (

@@ -45,7 +45,7 @@ def test_every_operator_of_onnx_is_drawn_or_left_out_for_a_reason() -> None:
     known = {schema.name for schema in defs.get_all_schemas() if not schema.domain}
     assert known == set(RECIPES) | set(LEFT_OUT)
     assert set(RECIPES) & set(LEFT_OUT) == set()
-    undrawn = {name for name in frontend.rules() if name not in RECIPES}
+    undrawn = {name for name in frontend.rules() if name not in RECIPES and "::" not in name}
     assert {LEFT_OUT[name] for name in undrawn} <= {RANDOM}, (
         "an operator with a rule of our own is drawn if it can be checked"
     )

@@ -21,8 +21,8 @@ loop out of the reduction.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from kernelgen.errors import NestError
 from kernelgen.nest.index import variables
@@ -36,24 +36,91 @@ from kernelgen.tensor.dims import Sym
 def initialize(nest: Nest) -> Nest:
     """The nest with all accumulators initialised."""
     started = frozenset(s.buffer.name for s in statements(nest.body) if isinstance(s, Store))
-    return replace(nest, body=_block(nest.body, (), started))
+    found = [each for part in nest.body.statements for each in _accumulations(part, (), started)]
+    return replace(nest, body=_block(nest.body, _Around((), (), started, frozenset(_reduced(found)))))
 
 
-def _block(block: Block, around: tuple[For, ...], running: frozenset[str]) -> Block:
-    """``running`` names the buffers that have their first values."""
-    parts: list[Statement] = list(_read_first(block, around, running))
+@dataclass(frozen=True)
+class _Around:
+    """What stands around a block: its loops and conditions.
+
+    ``running`` names the buffers that have their first values, ``reduced`` with the names of buffers the loops in which an
+    element of them meets several terms.
+    """
+
+    loops: tuple[For, ...]
+    guards: tuple[Compare, ...]
+    running: frozenset[str]
+    reduced: frozenset[tuple[str, str]]
+
+    def starts_outside(self, path: tuple[For, ...], accumulation: Accumulate, guards: tuple[Compare, ...] = ()) -> bool:
+        """Whether a loop further out already belongs to the reduction."""
+        loops = (*self.loops, *path)
+        addressing = _addressing(loops, accumulation.index) | self.single((*self.guards, *guards), loops, accumulation)
+        return any(loop.var not in addressing for loop in self.loops)
+
+    def single(self, guards: Sequence[Compare], loops: Sequence[For], accumulation: Accumulate) -> frozenset[str]:
+        """The loops of which conditions leave the only turn in which the accumulation's target has terms."""
+        found = values_left(guards, loops)
+        return frozenset(name for name in found if (accumulation.buffer.name, name) not in self.reduced)
+
+
+def _reduced(found: Sequence[_Found]) -> Iterator[tuple[str, str]]:
+    """The loops in which an element of a buffer meets several terms, of all accumulations.
+
+    In a loop that a condition leaves one turn these are terms of other accumulations: those that no condition leaves it to,
+    and those that may meet the same element in that turn.
+    """
+    for path, accumulation, guards in found:
+        addressing, left = _addressing(path, accumulation.index), values_left(guards, path)
+        yield from ((accumulation.buffer.name, loop.var) for loop in path if loop.var not in {*addressing, *left})
+        for other in found:
+            name = other[1].buffer.name
+            if name == accumulation.buffer.name and other[1].index != accumulation.index:
+                yield from ((name, var) for var in left if _may_meet((path, accumulation, guards), other, var))
+
+
+def _may_meet(one: _Found, other: _Found, var: str) -> bool:
+    """Whether both may reach one element in the turn of a loop that the conditions of the first one leave."""
+    turn = values_left(one[2], one[0])[var].value
+    if var not in {loop.var for loop in other[0]}:
+        return False
+    if any(_is_never(guard, _ranges(other[0]) | {var: Range(turn, turn)}) for guard in other[2]):
+        return False
+    places = [_ranges(path) | {var: Range(turn, turn)} for path, *_ in (one, other)]
+    return all(
+        _overlap(range_of(a, places[0]), range_of(b, places[1]))
+        for a, b in zip(one[1].index, other[1].index, strict=True)
+    )
+
+
+def _is_never(guard: Compare, known: Mapping[str, Range]) -> bool:
+    left, right = range_of(guard.left, known), range_of(guard.right, known)
+    if guard.op == "==":
+        return not _overlap(left, right)
+    if left.low is None or right.high is None:
+        return False
+    return left.low > right.high if guard.op == "<=" else left.low >= right.high
+
+
+def _overlap(a: Range, b: Range) -> bool:
+    is_below = a.high is not None and b.low is not None and a.high < b.low
+    return not is_below and not (b.high is not None and a.low is not None and b.high < a.low)
+
+
+def _block(block: Block, around: _Around) -> Block:
+    parts: list[Statement] = list(_read_first(block, around))
     started = {(part.buffer.name, part.index) for part in parts if isinstance(part, Store)}
     for part in block.statements:
-        parts.extend(dict.fromkeys(_starts(part, around, running)))  # unrolled rows share a target: it starts once
+        parts.extend(dict.fromkeys(_starts(part, around)))  # unrolled rows share a target: it starts once
         if isinstance(part, For):
-            parts.append(replace(part, body=_block(part.body, (*around, part), running)))
+            parts.append(replace(part, body=_block(part.body, replace(around, loops=(*around.loops, part)))))
         elif isinstance(part, If):
-            pinned = values_left(part.conditions, around)
-            left = tuple(loop for loop in around if loop.var not in pinned)
-            parts.append(replace(part, body=_block(part.body, left, running)))
-        elif isinstance(part, Accumulate) and part.buffer.name in running:
+            inside = replace(around, guards=(*around.guards, *part.conditions))
+            parts.append(replace(part, body=_block(part.body, inside)))
+        elif isinstance(part, Accumulate) and part.buffer.name in around.running:
             parts.append(part)
-        elif isinstance(part, Accumulate) and not _starts_outside(around, (), part):
+        elif isinstance(part, Accumulate) and not around.starts_outside((), part):
             target = (part.buffer.name, part.index)
             parts.append(part if target in started else Store(part.buffer, part.index, part.value))
             started.add(target)
@@ -62,13 +129,13 @@ def _block(block: Block, around: tuple[For, ...], running: frozenset[str]) -> Bl
     return Block(tuple(parts))
 
 
-def _read_first(block: Block, around: tuple[For, ...], running: frozenset[str]) -> Iterator[Store]:
+def _read_first(block: Block, around: _Around) -> Iterator[Store]:
     """Starts for the targets of unrolled reductions that are read before their first term: exclusive scans."""
     begun: set[tuple[str, tuple[Index, ...]]] = set()
     loaded: set[str] = set()
     for part in block.statements:
         loaded |= {load.buffer.name for inner in statements(part) for load in loads_of(inner)}
-        if not isinstance(part, Accumulate) or part.buffer.name in running or _starts_outside(around, (), part):
+        if not isinstance(part, Accumulate) or part.buffer.name in around.running or around.starts_outside((), part):
             continue
         target = (part.buffer.name, part.index)
         if target not in begun and part.buffer.name in loaded:
@@ -76,21 +143,25 @@ def _read_first(block: Block, around: tuple[For, ...], running: frozenset[str]) 
         begun.add(target)
 
 
-def _starts(part: Statement, around: tuple[For, ...], running: frozenset[str]) -> Iterator[Statement]:
+def _starts(part: Statement, around: _Around) -> Iterator[Statement]:
     """The starting values of the reductions whose first loop is this statement."""
     if not isinstance(part, For):
         return
-    for path, accumulation, guards in _accumulations(part, (), running):
-        if _start(path, accumulation, guards) == 0 and not _starts_outside(around, path, accumulation, guards):
+    for path, accumulation, guards in _accumulations(part, (), around.running):
+        addressing = _addressing(path, accumulation.index) | around.single(guards, path, accumulation)
+        if part.var not in addressing and not around.starts_outside(path, accumulation, guards):
             kept = tuple(guard for guard in guards if not _names_terms(guard, path, accumulation))
-            if len(kept) < len(guards) and not _stays_inside((*around, *path), accumulation):
+            if len(kept) < len(guards) and not _stays_inside((*around.loops, *path), accumulation):
                 raise NestError("a reduction under a guard cannot be initialised")
             yield _store(path, accumulation, kept)
 
 
+_Found = tuple[tuple[For, ...], Accumulate, tuple[Compare, ...]]
+
+
 def _accumulations(
     part: Statement, path: tuple[For, ...], running: frozenset[str], guards: tuple[Compare, ...] = ()
-) -> Iterator[tuple[tuple[For, ...], Accumulate, tuple[Compare, ...]]]:
+) -> Iterator[_Found]:
     """Each accumulation inside that must be started, with the loops and the conditions that lead to it."""
     if isinstance(part, Accumulate) and part.buffer.name not in running:
         yield path, part, guards
@@ -110,15 +181,21 @@ def _names_terms(guard: Compare, path: tuple[For, ...], accumulation: Accumulate
 
 def _stays_inside(loops: tuple[For, ...], accumulation: Accumulate) -> bool:
     """Whether the ranges of the loops alone keep the target in its buffer."""
-    known: dict[str, Range] = {}
-    for loop in loops:
-        upper = range_of(loop.upper, known).high
-        known[loop.var] = Range(range_of(loop.lower, known).low, None if upper is None else upper - 1)
+    known = _ranges(loops)
     for index, extent in zip(accumulation.index, accumulation.buffer.shape, strict=True):
         place = range_of(index, known)
         if isinstance(extent, Sym) or not place.is_nonnegative or place.high is None or place.high >= extent:
             return False
     return True
+
+
+def _ranges(loops: Iterable[For]) -> dict[str, Range]:
+    """Of the variables of loops, outermost first."""
+    known: dict[str, Range] = {}
+    for loop in loops:
+        upper = range_of(loop.upper, known).high
+        known[loop.var] = Range(range_of(loop.lower, known).low, None if upper is None else upper - 1)
+    return known
 
 
 def _addressing(path: tuple[For, ...], index: tuple[Index, ...]) -> frozenset[str]:
@@ -128,21 +205,6 @@ def _addressing(path: tuple[For, ...], index: tuple[Index, ...]) -> frozenset[st
         if loop.var in found:
             found |= variables(loop.lower) | variables(loop.upper)
     return found
-
-
-def _start(path: tuple[For, ...], accumulation: Accumulate, guards: Sequence[Compare]) -> int | None:
-    """The position of the first loop that does not address the target, and that no condition leaves one turn."""
-    addressing = _addressing(path, accumulation.index) | values_left(guards, path).keys()
-    return next((k for k, loop in enumerate(path) if loop.var not in addressing), None)
-
-
-def _starts_outside(
-    around: tuple[For, ...], path: tuple[For, ...], accumulation: Accumulate, guards: Sequence[Compare] = ()
-) -> bool:
-    """Whether a loop further out already belongs to the reduction."""
-    loops = (*around, *path)
-    addressing = _addressing(loops, accumulation.index) | values_left(guards, loops).keys()
-    return any(loop.var not in addressing for loop in around)
 
 
 def _store(path: tuple[For, ...], accumulation: Accumulate, guards: tuple[Compare, ...]) -> Statement:

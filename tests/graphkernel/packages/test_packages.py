@@ -18,7 +18,7 @@ import graphkernel as gk
 from graphkernel import ops
 from graphkernel.errors import OptionError, PackageError
 from graphkernel.packages.container import PackageReader
-from graphkernel.packages.manifest import MANIFEST, PROGRAM, WEIGHTS, Machine
+from graphkernel.packages.manifest import FORMAT, MANIFEST, PROGRAM, WEIGHTS, Machine
 from graphkernel.packages.tensors import read_tensors
 from graphkernel.runtime.executable import Executable
 from kernelgen.native import mapped
@@ -197,7 +197,7 @@ def machine(**fields: object) -> dict[str, object]:
 
 
 REFUSED: dict[str, tuple[Change, str]] = {
-    "another format": (with_manifest(format=99), "a package of format 99, this reads format 6; build it again"),
+    "another format": (with_manifest(format=99), f"a package of format 99, this reads format {FORMAT}; build it again"),
     "another version": (with_manifest(graphkernel="0.0.1"), "built by graphkernel 0.0.1"),
     "another processor": (
         with_manifest(machine=machine(flags=["quantum"])),

@@ -46,7 +46,7 @@ class MeaningKernel:
         self.desc, self.meaning = desc, kernelgen.reference(desc)
 
     def __call__(self, *inputs: FakeArray, out: Sequence[FakeArray] | None = None) -> tuple[FakeArray, ...]:
-        symbols = bind(self.desc, [array.shape for array in inputs])  # pyright: ignore[reportArgumentType]  # its properties are cached
+        symbols = bind(self.desc, [array.shape for array in inputs])
         layouts = [([evaluate(dim, symbols) for dim in t.shape], t.dtype.numpy) for t in self.desc.outputs]
         outputs = tuple(out or [FakeArray(*layout) for layout in layouts])
         FakeArray.device_of.log.append(("launch", self.desc.name))

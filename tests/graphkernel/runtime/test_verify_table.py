@@ -79,11 +79,11 @@ FAULTS = {
 def mutants(frame: Frame, fault: str) -> Iterator[Frame]:
     if frame.whole is not None:
         for table in FAULTS[fault][0](frame.whole.table):
-            yield frame._replace(whole=WholeRun(table, frame.whole.makers))
+            yield frame._replace(whole=WholeRun(table, frame.whole.makers, frame.whole.lookups))
     for number, action in enumerate(frame.actions):
         if isinstance(action, NativeRun):
             for table in FAULTS[fault][0](action.table):
-                changed = NativeRun(table, action.given, action.left)
+                changed = NativeRun(table, action.given, action.left, action.lookups)
                 yield frame._replace(actions=(*frame.actions[:number], changed, *frame.actions[number + 1 :]))
 
 

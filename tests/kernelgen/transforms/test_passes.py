@@ -15,7 +15,9 @@ from kernelgen.nest.nodes import (
     Alloc,
     Block,
     Compare,
+    For,
     If,
+    Index,
     IndexBinary,
     IndexOp,
     Let,
@@ -120,6 +122,26 @@ def test_a_loop_of_which_a_condition_leaves_two_turns_is_a_reduction() -> None:
     before = nest(rows(If((Compare("<", Num(1), I),), block(sum_)), kind=LoopKind.SERIAL), buffers=(X, total))
     first = initialize(before).body.statements[0]
     assert first == Store(total, (Num(7),), neutral_element("add", FLOAT32))
+
+
+@pytest.mark.parametrize("place", [Num(3), J], ids=["one element", "all elements"])
+def test_further_terms_under_a_condition_are_added_to_what_every_turn_adds(place: Index) -> None:
+    """The condition leaves one turn, but the other turns add to the same element."""
+    total = output("total", 8)
+    every, more = (loop(J, 8, Accumulate(total, (place,), "add", ELEMENT)) for _ in range(2))
+    guarded = If((Compare("==", I, Num(0)),), block(more))
+    made = initialize(nest(rows(every, guarded, kind=LoopKind.SERIAL), buffers=(X, total)))
+    (loops,) = [s for s in made.body.statements if isinstance(s, For) and s.var == "i"]
+    assert not [s for s in statements(loops.body) if isinstance(s, Store)]
+
+
+def test_a_further_term_of_an_element_of_the_only_turn_is_added_to_the_others() -> None:
+    sums, first = output("sums", 8), Compare("==", I, Num(0))
+    each = loop(J, 8, Accumulate(sums, (I,), "add", ELEMENT))
+    more = If((first,), block(loop(J, 8, Accumulate(sums, (Num(0),), "add", ELEMENT))))
+    made = initialize(nest(rows(each, more, kind=LoopKind.SERIAL), buffers=(X, sums)))
+    guarded = [s for s in statements(made.body) if isinstance(s, If)]
+    assert not [s for part in guarded for s in statements(part.body) if isinstance(s, Store)]
 
 
 # ---------------------------------------------------------------- contract
