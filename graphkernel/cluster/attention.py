@@ -31,10 +31,13 @@ def attention_products(graph: Graph) -> frozenset[Node]:
 
 
 def is_of_inputs(node: Node) -> bool:
-    """Whether it is a float32 product of two values that calls decide, in batches."""
+    """Whether it is a float32 product of two values that calls decide, both in batches.
+
+    Weights, which a kernel's body has as operands like others, are matrices.
+    """
     if node.op not in PRODUCTS or len(node.args) != 2 or node.out.type.dtype != FLOAT:
         return False
-    return node.out.type.rank > 2 and all(arg.constant is None for arg in node.args)
+    return all(arg.constant is None and arg.type.rank > 2 for arg in node.args)
 
 
 def scores_of(values: Node) -> Node | None:

@@ -151,3 +151,17 @@ def test_attention_that_is_no_kernel_of_ours(dtype: str, flags: str | None) -> N
 
     graph = gk.optimize(gk.trace(attention, *[gk.spec((2, 24, 16), dtype)] * 3), flags=flags)
     assert sum(node.op.name == "BatchMatMul" for node in graph.operators) == 2
+
+
+def test_products_with_weights_share_no_kernel_over_a_norm() -> None:
+    """As kernels of their own each reads panels of its weights once for all rows."""
+    first, second = (RNG.standard_normal((WIDTH, WIDTH)).astype(np.float32) for _ in range(2))
+
+    def block(x: Any) -> Any:
+        y = x + ops.matmul(x, first)
+        return y, ops.matmul(y * ops.rsqrt(ops.reduce_mean(y * y, axis=-1, keep_dims=True) + 1e-5), second)
+
+    graph = gk.optimize(gk.trace(block, gk.spec((1, 24, WIDTH))), 2)
+    counts = [sum("MatMul" in inner.op.name for inner in node.body.operators) for node in graph.operators if node.body]
+    assert max(counts) == 1
+    assert sum(counts) == 2
