@@ -92,8 +92,8 @@ def _places(writer: Writer, node: Node, x: tuple[str, ...], result: str) -> obje
 
 
 WRITERS: Mapping[Operator, Write] = {
-    GATHER: _gather, PLACES: _places,
+    GATHER: _gather,
 }  # fmt: skip
 WHOLE_MODELS_ONLY: Mapping[Operator, Write] = {
-    ONE_HOT: _one_hot, GATHER_ND: _gather_nd, TENSOR_SCATTER_ADD: _scatter_add,
+    ONE_HOT: _one_hot, PLACES: _places, GATHER_ND: _gather_nd, TENSOR_SCATTER_ADD: _scatter_add,
 }  # fmt: skip
