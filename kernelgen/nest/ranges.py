@@ -20,6 +20,11 @@ class Range:
         """Whether no value is below 0."""
         return self.low is not None and self.low >= 0
 
+    def meets(self, other: Range) -> bool:
+        """Whether both may hold one value."""
+        is_below = self.high is not None and other.low is not None and self.high < other.low
+        return not is_below and not (other.high is not None and self.low is not None and other.high < self.low)
+
 
 def is_multiple(index: Index, factor: int) -> bool:
     """Whether the index is certainly a multiple of the factor."""
@@ -47,12 +52,23 @@ def range_of(index: Index, known: Mapping[str, Range]) -> Range:
             return _combined(op, range_of(left, known), range_of(right, known))
 
 
-def values_left(conditions: Iterable[Compare], loops: Iterable[For]) -> dict[str, Num]:
-    """The variables to which conditions inside of loops leave one value."""
+def values_of(loop: For, known: Mapping[str, Range]) -> Range:
+    """What the variable of a loop is, where those of its bounds are in ``known`` ranges."""
+    high = range_of(loop.upper, known).high
+    return Range(range_of(loop.lower, known).low, None if high is None else high - 1)
+
+
+def values_in(loops: Iterable[For]) -> dict[str, Range]:
+    """What the variables of loops are, outermost first."""
     known: dict[str, Range] = {}
     for loop in loops:
-        low, high = range_of(loop.lower, known).low, range_of(loop.upper, known).high
-        known[loop.var] = Range(low, None if high is None else high - 1)
+        known[loop.var] = values_of(loop, known)
+    return known
+
+
+def values_left(conditions: Iterable[Compare], loops: Iterable[For]) -> dict[str, Num]:
+    """The variables to which conditions inside of loops leave one value."""
+    known = values_in(loops)
     named: set[str] = set()
     for each in conditions:
         strict = int(each.op == "<")

@@ -21,14 +21,14 @@ loop out of the reduction.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kernelgen.errors import NestError
 from kernelgen.nest.index import variables
 from kernelgen.nest.neutral import neutral_element
 from kernelgen.nest.nodes import Accumulate, Block, Compare, For, If, Index, Nest, Statement, Store
-from kernelgen.nest.ranges import Range, range_of, values_left
+from kernelgen.nest.ranges import Range, range_of, values_in, values_left
 from kernelgen.nest.walk import loads_of, statements
 from kernelgen.tensor.dims import Sym
 
@@ -85,27 +85,21 @@ def _may_meet(one: _Found, other: _Found, var: str) -> bool:
     turn = values_left(one[2], one[0])[var].value
     if var not in {loop.var for loop in other[0]}:
         return False
-    if any(_is_never(guard, _ranges(other[0]) | {var: Range(turn, turn)}) for guard in other[2]):
+    if any(_is_never(guard, values_in(other[0]) | {var: Range(turn, turn)}) for guard in other[2]):
         return False
-    places = [_ranges(path) | {var: Range(turn, turn)} for path, *_ in (one, other)]
+    places = [values_in(path) | {var: Range(turn, turn)} for path, *_ in (one, other)]
     return all(
-        _overlap(range_of(a, places[0]), range_of(b, places[1]))
-        for a, b in zip(one[1].index, other[1].index, strict=True)
+        range_of(a, places[0]).meets(range_of(b, places[1])) for a, b in zip(one[1].index, other[1].index, strict=True)
     )
 
 
 def _is_never(guard: Compare, known: Mapping[str, Range]) -> bool:
     left, right = range_of(guard.left, known), range_of(guard.right, known)
     if guard.op == "==":
-        return not _overlap(left, right)
+        return not left.meets(right)
     if left.low is None or right.high is None:
         return False
     return left.low > right.high if guard.op == "<=" else left.low >= right.high
-
-
-def _overlap(a: Range, b: Range) -> bool:
-    is_below = a.high is not None and b.low is not None and a.high < b.low
-    return not is_below and not (b.high is not None and a.low is not None and b.high < a.low)
 
 
 def _block(block: Block, around: _Around) -> Block:
@@ -181,21 +175,12 @@ def _names_terms(guard: Compare, path: tuple[For, ...], accumulation: Accumulate
 
 def _stays_inside(loops: tuple[For, ...], accumulation: Accumulate) -> bool:
     """Whether the ranges of the loops alone keep the target in its buffer."""
-    known = _ranges(loops)
+    known = values_in(loops)
     for index, extent in zip(accumulation.index, accumulation.buffer.shape, strict=True):
         place = range_of(index, known)
         if isinstance(extent, Sym) or not place.is_nonnegative or place.high is None or place.high >= extent:
             return False
     return True
-
-
-def _ranges(loops: Iterable[For]) -> dict[str, Range]:
-    """Of the variables of loops, outermost first."""
-    known: dict[str, Range] = {}
-    for loop in loops:
-        upper = range_of(loop.upper, known).high
-        known[loop.var] = Range(range_of(loop.lower, known).low, None if upper is None else upper - 1)
-    return known
 
 
 def _addressing(path: tuple[For, ...], index: tuple[Index, ...]) -> frozenset[str]:

@@ -31,7 +31,7 @@ from itertools import pairwise
 
 from kernelgen.nest import nodes as n
 from kernelgen.nest.index import add, binary, stride, substitute
-from kernelgen.nest.ranges import Range, range_of
+from kernelgen.nest.ranges import Range, range_of, values_of
 from kernelgen.nest.substitute import renamed
 from kernelgen.nest.walk import accesses_of, calls_of, map_expressions, statements
 from kernelgen.tensor.dtypes import BOOL
@@ -68,12 +68,7 @@ def _block(block: n.Block, known: Ranges) -> n.Block:
 
 
 def _inside(loop: n.For, known: Ranges) -> n.For:
-    return replace(loop, body=_block(loop.body, {**known, loop.var: _range(loop, known)}))
-
-
-def _range(loop: n.For, known: Ranges) -> Range:
-    last = range_of(loop.upper, known).high
-    return Range(range_of(loop.lower, known).low, None if last is None else last - 1)
+    return replace(loop, body=_block(loop.body, {**known, loop.var: values_of(loop, known)}))
 
 
 def _guarded(loop: n.For, known: Ranges) -> n.For:
@@ -96,10 +91,10 @@ def _pieces(loop: n.For, known: Ranges) -> list[n.For]:
     inside = list(statements(loop.body))
     if not (isinstance(lower, n.Num) and isinstance(upper, n.Num)) or loop.step != 1:
         return [loop]
-    within = {**known, loop.var: _range(loop, known)}
+    within = {**known, loop.var: values_of(loop, known)}
     for part in inside:
         if isinstance(part, n.For):
-            within[part.var] = _range(part, within)
+            within[part.var] = values_of(part, within)
     cuts = _cuts(loop, inside, within)
     if len(cuts) > MOST_CUTS or any(isinstance(part, n.Alloc) for part in inside):
         return [loop]

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from kernelgen.nest import index as ix
 from kernelgen.nest import nodes as n
-from kernelgen.nest.ranges import Range, range_of
+from kernelgen.nest.ranges import Range, range_of, values_of
 from kernelgen.nest.substitute import substituted
 from kernelgen.nest.walk import Place, accesses_of, map_blocks, redirect, statements, stored_buffers
 
@@ -162,11 +162,11 @@ def _reached(part: n.Statement, known: Mapping[str, Range], first: int | None) -
 
 def _values(loop: n.For, known: Mapping[str, Range]) -> Range:
     """What the variable of a loop is: from tile to tile the last one is no more than so many steps from the first."""
-    first, high = range_of(loop.lower, known), range_of(loop.upper, known).high
-    low = first.low
-    if high is None or low is None or first.high != low:
-        return Range(low, None if high is None else high - 1)
-    return Range(low, low + (high - 1 - low) // loop.step * loop.step)
+    first, values = range_of(loop.lower, known), values_of(loop, known)
+    low, last = values.low, values.high
+    if last is None or low is None or first.high != low:
+        return values
+    return Range(low, low + (last - low) // loop.step * loop.step)
 
 
 def _is_linear(index: n.Index) -> bool:
