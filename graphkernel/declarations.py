@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import TypeVar
 
@@ -17,6 +17,7 @@ from graphkernel.gradients.base import Gradient
 from graphkernel.options import Options
 from graphkernel.passes.base import Context, Pass
 from graphkernel.patterns.language import Rule
+from kernelgen.system.cached_property import cached_property
 from kernelgen.tensor.operator import Operator
 
 Entry = TypeVar("Entry", Operator, Rule, Expander, FusionPattern, Pass, Gradient)

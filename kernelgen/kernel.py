@@ -6,7 +6,6 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from kernelgen.nest.nodes import Grid, Nest, Space
 from kernelgen.plan import Plan
 from kernelgen.poly.proof.schedule_proof import Proof
 from kernelgen.stages import Lowered
+from kernelgen.system.cached_property import cached_property
 from kernelgen.targets.base import arguments
 from kernelgen.targets.entries import (
     CachedEntry,

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property, update_wrapper
+from functools import update_wrapper
 from inspect import Signature, signature
 from typing import Any, overload
 
@@ -19,6 +19,7 @@ from graphkernel.frontends.structure import mapped
 from graphkernel.frontends.trace import record_call
 from graphkernel.runtime.executable import Executable
 from graphkernel.system.environment import check_threads
+from kernelgen.system.cached_property import cached_property
 from kernelgen.tensor.types import TensorType
 
 KEPT_EXECUTABLES = 128

@@ -6,7 +6,6 @@ import contextlib
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from copy import copy
-from functools import cached_property
 from operator import length_hint
 from os import PathLike
 from typing import TYPE_CHECKING, Any, cast
@@ -24,6 +23,7 @@ from graphkernel.runtime.steps.steps import Slots
 from graphkernel.runtime.tables.native_run import WholeRun, run
 from kernelgen.errors import ArgumentError
 from kernelgen.native.team import limited
+from kernelgen.system.cached_property import cached_property
 from kernelgen.tensor.bind import bind_all
 from kernelgen.tensor.boxes import as_array, as_values
 from kernelgen.tensor.types import TensorType, is_object
@@ -51,7 +51,7 @@ class Executable:
     _report: Callable[[], Report]
 
     def __init__(self, plan: Plan, report: Report, memory: Memory = HOST) -> None:
-        self.plan, self.report = plan, report
+        self._plan, self._report = lambda: plan, lambda: report
         self._start(plan.program, memory)
 
     @staticmethod

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
 import numpy as np
 
+from kernelgen.system.cached_property import cached_property
 from kernelgen.tensor.attrs import Attrs
 from kernelgen.tensor.constant_data import ConstantData
 from kernelgen.tensor.dims import Shape, symbols_of

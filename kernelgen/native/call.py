@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property, partial
+from functools import partial
 from itertools import combinations
 from typing import Any, Protocol, runtime_checkable
 
@@ -12,6 +12,7 @@ import numpy as np
 from kernelgen.composite.bind_sizes import bind
 from kernelgen.errors import ArgumentError
 from kernelgen.native.signature import Described, Signature
+from kernelgen.system.cached_property import cached_property
 from kernelgen.tensor.dims import evaluate
 
 

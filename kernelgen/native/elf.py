@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 from kernelgen.errors import CodegenError
 from kernelgen.native.code import CELL, PAGE, Code
+from kernelgen.system.cached_property import cached_property
 from kernelgen.system.limits import LIMITS
 
 _IDENTITY = b"\x7fELF\x02\x01\x01"  # 64 bits, little-endian

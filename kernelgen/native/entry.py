@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -14,6 +14,7 @@ from kernelgen.native.library import Library
 from kernelgen.native.signature import Argument
 from kernelgen.native.team import Team
 from kernelgen.native.wrapper import OVERLAP, fast_function
+from kernelgen.system.cached_property import cached_property
 from kernelgen.tensor.dims import solve
 
 ENTRY = "kernel"

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -15,6 +14,7 @@ import numpy as np
 from kernelgen.native.library import Library
 from kernelgen.native.signature import Argument
 from kernelgen.native.wrapper import COPY, PLACES, RUN, fast_function
+from kernelgen.system.cached_property import cached_property
 
 TABLE_FIELDS, CELL_FIELDS, STEP_FIELDS = 2, 2, 3
 """How many fields the table has for all, for each cell, and for each step."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from kernelgen.samples.index_inputs import index_inputs
 from kernelgen.samples.inputs import atomic_targets
 from kernelgen.samples.marks import structured
 from kernelgen.samples.profiles import PLAIN, Array, Profile, Random
+from kernelgen.system.cached_property import cached_property
 from kernelgen.tensor.graph import Node
 
 Profiles = tuple[Profile, ...]

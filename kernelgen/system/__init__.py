@@ -1,6 +1,6 @@
 """What the compiler asks of the computer around it: files within bounds, private folders, processors, threads,
 exit codes; and how texts are read as tokens.
 
-Reading order: escape, faults, exit_codes, files, identifiers, limits, bounded_io, json_parts, digest, mapped, meanwhile,
-notices, cores, private_folder, shared_cache, object_cache, token_cursor, answering.
+Reading order: cached_property, escape, faults, exit_codes, files, identifiers, limits, bounded_io, json_parts,
+digest, mapped, meanwhile, notices, cores, private_folder, shared_cache, object_cache, token_cursor, answering.
 """

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cached_property
 from typing import Any, Final, TypeAlias, TypeVar, overload
 
 import numpy as np
 
+from kernelgen.system.cached_property import cached_property
 from kernelgen.tensor.dims import Dim, Sym
 
 AttrValue = None | bool | int | float | str | Sym | tuple["AttrValue", ...]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from enum import Enum
-from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+
+from kernelgen.system.cached_property import cached_property
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike

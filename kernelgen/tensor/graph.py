@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 
+from kernelgen.system.cached_property import cached_property
 from kernelgen.tensor.compare import difference
 from kernelgen.tensor.constant_data import ConstantData
 from kernelgen.tensor.derived import Derived

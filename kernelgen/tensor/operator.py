@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
-from functools import cached_property
 from inspect import Parameter
 from typing import Any, Literal, Protocol
 
+from kernelgen.system.cached_property import cached_property
 from kernelgen.tensor.algebra import ElementRule, ScalarRule
 from kernelgen.tensor.types import Attrs, DType, Shape, TensorType
 

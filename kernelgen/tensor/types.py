@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from kernelgen.system.cached_property import cached_property
 from kernelgen.system.limits import LIMITS
 from kernelgen.tensor.attrs import Attrs, AttrValue
 from kernelgen.tensor.dims import (

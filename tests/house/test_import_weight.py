@@ -24,7 +24,8 @@ RUNNING = {
     "kernelgen": (
         "composite composite.bind_sizes errors native native.call native.code native.entry native.library "
         "native.mapped native.processor native.records native.signature native.table native.team "
-        "native.wrapper options system system.bounded_io system.cores system.digest system.escape system.files "
+        "native.wrapper options system system.bounded_io system.cached_property system.cores "
+        "system.digest system.escape system.files "
         "system.json_parts system.limits system.mapped system.meanwhile system.notices tensor tensor.attrs tensor.bind "
         "tensor.boxes tensor.derived tensor.dims tensor.dtypes tensor.elements tensor.names tensor.types "
     ),

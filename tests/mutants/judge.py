@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cached_property
 from itertools import chain
 from typing import Any
 
@@ -20,6 +19,7 @@ from kernelgen.composite.link import unlinked
 from kernelgen.enclosure import Interval, agree, enclosed_values
 from kernelgen.errors import KernelgenError
 from kernelgen.samples import trials
+from kernelgen.system.cached_property import cached_property
 from kernelgen.tensor.graph import Value
 from tests.mutants.mutant import Mutant
 from tests.mutants.numbers import axes, constants, cut_short

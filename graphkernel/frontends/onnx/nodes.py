@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING
 
 from graphkernel.errors import FrontendError
 from graphkernel.ops.library.host_bodies import read_by
+from kernelgen.system.cached_property import cached_property
 from kernelgen.system.limits import LIMITS
 
 if TYPE_CHECKING:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ from graphkernel.report.page.html import Figure, facts, sortable
 from graphkernel.report.page.pictures import HEIGHT, ROW, after_picture, before_picture
 from graphkernel.report.page.shell import page
 from graphkernel.report.page.story import Story
+from kernelgen.system.cached_property import cached_property
 from kernelgen.system.escape import line, markup
 from kernelgen.tensor.graph import Value
 from kernelgen.tensor.types import Dim, evaluate, symbols_of

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
 from graphkernel.decisions import Decision
 from graphkernel.ops.library.host import operator_name
+from kernelgen.system.cached_property import cached_property
 from kernelgen.tensor.constant_data import ConstantData
 from kernelgen.tensor.graph import Graph, Node, Value, keep
 from kernelgen.tensor.origin import origin_of

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from graphkernel.runtime.inputs.torch_tensors import check_tensor, is_torch
 from graphkernel.runtime.steps.program import Program, Segment
 from graphkernel.runtime.steps.steps import Action, KernelStep, Slots
 from kernelgen.errors import ArgumentError, UnsupportedError
+from kernelgen.system.cached_property import cached_property
 from kernelgen.targets.gpu.launch.arrays import Border
 from kernelgen.targets.gpu.launch.device import Device, NoDevice, find_device
 

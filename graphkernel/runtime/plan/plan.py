@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 from graphkernel.passes.shape.shape_values import extents_in
 from graphkernel.runtime.plan.make_steps import CompiledKernel, StepMaker
@@ -14,6 +13,7 @@ from graphkernel.runtime.plan.waits import with_waits
 from graphkernel.runtime.steps.host import HostLibrary
 from graphkernel.runtime.steps.program import Buffer, Extents, Held, Named, Number, Output, Program, Segment
 from graphkernel.runtime.steps.steps import Step
+from kernelgen.system.cached_property import cached_property
 from kernelgen.tensor.graph import Graph, Node, Value
 from kernelgen.tensor.order import results_of
 from kernelgen.tensor.types import Sym

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import islpy as isl
 
@@ -14,6 +13,7 @@ from kernelgen.poly.model.relations import Relations
 from kernelgen.poly.model.scop import Access, Scop
 from kernelgen.poly.schedule.band_members import Follows, follows, only_reductions_cross
 from kernelgen.poly.schedule.tree import Member, Node, bands, has_band_below, members, statement_names
+from kernelgen.system.cached_property import cached_property
 from kernelgen.tensor.dims import Dim, Sym
 
 Step = Callable[[Access, str], int | None]

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 
 import islpy as isl
 
@@ -19,6 +18,7 @@ from kernelgen.nest.nodes import Accumulate, Expr, Index, IndexBinary, IndexOp, 
 from kernelgen.nest.walk import loads_of
 from kernelgen.poly.model.scop import Scop, Statement
 from kernelgen.poly.model.statement_pairs import Pairs, pairs_of, sets_by_statement
+from kernelgen.system.cached_property import cached_property
 from kernelgen.tensor.dims import Dim, Sym, evaluate, sym
 
 

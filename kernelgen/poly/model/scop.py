@@ -11,10 +11,10 @@ Building, folding, forwarding and grouping map Scop to Scop; :mod:`kernelgen.pol
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 from kernelgen.nest.nodes import Accumulate, Buffer, Index, Let, Store
 from kernelgen.nest.walk import loads_of
+from kernelgen.system.cached_property import cached_property
 from kernelgen.tensor.dims import Dim, Shape, Sym
 
 BodyStatement = Let | Store | Accumulate

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from kernelgen.nest.nodes import Alloc, Buffer, Nest, Space
 from kernelgen.nest.walk import statements
 from kernelgen.simulators.ascendc import Report, simulate
 from kernelgen.simulators.ascendc.launch import meets
+from kernelgen.system.cached_property import cached_property
 from kernelgen.targets.ascend.lower.launch import blocks_of, copies_of_locals
 from kernelgen.targets.ascend.lower.program.scope import local_size, parameter_of
 from kernelgen.targets.ascend.proof.kernel_features import features_of

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import NamedTuple
 
 from kernelgen.nest import index as ix
@@ -23,6 +22,7 @@ from kernelgen.nest import nodes as n
 from kernelgen.nest.ranges import Range, range_of, values_of
 from kernelgen.nest.substitute import substituted
 from kernelgen.nest.walk import Place, accesses_of, map_blocks, redirect, statements, stored_buffers
+from kernelgen.system.cached_property import cached_property
 
 _AROUND = (n.For, n.If, n.Grid)
 _LINEAR = (n.IndexOp.ADD, n.IndexOp.SUB, n.IndexOp.MUL)

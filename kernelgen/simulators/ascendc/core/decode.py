@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import count
 
 from kernelgen.ascendc.expressions import Convert, Expression, Name, Number, Unary
@@ -25,6 +24,7 @@ from kernelgen.ascendc.instructions import (
 from kernelgen.ascendc.intrinsics import Form, Slot, form_of
 from kernelgen.ascendc.pipes import named_pipe
 from kernelgen.simulators.ascendc.core.scalars import BadScalar, Evaluate, Scope, Value, evaluator, whole
+from kernelgen.system.cached_property import cached_property
 
 Raw = int | float | str | tuple[int | float | str, ...]
 """An argument's value before tensors are looked up: a tensor's is its offset, a struct's are its fields in order."""

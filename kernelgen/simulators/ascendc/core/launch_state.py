@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from kernelgen.simulators.ascendc.order.event_log import Ledger
 from kernelgen.simulators.ascendc.order.global_memory import Sharing
 from kernelgen.simulators.ascendc.state.findings import Findings
 from kernelgen.simulators.ascendc.state.memory import Buffer
+from kernelgen.system.cached_property import cached_property
 from kernelgen.tensor.dtypes import INT64, DType
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 import numpy as np
+
+from kernelgen.system.cached_property import cached_property
 
 SLACK = 1 << 16
 """Bytes behind every memory's end: lanes that a mask switches off may lie there, and are never looked at."""

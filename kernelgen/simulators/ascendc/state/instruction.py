@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from kernelgen.machines.ascend.description import Machine
 from kernelgen.simulators.ascendc.state.byte_regions import Region, region
 from kernelgen.simulators.ascendc.state.memory import Buffer, Memory
 from kernelgen.simulators.common.findings import Stop
+from kernelgen.system.cached_property import cached_property
 from kernelgen.tensor.dtypes import DType
 
 

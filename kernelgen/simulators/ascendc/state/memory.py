@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 
 import numpy as np
 
 from kernelgen.simulators.ascendc.state.byte_regions import SLACK, Region
+from kernelgen.system.cached_property import cached_property
 
 POISON = 0xFF
 """What unwritten bytes hold: NaN in every float type."""

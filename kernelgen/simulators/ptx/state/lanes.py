@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
+
+from kernelgen.system.cached_property import cached_property
 
 WARP = 32
 MOST_THREADS = 1024  # of a block; an identity keeps the thread in its low 10 bits

@@ -13,13 +13,13 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, Protocol
 
 import ml_dtypes
 import numpy as np
 
 from kernelgen.errors import ArgumentError
+from kernelgen.system.cached_property import cached_property
 
 CUDA_DEVICES = (2, 3, 13)  # DLPack's kDLCUDA, kDLCUDAHost, kDLCUDAManaged
 LEGACY_STREAM = 1  # what the array interface calls the default stream of all threads

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from math import prod
 from typing import Any
 
@@ -19,6 +18,7 @@ from kernelgen.machines.gpu.timed import MACHINES
 from kernelgen.nest.extents import extent
 from kernelgen.nest.nodes import Grid, Nest, Space
 from kernelgen.simulators.ptx import Blank, Report, parse, run
+from kernelgen.system.cached_property import cached_property
 from kernelgen.targets.entries import Estimate, Sample
 from kernelgen.targets.gpu.dialects.program import Launch, launches, written
 from kernelgen.targets.gpu.launch.cubins import cached_cubin

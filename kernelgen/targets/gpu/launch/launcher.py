@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from math import prod
 from typing import Any
 
@@ -20,6 +19,7 @@ from kernelgen.errors import ArgumentError, CodegenError, UnsupportedError
 from kernelgen.native.signature import Described, Signature
 from kernelgen.nest.extents import extent
 from kernelgen.nest.nodes import Nest, Space
+from kernelgen.system.cached_property import cached_property
 from kernelgen.targets.gpu.dialects.program import Launch
 from kernelgen.targets.gpu.launch.arrays import Border, Layout, Library
 from kernelgen.targets.gpu.launch.cubins import cached_cubin

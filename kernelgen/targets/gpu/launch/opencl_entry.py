@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy as np
 from kernelgen.errors import BackendUnavailable, CodegenError
 from kernelgen.nest.extents import extent
 from kernelgen.nest.nodes import Nest, Space
+from kernelgen.system.cached_property import cached_property
 from kernelgen.targets.gpu.dialects.program import launches
 
 INSTALL = "pip install pyopencl pocl-binary-distribution (PoCL runs on the processor), or a vendor's driver"
