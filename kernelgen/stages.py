@@ -26,6 +26,7 @@ from kernelgen.canonical.synonyms import canonical_names
 from kernelgen.canonical.text import show_desc
 from kernelgen.canonical.three_address import three_address
 from kernelgen.canonical.unsupported_types import legal_types
+from kernelgen.canonical.window_padding import pad_images
 from kernelgen.composite.description import KernelDesc, Tensor
 from kernelgen.errors import ArgumentError
 from kernelgen.machines.ascend.description import Machine as AscendMachine
@@ -61,6 +62,7 @@ DESC_STAGES: tuple[Stage[KernelDesc], ...] = (
     Stage(drop_dead, "what nobody reads must not decide anything"),
     Stage(canonical_names, "the passes below know one name for each meaning"),
     Stage(normal_axes, "equal reductions are written alike, and what moves nothing is a reshape"),
+    Stage(pad_images, "windows meet no border: what is around an image is written by whoever writes the image"),
     Stage(three_address, "parts of compound operators can be shared, and targets need not know the compounds"),
     Stage(fold_constants, "a constant that was broadcast is an operand, and hides no reshape or copy"),
     Stage(write_out_broadcasts, "from here on shapes say which operators broadcast"),

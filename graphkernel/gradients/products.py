@@ -16,7 +16,7 @@ from graphkernel.ops.library.grouped_products import GROUPED_MATMUL, INNER, ROWS
 from graphkernel.ops.library.linear_algebra import SOLVE_TRIANGULAR
 from graphkernel.ops.tensor.apply import apply
 from kernelgen.tensor.operators import matmul
-from kernelgen.tensor.operators.nn import CONV2D
+from kernelgen.tensor.operators.nn import CONV2D, NHWC
 
 
 def _product(of: Application) -> Cotangents:
@@ -52,14 +52,20 @@ def _turned(x: Tensor, swap: bool) -> Tensor:
     return ops.transpose(x, (*range(x.ndim - 2), x.ndim - 1, x.ndim - 2)) if swap else x
 
 
+PLANES = (0, 3, 1, 2)
+"""From NHWC to NCHW."""
+
+
 @gradient(CONV2D)
 def conv2d(of: Application) -> Cotangents:
     """Conv2DBackpropInput; Conv2DBackpropFilter"""
-    (x, weight), window = of.operands, _window(of)
-    return [
-        ops.conv2d_backprop_input(of.dy, weight, input_size=x.shape, **window),
-        ops.conv2d_backprop_filter(of.dy, x, filter_size=weight.shape, **window),
-    ]
+    (x, weight), window, dy = of.operands, _window(of), of.dy
+    last = window.pop("format", "NCHW") == NHWC
+    if last:
+        x, dy, weight = (ops.transpose(v, turn) for v, turn in ((x, PLANES), (dy, PLANES), (weight, (3, 2, 0, 1))))
+    to_x = ops.conv2d_backprop_input(dy, weight, input_size=x.shape, **window)
+    to_weight = ops.conv2d_backprop_filter(dy, x, filter_size=weight.shape, **window)
+    return [ops.transpose(to_x, (0, 2, 3, 1)), ops.transpose(to_weight, (2, 3, 1, 0))] if last else [to_x, to_weight]
 
 
 @gradient(conv_gradients.CONV2D_BACKPROP_INPUT)

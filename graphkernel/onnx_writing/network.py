@@ -11,7 +11,7 @@ from graphkernel.ops.composite.normalize import LAYER_NORM, LOG_SOFTMAX, SOFTMAX
 from kernelgen.tensor.graph import Node
 from kernelgen.tensor.operator import Operator
 from kernelgen.tensor.operators.matmul import BATCH_MATMUL, MATMUL
-from kernelgen.tensor.operators.nn import AVG_POOL, CONV2D, MAX_POOL
+from kernelgen.tensor.operators.nn import AVG_POOL, CONV2D, MAX_POOL, is_nhwc
 from kernelgen.tensor.operators.shape import TRANSPOSE
 from kernelgen.tensor.types import Shape
 
@@ -47,6 +47,21 @@ def _is_gemm(node: Node) -> bool:
     return only_float32 and isinstance(inner, int) and inner > 0
 
 
+def _in_planes(write: Write) -> Write:
+    """The writer of an operator on images, in NHWC too: ONNX has channels first."""
+
+    def written(writer: Writer, node: Node, x: tuple[str, ...], result: str) -> object:
+        if not is_nhwc(node.attrs):
+            return write(writer, node, x, result)
+        turns = ((0, 3, 1, 2), (3, 2, 0, 1))
+        planes = tuple(writer.emit(TRANSPOSE.onnx, name, perm=turn) for name, turn in zip(x, turns, strict=False))
+        *_, made = result_names(result, 2)
+        write(writer, node, planes, made)
+        return writer.emit(TRANSPOSE.onnx, made, result=result, perm=(0, 2, 3, 1))
+
+    return written
+
+
 def _conv(writer: Writer, node: Node, x: tuple[str, ...], result: str) -> object:
     window = {"strides": node.attrs.ints("stride", (1, 1)), "dilations": node.attrs.ints("dilation", (1, 1))}
     return writer.emit("Conv", *x, result=result, pads=_pads(node), group=node.attrs.int("group", 1), **window)
@@ -74,7 +89,8 @@ def _window(node: Node, dilated: bool, counted: bool = False) -> dict[str, Any]:
     """
     kernel, stride = node.attrs.ints("kernel_size"), node.attrs.ints("stride", (1, 1))
     dilation, pads, over = node.attrs.ints("dilation", (1, 1)), _pads(node), node.attrs.bool("ceil_mode", False)
-    extents, counts = _static(node.args[0].type.shape[2:]), _static(node.types[0].shape[2:])
+    spatial = slice(1, 3) if is_nhwc(node.attrs) else slice(2, 4)
+    extents, counts = _static(node.args[0].type.shape[spatial]), _static(node.types[0].shape[spatial])
     if over and extents and counts:
         parts = zip(counts, stride, dilation, kernel, extents, pads[:2], strict=True)
         reached = [(count - 1) * s + d * (k - 1) + 1 - n - before for count, s, d, k, n, before in parts]
@@ -122,7 +138,7 @@ def _layer_norm(writer: Writer, node: Node, x: tuple[str, ...], result: str) -> 
 
 
 WRITERS: Mapping[Operator, Write] = {
-    MATMUL: _matmul, BATCH_MATMUL: _matmul, SOFTMAX: _softmax, LOG_SOFTMAX: _softmax, CONV2D: _conv,
-    MAX_POOL: _max_pool, AVG_POOL: _avg_pool, BATCH_NORM: _batch_norm, LAYER_NORM: _layer_norm,
+    MATMUL: _matmul, BATCH_MATMUL: _matmul, SOFTMAX: _softmax, LOG_SOFTMAX: _softmax, CONV2D: _in_planes(_conv),
+    MAX_POOL: _in_planes(_max_pool), AVG_POOL: _in_planes(_avg_pool), BATCH_NORM: _batch_norm, LAYER_NORM: _layer_norm,
 }  # fmt: skip
 WHOLE_MODELS_ONLY: Mapping[Operator, Write] = {}

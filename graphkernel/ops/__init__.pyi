@@ -124,8 +124,8 @@ def atan2(x: Any, y: Any) -> Any:
 def atanh(x: Any) -> Any:
     """The operator Atanh."""
 
-def avg_pool(x: Any, kernel_size: int | Sequence[int], stride: int | Sequence[int] = 1, pad: int | Sequence[int] = 0, ceil_mode: bool = False, count_include_pad: bool = False, dilation: int | Sequence[int] = 1) -> Any:
-    """The mean of each window, NCHW."""
+def avg_pool(x: Any, kernel_size: int | Sequence[int], stride: int | Sequence[int] = 1, pad: int | Sequence[int] = 0, ceil_mode: bool = False, count_include_pad: bool = False, dilation: int | Sequence[int] = 1, format: str = 'NCHW') -> Any:
+    """The mean of each window, NCHW or NHWC."""
 
 def batch_matmul(a: Any, b: Any, transpose_a: bool = False, transpose_b: bool = False, *bias: Any, Akg: Any = None) -> Any:
     """Products of the last two dims; the dims before them broadcast. A third operand is added to every row."""
@@ -190,8 +190,8 @@ def complex(real: Any, imaginary: Any) -> Any:
 def constant_of_shape(extents: Any, shape: Dim | Sequence[Dim], value: float = 0.0, dtype: str | DType | None = None) -> Any:
     """value in every element, of data type dtype (float32). The operand holds the extents; the attribute shape repeats them for the type."""
 
-def conv2d(x: Any, weight: Any, stride: int | Sequence[int] = 1, pad: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, group: int = 1) -> Any:
-    """Two-dimensional convolution, NCHW and OIHW; pad is one amount or (top, bottom, left, right); a bias is a BiasAdd."""
+def conv2d(x: Any, weight: Any, stride: int | Sequence[int] = 1, pad: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, group: int = 1, format: str = 'NCHW') -> Any:
+    """Two-dimensional convolution, NCHW and OIHW or NHWC and HWIO; pad is one amount or (top, bottom, left, right); a bias is a BiasAdd."""
 
 def conv2d_backprop_filter(dy: Any, x: Any, filter_size: Dim | Sequence[Dim], stride: int | Sequence[int] = 1, pad: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, group: int = 1) -> Any:
     """(dy, x) -> dweight."""
@@ -445,8 +445,8 @@ def matmul_split_out3(x: Any, y: Any, n_lens: Sequence[int]) -> Any:
 def matmul_split_silu_out2(x: Any, y: Any, n_lens: Sequence[int], silu_index: int | None = None) -> Any:
     """the pieces n_lens of the last axis of x @ weight.T, one through SiLU"""
 
-def max_pool(x: Any, kernel_size: int | Sequence[int], stride: int | Sequence[int] = 1, pad: int | Sequence[int] = 0, ceil_mode: bool = False, dilation: int | Sequence[int] = 1) -> Any:
-    """The maximum of each window, NCHW."""
+def max_pool(x: Any, kernel_size: int | Sequence[int], stride: int | Sequence[int] = 1, pad: int | Sequence[int] = 0, ceil_mode: bool = False, dilation: int | Sequence[int] = 1, format: str = 'NCHW') -> Any:
+    """The maximum of each window, NCHW or NHWC."""
 
 def maximum(x: Any, y: Any) -> Any:
     """NaN wins."""

@@ -6,17 +6,21 @@ import re
 
 from kernelgen.tensor.dims import Dim, Shape, Sym
 from kernelgen.tensor.operator import Application, Typed
-from kernelgen.tensor.operators.nn import WindowAxis
+from kernelgen.tensor.operators.nn import NHWC, WindowAxis
+from kernelgen.tensor.types import TensorType
 
 
 def conv2d_shape(node: Application) -> tuple[Shape, ...]:
     """``(extent - (kernel - 1) * dilation - 1) // stride + 1`` rows and columns; padding has been applied by PadAkg.
 
     Weights are ``[O, kh, kw, C/group]`` beside NHWC, ``[O, C/group, kh, kw]`` beside NCHW. No opinion on layouts other
-    than these and NCHWc.
+    than these and NCHWc. A convolution of a graph in NHWC, ``[kh, kw, C/group, O]``, has the shape of its type rule.
 
     Raises ValueError for groups that the weights do not fit.
     """
+    if is_channels_last(node):
+        attrs = node.attrs.without(*(name for name in node.attrs if name not in node.op.attribute_names))
+        return tuple(t.shape for t in node.op.infer(tuple(TensorType(t.shape, t.dtype) for t in node.args), attrs))
     image, weights = node.args[0].shape, node.args[1].shape
     if is_blocked(node):
         return (_blocked_shape(node),)
@@ -29,6 +33,11 @@ def conv2d_shape(node: Application) -> tuple[Shape, ...]:
         raise ValueError(f"{groups} groups of weights {list(weights)} do not fit the channels of {list(image)}")
     rows, columns = _windowed(node, image[1:3] if last else image[2:], kernel)
     return ((image[0], rows, columns, weights[0]) if last else (image[0], weights[0], rows, columns),)
+
+
+def is_channels_last(node: Application) -> bool:
+    """Whether a Conv2D is one of a graph in NHWC: AKG's tensors say their layout themselves, whatever the attribute says."""
+    return node.attrs.str("format", "NCHW") == NHWC and node.args[0].layout != NHWC
 
 
 def is_blocked(node: Application) -> bool:

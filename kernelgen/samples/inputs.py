@@ -14,6 +14,7 @@ from kernelgen.composite.description import KernelDesc
 from kernelgen.composite.scalar_rules import REDUCTIONS, scalar_rule
 from kernelgen.composite.specialize import specialize
 from kernelgen.composite.vocabulary import facts
+from kernelgen.composite.window_shapes import is_channels_last
 from kernelgen.samples.index_inputs import index_inputs
 from kernelgen.semantics.algebra import Array, ArrayAlgebra
 from kernelgen.tensor.dims import product
@@ -130,7 +131,8 @@ def _terms(node: Node) -> float:
         return float(node.args[0].shape[-2 if node.attrs.bool("transpose_a", False) else -1])  # pyright: ignore[reportArgumentType]
     if node.op is basic.CONV2D:
         weights = node.args[1].shape
-        return float(product(weights)) / max(float(weights[0]), 1.0)  # pyright: ignore[reportArgumentType]
+        results = weights[-1 if is_channels_last(node) else 0]
+        return float(product(weights)) / max(float(results), 1.0)  # pyright: ignore[reportArgumentType]
     return 1.0
 
 

@@ -14,6 +14,7 @@ from kernelgen.composite.layouts import FRACTAL
 from kernelgen.composite.scalar_rules import REDUCTIONS, scalar_rule
 from kernelgen.composite.specialize import with_types
 from kernelgen.composite.vocabulary import ELEM_ALL, VIEWS, by_operator
+from kernelgen.composite.window_shapes import is_channels_last
 from kernelgen.disjoint_sets import DisjointSets
 from kernelgen.errors import DescError
 from kernelgen.tensor.attrs import Attrs
@@ -173,6 +174,8 @@ def _convolution(node: Node) -> Pairs | None:
     (image, weights), result = node.args[:2], node.out
     if len(node.args) != 2 or len(image.shape) != 4 or node.attrs.int("group", node.attrs.int("groups", 1)) != 1:
         return None
+    if is_channels_last(node):
+        return [((image, 0), (result, 0)), ((image, 3), (weights, 2)), ((weights, 3), (result, 3))]
     channel = 3 if image.layout == "NHWC" else 1
     return [
         ((image, 0), (result, 0)),

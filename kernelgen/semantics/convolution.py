@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from kernelgen.composite.window_shapes import pooled_dims
+from kernelgen.composite.window_shapes import is_channels_last, pooled_dims
 from kernelgen.semantics.algebra import Array
 from kernelgen.semantics.matmul import wide_type
 from kernelgen.semantics.shape import result_shape
@@ -18,7 +18,12 @@ def conv2d(operands: Sequence[Array], node: Application) -> Array:
 
     Images of five dims are NCHWc, ``[N, C/c, H, W, c]`` with weights ``[O/o, C/c, kh, kw, c, o]``: AKG's direct
     convolution on a CPU. ``is_depth_wise`` has weights ``[C/c, 1, kh, kw, 1, c]``. An optional third operand is added.
+    Those of a graph in NHWC are ``[kh, kw, C/group, O]``, and ``pad`` is applied here.
     """
+    if is_channels_last(node):
+        top, bottom, left, right = node.attrs.ints("pad", (0, 0, 0, 0))
+        image = np.pad(operands[0], ((0, 0), (top, bottom), (left, right), (0, 0)))
+        return _grouped(image, np.moveaxis(operands[1], -1, 0), node.attrs.int("group", 1), node)
     if operands[0].ndim == 5:
         result = _blocked_conv2d(operands, node)
     else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kernelgen.composite.window_shapes import is_blocked, pooled_dims
+from kernelgen.composite.window_shapes import is_blocked, is_channels_last, pooled_dims
 from kernelgen.errors import UnsupportedError
 from kernelgen.nest import index as ix
 from kernelgen.nest.nodes import Expr, Index, IndexValue, Num
@@ -26,7 +26,12 @@ def _order(node: Node) -> tuple[int, ...]:
     """The dims of batch, channel, row and column."""
     if len(node.args[0].shape) != 4:
         raise UnsupportedError("unsupported-layout", f"{node.op.name} of rank {len(node.args[0].shape)}")
-    return NHWC if node.args[0].layout == "NHWC" else NCHW
+    return NHWC if "NHWC" in (node.args[0].layout, node.attrs.str("format", "NCHW")) else NCHW
+
+
+def _weight_order(node: Node) -> tuple[int, ...]:
+    """The dims of result channel, image channel, row and column of the weights."""
+    return (3, 2, 0, 1) if is_channels_last(node) else _order(node)
 
 
 def _ordered(order: Sequence[int], places: Sequence[Place]) -> list[Place]:
@@ -45,9 +50,9 @@ def _relate_conv(axes: TensorAxes, node: Node) -> None:
     if is_blocked(node):
         _relate_blocked(axes, node)
         return
-    order = _order(node)
+    order, outer = _order(node), _weight_order(node)[0]
     image, weights, result = (axes.of(t) for t in (*node.args[:2], node.out))
-    axes.pair((image[order[0]], weights[0]), (result[order[0]], result[order[1]]), node)
+    axes.pair((image[order[0]], weights[outer]), (result[order[0]], result[order[1]]), node)
     axes.hold(*(image[d] for d in order[1:]), *weights, *(result[d] for d in order[1:]))
 
 
@@ -84,9 +89,9 @@ def _strides(node: Node) -> tuple[Sequence[int], Sequence[int]]:
 
 def _terms(builder: Builder, node: Node) -> Terms:
     """``out[n, o, y, x] += image[n, c, s y + d ky, s x + d kx] * weights[o, c', ky, kx]``."""
-    order = _order(node)
+    order, inner = _order(node), _weight_order(node)
     image, weights, result = node.args[0], node.args[1], node.out
-    channels, height, width = (weights.shape[d] for d in order[1:])
+    channels, height, width = (weights.shape[d] for d in inner[1:])
     stride, dilation = _strides(node)
     axes = builder.axes.groups(result)
     points = Points.over([axes[d] for d in order]).counted(height, width, channels)
@@ -94,7 +99,7 @@ def _terms(builder: Builder, node: Node) -> Terms:
     row, column = _along(y, stride[0], ky, dilation[0]), _along(x, stride[1], kx, dilation[1])
     c_image = _image_channel(node, o, c, result.shape[order[1]], channels)
     first = builder.at(image, _ordered(order, (n, c_image, row, column)))
-    second = builder.at(weights, _ordered(order, (o, c, ky, kx)))
+    second = builder.at(weights, _ordered(inner, (o, c, ky, kx)))
     return points, _ordered(order, points.groups[:4]), (first, second)
 
 

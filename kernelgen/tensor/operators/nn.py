@@ -1,23 +1,27 @@
-"""Convolution and pooling: operators that stay on the host library. Layout NCHW.
+"""Convolution and pooling: operators that stay on the host library in the layout NCHW, and may be kernels in NHWC.
 
-Attributes as in MindSpore: ``stride`` and ``dilation`` per spatial axis, ``pad`` is (top, bottom, left, right).
+Attributes as in MindSpore: ``stride`` and ``dilation`` per spatial axis, ``pad`` is (top, bottom, left, right), ``format``
+is the layout. Weights are OIHW beside NCHW and HWIO beside NHWC.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from kernelgen.errors import TypeRuleError
 from kernelgen.tensor.operator import Kind, Traits
-from kernelgen.tensor.operators.attributes import flag, repeated, whole
+from kernelgen.tensor.operators.attributes import flag, plain, repeated, whole
 from kernelgen.tensor.operators.families import Array, declare, rounded
 from kernelgen.tensor.operators.type_rules import expect_dtype, floating
 from kernelgen.tensor.types import Attrs, Dim, Shape, Sym, TensorType
 
 Types = tuple[TensorType, ...]
 
+NHWC = "NHWC"
+FORMAT = replace(plain("format", "str", "NCHW"), quiet=True)
 STRIDE, PAD = repeated("stride", 2, 1), repeated("pad", 4, 0)
 CONV_ATTRIBUTES = (STRIDE, PAD, repeated("dilation", 2, 1), whole("group", 1))
 KERNEL, CEIL, SPREAD = repeated("kernel_size", 2), flag("ceil_mode"), repeated("dilation", 2, 1, quiet=True)
@@ -65,7 +69,16 @@ class WindowAxis:
         return np.moveaxis(np.moveaxis(windows, axis, 0)[: reach : self.stride][:count], 0, axis)[..., :: self.dilation]
 
 
-def _axes(kernel: tuple[int, ...], attrs: Attrs) -> tuple[WindowAxis, WindowAxis]:
+def is_nhwc(attrs: Attrs) -> bool:
+    """Whether images have their channels last. Raises TypeRuleError for a layout that is neither NCHW nor NHWC."""
+    layout = attrs.str("format", "NCHW")
+    if layout not in ("NCHW", NHWC):
+        raise TypeRuleError(f"has the layouts NCHW and NHWC, not {layout!r}")
+    return layout == NHWC
+
+
+def window_axes(kernel: tuple[int, ...], attrs: Attrs) -> tuple[WindowAxis, WindowAxis]:
+    """How windows of ``kernel`` rows and columns slide. Raises TypeRuleError for attributes of other lengths."""
     stride, dilation = attrs.ints("stride", (1, 1)), attrs.ints("dilation", (1, 1))
     pad, ceil = attrs.ints("pad", (0, 0, 0, 0)), attrs.bool("ceil_mode", False)
     if not len(kernel) == len(stride) == len(dilation) == 2 or len(pad) != 4:
@@ -74,17 +87,36 @@ def _axes(kernel: tuple[int, ...], attrs: Attrs) -> tuple[WindowAxis, WindowAxis
     return vertical, WindowAxis(kernel[1], stride[1], pad[2], pad[3], dilation[1], ceil)
 
 
-def _spatial(x: TensorType, kernel: tuple[int, ...], attrs: Attrs) -> Shape:
+def _image(x: TensorType, attrs: Attrs) -> tuple[Dim, Dim, Shape]:
+    """Images, channels, and rows with columns."""
     if x.rank != 4:
-        raise TypeRuleError(f"expects an NCHW operand, got rank {x.rank}")
-    vertical, horizontal = _axes(kernel, attrs)
-    return (vertical.count(x.shape[2]), horizontal.count(x.shape[3]))
+        raise TypeRuleError(f"expects an {attrs.str('format', 'NCHW')} operand, got rank {x.rank}")
+    number, a, b, c = x.shape
+    return (number, c, (a, b)) if is_nhwc(attrs) else (number, a, (b, c))
+
+
+def _windowed(x: TensorType, kernel: tuple[int, ...], attrs: Attrs, channels: Dim) -> Shape:
+    """The shape of what is computed from windows, with so many ``channels``."""
+    number, _, extents = _image(x, attrs)
+    rows, columns = (axis.count(each) for axis, each in zip(window_axes(kernel, attrs), extents, strict=True))
+    return (number, rows, columns, channels) if is_nhwc(attrs) else (number, channels, rows, columns)
+
+
+def _on_planes(meaning: Callable[[Array], Array], x: Array, attrs: Attrs) -> Array:
+    """What a meaning on NCHW is in the layout of the attributes."""
+    return np.moveaxis(meaning(np.moveaxis(x, -1, 1)), 1, -1) if is_nhwc(attrs) else meaning(x)
 
 
 def windows_of(x: Array, kernel: tuple[int, ...], attrs: Attrs, fill: float) -> Array:
     """[n, c, h, w, kernel height, kernel width]."""
-    vertical, horizontal = _axes(kernel, attrs)
+    vertical, horizontal = window_axes(kernel, attrs)
     return horizontal.view(vertical.view(x, 2, fill), 3, fill)
+
+
+def conv_sizes(weight: Shape, attrs: Attrs) -> tuple[Dim, Dim, Shape]:
+    """Channels of a result, channels of a group of the image, and rows and columns of the windows, by the weight's shape."""
+    a, b, c, d = weight
+    return (d, c, (a, b)) if is_nhwc(attrs) else (a, b, (c, d))
 
 
 def _conv_type(types: Types, attrs: Attrs) -> Types:
@@ -92,17 +124,19 @@ def _conv_type(types: Types, attrs: Attrs) -> Types:
     shared = expect_dtype(floating, x, weight)
     group = attrs.int("group", 1)
     if x.rank != 4 or weight.rank != 4 or not all(isinstance(dim, int) for dim in weight.shape):
-        raise TypeRuleError("expects NCHW and a static weight [out, in / group, kernel height, kernel width]")
-    out, inner, *kernel = (dim for dim in weight.shape if isinstance(dim, int))
-    if x.shape[1] != inner * group or out % group:
-        raise TypeRuleError(f"{x.shape[1]} channels do not fit a weight with {inner} in {group} groups to {out}")
-    return (TensorType((x.shape[0], out, *_spatial(x, tuple(kernel), attrs)), shared),)
+        raise TypeRuleError("expects four dims and a static weight, NCHW with OIHW or NHWC with HWIO")
+    out, inner, kernel = conv_sizes(weight.shape, attrs)
+    channels = _image(x, attrs)[1]
+    if channels != inner * group or not isinstance(out, int) or out % group:
+        raise TypeRuleError(f"{channels} channels do not fit a weight with {inner} in {group} groups to {out}")
+    return (TensorType(_windowed(x, tuple(d for d in kernel if isinstance(d, int)), attrs, out), shared),)
 
 
 def _conv(x: Array, weight: Array, *, attrs: Attrs) -> Array:
-    """Two-dimensional convolution, NCHW and OIHW; pad is one amount or (top, bottom, left, right); a bias is a
-    BiasAdd."""
-    group, (out, inner, *kernel) = attrs.int("group", 1), weight.shape
+    """Two-dimensional convolution, NCHW and OIHW or NHWC and HWIO; pad is one amount or (top, bottom, left, right); a bias
+    is a BiasAdd."""
+    planes = np.transpose(weight, (3, 2, 0, 1)) if is_nhwc(attrs) else weight
+    group, (out, inner, *kernel) = attrs.int("group", 1), planes.shape
 
     def compute(wide_x: Array, wide_weight: Array) -> Array:
         windows = windows_of(wide_x, tuple(kernel), attrs, 0.0)
@@ -112,18 +146,20 @@ def _conv(x: Array, weight: Array, *, attrs: Attrs) -> Array:
         result = np.einsum("ngihwab,goiab->ngohw", columns, weights, optimize=True)
         return result.reshape(n, out, height, width)
 
-    return rounded(compute)(x, weight)
+    return _on_planes(lambda image: rounded(compute)(image, planes), x, attrs)
 
 
 def _pool_type(types: Types, attrs: Attrs) -> Types:
     (x,) = types
     expect_dtype(floating, x)
-    return (TensorType((*x.shape[:2], *_spatial(x, attrs.ints("kernel_size"), attrs)), x.dtype),)
+    return (TensorType(_windowed(x, attrs.ints("kernel_size"), attrs, _image(x, attrs)[1]), x.dtype),)
 
 
 def _max_pool(x: Array, *, attrs: Attrs) -> Array:
-    """The maximum of each window, NCHW."""
-    return rounded(lambda wide: windows_of(wide, attrs.ints("kernel_size"), attrs, -np.inf).max(axis=(-2, -1)))(x)
+    """The maximum of each window, NCHW or NHWC."""
+    kernel = attrs.ints("kernel_size")
+    pooled = rounded(lambda wide: windows_of(wide, kernel, attrs, -np.inf).max(axis=(-2, -1)))
+    return _on_planes(pooled, x, attrs)
 
 
 def _avg_pool(x: Array, *, attrs: Attrs) -> Array:
@@ -142,17 +178,26 @@ def _avg_pool(x: Array, *, attrs: Attrs) -> Array:
         height, width = sums.shape[2:]
         return sums / counts[:, :, :height, :width]  # what is padded for real may hold a window more
 
-    return rounded(compute)(x)
+    return _on_planes(rounded(compute), x, attrs)
 
 
-CONV2D = declare("Conv2D", Kind.OPAQUE, 2, _conv_type, _conv, attributes=CONV_ATTRIBUTES, traits=Traits(factors=(0, 1)))
-MAX_POOL = declare("MaxPool", Kind.OPAQUE, 1, _pool_type, _max_pool, attributes=(KERNEL, STRIDE, PAD, CEIL, SPREAD))
+CONV2D = declare(
+    "Conv2D",
+    Kind.OPAQUE,
+    2,
+    _conv_type,
+    _conv,
+    attributes=(*CONV_ATTRIBUTES, FORMAT),
+    traits=Traits(factors=(0, 1)),
+)
+POOL_ATTRIBUTES = (KERNEL, STRIDE, PAD, CEIL, SPREAD, FORMAT)
+MAX_POOL = declare("MaxPool", Kind.OPAQUE, 1, _pool_type, _max_pool, attributes=POOL_ATTRIBUTES)
 AVG_POOL = declare(
     "AvgPool",
     Kind.OPAQUE,
     1,
     _pool_type,
     _avg_pool,
-    attributes=(KERNEL, STRIDE, PAD, CEIL, flag("count_include_pad"), SPREAD),
-    doc="The mean of each window, NCHW.",
+    attributes=(*POOL_ATTRIBUTES[:4], flag("count_include_pad"), *POOL_ATTRIBUTES[4:]),
+    doc="The mean of each window, NCHW or NHWC.",
 )

@@ -79,8 +79,24 @@ def depth_wise_cases():
         yield Case("Conv2D", inputs, (split(y, 1, block),), attrs, formats=(f"NCHW{block}c",))
 
 
+def channels_last_cases():
+    """Those of a graph in NHWC: weights are ``[kh, kw, C/groups, O]``, and padding is an attribute."""
+    pads = ((0, 0, 0, 0), (1, 1, 1, 1), (2, 0, 0, 3))
+    for number, (shape, kernel, stride, dilation, groups, kind) in enumerate(SIZES):
+        x, weights, pad = numbers(number, shape, kind), numbers(number + 40, kernel, kind), pads[number % 3]
+        y = convolved(np.pad(x, ((0, 0), (0, 0), pad[:2], pad[2:])), weights, stride, dilation, groups)
+        inputs = np.ascontiguousarray(np.moveaxis(x, 1, -1)), np.ascontiguousarray(np.transpose(weights, (2, 3, 1, 0)))
+        attrs = {"stride": stride, "dilation": dilation, "group": groups, "pad": pad, "format": "NHWC"}
+        if kind != "int32":
+            yield Case("Conv2D", inputs, (np.ascontiguousarray(np.moveaxis(y, 1, -1)),), attrs)
+
+
 @pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("case", [*cases(), *blocked_cases(), *depth_wise_cases()], ids=lambda c: f"{c}{c.formats[:1]}")
+@pytest.mark.parametrize(
+    "case",
+    [*cases(), *blocked_cases(), *depth_wise_cases(), *channels_last_cases()],
+    ids=lambda c: f"{c}{c.formats[:1]}",
+)
 def test_conv2d(case, target):
     case.agrees(target)
 
