@@ -42,7 +42,7 @@ def power(x: Value, y: Value) -> Value:
     """``2^(y log2 abs(x))`` in double, so that one rounding is left; then signs and special cases of C's pow."""
     magnitude = x.intrinsic("fabs")
     exponent = _log2(magnitude.convert("fpext", "double")) * y.convert("fpext", "double")
-    result = _exp2(exponent).convert("fptrunc", "float")
+    result = _exp2(exponent).narrowed()
     is_integer = y.intrinsic("rint").compare("oeq", y)
     half = y * 0.5
     is_odd = is_integer & half.intrinsic("rint").compare("une", half)

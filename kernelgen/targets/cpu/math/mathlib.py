@@ -7,10 +7,11 @@ from collections.abc import Callable
 from kernelgen.targets.cpu.math import exponentials, logarithms, trigonometry
 from kernelgen.targets.cpu.text.values import Value
 
-_LIBRARY = frozenset((
+LIBRARY = frozenset((
     "pow", "atan2", "exp", "expm1", "log", "log1p", "tanh", "erf", "erfc", "sin", "cos", "tan", "sinh", "cosh", "asin",
     "acos", "atan", "asinh", "acosh", "atanh", "fmod",
 ))  # fmt: skip
+"""Functions of the C library, by its names."""
 
 _INLINE: dict[str, Callable[..., Value]] = {
     "exp": exponentials.exp,
@@ -44,10 +45,11 @@ def call(function: str, *operands: Value) -> Value:
 
 def library(function: str, *operands: Value) -> Value:
     """The C library's function in double precision, lane by lane, rounded to the operands' kind."""
-    assert function in _LIBRARY, function
+    assert function in LIBRARY, function
     kind = operands[0].kind
     wide = [operand.convert("fpext", "double") for operand in operands]
-    return wide[0].each_lane(function, *wide[1:]).convert("fptrunc", kind)
+    result = wide[0].each_lane(function, *wide[1:])
+    return result.narrowed() if kind == "float" else result
 
 
 def _inline_with_fma(function: str, operands: tuple[Value, ...]) -> Value:

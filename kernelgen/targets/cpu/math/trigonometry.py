@@ -16,13 +16,13 @@ LARGEST = 1e15  # beyond, the quadrant no longer fits the reduction
 def sin(x: Value) -> Value:
     """The sine for abs(x) <= :data:`LARGEST`."""
     quadrant, r = _reduced(x)
-    return _by_quadrant(quadrant, r.convert("fptrunc", "float"))
+    return _by_quadrant(quadrant, r.narrowed())
 
 
 def cos(x: Value) -> Value:
     """The cosine for abs(x) <= :data:`LARGEST`: the sine one quadrant further."""
     quadrant, r = _reduced(x)
-    return _by_quadrant(quadrant + 1, r.convert("fptrunc", "float"))
+    return _by_quadrant(quadrant + 1, r.narrowed())
 
 
 def tan(x: Value) -> Value:
@@ -31,7 +31,7 @@ def tan(x: Value) -> Value:
     square = r * r
     sine, cosine = r * polynomial(square, coefficients.SIN_WIDE), polynomial(square, coefficients.COS_WIDE)
     is_odd = (quadrant & 1).compare("ne", 0)
-    return (is_odd.select(-cosine, sine) / is_odd.select(sine, cosine)).convert("fptrunc", "float")
+    return (is_odd.select(-cosine, sine) / is_odd.select(sine, cosine)).narrowed()
 
 
 def _reduced(x: Value) -> tuple[Value, Value]:

@@ -37,7 +37,7 @@ def _to_float(value: Value, source: DType, target: DType, host: Host) -> Value:
         return value.convert("fpext", "double")
     if target in (FLOAT16, BFLOAT16):
         return rounded(narrowed_to_odd(value), target, host)
-    return value.convert("fptrunc", "float")
+    return value.narrowed()
 
 
 def _integer_to_float(value: Value, source: DType, kind: str) -> Value:

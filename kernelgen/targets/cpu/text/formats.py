@@ -65,7 +65,7 @@ def rounded(value: Value, dtype: DType, host: Host) -> Value:
 
 def narrowed_to_odd(value: Value) -> Value:
     """A double as a float rounded to odd, so that rounding once more to a 16-bit format equals rounding once."""
-    nearest = value.convert("fptrunc", "float")
+    nearest = value.narrowed()
     back = nearest.convert("fpext", "double")
     too_large = back.intrinsic("fabs").compare("ogt", value.intrinsic("fabs"))
     truncated = nearest.bits() - too_large.convert("zext", "i32")

@@ -97,6 +97,14 @@ class Value:
             return self
         return self._made(f"{opcode} {self.typed} to {vector_type(kind, self.lanes)}", kind)
 
+    def narrowed(self) -> Value:
+        """A double as the nearest float. LLVM sees no further than this float.
+
+        Where it is rounded on to half and its sign is all that is wanted, LLVM would take the sign from the double rounded
+        to half at once, by a function that nobody has.
+        """
+        return self.convert("fptrunc", "float").intrinsic("arithmetic.fence")
+
     def bits(self) -> Value:
         """The same bits as an integer."""
         return self.convert("bitcast", _INTEGER_OF[self.kind])
