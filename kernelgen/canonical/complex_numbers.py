@@ -137,28 +137,13 @@ def _mul(make: Maker, a: Parts, b: Parts) -> Parts:
     return real, make(basic.ADD, make(basic.MUL, a[0], b[1]), make(basic.MUL, a[1], b[0]))
 
 
-def _div(make: Maker, a: Parts, b: Parts) -> Parts:
-    """``a conj(b) / |b|^2``."""
-    size = make(basic.ADD, make(basic.MUL, b[0], b[0]), make(basic.MUL, b[1], b[1]))
-    real = make(basic.ADD, make(basic.MUL, a[0], b[0]), make(basic.MUL, a[1], b[1]))
-    imaginary = make(basic.SUB, make(basic.MUL, a[1], b[0]), make(basic.MUL, a[0], b[1]))
-    return make(basic.REAL_DIV, real, size), make(basic.REAL_DIV, imaginary, size)
-
-
 def _each(operator: Operator) -> Callable[[Maker, Parts, Parts], Parts]:
     return lambda make, a, b: (make(operator, a[0], b[0]), make(operator, a[1], b[1]))
 
 
 _BINARY: Mapping[Operator, Callable[[Maker, Parts, Parts], Parts]] = by_operator({
-    basic.ADD: _each(basic.ADD), basic.SUB: _each(basic.SUB), basic.MUL: _mul, (basic.REAL_DIV, basic.DIV): _div,
+    basic.ADD: _each(basic.ADD), basic.SUB: _each(basic.SUB), basic.MUL: _mul,
 })  # fmt: skip
-
-
-def _reciprocal(make: Maker, a: Parts) -> Parts:
-    """``conj(a) / |a|^2``."""
-    size = make(basic.ADD, make(basic.MUL, a[0], a[0]), make(basic.MUL, a[1], a[1]))
-    minus_one = constant(-1, TensorType((1,), a[1].dtype))
-    return make(basic.REAL_DIV, a[0], size), make(basic.REAL_DIV, make(basic.MUL, a[1], minus_one), size)
 
 
 def _expand(expansion: _Expansion, node: Node) -> None:
@@ -223,14 +208,46 @@ def _matmul(expansion: _Expansion, node: Node) -> None:
     expansion.joins(node, found)
 
 
-def _inverse(expansion: _Expansion, node: Node) -> None:
-    kind = _real(node.out.dtype)
+def _quotient(expansion: _Expansion, node: Node) -> None:
+    """``a w / b w`` with ``w = conj(b) / p``, p the larger part of b; a reciprocal is ``w / b w``.
 
-    def make(operator: Operator, a: Value, b: Value) -> Value:
-        return expansion.make(operator, (a, b), node.out.shape, kind)
+    One part of w is 1 and the other between -1 and 1: nothing is squared, as in ``a conj(b) / |b|^2``, that overflows or
+    vanishes. A real divisor divides both parts.
+    """
+    kind, *dividend, divisor = _real(node.out.dtype), *node.args
+    parts = [tuple(expansion.part(value, number, kind) for number in (0, 1)) for value in dividend]
 
-    operand = expansion.part(node.args[0], 0, kind), expansion.part(node.args[0], 1, kind)
-    expansion.joins(node, _reciprocal(make, operand))
+    def make(operator: Operator, *args: Value) -> Value:
+        return expansion.make(operator, args, node.out.shape, kind)
+
+    if not _is_complex(divisor):
+        expansion.joins(node, [make(basic.REAL_DIV, part, expansion.walk.now(divisor)) for part in parts[0]])
+        return
+    real, minus_imaginary, size = _scaled_conjugate(expansion, divisor, kind)
+    if not dividend:
+        above = real, make(basic.NEG, minus_imaginary)
+    else:
+        ((a, b),) = parts
+        above = (
+            make(basic.ADD, make(basic.MUL, a, real), make(basic.MUL, b, minus_imaginary)),
+            make(basic.SUB, make(basic.MUL, b, real), make(basic.MUL, a, minus_imaginary)),
+        )
+    expansion.joins(node, [make(basic.REAL_DIV, part, size) for part in above])
+
+
+def _scaled_conjugate(expansion: _Expansion, value: Value, kind: DType) -> tuple[Value, Value, Value]:
+    """Real and negated imaginary part of ``w = conj(value) / p``, and ``value w``, which is real."""
+    c, d = (expansion.part(value, number, kind) for number in (0, 1))
+    one = constant(1, TensorType((1,), kind))
+
+    def make(operator: Operator, *args: Value, dtype: DType = kind) -> Value:
+        return expansion.make(operator, args, value.shape, dtype)
+
+    is_real = make(basic.GREATER_EQUAL, make(basic.ABS, c), make(basic.ABS, d), dtype=BOOL)
+    ratio = make(basic.REAL_DIV, make(basic.SELECT, is_real, d, c), make(basic.SELECT, is_real, c, d))
+    real, minus_imaginary = make(basic.SELECT, is_real, one, ratio), make(basic.SELECT, is_real, ratio, one)
+    size = make(basic.ADD, make(basic.MUL, c, real), make(basic.MUL, d, minus_imaginary))
+    return real, minus_imaginary, size
 
 
 def _cast(expansion: _Expansion, node: Node) -> None:
@@ -282,8 +299,8 @@ RULES: Mapping[Operator, Callable[[_Expansion, Node], None]] = MappingProxyType(
     **dict.fromkeys(_BINARY, _product),
     **by_operator({
         basic.COMPLEX: _complex, (basic.C_REAL, basic.C_IMAG): _taken, basic.CAST: _cast, SQUARE: _product,
-        basic.RECIPROCAL: _inverse, (basic.EQUAL, basic.NOT_EQUAL): _comparison, basic.SELECT: _select,
-        (basic.IS_NAN, basic.IS_INF, basic.IS_FINITE): _test, basic.ASSIGN: _assign,
+        (basic.REAL_DIV, basic.DIV, basic.RECIPROCAL): _quotient, basic.SELECT: _select, basic.ASSIGN: _assign,
+        (basic.EQUAL, basic.NOT_EQUAL): _comparison, (basic.IS_NAN, basic.IS_INF, basic.IS_FINITE): _test,
         (basic.MATMUL, basic.BATCH_MATMUL): _matmul,
         (basic.PAD_AKG, basic.TRANS_DATA, basic.LAYOUT_TRANSFORM, basic.ONE_HOT): _part_by_part,
     }),

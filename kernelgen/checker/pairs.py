@@ -1,13 +1,15 @@
 """The terms of operators on complex numbers: a pair of terms for each.
 
 Sums, and whatever moves elements, work on both parts alike; products are those of complex numbers, and quotients are
-``a conj(b) / |b|^2``. In the ring of terms it is the same how the sums of a product are written.
+``a w / b w`` with ``w`` the conjugate of b over its larger part. In the ring of terms it is the same how the sums of a
+product are written.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from types import MappingProxyType
 
 import numpy as np
@@ -100,7 +102,7 @@ def _real_op(op: Operation) -> Operation:
 
 
 def _product(op: Operation, a: Pair, b: Pair, more: Sequence[Value], algebra: TermAlgebra) -> Pair:
-    """``(a0 b0 - a1 b1) + (a0 b1 + a1 b0) i``, plus what a matrix product adds."""
+    """The product of numbers or of matrices, plus what a matrix product adds."""
     plain = replace(_real_op(op), name="Mul" if op.name == "Square" else op.name)
     plain = replace(plain, args=(plain.args * 2)[:2])
 
@@ -108,23 +110,43 @@ def _product(op: Operation, a: Pair, b: Pair, more: Sequence[Value], algebra: Te
         (found,) = real_value(plain, (x, y), algebra)
         return found
 
-    real = algebra.call("sub", times(a.real, b.real), times(a.imaginary, b.imaginary))
-    imaginary = algebra.call("add", times(a.real, b.imaginary), times(a.imaginary, b.real))
+    found = _multiplied(times, a, b, algebra)
     for bias in (_pair(each, algebra) for each in more):
-        real, imaginary = algebra.call("add", real, bias.real), algebra.call("add", imaginary, bias.imaginary)
-    return Pair(real, imaginary)
+        real, imaginary = found.real, found.imaginary
+        found = Pair(algebra.call("add", real, bias.real), algebra.call("add", imaginary, bias.imaginary))
+    return found
+
+
+def _multiplied(times: Callable[[Terms, Terms], Terms], a: Pair, b: Pair, algebra: TermAlgebra) -> Pair:
+    """``(a0 b0 - a1 b1) + (a0 b1 + a1 b0) i``."""
+    real = algebra.call("sub", times(a.real, b.real), times(a.imaginary, b.imaginary))
+    return Pair(real, algebra.call("add", times(a.real, b.imaginary), times(a.imaginary, b.real)))
 
 
 def _quotient(op: Operation, operands: Sequence[Value], algebra: TermAlgebra) -> Pair:
-    """``a conj(b) / |b|^2``; a reciprocal is ``conj(b) / |b|^2``."""
+    """``a w / b w``, where ``w`` is some multiple of the conjugate of b, so that ``b w`` is real; a reciprocal is that of 1.
+
+    Both are products of complex numbers. A real b divides part by part.
+    """
     *dividend, b = (_pair(each, algebra) for each in operands)
-    size = algebra.call("add", algebra.call("mul", b.real, b.real), algebra.call("mul", b.imaginary, b.imaginary))
-    if not dividend:
-        return Pair(algebra.call("div", b.real, size), algebra.call("div", algebra.call("neg", b.imaginary), size))
-    (a,) = dividend
-    real = algebra.call("add", algebra.call("mul", a.real, b.real), algebra.call("mul", a.imaginary, b.imaginary))
-    other = algebra.call("sub", algebra.call("mul", a.imaginary, b.real), algebra.call("mul", a.real, b.imaginary))
-    return Pair(algebra.call("div", real, size), algebra.call("div", other, size))
+    one = algebra.literal(1, real_kind(op.out.dtype))
+    a = dividend[0] if dividend else Pair(one, algebra.literal(0, one.kind))
+    if not is_complex(op.args[-1]):
+        return a.each(lambda part: algebra.call("div", part, b.real))
+    w = _conjugate_over_larger_part(b, one, algebra)
+    times = partial(algebra.call, "mul")
+    size = _multiplied(times, b, w, algebra).real
+    return _multiplied(times, a, w, algebra).each(lambda part: algebra.call("div", part, size))
+
+
+def _conjugate_over_larger_part(b: Pair, one: Terms, algebra: TermAlgebra) -> Pair:
+    """``conj(b) / p``: ``1 - q/p i`` where p is the real part of b, and ``q/p - i`` where it is the imaginary one."""
+    sizes = b.each(lambda part: algebra.call("abs", part))
+    is_real = algebra.call("greater_equal", sizes.real, sizes.imaginary)
+    smaller = algebra.call("select", is_real, b.imaginary, b.real)
+    ratio = algebra.call("div", smaller, algebra.call("select", is_real, b.real, b.imaginary))
+    real, imaginary = algebra.call("select", is_real, one, ratio), algebra.call("select", is_real, ratio, one)
+    return Pair(real, algebra.call("neg", imaginary))
 
 
 def _complex(op: Operation, operands: Sequence[Value], algebra: TermAlgebra) -> Pair:

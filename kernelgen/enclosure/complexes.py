@@ -8,12 +8,17 @@ import numpy as np
 
 from kernelgen.composite.vocabulary import SQUARE
 from kernelgen.enclosure.arithmetic import add, divide, multiply, negated, square, subtract
-from kernelgen.enclosure.interval import Array, Interval
+from kernelgen.enclosure.interval import Array, Interval, forgotten
+from kernelgen.enclosure.rounding import TINY, UNIT, rounded, widened
 from kernelgen.tensor.dtypes import COMPLEX64, FLOAT32, FLOAT64, DType
 from kernelgen.tensor.operator import Operator
 from kernelgen.tensor.operators.elemwise import ADD, DIV, MUL, NEG, REAL_DIV, RECIPROCAL, SUB
 
 Parts = tuple[Interval, Interval]
+
+ROUNDINGS = 6
+"""Units in the last place that a quotient may be off, by the size of the quotient: three roundings above, three below it,
+and its own are half a unit each."""
 
 
 def parts_of(x: Interval) -> Parts:
@@ -66,7 +71,32 @@ def _product(x: Parts, y: Parts, half: DType) -> Parts:
 
 
 def _quotient(x: Parts, y: Parts, half: DType) -> Parts:
-    c, d = y
-    size = add(square(c, half), square(d, half), half)
-    real, imaginary = _product(x, (c, negated(d)), half)
-    return divide(real, size, half), divide(imaginary, size, half)
+    """``x conj(y) / |y|^2`` of parts that are scaled by powers of two, and what roundings may do to any such formula.
+
+    Errors are relative to the size of the quotient, not of its parts; subnormal parts are known to few digits only.
+    """
+    up, down = _exponent(x), _exponent(y)
+    (a, b), (c, d) = (_scaled(parts, -exponent) for parts, exponent in ((x, up), (y, down)))
+    size = add(square(c, FLOAT64), square(d, FLOAT64), FLOAT64)
+    share = ROUNDINGS * UNIT[half] + 4 * np.ldexp(TINY[half], -down)
+    slack = (a.magnitude + b.magnitude) * share + 4 * np.ldexp(TINY[half], -up)
+    slack = slack * (c.magnitude + d.magnitude) / size.low
+    unclear = ~(_finite(x) & _finite(y)) | (size.low <= 0)
+    found = (divide(part, size, FLOAT64) for part in _product((a, b), (c, negated(d)), FLOAT64))
+    real, imaginary = _scaled([widened(forgotten(each, unclear), slack) for each in found], up - down)
+    return rounded(real, half), rounded(imaginary, half)
+
+
+def _exponent(parts: Parts) -> Array:
+    """The power of two above the larger part, 0 where that is not finite."""
+    largest = np.maximum(parts[0].magnitude, parts[1].magnitude)
+    return np.frexp(np.where(np.isfinite(largest), largest, 0.0))[1]
+
+
+def _scaled(parts: Sequence[Interval], exponent: Array) -> Parts:
+    real, imaginary = (part.map(lambda bound: np.ldexp(bound, exponent)) for part in parts)
+    return real, imaginary
+
+
+def _finite(parts: Parts) -> Array:
+    return np.isfinite(parts[0].magnitude) & np.isfinite(parts[1].magnitude)

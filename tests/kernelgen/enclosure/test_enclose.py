@@ -17,7 +17,7 @@ from kernelgen.enclosure import agree, enclose
 from kernelgen.enclosure.interval import Interval
 from kernelgen.enclosure.table import RULES
 from kernelgen.semantics.table import MEANINGS
-from kernelgen.tensor.dtypes import BOOL, COMPLEX64, COMPLEX128, FLOAT16, INT32
+from kernelgen.tensor.dtypes import BOOL, COMPLEX64, COMPLEX128, FLOAT16, INT32, DType
 from tests.random_kernels.generate import kernel
 
 NAN, INF = np.nan, np.inf
@@ -206,6 +206,19 @@ def test_complex_numbers_are_known_by_their_parts():
     inputs = [np.asarray([1 + 2j], np.complex64), np.asarray([3 - 1j], np.complex64)]
     assert not fault(desc, inputs, [np.asarray([5 + 5j], np.complex64)])
     assert fault(desc, inputs, [np.asarray([5 + 5.0001j], np.complex64)])
+
+
+@pytest.mark.parametrize("kind", [COMPLEX64, COMPLEX128], ids=str)
+@pytest.mark.parametrize("size", [1e-30, 1.0, 1e30])
+def test_quotients_of_complex_numbers_are_known_at_all_magnitudes(kind: DType, size: float) -> None:
+    w, x, y = Writer(), tensor("x", 64, dtype=kind), tensor("y", 64, dtype=kind)
+    desc = w.desc("quotient", (x, y), w.op("RealDiv", x, y, shape=(64,)))
+    parts = np.random.default_rng(0).normal(size=(4, 64)) * size
+    inputs = [(parts[0] + 1j * parts[1]).astype(kind.numpy), (parts[2] + 1j * parts[3]).astype(kind.numpy)]
+    found = np.divide(*(array.astype(np.clongdouble) for array in inputs))
+    assert not fault(desc, inputs, [found.astype(kind.numpy)])
+    off = 1 + 100 * np.finfo(kind.numpy).eps
+    assert fault(desc, inputs, [(found * off).astype(kind.numpy)])
 
 
 def test_the_fault_names_the_first_place_and_the_range():

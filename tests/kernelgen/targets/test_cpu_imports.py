@@ -6,7 +6,7 @@ that holds none: its rewriting looks behind a conversion for a sign or for the v
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import product
 
 import pytest
@@ -29,8 +29,9 @@ C_LIBRARY = LIBRARY | {"memcpy", "memmove", "memset"}
 REAL = tuple(dtype for dtype in DTYPES if dtype.category is not Category.COMPLEX)
 FLOATS = tuple(dtype for dtype in REAL if dtype.is_float)
 OF_FLOATS = tuple(
-    name for name, scalar in SCALARS.items() if scalar.result is Result.SAME and scalar.arity in (1, 2)
-    and not name.startswith(("logical", "bit"))
+    name
+    for name, scalar in SCALARS.items()
+    if scalar.result is Result.SAME and scalar.arity in (1, 2) and not name.startswith(("logical", "bit"))
 )
 FORMS = {"scalar": 1, "vector and tail": 45}
 """Extents of the loop."""
