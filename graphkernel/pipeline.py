@@ -31,6 +31,7 @@ from graphkernel.passes.finalise_kernels import graph_kernel_seal
 from graphkernel.passes.floatstatus_addn_fusion import floatstatus_addn_fusion
 from graphkernel.passes.floatstatus_fusion import floatstatus_fusion
 from graphkernel.passes.fold import constant_folding
+from graphkernel.passes.format.to_nhwc_format import to_nhwc_format
 from graphkernel.passes.format.transform_op_optimizer import transform_op_optimizer
 from graphkernel.passes.graph_kernel_op_combiner import graph_kernel_op_combiner
 from graphkernel.passes.graph_kernel_recompute import graph_kernel_recompute
@@ -98,6 +99,8 @@ PIPELINE = (
     Step(constant_folding, "cluster", 20, level=2, why="what is known at compile time needs no kernel"),
     Step(quantized_between, "cluster", 24, level=2, when=on("cpu"),
          why="operators are basic, so that it is known which of them kernels hold, and nothing is clustered yet"),
+    Step(to_nhwc_format, "cluster", 28, level=2, when=on("cpu"),
+         why="what is constant is folded, and what is a product with channels last is one from here on"),
     Step(patch_products, "cluster", 27, level=2, when=on("cpu"),
          why="before products are found to be kernels of ours"),
     Step(own_products, "cluster", 25, level=2, when=on("cpu"),

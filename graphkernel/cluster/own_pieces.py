@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+from graphkernel.cluster.own_products import is_own
 from graphkernel.ops.library.host import ONNX, operator_name
 from kernelgen.tensor.graph import Graph, Node
 from kernelgen.tensor.operator import Kind
@@ -41,7 +42,7 @@ def _reached(order: Iterable[Node], neighbours: Callable[[Node], Sequence[Node]]
 
 
 def _is_window(node: Node) -> bool:
-    return node.op in WINDOWS or (node.op is ONNX and operator_name(node) in WINDOWS_OF_ONNX)
+    return (node.op in WINDOWS and not is_own(node)) or (node.op is ONNX and operator_name(node) in WINDOWS_OF_ONNX)
 
 
 def _passes_on(node: Node) -> bool:

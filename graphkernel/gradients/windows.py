@@ -1,19 +1,25 @@
-"""Gradients of pooling, NCHW. Which element of the image each place of each window reads is a constant table.
+"""Gradients of pooling, NCHW, and NHWC by way of it.
+
+Which element of the image each place of each window reads is a constant table.
 
 The greatest element of a window gets all, the first of several (row by row), as in torch.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+from functools import wraps
+
 import numpy as np
 
 from graphkernel import ops
 from graphkernel.expanders.base import Declined
-from graphkernel.gradients.base import Application, Cotangents, gradient
+from graphkernel.gradients.base import Application, Cotangents, RuleFunction, gradient
 from graphkernel.gradients.reductions import spread
 from graphkernel.ops import Tensor
 from kernelgen.tensor.operators import pool
-from kernelgen.tensor.operators.nn import AVG_POOL, MAX_POOL, windows_of
+from kernelgen.tensor.operators.nn import AVG_POOL, MAX_POOL, NHWC, windows_of
 from kernelgen.tensor.operators.pool import as_pooling, pooling_of
 from kernelgen.tensor.operators.scatter import UNSORTED_SEGMENT_SUM
 from kernelgen.tensor.types import Attrs
@@ -21,19 +27,42 @@ from kernelgen.tensor.types import Attrs
 UNKNOWN = Declined("the height and width of the image must be known")
 
 
+def _on_planes(layout: str) -> Callable[[RuleFunction], RuleFunction]:
+    """A rule for images of the layout NCHW serves the other one, which the attribute ``layout`` tells, by transposing."""
+
+    def of_any(rule: RuleFunction) -> RuleFunction:
+        def found(of: Application) -> Cotangents | Declined:
+            if of.attrs.str(layout, "NCHW") != NHWC:
+                return rule(of)
+            x, y, dy = (ops.transpose(image, (0, 3, 1, 2)) for image in (*of.operands, *of.results, of.dy))
+            made = rule(replace(of, operands=(x,), results=(y,), cotangents=(dy,), attrs=of.attrs.without(layout)))
+            return (
+                made
+                if isinstance(made, Declined)
+                else [ops.transpose(dx, (0, 2, 3, 1)) for dx in made if dx is not None]
+            )
+
+        return wraps(rule)(found)
+
+    return of_any
+
+
 @gradient(MAX_POOL)
+@_on_planes("format")
 def max_pool(of: Application) -> Cotangents | Declined:
     """dy where the greatest element of its window was"""
     return _max_pool(of, of.attrs)
 
 
 @gradient(AVG_POOL)
+@_on_planes("format")
 def avg_pool(of: Application) -> Cotangents | Declined:
     """dy / count at each place of its window"""
     return _avg_pool(of, of.attrs)
 
 
 @gradient(pool.POOL2D)
+@_on_planes("data_layout")
 def pool2d(of: Application) -> Cotangents | Declined:
     """That of MaxPool, AvgPool, or a reduction of the image"""
     (x,), greatest = of.operands, pooling_of(of.attrs) is MAX_POOL

@@ -1,4 +1,4 @@
-"""Pool2D: AKG's pooling, NCHW, in terms of MaxPool and AvgPool."""
+"""Pool2D: AKG's pooling, NCHW or NHWC, in terms of MaxPool and AvgPool."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kernelgen.errors import TypeRuleError
 from kernelgen.tensor.operator import Attribute, Kind, Operator
 from kernelgen.tensor.operators.attributes import ints, text
 from kernelgen.tensor.operators.families import Array, declare
-from kernelgen.tensor.operators.nn import AVG_POOL, MAX_POOL
+from kernelgen.tensor.operators.nn import AVG_POOL, MAX_POOL, NHWC
 from kernelgen.tensor.operators.type_rules import expect_dtype, floating
 from kernelgen.tensor.types import Attrs, Dim, Shape, Sym, TensorType
 
@@ -29,10 +29,23 @@ def as_pooling(shape: Shape, attrs: Attrs) -> Attrs:
     top, left, bottom, right = attrs.ints("pad", (0, 0, 0, 0))
     pad = (top, bottom, left, right)
     if attrs.str("round_mode", "floor") == "ceil":
-        widths = zip(shape[2:], kernel, stride, ((top, bottom), (left, right)), strict=True)
+        widths = zip(_rows_and_columns(shape, attrs), kernel, stride, ((top, bottom), (left, right)), strict=True)
         pad = tuple(amount for width in widths for amount in _widened_pad(*width))
     counted = {"count_include_pad": True} if pooling_of(attrs) is AVG_POOL else {}
-    return Attrs.of(kernel_size=kernel, stride=stride, pad=pad, **counted)
+    layout = {"format": NHWC} if _is_last(attrs) else {}
+    return Attrs.of(kernel_size=kernel, stride=stride, pad=pad, **counted, **layout)
+
+
+def _is_last(attrs: Attrs) -> bool:
+    """Whether channels come last. Raises TypeRuleError for a layout that is neither NCHW nor NHWC."""
+    layout = attrs.str("data_layout", "NCHW")
+    if layout not in ("NCHW", NHWC):
+        raise TypeRuleError(f"has the layouts NCHW and NHWC, not {layout!r}")
+    return layout == NHWC
+
+
+def _rows_and_columns(shape: Shape, attrs: Attrs) -> Shape:
+    return shape[1:3] if _is_last(attrs) else shape[2:]
 
 
 def _widened_pad(extent: Dim, kernel: int, stride: int, pad: tuple[int, int]) -> tuple[int, int]:
@@ -46,11 +59,12 @@ def _widened_pad(extent: Dim, kernel: int, stride: int, pad: tuple[int, int]) ->
 def _type(types: Types, attrs: Attrs) -> Types:
     (x,) = types
     expect_dtype(floating, x)
-    if x.rank != 4 or attrs.str("data_layout", "NCHW") != "NCHW":
-        raise TypeRuleError(f"expects an NCHW operand, got {x}")
+    if x.rank != 4:
+        raise TypeRuleError(f"expects four dims, got {x}")
     pooling = pooling_of(attrs)
     if attrs.bool("global", False):
-        return (TensorType((*x.shape[:2], 1, 1), x.dtype),)
+        number, *others = x.shape
+        return (TensorType((number, 1, 1, others[2]) if _is_last(attrs) else (number, others[0], 1, 1), x.dtype),)
     return pooling.infer(types, as_pooling(x.shape, attrs))
 
 
@@ -60,7 +74,7 @@ def _meaning(x: Array, *, attrs: Attrs) -> Array:
     if not attrs.bool("global", False):
         return pooling_of(attrs).meaning(x, attrs=as_pooling(x.shape, attrs))
     function = np.max if pooling_of(attrs) is MAX_POOL else np.mean
-    return function(x.astype(np.float64), axis=(2, 3), keepdims=True).astype(x.dtype)
+    return function(x.astype(np.float64), axis=(1, 2) if _is_last(attrs) else (2, 3), keepdims=True).astype(x.dtype)
 
 
 POOL2D = declare(

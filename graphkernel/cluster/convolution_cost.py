@@ -1,0 +1,89 @@
+"""What convolutions with constant weights cost as kernels of ours and in a library, as cycles of one core.
+
+A library computes a whole chain of them in a layout of its own, so what is compared is a region, with the changes of layout
+at its borders. Shares of what a core multiplies at most are measured, per kind of convolution.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+from math import prod
+
+from graphkernel.cluster.product_cost import BYTES_PER_CYCLE, CALL, FLOAT_BYTES, LANES, TERMS_PER_CYCLE, USUAL_ROWS
+from kernelgen.tensor.graph import Node, Value
+
+
+class Windows(Enum):
+    """What a convolution is to a kernel: of one element, side by side, of one channel each, of some, of all channels."""
+
+    POINTS = "points"
+    PATCHES = "patches"
+    PLANES = "planes"
+    GROUPS = "groups"
+    DENSE = "dense"
+
+
+OWN_SHARES = {
+    Windows.POINTS: 0.85, Windows.PATCHES: 0.8, Windows.PLANES: 0.05, Windows.GROUPS: 0.05, Windows.DENSE: 0.05,
+}  # fmt: skip
+LIBRARY_SHARES = {
+    Windows.POINTS: 0.8, Windows.PATCHES: 0.6, Windows.PLANES: 0.4, Windows.GROUPS: 0.4, Windows.DENSE: 0.85,
+}  # fmt: skip
+"""In chains, where a library's blocked layout stays from one convolution to the next."""
+
+
+@dataclass(frozen=True)
+class RegionCost:
+    """Cycles of a region of an image network as kernels of ours, and in a library."""
+
+    own: float
+    library: float
+
+    @property
+    def is_own(self) -> bool:
+        """Whether kernels of ours take no longer."""
+        return self.own <= self.library
+
+    def __str__(self) -> str:
+        return f"modelled {self.own / 1e3:.0f} thousand cycles here, {self.library / 1e3:.0f} in a library"
+
+
+def windows_of(node: Node) -> Windows:
+    """The kind of a convolution with constant weights, in NCHW."""
+    (_, channels, *_), (_, inner, *window) = node.args[0].type.shape, node.args[1].type.shape
+    group, stride = node.attrs.int("group", 1), node.attrs.ints("stride", (1, 1))
+    if group > 1:
+        return Windows.PLANES if inner == 1 and group == channels else Windows.GROUPS
+    plain = set(node.attrs.ints("dilation", (1, 1))) == {1} and not any(node.attrs.ints("pad", (0, 0, 0, 0)))
+    if not plain or stride != tuple(window):
+        return Windows.DENSE
+    if set(window) == {1}:
+        return Windows.POINTS
+    sizes = zip(node.args[0].type.shape[2:], stride, strict=True)
+    is_whole = all(isinstance(extent, int) and extent % side == 0 for extent, side in sizes)
+    return Windows.PATCHES if is_whole else Windows.DENSE
+
+
+def region_cost(convolutions: Iterable[Node], borders: Iterable[Value]) -> RegionCost:
+    """The cost of float32 convolutions of NCHW and, for kernels of ours, of a change of layout for each value at a border."""
+    own, library = 0.0, CALL
+    for node in convolutions:
+        kind, cycles = windows_of(node), _cycles(node)
+        own += cycles / OWN_SHARES[kind]
+        library += cycles / LIBRARY_SHARES[kind]
+    return RegionCost(own + sum(2 * FLOAT_BYTES * _elements(value) / BYTES_PER_CYCLE for value in borders), library)
+
+
+def _cycles(node: Node) -> float:
+    """At all multiplications that a core can do at once, whole vectors of result channels."""
+    count, *terms = (dim for dim in node.args[1].type.shape if isinstance(dim, int))
+    points = _elements(node.out) / count
+    return points * -(-count // LANES) * LANES * prod(terms) / TERMS_PER_CYCLE
+
+
+def _elements(value: Value) -> float:
+    """A dim that is not known is taken for one image, or for a usual number of rows."""
+    batch, *others = (dim if isinstance(dim, int) else None for dim in value.type.shape)
+    return (batch or 1) * prod(USUAL_ROWS if dim is None else dim for dim in others)

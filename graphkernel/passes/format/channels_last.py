@@ -1,0 +1,230 @@
+"""What operators on images are where channels come last: NHWC, ``[N, H, W, C]``, instead of NCHW.
+
+A form makes an operator's results with channels last from operands with channels last; constants come as the graph has them.
+Channels may stand in two dims, ``[N, G, C/G, H, W]`` beside ``[N, H, W, G, C/G]``: so a channel shuffle is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from graphkernel.cluster.convolution_cost import Windows, windows_of
+from graphkernel.passes.format.format_kinds import AXIS_FREE
+from kernelgen.tensor.graph import Builder, Node, Value
+from kernelgen.tensor.operator import Kind, Operator
+from kernelgen.tensor.operators.elemwise import MUL
+from kernelgen.tensor.operators.matmul import BATCH_MATMUL
+from kernelgen.tensor.operators.nn import AVG_POOL, CONV2D, MAX_POOL, NHWC
+from kernelgen.tensor.operators.pieces import CONCAT, SPLIT, STRIDED_SLICE
+from kernelgen.tensor.operators.pool import POOL2D
+from kernelgen.tensor.operators.shape import RESHAPE, TRANSPOSE
+from kernelgen.tensor.operators.type_rules import OWN_KERNEL, axes_of
+from kernelgen.tensor.types import Attrs, Shape, dtype
+
+Form = Callable[[Node, Sequence[Value], Builder], tuple[Value, ...]]
+
+FLOAT = dtype("float32")
+IMAGE = 4
+POOLINGS = {MAX_POOL: "max", AVG_POOL: "avg"}
+OWN_NHWC = {"format": NHWC, OWN_KERNEL: True}
+
+
+def order(rank: int) -> tuple[int, ...]:
+    """Where dims of a tensor with channels last stand in the one whose channels come before rows and columns."""
+    return (0, rank - 2, rank - 1, *range(1, rank - 2))
+
+
+def inverse(rank: int) -> tuple[int, ...]:
+    """The other way round."""
+    return tuple(order(rank).index(axis) for axis in range(rank))
+
+
+def is_image(value: Value) -> bool:
+    """Whether a value has dims for images, channels, rows and columns, and is not known."""
+    return value.type.rank == IMAGE and value.constant is None
+
+
+def form_of(node: Node, split: Callable[[Value], bool]) -> Form | None:
+    """The form of an operator, None where it has none; ``split`` tells of values of two dims for channels."""
+    if node.op in WINDOWED:
+        return WINDOWED[node.op] if _has_kernel(node) else None
+    if node.op is RESHAPE:
+        return _reshaped if _splits_channels(node) or (split(node.args[0]) and _joins_channels(node)) else None
+    if node.op is TRANSPOSE:
+        return _shuffled if split(node.args[0]) and node.attrs.ints("perm") == (0, 2, 1, 3, 4) else None
+    if not all(map(is_image, node.outs)):
+        return None
+    if node.op in MOVED:
+        return MOVED[node.op] if all(map(is_image, node.args)) else None
+    if node.op.kind is Kind.REDUCE:
+        return _reduced if node.attrs.bool("keep_dims", False) and set(node.attrs) <= {"axis", "keep_dims"} else None
+    return _pointwise if _is_pointwise(node) else None
+
+
+def exit_of(node: Node) -> Form | None:
+    """The form of an operator that reads one image with channels last, and whose result is none: it is what it was before."""
+    if node.op is TRANSPOSE:
+        return _transposed
+    if node.op is RESHAPE and is_pixel(node.args[0]):
+        return lambda node, args, builder: (builder.emit(RESHAPE, args[0], shape=node.out.type.shape, name=node.name),)
+    return _reduced if node.op.kind is Kind.REDUCE and _keeps_order(node) else None
+
+
+def is_pixel(value: Value) -> bool:
+    """Whether the images of a value have one row and one column."""
+    return value.type.rank == IMAGE and value.type.shape[2:] == (1, 1)
+
+
+def _keeps_order(node: Node) -> bool:
+    """Whether the dims that a reduction leaves stand in one order in both layouts."""
+    axes = axes_of(node.attrs.ints("axis", ()), IMAGE) if node.args[0].type.rank == IMAGE else ()
+    left = [axis for axis in order(IMAGE) if axis not in axes]
+    return bool(axes) and left == sorted(left) and set(node.attrs) <= {"axis", "keep_dims"}
+
+
+def _transposed(node: Node, args: Sequence[Value], builder: Builder) -> tuple[Value, ...]:
+    back = inverse(args[0].type.rank)
+    return (moved(args[0], tuple(back[axis % len(back)] for axis in node.attrs.ints("perm")), builder),)
+
+
+def moved(value: Value, perm: tuple[int, ...], builder: Builder) -> Value:
+    """A value in another order of its dims; itself where that is no other, a Reshape where it moves nothing."""
+    shape = value.type.shape
+    if perm == tuple(range(len(perm))):
+        return value
+    if sorted(axis for axis in perm if shape[axis] != 1) == [axis for axis in perm if shape[axis] != 1]:
+        return builder.emit(RESHAPE, value, shape=tuple(shape[axis] for axis in perm))
+    return builder.emit(TRANSPOSE, value, perm=perm)
+
+
+def _has_kernel(node: Node) -> bool:
+    if node.out.type.dtype != FLOAT:
+        return False
+    if node.op is CONV2D:
+        return node.args[1].constant is not None and len(node.args) == 2
+    return (
+        set(node.attrs.ints("dilation", (1, 1))) == {1} and len(_extents(node.args[0])) == len(_extents(node.out)) == 2
+    )
+
+
+def _is_pointwise(node: Node) -> bool:
+    if node.op.kind is not Kind.ELEMWISE or node.op.composite or len(node.types) != 1 or set(node.attrs) - AXIS_FREE:
+        return False
+    return all(is_image(arg) or arg.constant is not None or arg.type.size == 1 for arg in node.args)
+
+
+def _pointwise(node: Node, args: Sequence[Value], builder: Builder) -> tuple[Value, ...]:
+    operands = [
+        new if is_image(old) else _constant_last(new, builder) for old, new in zip(node.args, args, strict=True)
+    ]
+    return builder.node(node.op, operands, node.attrs, node.name).outs
+
+
+def _constant_last(value: Value, builder: Builder) -> Value:
+    """A constant that is broadcast to images, without leading dims of extent 1."""
+    known = value.constant
+    if known is None or known.ndim == 0:
+        return value
+    last = np.transpose(known.reshape((1,) * (IMAGE - known.ndim) + known.shape), order(IMAGE))
+    while last.ndim and last.shape[0] == 1:
+        last = last[0]
+    return builder.constant(np.ascontiguousarray(last), value.type.dtype)
+
+
+def _convolved(node: Node, args: Sequence[Value], builder: Builder) -> tuple[Value, ...]:
+    """A product where windows are points, or lie side by side; else a convolution of HWIO weights."""
+    weights = node.args[1].constant
+    assert weights is not None, "as asked before"
+    last, kind = np.ascontiguousarray(np.transpose(weights, (2, 3, 1, 0))), windows_of(node)
+    if kind in (Windows.POINTS, Windows.PATCHES):
+        image = args[0] if kind is Windows.POINTS else _patches(node, args[0], builder)
+        matrix = builder.constant(last.reshape(-1, last.shape[-1]), FLOAT)
+        return (builder.emit(BATCH_MATMUL, image, matrix, name=node.name, **PLAIN_PRODUCT),)
+    attrs = node.attrs.with_(**OWN_NHWC)
+    return builder.node(CONV2D, (args[0], builder.constant(last, FLOAT)), attrs, node.name).outs
+
+
+PLAIN_PRODUCT = {"transpose_a": False, "transpose_b": False, OWN_KERNEL: True}
+
+
+def _patches(node: Node, image: Value, builder: Builder) -> Value:
+    """Windows that lie side by side, each as one row."""
+    (count, rows, columns), (_, channels, *_) = _places(node.out.type.shape), node.args[0].type.shape
+    height, width = node.attrs.ints("stride")
+    parts = builder.emit(RESHAPE, image, shape=(count, rows, height, columns, width, channels))
+    beside = builder.emit(TRANSPOSE, parts, perm=(0, 1, 3, 2, 4, 5))
+    return builder.emit(RESHAPE, beside, shape=(count, rows, columns, channels * (height * width)))
+
+
+def _places(shape: Shape) -> Shape:
+    return (shape[0], *shape[2:])
+
+
+def _pooled(node: Node, args: Sequence[Value], builder: Builder) -> tuple[Value, ...]:
+    """AKG's pooling, which counts padding in a mean: what a window has of the image is said by a constant."""
+    size, stride = node.attrs.ints("kernel_size"), node.attrs.ints("stride", (1, 1))
+    top, _, left, _ = node.attrs.ints("pad", (0, 0, 0, 0))
+    sizes = zip((top, left), size, stride, _extents(node.args[0]), _extents(node.out), strict=True)
+    after = (max(0, (count - 1) * step + side - extent - before) for before, side, step, extent, count in sizes)
+    attrs = Attrs.of(pool_type=POOLINGS[node.op], kernel_size=size, strides=stride, pad=(top, left, *after))
+    last = attrs.with_(data_layout=NHWC, **{OWN_KERNEL: True})
+    pooled = builder.node(POOL2D, args, last, node.name).out
+    share = _share(node, attrs) if node.op is AVG_POOL else None
+    return (pooled,) if share is None else (builder.emit(MUL, pooled, builder.constant(share)),)
+
+
+def _share(node: Node, attrs: Attrs) -> np.ndarray | None:
+    """[H, W, 1]: the true mean of each window over the one that counts all padding; None where they are the same."""
+    ones = np.ones((1, 1, *_extents(node.args[0])), np.float32)
+    share = np.asarray(node.op.meaning(ones, attrs=node.attrs) / POOL2D.meaning(ones, attrs=attrs))
+    return None if np.all(share == 1) else share.astype(np.float32)[0, 0, :, :, None]
+
+
+def _extents(image: Value) -> tuple[int, ...]:
+    """Rows and columns, which are known."""
+    return tuple(dim for dim in image.type.shape[2:] if isinstance(dim, int))
+
+
+def _reduced(node: Node, args: Sequence[Value], builder: Builder) -> tuple[Value, ...]:
+    axes = axes_of(node.attrs.ints("axis", ()), IMAGE)
+    last = tuple(sorted(order(IMAGE).index(axis) for axis in axes))
+    return builder.node(node.op, args, node.attrs.with_(axis=last), node.name).outs
+
+
+def _along(node: Node, args: Sequence[Value], builder: Builder) -> tuple[Value, ...]:
+    axis = order(IMAGE).index(node.attrs.int("axis") % IMAGE)
+    return builder.node(node.op, args, node.attrs.with_(axis=axis), node.name).outs
+
+
+def _sliced(node: Node, args: Sequence[Value], builder: Builder) -> tuple[Value, ...]:
+    begin, end, strides = node.attrs.dims("begin"), node.attrs.dims("end"), node.attrs.ints("strides")
+    last = {name: tuple(given[d] for d in order(IMAGE)) for name, given in (("begin", begin), ("end", end))}
+    attrs = node.attrs.with_(**last, strides=tuple(strides[d] for d in order(IMAGE)))
+    return builder.node(node.op, args, attrs, node.name).outs
+
+
+def _splits_channels(node: Node) -> bool:
+    return is_image(node.args[0]) and _same_but_channels(node.args[0].type.shape, node.out.type.shape)
+
+
+def _joins_channels(node: Node) -> bool:
+    return is_image(node.out) and _same_but_channels(node.out.type.shape, node.args[0].type.shape)
+
+
+def _same_but_channels(image: Shape, parts: Shape) -> bool:
+    return len(parts) == IMAGE + 1 and (image[0], *image[2:]) == (parts[0], *parts[3:])
+
+
+def _reshaped(node: Node, args: Sequence[Value], builder: Builder) -> tuple[Value, ...]:
+    shape = node.out.type.shape
+    return (builder.emit(RESHAPE, args[0], shape=tuple(shape[d] for d in order(len(shape))), name=node.name),)
+
+
+def _shuffled(node: Node, args: Sequence[Value], builder: Builder) -> tuple[Value, ...]:
+    return (builder.emit(TRANSPOSE, args[0], perm=(0, 1, 2, 4, 3), name=node.name),)
+
+
+WINDOWED: Mapping[Operator, Form] = {CONV2D: _convolved, MAX_POOL: _pooled, AVG_POOL: _pooled}
+MOVED: Mapping[Operator, Form] = {CONCAT: _along, SPLIT: _along, STRIDED_SLICE: _sliced}

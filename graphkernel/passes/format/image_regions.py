@@ -1,0 +1,69 @@
+"""Regions of a graph that may have their channels last: operators with such a form, joined by the images between them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from graphkernel.passes.format.channels_last import IMAGE, Form, exit_of, form_of, is_image, is_pixel
+from kernelgen.disjoint_sets import DisjointSets
+from kernelgen.tensor.graph import Graph, Node, Value
+from kernelgen.tensor.operators.nn import CONV2D
+from kernelgen.tensor.operators.shape import TRANSPOSE
+
+
+@dataclass(frozen=True)
+class ImageRegion:
+    """Operators with their forms, in order; the images whose layout has to change at its borders."""
+
+    forms: Mapping[Node, Form]
+    borders: tuple[Value, ...]
+
+    @property
+    def convolutions(self) -> tuple[Node, ...]:
+        """Those with weights."""
+        return tuple(node for node in self.forms if node.op is CONV2D)
+
+
+def image_regions(graph: Graph) -> tuple[ImageRegion, ...]:
+    """The regions of a graph that hold a convolution, in its order."""
+    forms = _forms(graph)
+    groups: DisjointSets[Value] = DisjointSets()
+    for node in forms:
+        for arg in node.args:
+            if arg.node in forms or is_image(arg):
+                groups.join(arg, node.outs[0])
+        for other in node.outs[1:]:
+            groups.join(other, node.outs[0])
+    members: dict[Value, dict[Node, Form]] = {}
+    for node, form in forms.items():
+        members.setdefault(groups.of(node.outs[0]), {})[node] = form
+    found = [ImageRegion(own, _borders(graph, own)) for own in members.values()]
+    return tuple(region for region in found if region.convolutions)
+
+
+def _forms(graph: Graph) -> dict[Node, Form]:
+    found: dict[Node, Form] = {}
+
+    def is_split(value: Value) -> bool:
+        return value.type.rank == IMAGE + 1 and value.node in found
+
+    for node in graph.operators:
+        form = form_of(node, is_split)
+        if form is not None:
+            found[node] = form
+    return found
+
+
+def _borders(graph: Graph, forms: Mapping[Node, Form]) -> tuple[Value, ...]:
+    """What comes in as an image, or goes out as one; a Transpose there, or an image of one pixel, moves nothing more."""
+    entering = [arg for node in forms for arg in node.args if is_image(arg) and arg.node not in forms]
+    used = {value: False for node in forms for value in node.outs}
+    for node in graph.operators:
+        if node not in forms and exit_of(node) is None:
+            used.update(dict.fromkeys((arg for arg in node.args if arg in used), True))
+    used.update(dict.fromkeys((value for value in graph.outputs if value in used), True))
+    moved = dict.fromkeys(
+        [*(v for v in entering if v.op is not TRANSPOSE), *(v for v, is_used in used.items() if is_used)]
+    )
+    return tuple(value for value in moved if not is_pixel(value))
