@@ -37,6 +37,7 @@ from kernelgen.transforms.cpu.pack_panels import pack
 from kernelgen.transforms.cpu.prefetch_panels import prefetch
 from kernelgen.transforms.cpu.prepare_constants import prepare
 from kernelgen.transforms.cpu.register_blocking import registers
+from kernelgen.transforms.cpu.share_panels import share_panels
 from kernelgen.transforms.cpu.unroll_and_jam import jam_rows
 from kernelgen.transforms.gpu.assign_memory_spaces import places
 from kernelgen.transforms.gpu.barriers import barriers
@@ -116,13 +117,19 @@ NEST_STAGES: tuple[Stage[Nest], ...] = (
         lambda plan: plan.cpu.unit.lanes,
     ),
     Stage(
+        share_panels,
+        "what all blocks of rows read is laid out before the first one, and not copied again for each",
+        lambda plan: plan.cpu.unit.lanes,
+        needs=(WITHOUT_STORAGE, INITIALIZED),
+    ),
+    Stage(
         join, "prepared panels are the same for all rows and for what follows, and stay in a cache for one loop alone"
     ),
     Stage(
         pack,
         "what row blocks read again lies together, while the rows are still one loop",
         lambda plan: plan.cpu.panel,
-        needs=(WITHOUT_STORAGE, INITIALIZED),
+        needs=(INITIALIZED,),
     ),
     Stage(registers, "a block of results stays put while its reduction runs"),
     Stage(contract, "storage is decided when the loops are known", needs=(INITIALIZED,), gives=(STORAGE_DECIDED,)),

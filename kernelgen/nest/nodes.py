@@ -386,7 +386,7 @@ class Nest:
     A buffer's ``shape`` is the one that the body indexes; callers see ``argument_shapes`` (one per input and
     output, same number of elements, same row-major order): dims may have been split or folded, and extents of 1 dropped.
     ``preparation`` is run once before all calls: from ``constants``, inputs that never change, it computes further ones.
-    ``one_launch``: what does not wait for each other in it was put together to be launched together.
+    ``panels`` names buffers that lie as loops read them, zeros behind columns. ``one_launch``: put together for one launch.
     """
 
     name: str
@@ -397,3 +397,4 @@ class Nest:
     one_launch: bool = False
     constants: frozenset[str] = frozenset()
     preparation: Nest | None = None
+    panels: frozenset[str] = frozenset()

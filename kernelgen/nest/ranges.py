@@ -53,17 +53,21 @@ def range_of(index: Index, known: Mapping[str, Range]) -> Range:
 
 
 def values_of(loop: For, known: Mapping[str, Range]) -> Range:
-    """What the variable of a loop is, where those of its bounds are in ``known`` ranges."""
-    high = range_of(loop.upper, known).high
-    return Range(range_of(loop.lower, known).low, None if high is None else high - 1)
+    """What the variable of a loop is, where those of its bounds are in ``known`` ranges: whole steps from a known first one."""
+    first, high = range_of(loop.lower, known), range_of(loop.upper, known).high
+    if high is None or first.low is None:
+        return Range(first.low, None if high is None else high - 1)
+    is_known = first.low == first.high and high > first.low
+    return Range(first.low, first.low + (high - 1 - first.low) // loop.step * loop.step if is_known else high - 1)
 
 
-def values_in(loops: Iterable[For]) -> dict[str, Range]:
-    """What the variables of loops are, outermost first."""
-    known: dict[str, Range] = {}
+def values_in(loops: Iterable[For], known: Mapping[str, Range] = {}) -> dict[str, Range]:
+    """What the variables of loops are, outermost first; those that are ``known`` have narrower ranges than the bounds say."""
+    found = dict(known)
     for loop in loops:
-        known[loop.var] = values_of(loop, known)
-    return known
+        if loop.var not in known:
+            found[loop.var] = values_of(loop, found)
+    return found
 
 
 def values_left(conditions: Iterable[Compare], loops: Iterable[For]) -> dict[str, Num]:

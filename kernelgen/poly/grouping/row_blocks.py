@@ -13,12 +13,13 @@ would ask for each panel again.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from collections.abc import Iterator as Iterable
 from dataclasses import replace
 
 from kernelgen.nest.index import variables
 from kernelgen.nest.nodes import Buffer, Space, Var
-from kernelgen.poly.grouping.turned_columns import turned
+from kernelgen.poly.grouping.computed_rows import computed_rows
 from kernelgen.poly.model.equal_axes import AxisClasses, Place, axis_classes
 from kernelgen.poly.model.product_recognition import is_product, kept_names, moves
 from kernelgen.poly.model.scop import Blocks, Iterator, Scop, Statement
@@ -42,16 +43,34 @@ def block_rows(scop: Scop, rows: int) -> Scop:
             continue
         blocked |= {s.name: (_over_blocks(s, _position(s, axis, classes), rows),) for s in chain}
         if not isinstance(first.iterators[_position(first, axis, classes)].extent, int):
-            continue  # blocks of products turn what they read, where there are any
-        found = turned(blocked[first.name][0], _addressed_last(first), _row_names(first))
+            continue
+        found = computed_rows(blocked[first.name][0], _addressed_last(first), _row_names(first))
         if found is not None:
             made.append(found.buffer)
             blocked[first.name] = (found.maker, found.product)
     if not blocked:
         return scop
-    statements = tuple(part for s in scop.statements for part in blocked.get(s.name, (s,)))
+    statements = tuple(part for s in _others_first(scop, blocked) for part in blocked.get(s.name, (s,)))
     handing = frozenset(s.name for s in products if s.name in blocked)
     return replace(scop, buffers=(*scop.buffers, *made), statements=statements, handing=handing)
+
+
+def _others_first(scop: Scop, blocked: Collection[str]) -> list[Statement]:
+    """The statements, those without blocks in front of blocks that they have nothing to do with, which may then share loops."""
+    found: list[Statement] = []
+    for statement in scop.statements:
+        place = len(found)
+        while statement.name not in blocked and place and not _meet(statement, found[place - 1]):
+            place -= 1
+        passed = [number for number in range(place, len(found)) if found[number].name in blocked]
+        found.insert(passed[0] if passed else len(found), statement)
+    return found
+
+
+def _meet(one: Statement, other: Statement) -> bool:
+    """Whether both touch a buffer that one of them writes."""
+    written = {access.buffer.name for statement in (one, other) for access in statement.writes}
+    return not written.isdisjoint(one.touched & other.touched)
 
 
 def _rows_of(statement: Statement, classes: AxisClasses) -> tuple[Place, ...]:

@@ -29,7 +29,9 @@ from kernelgen.nest.marks import INTERLEAVE, PARALLEL, UNMARKED, VECTOR, Mark
 from kernelgen.plan import BandPlan, CpuPlan, LoopPlan, PiecePlan, Plan, WholeTiles
 from kernelgen.poly.mapping.axis import Axis, Band, bands_of, element_stride
 from kernelgen.poly.mapping.constant_products import (
+    ConstantProduct,
     Panels,
+    block_for,
     block_of,
     constant_product,
     panel_axis,
@@ -38,7 +40,7 @@ from kernelgen.poly.mapping.constant_products import (
     share_axis,
     share_of,
 )
-from kernelgen.poly.mapping.register_blocks import pieces_along_columns, pieces_along_sum, pieces_turned
+from kernelgen.poly.mapping.register_blocks import Block, pieces_along_columns, pieces_along_sum, pieces_turned
 from kernelgen.poly.model.product_recognition import is_product, moves
 from kernelgen.poly.model.relations import Relations
 from kernelgen.poly.model.scop import Scop
@@ -223,6 +225,12 @@ class _Chooser:
         sums = [m for m in order if not axes[m].coincident]
         rest = tuple(LoopPlan(m) for m in order if axes[m].coincident and m not in (row, column))
         names = f"rows {axes[row].name}, columns {axes[column].name}"
+        if (block := self.shared_block(row, column)) is not None:
+            pieces = pieces_of_constants(
+                ConstantProduct(row, column), rest, sums, axes[row].extents[0], block, self.limits.unit.lanes
+            )
+            why = f"a product of {names} in blocks of rows, which share panels: {block[0]} x {block[1]} take fewest cycles"
+            return _Chosen(pieces, (why,))
         if along_sum and (len(sums) > 1 or not self.turns(row, column)):
             rows, columns = self.limits.points
             pieces = pieces_along_sum(row, column, rest, sums, (rows, columns))
@@ -237,6 +245,15 @@ class _Chooser:
             lanes = "lanes are columns, " + ("which panels turn round" if along_sum else "as memory lies")
         why = f"a product of {names}: every element is used many times, {rows} x {columns} results stay in registers"
         return _Chosen(pieces, (why, lanes))
+
+    def shared_block(self, row: int, column: int) -> Block | None:
+        """Rows and columns of results that registers hold, where blocks of rows are counted and panels are for all of them."""
+        ((statement, name),) = self.band.axes[row].follows
+        length = next((it.blocks.length for it in statement.iterators if it.blocks and it.blocks.of == name), None)
+        columns = self.band.axes[column].extents[0]
+        if length is None or not isinstance(columns, int):
+            return None
+        return block_for(length, columns, self.limits.unit, whole=True)
 
     def block_of(self, column: int) -> tuple[int, int]:
         """Rows and columns of results that registers hold: fewer of wide ones."""

@@ -85,9 +85,9 @@ def _may_meet(one: _Found, other: _Found, var: str) -> bool:
     turn = values_left(one[2], one[0])[var].value
     if var not in {loop.var for loop in other[0]}:
         return False
-    if any(_is_never(guard, values_in(other[0]) | {var: Range(turn, turn)}) for guard in other[2]):
+    if any(_is_never(guard, values_in(other[0], {var: Range(turn, turn)})) for guard in other[2]):
         return False
-    places = [values_in(path) | {var: Range(turn, turn)} for path, *_ in (one, other)]
+    places = [values_in(path, {var: Range(turn, turn)}) for path, *_ in (one, other)]
     return all(
         range_of(a, places[0]).meets(range_of(b, places[1])) for a, b in zip(one[1].index, other[1].index, strict=True)
     )

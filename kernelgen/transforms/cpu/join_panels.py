@@ -154,19 +154,10 @@ def _reached(part: n.Statement, known: Mapping[str, Range], first: int | None) -
     for buffer, index in accesses_of(part):
         yield _Access(buffer.name, index, known)
     if isinstance(part, n.For):
-        known = {**known, part.var: _values(part, known) if first is None else Range(first, first)}
+        known = {**known, part.var: values_of(part, known) if first is None else Range(first, first)}
     inside = part.statements if isinstance(part, n.Block) else part.body.statements if isinstance(part, _AROUND) else ()
     for inner in inside:
         yield from _reached(inner, known, None)
-
-
-def _values(loop: n.For, known: Mapping[str, Range]) -> Range:
-    """What the variable of a loop is: from tile to tile the last one is no more than so many steps from the first."""
-    first, values = range_of(loop.lower, known), values_of(loop, known)
-    low, last = values.low, values.high
-    if last is None or low is None or first.high != low:
-        return values
-    return Range(low, low + (last - low) // loop.step * loop.step)
 
 
 def _is_linear(index: n.Index) -> bool:

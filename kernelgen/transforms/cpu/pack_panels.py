@@ -55,8 +55,7 @@ STAGGER = 16
 def pack(nest: n.Nest, panel: int) -> n.Nest:
     """The nest with such products packed into panels of so many bytes."""
     numbers, room = count(), iter(range(MAX_PRODUCTS))
-    packed = frozenset(b.name for b in nest.preparation.buffers) if nest.preparation is not None else frozenset[str]()
-    return replace(nest, body=map_blocks(nest.body, lambda block: _block(block, panel, numbers, room, packed)))
+    return replace(nest, body=map_blocks(nest.body, lambda block: _block(block, panel, numbers, room, nest.panels)))
 
 
 def _block(block: n.Block, panel: int, numbers: Iterator[int], room: Iterator[int], packed: frozenset[str]) -> n.Block:

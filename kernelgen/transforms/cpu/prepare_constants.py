@@ -25,10 +25,10 @@ from math import prod
 
 from kernelgen.nest import index as ix
 from kernelgen.nest import nodes as n
-from kernelgen.nest.neutral import neutral_element
 from kernelgen.nest.substitute import written_out
-from kernelgen.nest.walk import loads, loads_of, nested, statements
+from kernelgen.nest.walk import loads, loads_of, statements
 from kernelgen.tensor.dims import Shape, symbols_of
+from kernelgen.transforms.cpu.arrays_of_values import Array, Scope, array_of, dim_name, element, fills, loops_of
 
 MOST_GROWTH = 2
 """How many times the bytes of the constants that it replaces an array may have."""
@@ -43,36 +43,8 @@ def prepare(nest: n.Nest, lanes: int) -> n.Nest:
     if not known:
         return nest
     found = _Preparation(known, lanes)
-    body = found.block(nest.body, _Scope())
+    body = found.block(nest.body, Scope())
     return _with_arrays(nest, body, found) if found.arrays else nest
-
-
-@dataclass(frozen=True)
-class _Scope:
-    """What surrounds a statement: loops, outermost first, bindings, and the variables of guards."""
-
-    loops: tuple[n.For, ...] = ()
-    bound: Mapping[str, n.Expr] = field(default_factory=dict[str, n.Expr])
-    guards: int = 0
-    """So many of the loops stand outside of the innermost guard."""
-
-
-@dataclass(frozen=True)
-class _Array:
-    """What an array holds: an expression over one variable for each dim, called as in :func:`_name`.
-
-    A panel is read again and again. Behind the last dim's ``extents`` are so many ``zeros``.
-    """
-
-    value: n.Expr
-    extents: tuple[int, ...]
-    is_panel: bool = False
-    zeros: int = 0
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The extents with the zeros."""
-        return (*self.extents[:-1], self.extents[-1] + self.zeros)
 
 
 @dataclass
@@ -81,9 +53,9 @@ class _Preparation:
 
     constants: frozenset[str]
     lanes: int
-    arrays: dict[_Array, n.Buffer] = field(default_factory=dict[_Array, n.Buffer])
+    arrays: dict[Array, n.Buffer] = field(default_factory=dict[Array, n.Buffer])
 
-    def block(self, block: n.Block, scope: _Scope) -> n.Block:
+    def block(self, block: n.Block, scope: Scope) -> n.Block:
         """The block with its values from arrays."""
         parts: list[n.Statement] = []
         for part in block.statements:
@@ -92,7 +64,7 @@ class _Preparation:
                 scope = replace(scope, bound={**scope.bound, part.name: part.value})
         return n.Block(tuple(parts))
 
-    def statement(self, part: n.Statement, scope: _Scope) -> n.Statement:
+    def statement(self, part: n.Statement, scope: Scope) -> n.Statement:
         """The statement with its values from arrays."""
         match part:
             case n.For():
@@ -106,7 +78,7 @@ class _Preparation:
             case _:
                 return part
 
-    def expression(self, expr: n.Expr, scope: _Scope) -> n.Expr:
+    def expression(self, expr: n.Expr, scope: Scope) -> n.Expr:
         """The expression with its largest parts that depend on constants alone from arrays."""
         closed = written_out(expr, scope.bound)
         if self._is_constant(closed):
@@ -120,68 +92,21 @@ class _Preparation:
         by_data = any(ix.is_by_data(*load.index) for load in found)
         return bool(found) and not by_data and all(load.buffer.name in self.constants for load in found)
 
-    def _element(self, value: n.Expr, scope: _Scope) -> n.Load | None:
+    def _element(self, value: n.Expr, scope: Scope) -> n.Load | None:
         """The element of an array that holds the value; None where there is to be no such array."""
-        loops = _loops_of(value, scope)
+        loops = loops_of(value, scope)
         if loops is None or not loops:
             return None
-        columns, is_panel = _trips(loops[-1]), _sums_columns(loops[-1])
-        zeros = _whole(columns, self.lanes) - columns if is_panel else 0
-        array = _Array(_over_dims(value, loops), tuple(map(_trips, loops)), is_panel, zeros)
+        array = array_of(value, loops, self.lanes)
         if not _is_worth(array):
             return None
         if array not in self.arrays:
             name = f"prepared{len(self.arrays)}"
             self.arrays[array] = n.Buffer(name, value.dtype, array.shape, n.Space.INPUT)
-        place = (ix.floor_divide(ix.subtract(n.Var(loop.var), loop.lower), n.Num(loop.step)) for loop in loops)
-        return n.Load(self.arrays[array], tuple(place))
+        return element(self.arrays[array], loops)
 
 
-def _loops_of(value: n.Expr, scope: _Scope) -> tuple[n.For, ...] | None:
-    """The loops that a value depends on, outermost first; None where the lengths of some depend on more, or on guards."""
-    needed, found = set(ix.variables_in(value)), list[n.For]()
-    for number, loop in reversed(tuple(enumerate(scope.loops))):
-        if loop.var in needed:
-            if number < scope.guards or not isinstance(ix.subtract(loop.upper, loop.lower), n.Num):
-                return None
-            needed |= ix.variables(loop.lower)
-            found.append(loop)
-    return tuple(reversed(found)) if needed == {loop.var for loop in found} else None
-
-
-def _trips(loop: n.For) -> int:
-    length = ix.subtract(loop.upper, loop.lower)
-    assert isinstance(length, n.Num)
-    return -(-length.value // loop.step)
-
-
-def _whole(size: int, lanes: int) -> int:
-    """Elements of whole vectors, of narrower ones where the size fills none of the widest."""
-    unit = min(lanes, 1 << (size - 1).bit_length())
-    return -(-size // unit) * unit
-
-
-def _sums_columns(loop: n.For) -> bool:
-    """Whether it is a vector loop over columns, each of which adds something up."""
-    sums = [part for part in statements(loop.body) if isinstance(part, n.Accumulate)]
-    moving = (loop.var in ix.variables(each) for part in sums for each in part.index)
-    return loop.kind is n.LoopKind.VECTOR and any(moving)
-
-
-def _over_dims(value: n.Expr, loops: Sequence[n.For]) -> n.Expr:
-    """The value over the numbers of iterations."""
-    places: dict[str, n.Index] = {}
-    for number, loop in enumerate(loops):
-        counted = ix.multiply(n.Var(_name(number)), n.Num(loop.step))
-        places[loop.var] = ix.add(counted, ix.substitute(loop.lower, places))
-    return ix.substitute_in(value, places)
-
-
-def _name(dim: int) -> str:
-    return f"d{dim}"
-
-
-def _is_worth(array: _Array) -> bool:
+def _is_worth(array: Array) -> bool:
     """It is no copy of a constant as that lies, unless a panel, which begins with a line then; and it is not much larger than
     what it is computed from.
     """
@@ -195,14 +120,14 @@ def _static(buffer: n.Buffer) -> tuple[int, ...]:
     return tuple(dim for dim in buffer.shape if isinstance(dim, int))
 
 
-def _is_copy(array: _Array) -> bool:
+def _is_copy(array: Array) -> bool:
     """Whether it is one constant, whose elements it reads in the order in which they lie."""
     if array.is_panel or not isinstance(array.value, n.Load):
         return False
     index, shape = array.value.index, _static(array.value.buffer)
     scales = [prod(shape[dim + 1 :]) for dim in range(len(shape))]
     for dim in range(len(array.extents)):
-        steps = [ix.stride(each, _name(dim)) for each in index]
+        steps = [ix.stride(each, dim_name(dim)) for each in index]
         if None in steps:
             return False
         step = sum(int(each or 0) * scale for each, scale in zip(steps, scales, strict=True))
@@ -229,6 +154,7 @@ def _with_arrays(nest: n.Nest, body: n.Block, found: _Preparation) -> n.Nest:
         body=body,
         argument_shapes=tuple(shapes[b.name] for b in buffers if b.name in shapes),
         preparation=preparation,
+        panels=nest.panels | {array.name for array in arrays},
     )
 
 
@@ -237,35 +163,6 @@ def _preparation(nest: n.Nest, inputs: Sequence[n.Buffer], found: _Preparation, 
     read = {load.buffer.name for array in found.arrays for load in loads(array.value)}
     taken = tuple(b for b in inputs if b.name in read)
     made = {array: replace(buffer, space=n.Space.OUTPUT) for array, buffer in found.arrays.items()}
-    filled = [_filled(array, buffer, number) for number, (array, buffer) in enumerate(made.items())]
-    filled += [_zeros(array, buffer, number) for number, (array, buffer) in enumerate(made.items()) if array.zeros]
-    body = n.Block(tuple(filled))
+    body = n.Block(tuple(fills(made, n.LoopKind.PARALLEL)))
     buffers = (*taken, *made.values())
     return n.Nest(f"{nest.name}_prepare", (), buffers, body, tuple(shapes[b.name] for b in buffers))
-
-
-def _filled(array: _Array, buffer: n.Buffer, number: int) -> n.Statement:
-    """The loops that compute one array; those of different arrays have names of their own."""
-    names = {_name(dim): f"c{number}_{dim}" for dim in range(len(array.extents))}
-    value = ix.substitute_in(array.value, {name: n.Var(new) for name, new in names.items()})
-    store = n.Store(buffer, tuple(map(n.Var, names.values())), value)
-    last = len(array.extents) - 1
-    is_turned = any(ix.lies_along(load, f"c{number}_{last - 1}") for load in loads(value))
-    kinds = dict.fromkeys(range(last), n.LoopKind.SERIAL) | {0: n.LoopKind.PARALLEL}
-    if last > 1 and is_turned:
-        kinds[last - 1] = n.LoopKind.INTERLEAVE
-    kinds[last] = n.LoopKind.VECTOR
-    loops = [
-        n.For(names[_name(dim)], n.Num(0), n.Num(extent), n.Block(), kinds[dim])
-        for dim, extent in enumerate(array.extents)
-    ]
-    return nested(loops, n.Block((store,))).statements[0]
-
-
-def _zeros(array: _Array, buffer: n.Buffer, number: int) -> n.Statement:
-    """The loops that set what is behind the elements of an array."""
-    ranges = [(0, extent) for extent in array.extents[:-1]] + [(array.extents[-1], array.shape[-1])]
-    loops = [n.For(f"z{number}_{dim}", n.Num(low), n.Num(high), n.Block()) for dim, (low, high) in enumerate(ranges)]
-    loops[-1] = replace(loops[-1], kind=n.LoopKind.VECTOR)
-    store = n.Store(buffer, tuple(n.Var(loop.var) for loop in loops), neutral_element("add", buffer.dtype))
-    return nested(loops, n.Block((store,))).statements[0]

@@ -8,7 +8,7 @@
                                                 vector for j in 0..8: s[i, c + j] += r0[j]
                                                 ...
 
-Where all that moves with the columns is read from prepared arrays that have zeros behind these columns, the locals have so
+Where all that moves with the columns is read from panels that have zeros behind these columns, the locals have so
 many more elements, which are nowhere read: a vector that is masked would be kept in memory from term to term.
 
 Legality: the loops touch the buffer in no other way, every target stays where it is while they run, and a reduction may
@@ -34,13 +34,11 @@ Target = tuple[n.Buffer, tuple[n.Index, ...], str]
 
 def registers(nest: n.Nest) -> n.Nest:
     """The nest with such results in locals."""
-    before = nest.preparation.buffers if nest.preparation is not None else ()
-    arrays = frozenset(buffer.name for buffer in before if buffer.space is n.Space.OUTPUT)
-    return replace(nest, body=_block(nest.body, count(), arrays))
+    return replace(nest, body=_block(nest.body, count(), nest.panels))
 
 
 def _block(block: n.Block, counter: Iterator[int], arrays: frozenset[str]) -> n.Block:
-    """Outer loops first: a reduction over several loops is held around all of them. ``arrays`` are prepared."""
+    """Outer loops first: a reduction over several loops is held around all of them. ``arrays`` are panels."""
     parts: list[n.Statement] = []
     for part in block.statements:
         if isinstance(part, n.For | n.If):
