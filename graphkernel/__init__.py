@@ -3,7 +3,7 @@
 Rooms: cli, cluster, communication, expanders, export, frontends, gradients, mindspore, ops, packages, passes, patterns, report,
 onnx_writing, runtime, system.
 Reading order: errors, catalogue, conditions, decisions, handoff, options, declarations, pipeline, recall,
-step_hooks, driver, bisect.
+step_hooks, building, driver, bisect.
 
 Importing the package is light: each public name loads its room on first use.
 """

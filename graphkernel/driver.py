@@ -7,34 +7,34 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from os import PathLike
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from graphkernel.cluster.own_products import prepared_operands
+from graphkernel.building import Build, Compiler, build_kernels
 from graphkernel.decisions import DecisionLog
 from graphkernel.declarations import Catalogue, builtin_catalogue
 from graphkernel.errors import FrontendError, OptionError, RuntimeFailure, nearest
-from graphkernel.handoff import PLAN, KernelDesc, key_of, planned, to_desc, tunings_of, untold_symbols, with_plans
+from graphkernel.handoff import tunings_of, with_plans
 from graphkernel.onnx_writing.writer import DEFAULT_OPSET, OLDEST_OPSET
 from graphkernel.ops.library.host import ONNX
 from graphkernel.options import Environment, Options, requested
 from graphkernel.packages.write import save_package
 from graphkernel.passes.base import Hook, run_steps
 from graphkernel.pipeline import steps_for
-from graphkernel.report.entries import FORESEEN, fallback, host_entries, kernel_entry, left_to_numpy, story_of
+from graphkernel.report.entries import host_entries, left_to_numpy, story_of
 from graphkernel.report.explain import Explanation
 from graphkernel.report.page.story import Came, without_weights
-from graphkernel.report.report import Fallback, KernelEntry, Report
+from graphkernel.report.report import Report
 from graphkernel.runtime.cuda.cupy_host import CupyHost
 from graphkernel.runtime.cuda.device import Device, DeviceMemory, NoDevice, Refusals, find_device
 from graphkernel.runtime.cuda.device_executable import DeviceExecutable, Replan, check_values
 from graphkernel.runtime.executable import Executable
 from graphkernel.runtime.memory import HOST
 from graphkernel.runtime.onnxruntime.regions import OnnxRuntimeHost, available
-from graphkernel.runtime.plan.make_steps import CompiledKernel, preparation_of
+from graphkernel.runtime.plan.make_steps import CompiledKernel
 from graphkernel.runtime.plan.plan import Plan, make_plan
 from graphkernel.runtime.plan.verify_plan import verify_plan
 from graphkernel.runtime.poison import POISONED
@@ -43,7 +43,6 @@ from graphkernel.runtime.verify_table import verify_tables
 from graphkernel.step_hooks import Advance, Progress, Verify, dumps_for
 from graphkernel.system.environment import check_threads
 from graphkernel.system.logs import follow
-from kernelgen.system.escape import line
 from kernelgen.tensor.graph import Graph, Node
 from kernelgen.tensor.inline import inline
 from kernelgen.tensor.operators.indexing import GATHER
@@ -59,9 +58,6 @@ LOGGER = logging.getLogger(__name__)
 Flags = str | Mapping[str, object] | None
 Tuned: TypeAlias = "Tunings | str | PathLike[str] | None"
 """What tuning found out: a file that ``graphkernel tune`` wrote, or what was read from one."""
-Compiler = Callable[..., Any]
-"""``compiler(desc, target=...)`` gives ``kernel(*inputs, out=...)``: kernelgen.compile, or a stand-in."""
-
 LIBRARY_OPS = frozenset({MATMUL, BATCH_MATMUL, CONV2D, MAX_POOL, AVG_POOL, GATHER, ONNX})
 """Operators for which onnxruntime is worth a region when it is installed; a graph without them runs on numpy."""
 
@@ -200,14 +196,16 @@ def _compiled(given: Graph, request: _Request) -> Executable:
         check_values(given)
     library = _host_library(request, given, device)
     fused, _ = inline(given, lambda node: library.absorbs(given, node))
-    return _planned(fused, request, _build_kernels(fused, request), device, start)
+    return _planned(
+        fused, request, build_kernels(fused, request.target, request.compiler, request.progress), device, start
+    )
 
 
 def _device(request: _Request) -> Device | NoDevice:
     return find_device() if request.target == "gpu" else NoDevice("")
 
 
-def _planned(fused: Graph, request: _Request, build: _Build, device: Device | NoDevice, start: float) -> Executable:
+def _planned(fused: Graph, request: _Request, build: Build, device: Device | NoDevice, start: float) -> Executable:
     """The callable of a graph whose kernels are made; ``start`` is when that began, in seconds."""
     runnable, kernels = _inlined(fused, build)
     library = _host_library(request, runnable, device)  # operators whose kernel failed may be worth another one
@@ -292,78 +290,7 @@ def _graph(given: object) -> Graph:
     )
 
 
-def _default_compiler() -> Compiler:
-    import kernelgen  # polyhedral and LLVM tools load when the first kernel is compiled
-
-    return kernelgen.compile
-
-
-@dataclass(frozen=True)
-class _Build:
-    """The compiled kernel of each fused node, what the report says of them, and why others have none."""
-
-    compiled: Mapping[Node, CompiledKernel]
-    entries: Sequence[KernelEntry]
-    fallbacks: Sequence[Fallback]
-
-    def without(self, refusals: Refusals) -> _Build:
-        """Without the kernels that a device refused."""
-        refused = [node for node in self.compiled if node.name in refusals]
-        return _Build(
-            {node: made for node, made in self.compiled.items() if node.name not in refusals},
-            tuple(entry for entry in self.entries if refusals.keys().isdisjoint(entry.calls)),
-            (*self.fallbacks, *(fallback(node, refusals[node.name]) for node in refused)),
-        )
-
-
-def _build_kernels(graph: Graph, request: _Request) -> _Build:
-    """Our own compiler is told which operands are constant; one that is given knows descriptions alone."""
-    compiler, target, progress = request.compiler or _default_compiler(), request.target, request.progress
-    attempts: dict[str, _Attempt] = {}
-    calls: dict[str, list[Node]] = {}
-    fused = [(node, node.body) for node in graph.operators if node.body is not None]
-    for done, (node, body) in enumerate(fused):
-        if progress is not None:
-            progress("compiling kernels", done, len(fused))
-        desc = to_desc(node, target)
-        untold = untold_symbols(body)
-        fixed = prepared_operands(node) if request.compiler is None and target == "cpu" else ()
-        key = f"{key_of(desc)}{node.attrs.get(PLAN)}{fixed}"
-        calls.setdefault(key, []).append(node)
-        if key not in attempts:
-            told = partial(compiler, constants=fixed) if fixed else compiler
-            attempts[key] = _attempt(desc, target, planned(told, node), untold)
-    good = {key: attempt for key, attempt in attempts.items() if attempt.kernel is not None}
-    return _Build(
-        {node: attempt.kernel for key, attempt in good.items() for node in calls[key] if attempt.kernel is not None},
-        tuple(kernel_entry(calls[key], attempt.result, attempt.milliseconds) for key, attempt in good.items()),
-        tuple(fallback(node, attempts[key].result) for key in attempts if key not in good for node in calls[key]),
-    )
-
-
-@dataclass(frozen=True)
-class _Attempt:
-    """What the compiler gave for a description: a kernel, or the exception (``result``) and no kernel."""
-
-    result: Any
-    kernel: CompiledKernel | None
-    milliseconds: float
-
-
-def _attempt(desc: KernelDesc, target: str, compiler: Compiler, untold: tuple[str, ...]) -> _Attempt:
-    start = time.perf_counter()
-    try:
-        made = compiler(desc, target=target)
-    except FORESEEN as error:
-        return _Attempt(error, None, 0.0)
-    except Exception as error:  # a fault of the compiler: the graph still runs, and log and report show where it is
-        LOGGER.exception("%s: runs without its kernel", line(desc.name))
-        return _Attempt(error, None, 0.0)
-    kernel = CompiledKernel(made, desc.updated_inputs, untold, preparation_of(made))
-    return _Attempt(made, kernel, (time.perf_counter() - start) * 1e3)
-
-
-def _inlined(graph: Graph, build: _Build) -> tuple[Graph, Mapping[Node, CompiledKernel]]:
+def _inlined(graph: Graph, build: Build) -> tuple[Graph, Mapping[Node, CompiledKernel]]:
     """The graph in which fused nodes without a kernel are ordinary operators again, and the kernels of its others."""
     if not build.fallbacks:
         return graph, build.compiled

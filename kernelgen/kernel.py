@@ -13,8 +13,8 @@ import numpy as np
 from kernelgen.composite.description import KernelDesc, Tensor
 from kernelgen.composite.write import dump_desc
 from kernelgen.native.call import Entry, NativeKernel
-from kernelgen.native.lines import on_lines
-from kernelgen.native.signature import Described, Signature
+from kernelgen.native.lines import prepared
+from kernelgen.native.signature import Signature
 from kernelgen.nest.nodes import Grid, Nest, Space
 from kernelgen.plan import Plan
 from kernelgen.poly.proof.schedule_proof import Proof
@@ -30,7 +30,6 @@ from kernelgen.targets.entries import (
     Sample,
     SampledEntry,
 )
-from kernelgen.tensor.dims import evaluate
 from kernelgen.tensor.dtypes import Category
 
 _TEXTLESS = frozenset({"claims", "load"})
@@ -104,10 +103,7 @@ class Kernel(NativeKernel):
 
         Raises ArgumentError when an array does not fit.
         """
-        if self.preparation is None:
-            return ()
-        made = [on_lines(_static_shape(tensor), tensor.dtype.numpy) for tensor in self.preparation.signature.outputs]
-        return self.preparation(*constants, out=made)
+        return prepared(self.preparation, constants)
 
     def call_inputs(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
         """What a call takes, from all inputs of the description, the constants among them prepared."""
@@ -219,10 +215,6 @@ def fingerprint(desc: KernelDesc) -> str:
     """The name of a description and a hash of all of it, which plans are made for."""
     text = json.dumps(dump_desc(desc), sort_keys=True)
     return f"{desc.name} {hashlib.sha256(text.encode()).hexdigest()[:16]}"
-
-
-def _static_shape(tensor: Described) -> tuple[int, ...]:
-    return tuple(evaluate(dim, {}) for dim in tensor.shape)
 
 
 def _by_element(mask: np.ndarray | None, tensor: Tensor) -> np.ndarray | None:

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 
 from kernelgen.machines.cpu import CPU
+from kernelgen.native.call import NativeKernel
+from kernelgen.tensor.dims import evaluate
 
 
 def on_lines(shape: tuple[int, ...], kind: np.dtype[Any]) -> np.ndarray:
@@ -28,3 +30,15 @@ def moved_to_lines(array: np.ndarray) -> np.ndarray:
     made[...] = array
     made.flags.writeable = False
     return made
+
+
+def prepared(preparation: NativeKernel | None, constants: tuple[Any, ...]) -> tuple[Any, ...]:
+    """What a kernel of known sizes computes from constants, in such memory; nothing without one.
+
+    Raises ArgumentError when an array does not fit.
+    """
+    if preparation is None:
+        return ()
+    outputs = preparation.signature.outputs
+    made = [on_lines(tuple(evaluate(dim, {}) for dim in tensor.shape), tensor.dtype.numpy) for tensor in outputs]
+    return preparation(*constants, out=made)

@@ -24,7 +24,7 @@ LAZY_IMPORTS = {
     "graphkernel/runtime/onnxruntime/c_interface.py": "onnxruntime is loaded while numpy loads",
     "graphkernel/runtime/onnxruntime/sessions.py": "most processes have nothing to tell",
     "graphkernel/handoff.py": "only who has tuned needs what was found",
-    "graphkernel/driver.py": "the default compiler brings isl and LLVM",
+    "graphkernel/building.py": "the default compiler brings isl and LLVM",
     "graphkernel/frontends/known_models.py": "a model that was loaded before needs no onnx",
     "graphkernel/frontends/load.py": "writing ONNX brings all declarations, which reading does without",
     "graphkernel/export/kernels.py": "so does the maker of kernels for Ascend",

@@ -235,7 +235,7 @@ def test_debug_mode_names_the_kernel(device: FakeDevice) -> None:
 
 
 def test_jit_takes_arrays_of_the_device(device: FakeDevice, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("graphkernel.driver._default_compiler", lambda: MeaningKernel)
+    monkeypatch.setattr("graphkernel.building._default_compiler", lambda: MeaningKernel)
     fast, given = gk.jit(net, target="gpu"), arrays()
     close(fast(*on_device(given)).host, given)
     assert len(fast.executables) == 1

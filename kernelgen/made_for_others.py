@@ -1,0 +1,54 @@
+"""The other end of :mod:`kernelgen.made_elsewhere`: a description in, machine code and what is told of it out."""
+
+from __future__ import annotations
+
+import json
+import time
+from base64 import b64encode
+from typing import Any
+
+from kernelgen.composite.description import KernelDesc
+from kernelgen.composite.vocabulary import WORDS
+from kernelgen.driver import compile
+from kernelgen.errors import UnsupportedError
+from kernelgen.kernel import Kernel
+from kernelgen.native.code import Code
+from kernelgen.native.records import code_items, code_of, entry_of, kernel_items
+from kernelgen.system.json_parts import Items
+from kernelgen.tensor.text import parse
+
+_OPERATORS = {word.name: word for word in WORDS}
+
+
+def answer(request: bytes) -> bytes:
+    """The kernel of a request as JSON, or why there is none. Raises what compiling raises, but for UnsupportedError."""
+    text, constants = json.loads(request)
+    start = time.perf_counter()
+    try:
+        kernel = compile(KernelDesc(parse(text, _OPERATORS)), "cpu", constants=constants)
+    except UnsupportedError as error:
+        return json.dumps({"code": error.code, "why": str(error).removeprefix(f"[{error.code}] ")}).encode()
+    return json.dumps({**_told(kernel), "milliseconds": (time.perf_counter() - start) * 1e3}).encode()
+
+
+def _told(kernel: Kernel) -> dict[str, Any]:
+    content = bytearray()
+    entry = entry_of(kernel)
+
+    def kept(code: Code | None) -> Items | None:
+        if code is None:
+            return None
+        record = code_items(code, len(content))
+        content.extend(code.content)
+        return record
+
+    caller, team = kept(entry.caller.code), kept(None if entry.team is None else entry.team.library.code)
+    kernels: list[Items] = []
+    for made in (kernel, *(() if kernel.preparation is None else (kernel.preparation,))):
+        kernels.append(kernel_items(made, len(content)))
+        content += code_of(made).content
+    return {
+        "kernels": kernels, "content": b64encode(content).decode(), "caller": caller, "team": team, "flags": entry.flags,
+        "prepares": kernel.prepares, "taken": kernel.taken,
+        "cached": kernel.cached, "proof": str(kernel.proof), "source": kernel.source,
+    }  # fmt: skip
