@@ -41,6 +41,7 @@ from kernelgen.poly.build_scop import to_scop
 from kernelgen.poly.grouping.direct_results import accumulate_in_outputs
 from kernelgen.poly.grouping.fold_axes import fold
 from kernelgen.poly.grouping.merge_groups import group
+from kernelgen.poly.grouping.overlapped_tiles import overlap_tiles
 from kernelgen.poly.grouping.privatise import privatise
 from kernelgen.poly.grouping.row_blocks import block_rows
 from kernelgen.poly.grouping.scatter_by_owner import take_own_terms
@@ -93,6 +94,11 @@ SCOP_STAGES: tuple[Stage[Scop], ...] = (
         block_rows,
         "what one product hands on to another shares loops over blocks of rows",
         lambda plan: plan.cpu.handed,
+    ),
+    Stage(
+        overlap_tiles,
+        "what stencils hand on shares loops over tiles, which stay in a cache",
+        lambda plan: plan.cpu.tile_room,
     ),
 )
 

@@ -62,7 +62,10 @@ ATTENTION = ("attention_operands", "attention_rows", "attention_values", "attent
 INDICES = ("strided_slice", "onehot_fwd", "onehot_bwd", "gather_output")
 LAST = ("elemwise_sibling", "reduce_crossed")
 
-CPU = (*FIRST, "reduce_sibling", *ATTENTION, "transpose", "pieces", *INDICES, *PRODUCTS, "isolate_reshape", *LAST)
+CPU = (
+    *(*FIRST, "reduce_sibling", *ATTENTION, "transpose", "pieces", *INDICES, "stencil"),
+    *(*PRODUCTS, "isolate_reshape", *LAST),
+)
 GPU = (
     *(
         *FIRST[:4],

@@ -55,19 +55,20 @@ def align(scop: Scop) -> Forest:
     find = classes.find
     rows = {s.name: tuple(find(("statement", s.name, k)) for k in range(len(s.iterators))) for s in scop.statements}
     parallel = {s.name: _parallel_axes(s, rows[s.name], s.name in scop.handing) for s in scop.statements}
-    return _forest(scop.statements, Axes(rows, parallel, classes.blocked), frozenset())
+    return _forest(scop.statements, Axes(rows, parallel, classes.blocked, classes.overlapping), frozenset())
 
 
 @dataclass(frozen=True)
 class Axes:
     """For each statement the axes that its iterators run along, and those of them that no reduction runs over.
 
-    For axes that count blocks, what the blocks are of.
+    For axes that count blocks, what the blocks are of, and which of them count blocks that overlap.
     """
 
     rows: Mapping[str, tuple[Place, ...]]
     parallel: Mapping[str, frozenset[Place]]
     blocked: Mapping[Place, Place]
+    overlapping: frozenset[Place] = frozenset()
 
     def __getitem__(self, statement: str) -> tuple[Place, ...]:
         return self.rows[statement]
@@ -111,6 +112,8 @@ class _Cluster:
         for (member, first), second in self.conflicts(statement):
             candidates &= _agreeing(member, first, statement, second, axes)
         rows = (*self.rows, axes[statement.name])
+        for tile in candidates & axes.overlapping:  # inside of it each statement runs over rows of its own
+            candidates = frozenset.intersection(candidates, *(row[: row.index(tile) + 1] for row in rows))
         walks_rows = all(_leads(row, candidates, axes, fixed) for row in rows)
         return candidates if walks_rows else frozenset()
 

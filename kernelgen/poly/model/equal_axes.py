@@ -21,12 +21,14 @@ Place = tuple[str, str, int]  # ("buffer" | "statement", its name, dim or iterat
 class AxisClasses:
     """``find`` gives the representative of a place; ``computed`` holds the axes whose numbers are computed with.
 
-    ``blocked`` maps an axis that counts blocks to the axis that the blocks are of.
+    ``blocked`` maps an axis that counts blocks to the axis that the blocks are of, ``overlapping`` are those whose blocks
+    overlap.
     """
 
     joined: DisjointSets[Place] = field(default_factory=DisjointSets[Place])
     computed: frozenset[Place] = frozenset()
     blocked: dict[Place, Place] = field(default_factory=dict)
+    overlapping: frozenset[Place] = frozenset()
 
     def find(self, place: Place) -> Place:
         """The place that stands for the whole class."""
@@ -63,11 +65,17 @@ def _join_blocks(scop: Scop, classes: AxisClasses) -> None:
     for statement in scop.statements:
         names = [it.name for it in statement.iterators]
         for k, it in enumerate(statement.iterators):
-            if it.blocks is not None and it.blocks.of:
+            if it.blocks is not None and it.blocks.of and it.blocks.overlapping is None:
                 axis = classes.find(("statement", statement.name, names.index(it.blocks.of)))
                 first = found.setdefault((axis, it.blocks.length), ("statement", statement.name, k))
                 classes.union(first, ("statement", statement.name, k))
     classes.blocked = {classes.find(block): classes.find(axis) for (axis, _), block in found.items()}
+    classes.overlapping = frozenset(
+        classes.find(("statement", statement.name, k))
+        for statement in scop.statements
+        for k, it in enumerate(statement.iterators)
+        if it.blocks is not None and it.blocks.overlapping is not None
+    )
 
 
 def _counted(statement: Statement) -> Iterator[str]:

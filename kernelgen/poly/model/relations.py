@@ -17,7 +17,7 @@ from kernelgen.nest.index import substitute, values, variables
 from kernelgen.nest.nodes import Accumulate, Expr, Index, IndexBinary, IndexOp, Num, Store, ValueIndex, Var
 from kernelgen.nest.walk import loads_of
 from kernelgen.poly.model.scop import Scop, Statement
-from kernelgen.poly.model.statement_pairs import Pairs, pairs_of, sets_by_statement
+from kernelgen.poly.model.statement_pairs import Pairs, pairs_of, sets_by_tuple
 from kernelgen.system.cached_property import cached_property
 from kernelgen.tensor.dims import Dim, Sym, evaluate, sym
 
@@ -44,7 +44,7 @@ class Relations:
     @cached_property
     def domains(self) -> Mapping[str, isl.Set]:
         """``domain`` by statement."""
-        return sets_by_statement(self.domain)
+        return sets_by_tuple(self.domain)
 
     @cached_property
     def flow_pairs(self) -> Pairs:
@@ -163,7 +163,10 @@ class _Writer:
             blocks = it.blocks
             if blocks is None:
                 continue
-            if blocks.of:
+            if blocks.overlapping is not None:
+                step, start = blocks.overlapping
+                yield f"{step}*{it.name} + {start} <= {blocks.of} < {step}*{it.name} + {start + blocks.length}"
+            elif blocks.of:
                 turn = f" mod {it.extent}" if isinstance(blocks.extent, Sym) else ""
                 yield f"{it.name} = (floor({blocks.of}/{blocks.length})){turn}"
             elif not self.fixed:  # at representative sizes there are all blocks

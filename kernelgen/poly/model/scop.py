@@ -26,11 +26,13 @@ class Blocks:
 
     With ``of``, the name of another iterator ``i``, it is ``b = floor(i / length)``; where the extent is a symbol blocks
     are dealt out in turn, ``b = floor(i / length) mod count``, with the iterator's own extent as the count.
+    Blocks that overlap are ``overlapping``: a step and a start with ``step * b + start <= i < step * b + start + length``.
     """
 
     length: int
     extent: Dim
     of: str = ""
+    overlapping: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)

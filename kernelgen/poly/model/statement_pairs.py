@@ -37,7 +37,7 @@ class Pairs:
 
     def inside(self, domain: isl.UnionSet) -> Iterator[Pair]:
         """The dependences between instances of a domain."""
-        own = sets_by_statement(domain)
+        own = sets_by_tuple(domain)
         for name, instances in own.items():
             for pair in self.by_source.get(name, ()):
                 if pair.target in own:
@@ -61,8 +61,8 @@ def pairs_of(dependences: isl.UnionMap) -> Pairs:
     return Pairs({source: tuple(pairs) for source, pairs in found.items()})
 
 
-def sets_by_statement(domain: isl.UnionSet) -> dict[str, isl.Set]:
-    """Takes a set of instances apart."""
+def sets_by_tuple(domain: isl.UnionSet) -> dict[str, isl.Set]:
+    """Takes a set of instances or elements apart, by the name of their statement or buffer."""
     found = domain.get_set_list()
     return {each.get_tuple_name(): each for each in (found.get_at(k) for k in range(found.n_set()))}
 

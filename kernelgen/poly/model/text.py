@@ -25,6 +25,9 @@ def _show_iterator(iterator: Iterator) -> str:
     blocks = iterator.blocks
     if blocks is None:
         return f"{iterator.name} < {iterator.extent}"
+    if blocks.overlapping is not None:
+        step, start = blocks.overlapping
+        return f"{iterator.name} < {iterator.extent}, {step} {iterator.name} + {start} <= {blocks.of} < .. + {blocks.length}"
     number = (
         f" = {blocks.of} / {blocks.length}" if blocks.of else f", {blocks.length} * {iterator.name} < {blocks.extent}"
     )

@@ -1,6 +1,8 @@
 """Proofs: what is shown with isl about every kernel before it is printed. A failed proof is a compile error.
 
 bounds      Every access of every instance is inside its buffer: ``access(domain) - box(buffer)`` is empty.
+written     Every element of a temporary that is read is one that some instance writes: ``reads(domain) - writes(domain)``
+            is empty. Which comes first is a question of legality.
 legality    Every dependence runs forward: ``{ time(B[j]) - time(A[i]) : A[i] -> B[j] in flow }`` is lexicographically
             positive. Reductions may take their terms in any order, so only flow counts.
 parallel    For each loop marked parallel: no dependence, not even of a reduction, connects two of its iterations.
@@ -26,7 +28,7 @@ from kernelgen.errors import ArgumentError, ProofError
 from kernelgen.nest.nodes import LoopKind
 from kernelgen.poly.model.relations import Relations, extent_text
 from kernelgen.poly.model.scop import Scop
-from kernelgen.poly.model.statement_pairs import Pairs, by_statement
+from kernelgen.poly.model.statement_pairs import Pairs, by_statement, sets_by_tuple
 from kernelgen.poly.schedule.marks import is_mark, mark_of
 from kernelgen.poly.schedule.tree import Node, descendants, is_band
 
@@ -68,7 +70,13 @@ def prove(scop: Scop, whole: Relations, schedule: isl.Schedule) -> Proof:
     Raises ProofError with the check, the offending relation and a witness.
     """
     return Proof(
-        (*_bounds(scop, whole), *_legality(whole, schedule), *_marks(whole, schedule), *_pieces(whole, schedule))
+        (
+            *_bounds(scop, whole),
+            *_written(scop, whole),
+            *_legality(whole, schedule),
+            *_marks(whole, schedule),
+            *_pieces(whole, schedule),
+        )
     )
 
 
@@ -77,6 +85,22 @@ def _bounds(scop: Scop, whole: Relations) -> Iterator[Fact]:
     for what, accesses in (("reads", whole.reads), ("writes", whole.writes)):
         _require_inside("bounds", what, accesses.range(), boxes)
         yield Fact("bounds", what, "access(domain) - box")
+
+
+def _written(scop: Scop, whole: Relations) -> Iterator[Fact]:
+    """Of temporaries of which statements run over tiles, whose numbers alone say what is where."""
+    tiled = {
+        write.buffer.name
+        for statement in scop.statements
+        if any(it.blocks is not None and it.blocks.overlapping is not None for it in statement.iterators)
+        for write in statement.writes
+    }
+    if not tiled:
+        return
+    read, made = (sets_by_tuple(accesses.range()) for accesses in (whole.reads, whole.writes))
+    for name in sorted(tiled & read.keys()):
+        _require_inside("written", name, isl.UnionSet(read[name]), isl.UnionSet(made[name]))
+        yield Fact("written", name, "reads(domain) - writes(domain)")
 
 
 def _boxes(scop: Scop, whole: Relations) -> isl.UnionSet:

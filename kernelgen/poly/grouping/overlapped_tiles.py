@@ -1,0 +1,286 @@
+"""Tiles of a chain of stencils: a producer runs over the rows that a tile of its consumers reads, also where tiles overlap.
+
+    P[i, j]: p[i, j] = f(x, i, j)                          P[b, i, j]: p[b, i - 16 b, j] = f(x, i, j)    16 b <= i < 16 b + 18
+    C[i, j]: y[i, j] = p[i, j] + .. + p[i + 2, j + 2]  ->  C[b, i, j]: y[i, j] = p[b, i - 16 b, j] + ..  b = floor(i / 16)
+
+The tile of the last statement is ``{ b -> i : 16 b <= i < 16 b + 16 }``; what a statement is asked for is the image of its
+readers' tiles under what they read, and so on backwards: scaled by a stride, widened by a window. Both stand inside one
+loop over ``b`` (:mod:`kernelgen.poly.grouping.shared_loops`), and of ``p`` one tile is alive at a time, which stays in a
+cache.
+Legality: an instance that runs in two tiles computes the same from the same operands, and writes an element of its own in
+each, ``p[b, ..]``; every read ``p[i + k]`` of tile ``b`` is to ``p[b, i + k - start(b)]``, which tile ``b`` wrote by
+construction. What leaves the kernel is written once: its tiles are a partition, or a statement of its own stores that part
+of each tile. The proof sees the dependences of the result, not this text.
+Source: post-tiling fusion with overlapped storage (Zhao and Di, MICRO 2020), overlapped tiles of Halide (Ragan-Kelley, 2013).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator as Iterable
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from kernelgen.nest import index as ix
+from kernelgen.nest.nodes import Block, Buffer, Index, Load, Num, Space, Store, Var
+from kernelgen.nest.walk import Moved, move
+from kernelgen.poly.model.scop import Access, Blocks, BodyStatement, Iterator, Scop, Statement
+from kernelgen.tensor.dims import Sym, product
+
+LENGTHS = (64, 48, 32, 24, 16, 12, 8)
+"""Rows of a tile of the last statements, the longest that fits first."""
+NUMBER = "tile"
+"""What the iterator over tiles is called."""
+MOST_WORK = 1.5
+"""Rows that producers compute, of those that there are, above which tiles compute too much twice."""
+
+
+@dataclass(frozen=True)
+class Tile:
+    """The rows ``step * b + start <= i < step * b + start + length`` of tile ``b``."""
+
+    step: int
+    start: int
+    length: int
+
+    @property
+    def is_part(self) -> bool:
+        """Whether no row is in two tiles."""
+        return (self.start, self.length) == (0, self.step)
+
+    def first(self, tile: str) -> Index:
+        """The first row of the tile that a variable counts."""
+        return ix.add(ix.multiply(Var(tile), Num(self.step)), Num(self.start))
+
+    def with_(self, other: Tile) -> Tile | None:
+        """The tile that holds both; None where they do not move alike."""
+        start, end = min(self.start, other.start), max(self.start + self.length, other.start + other.length)
+        return Tile(self.step, start, end - start) if self.step == other.step else None
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A statement at row ``i`` reads the rows ``scale * i + low .. scale * i + high``."""
+
+    scale: int
+    low: int
+    high: int
+
+    def of(self, tile: Tile) -> Tile:
+        """What is read for a tile."""
+        length = self.scale * (tile.length - 1) + self.high - self.low + 1
+        return Tile(self.scale * tile.step, self.scale * tile.start + self.low, length)
+
+
+def overlap_tiles(scop: Scop, room: int) -> Scop:
+    """The scop with stencils over tiles whose temporaries take about ``room`` bytes; the same object where none pay."""
+    chain = _Chain.of(scop)
+    if not chain.rows:
+        return scop
+    for length in LENGTHS:
+        tiles = chain.tiles(length)
+        if tiles is None:
+            return scop
+        if chain.bytes(tiles) <= room or length == LENGTHS[-1]:
+            return chain.tiled(tiles) if chain.pays(tiles, room) else scop
+    return scop
+
+
+@dataclass(frozen=True)
+class _Chain:
+    """The statements that run over rows of what others of them give, the name of each one's rows, and which dim they are.
+
+    ``readers`` are the statements that read a buffer, with their accesses.
+    """
+
+    scop: Scop
+    rows: Mapping[str, str]
+    dims: Mapping[str, int]
+    readers: Mapping[str, tuple[tuple[Statement, Access], ...]]
+
+    @staticmethod
+    def of(scop: Scop) -> _Chain:
+        """The chain of a scop; without statements where nobody reads shifted rows."""
+        found: dict[str, list[tuple[Statement, Access]]] = {}
+        for statement in scop.statements:
+            for read in statement.reads:
+                found.setdefault(read.buffer.name, []).append((statement, read))
+        readers = {name: tuple(reads) for name, reads in found.items()}
+        rows: dict[str, str] = {}
+        dims: dict[str, int] = {}
+        for statement in scop.statements:
+            row = _row_of_reads(statement, dims) or _shifted_row(statement, readers)
+            if row is None or not _is_by_rows(statement, row):
+                continue
+            rows[statement.name] = row
+            for write in statement.writes:
+                dims[write.buffer.name] = write.index.index(Var(row))
+        return _Chain(scop, rows, dims, readers)
+
+    def tiles(self, length: int) -> dict[str, Tile] | None:
+        """The tile of each statement where the last ones have so many rows; None where something is asked for twice."""
+        found: dict[str, Tile] = {}
+        for statement in reversed(self.scop.statements):
+            if statement.name not in self.rows:
+                continue
+            wanted = list(self._wanted(statement, found))
+            leaves = any(self.leaves(write.buffer) for write in statement.writes)
+            step = next((tile.step for tile in wanted if tile is not None), length)
+            tile: Tile | None = Tile(step, 0, step) if leaves or not wanted else wanted.pop()
+            for other in wanted:
+                tile = None if tile is None or other is None else tile.with_(other)
+            if tile is None:
+                return None
+            found[statement.name] = tile
+        return found
+
+    def _wanted(self, statement: Statement, tiles: Mapping[str, Tile]) -> Iterable[Tile | None]:
+        """What readers in the chain ask of a statement."""
+        for write in statement.writes:
+            for reader, access in self.readers.get(write.buffer.name, ()):
+                if reader.name in tiles:
+                    reading = reading_of(reader, access.index[self.dims[write.buffer.name]], self.rows[reader.name])
+                    yield None if reading is None else reading.of(tiles[reader.name])
+
+    def leaves(self, buffer: Buffer) -> bool:
+        """Whether somebody outside the chain sees it."""
+        inside = all(reader.name in self.rows for reader, _ in self.readers.get(buffer.name, ()))
+        return buffer.space is not Space.WORKSPACE or not inside
+
+    def _held(self, tiles: Mapping[str, Tile]) -> dict[str, tuple[Buffer, Tile]]:
+        """The temporaries of which rows are computed in several tiles."""
+        found: dict[str, tuple[Buffer, Tile]] = {}
+        for statement in self.scop.statements:
+            tile = tiles.get(statement.name)
+            for write in statement.writes:
+                if tile is not None and not tile.is_part:
+                    _, known = found.get(write.buffer.name, (write.buffer, tile))
+                    found[write.buffer.name] = (write.buffer, known.with_(tile) or tile)
+        return found
+
+    def bytes(self, tiles: Mapping[str, Tile]) -> int:
+        """What the temporaries of a tile take."""
+        return sum(tile.length * self._row_bytes(buffer) for buffer, tile in self._held(tiles).values())
+
+    def _row_bytes(self, buffer: Buffer) -> int:
+        inner = product(buffer.shape[self.dims[buffer.name] + 1 :])
+        return buffer.dtype.itemsize * (1 if isinstance(inner, Sym) else inner)
+
+    def pays(self, tiles: Mapping[str, Tile], room: int) -> bool:
+        """Whether all rows together leave the cache, in one turn of the loops around them, and little is computed twice."""
+        held = self._held(tiles).values()
+        known = not any(isinstance(extent, Sym) for buffer, _ in held for extent in buffer.shape)
+        whole = sum(self._row_bytes(b) * e for b, _ in held if isinstance(e := b.shape[self.dims[b.name]], int))
+        return known and whole > room and all(tile.length <= MOST_WORK * tile.step for _, tile in held)
+
+    def tiled(self, tiles: Mapping[str, Tile]) -> Scop:
+        """The scop over tiles."""
+        last = (
+            s for s in self.scop.statements if s.name in tiles and any(self.leaves(write.buffer) for write in s.writes)
+        )
+        count = max(-(-self._extent(s) // tiles[s.name].step) for s in last)
+        held = {name: self._in_tiles(buffer, tile, count) for name, (buffer, tile) in self._held(tiles).items()}
+        statements: list[Statement] = []
+        for statement in self.scop.statements:
+            if statement.name in tiles:
+                statements += self._over_tiles(statement, tiles[statement.name], count, held)
+            else:
+                statements.append(statement)
+        kept = (b for b in self.scop.buffers if b.name not in held or self.leaves(b))
+        buffers = (*kept, *(each.moved.buffer for each in held.values()))
+        return replace(self.scop, buffers=buffers, statements=tuple(statements))
+
+    def _in_tiles(self, buffer: Buffer, tile: Tile, count: int) -> _Held:
+        """Tile after tile, of which one is alive at a time."""
+        dim = self.dims[buffer.name]
+        shape = (count, *buffer.shape[:dim], tile.length, *buffer.shape[dim + 1 :])
+        made = Buffer(
+            f"{buffer.name}_tile" if self.leaves(buffer) else buffer.name, buffer.dtype, shape, Space.WORKSPACE
+        )
+        bases = {dim: tile.first(NUMBER)}
+        return _Held(tile, Moved(made, tuple(range(len(buffer.shape))), lead=(Var(NUMBER),), bases=bases))
+
+    def _extent(self, statement: Statement) -> int:
+        (extent,) = (it.extent for it in statement.iterators if it.name == self.rows[statement.name])
+        assert isinstance(extent, int), "as asked before"
+        return extent
+
+    def _over_tiles(
+        self, statement: Statement, tile: Tile, count: int, held: Mapping[str, _Held]
+    ) -> Iterable[Statement]:
+        """The statement over tiles, and those that store what leaves."""
+        row, rows = self.rows[statement.name], self._extent(statement)
+        overlapping = None if tile.is_part else (tile.step, tile.start)
+        number = Iterator(NUMBER, count, Blocks(tile.length, rows, row, overlapping))
+        body = move(Block(statement.body), {name: each.moved for name, each in held.items()}).statements
+        parts = tuple(part for part in body if isinstance(part, BodyStatement))
+        yield replace(statement, iterators=_with(number, statement.iterators, row), body=parts)
+        whole = replace(number, blocks=Blocks(tile.step, rows, row))
+        for write in statement.writes:
+            if write.buffer.name in held and self.leaves(write.buffer):
+                moved, names = held[write.buffer.name].moved, {name for i in write.index for name in ix.variables(i)}
+                value = Load(moved.buffer, moved.at(write.index))
+                iterators = _with(whole, tuple(it for it in statement.iterators if it.name in names), row)
+                name = f"{statement.name}_{write.buffer.name}"
+                yield Statement(name, iterators, (Store(write.buffer, write.index, value),))
+
+
+@dataclass(frozen=True)
+class _Held:
+    """A tile of a buffer, and where its elements are."""
+
+    tile: Tile
+    moved: Moved
+
+
+def _with(number: Iterator, iterators: tuple[Iterator, ...], row: str) -> tuple[Iterator, ...]:
+    """The iterators with the number of the tile before its rows."""
+    position = [it.name for it in iterators].index(row)
+    return (*iterators[:position], number, *iterators[position:])
+
+
+def reading_of(statement: Statement, index: Index, row: str) -> Reading | None:
+    """Which rows an index reads; None where they are not an interval that moves with the statement's row."""
+    extents = {it.name: it.extent for it in statement.iterators}
+    scale = ix.stride(index, row)
+    start = ix.substitute(index, {name: Num(0) for name in ix.variables(index)})
+    if not scale or scale < 0 or not isinstance(start, Num):
+        return None
+    low = high = start.value
+    for name in ix.variables(index) - {row}:
+        step, extent = ix.stride(index, name), extents.get(name)
+        if step is None or not isinstance(extent, int):
+            return None
+        low, high = low + min(0, step * (extent - 1)), high + max(0, step * (extent - 1))
+    return Reading(scale, low, high)
+
+
+def _row_of_reads(statement: Statement, dims: Mapping[str, int]) -> str | None:
+    """The iterator that moves along the rows of what the chain gives; None where there is none, or several."""
+    kept = {name for write in statement.writes for index in write.index for name in ix.variables(index)}
+    found: set[str] = set()
+    for read in statement.reads:
+        if read.buffer.name in dims:
+            found |= ix.variables(read.index[dims[read.buffer.name]]) & kept
+    return found.pop() if len(found) == 1 else None
+
+
+def _shifted_row(statement: Statement, readers: Mapping[str, tuple[tuple[Statement, Access], ...]]) -> str | None:
+    """The iterator along the first dim of a result that somebody reads at another place than its own."""
+    for write in statement.writes:
+        for dim, index in enumerate(write.index):
+            reads = (read for reader, read in readers.get(write.buffer.name, ()) if reader is not statement)
+            if isinstance(index, Var) and any(not isinstance(read.index[dim], Var) for read in reads):
+                return index.name
+    return None
+
+
+def _is_by_rows(statement: Statement, row: str) -> bool:
+    """Whether a known number of rows addresses all that it writes, each its own."""
+    extents = {it.name: it.extent for it in statement.iterators}
+    is_free = not statement.ordered and all(it.blocks is None and it.name != NUMBER for it in statement.iterators)
+    is_free = is_free and all(write.buffer.space is not Space.INOUT for write in statement.writes)
+    single = all(
+        write.index.count(Var(row)) == 1 and sum(row in ix.variables(i) for i in write.index) == 1
+        for write in statement.writes
+    )
+    return is_free and isinstance(extents.get(row), int) and single
