@@ -23,6 +23,7 @@ from kernelgen.tensor.operators.type_rules import KEEP_BASIC
 from kernelgen.tensor.order import is_token
 
 PASS_NAME = "graph_kernel_cluster"
+NOBODY_TELLS: frozenset[str] = frozenset()
 
 
 @graph_pass
@@ -32,7 +33,8 @@ def graph_kernel_cluster(graph: Graph, context: Context) -> Graph:
     A single operator becomes a kernel too, because a kernel call is cheaper than a host call; a lone Reshape is a view.
     """
     listed = _listed(context.options)
-    refusals = {node: _refusal(node, listed, context.options) for node in graph.operators}
+    told = graph.told_symbols if context.options.target == "cpu" else NOBODY_TELLS
+    refusals = {node: _refusal(node, listed, context.options, told) for node in graph.operators}
     refusals.update(_kept_pieces(graph, context.options))
     found = clusters(graph, lambda node: refusals[node] is None)
     groups = [group for group in found if _is_worth_a_kernel(group)]
@@ -56,7 +58,7 @@ def _kept_pieces(graph: Graph, options: Options) -> dict[Node, tuple[str, str]]:
 
 def can_join(node: Node, options: Options) -> bool:
     """True when a kernel of the target can hold the operator."""
-    return _refusal(node, _listed(options), options) is None
+    return _refusal(node, _listed(options), options, NOBODY_TELLS) is None
 
 
 def _listed(options: Options) -> frozenset[str]:
@@ -67,8 +69,11 @@ def _listed(options: Options) -> frozenset[str]:
     return (default | set(options.enable_cluster_ops)) - set(options.disable_cluster_ops)
 
 
-def _refusal(node: Node, listed: frozenset[str], options: Options) -> tuple[str, str] | None:
-    """Why a node cannot be in a kernel, as reason code and message; None when it can."""
+def _refusal(node: Node, listed: frozenset[str], options: Options, told: frozenset[str]) -> tuple[str, str] | None:
+    """Why a node cannot be in a kernel, as reason code and message; None when it can.
+
+    ``told`` are the symbols that kernels can be told though no operand of theirs has them.
+    """
     name = node.op.name
     if node.body is not None:
         return "not-fused-opaque", "it is a kernel already"
@@ -79,7 +84,8 @@ def _refusal(node: Node, listed: frozenset[str], options: Options) -> tuple[str,
     for value in (*node.outs, *node.args):
         if (reason := _unfit(value)) is not None:
             return reason
-    return _kept(node) or _brings_symbol(node) or (_unfit_for_ascend(node) if options.target == "ascend" else None)
+    unfit = _kept(node) or _brings_symbol(node, told)
+    return unfit or (_unfit_for_ascend(node) if options.target == "ascend" else None)
 
 
 def _is_ours(node: Node, options: Options) -> bool:
@@ -100,9 +106,9 @@ def _kept(node: Node) -> tuple[str, str] | None:
     return None if found is None else ("not-fused-kept", f"{node.name} has the attribute {found}")
 
 
-def _brings_symbol(node: Node) -> tuple[str, str] | None:
-    """A symbolic extent that no operand has: a kernel reads its extents off its operands, and might have none with it."""
-    known = {name for value in node.args for name in value.type.symbols}
+def _brings_symbol(node: Node, told: frozenset[str]) -> tuple[str, str] | None:
+    """A symbolic extent that no operand has: a kernel reads its extents off its operands, or is told what inputs tell."""
+    known = told.union(name for value in node.args for name in value.type.symbols)
     strange = sorted({name for type_ in node.types for name in type_.symbols}.difference(known))
     return ("not-fused-symbol", f"no operand of {node.name} has the extent {strange[0]}") if strange else None
 

@@ -1,4 +1,4 @@
 """Passes about operators that only change or tell shapes.
 
-Reading order: shape_ops_splitter, shape_values, own_gathers, kernel_packet, shrink_only_shape_needed.
+Reading order: shape_ops_splitter, shape_values, affine_values, own_gathers, kernel_packet, shrink_only_shape_needed.
 """

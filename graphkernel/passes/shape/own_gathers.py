@@ -4,6 +4,7 @@ Before and after::
 
     y = Gather(table, i, axis=0)    ==>    y = Gather(table, Places(i, extent=30522), axis=0)
     y = Gather(x, 0, axis=1)        ==>    y = Reshape(StridedSlice(x, [:, 0:1]))        of known places, in a row
+    y = Gather(x, [0 to N])         ==>    y = Reshape(x)                                counted from positions and extents
 
 Rows of a table are read where they are needed, by the kernel that adds to them. What the indices mean is settled before: a
 negative one counts from the end, and one that is out of range is an error.
@@ -15,6 +16,7 @@ from graphkernel.cluster.own_gathers import is_own_gather
 from graphkernel.ops.library.places import INDICES, PLACES
 from graphkernel.options import Options
 from graphkernel.passes.base import Context, graph_pass
+from graphkernel.passes.shape.affine_values import counts_rows
 from graphkernel.passes.shape.shape_values import numbers_of_shapes
 from kernelgen.errors import TypeRuleError
 from kernelgen.tensor.graph import Graph, Node, Value, keep
@@ -62,8 +64,13 @@ def _is_barred(options: Options) -> bool:
 
 
 def _piece(node: Node, data: Value) -> Value | None:
-    """The slice that a gather at known places is, each as far from the one before; None for every other."""
+    """The slice that a gather at known places is, each as far from the one before; None for every other.
+
+    Places that count all rows of an axis in order cut nothing.
+    """
     axis, known = node.attrs.int("axis", 0) % data.type.rank, node.args[1].constant
+    if counts_rows(node.args[1], data.type.shape[axis]):
+        return Node(RESHAPE, (data,), Attrs.of(shape=node.out.type.shape), node.types, node.name).out
     if known is None or known.size == 0:
         return None
     places = known.ravel().tolist()

@@ -10,7 +10,7 @@ from kernelgen.tensor.types import Sym
 
 def known_numbers(graph: Graph) -> frozenset[Node]:
     """Operators that need shapes only, if those follow from the inputs'; but none of ONNX's own, which may fail."""
-    candidates, told = numbers_of_shapes(graph), told_symbols(graph)
+    candidates, told = numbers_of_shapes(graph), graph.told_symbols
     found: set[Node] = set()
     for node in graph.operators:
         if node in candidates and node.op is not ONNX:
@@ -18,12 +18,6 @@ def known_numbers(graph: Graph) -> frozenset[Node]:
             if told.issuperset(_asked(node)) if is_source else all(_is_known(arg, found) for arg in node.args):
                 found.add(node)
     return frozenset(found)
-
-
-def told_symbols(graph: Graph) -> frozenset[str]:
-    """The symbols that follow from the inputs."""
-    own = (name for value in graph.inputs for name in value.type.symbols)
-    return frozenset(own).union(entry.name for entry in graph.derived)
 
 
 def _asked(source: Node) -> tuple[str, ...]:

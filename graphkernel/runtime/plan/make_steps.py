@@ -10,7 +10,7 @@ from graphkernel.cluster.liveness import is_view
 from graphkernel.errors import RuntimeFailure
 from graphkernel.ops.library.places import PLACES
 from graphkernel.runtime.onnxruntime.region_step import RegionStep
-from graphkernel.runtime.plan.known_numbers import known_numbers, told_symbols
+from graphkernel.runtime.plan.known_numbers import known_numbers
 from graphkernel.runtime.plan.placement import NUMPY, Placement, in_regions, placements
 from graphkernel.runtime.steps.collective import CollectiveStep
 from graphkernel.runtime.steps.host import HostLibrary
@@ -98,7 +98,7 @@ class StepMaker:
 
     def __post_init__(self) -> None:
         self.numbers = known_numbers(self.graph)
-        self.told = told_symbols(self.graph)
+        self.told = self.graph.told_symbols
         self.places = definitions(self.graph)
         self.prepared = Prepared(len(self.slots))
 

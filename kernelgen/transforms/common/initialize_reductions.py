@@ -25,9 +25,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kernelgen.errors import NestError
-from kernelgen.nest.index import variables
+from kernelgen.nest.index import from_dim, variables
 from kernelgen.nest.neutral import neutral_element
-from kernelgen.nest.nodes import Accumulate, Block, Compare, For, If, Index, Nest, Statement, Store
+from kernelgen.nest.nodes import Accumulate, Block, Compare, For, If, Index, Nest, Statement, Store, Var
 from kernelgen.nest.ranges import Range, range_of, values_in, values_left
 from kernelgen.nest.walk import loads_of, statements
 from kernelgen.tensor.dims import Sym
@@ -176,9 +176,14 @@ def _names_terms(guard: Compare, path: tuple[For, ...], accumulation: Accumulate
 def _stays_inside(loops: tuple[For, ...], accumulation: Accumulate) -> bool:
     """Whether the ranges of the loops alone keep the target in its buffer."""
     known = values_in(loops)
+    upper = {loop.var: loop.upper for loop in loops}
     for index, extent in zip(accumulation.index, accumulation.buffer.shape, strict=True):
         place = range_of(index, known)
-        if isinstance(extent, Sym) or not place.is_nonnegative or place.high is None or place.high >= extent:
+        if isinstance(extent, Sym):
+            is_axis = isinstance(index, Var) and upper.get(index.name) == from_dim(extent) and place.is_nonnegative
+            if not is_axis:
+                return False
+        elif not place.is_nonnegative or place.high is None or place.high >= extent:
             return False
     return True
 

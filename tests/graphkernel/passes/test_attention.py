@@ -165,3 +165,18 @@ def test_products_with_weights_share_no_kernel_over_a_norm() -> None:
     counts = [sum("MatMul" in inner.op.name for inner in node.body.operators) for node in graph.operators if node.body]
     assert max(counts) == 1
     assert sum(counts) == 2
+
+
+def test_rows_in_several_blocks_for_any_batch() -> None:
+    """The last block has fewer rows than the others."""
+    rows = 100
+
+    def attention(q: Any, k: Any, v: Any) -> Any:
+        return ops.matmul(softmax(ops.matmul(q, k, transpose_b=True) * 0.25), v)
+
+    exe = gk.compile(gk.trace(attention, *[gk.spec(("B", HEADS, rows, SIZE))] * 3))
+    assert not exe.report.host
+    q, k, v = (RNG.standard_normal((2, HEADS, rows, SIZE)).astype(np.float32) for _ in range(3))
+    scores = q.astype(np.float64) @ k.swapaxes(2, 3) * 0.25
+    powers = np.exp(scores - scores.max(-1, keepdims=True))
+    np.testing.assert_allclose(exe(q, k, v)[0], powers / powers.sum(-1, keepdims=True) @ v, rtol=2e-5, atol=2e-6)

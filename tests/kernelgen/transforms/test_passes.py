@@ -14,6 +14,7 @@ from kernelgen.nest.nodes import (
     Accumulate,
     Alloc,
     Block,
+    Buffer,
     Compare,
     For,
     If,
@@ -33,6 +34,7 @@ from kernelgen.nest.nodes import (
     Var,
 )
 from kernelgen.nest.walk import statements
+from kernelgen.tensor.dims import sym
 from kernelgen.tensor.dtypes import FLOAT32
 from kernelgen.transforms.common.array_contraction import LOCAL_BYTES, contract
 from kernelgen.transforms.common.hoist_invariants import hoist
@@ -98,6 +100,22 @@ def test_a_start_never_leaves_its_buffer_for_want_of_a_condition() -> None:
     total = If((inside,), block(Accumulate(output("few", 3), (I,), "add", ELEMENT)))
     with pytest.raises(NestError, match="under a guard"):
         initialize(nest(rows(columns(total))))
+
+
+def test_a_start_fills_an_axis_of_any_length_that_its_loop_covers() -> None:
+    """Terms under a condition: a target of one loop, as long as a symbol says."""
+    n = sym("N")
+    total = Buffer("total", FLOAT32, (n,), Space.OUTPUT)
+    few = Compare("<=", IndexBinary(IndexOp.ADD, I, J), Num(3))
+    sums = If((few,), block(Accumulate(total, (I,), "add", ELEMENT)))
+
+    def over(upper: Index) -> Nest:
+        return nest(For("i", Num(0), upper, block(columns(sums))))
+
+    zero = Store(total, (I,), Literal(0.0, FLOAT32))
+    assert initialize(over(Var("N"))).body.statements[0] == For("i", Num(0), Var("N"), block(zero, columns(sums)))
+    with pytest.raises(NestError, match="under a guard"):
+        initialize(over(Num(4)))
 
 
 def test_neutral_elements_change_nothing() -> None:

@@ -18,9 +18,9 @@ from graphkernel.frontends.onnx.rules.base import (
     sliced_range,
     static,
 )
+from graphkernel.frontends.onnx.rules.positions import cut_by_places
 from graphkernel.frontends.onnx.types.derived_extents import DependsOnDataError, DerivedExtents
 from graphkernel.ops.tensor.tensor import Tensor
-from kernelgen.system.limits import LIMITS
 from kernelgen.tensor.operators.creation import EXTENT
 from kernelgen.tensor.operators.shape import TRANSPOSE
 from kernelgen.tensor.operators.type_rules import broadcast_shapes
@@ -170,8 +170,12 @@ def cut(call: OnnxCall) -> Results:
     try:
         return ops.strided_slice(x, begin, end, strides)
     except TypeRuleError as error:  # nothing but the graph says that a symbolic bound lies within
-        extents = [_extent(call.derive, *part) for part in zip(begin, end, strides, strict=True)]
-        return OnHost(tuple(extents), str(error))
+        extents = list(have)
+        for axis, *_ in parts:
+            extents[axis] = _extent(call.derive, begin[axis], end[axis], strides[axis])
+        if not all(call.derive.is_nonnegative(extent - 1) for extent in extents):
+            return OnHost(tuple(extents), str(error))
+        return cut_by_places(call, tuple(zip(begin, strides, extents, strict=True)))
 
 
 def _slice_parts(call: OnnxCall) -> list[tuple[int, Dim, Dim, int]] | Declined:
@@ -257,8 +261,10 @@ def constant_of_shape(call: OnnxCall) -> Results:
     if dims is None:
         return RUN_TIME_SHAPE
     extents = static(dims)
-    if extents is None:
+    if extents is None and not all(call.derive.is_nonnegative(dim - 1) for dim in dims):
         return OnHost(dims, "the shape is symbolic", dtype=value.dtype.name)
+    if extents is None:
+        return ops.broadcast_to(Tensor(call.builder.constant(value), call.builder), dims)
     if prod(extents) > MOST_FILLED:
         return Declined(f"{extents} is too large for a constant of one number")
     return np.full(extents, value)
@@ -277,21 +283,3 @@ def constant(call: OnnxCall) -> Results:
         if name in call.attributes:
             return np.asarray(call.attributes[name], of)
     return Declined("a constant of text or sparse data")
-
-
-@onnx_op("Range")
-def value_range(call: OnnxCall) -> Results:
-    """Known when the bounds are."""
-    start, limit, delta = (call.array(position) for position in range(3))
-    if start is not None and limit is not None and delta is not None:
-        return _counted(start, limit, delta)
-    return Declined("the bounds are computed at run time")
-
-
-def _counted(start: np.ndarray, limit: np.ndarray, delta: np.ndarray) -> Results:
-    first, end, step = start.item(), limit.item(), delta.item()
-    if step == 0 or not np.isfinite([first, end, step]).all():
-        raise ValueError(f"a range from {first} to {end} in steps of {step} has no end")
-    if (end - first) / step > LIMITS.constant_elements:
-        return Declined(f"{first} to {end} in steps of {step} is too much for a constant")
-    return np.arange(first, end, step, dtype=start.dtype)

@@ -1,0 +1,111 @@
+"""Operators about places along axes: counting them, running sums, elements looked up one by one, cuts at places told late."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from graphkernel import ops
+from graphkernel.frontends.onnx.rules.base import Declined, OnnxCall, Operand, Results, onnx_op, shape_of
+from graphkernel.ops.library.places import PLACES
+from graphkernel.ops.tensor.apply import apply
+from graphkernel.ops.tensor.tensor import Tensor
+from kernelgen.system.limits import LIMITS
+from kernelgen.tensor.operators.creation import EXTENT
+from kernelgen.tensor.types import Category, Dim, dtype, product
+
+
+@onnx_op("Range")
+def value_range(call: OnnxCall) -> Results:
+    """Known when the bounds are; of integers also where shapes say them."""
+    start, limit, delta = (call.array(position) for position in range(3))
+    if start is not None and limit is not None and delta is not None:
+        return _counted(start, limit, delta)
+    bounds = [call.dims(position) for position in range(3)]
+    if None in bounds:
+        return Declined("the bounds are computed at run time")
+    (first,), (end,), (step,) = (dims or () for dims in bounds)
+    if not isinstance(step, int) or step == 0:
+        return Declined("the step is no known number")
+    room = end - first if step > 0 else first - end
+    count = call.derive.greatest(call.derive.ceil_div(room, abs(step)), 0)
+    if not call.derive.is_nonnegative(count - 1):
+        return Declined("there may be no numbers")
+    return ops.cast(from_position(call, positions(call, count), first, step), dtype(call.operands[0].dtype))
+
+
+def _counted(start: np.ndarray, limit: np.ndarray, delta: np.ndarray) -> Results:
+    first, end, step = start.item(), limit.item(), delta.item()
+    if step == 0 or not np.isfinite([first, end, step]).all():
+        raise ValueError(f"a range from {first} to {end} in steps of {step} has no end")
+    if (end - first) / step > LIMITS.constant_elements:
+        return Declined(f"{first} to {end} in steps of {step} is too much for a constant")
+    return np.arange(first, end, step, dtype=start.dtype)
+
+
+def positions(call: OnnxCall, count: Dim) -> Operand:
+    """The numbers 0, 1, ... of as many elements."""
+    if isinstance(count, int):
+        return np.arange(count)
+    one = Tensor(call.builder.constant(np.ones(1, np.int64)), call.builder)
+    return ops.cum_sum(ops.broadcast_to(one, (count,)), axis=0, exclusive=True)
+
+
+def from_position(call: OnnxCall, numbers: Operand, begin: Dim, step: int) -> Operand:
+    """``begin + step * numbers``."""
+    scaled = numbers if step == 1 else ops.mul(numbers, step)
+    if isinstance(begin, int):
+        return scaled if begin == 0 else ops.add(scaled, begin)
+    return ops.add(scaled, Tensor(call.builder.emit(EXTENT, value=begin, dst_type="int64"), call.builder))
+
+
+def cut_by_places(call: OnnxCall, cuts: Sequence[tuple[Dim, int, Dim]]) -> Results:
+    """(begin, step, extent) of each axis, whose places are looked at when they are known."""
+    x = call.tensor(0)
+    for axis, (begin, step, extent) in enumerate(cuts):
+        if (begin, step, extent) != (0, 1, shape_of(x)[axis]):
+            x = ops.gather(x, from_position(call, positions(call, extent), begin, step), axis=axis)
+    return x
+
+
+@onnx_op("CumSum")
+def running_sum(call: OnnxCall) -> Results:
+    """Along an axis that is known at import."""
+    axis = call.ints(1)
+    if axis is None or dtype(call.operands[0].dtype).category is Category.BOOL:
+        return Declined("the axis is computed at run time")
+    exclusive, reverse = (bool(call.attribute(name, 0)) for name in ("exclusive", "reverse"))
+    return ops.cum_sum(call.operands[0], axis=axis[0], exclusive=exclusive, reverse=reverse)
+
+
+@onnx_op("GatherElements")
+def gather_elements(call: OnnxCall) -> Results:
+    """Each index stands for the element at its own place, but along ``axis``: a gather from all elements in a row."""
+    x, indices = call.tensor(0), call.tensor(1)
+    have, wanted = shape_of(x), shape_of(indices)
+    axis = call.attribute("axis", 0) % len(have)
+    if not all(call.derive.is_nonnegative(dim - 1) for dim in (*have, *wanted)):
+        return Declined("there may be nothing to look up")
+    places: Operand = ops.cast(indices, dtype("int64"))
+    places = apply(PLACES, places, extent=have[axis], reader=call.op_type)
+    number: Operand | None = None
+    for along, count in enumerate(wanted):
+        behind = product(have[along + 1 :])
+        part = places if along == axis else None if count == 1 else _along(call, along, count, len(have))
+        if part is not None:
+            part = part if behind == 1 else ops.mul(part, _number(call, behind))
+            number = part if number is None else ops.add(number, part)
+    return ops.gather(ops.reshape(x, (product(have),)), number, axis=0)
+
+
+def _along(call: OnnxCall, axis: int, count: Dim, rank: int) -> Operand:
+    """The positions along an axis, as a tensor that broadcasts."""
+    shape = tuple(count if k == axis else 1 for k in range(rank))
+    return ops.reshape(positions(call, count), shape)
+
+
+def _number(call: OnnxCall, dim: Dim) -> Operand:
+    if isinstance(dim, int):
+        return np.asarray(dim, np.int64)
+    return Tensor(call.builder.emit(EXTENT, value=dim, dst_type="int64"), call.builder)
