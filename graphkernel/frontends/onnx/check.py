@@ -28,6 +28,8 @@ OWN_INITIALIZERS = 4
 """The version of ONNX's files from which weights need not be inputs; onnxruntime takes older ones so as well."""
 
 DEPRECATED = "deprecated"
+ADDED = frozenset({"SimplifiedLayerNormalization"})
+"""What onnxruntime has among ONNX's own operators and ONNX has not."""
 
 
 def checked_nodes(model: ModelProto) -> list[Placed]:
@@ -167,12 +169,14 @@ def _without_weights(model: ModelProto, nodes: Sequence[Placed]) -> ModelProto:
 
 
 def _undeprecated(node: NodeProto, opsets: Mapping[str, int]) -> NodeProto:
-    """The node; one that ONNX has deprecated, which onnxruntime runs all the same, as one of a domain of its own."""
+    """The node; one that ONNX has deprecated or never had, which onnxruntime runs all the same, as one of another domain."""
     from onnx import NodeProto, defs
 
     domain = domain_of(node.domain)
     version = opsets.get(domain, 0)
-    if not defs.has(node.op_type, version, domain) or not defs.get_schema(node.op_type, version, domain).deprecated:
+    is_known = defs.has(node.op_type, version, domain)
+    is_added = not domain and node.op_type in ADDED
+    if not is_added and not (is_known and defs.get_schema(node.op_type, version, domain).deprecated):
         return node
     other = NodeProto()
     other.CopyFrom(node)

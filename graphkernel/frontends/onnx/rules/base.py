@@ -15,6 +15,7 @@ from graphkernel.ops.catalogue import apply, apply_all, function_called, snake_c
 from graphkernel.ops.tensor.tensor import Tensor
 from kernelgen.tensor.graph import Builder
 from kernelgen.tensor.operator import Operator
+from kernelgen.tensor.operators.creation import EXTENT
 from kernelgen.tensor.types import Dim, Shape, Sym, dtype
 
 Operand = Any
@@ -59,9 +60,17 @@ class OnnxCall:
     def tensor(self, position: int) -> Tensor:
         """An operand that is recorded, also where it is known: what is drawn for it is drawn in every run."""
         operand = self.operand(position)
-        if isinstance(operand, Tensor):
-            return operand
-        return Tensor(self.builder.constant(np.asarray(operand)), self.builder)
+        return operand if isinstance(operand, Tensor) else self.constant(operand)
+
+    def constant(self, value: object) -> Tensor:
+        """A constant that is recorded: what is computed from it is computed in every run."""
+        return Tensor(self.builder.constant(np.asarray(value)), self.builder)
+
+    def extent(self, dim: Dim) -> Operand:
+        """A dim as a scalar of int64."""
+        if isinstance(dim, int):
+            return np.asarray(dim, np.int64)
+        return Tensor(self.builder.emit(EXTENT, value=dim, dst_type="int64"), self.builder)
 
     def operand(self, position: int) -> Operand:
         """An operand; None when absent."""

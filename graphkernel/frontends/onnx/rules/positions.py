@@ -10,9 +10,7 @@ from graphkernel import ops
 from graphkernel.frontends.onnx.rules.base import Declined, OnnxCall, Operand, Results, onnx_op, shape_of
 from graphkernel.ops.library.places import PLACES
 from graphkernel.ops.tensor.apply import apply
-from graphkernel.ops.tensor.tensor import Tensor
 from kernelgen.system.limits import LIMITS
-from kernelgen.tensor.operators.creation import EXTENT
 from kernelgen.tensor.types import Category, Dim, dtype, product
 
 
@@ -22,10 +20,10 @@ def value_range(call: OnnxCall) -> Results:
     start, limit, delta = (call.array(position) for position in range(3))
     if start is not None and limit is not None and delta is not None:
         return _counted(start, limit, delta)
-    bounds = [call.dims(position) for position in range(3)]
-    if None in bounds:
+    bounds = [dim for position in range(3) for dim in call.dims(position) or ()]
+    if len(bounds) < 3:
         return Declined("the bounds are computed at run time")
-    (first,), (end,), (step,) = (dims or () for dims in bounds)
+    first, end, step = bounds
     if not isinstance(step, int) or step == 0:
         return Declined("the step is no known number")
     room = end - first if step > 0 else first - end
@@ -48,16 +46,14 @@ def positions(call: OnnxCall, count: Dim) -> Operand:
     """The numbers 0, 1, ... of as many elements."""
     if isinstance(count, int):
         return np.arange(count)
-    one = Tensor(call.builder.constant(np.ones(1, np.int64)), call.builder)
+    one = call.constant(np.ones(1, np.int64))
     return ops.cum_sum(ops.broadcast_to(one, (count,)), axis=0, exclusive=True)
 
 
 def from_position(call: OnnxCall, numbers: Operand, begin: Dim, step: int) -> Operand:
     """``begin + step * numbers``."""
     scaled = numbers if step == 1 else ops.mul(numbers, step)
-    if isinstance(begin, int):
-        return scaled if begin == 0 else ops.add(scaled, begin)
-    return ops.add(scaled, Tensor(call.builder.emit(EXTENT, value=begin, dst_type="int64"), call.builder))
+    return scaled if begin == 0 else ops.add(scaled, call.extent(begin))
 
 
 def cut_by_places(call: OnnxCall, cuts: Sequence[tuple[Dim, int, Dim]]) -> Results:
@@ -94,7 +90,7 @@ def gather_elements(call: OnnxCall) -> Results:
         behind = product(have[along + 1 :])
         part = places if along == axis else None if count == 1 else _along(call, along, count, len(have))
         if part is not None:
-            part = part if behind == 1 else ops.mul(part, _number(call, behind))
+            part = part if behind == 1 else ops.mul(part, call.extent(behind))
             number = part if number is None else ops.add(number, part)
     return ops.gather(ops.reshape(x, (product(have),)), number, axis=0)
 
@@ -103,9 +99,3 @@ def _along(call: OnnxCall, axis: int, count: Dim, rank: int) -> Operand:
     """The positions along an axis, as a tensor that broadcasts."""
     shape = tuple(count if k == axis else 1 for k in range(rank))
     return ops.reshape(positions(call, count), shape)
-
-
-def _number(call: OnnxCall, dim: Dim) -> Operand:
-    if isinstance(dim, int):
-        return np.asarray(dim, np.int64)
-    return Tensor(call.builder.emit(EXTENT, value=dim, dst_type="int64"), call.builder)

@@ -119,7 +119,7 @@ def layer_normalization(call: OnnxCall) -> Results:
     axis = call.attribute("axis", -1) % len(shape_of(x))
     if shape_of(gamma) != shape_of(x)[axis:]:
         return Declined("the scale has another shape than the normalised axes")
-    beta = call.operand(2) if call.has(2) else _zeros(gamma)
+    beta = call.operand(2) if call.has(2) else zeros(gamma)
     epsilon = call.attribute("epsilon", 1e-5)
     if call.results > 1:
         if call.attribute("stash_type", 1) != 1:
@@ -140,7 +140,7 @@ def rms_normalization(call: OnnxCall) -> Results:
     return ops.rms_norm(x, gamma, epsilon=call.attribute("epsilon", 1e-5))[0]
 
 
-def _zeros(like: Operand) -> Operand:
+def zeros(like: Operand) -> Operand:
     """Zeros of the same shape; an operator of the graph where that holds symbols."""
     shape = static(shape_of(like))
     return ops.zeros_like(like) if shape is None else np.zeros(shape, dtype(like.dtype).numpy)

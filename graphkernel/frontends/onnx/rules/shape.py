@@ -20,8 +20,6 @@ from graphkernel.frontends.onnx.rules.base import (
 )
 from graphkernel.frontends.onnx.rules.positions import cut_by_places
 from graphkernel.frontends.onnx.types.derived_extents import DependsOnDataError, DerivedExtents
-from graphkernel.ops.tensor.tensor import Tensor
-from kernelgen.tensor.operators.creation import EXTENT
 from kernelgen.tensor.operators.shape import TRANSPOSE
 from kernelgen.tensor.operators.type_rules import broadcast_shapes
 from kernelgen.tensor.types import Dim, Sym, product
@@ -245,9 +243,7 @@ def shape(call: OnnxCall) -> Results:
 def size(call: OnnxCall) -> Results:
     """Known when the operand's shape is static; else known as soon as the inputs are there."""
     count = product(shape_of(call.operands[0]))
-    if isinstance(count, Sym):
-        return Tensor(call.builder.emit(EXTENT, value=count, dst_type="int64"), call.builder)
-    return np.asarray(count, np.int64)
+    return call.extent(count)
 
 
 MOST_FILLED = 1 << 18
@@ -264,7 +260,7 @@ def constant_of_shape(call: OnnxCall) -> Results:
     if extents is None and not all(call.derive.is_nonnegative(dim - 1) for dim in dims):
         return OnHost(dims, "the shape is symbolic", dtype=value.dtype.name)
     if extents is None:
-        return ops.broadcast_to(Tensor(call.builder.constant(value), call.builder), dims)
+        return ops.broadcast_to(call.constant(value), dims)
     if prod(extents) > MOST_FILLED:
         return Declined(f"{extents} is too large for a constant of one number")
     return np.full(extents, value)

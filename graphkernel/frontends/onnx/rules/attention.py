@@ -1,0 +1,172 @@
+"""Attention of onnxruntime's optimizer of transformers (``com.microsoft``), as the operators it was.
+
+Heads go apart by views, a mask of any form is added to the scores, and what stands before the keys of this call is joined to
+them. Which of it shares a kernel is decided later, as for models that write all of it out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import sqrt
+from typing import Any
+
+import numpy as np
+
+from graphkernel import ops
+from graphkernel.errors import TypeRuleError
+from graphkernel.frontends.onnx.rules.base import Declined, OnnxCall, Operand, Results, onnx_op, shape_of
+from graphkernel.frontends.onnx.rules.positions import positions
+from kernelgen.tensor.types import Dim, Shape, dtype
+
+LOWEST = float(np.finfo(np.float32).min)
+HEADS_FIRST = (0, 2, 1, 3)
+
+
+@dataclass(frozen=True)
+class _Heads:
+    """Operands with heads before rows: [batch, heads, rows, size]; ``before`` are the keys that stand before this call's."""
+
+    query: Any
+    key: Any
+    value: Any
+    before: Dim = 0
+
+    @property
+    def shape(self) -> tuple[Dim, Dim, Dim]:
+        """How many batches, rows of queries and keys."""
+        return shape_of(self.query)[0], shape_of(self.query)[2], shape_of(self.key)[2]
+
+
+@onnx_op("com.microsoft::Attention")
+def attention(call: OnnxCall) -> Results:
+    """Queries, keys and values are one product of the operand with weights."""
+    x, weights, bias, mask, past, added, told = (call.operand(k) for k in range(7))
+    if told is not None or call.attribute("do_rotary", 0) or call.attribute("past_present_share_buffer", 0):
+        return Declined("a cache that is written in place, or rotary embeddings")
+    width = _known(shape_of(weights)[1])
+    product = ops.matmul(x, weights)
+    product = product if bias is None else ops.add(product, bias)
+    sizes = tuple(call.attribute("qkv_hidden_sizes") or [width // 3] * 3)
+    parts = [_apart(part, call.attribute("num_heads")) for part in ops.split(product, sizes, axis=2)]
+    kept = (None, None) if past is None else (ops.gather(past, np.asarray(k), axis=0) for k in range(2))
+    heads = _with_kept(parts, *kept)
+    result = _attended(call, heads, mask, added)
+    if isinstance(result, Declined) or call.results < 2:
+        return result
+    return [result, ops.concat([ops.expand_dims(each, 0) for each in (heads.key, heads.value)], axis=0)]
+
+
+@onnx_op("com.microsoft::MultiHeadAttention")
+def multi_head_attention(call: OnnxCall) -> Results:
+    """Queries, keys and values apart, each with heads side by side; keys and values also with heads before rows."""
+    query, key, value, bias, mask, added, past_key, past_value, *more = (call.operand(k) for k in range(10))
+    if key is None or value is None or len(shape_of(query)) != 3 or len(shape_of(key)) == 5 or call.results > 3:
+        return Declined("queries, keys and values in one operand, or weights as a result")
+    if any(each is not None for each in more):
+        return Declined("a cache that is written in place")
+    heads, given = call.attribute("num_heads"), [query, key, value]
+    if bias is not None:
+        if len(shape_of(key)) != 3:
+            return Declined("a bias of keys with heads before rows")
+        sizes = [_known(shape_of(each)[-1]) for each in given]
+        given = [ops.add(each, part) for each, part in zip(given, ops.split(bias, sizes, axis=0), strict=True)]
+    parts = [each if len(shape_of(each)) == 4 else _apart(each, heads) for each in given]
+    found = _with_kept(parts, past_key, past_value)
+    result = _attended(call, found, mask, added)
+    return result if isinstance(result, Declined) else [result, found.key, found.value][: call.results]
+
+
+def _apart(x: Operand, heads: int) -> Any:  # a Tensor
+    """[batch, rows, heads x size] with heads before rows."""
+    batch, rows, width = shape_of(x)
+    return ops.transpose(ops.reshape(x, (batch, rows, heads, _known(width) // heads)), HEADS_FIRST)
+
+
+def _known(width: Dim) -> int:
+    """An extent that must be a number. Raises TypeRuleError."""
+    if not isinstance(width, int):
+        raise TypeRuleError(f"heads of {width} elements")
+    return width
+
+
+def _with_kept(parts: list[Any], keys: Operand, values: Operand) -> _Heads:
+    """Keys and values behind those that earlier calls kept."""
+    query, key, value = parts
+    if keys is None:
+        return _Heads(query, key, value)
+    key, value = (ops.concat(pair, axis=2) for pair in ((keys, key), (values, value)))
+    return _Heads(query, key, value, shape_of(keys)[2])
+
+
+def _attended(call: OnnxCall, heads: _Heads, mask: Operand, added: Operand) -> Any:  # a Tensor, or Declined
+    """The softmax of scaled and masked scores times values, heads side by side."""
+    batch, rows, _ = heads.shape
+    scale = call.attribute("scale", 0.0) or 1 / sqrt(_known(shape_of(heads.query)[3]))
+    scores = ops.mul(ops.matmul(heads.query, heads.key, transpose_b=True), scale)
+    if mask is not None:
+        is_there = _is_there(call, heads, mask)
+        if is_there is None:
+            return Declined("a mask of another form")
+        filler = float(call.attribute("mask_filter_value", -10000.0))
+        scores = ops.add(scores, ops.select(is_there, np.asarray(0, np.float32), np.asarray(filler, np.float32)))
+    scores = scores if added is None else ops.add(scores, added)
+    if call.attribute("unidirectional", 0):
+        scores = ops.select(_causal(call, heads), scores, np.asarray(LOWEST, np.float32))
+    result = ops.transpose(ops.matmul(ops.softmax(scores, axis=-1), heads.value), HEADS_FIRST)
+    _, count, _, size = shape_of(heads.value)
+    return ops.reshape(result, (batch, rows, count * size))
+
+
+def _is_there(call: OnnxCall, heads: _Heads, mask: Operand) -> Any:  # a Tensor or array; None for other forms
+    """Where a key is none of what is masked: numbers above 0, or how many keys there are at the left."""
+    batch, _, keys = heads.shape
+    shape = shape_of(mask)
+    if shape == (batch,) or (shape == (1,) and batch == 1):
+        return ops.less(positions(call, keys), ops.reshape(ops.cast(mask, dtype("int64")), (batch, 1, 1, 1)))
+    wanted: dict[int, Shape] = {2: (batch, 1, 1, keys), 3: (*shape[:1], 1, *shape[1:])}
+    if len(shape) not in wanted or shape[-1] != keys:
+        return None
+    return ops.greater(ops.reshape(mask, wanted[len(shape)]), 0)
+
+
+def _causal(call: OnnxCall, heads: _Heads) -> Any:  # a Tensor or array
+    """Where a key is not behind its query."""
+    _, rows, keys = heads.shape
+    own = ops.add(positions(call, rows), call.extent(heads.before))
+    return ops.less_equal(positions(call, keys), ops.expand_dims(own, 1))
+
+
+@onnx_op("com.microsoft::RotaryEmbedding")
+def rotary_embedding(call: OnnxCall) -> Results:
+    """Pairs of elements of each head turned by an angle of their row, from tables of cosines and sines."""
+    x, numbers, cosines, sines = call.operands[:4]
+    shape, turned = shape_of(x), shape_of(cosines)[1]
+    if call.attribute("is_packed_batching", 0) or call.attribute("scale", 1.0) != 1.0 or not isinstance(turned, int):
+        return Declined("packed rows, or a scale")
+    heads, width = call.attribute("num_heads", 0), _known(shape[-1])
+    size = width if len(shape) == 4 else width // heads if heads else 2 * turned
+    apart = x if len(shape) == 4 else ops.reshape(x, (*shape[:2], width // size, size))
+    rows = 2 if len(shape) == 4 else 1
+    if shape_of(numbers) == (1,):
+        numbers = ops.expand_dims(ops.add(positions(call, shape[rows]), numbers), 0)
+    angles = [ops.expand_dims(ops.gather(table, numbers, axis=0), 3 - rows) for table in (cosines, sines)]
+    found = _turned(apart, *angles, turned=turned, interleaved=bool(call.attribute("interleaved", 0)))
+    return found if len(shape) == 4 else ops.reshape(found, shape)
+
+
+def _turned(x: Operand, cosine: Operand, sine: Operand, turned: int, interleaved: bool) -> Any:  # a Tensor
+    """Pairs lie side by side, or a half apart; what lies behind the last pair stays."""
+    *around, width = shape_of(x)
+    size = _known(width)
+    head, *rest = ops.split(x, (2 * turned, size - 2 * turned), axis=-1) if size > 2 * turned else (x,)
+    if interleaved:
+        pairs = ops.reshape(head, (*around, turned, 2))
+        parts = [ops.reshape(part, (*around, turned)) for part in ops.split(pairs, (1, 1), axis=-1)]
+    else:
+        parts = ops.split(head, (turned, turned), axis=-1)
+    one, other = parts
+    found = [ops.sub(ops.mul(one, cosine), ops.mul(other, sine)), ops.add(ops.mul(one, sine), ops.mul(other, cosine))]
+    if interleaved:
+        joined = ops.concat([ops.expand_dims(each, -1) for each in found], axis=-1)
+        found = [ops.reshape(joined, (*around, 2 * turned))]
+    return ops.concat([*found, *rest], axis=-1)
