@@ -17,6 +17,7 @@ from graphkernel.decisions import DecisionLog
 from graphkernel.ops.library.random import is_random
 from graphkernel.options import Options
 from graphkernel.passes.base import Context, graph_pass
+from kernelgen.tensor.definitions import told_symbols
 from kernelgen.tensor.graph import Graph, Node, Value
 from kernelgen.tensor.operator import Kind
 from kernelgen.tensor.operators.type_rules import KEEP_BASIC
@@ -33,7 +34,7 @@ def graph_kernel_cluster(graph: Graph, context: Context) -> Graph:
     A single operator becomes a kernel too, because a kernel call is cheaper than a host call; a lone Reshape is a view.
     """
     listed = _listed(context.options)
-    told = graph.told_symbols if context.options.target == "cpu" else NOBODY_TELLS
+    told = told_symbols(graph) if context.options.target == "cpu" else NOBODY_TELLS
     refusals = {node: _refusal(node, listed, context.options, told) for node in graph.operators}
     refusals.update(_kept_pieces(graph, context.options))
     found = clusters(graph, lambda node: refusals[node] is None)

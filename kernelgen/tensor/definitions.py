@@ -23,6 +23,11 @@ class Place(NamedTuple):
     axis: int
 
 
+def told_symbols(graph: Graph) -> frozenset[str]:
+    """The symbols that follow from the shapes of the inputs of a ``graph``."""
+    return frozenset(graph.input_symbols).union(entry.name for entry in graph.derived)
+
+
 def place_in(types: Sequence[TensorType], name: str) -> tuple[int, int] | None:
     """The first result, and its axis, that is this symbol alone."""
     alone = sym(name)

@@ -201,11 +201,6 @@ class Graph:
         return symbols_of(dim for value in self.inputs for dim in value.type.shape)
 
     @cached_property
-    def told_symbols(self) -> frozenset[str]:
-        """The symbols that follow from the shapes of inputs."""
-        return frozenset(self.input_symbols).union(entry.name for entry in self.derived)
-
-    @cached_property
     def defined_symbols(self) -> tuple[str, ...]:
         """The symbols that operators define (:mod:`kernelgen.tensor.definitions`), as often as they do."""
         return tuple([name for node in self.operators for name in node.defines])

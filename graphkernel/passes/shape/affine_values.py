@@ -36,7 +36,7 @@ class Affine:
 
 
 def affine(value: Value) -> Affine | None:
-    """The function of a tensor of int64; None where none is seen."""
+    """The function that a ``value`` of int64 is; None where none is seen."""
     known: dict[Value, Affine | None] = {}
     waiting = [value]
     while waiting and len(known) <= MOST_OPERATORS:
@@ -49,7 +49,7 @@ def affine(value: Value) -> Affine | None:
 
 
 def counts_rows(value: Value, extent: Dim) -> bool:
-    """Whether the elements are the numbers from 0 to an extent, in the order in which memory has them."""
+    """Whether the elements of ``value`` are the numbers from 0 to an ``extent``, in the order in which memory has them."""
     shape, found = value.type.shape, affine(value)
     if found is None or found.offset != 0 or product(shape) != extent:
         return False

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from graphkernel.ops.library.host import ONNX
 from graphkernel.passes.shape.shape_values import SOURCES, numbers_of_shapes
+from kernelgen.tensor.definitions import told_symbols
 from kernelgen.tensor.graph import Graph, Node, Value
 from kernelgen.tensor.types import Sym
 
 
 def known_numbers(graph: Graph) -> frozenset[Node]:
     """Operators that need shapes only, if those follow from the inputs'; but none of ONNX's own, which may fail."""
-    candidates, told = numbers_of_shapes(graph), graph.told_symbols
+    candidates, told = numbers_of_shapes(graph), told_symbols(graph)
     found: set[Node] = set()
     for node in graph.operators:
         if node in candidates and node.op is not ONNX:

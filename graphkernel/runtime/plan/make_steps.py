@@ -17,7 +17,7 @@ from graphkernel.runtime.steps.host import HostLibrary
 from graphkernel.runtime.steps.program import Held
 from graphkernel.runtime.steps.steps import Kernel, KernelStep, PlacesStep, Step, ViewStep
 from kernelgen.system.mapped import let_go
-from kernelgen.tensor.definitions import Place, definitions, needed
+from kernelgen.tensor.definitions import Place, definitions, needed, told_symbols
 from kernelgen.tensor.graph import Graph, Node, Value
 from kernelgen.tensor.operators.indexing import GATHER
 from kernelgen.tensor.operators.type_rules import BY_ROWS
@@ -98,7 +98,7 @@ class StepMaker:
 
     def __post_init__(self) -> None:
         self.numbers = known_numbers(self.graph)
-        self.told = self.graph.told_symbols
+        self.told = told_symbols(self.graph)
         self.places = definitions(self.graph)
         self.prepared = Prepared(len(self.slots))
 

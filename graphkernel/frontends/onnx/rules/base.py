@@ -63,11 +63,11 @@ class OnnxCall:
         return operand if isinstance(operand, Tensor) else self.constant(operand)
 
     def constant(self, value: object) -> Tensor:
-        """A constant that is recorded: what is computed from it is computed in every run."""
+        """``value`` as a constant that is recorded: what is computed from it is computed in every run."""
         return Tensor(self.builder.constant(np.asarray(value)), self.builder)
 
     def extent(self, dim: Dim) -> Operand:
-        """A dim as a scalar of int64."""
+        """``dim`` as a scalar of int64."""
         if isinstance(dim, int):
             return np.asarray(dim, np.int64)
         return Tensor(self.builder.emit(EXTENT, value=dim, dst_type="int64"), self.builder)

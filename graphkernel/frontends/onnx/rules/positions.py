@@ -11,6 +11,7 @@ from graphkernel.frontends.onnx.rules.base import Declined, OnnxCall, Operand, R
 from graphkernel.ops.library.places import PLACES
 from graphkernel.ops.tensor.apply import apply
 from kernelgen.system.limits import LIMITS
+from kernelgen.tensor.operators.scan import CUM_SUM
 from kernelgen.tensor.types import Category, Dim, dtype, product
 
 
@@ -43,7 +44,7 @@ def _counted(start: np.ndarray, limit: np.ndarray, delta: np.ndarray) -> Results
 
 
 def positions(call: OnnxCall, count: Dim) -> Operand:
-    """The numbers 0, 1, ... of as many elements."""
+    """The numbers 0, 1, ... of ``count`` elements, where the ``call`` records."""
     if isinstance(count, int):
         return np.arange(count)
     one = call.constant(np.ones(1, np.int64))
@@ -51,13 +52,13 @@ def positions(call: OnnxCall, count: Dim) -> Operand:
 
 
 def from_position(call: OnnxCall, numbers: Operand, begin: Dim, step: int) -> Operand:
-    """``begin + step * numbers``."""
+    """``begin + step * numbers``, where the ``call`` records."""
     scaled = numbers if step == 1 else ops.mul(numbers, step)
     return scaled if begin == 0 else ops.add(scaled, call.extent(begin))
 
 
 def cut_by_places(call: OnnxCall, cuts: Sequence[tuple[Dim, int, Dim]]) -> Results:
-    """(begin, step, extent) of each axis, whose places are looked at when they are known."""
+    """The operand of a ``call``, of which ``cuts`` leave (begin, step, extent) of each axis; places are looked at late."""
     x = call.tensor(0)
     for axis, (begin, step, extent) in enumerate(cuts):
         if (begin, step, extent) != (0, 1, shape_of(x)[axis]):
@@ -65,7 +66,7 @@ def cut_by_places(call: OnnxCall, cuts: Sequence[tuple[Dim, int, Dim]]) -> Resul
     return x
 
 
-@onnx_op("CumSum")
+@onnx_op(CUM_SUM.name)
 def running_sum(call: OnnxCall) -> Results:
     """Along an axis that is known at import."""
     axis = call.ints(1)

@@ -141,7 +141,7 @@ def rms_normalization(call: OnnxCall) -> Results:
 
 
 def zeros(like: Operand) -> Operand:
-    """Zeros of the same shape; an operator of the graph where that holds symbols."""
+    """Zeros of the shape of ``like``; an operator of the graph where that holds symbols."""
     shape = static(shape_of(like))
     return ops.zeros_like(like) if shape is None else np.zeros(shape, dtype(like.dtype).numpy)
 
