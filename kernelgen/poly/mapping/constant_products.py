@@ -40,6 +40,9 @@ TILE_CYCLES = 0.2
 LEAST_SHARE = 32
 """Rows of a thread: with fewer, reading all panels takes longer than computing with them."""
 
+MOST_LOSS = 1.25
+"""How much longer a share may take in blocks that leave no row over than in the best ones: some numbers have no divisor."""
+
 MOST_ELEMENTS = 1 << 18
 """Of the results of a share that the second cache of usual processors holds."""
 
@@ -145,7 +148,10 @@ def share_of(band: Band, sides: ConstantProduct, limits: CpuPlan) -> int | None:
     share, beside = divmod(rows, limits.threads)
     if beside or share < LEAST_SHARE or columns is None:
         return None
-    width = block_for(share, columns, limits.unit, whole=True)[1]
+    best, whole = (block_for(share, columns, limits.unit, whole) for whole in (False, True))
+    if _time(share, columns, whole, limits.unit) > MOST_LOSS * _time(share, columns, best, limits.unit):
+        return None
+    width = whole[1]
     is_small = isinstance(columns, int) and (columns % width == 0 or share * columns <= MOST_ELEMENTS)
     return share if is_small else None
 
@@ -210,6 +216,12 @@ def block_for(rows: Dim, columns: Dim, unit: VectorUnit, whole: bool = False) ->
     ]
     count, vectors = min(fitting, key=lambda block: (_cycles(known, width, block, unit.lanes), -block[0] * block[1]))
     return count, vectors * unit.lanes
+
+
+def _time(rows: int, columns: Dim, block: Block, unit: VectorUnit) -> float:
+    """The cycles of one term of all sums in blocks of this size."""
+    width = columns if isinstance(columns, int) else 0
+    return _cycles(rows, width, (block[0], block[1] // unit.lanes), unit.lanes)
 
 
 def _cycles(rows: int, columns: int, block: Block, lanes: int) -> float:

@@ -274,3 +274,12 @@ def test_products_whose_rows_are_dealt_are_right(rows: int, threads: int, column
 def test_blocks_of_a_share_leave_no_row_over(share: int) -> None:
     count, columns = block_for(share, 256, VectorUnit(), whole=True)
     assert share % count == 0 < columns
+
+
+@pytest.mark.parametrize("rows", [2 * 13 * 13, 2 * 17 * 17, 2 * 197, 2 * 167])
+def test_shares_of_rows_without_a_good_divisor_are_no_reason_for_blocks_of_single_rows(rows: int) -> None:
+    kernel = compile(fused(rows, 96), plan=Plan(cpu=CpuPlan(threads=2)), constants=[1, 2])
+    sums = [
+        part for part in statements(kernel.nest.body) if isinstance(part, Alloc) and part.buffer.space is Space.LOCAL
+    ]
+    assert len({part.buffer.name for part in sums}) > 2
