@@ -39,6 +39,7 @@ from kernelgen.transforms.cpu.prepare_constants import prepare
 from kernelgen.transforms.cpu.register_blocking import registers
 from kernelgen.transforms.cpu.share_panels import share_panels
 from kernelgen.transforms.cpu.unroll_and_jam import jam_rows
+from kernelgen.transforms.cpu.window_borders import borders
 from kernelgen.transforms.gpu.assign_memory_spaces import places
 from kernelgen.transforms.gpu.barriers import barriers
 from kernelgen.transforms.gpu.block_reduction import partial_results
@@ -131,6 +132,7 @@ NEST_STAGES: tuple[Stage[Nest], ...] = (
         lambda plan: plan.cpu.panel,
         needs=(INITIALIZED,),
     ),
+    Stage(borders, "terms outside of an image are known, and sums are no locals yet"),
     Stage(registers, "a block of results stays put while its reduction runs"),
     Stage(contract, "storage is decided when the loops are known", needs=(INITIALIZED,), gives=(STORAGE_DECIDED,)),
     Stage(

@@ -3,16 +3,17 @@
     y = Conv2D(x, w, pad=(1, 1, 1, 1), format="NHWC")    ->    p = PadAkg(x, head=(0, 1, 1, 0), tail=(0, 1, 1, 0))
                                                                y = Conv2D(p, w, format="NHWC")
 
-So no loop over a window asks whether an element is inside, and a chain that computes ``x`` joins the copy.
+So no loop over a window asks whether an element is inside, and a chain that computes ``x`` joins the copy. Windows of single
+channels are left alone: a copy takes as long as they do.
 """
 
 from __future__ import annotations
 
 from kernelgen.composite.description import KernelDesc
 from kernelgen.composite.rewriting import Rewriting
-from kernelgen.composite.window_shapes import is_channels_last
+from kernelgen.composite.window_shapes import is_by_channel, is_channels_last
 from kernelgen.tensor.attrs import Attrs
-from kernelgen.tensor.graph import Value
+from kernelgen.tensor.graph import Node, Value
 from kernelgen.tensor.operators.nn import CONV2D
 from kernelgen.tensor.operators.padding import PAD_AKG
 
@@ -21,7 +22,7 @@ def pad_images(desc: KernelDesc) -> KernelDesc:
     """The description with the padding of windows written out."""
     walk = Rewriting(desc, "padded")
     for node in desc.operators:
-        margins = node.attrs.ints("pad", (0, 0, 0, 0)) if node.op is CONV2D and is_channels_last(node) else (0, 0, 0, 0)
+        margins = node.attrs.ints("pad", (0, 0, 0, 0)) if _is_padded(node) else ()
         if not any(margins):
             walk.keep(node)
             continue
@@ -29,6 +30,10 @@ def pad_images(desc: KernelDesc) -> KernelDesc:
         padded = _padded(walk, image, margins)
         walk.keep(node, (padded, *others), attrs=node.attrs.without("pad"))
     return walk.done()
+
+
+def _is_padded(node: Node) -> bool:
+    return node.op is CONV2D and is_channels_last(node) and not is_by_channel(node)
 
 
 def _padded(walk: Rewriting, image: Value, margins: tuple[int, ...]) -> Value:

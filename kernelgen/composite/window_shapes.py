@@ -40,6 +40,12 @@ def is_channels_last(node: Application) -> bool:
     return node.attrs.str("format", "NCHW") == NHWC and node.args[0].layout != NHWC
 
 
+def is_by_channel(node: Application) -> bool:
+    """Whether a Conv2D of a graph in NHWC has a window of its own for each channel, and one result."""
+    channels, weights = node.args[0].shape[-1], node.args[1].shape
+    return is_channels_last(node) and node.attrs.int("group", 1) == channels == weights[-1]
+
+
 def is_blocked(node: Application) -> bool:
     """Whether the image of a Conv2D is NCHWc, ``[N, C/c, H, W, c]`` beside weights of six dims."""
     return len(node.args[0].shape) == 5 and len(node.args[1].shape) == 6

@@ -24,6 +24,7 @@ from kernelgen.nest.nodes import Var
 from kernelgen.poly.model.equal_axes import Place, axis_classes
 from kernelgen.poly.model.product_recognition import is_product
 from kernelgen.poly.model.scop import Access, Scop, Statement
+from kernelgen.poly.model.window_recognition import window_of
 
 
 @dataclass(frozen=True)
@@ -167,13 +168,17 @@ def _part(cluster: _Cluster, axes: Axes, fixed: frozenset[Place]) -> Leaf | Shar
 def _parallel_axes(statement: Statement, axes: tuple[Place, ...], is_handing: bool) -> frozenset[Place]:
     """The axes that occur once in the box and that address what the statement writes: no reduction runs over them.
 
-    A matrix product shares no loop, but those over batches and over blocks of its rows where it hands these on.
+    A matrix product shares no loop, but those over batches and over blocks of its rows where it hands these on. What reduces
+    windows shares none over neighbours and channels.
     """
-    product = is_product(statement)
+    product, window = is_product(statement), window_of(statement)
     if product and not is_handing:
         return frozenset()
+    inside = frozenset((window.row, window.column)) if window is not None else frozenset[str]()
     found: set[Place] = set()
     for iterator, axis in zip(statement.iterators, axes, strict=True):
+        if iterator.name in inside:
+            continue
         if product and iterator.blocks is None and not _is_batch(statement, iterator.name):
             continue
         names = [Var(iterator.name), *([Var(iterator.blocks.of)] if iterator.blocks is not None else [])]

@@ -8,9 +8,9 @@ from kernelgen.composite.window_shapes import is_blocked, is_channels_last, pool
 from kernelgen.errors import UnsupportedError
 from kernelgen.nest import index as ix
 from kernelgen.nest.nodes import Expr, Index, IndexValue, Num
-from kernelgen.poly.lower.builder import ALGEBRA, Builder, wide_type
+from kernelgen.poly.lower.builder import ALGEBRA, Builder, inside, where, wide_type
 from kernelgen.poly.lower.lowering import Lowering
-from kernelgen.poly.lower.points import Place, Points, computed_place
+from kernelgen.poly.lower.points import Place, Points, computed_place, nearest_place
 from kernelgen.poly.lower.products import with_bias
 from kernelgen.poly.model.factored_axes import TensorAxes
 from kernelgen.tensor.dims import Dim, divide_exactly
@@ -68,18 +68,20 @@ def _relate_blocked(axes: TensorAxes, node: Node) -> None:
 
 
 def _conv(builder: Builder, node: Node, name: str) -> None:
-    """A sum of products, to which an optional third operand is added; padding has been applied by PadAkg."""
+    """A sum of products, to which an optional third operand is added; padding has been applied by PadAkg, but where there
+    is a window for each channel: there a term outside of the image is 0.
+    """
     image, result = node.args[0], node.out
     wide = wide_type(image.dtype) if image.dtype.is_float else result.dtype
-    points, places, factors = (_blocked_terms if is_blocked(node) else _terms)(builder, node)
+    points, places, conditions, factors = (_blocked_terms if is_blocked(node) else _terms)(builder, node)
     first, second = (ALGEBRA.cast(factor, wide) for factor in factors)
 
-    term = ALGEBRA.call("mul", first, second)
+    term = where(conditions, ALGEBRA.call("mul", first, second), ALGEBRA.literal(0.0, wide))
     builder.reduce(result, points, places, ("add", term, wide), name, with_bias(builder, node, wide))
 
 
-Terms = tuple[Points, Sequence[Place], tuple[Expr, Expr]]
-"""All terms, the place in the result that each belongs to, and its two factors."""
+Terms = tuple[Points, Sequence[Place], list[Expr], tuple[Expr, Expr]]
+"""All terms, the place in the result that each belongs to, when it counts, and its two factors."""
 
 
 def _strides(node: Node) -> tuple[Sequence[int], Sequence[int]]:
@@ -94,13 +96,29 @@ def _terms(builder: Builder, node: Node) -> Terms:
     channels, height, width = (weights.shape[d] for d in inner[1:])
     stride, dilation = _strides(node)
     axes = builder.axes.groups(result)
-    points = Points.over([axes[d] for d in order]).counted(height, width, channels)
-    n, o, y, x, ky, kx, c = (points.position(d) for d in range(7))
+    points = Points.over(axes).counted(height, width, channels)
+    n, o, y, x, ky, kx, c = (points.position(d) for d in (*order, 4, 5, 6))
     row, column = _along(y, stride[0], ky, dilation[0]), _along(x, stride[1], kx, dilation[1])
+    conditions: list[Expr] = []
+    if is_channels_last(node):
+        margins = node.attrs.ints("pad", (0, 0, 0, 0))
+        row, column = (
+            _margin(place, image.shape[dim], ends, conditions)
+            for place, dim, ends in ((row, 1, margins[:2]), (column, 2, margins[2:]))
+        )
     c_image = _image_channel(node, o, c, result.shape[order[1]], channels)
     first = builder.at(image, _ordered(order, (n, c_image, row, column)))
     second = builder.at(weights, _ordered(inner, (o, c, ky, kx)))
-    return points, _ordered(order, points.groups[:4]), (first, second)
+    return points, points.groups[:4], conditions, (first, second)
+
+
+def _margin(place: Index, extent: Dim, ends: Sequence[int], conditions: list[Expr]) -> Index:
+    """A place counted from the image's first element, inside; when it was there is among the ``conditions``."""
+    if not any(ends):
+        return place
+    moved = ix.subtract(place, Num(ends[0]))
+    conditions.append(inside(moved, extent))
+    return nearest_place(moved, extent)
 
 
 def _is_depth_wise(node: Node) -> bool:
@@ -126,7 +144,7 @@ def _blocked_terms(builder: Builder, node: Node) -> Terms:
     row, column = _along(y, stride[0], ky, dilation[0]), _along(x, stride[1], kx, dilation[1])
     first = builder.at(image, [batch, blocks, row, column, channel])
     second = builder.at(weights, [outer, inner[0], ky, kx, inner[1], lane])
-    return points, points.groups[:5], (first, second)
+    return points, points.groups[:5], [], (first, second)
 
 
 def _image_channel(node: Node, o: Index, c: Index, outer: Dim, channels: Dim) -> Index:

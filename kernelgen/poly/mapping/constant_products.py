@@ -22,6 +22,7 @@ from kernelgen.nest.nodes import Var
 from kernelgen.plan import CpuPlan, LoopPlan, PiecePlan, VectorUnit, WholeTiles
 from kernelgen.poly.mapping.axis import Band, element_stride
 from kernelgen.poly.mapping.register_blocks import Block, few_rows
+from kernelgen.poly.mapping.windows import window_members
 from kernelgen.poly.model.product_recognition import moves
 from kernelgen.tensor.dims import Dim
 
@@ -98,7 +99,8 @@ class Panels:
 
 def panels_of(band: Band, constants: frozenset[str], limits: CpuPlan) -> dict[str, Panels]:
     """The results of a product with a constant, by the name of their buffer; none of other bands."""
-    sides = constant_product(band, constants) if band.is_leaf and band.permutable else None
+    is_one = band.is_leaf and band.permutable and window_members(band) is None
+    sides = constant_product(band, constants) if is_one else None
     if sides is None:
         return {}
     ((statement, name),) = band.axes[sides.column].follows

@@ -41,6 +41,7 @@ from kernelgen.poly.mapping.constant_products import (
     share_of,
 )
 from kernelgen.poly.mapping.register_blocks import Block, pieces_along_columns, pieces_along_sum, pieces_turned
+from kernelgen.poly.mapping.windows import pieces_of_windows, window_members
 from kernelgen.poly.model.product_recognition import is_product, moves
 from kernelgen.poly.model.relations import Relations
 from kernelgen.poly.model.scop import Scop
@@ -96,7 +97,7 @@ class _Chooser:
     def leaf(self) -> _Chosen:
         """The loops around statements: the best vector loop last."""
         order, reason = self.vector_last()
-        product = self.constant_product() or self.product(order) if self.band.permutable else None
+        product = self.windows() or self.constant_product() or self.product(order) if self.band.permutable else None
         if product is not None:
             return product
         if (chosen := self.by_panels(order)) is not None:
@@ -176,6 +177,14 @@ class _Chooser:
             return _Chosen((PiecePlan(rows),), reason)
         text = f"{_extents(axis)} partial results: {strip} of them stay in L1"
         return _Chosen((PiecePlan((LoopPlan(last, strip), *rows)),), (text, *reason))
+
+    def windows(self) -> _Chosen | None:
+        """The neighbours of windows by channels; None for other bands."""
+        found = window_members(self.band)
+        if found is None:
+            return None
+        pieces = pieces_of_windows(self.band, *found, self.limits.unit)
+        return _Chosen(pieces, (f"windows along {found[0].row}, channels {found[0].column}: neighbours share loads",))
 
     def constant_product(self) -> _Chosen | None:
         """The blocks of a product with a constant; None for other bands."""

@@ -108,7 +108,7 @@ def _on_planes(meaning: Callable[[Array], Array], x: Array, attrs: Attrs) -> Arr
 
 
 def windows_of(x: Array, kernel: tuple[int, ...], attrs: Attrs, fill: float) -> Array:
-    """[n, c, h, w, kernel height, kernel width]."""
+    """The windows of ``x`` in NCHW, with ``fill`` around it: [n, c, h, w, rows and columns of the ``kernel``], by ``attrs``."""
     vertical, horizontal = window_axes(kernel, attrs)
     return horizontal.view(vertical.view(x, 2, fill), 3, fill)
 

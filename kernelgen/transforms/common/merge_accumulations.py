@@ -5,8 +5,9 @@
     s[j] += v2                     ->      let m2 = m0 + m1
     s[j] += v3                             s[j] += m2
 
-The element is loaded and stored once. Legality: the function is associative and commutative (a reduction promises
-that), and nothing else in the block touches the buffer. Values are combined as a balanced tree, which also rounds less.
+The element is loaded and stored once; where many sums are held in locals they stay as they are. Values
+are combined as a balanced tree, which also rounds less. Legality: the function is associative and commutative (a reduction
+promises that), and nothing else in the block touches the buffer.
 """
 
 from __future__ import annotations
@@ -16,8 +17,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import count
 
-from kernelgen.nest.nodes import Accumulate, Block, Call, Expr, Let, Nest, Ref, Statement
+from kernelgen.nest.nodes import Accumulate, Block, Call, Expr, Let, Nest, Ref, Space, Statement
 from kernelgen.nest.walk import accesses_of, map_blocks, statements
+
+MANY = 4
+"""Results in registers, whose sums fill each other's latencies: each takes one instruction a term as it is."""
 
 
 def merge_accumulations(nest: Nest) -> Nest:
@@ -32,6 +36,8 @@ def _block(block: Block, counter: Iterator[int]) -> Block:
         if isinstance(part, Accumulate):
             groups.setdefault((part.buffer, part.index, part.function), []).append(position)
     repeated = [positions for positions in groups.values() if len(positions) > 1]
+    if len(_held(block)) >= MANY:
+        return block
     touches = Counter(b.name for s in statements(block) for b, _ in accesses_of(s)) if repeated else Counter[str]()
     parts: list[Statement | None] = list(block.statements)
     for positions in repeated:
@@ -44,6 +50,12 @@ def _block(block: Block, counter: Iterator[int]) -> Block:
         if isinstance(last, Accumulate):
             parts[positions[-1]] = Block(tuple(_combined(block, positions, last, counter)))
     return Block(tuple(_spliced(parts)))
+
+
+def _held(block: Block) -> set[str]:
+    """The locals of vector loops that it accumulates into."""
+    sums = (part for part in block.statements if isinstance(part, Accumulate))
+    return {part.buffer.name for part in sums if part.buffer.space is Space.LOCAL and part.buffer.shape}
 
 
 def _combined(block: Block, positions: Sequence[int], last: Accumulate, counter: Iterator[int]) -> list[Statement]:

@@ -63,7 +63,7 @@ def _block(block: n.Block, known: Ranges) -> n.Block:
             case n.Block():
                 parts.append(_block(part, known))
             case _:
-                parts.append(_statement(part, known))
+                parts.append(settled(part, known))
     return n.Block(tuple(parts))
 
 
@@ -112,15 +112,15 @@ def _piece(loop: n.For, low: int, high: int, number: int) -> n.For:
 
 def _cuts(loop: n.For, inside: Sequence[n.Statement], within: Ranges) -> set[int]:
     """Where a loop is taken apart; at carries only if it is made of lanes or rows, and there are few."""
-    bounds = {bound for part in inside for bound in _comparisons(part)}
+    bounds = {bound for part in inside for bound in comparisons(part)}
     if loop.kind is not n.LoopKind.BLOCK:  # a core computes a clamped place once, for a whole tile
         bounds |= {bound for part in inside for bound in _clamped_places(part)}
-    cuts = {cut for at, bound in bounds for cut in _first_values(at, bound, loop, within)}
+    cuts = {cut for at, bound in bounds for cut in first_values(at, bound, loop, within)}
     if loop.kind not in (n.LoopKind.VECTOR, n.LoopKind.ROWS):
         return cuts
     indices = (at for part in inside for _, index in accesses_of(part) for at in index)
     carries = {carry for at in indices for carry in _carries(at, within)}
-    more = {cut for at, carry in carries for cut in _first_values(at, carry, loop, within)}
+    more = {cut for at, carry in carries for cut in first_values(at, carry, loop, within)}
     return cuts | more if len(cuts | more) <= MOST_CUTS else cuts
 
 
@@ -131,7 +131,7 @@ def _clamped_places(part: n.Statement) -> Iterator[tuple[n.Index, int]]:
             yield from _clamps(at)
 
 
-def _comparisons(part: n.Statement) -> Iterator[tuple[n.Index, int]]:
+def comparisons(part: n.Statement) -> Iterator[tuple[n.Index, int]]:
     """Places that are compared with numbers, and from which number on that has another outcome."""
     for call in calls_of(part):
         match call:
@@ -171,8 +171,9 @@ def _quotients(place: n.Index, divisor: int, known: Ranges) -> tuple[int | None,
     return low, high
 
 
-def _first_values(place: n.Index, bound: int, loop: n.For, within: Ranges) -> Iterator[int]:
-    """The first iterations inside of a loop from which on the place may be, and certainly is, ``bound`` or more.
+def first_values(place: n.Index, bound: int, loop: n.For, within: Ranges) -> Iterator[int]:
+    """The first iterations inside of a ``loop`` from which on the ``place`` may be, and certainly is, ``bound`` or more, where
+    variables are ``within`` ranges.
 
     None where the rest of the place moves by as much as the variable: the outcome would still be open in most pieces.
     """
@@ -200,7 +201,7 @@ def unclamped(index: n.Index) -> n.Index:
 # ---------------------------------------------------------------- one piece
 
 
-def _statement(part: n.Statement, known: Ranges) -> n.Statement:
+def settled(part: n.Statement, known: Ranges) -> n.Statement:
     """A statement that holds no others, with all that the ranges decide."""
 
     def edit(expr: n.Expr) -> n.Expr:

@@ -1,0 +1,85 @@
+"""The loops of windows, channel by channel: a few neighbours stay in registers while their windows are gone through.
+
+    y[i, j, c] += x[i + a, j + b, c] * w[a, b, c]    ->    c by lanes; j by 14; a; vector c; b and j unrolled
+
+What neighbours read in common is loaded once, since their taps stand side by side: 14 neighbours with 3 taps each read 16
+elements. What whole tiles leave of the channels is in a narrower vector.
+"""
+
+from __future__ import annotations
+
+from kernelgen.nest.marks import VECTOR
+from kernelgen.plan import LoopPlan, PiecePlan, VectorUnit, WholeTiles
+from kernelgen.poly.mapping.axis import Band
+from kernelgen.poly.model.window_recognition import Window, window_of
+from kernelgen.tensor.dims import Dim
+
+MOST_NEIGHBOURS = 14
+"""Of one row of windows: their sums, the taps and what they meet fill the registers."""
+
+MOST_TERMS = 128
+"""In the body of a loop: with more, taps are gone through one after the other."""
+
+USUAL_NEIGHBOURS = 8
+"""Where their number is not known."""
+
+
+def window_members(band: Band) -> tuple[Window, dict[str, int]] | None:
+    """The window of a band's only statement, with the member that follows each of its iterators; None for other bands."""
+    found = {name: member for member, each in enumerate(band.axes) for _, name in each.follows}
+    statements = {statement.name: statement for each in band.axes for statement, _ in each.follows}
+    window = window_of(*statements.values()) if len(statements) == 1 else None
+    if window is None or not {window.row, window.column, window.tap} <= found.keys():
+        return None
+    is_free = all(band.axes[found[name]].coincident for name in (window.row, window.column))
+    return (window, found) if is_free and band.axes[found[window.tap]].reduces else None
+
+
+def pieces_of_windows(band: Band, window: Window, found: dict[str, int], unit: VectorUnit) -> tuple[PiecePlan, ...]:
+    """Pieces of whole vectors of a ``unit``, then of what is left of the channels: ``found`` are the members of the ``band``
+    that follow the iterators of its ``window``.
+    """
+    row, column, tap = (found[name] for name in (window.row, window.column, window.tap))
+    taps, extent = band.axes[tap].extents[0], band.axes[row].extents[0]
+    count = neighbours(extent, taps, unit.registers)
+    others = [m for m in range(len(band.axes)) if m not in (row, column, tap)]
+    rest = tuple(LoopPlan(m) for m in others if band.axes[m].coincident)
+    sums = tuple(LoopPlan(m) for m in others if not band.axes[m].coincident)
+    few = isinstance(taps, int) and taps * count <= MOST_TERMS
+    inner = (LoopPlan(column, mark=VECTOR), LoopPlan(tap, unroll=True)) if few else (
+        LoopPlan(tap), LoopPlan(column, mark=VECTOR)
+    )  # fmt: skip
+    unrolled = (*sums, *inner, LoopPlan(row, unroll=True))
+    alone = (*sums, *inner)
+    pieces: list[PiecePlan] = []
+    for lanes in (unit.lanes, None):
+        tiles = () if lanes is None else (LoopPlan(column, lanes),)
+        whole = () if lanes is None else (WholeTiles(column, lanes),)
+        if isinstance(extent, int) and extent <= count:
+            pieces.append(PiecePlan((*rest, *tiles, *unrolled), whole))
+            continue
+        pieces.append(PiecePlan((*rest, *tiles, LoopPlan(row, count), *unrolled), (*whole, WholeTiles(row, count))))
+        if isinstance(extent, int):
+            pieces.append(PiecePlan((*rest, *tiles, *unrolled), whole))
+        else:
+            pieces.append(PiecePlan((*rest, *tiles, LoopPlan(row), *alone), whole))
+    return tuple(pieces)
+
+
+def neighbours(extent: Dim, taps: Dim, registers: int) -> int:
+    """How many windows of a row of this ``extent`` are computed together: those that go through it in the fewest loads, with so
+    many ``taps`` and ``registers``.
+    """
+    most = max(1, min(MOST_NEIGHBOURS, registers - (taps if isinstance(taps, int) else 0) - 3))
+    if not isinstance(extent, int):
+        return min(most, USUAL_NEIGHBOURS)
+    if extent <= most:
+        return extent
+    return min(range(1, most + 1), key=lambda count: (_loads(extent, count, taps), -count))
+
+
+def _loads(extent: int, count: int, taps: Dim) -> int:
+    """Of operands and taps, for all windows of a row."""
+    each = taps if isinstance(taps, int) else 1
+    whole, left = divmod(extent, count)
+    return whole * (count + 2 * each) + (left + 2 * each if left else 0)

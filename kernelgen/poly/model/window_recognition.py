@@ -1,0 +1,57 @@
+"""Statements that reduce windows, channel by channel: depthwise convolutions and pools with channels last.
+
+    y[n, i, j, c] += x[n, 2 i + a, 2 j + b, c] * w[a, b, c]        j and b move along one dim of x, c is last
+
+Windows of neighbours overlap, so that a few neighbours along ``j`` are computed together: each element of x is loaded once
+for all of them. Lanes are channels. Rows of windows may be shared with what follows; the loops inside may not, for they
+would take the neighbours apart.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kernelgen.nest.index import variables
+from kernelgen.nest.nodes import Var
+from kernelgen.poly.model.product_recognition import is_product, kept_names
+from kernelgen.poly.model.scop import Access, Statement
+
+
+@dataclass(frozen=True)
+class Window:
+    """Iterators of a statement: ``row`` is what neighbours follow each other along, ``tap`` moves along the same dim of an
+    operand, ``column`` is what lies together.
+    """
+
+    row: str
+    column: str
+    tap: str
+
+
+def window_of(statement: Statement) -> Window | None:
+    """The iterators of such a statement; None of another one."""
+    if statement.ordered or len(statement.accumulations) != 1 or is_product(statement):
+        return None
+    (target,) = statement.accumulations
+    kept, last = kept_names(statement), target.index[-1] if target.index else None
+    if not isinstance(last, Var) or len(kept) < 2:
+        return None
+    for read in statement.reads:
+        found = _pairs(read, kept, statement) if read.index and read.index[-1] == last else []
+        if found:
+            row, tap = found[-1]
+            return Window(row, last.name, tap)
+    return None
+
+
+def _pairs(read: Access, kept: tuple[str, ...], statement: Statement) -> list[tuple[str, str]]:
+    """For each dim that windows slide along: the iterator that is kept, and the one of known extent that is summed."""
+    summed = {it.name for it in statement.iterators if it.name not in kept and isinstance(it.extent, int)}
+    found: list[tuple[str, str]] = []
+    for place in read.index:
+        moving = variables(place)
+        rows, taps = moving & frozenset(kept), moving & summed
+        if len(rows) == len(taps) == 1 and len(moving) == 2:
+            (row,), (tap,) = rows, taps
+            found.append((row, tap))
+    return found
