@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from kernelgen.nest.nodes import Literal
 from kernelgen.tensor.dtypes import FLOAT32
 from tests.support.nests import call, run_map
 
@@ -89,6 +90,15 @@ def test_pow_is_nearly_exact() -> None:
     with np.errstate(all="ignore"):
         exact = x.astype(np.float64) ** y.astype(np.float64)
     assert ulps(run_map(lambda a, b: call("pow", a, b), x, y), exact) <= 0.52
+
+
+def test_cubes_are_two_products() -> None:
+    random = np.random.default_rng(0)
+    x = (10.0 ** random.uniform(-16, 12, COUNT) * random.choice((-1, 1), COUNT)).astype(np.float32)
+    x[:8] = [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 1e-40]
+    with np.errstate(all="ignore"):
+        exact = x.astype(np.float64) ** 3
+    assert ulps(run_map(lambda a: call("pow", a, Literal(3.0, FLOAT32)), x), exact) <= 1.5
 
 
 def test_pow_special_values() -> None:

@@ -15,7 +15,7 @@ from kernelgen.targets.cpu.statements.access import flat_index
 from kernelgen.targets.cpu.text.host import Host
 from kernelgen.tensor.dtypes import BOOL, DType
 
-TOGETHER = (1, 2, 4)
+TOGETHER = (1, 2, 3, 4)
 """How many vectors of one loop are written out; partial results are combined in pairs."""
 
 MOST_HELD = 8

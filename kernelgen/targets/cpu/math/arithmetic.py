@@ -47,11 +47,13 @@ def _comparison(floating: str, signed: str, unsigned: str) -> Emit:
 
 
 def _extremum(floating: str, name: str) -> Emit:
-    """``a`` wins where it compares so or is NaN; a NaN in ``b`` makes the comparison false, so ``b`` wins then."""
+    """``a`` wins where it compares so; a NaN in ``b`` makes the comparison false, so ``b`` wins then. One in ``a``
+    is looked for beside that, so that what is accumulated in ``b`` waits for two instructions.
+    """
 
     def emit(dtype: DType, a: Value, b: Value) -> Value:
         if dtype.is_float:
-            return a.compare("uno", a).select(a, a.compare(floating, b).select(a, b))
+            return a.compare("uno", a).select(a.like(float("nan")), a.compare(floating, b).select(a, b))
         if dtype == BOOL:
             return a | b if name == "max" else a & b
         return a.intrinsic(("s" if integers.is_signed(dtype) else "u") + name, b)

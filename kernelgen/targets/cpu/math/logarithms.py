@@ -39,7 +39,12 @@ def log1p(x: Value) -> Value:
 
 
 def power(x: Value, y: Value) -> Value:
-    """``2^(y log2 abs(x))`` in double, so that one rounding is left; then signs and special cases of C's pow."""
+    """``2^(y log2 abs(x))`` in double, so that one rounding is left; then signs and special cases of C's pow.
+
+    A cube is two products: they round twice, and have its signs and special cases.
+    """
+    if y.text == x.like(3.0).text:
+        return x * x * x
     magnitude = x.intrinsic("fabs")
     exponent = _log2(magnitude.convert("fpext", "double")) * y.convert("fpext", "double")
     result = _exp2(exponent).narrowed()

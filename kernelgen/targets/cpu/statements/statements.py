@@ -136,7 +136,7 @@ def _joined(frame: Frame, statement: Accumulate, old: Value) -> Value:
     if fuses and isinstance(value, Call) and value.function == "mul" and value not in frame.known.values:
         left, right = (expression(frame, factor) for factor in value.args)
         return left.fma(right, old)
-    return arithmetic.combine(statement.function, dtype, old, expression(frame, value))
+    return arithmetic.combine(statement.function, dtype, expression(frame, value), old)
 
 
 def _load_slot(frame: Frame, slot: str, kind: str, lanes: int) -> str:
