@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections import ChainMap
 from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import suppress
 from functools import cache, partial
@@ -132,7 +133,8 @@ def _recalled(
         with suppress(Exception):  # whatever is wrong with what is kept: it can be made again
             package = PackageReader(f"{ROOM}/{place.key}", lambda: found)
             beside = {data.digest: data.array for data in place.weights(package.view(KEPT)) if data.array is not None}
-            return read_package(package, {**constants, **beside}, threads, partial(_story, anew))
+            weights = ChainMap(beside, constants)  # pyright: ignore[reportArgumentType]  # nobody writes it
+            return read_package(package, weights, threads, partial(_story, anew))
     return None
 
 

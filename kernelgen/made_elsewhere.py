@@ -36,8 +36,8 @@ LIMIT = Limit(3600.0)
 LEAST_KERNELS = 4
 """Fewer take about as long as another Python does to begin."""
 
-EACH = 4
-"""Kernels for which one more process pays: they take as long as it does to load isl and LLVM."""
+EACH = 8
+"""Kernels for which one more process pays: they take twice as long as it does to load isl and LLVM."""
 
 _COMPILER = "islpy"
 
@@ -75,7 +75,7 @@ def workers_for(kernels: int) -> int:
     """
     if kernels < LEAST_KERNELS or _COMPILER in sys.modules or not (is_supported() and _python()):
         return 0
-    return min(core_count(), kernels // EACH)
+    return min(core_count(), max(1, kernels // EACH))
 
 
 def made_elsewhere(orders: Sequence[Order], workers: int, done: Callable[[int], object]) -> list[Made]:

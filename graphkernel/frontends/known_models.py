@@ -13,7 +13,6 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
@@ -22,7 +21,7 @@ import numpy as np
 
 from graphkernel.errors import PackageError
 from graphkernel.packages.container import PackageReader
-from graphkernel.packages.kept_weights import Weight, keep_weights, kept_weights
+from graphkernel.packages.kept_weights import Weight, WeightsOnDemand, keep_weights, kept_weights, lying_weights
 from graphkernel.packages.manifest import GRAPH, MANIFEST, WEIGHTS
 from graphkernel.packages.tensors import most_bytes, read_tensors, write_tensors
 from graphkernel.packages.unread import Content, UnreadGraph
@@ -182,15 +181,19 @@ def _stands_at(start: int, content: memoryview, stream: BinaryIO) -> bool:
 def _known(package: PackageReader, file: Path, folder: Path) -> Graph:
     """The graph that is kept, with its weights."""
     known = from_json(Known, json_value(bytes(package.view(MANIFEST)).decode(), PackageError))
-    constants = {digest: ConstantData(digest, array) for digest, array in read_tensors(package.view(WEIGHTS)).items()}
-    constants |= {data.digest: data for data in kept_weights(folder, [place.weight for place in known.places])}
-    with file.open("rb") as stream:
-        for place in known.places:
-            if place.digest not in constants:
-                constants[place.digest] = ConstantData(place.digest, _read(stream, place))
     text = package.content(GRAPH, {GRAPH: known.graph_digest}).decode()
-    arrays = {digest: data.array for digest, data in constants.items() if data.array is not None}
-    return UnreadGraph(Content(text, arrays), partial(_graph, text, known, constants))
+    lying = dict(lying_weights(folder, [place.weight for place in known.places]))
+    places = {place.digest: place for place in known.places}
+    with file.open("rb") as stream:
+        small = {digest: _read(stream, place) for digest, place in places.items() if digest not in lying}
+    arrays = WeightsOnDemand(
+        {**read_tensors(package.view(WEIGHTS)), **small}, lying, places, lambda digest: _unchanged(file, places[digest])
+    )
+    return UnreadGraph(Content(text, arrays), lambda: _graph(text, known, _checked(arrays)))
+
+
+def _checked(arrays: Mapping[str, np.ndarray]) -> Mapping[str, ConstantData]:
+    return {digest: ConstantData(digest, array) for digest, array in arrays.items()}
 
 
 def _graph(text: str, known: Known, constants: Mapping[str, ConstantData]) -> Graph:
@@ -208,6 +211,17 @@ def _read(stream: BinaryIO, place: Place) -> np.ndarray:
     if stream.readinto(_bytes(array).data) != array.nbytes:  # pyright: ignore[reportAttributeAccessIssue]  # files have it
         raise PackageError("a model that is shorter than it was")
     array.setflags(write=False)
+    return array
+
+
+def _unchanged(file: Path, place: Place) -> np.ndarray:
+    """The same, when the graph was loaded before and the file may be another one by now. Raises PackageError where it is."""
+    with file.open("rb") as stream:
+        array = _read(stream, place)
+    if ConstantData.of(array).digest != place.digest:
+        raise PackageError(
+            f"{file}: changed after it was loaded, and its weights in the cache are damaged; load it again"
+        )
     return array
 
 

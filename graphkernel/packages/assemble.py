@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from functools import partial
 
@@ -27,7 +28,7 @@ def assembled(
 
     Raises PackageError for parts that do not belong together.
     """
-    weights = {**elsewhere, **_tensors(package)}
+    weights = ChainMap(dict(_tensors(package)), elsewhere)  # pyright: ignore[reportArgumentType]  # nobody writes it
     open_it = partial(opened, threads=threads, is_optimized=True)
     sessions = [
         Session(_region(package, manifest, record, weights), partial(open_it, record.model))

@@ -8,7 +8,7 @@ digest before it is used. What compilation made of weights is kept in the same w
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -69,6 +69,16 @@ def kept_weights(folder: Path, weights: Sequence[Weight], shared: SharedCache | 
     """Those of the ``weights`` that are kept in ``folder``, as they lie in their files: none that is damaged. What only a
     ``shared`` cache has comes here.
     """
+    for digest, array in lying_weights(folder, weights, shared):
+        data = ConstantData.of(array)
+        if data.digest == digest:
+            yield data
+
+
+def lying_weights(
+    folder: Path, weights: Sequence[Weight], shared: SharedCache | None = None
+) -> Iterator[tuple[str, np.ndarray]]:
+    """The same of which nobody knows whether they are damaged, each with the digest that it should have."""
     for group in _files(weights):
         mapping = map_entry(folder, ROOM, _key(group))
         if mapping is None and shared is not None and read_entry(folder, ROOM, _key(group), shared) is not None:
@@ -77,9 +87,48 @@ def kept_weights(folder: Path, weights: Sequence[Weight], shared: SharedCache | 
             if mapping is None or len(mapping) < start + weight.size:
                 break
             array = np.frombuffer(mapping, weight.numpy, prod(weight.shape), start).reshape(weight.shape)
-            data = ConstantData.of(array)
-            if data.digest == weight.digest:
-                yield data
+            yield weight.digest, array
+
+
+class WeightsOnDemand(Mapping[str, np.ndarray]):
+    """Arrays by digest, each held against it when somebody first asks for it: most that kernels take packed nobody reads.
+
+    ``known`` are those that need it not, ``lying`` those that do. ``again`` reads one of ``digests`` where it is missing or
+    damaged.
+    """
+
+    def __init__(
+        self,
+        known: Mapping[str, np.ndarray],
+        lying: Mapping[str, np.ndarray],
+        digests: Iterable[str],
+        again: Callable[[str], np.ndarray],
+    ) -> None:
+        self._known, self._lying, self._again = dict(known), lying, again
+        self._digests = dict.fromkeys((*known, *digests))
+
+    def __getitem__(self, digest: str) -> np.ndarray:
+        if digest not in self._known:
+            if digest not in self._digests:
+                raise KeyError(digest)
+            self._known[digest] = self._checked(digest)
+        return self._known[digest]
+
+    def __contains__(self, digest: object) -> bool:
+        return digest in self._digests
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._digests)
+
+    def __len__(self) -> int:
+        return len(self._digests)
+
+    def _checked(self, digest: str) -> np.ndarray:
+        if digest in self._lying:
+            data = ConstantData.of(self._lying[digest])
+            if data.digest == digest and data.array is not None:
+                return data.array
+        return self._again(digest)
 
 
 def _files(weights: Iterable[Weight]) -> Iterator[tuple[Weight, ...]]:

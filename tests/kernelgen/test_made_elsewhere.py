@@ -118,7 +118,7 @@ def test_processes_are_for_many_kernels_of_a_process_without_a_compiler(monkeypa
     monkeypatch.setattr(module, "core_count", lambda: 16)
     assert workers_for(1000) == 0, "the compiler is here"
     monkeypatch.delitem(sys.modules, "islpy")
-    assert [workers_for(count) for count in (1, 3, 4, 12, 1000)] == [0, 0, 1, 3, 16]
+    assert [workers_for(count) for count in (1, 3, 4, 15, 24, 1000)] == [0, 0, 1, 1, 3, 16]
     for executable in ("", "/usr/bin/blender", "/opt/uwsgi"):
         monkeypatch.setattr(sys, "executable", executable)
         assert workers_for(1000) == 0

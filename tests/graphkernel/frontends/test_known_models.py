@@ -12,11 +12,13 @@ import numpy as np
 import pytest
 
 import graphkernel as gk
-from graphkernel.errors import FrontendError
+from graphkernel.errors import FrontendError, PackageError
 from graphkernel.frontends import known_models
 from graphkernel.frontends.load import load as load_anew
+from graphkernel.packages import kept_weights
 from graphkernel.runtime.kernel_cache import cached_kernels
 from kernelgen.native import mapped
+from kernelgen.tensor.constant_data import ConstantData
 
 onnx = pytest.importorskip("onnx")
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402
@@ -148,6 +150,53 @@ def test_what_is_damaged_is_loaded_again(tmp_path: Path, folder: Path) -> None:
     entry = next(folder.rglob("*.o"))
     entry.write_bytes(entry.read_bytes()[:-50])
     assert described(gk.load(path)) == expected
+
+
+@pytest.fixture
+def weights(tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The file of the cache with the weight of ``net.onnx``, which was loaded before."""
+    monkeypatch.setattr(kept_weights, "LARGE", WEIGHT.nbytes)
+    gk.load(written(tmp_path / "net.onnx"))
+    (entry,) = (folder / kept_weights.ROOM).rglob("*.o")
+    return entry
+
+
+def spoil(entry: Path) -> None:
+    content = bytearray(entry.read_bytes())
+    content[-1] ^= 1
+    entry.write_bytes(content)
+
+
+def test_a_damaged_weight_is_read_from_the_model(tmp_path: Path, weights: Path) -> None:
+    expected = described(gk.load(tmp_path / "net.onnx"))
+    spoil(weights)
+    assert described(gk.load(tmp_path / "net.onnx")) == expected
+
+
+def test_a_damaged_weight_of_a_model_that_has_changed_is_told(tmp_path: Path, weights: Path) -> None:
+    spoil(weights)
+    graph = gk.load(tmp_path / "net.onnx")
+    content = (tmp_path / "net.onnx").read_bytes().replace(WEIGHT.tobytes(), (WEIGHT + 1.0).tobytes())
+    (tmp_path / "net.onnx").write_bytes(content)
+    with pytest.raises(PackageError, match="changed after it was loaded"):
+        described(graph)
+
+
+def test_weights_are_held_against_their_digests_when_they_are_asked_for() -> None:
+    data, read = ConstantData.of(WEIGHT), list[str]()
+    found = kept_weights.WeightsOnDemand(
+        {"known": BIAS}, {data.digest: WEIGHT, "damaged": BIAS}, (data.digest, "damaged", "missing"),
+        lambda digest: read.append(digest) or BIAS,
+    )  # fmt: skip
+    assert set(found) == {"known", data.digest, "damaged", "missing"}
+    assert "damaged" in found
+    assert "other" not in found
+    assert found[data.digest].tobytes() == WEIGHT.tobytes()
+    assert read == []
+    assert [found[name] is BIAS for name in ("damaged", "missing", "damaged", "known")] == [True] * 4
+    assert read == ["damaged", "missing"]
+    with pytest.raises(KeyError):
+        found["other"]
 
 
 def test_keeping_a_model_takes_no_copy_of_its_weights(tmp_path: Path) -> None:
