@@ -11,44 +11,54 @@ from docs.measured import read
 from docs.roofline import Point, roofline
 
 OURS, TORCH = "graphkernel", "torch.compile"
-INTRODUCTION = """Twelve transformers at their usual sizes with random weights, in float32, one example at a time, as torch's
-exporter of scripts writes them. Encoders read 128 tokens, `gpt2` and `llama` 64; those that decode take one token with a cache
-of 128. Every contestant has a process of its own that stays; they are measured in turns while the others sleep. Each is in its
-best mode: onnxruntime with threads that spin and with threads that do not (the better counts), OpenVINO for latency in float32,
-torch.compile with frozen weights. `python -m benchmarks.whole_networks FOLDER --json OUT` measures any folder of ONNX files;
-`make bench-networks` makes these and measures them."""
+INTRODUCTION = """Networks with random weights, in float32, one example at a time, as torch's exporter of scripts writes
+them. Every contestant has a process of its own that stays; they are measured in turns while the others sleep. Each is
+in its best mode: onnxruntime with threads that spin and with threads that do not (the better counts), OpenVINO for
+latency in float32, torch.compile with frozen weights. `python -m benchmarks.whole_networks FOLDER --json OUT` measures
+any folder of ONNX files; `make bench-networks` makes these and measures them."""
+TRANSFORMERS = """Twelve at their usual sizes. Encoders read 128 tokens, `gpt2` and `llama` 64; those that decode take one token
+with a cache of 128."""
+IMAGES = """Networks of torchvision, each for one image of 224 by 224."""
 HONEST = """One thread is measured by the processor time of the process, the median of the rounds: other work on the machine is
 not counted. Two threads are measured by the wall, the least time, and at real-time priority, so that both have a core at once
 while others wait. The load is that of the machine before a network was measured; what others leave in the caches and take of
 the memory's bandwidth slows all contestants alike."""
-STARTS = """Milliseconds of processor time from the first import of a library to the first result, in a fresh process on one
-thread: cold, with an empty cache of compiled code, and warm, with what the first start left. onnxruntime and OpenVINO keep
-nothing. Memory is the most that a process held at a warm start, in MiB."""
-STEPS = """Our steps on one thread, the dearest of each network; equal ones are one row. GFLOP/s are those of products, as a
-share of what multiply-adds reach that wait for nothing. GB/s are those of operands and results, as a share of a read of memory
-past the cache; what lies in the cache may be faster. Both limits were measured in the same run. In the picture each dot is a
-row with products; the lines are the limits."""
+STARTS = """Starts are milliseconds of processor time from the first import of a library to the first result, in a fresh
+process on one thread: cold, with an empty cache of compiled code, and warm, with what the first start left. onnxruntime
+and OpenVINO keep nothing. Memory is the most that a process held at a warm start, in MiB."""
+STEPS = """Where the time goes: our steps on one thread, the dearest of each network; equal ones are one row. GFLOP/s
+are those of products and convolutions, as a share of what multiply-adds reach that wait for nothing. GB/s are those of
+operands and results, as a share of a read of memory past the cache; what lies in the cache may be faster. Both limits
+were measured in the same run. In the picture each dot is a row with products; the lines are the limits."""
+PICTURE = "![GFLOP/s over operations per byte](network_roofline.svg)"
 LEAST_SHARE = 0.02
 
 Race = Mapping[str, Any]
 
 
 def network_races() -> Mapping[str, str]:
-    """The page and its picture of the committed run, if there is one."""
-    record = read("whole_networks.json")
-    if record is None:
+    """The page and its picture of the committed runs, if there are any."""
+    kinds = (
+        ("whole_networks.json", "Transformers", TRANSFORMERS),
+        ("image_networks.json", "Networks of images", IMAGES),
+    )
+    records = [(record, title, text) for file, title, text in kinds if (record := read(file)) is not None]
+    if not records:
         return {}
-    found: Mapping[str, Any] = record["networks"]
-    machine = record["machine"]
-    where = f"{machine['processor']}, {machine['cores']} cores, Python {machine['python']}, {record['date']}."
-    text = page(
-        "Networks beside other runtimes", INTRODUCTION, HONEST, where,
-        "## One thread", _times(found, "1"), "## Two threads", _times(found, "2"),
-        "## Starts and memory", STARTS, _starts(found),
-        "## Where the time goes", STEPS, "![GFLOP/s over operations per byte](network_roofline.svg)",
-        *(f"### {name}\n\n{_steps(each)}" for name, each in found.items()), note=RUNS,
-    )  # fmt: skip
+    parts = [part for record, title, text in records for part in _kind(record, title, text)]
+    found = {name: each for record, *_ in records for name, each in record["networks"].items()}
+    text = page("Networks beside other runtimes", INTRODUCTION, HONEST, STARTS, STEPS, PICTURE, *parts, note=RUNS)
     return {"docs/network_races.md": text, "docs/network_roofline.svg": _picture(found)}
+
+
+def _kind(record: Mapping[str, Any], title: str, text: str) -> Iterator[str]:
+    """The parts of the page about networks of one kind."""
+    found, machine = record["networks"], record["machine"]
+    yield from (f"## {title}", text)
+    yield f"{machine['processor']}, {machine['cores']} cores, Python {machine['python']}, {record['date']}."
+    yield from ("### One thread", _times(found, "1"), "### Two threads", _times(found, "2"))
+    yield from ("### Starts and memory", _starts(found), "### Where the time goes")
+    yield from (f"#### {name}\n\n{_steps(each)}" for name, each in found.items())
 
 
 def _times(found: Mapping[str, Any], threads: str) -> str:

@@ -8,22 +8,17 @@ files come from, an ``.npz`` of its inputs, and the same network as ``torch.expo
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 import transformers
 
 from benchmarks.peers.architectures import First
+from benchmarks.peers.exports import Made, write_all
 
 TOKENS, LEFT, PAST = 128, 64, 128
 """Of a text for encoders, of one for decoders, and what lies in the cache where one token is decoded."""
-
-Inputs = dict[str, torch.Tensor]
-Made = tuple[torch.nn.Module, Inputs]
 
 
 class Decoding(torch.nn.Module):
@@ -119,32 +114,5 @@ NETWORKS: Mapping[str, Callable[[], Made]] = {
 }
 
 
-def written(name: str, folder: Path) -> None:
-    """The three files of one network."""
-    torch.manual_seed(0)
-    network, inputs = NETWORKS[name]()
-    network.eval()
-    np.savez(folder / f"{name}.npz", **{key: value.numpy() for key, value in inputs.items()})
-    given = tuple(inputs.values())
-    torch.onnx.export(network, given, folder / f"{name}.onnx", dynamo=False, input_names=list(inputs), opset_version=17)
-    torch.export.save(torch.export.export(network, given), folder / f"{name}.pt2")
-
-
-def main() -> None:
-    """Every network; one that cannot be exported is said so, and those that can are there."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--only", default="", help="those whose name has this in it")
-    arguments = parser.parse_args()
-    arguments.folder.mkdir(parents=True, exist_ok=True)
-    for name in (each for each in NETWORKS if arguments.only in each):
-        try:
-            with torch.no_grad():
-                written(name, arguments.folder)
-            print(name, "written", flush=True)
-        except Exception as error:  # whatever an exporter raises
-            print(f"{name}: {type(error).__name__}: {str(error)[:300]!r}", flush=True)
-
-
 if __name__ == "__main__":
-    main()
+    write_all(NETWORKS, __doc__ or "")

@@ -16,9 +16,11 @@ from graphkernel.report.page.story import StoryStep
 from graphkernel.runtime.measure import StepTime, profile
 from kernelgen.native.team import limited
 from kernelgen.tensor.bind import bind
+from kernelgen.tensor.dims import product
 from kernelgen.tensor.graph import Node, Value
 from kernelgen.tensor.operators.matmul import BATCH_MATMUL, MATMUL
-from kernelgen.tensor.types import evaluate
+from kernelgen.tensor.operators.nn import CONV2D, is_nhwc
+from kernelgen.tensor.types import Dim, evaluate
 
 MOST_WORDS = 6
 
@@ -70,13 +72,18 @@ def words(operators: Iterable[Node]) -> str:
 
 
 def flops(operators: Iterable[Node], sizes: Mapping[str, int]) -> int:
-    """The multiplications and additions of products; all else counts as none."""
-    return sum(_of_product(node, sizes) for node in operators if node.op in (MATMUL, BATCH_MATMUL))
+    """The multiplications and additions of products and convolutions; all else counts as none."""
+    return sum(int(2 * evaluate(node.out.type.size, sizes) * evaluate(_terms(node), sizes)) for node in operators)
 
 
-def _of_product(node: Node, sizes: Mapping[str, int]) -> int:
-    inner = node.args[0].type.shape[-2 if node.attrs.get("transpose_a", False) else -1]
-    return int(2 * evaluate(node.out.type.size, sizes) * evaluate(inner, sizes))
+def _terms(node: Node) -> Dim:
+    """Of each sum of products."""
+    if node.op in (MATMUL, BATCH_MATMUL):
+        return node.args[0].type.shape[-2 if node.attrs.get("transpose_a", False) else -1]
+    if node.op is CONV2D:
+        weights = node.args[1].type.shape
+        return product(weights[:-1] if is_nhwc(node.attrs) else weights[1:])
+    return 0
 
 
 def moved(step: StoryStep, sizes: Mapping[str, int]) -> int:

@@ -26,7 +26,7 @@ class Windows(Enum):
 
 
 OWN_SHARES = {
-    Windows.POINTS: 0.85, Windows.PATCHES: 0.8, Windows.PLANES: 0.05, Windows.GROUPS: 0.05, Windows.DENSE: 0.87,
+    Windows.POINTS: 0.85, Windows.PATCHES: 0.8, Windows.PLANES: 0.05, Windows.GROUPS: 0.05, Windows.DENSE: 0.05,
 }  # fmt: skip
 LIBRARY_SHARES = {
     Windows.POINTS: 0.8, Windows.PATCHES: 0.6, Windows.PLANES: 0.4, Windows.GROUPS: 0.4, Windows.DENSE: 0.83,

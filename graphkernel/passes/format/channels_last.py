@@ -16,7 +16,7 @@ from kernelgen.tensor.graph import Builder, Node, Value
 from kernelgen.tensor.operator import Kind, Operator
 from kernelgen.tensor.operators.elemwise import MUL
 from kernelgen.tensor.operators.matmul import BATCH_MATMUL
-from kernelgen.tensor.operators.nn import AVG_POOL, CONV2D, MAX_POOL, NHWC
+from kernelgen.tensor.operators.nn import AVG_POOL, CONV2D, MAX_POOL, NHWC, is_nhwc
 from kernelgen.tensor.operators.pieces import CONCAT, SPLIT, STRIDED_SLICE
 from kernelgen.tensor.operators.pool import POOL2D
 from kernelgen.tensor.operators.shape import RESHAPE, TRANSPOSE
@@ -100,7 +100,7 @@ def moved(value: Value, perm: tuple[int, ...], builder: Builder) -> Value:
 
 
 def _has_kernel(node: Node) -> bool:
-    if node.out.type.dtype != FLOAT:
+    if node.out.type.dtype != FLOAT or is_nhwc(node.attrs):
         return False
     if node.op is CONV2D:
         return node.args[1].constant is not None and len(node.args) == 2

@@ -239,6 +239,16 @@ def _decisions(graph: Graph) -> list[str]:
     return [decision.code for decision in log if decision.pass_name == "to_nhwc_format"]
 
 
+@pytest.mark.usefixtures("fast_kernels")
+def test_what_has_channels_last_already_stays_as_it_is() -> None:
+    def network(x: Tensor) -> Tensor:
+        y = ops.conv2d(x, np.ones((3, 3, 10, 4), np.float32), pad=(1, 1, 1, 1), format="NHWC")
+        return ops.max_pool(y, (2, 2), stride=(2, 2), format="NHWC")
+
+    before, after = _before_and_after(graphkernel.trace(network, IMAGE))
+    assert after is before
+
+
 def test_a_region_of_points_alone_has_kernels_that_are_fast_enough() -> None:
     image = np.ones((1, 256, 28, 28), np.float32)
 
