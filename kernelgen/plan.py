@@ -34,6 +34,9 @@ class Partials:
     unknown: int = 512  # what a row of unknown length is taken for
     alone: int = 0  # terms of an independent iteration, up to which it is left alone however few they are
     parallel: int | None = None  # iterations in all, which blocks of independent ones shall not exceed
+    shared: bool = (
+        True  # whether other statements run in the loop over blocks, sums of rows beside those of columns too
+    )
 
     def of_part(self, times: int) -> Partials:
         """For a kernel that stands for one ``times`` as large: what counts elements and their time is so much less."""

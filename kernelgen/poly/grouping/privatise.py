@@ -12,7 +12,8 @@ reduction leaves open. Instances of two blocks touch no common element of ``p``,
 Where the extent is not known blocks are of a fixed length and dealt out in turn, ``b = floor(i / length) mod count``.
 Sizes alone decide, never the machine that runs the kernel: so results are the same on every number of cores.
 
-Other statements over the same axis that share data with a reduction count blocks too: then they can run in its loop.
+Other statements over the same axis that share data with a reduction count blocks too: then they can run in its loop. Not
+where a launch is soon done and rows are many blocks by themselves: there everything else keeps all its parallel iterations.
 Left alone are reductions whose results give enough independent iterations, scans, products (blocks of their results stay
 in registers) and those that have too few terms for each partial result.
 Source: privatised reductions, as in Pouchet's and Reddy's work on reductions in the polyhedral model.
@@ -68,7 +69,7 @@ def privatise(scop: Scop, partials: Partials) -> Scop:
     wanted = {s.name: cut for s in scop.statements if (cut := _cut_of(s, partials)) is not None}
     if not wanted:
         return scop
-    cuts = _with_companions(scop, wanted)
+    cuts = _with_companions(scop, wanted) if partials.shared else wanted
     made: list[Buffer] = []
     statements: list[Statement] = []
     for statement in scop.statements:
@@ -144,7 +145,8 @@ def _terms_of_a_partial(extents: Sequence[Dim], cut: Cut, target: Target) -> int
 
 def reduces_well(statements: Sequence[Statement], partials: Partials) -> bool:
     """Whether statements of one box that reduce different axes gain from partial results if they become one."""
-    return not any(map(is_product, statements)) and _best_cut_of(statements, partials) is not None
+    can_share = partials.shared and not any(map(is_product, statements))
+    return can_share and _best_cut_of(statements, partials) is not None
 
 
 def _cut_of(statement: Statement, partials: Partials) -> Cut | None:

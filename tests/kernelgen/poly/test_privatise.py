@@ -244,3 +244,22 @@ def test_faults_are_rejected(fault, monkeypatch) -> None:
     except ProofError:
         return
     assert check(nest, desc).fault is not None
+
+
+def test_without_sharing_rows_keep_their_own_loop_beside_columns() -> None:
+    alone = replace(EAGER, shared=False)
+    scop = group(fold(to_scop(both_sums())), alone)
+    assert len(scop.statements) == 2
+    found = privatise(scop, alone)
+    blocked = {each.name for each in found.statements if any(it.blocks for it in each.iterators)}
+    assert len(found.statements) == 3
+    assert len(blocked) == 1
+    assert (
+        len({each.name for each in privatise(scop, EAGER).statements if any(it.blocks for it in each.iterators)}) == 2
+    )
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(256, 768), (4096, 128)])
+def test_a_device_makes_partial_results_of_columns_alone(rows: int, columns: int) -> None:
+    nest = kernelgen.compile(both_sums(rows, columns), target="gpu").nest
+    assert all(each.shape[-1] == columns for each in nest.buffers if each.space.value == "workspace")
