@@ -155,6 +155,7 @@ CASES: dict[str, Case] = {
     "expand": ([node("Expand", "x", "s")], {"x": A[:1]}, {"s": ints(2, 3, 1)}),
     "tile": ([node("Tile", "x", "s")], {"x": A}, {"s": ints(2, 3)}),
     "concat": ([node("Concat", "x", "z", axis=-1)], {"x": A, "z": B}, {}),
+    "concat of one": ([node("Concat", "x", axis=0, outputs=("c",)), node("Neg", "c")], {"x": A}, {}),
     "slice": (
         [node("Slice", "x", "b", "e", "a", "s")],
         {"x": IMAGE}, {"b": ints(-1, 1), "e": ints(-9, 2**40), "a": ints(2, -1), "s": ints(-2, 1)},

@@ -1,4 +1,4 @@
-"""What onnxruntime's optimizer of transformers writes is read as the operators it was, and computes what onnxruntime does."""
+"""Attention as an operator, and what else onnxruntime's optimizer of transformers writes, computes what it does there."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Case:
         node = helper.make_node(self.operator, self.order, outputs, domain=self.domain, **self.attributes)
         infos_out = [helper.make_empty_tensor_value_info(name) for name in outputs if name]
         graph = helper.make_graph([node], "net", infos, infos_out, constants)
-        opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+        opsets = [helper.make_opsetid("", 23 if self.domain == "" else 17), helper.make_opsetid("com.microsoft", 1)]
         return helper.make_model(graph, opset_imports=opsets, ir_version=8)
 
 
@@ -73,6 +73,7 @@ TABLES: dict[str, Any] = {"cosines": real(20, SIZE // 2), "sines": real(20, SIZE
 WEIGHTS, BIASES = real(WIDTH, 3 * WIDTH) / 8, real(3 * WIDTH)
 ATTENDED: dict[str, Any] = {"constants": "w b", "num_heads": HEADS, "x": X, "w": WEIGHTS, "b": BIASES}
 THREE: dict[str, Any] = {"q": X, "k": SKIP, "v": real(BATCH, ROWS, WIDTH), "num_heads": HEADS}
+FOUR: dict[str, Any] = {name: real(BATCH, HEADS, ROWS, SIZE) for name in "qkv"} | {"domain": ""}
 WORDS, PLACES, KINDS = real(30, WIDTH), real(12, WIDTH), real(2, WIDTH)
 EMBEDDED: dict[str, Any] = {
     "constants": "words places kinds g b",
@@ -114,6 +115,14 @@ CASES = {
     ),
     "heads, keys of another": case(
         "MultiHeadAttention", q=X, k=real(BATCH, HEADS, 9, SIZE), v=real(BATCH, HEADS, 9, SIZE), num_heads=HEADS,
+    ),
+    "onnx": case("Attention", **FOUR),
+    "onnx, mask of numbers": case("Attention", **FOUR, m=real(ROWS, ROWS)),
+    "onnx, mask": case("Attention", **FOUR, m=np.tri(ROWS) > 0, scale=0.5),
+    "onnx, kept": case("Attention", 3, **FOUR, m=None, past_k=KEPT, past_v=KEPT + 1),
+    "onnx, shared, causal": case(
+        "Attention", domain="", q=X, k=real(BATCH, ROWS, 2 * SIZE), v=real(BATCH, ROWS, 2 * SIZE), q_num_heads=HEADS,
+        kv_num_heads=2, is_causal=1,
     ),
     "rotary": case("RotaryEmbedding", constants="cosines sines", x=X, n=RNG.integers(0, 20, (BATCH, ROWS)), **TABLES),
     "rotary from a place": case("RotaryEmbedding", x=X, n=np.array([4]), **TABLES, interleaved=1),

@@ -1,4 +1,4 @@
-"""Attention of onnxruntime's optimizer of transformers (``com.microsoft``), as the operators it was.
+"""Attention of ONNX, and of onnxruntime's optimizer of transformers (``com.microsoft``), as the operators it stands for.
 
 Heads go apart by views, a mask of any form is added to the scores, and what stands before the keys of this call is joined to
 them. Which of it shares a kernel is decided later, as for models that write all of it out.
@@ -37,8 +37,39 @@ class _Heads:
         return shape_of(self.query)[0], shape_of(self.query)[2], shape_of(self.key)[2]
 
 
-@onnx_op("com.microsoft::Attention")
+@onnx_op("Attention")
 def attention(call: OnnxCall) -> Results:
+    """Heads apart, or side by side; several heads of queries may share one of keys and values."""
+    query, key, value, mask, past_key, past_value, *more = (call.operand(k) for k in range(8))
+    if any(each is not None for each in more) or call.results > 3 or call.attribute("softcap", 0.0):
+        return Declined("rows of different lengths, scores as a result, or a bound on them")
+    if past_key is not None and call.attribute("is_causal", 0):
+        return Declined("whether a query sees what was kept is said differently by different versions")
+    own = call.attribute("q_num_heads", 0), call.attribute("kv_num_heads", 0), call.attribute("kv_num_heads", 0)
+    given = zip((query, key, value), own, strict=True)
+    parts = [each if len(shape_of(each)) == 4 else _apart(each, count) for each, count in given]
+    heads = _with_kept(parts, past_key, past_value)
+    shared = _Heads(heads.query, *(_for_each_query(each, heads.query) for each in (heads.key, heads.value)))
+    added = mask
+    if mask is not None and dtype(mask.dtype).name == "bool":
+        added = ops.select(mask, np.asarray(0, np.float32), np.asarray(-np.inf, np.float32))
+    found = _attended(call, shared, None, added, is_causal=bool(call.attribute("is_causal", 0)))
+    result = _apart(found, _known(shape_of(heads.query)[1])) if len(shape_of(query)) == 4 else found
+    return [result, heads.key, heads.value][: call.results]
+
+
+def _for_each_query(x: Operand, query: Operand) -> Any:  # a Tensor
+    """Keys or values as often as heads of queries share them."""
+    batch, own, rows, size = shape_of(x)
+    times = _known(shape_of(query)[1]) // _known(own)
+    if times == 1:
+        return x
+    spread = ops.broadcast_to(ops.expand_dims(x, 2), (batch, own, times, rows, size))
+    return ops.reshape(spread, (batch, own * times, rows, size))
+
+
+@onnx_op("com.microsoft::Attention")
+def joined_attention(call: OnnxCall) -> Results:
     """Queries, keys and values are one product of the operand with weights."""
     x, weights, bias, mask, past, added, told = (call.operand(k) for k in range(7))
     if told is not None or call.attribute("do_rotary", 0) or call.attribute("past_present_share_buffer", 0):
@@ -50,7 +81,7 @@ def attention(call: OnnxCall) -> Results:
     parts = [_apart(part, call.attribute("num_heads")) for part in ops.split(product, sizes, axis=2)]
     kept = (None, None) if past is None else (ops.gather(past, np.asarray(k), axis=0) for k in range(2))
     heads = _with_kept(parts, *kept)
-    result = _attended(call, heads, mask, added)
+    result = _attended(call, heads, mask, added, is_causal=bool(call.attribute("unidirectional", 0)))
     if isinstance(result, Declined) or call.results < 2:
         return result
     return [result, ops.concat([ops.expand_dims(each, 0) for each in (heads.key, heads.value)], axis=0)]
@@ -72,7 +103,7 @@ def multi_head_attention(call: OnnxCall) -> Results:
         given = [ops.add(each, part) for each, part in zip(given, ops.split(bias, sizes, axis=0), strict=True)]
     parts = [each if len(shape_of(each)) == 4 else _apart(each, heads) for each in given]
     found = _with_kept(parts, past_key, past_value)
-    result = _attended(call, found, mask, added)
+    result = _attended(call, found, mask, added, is_causal=bool(call.attribute("unidirectional", 0)))
     return result if isinstance(result, Declined) else [result, found.key, found.value][: call.results]
 
 
@@ -98,7 +129,7 @@ def _with_kept(parts: list[Any], keys: Operand, values: Operand) -> _Heads:
     return _Heads(query, key, value, shape_of(keys)[2])
 
 
-def _attended(call: OnnxCall, heads: _Heads, mask: Operand, added: Operand) -> Any:  # a Tensor, or Declined
+def _attended(call: OnnxCall, heads: _Heads, mask: Operand, added: Operand, is_causal: bool) -> Any:  # or Declined
     """The softmax of scaled and masked scores times values, heads side by side."""
     batch, rows, _ = heads.shape
     scale = call.attribute("scale", 0.0) or 1 / sqrt(_known(shape_of(heads.query)[3]))
@@ -110,7 +141,7 @@ def _attended(call: OnnxCall, heads: _Heads, mask: Operand, added: Operand) -> A
         filler = float(call.attribute("mask_filter_value", -10000.0))
         scores = ops.add(scores, ops.select(is_there, np.asarray(0, np.float32), np.asarray(filler, np.float32)))
     scores = scores if added is None else ops.add(scores, added)
-    if call.attribute("unidirectional", 0):
+    if is_causal:
         scores = ops.select(_causal(call, heads), scores, np.asarray(LOWEST, np.float32))
     result = ops.transpose(ops.matmul(ops.softmax(scores, axis=-1), heads.value), HEADS_FIRST)
     _, count, _, size = shape_of(heads.value)

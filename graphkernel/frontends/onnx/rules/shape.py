@@ -134,7 +134,9 @@ def tile(call: OnnxCall) -> Results:
 
 @onnx_op("Concat")
 def concat(call: OnnxCall) -> Results:
-    """Operands without elements add nothing."""
+    """Operands without elements add nothing; one alone is the result."""
+    if len(call.operands) == 1:
+        return call.operands[0]
     return ops.concat(call.operands, axis=call.attribute("axis"))
 
 
