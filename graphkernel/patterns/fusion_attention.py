@@ -17,10 +17,7 @@ from graphkernel.cluster.split_models import Limits
 from graphkernel.patterns.fusion_matmul import reduces_rows
 from kernelgen.tensor.graph import Node
 from kernelgen.tensor.operator import Kind
-from kernelgen.tensor.operators.pieces import SPLIT, STRIDED_SLICE
 from kernelgen.tensor.operators.shape import TRANSPOSE
-
-CUTS = (SPLIT, STRIDED_SLICE)
 
 
 @fusion(Direction.FORWARD)
@@ -66,4 +63,4 @@ def _products(area: Area) -> tuple[Node, ...]:
 
 def _moves(area: Area) -> bool:
     """Whether each of its values is one that it reads, or a cheap function of it."""
-    return all(node.op in (TRANSPOSE, *CUTS) or node.op.kind is Kind.RESHAPE or is_cheap(node) for node in area.nodes)
+    return all(node.op is TRANSPOSE or node.op.kind is Kind.RESHAPE or is_cheap(node) for node in area.nodes)

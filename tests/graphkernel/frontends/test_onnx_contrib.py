@@ -125,6 +125,12 @@ CASES = {
         kv_num_heads=2, is_causal=1,
     ),
     "rotary": case("RotaryEmbedding", constants="cosines sines", x=X, n=RNG.integers(0, 20, (BATCH, ROWS)), **TABLES),
+    "onnx, rotary": case(
+        "RotaryEmbedding", domain="", x=FOUR["q"], **TABLES, n=RNG.integers(0, 20, (BATCH, ROWS)), interleaved=1,
+    ),
+    "onnx, rotary of rows": case(
+        "RotaryEmbedding", domain="", x=X, c=real(BATCH, ROWS, SIZE // 2), s=real(BATCH, ROWS, SIZE // 2), num_heads=HEADS,
+    ),
     "rotary from a place": case("RotaryEmbedding", x=X, n=np.array([4]), **TABLES, interleaved=1),
     "rotary of a part": case(
         "RotaryEmbedding", x=real(BATCH, HEADS, ROWS, SIZE + 6), n=np.array([0]), **TABLES, num_heads=HEADS,

@@ -180,18 +180,3 @@ def test_rows_in_several_blocks_for_any_batch() -> None:
     scores = q.astype(np.float64) @ k.swapaxes(2, 3) * 0.25
     powers = np.exp(scores - scores.max(-1, keepdims=True))
     np.testing.assert_allclose(exe(q, k, v)[0], powers / powers.sum(-1, keepdims=True) @ v, rtol=2e-5, atol=2e-6)
-
-
-@pytest.mark.parametrize("rows", [7, 31, 64])
-def test_parts_of_one_product_are_read_where_they_lie(rows: int) -> None:
-    """Queries, keys and values side by side, cut apart before heads are."""
-
-    def attention(x: Any) -> Any:
-        q, k, v = (heads_apart(part, (0, 2, 1, 3)) for part in ops.split(x, 3, axis=2))
-        found = ops.matmul(softmax(ops.matmul(q * 0.25, k, transpose_b=True)), v)
-        return ops.reshape(ops.transpose(found, (0, 2, 1, 3)), (x.shape[0], rows, WIDTH))
-
-    x = RNG.standard_normal((2, rows, 3 * WIDTH)).astype(np.float32)
-    q, k, v = np.split(x, 3, axis=2)
-    everything = np.ones((2, 1, rows, rows), bool)
-    checked(gk.trace(attention, gk.spec(x.shape)), [x], expected(q, k, v, everything))

@@ -167,25 +167,37 @@ def _causal(call: OnnxCall, heads: _Heads) -> Any:  # a Tensor or array
     return ops.less_equal(positions(call, keys), ops.expand_dims(own, 1))
 
 
-@onnx_op("com.microsoft::RotaryEmbedding")
+@onnx_op("RotaryEmbedding")
 def rotary_embedding(call: OnnxCall) -> Results:
-    """Pairs of elements of each head turned by an angle of their row, from tables of cosines and sines."""
-    x, numbers, cosines, sines = call.operands[:4]
-    shape, turned = shape_of(x), shape_of(cosines)[1]
-    if call.attribute("is_packed_batching", 0) or call.attribute("scale", 1.0) != 1.0 or not isinstance(turned, int):
+    """Pairs of elements of each head turned by an angle, from tables of cosines and sines of places, or of rows."""
+    x, cosines, sines = call.operands[:3]
+    return _rotated(call, x, call.operand(3), cosines, sines)
+
+
+@onnx_op("com.microsoft::RotaryEmbedding")
+def joined_rotary_embedding(call: OnnxCall) -> Results:
+    """The same with operands in another order; one place is that of the first row."""
+    x, places, cosines, sines = call.operands[:4]
+    if call.attribute("is_packed_batching", 0) or call.attribute("scale", 1.0) != 1.0:
         return Declined("packed rows, or a scale")
+    if shape_of(places) == (1,):
+        rows = shape_of(x)[2 if len(shape_of(x)) == 4 else 1]
+        places = ops.expand_dims(ops.add(positions(call, rows), places), 0)
+    return _rotated(call, x, places, cosines, sines)
+
+
+def _rotated(call: OnnxCall, x: Operand, places: Operand, cosines: Operand, sines: Operand) -> Any:  # a Tensor
+    shape, turned = shape_of(x), _known(shape_of(cosines)[-1])
     heads, width = call.attribute("num_heads", 0), _known(shape[-1])
     size = width if len(shape) == 4 else width // heads if heads else 2 * turned
     apart = x if len(shape) == 4 else ops.reshape(x, (*shape[:2], width // size, size))
-    rows = 2 if len(shape) == 4 else 1
-    if shape_of(numbers) == (1,):
-        numbers = ops.expand_dims(ops.add(positions(call, shape[rows]), numbers), 0)
-    angles = [ops.expand_dims(ops.gather(table, numbers, axis=0), 3 - rows) for table in (cosines, sines)]
+    angles = [table if places is None else ops.gather(table, places, axis=0) for table in (cosines, sines)]
+    angles = [ops.expand_dims(each, 1 if len(shape) == 4 else 2) for each in angles]
     found = _turned(apart, *angles, turned=turned, interleaved=bool(call.attribute("interleaved", 0)))
     return found if len(shape) == 4 else ops.reshape(found, shape)
 
 
-def _turned(x: Operand, cosine: Operand, sine: Operand, turned: int, interleaved: bool) -> Any:  # a Tensor
+def _turned(x: Operand, cosine: Operand, sine: Operand, *, turned: int, interleaved: bool) -> Any:  # a Tensor
     """Pairs lie side by side, or a half apart; what lies behind the last pair stays."""
     *around, width = shape_of(x)
     size = _known(width)
