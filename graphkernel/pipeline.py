@@ -57,6 +57,7 @@ from graphkernel.passes.shape.shape_ops_splitter import shape_ops_splitter
 from graphkernel.passes.shape.shrink_only_shape_needed import shrink_only_shape_needed
 from graphkernel.passes.simplify import arithmetic_simplify
 from graphkernel.passes.split import graph_kernel_splitter
+from graphkernel.passes.stored_weights import stored_weights
 from graphkernel.passes.transpose_matmul_fusion import transpose_matmul_fusion
 
 WRITTEN_OUT_STAGE, FUSION_GROUP_STAGE = "written_out", "fusion_group"
@@ -103,6 +104,8 @@ PIPELINE = (
          why="what is constant is folded, and what is a product with channels last is one from here on"),
     Step(patch_products, "cluster", 27, level=2, when=on("cpu"),
          why="before products are found to be kernels of ours"),
+    Step(stored_weights, "cluster", 28, level=2, when=on("cpu"),
+         why="what is constant is folded, and products are not shared out yet"),
     Step(own_products, "cluster", 25, level=2, when=on("cpu"),
          why="what is constant is folded, and clusters are to hold what is a kernel of ours"),
     Step(own_gathers, "cluster", 26, level=2, when=on("cpu"),

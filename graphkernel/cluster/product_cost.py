@@ -31,6 +31,8 @@ USUAL_ROWS = 64
 """What a number of rows is taken for that is not known."""
 
 FLOAT_BYTES = 4
+OWN_SHARE_TERMS = 1 / (TERMS_PER_CYCLE * OWN_SHARE)
+"""Cycles of a multiplication in a kernel of ours."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,11 @@ class ProductCost:
 
     def __str__(self) -> str:
         return f"modelled {self.own / 1e3:.0f} thousand cycles here, {self.library / 1e3:.0f} in a library"
+
+
+def is_bound_by_memory(rows: Dim) -> bool:
+    """Whether reading float32 weights takes longer than multiplying so many rows with them."""
+    return isinstance(rows, int) and rows * OWN_SHARE_TERMS < FLOAT_BYTES / BYTES_PER_CYCLE
 
 
 def cost_of(rows: Dim, terms: int, columns: int) -> ProductCost:

@@ -673,6 +673,9 @@ def standard_normal(shape: Dim | Sequence[Dim], *step: Any, seed: int = 0, seed2
 def stop_gradient(x: Any) -> Any:
     """The operand, which counts as constant when differentiated."""
 
+def stored_matmul(x: Any, stored: Any, *each: Any, bits: int = 0) -> Any:
+    """x [.., terms] times the weights [groups, terms of a group, columns], of which each group and column may have a scale and a zero point. With bits=4 two terms share a byte, the first in its low half, and are 8 more than they stand for."""
+
 def sub(x: Any, y: Any) -> Any:
     """The operator Sub."""
 

@@ -24,6 +24,7 @@ from kernelgen.tensor.operators.type_rules import OWN_KERNEL
 from kernelgen.tensor.types import dtype
 
 FLOAT = dtype("float32")
+FLOATS = frozenset({FLOAT, dtype("float16"), dtype("bfloat16")})
 LEAST_WEIGHTS = 1024
 """Elements below which a product lies in the first cache however its weights are laid out, and packing gains nothing."""
 
@@ -35,7 +36,7 @@ def own_products(graph: Graph, context: Context) -> Graph:
 
     def rewrite(node: Node, args: tuple[Value, ...]) -> tuple[Value, ...]:
         kept = keep(node, args)
-        if OWN_KERNEL in node.attrs or _is_barred(node, context.options):
+        if OWN_KERNEL in node.attrs or is_barred(node, context.options):
             return kept.outs
         decision = _of_attention(node) if node in attentions else _by_cost(node) if is_with_constant(node) else None
         if decision is None:
@@ -76,13 +77,14 @@ def _by_cost(node: Node) -> _Decision:
 
 def is_with_constant(node: Node) -> bool:
     """Whether it is a float32 product whose right operand is a constant matrix that is worth packing."""
-    if node.op not in PRODUCTS or len(node.args) != 2 or node.out.type.dtype != FLOAT:
+    if node.op not in PRODUCTS or len(node.args) != 2 or node.out.type.dtype not in FLOATS:
         return False
     weights = node.args[1]
     known = weights.constant
     return known is not None and known.ndim == 2 and min(known.shape) > 1 and known.size >= LEAST_WEIGHTS
 
 
-def _is_barred(node: Node, options: Options) -> bool:
+def is_barred(node: Node, options: Options) -> bool:
+    """Whether flags keep an operator out of kernels."""
     name, only = node.op.name, options.enable_cluster_ops_only
     return name in options.disable_cluster_ops or bool(only and name not in only)

@@ -27,6 +27,25 @@ def matmul(operands: Sequence[Array], node: Application) -> Array:
     return product[..., :rows, :columns]  # blocks of operands may be padded
 
 
+def stored_matmul(operands: Sequence[Array], node: Application) -> Array:
+    """StoredMatMul: weights in groups of terms, ``[groups, terms, columns]``; scales and zero points, ``[groups, columns]``."""
+    x, stored, *each = operands
+    weights = unpacked(stored, node).astype(wide_type(x))
+    for zeros in each[1:]:
+        weights = weights - zeros[:, None]
+    for scales in each[:1]:
+        weights = weights * scales[:, None]
+    return np.matmul(x.astype(weights.dtype), weights.reshape(-1, stored.shape[-1]))
+
+
+def unpacked(stored: Array, node: Application) -> Array:
+    """The stored numbers of StoredMatMul in float64: of four bits the two in each byte, the lower first, less eight."""
+    if node.attrs.int("bits", 0) != 4:
+        return stored.astype(np.float64)
+    halves = np.stack((stored & 15, stored >> 4), axis=2).astype(np.float64) - 8
+    return halves.reshape(len(stored), -1, stored.shape[-1])
+
+
 def _matrix(value: Array, node: Application, place: int, layout: str, transposed: str) -> Array:
     if FRACTAL in (node.args[place].layout, node.attrs.str(layout, "DefaultFormat")):
         value = from_fractal(value)

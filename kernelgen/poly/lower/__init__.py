@@ -1,7 +1,7 @@
 """Operators as statements of a scop, one family a file.
 
-Reading order: points, builder, lowering, assign, convolution, copies, indexing, pointwise, products, layouts, random,
-reductions, repeats, scans, slices, sparse, elements, table.
+Reading order: points, builder, lowering, assign, convolution, copies, indexing, pointwise, products, stored_products, layouts,
+random, reductions, repeats, scans, slices, sparse, elements, table.
 
 What is refused, with the reason code, and why it has to be:
 

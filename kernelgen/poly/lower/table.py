@@ -29,6 +29,7 @@ from kernelgen.poly.lower import (
     scans,
     slices,
     sparse,
+    stored_products,
 )
 from kernelgen.poly.lower.lowering import Lowering
 from kernelgen.tensor.graph import Node
@@ -42,7 +43,8 @@ LOWERINGS: Mapping[Operator, Lowering] = MappingProxyType({
         VIEWS: copies.RESHAPE, basic.ASSIGN: assign.ASSIGN, (basic.ELEM_ANY, ELEM_ALL): reductions.POSITIVE,
         (basic.ARGMAX, basic.ARGMIN): reductions.EXTREME_POSITION, (basic.CUM_SUM, basic.CUM_PROD): scans.SCAN,
         (basic.STRIDED_SLICE, STRIDED_SLICE_V2, basic.SLICE, basic.UNPAD_AKG): slices.SLICE,
-        (basic.MATMUL, basic.BATCH_MATMUL): products.MATMUL, basic.BROADCAST_TO: pointwise.BROADCAST,
+        (basic.MATMUL, basic.BATCH_MATMUL): products.MATMUL, basic.STORED_MATMUL: stored_products.STORED_MATMUL,
+        basic.BROADCAST_TO: pointwise.BROADCAST,
         basic.TRANSPOSE: copies.TRANSPOSE, basic.TILE: repeats.TILE, basic.SPLIT: slices.SPLIT, basic.CONCAT: slices.CONCAT,
         basic.PAD_AKG: slices.PAD, basic.GATHER: indexing.GATHER, basic.GATHER_ND: indexing.GATHER_ND,
         basic.TENSOR_SCATTER_ADD: indexing.SCATTER_ADD, basic.UNSORTED_SEGMENT_SUM: indexing.SEGMENT_SUM,

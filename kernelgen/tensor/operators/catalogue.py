@@ -82,7 +82,7 @@ from kernelgen.tensor.operators.elemwise import (
 )
 from kernelgen.tensor.operators.indexing import GATHER, ONE_HOT
 from kernelgen.tensor.operators.layout import LAYOUT_TRANSFORM, TRANS_DATA
-from kernelgen.tensor.operators.matmul import BATCH_MATMUL, MATMUL
+from kernelgen.tensor.operators.matmul import BATCH_MATMUL, MATMUL, STORED_MATMUL
 from kernelgen.tensor.operators.nn import AVG_POOL, CONV2D, MAX_POOL
 from kernelgen.tensor.operators.padding import PAD_AKG, UNPAD_AKG
 from kernelgen.tensor.operators.pieces import CONCAT, PAD, SLICE, SPLIT, STRIDED_SLICE
@@ -123,6 +123,6 @@ OPERATORS: tuple[Operator, ...] = (
     LESS, LESS_EQUAL, LOG, LOG1P, LOGICAL_AND, LOGICAL_NOT, LOGICAL_OR, MATMUL, MAXIMUM, MAX_POOL, MINIMUM, MOD, MUL, NEG,
     NOT_EQUAL, ONE_HOT, PAD, PAD_AKG, POOL2D, POW, REAL_DIV, RECIPROCAL, REDUCE_ALL, REDUCE_ANY, REDUCE_MAX, REDUCE_MIN,
     REDUCE_PROD, REDUCE_SUM, REPEAT_INTERLEAVE_INT, RESHAPE, ROUND, RSQRT, SELECT, SHAPE, SIGN, SIN, SINH, SLICE, SPLIT,
-    SQRT, SQUEEZE, STRIDED_SLICE, SUB, TAN, TANH, TENSOR_MOVE, TENSOR_SCATTER_ADD, TILE, TRANSPOSE, TRANS_DATA, TRUNC,
-    UNPAD_AKG, UNSORTED_SEGMENT_SUM, ZEROS_LIKE_EXT,
+    SQRT, SQUEEZE, STORED_MATMUL, STRIDED_SLICE, SUB, TAN, TANH, TENSOR_MOVE, TENSOR_SCATTER_ADD, TILE, TRANSPOSE, TRANS_DATA,
+    TRUNC, UNPAD_AKG, UNSORTED_SEGMENT_SUM, ZEROS_LIKE_EXT,
 )  # fmt: skip

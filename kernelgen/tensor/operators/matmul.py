@@ -1,4 +1,4 @@
-"""Matrix products."""
+"""Matrix products, also with weights that are stored narrower than they are computed with."""
 
 from __future__ import annotations
 
@@ -6,14 +6,21 @@ import numpy as np
 
 from kernelgen.errors import TypeRuleError
 from kernelgen.tensor.operator import Kind, Traits
-from kernelgen.tensor.operators.attributes import flag
+from kernelgen.tensor.operators.attributes import flag, whole
 from kernelgen.tensor.operators.families import Array, declare, rounded
-from kernelgen.tensor.operators.type_rules import broadcast_shapes, expect_dtype, real
+from kernelgen.tensor.operators.type_rules import broadcast_shapes, expect_dtype, floating, real
 from kernelgen.tensor.types import Attrs, Shape, TensorType, dtype
 
 ATTRIBUTES = (flag("transpose_a"), flag("transpose_b"), "Akg")  # Akg: what insert_pad_ops decided
 
 FLOAT32, NARROW = dtype("float32"), frozenset({dtype("float16"), dtype("bfloat16")})
+
+BITS = "bits"
+NIBBLE, HALF_NIBBLE = 4, 8
+"""Bits of a weight of which two lie in a byte, and what is subtracted from such a one: it stands for -8 to 7."""
+
+STORES = NARROW | {dtype("int8"), dtype("uint8")}
+"""What weights may be stored as."""
 
 
 def _product_type(types: tuple[TensorType, ...], attrs: Attrs) -> tuple[TensorType, ...]:
@@ -84,4 +91,54 @@ BATCH_MATMUL = declare(
     attributes=ATTRIBUTES,
     doc="Products of the last two dims; the dims before them broadcast. A third operand is added to every row.",
     traits=Traits(factors=(0, 1), call=("a", "b", "transpose_a", "transpose_b")),
+)
+
+
+def _stored_type(types: tuple[TensorType, ...], attrs: Attrs) -> tuple[TensorType, ...]:
+    if not 2 <= len(types) <= 4:
+        raise TypeRuleError(f"expects rows and weights, perhaps scales and zero points, got {len(types)} operands")
+    x, weights, *each = types
+    expect_dtype(floating, x)
+    is_nibbles = attrs.int(BITS, 0) == NIBBLE
+    if weights.dtype not in STORES or weights.rank != 3 or (is_nibbles and weights.dtype != dtype("uint8")):
+        raise TypeRuleError(f"expects weights in groups of terms, narrower than their numbers, got {weights}")
+    groups, terms, columns = weights.shape
+    if x.rank < 2 or x.shape[-1] != groups * terms * (1 + is_nibbles):
+        raise TypeRuleError(f"rows of {x} do not fit weights {weights}")
+    if any(of.shape != (groups, columns) or of.dtype != FLOAT32 for of in each):
+        raise TypeRuleError(f"scales and zero points must be f32[{groups}, {columns}]")
+    return (TensorType((*x.shape[:-1], columns), x.dtype),)
+
+
+def weights_of(stored: Array, *each: Array, bits: int) -> Array:
+    """The numbers in float32 that weights ``[groups, terms, columns]`` stand for, as a matrix of terms by columns.
+
+    ``each`` are scales and zero points, ``[groups, columns]``: a number is the stored one less the zero point times the scale.
+    """
+    wide = stored.astype(np.float32)
+    if bits == NIBBLE:
+        halves = np.stack((stored % (2 * HALF_NIBBLE), stored // (2 * HALF_NIBBLE)), axis=2)
+        wide = halves.astype(np.float32).reshape(len(stored), -1, stored.shape[-1]) - np.float32(HALF_NIBBLE)
+    for zeros in each[1:]:
+        wide = wide - zeros[:, None]
+    for scales in each[:1]:
+        wide = wide * scales[:, None]
+    return wide.reshape(-1, stored.shape[-1])
+
+
+def _stored_product(x: Array, stored: Array, *each: Array, attrs: Attrs) -> Array:
+    """x [.., terms] times the weights [groups, terms of a group, columns], of which each group and column may have a scale
+    and a zero point. With bits=4 two terms share a byte, the first in its low half, and are 8 more than they stand for."""
+    weights = weights_of(stored, *each, bits=attrs.int(BITS, 0))
+    return rounded(lambda rows: np.matmul(rows, weights.astype(rows.dtype)))(x)
+
+
+STORED_MATMUL = declare(
+    "StoredMatMul",
+    Kind.OPAQUE,
+    None,
+    _stored_type,
+    _stored_product,
+    attributes=(whole(BITS, 0),),
+    traits=Traits(factors=(0, 1)),
 )

@@ -8,6 +8,7 @@
 The element is loaded and stored once; where many sums are held in locals they stay as they are. Values
 are combined as a balanced tree, which also rounds less. Legality: the function is associative and commutative (a reduction
 promises that), and nothing else in the block touches the buffer.
+A number by which all of them multiply integers, the scale of quantized weights, multiplies their sum.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from itertools import count
 
 from kernelgen.nest.nodes import Accumulate, Block, Call, Expr, Let, Nest, Ref, Space, Statement
 from kernelgen.nest.walk import accesses_of, map_blocks, statements
+from kernelgen.transforms.common.common_scales import common_scales
 
 MANY = 4
 """Results in registers, whose sums fill each other's latencies: each takes one instruction a term as it is."""
@@ -61,6 +63,7 @@ def _held(block: Block) -> set[str]:
 def _combined(block: Block, positions: Sequence[int], last: Accumulate, counter: Iterator[int]) -> list[Statement]:
     values: list[Expr] = [part.value for k in positions if isinstance(part := block.statements[k], Accumulate)]
     bindings: list[Statement] = []
+    values, scales = common_scales(values, block) if last.function == "add" else (values, [])
     while len(values) > 1:
         paired: list[Expr] = []
         for left, right in zip(values[::2], values[1::2], strict=False):
@@ -68,7 +71,10 @@ def _combined(block: Block, positions: Sequence[int], last: Accumulate, counter:
             bindings.append(Let(name, Call(last.function, (left, right), last.buffer.dtype)))
             paired.append(Ref(name, last.buffer.dtype))
         values = paired + ([values[-1]] if len(values) % 2 else [])
-    return [*bindings, replace(last, value=values[0])]
+    total = values[0]
+    for scale in scales:
+        total = Call("mul", (total, scale), total.dtype)
+    return [*bindings, replace(last, value=total)]
 
 
 def _spliced(parts: Sequence[Statement | None]) -> list[Statement]:

@@ -20,7 +20,7 @@ from kernelgen.nest import index as ix
 from kernelgen.nest import nodes as n
 from kernelgen.nest.walk import loads_of, statements, vector_loop_of
 
-AHEAD_BYTES = 4096
+AHEAD_BYTES = 16384
 """How far ahead a stream is asked for: its lines are under way for as long as it takes to read a page."""
 
 FEW_TURNS = 2
@@ -69,7 +69,7 @@ class _Panel:
         here = self._flat((*self.index[:-1], n.Num(0)))
         if turns < FEW_TURNS:
             ahead = AHEAD_BYTES // self.buffer.dtype.itemsize
-            return [(ix.add(here, n.Num(ahead + at)), 1) for at in range(0, lanes, line)]
+            return [(ix.add(here, n.Num(ahead + at)), 1) for at in range(0, lanes * self.sums[-1].step, line)]
         share = 1 << (turns.bit_length() - 1)
         each = -(-lanes // share)
         start = self._flat((ix.add(self.index[0], n.Num(1)), *(n.Num(0) for _ in self.index[1:])))

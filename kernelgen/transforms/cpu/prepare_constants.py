@@ -81,7 +81,7 @@ class _Preparation:
     def expression(self, expr: n.Expr, scope: Scope) -> n.Expr:
         """The expression with its largest parts that depend on constants alone from arrays."""
         closed = written_out(expr, scope.bound)
-        if self._is_constant(closed):
+        if self._is_constant(closed) and not _widens(closed):
             return self._element(closed, scope) or expr
         if isinstance(expr, n.Call):
             return replace(expr, args=tuple(self.expression(each, scope) for each in expr.args))
@@ -104,6 +104,20 @@ class _Preparation:
             name = f"prepared{len(self.arrays)}"
             self.arrays[array] = n.Buffer(name, value.dtype, array.shape, n.Space.INPUT)
         return element(self.arrays[array], loops)
+
+
+WIDENING = frozenset({"cast", "add", "sub", "mul", "floor"})
+"""Functions that cost less than reading what they make of narrower elements."""
+
+
+def _widens(value: n.Expr) -> bool:
+    """Whether it is computed cheaply from elements that take less memory together than it does."""
+    given = sum(load.buffer.dtype.itemsize for load in loads(value))
+    return isinstance(value, n.Call) and given < value.dtype.itemsize and _is_cheap(value)
+
+
+def _is_cheap(value: n.Expr) -> bool:
+    return not isinstance(value, n.Call) or (value.function in WIDENING and all(map(_is_cheap, value.args)))
 
 
 def _is_worth(array: Array) -> bool:

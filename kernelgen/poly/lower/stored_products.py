@@ -1,0 +1,91 @@
+"""Products with weights that are stored narrower than they are computed with, which stay so in memory.
+
+``out[i, j] += x[i, (g, t)] * ((w[g, t, j] - zero[g, j]) * scale[g, j])`` over groups ``g`` and their terms ``t``
+"""
+
+from __future__ import annotations
+
+from kernelgen.nest import index as ix
+from kernelgen.nest.nodes import Expr, Index, Num
+from kernelgen.poly.lower.builder import ALGEBRA, Builder, wide_type
+from kernelgen.poly.lower.lowering import Lowering
+from kernelgen.poly.lower.points import Place, Points
+from kernelgen.poly.model.axes import Axis
+from kernelgen.poly.model.factored_axes import TensorAxes
+from kernelgen.tensor.graph import Node, Value
+from kernelgen.tensor.operators.matmul import BITS, HALF_NIBBLE, NIBBLE
+
+STEPS = 2 * HALF_NIBBLE
+"""What half a byte holds."""
+
+
+def _relate(axes: TensorAxes, node: Node) -> None:
+    """The terms of a row are groups of those that the weights have; where two lie in a byte, that is a dim of its own."""
+    x, weights, *others = node.args
+    result, stored = axes.of(node.out), axes.of(weights)
+    axes.pair((*axes.of(x)[:-1], stored[-1]), result, node)
+    for each in others:
+        axes.pair(axes.of(each), (stored[0], stored[-1]), node)
+    parts, whole = _terms(axes, node)
+    axes.known[whole] = axes.of(x)[-1:]
+    axes.known[parts] = (*stored[:2], *map(Axis, parts.shape[2:]))
+    axes.reshapes.append((parts, whole))
+
+
+def _terms(axes: TensorAxes, node: Node) -> tuple[Value, Value]:
+    """The terms as the weights have them and as a row has them: values that no operator gives."""
+    name, (x, weights) = axes.name(node.out), node.args[:2]
+    inside = (2,) if _are_nibbles(node) else ()
+    parts = axes.temporary(f"{name}_parts", (*weights.shape[:2], *inside), x.dtype)
+    return parts, axes.temporary(f"{name}_terms", x.shape[-1:], x.dtype)
+
+
+def _are_nibbles(node: Node) -> bool:
+    return node.attrs.int(BITS, 0) == NIBBLE
+
+
+def _lower(builder: Builder, node: Node, name: str) -> None:
+    parts, whole = _terms(builder.axes, node)
+    terms = builder.axes.groups(parts)
+    points = Points.over([*builder.axes.groups(node.out), *terms[:2]])
+    *outer, columns, groups, inner = points.groups
+    wide = wide_type(node.args[0].dtype)
+    stored = ALGEBRA.cast(builder.at(node.args[1], (groups, inner, columns)), wide)
+    each = [builder.at(operand, (groups, columns)) for operand in node.args[2:]]
+    total: Expr | None = None
+    for half, numbers in enumerate(_halves(stored) if _are_nibbles(node) else (stored,)):
+        x = builder.at(node.args[0], [*outer, _place(builder, (parts, whole), points, half)])
+        term = ALGEBRA.call("mul", ALGEBRA.cast(x, wide), _number(numbers, each))
+        total = term if total is None else ALGEBRA.call("add", total, term)
+    assert total is not None, "there is one half at least"
+    builder.reduce(node.out, points, [*outer, columns], ("add", total, wide), name)
+
+
+def _place(builder: Builder, terms: tuple[Value, Value], points: Points, half: int) -> Place:
+    """Where a row has the term: over the leaf axes of its dim, or as a number where these are others."""
+    parts, _ = terms
+    rank = len(points.groups)
+    if terms not in builder.axes.opaque:
+        last: tuple[Index, ...] = (Num(half),) if len(parts.shape) > 2 else ()
+        return (*points.groups[-2], *points.groups[-1], *last)
+    flat: Index = Num(0)
+    for dim, extent in zip((rank - 2, rank - 1), parts.shape, strict=False):
+        flat = ix.add(ix.multiply(flat, ix.from_dim(extent)), points.position(dim))
+    return ix.add(ix.multiply(flat, Num(2)), Num(half)) if len(parts.shape) > 2 else flat
+
+
+def _halves(stored: Expr) -> tuple[Expr, Expr]:
+    high = ALGEBRA.call("floor", ALGEBRA.call("mul", stored, 1 / STEPS))
+    low = ALGEBRA.call("sub", stored, ALGEBRA.call("mul", high, STEPS))
+    return ALGEBRA.call("sub", low, HALF_NIBBLE), ALGEBRA.call("sub", high, HALF_NIBBLE)
+
+
+def _number(stored: Expr, each: list[Expr]) -> Expr:
+    for zeros in each[1:]:
+        stored = ALGEBRA.call("sub", stored, zeros)
+    for scales in each[:1]:
+        stored = ALGEBRA.call("mul", stored, scales)
+    return stored
+
+
+STORED_MATMUL = Lowering(_relate, _lower)
