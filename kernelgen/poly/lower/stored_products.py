@@ -12,6 +12,7 @@ from kernelgen.poly.lower.lowering import Lowering
 from kernelgen.poly.lower.points import Place, Points
 from kernelgen.poly.model.axes import Axis
 from kernelgen.poly.model.factored_axes import TensorAxes
+from kernelgen.tensor.dtypes import DType
 from kernelgen.tensor.graph import Node, Value
 from kernelgen.tensor.operators.matmul import BITS, HALF_NIBBLE, NIBBLE
 
@@ -50,10 +51,10 @@ def _lower(builder: Builder, node: Node, name: str) -> None:
     points = Points.over([*builder.axes.groups(node.out), *terms[:2]])
     *outer, columns, groups, inner = points.groups
     wide = wide_type(node.args[0].dtype)
-    stored = ALGEBRA.cast(builder.at(node.args[1], (groups, inner, columns)), wide)
+    stored = builder.at(node.args[1], (groups, inner, columns))
     each = [builder.at(operand, (groups, columns)) for operand in node.args[2:]]
     total: Expr | None = None
-    for half, numbers in enumerate(_halves(stored) if _are_nibbles(node) else (stored,)):
+    for half, numbers in enumerate(_halves(stored, wide) if _are_nibbles(node) else (ALGEBRA.cast(stored, wide),)):
         x = builder.at(node.args[0], [*outer, _place(builder, (parts, whole), points, half)])
         term = ALGEBRA.call("mul", ALGEBRA.cast(x, wide), _number(numbers, each))
         total = term if total is None else ALGEBRA.call("add", total, term)
@@ -74,10 +75,13 @@ def _place(builder: Builder, terms: tuple[Value, Value], points: Points, half: i
     return ix.add(ix.multiply(flat, Num(2)), Num(half)) if len(parts.shape) > 2 else flat
 
 
-def _halves(stored: Expr) -> tuple[Expr, Expr]:
-    high = ALGEBRA.call("floor", ALGEBRA.call("mul", stored, 1 / STEPS))
-    low = ALGEBRA.call("sub", stored, ALGEBRA.call("mul", high, STEPS))
-    return ALGEBRA.call("sub", low, HALF_NIBBLE), ALGEBRA.call("sub", high, HALF_NIBBLE)
+def _halves(stored: Expr, wide: DType) -> tuple[Expr, Expr]:
+    low, high = (ALGEBRA.call(function, stored, STEPS) for function in ("floor_mod", "floor_div"))
+    return _less_half(low, wide), _less_half(high, wide)
+
+
+def _less_half(nibble: Expr, wide: DType) -> Expr:
+    return ALGEBRA.call("sub", ALGEBRA.cast(nibble, wide), HALF_NIBBLE)
 
 
 def _number(stored: Expr, each: list[Expr]) -> Expr:

@@ -62,8 +62,9 @@ def _held(block: Block) -> set[str]:
 
 def _combined(block: Block, positions: Sequence[int], last: Accumulate, counter: Iterator[int]) -> list[Statement]:
     values: list[Expr] = [part.value for k in positions if isinstance(part := block.statements[k], Accumulate)]
-    bindings: list[Statement] = []
-    values, scales = common_scales(values, block) if last.function == "add" else (values, [])
+    bindings, scales = list[Statement](), list[Expr]()
+    if last.function == "add":
+        values, scales = common_scales([term for value in values for term in _terms(value)], block)
     while len(values) > 1:
         paired: list[Expr] = []
         for left, right in zip(values[::2], values[1::2], strict=False):
@@ -75,6 +76,13 @@ def _combined(block: Block, positions: Sequence[int], last: Accumulate, counter:
     for scale in scales:
         total = Call("mul", (total, scale), total.dtype)
     return [*bindings, replace(last, value=total)]
+
+
+def _terms(value: Expr) -> list[Expr]:
+    """Of a sum in floating-point numbers."""
+    if not isinstance(value, Call) or value.function != "add" or not value.dtype.is_float:
+        return [value]
+    return [term for arg in value.args for term in _terms(arg)]
 
 
 def _spliced(parts: Sequence[Statement | None]) -> list[Statement]:

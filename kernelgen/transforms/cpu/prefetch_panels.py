@@ -20,8 +20,8 @@ from kernelgen.nest import index as ix
 from kernelgen.nest import nodes as n
 from kernelgen.nest.walk import loads_of, statements, vector_loop_of
 
-AHEAD_BYTES = 16384
-"""How far ahead a stream is asked for: its lines are under way for as long as it takes to read a page."""
+AHEAD_BYTES = 8192
+"""How far ahead a stream is asked for: its lines are under way for as long as it takes to read two pages."""
 
 FEW_TURNS = 2
 """Of the rows, below which a panel counts as a stream."""

@@ -106,7 +106,7 @@ class _Preparation:
         return element(self.arrays[array], loops)
 
 
-WIDENING = frozenset({"cast", "add", "sub", "mul", "floor"})
+WIDENING = frozenset({"cast", "add", "sub", "mul", "floor_div", "floor_mod"})
 """Functions that cost less than reading what they make of narrower elements."""
 
 
