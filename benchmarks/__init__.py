@@ -6,7 +6,8 @@
 fresh process), ``warm_start`` (models from cache and package beside onnxruntime), ``whole_networks/`` (beside other
 runtimes), ``compile_time`` (the stages of compilation over the AKG corpus),
 ``dynamic`` (one kernel for all sizes against kernels that know theirs), ``products`` (beside onnxruntime's, with their
-share of the processor's peak), ``record`` (the JSON and the table), ``run`` (all
+share of the processor's peak), ``stored_products`` (one row, by what weights are stored as, with their share of the memory's
+bandwidth), ``record`` (the JSON and the table), ``run`` (all
 cases).
 The graph level: ``networks`` (what the levels make of whole networks), ``scale`` (how the time grows with the graph),
 ``calls`` (what a call costs besides its kernels),

@@ -14,6 +14,8 @@ from benchmarks.measure import BATCH_SECONDS, Spread, interleaved
 from benchmarks.products import PRODUCTS
 from benchmarks.products import run as run_products
 from benchmarks.record import Record, case_record, table
+from benchmarks.stored_products import STORED_PRODUCTS
+from benchmarks.stored_products import run as run_stored_products
 
 GREATEST_ERROR = 1e-4
 
@@ -21,15 +23,20 @@ GREATEST_ERROR = 1e-4
 def run(names: Sequence[str], *, tiny: bool, with_peers: bool, rounds: int, cold: int) -> Record:
     """Measures the named cases (all when none is named), prints a table, returns the record."""
     products = tuple(product for product in PRODUCTS if product.name in names or not names)
-    others = [name for name in names if name not in {product.name for product in products}]
+    stored = tuple(product for product in STORED_PRODUCTS if product.name in names or not names)
+    others = [name for name in names if name not in {product.name for product in (*products, *stored)}]
     cases = named(CASES, others) if others or not names else ()
     records = {case.name: run_case(case, tiny=tiny, with_peers=with_peers, rounds=rounds) for case in cases}
     print(table(records))
     for case in cases if cold and not tiny else ():
         records[case.name]["cold"] = times = _cold_record(case, ("ours", "torch") if with_peers else ("ours",), cold)
         print(f"{case.name:18s} compile ms, empty cache:", *(f"{who} {_first(times[who])}" for who in times))
-    record = {"machine": describe(), "rounds": rounds, "tiny": tiny, "cases": records}
-    return record | {"products": run_products(products, rounds=rounds, tiny=tiny)} if products else record
+    record: Record = {"machine": describe(), "rounds": rounds, "tiny": tiny, "cases": records}
+    if products:
+        record["products"] = run_products(products, rounds=rounds, tiny=tiny)
+    if stored:
+        record["stored_products"] = run_stored_products(stored, rounds=rounds, tiny=tiny)
+    return record
 
 
 def run_case(case: Case, *, tiny: bool, with_peers: bool, rounds: int) -> Record:

@@ -104,7 +104,7 @@ PIPELINE = (
          why="what is constant is folded, and what is a product with channels last is one from here on"),
     Step(patch_products, "cluster", 27, level=2, when=on("cpu"),
          why="before products are found to be kernels of ours"),
-    Step(stored_weights, "cluster", 28, level=2, when=on("cpu"),
+    Step(stored_weights, "cluster", 30, level=2, when=on("cpu"),
          why="what is constant is folded, and products are not shared out yet"),
     Step(own_products, "cluster", 25, level=2, when=on("cpu"),
          why="what is constant is folded, and clusters are to hold what is a kernel of ours"),

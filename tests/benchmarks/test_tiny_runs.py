@@ -16,6 +16,8 @@ from benchmarks.measure import interleaved, ratio
 from benchmarks.products import PRODUCTS
 from benchmarks.products import run as run_products
 from benchmarks.run import run_case
+from benchmarks.stored_products import STORED_PRODUCTS, StoredProduct
+from benchmarks.stored_products import run as run_stored_products
 from tests.support.sources import ROOT
 
 
@@ -41,6 +43,14 @@ def test_products_run_and_agree_with_numpy() -> None:
     assert 0 < product["share_of_peak"] < 1
     assert product["contestants"]["ours"]["median"] > 0
     assert product["times_of_ours"]["onnxruntime"]["median"] > 0
+
+
+@pytest.mark.parametrize("product", STORED_PRODUCTS[:4], ids=lambda product: product.name)
+def test_stored_products_run_and_agree_with_numpy(product: StoredProduct) -> None:
+    record = run_stored_products([product], rounds=1, tiny=True)
+    assert record["bandwidth_gigabytes_per_second"] > 0
+    assert record[product.name]["share_of_bandwidth"] > 0
+    assert record[product.name]["times_of_ours"]["onnxruntime"]["median"] > 0
 
 
 def test_ratios_are_taken_round_by_round() -> None:
