@@ -38,12 +38,12 @@ def stored_weights(graph: Graph, context: Context) -> Graph:
         size = sum(each.nbytes for each in found.operands)
         message = f"{found.numbers.size} weights stay {size} bytes"
         context.log.add(stored_weights.name, "own-product", node.name, message=message)
-        return (product_of(args[0], found, Builder(origin=node.name)),)
+        return (_product_of(args[0], found, Builder(origin=node.name)),)
 
     return graph.rebuild(rewrite)
 
 
-def product_of(x: Value, weights: Stored, builder: Builder) -> Value:
+def _product_of(x: Value, weights: Stored, builder: Builder) -> Value:
     """The product of rows with stored weights, as a kernel of ours."""
     operands: Sequence[Value] = [builder.constant(each) for each in weights.operands]
     return builder.emit(STORED_MATMUL, x, *operands, bits=weights.bits, own_kernel=True)
