@@ -37,7 +37,8 @@ RUNNING = {
         "runtime.onnxruntime.c_interface runtime.onnxruntime.environment runtime.onnxruntime.region_step "
         "runtime.onnxruntime.sessions runtime.plan "
         "runtime.plan.buffers runtime.steps runtime.steps.program runtime.steps.steps runtime.tables "
-        "runtime.tables.bind_table runtime.tables.native_run runtime.tables.slot_facts system system.environment "
+        "runtime.tables.bind_table runtime.tables.native_run runtime.tables.results runtime.tables.slot_facts system "
+        "system.environment "
         "system.freed_memory "
     ),
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import combinations
+from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from graphkernel.runtime.plan.buffers import aligned_array
 from graphkernel.runtime.steps.steps import KernelStep, PlacesStep, ViewStep
 from graphkernel.runtime.tables.bind_table import GivenArray, TableMaker, is_kernel, native
+from graphkernel.runtime.tables.results import REUSED_FROM, REUSED_TO, Results
 from kernelgen.errors import ArgumentError
 from kernelgen.native.signature import Argument
 from kernelgen.native.table import Given
@@ -164,7 +166,7 @@ def whole_run(program: Program, slots: Slots, symbols: Mapping[str, int], facts:
     by_kernels = {buffer.slot for buffer in program.buffers if buffer.made_by_kernel}
     slots_of = [maker.given[place.position].slot for place in outputs]
     makers = zip(table.given[len(inputs) :], slots_of, strict=True)
-    made = tuple(_maker(argument, slot not in by_kernels) for argument, slot in makers)
+    made = tuple(_maker(argument, slot not in by_kernels, is_only=not symbols) for argument, slot in makers)
     return WholeRun(table, made, maker.lookups)
 
 
@@ -179,8 +181,12 @@ def _output(maker: TableMaker, output: Output, result: Named) -> Given:
     return target
 
 
-def _maker(argument: Argument, is_aligned: bool) -> Callable[[], Array]:
+def _maker(argument: Argument, is_aligned: bool, is_only: bool) -> Callable[[], Array]:
+    """What makes an output; memory of one that has this shape in all calls is kept."""
     shape, of = cast("tuple[int, ...]", argument.shape), argument.dtype.numpy
+    size = prod(shape) * of.itemsize
+    if is_only and REUSED_FROM <= size <= REUSED_TO:
+        return Results(shape, of, size)
     return partial(aligned_array, shape, of) if is_aligned else partial(np.empty, shape, of)
 
 
