@@ -33,7 +33,7 @@ from kernelgen.samples.smaller_shapes import argument_bytes
 from kernelgen.strict_json import from_json
 from kernelgen.system.cores import core_count
 from kernelgen.tensor.graph import Graph
-from kernelgen.tuning.database import Finding, Tunings, digest_of, key_of
+from kernelgen.tuning.database import Finding, Subject, Tunings, digest_of
 from kernelgen.tuning.task import request, tuned
 from tests.farm.cluster import cluster
 
@@ -42,20 +42,20 @@ MOST_BYTES = 16 << 20
 
 ROUNDS = 41
 
-Kernels = Mapping[str, Mapping[str, Any]]
-"""Composite JSON of kernels, by what they are called here."""
+Kernels = Mapping[str, Subject]
+"""Kernels by what they are called here."""
 
 
 def corpus_kernels(folder: Path, count: int) -> Kernels:
     """So many kernels of a corpus, evenly spread among those that are small enough and compile."""
     paths = sorted(path for path in folder.iterdir() if path.suffix == ".info")
-    found: dict[str, Mapping[str, Any]] = {}
+    found: dict[str, Subject] = {}
     for path in paths[:: max(1, len(paths) // (3 * count))]:
         try:
             desc = kernelgen.load_desc(path)
             if len(found) < count and argument_bytes(desc) <= MOST_BYTES:
                 kernelgen.compile(desc)
-                found[path.stem[:60]] = kernelgen.dump_desc(desc)
+                found[path.stem[:60]] = Subject(kernelgen.dump_desc(desc))
         except KernelgenError:
             continue
     return found
@@ -75,12 +75,12 @@ def tune(kernels: Kernels, most: int, crew: Crew, path: Path) -> dict[str, Findi
 def replayed(kernels: Kernels, path: Path) -> dict[str, str]:
     """The digest of each kernel's text, compiled in a process of its own as the findings say."""
     program = (
-        "import json, sys; from pathlib import Path; from benchmarks.tuning import followed;"
-        " print(json.dumps(followed(json.load(sys.stdin), Path(sys.argv[1]))))"
+        "import json, sys; from pathlib import Path; from benchmarks.tuning import followed, given;"
+        " print(json.dumps(followed(given(sys.stdin.read()), Path(sys.argv[1]))))"
     )
     done = subprocess.run(
         [sys.executable, "-c", program, str(path)],
-        input=json.dumps(kernels),
+        input=json.dumps({name: kernel._asdict() for name, kernel in kernels.items()}),
         capture_output=True,
         text=True,
         check=True,
@@ -88,13 +88,19 @@ def replayed(kernels: Kernels, path: Path) -> dict[str, str]:
     return json.loads(done.stdout)
 
 
+def given(text: str) -> Kernels:
+    """The kernels that a text names."""
+    return {name: Subject(each["description"], tuple(each["constants"])) for name, each in json.loads(text).items()}
+
+
 def followed(kernels: Kernels, path: Path) -> dict[str, str]:
     """As :func:`replayed`, in this process."""
     tunings, found = Tunings.read(path), dict[str, str]()
     for name, kernel in kernels.items():
         plan = tunings.plan(kernel, "cpu")
-        given = kernelgen.Plan.from_json(json.loads(plan)) if plan else None
-        found[name] = digest_of(kernelgen.compile(kernelgen.load_desc(kernel), "cpu", given).source)
+        asked = kernelgen.Plan.from_json(json.loads(plan)) if plan else None
+        desc = kernelgen.load_desc(kernel.description)
+        found[name] = digest_of(kernelgen.compile(desc, "cpu", asked, kernel.constants).source)
     return found
 
 
@@ -162,13 +168,14 @@ def main(
     count: Annotated[int, typer.Option(help="kernels of the corpus")] = 20,
     most: Annotated[int, typer.Option(help="plans to try for a kernel")] = 24,
     json_out: Annotated[Path | None, typer.Option("--json", help="where the record goes")] = None,
+    findings: Annotated[Path | None, typer.Option(help="a folder for findings: a run that was stopped goes on")] = None,
 ) -> None:
     """Tunes here and on a cluster, follows the findings, and times the model."""
     graph = gk.load(model, extents(dims or ()))
     of_model = kernels_of(gk.optimize(graph))
     kernels = {**{key[:12]: each for key, each in of_model.items()}, **corpus_kernels(corpus, count)}
     with tempfile.TemporaryDirectory() as folder:
-        files = {who: Path(folder) / f"{who}.jsonl" for who in ("here", "there")}
+        files = {who: (findings or Path(folder)) / f"{who}.jsonl" for who in ("here", "there")}
         with local(1) as crew:
             here = tune(kernels, most, crew, files["here"])
         with cluster(1) as engine, crew_of(engine.address) as crew:
@@ -182,7 +189,7 @@ def main(
         "date": str(datetime.datetime.now(datetime.UTC).date()), "machine": describe(), "threads": core_count(),
         "plans_at_most": most, "model": model.name, "dims": dims or [], "network": whole,
         "summary": {part: summary([rows[name] for name in names]) for part, names in parts.items()},
-        "kernels": rows, "keys": {name: key_of(each) for name, each in kernels.items()},
+        "kernels": rows, "keys": {name: each.key for name, each in kernels.items()},
     }  # fmt: skip
     print(json.dumps({"summary": record["summary"], "network": whole}, indent=1))
     if json_out:

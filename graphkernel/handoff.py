@@ -13,6 +13,8 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from graphkernel.cluster.own_products import prepared_operands
+from graphkernel.cluster.rows import Axes, row_axes
 from graphkernel.errors import FrontendError, GraphKernelError, nearest
 from graphkernel.ops import OPS
 from graphkernel.passes.named_kernels import basic
@@ -37,7 +39,7 @@ from kernelgen.tensor.operators.type_rules import BY_ROWS, OWN_KERNEL
 from kernelgen.tensor.types import Attrs, Sym, TensorType, dtype, sym
 
 if TYPE_CHECKING:
-    from kernelgen.tuning.database import Tunings
+    from kernelgen.tuning.database import Subject, Tunings
 
 LOGGER = logging.getLogger(__name__)
 
@@ -88,17 +90,17 @@ def to_desc(kernel: Node | Graph, target: str = "cpu") -> KernelDesc:
         buffer_stitch=tuple((named.result(named.read(value)),) for value in stitched),
         parallel_fusion=_parallel(marks, dict(zip(positions, names, strict=True))),
     )
-    return _for_any_rows(desc) if marks.bool(BY_ROWS, False) else desc
+    if not marks.bool(BY_ROWS, False):
+        return desc
+    return _for_any_rows(desc, {named.read(value): axis for value, axis in row_axes(body).items()})
 
 
-def _for_any_rows(desc: KernelDesc) -> KernelDesc:
-    """The kernel for as many rows as its operands have, see :mod:`graphkernel.passes.rows_behind_sums`."""
-    rows = desc.graph.outputs[0].type.shape[0]
+def _for_any_rows(desc: KernelDesc, axes: Axes) -> KernelDesc:
+    """The kernel for as many rows as its operands have along ``axes``, see :mod:`graphkernel.cluster.rows`."""
 
     def of_rows(value: Value) -> TensorType:
-        shape = value.type.shape
-        is_rows = len(shape) == 2 and shape[0] == rows
-        return value.type.of_shape((sym("rows"), *shape[1:])) if is_rows else value.type
+        shape, axis = value.type.shape, axes.get(value)
+        return value.type if axis is None else value.type.of_shape((*shape[:axis], sym("rows"), *shape[axis + 1 :]))
 
     return with_types(desc, of_rows)
 
@@ -116,12 +118,19 @@ def with_plans(graph: Graph, tunings: Tunings, target: str) -> Graph:
     """The graph whose fused nodes carry the plans that tuning found for their kernels on this machine."""
 
     def marked(node: Node, args: tuple[Value, ...]) -> tuple[Value, ...]:
-        plan = tunings.plan(description(node, target), target) if node.body is not None else ""
+        plan = tunings.plan(tuned_as(node, target), target) if node.body is not None else ""
         attrs = node.attrs.with_(**{PLAN: plan}) if plan else node.attrs
         made = keep(node, args)
         return (made if attrs is node.attrs else replace(made, attrs=attrs)).outs
 
     return graph.rebuild(marked)
+
+
+def tuned_as(node: Node, target: str = "cpu") -> Subject:
+    """The kernel of a fused node as tuning knows it. Raises what :func:`to_desc` raises."""
+    from kernelgen.tuning.database import Subject  # only who tunes needs it
+
+    return Subject(description(node, target), prepared_operands(node) if target == "cpu" else ())
 
 
 def planned(compiler: Compiler, node: Node) -> Compiler:

@@ -50,6 +50,7 @@ from graphkernel.passes.precision.quantized_between import quantized_between
 from graphkernel.passes.precision.raise_reduction_precision import raise_reduction_precision
 from graphkernel.passes.precision.reorder_ops import reorder_ops
 from graphkernel.passes.redundant_output import eliminate_redundant_output
+from graphkernel.passes.rows_before_sums import rows_before_sums
 from graphkernel.passes.rows_behind_sums import rows_behind_sums
 from graphkernel.passes.shape.kernel_packet import kernel_packet
 from graphkernel.passes.shape.own_gathers import own_gathers
@@ -161,6 +162,8 @@ PIPELINE = (
          why="named operators that are left have no neighbours to join; other passes see what they stand for"),
     Step(host_matmul_all_reduce, "build", 22, level=2, when=on("cpu") & flag("enable_allreduce_prologue_fusion"),
          why="where MindSpore leaves it out: products that kernels left are cut in rows, which are sent as they are done"),
+    Step(rows_before_sums, "build", 24, level=2, when=on("cpu") & flag("enable_allreduce_prologue_fusion"),
+         why="where MindSpore leaves it out: products in kernels are cut in rows in the same way"),
     Step(rows_behind_sums, "build", 23, level=2, when=on("cpu") & flag("enable_allreduce_epilogue_fusion"),
          why="where MindSpore leaves it out: what follows such a product need not wait for all of its rows"),
     Step(graph_kernel_seal, "build", 20, level=1,

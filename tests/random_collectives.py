@@ -79,17 +79,15 @@ def _collective(draw, known, *, messages: bool):
 
 def order_of(graph: Graph) -> list[str]:
     """What a graph does to other ranks, in the order that dependences give; ValueError where they give none."""
+    told = {node: _told(node) for node in graph.nodes}
     before: dict[Node, frozenset[Node]] = {}
     for node in graph.nodes:
-        before[node] = frozenset[Node]().union(*(before[arg.node] | _itself(arg.node) for arg in node.args))
-    acting = sorted((node for node in graph.nodes if _itself(node)), key=lambda node: len(before[node]))
+        read = dict.fromkeys(arg.node for arg in node.args)
+        before[node] = frozenset[Node]().union(*(before[one] | {one} if told[one] else before[one] for one in read))
+    acting = sorted((node for node in graph.nodes if told[node]), key=lambda node: len(before[node]))
     if [len(before[node]) for node in acting] != list(range(len(acting))):
         raise ValueError(f"{len(acting)} collectives in no order")
-    return [line for node in acting for line in _told(node)]
-
-
-def _itself(node: Node) -> frozenset[Node]:
-    return frozenset((node,)) if _told(node) else frozenset()
+    return [line for node in acting for line in told[node]]
 
 
 def _told(node: Node) -> list[str]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -12,12 +11,12 @@ from graphkernel.cli.base import Dims, Flags, Level, Model, app, say
 from graphkernel.cli.model import graph_of
 from graphkernel.cli.progress import progress
 from graphkernel.driver import optimize
-from graphkernel.handoff import description
+from graphkernel.handoff import tuned_as
 from graphkernel.report.page.counted import counted
 from kernelgen.farm import Journal, Policy, answers, crew_of
 from kernelgen.strict_json import from_json
 from kernelgen.tensor.graph import Graph
-from kernelgen.tuning.database import Finding, key_of
+from kernelgen.tuning.database import Finding, Subject
 from kernelgen.tuning.task import request, tuned
 
 PATIENT = Policy(patience=180.0)
@@ -55,7 +54,7 @@ def tune(
     say(f"{sum(bool(each.plan) for each in found)} of {counted(len(found), 'kernel')} faster by more than the noise")
 
 
-def kernels_of(graph: Graph) -> dict[str, Mapping[str, Any]]:
-    """The distinct kernels of an optimized graph as composite JSON, by what they are known by."""
-    found = (description(node) for node in graph.operators if node.body is not None)
-    return {key_of(each): each for each in found}
+def kernels_of(graph: Graph) -> dict[str, Subject]:
+    """The distinct kernels of an optimized graph, by what they are known by."""
+    found = (tuned_as(node) for node in graph.operators if node.body is not None)
+    return {each.key: each for each in found}

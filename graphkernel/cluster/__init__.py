@@ -1,7 +1,7 @@
 """The engine of clustering and splitting: which operators become one kernel.
 
 Reading order: ascend_checks, fuse_nodes, boundary, iteration_space, liveness, merge_dag, maximal_clusters, naming,
-ops_lists, own_gathers, own_pieces, product_cost, stored_weights, own_products, convolution_cost, attention,
+ops_lists, own_gathers, own_pieces, product_cost, stored_weights, own_products, rows, convolution_cost, attention,
 parallel_cost, split_models, area, cost, partition, grow_areas, recompute.
 
 - ``reach``      a graph whose nodes merge: would this merge close a cycle?
@@ -25,6 +25,7 @@ parallel_cost, split_models, area, cost, partition, grow_areas, recompute.
 - ``convolution_cost``  what a region of an image network costs as kernels and in a library
 - ``stored_weights``  which weights are narrower in memory than products compute with
 - ``own_products``  which products are kernels of a CPU, and which operands are laid out before all calls
+- ``rows``     which kernels compute each row by itself, and which of their values have rows
 - ``attention``  the two products of an attention, and what lies between them
 - ``ascend_checks``  data types, ranks and attributes that Ascend kernels take, for each operator
 """

@@ -14,7 +14,7 @@ from kernelgen.native.processor import processor
 from kernelgen.system.bounded_io import json_value
 from kernelgen.system.json_parts import Items, flag, items, table, text, texts, whole, wholes
 
-FORMAT = 7
+FORMAT = 8
 """Grows when a package of this format would be read wrong by an older reader or by a newer one."""
 
 PACKAGE = ".gkx"

@@ -95,7 +95,9 @@ def _step_items(step: Step, kernel: Callable[[KernelStep], int], regions: Sequen
             step.stored,
             step.untold,
             step.prepared,
+            step.rows,
             step.awaited,
+            step.ahead,
         ]
     if isinstance(step, ViewStep):
         return [VIEW, *border, [str(dim) for dim in step.shape]]
@@ -115,7 +117,7 @@ def _ordered_items(step: Step) -> Items:
 
     border = step.name, step.inputs, step.outputs
     if isinstance(step, CollectiveStep):
-        return [COLLECTIVE, *border, _node_items(step.node)]
+        return [COLLECTIVE, *border, _node_items(step.node), step.takes_rows]
     if isinstance(step, WaitStep):
         return [WAIT, *border]
     raise PackageError(f"step {step.name} runs on no library of a package")
@@ -157,11 +159,12 @@ def _step(items: Items, parts: Parts) -> Step:
     kind, name, inputs, outputs, *more = items
     border = wholes(inputs), wholes(outputs)
     if kind == KERNEL:
-        number, private, stored, untold, prepared, awaited = more
+        number, private, stored, untold, prepared, rows, *tokens = more
         pairs = tuple((whole(slot), whole(position)) for slot, position in stored)
         kernel, updated = parts.kernels[whole(number)], frozenset(wholes(private))
-        token = None if awaited is None else whole(awaited)
-        told = pairs, texts(untold), whole(prepared), awaited is not None, token
+        axes = tuple(None if axis is None else whole(axis) for axis in rows)
+        awaited, ahead = (None if token is None else whole(token) for token in tokens)
+        told = pairs, texts(untold), whole(prepared), axes, awaited, ahead
         return KernelStep(text(name), kernel, *border, updated, *told)
     if kind == VIEW:
         return ViewStep(text(name), *border, tuple(parse_dim(text(dim)) for dim in more[0]))
@@ -185,7 +188,7 @@ def _ordered_step(items: Items, parts: Parts) -> Step:
     kind, name, inputs, outputs, *more = items
     border = wholes(inputs), wholes(outputs)
     if kind == COLLECTIVE:
-        return CollectiveStep(_node(more[0], parts), *border)
+        return CollectiveStep(_node(more[0], parts), *border, takes_rows=flag(more[1]))
     if kind == WAIT:
         return WaitStep(text(name), *border)
     raise ValueError(f"a step of kind {kind!r}")

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from os import PathLike
-from typing import Any
+from typing import Any, NamedTuple
 
 from kernelgen import options
 from kernelgen.errors import ArgumentError
@@ -60,10 +60,21 @@ def digest_of(source: str) -> str:
     return hashlib.sha256(source.encode()).hexdigest()[:32]
 
 
-def key_of(description: Mapping[str, Any]) -> str:
-    """What a kernel is known by: a digest of its composite JSON without the name."""
-    nameless = {name: value for name, value in description.items() if name != "op"}
-    return hashlib.sha256(json.dumps(nameless, sort_keys=True).encode()).hexdigest()[:32]
+class Subject(NamedTuple):
+    """A kernel as tuning knows it: composite JSON, and the positions of inputs that hold the same in every call.
+
+    What such inputs alone decide is computed before all calls, so that the kernel is another one than without them.
+    """
+
+    description: Mapping[str, Any]
+    constants: tuple[int, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """What it is known by: a digest of all but the name."""
+        nameless = {name: value for name, value in self.description.items() if name != "op"}
+        known = [nameless, sorted(self.constants)] if self.constants else nameless
+        return hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()[:32]
 
 
 @cache
@@ -91,9 +102,9 @@ class Tunings:
         content = read_bytes(path, ArgumentError, MOST_BYTES)
         return Tunings(from_json(Finding, answer) for _, answer in entries(content, str(path)))
 
-    def plan(self, description: Mapping[str, Any], target: str) -> str:
+    def plan(self, subject: Subject, target: str) -> str:
         """The plan of a kernel as JSON text; empty where nothing better than its own is known."""
-        return self._plans.get((key_of(description), target), "")
+        return self._plans.get((subject.key, target), "")
 
     @property
     def digest(self) -> str:

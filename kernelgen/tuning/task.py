@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from kernelgen.samples.inputs import bind_symbols, draw
 from kernelgen.strict_json import to_json
 from kernelgen.system.answering import Limit
 from kernelgen.tuning.comparison import Ratio, compared
-from kernelgen.tuning.database import Bounds, Finding, digest_of, key_of, machine_here
+from kernelgen.tuning.database import Bounds, Finding, Subject, digest_of, machine_here
 from kernelgen.tuning.tune import GAIN, tune
 from kernelgen.verify.compare import compare
 
@@ -30,9 +30,9 @@ FINAL_TURNS, FINAL_PRECISION = 151, 0.03
 LIMIT = Limit(600.0)
 
 
-def request(description: Mapping[str, Any], target: str = "cpu", most: int = 40) -> bytes:
-    """What asks for the tuning of a kernel, given as composite JSON, on a machine like this one, by ``most`` plans."""
-    asked = {"kernel": description, "target": target, "most": most, "machine": machine_here(), "version": VERSION}
+def request(subject: Subject, target: str = "cpu", most: int = 40) -> bytes:
+    """What asks for the tuning of a ``subject`` for a ``target`` on a machine like this one, by ``most`` plans."""
+    asked = {**subject._asdict(), "target": target, "most": most, "machine": machine_here(), "version": VERSION}
     return json.dumps(asked, sort_keys=True).encode()
 
 
@@ -46,26 +46,27 @@ def tuned_here(request: bytes) -> bytes:
     asked = json.loads(request)
     if asked["machine"] != machine_here():
         raise TaskError(f"asked for {asked['machine']}, this is {machine_here()}")
-    return json.dumps(to_json(finding(asked["kernel"], asked["target"], asked["most"]))).encode()
+    subject = Subject(asked["description"], tuple(asked["constants"]))
+    return json.dumps(to_json(finding(subject, asked["target"], asked["most"]))).encode()
 
 
-def finding(description: Mapping[str, Any], target: str, most: int) -> Finding:
-    """Tunes a kernel, a ``description`` in composite JSON, for a ``target`` by trying ``most`` plans.
+def finding(subject: Subject, target: str, most: int) -> Finding:
+    """Tunes a ``subject`` for a ``target`` by trying ``most`` plans.
 
     A plan is kept only if the kernel is faster with it by more than the noise, and its results are the same but for
     rounding. A kernel that cannot be compiled has a finding without a plan.
     """
-    desc = load_desc(description)
+    desc = load_desc(subject.description)
     desc = specialize(desc, bind_symbols(desc))
     versions = tuple(f"{name} {value}" for name, value in sorted(versions_here().items()))
-    known = (key_of(description), target, machine_here(), versions)
+    known = (subject.key, target, machine_here(), versions)
     try:
-        kernel = compile(desc, target)
+        kernel = compile(desc, target, constants=subject.constants)
     except UnsupportedError:
         return Finding(*known, "", Bounds(1.0, 1.0, 1.0), 0.0, 0.0, (), 0, "")
     inputs = [np.array(array) for array in draw(desc)]
     found = tune(kernel, inputs, most)
-    same = _final(kernel, compile(desc, target, kernel.plan), inputs)
+    same = _final(kernel, compile(desc, target, kernel.plan, subject.constants), inputs)
     noise = max(same.high - 1, 1 - same.low, 0.0)
     final = same if found.kernel is kernel else _final(kernel, found.kernel, inputs)
     is_kept = found.kernel is not kernel and is_gain(final, noise) and not _differ(kernel, found.kernel, inputs)
@@ -98,14 +99,14 @@ def _final(kernel: Kernel, other: Kernel, inputs: Sequence[Any]) -> Ratio:
 
 def _differ(kernel: Kernel, other: Kernel, inputs: Sequence[Any]) -> bool:
     """Whether results differ by more than rounding."""
-    given = [[array.copy() for array in inputs] for _ in range(2)]
-    expected, found = kernel(*given[0]), other(*given[1])
+    given = ([array.copy() for array in inputs] for _ in range(2))
+    expected, found = (each(*each.call_inputs(arrays)) for each, arrays in zip((kernel, other), given, strict=True))
     names = [tensor.name for tensor in kernel.desc.outputs]
     return bool(compare(kernel.desc, names, found, expected).fault)
 
 
 def _seconds(kernel: Kernel, inputs: Sequence[Any]) -> float:
-    spent: list[float] = []
+    spent, inputs = list[float](), kernel.call_inputs(inputs)
     for _ in range(5):
         start = time.perf_counter()
         kernel(*inputs)

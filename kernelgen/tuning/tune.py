@@ -97,7 +97,7 @@ def _candidates(best: Kernel, trials: list[Trial], seen: set[str]) -> list[tuple
 
 def _compiled(kernel: Kernel, plan: Plan) -> Kernel | None:
     try:
-        return compile(kernel.desc, kernel.target, plan)
+        return compile(kernel.desc, kernel.target, plan, kernel.constants)
     except KernelgenError:
         return None
 

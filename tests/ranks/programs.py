@@ -1,4 +1,5 @@
-"""Programs for any number of ranks: a Llama block that is cut over ranks, and a training step whose batch is.
+"""Programs for any number of ranks: a Llama block that is cut over ranks, a training step whose batch is, and a product with
+constant weights whose rows are sent as they are done.
 
 Each is a function of the number of ranks, made as users make them; on one rank it is the whole thing, and the reference.
 """
@@ -16,6 +17,8 @@ from graphkernel import ops
 Arrays = Mapping[str, np.ndarray]
 
 TOKENS, WIDTH, HEADS, INNER, BATCH = 6, 16, 4, 24, 8
+TALL = 800
+ROWS_WEIGHT = np.random.default_rng(2).standard_normal((16, 512)).astype(np.float32) / 8
 
 
 @dataclass(frozen=True)
@@ -113,8 +116,23 @@ def _training_part(arrays: Arrays, rank: int, ranks: int) -> Arrays:
     }
 
 
+def _rows(ranks: int) -> gk.Graph:
+    """A product with this rank's rows of constant weights, which repeat so that ranks have equal ones."""
+    weight, bias = np.tile(ROWS_WEIGHT, (4 // ranks, 1)), np.linspace(-1, 1, ROWS_WEIGHT.shape[1], dtype=np.float32)
+
+    def layer(x):
+        return ops.relu(ops.all_reduce(ops.tanh(x) @ weight, rank_size=ranks) + bias)
+
+    return gk.trace(layer, gk.spec((TALL, len(weight))), name="rows")
+
+
+def _rows_part(arrays: Arrays, rank: int, ranks: int) -> Arrays:
+    return {"x": np.ascontiguousarray(np.array_split(arrays["x"], ranks, 1)[rank])}
+
+
 PROGRAMS: Mapping[str, Program] = {
     "llama": Program(_llama, _llama_arrays(), _llama_part),
+    "rows": Program(_rows, {"x": np.random.default_rng(3).standard_normal((TALL, 64)).astype(np.float32)}, _rows_part),
     "training": Program(_training, _training_arrays(), _training_part),
 }
 

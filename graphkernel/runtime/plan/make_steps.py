@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from graphkernel.cluster.liveness import is_view
+from graphkernel.cluster.rows import row_axes
 from graphkernel.errors import RuntimeFailure
+from graphkernel.ops.library.communication import ALL_REDUCE
 from graphkernel.ops.library.places import PLACES
 from graphkernel.runtime.onnxruntime.region_step import RegionStep
 from graphkernel.runtime.plan.known_numbers import known_numbers
@@ -116,9 +118,13 @@ class StepMaker:
     def _steps_of(self, members: tuple[Node, ...], hand: Placement, number: int) -> Iterator[Step]:
         first = members[0]
         if first.body is not None:
-            yield _kernel_step(first, self.kernels[first], self.slots, self.prepared)
+            step = _kernel_step(first, self.kernels[first], self.slots, self.prepared)
+            behind = _sum_of_rows(self.graph, first)
+            yield step if behind is None else step._replace(ahead=self.slots[behind.outs[-1]])
         elif not hand.in_region:
-            yield _plain_step(first, self.library, self.slots)
+            step = _plain_step(first, self.library, self.slots)
+            takes_rows = any(_sum_of_rows(self.graph, arg.node) is first for arg in first.args)
+            yield step._replace(takes_rows=True) if takes_rows and isinstance(step, CollectiveStep) else step
         else:
             try:
                 yield self._region(f"region_{number}", members)
@@ -148,8 +154,27 @@ def _kernel_step(node: Node, kernel: CompiledKernel, slots: Mapping[Value, int],
         inputs = (*(inputs[position] for position in before.taken if position < len(node.args)), *arrays)
     aliases = node.body.aliases if node.body is not None else ()
     stored = tuple((outputs[alias.output], alias.input) for alias in aliases)
-    told = frozenset(kernel.updates), stored, kernel.untold, len(arrays), node.attrs.bool(BY_ROWS, False)
+    told = frozenset(kernel.updates), stored, kernel.untold, len(arrays), _axes(node, before, len(arrays))
     return KernelStep(node.name, kernel.call, inputs, outputs, *told)
+
+
+def _axes(node: Node, before: Preparation | None, prepared: int) -> tuple[int | None, ...]:
+    """The axis of rows of each input of a kernel that takes any number of them, the last of which were ``prepared``."""
+    if node.body is None or not node.attrs.bool(BY_ROWS, False):
+        return ()
+    axes = row_axes(node.body)
+    found = tuple(axes.get(value) for value in node.body.inputs)
+    taken = found if before is None else tuple(found[position] for position in before.taken if position < len(found))
+    return (*taken, *[None] * prepared)
+
+
+def _sum_of_rows(graph: Graph, kernel: Node) -> Node | None:
+    """The AllReduce that alone reads what a kernel computes row by row; None where there is none."""
+    if kernel.body is None or not kernel.attrs.bool(BY_ROWS, False) or len(kernel.outs) != 1:
+        return None
+    users = graph.users[kernel]
+    is_alone = len(users) == 1 and users[0].op is ALL_REDUCE and kernel.out not in graph.outputs
+    return users[0] if is_alone else None
 
 
 def _plain_step(node: Node, library: HostLibrary, slots: Mapping[Value, int]) -> Step:

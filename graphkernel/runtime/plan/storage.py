@@ -131,7 +131,7 @@ def buffers_of(
     kernels = {
         number
         for number, step in enumerate(steps)
-        if isinstance(step, KernelStep) and not step.by_rows and outside.issuperset(step.made)
+        if isinstance(step, KernelStep) and not step.rows and outside.issuperset(step.made)
     }
     return tuple(
         Buffer(slot, values[slot].node.name, values[slot].type, number, last[slot], slot in outside, number in kernels)

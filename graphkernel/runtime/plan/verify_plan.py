@@ -41,6 +41,8 @@ INVARIANTS: dict[str, str] = {
     "P15": "an array whose extents are found in a call is allocated by its step or in its segment; none that a later segment "
     "reads lies in an arena",
     "P16": "what is started is waited for once, before its result is read and before its operand is written over",
+    "P17": "a kernel that is run when the sum of its rows is started is told of by that sum, before anybody reads them, and "
+    "what it reads stays as it is until that was waited for",
 }
 
 
@@ -116,6 +118,7 @@ class _Run:
         self.values: Mapping[int, Value] = {slot: value for value, slot in plan.slots.items()}
         self.memory: dict[int, _Memory] = {}
         self.under_way: dict[int, CollectiveStep] = {}
+        self.ahead: dict[int, KernelStep] = {}
         assigned = {alias.input for alias in plan.graph.aliases}
         for position, slot in enumerate(plan.inputs):
             self._put(slot, _Memory(writable=position in assigned, made=False))
@@ -131,6 +134,7 @@ class _Run:
         """Follows one step and yields what it breaks."""
         yield from _broken_operands(step, self.plan, self.values)
         yield from self._broken_waits(step)
+        yield from self._broken_ahead(step)
         for slot in step.inputs:
             if slot not in self.memory:
                 yield "P2", f"{step.name} reads {self._name(slot)}, which nobody wrote"
@@ -158,6 +162,26 @@ class _Run:
             yield from self._broken_operands_under_way(step, started)
         if isinstance(step, CollectiveStep):
             self.under_way[step.outputs[-1]] = step
+
+    def _broken_ahead(self, step: Step) -> Iterator[tuple[str, str]]:
+        """Follows the kernels that were not run when their turn came, by the token of the sum that runs them."""
+        if isinstance(step, WaitStep):
+            kernel = self.ahead.pop(step.inputs[0], None)
+            if kernel is not None and not set(kernel.inputs).issubset(step.inputs):
+                yield "P17", f"{step.name} is not told of what {kernel.name} reads"
+            return
+        kernel = self.ahead.get(step.outputs[-1]) if isinstance(step, CollectiveStep) else None
+        takes_rows = isinstance(step, CollectiveStep) and step.takes_rows
+        if takes_rows != (kernel is not None and kernel.outputs == step.inputs[:1]):
+            yield "P17", f"{step.name} takes rows of no kernel, or leaves one that was not run"
+        for other in self.ahead.values():
+            if other is not kernel and self._is_not_run(other) and set(other.outputs) & set(step.inputs):
+                yield "P17", f"{step.name} reads what {other.name} has not computed"
+        if isinstance(step, KernelStep) and step.ahead is not None:
+            self.ahead[step.ahead] = step
+
+    def _is_not_run(self, kernel: KernelStep) -> bool:
+        return kernel.ahead not in self.under_way
 
     def _broken_operands_under_way(self, step: Step, started: CollectiveStep) -> Iterator[tuple[str, str]]:
         if not isinstance(step, KernelStep):
@@ -213,6 +237,8 @@ class _Run:
         """What is wrong with what the call gives back."""
         for started in self.under_way.values():
             yield "P16", f"{started.name} is not waited for"
+        for kernel in self.ahead.values():
+            yield "P17", f"{kernel.name} is not run"
         wanted = tuple(self.plan.slots.get(value, -1) for value in self.plan.graph.outputs)
         if tuple(output.slot for output in self.plan.outputs) != wanted:
             yield "P11", "the outputs are not those of the graph"

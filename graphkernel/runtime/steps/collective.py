@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from graphkernel.communication.agreement import agree
+from graphkernel.communication.chunks import chunks_of
 from graphkernel.communication.communicator import Array, Communicator, Pending
 from graphkernel.communication.groups import Communicators, of_group
-from graphkernel.runtime.steps.reduced_product import InChunks, chunks_of, reduced_product
+from graphkernel.runtime.steps.reduced_product import InChunks, reduced_product, reduced_rows
 from graphkernel.runtime.steps.steps import Action, Slots, Step, known_extents
 from kernelgen.tensor.types import Attrs
 
@@ -53,14 +53,14 @@ class Together:
     """What the ranks of a group do together in a program, in order, and on what they agreed so far: with these extents, into
     how many parts each is cut."""
 
-    nodes: Sequence[Node]
+    steps: Sequence[CollectiveStep]
     agreed: Agreed = field(default_factory=dict[tuple[str, ...], tuple[int, ...]])
 
     def of(self, symbols: Mapping[str, int]) -> tuple[tuple[str, ...], tuple[int, ...], Agreed]:
         """For these extents what must be the same on all ranks, into how many parts this one would cut each, and what is
         agreed."""
-        told = tuple(_told(node, symbols) for node in self.nodes)
-        return told, tuple(_wanted(node, symbols) for node in self.nodes), self.agreed
+        told = tuple(_told(step.node, symbols) for step in self.steps)
+        return told, tuple(_wanted(step, symbols) for step in self.steps), self.agreed
 
 
 def _told(node: Node, symbols: Mapping[str, int]) -> str:
@@ -71,18 +71,19 @@ def _told(node: Node, symbols: Mapping[str, int]) -> str:
     return f"{node.op.traits.ordered}{how} of {of.dtype}[{extents}]"
 
 
-def _wanted(node: Node, symbols: Mapping[str, int]) -> int:
-    of = node.types[0]
+def _wanted(step: CollectiveStep, symbols: Mapping[str, int]) -> int:
+    of = step.node.types[0]
     shape = known_extents(of.shape, symbols)
-    if node.op.name != "MatMulAllReduce" or None in shape:
+    if None in shape or not (step.takes_rows or step.node.op.name == "MatMulAllReduce"):
         return 1
-    return chunks_of(prod(cast("tuple[int, ...]", shape[:-1])), cast("int", shape[-1]), of.dtype.numpy.itemsize)
+    return chunks_of(cast("tuple[int, ...]", shape), of.dtype.numpy.itemsize)
 
 
 class CollectiveStep(NamedTuple):
     """Starts an ordered operator. Its token's slot takes what there is to wait for.
 
     It is the ``number``-th of what the ranks of its group do ``together``, about which they agree before the first of it.
+    One that ``takes_rows`` is given its operand by a kernel that left itself in the token's slot, some rows at a time.
     """
 
     node: Node
@@ -91,6 +92,7 @@ class CollectiveStep(NamedTuple):
     communicators: Communicators = None
     together: Together | None = None
     number: int = 0
+    takes_rows: bool = False
     buffered: bool = True
 
     @property
@@ -108,6 +110,7 @@ class CollectiveStep(NamedTuple):
         start, attrs, data = STARTS[self.node.op.name], self.node.attrs, self.data
         result, token, together = self.outputs[0], self.outputs[-1], self.together
         told, wanted, agreed = ((), (), None) if together is None else together.of(symbols)
+        takes_rows = self.takes_rows
 
         def call(slots: Slots) -> None:
             over = group_of(self.node, self.communicators)
@@ -115,7 +118,11 @@ class CollectiveStep(NamedTuple):
             if agreed is not None and told not in agreed:
                 agreed[told] = agree(over, told, wanted, slots[result])
             parts = 1 if agreed is None else agreed[told][self.number]
-            slots[token] = _Started(start(over, attrs, operands, slots[result], parts), operands)
+            if takes_rows:
+                pending = reduced_rows(over, attrs.str("op", "sum"), slots[token], operands[0], slots[result], parts)
+            else:
+                pending = start(over, attrs, operands, slots[result], parts)
+            slots[token] = _Started(pending, operands)
 
         return call
 
@@ -123,13 +130,13 @@ class CollectiveStep(NamedTuple):
 def spoken_over(steps: Sequence[Step], communicators: Communicators) -> tuple[Step, ...]:
     """The steps over these communicators, and what they do together: all but messages, of which two ranks alone know."""
     numbers: dict[Node, int] = {}
-    groups: dict[str, list[Node]] = {}
+    groups: dict[str, list[CollectiveStep]] = {}
     for step in steps:
         if isinstance(step, CollectiveStep) and step.node.op.name not in MESSAGES:
-            nodes = groups.setdefault(step.node.attrs.str("group", "world"), [])
-            numbers[step.node] = len(nodes)
-            nodes.append(step.node)
-    known = {node: each for each in map(Together, groups.values()) for node in each.nodes}
+            members = groups.setdefault(step.node.attrs.str("group", "world"), [])
+            numbers[step.node] = len(members)
+            members.append(step)
+    known = {step.node: each for each in map(Together, groups.values()) for step in each.steps}
 
     def over(step: CollectiveStep) -> CollectiveStep:
         node = step.node

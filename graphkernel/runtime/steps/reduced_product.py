@@ -1,44 +1,17 @@
-"""A matrix product that is added up over ranks: the rows that are done are on their way while the next are computed.
-
-All ranks cut the rows alike: into how many chunks follows from the result's shape and from figures of no particular machine.
-"""
+"""Rows that are added up over ranks: those that are done are on their way while the next are computed."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from math import sqrt
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from math import prod
+from typing import NamedTuple
 
 import numpy as np
 
+from graphkernel.communication.chunks import axis_of_rows, cut
 from graphkernel.communication.communicator import Array, Communicator, Pending
 from kernelgen.tensor.types import Attrs
-
-MOST_CHUNKS = 16
-
-
-@dataclass(frozen=True)
-class Costs:
-    """What decides about chunks: bytes in a second, and what one more chunk costs, seconds: a transfer that begins, a call, and
-    what a library lays out anew. The defaults are those of a link of 10 Gbit/s; being wrong costs time alone."""
-
-    bandwidth: float = 1.2e9
-    chunk: float = 2e-4
-
-
-TYPICAL = Costs()
-
-
-def chunks_of(rows: int, columns: int, itemsize: int, costs: Costs = TYPICAL) -> int:
-    """Into how many chunks of rows a product of [rows, columns] elements of ``itemsize`` bytes is cut.
-
-    k chunks leave a k-th of the transfer that overlaps nothing, and cost k times what a chunk costs; the best is between.
-    What is added up to an element is none of it: ranks may hold unlike parts of that.
-    """
-    seconds = rows * columns * itemsize / costs.bandwidth
-    return max(1, min(MOST_CHUNKS, rows, round(sqrt(seconds / costs.chunk))))
 
 
 class InChunks(NamedTuple):
@@ -59,46 +32,69 @@ class InChunks(NamedTuple):
             pass
 
 
+def reduced_rows(
+    over: Communicator, op: str, compute: Callable[[slice], None], rows: Array, out: Array, chunks: int
+) -> InChunks:
+    """Starts ``out``: the ``op`` over the ranks of ``over`` of ``rows``, some of which ``compute`` puts there each time.
+
+    ``chunks`` is into how many parts they are cut, see :func:`graphkernel.communication.chunks.chunks_of`.
+    """
+    axis = axis_of_rows(out.shape)
+    ours, sums = rows.reshape(rows.shape[axis:]), out.reshape(out.shape[axis:])  # the axes before have one element
+    parts: deque[tuple[slice, Pending]] = deque()
+    for part in cut(len(ours), chunks):
+        compute(part)
+        parts.append((part, over.all_reduce(ours[part], sums[part], op)))
+    return InChunks(parts, rows)
+
+
 def reduced_product(
     over: Communicator, attrs: Attrs, operands: Sequence[Array], out: Array, chunks: int = 1
-) -> Pending:
-    """Starts ``out``: the sum (or op of ``attrs``) over the ranks of ``over`` of the product of two ``operands``.
+) -> InChunks:
+    """Starts ``out``: the sum (or op of ``attrs``) over the ranks of ``over`` of the product of two ``operands``, in so many
+    ``chunks``.
 
-    ``chunks`` is into how many parts of rows it is cut, see :func:`chunks_of`. Narrow floats are multiplied
-    in float32 and rounded once, before they are sent.
+    Narrow floats are multiplied in float32 and rounded once, before they are sent.
     """
     x, weight = operands
-    if x.ndim > 2 and weight.ndim == 2 and not attrs.bool("transpose_a", False):
-        x, out = x.reshape(-1, x.shape[-1]), out.reshape(-1, out.shape[-1])
     left = x.swapaxes(-1, -2) if attrs.bool("transpose_a", False) else x
     right = weight.swapaxes(-1, -2) if attrs.bool("transpose_b", False) else weight
-    if left.ndim > 2 or right.ndim > 2:  # batches are cut nowhere
-        product = _multiplied(left, right, out.dtype)
-        whole = over.all_reduce(product, out, attrs.str("op", "sum"))
-        return InChunks(deque([(slice(None), whole)]), product)
-    product = np.empty_like(out)
-    parts: deque[tuple[slice, Pending]] = deque()
     if out.itemsize <= 2:
         left, right = left.astype(np.float32), right.astype(np.float32)
-    for rows in _cut(len(left), chunks):
-        _multiply(left[rows], right, product[rows])
-        parts.append((rows, over.all_reduce(product[rows], out[rows], attrs.str("op", "sum"))))
-    return InChunks(parts, product)
-
-
-def _cut(rows: int, count: int) -> Iterator[slice]:
-    step = max(1, -(-rows // count))
-    yield from (slice(first, min(first + step, rows)) for first in range(0, max(rows, 1), step))
-
-
-def _multiply(left: Array, right: Array, out: Array) -> None:
-    if left.dtype == out.dtype:
-        np.matmul(left, right, out=out)
+    product = np.empty_like(out)
+    if left.ndim > 2 and right.ndim == 2 and not attrs.bool("transpose_a", False):
+        compute = _rows_of(left.reshape(left.shape[axis_of_rows(out.shape) :]), right, product)
+    elif left.ndim == right.ndim == 2:
+        compute = _rows_of(left, right, product)
     else:
-        out[...] = np.matmul(left, right)
+        compute = _all_at_first(left, right, product)
+
+    return reduced_rows(over, attrs.str("op", "sum"), compute, product, out, chunks)
 
 
-def _multiplied(left: Array, right: Array, of: np.dtype[Any]) -> Array:
-    """The product in a data type, of narrow floats by way of float32."""
-    wide = (left, right) if of.itemsize > 2 else (left.astype(np.float32), right.astype(np.float32))
-    return np.ascontiguousarray(np.matmul(*wide).astype(of))
+def _all_at_first(left: Array, right: Array, product: Array) -> Callable[[slice], None]:
+    """What puts a product of batches into ``product`` before the first of its rows is sent."""
+
+    def compute(rows: slice) -> None:
+        if rows.start == 0:
+            product[...] = np.matmul(left, right)
+
+    return compute
+
+
+def _rows_of(left: Array, right: Array, product: Array) -> Callable[[slice], None]:
+    """What puts rows of a product with one matrix into ``product``; ``left`` has the axes from that of rows on."""
+    whole = product.reshape(*left.shape[:-1], right.shape[-1])
+
+    def compute(rows: slice) -> None:
+        some, out = _matrix(left[rows]), _matrix(whole[rows])
+        if some.dtype == out.dtype:
+            np.matmul(some, right, out=out)
+        else:
+            out[...] = np.matmul(some, right)
+
+    return compute
+
+
+def _matrix(array: Array) -> Array:
+    return array if array.ndim == 2 else array.reshape(prod(array.shape[:-1]), array.shape[-1])

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
@@ -67,8 +66,9 @@ class KernelStep(NamedTuple):
     ``stored`` are the results that lie in the memory of an updated operand: slot and position of the operand.
     ``untold`` are symbols whose values the operands' shapes do not tell: an array without elements has them as extents. It
     stands behind the operands, before arrays that were ``prepared``: so many of the last inputs.
-    ``by_rows`` when it takes any number of rows, each computed by itself. Then ``awaited`` may be the slot of the token of a
-    sum over ranks, some rows of which are there before others.
+    ``rows`` is not empty when it takes any number of rows, each computed by itself: the axis of rows of each input, None for
+    one that has none. Then ``awaited`` may be the slot of the token of a sum over ranks, some rows of which are there before
+    others, or ``ahead`` that of a sum of its rows, which is started with the first of them: it then runs when that is started.
     """
 
     name: str
@@ -79,8 +79,9 @@ class KernelStep(NamedTuple):
     stored: tuple[tuple[int, int], ...] = ()
     untold: tuple[str, ...] = ()
     prepared: int = 0
-    by_rows: bool = False
+    rows: tuple[int | None, ...] = ()
     awaited: int | None = None
+    ahead: int | None = None
     buffered: bool = True
 
     @property
@@ -99,8 +100,10 @@ class KernelStep(NamedTuple):
         kernel, inputs, outputs, private, stored = self.kernel, self.inputs, self.made, self.private, self.stored
         extents, told_at = (*[symbols[name] for name in self.untold], 0), self.told_at
 
-        if self.awaited is not None:
-            return partial(_by_rows, kernel, inputs, outputs, self.awaited)
+        if self.ahead is not None or self.awaited is not None:
+            from graphkernel.runtime.steps.rows import rows_action  # few programs have such
+
+            return rows_action(kernel, self.rows, inputs, outputs, self.awaited, self.ahead)
 
         def call(slots: Slots) -> None:
             operands = [slots[slot] for slot in inputs]
@@ -118,15 +121,6 @@ class KernelStep(NamedTuple):
                 slots[slot] = operands[position]
 
         return call
-
-
-def _by_rows(kernel: Kernel, inputs: Sequence[int], outputs: Sequence[int], awaited: int, slots: Slots) -> None:
-    """Calls a kernel for the rows of each chunk of a sum as they come."""
-    operands, results = ([slots[slot] for slot in which] for which in (inputs, outputs))
-    count = len(results[0])
-    for rows in slots[awaited].rows():
-        parts = [x[rows] if x.ndim == 2 and len(x) == count else x for x in operands]
-        kernel(*parts, out=[result[rows] for result in results])
 
 
 class ViewStep(NamedTuple):

@@ -51,6 +51,7 @@ def is_kernel(step: Step) -> bool:
     return (
         isinstance(step, KernelStep)
         and step.awaited is None
+        and step.ahead is None
         and isinstance(step.kernel, NativeKernel)
         and isinstance(step.kernel.entry, CpuEntry)
     )

@@ -9,10 +9,11 @@ import pytest
 import graphkernel as gk
 from graphkernel import ops
 from graphkernel.communication.alone import Alone
+from graphkernel.communication.chunks import Costs, chunks_of
 from graphkernel.communication.in_memory import run_ranks
 from graphkernel.errors import VerifyError
 from graphkernel.runtime.plan.verify_plan import verify_plan
-from graphkernel.runtime.steps.reduced_product import Costs, chunks_of, reduced_product
+from graphkernel.runtime.steps.reduced_product import reduced_product
 from graphkernel.runtime.steps.steps import KernelStep
 from kernelgen.tensor.types import Attrs
 from tests.ranks.logged import Logged
@@ -35,20 +36,26 @@ def test_chunks_are_the_product(dtype, count):
             assert len(logged.log) == (-(-7 // -(-7 // count)) if count < 7 else 7)
 
 
-@pytest.mark.parametrize("shapes", [((2, 7, 5), (5, 6)), ((2, 7, 5), (2, 5, 6)), ((0, 5), (5, 6)), ((7, 0), (0, 6))])
-def test_batches_and_nothing(shapes):
+BATCHES = (
+    ((2, 7, 5), (5, 6)), ((1, 7, 5), (5, 6)), ((2, 7, 5), (2, 5, 6)), ((0, 5), (5, 6)), ((7, 0), (0, 6)), ((2, 3, 0), (0, 6)),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("shapes", BATCHES)
+@pytest.mark.parametrize("count", [1, 3])
+def test_batches_and_nothing(shapes, count):
     x, w = (DRAW.standard_normal(shape).astype(np.float32) for shape in shapes)
     out = np.ones((x @ w).shape, np.float32)
-    reduced_product(Alone(), Attrs(), (x, w), out).wait()
+    reduced_product(Alone(), Attrs(), (x, w), out, count).wait()
     np.testing.assert_allclose(out, x @ w, rtol=1e-5)
 
 
 def test_a_slow_link_and_a_slow_start_decide_about_chunks():
-    assert chunks_of(2048, 1024, 4, Costs(chunk=1.0)) == 1
-    assert chunks_of(2048, 1024, 4, Costs(bandwidth=1e6)) == 16
-    assert 1 < chunks_of(2048, 1024, 4) < 16
-    assert chunks_of(1, 1, 4) == chunks_of(0, 5, 4) == 1
-    assert chunks_of(3, 1 << 30, 4) == 3
+    assert chunks_of((2048, 1024), 4, Costs(chunk=1.0)) == 1
+    assert chunks_of((2048, 1024), 4, Costs(bandwidth=1e6)) == 16
+    assert 1 < chunks_of((1, 2048, 1024), 4) == chunks_of((2048, 1024), 4) < 16
+    assert chunks_of((1, 1), 4) == chunks_of((0, 5), 4) == chunks_of((), 4) == 1
+    assert chunks_of((3, 1 << 30), 4) == chunks_of((3, 1 << 10, 1 << 20), 4) == 3
 
 
 def test_ranks_that_hold_unlike_parts_of_the_inner_axis_cut_alike():

@@ -18,7 +18,7 @@ from graphkernel.runtime.plan.plan import Plan
 from graphkernel.runtime.plan.segments import Segment
 from graphkernel.runtime.plan.verify_plan import INVARIANTS, broken, verify_places, verify_plan
 from graphkernel.runtime.poison import POISONED, PoisonedMemory, poison
-from graphkernel.runtime.steps.collective import WaitStep
+from graphkernel.runtime.steps.collective import CollectiveStep, WaitStep
 from graphkernel.runtime.steps.host import NumpyHost
 from graphkernel.runtime.steps.steps import KernelStep, ViewStep
 from kernelgen.tensor.graph import Graph
@@ -69,6 +69,16 @@ def summed() -> Graph:
         return ops.tanh(first) * 2.0, ops.exp(w) + second
 
     return gk.trace(net, gk.spec((4, 4)), gk.spec((4, 4)), name="summed")
+
+
+def sent_by_rows() -> Graph:
+    """A product with a constant whose rows are sent as they are done, and what follows it."""
+    weight = np.ones((32, 512), np.float32)
+
+    def net(x: Any) -> Any:
+        return ops.tanh(ops.all_reduce(ops.sinh(x) @ weight, rank_size=2)) * 2.0
+
+    return gk.trace(net, gk.spec((600, 32)), name="sent_by_rows")
 
 
 def planned(graph: Graph, level: int = 2) -> Plan:
@@ -248,6 +258,20 @@ def waited_too_late(plan: Plan) -> Iterator[Plan]:
             yield replace(plan, steps=tuple(steps))
 
 
+def rows_of_nobody(plan: Plan) -> Iterator[Plan]:
+    for number, step in enumerate(plan.steps):
+        if isinstance(step, KernelStep) and step.ahead is not None:
+            yield changed(plan, number, ahead=None)
+        if isinstance(step, CollectiveStep) and step.takes_rows:
+            yield changed(plan, number, takes_rows=False)
+
+
+def operands_not_kept(plan: Plan) -> Iterator[Plan]:
+    for number, step in enumerate(plan.steps):
+        if isinstance(step, WaitStep) and len(step.inputs) > 3:
+            yield changed(plan, number, inputs=step.inputs[:3])
+
+
 FAULTS: dict[Callable[[Plan], Iterator[Plan]], set[str]] = {
     steps_reordered: {"P2"}, step_left_out: {"P2", "P11", "P16"}, step_twice: {"P3", "P16"}, waited_too_late: {"P16"},
     buffer_too_short: {"P9"}, buffer_too_late: {"P9"}, buffer_left_out: {"P9"}, output_among_buffers: {"P10", "P9", "P15"},
@@ -255,7 +279,8 @@ FAULTS: dict[Callable[[Plan], Iterator[Plan]], set[str]] = {
     outputs_exchanged: {"P11"}, view_beyond_its_base: {"P5"}, other_operand: {"P4", "P16"}, writes_an_input: {"P3", "P4"},
     writes_a_constant: {"P3", "P4"}, slots_shared: {"P1"}, inputs_exchanged: {"P1"}, copy_forgotten: {"P6", "P7"},
     result_elsewhere: {"P8", "P9"}, numbers_of_a_step: {"P13"}, kernel_makes_a_part: {"P9"},
-    bound_too_early: {"P14", "P15"}, read_elsewhere: {"P14"}, crossing_in_an_arena: {"P15"},
+    bound_too_early: {"P14", "P15"}, rows_of_nobody: {"P17"},
+    operands_not_kept: {"P17"}, read_elsewhere: {"P14"}, crossing_in_an_arena: {"P15"},
 }  # fmt: skip
 
 
@@ -265,6 +290,7 @@ def plans() -> Iterator[Plan]:
     yield gk.compile(graph, 2, host=NumpyHost()).plan
     yield from map(written_over, IN_PLACE.values())
     yield from (planned(summed(), level) for level in (0, 2))
+    yield planned(sent_by_rows())
     yield from (planned(found(), level) for level in (0, 2))
     yield gk.compile(found(), 2, host=NumpyHost()).plan
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,7 +26,7 @@ from kernelgen.kernel import Kernel
 from kernelgen.strict_json import from_json, to_json
 from kernelgen.tensor.graph import Graph
 from kernelgen.tuning.comparison import Ratio, outside
-from kernelgen.tuning.database import Bounds, Finding, Tunings, digest_of, key_of, machine_here
+from kernelgen.tuning.database import Bounds, Finding, Subject, Tunings, digest_of, machine_here
 from kernelgen.tuning.task import finding, is_gain, request, tuned, tuned_here
 from kernelgen.tuning.tune import neighbours
 
@@ -44,16 +43,16 @@ def another_plan(kernel: Kernel) -> kernelgen.Plan:
     """One that the kernel would not have taken itself."""
     for _, plan in neighbours(kernel.plan):
         try:
-            if kernelgen.compile(kernel.desc, "cpu", plan).source != kernel.source:
+            if kernelgen.compile(kernel.desc, "cpu", plan, kernel.constants).source != kernel.source:
                 return replace(plan, subject="")
         except kernelgen.KernelgenError:
             continue
     raise AssertionError("there is none")
 
 
-def found_for(description: Mapping[str, Any], plan: str, **changes: Any) -> Finding:
+def found_for(subject: Subject, plan: str, **changes: Any) -> Finding:
     known = Finding(
-        key_of(description), "cpu", machine_here(), (), plan, Bounds(0.5, 0.5, 0.5), 0.01, 1e-3, ("a change",), 7, ""
+        subject.key, "cpu", machine_here(), (), plan, Bounds(0.5, 0.5, 0.5), 0.01, 1e-3, ("a change",), 7, ""
     )
     return replace(known, **changes)
 
@@ -67,9 +66,9 @@ def written(path: Path, *findings: Finding) -> Path:
 
 @pytest.fixture
 def database(tmp_path: Path) -> Path:
-    (description,) = kernels_of(gk.optimize(graph())).values()
-    kernel = kernelgen.compile(kernelgen.load_desc(description))
-    return written(tmp_path / "found.jsonl", found_for(description, json.dumps(another_plan(kernel).to_json())))
+    (subject,) = kernels_of(gk.optimize(graph())).values()
+    kernel = kernelgen.compile(kernelgen.load_desc(subject.description))
+    return written(tmp_path / "found.jsonl", found_for(subject, json.dumps(another_plan(kernel).to_json())))
 
 
 def source_of(graph: Graph, **more: object) -> str:
@@ -89,6 +88,29 @@ def test_compile_follows_what_was_found_byte_for_byte(database: Path) -> None:
     assert followed == source_of(graph(), tuned=str(database))
     assert followed == source_of(gk.optimize(graph(), tuned=database)), "the graph carries the plans"
     assert followed == source_of(gk.parse(str(gk.optimize(graph(), tuned=database)))), "its text too"
+
+
+def test_a_product_is_tuned_as_its_network_has_it(tmp_path: Path) -> None:
+    """With constant weights, which are laid out before all calls: what is measured is what the network runs."""
+    weights = np.random.default_rng(0).standard_normal((48, 64)).astype(np.float32)
+    net = gk.trace(lambda x: ops.relu(x @ weights), gk.spec((40, 48)))
+    (subject,) = kernels_of(gk.optimize(net)).values()
+    assert subject.constants == (1,)
+    desc = kernelgen.load_desc(subject.description)
+    kernel = kernelgen.compile(desc, constants=subject.constants)
+    found = finding(subject, "cpu", 2)
+    assert found.kernel == subject.key
+    if not found.plan:
+        assert found.source == digest_of(kernel.source) != digest_of(kernelgen.compile(desc).source)
+    path = written(tmp_path / "found.jsonl", found_for(subject, json.dumps(another_plan(kernel).to_json())))
+    made = [kernels(gk.compile(net, tuned=tuned)) for tuned in (None, path)]
+    assert made[0] == [kernel.source] != made[1]
+
+
+def kernels(exe: gk.Executable) -> list[str]:
+    """The texts of an executable's kernels."""
+    found = (getattr(step, "kernel", None) for step in exe.program.steps)
+    return [kernel.source for kernel in found if isinstance(kernel, Kernel)]
 
 
 def test_plans_travel_with_the_package(database: Path, tmp_path: Path) -> None:
@@ -114,22 +136,23 @@ def test_what_was_compiled_before_with_other_plans_is_not_taken(database: Path, 
 
 
 def test_findings_of_other_machines_and_targets_are_not_followed(tmp_path: Path) -> None:
-    description = dump_desc(softmax())
-    other = written(tmp_path / "other", found_for(description, "{}", machine="another; 64 threads"))
-    assert Tunings.read(other).plan(description, "cpu") == ""
-    ascend = written(tmp_path / "ascend", found_for(description, "{}", target="ascend"))
-    assert Tunings.read(ascend).plan(description, "cpu") == ""
+    subject = Subject(dump_desc(softmax()))
+    other = written(tmp_path / "other", found_for(subject, "{}", machine="another; 64 threads"))
+    assert Tunings.read(other).plan(subject, "cpu") == ""
+    ascend = written(tmp_path / "ascend", found_for(subject, "{}", target="ascend"))
+    assert Tunings.read(ascend).plan(subject, "cpu") == ""
 
 
 def test_kernels_are_known_whatever_they_are_called() -> None:
     one = dump_desc(softmax())
-    assert key_of(one) == key_of({**one, "op": "another"}) != key_of(dump_desc(column_sum()))
+    assert Subject(one).key == Subject({**one, "op": "another"}).key != Subject(dump_desc(column_sum())).key
+    assert Subject(one).key != Subject(one, (0,)).key != Subject(one, (1,)).key
 
 
 def test_a_plan_that_no_longer_fits_is_told_of_and_not_followed(tmp_path: Path, caplog) -> None:
-    (description,) = kernels_of(gk.optimize(graph())).values()
+    (subject,) = kernels_of(gk.optimize(graph())).values()
     for number, plan in enumerate(('{"version": 99}', '{"bands": []}', "nonsense")):
-        path = written(tmp_path / str(number), found_for(description, plan))
+        path = written(tmp_path / str(number), found_for(subject, plan))
         with caplog.at_level(logging.WARNING):
             assert source_of(graph(), tuned=path) == source_of(graph())
         assert "without the plan that tuning found" in caplog.text
@@ -145,22 +168,23 @@ def test_a_file_of_something_else_is_a_mistake(tmp_path: Path) -> None:
 
 
 def test_a_kernel_is_tuned_over_a_crew_and_known_the_second_time(tmp_path: Path) -> None:
-    asked = request(dump_desc(softmax(8, 40)), most=3)
+    subject = Subject(dump_desc(softmax(8, 40)))
+    asked = request(subject, most=3)
     with local(1) as crew, Journal(tmp_path / "found.jsonl") as journal:
         ((_, first),) = answers(tuned, [("softmax", asked)], crew, journal)
     found = from_json(Finding, first)
-    assert (found.kernel, found.machine) == (key_of(dump_desc(softmax(8, 40))), machine_here())
+    assert (found.kernel, found.machine) == (subject.key, machine_here())
     assert found.trials == 3
     assert bool(found.plan) == bool(found.changes)
     with local(1) as crew, Journal(tmp_path / "found.jsonl") as journal:
         assert list(answers(tuned, [("softmax", asked)], crew, journal)) == [("softmax", first)]
-    assert Tunings.read(tmp_path / "found.jsonl").plan(dump_desc(softmax(8, 40)), "cpu") == found.plan
+    assert Tunings.read(tmp_path / "found.jsonl").plan(subject, "cpu") == found.plan
     plan = kernelgen.Plan.from_json(json.loads(found.plan)) if found.plan else None
     assert digest_of(kernelgen.compile(softmax(8, 40), "cpu", plan).source) == found.source
 
 
 def test_a_machine_of_another_kind_measures_nothing() -> None:
-    asked = {**json.loads(request(dump_desc(softmax()))), "machine": "another"}
+    asked = {**json.loads(request(Subject(dump_desc(softmax())))), "machine": "another"}
     with pytest.raises(TaskError, match="asked for another"):
         tuned_here(json.dumps(asked).encode())
 
@@ -170,7 +194,7 @@ def test_a_kernel_that_cannot_be_compiled_has_no_plan() -> None:
     description["op_desc"][0]["name"] = "Conv2DBackpropFilter"
     with pytest.raises(kernelgen.KernelgenError):
         kernelgen.compile(kernelgen.load_desc(description))
-    assert finding(description, "cpu", 3).plan == ""
+    assert finding(Subject(description), "cpu", 3).plan == ""
 
 
 @pytest.mark.parametrize(
