@@ -4,14 +4,14 @@
                                                                y = Conv2D(p, w, format="NHWC")
 
 So no loop over a window asks whether an element is inside, and a chain that computes ``x`` joins the copy. Windows of single
-channels are left alone: a copy takes as long as they do.
+channels, and of images of few channels, are left alone: a copy takes as long as they do.
 """
 
 from __future__ import annotations
 
 from kernelgen.composite.description import KernelDesc
 from kernelgen.composite.rewriting import Rewriting
-from kernelgen.composite.window_shapes import is_by_channel, is_channels_last
+from kernelgen.composite.window_shapes import has_few_channels, is_by_channel, is_channels_last
 from kernelgen.tensor.attrs import Attrs
 from kernelgen.tensor.graph import Node, Value
 from kernelgen.tensor.operators.nn import CONV2D
@@ -33,7 +33,7 @@ def pad_images(desc: KernelDesc) -> KernelDesc:
 
 
 def _is_padded(node: Node) -> bool:
-    return node.op is CONV2D and is_channels_last(node) and not is_by_channel(node)
+    return node.op is CONV2D and is_channels_last(node) and not (is_by_channel(node) or has_few_channels(node))
 
 
 def _padded(walk: Rewriting, image: Value, margins: tuple[int, ...]) -> Value:

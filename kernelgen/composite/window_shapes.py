@@ -40,6 +40,21 @@ def is_channels_last(node: Application) -> bool:
     return node.attrs.str("format", "NCHW") == NHWC and node.args[0].layout != NHWC
 
 
+FEW_CHANNELS = 4
+"""Of an image as it comes from a camera: too few to fill a vector."""
+
+
+FEW_TAPS = 11
+"""Along a row of a window: so many stand side by side in a kernel."""
+
+
+def has_few_channels(node: Application) -> bool:
+    """Whether a Conv2D of a graph in NHWC reads so few channels that nobody copies them by vectors."""
+    _, columns, channels, _ = node.args[1].shape
+    is_small = isinstance(columns, int) and columns <= FEW_TAPS
+    return is_channels_last(node) and is_small and isinstance(channels, int) and channels <= FEW_CHANNELS
+
+
 def is_by_channel(node: Application) -> bool:
     """Whether a Conv2D of a graph in NHWC has a window of its own for each channel, and one result."""
     channels, weights = node.args[0].shape[-1], node.args[1].shape

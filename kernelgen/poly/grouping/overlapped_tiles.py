@@ -23,6 +23,7 @@ from dataclasses import dataclass, replace
 from kernelgen.nest import index as ix
 from kernelgen.nest.nodes import Block, Buffer, Index, Load, Num, Space, Store, Var
 from kernelgen.nest.walk import Moved, move
+from kernelgen.poly.model.product_recognition import is_product
 from kernelgen.poly.model.scop import Access, Blocks, BodyStatement, Iterator, Scop, Statement
 from kernelgen.tensor.dims import Sym, product
 
@@ -89,7 +90,7 @@ def overlap_tiles(scop: Scop, room: int) -> Scop:
 class _Chain:
     """The statements that run over rows of what others of them give, the name of each one's rows, and which dim they are.
 
-    ``readers`` are the statements that read a buffer, with their accesses.
+    ``readers`` are the statements that read a buffer, with their accesses. Products are no part of it: they share no loops.
     """
 
     scop: Scop
@@ -102,14 +103,14 @@ class _Chain:
         """The chain of a scop; without statements where nobody reads shifted rows."""
         found: dict[str, list[tuple[Statement, Access]]] = {}
         for statement in scop.statements:
-            for read in statement.reads:
+            for read in () if is_product(statement) else statement.reads:
                 found.setdefault(read.buffer.name, []).append((statement, read))
         readers = {name: tuple(reads) for name, reads in found.items()}
         rows: dict[str, str] = {}
         dims: dict[str, int] = {}
         for statement in scop.statements:
             row = _row_of_reads(statement, dims) or _shifted_row(statement, readers)
-            if row is None or not _is_by_rows(statement, row):
+            if row is None or is_product(statement) or not _is_by_rows(statement, row):
                 continue
             rows[statement.name] = row
             for write in statement.writes:

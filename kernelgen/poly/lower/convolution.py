@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kernelgen.composite.window_shapes import is_blocked, is_channels_last, pooled_dims
+from kernelgen.composite.window_shapes import is_blocked, is_by_channel, is_channels_last, pooled_dims
 from kernelgen.errors import UnsupportedError
 from kernelgen.nest import index as ix
 from kernelgen.nest.nodes import Expr, Index, IndexValue, Num
@@ -12,6 +12,7 @@ from kernelgen.poly.lower.builder import ALGEBRA, Builder, inside, where, wide_t
 from kernelgen.poly.lower.lowering import Lowering
 from kernelgen.poly.lower.points import Place, Points, computed_place, nearest_place
 from kernelgen.poly.lower.products import with_bias
+from kernelgen.poly.model.axes import Axis
 from kernelgen.poly.model.factored_axes import TensorAxes
 from kernelgen.tensor.dims import Dim, divide_exactly
 from kernelgen.tensor.dtypes import FLOAT32, INT64
@@ -53,7 +54,30 @@ def _relate_conv(axes: TensorAxes, node: Node) -> None:
     order, outer = _order(node), _weight_order(node)[0]
     image, weights, result = (axes.of(t) for t in (*node.args[:2], node.out))
     axes.pair((image[order[0]], weights[outer]), (result[order[0]], result[order[1]]), node)
-    axes.hold(*(image[d] for d in order[1:]), *weights, *(result[d] for d in order[1:]))
+    if _has_groups(node):
+        _relate_groups(axes, node)
+        axes.hold(*image[1:3], *weights[:3], *result[1:3])
+    else:
+        axes.hold(*(image[d] for d in order[1:]), *weights, *(result[d] for d in order[1:]))
+
+
+def _has_groups(node: Node) -> bool:
+    """Whether channels last are in groups of several results each."""
+    return is_channels_last(node) and not is_by_channel(node) and node.attrs.int("group", 1) > 1
+
+
+def _relate_groups(axes: TensorAxes, node: Node) -> None:
+    """Channels of image and result are groups, each with its own share: the last of them lie together."""
+    groups = Axis(node.attrs.int("group", 1))
+    for role, value in (("image", node.args[0]), ("result", node.out)):
+        share = divide_exactly(value.shape[-1], groups.extent)
+        if share is None:
+            raise UnsupportedError(
+                "defective-input", f"{node.op.name}: channels do not make {groups.extent} equal groups"
+            )
+        own = (*axes.of(value)[:-1], groups, None if share == 1 else Axis(share))
+        shape = (*value.shape[:-1], groups.extent, share)
+        axes.reshapes.append((value, axes.temporary(f"{axes.name(node.out)}_{role}_groups", shape, value.dtype, own)))
 
 
 def _relate_blocked(axes: TensorAxes, node: Node) -> None:
@@ -106,7 +130,22 @@ def _terms(builder: Builder, node: Node) -> Terms:
             _margin(place, image.shape[dim], ends, conditions)
             for place, dim, ends in ((row, 1, margins[:2]), (column, 2, margins[2:]))
         )
-    c_image = _image_channel(node, o, c, result.shape[order[1]], channels)
+    c_image: Place = _image_channel(node, o, c, result.shape[order[1]], channels)
+    if (
+        _has_groups(node)
+        and len(points.groups[3]) == 2
+        and len(builder.axes.groups(image)[3]) == 1 + len(points.groups[6])
+    ):
+        c_image = (points.groups[3][0], *points.groups[6])
+        return (
+            points,
+            points.groups[:4],
+            conditions,
+            (
+                builder.at(image, (n, row, column, c_image)),
+                builder.at(weights, (ky, kx, c, points.groups[3])),
+            ),
+        )
     first = builder.at(image, _ordered(order, (n, c_image, row, column)))
     second = builder.at(weights, _ordered(inner, (o, c, ky, kx)))
     return points, points.groups[:4], conditions, (first, second)
@@ -182,13 +221,18 @@ def _pool(builder: Builder, node: Node, name: str) -> None:
         height, width = node.attrs.ints("kernel_size")
         size, stride = (height, width), node.attrs.ints("strides")
         head = node.attrs.ints("pad", (0, 0, 0, 0))[:2]
-    is_max = node.attrs.str("pool_type") == "max"
-    points = Points.over(builder.axes.groups(result)).counted(*size)
-    places: list[Place] = list(points.groups[:rank])
-    for d, dim in enumerate(pooled):
-        window = _along(points.position(dim), stride[d], points.position(rank + d), 1)
-        places[dim] = ix.subtract(window, Num(head[d]))
-    padded = () if node.attrs.bool("global", False) else pooled
+    is_max, is_global = node.attrs.str("pool_type") == "max", node.attrs.bool("global", False)
+    if is_global:  # in the order in which the image lies
+        points = Points.over(builder.axes.groups(image))
+        results: list[Place] = [() if d in pooled else place for d, place in enumerate(points.groups)]
+        places: list[Place] = list(points.groups)
+    else:
+        points = Points.over(builder.axes.groups(result)).counted(*size)
+        results, places = list(points.groups[:rank]), list(points.groups[:rank])
+        for d, dim in enumerate(pooled):
+            window = _along(points.position(dim), stride[d], points.position(rank + d), 1)
+            places[dim] = ix.subtract(window, Num(head[d]))
+    padded = () if is_global else pooled
     value = builder.within(image, places, padded, float("-inf") if is_max and image.dtype.is_float else 0.0)
     wide = image.dtype if is_max else wide_type(image.dtype) if image.dtype.is_float else FLOAT32
     count = size[0] * size[1]
@@ -198,7 +242,7 @@ def _pool(builder: Builder, node: Node, name: str) -> None:
         return ALGEBRA.call("div", total, float(count) if isinstance(count, int) else number)
 
     function = "maximum" if is_max else "add"
-    builder.reduce(result, points, points.groups[:rank], (function, value, wide), name, None if is_max else mean)
+    builder.reduce(result, points, results, (function, value, wide), name, None if is_max else mean)
 
 
 CONVOLUTION = Lowering(_relate_conv, _conv)

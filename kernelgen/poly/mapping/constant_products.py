@@ -24,6 +24,7 @@ from kernelgen.poly.mapping.axis import Band, element_stride
 from kernelgen.poly.mapping.register_blocks import Block, few_rows
 from kernelgen.poly.mapping.windows import window_members
 from kernelgen.poly.model.product_recognition import moves
+from kernelgen.poly.model.window_recognition import tap_of_few
 from kernelgen.tensor.dims import Dim
 
 MOST_ROWS = 8
@@ -60,6 +61,8 @@ class ConstantProduct:
 
     row: int | None
     column: int
+    tap: int | None = None
+    """A member of few iterations along which neighbours of a row read the same elements."""
 
 
 def constant_product(band: Band, constants: frozenset[str]) -> ConstantProduct | None:
@@ -80,7 +83,9 @@ def constant_product(band: Band, constants: frozenset[str]) -> ConstantProduct |
         if not axis.coincident or along != {1} or not held or not any(summed <= one for one in held):
             continue
         rows = [m for m, other in enumerate(band.axes) if other.coincident and not any(names[m] in one for one in held)]
-        return ConstantProduct(rows[-1] if rows else None, column)
+        row = rows[-1] if rows else None
+        tap = None if row is None else tap_of_few(statement, names[row], constants)
+        return ConstantProduct(row, column, None if tap is None else names.index(tap))
     return None
 
 
@@ -184,7 +189,8 @@ def pieces_of_constants(
 def _row_pieces(sides: ConstantProduct, sums: Sequence[int], rows: Dim, count: int) -> Iterator[PiecePlan]:
     """The loops inside a panel, for whole blocks of rows and for the rows below."""
     row = sides.row
-    inner = (*map(LoopPlan, sums), LoopPlan(sides.column, mark=VECTOR))
+    taps = () if sides.tap is None else (LoopPlan(sides.tap, unroll=True),)
+    inner = (*(LoopPlan(m) for m in sums if m != sides.tap), LoopPlan(sides.column, mark=VECTOR), *taps)
     if row is None:
         yield PiecePlan(inner)
         return

@@ -17,8 +17,8 @@ from kernelgen.tensor.dims import Dim
 MOST_NEIGHBOURS = 14
 """Of one row of windows: their sums, the taps and what they meet fill the registers."""
 
-MOST_TERMS = 128
-"""In the body of a loop: with more, taps are gone through one after the other."""
+MOST_TERMS = 72
+"""In the body of a loop, which takes as long to compile; with more, taps are gone through one after the other."""
 
 USUAL_NEIGHBOURS = 8
 """Where their number is not known."""
@@ -70,7 +70,8 @@ def neighbours(extent: Dim, taps: Dim, registers: int) -> int:
     """How many windows of a row of this ``extent`` are computed together: those that go through it in the fewest loads, with so
     many ``taps`` and ``registers``.
     """
-    most = max(1, min(MOST_NEIGHBOURS, registers - (taps if isinstance(taps, int) else 0) - 3))
+    each = taps if isinstance(taps, int) else 1
+    most = max(1, min(MOST_NEIGHBOURS, registers - each - 3, max(4, MOST_TERMS // each)))
     if not isinstance(extent, int):
         return min(most, USUAL_NEIGHBOURS)
     if extent <= most:
@@ -82,4 +83,4 @@ def _loads(extent: int, count: int, taps: Dim) -> int:
     """Of operands and taps, for all windows of a row."""
     each = taps if isinstance(taps, int) else 1
     whole, left = divmod(extent, count)
-    return whole * (count + 2 * each) + (left + 2 * each if left else 0)
+    return whole * (count + 2 * each) + (left + 4 * each if left else 0)

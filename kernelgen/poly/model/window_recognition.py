@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kernelgen.composite.window_shapes import FEW_CHANNELS, FEW_TAPS
 from kernelgen.nest.index import variables
 from kernelgen.nest.nodes import Var
 from kernelgen.poly.model.product_recognition import is_product, kept_names
@@ -42,6 +43,36 @@ def window_of(statement: Statement) -> Window | None:
             row, tap = found[-1]
             return Window(row, last.name, tap)
     return None
+
+
+def rows_of_windows(statement: Statement, constants: frozenset[str]) -> frozenset[str]:
+    """The iterators over images and their rows, where a product slides windows over what is not constant; else none.
+
+    What follows may share those loops: neighbours of a row and channels are left for blocks of results.
+    """
+    kept, reads = kept_names(statement), [read for read in statement.reads if read.buffer.name not in constants]
+    if len(reads) != 1 or len(statement.reads) == 1 or not is_product(statement):
+        return frozenset()
+    found = _pairs(reads[0], kept, statement)
+    around = kept[: kept.index(found[-1][0])] if found else ()
+    moving = {name for place in reads[0].index for name in variables(place)}
+    return frozenset(around) if moving.issuperset(around) else frozenset()
+
+
+def tap_of_few(statement: Statement, row: str, constants: frozenset[str]) -> str | None:
+    """The iterator over the taps of windows along ``row``, where the ``statement`` sums few channels of what is not among
+    the ``constants``; else None.
+    """
+    kept, reads = kept_names(statement), [read for read in statement.reads if read.buffer.name not in constants]
+    found = _pairs(reads[0], kept, statement) if len(reads) == 1 else []
+    if not found or found[-1][0] != row:
+        return None
+    tap, windows = found[-1][1], {name for pair in found for name in pair}
+    others = [it.extent for it in statement.iterators if it.name not in kept and it.name not in windows]
+    is_small = all(
+        it.name != tap or (isinstance(it.extent, int) and it.extent <= FEW_TAPS) for it in statement.iterators
+    )
+    return tap if is_small and all(isinstance(extent, int) and extent <= FEW_CHANNELS for extent in others) else None
 
 
 def _pairs(read: Access, kept: tuple[str, ...], statement: Statement) -> list[tuple[str, str]]:

@@ -59,7 +59,7 @@ class WindowAxis:
         return windows - 1 if (windows - 1) * self.stride >= extent + self.before else windows
 
     def view(self, x: Array, axis: int, fill: float) -> Array:
-        """The windows of the padded axis; their elements become a new last axis."""
+        """The windows of ``x`` along ``axis`` with ``fill`` around it; their elements become a new last axis."""
         count = int(str(self.count(x.shape[axis])))
         reach = (count - 1) * self.stride + self.span
         pads = [(0, 0)] * x.ndim

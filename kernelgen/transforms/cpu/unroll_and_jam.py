@@ -21,6 +21,7 @@ from dataclasses import replace
 
 from kernelgen.nest import index as ix
 from kernelgen.nest import nodes as n
+from kernelgen.nest.ranges import range_of
 from kernelgen.nest.substitute import renamed, substituted
 from kernelgen.nest.walk import loads_of, map_blocks
 
@@ -51,12 +52,14 @@ def _columns(part: n.Statement, most: int) -> n.For | None:
     """The vector loop of a loop over rows that may be taken apart, else None."""
     if not isinstance(part, n.For) or part.kind is not n.LoopKind.SERIAL or part.step != 1:
         return None
-    trips = ix.subtract(part.upper, part.lower)
     body = part.body.statements
     if len(body) != 1 or not isinstance(body[0], n.For) or body[0].kind is not n.LoopKind.VECTOR:
         return None
     columns = body[0]
-    if isinstance(trips, n.Num) and trips.value < 2 * _count(columns, most):
+    first, last = range_of(part.lower, {}).low, range_of(part.upper, {}).high
+    trips = ix.subtract(part.upper, part.lower)
+    known = trips.value if isinstance(trips, n.Num) else None if first is None or last is None else last - first
+    if known is not None and known < 2 * _count(columns, most):
         return None
     is_rectangle = part.var not in ix.variables(columns.lower) | ix.variables(columns.upper)
     return columns if is_rectangle and _only_accumulates(columns.body, part.var) else None

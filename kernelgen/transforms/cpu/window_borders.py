@@ -42,13 +42,22 @@ def borders(nest: n.Nest) -> n.Nest:
 def _block(block: n.Block, known: Ranges) -> n.Block:
     parts: list[n.Statement] = []
     for part in block.statements:
-        if isinstance(part, n.For) and any(_guards(inner) for inner in statements(part)):
+        if isinstance(part, n.For) and any(_reduces_windows(inner) for inner in statements(part)):
             parts += [_inside(piece, known) for piece in _pieces(part, known)]
         elif isinstance(part, n.If):
             parts.append(replace(part, body=_block(part.body, known)))
         else:
             parts.append(part)
     return n.Block(tuple(parts))
+
+
+def _reduces_windows(part: n.Statement) -> bool:
+    """Whether it is a vector loop of sums of its own for each lane, some of which count only inside of an image."""
+    if not isinstance(part, n.For) or part.kind is not n.LoopKind.VECTOR:
+        return False
+    sums = [inner for inner in statements(part.body) if isinstance(inner, n.Accumulate)]
+    is_own = all(any(part.var in ix.variables(at) for at in each.index) for each in sums)
+    return is_own and any(_guards(each) for each in sums)
 
 
 def _inside(loop: n.For, known: Ranges) -> n.For:

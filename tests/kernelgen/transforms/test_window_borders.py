@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kernel_examples import Writer, tensor
 from operator_kernels import one
 
 from kernelgen.composite.description import KernelDesc
 from kernelgen.driver import compile
 from kernelgen.kernel import Kernel
-from kernelgen.nest.nodes import Accumulate, For, LoopKind
+from kernelgen.nest.nodes import Accumulate, For, LoopKind, Num, Space
 from kernelgen.nest.text import show
 from kernelgen.nest.walk import calls_of, statements
 from kernelgen.tensor.operators.nn import CONV2D
@@ -86,6 +87,45 @@ def test_neighbours_share_what_they_load() -> None:
 GOLDEN = """\
     for c2 in max(0 - (c0 - 1), 0)..min(4 - (c0 - 1), 3) {
 """
+
+
+@pytest.mark.parametrize(("window", "channels"), [(3, 3), (7, 3), (5, 1)])
+def test_images_of_few_channels_are_not_copied(window: int, channels: int) -> None:
+    attrs = {"stride": (2, 2), "pad": (window // 2,) * 4}
+    kernel = agrees(convolution((1, 40, 40, channels), (window, window, channels, 32), **attrs))
+    inside = list(statements(kernel.nest.body))
+    assert not [call for part in inside for call in calls_of(part) if call.function == "select"]
+    assert {buffer.name for buffer in kernel.nest.buffers if buffer.space is Space.WORKSPACE} == set()
+
+
+def test_results_of_a_group_lie_together() -> None:
+    kernel = agrees(convolution((1, 6, 20, 64), (3, 3, 16, 64), pad=(1, 1, 1, 1), group=4))
+    assert "prepared0: f32[4, 3, 3, 16, 16]" in show(kernel.nest)
+
+
+def test_what_follows_a_row_of_windows_shares_its_loop() -> None:
+    writer = Writer()
+    x, w, b = tensor("x", 1, 12, 12, 32), tensor("w", 3, 3, 32, 32), tensor("b", 32)
+    y = writer.op("Conv2D", x, w, shape=(1, 12, 12, 32), pad=[1, 1, 1, 1], format="NHWC")
+    z = writer.op("Add", y, b, shape=(1, 12, 12, 32))
+    kernel = compile(writer.desc("biased", (x, w, b), z), "cpu", constants=[1, 2])
+    rows = [part for part in kernel.nest.body.statements if isinstance(part, For)]
+    assert [loop.kind for loop in rows] == [LoopKind.PARALLEL] * 2  # the padded copy, and all else
+    random = np.random.default_rng(1)
+    arrays = [random.standard_normal(shape, np.float32) for shape in ((1, 12, 12, 32), (3, 3, 32, 32), (32,))]
+    (found,) = kernel(*kernel.call_inputs(arrays))
+    wanted = CONV2D.meaning(*arrays[:2], attrs=Attrs.of(pad=(1, 1, 1, 1), format="NHWC")) + arrays[2]
+    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
+
+
+def test_a_mean_of_all_rows_reads_them_as_they_lie() -> None:
+    attrs: dict[str, Any] = {"pool_type": "avg", "everywhere": True, "data_layout": "NHWC"}
+    kernel = compile(one("Pool2D", [(F, (1, 7, 7, 64))], [(F, (1, 1, 1, 64))], **attrs), "cpu")
+    x = np.random.default_rng(2).standard_normal((1, 7, 7, 64), np.float32)
+    (found,) = kernel(x)
+    np.testing.assert_allclose(found.reshape(1, 64), x.mean((1, 2)), rtol=1e-5, atol=1e-5)
+    vectors = [p for p in statements(kernel.nest.body) if isinstance(p, For) and p.kind is LoopKind.VECTOR]
+    assert {str(loop.upper) for loop in vectors} == {str(Num(64))}
 
 
 def test_weights_and_rows_that_are_not_known_agree() -> None:
