@@ -75,15 +75,8 @@ class Reading:
 def overlap_tiles(scop: Scop, room: int) -> Scop:
     """The scop with stencils over tiles whose temporaries take about ``room`` bytes; the same object where none pay."""
     chain = _Chain.of(scop)
-    if not chain.rows:
-        return scop
-    for length in LENGTHS:
-        tiles = chain.tiles(length)
-        if tiles is None:
-            return scop
-        if chain.bytes(tiles) <= room or length == LENGTHS[-1]:
-            return chain.tiled(tiles) if chain.pays(tiles, room) else scop
-    return scop
+    tiles = chain.best(room) if chain.rows else None
+    return scop if tiles is None else chain.tiled(tiles)
 
 
 @dataclass(frozen=True)
@@ -166,12 +159,22 @@ class _Chain:
         inner = product(buffer.shape[self.dims[buffer.name] + 1 :])
         return buffer.dtype.itemsize * (1 if isinstance(inner, Sym) else inner)
 
-    def pays(self, tiles: Mapping[str, Tile], room: int) -> bool:
-        """Whether all rows together leave the cache, in one turn of the loops around them, and little is computed twice."""
-        held = self._held(tiles).values()
-        known = not any(isinstance(extent, Sym) for buffer, _ in held for extent in buffer.shape)
-        whole = sum(self._row_bytes(b) * e for b, _ in held if isinstance(e := b.shape[self.dims[b.name]], int))
-        return known and whole > room and all(tile.length <= MOST_WORK * tile.step for _, tile in held)
+    def best(self, room: int) -> dict[str, Tile] | None:
+        """The longest tiles that take no more than the room; where these compute too much twice, the shortest that do not.
+
+        None where all rows together stay in the cache, in one turn of the loops around them.
+        """
+        found = [tiles for length in LENGTHS if (tiles := self.tiles(length)) is not None and not self._wastes(tiles)]
+        held = [buffer for buffer, _ in self._held(found[0]).values()] if found else []
+        known = not any(isinstance(extent, Sym) for buffer in held for extent in buffer.shape)
+        whole = sum(self._row_bytes(b) * e for b in held if isinstance(e := b.shape[self.dims[b.name]], int))
+        if not known or whole <= room:
+            return None
+        return next((tiles for tiles in found if self.bytes(tiles) <= room), found[-1])
+
+    def _wastes(self, tiles: Mapping[str, Tile]) -> bool:
+        """Whether too much is computed twice."""
+        return any(tile.length > MOST_WORK * tile.step for _, tile in self._held(tiles).values())
 
     def tiled(self, tiles: Mapping[str, Tile]) -> Scop:
         """The scop over tiles."""

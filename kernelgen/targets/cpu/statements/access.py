@@ -55,6 +55,8 @@ def read_memory(frame: Frame, buffer: Buffer, index: tuple[Index, ...]) -> Value
         return _vector_load(inside, pointer(frame, memory, flat), kind)
     if frame.lanes is None:
         return _plain_load(frame, pointer(frame, memory, flat), kind, 1)
+    if stride == 2 and frame.mask is None and not frame.guarded:
+        return _every_other(frame, memory, flat, kind)
     return _bordered_load(frame, memory, index) or _gather(frame, lane_pointers(frame, memory, flat), kind)
 
 
@@ -67,6 +69,16 @@ def _has_room(frame: Frame, buffer: Buffer, index: tuple[Index, ...]) -> bool:
     extent = buffer.shape[-1] if len(buffer.shape) == 1 else None
     is_whole = isinstance(extent, int) and extent % frame.lanes.count == 0
     return is_whole and index == (Var(frame.lanes.variable),)
+
+
+def _every_other(frame: Frame, memory: Memory, flat: Index, kind: str) -> Value:
+    """``x[a], x[a + 2], .. x[a + 2 n - 2]`` of two loads, the second of which ends with the last of these elements."""
+    assert frame.lanes is not None
+    count = frame.lanes.count
+    start = _element(frame, _row_pointer(frame, memory, kind, flat, frame.lanes.variable), kind, frame.lanes.start * 2)
+    end = frame.function.assign(f"getelementptr {kind}, ptr {start}, i64 {count - 1}")
+    lower, upper = (_plain_load(frame, address, kind, count) for address in (start, end))
+    return lower.shuffle(upper, [2 * k if 2 * k < count else 2 * k + 1 for k in range(count)])
 
 
 def _bordered_load(frame: Frame, memory: Memory, index: tuple[Index, ...]) -> Value | None:
