@@ -26,10 +26,10 @@ class Windows(Enum):
 
 
 OWN_SHARES = {
-    Windows.POINTS: 0.85, Windows.PATCHES: 0.8, Windows.PLANES: 0.05, Windows.GROUPS: 0.05, Windows.DENSE: 0.05,
+    Windows.POINTS: 0.85, Windows.PATCHES: 0.8, Windows.PLANES: 0.45, Windows.GROUPS: 0.45, Windows.DENSE: 0.85,
 }  # fmt: skip
 LIBRARY_SHARES = {
-    Windows.POINTS: 0.8, Windows.PATCHES: 0.6, Windows.PLANES: 0.4, Windows.GROUPS: 0.4, Windows.DENSE: 0.83,
+    Windows.POINTS: 0.8, Windows.PATCHES: 0.6, Windows.PLANES: 0.4, Windows.GROUPS: 0.4, Windows.DENSE: 0.8,
 }  # fmt: skip
 """In chains, where a library's blocked layout stays from one convolution to the next."""
 
