@@ -113,7 +113,7 @@ class Area:
 
     def opaque(self) -> tuple[Node, ...]:
         """Its operators of unknown dependence."""
-        return tuple(node for node in self.nodes if node.op.kind is Kind.OPAQUE)
+        return tuple([node for node in self.nodes if node.op.kind is Kind.OPAQUE]) if self.kind is Kind.OPAQUE else ()
 
     def lone(self, *ops: Operator) -> Node | None:
         """Its only operator, when it is one of these."""

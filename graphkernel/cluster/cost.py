@@ -42,19 +42,16 @@ def is_cheap(node: Node) -> bool:
 def traffic_saved(graph: Graph, areas: Collection[Area]) -> Dim:
     """Bytes that need not be read or written when the areas share a kernel; a view outside kernels moves none."""
     areas = [area for area in areas if area.mode is Mode.COMPOSITE]
-    inside = {area.number for area in areas}
-    readers = Counter([value for area in areas for value in area.operands if area.home(value.node) in inside])
-    passed = [
-        byte_size(value) * (reading + _stays_inside(value, graph, areas[0], inside))
-        for value, reading in readers.items()
-    ]
+    inside = {node for area in areas for node in area.nodes}
+    readers = Counter([value for area in areas for value in area.operands if value.node in inside])
+    passed = [byte_size(value) * (reading + _stays_inside(value, graph, inside)) for value, reading in readers.items()]
     return total([*passed, *(byte_size(value) for value in _read_again(areas) if value not in readers)])
 
 
-def _stays_inside(value: Value, graph: Graph, area: Area, inside: Collection[int]) -> bool:
-    """True when only the areas of these numbers use results of the node that makes a value."""
+def _stays_inside(value: Value, graph: Graph, inside: set[Node]) -> bool:
+    """True when only nodes inside use results of the node that makes a value."""
     node = value.node
-    return node not in graph.output_nodes and all(area.home(user) in inside for user in graph.users[node])
+    return node not in graph.output_nodes and inside.issuperset(graph.users[node])
 
 
 def figures(graph: Graph, areas: Collection[Area]) -> str:

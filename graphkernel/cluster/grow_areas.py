@@ -21,33 +21,45 @@ from kernelgen.tensor.operator import Kind
 PASS_NAME = "graph_kernel_splitter"
 
 
-def grow(
-    graph: Graph,
-    patterns: Sequence[FusionPattern],
-    limits: Limits,
-    log: DecisionLog,
-    disabled: Sequence[FusionPattern] = (),
-) -> tuple[Area, ...]:
-    """The areas of a cluster's body after fusion, producers before users.
-
-    ``disabled`` patterns never merge; where one would have, the log says so.
-    """
-    growth = _Growth(Partition(graph), limits, log)
+def grow(graph: Graph, patterns: Sequence[FusionPattern], limits: Limits) -> Growth:
+    """The areas of a cluster's body after fusion, and why they are so."""
+    growth = Growth(Partition(graph), limits)
     while growth.round(patterns):
         pass
-    growth.record_what_stays_apart(disabled)
-    return growth.partition.areas
+    return growth
 
 
 @dataclass
-class _Growth:
+class Growth:
+    """Areas that grow; what was decided is put into words when it is asked for, since a growth may be tried in vain."""
+
     partition: Partition
     limits: Limits
-    log: DecisionLog
+    merged: list[tuple[FusionPattern, Area, Sequence[Area]]] = field(default_factory=list)
+    """Each pattern that merged an area with others, in order."""
     objections: dict[tuple[int, int], Objection] = field(default_factory=dict)
     merges: int = 0
     idle: dict[tuple[str, int], int] = field(default_factory=dict)
     """After how many merges a pattern wanted nothing for an area: it wants nothing until the next one."""
+
+    @property
+    def areas(self) -> tuple[Area, ...]:
+        """The areas, producers before users."""
+        return self.partition.areas
+
+    def decisions(self, disabled: Sequence[FusionPattern] = ()) -> DecisionLog:
+        """Every merge, and every dependence that is left.
+
+        ``disabled`` patterns never merge; where one would have, the log says so.
+        """
+        log = DecisionLog()
+        for pattern, area, others in self.merged:
+            message = f"{pattern.name}: {figures(self.partition.graph, [area, *others])}"
+            for other in others:
+                subject, user = _ends(area, other)
+                log.add(PASS_NAME, "fused-pattern", subject.name, user.name, message)
+        self.record_what_stays_apart(log, disabled)
+        return log
 
     def round(self, patterns: Sequence[FusionPattern]) -> bool:
         """Each pattern on each area as long as it fits; True when something merged."""
@@ -72,7 +84,7 @@ class _Growth:
         if pattern.whole:
             return self.attempt(pattern, area, wanted)
         result: Area | None = None
-        for other in sorted(wanted, key=lambda other: other.size):
+        for other in sorted(wanted, key=lambda other: other.size) if len(wanted) > 1 else wanted:
             living = self.partition.area(other.number)
             if living is not None:
                 result = self.attempt(pattern, result or area, [living]) or result
@@ -86,10 +98,7 @@ class _Growth:
             for other in others:
                 self.objections[area.number, other.number] = found
             return None
-        message = f"{pattern.name}: {figures(self.partition.graph, together)}"
-        for other in others:
-            subject, user = _ends(area, other)
-            self.log.add(PASS_NAME, "fused-pattern", subject.name, user.name, message)
+        self.merged.append((pattern, area, others))
         self.merges += 1
         return self.partition.merge(together)
 
@@ -118,7 +127,7 @@ class _Growth:
                     return Objection("not-fused-cost", message)
         return None
 
-    def record_what_stays_apart(self, disabled: Sequence[FusionPattern]) -> None:
+    def record_what_stays_apart(self, log: DecisionLog, disabled: Sequence[FusionPattern]) -> None:
         """One decision for each dependence between two areas that did not merge."""
         for area in self.partition.areas:
             for pattern in disabled:
@@ -130,7 +139,7 @@ class _Growth:
                 producer, user = _ends(area, link.area)
                 found = self.objection_between(area, link.area)
                 message = f"{found.message}; merging {figures(self.partition.graph, (area, link.area))}"
-                self.log.add(PASS_NAME, found.code, producer.name, user.name, message)
+                log.add(PASS_NAME, found.code, producer.name, user.name, message)
 
     def objection_between(self, producer: Area, user: Area) -> Objection:
         """What was objected in the last round, whichever side proposed; else that nobody proposed."""
@@ -151,7 +160,8 @@ def _no_pattern(producer: Area, user: Area) -> Objection:
 def _ends(left: Area, right: Area) -> tuple[Node, Node]:
     """The first dependence between two areas, producer first; for siblings their last operators."""
     for producers, users in ((left, right), (right, left)):
-        passed = {value for value in users.operands if users.home(value.node) == producers.number}
+        inside = set(producers.nodes)
+        passed = {value for value in users.operands if value.node in inside}
         for node in users.nodes if passed else ():
             for arg in node.args:
                 if arg in passed:

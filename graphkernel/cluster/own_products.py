@@ -15,11 +15,12 @@ from kernelgen.tensor.operators.type_rules import OWN_KERNEL
 
 PRODUCTS = frozenset({BATCH_MATMUL, MATMUL})
 WEIGHTED = PRODUCTS | {STORED_MATMUL, CONV2D}
+OWN = WEIGHTED | {POOL2D}
 
 
 def is_own(node: Node) -> bool:
     """Whether it was decided that a product, a convolution or a pooling is a kernel of ours."""
-    return node.op in WEIGHTED | {POOL2D} and node.attrs.bool(OWN_KERNEL, False)
+    return node.op in OWN and node.attrs.bool(OWN_KERNEL, False)
 
 
 def prepared_operands(kernel: Node) -> tuple[int, ...]:

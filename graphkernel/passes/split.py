@@ -112,7 +112,10 @@ class _Cut:
 
     def decisions_on(self, body: Graph) -> Iterable[Decision]:
         """The same decisions on another body, by the labels that its operators have."""
-        labels = dict(zip(self.labels, (node.name for node in body.operators), strict=True))
+        names = tuple(node.name for node in body.operators)
+        if names == self.labels:
+            return self.decisions
+        labels = dict(zip(self.labels, names, strict=True))
         return (replace(made, subject=labels[made.subject], other=labels[made.other]) for made in self.decisions)
 
 
@@ -153,17 +156,17 @@ class _Splitter:
 
     def _grown(self, body: Graph) -> tuple[Graph, Sequence[Area], DecisionLog]:
         """The body, its areas and why they are so; with cheap values copied into their users when that moves fewer bytes."""
-        log = DecisionLog()
-        areas = grow(body, self._patterns, self._limits, log, self._disabled)
-        while self._recomputes and (wanted := copies(body, areas)):
-            copied, again = with_copies(body, wanted), DecisionLog()
-            fewer = grow(copied, self._patterns, self._limits, again, self._disabled)
-            if len(fewer) > len(areas) or not is_greater(boundary_bytes(areas), boundary_bytes(fewer)):
+        grown = grow(body, self._patterns, self._limits)
+        while self._recomputes and (wanted := copies(body, grown.areas)):
+            copied = with_copies(body, wanted)
+            again = grow(copied, self._patterns, self._limits)
+            fewer = is_greater(boundary_bytes(grown.areas), boundary_bytes(again.areas))
+            if len(again.areas) > len(grown.areas) or not fewer:
                 break
-            body, areas, log = copied, fewer, again
+            body, grown = copied, again
             for copy in wanted:
                 self._log.add(PASS_NAME, "copied-cheap", copy.value.node.name, copy.users[0].name, copy.message)
-        return body, areas, log
+        return body, grown.areas, grown.decisions(self._disabled)
 
     def _whole(self, body: Graph) -> Graph | None:
         """The body as one kernel named by what it holds now; None when that is its name already."""

@@ -71,8 +71,11 @@ def _choose(graph: Graph, table: Table, allowed: Safety, ranges: Ranges) -> dict
     chosen: dict[Node, Choice] = {}
     taken: set[Node] = set()
     for node in graph.operators:
+        rules = table.get(node.op)
+        if not rules:
+            continue
         present = {value.node.op for value in node.args}
-        rules = [rule for needed, rule in table.get(node.op, ()) if needed <= present]
+        rules = [rule for needed, rule in rules if needed <= present]
         for rule, found in _applicable(graph, node, rules, allowed, ranges):
             if taken.isdisjoint(found.nodes):
                 chosen[node] = rule, found

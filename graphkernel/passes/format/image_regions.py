@@ -38,8 +38,8 @@ def image_regions(graph: Graph) -> tuple[ImageRegion, ...]:
     members: dict[Value, dict[Node, Form]] = {}
     for node, form in forms.items():
         members.setdefault(groups.of(node.outs[0]), {})[node] = form
-    found = [ImageRegion(own, _borders(graph, own)) for own in members.values()]
-    return tuple(region for region in found if region.convolutions)
+    found = (own for own in members.values() if any(node.op is CONV2D for node in own))
+    return tuple(ImageRegion(own, _borders(graph, own)) for own in found)
 
 
 def _forms(graph: Graph) -> dict[Node, Form]:

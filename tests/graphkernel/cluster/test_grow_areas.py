@@ -33,9 +33,8 @@ def diamond(x):
 
 
 def grown(graph: Graph, *patterns, limits: Limits = LIMITS, disabled=()) -> tuple[list[list[str]], DecisionLog]:
-    log = DecisionLog()
-    areas = grow(graph, patterns, limits, log, disabled)
-    return [[node.op.name for node in area.nodes] for area in areas], log
+    growth = grow(graph, patterns, limits)
+    return [[node.op.name for node in area.nodes] for area in growth.areas], growth.decisions(disabled)
 
 
 def test_a_pattern_sees_kind_size_and_links() -> None:
@@ -178,7 +177,7 @@ def test_sizes_read_well(size, text) -> None:
 @settings(max_examples=25, deadline=None)
 def test_areas_know_their_boundary(seed: int) -> None:
     graph = random_graph(seed, 40)
-    for area in grow(graph, PATTERNS, LIMITS, DecisionLog()):
+    for area in grow(graph, PATTERNS, LIMITS).areas:
         inside = set(area.nodes)
         others = [arg for node in graph.operators if node not in inside for arg in node.args]
         assert area.operands == {arg for node in area.nodes for arg in node.args if arg.node not in inside}

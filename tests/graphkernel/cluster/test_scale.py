@@ -48,12 +48,24 @@ def branches(count: int) -> Net:
     return lambda x: tuple(ops.reduce_sum(ops.mul(x, number + 0.5), axis=1) for number in range(count // 2))
 
 
+def layers(count: int) -> Net:
+    """Equal layers in one cluster: each reduces rows, spreads them again, and adds what it read."""
+
+    def net(x: Tensor) -> Tensor:
+        for _ in range(count // 5):
+            rows = ops.reduce_sum(ops.exp(x), axis=1, keep_dims=True)
+            x = ops.add(x, ops.div(ops.tanh(x), rows))
+        return x
+
+    return net
+
+
 def work(net: Net) -> int:
     graph = trace(net, spec((16, 8)))
     return calls_of(lambda: fused(graph))
 
 
-@pytest.mark.parametrize("shape", [chain, fan, ladder, branches])
+@pytest.mark.parametrize("shape", [chain, fan, ladder, branches, layers])
 def test_growth_is_near_linear(shape: Callable[[int], Net]) -> None:
     work(shape(10))  # what is made once
     assert work(shape(1000)) < 4 * work(shape(250)) * 1.25
