@@ -138,12 +138,13 @@ Proposal = Callable[[Area, Limits], Iterable[Area]]
 
 @dataclass(frozen=True)
 class FusionPattern:
-    """A named proposal. ``whole``: all proposed areas merge, or none does."""
+    """A named proposal. ``whole``: all proposed areas merge, or none does. ``kinds``: of other areas it wants nothing."""
 
     name: str
     direction: Direction
     propose: Proposal
     whole: bool = False
+    kinds: tuple[Kind, ...] = tuple(Kind)
 
     @property
     def doc(self) -> str:
@@ -151,10 +152,15 @@ class FusionPattern:
         return self.propose.__doc__ or ""
 
 
-def fusion(direction: Direction, *, whole: bool = False) -> Callable[[Proposal], FusionPattern]:
-    """Declares a fusion pattern named like the function; :mod:`graphkernel.cluster.split_models` gives it its turn."""
+def fusion(
+    direction: Direction, *, whole: bool = False, kinds: tuple[Kind, ...] = tuple(Kind)
+) -> Callable[[Proposal], FusionPattern]:
+    """Declares a fusion pattern named like the function; :mod:`graphkernel.cluster.split_models` gives it its turn.
+
+    ``kinds`` are those of the areas that it grows: it is not asked about others, which are most.
+    """
 
     def declare(propose: Proposal) -> FusionPattern:
-        return FusionPattern(propose.__name__, direction, propose, whole)
+        return FusionPattern(propose.__name__, direction, propose, whole, kinds)
 
     return declare

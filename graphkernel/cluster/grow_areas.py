@@ -75,7 +75,7 @@ class Growth:
     def apply(self, pattern: FusionPattern, area: Area) -> Area | None:
         """The area after the merges that the pattern wants and that are allowed; None when there is none."""
         turn = pattern.name, area.number
-        if self.idle.get(turn) == self.merges:
+        if area.kind not in pattern.kinds or self.idle.get(turn) == self.merges:
             return None
         wanted = list(pattern.propose(area, self.limits))
         if not wanted:

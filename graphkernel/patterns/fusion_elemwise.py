@@ -15,7 +15,7 @@ from kernelgen.tensor.operator import Kind
 POINTWISE = (Kind.ELEMWISE, Kind.BROADCAST)
 
 
-@fusion(Direction.FORWARD)
+@fusion(Direction.FORWARD, kinds=POINTWISE)
 def elemwise_broadcast_fwd_depth(area: Area, limits: Limits) -> Iterable[Area]:
     """The only producer, when nobody else needs it and it makes as many elements."""
     if area.kind not in POINTWISE or len(area.inputs) != 1:
@@ -24,7 +24,7 @@ def elemwise_broadcast_fwd_depth(area: Area, limits: Limits) -> Iterable[Area]:
     return (link.area,) if link.area.has_one_user and _same_points(area, link) else ()
 
 
-@fusion(Direction.FORWARD)
+@fusion(Direction.FORWARD, kinds=POINTWISE)
 def elemwise_broadcast_fwd_width(area: Area, limits: Limits) -> Iterable[Area]:
     """Every producer that makes as many elements."""
     if area.kind not in POINTWISE:
@@ -36,7 +36,7 @@ def _same_points(area: Area, link: Link) -> bool:
     return link.area.kind <= Kind.BROADCAST and link.is_injective and link.area.elements == area.elements
 
 
-@fusion(Direction.BACKWARD)
+@fusion(Direction.BACKWARD, kinds=POINTWISE)
 def elemwise_broadcast_bwd_depth(area: Area, limits: Limits) -> Iterable[Area]:
     """The only user, when it has no other producer: the value may be broadcast or reduced there."""
     if not _may_move_into_users(area, limits) or len(area.users) != 1:
@@ -45,7 +45,7 @@ def elemwise_broadcast_bwd_depth(area: Area, limits: Limits) -> Iterable[Area]:
     return (link.area,) if len(link.area.inputs) == 1 and _takes_in(link) else ()
 
 
-@fusion(Direction.BACKWARD, whole=True)
+@fusion(Direction.BACKWARD, whole=True, kinds=POINTWISE)
 def elemwise_broadcast_bwd_width(area: Area, limits: Limits) -> Iterable[Area]:
     """All users, when all can take it in, make equally many elements and reduce over the same space if at all."""
     users = area.users

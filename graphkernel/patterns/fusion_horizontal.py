@@ -17,7 +17,7 @@ from kernelgen.tensor.operators.pieces import STRIDED_SLICE
 POINTWISE = (Kind.ELEMWISE, Kind.BROADCAST)
 
 
-@fusion(Direction.FORWARD)
+@fusion(Direction.FORWARD, kinds=POINTWISE)
 def elemwise_sibling(area: Area, limits: Limits) -> Iterable[Area]:
     """The next pointwise area over as many elements that reads the same tensor, while the kernel has few results."""
     if area.kind not in POINTWISE:
@@ -28,7 +28,7 @@ def elemwise_sibling(area: Area, limits: Limits) -> Iterable[Area]:
     return islice(fitting if room > 0 else (), 1)
 
 
-@fusion(Direction.FORWARD)
+@fusion(Direction.FORWARD, kinds=POINTWISE)
 def h_broadcast(area: Area, limits: Limits) -> Iterable[Area]:
     """Pointwise areas with results of the same shape."""
     if area.kind not in POINTWISE:
@@ -39,7 +39,7 @@ def h_broadcast(area: Area, limits: Limits) -> Iterable[Area]:
     )
 
 
-@fusion(Direction.FORWARD)
+@fusion(Direction.FORWARD, kinds=(Kind.REDUCE,))
 def h_reduce(area: Area, limits: Limits) -> Iterable[Area]:
     """Reductions over the same space."""
     if area.kind is not Kind.REDUCE or area.space is None:

@@ -27,7 +27,7 @@ SCATTERS = (TENSOR_SCATTER_ADD, UNSORTED_SEGMENT_SUM)
 MOVES = frozenset({TRANSPOSE, STRIDED_SLICE})
 
 
-@fusion(Direction.BACKWARD)
+@fusion(Direction.BACKWARD, kinds=(Kind.OPAQUE,))
 def slice(area: Area, limits: Limits) -> Iterable[Area]:  # the name that MindSpore's flags know
     """Element-wise users of what was sliced."""
     if not _opaque_only(area, SLICES):
@@ -35,13 +35,13 @@ def slice(area: Area, limits: Limits) -> Iterable[Area]:  # the name that MindSp
     return [link.area for link in area.users if link.area.kind < Kind.BROADCAST and link.is_injective]
 
 
-@fusion(Direction.FORWARD)
+@fusion(Direction.FORWARD, kinds=(Kind.OPAQUE,))
 def strided_slice(area: Area, limits: Limits) -> Iterable[Area]:
     """What makes the operand of a slice, when nobody else needs it: only the part that is picked is computed."""
     return _pointwise_producers(area) if _opaque_only(area, frozenset({STRIDED_SLICE})) else ()
 
 
-@fusion(Direction.FORWARD)
+@fusion(Direction.FORWARD, kinds=(Kind.OPAQUE,))
 def pieces(area: Area, limits: Limits) -> Iterable[Area]:
     """Pointwise neighbours of pieces that are cut and joined, and their pieces: those that only they need, and users."""
     if not _opaque_only(area, PIECES):
@@ -55,13 +55,13 @@ def _moves_or_maps(area: Area, limits: Limits) -> bool:
     return area.size <= limits.transpose_fuse_depth and (area.kind <= Kind.BROADCAST or _opaque_only(area, PIECES))
 
 
-@fusion(Direction.FORWARD)
+@fusion(Direction.FORWARD, kinds=(Kind.OPAQUE,))
 def onehot_fwd(area: Area, limits: Limits) -> Iterable[Area]:
     """What makes the indices of a one-hot, when nobody else needs it."""
     return _pointwise_producers(area) if _opaque_only(area, frozenset({ONE_HOT})) else ()
 
 
-@fusion(Direction.BACKWARD)
+@fusion(Direction.BACKWARD, kinds=(Kind.OPAQUE,))
 def onehot_bwd(area: Area, limits: Limits) -> Iterable[Area]:
     """Pointwise users of a one-hot, which is then never stored."""
     if not _opaque_only(area, frozenset({ONE_HOT})):
@@ -73,7 +73,7 @@ def _pointwise_producers(area: Area) -> list[Area]:
     return [link.area for link in area.inputs if link.area.kind <= Kind.BROADCAST and link.area.has_one_user]
 
 
-@fusion(Direction.BACKWARD)
+@fusion(Direction.BACKWARD, kinds=(Kind.OPAQUE,))
 def gather_output(area: Area, limits: Limits) -> Iterable[Area]:
     """The first user that works on the gathered elements: pointwise, a sum over other axes, or a scatter of them."""
     if not _opaque_only(area, GATHERS | {node.op for node in area.opaque() if node.op.element is not None}):
@@ -146,7 +146,7 @@ def _alike_beside(area: Area, op: Operator) -> list[Area]:
     return [other for other in area.siblings if other.lone(op) is not None]
 
 
-@fusion(Direction.BACKWARD)
+@fusion(Direction.BACKWARD, kinds=(Kind.OPAQUE,))
 def injective_output(area: Area, limits: Limits) -> Iterable[Area]:
     """The only user of what a transpose or slice moved, if it is short: it reads the elements where they were."""
     if not _opaque_only(area, MOVES) or not area.has_one_user:

@@ -28,7 +28,7 @@ from kernelgen.tensor.types import TensorType
 PRODUCTS = (MATMUL, BATCH_MATMUL, GROUPED_MATMUL, STORED_MATMUL, CONV2D)
 
 
-@fusion(Direction.BACKWARD)
+@fusion(Direction.BACKWARD, kinds=(Kind.OPAQUE,))
 def matmul_depth(area: Area, limits: Limits) -> Iterable[Area]:
     """Pointwise users of a product, those with fewest results first, as long as the kernel has few enough."""
     product = _product(area)
@@ -52,7 +52,7 @@ def _is_epilogue(product: Node, area: Area, user: Area) -> bool:
     return user.lone(RESHAPE) is None and user.kind <= greatest and same
 
 
-@fusion(Direction.BACKWARD)
+@fusion(Direction.BACKWARD, kinds=(Kind.OPAQUE,))
 def matmul_rows(area: Area, limits: Limits) -> Iterable[Area]:
     """What reduces whole rows of a product and works on them: the softmax of attention's scores."""
     product = _product(area)
@@ -72,7 +72,7 @@ def reduces_rows(product: Node, user: Area) -> bool:
     return all(axes_of(node.attrs.ints("axis", ()), len(shape)) == (len(shape) - 1,) for node in reductions)
 
 
-@fusion(Direction.FORWARD)
+@fusion(Direction.FORWARD, kinds=(Kind.OPAQUE,))
 def matmul_prologue(area: Area, limits: Limits) -> Iterable[Area]:
     """Cheap pointwise producers of a product's operands, or of what its epilogue reads, that nobody else needs.
 
@@ -132,7 +132,7 @@ def allreduce_fwd(area: Area, limits: Limits) -> Iterable[Area]:
     return [link.area for link in area.inputs if link.area.lone(MATMUL) is not None and link.area.has_one_user]
 
 
-@fusion(Direction.BACKWARD)
+@fusion(Direction.BACKWARD, kinds=(Kind.OPAQUE,))
 def allreduce_bwd(area: Area, limits: Limits) -> Iterable[Area]:
     """Element-wise users of what was added up over devices."""
     if all(node.op is not ALL_REDUCE for node in area.opaque()):

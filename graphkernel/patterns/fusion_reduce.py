@@ -19,7 +19,7 @@ from kernelgen.tensor.operator import Kind
 from kernelgen.tensor.types import Dim
 
 
-@fusion(Direction.FORWARD)
+@fusion(Direction.FORWARD, kinds=(Kind.REDUCE,))
 def reduce_fwd_depth(area: Area, limits: Limits) -> Iterable[Area]:
     """The only producer of what is reduced, when nobody else needs it."""
     if area.kind is not Kind.REDUCE or len(area.inputs) != 1:
@@ -28,7 +28,7 @@ def reduce_fwd_depth(area: Area, limits: Limits) -> Iterable[Area]:
     return (link.area,) if link.area.has_one_user and _feeds(link, limits) else ()
 
 
-@fusion(Direction.FORWARD)
+@fusion(Direction.FORWARD, kinds=(Kind.REDUCE,))
 def reduce_fwd_width(area: Area, limits: Limits) -> Iterable[Area]:
     """Every element-wise producer of what is reduced."""
     if area.kind is not Kind.REDUCE:
@@ -40,7 +40,7 @@ def _feeds(link: Link, limits: Limits) -> bool:
     return link.area.kind <= Kind.BROADCAST and link.is_injective and link.area.size <= limits.reduce_fuse_depth
 
 
-@fusion(Direction.BACKWARD)
+@fusion(Direction.BACKWARD, kinds=(Kind.REDUCE,))
 def reduce_bwd(area: Area, limits: Limits) -> Iterable[Area]:
     """Users of a reduction that work on its result, or on the points that were reduced."""
     if area.kind is not Kind.REDUCE or area.space is None:
@@ -53,7 +53,7 @@ def _follows(area: Area, link: Link) -> bool:
     return space is not None and link.spreads <= {space} and link.area.elements in (space.total, space.kept)
 
 
-@fusion(Direction.FORWARD)
+@fusion(Direction.FORWARD, kinds=(Kind.REDUCE,))
 def reduce_chain(area: Area, limits: Limits) -> Iterable[Area]:
     """Reductions over the same space whose results it needs."""
     if area.kind is not Kind.REDUCE or area.space is None:
@@ -61,7 +61,7 @@ def reduce_chain(area: Area, limits: Limits) -> Iterable[Area]:
     return [link.area for link in area.inputs if _same_space(area, link.area) and link.spreads <= area.spaces]
 
 
-@fusion(Direction.FORWARD)
+@fusion(Direction.FORWARD, kinds=(Kind.REDUCE,))
 def reduce_sibling(area: Area, limits: Limits) -> Iterable[Area]:
     """What reads the same tensor, which is then read once: reductions over the same space, pointwise areas over its points."""
     if area.kind is not Kind.REDUCE or area.space is None:
@@ -74,7 +74,7 @@ def _is_over(area: Area, points: Dim) -> bool:
     return Kind.RESHAPE < area.kind < Kind.REDUCE and area.elements == points
 
 
-@fusion(Direction.FORWARD)
+@fusion(Direction.FORWARD, kinds=(Kind.REDUCE,))
 def reduce_crossed(area: Area, limits: Limits) -> Iterable[Area]:
     """Reductions over other dims of the same points, which make what it reduces or read what it reads."""
     if area.kind is not Kind.REDUCE:
@@ -90,7 +90,7 @@ def _same_points(area: Area, other: Area) -> bool:
     return other.kind is Kind.REDUCE and leaves_some and all(space.crosses(spaces[0]) for space in spaces)
 
 
-@fusion(Direction.BACKWARD)
+@fusion(Direction.BACKWARD, kinds=(Kind.REDUCE,))
 def reduce_output(area: Area, limits: Limits) -> Iterable[Area]:
     """Pointwise users of a single reduction, when few elements go into each result."""
     reductions = [node for node in area.nodes if node.op.kind is Kind.REDUCE]
@@ -101,7 +101,7 @@ def reduce_output(area: Area, limits: Limits) -> Iterable[Area]:
     return [link.area for link in area.users if link.area.kind <= Kind.BROADCAST and _follows(area, link)]
 
 
-@fusion(Direction.BACKWARD)
+@fusion(Direction.BACKWARD, kinds=(Kind.REDUCE,))
 def reduce_stitch(area: Area, limits: Limits) -> Iterable[Area]:
     """Users that have only the rows in common with a large reduction: its results wait for them in the block's memory."""
     space = area.space

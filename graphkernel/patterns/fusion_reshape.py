@@ -15,13 +15,13 @@ from kernelgen.tensor.operator import Kind
 from kernelgen.tensor.operators.shape import TRANSPOSE
 
 
-@fusion(Direction.FORWARD)
+@fusion(Direction.FORWARD, kinds=(Kind.VIRTUAL,))
 def bind_virtual_node(area: Area, limits: Limits) -> Iterable[Area]:
     """What an assignment stores."""
     return [link.area for link in area.inputs] if area.kind is Kind.VIRTUAL else ()
 
 
-@fusion(Direction.BACKWARD)
+@fusion(Direction.BACKWARD, kinds=(Kind.RESHAPE,))
 def reshape(area: Area, limits: Limits) -> Iterable[Area]:
     """The neighbour of the smallest kind up to BROADCAST, a user rather than a producer when they are equal."""
     if area.kind is not Kind.RESHAPE:
@@ -30,7 +30,7 @@ def reshape(area: Area, limits: Limits) -> Iterable[Area]:
     return sorted(neighbours, key=lambda other: other.kind)[:1]
 
 
-@fusion(Direction.BACKWARD)
+@fusion(Direction.BACKWARD, kinds=(Kind.RESHAPE,))
 def isolate_reshape(area: Area, limits: Limits) -> Iterable[Area]:
     """The first kernel beside a reshape that is still alone, users first."""
     if area.kind is not Kind.RESHAPE or area.size != 1:
@@ -39,7 +39,7 @@ def isolate_reshape(area: Area, limits: Limits) -> Iterable[Area]:
     return kernels[:1]
 
 
-@fusion(Direction.FORWARD)
+@fusion(Direction.FORWARD, kinds=(Kind.OPAQUE,))
 def transpose(area: Area, limits: Limits) -> Iterable[Area]:
     """Element-wise neighbours of a transpose: its producer if nobody else needs it, and its users, transposing alike."""
     if not _is_transposing(area):

@@ -20,7 +20,7 @@ MOST = (3, 4)
 """The part of an axis that a shifted part has, at least: one that is smaller is a piece, which is cut out."""
 
 
-@fusion(Direction.FORWARD)
+@fusion(Direction.FORWARD, kinds=(Kind.OPAQUE,))
 def stencil(area: Area, limits: Limits) -> Iterable[Area]:
     """What makes the operands of shifted parts, however many need it, what puts them together, and further stencils."""
     if not area.opaque() or not _fits(area):

@@ -191,3 +191,15 @@ def test_a_lone_reshape_is_basic() -> None:
     view, neg = partition.areas
     assert (view.mode, neg.mode) == (Mode.BASIC, Mode.COMPOSITE)
     assert partition.merge([view, neg]).mode is Mode.COMPOSITE
+
+
+def test_a_pattern_is_asked_about_areas_of_its_kinds_only() -> None:
+    asked = []
+
+    @fusion(Direction.FORWARD, kinds=(Kind.REDUCE,))
+    def sums(area, limits):
+        asked.append(area.kind)
+        return ()
+
+    grow(trace(lambda x: ops.reduce_sum(ops.exp(x), axis=1), spec((4, 8))), (sums,), LIMITS)
+    assert asked == [Kind.REDUCE]
