@@ -49,6 +49,8 @@ from kernelgen.tensor.operators.indexing import GATHER
 from kernelgen.tensor.operators.matmul import BATCH_MATMUL, MATMUL
 from kernelgen.tensor.operators.nn import CONV2D
 from kernelgen.tensor.operators.pool import AVG_POOL, MAX_POOL
+from kernelgen.tensor.operators.scan import CUM_PROD, CUM_SUM
+from kernelgen.tensor.operators.shape import BROADCAST_TO
 
 if TYPE_CHECKING:
     from kernelgen.tuning.database import Tunings
@@ -58,6 +60,8 @@ LOGGER = logging.getLogger(__name__)
 Flags = str | Mapping[str, object] | None
 Tuned: TypeAlias = "Tunings | str | PathLike[str] | None"
 """What tuning found out: a file that ``graphkernel tune`` wrote, or what was read from one."""
+NUMPYS_OWN = frozenset({BROADCAST_TO, CUM_PROD, CUM_SUM})
+"""What numpy does element by element in its own loops, as fast as a library does."""
 LIBRARY_OPS = frozenset({MATMUL, BATCH_MATMUL, CONV2D, MAX_POOL, AVG_POOL, GATHER, ONNX})
 """Operators for which onnxruntime is worth a region when it is installed; a graph without them runs on numpy."""
 
@@ -210,7 +214,8 @@ def _planned(fused: Graph, request: _Request, build: Build, device: Device | NoD
     runnable, kernels = _inlined(fused, build)
     library = _host_library(request, runnable, device)  # operators whose kernel failed may be worth another one
     plan = make_plan(runnable, kernels, library)
-    left = (left_to_numpy(node, why) for node, why in plan.left_to_numpy.items() if library.regions)
+    slow = {node: why for node, why in plan.left_to_numpy.items() if node.op not in NUMPYS_OWN}
+    left = (left_to_numpy(node, why) for node, why in slow.items() if library.regions)
     fallbacks = (*build.fallbacks, *left)
     if request.strict and fallbacks:
         raise RuntimeFailure("strict: " + "\n".join(map(str, fallbacks)))

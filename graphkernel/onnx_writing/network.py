@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-from graphkernel.onnx_writing.writer import Unwritable, Write, Writer, cast, reduce, result_names
+from graphkernel.onnx_writing.writer import Unwritable, Write, Writer, cast, reduce, result_names, scalar
 from graphkernel.ops.composite.batch_normalization import BATCH_NORM
 from graphkernel.ops.composite.normalize import LAYER_NORM, LOG_SOFTMAX, SOFTMAX
 from kernelgen.tensor.graph import Node
 from kernelgen.tensor.operator import Operator
-from kernelgen.tensor.operators.matmul import BATCH_MATMUL, MATMUL
-from kernelgen.tensor.operators.nn import AVG_POOL, CONV2D, MAX_POOL, is_nhwc
-from kernelgen.tensor.operators.shape import TRANSPOSE
-from kernelgen.tensor.types import Shape
+from kernelgen.tensor.operators.matmul import BATCH_MATMUL, BITS, HALF_NIBBLE, MATMUL, NIBBLE, STORED_MATMUL
+from kernelgen.tensor.operators.nn import AVG_POOL, CONV2D, MAX_POOL, NHWC, is_nhwc
+from kernelgen.tensor.operators.pieces import CONCAT
+from kernelgen.tensor.operators.pool import POOL2D, as_pooling, pooling_of
+from kernelgen.tensor.operators.shape import RESHAPE, TRANSPOSE
+from kernelgen.tensor.types import Shape, dtype
 
 TRANSPOSES = ("transpose_a", "transpose_b")
 
@@ -45,6 +48,34 @@ def _is_gemm(node: Node) -> bool:
     inner = left.shape[0] if turned[0] else left.shape[1]
     only_float32 = {value.type.dtype.name for value in (*node.args, *node.outs)} == {"float32"}
     return only_float32 and isinstance(inner, int) and inner > 0
+
+
+def _stored_matmul(writer: Writer, node: Node, x: tuple[str, ...], result: str) -> object:
+    """The weights as float32 numbers, less their zero points and times their scales, and a product with them."""
+    groups, terms, columns = node.args[1].type.shape
+    wide, of = cast(writer, x[1], "float32"), dtype("float32")
+    if node.attrs.int(BITS, 0) == NIBBLE:
+        wide = writer.emit("Sub", _nibbles(writer, wide, (groups, terms, 1, columns)), scalar(writer, of, HALF_NIBBLE))
+        terms = terms * 2
+    each = writer.extents((groups, 1, columns))
+    for zeros in x[3:4]:
+        wide = writer.emit("Sub", wide, writer.emit(RESHAPE.name, zeros, each))
+    for scales in x[2:3]:
+        wide = writer.emit("Mul", wide, writer.emit(RESHAPE.name, scales, each))
+    weights = writer.emit(RESHAPE.name, wide, writer.extents((groups * terms, columns)))
+    return writer.emit("MatMul", x[0], cast(writer, weights, node.out.type.dtype), result=result)
+
+
+def _nibbles(writer: Writer, pairs: str, shape: Shape) -> str:
+    """The low and the high half of each byte, one after the other along the terms."""
+    base = scalar(writer, dtype("float32"), 2 * HALF_NIBBLE)
+    high = writer.emit("Floor", writer.emit("Div", pairs, base))
+    low = writer.emit("Sub", pairs, writer.emit("Mul", high, base))
+    halves = (writer.emit(RESHAPE.name, half, writer.extents(shape)) for half in (low, high))
+    groups, terms, _, columns = shape
+    return writer.emit(
+        RESHAPE.name, writer.emit(CONCAT.onnx, *halves, axis=2), writer.extents((groups, terms * 2, columns))
+    )
 
 
 def _in_planes(write: Write) -> Write:
@@ -80,6 +111,19 @@ def _avg_pool(writer: Writer, node: Node, x: tuple[str, ...], result: str) -> ob
     counted = node.attrs.bool("count_include_pad", False)
     window = _window(node, writer.opset >= 19, counted)
     return writer.emit("AveragePool", *x, result=result, count_include_pad=int(counted), **window)
+
+
+def _pool2d(writer: Writer, node: Node, x: tuple[str, ...], result: str) -> object:
+    """AKG's pooling as the one that it stands for."""
+    of, last = node.args[0].type, node.attrs.str("data_layout", "NCHW") == NHWC
+    pooling = pooling_of(node.attrs)
+    if node.attrs.bool("global", False):
+        kind = "ReduceMax" if pooling is MAX_POOL else "ReduceMean"
+        return reduce(writer, kind, x[0], (1, 2) if last else (2, 3), 1, result)
+    attrs = as_pooling(of.shape, node.attrs)
+    if max(attrs.ints("pad")) >= min(attrs.ints("kernel_size")):
+        raise Unwritable("margins as wide as a window")  # onnxruntime has no number for windows outside of the image
+    return WRITERS[pooling](writer, replace(node, op=pooling, attrs=attrs), x, result)
 
 
 def _window(node: Node, dilated: bool, counted: bool = False) -> dict[str, Any]:
@@ -141,4 +185,4 @@ WRITERS: Mapping[Operator, Write] = {
     MATMUL: _matmul, BATCH_MATMUL: _matmul, SOFTMAX: _softmax, LOG_SOFTMAX: _softmax, CONV2D: _in_planes(_conv),
     MAX_POOL: _in_planes(_max_pool), AVG_POOL: _in_planes(_avg_pool), BATCH_NORM: _batch_norm, LAYER_NORM: _layer_norm,
 }  # fmt: skip
-WHOLE_MODELS_ONLY: Mapping[Operator, Write] = {}
+WHOLE_MODELS_ONLY: Mapping[Operator, Write] = {POOL2D: _pool2d, STORED_MATMUL: _stored_matmul}

@@ -51,7 +51,7 @@ class Executable:
     _report: Callable[[], Report]
 
     def __init__(self, plan: Plan, report: Report, memory: Memory = HOST) -> None:
-        self._plan, self._report = lambda: plan, lambda: report
+        self.replaced(plan, report)
         self._start(plan.program, memory)
 
     @staticmethod
@@ -79,6 +79,12 @@ class Executable:
         inputs = enumerate(given.type.dtype for given in program.inputs)
         self._objects = tuple(position for position, of in inputs if is_object(of))
         self._gives_objects = any(is_object(result.type.dtype) for result in program.results)
+
+    def replaced(self, plan: Plan, report: Report) -> None:
+        """From now on these are its plan and its report."""
+        self._plan, self._report = lambda: plan, lambda: report
+        for kept in ("plan", "report"):
+            vars(self).pop(kept, None)
 
     @cached_property
     def plan(self) -> Plan:

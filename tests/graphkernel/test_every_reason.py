@@ -49,6 +49,14 @@ CASES = {
         "x: f32[512, 64]", f"const w: f32[64, 17] = [{', '.join(['0.5'] * 1088)}]\n"
         "  y: f32[512, 17] = MatMul(x, w, transpose_a=False, transpose_b=False)", ""
     ),
+    "not-own-convolution": (
+        "x: f32[1, 8, 32, 32]", f"const w: f32[8, 1, 3, 3] = [{', '.join(['0.5'] * 72)}]\n"
+        "  y: f32[1, 8, 32, 32] = Conv2D(x, w, group=8, pad=(1, 1, 1, 1))", ""
+    ),
+    "own-convolution": (
+        "x: f32[1, 3, 3, 3]", f"const w: f32[2, 3, 3, 3] = [{', '.join(['0.5'] * 54)}]\n"
+        "  y: f32[1, 2, 1, 1] = Conv2D(x, w)", ""
+    ),
     "own-gather": ("x: f32[100, 8], i: i64[4]", "y: f32[4, 8] = Gather(x, i, axis=0)", ""),
     "by-rows": (
         "x: f32[64, 32], w: f32[32, 16]",

@@ -216,6 +216,10 @@ SAMPLES: Mapping[str, Sequence[Sample]] = {
         sample("*[2, 3]", repeats=0, dim=0),
     ],
     # pieces
+    "StoredMatMul": [
+        sample("*[N, 6]", "i8[2, 3, 4]", "f32[2, 4]", "f32[2, 4]"), sample("*[3, 6]", "i8[1, 6, 4]"),
+        sample("*[2, N, 8]", "u8[2, 2, 5]", "f32[2, 5]", bits=4),
+    ],
     "Concat": [sample("*[N, 3]", "*[M, 3]", "*[0, 3]", axis=0), sample("*[2, 3]", "*[2, 1]", axis=-1)],
     "Split": [sample("*[6, N]", axis=0, size_splits=(1, 2, 3))],
     "SplitWithSize": [sample("*[N, 6]", axis=-1, split_sizes=(1, 2, 3)), sample("*[4]", split_sizes=(4,))],

@@ -77,7 +77,7 @@ class DeviceExecutable(Executable):
         with self._lock:
             while refusals := refusals_of(self.program):
                 other = self.replan(refusals)
-                self.plan, self.report = other.plan, other.report
+                self.replaced(other.plan, other.report)
                 self._run_from_now_on(other.over(self.communicators).program)
             self._ready.add(number)
 

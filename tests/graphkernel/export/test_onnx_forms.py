@@ -26,10 +26,11 @@ REFUSED = frozenset({
     # sparse rows, caches of attention, groups, factorisations, formats of devices
     "CSRMul", "CSRDiv", "CSRGather", "CSRReduceSum", "CSRMV", "CSRMM", "CSR2COO", "COO2CSR", "ReshapeAndCache",
     "PagedAttention", "GroupedMatmul", "SolveTriangular", "Lu", "TransData", "LayoutTransform", "UnsortedSegmentSum",
-    "CumProd", "Pool2D", "Conv2DBackpropInput", "Conv2DBackpropFilter",
+    "CumProd", "Conv2DBackpropInput", "Conv2DBackpropFilter",
     # numbers drawn by our generator
     "UniformReal", "StandardNormal", "Dropout",
 })  # fmt: skip
+REFUSED_IN_PART = {("Pool2D", "ceil")}  # margins are as wide as windows there
 TOLERANCE = {"float16": 2e-2, "float32": 2e-4}
 UNTRIED = frozenset(
     {"bfloat16", "float64", "complex64", "complex128"}
@@ -50,6 +51,10 @@ def test_onnxruntime_computes_what_the_operator_means(op: Operator) -> None:
             continue
         with np.errstate(all="ignore"):
             wanted = evaluate(graph, arrays)
+        if (op.name, case.sample.attrs.str("round_mode", "")) in REFUSED_IN_PART:
+            with pytest.raises(OptionError, match="margins as wide as a window"):
+                run_written(graph, arrays)
+            continue
         for found, expected in zip(run_written(graph, arrays), wanted, strict=True):
             assert (found.dtype, found.shape) == (expected.dtype, expected.shape), case
             slack = TOLERANCE.get(expected.dtype.name, 0)
