@@ -7,11 +7,18 @@ at its borders. Shares of what a core multiplies at most are measured, per kind 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import Enum
 from math import prod
 
-from graphkernel.cluster.product_cost import BYTES_PER_CYCLE, CALL, FLOAT_BYTES, LANES, TERMS_PER_CYCLE, USUAL_ROWS
+from graphkernel.cluster.product_cost import (
+    BYTES_PER_CYCLE,
+    CALL,
+    FLOAT_BYTES,
+    LANES,
+    TERMS_PER_CYCLE,
+    USUAL_ROWS,
+    Cycles,
+)
 from kernelgen.tensor.graph import Node, Value
 
 
@@ -34,22 +41,6 @@ LIBRARY_SHARES = {
 """In chains, where a library's blocked layout stays from one convolution to the next."""
 
 
-@dataclass(frozen=True)
-class RegionCost:
-    """Cycles of a region of an image network as kernels of ours, and in a library."""
-
-    own: float
-    library: float
-
-    @property
-    def is_own(self) -> bool:
-        """Whether kernels of ours take no longer."""
-        return self.own <= self.library
-
-    def __str__(self) -> str:
-        return f"modelled {self.own / 1e3:.0f} thousand cycles here, {self.library / 1e3:.0f} in a library"
-
-
 def windows_of(node: Node) -> Windows:
     """The kind of a convolution with constant weights, in NCHW."""
     (_, channels, *_), (_, inner, *window) = node.args[0].type.shape, node.args[1].type.shape
@@ -66,14 +57,14 @@ def windows_of(node: Node) -> Windows:
     return Windows.PATCHES if is_whole else Windows.DENSE
 
 
-def region_cost(convolutions: Iterable[Node], borders: Iterable[Value]) -> RegionCost:
+def region_cost(convolutions: Iterable[Node], borders: Iterable[Value]) -> Cycles:
     """The cost of float32 convolutions of NCHW and, for kernels of ours, of a change of layout for each value at a border."""
     own, library = 0.0, CALL
     for node in convolutions:
         kind, cycles = windows_of(node), _cycles(node)
         own += cycles / OWN_SHARES[kind]
         library += cycles / LIBRARY_SHARES[kind]
-    return RegionCost(own + sum(2 * FLOAT_BYTES * _elements(value) / BYTES_PER_CYCLE for value in borders), library)
+    return Cycles(own + sum(2 * FLOAT_BYTES * _elements(value) / BYTES_PER_CYCLE for value in borders), library)
 
 
 def _cycles(node: Node) -> float:

@@ -36,15 +36,15 @@ OWN_SHARE_TERMS = 1 / (TERMS_PER_CYCLE * OWN_SHARE)
 
 
 @dataclass(frozen=True)
-class ProductCost:
-    """Cycles of a product as a kernel of ours, and in a library."""
+class Cycles:
+    """What work takes as kernels of ours, and in a library."""
 
     own: float
     library: float
 
     @property
     def is_own(self) -> bool:
-        """Whether a kernel of ours takes no longer."""
+        """Whether kernels of ours take no longer."""
         return self.own <= self.library
 
     def __str__(self) -> str:
@@ -56,7 +56,7 @@ def is_bound_by_memory(rows: Dim) -> bool:
     return isinstance(rows, int) and rows * OWN_SHARE_TERMS < FLOAT_BYTES / BYTES_PER_CYCLE
 
 
-def cost_of(rows: Dim, terms: int, columns: int) -> ProductCost:
+def cost_of(rows: Dim, terms: int, columns: int) -> Cycles:
     """The cycles for float32 ``rows`` by ``terms`` times weights of ``terms`` by ``columns``."""
     known = rows if isinstance(rows, int) else USUAL_ROWS
     memory = FLOAT_BYTES * terms * columns / BYTES_PER_CYCLE
@@ -64,4 +64,4 @@ def cost_of(rows: Dim, terms: int, columns: int) -> ProductCost:
     vectors = -(-columns // LANES)
     own = vectors - 1 + LONE_COLUMN if columns % LANES == 1 else vectors
     moved = 2 * FLOAT_BYTES * known * columns / BYTES_PER_CYCLE
-    return ProductCost(max(own * cycles / OWN_SHARE, memory), vectors * cycles / LIBRARY_SHARE + memory + moved + CALL)
+    return Cycles(max(own * cycles / OWN_SHARE, memory), vectors * cycles / LIBRARY_SHARE + memory + moved + CALL)

@@ -190,10 +190,10 @@ class _Chain:
             else:
                 statements.append(statement)
         kept = (b for b in self.scop.buffers if b.name not in held or self.leaves(b))
-        buffers = (*kept, *(each.moved.buffer for each in held.values()))
+        buffers = (*kept, *(each.buffer for each in held.values()))
         return replace(self.scop, buffers=buffers, statements=tuple(statements))
 
-    def _in_tiles(self, buffer: Buffer, tile: Tile, count: int) -> _Held:
+    def _in_tiles(self, buffer: Buffer, tile: Tile, count: int) -> Moved:
         """Tile after tile, of which one is alive at a time."""
         dim = self.dims[buffer.name]
         shape = (count, *buffer.shape[:dim], tile.length, *buffer.shape[dim + 1 :])
@@ -201,7 +201,7 @@ class _Chain:
             f"{buffer.name}_tile" if self.leaves(buffer) else buffer.name, buffer.dtype, shape, Space.WORKSPACE
         )
         bases = {dim: tile.first(NUMBER)}
-        return _Held(tile, Moved(made, tuple(range(len(buffer.shape))), lead=(Var(NUMBER),), bases=bases))
+        return Moved(made, tuple(range(len(buffer.shape))), lead=(Var(NUMBER),), bases=bases)
 
     def _extent(self, statement: Statement) -> int:
         (extent,) = (it.extent for it in statement.iterators if it.name == self.rows[statement.name])
@@ -209,31 +209,23 @@ class _Chain:
         return extent
 
     def _over_tiles(
-        self, statement: Statement, tile: Tile, count: int, held: Mapping[str, _Held]
+        self, statement: Statement, tile: Tile, count: int, held: Mapping[str, Moved]
     ) -> Iterable[Statement]:
         """The statement over tiles, and those that store what leaves."""
         row, rows = self.rows[statement.name], self._extent(statement)
         overlapping = None if tile.is_part else (tile.step, tile.start)
         number = Iterator(NUMBER, count, Blocks(tile.length, rows, row, overlapping))
-        body = move(Block(statement.body), {name: each.moved for name, each in held.items()}).statements
+        body = move(Block(statement.body), held).statements
         parts = tuple(part for part in body if isinstance(part, BodyStatement))
         yield replace(statement, iterators=_with(number, statement.iterators, row), body=parts)
         whole = replace(number, blocks=Blocks(tile.step, rows, row))
         for write in statement.writes:
             if write.buffer.name in held and self.leaves(write.buffer):
-                moved, names = held[write.buffer.name].moved, {name for i in write.index for name in ix.variables(i)}
+                moved, names = held[write.buffer.name], {name for i in write.index for name in ix.variables(i)}
                 value = Load(moved.buffer, moved.at(write.index))
                 iterators = _with(whole, tuple(it for it in statement.iterators if it.name in names), row)
                 name = f"{statement.name}_{write.buffer.name}"
                 yield Statement(name, iterators, (Store(write.buffer, write.index, value),))
-
-
-@dataclass(frozen=True)
-class _Held:
-    """A tile of a buffer, and where its elements are."""
-
-    tile: Tile
-    moved: Moved
 
 
 def _with(number: Iterator, iterators: tuple[Iterator, ...], row: str) -> tuple[Iterator, ...]:
