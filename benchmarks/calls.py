@@ -22,11 +22,11 @@ from kernelgen.targets.cpu.runtime.wrapper_ir import caller
 STEPS = 150
 ROUNDS, OFTEN = 25, 2000
 EMPTY = """
-declare void @run_region(ptr, ptr)
+declare i1 @run_region(ptr, ptr, i64)
 define internal void @nothing(ptr %context) { ret void }
 define void @step(ptr %arguments, ptr %sizes) { ret void }
 define void @region(ptr %arguments, ptr %sizes) {
-  call void @run_region(ptr @nothing, ptr null)
+  %done = call i1 @run_region(ptr @nothing, ptr null, i64 1000000)
   ret void
 }
 """

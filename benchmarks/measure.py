@@ -7,9 +7,13 @@ import statistics
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from itertools import cycle
+from typing import Any
 
-from benchmarks.contestants import Contestant
+import numpy as np
+
+from benchmarks.contestants import OURS, Contestant
 
 Times = Mapping[str, Sequence[float]]
 BATCH_SECONDS = 0.02
@@ -49,6 +53,37 @@ def interleaved(
             for contestant in [*contestants[start:], *contestants[:start]]:
                 times[contestant.name].append(_per_call(contestant, calls[contestant.name], clock))
     return times
+
+
+def on_one_thread(
+    name: str,
+    contestants: Sequence[Contestant],
+    truth: np.ndarray,
+    errors: Mapping[str, float],
+    rounds: int,
+    *,
+    tiny: bool,
+) -> dict[str, Any]:
+    """Milliseconds of processor time of each contestant, and how many times ours that is.
+
+    Raises ArithmeticError for answers to ``name`` that are off the ``truth`` by more of its largest number than ``errors`` say.
+    """
+    for contestant in contestants:
+        assert contestant.answer is not None
+        error = float(np.abs(contestant.answer() - truth).max() / np.abs(truth).max())
+        if not error <= errors[contestant.name]:
+            raise ArithmeticError(f"{name}: {contestant.name} is off by {error:.1e}")
+    times = interleaved(contestants, rounds, 0.0 if tiny else BATCH_SECONDS, time.process_time)
+    return {
+        "contestants": {name: asdict(Spread.of(seconds, 1e3)) for name, seconds in times.items()},
+        "times_of_ours": {name: asdict(ratio(times, name, OURS)) for name in times if name != OURS},
+    }
+
+
+def turning(name: str, calls: Sequence[Callable[[], Any]]) -> Contestant:
+    """A contestant that takes one of the calls after the other; the answer is the first result of the first."""
+    turn = cycle(calls)
+    return Contestant(name, lambda: next(turn)(), lambda: calls[0]()[0])
 
 
 def ratio(times: Times, name: str, to: str) -> Spread:

@@ -6,18 +6,16 @@ its weights. All contestants and the peak are of one run, by processor time: all
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
-from itertools import cycle
 from typing import Any
 
 import numpy as np
 
 import graphkernel as gk
 from benchmarks.contestants import OURS, Contestant
-from benchmarks.measure import BATCH_SECONDS, Spread, interleaved, ratio
+from benchmarks.measure import Spread, on_one_thread, turning
 from benchmarks.record import Record
 from benchmarks.whole_networks.limits import limits
 from kernelgen.tensor.operators.elemwise import erf
@@ -26,7 +24,7 @@ ORT = "onnxruntime"
 CACHE_BYTES = 64 << 20
 """Of all copies of the weights together, or more."""
 
-GREATEST_ERROR = 1e-4
+GREATEST_ERROR = {OURS: 1e-4, ORT: 1e-4}
 
 
 @dataclass(frozen=True)
@@ -93,21 +91,13 @@ def run(products: Sequence[Product], *, rounds: int, tiny: bool) -> Record:
 
 def _measured(product: Product, peak: float, rounds: int, *, tiny: bool) -> Record:
     contestants = tuple(_contestants(product, 2 if tiny else 1 + CACHE_BYTES // product.weight_bytes))
-    truth = _truth(product)
-    for contestant in contestants:
-        assert contestant.answer is not None
-        error = float(np.abs(contestant.answer() - truth).max() / np.abs(truth).max())
-        if not error <= GREATEST_ERROR:
-            raise ArithmeticError(f"{product.name}: {contestant.name} is off by {error:.1e}")
-    times = interleaved(contestants, rounds, 0.0 if tiny else BATCH_SECONDS, time.process_time)
-    spreads = {name: Spread.of(seconds, 1e3) for name, seconds in times.items()}
-    rate = product.operations / spreads[OURS].median / 1e6
-    return {
-        "contestants": {name: asdict(spread) for name, spread in spreads.items()},
-        "times_of_ours": {name: asdict(ratio(times, name, OURS)) for name in times if name != OURS},
+    record = on_one_thread(product.name, contestants, _truth(product), GREATEST_ERROR, rounds, tiny=tiny)
+    milliseconds = record["contestants"][OURS]["median"]
+    rate = product.operations / milliseconds / 1e6
+    return record | {
         "gflops": rate,
         "share_of_peak": rate / peak,
-        "weights_gigabytes_per_second": product.weight_bytes / spreads[OURS].median / 1e6,
+        "weights_gigabytes_per_second": product.weight_bytes / milliseconds / 1e6,
     }
 
 
@@ -120,13 +110,7 @@ def _contestants(product: Product, copies: int) -> Iterator[Contestant]:
     if find_spec("onnxruntime") is not None:
         makers[ORT] = lambda weights, bias: _library(product, x, weights, bias)
     for name, make in makers.items():
-        calls = [make(*_constants(product)) for _ in range(copies)]
-        yield Contestant(name, _turning(calls), lambda first=calls[0]: first()[0])
-
-
-def _turning(calls: Sequence[Callable[[], Any]]) -> Callable[[], Any]:
-    turn = cycle(calls)
-    return lambda: next(turn)()
+        yield turning(name, [make(*_constants(product)) for _ in range(copies)])
 
 
 def _ours(product: Product, x: np.ndarray, weights: np.ndarray, bias: np.ndarray) -> Callable[[], Any]:

@@ -7,19 +7,17 @@ the same model and the bandwidth are of one run, by processor time.
 from __future__ import annotations
 
 import tempfile
-import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
-from itertools import cycle
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import graphkernel as gk
-from benchmarks.contestants import OURS, Contestant
-from benchmarks.measure import BATCH_SECONDS, Spread, interleaved, ratio
+from benchmarks.contestants import OURS
+from benchmarks.measure import Spread, on_one_thread, turning
 from benchmarks.record import Record
 from benchmarks.whole_networks.limits import limits
 
@@ -75,29 +73,13 @@ def _measured(product: StoredProduct, bandwidth: float, rounds: int, *, tiny: bo
     x = np.random.default_rng(0).standard_normal((1, product.terms)).astype(np.float32)
     with tempfile.TemporaryDirectory() as folder:
         models = [_model(product, number) for number in range(copies)]
-        contestants = [_contestant(OURS, [_ours(model, x, Path(folder)) for model, _ in models])]
+        contestants = [turning(OURS, [_ours(model, x, Path(folder)) for model, _ in models])]
         if find_spec("onnxruntime") is not None:
-            contestants.append(_contestant(ORT, [_library(model, x) for model, _ in models]))
+            contestants.append(turning(ORT, [_library(model, x) for model, _ in models]))
     truth = x.astype(np.float64) @ models[0][1]
-    for contestant in contestants:
-        assert contestant.answer is not None
-        error = float(np.abs(contestant.answer() - truth).max() / np.abs(truth).max())
-        if not error <= GREATEST_ERROR[contestant.name]:
-            raise ArithmeticError(f"{product.name}: {contestant.name} is off by {error:.1e}")
-    times = interleaved(contestants, rounds, 0.0 if tiny else BATCH_SECONDS, time.process_time)
-    spreads = {name: Spread.of(seconds, 1e3) for name, seconds in times.items()}
-    rate = product.weight_bytes / spreads[OURS].median / 1e6
-    return {
-        "contestants": {name: asdict(spread) for name, spread in spreads.items()},
-        "times_of_ours": {name: asdict(ratio(times, name, OURS)) for name in times if name != OURS},
-        "gigabytes_per_second": rate,
-        "share_of_bandwidth": rate / bandwidth,
-    }
-
-
-def _contestant(name: str, calls: Sequence[Callable[[], Any]]) -> Contestant:
-    turn = cycle(calls)
-    return Contestant(name, lambda: next(turn)(), lambda: calls[0]()[0])
+    record = on_one_thread(product.name, contestants, truth, GREATEST_ERROR, rounds, tiny=tiny)
+    rate = product.weight_bytes / record["contestants"][OURS]["median"] / 1e6
+    return record | {"gigabytes_per_second": rate, "share_of_bandwidth": rate / bandwidth}
 
 
 def _ours(model: bytes, x: Array, folder: Path) -> Callable[[], Any]:

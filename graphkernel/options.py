@@ -319,6 +319,7 @@ VARIABLES: Mapping[str, str] = {
     "GRAPHKERNEL_SHARED_CACHE": "a URL that fsspec knows: what one machine compiled, the others load from there",
     "GRAPHKERNEL_SHARED_CACHE_KEY": "what its entries are signed with: 16 characters or more, known to its users alone",
     "GRAPHKERNEL_ISOLATE_COMPILER": "on: LLVM runs in a process of its own; a kernel that it dies of runs on the host",
+    "GRAPHKERNEL_CPU": "x86-64, -v2, -v3 or -v4: kernels are made for processors of that level, not for the very one at hand",
     "OMP_NUM_THREADS": "how many threads a kernel may use; at most the processors that this process may use",
 }
 """What the environment may say; :class:`Environment` reads it."""

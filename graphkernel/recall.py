@@ -161,7 +161,7 @@ def surroundings() -> str:
     here = processor()
     return cache_key(
         *_sources(), *map(_version, LIBRARIES), sys.version, here.architecture, *here.identity,
-        *sorted(here.flags), str(core_count()), str(options.thread_count()),
+        *sorted(here.flags), str(core_count()), str(options.thread_count()), options.processor_level(),
     )  # fmt: skip
 
 

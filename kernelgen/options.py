@@ -65,6 +65,11 @@ def isolate_compiler() -> None:
     os.environ.setdefault(ISOLATE, "on")
 
 
+def processor_level() -> str:
+    """``GRAPHKERNEL_CPU``: the level of processors that kernels are made for; empty for the very one that is there."""
+    return os.environ.get("GRAPHKERNEL_CPU", "")
+
+
 def thread_count() -> int:
     """How many threads a kernel may use: ``OMP_NUM_THREADS``, at most (and by default) the processors of this process."""
     return cores.thread_count(os.environ) or cores.core_count()

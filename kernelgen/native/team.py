@@ -22,11 +22,16 @@ from kernelgen.native.mapped import load_code
 from kernelgen.system.notices import warn_once
 
 RUN, COUNT = "run_region", "region_threads"
-"""What kernels call: ``run_region(function, context)``, and in it ``region_threads()``."""
+"""What kernels call: ``run_region(function, context, nanoseconds)``, false where nobody else is to be had and nothing was run;
+and ``region_threads()`` in that function."""
 
 EXPORTS = (RUN, COUNT, "begin", "limit", "key", "tell")
 SPINS, YIELDS = 200, 100
 """How often who waits looks again at once, and how often after letting others go first: about 10 and 40 us."""
+
+WAKING_NANOSECONDS = 15_000
+"""Of one thread's work, below which workers that sleep come too late: waking one costs its caller a microsecond, and takes it
+about ten."""
 
 MOST_WORKERS = 0x7FFF
 _TELL = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_int)

@@ -81,7 +81,8 @@ class Subject(NamedTuple):
 def machine_here() -> str:
     """The processor's model and the threads that a kernel may use, in words."""
     here = processor()
-    return f"{here.architecture}; {'; '.join(here.identity)}; {options.thread_count()} threads"
+    used = (here.architecture, *here.identity, *filter(None, (options.processor_level(),)))
+    return f"{'; '.join(used)}; {options.thread_count()} threads"
 
 
 class Tunings:

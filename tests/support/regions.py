@@ -13,10 +13,14 @@ SECONDS = 10.0
 _REGION = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
-def run_region(team: Team, work: Callable[[], None]) -> None:
-    """Every thread of a region does the work."""
-    run = ctypes.CFUNCTYPE(None, _REGION, ctypes.c_void_p)(team.functions[RUN])
-    run(_REGION(lambda _: work()), None)
+LONG = 10**9
+
+
+def run_region(team: Team, work: Callable[[], None], nanoseconds: int = LONG) -> None:
+    """Every thread of a region does the work, or this one alone."""
+    run = ctypes.CFUNCTYPE(ctypes.c_bool, _REGION, ctypes.c_void_p, ctypes.c_int64)(team.functions[RUN])
+    if not run(_REGION(lambda _: work()), None, nanoseconds):
+        work()
 
 
 def threads_of_a_region(team: Team, expected: int) -> set[int]:

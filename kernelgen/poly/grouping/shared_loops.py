@@ -10,8 +10,9 @@ Legality: an axis is shared by statements A and B only when every pair of access
 them writing, addresses some dim of it directly by that axis. Every dependence is then ``{ A[.., i, ..] -> B[.., i, ..] }``
 on the axis, which makes the loop parallel; and no statement that is in the loop accumulates over the axis. Inside a
 parallel loop over blocks of an axis one over the axis may be shared that some statement accumulates over: it is serial.
-Cost: a shared loop never leaves an outer axis of a statement to the inside, since column sums are fast row by row; a
-matrix product shares no loop, since blocks of its results stay in registers.
+Cost: a shared loop never leaves an outer axis of a statement to the inside, since column sums are fast row by row, and where
+nothing is summed up no axis at all: the parts of a concatenation are copied as they lie. A matrix product shares no loop,
+since blocks of its results stay in registers.
 The proof checks the finished schedule, independently of this reasoning.
 """
 
@@ -19,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 
 from kernelgen.nest.nodes import Var
 from kernelgen.poly.model.equal_axes import Place, axis_classes
@@ -119,6 +121,10 @@ class _Cluster:
         rows = (*self.rows, axes[statement.name])
         for tile in candidates & axes.overlapping:  # inside of it each statement runs over rows of its own
             candidates = frozenset.intersection(candidates, *(row[: row.index(tile) + 1] for row in rows))
+        if not any(
+            member.accumulations for member in (*self.statements, statement)
+        ):  # nothing waits for all of an axis
+            candidates = frozenset.intersection(candidates, *(_leading(row, candidates | fixed) for row in rows))
         walks_rows = all(_leads(row, candidates, axes, fixed) for row in rows)
         return candidates if walks_rows else frozenset()
 
@@ -206,6 +212,11 @@ def _axes_in_blocks(statement: Statement, axes: Axes, fixed: frozenset[Place]) -
     inside = {axes.blocked[axis] for axis in fixed if axis in axes.blocked}
     row = axes[statement.name]
     return frozenset(axis for axis in row if axis in inside and row.count(axis) == 1)
+
+
+def _leading(row: tuple[Place, ...], axes: frozenset[Place]) -> frozenset[Place]:
+    """The first axes of a row, as far as they are among these."""
+    return frozenset(takewhile(axes.__contains__, row))
 
 
 def _leads(row: tuple[Place, ...], shared: frozenset[Place], axes: Axes, fixed: frozenset[Place]) -> bool:

@@ -12,6 +12,7 @@ from kernelgen.poly.lower.lowering import Lowering
 from kernelgen.poly.lower.points import Place, Points
 from kernelgen.poly.model.axes import Axis
 from kernelgen.poly.model.factored_axes import TensorAxes
+from kernelgen.tensor.dims import product
 from kernelgen.tensor.dtypes import DType
 from kernelgen.tensor.graph import Node, Value
 from kernelgen.tensor.operators.matmul import BITS, HALF_NIBBLE, NIBBLE
@@ -53,13 +54,37 @@ def _lower(builder: Builder, node: Node, name: str) -> None:
     wide = wide_type(node.args[0].dtype)
     stored = builder.at(node.args[1], (groups, inner, columns))
     each = [builder.at(operand, (groups, columns)) for operand in node.args[2:]]
-    total: Expr | None = None
-    for half, numbers in enumerate(_halves(stored, wide) if _are_nibbles(node) else (ALGEBRA.cast(stored, wide),)):
-        x = builder.at(node.args[0], [*outer, _place(builder, (parts, whole), points, half)])
-        term = ALGEBRA.call("mul", ALGEBRA.cast(x, wide), _number(numbers, each))
-        total = term if total is None else ALGEBRA.call("add", total, term)
-    assert total is not None, "there is one half at least"
+    given = [
+        ALGEBRA.cast(builder.at(node.args[0], [*outer, _place(builder, (parts, whole), points, half)]), wide)
+        for half in range(1 + _are_nibbles(node))
+    ]
+    total = _product(given, stored, each, wide, is_row=product(node.out.shape[:-1]) == 1)
     builder.reduce(node.out, points, [*outer, columns], ("add", total, wide), name)
+
+
+def _product(x: list[Expr], stored: Expr, each: list[Expr], wide: DType, is_row: bool) -> Expr:
+    """Of one element of what is stored."""
+    if len(x) == 1:
+        return _times(x[0], _number(ALGEBRA.cast(stored, wide), each))
+    if is_row:
+        return _of_row(x[0], x[1], stored, each, wide)
+    low, high = (_times(*pair) for pair in zip(x, (_number(half, each) for half in _halves(stored, wide)), strict=True))
+    return ALGEBRA.call("add", low, high)
+
+
+def _of_row(low: Expr, high: Expr, stored: Expr, each: list[Expr], wide: DType) -> Expr:
+    """``low * (n % 16 - 8) + high * (n // 16 - 8)`` with two conversions of ``n``, and without a subtraction for each number.
+
+    ``(low - high / 16) * (n % 16) + high / 16 * n - 8 * (low + high)``: the last term is the same for all columns.
+    """
+    part = _times(high, 1 / STEPS)
+    rest = ALGEBRA.cast(ALGEBRA.call("floor_mod", stored, STEPS), wide)
+    terms = ALGEBRA.call("add", _times(ALGEBRA.call("sub", low, part), rest), _times(part, ALGEBRA.cast(stored, wide)))
+    both = ALGEBRA.call("add", low, high)
+    terms = ALGEBRA.call("add", terms, _times(both, -HALF_NIBBLE))
+    for zeros in each[1:]:
+        terms = ALGEBRA.call("sub", terms, _times(both, zeros))
+    return _times(terms, each[0]) if each else terms
 
 
 def _place(builder: Builder, terms: tuple[Value, Value], points: Points, half: int) -> Place:
@@ -73,6 +98,10 @@ def _place(builder: Builder, terms: tuple[Value, Value], points: Points, half: i
     for dim, extent in zip((rank - 2, rank - 1), parts.shape, strict=False):
         flat = ix.add(ix.multiply(flat, ix.from_dim(extent)), points.position(dim))
     return ix.add(ix.multiply(flat, Num(2)), Num(half)) if len(parts.shape) > 2 else flat
+
+
+def _times(left: Expr, right: Expr | float) -> Expr:
+    return ALGEBRA.call("mul", left, right)
 
 
 def _halves(stored: Expr, wide: DType) -> tuple[Expr, Expr]:

@@ -35,7 +35,9 @@ def _factors(value: Expr) -> list[Expr]:
 
 
 def _is_of_integers(factor: Expr, bound: dict[str, Expr]) -> bool:
-    """Whether it is an integer as a number, perhaps less another one."""
+    """Whether it is an integer as a number, perhaps less another one, or a sum with products of such."""
+    if isinstance(factor, Call) and factor.function == "add":
+        return any(_is_of_integers(each, bound) for arg in factor.args for each in _factors(arg))
     if isinstance(factor, Call) and factor.function == "sub":
         return _is_of_integers(factor.args[0], bound)
     if isinstance(factor, Call) and factor.function == "cast":

@@ -16,10 +16,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import reduce
 from itertools import count
 
-from kernelgen.nest.nodes import Accumulate, Block, Call, Expr, Let, Nest, Ref, Space, Statement
-from kernelgen.nest.walk import accesses_of, map_blocks, statements
+from kernelgen.nest.index import variables
+from kernelgen.nest.nodes import Accumulate, Block, Buffer, Call, Expr, Let, Nest, Ref, Space, Statement
+from kernelgen.nest.substitute import written_out
+from kernelgen.nest.walk import accesses_of, loads, map_blocks, statements
 from kernelgen.transforms.common.common_scales import common_scales
 
 MANY = 4
@@ -56,8 +59,15 @@ def _block(block: Block, counter: Iterator[int]) -> Block:
 
 def _held(block: Block) -> set[str]:
     """The locals of vector loops that it accumulates into."""
-    sums = (part for part in block.statements if isinstance(part, Accumulate))
-    return {part.buffer.name for part in sums if part.buffer.space is Space.LOCAL and part.buffer.shape}
+    return {part.buffer.name for part in block.statements if isinstance(part, Accumulate) and _is_held(part.buffer)}
+
+
+def _is_held(buffer: Buffer) -> bool:
+    return buffer.space is Space.LOCAL and bool(buffer.shape)
+
+
+def _is_product(value: Expr) -> bool:
+    return isinstance(value, Call) and value.function == "mul" and value.dtype.is_float
 
 
 def _combined(block: Block, positions: Sequence[int], last: Accumulate, counter: Iterator[int]) -> list[Statement]:
@@ -65,6 +75,9 @@ def _combined(block: Block, positions: Sequence[int], last: Accumulate, counter:
     bindings, scales = list[Statement](), list[Expr]()
     if last.function == "add":
         values, scales = common_scales([term for value in values for term in _terms(value)], block)
+        values = [term for value in values for term in _terms(value)]
+    if len(values) > 1 and _is_held(last.buffer) and all(_is_product(value) for value in values):
+        values = [_chain(values, last, block)]
     while len(values) > 1:
         paired: list[Expr] = []
         for left, right in zip(values[::2], values[1::2], strict=False):
@@ -76,6 +89,22 @@ def _combined(block: Block, positions: Sequence[int], last: Accumulate, counter:
     for scale in scales:
         total = Call("mul", (total, scale), total.dtype)
     return [*bindings, replace(last, value=total)]
+
+
+def _chain(products: Sequence[Expr], target: Accumulate, block: Block) -> Expr:
+    """Their sum one by one: each takes one instruction. Those that are the same for all elements are a sum of their own."""
+    bound = {part.name: part.value for part in block.statements if isinstance(part, Let)}
+    along = frozenset().union(*map(variables, target.index))
+
+    def moves(value: Expr) -> bool:
+        return any(along & variables(place) for load in loads(written_out(value, bound)) for place in load.index)
+
+    parts = [each for each in products if moves(each)], [each for each in products if not moves(each)]
+    return _added([_added(part) for part in parts if part])
+
+
+def _added(values: Sequence[Expr]) -> Expr:
+    return reduce(lambda total, value: Call("add", (total, value), value.dtype), values)
 
 
 def _terms(value: Expr) -> list[Expr]:

@@ -112,15 +112,18 @@ class _Panel:
 
 
 def _panel_of(vector: n.For, around: tuple[n.For, ...], names: frozenset[str]) -> _Panel | None:
-    """The panel of three dims, panels, terms and columns, that a vector loop reads; None where there is none."""
+    """The panel of panels, terms and columns that a vector loop reads; None where there is none.
+
+    Groups of terms have a dim of their own; so far such a panel is asked for as a stream alone.
+    """
     found = [load for part in statements(vector.body) for load in loads_of(part) if load.buffer.name in names]
-    if not found or len(found[0].index) != 3:
+    if not found or len(found[0].index) < 3:
         return None
     buffer, index = found[0].buffer, found[0].index
-    which = ix.variables(index[0])
-    outer = [k for k, loop in enumerate(around) if loop.var in which]
-    inner = [k for k, loop in enumerate(around) if loop.var in ix.variables(index[1])]
-    if not outer or inner != [len(around) - 1]:
+    outer = [k for k, loop in enumerate(around) if loop.var in ix.variables(index[0])]
+    inner = [k for k, loop in enumerate(around) if any(loop.var in ix.variables(each) for each in index[1:-1])]
+    terms = len(index) - 2
+    if not outer or inner != [*range(len(around) - terms, len(around))]:
         return None
-    rows = tuple(loop for loop in around[outer[-1] + 1 : -1])
-    return _Panel(buffer, index, rows, around[-1:]) if len(rows) <= 1 else None
+    rows = around[outer[-1] + 1 : -terms]
+    return _Panel(buffer, index, rows, around[-terms:]) if len(rows) <= (terms == 1) else None

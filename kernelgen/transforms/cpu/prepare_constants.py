@@ -81,11 +81,17 @@ class _Preparation:
     def expression(self, expr: n.Expr, scope: Scope) -> n.Expr:
         """The expression with its largest parts that depend on constants alone from arrays."""
         closed = written_out(expr, scope.bound)
-        if self._is_constant(closed) and not _widens(closed):
-            return self._element(closed, scope) or expr
+        if self._is_constant(closed):
+            return self._widened(expr, scope) if _widens(closed) else self._element(closed, scope) or expr
         if isinstance(expr, n.Call):
             return replace(expr, args=tuple(self.expression(each, scope) for each in expr.args))
         return expr
+
+    def _widened(self, expr: n.Expr, scope: Scope) -> n.Expr:
+        """The same of elements that are packed as they are."""
+        if isinstance(expr, n.Call):
+            return replace(expr, args=tuple(self._widened(each, scope) for each in expr.args))
+        return self.expression(expr, scope)
 
     def _is_constant(self, expr: n.Expr) -> bool:
         found = list(loads(expr))

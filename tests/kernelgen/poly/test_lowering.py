@@ -21,11 +21,13 @@ from kernel_examples import (
     two_phase_branches,
     two_rows_minimum,
 )
+from operator_kernels import one
 
 import kernelgen
 from kernelgen.composite.description import KernelDesc
 from kernelgen.driver import compile
-from kernelgen.nest.nodes import For, LoopKind, Nest, Space
+from kernelgen.nest import index as ix
+from kernelgen.nest.nodes import For, LoopKind, Nest, Space, Store
 from kernelgen.nest.walk import statements
 from kernelgen.plan import CpuPlan
 from kernelgen.poly.build_scop import to_scop
@@ -34,6 +36,7 @@ from kernelgen.poly.grouping.merge_groups import group
 from kernelgen.tensor.dims import evaluate, sym
 
 SIZES = {"M": 5, "N": 9}
+F = "float32"
 
 
 def draw(desc: KernelDesc, seed: int = 0) -> list[np.ndarray]:
@@ -99,6 +102,22 @@ def test_row_and_column_reductions_do_not_share_loops() -> None:
 
 def test_grouping_leaves_one_statement_per_phase() -> None:
     assert len(group(fold(to_scop(softmax()))).statements) == 3
+
+
+@pytest.mark.parametrize(("shapes", "axis"), [
+    (((4, 128, 64), (4, 1, 64)), 1), (((1, 3, 40), (1, 5, 40)), 1), (((6, 8, 9, 16), (6, 8, 1, 16)), 2),
+    (((7, 1, 33), (7, 20, 33), (7, 2, 33)), 1), (((5, 48), (1, 48)), 0),
+])  # fmt: skip
+def test_the_parts_of_a_concatenation_are_copied_as_they_lie(shapes: tuple[tuple[int, ...], ...], axis: int) -> None:
+    whole = list(shapes[0])
+    whole[axis] = sum(shape[axis] for shape in shapes)
+    vectors = [
+        loop for loop in loops(compile(one("Concat", [(F, s) for s in shapes], [(F, tuple(whole))], axis=axis)).nest)
+        if loop.kind is LoopKind.VECTOR
+    ]  # fmt: skip
+    stores = [(loop, part) for loop in vectors for part in loop.body.statements if isinstance(part, Store)]
+    assert len(stores) == len(shapes)
+    assert all(ix.stride(part.index[-1], loop.var) == 1 for loop, part in stores)
 
 
 def test_reading_and_writing_one_buffer_in_place_keeps_the_old_value() -> None:

@@ -196,3 +196,23 @@ def test_signals_go_to_the_threads_of_python(four: Team) -> None:
     assert masks
     assert all({signal.SIGINT, signal.SIGTERM} <= mask for mask in masks)
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+
+
+def test_a_short_loop_wakes_nobody_and_is_shared_with_who_looks_for_work(four: Team) -> None:
+    here, shared, deadline = threading.get_native_id(), False, time.monotonic() + SECONDS
+    time.sleep(0.05)  # all sleep
+    seen = set[int]()
+    run_region(four, lambda: seen.add(threading.get_native_id()), 1000)
+    assert seen == {here}
+    while not shared and time.monotonic() < deadline:
+        run_region(four, lambda: None)  # wakes them
+        seen, end = set[int](), time.monotonic() + 0.01
+
+        def wait(seen: set[int] = seen, end: float = end) -> None:
+            seen.add(threading.get_native_id())
+            while len(seen) < 2 and time.monotonic() < end:
+                time.sleep(0)
+
+        run_region(four, wait, 1000)
+        shared = len(seen) > 1
+    assert shared

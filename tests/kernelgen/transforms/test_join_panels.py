@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -41,7 +42,7 @@ from kernelgen.poly.mapping.constant_products import MOST_ROWS, block_for
 from kernelgen.tensor.dims import Dim, sym
 from kernelgen.tensor.dtypes import FLOAT32
 from kernelgen.transforms.cpu.join_panels import join
-from kernelgen.transforms.cpu.prefetch_panels import prefetch
+from kernelgen.transforms.cpu.prefetch_panels import AHEAD_BYTES, prefetch
 
 STEP, ROWS, COLUMNS = 4, 3, 16
 X, Y = buffer("x", ROWS, COLUMNS), output("y", ROWS, COLUMNS)
@@ -182,6 +183,22 @@ def hints_of(rows: Dim, step: int = 1) -> tuple[Prefetch, ...]:
 def lines_of(hints: tuple[Prefetch, ...], turns: int, step: int = 1) -> set[int]:
     sizes = [{"c": 0, "r": row, "k": term} for row in range(turns) for term in range(0, TERMS, step)]
     return {extent(hint.place, each) // LINE for hint in hints for each in sizes}
+
+
+@pytest.mark.parametrize("step", [1, 4])
+def test_groups_of_terms_are_asked_for_as_a_stream(step: int) -> None:
+    """Every line once, so far ahead of where it is read."""
+    prepared = buffer("p", 2, 5, 8, PANEL)
+    columns = For("v", Num(0), Num(PANEL), block(put(Y, Load(prepared, (C, Var("g"), Var("k"), V)))), LoopKind.VECTOR)
+    terms = For("g", Num(0), Num(5), block(For("k", Num(0), Num(8), block(columns), step=step)))
+    loops = For("c", Num(0), Num(2), block(terms))
+    before = Nest("before", (), (replace(prepared, space=Space.OUTPUT),), Block())
+    found = prefetch(Nest("case", (), (prepared, Y), block(loops), preparation=before))
+    hints = [part for part in statements(found.body) if isinstance(part, Prefetch)]
+    places = product(range(2), range(5), range(0, 8, step))
+    asked = [extent(hint.place, {"c": c, "g": g, "k": k}) // LINE for c, g, k in places for hint in hints]
+    ahead = AHEAD_BYTES // 4 // LINE
+    assert sorted(asked) == [*range(ahead, ahead + 2 * 5 * 8 * PANEL // LINE)]
 
 
 NEXT = set(range(TERMS * PANEL // LINE, 2 * TERMS * PANEL // LINE))

@@ -272,6 +272,15 @@ def test_accumulations_into_one_element_meet_in_registers() -> None:
     assert kinds(after) == ["For", *["Let"] * 7, "Accumulate"]
 
 
+def test_products_that_are_held_are_added_one_by_one() -> None:
+    """Each takes one instruction, with a sum of its own for what is the same in all columns."""
+    held, factor = local("held", 8), Load(ROWS, (I,))
+    sums = [Accumulate(held, (J,), "add", call("mul", factor, value)) for value in (ELEMENT, factor, ELEMENT, factor)]
+    (merged,) = [s for s in statements(merge_accumulations(nest(columns(*sums))).body) if isinstance(s, Accumulate)]
+    moving, fixed = call("mul", factor, ELEMENT), call("mul", factor, factor)
+    assert merged.value == call("add", call("add", moving, moving), call("add", fixed, fixed))
+
+
 def test_accumulations_with_a_read_between_stay_apart() -> None:
     total = Accumulate(COLUMNS, (J,), "add", ELEMENT)
     before = nest(columns(total, Let("v", Load(COLUMNS, (J,))), total))

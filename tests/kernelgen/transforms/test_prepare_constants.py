@@ -12,12 +12,13 @@ from kernelgen.composite.description import KernelDesc
 from kernelgen.driver import compile
 from kernelgen.errors import ArgumentError, NestError
 from kernelgen.nest import index as ix
-from kernelgen.nest.nodes import Alloc, Block, Compare, Expr, If, Load, LoopKind, Nest, Num, Store
+from kernelgen.nest.nodes import Alloc, Block, Call, Compare, Expr, If, Literal, Load, LoopKind, Nest, Num, Store
 from kernelgen.nest.preparation import with_preparation
 from kernelgen.nest.text import show
 from kernelgen.nest.verify import verify as verify_nest
 from kernelgen.nest.walk import statements, stored_buffers
 from kernelgen.tensor.dims import sym
+from kernelgen.tensor.dtypes import FLOAT32, UINT8
 from kernelgen.transforms.cpu.prepare_constants import prepare
 from kernelgen.verify import Status, verify
 
@@ -139,6 +140,15 @@ def test_equal_values_share_an_array() -> None:
 def test_the_largest_value_that_constants_decide_is_the_one_that_is_kept() -> None:
     nest = prepare(case(call("mul", Load(A, (I, J)), call("tanh", TURNED))), LANES)
     assert "tanh" not in show(nest).split("nest case(")[1]
+
+
+def test_what_is_made_of_narrow_numbers_reads_them_as_they_are_packed() -> None:
+    narrow = Load(buffer("w", 8, 6, dtype=UINT8), (J, I))
+    part = call("floor_mod", narrow, Literal(16, UINT8))
+    values = [call("mul", Load(A, (I, J)), Call("cast", (each,), FLOAT32)) for each in (part, narrow)]
+    nest = prepare(case(call("add", *values)), LANES)
+    assert nest.preparation is not None
+    assert {(b.dtype, b.shape) for b in nest.buffers if b.name.startswith("prepared")} == {(UINT8, (6, 8))}
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from kernelgen.native.team import COUNT, RUN
+from kernelgen.nest.index import floor_divide
 from kernelgen.nest.nodes import For, Num, Var
 from kernelgen.targets.cpu.loops.thread_plan import MIN_WORK_NANOSECONDS
 from kernelgen.targets.cpu.loops.work_estimate import TICKS_PER_NANOSECOND, work
@@ -33,8 +34,10 @@ def parallel_loop(frame: Frame, loop: For, serial: Callable[[Frame, For], None])
 
     def threads() -> None:
         context = _context(frame, fields, lower, upper)
-        start = function.module.declare(RUN, "void", "ptr, ptr")
-        function.perform(f"call void {start}(ptr {region}, ptr {context})")
+        start = function.module.declare(RUN, "i1", "ptr, ptr, i64")
+        time = index_value(frame, floor_divide(work(loop), Num(TICKS_PER_NANOSECOND)))
+        done = function.assign(f"call i1 {start}(ptr {region}, ptr {context}, {time.typed})")
+        conditional(function, ~Value(function, done, "i1"), alone, "alone")
 
     def alone() -> None:
         arguments = [f"{type_} {text}" for type_, text in fields]

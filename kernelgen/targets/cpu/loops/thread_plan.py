@@ -7,8 +7,8 @@ from kernelgen.plan import ThreadChoice
 from kernelgen.targets.cpu.loops.planned_loops import ChosenLoop
 from kernelgen.targets.cpu.loops.work_estimate import TICKS_PER_NANOSECOND, work
 
-MIN_WORK_NANOSECONDS = 15_000
-"""Below this, threads that sleep come too late: waking one costs its caller a microsecond, and takes it about ten."""
+MIN_WORK_NANOSECONDS = 3_000
+"""Below this, even a worker that looks for work comes too late: to share lines of memory with it takes half a microsecond."""
 
 
 def has_threads(loop: For) -> bool:

@@ -17,7 +17,7 @@ ACCEPTED, REJECTED = b"+", b"-"
 
 def request(source: str, host: Host) -> bytes:
     """What asks for the object of a module."""
-    header = json.dumps({"cpu": host.cpu, "features": sorted(host.features)})
+    header = json.dumps({"cpu": host.cpu, "features": sorted(host.features), "triple": host.triple})
     return f"{header}\n{source}".encode()
 
 
@@ -26,7 +26,7 @@ def answer(asked: bytes) -> bytes:
     header, _, source = asked.partition(b"\n")
     described = json.loads(header)
     try:
-        host = Host(described["cpu"], frozenset(described["features"]))
+        host = Host(described["cpu"], frozenset(described["features"]), described["triple"])
         return ACCEPTED + compile_object(source.decode(), host)
     except CodegenError as error:
         return REJECTED + str(error).encode()

@@ -12,11 +12,12 @@ from typing import Any
 
 import llvmlite.binding as llvm
 
+from kernelgen import options
 from kernelgen.errors import CodegenError
 from kernelgen.native import mapped
 from kernelgen.native.elf import linked
 from kernelgen.native.library import Library
-from kernelgen.targets.cpu.text.host import Host
+from kernelgen.targets.cpu.text.host import Host, restricted
 
 LLVM_VERSION = ".".join(str(part) for part in llvm.llvm_version_info)
 LINKS = 16
@@ -28,7 +29,16 @@ _numbers = itertools.count()
 
 @cache
 def detect_host() -> Host:
-    """The processor that this process runs on."""
+    """The processor that this process runs on, or the level of processors that it is to be used as.
+
+    Raises ArgumentError for a level that it does not reach.
+    """
+    level = options.processor_level()
+    return restricted(level, _here()) if level else _here()
+
+
+@cache
+def _here() -> Host:
     _initialize()
     features = llvm.get_host_cpu_features()
     return Host(llvm.get_host_cpu_name(), frozenset(name for name, present in features.items() if present))
@@ -52,7 +62,7 @@ def _optimized(source: str, host: Host) -> Generator[Any]:  # llvmlite has no ty
     _initialize()
     machine = _machine(host)
     with llvm.create_context() as context, _rejecting(source), llvm.parse_assembly(source, context) as module:
-        module.triple = llvm.get_process_triple()
+        module.triple = host.triple or llvm.get_process_triple()
         module.data_layout = str(machine.target_data)
         module.verify()
         builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=2))
@@ -124,9 +134,12 @@ def _initialize() -> None:
 @cache
 def _machine(host: Host) -> Any:  # llvmlite has no types
     features = ",".join(f"+{name}" for name in sorted(host.features))
-    if host == detect_host():
+    if host == _here():
         features = llvm.get_host_cpu_features().flatten()  # says too what this machine lacks of its model's features
-    target = llvm.Target.from_default_triple()
+    if host.triple:
+        llvm.initialize_all_targets()
+        llvm.initialize_all_asmprinters()
+    target = llvm.Target.from_triple(host.triple) if host.triple else llvm.Target.from_default_triple()
     return target.create_target_machine(cpu=host.cpu, features=features, opt=3, reloc="pic", codemodel="small")
 
 

@@ -20,7 +20,7 @@ def cached_library(
 
     ``symbols`` are the addresses of what it calls and the process does not export itself.
     """
-    key = cache_key(_unnamed(source), host.cpu, ",".join(sorted(host.features)), LLVM_VERSION)
+    key = cache_key(_unnamed(source), host.triple, host.cpu, ",".join(sorted(host.features)), LLVM_VERSION)
     make = compiler().compile_object if options.isolates_compiler() else compile_object
     return cached(
         options.cache_dir(), "cpu", key, lambda: make(source, host), lambda code: link(code, exports, symbols),

@@ -3,8 +3,8 @@
 ``gate`` is all that a caller and its workers agree on: in its high half the number of the loop, in its low half whether it is
 closed (bit 31), how many workers may enter (15 bits) and how many have (16 bits). The caller opens it, takes chunks itself
 until none are left, closes it, and waits for those that entered: a worker that sleeps or was put aside by the system holds
-up nobody. A caller that finds another one at it runs its loop alone. It wakes one worker where fewer are awake than may enter;
-whoever enters wakes the next.
+up nobody. A caller that finds another one at it is told so and runs its loop alone. It wakes one worker where fewer are awake
+than may enter; whoever enters wakes the next. A short loop wakes nobody: it is run with those who look for work.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from functools import cache
 
 from kernelgen import options
 from kernelgen.native.library import Library
-from kernelgen.native.team import COUNT, EXPORTS, RUN, SPINS, YIELDS, Team, made_team, team_of
+from kernelgen.native.team import COUNT, EXPORTS, RUN, SPINS, WAKING_NANOSECONDS, YIELDS, Team, made_team, team_of
 from kernelgen.targets.cpu.runtime.llvm import detect_host
 from kernelgen.targets.cpu.runtime.objects import cached_library
 
@@ -52,7 +52,7 @@ declare i32 @pthread_sigmask(i32, ptr, ptr)
 declare i32 @sigfillset(ptr)
 declare ptr @pthread_getspecific(i64)
 
-define void @{RUN}(ptr %region, ptr %context) {{
+define zeroext i1 @{RUN}(ptr %region, ptr %context, i64 %nanoseconds) {{
 entry:
   %limit = load i32, ptr @limit
   %is.single = icmp sle i32 %limit, 1
@@ -65,7 +65,14 @@ ask:
   %own = trunc i64 %noted to i32
   %is.free = icmp eq i32 %own, 0
   %mine = select i1 %is.free, i32 %limit, i32 %own
-  %wanted = call i32 @llvm.smin.i32(i32 %limit, i32 %mine)
+  %most.asked = call i32 @llvm.smin.i32(i32 %limit, i32 %mine)
+  %there = load i32, ptr @workers
+  %asleep = load atomic i32, ptr @sleepers monotonic, align 4
+  %up = sub i32 %there, %asleep
+  %at.hand = add i32 %up, 1
+  %is.short = icmp slt i64 %nanoseconds, {WAKING_NANOSECONDS}
+  %at.once = select i1 %is.short, i32 %at.hand, i32 %most.asked
+  %wanted = call i32 @llvm.smin.i32(i32 %most.asked, i32 %at.once)
   %is.one = icmp sle i32 %wanted, 1
   br i1 %is.one, label %alone, label %take
 
@@ -75,8 +82,7 @@ take:
   br i1 %is.taken, label %workers, label %alone
 
 alone:
-  call void %region(ptr %context)
-  ret void
+  ret i1 false
 
 workers:
   %others = sub i32 %wanted, 1
@@ -155,7 +161,7 @@ awake:
 
 done:
   store atomic i32 0, ptr @owned release, align 4
-  ret void
+  ret i1 true
 }}
 
 define internal void @wake() {{

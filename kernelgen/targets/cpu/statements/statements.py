@@ -7,7 +7,20 @@ stores of one stream lie together and the copies fill each other's latencies.
 from __future__ import annotations
 
 from kernelgen.nest.neutral import neutral_element
-from kernelgen.nest.nodes import Accumulate, Alloc, Block, Buffer, Call, If, Index, Let, Prefetch, Statement, Store
+from kernelgen.nest.nodes import (
+    Accumulate,
+    Alloc,
+    Block,
+    Buffer,
+    Call,
+    Expr,
+    If,
+    Index,
+    Let,
+    Prefetch,
+    Statement,
+    Store,
+)
 from kernelgen.targets.cpu.math import arithmetic
 from kernelgen.targets.cpu.statements import access
 from kernelgen.targets.cpu.statements.expressions import expression
@@ -131,12 +144,26 @@ def _accumulate(frame: Frame, statement: Accumulate) -> None:
 
 def _joined(frame: Frame, statement: Accumulate, old: Value) -> Value:
     """The old value and the new one; a product that is added takes one instruction and is not rounded by itself."""
-    value, dtype = statement.value, statement.buffer.dtype
-    fuses = statement.function == "add" and dtype in (FLOAT32, FLOAT64) and frame.host.has_fma
-    if fuses and isinstance(value, Call) and value.function == "mul" and value not in frame.known.values:
-        left, right = (expression(frame, factor) for factor in value.args)
-        return left.fma(right, old)
-    return arithmetic.combine(statement.function, dtype, expression(frame, value), old)
+    if statement.function == "add" and statement.buffer.dtype in (FLOAT32, FLOAT64) and frame.host.has_fma:
+        return _added(frame, statement.value, old)
+    return arithmetic.combine(statement.function, statement.buffer.dtype, expression(frame, statement.value), old)
+
+
+def _added(frame: Frame, value: Expr, total: Value) -> Value:
+    """The total and a value, term by term."""
+    if not isinstance(value, Call) or value.function not in ("add", "mul") or value in frame.known.values:
+        return arithmetic.combine("add", value.dtype, expression(frame, value), total)
+    left, right = value.args
+    if value.function == "add":
+        return _added(frame, right, _added(frame, left, total))
+    return _summed(frame, left).fma(_summed(frame, right), total)
+
+
+def _summed(frame: Frame, value: Expr) -> Value:
+    """A value that is a factor of a term: where it is a sum, terms join its first one."""
+    if not isinstance(value, Call) or value.function != "add" or value in frame.known.values:
+        return expression(frame, value)
+    return _added(frame, value.args[1], _summed(frame, value.args[0]))
 
 
 def _load_slot(frame: Frame, slot: str, kind: str, lanes: int) -> str:

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kernelgen.errors import ArgumentError
+
 
 @dataclass(frozen=True)
 class Host:
-    """A processor by LLVM's names. ``features`` are the supported ones, without signs."""
+    """A processor by LLVM's names. ``features`` are the supported ones, without signs.
+
+    ``triple`` is that of another system's machine, whose code is assembled and does not run here; empty for this one's.
+    """
 
     cpu: str
     features: frozenset[str]
+    triple: str = ""
 
     @property
     def vector_bytes(self) -> int:
@@ -60,3 +66,28 @@ class Host:
     def has_masks(self) -> bool:
         """True when masked loads and stores exist for 32- and 64-bit elements."""
         return "avx2" in self.features
+
+
+_V2 = frozenset(("cx16", "popcnt", "sahf", "sse3", "sse4.1", "sse4.2", "ssse3"))
+_V3 = _V2 | {"avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave"}
+_V4 = _V3 | {"avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl"}
+LEVELS = {
+    name: Host(name, features)
+    for name, features in (
+        ("x86-64", frozenset[str]()), ("x86-64-v2", _V2), ("x86-64-v3", _V3), ("x86-64-v4", _V4)
+    )
+}  # fmt: skip
+"""The levels of the x86-64 psABI: what all processors of one have."""
+
+
+def restricted(level: str, here: Host) -> Host:
+    """The processor of a level, as which the one that is ``here`` is used.
+
+    Raises ArgumentError for a name that is no level, and for features that are not here.
+    """
+    found = LEVELS.get(level)
+    if found is None:
+        raise ArgumentError(f"GRAPHKERNEL_CPU={level}: one of {', '.join(LEVELS)}")
+    if missing := sorted(found.features - here.features):
+        raise ArgumentError(f"GRAPHKERNEL_CPU={level}: this processor, {here.cpu}, lacks {', '.join(missing)}")
+    return found
