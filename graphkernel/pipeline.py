@@ -46,6 +46,7 @@ from graphkernel.passes.precision.cast_matmul_fusion import cast_matmul_fusion
 from graphkernel.passes.precision.convert_bfloat16 import convert_bfloat16
 from graphkernel.passes.precision.decrease_compute_precision import decrease_compute_precision
 from graphkernel.passes.precision.decrease_transfer_precision import decrease_transfer_precision
+from graphkernel.passes.precision.integer_products import integer_products
 from graphkernel.passes.precision.quantized_between import quantized_between
 from graphkernel.passes.precision.raise_reduction_precision import raise_reduction_precision
 from graphkernel.passes.precision.reorder_ops import reorder_ops
@@ -99,6 +100,10 @@ PIPELINE = (
     Step(graph_kernel_op_combiner, "cluster", 21, level=1, when=flag("enable_parallel_op_combine"),
          why="before folding, which joins weights, and before clusters, which take the slices"),
     Step(constant_folding, "cluster", 20, level=2, why="what is known at compile time needs no kernel"),
+    Step(own_gathers, "cluster", 26, level=2, when=on("cpu"),
+         why="what is constant is folded, and clusters are to hold what is a kernel of ours"),
+    Step(integer_products, "cluster", 31, level=2, when=on("cpu"),
+         why="what is constant is folded, and what quantizes beside such products is no library's any more"),
     Step(quantized_between, "cluster", 24, level=2, when=on("cpu"),
          why="operators are basic, so that it is known which of them kernels hold, and nothing is clustered yet"),
     Step(to_nhwc_format, "cluster", 28, level=2, when=on("cpu"),
@@ -108,8 +113,6 @@ PIPELINE = (
     Step(stored_weights, "cluster", 30, level=2, when=on("cpu"),
          why="what is constant is folded, and products are not shared out yet"),
     Step(own_products, "cluster", 25, level=2, when=on("cpu"),
-         why="what is constant is folded, and clusters are to hold what is a kernel of ours"),
-    Step(own_gathers, "cluster", 26, level=2, when=on("cpu"),
          why="what is constant is folded, and clusters are to hold what is a kernel of ours"),
     Step(graph_kernel_cluster, "cluster", 4, level=1, why="clusters as large as can be leave the splitter all choices"),
     Step(eliminate_redundant_output, "cluster", 6, level=1, why="later steps must not keep alive what nobody uses"),

@@ -32,6 +32,7 @@ from kernelgen.transforms.common.merge_accumulations import merge_accumulations
 from kernelgen.transforms.common.reuse_output_storage import share
 from kernelgen.transforms.common.scalarize import scalarize
 from kernelgen.transforms.common.split_index_sets import peel
+from kernelgen.transforms.cpu.byte_words import byte_words
 from kernelgen.transforms.cpu.join_panels import join
 from kernelgen.transforms.cpu.pack_panels import pack
 from kernelgen.transforms.cpu.prefetch_panels import prefetch
@@ -112,6 +113,7 @@ BARRIERS_PLACED = NestForm("threads meet between accesses that conflict", _threa
 
 NEST_STAGES: tuple[Stage[Nest], ...] = (
     Stage(initialize, "accumulators start from their neutral element where their loop starts", gives=(INITIALIZED,)),
+    Stage(byte_words, "terms of bytes are one word before constants and panels are laid out by words"),
     Stage(
         prepare,
         "what constants alone decide is laid out as the loops read it, before panels copy it",

@@ -8,13 +8,13 @@ keeps results in memory before something else reads them.
 from __future__ import annotations
 
 from kernelgen.tensor.graph import Node
-from kernelgen.tensor.operators.matmul import BATCH_MATMUL, MATMUL, STORED_MATMUL
+from kernelgen.tensor.operators.matmul import BATCH_MATMUL, MATMUL, MATMUL_INTEGER, STORED_MATMUL
 from kernelgen.tensor.operators.nn import CONV2D
 from kernelgen.tensor.operators.pool import POOL2D
 from kernelgen.tensor.operators.type_rules import OWN_KERNEL
 
 PRODUCTS = frozenset({BATCH_MATMUL, MATMUL})
-WEIGHTED = PRODUCTS | {STORED_MATMUL, CONV2D}
+WEIGHTED = PRODUCTS | {STORED_MATMUL, MATMUL_INTEGER, CONV2D}
 OWN = WEIGHTED | {POOL2D}
 
 

@@ -20,6 +20,7 @@ from kernelgen.tensor.operators.creation import EXTENT, SHAPE
 from kernelgen.tensor.operators.effects import ASSIGN
 from kernelgen.tensor.operators.elemwise import TENSOR_MOVE
 from kernelgen.tensor.operators.indexing import GATHER
+from kernelgen.tensor.operators.matmul import MATMUL_INTEGER
 from kernelgen.tensor.operators.padding import UNPAD_AKG
 from kernelgen.tensor.operators.pieces import CONCAT, SLICE, SPLIT, STRIDED_SLICE
 from kernelgen.tensor.operators.shape import TRANSPOSE
@@ -33,9 +34,9 @@ WIDER: Mapping[str, str] = {
 
 MOVING = frozenset({
     CAST, TRANSPOSE, CONCAT, STRIDED_SLICE, SLICE, SPLIT, GATHER, TENSOR_MOVE, SHAPE, ASSIGN,
-    UNPAD_AKG, EXTENT, IDENTITY_MATH, STOP_GRADIENT,
+    UNPAD_AKG, EXTENT, IDENTITY_MATH, STOP_GRADIENT, MATMUL_INTEGER,
 })  # fmt: skip
-"""Operators that take elements as they are, whatever their type."""
+"""Operators that take elements as they are, whatever their type, or bytes alone."""
 
 
 def write_node(scope: Scope, node: Node, operands: tuple[str, ...], results: tuple[str, ...]) -> None:

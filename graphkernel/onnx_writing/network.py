@@ -11,7 +11,15 @@ from graphkernel.ops.composite.batch_normalization import BATCH_NORM
 from graphkernel.ops.composite.normalize import LAYER_NORM, LOG_SOFTMAX, SOFTMAX
 from kernelgen.tensor.graph import Node
 from kernelgen.tensor.operator import Operator
-from kernelgen.tensor.operators.matmul import BATCH_MATMUL, BITS, HALF_NIBBLE, MATMUL, NIBBLE, STORED_MATMUL
+from kernelgen.tensor.operators.matmul import (
+    BATCH_MATMUL,
+    BITS,
+    HALF_NIBBLE,
+    MATMUL,
+    MATMUL_INTEGER,
+    NIBBLE,
+    STORED_MATMUL,
+)
 from kernelgen.tensor.operators.nn import AVG_POOL, CONV2D, MAX_POOL, NHWC, is_nhwc
 from kernelgen.tensor.operators.pieces import CONCAT
 from kernelgen.tensor.operators.pool import POOL2D, as_pooling, pooling_of
@@ -64,6 +72,10 @@ def _stored_matmul(writer: Writer, node: Node, x: tuple[str, ...], result: str) 
         wide = writer.emit("Mul", wide, writer.emit(RESHAPE.name, scales, each))
     weights = writer.emit(RESHAPE.name, wide, writer.extents((groups * terms, columns)))
     return writer.emit("MatMul", x[0], cast(writer, weights, node.out.type.dtype), result=result)
+
+
+def _matmul_integer(writer: Writer, node: Node, x: tuple[str, ...], result: str) -> object:
+    return writer.emit(MATMUL_INTEGER.name, *x, result=result)
 
 
 def _nibbles(writer: Writer, pairs: str, shape: Shape) -> str:
@@ -185,4 +197,6 @@ WRITERS: Mapping[Operator, Write] = {
     MATMUL: _matmul, BATCH_MATMUL: _matmul, SOFTMAX: _softmax, LOG_SOFTMAX: _softmax, CONV2D: _in_planes(_conv),
     MAX_POOL: _in_planes(_max_pool), AVG_POOL: _in_planes(_avg_pool), BATCH_NORM: _batch_norm, LAYER_NORM: _layer_norm,
 }  # fmt: skip
-WHOLE_MODELS_ONLY: Mapping[Operator, Write] = {POOL2D: _pool2d, STORED_MATMUL: _stored_matmul}
+WHOLE_MODELS_ONLY: Mapping[Operator, Write] = {
+    POOL2D: _pool2d, STORED_MATMUL: _stored_matmul, MATMUL_INTEGER: _matmul_integer,
+}  # fmt: skip

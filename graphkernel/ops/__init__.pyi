@@ -436,6 +436,9 @@ def matmul_bias_split_out3(x: Any, weight: Any, *more: Any, n_lens: Sequence[int
 def matmul_bias_split_silu_out2(x: Any, weight: Any, *more: Any, n_lens: Sequence[int], silu_index: int | None = None) -> Any:
     """the pieces n_lens of the last axis of x @ weight.T + bias, one through SiLU"""
 
+def matmul_integer(a: Any, b: Any) -> Any:
+    """The product of matrices of bytes, each with a sign or without, in int32; dims before the last two broadcast."""
+
 def matmul_split_out2(x: Any, y: Any, n_lens: Sequence[int]) -> Any:
     """the pieces n_lens of the last axis of x @ weight.T"""
 

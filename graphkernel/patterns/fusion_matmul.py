@@ -19,13 +19,13 @@ from kernelgen.tensor.graph import Node
 from kernelgen.tensor.operator import Kind
 from kernelgen.tensor.operators.cast import CAST
 from kernelgen.tensor.operators.layout import TRANS_DATA
-from kernelgen.tensor.operators.matmul import BATCH_MATMUL, MATMUL, STORED_MATMUL
+from kernelgen.tensor.operators.matmul import BATCH_MATMUL, MATMUL, MATMUL_INTEGER, STORED_MATMUL
 from kernelgen.tensor.operators.nn import CONV2D
 from kernelgen.tensor.operators.shape import RESHAPE
 from kernelgen.tensor.operators.type_rules import axes_of
 from kernelgen.tensor.types import TensorType
 
-PRODUCTS = (MATMUL, BATCH_MATMUL, GROUPED_MATMUL, STORED_MATMUL, CONV2D)
+PRODUCTS = (MATMUL, BATCH_MATMUL, GROUPED_MATMUL, STORED_MATMUL, MATMUL_INTEGER, CONV2D)
 
 
 @fusion(Direction.BACKWARD, kinds=(Kind.OPAQUE,))

@@ -180,6 +180,7 @@ RULES: Mapping[Operator, Rule] = MappingProxyType({
         basic.C_REAL: _real, basic.C_IMAG: _imaginary, (basic.CUM_SUM, basic.CUM_PROD): reduced.scan,
         (basic.ARGMAX, basic.ARGMIN): reduced.position,
         (basic.MATMUL, basic.BATCH_MATMUL, basic.CONV2D, basic.CSR_MV, basic.CSR_MM): reduced.matrix_product,
+        basic.MATMUL_INTEGER: reduced.matrix_product,
         basic.STORED_MATMUL: reduced.stored_product,
         (basic.UNSORTED_SEGMENT_SUM, basic.TENSOR_SCATTER_ADD, basic.CSR_REDUCE_SUM): reduced.gathered_sum,
         (basic.CSR_MUL, basic.CSR_DIV): reduced.sparse_elementwise, (basic.ELEM_ANY, ELEM_ALL): reduced.any_positive,

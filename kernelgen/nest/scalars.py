@@ -46,6 +46,13 @@ def _power(x: Any, y: Any) -> Any:  # arrays or scalars
     return np.power(x.astype(unsigned), y.astype(unsigned)).astype(x.dtype)
 
 
+def _byte_dot(unsigned: Any, signed: Any) -> Any:
+    """The sum of the four products of bytes of two words, those of the first without a sign."""
+    first, second = (np.asarray(word, np.int32)[..., None] for word in (unsigned, signed))
+    products = first.view(np.uint8).astype(np.int32) * second.view(np.int8).astype(np.int32)
+    return products.sum(-1, dtype=np.int32)
+
+
 def _f(name: str, arity: int, numpy: Callable[..., Any], cost: float, result: Result = Result.SAME) -> ScalarFunction:
     return ScalarFunction(name, arity, numpy, cost, result)
 
@@ -63,6 +70,7 @@ _TABLE = (
     _f("minimum", 2, np.minimum, 0.08),
     _f("atan2", 2, np.arctan2, 4.0),
     _f("bitwise_xor", 2, np.bitwise_xor, 0.05),  # integers only
+    _f("byte_dot", 2, _byte_dot, 0.1),  # of words of four bytes as int32, see kernelgen.transforms.cpu.byte_words
     _f("neg", 1, np.negative, 0.05),
     _f("abs", 1, np.abs, 0.05),
     _f("sign", 1, np.sign, 0.1),

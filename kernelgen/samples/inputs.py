@@ -127,7 +127,7 @@ def _scalar_result(node: Node, operands: Sequence[Array]) -> Array:
 
 def _terms(node: Node) -> float:
     """How many products an element of a matrix product or convolution sums."""
-    if node.op in (basic.MATMUL, basic.BATCH_MATMUL):
+    if node.op in (basic.MATMUL, basic.BATCH_MATMUL, basic.MATMUL_INTEGER):
         return float(node.args[0].shape[-2 if node.attrs.bool("transpose_a", False) else -1])  # pyright: ignore[reportArgumentType]
     if node.op is basic.CONV2D:
         weights = node.args[1].shape

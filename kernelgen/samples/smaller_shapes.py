@@ -279,7 +279,7 @@ def _reshaped(node: Node) -> Pairs | None:
 
 
 RULES: Mapping[Operator, Callable[[Node], Pairs | None]] = by_operator({
-    (basic.MATMUL, basic.BATCH_MATMUL): _factors, basic.CONV2D: _convolution, basic.GATHER: _gathered,
+    (basic.MATMUL, basic.BATCH_MATMUL, basic.MATMUL_INTEGER): _factors, basic.CONV2D: _convolution, basic.GATHER: _gathered,
     basic.UNSORTED_SEGMENT_SUM: _segments, basic.TRANSPOSE: _transposed, VIEWS: _reshaped, basic.PAD_AKG: _padded,
     (basic.ELEM_ANY, ELEM_ALL): lambda node: [],
 })  # fmt: skip

@@ -1,4 +1,4 @@
-"""Matrix products: half precision accumulates in float32, float32 in float64."""
+"""Matrix products: half precision accumulates in float32, float32 in float64, bytes in int32."""
 
 from __future__ import annotations
 
@@ -25,6 +25,12 @@ def matmul(operands: Sequence[Array], node: Application) -> Array:
         return to_fractal(product)
     rows, columns = result_shape(node)[-2:]
     return product[..., :rows, :columns]  # blocks of operands may be padded
+
+
+def matmul_integer(operands: Sequence[Array], node: Application) -> Array:
+    """MatMulInteger: products of bytes, summed in int32."""
+    left, right = (each.astype(np.int32) for each in operands)
+    return np.matmul(left, right)
 
 
 def stored_matmul(operands: Sequence[Array], node: Application) -> Array:

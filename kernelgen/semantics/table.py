@@ -59,7 +59,7 @@ MEANINGS: Mapping[Operator, Meaning] = MappingProxyType({
     **by_operator({
         VIEWS: shape.reshape, (basic.ARGMAX, basic.ARGMIN): reduce.extreme_position,
         (basic.CUM_SUM, basic.CUM_PROD): reduce.scan, (basic.MATMUL, basic.BATCH_MATMUL): matmul.matmul,
-        basic.STORED_MATMUL: matmul.stored_matmul,
+        basic.STORED_MATMUL: matmul.stored_matmul, basic.MATMUL_INTEGER: matmul.matmul_integer,
         (basic.CSR_MUL, basic.CSR_DIV): sparse.csr_elementwise, (basic.CSR_MV, basic.CSR_MM): sparse.csr_matmul,
         basic.ELEM_ANY: reduce.any_positive, ELEM_ALL: reduce.all_positive, basic.BROADCAST_TO: shape.broadcast,
         basic.TRANSPOSE: shape.transpose, basic.TILE: shape.tile, basic.CONCAT: shape.concat, basic.SPLIT: shape.split,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kernelgen.tensor.dims import Shape
-from kernelgen.tensor.dtypes import BFLOAT16, COMPLEX64, FLOAT16, FLOAT32, FLOAT64, INT32, DType
+from kernelgen.tensor.dtypes import BFLOAT16, COMPLEX64, FLOAT16, FLOAT32, FLOAT64, INT8, INT32, UINT8, DType
 from tests.random_kernels.values import Value, wrapped
 from tests.random_kernels.writer import PLAIN, Writer
 
@@ -53,6 +53,18 @@ def matmul(w: Writer) -> None:
     _product(
         w, "BatchMatMul" if batch else w.one(("MatMul", "BatchMatMul")), operands, shape, w.extent(inner), **turned
     )
+
+
+def matmul_integer(w: Writer) -> None:
+    """MatMulInteger of bytes with and without signs, in batches."""
+    rows, columns, inner = (w.dim(EXTENTS) for _ in range(3))
+    batch: Shape = (w.dim((1, 2, 3)),) if w.chance() else ()
+    shape, terms = (*batch, rows, columns), w.extent(inner)
+    if not w.fits(shape) or w.size(shape) * terms > 20 * w.elements:
+        return
+    left = _operand(w, (*batch, rows, inner), w.one((UINT8, INT8)))
+    right = _operand(w, (*(batch if w.chance() else ()), inner, columns), w.one((INT8, UINT8)))
+    w.op("MatMulInteger", [left, right], (shape, INT32), max(terms * left.bound * right.bound, 1))
 
 
 def fractal_matmul(w: Writer) -> None:

@@ -285,6 +285,9 @@ SAMPLES: Mapping[str, Sequence[Sample]] = {
         sample("*[N, 1]", "*[1, M]"), sample("*[1, N]", "*[M, 1]", transpose_a=True, transpose_b=True),
         sample("*[N, 3]", "*[3, M]"), sample("*[3, N]", "*[M, 3]", transpose_a=True, transpose_b=True),
     ],
+    "MatMulInteger": [
+        sample("u8[N, 3]", "i8[3, M]"), sample("i8[2, N, 5]", "i8[5, 4]"), sample("u8[N, 1, 1, 4]", "u8[5, 4, M]"),
+    ],
     "BatchMatMul": [
         sample("*[N, 1, 1, 4]", "*[5, M, 1]", transpose_a=True, transpose_b=True), sample("*[N, 2, 1]", "*[N, 1, M]"),
         sample("*[N, 1, 2, 3]", "*[7, 3, M]"), sample("*[N, 3, 2]", "*[N, 4, 3]", transpose_a=True, transpose_b=True),

@@ -44,7 +44,7 @@ def written_quantize(site: Site) -> Fusion | Declined | None:
         (
             (root.out.type.dtype.name == INT8, f"the result is {root.out.type.dtype}, expected int8"),
             (scale is not None and zero is not None, "scale or zero point are not constants"),
-            (_along(root, x) in (None, x.type.rank - 1), "the scales are not along the last axis"),
+            (along(root, x) in (None, x.type.rank - 1), "the scales are not along the last axis"),
         )
     )
     if declined or scale is None or zero is None:
@@ -81,8 +81,8 @@ def _unfit(root: Node, first: Node, second: Node) -> Declined | None:
     return first_failure(
         (
             (x.type.dtype.name == weight.type.dtype.name == INT8, f"factors of {x.type.dtype} and {weight.type.dtype}"),
-            (_along(first, x) is None, "x has several scales"),
-            (_along(second, weight) in (None, columns), "the scales are not along the columns"),
+            (along(first, x) is None, "x has several scales"),
+            (along(second, weight) in (None, columns), "the scales are not along the columns"),
             (isinstance(terms, int) and terms < MOST_TERMS, f"sums of {terms} products may not fit int32"),
         )
     )
@@ -105,7 +105,7 @@ def zero_point(node: Node) -> Array | None:
     return node.args[2].constant if len(node.args) > 2 else np.zeros((), np.int8)
 
 
-def _along(node: Node, x: Value) -> int | None:
+def along(node: Node, x: Value) -> int | None:
     """The axis along which there are several scales."""
     return _attribute(node, "axis", 1) % x.type.rank if node.args[1].type.rank else None
 

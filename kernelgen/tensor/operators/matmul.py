@@ -94,6 +94,27 @@ BATCH_MATMUL = declare(
 )
 
 
+BYTES = frozenset({dtype("int8"), dtype("uint8")})
+"""What MatMulInteger multiplies."""
+
+
+def _integer_type(types: tuple[TensorType, ...], attrs: Attrs) -> tuple[TensorType, ...]:
+    a, b = types
+    if not {a.dtype, b.dtype} <= BYTES:
+        raise TypeRuleError(f"expects int8 or uint8, got {a.dtype} and {b.dtype}")
+    return (TensorType(product_shape(a.shape, b.shape, attrs), dtype("int32")),)
+
+
+def _integer_product(a: Array, b: Array, attrs: Attrs) -> Array:
+    """The product of matrices of bytes, each with a sign or without, in int32; dims before the last two broadcast."""
+    return np.matmul(a.astype(np.int32), b.astype(np.int32))
+
+
+MATMUL_INTEGER = declare(
+    "MatMulInteger", Kind.OPAQUE, 2, _integer_type, _integer_product, traits=Traits(factors=(0, 1))
+)
+
+
 def _stored_type(types: tuple[TensorType, ...], attrs: Attrs) -> tuple[TensorType, ...]:
     if not 2 <= len(types) <= 4:
         raise TypeRuleError(f"expects rows and weights, perhaps scales and zero points, got {len(types)} operands")

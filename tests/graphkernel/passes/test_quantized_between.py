@@ -81,3 +81,66 @@ def test_numbers_that_are_read_by_another_scale_stay() -> None:
 def test_far_behind_a_product_values_are_rounded_in_a_kernel() -> None:
     chain = "b: f32[8, 8] = Exp(m)\n  c: f32[8, 8] = Neg(b)\n  e: f32[8, 8] = Abs(c)\n  a: f32[8, 8] = Sqrt(e)"
     assert pairs(rewritten(graph(before=f"{PRODUCT}\n  {chain}"))) == 0
+
+
+TABLE = """graph f(i: i32[5]) {{
+  const t: {of}[9, 4] = [{numbers}]
+  const s: f32[] = [0.25]
+  const z: {of}[] = [{zero}]
+  d: f32[9, 4] = Onnx(t, s, z, attributes="[]", domain="", opset=21, op_type="DequantizeLinear", present=(1, 1, 1),
+    result_types=("f32[9, 4]",))
+  p: i32[5] = Places(i, extent=9)
+  g: f32[5, 4] = Gather(d, p, axis=0)
+  y: f32[5, 4] = Neg(g)
+  return y
+}}"""
+
+
+@pytest.mark.parametrize(("of", "zero"), [("i8", -3), ("u8", 128)])
+def test_rows_of_a_quantized_table_are_gathered_as_bytes(of: str, zero: int) -> None:
+    numbers = ", ".join(str(number % 256 - (128 if of == "i8" else 0)) for number in range(3, 255, 7))
+    given = parse(TABLE.format(of=of, numbers=numbers, zero=zero), OPS)
+    found = rewritten(given)
+    assert pairs(found) == 0
+    (gather,) = [node for node in found.operators if node.op.name == "Gather"]
+    assert gather.args[0].type.dtype == given.nodes[1].out.type.dtype
+    rows = np.array([0, 8, 3, 3, 1], np.int32)
+    assert np.array_equal(evaluate(found, (rows,))[0], evaluate(given, (rows,))[0])
+
+
+SUM = "t: f32[2, 8, 1] = ReduceSum(e, axis=(2,), keep_dims=True)"
+
+
+def attention(weights: str) -> Graph:
+    """Two products with exponentials between them, and a pair of QuantizeLinear and DequantizeLinear at every edge."""
+    pair = """
+  q{n}: i8[{shape}] = Onnx({x}, s, z, attributes="[]", domain="", opset=21, op_type="QuantizeLinear", present=(1, 1, 1),
+    result_types=("i8[{shape}]",))
+  d{n}: f32[{shape}] = Onnx(q{n}, s, z, attributes="[]", domain="", opset=21, op_type="DequantizeLinear",
+    present=(1, 1, 1), result_types=("f32[{shape}]",))"""
+    shapes = {"k": "2, 8, 4", "v": "2, 8, 4", "a": "2, 8, 4", "m": "2, 8, 8", "w": "2, 8, 8", "n": "2, 8, 4"}
+    spelled = {name: pair.format(n=name, shape=shape, x=name) for name, shape in shapes.items()}
+    turned = "transpose_a=False, transpose_b=True"
+    text = f"""graph f(x: f32[2, 8, 4]) {{
+  const s: f32[] = [0.05]
+  const z: i8[] = [3]
+  k: f32[2, 8, 4] = Neg(x)
+  v: f32[2, 8, 4] = Exp(x)
+  a: f32[2, 8, 4] = Abs(x){spelled["k"]}{spelled["v"]}{spelled["a"]}
+  m: f32[2, 8, 8] = BatchMatMul(da, dk, {turned}){spelled["m"]}
+  e: f32[2, 8, 8] = Exp(dm)
+  {SUM}
+  w: f32[2, 8, 8] = {weights}{spelled["w"]}
+  n: f32[2, 8, 4] = BatchMatMul(dw, dv, transpose_a=False, transpose_b=False){spelled["n"]}
+  y: f32[2, 8, 4] = Neg(dn)
+  return y
+}}"""
+    return parse(text, OPS)
+
+
+@pytest.mark.parametrize(
+    ("result", "left"), [("RealDiv(e, t)", 0), ("Sqrt(e)", 12)], ids=["attention", "no sum of rows"]
+)
+def test_products_of_an_attention_are_those_of_kernels(result: str, left: int) -> None:
+    given = attention(result)
+    assert pairs(rewritten(given)) == left

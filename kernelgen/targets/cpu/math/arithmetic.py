@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kernelgen.targets.cpu.math import mathlib
+from kernelgen.targets.cpu.math import byte_products, mathlib
 from kernelgen.targets.cpu.text import integers
 from kernelgen.targets.cpu.text.values import Value
 from kernelgen.tensor.dtypes import BOOL, DType
@@ -121,6 +121,7 @@ _TABLE: dict[str, Emit] = {
     "mul": lambda _, a, b: a * b,
     "div": lambda _, a, b: a / b,
     "bitwise_xor": lambda _, a, b: a ^ b,
+    "byte_dot": lambda _, a, b: byte_products.added(a.like(0), a, b),
     "floor_div": _by_family(_float_floor_div, lambda d, a, b: integers.floor_quotient(a, b, d)),
     "mod": _by_family(_fmod, lambda d, a, b: integers.truncated_remainder(a, b, d)),
     "floor_mod": _by_family(_float_floor_mod, lambda d, a, b: integers.floor_remainder(a, b, d)),

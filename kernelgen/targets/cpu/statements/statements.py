@@ -21,7 +21,7 @@ from kernelgen.nest.nodes import (
     Statement,
     Store,
 )
-from kernelgen.targets.cpu.math import arithmetic
+from kernelgen.targets.cpu.math import arithmetic, byte_products
 from kernelgen.targets.cpu.statements import access
 from kernelgen.targets.cpu.statements.expressions import expression
 from kernelgen.targets.cpu.statements.locals import local
@@ -144,9 +144,12 @@ def _accumulate(frame: Frame, statement: Accumulate) -> None:
 
 def _joined(frame: Frame, statement: Accumulate, old: Value) -> Value:
     """The old value and the new one; a product that is added takes one instruction and is not rounded by itself."""
-    if statement.function == "add" and statement.buffer.dtype in (FLOAT32, FLOAT64) and frame.host.has_fma:
-        return _added(frame, statement.value, old)
-    return arithmetic.combine(statement.function, statement.buffer.dtype, expression(frame, statement.value), old)
+    value, dtype = statement.value, statement.buffer.dtype
+    if statement.function == "add" and dtype in (FLOAT32, FLOAT64) and frame.host.has_fma:
+        return _added(frame, value, old)
+    if statement.function == "add" and isinstance(value, Call) and value.function == "byte_dot":
+        return byte_products.added(old, *(expression(frame, word) for word in value.args))
+    return arithmetic.combine(statement.function, dtype, expression(frame, value), old)
 
 
 def _added(frame: Frame, value: Expr, total: Value) -> Value:

@@ -52,6 +52,17 @@ class Host:
         """True when multiplying by a power of two that is given as a float is one instruction."""
         return "avx512f" in self.features and "avx512vl" in self.features
 
+    def adds_byte_products(self, lanes: int) -> bool:
+        """True when four products of bytes, of which one has a sign, are added to each of so many int32 in one instruction."""
+        if "avx512vnni" in self.features and lanes in (4, 8, 16):
+            return lanes == 16 or "avx512vl" in self.features
+        return "avxvnni" in self.features and lanes in (4, 8)
+
+    def adds_pairs(self, lanes: int) -> bool:
+        """True when products of pairs of int16 are added up in each of so many int32 in one instruction."""
+        needs = {4: "sse2", 8: "avx2", 16: "avx512bw"}
+        return needs.get(lanes) in self.features
+
     @property
     def has_narrow_masks(self) -> bool:
         """True when masked loads and stores exist for 8- and 16-bit elements."""
