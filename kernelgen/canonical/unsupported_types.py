@@ -21,7 +21,7 @@ from kernelgen.composite.description import KernelDesc, constant, number_of
 from kernelgen.composite.rewriting import Rewriting
 from kernelgen.composite.scalar_rules import ELEMENTWISE, PREDICATES
 from kernelgen.composite.vocabulary import ZEROS_LIKE
-from kernelgen.tensor.dtypes import BFLOAT16, BOOL, FLOAT16, FLOAT32, INT8, INT16, INT32, UINT8, UINT16, DType
+from kernelgen.tensor.dtypes import BFLOAT16, BOOL, FLOAT16, FLOAT32, INT8, INT16, INT32, INT64, UINT8, UINT16, DType
 from kernelgen.tensor.graph import Node, Value
 from kernelgen.tensor.operator import Operator
 from kernelgen.tensor.operators import catalogue as basic
@@ -41,8 +41,11 @@ RING = frozenset(
         basic.SELECT,
         basic.REDUCE_MAX,
         basic.REDUCE_MIN,
+        basic.REDUCE_SUM,
+        basic.REDUCE_PROD,
     }
 )
+PLACES = frozenset({basic.ARGMAX, basic.ARGMIN})
 COMPARISONS = PREDICATES - LOGICAL
 TRANSCENDENTAL = (
     ARITHMETIC
@@ -78,7 +81,10 @@ TYPE_RULES: Mapping[str, tuple[TypeRule, ...]] = {
     "ascend": (
         TypeRule(ARITHMETIC, frozenset({BFLOAT16}), FLOAT32, "the vector unit has float16 and float32"),
         TypeRule(
-            RING | COMPARISONS, frozenset({INT8, UINT8, INT16, UINT16}), INT32, "the vector unit computes in int32 only"
+            RING | COMPARISONS | PLACES,
+            frozenset({INT8, UINT8, INT16, UINT16}),
+            INT32,
+            "the vector unit has int32 alone",
         ),
         TypeRule(
             frozenset({basic.SELECT, basic.EQUAL, basic.NOT_EQUAL}),
@@ -91,8 +97,8 @@ TYPE_RULES: Mapping[str, tuple[TypeRule, ...]] = {
 """Target -> rules; the first that fits counts."""
 
 
-EXACT_QUOTIENTS = frozenset({"ascend"})
-"""Targets without float64, in which others divide whole numbers."""
+WORDS_ALONE = frozenset({"ascend"})
+"""Targets that compute with whole numbers of 32 bits alone: others divide in float64, and count in 64 bits."""
 
 
 def legal_types(target: str) -> Callable[[KernelDesc], KernelDesc]:
@@ -100,8 +106,8 @@ def legal_types(target: str) -> Callable[[KernelDesc], KernelDesc]:
     rules = TYPE_RULES.get(target, ())
 
     def legalize_types(desc: KernelDesc) -> KernelDesc:
-        if target in EXACT_QUOTIENTS:
-            desc = _divided(desc)
+        if target in WORDS_ALONE:
+            desc = _in_words(desc)
         walk = Rewriting(desc, "wide")
         for node in desc.operators:
             _legalize(walk, node, rules)
@@ -135,17 +141,22 @@ def _legalize(walk: Rewriting, node: Node, rules: tuple[TypeRule, ...]) -> None:
     walk.becomes(node.out, walk.make(basic.CAST, (wide,), node.out.type, name=node.name))
 
 
-def _divided(desc: KernelDesc) -> KernelDesc:
-    """Quotients of whole numbers towards zero: by the divisor what is left without the remainder, whichever way that rounds."""
+def _in_words(desc: KernelDesc) -> KernelDesc:
+    """Quotients of whole numbers towards zero: by the divisor what is left without the remainder, whichever way that rounds.
+    Places along an axis: numbers of 32 bits, widened when they are found.
+    """
     walk = Rewriting(desc, "wide")
     for node in desc.operators:
-        if node.op is not basic.DIV or not node.out.dtype.is_integer:
-            walk.keep(node)
-            continue
         args = walk.args(node)
-        rest = walk.make(basic.MOD, args, node.out.type)
-        multiple = walk.make(basic.SUB, (args[0], rest), node.out.type)
-        walk.becomes(node.out, walk.make(basic.FLOOR_DIV, (multiple, args[1]), node.out.type, name=node.name))
+        if node.op is basic.DIV and node.out.dtype.is_integer:
+            rest = walk.make(basic.MOD, args, node.out.type)
+            multiple = walk.make(basic.SUB, (args[0], rest), node.out.type)
+            walk.becomes(node.out, walk.make(basic.FLOOR_DIV, (multiple, args[1]), node.out.type, name=node.name))
+        elif node.op in PLACES and node.out.dtype == INT64:
+            place = walk.make(node.op, args, node.out.type.of_dtype(INT32), node.attrs)
+            walk.becomes(node.out, walk.make(basic.CAST, (place,), node.out.type, name=node.name))
+        else:
+            walk.keep(node)
     return walk.done()
 
 

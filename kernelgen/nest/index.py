@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from kernelgen.nest.nodes import Call, Expr, Index, IndexBinary, IndexOp, IndexValue, Load, Num, Ref, ValueIndex, Var
-from kernelgen.tensor.dims import Dim, Sym
+from kernelgen.tensor.dims import Dim, Sym, sym
 
 
 def add(left: Index, right: Index) -> Index:
@@ -80,6 +80,26 @@ def from_dim(dim: Dim) -> Index:
         total = add(total, term)
     return total
 
+
+def to_dim(index: Index) -> Dim | None:
+    """The index as a polynomial over its names, the inverse of :func:`from_dim`; None where it is none."""
+    match index:
+        case Num(value):
+            return value
+        case Var(name):
+            return sym(name)
+        case IndexBinary(op, left, right) if op in _POLYNOMIAL:
+            one, other = to_dim(left), to_dim(right)
+            return None if one is None or other is None else _POLYNOMIAL[op](one, other)
+        case _:
+            return None
+
+
+_POLYNOMIAL: Mapping[IndexOp, Callable[[Dim, Dim], Dim]] = {
+    IndexOp.ADD: lambda one, other: one + other,
+    IndexOp.SUB: lambda one, other: one - other,
+    IndexOp.MUL: lambda one, other: one * other,
+}
 
 _CONSTRUCTORS = {
     IndexOp.ADD: add,

@@ -2,7 +2,8 @@
 
 Each failure is made small, printed, and written into a folder as JSON (``--faults``); ``--again FILE`` runs such a file.
 The record counts kernels, operators, what kernels have in them, refusals by reason and operator, and lists the failures.
-Ends with status 1 when there was one.
+``--join RECORDS`` makes one record of those of runs over seeds that follow each other. Ends with status 1 when there was
+a failure.
 """
 
 from __future__ import annotations
@@ -11,16 +12,18 @@ import argparse
 import datetime
 import json
 import os
+import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from tests.random_kernels.check import Kind, check
 from tests.random_kernels.generate import FAMILIES
 from tests.random_kernels.pool import Job, Result, run
+from tests.random_kernels.records import joined
 from tests.random_kernels.stored import from_json
 
 CACHE_VARIABLE = "GRAPHKERNEL_CACHE_DIR"
@@ -33,6 +36,8 @@ def main() -> None:
         outcome = check(from_json(Path(arguments.again)), arguments.target)
         print(f"{outcome.kind} {outcome.reason} {outcome.message}")
         sys.exit(outcome.kind is Kind.FAILED)
+    if arguments.join:
+        _tell(joined([json.loads(Path(file).read_text()) for file in arguments.join]), arguments.json)
     families = tuple(arguments.families.split(",")) if arguments.families else None
     job = Job(arguments.target, arguments.elements, arguments.steps, families, arguments.seconds, arguments.guard)
     start = time.perf_counter()
@@ -40,8 +45,13 @@ def main() -> None:
         os.environ[CACHE_VARIABLE] = folder  # for the processes that start now
         record = _checked(range(arguments.seed, arguments.seed + arguments.count), job, arguments)
     record |= {"seconds": round(time.perf_counter() - start), "date": str(datetime.datetime.now(datetime.UTC).date())}
-    if arguments.json:
-        Path(arguments.json).write_text(json.dumps(record, indent=1) + "\n")
+    _tell(record, arguments.json)
+
+
+def _tell(record: dict[str, Any], file: str | None) -> NoReturn:
+    """Writes a record, prints it, and ends."""
+    if file:
+        Path(file).write_text(json.dumps(record, indent=1) + "\n")
     print(f"{record['passed']} passed, {record['skipped']} skipped, {record['failed']} failed in {record['seconds']} s")
     for what, count in record["refusals"].items():
         print(f"  {count:6} {what} (first seed {record['first_seed_refused'][what]})")
@@ -58,6 +68,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--json", metavar="OUT", help="where the record goes")
     parser.add_argument("--faults", metavar="FOLDER", help="where failures go, one JSON file each")
     parser.add_argument("--again", metavar="FILE", help="checks the kernel of such a file")
+    parser.add_argument("--join", metavar="RECORD", nargs="+", help="checks nothing: one record of all of these")
     parser.add_argument("--families", help=f"all of these take part, else some are drawn: {','.join(FAMILIES)}")
     parser.add_argument("--elements", type=int, default=400, help="the size of most tensors")
     parser.add_argument("--steps", type=int, default=40, help="the most steps of a kernel")
@@ -96,12 +107,19 @@ def _checked(seeds: range, job: Job, arguments: argparse.Namespace) -> dict[str,
             print(f"\r{done} of {len(seeds)}: {dict(kinds)}", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
     return {
-        "target": job.target, "guard": job.guard, "seed": seeds.start, "kernels": len(seeds),
+        "target": job.target, "guard": job.guard, "commits": {_commit(): len(seeds)},
+        "seed": seeds.start, "kernels": len(seeds),
         **{kind.value: kinds[kind.value] for kind in Kind},
         "operators": sum(operators.values()), "by_operator": dict(operators.most_common()),
         "traits": dict(having.most_common()),
         "refusals": dict(refusals.most_common()), "first_seed_refused": refused, "failures": failures,
     }  # fmt: skip
+
+
+def _commit() -> str:
+    """What the working tree is of; "-dirty" behind it says that something was changed."""
+    command = ("git", "describe", "--always", "--dirty", "--abbrev=8", "--exclude=*")
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip() or "unknown"
 
 
 def _print_shares(title: str, counts: dict[str, int], kernels: int) -> None:

@@ -10,10 +10,13 @@ from kernelgen.poly.lower.lowering import Lowering
 from kernelgen.poly.lower.points import Place
 from kernelgen.poly.model.factored_axes import TensorAxes
 from kernelgen.poly.model.scop import BodyStatement, Statement
+from kernelgen.tensor.dtypes import INT8, INT16, INT32, UINT8, UINT16
 from kernelgen.tensor.graph import Node
 from kernelgen.tensor.operators.scan import CUM_PROD, CUM_SUM
 from kernelgen.tensor.operators.type_rules import single_axis
 
+NARROW = frozenset({INT8, UINT8, INT16, UINT16})
+"""They wrap around alike in a wider type, which every machine adds and multiplies."""
 FUNCTIONS = {CUM_SUM: "add", CUM_PROD: "mul"}
 
 
@@ -31,7 +34,7 @@ def _scan(builder: Builder, node: Node, name: str) -> None:
     """``exclusive`` stores before it accumulates; ``reverse`` counts the axis from its end."""
     source, result, axis = node.args[0], node.out, _axis(node)
     points, function = builder.points(result), FUNCTIONS[node.op]
-    wide = wide_type(result.dtype)
+    wide = INT32 if result.dtype in NARROW else wide_type(result.dtype)
     exclusive = node.attrs.bool("exclusive", False)
     extent = result.shape[axis] if result.shape else 1
     if extent == 1:

@@ -59,7 +59,10 @@ def choose(machine: Machine, schedule: isl.Schedule, scop: Scop, whole: Relation
     ``plan`` decides nothing here. Where machines copy whole blocks alone, what several rows give a core does not share
     one with others.
     """
-    chosen = tuple(_plan(band, machine.cores) for band in bands_of(schedule, scop, whole))
+    chosen: tuple[BandPlan, ...] = ()
+    for band in bands_of(schedule, scop, whole):
+        inside = [plan for plan in chosen if set(plan.statements) <= set(band.statements)]
+        chosen = (*chosen, _plan(band, machine.cores, all(map(_has_lanes, inside))))
     return chosen if machine.has_copy_pad else tuple(map(_in_blocks, chosen))
 
 
@@ -72,18 +75,25 @@ def _in_blocks(band: BandPlan) -> BandPlan:
     return replace(band, pieces=pieces)
 
 
-def _plan(band: Band, cores: int) -> BandPlan:
-    loops, why = _leaf(band, cores) if band.is_leaf else _around(band, cores)
+def _has_lanes(band: BandPlan) -> bool:
+    return any(loop.mark in (VECTOR, ROWS) for piece in band.pieces for loop in piece.loops)
+
+
+def _plan(band: Band, cores: int, lanes: bool) -> BandPlan:
+    loops, why = _leaf(band, cores) if band.is_leaf else _around(band, cores, lanes)
     return band.planned((PiecePlan(loops),), why)
 
 
-def _around(band: Band, cores: int) -> tuple[tuple[LoopPlan, ...], str]:
-    """Row loops around other loops: one is dealt to the cores, one takes several rows at once where rows are short."""
+def _around(band: Band, cores: int, lanes: bool) -> tuple[tuple[LoopPlan, ...], str]:
+    """Row loops around other loops: one is dealt to the cores, one takes several rows at once where rows are short, or where
+    some loop inside has no ``lanes``, but an order to keep.
+    """
     axes, free = band.axes, band.permutable
     inner = _inside(axes)
-    rows = _for_rows(axes, free) if inner is not None and inner <= SHORT else None
-    core = _for_cores(axes, rows, free, inner or 1, cores) if band.outermost else None
-    return _ordered(_Loops(core, rows, axes, free, cores), (), inner or 1)
+    rows = _for_rows(axes, free) if not lanes or (inner is not None and inner <= SHORT) else None
+    inner = inner or (1 if lanes else UNKNOWN_CHUNK // TILE)
+    core = _for_cores(axes, rows, free, inner, cores) if band.outermost else None
+    return _ordered(_Loops(core, rows, axes, free, cores), (), inner)
 
 
 def _leaf(band: Band, cores: int) -> tuple[tuple[LoopPlan, ...], str]:
@@ -96,8 +106,8 @@ def _leaf(band: Band, cores: int) -> tuple[tuple[LoopPlan, ...], str]:
     if not free:
         allowed = [axis for axis in allowed if axis is axes[-1]]
     if not allowed:
-        return _around(band, cores)
-    last = max(allowed, key=lambda axis: (_worth(axis, axes), _length(axis), axis.position))
+        return _around(band, cores, lanes=True)
+    last = max(allowed, key=lambda axis: (_worth(axis, band), _length(axis), axis.position))
     others = tuple(axis for axis in axes if axis is not last)
     rows = _for_rows(others, free, last) if last.extent is not None and last.extent <= SHORT else None
     core = _for_cores(others, rows, free, last.extent or 1, cores) if band.outermost else None
@@ -170,11 +180,11 @@ def _inside(axes: tuple[Axis, ...]) -> int | None:
     return most
 
 
-def _worth(axis: Axis, axes: tuple[Axis, ...]) -> int:
+def _worth(axis: Axis, band: Band) -> int:
     """How well copies go along a loop; few lanes alone are worse than elements apart, places without a step are worst."""
-    alone = not any(_is_tile(axis, other) for other in axes if other is not axis)
+    alone = not any(_is_tile(axis, other) for other in band.axes if other is not axis)
     few = FEW if alone and axis.extent is not None and axis.extent < FEW else 0
-    return axis.contiguity() - few - (0 if _is_regular(axis) else 2 * FEW)
+    return axis.contiguity(unless=band.passing) - few - (0 if _is_regular(axis) else 2 * FEW)
 
 
 def _is_regular(axis: Axis) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import islpy as isl
 
 from kernelgen.nest.index import stride
+from kernelgen.nest.nodes import Space
 from kernelgen.plan import BandPlan, PiecePlan
 from kernelgen.poly.model.relations import Relations
 from kernelgen.poly.model.scop import Access, Scop
@@ -88,11 +89,12 @@ class Axis:
 
 @dataclass(frozen=True)
 class Band:
-    """A band of the schedule and its members."""
+    """A band of the schedule of a scop, and its members."""
 
     node: Node
     axes: tuple[Axis, ...]
     outermost: bool
+    scop: Scop
 
     @cached_property
     def is_leaf(self) -> bool:
@@ -109,6 +111,14 @@ class Band:
         """The names of the statements with instances in it."""
         return statement_names(self.node)
 
+    @cached_property
+    def passing(self) -> frozenset[str]:
+        """The temporaries that nothing outside of the band touches: they need no memory."""
+        inside = [s for s in self.scop.statements if s.name in self.statements]
+        outside = {name for s in self.scop.statements if s.name not in self.statements for name in s.touched}
+        made = {write.buffer for s in inside for write in s.writes}
+        return frozenset(b.name for b in made if b.space is Space.WORKSPACE and b.name not in outside)
+
     def planned(self, pieces: Sequence[PiecePlan], why: str) -> BandPlan:
         """What becomes of it."""
         return BandPlan(self.statements, tuple(axis.name for axis in self.axes), tuple(pieces), why)
@@ -121,4 +131,5 @@ def bands_of(schedule: isl.Schedule, scop: Scop, whole: Relations) -> Iterator[B
     statements = {s.name: s for s in scop.statements}
     for node, outermost in bands(schedule.get_root()):
         found = enumerate(members(node))
-        yield Band(node, tuple(Axis(k, m, follows(m, statements), node, whole) for k, m in found), outermost)
+        axes = tuple(Axis(k, m, follows(m, statements), node, whole) for k, m in found)
+        yield Band(node, axes, outermost, scop)

@@ -27,7 +27,7 @@ import islpy as isl
 from kernelgen.machines.gpu.device import WARP, GpuMachine
 from kernelgen.nest.index import is_by_data, stride
 from kernelgen.nest.marks import BLOCK, UNMARKED, Mark, thread
-from kernelgen.nest.nodes import Buffer, LoopKind, Space
+from kernelgen.nest.nodes import Buffer, LoopKind
 from kernelgen.plan import BandPlan, GpuPlan, LoopPlan, Partials, PiecePlan, Plan
 from kernelgen.poly.mapping.axis import Axis, Band, bands_of
 from kernelgen.poly.mapping.threads_per_row import Rows, width_of
@@ -71,21 +71,13 @@ def choose(
     part: list[_Band] = []
     last: list[BandPlan] = []
     for band in bands_of(schedule, scop, whole):
-        part.append(_Band(band.node, band.axes, band.outermost, _passing(band, scop)))
+        part.append(_Band(band.node, band.axes, band.outermost, band.scop))
         if band.outermost:
             found = _Part(tuple(part), plan.gpu, scop, device)
             last = found.in_the_block_of(last) or found.plans()
             plans += last
             part = []
     return tuple(plans)
-
-
-def _passing(band: Band, scop: Scop) -> frozenset[str]:
-    """The temporaries that nothing outside of the band touches: they need no memory."""
-    inside = [s for s in scop.statements if s.name in band.statements]
-    outside = {name for s in scop.statements if s.name not in band.statements for name in s.touched}
-    made = {write.buffer for s in inside for write in s.writes}
-    return frozenset(b.name for b in made if b.space is Space.WORKSPACE and b.name not in outside)
 
 
 def _reduces(axis: Axis) -> bool:
@@ -105,9 +97,7 @@ def _moves(axis: Axis) -> frozenset[tuple[str, int]]:
 
 @dataclass(frozen=True)
 class _Band(Band):
-    """A band on a device: what is in ``passing`` takes no part in how well memory is touched."""
-
-    passing: frozenset[str]
+    """A band on a device: what is is ``passing`` takes no part in how well memory is touched."""
 
     def contiguity(self, member: int) -> int:
         """How well memory is touched when neighbouring threads run along a member."""

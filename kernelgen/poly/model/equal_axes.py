@@ -6,20 +6,20 @@ with the iterators of all other statements that index it directly. One that runs
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from kernelgen.disjoint_sets import DisjointSets
 from kernelgen.nest.index import variables
-from kernelgen.nest.nodes import Call, Expr, IndexValue, Var
-from kernelgen.poly.model.scop import Scop, Statement
+from kernelgen.nest.nodes import Var
+from kernelgen.poly.model.scop import Scop
 
 Place = tuple[str, str, int]  # ("buffer" | "statement", its name, dim or iterator position)
 
 
 @dataclass
 class AxisClasses:
-    """``find`` gives the representative of a place; ``computed`` holds the axes whose numbers are computed with.
+    """``find`` gives the representative of a place; ``computed`` holds the axes whose numbers decide where an access goes
+    in another way than along a dim, alone.
 
     ``blocked`` maps an axis that counts blocks to the axis that the blocks are of, ``overlapping`` are those whose blocks
     overlap.
@@ -53,7 +53,6 @@ def axis_classes(scop: Scop) -> AxisClasses:
                 else:
                     computed.append(("buffer", access.buffer.name, dim))
                     computed.extend(place[name] for name in variables(index) if name in place)
-        computed.extend(place[name] for name in _counted(statement) if name in place)
     _join_blocks(scop, classes)
     classes.computed = frozenset(classes.find(one) for one in computed)
     return classes
@@ -76,14 +75,3 @@ def _join_blocks(scop: Scop, classes: AxisClasses) -> None:
         for k, it in enumerate(statement.iterators)
         if it.blocks is not None and it.blocks.overlapping is not None
     )
-
-
-def _counted(statement: Statement) -> Iterator[str]:
-    """The iterators whose number is a value of the body."""
-    waiting: list[Expr] = [part.value for part in statement.body]
-    while waiting:
-        each = waiting.pop()
-        if isinstance(each, IndexValue):
-            yield from sorted(variables(each.index))
-        elif isinstance(each, Call):
-            waiting.extend(each.args)

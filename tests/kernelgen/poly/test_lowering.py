@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from kernel_examples import (
+    Writer,
     assigned_twice,
     column_sum,
     crossed_reshape,
@@ -17,6 +18,7 @@ from kernel_examples import (
     own_transpose,
     softmax,
     split_reshape,
+    tensor,
     transpose_add,
     two_phase_branches,
     two_rows_minimum,
@@ -33,7 +35,8 @@ from kernelgen.plan import CpuPlan
 from kernelgen.poly.build_scop import to_scop
 from kernelgen.poly.grouping.fold_axes import fold
 from kernelgen.poly.grouping.merge_groups import group
-from kernelgen.tensor.dims import evaluate, sym
+from kernelgen.tensor.dims import Dim, Shape, evaluate, product, sym
+from kernelgen.tensor.dtypes import FLOAT32, INT32
 
 SIZES = {"M": 5, "N": 9}
 F = "float32"
@@ -49,11 +52,21 @@ def loops(nest: Nest) -> list[For]:
     return [s for s in statements(nest.body) if isinstance(s, For)]
 
 
+def turned_numbers(rows: Dim, columns: Dim) -> KernelDesc:
+    """Random numbers whose first two axes stay neighbours while the last one goes to the front."""
+    w, shape = Writer(), (columns, rows, 4)
+    x = tensor("x", *shape)
+    numbers = w.op("StandardNormal", shape=(rows, 4, columns), dtype=FLOAT32, seed=2**33 + 5)
+    turned = w.op("Transpose", numbers, shape=shape, perm=(2, 0, 1))
+    return w.desc("turned_numbers", (x,), w.op("Add", turned, x, shape=shape))
+
+
 EVERY = [
     softmax(), softmax(sym("M"), sym("N")), layer_norm(), layer_norm(sym("M")), column_sum(7, 2100),
     column_sum(sym("M"), 40), transpose_add(), own_transpose(), split_reshape(), split_reshape(sym("M")),
     crossed_reshape(), two_phase_branches(), momentum(), half_sum(), empty_sum(),
     two_rows_minimum(), assigned_twice(), exchange(), empty_reshape(),
+    turned_numbers(3, 7), turned_numbers(sym("M"), sym("N")),
 ]  # fmt: skip
 
 
@@ -87,6 +100,30 @@ def test_elementwise_dims_fold_into_one_loop() -> None:
     scop = fold(to_scop(split_reshape()))
     assert all(len(s.iterators) == 3 for s in scop.statements)  # rows, 4, and 2*3 folded
     assert {it.extent for s in scop.statements for it in s.iterators} == {5, 4, 6}
+
+
+@pytest.mark.parametrize("shape", [(4, 33, 8), (sym("M"), 3, sym("N")), (2, sym("M"))], ids=str)
+def test_random_numbers_are_counted_by_one_loop(shape: Shape) -> None:
+    w, x = Writer(), tensor("x", *shape)
+    numbers = w.op("StandardNormal", shape=shape, dtype=FLOAT32, seed=5)
+    scop = fold(to_scop(w.desc("numbers", (x,), w.op("Add", numbers, x, shape=shape))))
+    assert {it.extent for s in scop.statements for it in s.iterators} == {product(shape)}
+
+
+def test_of_turned_random_numbers_neighbours_share_a_loop() -> None:
+    for rows, columns in ((3, 7), (sym("M"), sym("N"))):
+        scop = fold(to_scop(turned_numbers(rows, columns)))
+        assert {tuple(it.extent for it in s.iterators) for s in scop.statements} == {
+            (rows * 4, columns), (columns, rows * 4)
+        }  # fmt: skip
+
+
+def test_an_axis_that_is_counted_alone_keeps_its_loop() -> None:
+    """The place of a row's greatest element is a number of one axis, not of a run."""
+    w, x = Writer(), tensor("x", 5, 4, 6)
+    scop = fold(to_scop(w.desc("place", (x,), w.op("Argmax", x, shape=(5, 6), dtype=INT32, axis=1))))
+    assert {len(s.iterators) for s in scop.statements} <= {2, 3}
+    assert {4} < {it.extent for s in scop.statements for it in s.iterators}
 
 
 def test_column_sum_keeps_partial_sums_in_a_strip() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
 
 import numpy as np
 
@@ -69,9 +70,10 @@ def plan_duplicate(instruction: Instruction) -> Work:
         )
     value = scalar_of(instruction, dst)
     shape = (lanes.repeats, len(lanes.mask)) if not lanes.in_row else (len(lanes.mask),)
+    view = cache(lambda: lanes.view(dst, strides))
 
     def run() -> None:
-        lanes.write(dst, strides, np.full(shape, value, dst.dtype.numpy))
+        lanes.put(view(), np.full(shape, value, dst.dtype.numpy))
 
     cycles = vector_cycles(instruction.machine, "Duplicate", dst.dtype, lanes.machine_repeats(dst.itemsize))
     return Work(touches(instruction, lanes, Lane(dst, strides), ()), run, cycles)
@@ -84,10 +86,12 @@ def _lane_work(instruction: Instruction, operands: Mapping[str, Operand], operat
     laid = {name: Lane(operand, strides[name]) for name, operand in operands.items()}
     dst = laid.pop("dst")
     sources = list(laid.values())
+    views = cache(lambda: [lanes.view(one.operand, one.strides) for one in (dst, *sources)])  # when it runs, and once
 
     def run() -> None:
+        target, *given = views()
         with np.errstate(all="ignore"):
-            lanes.write(dst.operand, dst.strides, operation(*(lanes.read(one.operand, one.strides) for one in sources)))
+            lanes.put(target, operation(*map(lanes.values, given)))
 
     widest = max((dst.operand, *(one.operand for one in sources)), key=lambda one: one.itemsize)
     repeats = lanes.machine_repeats(widest.itemsize)

@@ -57,12 +57,18 @@ class Lanes:
 
     def read(self, operand: Operand, strides: Strides) -> np.ndarray:
         """(repeats, lanes), or (lanes) in a row; what the mask switches off is there but means nothing."""
-        view = self.view(operand, strides)
+        return self.values(self.view(operand, strides))
+
+    def values(self, view: np.ndarray) -> np.ndarray:
+        """(repeats, lanes), or (lanes) in a row, of what :meth:`view` gave."""
         return view if self.in_row else view.reshape(self.repeats, len(self.mask))
 
     def write(self, operand: Operand, strides: Strides, values: np.ndarray) -> None:
         """Writes the lanes that the mask switches on."""
-        view = self.view(operand, strides)
+        self.put(self.view(operand, strides), values)
+
+    def put(self, view: np.ndarray, values: np.ndarray) -> None:
+        """The same into what :meth:`view` gave."""
         if self.in_row:
             view[...] = values
         elif self.full:

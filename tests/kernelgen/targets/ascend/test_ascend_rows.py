@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
+from math import prod
 
 import numpy as np
 import pytest
@@ -28,7 +29,7 @@ from kernelgen.semantics import reference
 from kernelgen.simulators.ascendc import Report
 from kernelgen.targets.ascend.entry import SimulatedEntry
 from kernelgen.tensor.dims import Dim, sym
-from kernelgen.tensor.dtypes import BFLOAT16, BOOL, FLOAT16, FLOAT32, INT8, INT32, DType
+from kernelgen.tensor.dtypes import BFLOAT16, BOOL, FLOAT16, FLOAT32, INT8, INT32, INT64, DType
 
 
 def spread(rows: Dim, columns: int, dtype: DType = FLOAT32) -> KernelDesc:
@@ -76,6 +77,20 @@ def blocks(dtype: DType = FLOAT16) -> KernelDesc:
     return w.desc("blocks", (x,), w.op("Sub", x, top, shape=(3, 40, 20)))
 
 
+def running(rows: Dim, columns: Dim) -> KernelDesc:
+    """Running sums, from the end, of what rows have less than their greatest element: sums keep their order."""
+    w, x = Writer(), tensor("x", rows, columns)
+    top = w.op("ReduceMax", x, shape=(rows, 1), axis=(1,), keep_dims=True)
+    less = w.op("Sub", x, top, shape=(rows, columns))
+    return w.desc("running", (x,), w.op("CumSum", less, shape=(rows, columns), axis=1, exclusive=False, reverse=True))
+
+
+def greatest(rows: int, columns: int, dtype: DType = FLOAT32) -> KernelDesc:
+    """The place of every row's greatest element, as a number of 64 bits."""
+    w, x = Writer(), tensor("x", rows, columns, dtype=dtype)
+    return w.desc("greatest", (x,), w.op("Argmax", x, shape=(rows,), dtype=INT64, axis=1, output_type="int64"))
+
+
 CASES = {
     "softmax": softmax(64, 50),
     "softmax of one repeat and more": softmax(20, 150),
@@ -97,6 +112,10 @@ CASES = {
     "int8": widen(50, 20, INT8),
     "bfloat16": widen(50, 20, BFLOAT16),
     "blocks": blocks(),
+    "running sums": running(70, 30),
+    "running sums of long rows": running(70, 1100),
+    "places": greatest(100, 30),
+    "places of int8": greatest(100, 30, INT8),
 }
 
 
@@ -129,7 +148,19 @@ def test_tiles_of_rows_agree_with_their_meaning(name: str) -> None:
         np.testing.assert_allclose(left, right, rtol=tolerance, atol=tolerance)
 
 
-@pytest.mark.parametrize("name", ["softmax", "layer_norm", "spread", "maximum", "columns"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "softmax",
+        "layer_norm",
+        "spread",
+        "maximum",
+        "columns",
+        "running sums",
+        "places",
+        "places of int8",
+    ],
+)
 def test_tiles_of_rows_are_faster_than_rows(name: str) -> None:
     """By the time model."""
     tiled, serial = run(compile(CASES[name], "ascend")), run(row_by_row(CASES[name]))
@@ -143,6 +174,11 @@ def test_one_kernel_serves_any_number_of_rows() -> None:
         (found,) = kernel(x)
         power = np.exp(x - x.max(axis=1, keepdims=True))
         np.testing.assert_allclose(found, power / power.sum(axis=1, keepdims=True), rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(70, 30), (300, 3), (2, 90)], ids=str)
+def test_running_sums_of_open_shapes_take_all_rows_at_once(shape: tuple[int, int]) -> None:
+    assert cycles(running(sym("M"), sym("N")), *shape) < 3 * cycles(running(*shape), *shape)
 
 
 def test_rows_that_move_otherwise_are_done_one_by_one() -> None:
@@ -163,3 +199,36 @@ def test_a_clamped_loop_gives_longer_tiles_than_a_few_rows() -> None:
     assert "DataCopyExtParams{40, 16, 0, 3, 0}" in kernel.source
     (found,), (wanted,) = kernel(*draw(desc)), reference(desc)(*draw(desc))
     np.testing.assert_array_equal(found, wanted)
+
+
+def random_numbers(shape: tuple[Dim, ...], perm: tuple[int, ...] = ()) -> KernelDesc:
+    """Random numbers, in another order of axes where one is given, beside an operand that says how many."""
+    w = Writer()
+    found = w.op("StandardNormal", shape=shape, dtype=FLOAT32, seed=2**33 + 5)
+    shape = tuple(shape[axis] for axis in perm) if perm else shape
+    found = w.op("Transpose", found, shape=shape, perm=perm) if perm else found
+    x = tensor("x", *shape)
+    return w.desc("random_numbers", (x,), w.op("Mul", found, x, shape=shape))
+
+
+def cycles(desc: KernelDesc, *shape: int) -> float:
+    """Of a run on operands of that shape, by the time model."""
+    kernel, x = compile(desc, "ascend"), np.ones(shape, np.float32)
+    entry = SimulatedEntry(kernel.source, kernel.nest)
+    (found,), (wanted,) = replace(kernel, entry=entry)(x), reference(desc)(x)
+    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
+    return entry.reports[0].cycles
+
+
+@pytest.mark.parametrize("shape", [(65, 3, 1), (5, 3, 13)], ids=str)
+def test_random_numbers_of_open_shapes_take_about_the_time_of_as_many_in_a_row(shape: tuple[int, ...]) -> None:
+    """What is counted is a place in a row of all, so the last axis may be of one element."""
+    assert cycles(random_numbers((sym("M"), 3, sym("N"))), *shape) < 1.5 * cycles(random_numbers((195,)), 195)
+
+
+def test_lanes_run_along_a_long_axis_where_only_temporaries_are_contiguous_along_a_short_one() -> None:
+    """Numbers are counted along the last two axes, of 4 and 2, and stored along the first, of 4: 33 and more are in between."""
+    shape = (4, 33, 5, 4, 2)
+    turned = random_numbers(shape, (2, 3, 4, 1, 0))
+    in_a_row = random_numbers((prod(shape),))
+    assert cycles(turned, 5, 4, 2, 33, 4) < 40 * cycles(in_a_row, prod(shape))

@@ -26,7 +26,7 @@ from dataclasses import dataclass, replace
 
 from kernelgen.ascendc.expressions import Expression, Number, ceil_div, smaller
 from kernelgen.nest.index import subtract
-from kernelgen.nest.nodes import Accumulate, Alloc, Block, For, LoopKind, Num
+from kernelgen.nest.nodes import Accumulate, Alloc, Block, For, Num
 from kernelgen.nest.ranges import Range, range_of
 from kernelgen.nest.walk import statements, stored_buffers
 from kernelgen.targets.ascend.lower.functions.doubles import cast
@@ -34,7 +34,7 @@ from kernelgen.targets.ascend.lower.lanes.lanes import Lanes
 from kernelgen.targets.ascend.lower.lanes.turn import Axis, tile_lanes
 from kernelgen.targets.ascend.lower.loops.evaluate import accumulator, gathered_in, join, statement, value
 from kernelgen.targets.ascend.lower.loops.lane_reductions import fold
-from kernelgen.targets.ascend.lower.loops.vectorisable import RowTiles, compares, is_strided
+from kernelgen.targets.ascend.lower.loops.vectorisable import RowTiles, compares, has_columns, is_strided
 from kernelgen.targets.ascend.lower.program.indices import divides, element_step, most, to_expression
 from kernelgen.targets.ascend.lower.program.names import Held
 from kernelgen.targets.ascend.lower.program.scope import ALIGNED, MOST_STRIDED, Context, Local, Scope, local_size
@@ -143,7 +143,7 @@ def _row_block(context: Context, block: Block, tiles: RowTiles, lanes: Lanes, sc
                 elements = lanes.axes[0].capacity * (1 if size == 1 else tiles.pitch(size))
                 tile = context.writer.tile("local", buffer.dtype, tile_lanes(elements), primed=True)
                 context.locals[buffer.name] = Local(tile, lanes.names[0])
-            case For() if part.kind is LoopKind.VECTOR:
+            case For() if has_columns(part):
                 _columns(context, part, tiles, lanes, scope.copy())
             case For():
                 _steps(context, part, tiles, lanes, scope.copy())

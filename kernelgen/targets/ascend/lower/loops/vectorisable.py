@@ -79,7 +79,7 @@ def _moves(context: Context, step: n.Index | None, buffer: n.Buffer, scope: Scop
     if step is None or step == n.Num(1):
         return step is not None
     low = range_of(step, scope.ranges).low
-    return low is not None and low > 1 and buffer.dtype in context.machine.operations[GATHER]
+    return low is not None and low >= 1 and buffer.dtype in context.machine.operations[GATHER]
 
 
 def is_strided(loop: n.For) -> bool:
@@ -138,9 +138,9 @@ def row_tiles(context: Context, loop: n.For, scope: Scope) -> RowTiles | None:
         return None
     granule = BLOCK // min(dtype.itemsize for part in statements(loop.body) for dtype in (*_types(part), WORD))
     check = _Rows(context, loop, scope, RowTiles(granule, 0), stored_buffers(loop.body))
-    if not check.block(loop.body) or not check.widths:
+    if not check.block(loop.body):
         return None
-    widest = max(map(check.tiles.pitch, check.widths))
+    widest = max(map(check.tiles.pitch, check.widths), default=granule)
     longest = most(loop.upper, loop.lower)
     rows = min(context.turn // widest, MOST_ROWS, longest or MOST_ROWS)
     rows = rows // 8 * 8 if rows >= 8 and rows != longest else rows
@@ -161,6 +161,12 @@ def _expression_types(expr: n.Expr) -> Iterator[DType]:
     if isinstance(expr, n.Call):
         for arg in expr.args:
             yield from _expression_types(arg)
+
+
+def has_columns(loop: n.For) -> bool:
+    """Whether a loop inside of one of rows is a row of lanes, or is done one iteration after the other by all rows."""
+    width = subtract(loop.upper, loop.lower)
+    return loop.kind is n.LoopKind.VECTOR and isinstance(width, n.Num) and width.value <= MOST_COLUMNS
 
 
 @dataclass
@@ -187,7 +193,7 @@ class _Rows:
             case n.Alloc(buffer):
                 self.private[buffer.name] = local_size(buffer)
                 return buffer.dtype in LOCAL_TYPES and buffer.name not in self.context.outside
-            case n.For() if part.kind is n.LoopKind.VECTOR:
+            case n.For() if has_columns(part):
                 return self.columns(part)
             case n.For():
                 inside = variables(part.lower) | variables(part.upper)
