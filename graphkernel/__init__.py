@@ -2,7 +2,7 @@
 
 Rooms: cli, cluster, communication, expanders, export, frontends, gradients, mindspore, ops, packages, passes, patterns, report,
 onnx_writing, runtime, system.
-Reading order: errors, catalogue, conditions, decisions, handoff, options, declarations, pipeline, recall,
+Reading order: errors, catalogue, conditions, decisions, handoff, options, declarations, pipeline, elsewhere, recall,
 step_hooks, building, driver, bisect.
 
 Importing the package is light: each public name loads its room on first use.

@@ -25,7 +25,7 @@ from graphkernel.packages.container import PackageReader
 from graphkernel.packages.kept_weights import Weight, keep_weights, kept_weights
 from graphkernel.packages.manifest import KEPT
 from graphkernel.packages.read import read_package
-from graphkernel.packages.unread import UnreadGraph, content_of
+from graphkernel.packages.unread import UnreadGraph, content_of, file_of
 from graphkernel.runtime.executable import Executable
 from graphkernel.system.environment import Environment
 from kernelgen import options
@@ -88,10 +88,14 @@ def compile(  # the public name
         return make()
     text, constants = content_of(graph)
     place = _Place(cache_key(text, asked, repr(environment), surroundings()))
-    asking = {"host": host, "strict": strict, "threads": threads, "tuned": tunings}
+    named: dict[str, Any] = {"host": host, "strict": strict, "threads": threads}
+    asking = {**named, "tuned": tunings}
     anew = partial(_made, graph, opt_level, target, flags, **asking)
     recall = partial(_recalled, place, constants, threads, anew)
     found = recall()
+    if found is None and tunings is None and (model := file_of(graph)) is not None:
+        model.compile({"opt_level": opt_level, "flags": flags, **named}, progress)
+        found = recall()
     if found is None:
         with leading(place.folder, ROOM, place.key, place.shared):
             found = recall()  # somebody else may have made it meanwhile

@@ -7,7 +7,6 @@ the caller: a description that text does not hold whole, one whose compilation f
 from __future__ import annotations
 
 import json
-import os
 import queue
 import sys
 import threading
@@ -25,7 +24,15 @@ from kernelgen.native.mapped import is_supported
 from kernelgen.native.records import read_code, read_kernel
 from kernelgen.native.team import team_of
 from kernelgen.native.wrapper import caller_of
-from kernelgen.system.answering import AnsweringProcess, Limit, ProcessDied, ProcessLate, command_of
+from kernelgen.system.answering import (
+    AnsweringProcess,
+    Limit,
+    ProcessDied,
+    ProcessLate,
+    command_of,
+    is_answering,
+    is_python_startable,
+)
 from kernelgen.system.cores import core_count
 from kernelgen.system.notices import warn_once
 from kernelgen.tensor.printer import large_constants, show
@@ -71,11 +78,12 @@ Made = ElsewhereKernel | UnsupportedError | None
 def workers_for(kernels: int) -> int:
     """How many processes pay for so many ``kernels``; 0 where they had better be compiled here.
 
-    A process that has the compiler already uses it: there is nothing left to save.
+    A process that has the compiler already, or ends itself, saves nothing by one more, but time by several.
     """
-    if kernels < LEAST_KERNELS or _COMPILER in sys.modules or not (is_supported() and _python()):
+    if kernels < LEAST_KERNELS or not (is_supported() and is_python_startable()):
         return 0
-    return min(core_count(), max(1, kernels // EACH))
+    several = min(core_count(), max(1, kernels // EACH))
+    return 0 if several == 1 and (_COMPILER in sys.modules or is_answering()) else several
 
 
 def made_elsewhere(orders: Sequence[Order], workers: int, done: Callable[[int], object]) -> list[Made]:
@@ -109,12 +117,6 @@ def _said(answers: queue.SimpleQueue[tuple[int, bytes] | None], workers: int) ->
             workers -= 1
         else:
             yield answer
-
-
-def _python() -> bool:
-    """Whether a Python can be started: a program that has one in it may be anything, and is not started again."""
-    name = os.path.basename(sys.executable or "")
-    return name.startswith(("python", "pypy")) and not getattr(sys, "frozen", False)
 
 
 def _fits(desc: KernelDesc) -> bool:

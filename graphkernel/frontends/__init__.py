@@ -8,5 +8,6 @@ weights) with the room ``onnx_ops`` (one rule per ONNX operator), ``onnx_functio
 writes out in simpler ones), ``onnx_generic`` (operators without a rule),
 ``onnx_bodies`` (those with bodies), ``onnx_builder`` (what makes the nodes), ``onnx_types`` (types of both sides) and
 ``onnx_symbols`` (what extents are called; ``onnx_derived`` computes with them), ``load`` (files of every kind, by
-extension) with ``fixed_extents`` (numbers in place of symbols), ``known_models`` (those that were loaded before).
+extension) with ``fixed_extents`` (numbers in place of symbols), ``known_models`` (those that were loaded before),
+``for_others`` (models for another process).
 """

@@ -19,12 +19,13 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 import numpy as np
 
+from graphkernel.elsewhere import ModelFile
 from graphkernel.errors import PackageError
 from graphkernel.packages.container import PackageReader
 from graphkernel.packages.kept_weights import Weight, WeightsOnDemand, keep_weights, kept_weights, lying_weights
 from graphkernel.packages.manifest import GRAPH, MANIFEST, WEIGHTS
 from graphkernel.packages.tensors import most_bytes, read_tensors, write_tensors
-from graphkernel.packages.unread import Content, UnreadGraph
+from graphkernel.packages.unread import Content, UnreadGraph, from_file
 from graphkernel.recall import is_kept, surroundings
 from graphkernel.system.environment import Environment
 from kernelgen import options
@@ -82,17 +83,28 @@ def load(
     if folder is None or not stamp:
         return _loaded(file, dims)
     key = cache_key(stamp, repr(sorted((dims or {}).items())), surroundings())
-    stored = read_entry(folder, ROOM, key)
-    if stored is not None:
-        with suppress(Exception):  # whatever is wrong with what is kept: the model can be loaded
-            return _known(PackageReader(key, lambda: stored), file, folder)
+    model = ModelFile(os.path.abspath(file), dims)
+    found = _found(key, file, folder)
+    if found is None:
+        model.load()
+        found = _found(key, file, folder)
+    if found is not None:
+        return from_file(found, model)
     graph = _loaded(file, dims)
     with suppress(PackageError):  # what no package can hold is loaded each time
         if (kept := _kept(graph, file, folder)) and _stamp(file) == stamp:
             content, again = kept
             write_entry(folder, ROOM, key, content)
-            return again
+            return from_file(again, model)
     return graph
+
+
+def _found(key: str, file: Path, folder: Path) -> Graph | None:
+    stored = read_entry(folder, ROOM, key)
+    if stored is not None:
+        with suppress(Exception):  # whatever is wrong with what is kept: the model can be loaded
+            return _known(PackageReader(key, lambda: stored), file, folder)
+    return None
 
 
 def _loaded(file: Path, dims: Mapping[str, int] | None, catalogue: Catalogue | None = None) -> Graph:

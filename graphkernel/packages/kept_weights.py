@@ -11,15 +11,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import prod
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from kernelgen.system.mapped import MUCH
 from kernelgen.system.object_cache import CONTENT, cache_key, map_entry, read_entry, write_entry
-from kernelgen.system.shared_cache import SharedCache
 from kernelgen.tensor.constant_data import ConstantData
 from kernelgen.tensor.types import dtype
+
+if TYPE_CHECKING:
+    from kernelgen.system.shared_cache import SharedCache
 
 ROOM = "weights"
 """The folder of the cache that weights are kept in."""

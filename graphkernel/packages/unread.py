@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from graphkernel.elsewhere import ModelFile
 from kernelgen.tensor.graph import Graph
 from kernelgen.tensor.printer import large_constants, show
 
@@ -41,6 +42,17 @@ def content_of(graph: Graph) -> Content:
         return known
     constants = {data.digest: data.array for data in large_constants(graph) if data.array is not None}
     return Content(show(graph), constants)
+
+
+def from_file(graph: Graph, model: ModelFile) -> Graph:
+    """The ``graph``, which is that of the ``model``."""
+    vars_of(graph).update(model=model)
+    return graph
+
+
+def file_of(graph: Graph) -> ModelFile | None:
+    """The file that the graph was loaded from, where that is known."""
+    return vars_of(graph).get("model")
 
 
 def vars_of(graph: Graph) -> dict[str, Any]:

@@ -18,12 +18,13 @@ def answer(request: bytes) -> bytes:
     a rest the function is only looked up, so that the first request need not wait for imports.
     """
     name, _, content = request.partition(b"\n")
+    notices = _notices()
     try:
         found = _function(name.decode())
         part = b'"answer": ' + (found(content) if content else b"null")
     except Exception as error:  # whoever asked decides what becomes of it
         part = b'"error": ' + json.dumps(f"{type(error).__name__}: {error}").encode()
-    return b'{"notices": ' + json.dumps(_notices().taken()).encode() + b", " + part + b"}"
+    return b'{"notices": ' + json.dumps(notices.taken()).encode() + b", " + part + b"}"
 
 
 @cache

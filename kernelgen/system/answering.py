@@ -18,6 +18,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO
 
+_ANSWERING = "kernelgen.farm.child"
+"""What only such processes import."""
+
 LENGTH_BYTES = 8
 _MOST_AT_ONCE = 1 << 16
 _LOOK_SECONDS = 0.5
@@ -45,13 +48,27 @@ class ProcessLate(Exception):
 
 
 def command_of(function: str) -> Sequence[str]:
-    """A Python that serves ``package.module:function``, with this one's path."""
+    """A Python that serves ``package.module:function``, with this one's path.
+
+    Threads that numpy brings along spin for longer than it takes to import numpy, in wait for work: there it has none.
+    """
     module, name = function.split(":")
     program = (
-        "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from kernelgen.system.answering import serve;"
-        f" from {module} import {name}; serve({name})"
+        "import json, os, sys; sys.path[:] = json.loads(sys.argv[1]); os.environ.setdefault('OPENBLAS_NUM_THREADS', '1');"
+        f" from kernelgen.system.answering import serve; from {module} import {name}; serve({name})"
     )
     return (sys.executable, "-P", "-c", program, json.dumps(sys.path))
+
+
+def is_answering() -> bool:
+    """Whether this is such a process, which ends when it has answered: nothing that it loads stays with anybody."""
+    return _ANSWERING in sys.modules
+
+
+def is_python_startable() -> bool:
+    """Whether a Python can be started: a program that has one in it may be anything, and is not started again."""
+    name = os.path.basename(sys.executable or "")
+    return name.startswith(("python", "pypy")) and not getattr(sys, "frozen", False)
 
 
 @dataclass
@@ -64,6 +81,8 @@ class AnsweringProcess:
     def answer(self, request: bytes, limit: Limit) -> bytes:
         """Its answer. Raises ProcessDied and ProcessLate; after either the next question has a new process."""
         try:
+            if self.process is not None and self.process.poll() is not None:
+                self.end()  # gone since it answered last
             if self.process is None:
                 self.process = _started(self.command)
             due = _Due(limit, self.process.pid)

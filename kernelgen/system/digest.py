@@ -14,6 +14,14 @@ except ImportError:  # a Python that is built without it
 DIGEST_BYTES = 32
 
 
+def digest_of(*parts: bytes | memoryview) -> bytes:
+    """The digest of ``parts``, one behind the other."""
+    found = blake2b(digest_size=DIGEST_BYTES)
+    for part in parts:
+        found.update(part)
+    return found.digest()
+
+
 def digest(content: bytes | memoryview) -> str:
     """The digest of bytes, in hexadecimal digits."""
-    return blake2b(content, digest_size=DIGEST_BYTES).hexdigest()
+    return digest_of(content).hex()

@@ -1,13 +1,12 @@
 """Compiled objects on disk, for their owner alone.
 
-A file is the sha256 of its key and its content, then the content; it appears by atomic rename. One that is missing,
+A file is the digest of its key and its content, then the content; it appears by atomic rename. One that is missing,
 damaged or made for another key is a miss. Code from here is run, so nothing is read where others could have written
 (:mod:`kernelgen.system.private_folder`). Without a folder everything is compiled again, and the user is told once.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
 import time
 from collections.abc import Callable, Generator
@@ -16,6 +15,7 @@ from mmap import mmap
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from kernelgen.system.digest import digest_of
 from kernelgen.system.files import UNFINISHED, replacing
 from kernelgen.system.limits import LIMITS
 from kernelgen.system.notices import warn_once
@@ -31,7 +31,7 @@ WAIT_SECONDS = 60.0
 LOOK_SECONDS = 0.02
 
 SUFFIX = ".o"
-FORMAT = "2"
+FORMAT = "3"
 _HEX = "[0-9a-f]"
 ENTRIES = f"*/{_HEX * 2}/{_HEX * 64}{SUFFIX}"
 UNFINISHED_ENTRIES = f"*/{_HEX * 2}/{_HEX * 16}{UNFINISHED}"
@@ -45,11 +45,8 @@ _NO_FOLDER = "there is no home folder; set GRAPHKERNEL_CACHE_DIR to a folder of 
 
 def cache_key(*parts: str) -> str:
     """The name of an entry: a hash of everything that its content depends on."""
-    joined = hashlib.sha256(FORMAT.encode())
-    for part in parts:
-        joined.update(len(part).to_bytes(8, "little"))
-        joined.update(part.encode())
-    return joined.hexdigest()
+    sized = (part for text in parts for part in (len(text).to_bytes(8, "little"), text.encode()))
+    return digest_of(FORMAT.encode(), *sized).hex()
 
 
 def cached(
@@ -101,7 +98,7 @@ def _read(folder: Path, room: str, key: str) -> bytes | None:
     except OSError:
         return None
     content = memoryview(stored)[CONTENT:]
-    return bytes(content) if stored[:CONTENT] == _digest(key, content) else None
+    return bytes(content) if stored[:CONTENT] == digest_of(key.encode(), content) else None
 
 
 def map_entry(folder: Path, room: str, key: str) -> mmap | None:
@@ -150,7 +147,7 @@ def write_entry(
         own_folder(folder, room, key[:2], make=True) as inside,
         replacing(f"{key}{SUFFIX}", 0o600, inside) as file,
     ):
-        file.write(_digest(key, *content))
+        file.write(digest_of(key.encode(), *content))
         file.writelines(content)
 
 
@@ -190,10 +187,3 @@ def _locked(folder: int) -> Generator[None]:
     finally:
         fcntl.flock(file, fcntl.LOCK_UN)  # closing alone would leave it to children that were forked meanwhile
         os.close(file)
-
-
-def _digest(key: str, *content: bytes | memoryview) -> bytes:
-    found = hashlib.sha256(key.encode())
-    for part in content:
-        found.update(part)
-    return found.digest()

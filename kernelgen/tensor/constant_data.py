@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from mmap import mmap
@@ -23,6 +22,8 @@ class ConstantData:
     @staticmethod
     def of(array: np.ndarray) -> ConstantData:
         """Freezes an array: a read-only and row-major copy, or the array itself where nobody can write it."""
+        import hashlib  # loads OpenSSL, for whose digest most starts have no need
+
         frozen = array if _is_frozen(array) else _frozen(np.array(array, order="C", copy=True))
         content = hashlib.sha256(f"{frozen.dtype.name}{frozen.shape}".encode())
         content.update(frozen.reshape(-1).view(np.uint8).data)

@@ -28,6 +28,7 @@ LAZY_IMPORTS = {
     "graphkernel/building.py": "the default compiler brings isl and LLVM",
     "graphkernel/frontends/known_models.py": "a model that was loaded before needs no onnx",
     "graphkernel/frontends/load.py": "writing ONNX brings all declarations, which reading does without",
+    "graphkernel/elsewhere.py": "what was loaded and compiled before needs no other process",
     "graphkernel/export/kernels.py": "so does the maker of kernels for Ascend",
     "kernelgen/options.py": "most machines have no shared cache",
     "kernelgen/targets/cpu/__init__.py": "naming the target must not load LLVM",

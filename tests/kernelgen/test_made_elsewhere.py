@@ -114,9 +114,9 @@ def test_an_interrupt_ends_the_processes() -> None:
     assert not children() - before
 
 
-def test_processes_are_for_many_kernels_of_a_process_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_processes_are_for_several_kernels_and_for_who_has_no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "core_count", lambda: 16)
-    assert workers_for(1000) == 0, "the compiler is here"
+    assert [workers_for(count) for count in (4, 15, 16, 1000)] == [0, 0, 2, 16], "the compiler is here"
     monkeypatch.delitem(sys.modules, "islpy")
     assert [workers_for(count) for count in (1, 3, 4, 15, 24, 1000)] == [0, 0, 1, 1, 3, 16]
     for executable in ("", "/usr/bin/blender", "/opt/uwsgi"):
