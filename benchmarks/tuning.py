@@ -1,14 +1,16 @@
 """``python -m benchmarks.tuning MODEL CORPUS --json OUT``: what tuning gains on a model's kernels and on some of a corpus.
 
 Each kernel is tuned on this machine, then once more by the worker of a dask cluster on loopback. The gain is the median of
-the ratio to the untuned kernel, timed in turns, with the bounds that hold it. Then every finding is followed in a process of
-its own, whose kernels must be those that were measured, byte for byte; and the whole model is timed untuned and tuned.
+the ratio to the untuned kernel, timed in turns after the search, with the bounds that hold it. Then every finding is followed
+in a process of its own, whose kernels must be those that were measured, byte for byte; and the whole model is timed untuned
+and tuned.
 """
 
 from __future__ import annotations
 
 import datetime
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -17,7 +19,7 @@ import time
 from collections.abc import Mapping, Sequence
 from math import exp, log
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
@@ -61,14 +63,24 @@ def corpus_kernels(folder: Path, count: int) -> Kernels:
     return found
 
 
-def tune(kernels: Kernels, most: int, crew: Crew, path: Path) -> dict[str, Finding]:
+class Limits(NamedTuple):
+    """Of the search for each kernel: plans, and seconds."""
+
+    plans: int
+    seconds: float
+
+
+def tune(kernels: Kernels, limits: Limits, crew: Crew, path: Path) -> dict[str, Finding]:
     """The findings by name; what the file has is not measured again."""
-    requests = ((name, request(kernel, "cpu", most)) for name, kernel in kernels.items())
+    requests = ((name, request(kernel, "cpu", *limits)) for name, kernel in kernels.items())
     found: dict[str, Finding] = {}
+    start = time.monotonic()
     with Journal(path) as journal:
         for name, answer in answers(tuned, requests, crew, journal, PATIENT):
             found[name] = from_json(Finding, answer)
-            print(f"{crew.name}: {name}: {found[name].ratio}, noise {found[name].noise}", flush=True)
+            best = min(each.ratio.median if each.plan else 1.0 for each in found.values())
+            told = f"{len(found)} of {len(kernels)} in {time.monotonic() - start:.0f} s, best so far {best:.2f}"
+            print(f"{crew.name}, {told}: {name}: {found[name].ratio}, noise {found[name].noise}", flush=True)
     return {name: found[name] for name in kernels}
 
 
@@ -166,7 +178,8 @@ def main(
     corpus: Annotated[Path, typer.Argument(help="a folder of composite JSON files", exists=True)],
     dims: Annotated[list[str] | None, typer.Option("--dim", help="N=8")] = None,
     count: Annotated[int, typer.Option(help="kernels of the corpus")] = 20,
-    most: Annotated[int, typer.Option(help="plans to try for a kernel")] = 24,
+    most: Annotated[int, typer.Option(help="plans to try for a kernel")] = 10,
+    seconds: Annotated[float, typer.Option(help="to search for each kernel")] = 6.0,
     json_out: Annotated[Path | None, typer.Option("--json", help="where the record goes")] = None,
     findings: Annotated[Path | None, typer.Option(help="a folder for findings: a run that was stopped goes on")] = None,
 ) -> None:
@@ -177,9 +190,9 @@ def main(
     with tempfile.TemporaryDirectory() as folder:
         files = {who: (findings or Path(folder)) / f"{who}.jsonl" for who in ("here", "there")}
         with local(1) as crew:
-            here = tune(kernels, most, crew, files["here"])
+            here = tune(kernels, Limits(most, seconds), crew, files["here"])
         with cluster(1) as engine, crew_of(engine.address) as crew:
-            there = tune(kernels, most, crew, files["there"])
+            there = tune(kernels, Limits(most, seconds), crew, files["there"])
         again = replayed(kernels, files["here"])
         rows = {name: row(here[name], there[name], again[name]) for name in kernels}
         whole = network(graph, files["here"])
@@ -187,7 +200,8 @@ def main(
     parts["corpus"] = [name for name in kernels if name not in parts["model"]]
     record: dict[str, Any] = {
         "date": str(datetime.datetime.now(datetime.UTC).date()), "machine": describe(), "threads": core_count(),
-        "plans_at_most": most, "model": model.name, "dims": dims or [], "network": whole,
+        "load": round(os.getloadavg()[1], 1), "plans_at_most": most, "seconds_at_most": seconds,
+        "model": model.name, "dims": dims or [], "network": whole,
         "summary": {part: summary([rows[name] for name in names]) for part, names in parts.items()},
         "kernels": rows, "keys": {name: each.key for name, each in kernels.items()},
     }  # fmt: skip

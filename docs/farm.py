@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from docs.markdown import table
 from docs.measured import read
+
+DIGEST = re.compile("[0-9a-f]{32,}")
 
 
 def hand_out() -> str:
@@ -46,10 +49,18 @@ def troubles() -> str:
     head = ("what happened", "answers", "different", "twice", "seconds", "warnings")
     rows = [
         (name, f"{run['answers']} of {record['files']}", str(run["different"]), str(run["journal_lines_twice"]),
-         f"{run['seconds']:.0f}", "; ".join(run["warnings"]) or "none")
+         f"{run['seconds']:.0f}", "; ".join(shortened(run["warnings"])) or "none")
         for name, run in record["runs"].items()
     ]  # fmt: skip
     return f"{table(head, rows)}\n"
+
+
+def shortened(messages: Sequence[str]) -> list[str]:
+    """Messages that differ in a digest alone are one of them and their number; digests are cut."""
+    alike: dict[str, list[str]] = {}
+    for message in messages:
+        alike.setdefault(DIGEST.sub("", message), []).append(DIGEST.sub(lambda found: f"{found[0][:8]}...", message))
+    return [found[0] if len(found) == 1 else f"{found[0]} ({len(found)} such messages)" for found in alike.values()]
 
 
 def tuned() -> str:
@@ -65,7 +76,8 @@ def tuned() -> str:
         f"- {record['model']} as a whole ({', '.join(record['dims'])}): {ratio['median']:.2f} of "
         f"{network['untuned_ms']:.1f} ms (half of {network['rounds']} rounds between {low:.2f} and {high:.2f})"
     )
-    return "\n".join((f"{record['date']}, at most {record['plans_at_most']} plans for a kernel:\n", *told, whole, ""))
+    limits = f"at most {record['plans_at_most']} plans and {record['seconds_at_most']:g} s for a kernel"
+    return "\n".join((f"{record['date']}, {limits}, load {record['load']:g}:\n", *told, whole, ""))
 
 
 def _told(part: Mapping[str, Any]) -> str:

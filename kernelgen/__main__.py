@@ -254,6 +254,7 @@ def tune(
     machine: Annotated[str, typer.Option(help="gpu: the device whose model compares, " + ", ".join(MACHINES))] = "H200",
     most: Annotated[int, typer.Option(min=1, help="plans to try")] = 100,
     dump_plan: Annotated[Path | None, typer.Option(help="write the fastest plan to this file")] = None,
+    seconds: Annotated[float, typer.Option(min=0.1, help="to search")] = 60.0,
 ) -> None:
     """Looks for a faster plan: by measuring, or for a GPU by what the model estimates. Prints what was tried."""
     check_folder("--dump-plan", dump_plan)
@@ -262,9 +263,10 @@ def tune(
     desc = load_desc(file)
     sizes = bind_symbols(desc)
     compare = by_model(machine, **sizes) if target == "gpu" else None
-    found = tune_kernel(compile_desc(desc, target), () if compare else draw(specialize(desc, sizes)), most, compare)
+    inputs = () if compare else draw(specialize(desc, sizes))
+    found = tune_kernel(compile_desc(desc, target), inputs, most, compare, seconds)
     for trial in found.trials:
-        say(f"{'refused' if trial.ratio is None else f'{trial.ratio:.2f}':>8} {trial.change}")
+        say(f"{'left out' if trial.ratio is None else f'{trial.ratio:.2f}':>8} {trial.change}")
     say(found.kernel.stages["plan"])
     if dump_plan:
         write_json(dump_plan, found.kernel.plan.to_json())

@@ -1,4 +1,4 @@
-"""compile(desc, target): the story of a kernel in one function."""
+"""compile(desc, target): the story of a kernel, in its two halves."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ from kernelgen.kernel import Kernel, Resources, fingerprint, preparation_signatu
 from kernelgen.machines.usual import Machine
 from kernelgen.native.call import NativeKernel
 from kernelgen.nest.nodes import Nest, Space
-from kernelgen.plan import CodePlan, Plan
+from kernelgen.plan import Plan
 from kernelgen.poly.proof.schedule_proof import Fact, Proof
-from kernelgen.stage_log import Trail
 from kernelgen.stages import Lowered, lower
 from kernelgen.targets import Target, find_target
 from kernelgen.tensor.dims import Sym, product
@@ -37,38 +36,45 @@ def compile(
     when a proof fails, ArgumentError when the plan does not fit the description, BackendUnavailable when the target
     needs something that is not installed.
     """
+    found = find_target(target)
+    return finished(desc, found, planned(desc, found, plan, constants), constants)
+
+
+def planned(desc: KernelDesc, target: Target, plan: Plan | None = None, constants: Collection[int] = ()) -> Lowered:
+    """All of :func:`compile` before the text: the proved nest of ``desc`` for a ``target`` with these ``constants``, and every
+    choice of its ``plan``. Raises as it does."""
     if not isinstance(desc, KernelDesc):  # pyright: ignore[reportUnnecessaryIsInstance]  # a path is easily given
         raise ArgumentError(f"compile takes a KernelDesc, got {type(desc).__name__}; kernelgen.load_desc reads one")
     check(desc)
     within_limits(desc)
-    found = find_target(target)
-    plan = plan or Plan(cpu=found.sizes())
+    plan = plan or Plan(cpu=target.sizes())
     if plan.subject and plan.subject != (own := fingerprint(desc)):
         raise ArgumentError(
             f"the plan was made for {plan.subject}, this is {own}; an empty subject fits any description"
         )
-    fixed = _fixed(desc, constants)
-    lowered = _lowered(desc, plan, found.machine, fixed)
-    nest, trail = lowered.nest, lowered.trail
-    source, code = _printed(found, nest, plan.code, trail)
-    lowered = _with_claims(found, source, lowered)
-    entry = trail.run("load", lambda: found.load(source, nest))
+    lowered = _lowered(desc, plan, target.machine, _fixed(desc, constants))
+    printer = target.printer
+    if printer is None:
+        return replace(lowered, plan=replace(lowered.plan, code=None))
+    code = lowered.trail.run("choices", lambda: printer.choose(lowered.nest) if plan.code is None else plan.code)
+    return replace(lowered, plan=replace(lowered.plan, code=code))
+
+
+def finished(desc: KernelDesc, target: Target, lowered: Lowered, constants: Collection[int] = ()) -> Kernel:
+    """The rest of :func:`compile`: what :func:`planned` made of ``desc``, ``target`` and ``constants``, ``lowered``, as text,
+    and loaded."""
+    nest, trail, printer, code = lowered.nest, lowered.trail, target.printer, lowered.plan.code
+    source = trail.run(
+        "source", lambda: target.emit(nest) if printer is None or code is None else printer.emit(nest, code)
+    )
+    lowered = _with_claims(target, source, lowered)
+    entry = trail.run("load", lambda: target.load(source, nest))
     preparation = None
     if nest.preparation is not None:
-        preparation = trail.run("preparation", partial(_preparation, found, desc, lowered, nest.preparation))
+        preparation = trail.run("preparation", partial(_preparation, target, desc, lowered, nest.preparation))
     resources = Resources(trail.milliseconds, _bytes(nest, workspace=False), _bytes(nest, workspace=True), entry)
-    lowered = replace(lowered, plan=replace(lowered.plan, code=code))
-    return Kernel(
-        signature_of(desc, lowered),
-        entry,
-        desc,
-        found.name,
-        source,
-        lowered,
-        resources,
-        preparation,
-        tuple(sorted(fixed)),
-    )
+    fixed = tuple(sorted(_fixed(desc, constants)))
+    return Kernel(signature_of(desc, lowered), entry, desc, target.name, source, lowered, resources, preparation, fixed)
 
 
 def _fixed(desc: KernelDesc, constants: Collection[int]) -> frozenset[int]:
@@ -85,15 +91,6 @@ def _preparation(target: Target, desc: KernelDesc, lowered: Lowered, nest: Nest)
     if target.claims is not None:
         target.claims(source)
     return NativeKernel(preparation_signature(desc, lowered, nest), target.load(source, nest))
-
-
-def _printed(target: Target, nest: Nest, code: CodePlan | None, trail: Trail) -> tuple[str, CodePlan | None]:
-    """The source and the choices that it follows; None of a target that makes none, which takes no notice of given ones."""
-    printer = target.printer
-    if printer is None:
-        return trail.run("source", lambda: target.emit(nest)), None
-    choices = trail.run("choices", lambda: printer.choose(nest) if code is None else code)
-    return trail.run("source", lambda: printer.emit(nest, choices)), choices
 
 
 def _with_claims(target: Target, source: str, lowered: Lowered) -> Lowered:

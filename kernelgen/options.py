@@ -34,9 +34,14 @@ def cache_dir() -> Path | None:
     return found if found.is_absolute() else None
 
 
+def shared_cache_url() -> str:
+    """``GRAPHKERNEL_SHARED_CACHE``: a URL of fsspec's; empty where it is not set."""
+    return os.environ.get("GRAPHKERNEL_SHARED_CACHE", "")
+
+
 def shared_cache() -> SharedCache | None:
-    """The cache of many machines: ``GRAPHKERNEL_SHARED_CACHE``, a URL of fsspec's, and ``GRAPHKERNEL_SHARED_CACHE_KEY``."""
-    url = os.environ.get("GRAPHKERNEL_SHARED_CACHE")
+    """The cache of many machines at :func:`shared_cache_url`, where ``GRAPHKERNEL_SHARED_CACHE_KEY`` is long enough."""
+    url = shared_cache_url()
     return _shared(url, os.environ.get("GRAPHKERNEL_SHARED_CACHE_KEY", "")) if url else None
 
 

@@ -24,3 +24,7 @@ class Trail:
         self.milliseconds[stage] = (time.perf_counter() - start) * 1e3
         self.texts[stage] = lambda: show(product)
         return product
+
+    def branch(self) -> Trail:
+        """The same stages so far, for another end."""
+        return Trail(dict(self.texts), dict(self.milliseconds))

@@ -12,6 +12,7 @@ from graphkernel.options import Environment, core_count
 from graphkernel.report.page.counted import counted
 from graphkernel.runtime.cuda.device import NoDevice, find_device
 from graphkernel.runtime.kernel_cache import cache_folder, cached_kernels, owner_of, why_unusable
+from kernelgen.options import LEAST_SECRET, shared_cache, shared_cache_url
 from kernelgen.targets.cpu.runtime.llvm import detect_host
 
 MISSING = "not installed"
@@ -50,6 +51,8 @@ def doctor() -> None:
         ("kernel cache", folder or "(none)"),
         ("kernel cache, owner", owner_of(folder)),
         ("kernel cache, state", why_unusable(folder) or f"usable, {counted(len(kernels), 'kernel')}"),
+        ("shared cache", shared_cache_url() or "(none)"),
+        ("shared cache, state", _shared_state()),
         ("CUDA device", f"none: {device.reason}" if isinstance(device, NoDevice) else f"{device.name}, {device.arch}"),
         ("plugins", ", ".join(f"{plugin.name} ({plugin.module})" for plugin in plugins()) or "(none)"),
     ])  # fmt: skip
@@ -57,6 +60,16 @@ def doctor() -> None:
         missing = [package for package in packages if versions[package] == MISSING]
         if missing:
             say(f"for {', '.join(missing)}: pip install 'graphkernel[{extra}]'")
+
+
+def _shared_state() -> str:
+    if not shared_cache_url():
+        return "none: GRAPHKERNEL_SHARED_CACHE is not set"
+    shared = shared_cache()
+    if shared is None:
+        return f"not used: GRAPHKERNEL_SHARED_CACHE_KEY needs {LEAST_SECRET} characters or more"
+    why = shared.why_out_of_reach()
+    return f"out of reach: {why}" if why else "within reach"
 
 
 def _version(package: str) -> str:

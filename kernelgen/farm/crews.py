@@ -9,6 +9,7 @@ and ``package.module:function`` whatever executor that function gives.
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Callable, Generator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
@@ -125,12 +126,14 @@ def _silent() -> Generator[None]:
 
 @dataclass(eq=False)
 class _Connection(Executor):
-    """A client of dask's, made anew when its scheduler was gone and is back."""
+    """A client of dask's, made anew when its scheduler was gone and is back; nobody waits for that."""
 
     address: str
     connect: Callable[[], Any]
     client: Any
     tried: float = 0.0
+    attempt: Future[Any] | None = None
+    """To reach the scheduler again, by a thread of its own: a client."""
     workers: frozenset[str] = frozenset()
     threads: int = 0
     counted: float = 0.0
@@ -140,7 +143,8 @@ class _Connection(Executor):
 
     def width(self) -> int:
         """Twice the threads of all workers: the next request is there when an answer leaves."""
-        if self.client.status != "running" and not self._again():
+        if self.client.status != "running":
+            self._again()
             return 0
         if time.monotonic() > self.counted + COUNT_SECONDS:
             self.threads, self.counted = self._threads(), time.monotonic()
@@ -155,17 +159,42 @@ class _Connection(Executor):
             return sum(found.values())
         return 0
 
-    def _again(self) -> bool:
-        if time.monotonic() < self.tried + AGAIN_SECONDS:
-            return False
-        self.tried = time.monotonic()
-        warn_once(f"the dask scheduler at {self.address} is gone; this machine works until it is back")
-        with suppress(Exception):  # whatever keeps it away
-            self.close()
-            self.client = self.connect()
-            return True
-        return False
+    def _again(self) -> None:
+        """Has a thread look whether the scheduler is back, and takes what it found."""
+        if self.attempt is None and time.monotonic() >= self.tried + AGAIN_SECONDS:
+            warn_once(f"the dask scheduler at {self.address} is gone; this machine works until it is back")
+            self.attempt = _in_a_thread(lambda old=self.client: _renewed(old, self.connect))
+        elif self.attempt is not None and self.attempt.done():
+            if self.attempt.exception() is None:
+                self.client = self.attempt.result()
+            self.attempt, self.tried = None, time.monotonic()
 
     def close(self) -> None:
-        with suppress(Exception):  # a client whose scheduler is gone may not even close
-            self.client.close(timeout=1)
+        _close(self.client)
+        if self.attempt is not None:  # a scheduler that comes back now is not needed any more
+            self.attempt.add_done_callback(lambda made: made.exception() is None and _close(made.result()))
+
+
+def _renewed(old: Any, connect: Callable[[], Any]) -> Any:
+    """Another client in place of one whose scheduler is gone."""
+    _close(old)
+    return connect()
+
+
+def _close(client: Any) -> None:
+    with suppress(Exception):  # a client whose scheduler is gone may not even close
+        client.close(timeout=1)
+
+
+def _in_a_thread(work: Callable[[], Any]) -> Future[Any]:
+    """What a thread that nobody waits for, not even the end of the process, comes to."""
+    found: Future[Any] = Future()
+
+    def run() -> None:
+        try:
+            found.set_result(work())
+        except BaseException as error:
+            found.set_exception(error)
+
+    threading.Thread(target=run, daemon=True, name="farm-connect").start()
+    return found

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import logging
 import queue
 import secrets
 import threading
@@ -18,6 +19,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, TypeVar
 
+from kernelgen.system.escape import line
 from kernelgen.system.limits import LIMITS
 from kernelgen.system.notices import warn_once
 
@@ -42,6 +44,7 @@ class SharedCache:
     def __init__(self, url: str, secret: bytes) -> None:
         self.url, self._secret = url.rstrip("/"), secret
         self._silent_until = 0.0
+        self._refused = False
         self._found: Any = None
 
     def read(self, room: str, key: str) -> bytes | None:
@@ -52,12 +55,28 @@ class SharedCache:
         signature, content = stored[:_SIGNATURE_BYTES], stored[_SIGNATURE_BYTES:]
         if hmac.compare_digest(signature, self._sign(room, key, content)):
             return content
-        warn_once(f"not used: {self.url}/{room}/{key} is unsigned, altered, or signed with another key")
+        self._refuse(f"not used: {self.url}/{room}/{key} is unsigned, altered, or signed with another key")
         return None
+
+    def _refuse(self, message: str) -> None:
+        """Tells of the first such entry: with a wrong key all are, and a network has hundreds. The others are for logs."""
+        if self._refused:
+            logging.getLogger("kernelgen").info("%s", line(message))
+        else:
+            self._refused = True
+            warn_once(f"{message}; of more like it there is no warning")
 
     def write(self, room: str, key: str, content: bytes) -> None:
         """Keeps it there where this is possible."""
         self._asked(lambda: self._put(self._place(room, key), self._sign(room, key, content) + content))
+
+    def why_out_of_reach(self) -> str:
+        """Why entries cannot be looked for now; empty where they can. Asks anew, at most for :data:`REMOTE_SECONDS`."""
+        try:
+            within(REMOTE_SECONDS, lambda: self._files.exists(self._place("doctor", "probe")))
+        except Exception as error:  # every file system has errors of its own
+            return f"{type(error).__name__}: {error}"
+        return ""
 
     @contextmanager
     def leading(self, room: str, key: str) -> Generator[None]:

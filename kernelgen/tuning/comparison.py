@@ -10,13 +10,13 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import comb
+from math import comb, inf
 from typing import Any
 
 from kernelgen.kernel import Kernel
 
-TURN_SECONDS = 4e-3
-"""A turn repeats a kernel that takes less than this."""
+TURN_SECONDS = 1e-3
+"""A turn repeats a kernel that takes less than this: most turns pass between two interruptions by others."""
 
 DOUBT = 0.05
 """How often the median may lie outside of the bounds."""
@@ -51,18 +51,26 @@ def outside(turns: int) -> int:
 
 
 def compared(
-    first: Kernel, second: Kernel, inputs: Sequence[Any], turns: int, worth: float = 0.0, precision: float = 0.0
+    first: Kernel,
+    second: Kernel,
+    inputs: Sequence[Any],
+    turns: int,
+    worth: float = 0.0,
+    precision: float = 0.0,
+    seconds: float = inf,
 ) -> Ratio:
     """Runs two kernels on these ``inputs`` turn by turn, at most so many ``turns``; every other turn the second begins.
 
-    Stops early where every turn so far was above ``worth``, if one is given: the ``second`` is not as fast as that; and
-    where the bounds are no further apart than ``precision``. Results of the ``first`` are overwritten by those of the
-    second.
+    Stops early where every turn so far was above ``worth``, if one is given: the ``second`` is not as fast as that; where the
+    bounds are no further apart than ``precision``; and after so many ``seconds``. Results of the ``first`` are overwritten by
+    those of the second.
     """
+    end = time.monotonic() + seconds
     _, outputs, _ = first.arguments(first.call_inputs(inputs), None)
     one, other = (_timer(kernel, inputs, outputs) for kernel in (first, second))
-    calls = max(1, int(TURN_SECONDS / max(one(1), 1e-9)))
+    one(1)
     other(1)
+    calls = max(1, int(TURN_SECONDS / max(one(1), 1e-9)))
     ratios: list[float] = []
     for turn in range(turns):
         if turn % 2:
@@ -72,7 +80,8 @@ def compared(
             spent = one(calls)
             ratios.append(other(calls) / max(spent, 1e-9))
         found = Ratio.of(ratios)
-        if turn + 1 >= FEWEST and (0 < worth < found.least or found.high - found.low <= precision):
+        is_clear = 0 < worth < found.least or found.high - found.low <= precision
+        if turn + 1 >= FEWEST and (is_clear or time.monotonic() > end):
             break
     return Ratio.of(ratios)
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 from math import ceil, inf
 
 from kernelgen.errors import ArgumentError, UnsupportedError
-from kernelgen.kernel import Kernel
 from kernelgen.nest.cost import arithmetic_cost
 from kernelgen.nest.index import floor_divide, maximum, substitute, subtract
 from kernelgen.nest.nodes import Block, For, If, Index, Num, Statement
-from kernelgen.plan import ThreadChoice, VectorChoice
+from kernelgen.nest.walk import statements
+from kernelgen.plan import ThreadChoice
+from kernelgen.stages import Lowered
 from kernelgen.targets.cpu.loops.code_plan import with_choices
 from kernelgen.targets.cpu.loops.planned_loops import ChosenLoop
-from kernelgen.targets.cpu.loops.vector_plan import expressions_of
+from kernelgen.targets.cpu.loops.vector_plan import VectorPlan, expressions_of, widest_bytes
 from kernelgen.targets.cpu.runtime.llvm import detect_host
 
 ACCESS = 0.1
@@ -23,15 +24,12 @@ WAKE = 8_000.0
 """Nanoseconds until all threads of a parallel loop are at work and done."""
 
 
-def estimated(kernel: Kernel, cores: int) -> float:
-    """Seconds as the target's model has them, on so many ``cores`` where it is a CPU's; infinite where it cannot tell."""
+def estimated(lowered: Lowered, cores: int) -> float:
+    """Seconds of a ``lowered`` nest for a CPU with so many ``cores`` before it is compiled; infinite where nobody can tell."""
+    if lowered.plan.code is None:
+        return inf
     try:
-        if kernel.target == "gpu":
-            found = kernel.estimate()
-            return found.seconds if found else inf
-        if kernel.target != "cpu" or kernel.plan.code is None:
-            return inf
-        body = with_choices(kernel.nest, kernel.plan.code, detect_host()).body
+        body = with_choices(lowered.nest, lowered.plan.code, detect_host()).body
         return _nanoseconds(body, {}, cores) / 1e9
     except (UnsupportedError, ArgumentError):
         return inf
@@ -55,10 +53,11 @@ def _loop(loop: For, starts: dict[str, Index], cores: int) -> float:
     if not isinstance(trips, Num):
         return inf
     inner = _nanoseconds(loop.body, {**starts, loop.var: first}, cores)
-    choice = loop.plan if isinstance(loop, ChosenLoop) else None
-    if isinstance(choice, ThreadChoice) and choice.threads:
+    plan = loop.plan if isinstance(loop, ChosenLoop) else None
+    if isinstance(plan, ThreadChoice) and plan.threads:
         return WAKE + inner * ceil(trips.value / cores)
-    if isinstance(choice, VectorChoice):
-        turns = ceil(trips.value / choice.lanes)
-        return turns * inner + TURN * ceil(turns / choice.copies)
+    if isinstance(plan, VectorPlan):
+        turns = ceil(trips.value / plan.lanes)
+        registers = plan.lanes * widest_bytes(tuple(statements(loop.body))) / detect_host().vector_bytes
+        return turns * inner * max(1.0, registers) + TURN * sum(divmod(turns, plan.unroll))
     return trips.value * (inner + TURN)

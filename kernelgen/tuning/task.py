@@ -22,17 +22,21 @@ from kernelgen.strict_json import to_json
 from kernelgen.system.answering import Limit
 from kernelgen.tuning.comparison import Ratio, compared
 from kernelgen.tuning.database import Bounds, Finding, Subject, digest_of, machine_here
-from kernelgen.tuning.tune import GAIN, tune
+from kernelgen.tuning.tune import tune
 from kernelgen.verify.compare import compare
 
 VERSION = kernelgen.__version__
-FINAL_TURNS, FINAL_PRECISION = 151, 0.03
+FINAL_TURNS, FINAL_PRECISION, FINAL_SECONDS = 151, 0.02, 2.0
+USUAL_SECONDS = 20.0
+"""For the search of one kernel; compiling it and the last measurement come on top."""
 LIMIT = Limit(600.0)
 
 
-def request(subject: Subject, target: str = "cpu", most: int = 40) -> bytes:
-    """What asks for the tuning of a ``subject`` for a ``target`` on a machine like this one, by ``most`` plans."""
-    asked = {**subject._asdict(), "target": target, "most": most, "machine": machine_here(), "version": VERSION}
+def request(subject: Subject, target: str = "cpu", most: int = 40, seconds: float = USUAL_SECONDS) -> bytes:
+    """What asks for the tuning of a ``subject`` for a ``target`` on a machine like this one, by at most so many plans and
+    ``seconds``."""
+    limits = {"most": most, "seconds": seconds}
+    asked = {**subject._asdict(), "target": target, **limits, "machine": machine_here(), "version": VERSION}
     return json.dumps(asked, sort_keys=True).encode()
 
 
@@ -47,11 +51,11 @@ def tuned_here(request: bytes) -> bytes:
     if asked["machine"] != machine_here():
         raise TaskError(f"asked for {asked['machine']}, this is {machine_here()}")
     subject = Subject(asked["description"], tuple(asked["constants"]))
-    return json.dumps(to_json(finding(subject, asked["target"], asked["most"]))).encode()
+    return json.dumps(to_json(finding(subject, asked["target"], asked["most"], asked["seconds"]))).encode()
 
 
-def finding(subject: Subject, target: str, most: int) -> Finding:
-    """Tunes a ``subject`` for a ``target`` by trying ``most`` plans.
+def finding(subject: Subject, target: str, most: int, seconds: float = USUAL_SECONDS) -> Finding:
+    """Tunes a ``subject`` for a ``target`` by trying at most so many plans, for at most about so many ``seconds``.
 
     A plan is kept only if the kernel is faster with it by more than the noise, and its results are the same but for
     rounding. A kernel that cannot be compiled has a finding without a plan.
@@ -65,18 +69,17 @@ def finding(subject: Subject, target: str, most: int) -> Finding:
     except UnsupportedError:
         return Finding(*known, "", Bounds(1.0, 1.0, 1.0), 0.0, 0.0, (), 0, "")
     inputs = [np.array(array) for array in draw(desc)]
-    found = tune(kernel, inputs, most)
+    found = tune(kernel, inputs, most, seconds=seconds)
     same = _final(kernel, compile(desc, target, kernel.plan, subject.constants), inputs)
     noise = max(same.high - 1, 1 - same.low, 0.0)
     final = same if found.kernel is kernel else _final(kernel, found.kernel, inputs)
     is_kept = found.kernel is not kernel and is_gain(final, noise) and not _differ(kernel, found.kernel, inputs)
     plan = json.dumps({**found.kernel.plan.to_json(), "subject": ""}, sort_keys=True) if is_kept else ""
-    changes = tuple(trial.change for trial in found.trials if trial.ratio is not None and trial.ratio < 1 - GAIN)
     bounds = Bounds(round(final.low, 4), round(final.median, 4), round(final.high, 4))
     followed = found.kernel if is_kept else kernel
     measured = sum(trial.ratio is not None for trial in found.trials)
     return Finding(
-        *known, plan, bounds, round(noise, 4), _seconds(kernel, inputs), changes if is_kept else (), measured,
+        *known, plan, bounds, round(noise, 4), _seconds(kernel, inputs), found.path if is_kept else (), measured,
         digest_of(followed.source),
     )  # fmt: skip
 
@@ -94,7 +97,7 @@ def versions_here() -> dict[str, str]:
 
 
 def _final(kernel: Kernel, other: Kernel, inputs: Sequence[Any]) -> Ratio:
-    return compared(kernel, other, inputs, FINAL_TURNS, precision=FINAL_PRECISION)
+    return compared(kernel, other, inputs, FINAL_TURNS, precision=FINAL_PRECISION, seconds=FINAL_SECONDS)
 
 
 def _differ(kernel: Kernel, other: Kernel, inputs: Sequence[Any]) -> bool:

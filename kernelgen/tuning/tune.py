@@ -4,45 +4,55 @@
     found = tune(kernel, (), compare=by_model("H200"))    without a device: what the GPU's model says of both
     found.kernel, found.kernel.plan.to_json()             the fastest that was seen
 
-A neighbour differs in one tile, loop order, parallel loop, number of lanes or copies, square, or in threads. What the
-proofs or the printer refuse is left out; the others are tried in the order of the cost model. Times are compared in turns,
-so that what else the machine does hits both.
+A step tries near neighbours first (:mod:`kernelgen.tuning.neighbours`), far ones where none of those is faster. They are
+proved and estimated before anything is compiled; those that the cost model thinks fastest are compiled and measured in turn,
+hopeless ones never. What was not slower in a few turns is measured with three times as many, the better half of it again.
+Times are compared in turns, so that what else the machine does hits both.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from math import inf
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from kernelgen import options
-from kernelgen.driver import compile
+from kernelgen.driver import finished, planned
 from kernelgen.errors import ArgumentError, KernelgenError, UnsupportedError
 from kernelgen.kernel import Kernel
-from kernelgen.nest.marks import PARALLEL, UNMARKED, Mark, thread
-from kernelgen.nest.nodes import LoopKind
-from kernelgen.plan import BandPlan, CodePlan, LoopPlan, PiecePlan, Plan, TileChoice, VectorChoice
+from kernelgen.plan import Plan
+from kernelgen.stages import Lowered
+from kernelgen.targets import Target, find_target
 from kernelgen.tuning.comparison import compared
 from kernelgen.tuning.cost_order import estimated
+from kernelgen.tuning.neighbours import Neighbours, far, near
 
 GAIN = 0.05
 """A neighbour must be faster by this part to be taken: less is within what timings vary."""
 
+LIKE = 0.02
+"""Of neighbours that are as fast as the fastest but for this, the one is taken that the cost model thinks fastest."""
+
+HOPELESS = 2.0
+"""The cost model knows no caches, but is not wrong by more than this: what it thinks slower still is not compiled."""
+
+TURNS = (3, 9, 27)
+"""Of the rounds of a step, each of which drops the slower half of those that are left."""
+
 LEAST_SECONDS = 1e-9
-LEAST_THREADS, MOST_THREADS = 4, 1024
 
-TURNS = 9
-
-Compare = Callable[[Kernel, Kernel], float]
-"""The time of the second kernel as a multiple of the first one's."""
+Compare = Callable[[Kernel, Kernel, int], float]
+"""The time of the second kernel as a multiple of the first one's, by so many turns."""
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One neighbour: what was changed, and its time as a multiple of the best one's; None where it was refused."""
+    """One neighbour: what was changed, and its time as a multiple of the best one's; None: refused or hopeless."""
 
     change: str
     ratio: float | None
@@ -50,62 +60,145 @@ class Trial:
 
 @dataclass(frozen=True)
 class Tuned:
-    """The fastest kernel that was seen, and all that was tried."""
+    """The fastest kernel that was seen, the changes that led to it, and all that was tried."""
 
     kernel: Kernel
+    path: tuple[str, ...]
     trials: tuple[Trial, ...]
 
 
-def tune(kernel: Kernel, inputs: Sequence[Any], most: int = 100, compare: Compare | None = None) -> Tuned:
-    """Climbs from the kernel's own plan until no neighbour is faster, or ``most`` were measured. Inputs are not changed."""
-    compare = compare or interleaved(inputs)
-    trials: list[Trial] = []
-    seen = {kernel.source}
-    found: Kernel | None = kernel
-    best = kernel
-    while found is not None:
-        best, found = found, _better(found, most, compare, trials, seen)
-    return Tuned(best, tuple(trials))
+def tune(
+    kernel: Kernel, inputs: Sequence[Any], most: int = 100, compare: Compare | None = None, seconds: float = inf
+) -> Tuned:
+    """Climbs from the kernel's own plan until no neighbour is faster, ``most`` were measured, or about so many ``seconds``
+    are over. Inputs are not changed."""
+    target = find_target(kernel.target)
+    search = _Search(kernel, target, compare or interleaved(inputs), most, time.monotonic() + seconds)
+    best = _Place("", planned(kernel.desc, target, kernel.plan, kernel.constants), kernel)
+    path: list[str] = []
+    while (found := search.better(best)) is not None:
+        path.append(found.change)
+        best = found
+    return Tuned(best.kernel, tuple(path), tuple(search.trials))
 
 
-def _better(best: Kernel, most: int, compare: Compare, trials: list[Trial], seen: set[str]) -> Kernel | None:
-    """The first neighbour that is faster twice; what is tried is added to ``trials`` and ``seen``."""
-    for change, neighbour in _candidates(best, trials, seen):
-        if sum(trial.ratio is not None for trial in trials) >= most:
-            return None
-        seen.add(neighbour.source)
-        ratio = compare(best, neighbour)
-        ratio = max(ratio, compare(best, neighbour)) if ratio < 1 - GAIN else ratio
-        trials.append(Trial(change, ratio))
-        if ratio < 1 - GAIN:
-            return neighbour
-    return None
+class _Place(NamedTuple):
+    change: str
+    lowered: Lowered
+    kernel: Kernel
 
 
-def _candidates(best: Kernel, trials: list[Trial], seen: set[str]) -> list[tuple[str, Kernel]]:
-    """Neighbours that nobody has measured, those first that the cost model thinks fastest; refused ones become trials."""
-    found: dict[str, tuple[str, Kernel]] = {}
-    for change, plan in neighbours(best.plan):
-        neighbour = _compiled(best, plan)
-        if neighbour is None:
-            trials.append(Trial(change, None))
-        elif neighbour.source not in seen:
-            found.setdefault(neighbour.source, (change, neighbour))
-    cores = options.thread_count()
-    return sorted(found.values(), key=lambda each: estimated(each[1], cores))
+class _Rival(NamedTuple):
+    """A neighbour that may be faster, and where in the list of trials it stands."""
+
+    place: _Place
+    trial: int
 
 
-def _compiled(kernel: Kernel, plan: Plan) -> Kernel | None:
-    try:
-        return compile(kernel.desc, kernel.target, plan, kernel.constants)
-    except KernelgenError:
+@dataclass(eq=False)
+class _Search:
+    subject: Kernel
+    target: Target
+    compare: Compare
+    most: int
+    end: float
+    trials: list[Trial] = field(default_factory=list[Trial])
+    seen: set[str] = field(default_factory=set[str])
+    measured: int = 0
+
+    def better(self, best: _Place) -> _Place | None:
+        """A neighbour that is faster, the fastest of its kind; None where there is none, or no time to find it."""
+        self.seen.add(best.kernel.source)
+        for kind in (near, far):
+            rivals = self._rivals(best, self._in_order(best, kind(best.kernel.plan)))
+            if (found := self._fastest(best, rivals)) is not None:
+                return found
         return None
+
+    def _in_order(self, best: _Place, plans: Neighbours) -> list[tuple[str, Lowered]]:
+        """Neighbours that are legal and not hopeless, those first that the cost model thinks fastest.
+
+        Half of the time that is left, at most, goes into that.
+        """
+        cores, until = options.thread_count(), (time.monotonic() + self.end) / 2
+        worst = HOPELESS * estimated(best.lowered, cores)
+        found: list[tuple[float, str, Lowered]] = []
+        for change, plan in plans:
+            if self.measured >= self.most or time.monotonic() > until:
+                break
+            lowered = self._planned(best.lowered, plan)
+            cost = inf if lowered is None else estimated(lowered, cores)
+            if lowered is None or cost > worst:
+                self.trials.append(Trial(change, None))
+            elif not any(_same(lowered, other) for other in (best.lowered, *(each for _, _, each in found))):
+                found.append((cost, change, lowered))
+        return _by_turns(sorted(found, key=lambda each: each[0]))
+
+    def _rivals(self, best: _Place, ordered: Sequence[tuple[str, Lowered]]) -> list[_Rival]:
+        """Those that were not slower in a few turns."""
+        found: list[_Rival] = []
+        for change, lowered in ordered:
+            if self.measured >= self.most or time.monotonic() > self.end:
+                break
+            kernel = self._finished(lowered)
+            if kernel is not None and kernel.source in self.seen:
+                continue
+            ratio = None if kernel is None else self.compare(best.kernel, kernel, TURNS[0])
+            self.trials.append(Trial(change, ratio))
+            if kernel is not None and ratio is not None:
+                self.seen.add(kernel.source)
+                self.measured += 1
+                if ratio < 1:
+                    found.append(_Rival(_Place(change, lowered, kernel), len(self.trials) - 1))
+        return sorted(found, key=lambda each: self.trials[each.trial].ratio or 1.0)
+
+    def _fastest(self, best: _Place, rivals: Sequence[_Rival]) -> _Place | None:
+        """By more turns for fewer of them."""
+        for turns in TURNS[1:]:
+            rivals = rivals[: (len(rivals) + 1) // 2]
+            ratios = [self.compare(best.kernel, each.place.kernel, turns) for each in rivals]
+            for each, ratio in zip(rivals, ratios, strict=True):
+                self.trials[each.trial] = replace(self.trials[each.trial], ratio=ratio)
+            fast = [(ratio, each) for each, ratio in zip(rivals, ratios, strict=True) if ratio < 1 - GAIN]
+            rivals = [each for _, each in sorted(fast, key=lambda pair: pair[0])]
+        ratios = [self.trials[each.trial].ratio or 1.0 for each in rivals]
+        alike = [each for each, ratio in zip(rivals, ratios, strict=True) if ratio <= ratios[0] + LIKE]
+        return min(alike, key=lambda each: each.trial).place if alike else None
+
+    def _planned(self, best: Lowered, plan: Plan) -> Lowered | None:
+        if plan.code is not None and plan.bands == best.plan.bands and plan.cpu == best.plan.cpu:
+            return replace(best, plan=plan, trail=best.trail.branch())
+        try:
+            return planned(self.subject.desc, self.target, plan, self.subject.constants)
+        except KernelgenError:
+            return None
+
+    def _finished(self, lowered: Lowered) -> Kernel | None:
+        try:
+            return finished(self.subject.desc, self.target, lowered, self.subject.constants)
+        except KernelgenError:
+            return None
+
+
+def _by_turns(found: Sequence[tuple[float, str, Lowered]]) -> list[tuple[str, Lowered]]:
+    """Those in the order of their costs; of equal ones, one of each kind of change before a second one of any."""
+    kinds: Counter[tuple[float, str]] = Counter()
+    ranked: list[tuple[float, int, str, Lowered]] = []
+    for cost, change, lowered in found:
+        kind = cost, change.split()[0]
+        ranked.append((cost, kinds[kind], change, lowered))
+        kinds[kind] += 1
+    return [(change, lowered) for *_, change, lowered in sorted(ranked, key=lambda each: each[:2])]
+
+
+def _same(one: Lowered, other: Lowered) -> bool:
+    return one.plan.code == other.plan.code and one.nest == other.nest
 
 
 def interleaved(inputs: Sequence[Any]) -> Compare:
     """Compares two kernels on copies of these inputs, turn by turn; the median of the ratios."""
     arrays = [np.array(array) for array in inputs]
-    return lambda first, second: compared(first, second, arrays, TURNS, 1 - GAIN).median
+    return lambda first, second, turns: compared(first, second, arrays, turns, 1.0).median
 
 
 def by_model(machine: str, **sizes: int) -> Compare:
@@ -123,105 +216,4 @@ def by_model(machine: str, **sizes: int) -> Compare:
             raise ArgumentError(f"kernels for {kernel.target} have no estimate")
         return found.seconds
 
-    return lambda first, second: seconds(second) / max(seconds(first), LEAST_SECONDS)
-
-
-def neighbours(plan: Plan) -> Iterator[tuple[str, Plan]]:
-    """Plans that differ in one choice, with the change in words. Where loops change, their printing is chosen anew."""
-    yield from _thread_neighbours(plan)
-    for number, band in enumerate(plan.bands or ()):
-        for change, other in _band_neighbours(band):
-            bands = _put(plan.bands or (), number, other)
-            yield f"band {number}: {change}", replace(plan, bands=bands, code=None)
-    for change, code in _code_neighbours(plan.code or CodePlan()):
-        yield change, replace(plan, code=code)
-
-
-def _thread_neighbours(plan: Plan) -> Iterator[tuple[str, Plan]]:
-    """Twice and half the threads that share a row, in all bands that share them."""
-    marks = (loop.mark for band in plan.bands or () for piece in band.pieces for loop in piece.loops)
-    for mark in dict.fromkeys(mark for mark in marks if mark.kind is LoopKind.THREAD):
-        threads = mark.width
-        for other in (threads * 2, threads // 2):
-            if LEAST_THREADS <= other <= MOST_THREADS:
-                bands = tuple(_remarked(band, mark, thread(other)) for band in plan.bands or ())
-                yield f"{other} threads in place of {threads}", replace(plan, bands=bands, code=None)
-
-
-def _remarked(band: BandPlan, mark: Mark, other: Mark) -> BandPlan:
-    pieces = [
-        replace(piece, loops=tuple(replace(o, mark=other) if o.mark == mark else o for o in piece.loops))
-        for piece in band.pieces
-    ]
-    return replace(band, pieces=tuple(pieces), why=f"{other.width} threads, as tuned")
-
-
-def _band_neighbours(band: BandPlan) -> Iterator[tuple[str, BandPlan]]:
-    tiles = [(loop.member, loop.tile) for piece in band.pieces for loop in piece.loops if loop.tile is not None]
-    for member, size in dict.fromkeys(tiles):
-        for other in (size * 2, size // 2):
-            if other > 0:
-                yield f"{band.members[member]} by {other} in place of {size}", _resized(band, member, size, other)
-    for number, piece in enumerate(band.pieces):
-        for change, loops in _loop_neighbours(piece.loops, band.members):
-            yield (
-                f"piece {number}: {change}",
-                replace(band, pieces=_put(band.pieces, number, replace(piece, loops=loops))),
-            )
-
-
-def _resized(band: BandPlan, member: int, size: int, other: int) -> BandPlan:
-    """Tiles of another size, and whole tiles with them."""
-
-    def resized(piece: PiecePlan) -> PiecePlan:
-        loops = [replace(o, tile=other) if (o.member, o.tile) == (member, size) else o for o in piece.loops]
-        whole = [replace(o, size=other) if (o.member, o.size) == (member, size) else o for o in piece.whole]
-        return PiecePlan(tuple(loops), tuple(whole))
-
-    return replace(band, pieces=tuple(map(resized, band.pieces)))
-
-
-def _loop_neighbours(loops: tuple[LoopPlan, ...], names: tuple[str, ...]) -> Iterator[tuple[str, tuple[LoopPlan, ...]]]:
-    for k in range(len(loops) - 1):
-        swapped = (*loops[:k], loops[k + 1], loops[k], *loops[k + 2 :])
-        yield f"{names[loops[k + 1].member]} around {names[loops[k].member]}", swapped
-    for k, loop in enumerate(loops):
-        if loop.mark == PARALLEL:
-            yield "one thread", _put(loops, k, replace(loop, mark=UNMARKED))
-            for other in range(len(loops)):
-                if loops[other].mark == UNMARKED and not loops[other].unroll:
-                    moved = _put(
-                        _put(loops, k, replace(loop, mark=UNMARKED)), other, replace(loops[other], mark=PARALLEL)
-                    )
-                    yield f"{names[loops[other].member]} parallel", moved
-
-
-def _code_neighbours(code: CodePlan) -> Iterator[tuple[str, CodePlan]]:
-    for k, vector in enumerate(code.vectors):
-        for each in _vector_neighbours(vector):
-            yield (
-                f"vector {k}: lanes {each.lanes}, copies {each.copies}",
-                replace(code, vectors=_put(code.vectors, k, each)),
-            )
-    for k, tile in enumerate(code.tiles):
-        if tile.size > 1:
-            yield f"interleave {k}: no squares", replace(code, tiles=_put(code.tiles, k, TileChoice(1)))
-    for k, parallel in enumerate(code.parallels):
-        turned = replace(parallel, threads=not parallel.threads)
-        change = "threads" if turned.threads else "one thread"
-        yield f"parallel {k}: {change}", replace(code, parallels=_put(code.parallels, k, turned))
-    if code.streamed is not None:
-        yield f"{code.streamed} through the caches", replace(code, streamed=None)
-
-
-def _vector_neighbours(vector: VectorChoice) -> Iterator[VectorChoice]:
-    if vector.lanes == 1:
-        return
-    for lanes, copies in ((1, 2), (1, 0.5), (0.5, 1), (2, 1)):
-        other = int(vector.lanes * lanes), int(vector.copies * copies)
-        if 2 <= other[0] <= 32 and 1 <= other[1] <= 8:
-            yield replace(vector, lanes=other[0], copies=other[1])
-
-
-def _put(items: tuple[Any, ...], position: int, item: Any) -> tuple[Any, ...]:
-    return (*items[:position], item, *items[position + 1 :])
+    return lambda first, second, turns: seconds(second) / max(seconds(first), LEAST_SECONDS)

@@ -21,6 +21,7 @@ from kernelgen.__main__ import app
 from kernelgen.composite.write import dump_desc
 from kernelgen.errors import ArgumentError, BackendUnavailable
 from kernelgen.farm import Crew, Journal, Policy, answers, call, crew_of, local
+from kernelgen.farm.crews import _Connection
 from kernelgen.farm.sandbox import TaskError, told
 from kernelgen.system.answering import Limit, ProcessDied, ProcessLate
 
@@ -221,3 +222,59 @@ def test_kernels_are_compiled_over_a_crew(tmp_path: Path) -> None:
     rows = {row["name"]: row for row in json.loads(out.read_text())["records"]}
     assert sorted(row["status"] for row in rows.values()) == ["compiled", "compiled", "refused"]
     assert rows["z.info"]["message"].startswith("$")
+
+
+class Client:
+    """Of a scheduler that is there, or not."""
+
+    def __init__(self, status: str) -> None:
+        self.status, self.scheduler = status, self
+
+    def ncores(self) -> dict[str, int]:
+        return {"tcp://worker": 3}
+
+    def sync(self, function: Callable[[], Any], **_: object) -> Any:
+        return function()
+
+    def close(self, timeout: float) -> None:
+        self.status = "closed"
+
+
+def test_nobody_waits_while_a_scheduler_is_looked_for() -> None:
+    """What this machine has done meanwhile would wait too."""
+    is_back, tries = threading.Event(), list[Client]()
+
+    def connect() -> Client:
+        tries.append(Client("running"))
+        assert is_back.wait(60)
+        return tries[-1]
+
+    connection = _Connection("tcp://gone", connect, Client("closed"))
+    for _ in range(3):
+        assert connection.width() == 0
+    assert not is_back.is_set()
+    assert connection.attempt is not None
+    is_back.set()
+    wait_for([connection.attempt], timeout=60)
+    assert connection.width() == 0, "taken now"
+    assert connection.width() == 6
+    assert len(tries) == 1
+    connection.close()
+    assert tries[0].status == "closed"
+
+
+def test_a_scheduler_that_comes_back_too_late_is_left_alone() -> None:
+    is_back, made = threading.Event(), Client("running")
+
+    def connect() -> Client:
+        assert is_back.wait(60)
+        return made
+
+    connection = _Connection("tcp://gone", connect, Client("closed"))
+    assert connection.width() == 0
+    connection.close()
+    is_back.set()
+    assert connection.attempt is not None
+    wait_for([connection.attempt], timeout=60)
+    while made.status != "closed":  # its callback follows the result
+        time.sleep(0.001)

@@ -104,6 +104,19 @@ def test_a_folder_that_cannot_be_used_is_named_with_the_reason(folder: Path) -> 
     folder.chmod(0o700)
 
 
+def test_doctor_says_what_becomes_of_the_shared_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("fsspec", reason="fsspec is not installed: pip install 'graphkernel[farm]'")
+    for url, secret, state in (
+        ("", "", "none: GRAPHKERNEL_SHARED_CACHE is not set"),
+        (f"file://{tmp_path}", "short", "not used: GRAPHKERNEL_SHARED_CACHE_KEY needs 16 characters or more"),
+        (f"file://{tmp_path}", "s" * 16, "within reach"),
+        ("unheard://of", "s" * 16, "out of reach: ValueError: Protocol not known: unheard"),
+    ):
+        monkeypatch.setenv("GRAPHKERNEL_SHARED_CACHE", url)
+        monkeypatch.setenv("GRAPHKERNEL_SHARED_CACHE_KEY", secret)
+        assert re.search(f"shared cache, state +{state}\n", doctor())
+
+
 def test_doctor_shows_what_threads_depend_on() -> None:
     assert re.search("LLVM target +[a-z0-9]", doctor())
     assert re.search("threads of onnxruntime +one pool of [0-9]+ for all models", doctor())

@@ -80,6 +80,18 @@ def test_what_is_not_signed_for_its_place_is_refused_and_made_anew(
     assert cached(tmp_path / "there", "cpu", KEY, never, bytes, shared) == (b"made", True), "what was wrong is replaced"
 
 
+def test_with_a_wrong_key_there_is_one_warning_and_not_one_for_each_kernel(
+    shared: shared_cache.SharedCache, url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    others = shared_cache.SharedCache(url, b"the key of other machines")
+    for number in range(5):
+        others.write("cpu", cache_key(f"kernel {number}"), b"code")
+    with caplog.at_level(logging.INFO):
+        assert [shared.read("cpu", cache_key(f"kernel {number}")) for number in range(5)] == [None] * 5
+    levels = [record.levelno for record in caplog.records if "unsigned, altered" in record.getMessage()]
+    assert levels == [logging.WARNING, *[logging.INFO] * 4]
+
+
 class Gone:
     """A file system that fails, or never answers."""
 

@@ -27,8 +27,8 @@ from kernelgen.strict_json import from_json, to_json
 from kernelgen.tensor.graph import Graph
 from kernelgen.tuning.comparison import Ratio, outside
 from kernelgen.tuning.database import Bounds, Finding, Subject, Tunings, digest_of, machine_here
+from kernelgen.tuning.neighbours import neighbours
 from kernelgen.tuning.task import finding, is_gain, request, tuned, tuned_here
-from kernelgen.tuning.tune import neighbours
 
 
 def graph() -> Graph:

@@ -70,7 +70,7 @@ def choose_vectors(loop: n.For, host: Host) -> VectorChoice:
     obstacle = _obstacle(loop, body, reductions)
     if obstacle:
         return VectorChoice(1, why=obstacle)
-    widest = _widest(body)
+    widest = widest_bytes(body)
     lanes = host.vector_bytes // widest
     if trips is not None:
         lanes = min(lanes, 1 << (trips - 1).bit_length())
@@ -170,7 +170,7 @@ def _dtypes(body: tuple[n.Statement, ...]) -> frozenset[DType]:
     return frozenset(computed | {s.buffer.dtype for s in body if isinstance(s, n.Store | n.Accumulate)})
 
 
-def _widest(body: tuple[n.Statement, ...]) -> int:
+def widest_bytes(body: tuple[n.Statement, ...]) -> int:
     """The widest data type fills a register; narrow ones are computed as four bytes or fill half of one."""
     return max((4, *(dtype.itemsize for dtype in _dtypes(body))))
 
