@@ -23,7 +23,7 @@ from docs.hostile import hostile_inputs
 from docs.long_runs import faults, fuzzers, memory
 from docs.markdown import page, table
 from docs.models import models
-from docs.network_races import network_races
+from docs.network_races import network_races, networks_in_short
 from docs.onnx import onnx
 from docs.rooms import rooms
 from docs.stubs import stub
@@ -73,7 +73,7 @@ def pages() -> Mapping[str, str]:
         **models(),
         **network_races(),
         **warm_starts(),
-        "README.md": with_figures("README.md", in_short(json.loads(RESULTS.read_text()))),
+        "README.md": with_figures("README.md", in_short(json.loads(RESULTS.read_text())) + networks_in_short()),
         "docs/figures.md": with_figures("docs/figures.md", figures(json.loads(RESULTS.read_text()))),
         "docs/architecture.md": with_figures("docs/architecture.md", rooms()),
         "docs/fuzzing.md": with_figures("docs/fuzzing.md", fuzzers()),

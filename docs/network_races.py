@@ -36,19 +36,43 @@ LEAST_SHARE = 0.02
 Race = Mapping[str, Any]
 
 
+def networks_in_short() -> str:
+    """The committed runs in a sentence a kind: how the best other runtime compares, on one thread and on two."""
+    return "".join(_in_short(record, title) for record, title, _ in _records())
+
+
+def _in_short(record: Mapping[str, Any], title: str) -> str:
+    found = record["networks"]
+    ways: list[str] = []
+    for threads, said in (("1", "one thread"), ("2", "two")):
+        times = [_times_of(each["races"][threads], threads) for each in found.values()]
+        ratios = [min(onnx, openvino) / ours for ours, onnx, openvino, _ in times]
+        ways.append(f"{min(ratios):.2f} to {max(ratios):.2f} times on {said} ({_mean(ratios):.2f} in the mean)")
+    return (
+        f"{len(found)} {title.lower()} in float32 at their usual sizes ({record['date']}): the better of onnxruntime and "
+        "OpenVINO takes\n"
+        f"{', '.join(ways)}. [Each of them](docs/network_races.md).\n"
+    )
+
+
 def network_races() -> Mapping[str, str]:
     """The page and its picture of the committed runs, if there are any."""
-    kinds = (
-        ("whole_networks.json", "Transformers", TRANSFORMERS),
-        ("image_networks.json", "Networks of images", IMAGES),
-    )
-    records = [(record, title, text) for file, title, text in kinds if (record := read(file)) is not None]
+    records = list(_records())
     if not records:
         return {}
     parts = [part for record, title, text in records for part in _kind(record, title, text)]
     found = {name: each for record, *_ in records for name, each in record["networks"].items()}
     text = page("Networks beside other runtimes", INTRODUCTION, HONEST, STARTS, STEPS, PICTURE, *parts, note=RUNS)
     return {"docs/network_races.md": text, "docs/network_roofline.svg": _picture(found)}
+
+
+def _records() -> Iterator[tuple[Mapping[str, Any], str, str]]:
+    """What was committed of each kind of networks: the run, and what the page says of the kind."""
+    kinds = (
+        ("whole_networks.json", "Transformers", TRANSFORMERS),
+        ("image_networks.json", "Networks of images", IMAGES),
+    )
+    yield from ((record, title, text) for file, title, text in kinds if (record := read(file)) is not None)
 
 
 def _kind(record: Mapping[str, Any], title: str, text: str) -> Iterator[str]:
@@ -67,16 +91,21 @@ def _times(found: Mapping[str, Any], threads: str) -> str:
     rows: list[tuple[str, ...]] = []
     ratios: list[tuple[float, float]] = []
     for name, each in found.items():
-        times = dict(_of(each["races"][threads], "median" if threads == "1" else "least"))
-        onnx = min(time for key, time in times.items() if key.startswith("onnxruntime"))
-        openvino, torch = times.get("openvino", float("inf")), times.get(TORCH, float("nan"))
-        ratios.append((min(onnx, openvino) / times[OURS], torch / times[OURS]))
+        ours, onnx, openvino, torch = _times_of(each["races"][threads], threads)
+        ratios.append((min(onnx, openvino) / ours, torch / ours))
         load = f"{each['load'][0]:.1f}"
-        numbers = (times[OURS], onnx, openvino, ratios[-1][0], torch, ratios[-1][1])
+        numbers = (ours, onnx, openvino, ratios[-1][0], torch, ratios[-1][1])
         rows.append((f"`{name}`", *map(_number, numbers), load))
     best, torch = (_mean([ratio[k] for ratio in ratios]) for k in range(2))
     rows.append(("geometric mean", "", "", "", _number(best), "", _number(torch), ""))
     return table(head, rows)
+
+
+def _times_of(race: Race, threads: str) -> tuple[float, float, float, float]:
+    """Milliseconds of ours, onnxruntime in its better mode, OpenVINO, torch.compile; inf or nan of one that was not there."""
+    times = dict(_of(race, "median" if threads == "1" else "least"))
+    onnx = min(time for key, time in times.items() if key.startswith("onnxruntime"))
+    return times[OURS], onnx, times.get("openvino", float("inf")), times.get(TORCH, float("nan"))
 
 
 def _of(race: Race, kind: str) -> Iterator[tuple[str, float]]:
