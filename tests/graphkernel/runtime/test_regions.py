@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -186,15 +187,19 @@ def test_a_session_that_fails_falls_back_to_numpy() -> None:
     assert "onnxruntime cannot run t2" in exe.report.fallbacks[0].reason
 
 
-@pytest.mark.parametrize("have", ["f32[0, 3, 4]", "f32[4, 0, 3]", "f32[B, 0, 4]", "f32[B, S, 4]"])
-@pytest.mark.parametrize(
-    "want", ["f32[0]", "f32[2, 0]", "f32[0, 4]", "f32[0, B, S, 4]", "f32[4, S, B]", "f32[1, 2, 0, 3]"]
-)
+def views() -> Iterator[tuple[str, str]]:
+    """Types of which the second is a view of the first."""
+    wanted = ("f32[0]", "f32[2, 0]", "f32[0, 4]", "f32[0, B, S, 4]", "f32[4, S, B]", "f32[1, 2, 0, 3]")
+    for have, want in product(("f32[0, 3, 4]", "f32[4, 0, 3]", "f32[B, 0, 4]", "f32[B, S, 4]"), wanted):
+        source, target = parse_type(have), parse_type(want)
+        if source.symbols >= target.symbols and source.size == target.size:
+            yield have, want
+
+
+@pytest.mark.parametrize(("have", "want"), tuple(views()))
 def test_a_shape_without_elements_means_what_it_says(have: str, want: str) -> None:
     """To ONNX a 0 in a shape is "as in the operand"."""
     source, target = parse_type(have), parse_type(want)
-    if not source.symbols >= target.symbols or source.size != target.size:
-        pytest.skip("no view of the other")
     builder = Builder()
     x = builder.parameter("x", source)
     same = builder.emit(OPS["Onnx"], x, op_type="Identity", opset=17, attributes="[]", result_types=(have,), domain="")
