@@ -1,5 +1,8 @@
 """Parallel loops: the body becomes a function that threads run on chunks of the iterations, first come first served.
 
+A chunk is a share of what is left, one for each thread: whoever computes with a panel has asked for the next one, which
+is to be its own, and threads that come late or are slow leave more to the others. The last chunks are single iterations.
+
 ``run_region`` and ``region_threads`` are bound when the kernel is loaded, see :mod:`team`.
 """
 
@@ -20,8 +23,6 @@ from kernelgen.targets.cpu.text.indices import index_value
 from kernelgen.targets.cpu.text.outline_function import captured, outlined
 from kernelgen.targets.cpu.text.scope import Frame
 from kernelgen.targets.cpu.text.values import Value
-
-CHUNKS_PER_THREAD = 8
 
 
 def parallel_loop(frame: Frame, loop: For, serial: Callable[[Frame, For], None]) -> None:
@@ -72,21 +73,25 @@ def _context(frame: Frame, fields: list[tuple[str, str]], lower: Value, upper: V
 
 
 def _region(frame: Frame, loop: For, body: str, types: list[str]) -> str:
-    """What every thread runs: takes chunks from the shared counter until none is left."""
+    """What every thread runs: takes chunks behind the shared counter until none is left."""
     module = frame.function.module
     name = module.unique(f"{frame.function.name}.region")
     function = Function(module, name, "ptr %context", "define internal void")
-    lower, upper = (Value(function, _load_field(function, number, "i64"), "i64") for number in (1, 2))
+    upper = Value(function, _load_field(function, 2, "i64"), "i64")
     arguments = [f"{type_} {_load_field(function, number, type_)}" for number, type_ in enumerate(types, start=3)]
-    chunk = _chunk(function, upper - lower, loop.step)
-    again, work, done = (function.label(label) for label in ("take", "work", "done"))
+    threads = _threads(function)
+    again, take, run, done = (function.label(label) for label in ("again", "take", "run", "done"))
     function.jump(again)
     function.begin(again)
-    begin = Value(function, function.assign(f"atomicrmw add ptr %context, i64 {chunk.text} monotonic"), "i64")
-    is_left = begin.compare("slt", upper)
-    function.branch(is_left.text, work, done)
-    function.begin(work)
-    end = (begin + chunk).intrinsic("smin", upper)
+    begin = Value(function, function.assign("load atomic i64, ptr %context monotonic, align 8"), "i64")
+    function.branch(begin.compare("slt", upper).text, take, done)
+    function.begin(take)
+    steps = (upper - begin + (loop.step - 1)).binary("sdiv", threads * loop.step)
+    next_ = begin + steps.intrinsic("smax", 1) * loop.step
+    pair = function.assign(f"cmpxchg ptr %context, i64 {begin.text}, i64 {next_.text} monotonic monotonic")
+    function.branch(function.assign(f"extractvalue {{ i64, i1 }} {pair}, 1"), run, again)
+    function.begin(run)
+    end = next_.intrinsic("smin", upper)
     function.perform(f"call void {body}({', '.join([*arguments, begin.typed, end.typed])})")
     function.jump(again)
     function.begin(done)
@@ -94,12 +99,9 @@ def _region(frame: Frame, loop: For, body: str, types: list[str]) -> str:
     return f"@{name}"
 
 
-def _chunk(function: Function, iterations: Value, step: int) -> Value:
-    """How many iterations to take at once: a multiple of the step."""
+def _threads(function: Function) -> Value:
     count = function.module.declare(COUNT, "i32", "")
-    threads = Value(function, function.assign(f"call i32 {count}()"), "i32").convert("sext", "i64")
-    steps = iterations.binary("sdiv", threads * (CHUNKS_PER_THREAD * step))
-    return steps.intrinsic("smax", 1) * step
+    return Value(function, function.assign(f"call i32 {count}()"), "i32").convert("sext", "i64")
 
 
 def _field(function: Function, context: str, number: int) -> str:
