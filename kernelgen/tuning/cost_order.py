@@ -8,12 +8,12 @@ from kernelgen.errors import ArgumentError, UnsupportedError
 from kernelgen.nest.cost import arithmetic_cost
 from kernelgen.nest.index import floor_divide, maximum, substitute, subtract
 from kernelgen.nest.nodes import Block, For, If, Index, Num, Statement
-from kernelgen.nest.walk import statements
 from kernelgen.plan import ThreadChoice
 from kernelgen.stages import Lowered
 from kernelgen.targets.cpu.loops.code_plan import with_choices
 from kernelgen.targets.cpu.loops.planned_loops import ChosenLoop
-from kernelgen.targets.cpu.loops.vector_plan import VectorPlan, expressions_of, widest_bytes
+from kernelgen.targets.cpu.loops.varying import expressions_of
+from kernelgen.targets.cpu.loops.vector_plan import VectorPlan, widest_bytes
 from kernelgen.targets.cpu.runtime.llvm import detect_host
 
 ACCESS = 0.1
@@ -58,6 +58,6 @@ def _loop(loop: For, starts: dict[str, Index], cores: int) -> float:
         return WAKE + inner * ceil(trips.value / cores)
     if isinstance(plan, VectorPlan):
         turns = ceil(trips.value / plan.lanes)
-        registers = plan.lanes * widest_bytes(tuple(statements(loop.body))) / detect_host().vector_bytes
+        registers = plan.lanes * widest_bytes(loop) / detect_host().vector_bytes
         return turns * inner * max(1.0, registers) + TURN * sum(divmod(turns, plan.unroll))
     return trips.value * (inner + TURN)

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from operator_kernels import one
 
+from kernelgen.driver import compile
 from kernelgen.native.team import RUN
 from kernelgen.nest.nodes import (
     Accumulate,
@@ -204,6 +206,18 @@ def test_invariant_values_are_computed_before_the_loop() -> None:
     np.testing.assert_allclose(result, data * np.float32(np.e), rtol=1e-6)
     before_loop = TARGET.emit(nest).split("main_body")[0]
     assert "llvm.fmuladd.f32" in before_loop
+
+
+def test_what_is_computed_before_a_loop_decides_no_lanes() -> None:
+    """The index of a gathered row has eight bytes in most models, and is the same for all of the row."""
+
+    def lanes(data: str, index: str) -> list[int]:
+        kernel = compile(one("Gather", [(data, (50, 384)), (index, (20,))], [(data, (20, 384))], axis=0))
+        assert kernel.plan.code
+        return [vector.lanes for vector in kernel.plan.code.vectors]
+
+    assert lanes("float32", "int64") == lanes("float32", "int32")
+    assert lanes("float64", "int32") == [wide // 2 for wide in lanes("float32", "int32")]
 
 
 def test_unrolled_and_stepped_loops() -> None:

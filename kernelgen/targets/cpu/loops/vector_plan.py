@@ -8,9 +8,10 @@ from kernelgen.errors import ArgumentError
 from kernelgen.nest import nodes as n
 from kernelgen.nest.cost import arithmetic_cost
 from kernelgen.nest.index import settle, stride, subtract, values
-from kernelgen.nest.walk import accesses_of, loads_of, statements, subexpressions
+from kernelgen.nest.walk import accesses_of, loads_of, statements
 from kernelgen.plan import VectorChoice
 from kernelgen.targets.cpu.loops.planned_loops import ChosenLoop
+from kernelgen.targets.cpu.loops.varying import computed_in, expressions_of
 from kernelgen.targets.cpu.statements.access import flat_index
 from kernelgen.targets.cpu.text.host import Host
 from kernelgen.tensor.dtypes import BOOL, DType
@@ -70,7 +71,7 @@ def choose_vectors(loop: n.For, host: Host) -> VectorChoice:
     obstacle = _obstacle(loop, body, reductions)
     if obstacle:
         return VectorChoice(1, why=obstacle)
-    widest = widest_bytes(body)
+    widest = widest_bytes(loop)
     lanes = host.vector_bytes // widest
     if trips is not None:
         lanes = min(lanes, 1 << (trips - 1).bit_length())
@@ -93,11 +94,6 @@ def static_trips_of(loop: n.For) -> int | None:
     """How often the loop runs, when the distance of its bounds is a constant."""
     extent = subtract(loop.upper, loop.lower)
     return max(0, -(-extent.value // loop.step)) if isinstance(extent, n.Num) else None
-
-
-def expressions_of(statement: n.Statement) -> tuple[n.Expr, ...]:
-    """The expressions that a statement evaluates itself."""
-    return (statement.value,) if isinstance(statement, n.Let | n.Store | n.Accumulate) else ()
 
 
 def _obstacle(loop: n.For, body: tuple[n.Statement, ...], reductions: tuple[n.Accumulate, ...]) -> str:
@@ -156,9 +152,10 @@ def _holds(body: tuple[n.Statement, ...], trips: int | None) -> bool:
     return any(buffer.space is n.Space.LOCAL and buffer.shape == (trips,) for buffer in touched)
 
 
-def _dtypes(body: tuple[n.Statement, ...]) -> frozenset[DType]:
-    """Those of computed values; a place that is only compared takes no lanes of 64 bits, see :mod:`borders`."""
-    parts = [e for s in body for root in expressions_of(s) for e in subexpressions(root)]
+def _dtypes(loop: n.For) -> frozenset[DType]:
+    """Those of values that each iteration computes for itself; a place that is only compared takes no lanes of 64 bits, see
+    :mod:`borders`."""
+    parts = computed_in(loop)
     compared = {
         a
         for e in parts
@@ -167,12 +164,13 @@ def _dtypes(body: tuple[n.Statement, ...]) -> frozenset[DType]:
         if isinstance(a, n.IndexValue | n.Literal)
     }
     computed = {e.dtype for e in parts if not isinstance(e, n.IndexValue | n.Literal) or e not in compared}
-    return frozenset(computed | {s.buffer.dtype for s in body if isinstance(s, n.Store | n.Accumulate)})
+    stored = {s.buffer.dtype for s in statements(loop.body) if isinstance(s, n.Store | n.Accumulate)}
+    return frozenset(computed | stored)
 
 
-def widest_bytes(body: tuple[n.Statement, ...]) -> int:
+def widest_bytes(loop: n.For) -> int:
     """The widest data type fills a register; narrow ones are computed as four bytes or fill half of one."""
-    return max((4, *(dtype.itemsize for dtype in _dtypes(body))))
+    return max((4, *(dtype.itemsize for dtype in _dtypes(loop))))
 
 
 def _sum_block(reductions: tuple[n.Accumulate, ...], trips: int | None) -> int | None:

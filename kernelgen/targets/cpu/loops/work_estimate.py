@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from kernelgen.nest.cost import arithmetic_cost
 from kernelgen.nest.index import add, floor_divide, maximum, multiply, substitute, subtract
 from kernelgen.nest.nodes import Block, For, If, Index, Num, Statement
-from kernelgen.targets.cpu.loops.vector_plan import expressions_of
+from kernelgen.targets.cpu.loops.varying import expressions_of
 
 TICKS_PER_NANOSECOND = 100
 _MEMORY_COST = 0.1
