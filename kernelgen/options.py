@@ -85,6 +85,11 @@ def asked_threads() -> int | None:
     return cores.thread_count(os.environ)
 
 
+def use_threads(count: int) -> None:
+    """Sets ``OMP_NUM_THREADS`` for this process, also where somebody gave another value."""
+    os.environ["OMP_NUM_THREADS"] = str(count)
+
+
 def limit_threads(count: int) -> None:
     """Sets ``OMP_NUM_THREADS`` for libraries that this process loads later; a value that the user gave stays."""
     os.environ.setdefault("OMP_NUM_THREADS", str(count))

@@ -77,12 +77,15 @@ class Subject(NamedTuple):
         return hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()[:32]
 
 
-@cache
 def machine_here() -> str:
     """The processor's model and the threads that a kernel may use, in words."""
+    return f"{_processor()}; {options.thread_count()} threads"
+
+
+@cache
+def _processor() -> str:
     here = processor()
-    used = (here.architecture, *here.identity, *filter(None, (options.processor_level(),)))
-    return f"{'; '.join(used)}; {options.thread_count()} threads"
+    return f"{here.architecture}; {'; '.join(here.identity)}"
 
 
 class Tunings:

@@ -36,7 +36,8 @@ def request(subject: Subject, target: str = "cpu", most: int = 40, seconds: floa
     """What asks for the tuning of a ``subject`` for a ``target`` on a machine like this one, by at most so many plans and
     ``seconds``."""
     limits = {"most": most, "seconds": seconds}
-    asked = {**subject._asdict(), "target": target, **limits, "machine": machine_here(), "version": VERSION}
+    here = {"machine": machine_here(), "threads": options.thread_count(), "version": VERSION}
+    asked = {**subject._asdict(), "target": target, **limits, **here}
     return json.dumps(asked, sort_keys=True).encode()
 
 
@@ -46,8 +47,11 @@ def tuned(request: bytes) -> bytes:
 
 
 def tuned_here(request: bytes) -> bytes:
-    """The finding for a request, as JSON, measured in this process. Raises TaskError on a machine of another kind."""
+    """The finding for a request, as JSON, measured in this process, with as many threads as whoever asked would use: workers
+    of dask are told to use one. Raises TaskError on a machine of another kind."""
     asked = json.loads(request)
+    if asked["threads"] != options.thread_count():
+        options.use_threads(asked["threads"])
     if asked["machine"] != machine_here():
         raise TaskError(f"asked for {asked['machine']}, this is {machine_here()}")
     subject = Subject(asked["description"], tuple(asked["constants"]))

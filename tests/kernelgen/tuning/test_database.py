@@ -21,7 +21,7 @@ from kernelgen.composite.write import dump_desc
 from kernelgen.errors import ArgumentError
 from kernelgen.farm import Journal, answers, local
 from kernelgen.farm.journal import digest
-from kernelgen.farm.sandbox import TaskError
+from kernelgen.farm.sandbox import TaskError, end_children
 from kernelgen.kernel import Kernel
 from kernelgen.strict_json import from_json, to_json
 from kernelgen.tensor.graph import Graph
@@ -187,6 +187,19 @@ def test_a_machine_of_another_kind_measures_nothing() -> None:
     asked = {**json.loads(request(Subject(dump_desc(softmax())))), "machine": "another"}
     with pytest.raises(TaskError, match="asked for another"):
         tuned_here(json.dumps(asked).encode())
+
+
+def test_a_worker_measures_with_as_many_threads_as_whoever_asked_would_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dask tells what it starts to use one."""
+    asked = request(Subject(dump_desc(softmax(8, 40))), most=1)
+    machine = machine_here()
+    end_children()
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    try:
+        found = from_json(Finding, json.loads(tuned(asked))["answer"])
+    finally:
+        end_children()
+    assert found.machine == machine
 
 
 def test_a_kernel_that_cannot_be_compiled_has_no_plan() -> None:
